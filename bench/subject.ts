@@ -7,7 +7,7 @@ import { readFileSync } from 'node:fs';
 import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import type { ConfigInput } from '../src/core/config.ts';
+import type { ConfigInput } from '../src/kernel/config/config.ts';
 import type { LlmServer } from '../test/support/llm-server.ts';
 import type { Peers } from './peers.ts';
 

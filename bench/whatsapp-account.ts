@@ -2,15 +2,15 @@
 // a fixed sentence, without agent, model or HTTP. Tells its parent the QR text by IPC.
 
 import { join } from 'node:path';
-import type { InboundEntry } from '../src/bus/bus.ts';
 import type { ChannelHost } from '../src/channels/channel.ts';
 import { createWhatsAppChannel } from '../src/channels/whatsapp/whatsapp.ts';
-import { configSchema } from '../src/core/config.ts';
-import { messageId } from '../src/core/ids.ts';
-import { systemClock } from '../src/lib/clock.ts';
+import type { InboundEntry } from '../src/kernel/bus/bus.ts';
+import { openEmbeddedStore } from '../src/kernel/bus/store/embedded.ts';
+import { configSchema } from '../src/kernel/config/config.ts';
+import { openMediaFiles } from '../src/kernel/media/files.ts';
+import { messageId } from '../src/kernel/message/ids.ts';
 import { silentLogger } from '../src/lib/logger.ts';
-import { openMediaFiles } from '../src/media/files.ts';
-import { openEmbeddedStore } from '../src/store/embedded.ts';
+import { systemClock } from '../src/lib/time/clock.ts';
 import { nonceAnswer, UNPACED } from './whatsapp-load.ts';
 
 const { BENCH_SOCKET_URL = '', BENCH_FOLDER = '' } = process.env;

@@ -5,7 +5,7 @@ import { runCli } from './cli/cli.ts';
 import { EXIT } from './cli/exit-codes.ts';
 import { explainError } from './cli/explain-error.ts';
 import { createTerminal } from './cli/terminal.ts';
-import { whereTyped } from './core/typed-command.ts';
+import { whereTyped } from './kernel/typed-command.ts';
 
 const terminal = createTerminal(process);
 

@@ -6,8 +6,8 @@ import { join } from 'node:path';
 import { expect, test, vi } from 'vitest';
 import { runCli } from '../src/cli/cli.ts';
 import { createTerminal } from '../src/cli/terminal.ts';
-import { COMMANDS } from '../src/gateway/commands.ts';
-import { COMMAND_GROUPS } from '../src/gateway/help-text.ts';
+import { COMMANDS } from '../src/kernel/commands/commands.ts';
+import { COMMAND_GROUPS } from '../src/kernel/commands/help-text.ts';
 
 const ROOT = join(import.meta.dirname, '..');
 const PATH = /`((?:src|test|bench)\/[^`*]+)`/g;

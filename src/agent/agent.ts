@@ -1,21 +1,21 @@
 // CONTRACT of the agent: one turn as an async generator of events that returns an outcome. The loop
 // behind it is `perform(phase)` against the pure state machine in core/turn.ts.
 
-import type { OutboundAttachment } from '../core/attachment.ts';
-import type { Payer } from '../core/budget-limits.ts';
-import type { CompactionEngine } from '../core/compaction.ts';
-import type { ContextReport } from '../core/context-report.ts';
-import type { AgentEvent, TurnOutcome } from '../core/event.ts';
-import type { SessionKey, TurnId } from '../core/ids.ts';
-import type { Letter } from '../core/letter.ts';
-import type { ChatRef, InboundMessage } from '../core/message.ts';
-import type { AgentMode } from '../core/mode.ts';
-import type { TurnPerson } from '../core/notes.ts';
-import type { PersonQuestion } from '../core/person-question.ts';
-import type { Rights, ToolAccess } from '../core/rights.ts';
+import type { Letter } from '../features/letters/rules/letter.ts';
+import type { AgentMode } from '../features/modes/rules/mode.ts';
+import type { Payer } from '../features/spending/rules/budget-limits.ts';
+import type { PersonQuestion } from '../kernel/access/person.ts';
+import type { Rights, ToolAccess } from '../kernel/access/rights.ts';
+import type { OutboundAttachment } from '../kernel/message/attachment.ts';
+import type { AgentEvent, TurnOutcome } from '../kernel/message/event.ts';
+import type { SessionKey, TurnId } from '../kernel/message/ids.ts';
+import type { ChatRef, InboundMessage } from '../kernel/message/message.ts';
+import type { TurnPerson } from '../kernel/message/notes.ts';
 import type { ToolOutcome } from '../tools/tool.ts';
 import type { CompactionReport } from './compaction.ts';
 import type { Revisions } from './revise.ts';
+import type { CompactionEngine } from './rules/compaction.ts';
+import type { ContextReport } from './rules/context-report.ts';
 
 /** A message the agent is to answer, with its place in the session's order. */
 export type TurnMessage = {

@@ -1,7 +1,7 @@
 // What a turn needs to keep what its models were asked with.
 
-import type { AskedPiece } from '../core/asked.ts';
-import type { AskedBook } from '../sessions/store.ts';
+import type { AskedPiece } from '../features/request-log/rules/asked.ts';
+import type { AskedBook } from '../kernel/sessions/store.ts';
 import type { Prints } from './prints.ts';
 
 export type AskedNotes = {

@@ -1,8 +1,8 @@
 // Keeps what a model was asked with beside the conversation: its prompt, its tools, its settings and the
 // rights of the turn. The answer's entry names it. Where nothing changed, nothing is written.
 
-import type { AskedPiece, AskedWith } from '../core/asked.ts';
-import type { AssistantEntry } from '../core/transcript.ts';
+import type { AskedPiece, AskedWith } from '../features/request-log/rules/asked.ts';
+import type { AssistantEntry } from '../kernel/message/transcript.ts';
 import type { AskedNotes } from './asked-notes.ts';
 import type { ModelCall } from './model-call.ts';
 import { printOf, toolText } from './prints.ts';

@@ -1,19 +1,14 @@
 // Watches per session whether a call begins as the one before it did, as prompt caches need it, and
 // says in the log which part broke that. What is kept is a few hashes for each of the newest sessions.
 
-import {
-  type CallPrints,
-  CONVERSATION,
-  firstChange,
-  type NamedPrint,
-} from '../core/cache-watch.ts';
-import type { SessionKey } from '../core/ids.ts';
-import { MEMORY_TITLE, type PromptSection } from '../core/prompt.ts';
-import type { Rights } from '../core/rights.ts';
-import type { ModelMessage, TokenUsage } from '../core/transcript.ts';
+import type { Rights } from '../kernel/access/rights.ts';
+import type { SessionKey } from '../kernel/message/ids.ts';
+import type { ModelMessage, TokenUsage } from '../kernel/message/transcript.ts';
 import type { Logger } from '../lib/logger.ts';
 import type { ToolSpec } from '../providers/provider.ts';
+import { type CallPrints, CONVERSATION, firstChange, type NamedPrint } from './cache-watch.ts';
 import { type Prints, printOf } from './prints.ts';
+import { MEMORY_TITLE, type PromptSection } from './rules/prompt.ts';
 
 export type WatchedCall = {
   readonly session: SessionKey;

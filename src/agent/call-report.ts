@@ -1,6 +1,6 @@
 // What came of a call: what is recorded of it, apart from when and by whom it was made.
 
-import type { ToolEntry } from '../core/transcript.ts';
+import type { ToolEntry } from '../kernel/message/transcript.ts';
 
 export type CallReport = Pick<
   ToolEntry,

@@ -1,15 +1,15 @@
 // Charges a model call to whoever asked: every try of it is reserved before it is made and settled
 // after it.
 
-import type { Drift } from '../core/anti-drift.ts';
-import type { Payer } from '../core/budget-limits.ts';
-import type { TurnId } from '../core/ids.ts';
-import { CHARS_PER_TOKEN } from '../core/tokens.ts';
+import type { Payer } from '../features/spending/rules/budget-limits.ts';
+import type { Drift } from '../features/steadiness/rules/anti-drift.ts';
+import { driftIn } from '../features/steadiness/steadiness.ts';
+import type { TurnId } from '../kernel/message/ids.ts';
 import type { CallMeter } from '../providers/provider.ts';
 import type { LoopWatch } from './loop-watch.ts';
 import { expectedTokens, type ModelCall } from './model-call.ts';
+import { CHARS_PER_TOKEN } from './rules/tokens.ts';
 import { type SpendingGuard, SpendingRefusedError } from './spending.ts';
-import { driftIn } from './steadiness.ts';
 import type { TurnContext } from './turn-context.ts';
 
 export type MeteredCall = {

@@ -1,8 +1,8 @@
 // Decides when results of tools are cleared from what the model is shown: where a call grows beyond its
 // threshold, and then as many as give room for a while.
 
-import { watermarkTokens } from '../core/compaction.ts';
 import { expectedTokens, type ModelCall } from './model-call.ts';
+import { watermarkTokens } from './rules/compaction.ts';
 import type { TurnContext } from './turn-context.ts';
 
 /** What a call should take after clearing, as a part of the threshold. */

@@ -2,8 +2,8 @@
 // turns, so that what they send begins with the same words. Only memory: after a restart the same is
 // cleared again as soon as it has to be.
 
-import type { ResultKey } from '../core/clear-results.ts';
-import type { SessionKey } from '../core/ids.ts';
+import type { SessionKey } from '../kernel/message/ids.ts';
+import type { ResultKey } from './rules/clear-results.ts';
 
 const MAX_SESSIONS = 256;
 const NOTHING: ReadonlySet<ResultKey> = new Set();

@@ -1,16 +1,16 @@
 // When a session is summed up: behind a turn whose call came above the watermark, and when a person
 // asks for it.
 
-import { callBudget } from '../core/budget.ts';
-import type { Payer } from '../core/budget-limits.ts';
-import { type CompactionEngine, conversationRoom, watermarkTokens } from '../core/compaction.ts';
-import type { SessionKey } from '../core/ids.ts';
-import type { Clock } from '../lib/clock.ts';
+import type { Payer } from '../features/spending/rules/budget-limits.ts';
+import type { SessionKey } from '../kernel/message/ids.ts';
+import type { Clock } from '../lib/time/clock.ts';
 import type { ModelRegistry } from '../providers/provider.ts';
 import { clearOldResults } from './clear-old-results.ts';
 import type { CompactionReport, CompactionRequest, Compactor } from './compaction.ts';
 import type { CalledModel, NotedCall } from './last-call.ts';
 import { notedCall, planCall } from './model-call.ts';
+import { callBudget } from './rules/budget.ts';
+import { type CompactionEngine, conversationRoom, watermarkTokens } from './rules/compaction.ts';
 import { type AgentSettings, withEngine } from './settings.ts';
 import type { TurnContext } from './turn-context.ts';
 

@@ -3,15 +3,15 @@
 // fit, tools and prompt give way to it, and then what is older is left out of the model's view. The
 // transcript keeps everything.
 
-import { MAX_SQUEEZE } from '../core/budget.ts';
-import { keptTokens } from '../core/compaction.ts';
-import { ProviderError } from '../core/errors.ts';
-import type { AgentEvent } from '../core/event.ts';
-import { takenUp } from '../core/thread-view.ts';
-import type { SignalOf, StateOf } from '../core/turn-state.ts';
+import { ProviderError } from '../kernel/message/errors.ts';
+import type { AgentEvent } from '../kernel/message/event.ts';
 import { requestOf } from './compact-session.ts';
 import type { CompactionRequest } from './compaction.ts';
 import { expectedTokens, type ModelCall, notedCall, planCall } from './model-call.ts';
+import { MAX_SQUEEZE } from './rules/budget.ts';
+import { keptTokens } from './rules/compaction.ts';
+import { takenUp } from './rules/thread-view.ts';
+import type { SignalOf, StateOf } from './rules/turn-state.ts';
 import type { TurnContext } from './turn-context.ts';
 
 /** A provider that counts more than we do gets this share of what we sent. */

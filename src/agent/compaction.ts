@@ -1,8 +1,8 @@
 // CONTRACT of summing up conversations: what is asked for, and what came of it.
 
-import type { Payer } from '../core/budget-limits.ts';
-import type { CompactionPolicy, ConversationSize } from '../core/compaction.ts';
-import type { SessionKey } from '../core/ids.ts';
+import type { Payer } from '../features/spending/rules/budget-limits.ts';
+import type { SessionKey } from '../kernel/message/ids.ts';
+import type { CompactionPolicy, ConversationSize } from './rules/compaction.ts';
 
 export type CompactionRequest = {
   readonly session: SessionKey;

@@ -1,10 +1,10 @@
 // What summing up works with, whichever engine does it.
 
-import type { SessionKey } from '../core/ids.ts';
-import type { Clock } from '../lib/clock.ts';
+import type { SessionKey } from '../kernel/message/ids.ts';
+import type { SessionStore } from '../kernel/sessions/store.ts';
 import type { Logger } from '../lib/logger.ts';
+import type { Clock } from '../lib/time/clock.ts';
 import type { ModelRegistry } from '../providers/provider.ts';
-import type { SessionStore } from '../sessions/store.ts';
 import type { SideModel } from './side-model.ts';
 
 export type CompactorDeps = {

@@ -2,27 +2,26 @@
 // fit. One at a time per session. A step is one model call and one entry, so that a kill costs at most
 // one call; the entry is only written where nothing of what it covers has changed meanwhile.
 
-import { callBudget } from '../core/budget.ts';
+import { NanobotError, ProviderError } from '../kernel/message/errors.ts';
+import type { SessionKey } from '../kernel/message/ids.ts';
+import type { TranscriptEntry } from '../kernel/message/transcript.ts';
+import { createPermits } from '../lib/async/permits.ts';
+import { newBoundary } from '../lib/boundary.ts';
+import type { Clock } from '../lib/time/clock.ts';
+import type { CompactionReport, CompactionRequest, Compactor } from './compaction.ts';
+import type { CompactorDeps } from './compactor-deps.ts';
+import { losslessStep } from './lossless-step.ts';
+import { callBudget } from './rules/budget.ts';
 import {
   keptTokens,
   maxSummaryTokens,
   planCompaction,
   stillStands,
   summaryEntry,
-} from '../core/compaction.ts';
-import { audienceOf } from '../core/compaction-audience.ts';
-import { compactionPrompt, compactionText } from '../core/compaction-prompt.ts';
-import { NanobotError, ProviderError } from '../core/errors.ts';
-import type { SessionKey } from '../core/ids.ts';
-import { takenUp } from '../core/thread-view.ts';
-import { entriesTokens } from '../core/tokens.ts';
-import type { TranscriptEntry } from '../core/transcript.ts';
-import { newBoundary } from '../lib/boundary.ts';
-import { createPermits } from '../lib/permits.ts';
-import type { CompactionReport, CompactionRequest, Compactor } from './compaction.ts';
-import type { CompactorDeps } from './compactor-deps.ts';
-import { losslessStep } from './lossless-step.ts';
-import { createRetryTimes } from './retry-times.ts';
+} from './rules/compaction.ts';
+import { audienceOf, compactionPrompt, compactionText } from './rules/compaction-prompt.ts';
+import { takenUp } from './rules/thread-view.ts';
+import { entriesTokens } from './rules/tokens.ts';
 import { SpendingRefusedError } from './spending.ts';
 
 class SummaryUselessError extends NanobotError {
@@ -162,3 +161,34 @@ async function compactOnce(
 
 const isMessage = ({ role }: TranscriptEntry) =>
   role === 'user' || role === 'assistant' || role === 'tool';
+
+// When what failed for a session may be tried again: after a while that doubles with each failure.
+// Kept in memory only; a restart tries again.
+
+export interface RetryTimes {
+  isResting(session: SessionKey): boolean;
+  failed(session: SessionKey): void;
+  succeeded(session: SessionKey): void;
+}
+
+const FIRST_REST_MS = 60_000;
+const LONGEST_REST_MS = 3_600_000;
+const MAX_SESSIONS = 1000;
+
+type Rest = { readonly untilMs: number; readonly restMs: number };
+
+export function createRetryTimes(clock: Clock): RetryTimes {
+  const rests = new Map<SessionKey, Rest>();
+  return {
+    isResting: (session) => (rests.get(session)?.untilMs ?? 0) > clock.monotonic(),
+    failed(session) {
+      const last = rests.get(session)?.restMs;
+      const restMs = last === undefined ? FIRST_REST_MS : Math.min(2 * last, LONGEST_REST_MS);
+      rests.delete(session);
+      rests.set(session, { untilMs: clock.monotonic() + restMs, restMs });
+      const [oldest] = rests.keys();
+      if (rests.size > MAX_SESSIONS && oldest !== undefined) rests.delete(oldest);
+    },
+    succeeded: (session) => void rests.delete(session),
+  };
+}

@@ -1,8 +1,8 @@
 // Holds a turn to less than every turn: fewer tools, rounds, tokens, time.
 
-import type { TurnLimits } from '../core/turn-state.ts';
 import type { Toolbox } from '../tools/tool.ts';
 import type { Confines } from './agent.ts';
+import type { TurnLimits } from './rules/turn-state.ts';
 import type { AgentSettings } from './settings.ts';
 
 /** A tool outside of them does not exist for the turn. */

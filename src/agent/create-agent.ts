@@ -2,19 +2,18 @@
 // what breaks it off from outside becomes an ending the person is told about, and only a shutdown
 // or a fault of ours is thrown to the bus, which hands the turn out again.
 
-import { TurnCancelled } from '../bus/bus.ts';
-import { ProviderError } from '../core/errors.ts';
-import type { AgentEvent } from '../core/event.ts';
-import type { SessionKey } from '../core/ids.ts';
-import { createTimeStamps, type TimeStamp } from '../core/message-times.ts';
-import { interrupt, TURN_START } from '../core/turn.ts';
-import type { Interruption, LiveState, TurnState } from '../core/turn-state.ts';
-import { createZoneNames } from '../core/zone-time.ts';
-import type { Clock } from '../lib/clock.ts';
+import type { Modes, ModeTurn } from '../features/modes/modes.ts';
+import { TurnCancelled } from '../kernel/bus/bus.ts';
+import type { MediaReader } from '../kernel/media/reader.ts';
+import { ProviderError } from '../kernel/message/errors.ts';
+import type { AgentEvent } from '../kernel/message/event.ts';
+import type { SessionKey } from '../kernel/message/ids.ts';
+import { createTimeStamps, type TimeStamp } from '../kernel/message/message-times.ts';
+import type { SessionStore } from '../kernel/sessions/store.ts';
 import type { Logger } from '../lib/logger.ts';
-import type { MediaReader } from '../media/reader.ts';
+import type { Clock } from '../lib/time/clock.ts';
+import { createZoneNames } from '../lib/time/zone-time.ts';
 import type { ModelRegistry } from '../providers/provider.ts';
-import type { SessionStore } from '../sessions/store.ts';
 import type { Toolbox } from '../tools/tool.ts';
 import type { Agent, PreparedContext, TurnInput } from './agent.ts';
 import type { AskedNotes } from './asked-notes.ts';
@@ -26,27 +25,26 @@ import { createCompactor } from './compactor.ts';
 import { confinedTools, limitsOf } from './confines.ts';
 import { contextReport } from './context-report.ts';
 import { withExpand } from './expand-tool.ts';
-import { Expansion } from './expansion.ts';
-import { failureText } from './failure-text.ts';
-import { canReadBack } from './gate.ts';
+import { Expansion } from './expansion-text.ts';
 import { LastCall } from './last-call.ts';
-import type { Modes, ModeTurn } from './modes/modes.ts';
+import { canReadBack } from './long-results.ts';
 import { perform } from './perform.ts';
 import { type NoteSources, PreparedContexts } from './prepared.ts';
 import { createPrints, type Prints } from './prints.ts';
 import type { PromptSources } from './prompt-sources.ts';
 import { createRevisions } from './revise.ts';
+import { interrupt, TURN_START } from './rules/turn.ts';
+import type { Interruption, LiveState, TurnState } from './rules/turn-state.ts';
 import { runApproved } from './run-approved.ts';
 import { type AgentSettings, withEngine } from './settings.ts';
 import { SharedCalls } from './shared-calls.ts';
 import type { SideModel } from './side-model.ts';
 import { type SpendingGuard, SpendingRefusedError } from './spending.ts';
+import { failureText } from './stream.ts';
 import { Thread } from './thread.ts';
 import { createTokenCorrection, type TokenCorrection } from './token-correction.ts';
 import type { TurnContext } from './turn-context.ts';
-import { TurnNotices } from './turn-notices.ts';
-import { TurnRights } from './turn-rights.ts';
-import { TurnTime } from './turn-time.ts';
+import { TurnNotices, TurnRights, TurnTime } from './turn-context.ts';
 
 export type AgentDeps = NoteSources & {
   readonly sessions: SessionStore;

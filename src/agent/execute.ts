@@ -1,17 +1,17 @@
 // Executing: runs the tools a model called. Neighbouring reads run side by side, everything else
 // alone and in order; the result of a call with effects is on disk before the next call begins.
 
-import { type AgentEvent, previewOf } from '../core/event.ts';
-import { isRepeatable } from '../core/rights.ts';
-import type { ToolCall } from '../core/transcript.ts';
-import { isBlockedRound } from '../core/turn-rounds.ts';
-import type { SignalOf, StateOf } from '../core/turn-state.ts';
+import { isRepeatable } from '../kernel/access/rights.ts';
+import { type AgentEvent, previewOf } from '../kernel/message/event.ts';
+import type { ToolCall } from '../kernel/message/transcript.ts';
 import type { BoundCall } from '../tools/tool.ts';
 import type { CallReport } from './call-report.ts';
 import { blockedCalls } from './guard-calls.ts';
 import { toolEntry } from './interrupted-calls.ts';
+import { isBlockedRound } from './rules/turn-closing.ts';
+import type { SignalOf, StateOf } from './rules/turn-state.ts';
 import { runCall } from './run-call.ts';
-import { countSent } from './sent-messages.ts';
+import { countSent } from './stream.ts';
 import type { TurnContext } from './turn-context.ts';
 
 type Planned = {

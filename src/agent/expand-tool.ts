@@ -1,11 +1,11 @@
 // The tool that expands nodes exists for a turn only where its conversation has some, or gets some.
 
-import type { CompactionPolicy } from '../core/compaction.ts';
-import { EXPAND } from '../core/context-marks.ts';
-import { nodesInView } from '../core/summary-nodes.ts';
-import type { TranscriptEntry } from '../core/transcript.ts';
+import type { TranscriptEntry } from '../kernel/message/transcript.ts';
 import type { Toolbox } from '../tools/tool.ts';
 import { confinedTools } from './confines.ts';
+import type { CompactionPolicy } from './rules/compaction.ts';
+import { EXPAND } from './rules/context-marks.ts';
+import { nodesInView } from './rules/summary-nodes-text.ts';
 
 export function withExpand(
   toolbox: Toolbox,

@@ -1,10 +1,10 @@
 // Finalizing: what the person gets, recorded on disk before anyone is told. Neither a stop nor a
 // deadline breaks this off.
 
-import { JOB_CHANNEL } from '../core/job.ts';
-import type { TranscriptEntry } from '../core/transcript.ts';
-import { closingOf } from '../core/turn-closing.ts';
-import type { SignalOf, StateOf } from '../core/turn-state.ts';
+import { JOB_CHANNEL } from '../features/schedule/rules/job.ts';
+import type { TranscriptEntry } from '../kernel/message/transcript.ts';
+import { closingOf } from './rules/turn-closing.ts';
+import type { SignalOf, StateOf } from './rules/turn-state.ts';
 import type { TurnContext } from './turn-context.ts';
 
 export async function finalizeTurn(

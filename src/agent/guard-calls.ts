@@ -1,13 +1,18 @@
 // The guard's view of a turn: what its answers called, as the toolbox understands it, with what came of
 // it. What may run is decided in core/guard.ts.
 
-import { canonicalJson } from '../core/canonical-json.ts';
-import { type GuardedCall, judgeCalls, type Verdict } from '../core/guard.ts';
-import { blockedText, type EarlierResult } from '../core/guard-text.ts';
-import type { ToolCall, ToolEntry } from '../core/transcript.ts';
+import type { ToolCall, ToolEntry } from '../kernel/message/transcript.ts';
+import { canonicalJson } from '../lib/json/canonical-json.ts';
 import type { BoundCall } from '../tools/tool.ts';
 import type { CallReport } from './call-report.ts';
-import { canReadBack } from './gate.ts';
+import { canReadBack } from './long-results.ts';
+import {
+  blockedText,
+  type EarlierResult,
+  type GuardedCall,
+  judgeCalls,
+  type Verdict,
+} from './rules/guard.ts';
 import type { TurnContext } from './turn-context.ts';
 
 type Round = readonly GuardedCall[];

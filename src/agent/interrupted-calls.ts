@@ -1,12 +1,12 @@
 // What becomes of tool calls that a killed process left without a result. Reading again is
 // harmless; anything else is never run again on its own: the model is told and decides.
 
-import { resultIdOf } from '../core/kept-result.ts';
-import { isRepeatable } from '../core/rights.ts';
-import type { ToolCall, ToolEntry } from '../core/transcript.ts';
+import { isRepeatable } from '../kernel/access/rights.ts';
+import type { ToolCall, ToolEntry } from '../kernel/message/transcript.ts';
+import { resultIdOf } from '../kernel/sessions/rules/earlier.ts';
 import type { BoundCall } from '../tools/tool.ts';
 import { blockedCalls } from './guard-calls.ts';
-import { permissionFor } from './permission.ts';
+import { permissionFor } from './run-call.ts';
 import type { TurnContext } from './turn-context.ts';
 
 const OUTCOME_UNKNOWN = '[outcome unknown: the process stopped while this ran]';

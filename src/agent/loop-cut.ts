@@ -1,8 +1,8 @@
 // An answer that has begun to repeat itself is not waited for: the call is ended, asked once more, and
 // where that goes the same way the answer is cut off behind what it said once, and says so.
 
-import { withFenceClosed } from '../core/open-fence.ts';
-import type { ModelMessage } from '../core/transcript.ts';
+import type { ModelMessage } from '../kernel/message/transcript.ts';
+import { withFenceClosed } from '../lib/text/characters.ts';
 import type { LoopWatch } from './loop-watch.ts';
 import type { ModelCall } from './model-call.ts';
 import type { Finished } from './take-answer.ts';

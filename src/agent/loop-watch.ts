@@ -1,7 +1,7 @@
 // Looks at what a model writes while it comes: whether it has begun to repeat itself. What is done
 // about it is left to loop-cut.ts.
 
-import { type AnswerLoop, loopIn } from '../core/answer-loop.ts';
+import { type AnswerLoop, loopIn } from './rules/answer-loop.ts';
 
 /** New characters between two looks. */
 const STEP_CHARS = 500;

@@ -1,11 +1,14 @@
 // One step of lossless compaction: the next node, written by a model level by level, or cut from what it
 // stands for where no level does. A step is one entry, so that a kill costs at most its calls.
 
-import { callBudget } from '../core/budget.ts';
-import { stillStands } from '../core/compaction.ts';
-import { compactionText } from '../core/compaction-prompt.ts';
-import { entryWithNode, type NodePlan, planNode } from '../core/lossless.ts';
-import { losslessLimits } from '../core/lossless-limits.ts';
+import type { TranscriptEntry } from '../kernel/message/transcript.ts';
+import { newBoundary } from '../lib/boundary.ts';
+import type { CompactionRequest } from './compaction.ts';
+import type { CompactorDeps } from './compactor-deps.ts';
+import { callBudget } from './rules/budget.ts';
+import { stillStands } from './rules/compaction.ts';
+import { compactionText } from './rules/compaction-prompt.ts';
+import { entryWithNode, losslessLimits, type NodePlan, planNode } from './rules/lossless.ts';
 import {
   ASKED_STYLES,
   cutNode,
@@ -13,12 +16,8 @@ import {
   nodeTokens,
   unreadNode,
   writtenNode,
-} from '../core/lossless-text.ts';
-import type { SummaryNode } from '../core/summary-node.ts';
-import type { TranscriptEntry } from '../core/transcript.ts';
-import { newBoundary } from '../lib/boundary.ts';
-import type { CompactionRequest } from './compaction.ts';
-import type { CompactorDeps } from './compactor-deps.ts';
+} from './rules/lossless-text.ts';
+import type { SummaryNode } from './rules/summary-nodes.ts';
 
 /** Of turns that a new file left out, the newest so many become a node of their own. */
 const MAX_FOUND_TURNS = 20;

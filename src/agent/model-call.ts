@@ -1,26 +1,26 @@
 // Puts one model call together: system prompt, thread, tools and a passing note, and estimates what
 // it will take of the model's context window.
 
-import { type CallBudget, callBudget } from '../core/budget.ts';
-import { correctionNote } from '../core/claims.ts';
-import { imagesShownBy } from '../core/model-vision.ts';
-import { buildPrompt, LEFT_OUT, type PromptSection, promptOf } from '../core/prompt.ts';
-import { ALL_RIGHTS } from '../core/rights.ts';
-import { imagesTokens, messagesTokens, textTokens } from '../core/tokens.ts';
-import { sized, toolsFor, toolsTokens, toolsWithRoom } from '../core/tool-room.ts';
-import type { ModelMessage } from '../core/transcript.ts';
-import type { StateOf, TurnLimit } from '../core/turn-state.ts';
-import { workingNoteText } from '../core/working-memory.ts';
-import type { ModelHandle, ModelRequest } from '../providers/provider.ts';
-import type { OfferedTool } from '../tools/tool.ts';
-import type { NotedCall } from './last-call.ts';
+import { workingNoteText } from '../features/memory/rules/working-memory.ts';
+import { correctionNote } from '../features/steadiness/rules/claims.ts';
 import {
   describedNow,
   isScoped,
   type ShownThread,
   shownThread,
   steadyNotes,
-} from './steadiness.ts';
+} from '../features/steadiness/steadiness.ts';
+import { ALL_RIGHTS } from '../kernel/access/rights.ts';
+import type { ModelMessage } from '../kernel/message/transcript.ts';
+import type { ModelHandle, ModelRequest } from '../providers/provider.ts';
+import type { OfferedTool } from '../tools/tool.ts';
+import type { NotedCall } from './last-call.ts';
+import { type CallBudget, callBudget } from './rules/budget.ts';
+import { imagesShownBy } from './rules/model-vision.ts';
+import { buildPrompt, LEFT_OUT, type PromptSection, promptOf } from './rules/prompt.ts';
+import { imagesTokens, messagesTokens, textTokens } from './rules/tokens.ts';
+import { sized, toolsFor, toolsTokens, toolsWithRoom } from './rules/tool-room.ts';
+import type { StateOf, TurnLimit } from './rules/turn-state.ts';
 import type { TurnContext } from './turn-context.ts';
 
 export type ModelCall = {

@@ -1,14 +1,14 @@
 // Does the work that a phase stands for and moves the state on. Each phase's work ends with a signal
 // of that phase; anything else does not type-check.
 
-import type { AgentEvent } from '../core/event.ts';
-import { advance } from '../core/turn.ts';
-import type { LiveState, SignalOf, StateOf, TurnState } from '../core/turn-state.ts';
+import type { AgentEvent } from '../kernel/message/event.ts';
 import { compactThread } from './compact.ts';
 import { executeCalls } from './execute.ts';
 import { finalizeTurn } from './finalize.ts';
 import { prepareTurn, recordSteering } from './prepare.ts';
 import { routeTurn } from './route.ts';
+import { advance } from './rules/turn.ts';
+import type { LiveState, SignalOf, StateOf, TurnState } from './rules/turn-state.ts';
 import { streamAnswer } from './stream.ts';
 import type { TurnContext } from './turn-context.ts';
 

@@ -1,20 +1,20 @@
 // Preparing: finds out what is recorded of the turn, records the messages it answers, and tells
 // where to take up. A turn whose end is recorded is over: its answer is reused.
 
-import { isImage } from '../core/attached.ts';
-import { joinTexts, wordsOf } from '../core/coalesce-text.ts';
-import { sentNote } from '../core/late.ts';
-import { NO_RIGHTS } from '../core/rights.ts';
-import { takenUp } from '../core/thread-view.ts';
-import type { UserEntry } from '../core/transcript.ts';
-import { blockedRounds } from '../core/turn-rounds.ts';
-import type { NonEmpty, Resumption, SignalOf } from '../core/turn-state.ts';
+import { NO_RIGHTS } from '../kernel/access/rights.ts';
+import { isImage } from '../kernel/message/attachment.ts';
+import { sentNote } from '../kernel/message/late.ts';
+import type { UserEntry } from '../kernel/message/transcript.ts';
+import { joinTexts, wordsOf } from '../kernel/turns/rules/coalesce.ts';
 import { newBoundary } from '../lib/boundary.ts';
 import type { TurnMessage } from './agent.ts';
-import { expandFor } from './expand-for.ts';
+import { expandFor } from './expansion.ts';
 import { settleInterruptedCalls } from './interrupted-calls.ts';
 import { readAttached } from './read-attached.ts';
-import { countSent } from './sent-messages.ts';
+import { takenUp } from './rules/thread-view.ts';
+import { blockedRounds } from './rules/turn-closing.ts';
+import type { NonEmpty, Resumption, SignalOf } from './rules/turn-state.ts';
+import { countSent } from './stream.ts';
 import type { TurnContext } from './turn-context.ts';
 
 export async function prepareTurn(turn: TurnContext): Promise<SignalOf<'preparing'>> {

@@ -1,16 +1,16 @@
 // The work that can be done while the person still writes: the conversation so far and the material
 // of the prompt. Good until the session changes; then it is simply loaded again.
 
-import type { SessionKey } from '../core/ids.ts';
-import type { ChatRef } from '../core/message.ts';
-import type { TurnPerson } from '../core/notes.ts';
-import type { StandingNote } from '../core/plan.ts';
-import { takenUp } from '../core/thread-view.ts';
-import type { TranscriptEntry } from '../core/transcript.ts';
-import type { WorkingNote } from '../core/working-memory.ts';
-import type { SessionStore } from '../sessions/store.ts';
+import type { WorkingNote } from '../features/memory/rules/working-memory.ts';
+import type { StandingNote } from '../features/plans/rules/plan.ts';
+import type { SessionKey } from '../kernel/message/ids.ts';
+import type { ChatRef } from '../kernel/message/message.ts';
+import type { TurnPerson } from '../kernel/message/notes.ts';
+import type { TranscriptEntry } from '../kernel/message/transcript.ts';
+import type { SessionStore } from '../kernel/sessions/store.ts';
 import type { PreparedContext } from './agent.ts';
 import type { PromptMaterial, PromptSources } from './prompt-sources.ts';
+import { takenUp } from './rules/thread-view.ts';
 
 export type Prepared = PreparedContext & {
   readonly person: TurnPerson;

@@ -2,9 +2,9 @@
 // kept once. Worked out once for each text that is there.
 
 import { hash } from 'node:crypto';
-import type { NamedPrint } from '../core/cache-watch.ts';
-import type { PromptSection } from '../core/prompt.ts';
 import type { ToolSpec } from '../providers/provider.ts';
+import type { NamedPrint } from './cache-watch.ts';
+import type { PromptSection } from './rules/prompt.ts';
 
 export interface Prints {
   readonly ofTool: (tool: ToolSpec) => string;

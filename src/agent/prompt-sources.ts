@@ -5,16 +5,16 @@
 import { constants } from 'node:fs';
 import { type FileHandle, open } from 'node:fs/promises';
 import { join } from 'node:path';
-import { OWNER_FILES } from '../core/notes.ts';
+import { skillLine } from '../features/skills/rules/skill.ts';
+import type { Skill, Skills } from '../features/skills/skills.ts';
+import { OWNER_FILES } from '../kernel/message/notes.ts';
+import { fileStamp } from '../lib/files/files.ts';
 import {
   MEMORY_FILE,
   type PromptFile,
   type PromptSection,
   WORKSPACE_FILES,
-} from '../core/prompt.ts';
-import { skillLine } from '../core/skill.ts';
-import { fileStamp } from '../lib/file-stamp.ts';
-import type { Skill, Skills } from '../skills/skills.ts';
+} from './rules/prompt.ts';
 
 export type PromptMaterial = {
   readonly files: readonly PromptFile[];

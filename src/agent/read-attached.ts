@@ -1,14 +1,18 @@
 // What came with a message, as the model gets it: images as they are, the beginning of a document's
 // text as the words of others, and of everything that is not read a line that says so.
 
-import { type AttachedMedia, isImage, shortIdOf } from '../core/attached.ts';
-import type { Attachment } from '../core/attachment.ts';
-import { attachmentTitle } from '../core/attachment-words.ts';
-import { headOf } from '../core/cut.ts';
-import { documentSize, documentText } from '../core/document-text.ts';
-import { wrapUntrusted } from '../core/untrusted.ts';
+import type { DocumentReading } from '../kernel/media/reader.ts';
+import type { Attachment } from '../kernel/message/attachment.ts';
+import {
+  type AttachedMedia,
+  attachmentTitle,
+  isImage,
+  shortIdOf,
+} from '../kernel/message/attachment.ts';
+import { wrapUntrusted } from '../kernel/message/untrusted.ts';
 import { newBoundary } from '../lib/boundary.ts';
-import type { DocumentReading } from '../media/reader.ts';
+import { headOf } from '../lib/text/cut.ts';
+import { documentSize, documentText } from './rules/document-text.ts';
 import type { TurnContext } from './turn-context.ts';
 
 export type ReadAttached = {

@@ -1,11 +1,11 @@
 // What is added to a conversation between turns: that its last exchange was taken back, and what people
 // thought of an answer. Nothing that was written is changed.
 
-import type { TurnOutcome } from '../core/event.ts';
-import type { MessageId, SessionKey, TurnId } from '../core/ids.ts';
-import type { RestorePoint } from '../core/session/restore.ts';
-import type { Clock } from '../lib/clock.ts';
-import type { SessionStore } from '../sessions/store.ts';
+import type { TurnOutcome } from '../kernel/message/event.ts';
+import type { MessageId, SessionKey, TurnId } from '../kernel/message/ids.ts';
+import type { RestorePoint } from '../kernel/sessions/rules/restore.ts';
+import type { SessionStore } from '../kernel/sessions/store.ts';
+import type { Clock } from '../lib/time/clock.ts';
 
 export type LastTurn = {
   readonly turnId: TurnId;

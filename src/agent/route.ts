@@ -1,14 +1,14 @@
 // Routing: which model answers, and whether the thread fits it. Where several share the work of the
 // turn, its mode says first who speaks.
 
-import { hardTokens } from '../core/compaction.ts';
-import type { AgentEvent } from '../core/event.ts';
-import type { Ask, SignalOf, StateOf } from '../core/turn-state.ts';
+import type { Cue } from '../features/modes/mode.ts';
+import { recordCue } from '../features/modes/record-cue.ts';
+import type { AgentEvent } from '../kernel/message/event.ts';
 import { clearOldResults } from './clear-old-results.ts';
 import { LARGER_WINDOW, maySumUp } from './compact.ts';
 import { expectedTokens, type ModelCall, mayAct, planCall } from './model-call.ts';
-import type { Cue } from './modes/mode.ts';
-import { recordCue } from './modes/record-cue.ts';
+import { hardTokens } from './rules/compaction.ts';
+import type { Ask, SignalOf, StateOf } from './rules/turn-state.ts';
 import type { TurnContext } from './turn-context.ts';
 
 type Main = Extract<Cue, { readonly kind: 'main' }>;

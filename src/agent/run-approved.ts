@@ -1,6 +1,6 @@
 // Runs one call that an owner has allowed: what was shown to them, or nothing.
 
-import type { Clock } from '../lib/clock.ts';
+import type { Clock } from '../lib/time/clock.ts';
 import type { Toolbox, ToolOutcome } from '../tools/tool.ts';
 import type { ApprovedCall } from './agent.ts';
 import type { AgentSettings } from './settings.ts';

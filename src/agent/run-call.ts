@@ -1,15 +1,16 @@
 // Runs one tool call. The toolbox holds its deadline and turns every failure into a result.
 
-import type { AttachedMedia } from '../core/attached.ts';
-import { ToolError } from '../core/errors.ts';
-import type { Letter } from '../core/letter.ts';
-import type { ToolCall } from '../core/transcript.ts';
+import type { Letter } from '../features/letters/rules/letter.ts';
+import { type Permission, permissionOf } from '../kernel/access/rights.ts';
+import type { AttachedMedia } from '../kernel/message/attachment.ts';
+import { ToolError } from '../kernel/message/errors.ts';
+import type { ToolCall } from '../kernel/message/transcript.ts';
 import type { BoundCall, ToolContext, ToolOutcome } from '../tools/tool.ts';
 import type { CallToApprove } from './agent.ts';
 import type { CallReport } from './call-report.ts';
-import type { CallTurn } from './call-turn.ts';
-import { gated } from './gate.ts';
-import { permissionFor, type ReadyCall } from './permission.ts';
+import { gated } from './long-results.ts';
+import { carriesData } from './rules/taint.ts';
+import type { CallTurn } from './turn-context.ts';
 
 export const NOT_ALLOWED =
   'Error (permission): whoever asks may not have this done here. Do not try it another way; say so.';
@@ -126,4 +127,27 @@ function contextOf(
       return input.say(markdown, ordinal, attachments);
     },
   };
+}
+
+// Whether a call is run at once, waits for an owner's yes, or is refused: by the rights of the turn
+// and by what its conversation was shown. Asked anew for every call: both may change in a turn.
+
+export type ReadyCall = Extract<BoundCall, { readonly kind: 'ready' }>;
+
+export function permissionFor(
+  { rights, thread, toolbox }: Pick<CallTurn, 'rights' | 'thread' | 'toolbox'>,
+  call: ToolCall,
+  bound: ReadyCall,
+): Permission {
+  const { isTainted } = thread;
+  const permission = permissionOf(bound.accessIn({ isTainted }), rights.current, isTainted);
+  // Its text is shown to an owner, not the call.
+  if (bound.isPosted) return permission === 'ask' ? 'free' : permission;
+  const { url } = bound;
+  if (permission !== 'free' || !isTainted || url === undefined) return permission;
+  const earlier = thread.callsBefore(call).flatMap(({ name, arguments: json }) => {
+    const other = toolbox.bind(name, json);
+    return other.kind === 'ready' && other.url !== undefined ? [other.url] : [];
+  });
+  return carriesData(url, thread.knownTexts, earlier) ? 'ask' : permission;
 }

@@ -1,8 +1,8 @@
 // What the agent needs of the configuration, in its own units.
 
-import type { CompactionEngine, CompactionPolicy } from '../core/compaction.ts';
-import type { AntiDriftConfig, ProprioceptionConfig } from '../core/config/steadiness.ts';
-import type { Config } from '../core/config.ts';
+import type { AntiDriftConfig, ProprioceptionConfig } from '../features/steadiness/settings.ts';
+import type { Config } from '../kernel/config/config.ts';
+import type { CompactionEngine, CompactionPolicy } from './rules/compaction.ts';
 
 export type AgentSettings = {
   readonly maxTokens: number;

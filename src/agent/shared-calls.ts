@@ -1,7 +1,7 @@
 // The calls of models that share the work of a turn and whose outcome stands in no entry of its own: a
 // router's advice, a digest, a check. The end of the turn records them, so that they are counted.
 
-import type { SharedCall, TokenUsage } from '../core/transcript.ts';
+import type { SharedCall, TokenUsage } from '../kernel/message/transcript.ts';
 
 export class SharedCalls {
   #calls: readonly SharedCall[] = [];

@@ -1,14 +1,14 @@
 // Side work by a cheap model, outside of turns and without tools: a summary, a check, a title. It is
 // paid for like an answer; what it says is never obeyed, only shown or stored by whoever asked.
 
-import type { Payer } from '../core/budget-limits.ts';
-import { ProviderError, type ProviderFailure } from '../core/errors.ts';
-import { textTokens } from '../core/tokens.ts';
-import type { Clock } from '../lib/clock.ts';
+import type { Payer } from '../features/spending/rules/budget-limits.ts';
+import { ProviderError, type ProviderFailure } from '../kernel/message/errors.ts';
+import type { Clock } from '../lib/time/clock.ts';
 import type { ModelEvent, ModelHandle, ModelRegistry } from '../providers/provider.ts';
 import { chargedMeter } from './charge.ts';
+import { textTokens } from './rules/tokens.ts';
 import type { SpendingGuard } from './spending.ts';
-import { TurnTime } from './turn-time.ts';
+import { TurnTime } from './turn-context.ts';
 import { untilAborted } from './until-aborted.ts';
 
 const TIMEOUT_MS = 120_000;

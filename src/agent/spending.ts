@@ -1,12 +1,12 @@
 // CONTRACT of what watches over the money: asked before every try of a model call, retries and
 // fallbacks included, and told what the try took.
 
-import type { Drift } from '../core/anti-drift.ts';
-import type { Payer } from '../core/budget-limits.ts';
-import type { ProviderFailure } from '../core/errors.ts';
-import { NanobotError } from '../core/errors.ts';
-import type { TurnId } from '../core/ids.ts';
-import type { TokenUsage } from '../core/transcript.ts';
+import type { Payer } from '../features/spending/rules/budget-limits.ts';
+import type { Drift } from '../features/steadiness/rules/anti-drift.ts';
+import type { ProviderFailure } from '../kernel/message/errors.ts';
+import { NanobotError } from '../kernel/message/errors.ts';
+import type { TurnId } from '../kernel/message/ids.ts';
+import type { TokenUsage } from '../kernel/message/transcript.ts';
 import type { TryPlace } from '../providers/provider.ts';
 
 export type PlannedCall = {

@@ -1,21 +1,27 @@
 // Streaming: asks the model once and shows its text as it comes. Retries and fallbacks are the
 // provider's; a thread that it would not take is asked again smaller.
 
-import { ProviderError, type ProviderFailure } from '../core/errors.ts';
-import type { AgentEvent } from '../core/event.ts';
-import type { Recovery, SignalOf, StateOf } from '../core/turn-state.ts';
+import { loopWatch } from '../features/steadiness/steadiness.ts';
+import { ProviderError, type ProviderFailure } from '../kernel/message/errors.ts';
+import type { AgentEvent } from '../kernel/message/event.ts';
+import type { ToolCall, ToolEntry } from '../kernel/message/transcript.ts';
+import {
+  HIDDEN_TEXT_START,
+  type HiddenTextState,
+  reveal,
+  revealAll,
+} from '../lib/html/hidden-text.ts';
 import type { ModelEvent, ModelHandle } from '../providers/provider.ts';
+import type { Toolbox } from '../tools/tool.ts';
 import { meterOf } from './charge.ts';
-import { failureText } from './failure-text.ts';
 import { ASKED_AGAIN, askedAgain, cutAnswer } from './loop-cut.ts';
 import { LoopWatch } from './loop-watch.ts';
 import { type ModelCall, notedCall, planCall } from './model-call.ts';
-import { ShownText } from './shown-text.ts';
-import { loopWatch } from './steadiness.ts';
+import type { Recovery, SignalOf, StateOf } from './rules/turn-state.ts';
 import { type Finished, isBehindScenes, takeAnswer } from './take-answer.ts';
+import type { Thread } from './thread.ts';
 import type { TurnContext } from './turn-context.ts';
 import { untilAborted } from './until-aborted.ts';
-import { waitingNotice } from './waiting-notice.ts';
 
 type StreamSignal = SignalOf<'streaming'>;
 
@@ -179,3 +185,102 @@ function retryNotice({ reason, delayMs }: Extract<ModelEvent, { type: 'retrying'
   const seconds = Math.round(delayMs / 1000);
   return seconds === 0 ? `${reason}.` : `${reason}, trying again in ${seconds} s.`;
 }
+
+// The text of one model call as the person sees it grow: without hidden parts, withdrawn when the
+// call starts again.
+
+export class ShownText {
+  readonly #thread: Thread;
+  readonly #model: string;
+  /** The person is not shown what is written here, only that the model is at work. */
+  readonly #isHidden: boolean;
+  #hidden = '';
+  #state: HiddenTextState = HIDDEN_TEXT_START;
+  #isThinking = false;
+
+  constructor(thread: Thread, model: string, isHidden: boolean) {
+    this.#thread = thread;
+    this.#model = model;
+    this.#isHidden = isHidden;
+  }
+
+  get text(): string {
+    return this.#isHidden ? this.#hidden : (this.#thread.partial?.text ?? '');
+  }
+
+  *add(delta: string): Iterable<AgentEvent> {
+    const { state, text, isRetracted } = reveal(this.#state, delta);
+    this.#state = state;
+    if (isRetracted) yield* this.#withdraw();
+    if (text !== '') yield* this.#append(text);
+    else if (state.mode === 'hidden') yield* this.think();
+  }
+
+  /** Said once until text follows: the live view needs no more. */
+  *think(): Iterable<AgentEvent> {
+    if (this.#isThinking) return;
+    this.#isThinking = true;
+    yield { type: 'thinking' };
+  }
+
+  *restart(): Iterable<AgentEvent> {
+    this.#state = HIDDEN_TEXT_START;
+    yield* this.#withdraw();
+  }
+
+  /** Brings what is shown in line with the whole text the provider gave at the end. */
+  *complete(whole: string): Iterable<AgentEvent> {
+    const text = revealAll(whole);
+    if (!text.startsWith(this.text)) yield* this.#withdraw();
+    const rest = text.slice(this.text.length);
+    if (rest !== '') yield* this.#append(rest);
+  }
+
+  *#append(text: string): Iterable<AgentEvent> {
+    if (this.#isHidden) {
+      this.#hidden += text;
+      return yield* this.think();
+    }
+    this.#isThinking = false;
+    this.#thread.partial = { text: this.text + text, model: this.#model };
+    yield { type: 'text_delta', text };
+  }
+
+  *#withdraw(): Iterable<AgentEvent> {
+    if (this.text === '') return;
+    this.#hidden = '';
+    if (this.#isHidden) return;
+    this.#thread.partial = undefined;
+    yield { type: 'text_discarded' };
+  }
+}
+
+// Counts the texts that tools have sent to the chat: after one, an empty answer is no failure.
+
+export function countSent(
+  calls: readonly ToolCall[],
+  results: readonly ToolEntry[],
+  toolbox: Toolbox,
+): number {
+  const done = new Set(
+    results.filter(({ status }) => status === 'ok').map((entry) => entry.callId),
+  );
+  return calls.filter((call) => {
+    const bound = toolbox.bind(call.name, call.arguments);
+    if (!done.has(call.id) || bound.kind !== 'ready') return false;
+    return bound.accessIn({ isTainted: false }) === 'say';
+  }).length;
+}
+
+// What the person is told when the model could not answer.
+
+const FALLBACK = 'The model could not answer. Please try again in a few minutes.';
+
+export const failureText = (error: ProviderError) => error.userText ?? FALLBACK;
+
+// What a person is told while a call waits for its place at a local model server.
+
+type Waiting = Extract<ModelEvent, { readonly type: 'waiting' }>;
+
+export const waitingNotice = ({ server, ahead }: Waiting) =>
+  `${server} answers one after the other: ${ahead} before you.`;

@@ -1,16 +1,16 @@
 // Takes what the model answered: records it, before any tool with effects may run, and tells the
 // state machine what it was.
 
-import type { AgentEvent } from '../core/event.ts';
-import { callId } from '../core/ids.ts';
-import { isRepeatable } from '../core/rights.ts';
-import { textTokens } from '../core/tokens.ts';
-import type { AssistantEntry, ToolCall } from '../core/transcript.ts';
-import type { SignalOf, StateOf } from '../core/turn-state.ts';
+import { unsupportedIn } from '../features/steadiness/check-claims.ts';
+import { isRepeatable } from '../kernel/access/rights.ts';
+import type { AgentEvent } from '../kernel/message/event.ts';
+import { callId } from '../kernel/message/ids.ts';
+import type { AssistantEntry, ToolCall } from '../kernel/message/transcript.ts';
 import type { ModelEvent } from '../providers/provider.ts';
 import { askedMain } from './asked-with.ts';
-import { unsupportedIn } from './check-claims.ts';
 import { type Asked, type ModelCall, mayAct } from './model-call.ts';
+import { textTokens } from './rules/tokens.ts';
+import type { SignalOf, StateOf } from './rules/turn-state.ts';
 import type { TurnContext } from './turn-context.ts';
 
 export type Finished = Extract<ModelEvent, { type: 'finished' }>;

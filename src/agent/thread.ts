@@ -1,22 +1,10 @@
 // A turn's view of its conversation: what came before, what this turn has recorded, and the smaller
 // view that the model is shown once the whole does not fit. Records go to the session store first.
 
-import type { AttachedMedia } from '../core/attached.ts';
-import {
-  type ClearingAim,
-  clearedAmong,
-  type ResultKey,
-  resultsToClear,
-  withCleared,
-} from '../core/clear-results.ts';
-import { fitEntries, floorTokens, onlyTurn } from '../core/context-fit.ts';
-import type { Offered } from '../core/context-marks.ts';
-import type { MessageId, SessionKey, TurnId } from '../core/ids.ts';
-import { withoutWhole } from '../core/kept-result.ts';
-import type { TimeStamp } from '../core/message-times.ts';
-import { shownMessages } from '../core/shown-messages.ts';
-import { type KnownTexts, knownTextsOf } from '../core/taint.ts';
-import { shownThrough, threadView } from '../core/thread-view.ts';
+import type { AttachedMedia } from '../kernel/message/attachment.ts';
+import type { MessageId, SessionKey, TurnId } from '../kernel/message/ids.ts';
+import type { TimeStamp } from '../kernel/message/message-times.ts';
+import { shownMessages } from '../kernel/message/message-times.ts';
 import type {
   AssistantEntry,
   ModelMessage,
@@ -24,11 +12,23 @@ import type {
   ToolEntry,
   TranscriptEntry,
   TurnEndEntry,
-} from '../core/transcript.ts';
-import { openCallsOf, type Round, roundsOf, tokensSpent } from '../core/turn-rounds.ts';
-import { lastWordOf, writtenTexts } from '../core/turn-texts.ts';
-import type { SessionStore } from '../sessions/store.ts';
+} from '../kernel/message/transcript.ts';
+import { withoutWhole } from '../kernel/sessions/rules/earlier.ts';
+import type { SessionStore } from '../kernel/sessions/store.ts';
 import type { ClearedResults } from './cleared-results.ts';
+import {
+  type ClearingAim,
+  clearedAmong,
+  type ResultKey,
+  resultsToClear,
+  withCleared,
+} from './rules/clear-results.ts';
+import { fitEntries, floorTokens, onlyTurn } from './rules/context-fit.ts';
+import type { Offered } from './rules/context-marks.ts';
+import { type KnownTexts, knownTextsOf } from './rules/taint.ts';
+import { shownThrough, threadView } from './rules/thread-view.ts';
+import { openCallsOf, type Round, roundsOf, tokensSpent } from './rules/turn-closing.ts';
+import { lastWordOf, writtenTexts } from './rules/turn-texts.ts';
 
 export type ThreadOptions = {
   readonly sessions: SessionStore;

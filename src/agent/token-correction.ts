@@ -1,6 +1,6 @@
 // Learns per model how far the estimate of tokens is from what the provider counts.
 
-import { correctedBy } from '../core/tokens.ts';
+import { correctedBy } from './rules/tokens.ts';
 
 export interface TokenCorrection {
   /** Multiply an estimate by this. */

@@ -1,28 +1,27 @@
 // What every phase of one turn works with.
 
-import type { TurnLimits } from '../core/turn-state.ts';
-import type { Clock } from '../lib/clock.ts';
+import type { TurnMode } from '../features/modes/mode.ts';
+import { narrowed, type Rights } from '../kernel/access/rights.ts';
+import type { MediaReader } from '../kernel/media/reader.ts';
+import type { AgentEvent } from '../kernel/message/event.ts';
+import type { SessionStore } from '../kernel/sessions/store.ts';
 import type { Logger } from '../lib/logger.ts';
-import type { MediaReader } from '../media/reader.ts';
+import type { Clock } from '../lib/time/clock.ts';
 import type { ModelRegistry } from '../providers/provider.ts';
-import type { SessionStore } from '../sessions/store.ts';
 import type { Toolbox } from '../tools/tool.ts';
 import type { TurnInput } from './agent.ts';
 import type { AskedNotes } from './asked-notes.ts';
 import type { CacheAlarm } from './cache-alarm.ts';
 import type { Compactor } from './compaction.ts';
-import type { Expansion } from './expansion.ts';
+import type { Expansion } from './expansion-text.ts';
 import type { LastCall } from './last-call.ts';
-import type { TurnMode } from './modes/mode.ts';
 import type { Prepared } from './prepared.ts';
+import type { TurnLimits } from './rules/turn-state.ts';
 import type { AgentSettings } from './settings.ts';
 import type { SharedCalls } from './shared-calls.ts';
 import type { SpendingGuard } from './spending.ts';
 import type { Thread } from './thread.ts';
 import type { TokenCorrection } from './token-correction.ts';
-import type { TurnNotices } from './turn-notices.ts';
-import type { TurnRights } from './turn-rights.ts';
-import type { TurnTime } from './turn-time.ts';
 
 export type TurnContext = {
   readonly input: TurnInput;
@@ -60,3 +59,131 @@ export type TurnContext = {
   readonly notices: TurnNotices;
   readonly shared: SharedCalls;
 };
+
+// What one tool call needs of the turn it is made in: less than a whole turn, so that a step that no
+// model asked for is held to the same rights, questions and limits.
+
+export type CallTurn = Pick<TurnContext, 'input' | 'settings' | 'clock' | 'signal' | 'toolbox'> & {
+  readonly rights: Pick<TurnRights, 'current'>;
+  readonly thread: Pick<
+    Thread,
+    'isTainted' | 'knownTexts' | 'attached' | 'ordinalOf' | 'callsBefore'
+  >;
+};
+
+// What a turn may do. A message that joins it can only take rights away.
+
+export class TurnRights {
+  #current: Rights;
+
+  constructor(rights: Rights) {
+    this.#current = rights;
+  }
+
+  get current(): Rights {
+    return this.#current;
+  }
+
+  narrow(rights: Rights): void {
+    this.#current = narrowed(this.#current, rights);
+  }
+}
+
+// What a person is told while something else than the main model works for their turn, on its way among
+// the events of the turn.
+
+export class TurnNotices {
+  #told: string[] = [];
+  readonly #kept = new Set<string>();
+  #news = Promise.withResolvers<void>();
+
+  /** Said by whatever runs now, or next. */
+  tell(text: string): void {
+    this.#told.push(text);
+    this.#news.resolve();
+  }
+
+  /** Stands below the answer: a notice is gone with the next words. */
+  keep(text: string): void {
+    this.#kept.add(text);
+  }
+
+  /** A notice that stands below the answer as well. */
+  lasting(text: string): AgentEvent {
+    this.keep(text);
+    return { type: 'notice', text };
+  }
+
+  get kept(): readonly string[] {
+    return [...this.#kept];
+  }
+
+  /** Yields what is told while `work` goes on, as it comes. @throws as `work` does */
+  async *during<Result>(work: Promise<Result>): AsyncGenerator<AgentEvent, Result, void> {
+    let isOver = false;
+    const over = work.then(
+      () => {
+        isOver = true;
+      },
+      () => {
+        isOver = true;
+      },
+    );
+    while (true) {
+      await Promise.race([over, this.#news.promise]);
+      this.#news = Promise.withResolvers<void>();
+      for (const text of this.#told.splice(0)) yield { type: 'notice', text };
+      if (isOver && this.#told.length === 0) return work;
+    }
+  }
+}
+
+// The time of one turn, or of one call beside it. While it waits for a place at a local model server,
+// which answers others first, it does not count.
+
+type Limit = { readonly atMs: number; readonly onUp: () => void };
+
+export class TurnTime {
+  readonly #clock: Clock;
+  #countedMs = 0;
+  /** Undefined while the time stands still. */
+  #since: number | undefined;
+  #limit: Limit | undefined;
+  #deadline: Disposable | undefined;
+
+  constructor(clock: Clock) {
+    this.#clock = clock;
+    this.#since = clock.monotonic();
+  }
+
+  elapsedMs(): number {
+    const running = this.#since === undefined ? 0 : this.#clock.monotonic() - this.#since;
+    return Math.round(this.#countedMs + running);
+  }
+
+  /** Calls `onUp` once `maxMs` more are counted, unless disposed first. */
+  limit(maxMs: number, onUp: () => void): Disposable {
+    this.#limit = { atMs: this.elapsedMs() + maxMs, onUp };
+    this.#arm();
+    return { [Symbol.dispose]: () => this.#deadline?.[Symbol.dispose]() };
+  }
+
+  standStill(): void {
+    if (this.#since === undefined) return;
+    this.#countedMs += this.#clock.monotonic() - this.#since;
+    this.#since = undefined;
+    this.#deadline?.[Symbol.dispose]();
+  }
+
+  goOn(): void {
+    if (this.#since !== undefined) return;
+    this.#since = this.#clock.monotonic();
+    this.#arm();
+  }
+
+  #arm(): void {
+    if (this.#limit === undefined) return;
+    const { atMs, onUp } = this.#limit;
+    this.#deadline = this.#clock.timer(atMs - this.elapsedMs(), onUp);
+  }
+}

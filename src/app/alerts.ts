@@ -1,12 +1,12 @@
 // Tells the owner what needs a person: on a channel that works, once an hour per text.
 
 import { randomUUID } from 'node:crypto';
-import type { MessageBus } from '../bus/bus.ts';
-import type { AccountName } from '../core/account.ts';
-import { messageId } from '../core/ids.ts';
-import { ALERT } from '../gateway/undelivered.ts';
-import type { Clock } from '../lib/clock.ts';
+import type { MessageBus } from '../kernel/bus/bus.ts';
+import { ALERT } from '../kernel/delivery/undelivered.ts';
+import type { AccountName } from '../kernel/message/account.ts';
+import { messageId } from '../kernel/message/ids.ts';
 import type { Logger } from '../lib/logger.ts';
+import type { Clock } from '../lib/time/clock.ts';
 import type { OwnerDoor } from './owner-door.ts';
 
 const REPEAT_MS = 3_600_000;

@@ -2,11 +2,11 @@
 
 import { accountsOf } from '../channels/accounts.ts';
 import { CHANNELS } from '../channels/index.ts';
-import type { Judge } from '../gateway/judge.ts';
-import { createSharedArrivals, type SharedArrivals } from '../gateway/shared-arrivals.ts';
-import type { Clock } from '../lib/clock.ts';
-import type { StateStore } from '../store/store.ts';
-import type { LiveConfig } from './live-config.ts';
+import type { StateStore } from '../kernel/bus/store/store.ts';
+import type { LiveConfig } from '../kernel/config/files/live-config.ts';
+import type { Judge } from '../kernel/intake/judge.ts';
+import { createSharedArrivals, type SharedArrivals } from '../kernel/intake/shared-arrivals.ts';
+import type { Clock } from '../lib/time/clock.ts';
 
 export type ArrivalsParts = {
   readonly live: LiveConfig;

@@ -1,15 +1,15 @@
 // Builds what deals with changes of answered messages, with reactions and with /undo.
 
 import type { Agent } from '../agent/agent.ts';
-import type { MessageBus } from '../bus/bus.ts';
 import type { Channel } from '../channels/channel.ts';
-import type { AccountName } from '../core/account.ts';
-import { createAsides, withAsides } from '../gateway/asides.ts';
-import type { Dispatcher } from '../gateway/dispatcher.ts';
-import type { Questions } from '../gateway/questions.ts';
-import { createRedo } from '../gateway/redo.ts';
+import type { MessageBus } from '../kernel/bus/bus.ts';
+import type { LiveConfig } from '../kernel/config/files/live-config.ts';
+import type { AccountName } from '../kernel/message/account.ts';
+import type { Questions } from '../kernel/questions/questions.ts';
+import { createAsides, withAsides } from '../kernel/turns/asides.ts';
+import type { Dispatcher } from '../kernel/turns/dispatcher.ts';
+import { createRedo } from '../kernel/turns/redo.ts';
 import type { Logger } from '../lib/logger.ts';
-import type { LiveConfig } from './live-config.ts';
 
 export type AsideParts = {
   readonly live: LiveConfig;

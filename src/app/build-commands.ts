@@ -1,25 +1,25 @@
 // Builds what `/commands` work with: of every part what it has to say or lets be changed.
 
+import type { BuiltAgent } from '../agent/build-agent.ts';
 import type { Channel } from '../channels/channel.ts';
-import type { AccountName } from '../core/account.ts';
-import { problemLines } from '../core/config/issues.ts';
-import { steadinessLines } from '../core/steadiness-words.ts';
-import { verbatim } from '../core/stranger-words.ts';
-import type { CommandDeps } from '../gateway/command.ts';
-import type { People } from '../gateway/people.ts';
-import { createUndo } from '../gateway/undo.ts';
+import type { Deciding } from '../features/approvals/build-decisions.ts';
+import type { BuiltLocalModels } from '../features/local-models/build-local-models.ts';
+import type { BuiltMemory } from '../features/memory/build-memory.ts';
+import type { BuiltModes } from '../features/modes/build-modes.ts';
+import type { People } from '../features/people/people.ts';
+import { steadinessLines } from '../features/steadiness/rules/steady-view.ts';
+import type { CommandDeps } from '../kernel/commands/command.ts';
+import { createUndo } from '../kernel/commands/conversation-commands.ts';
+import type { Home } from '../kernel/config/files/home.ts';
+import type { LiveConfig } from '../kernel/config/files/live-config.ts';
+import { problemLines } from '../kernel/config/issues.ts';
+import { policyOf } from '../kernel/intake/doors.ts';
+import type { AccountName } from '../kernel/message/account.ts';
+import { verbatim } from '../kernel/message/stranger-words.ts';
 import type { ModelRegistry } from '../providers/provider.ts';
-import type { BuiltAgent } from './build-agent.ts';
 import { buildConversations, createBeginAnew, createCompactNow } from './build-conversations.ts';
-import type { Deciding } from './build-decisions.ts';
-import type { BuiltLocalModels } from './build-local-models.ts';
-import type { BuiltMemory } from './build-memory.ts';
-import type { BuiltModes } from './build-modes.ts';
 import type { buildOwnTurns } from './build-own-turns.ts';
-import { policyOf } from './doors.ts';
 import type { Foundations } from './foundations.ts';
-import type { Home } from './home.ts';
-import type { LiveConfig } from './live-config.ts';
 
 export type CommandParts = Pick<
   Foundations,

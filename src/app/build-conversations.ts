@@ -1,20 +1,20 @@
 // Builds what people can see of their conversations, and bring back.
 
 import type { Agent } from '../agent/agent.ts';
-import { turnId } from '../core/ids.ts';
-import { sessionOf } from '../core/message.ts';
-import type { Asks } from '../gateway/asks.ts';
-import type { CommandDeps } from '../gateway/command.ts';
-import type { ConversationDesk } from '../gateway/conversation-desk.ts';
-import type { Origins } from '../gateway/origins.ts';
-import type { Persons } from '../gateway/persons.ts';
-import { turnSettingsOf } from '../gateway/session-settings.ts';
-import { createTurnPersonOf } from '../gateway/turn-person.ts';
-import { createSessionMaintenance } from '../sessions/session-maintenance.ts';
-import type { BuiltAgent } from './build-agent.ts';
-import type { BuiltMemory } from './build-memory.ts';
+import type { BuiltAgent } from '../agent/build-agent.ts';
+import type { Asks } from '../features/approvals/asks.ts';
+import type { BuiltMemory } from '../features/memory/build-memory.ts';
+import type { Persons } from '../features/people/persons.ts';
+import type { CommandDeps } from '../kernel/commands/command.ts';
+import type { ConversationDesk } from '../kernel/commands/conversation-desk.ts';
+import type { Home } from '../kernel/config/files/home.ts';
+import { turnId } from '../kernel/message/ids.ts';
+import { sessionOf } from '../kernel/message/message.ts';
+import { createSessionMaintenance } from '../kernel/sessions/session-maintenance.ts';
+import type { Origins } from '../kernel/turns/origins.ts';
+import { turnSettingsOf } from '../kernel/turns/session-settings.ts';
+import { createTurnPersonOf } from '../kernel/turns/turn-person.ts';
 import type { Foundations } from './foundations.ts';
-import type { Home } from './home.ts';
 
 export type ConversationParts = Pick<Foundations, 'live' | 'clock'> & {
   readonly agent: Agent;

@@ -2,21 +2,21 @@
 
 import { join } from 'node:path';
 import type { Channel } from '../channels/channel.ts';
-import type { ChannelName, MediaId } from '../core/ids.ts';
-import { createInboundAttachments, type InboundAttachments } from '../gateway/attachments.ts';
-import type { Listening } from '../gateway/listening.ts';
-import type { Clock } from '../lib/clock.ts';
+import type { Listening } from '../features/voice/listening.ts';
+import type { BusStore } from '../kernel/bus/store/store.ts';
+import type { Home } from '../kernel/config/files/home.ts';
+import type { LiveConfig } from '../kernel/config/files/live-config.ts';
+import { createInboundAttachments, type InboundAttachments } from '../kernel/intake/attachments.ts';
+import { openMediaFiles } from '../kernel/media/files.ts';
+import type { MediaStore } from '../kernel/media/media.ts';
+import { createMediaReader } from '../kernel/media/media-reader.ts';
+import type { MediaReader } from '../kernel/media/reader.ts';
+import type { ChannelName, MediaId } from '../kernel/message/ids.ts';
+import type { ReaderMemory } from '../lib/async/permits.ts';
 import type { Logger } from '../lib/logger.ts';
-import type { ReaderMemory } from '../lib/reader-memory.ts';
-import { openMediaFiles } from '../media/files.ts';
-import type { MediaStore } from '../media/media.ts';
-import { createMediaReader } from '../media/media-reader.ts';
-import type { MediaReader } from '../media/reader.ts';
+import type { Clock } from '../lib/time/clock.ts';
 import type { LoadedImage } from '../providers/index.ts';
-import type { BusStore } from '../store/store.ts';
-import type { UploadLimit } from '../tools/send-file.ts';
-import type { Home } from './home.ts';
-import type { LiveConfig } from './live-config.ts';
+import type { UploadLimit } from '../tools/files/send-file.ts';
 
 const DAY_MS = 86_400_000;
 

@@ -1,19 +1,19 @@
 // Builds what has turns of its own beside those of people: the helpers that turns of the agent start, and
 // the runs of workflows.
 
-import type { SessionKey } from '../core/ids.ts';
-import { assumedPrice, priceOf } from '../core/model-prices.ts';
-import { amountOf, type Price } from '../core/spending.ts';
-import type { TokenUsage } from '../core/transcript.ts';
-import { helpersAtWork } from '../gateway/agents-commands.ts';
-import type { Dispatcher, DispatcherDeps } from '../gateway/dispatcher.ts';
-import type { Origins } from '../gateway/origins.ts';
-import type { People } from '../gateway/people.ts';
-import { workflowsAtWork } from '../gateway/workflow-commands.ts';
-import type { Automation } from './build-automation.ts';
-import { buildSubagents, type SubagentParts } from './build-subagents.ts';
-import { buildWorkflows, type WorkflowParts } from './build-workflows.ts';
-import type { LiveConfig } from './live-config.ts';
+import type { People } from '../features/people/people.ts';
+import type { Automation } from '../features/schedule/build-automation.ts';
+import { amountOf, type Price } from '../features/spending/rules/spending.ts';
+import { helpersAtWork } from '../features/subagents/agents-commands.ts';
+import { buildSubagents, type SubagentParts } from '../features/subagents/build-subagents.ts';
+import { buildWorkflows, type WorkflowParts } from '../features/workflows/build-workflows.ts';
+import { workflowsAtWork } from '../features/workflows/workflow-commands.ts';
+import type { LiveConfig } from '../kernel/config/files/live-config.ts';
+import type { SessionKey } from '../kernel/message/ids.ts';
+import type { TokenUsage } from '../kernel/message/transcript.ts';
+import type { Dispatcher, DispatcherDeps } from '../kernel/turns/dispatcher.ts';
+import type { Origins } from '../kernel/turns/origins.ts';
+import { assumedPrice, priceOf } from '../providers/rules/model-prices.ts';
 
 /** Built later than the agent. */
 export type BuiltLater = {

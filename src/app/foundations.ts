@@ -1,26 +1,25 @@
 // What everything else of the gateway stands on: configuration, clock, log, the store with its bus,
 // conversations and files. Nothing here knows of channels or of the agent.
 
-import type { MessageBus } from '../bus/bus.ts';
-import { createMessageBus } from '../bus/message-bus.ts';
-import { type Clock, systemClock } from '../lib/clock.ts';
-import { openLogFile } from '../lib/log-file.ts';
+import { redactedPicture } from '../agent/prompt-redaction.ts';
+import { type AskedFiles, createAskedFiles } from '../features/request-log/asked-book.ts';
+import type { MessageBus } from '../kernel/bus/bus.ts';
+import { createMessageBus } from '../kernel/bus/message-bus.ts';
+import type { EmbeddedStore } from '../kernel/bus/store/store.ts';
+import type { LiveConfig } from '../kernel/config/files/live-config.ts';
+import type { MediaStore } from '../kernel/media/media.ts';
+import type { MediaReader } from '../kernel/media/reader.ts';
+import { buildTelemetry, type Measuring } from '../kernel/observe/build-telemetry.ts';
+import type { SessionForgetting } from '../kernel/sessions/forget.ts';
+import { createJsonlSessionStore } from '../kernel/sessions/jsonl.ts';
+import type { SessionStore } from '../kernel/sessions/store.ts';
+import { createReaderMemory, type ReaderMemory } from '../lib/async/permits.ts';
+import { openLogFile } from '../lib/files/log-file.ts';
 import { createLogger, type Logger } from '../lib/logger.ts';
-import { createReaderMemory, type ReaderMemory } from '../lib/reader-memory.ts';
-import type { MediaStore } from '../media/media.ts';
-import type { MediaReader } from '../media/reader.ts';
-import { type AskedFiles, createAskedFiles } from '../sessions/asked-book.ts';
-import type { SessionForgetting } from '../sessions/forget.ts';
-import { createJsonlSessionStore } from '../sessions/jsonl.ts';
-import type { SessionStore } from '../sessions/store.ts';
-import type { EmbeddedStore } from '../store/store.ts';
+import { type Clock, systemClock } from '../lib/time/clock.ts';
 import { buildMedia, buildReader } from './build-media.ts';
-import { buildTelemetry, type Measuring } from './build-telemetry.ts';
 import type { GatewayOptions } from './gateway.ts';
-import type { LiveConfig } from './live-config.ts';
-import { redactedPicture } from './redacted-picture.ts';
-import { redactedSessions } from './redacted-sessions.ts';
-import { redactedStore } from './redacted-store.ts';
+import { redactedSessions, redactedStore } from './redacted-store.ts';
 import { openStore } from './state.ts';
 
 /** About a second; larger stores are checked by the doctor. */

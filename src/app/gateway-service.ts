@@ -1,39 +1,39 @@
 // The gateway as a running thing: starts channels and work, applies changed configurations, and
 // stops in order: take no more in, let running turns finish, deliver, close.
 
-import type { TellOwner } from '../automation/owner-notes.ts';
-import type { MessageBus, Turn } from '../bus/bus.ts';
+import type { Models } from '../agent/models.ts';
 import type { LoginOptions, LoginStep } from '../channels/channel.ts';
+import { reportLine } from '../channels/channel-reports.ts';
+import { ConfiguredChannels } from '../channels/configured-channels.ts';
 import type { Door } from '../channels/door.ts';
-import { type ChannelName, channelName, chatId, DEFAULT_ACCOUNT } from '../core/ids.ts';
-import type { ChatRef, OutboundDraft } from '../core/message.ts';
-import type { SeenPeer } from '../gateway/cluster-desk.ts';
-import type { Dispatcher } from '../gateway/dispatcher.ts';
-import type { GroupBuffer } from '../gateway/group-buffer.ts';
-import type { ChannelManager } from '../gateway/manager.ts';
-import type { People } from '../gateway/people.ts';
-import type { Questions } from '../gateway/questions.ts';
-import { aborted } from '../lib/aborted.ts';
-import type { Clock } from '../lib/clock.ts';
+import type { SeenPeer } from '../features/cluster/cluster-desk.ts';
+import { keepTidy } from '../features/health/upkeep.ts';
+import type { Tooling, ToolingReport } from '../features/mcp/build-tool-servers.ts';
+import type { People } from '../features/people/people.ts';
+import type { TellOwner } from '../features/schedule/owner-notes.ts';
+import { type HttpParts, loginLink, type ServedHttp, serveHttp } from '../http/serve-http.ts';
+import type { MessageBus, Turn } from '../kernel/bus/bus.ts';
+import type { StateStore } from '../kernel/bus/store/store.ts';
+import type { LiveConfig } from '../kernel/config/files/live-config.ts';
+import { programVersion } from '../kernel/config/files/package-files.ts';
+import type { ChannelManager } from '../kernel/delivery/manager.ts';
+import type { Doors } from '../kernel/intake/doors.ts';
+import type { GroupBuffer } from '../kernel/intake/group-buffer.ts';
+import type { MediaStore } from '../kernel/media/media.ts';
+import type { MediaReader } from '../kernel/media/reader.ts';
+import { type ChannelName, channelName, chatId, DEFAULT_ACCOUNT } from '../kernel/message/ids.ts';
+import type { ChatRef, OutboundDraft } from '../kernel/message/message.ts';
+import type { Measuring } from '../kernel/observe/build-telemetry.ts';
+import type { Questions } from '../kernel/questions/questions.ts';
+import type { Dispatcher } from '../kernel/turns/dispatcher.ts';
+import type { Permits } from '../lib/async/permits.ts';
+import { supervise } from '../lib/async/supervise.ts';
 import type { Logger } from '../lib/logger.ts';
-import type { Permits } from '../lib/permits.ts';
-import { supervise } from '../lib/supervise.ts';
-import type { MediaStore } from '../media/media.ts';
-import type { MediaReader } from '../media/reader.ts';
-import type { StateStore } from '../store/store.ts';
-import type { Measuring } from './build-telemetry.ts';
-import type { Tooling, ToolingReport } from './build-tool-servers.ts';
-import { reportLine } from './channel-reports.ts';
-import { ConfiguredChannels } from './configured-channels.ts';
-import type { Doors } from './doors.ts';
+import { aborted } from '../lib/time/aborted.ts';
+import type { Clock } from '../lib/time/clock.ts';
 import type { ChannelReport, Gateway, GatewayOptions } from './gateway.ts';
-import type { LiveConfig } from './live-config.ts';
-import type { Models } from './models.ts';
-import { programVersion } from './package-files.ts';
 import { followConfig } from './reload.ts';
 import { announceGateway } from './running-gateway.ts';
-import { type HttpParts, loginLink, type ServedHttp, serveHttp } from './serve-http.ts';
-import { keepTidy } from './upkeep.ts';
 
 export type BackgroundWork = { readonly name: string; run(signal: AbortSignal): Promise<void> };
 

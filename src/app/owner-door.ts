@@ -3,12 +3,12 @@
 // the owner chose, and into no conversation of the page.
 
 import { z } from 'zod';
-import { type AccountName, accountName } from '../core/account.ts';
-import { channelName, chatId, DEFAULT_ACCOUNT } from '../core/ids.ts';
-import type { ChatRef } from '../core/message.ts';
-import type { Pairing } from '../gateway/pairing.ts';
-import { jsonRow, place, type RowShape } from '../lib/json-row.ts';
-import type { KeyValueStore } from '../store/store.ts';
+import type { Pairing } from '../features/people/pairing.ts';
+import type { KeyValueStore } from '../kernel/bus/store/store.ts';
+import { type AccountName, accountName } from '../kernel/message/account.ts';
+import { channelName, chatId, DEFAULT_ACCOUNT } from '../kernel/message/ids.ts';
+import type { ChatRef } from '../kernel/message/message.ts';
+import { jsonRow, place, type RowShape } from '../lib/json/json-row.ts';
 
 /** The chat of the web page that holds notices for which no other door is known. */
 export const NOTICES: ChatRef = {

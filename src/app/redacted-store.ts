@@ -1,11 +1,13 @@
 // The store as the bus gets it: no text that goes out to a chat, and no reason that traces show,
 // holds the value of a secret. Texts of ours name commands as they are typed here.
 
-import type { Settlement } from '../core/delivery.ts';
-import type { OutboundMessage } from '../core/message.ts';
-import type { Typed } from '../core/typed-command.ts';
-import type { Redactor } from '../lib/redact.ts';
-import type { BusStore, TurnEnding } from '../store/store.ts';
+import type { BusStore, TurnEnding } from '../kernel/bus/store/store.ts';
+import type { Settlement } from '../kernel/message/delivery.ts';
+import type { OutboundMessage } from '../kernel/message/message.ts';
+import type { TranscriptEntry } from '../kernel/message/transcript.ts';
+import type { SessionStore } from '../kernel/sessions/store.ts';
+import type { Typed } from '../kernel/typed-command.ts';
+import type { Redactor } from '../lib/text/redact.ts';
 
 /** What the agent says while its turn runs. */
 const SAID_BY_AGENT = /\/say\/\d+$/;
@@ -33,5 +35,50 @@ export function redactedStore(store: BusStore, redact: Redactor, typed: Typed): 
     endTurn: (hold, ending) => store.endTurn(hold, ended(ending)),
     settle: (hold, settlement) => store.settle(hold, settled(settlement)),
     markBounced: (id, reason) => store.markBounced(id, redact(reason)),
+  };
+}
+
+// Conversations as they are written down: without the values of configured secrets, whoever wrote
+// or said them.
+
+/** What nobody writes: masked by chance it would no longer mean the same. */
+const NO_WORDS = [
+  'role',
+  'turnId',
+  'keepsFrom',
+  'messageId',
+  'callId',
+  'resultId',
+  'failure',
+  'id',
+  'undoes',
+  'brings',
+  'by',
+  'media',
+  'kind',
+  'mimeType',
+  'status',
+  'outcome',
+  'model',
+  'asked',
+  'signature',
+];
+
+export function redactedSessions(store: SessionStore, redact: Redactor): SessionStore {
+  const masked = (key: string, value: unknown) =>
+    typeof value === 'string' && !NO_WORDS.includes(key) ? redact(value) : value;
+  const shown = (entry: TranscriptEntry): TranscriptEntry => {
+    const written = JSON.stringify(entry);
+    return redact(written) === written ? entry : JSON.parse(written, masked);
+  };
+  return {
+    load: (...asked) => store.load(...asked),
+    append: (session, entries, options) => store.append(session, entries.map(shown), options),
+    appendIf: (session, entries, isTrue) => store.appendIf(session, entries.map(shown), isTrue),
+    turn: (session, turnId) => store.turn(session, turnId),
+    restorePoints: (session, maxPoints) => store.restorePoints(session, maxPoints),
+    restore: (session, index, by) => store.restore(session, index, by),
+    earlier: (session, question) => store.earlier(session, question),
+    [Symbol.asyncDispose]: () => store[Symbol.asyncDispose](),
   };
 }

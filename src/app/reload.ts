@@ -1,21 +1,21 @@
 // Applies a changed configuration while the gateway runs: most of it at the next turn, a changed
 // channel by starting that channel alone.
 
-import type { TellOwner } from '../automation/owner-notes.ts';
-import type { ConfigChange } from '../core/config/diff.ts';
-import { problemLines } from '../core/config/issues.ts';
-import type { ConfigProblem } from '../core/errors.ts';
-import { verbatim } from '../core/stranger-words.ts';
-import type { Clock } from '../lib/clock.ts';
+import type { Models } from '../agent/models.ts';
+import type { Tooling } from '../features/mcp/build-tool-servers.ts';
+import type { TellOwner } from '../features/schedule/owner-notes.ts';
+import type { ConfigChange } from '../kernel/config/diff.ts';
+import type { LoadedConfig } from '../kernel/config/files/config-file.ts';
+import { watchConfig } from '../kernel/config/files/config-watch.ts';
+import type { LiveConfig } from '../kernel/config/files/live-config.ts';
+import { problemLines } from '../kernel/config/issues.ts';
+import type { ConfigProblem } from '../kernel/message/errors.ts';
+import { verbatim } from '../kernel/message/stranger-words.ts';
+import type { Measuring } from '../kernel/observe/build-telemetry.ts';
+import type { Permits } from '../lib/async/permits.ts';
 import type { Logger } from '../lib/logger.ts';
-import type { Permits } from '../lib/permits.ts';
-import type { Measuring } from './build-telemetry.ts';
-import type { Tooling } from './build-tool-servers.ts';
-import type { LoadedConfig } from './config.ts';
-import { watchConfig } from './config-watch.ts';
+import type { Clock } from '../lib/time/clock.ts';
 import type { GatewayOptions } from './gateway.ts';
-import type { LiveConfig } from './live-config.ts';
-import type { Models } from './models.ts';
 
 export type ReloadParts = {
   readonly live: LiveConfig;

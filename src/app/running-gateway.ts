@@ -3,9 +3,9 @@
 
 import { readFile, realpath, rm } from 'node:fs/promises';
 import { z } from 'zod';
-import { parseJson } from '../core/fields.ts';
-import { writeAtomic } from '../lib/files.ts';
-import type { Home } from './home.ts';
+import type { Home } from '../kernel/config/files/home.ts';
+import { writeAtomic } from '../lib/files/files.ts';
+import { parseJson } from '../lib/json/fields.ts';
 
 const PROBE_TIMEOUT_MS = 3000;
 

@@ -1,16 +1,16 @@
 // The care of session files, opened for one command.
 
 import { existsSync } from 'node:fs';
-import type { Environment } from '../core/environment.ts';
-import type { Clock } from '../lib/clock.ts';
+import { forgetMissingNotes } from '../features/memory/index-notes.ts';
+import { createTextIndex } from '../kernel/bus/store/text-index.ts';
+import type { Environment } from '../kernel/config/environment.ts';
+import { loadConfig } from '../kernel/config/files/config-file.ts';
+import type { Home } from '../kernel/config/files/home.ts';
+import { forgetMissing } from '../kernel/sessions/index-sessions.ts';
+import type { SessionMaintenance } from '../kernel/sessions/maintenance.ts';
+import { createSessionMaintenance } from '../kernel/sessions/session-maintenance.ts';
 import { silentLogger } from '../lib/logger.ts';
-import { forgetMissingNotes } from '../memory/index-notes.ts';
-import { forgetMissing } from '../sessions/index-sessions.ts';
-import type { SessionMaintenance } from '../sessions/maintenance.ts';
-import { createSessionMaintenance } from '../sessions/session-maintenance.ts';
-import { createTextIndex } from '../store/text-index.ts';
-import { loadConfig } from './config.ts';
-import type { Home } from './home.ts';
+import type { Clock } from '../lib/time/clock.ts';
 import { hasState, withOpenState } from './state.ts';
 
 /** Where the doors of our own keep what was said; see gateway/manager.ts. */

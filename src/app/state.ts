@@ -4,17 +4,17 @@
 import { randomBytes } from 'node:crypto';
 import { existsSync } from 'node:fs';
 import { readdir, stat } from 'node:fs/promises';
-import type { InboundEntry } from '../bus/bus.ts';
-import type { InboundMessage } from '../core/message.ts';
-import type { Pairing } from '../gateway/pairing.ts';
-import { createPeople, type People } from '../gateway/people.ts';
-import type { Clock } from '../lib/clock.ts';
+import { OWN_DOORS } from '../channels/own-doors.ts';
+import type { Pairing } from '../features/people/pairing.ts';
+import { createPeople, type People } from '../features/people/people.ts';
+import type { InboundEntry } from '../kernel/bus/bus.ts';
+import { damagedStore } from '../kernel/bus/store/database.ts';
+import { type EmbeddedStoreOptions, openEmbeddedStore } from '../kernel/bus/store/embedded.ts';
+import type { EmbeddedStore } from '../kernel/bus/store/store.ts';
+import type { Home } from '../kernel/config/files/home.ts';
+import type { InboundMessage } from '../kernel/message/message.ts';
 import { silentLogger } from '../lib/logger.ts';
-import { damagedStore } from '../store/database.ts';
-import { type EmbeddedStoreOptions, openEmbeddedStore } from '../store/embedded.ts';
-import type { EmbeddedStore } from '../store/store.ts';
-import type { Home } from './home.ts';
-import { OWN_DOORS } from './own-doors.ts';
+import type { Clock } from '../lib/time/clock.ts';
 
 /** Where pairings live in the store. */
 export const PAIRING_SCOPE = 'people';

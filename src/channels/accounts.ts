@@ -1,10 +1,15 @@
 // The accounts that the configuration names, each with the channel it belongs to and the configuration
 // as it sees it. What is done with them is the gateway's.
 
-import { type AccountName, type AccountRef, accountName, accountOf } from '../core/account.ts';
-import { accountViews } from '../core/config/accounts.ts';
-import { type AccountId, channelName, DEFAULT_ACCOUNT } from '../core/ids.ts';
-import { rememberedFor } from '../lib/read-once.ts';
+import { accountViews } from '../kernel/config/accounts.ts';
+import {
+  type AccountName,
+  type AccountRef,
+  accountName,
+  accountOf,
+} from '../kernel/message/account.ts';
+import { type AccountId, channelName, DEFAULT_ACCOUNT } from '../kernel/message/ids.ts';
+import { rememberedFor } from '../lib/async/lanes.ts';
 import type { Channel } from './channel.ts';
 import {
   CHANNELS,

@@ -9,16 +9,15 @@ import type {
   Receipt,
   SendContext,
   UnknownPolicy,
-} from '../bus/bus.ts';
-import { NanobotError } from '../core/errors.ts';
-import type { LiveUpdate } from '../core/event.ts';
-import type { AccountId, ChannelName, MessageId, NativeId } from '../core/ids.ts';
-import type { ChatRef, InboundMessage, OutboundMessage } from '../core/message.ts';
-import type { Clock } from '../lib/clock.ts';
+} from '../kernel/bus/bus.ts';
+import type { KeyValueStore } from '../kernel/bus/store/store.ts';
+import type { MediaStore } from '../kernel/media/media.ts';
+import { NanobotError } from '../kernel/message/errors.ts';
+import type { LiveUpdate } from '../kernel/message/event.ts';
+import type { AccountId, ChannelName, MessageId, NativeId } from '../kernel/message/ids.ts';
+import type { ChatRef, InboundMessage, OutboundMessage } from '../kernel/message/message.ts';
 import type { Logger } from '../lib/logger.ts';
-import type { MediaStore } from '../media/media.ts';
-import type { KeyValueStore } from '../store/store.ts';
-import type { Inbox } from './inbox.ts';
+import type { Clock } from '../lib/time/clock.ts';
 
 export type ChannelLimits = {
   /** Longest text of one platform message, UTF-16 units. */
@@ -293,3 +292,46 @@ export interface Channel {
   /** What a limit holds back and why, for status displays. */
   waiting?(): string | undefined;
 }
+
+// CONTRACT of a mailbox that can be looked into.
+
+/** A mailbox of the owner's that the agent may look into at their word; nothing in it changes. */
+export interface Inbox {
+  /** Newest first. @throws InboxError */
+  find(question: InboxQuestion, signal: AbortSignal): Promise<readonly InboxMail[]>;
+  /** @throws InboxError */
+  read(id: string, signal: AbortSignal): Promise<InboxText>;
+}
+
+/** `message` is fit for the model and for people. */
+export class InboxError extends NanobotError {
+  override readonly name = 'InboxError';
+  constructor(message: string, cause?: unknown) {
+    super('inbox', message, { cause });
+  }
+}
+
+// What the agent may look up in a mailbox of its owner's: the newest mails, or those that hold words.
+
+export type InboxQuestion = {
+  /** Each stands somewhere in the mail; none: whatever is newest. */
+  readonly words: readonly string[];
+  readonly isUnreadOnly: boolean;
+  readonly count: number;
+};
+
+export type InboxMail = {
+  /** Good for `read` of the same mailbox. */
+  readonly id: string;
+  readonly from: string;
+  readonly subject: string;
+  /** Epoch milliseconds. */
+  readonly at: number;
+  readonly isUnread: boolean;
+};
+
+export type InboxText = InboxMail & {
+  /** Visible text with what it quotes. */
+  readonly text: string;
+  readonly attachments: readonly string[];
+};

@@ -2,11 +2,11 @@
 // platform. It keeps its own durable log of what was said, so a page that lost its connection
 // resumes without loss.
 
-import type { AttachmentKind } from '../core/attachment.ts';
-import { NanobotError } from '../core/errors.ts';
-import type { LiveUpdate, ToolActivity, TurnOutcome } from '../core/event.ts';
-import type { MediaId, MessageId, TurnId } from '../core/ids.ts';
-import type { Amendment, Choice } from '../core/message.ts';
+import type { AttachmentKind } from '../kernel/message/attachment.ts';
+import { NanobotError } from '../kernel/message/errors.ts';
+import type { LiveUpdate, ToolActivity, TurnOutcome } from '../kernel/message/event.ts';
+import type { MediaId, MessageId, TurnId } from '../kernel/message/ids.ts';
+import type { Amendment, Choice } from '../kernel/message/message.ts';
 
 /** What a chat and a client id may look like: safe in keys, URLs and file names. */
 export const DOOR_NAME = /^[A-Za-z0-9_-][A-Za-z0-9._-]{0,63}$/;

@@ -1,17 +1,16 @@
 // The registry of platform channels: adding one is a folder and an entry here. An entry is imported
 // only when its channel is on, so that a door nobody uses costs no start-up time and no memory.
 
-import type { StrangerPolicy } from '../core/admission.ts';
-import type { Config } from '../core/config.ts';
-import type { GroupPolicy } from '../core/group-admission.ts';
-import type { AccountId } from '../core/ids.ts';
-import { addressesOf } from '../core/mail/accounts.ts';
-import type { BridgeMode } from '../core/mail/bridge.ts';
-import type { Medium } from '../core/rights.ts';
-import { normaliseAllowed } from '../core/whatsapp/jid.ts';
-import type { Clock } from '../lib/clock.ts';
+import type { BridgeMode } from '../features/mail-bridge/rules/bridge.ts';
+import type { GroupPolicy, StrangerPolicy } from '../kernel/access/admission.ts';
+import type { Medium } from '../kernel/access/rights.ts';
+import type { Config } from '../kernel/config/config.ts';
+import type { AccountId } from '../kernel/message/ids.ts';
+import type { Clock } from '../lib/time/clock.ts';
 import type { Channel } from './channel.ts';
-import { SELF } from './whatsapp/ids.ts';
+import { addressesOf } from './email/rules/accounts.ts';
+import { SELF } from './whatsapp/hand-over.ts';
+import { normaliseAllowed } from './whatsapp/rules/jid.ts';
 
 export type ChannelsConfig = Config['channels'];
 

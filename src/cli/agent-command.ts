@@ -3,7 +3,7 @@
 
 import { Command } from 'commander';
 import { DOOR_NAME } from '../channels/door.ts';
-import type { Conversation } from './chat/conversation.ts';
+import type { Conversation } from '../channels/terminal/conversation.ts';
 import { CommandFailure, EXIT } from './exit-codes.ts';
 import type { Terminal } from './terminal.ts';
 
@@ -33,8 +33,8 @@ export function agentCommand(terminal: Terminal): Command {
 }
 
 async function ask(terminal: Terminal, chat: string, text: string) {
-  const { answerOnce } = await import('./chat/one-answer.ts');
-  const { createQuestions } = await import('./chat/follow-answer.ts');
+  const { answerOnce } = await import('../channels/terminal/one-answer.ts');
+  const { createQuestions } = await import('../channels/terminal/follow-answer.ts');
   const outcome = await withConversation(terminal, chat, (conversation, signal) =>
     answerOnce(terminal, createQuestions(conversation), text, signal),
   );
@@ -43,7 +43,7 @@ async function ask(terminal: Terminal, chat: string, text: string) {
 }
 
 async function converse(terminal: Terminal, chat: string, isSpoken: boolean) {
-  const { talk } = await import('./chat/repl.ts');
+  const { talk } = await import('../channels/terminal/repl.ts');
   await withConversation(terminal, chat, (conversation, signal) =>
     talk(terminal, conversation, signal, isSpoken),
   );
@@ -60,7 +60,7 @@ async function withConversation<Result>(
     const { address } = running;
     return withAttached(terminal, { address, chat }, work);
   }
-  const { withOwnGateway } = await import('./chat/own-gateway.ts');
+  const { withOwnGateway } = await import('../channels/terminal/own-gateway.ts');
   return withOwnGateway(terminal, chat, work);
 }
 
@@ -69,8 +69,8 @@ async function withAttached<Result>(
   where: { readonly address: string; readonly chat: string },
   work: (conversation: Conversation, signal: AbortSignal) => Promise<Result>,
 ): Promise<Result> {
-  const { attach } = await import('./chat/attached.ts');
-  const { loadConfig } = await import('../app/config.ts');
+  const { attach } = await import('../channels/terminal/attached.ts');
+  const { loadConfig } = await import('../kernel/config/files/config-file.ts');
   const { untilStopped } = await import('./stop-signals.ts');
   const token = async () => (await loadConfig(terminal.home, terminal.env)).config.gateway.token;
   const conversation = attach({ ...where, token, sleep: terminal.clock.sleep });

@@ -2,12 +2,11 @@
 // the gateway.
 
 import { Command } from 'commander';
-import type { AuditLine } from '../telemetry/audit-chain.ts';
+import type { AuditLine } from '../kernel/observe/audit-chain.ts';
 import { CommandFailure, EXIT } from './exit-codes.ts';
-import { parseLimit } from './flag-values.ts';
-import { momentText } from './moment.ts';
+import { momentText, parseLimit } from './flag-values.ts';
 import type { Terminal } from './terminal.ts';
-import { printable } from './text-table.ts';
+import { printable } from './terminal.ts';
 import { withState } from './with-state.ts';
 
 const DEFAULT_SHOWN = 50;
@@ -28,8 +27,8 @@ export function auditCommand(terminal: Terminal): Command {
 }
 
 async function verify(terminal: Terminal) {
-  const { AUDIT_SCOPE } = await import('../app/build-telemetry.ts');
-  const { verifyAudit } = await import('../telemetry/audit-verify.ts');
+  const { AUDIT_SCOPE } = await import('../kernel/observe/build-telemetry.ts');
+  const { verifyAudit } = await import('../kernel/observe/audit-verify.ts');
   const verdict = await withState(terminal, ({ store }) =>
     verifyAudit(terminal.home.audit, store.scope(AUDIT_SCOPE)),
   );
@@ -59,8 +58,8 @@ async function show(
   terminal: Terminal,
   { limit, json }: { readonly limit: number; readonly json?: boolean },
 ) {
-  const { auditLines } = await import('../telemetry/audit-verify.ts');
-  const { readLine } = await import('../telemetry/audit-chain.ts');
+  const { auditLines } = await import('../kernel/observe/audit-verify.ts');
+  const { readLine } = await import('../kernel/observe/audit-chain.ts');
   const newest: string[] = [];
   for await (const { text } of auditLines(terminal.home.audit)) {
     if (text === '') continue;

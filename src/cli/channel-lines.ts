@@ -1,7 +1,7 @@
 // The state of a channel in words, from what a running gateway says of itself.
 
 import { z } from 'zod';
-import { spanText } from './moment.ts';
+import { spanText } from './flag-values.ts';
 
 const channelStatusSchema = z.object({
   kind: z.enum(['off', 'starting', 'running', 'degraded', 'stopped']),

@@ -2,13 +2,13 @@
 // paired.
 
 import { Command } from 'commander';
+import type { CredentialFlags } from '../channels/email/setup-credentials.ts';
 import { channelLine } from './channel-lines.ts';
 import { CommandFailure, EXIT } from './exit-codes.ts';
 import { parseNumbers, parsePhone, parseSeconds } from './flag-values.ts';
-import type { CredentialFlags } from './onboard/email-credentials.ts';
 import type { ReportedChannel } from './reported-channels.ts';
 import type { Terminal } from './terminal.ts';
-import { textTable } from './text-table.ts';
+import { textTable } from './terminal.ts';
 
 type LoginFlags = {
   readonly token?: string;
@@ -62,7 +62,7 @@ export function channelsCommand(terminal: Terminal): Command {
 }
 
 async function showStatus(terminal: Terminal, json: boolean) {
-  const { configInForce } = await import('../app/config.ts');
+  const { configInForce } = await import('../kernel/config/files/config-file.ts');
   const { findRunningGateway } = await import('../app/running-gateway.ts');
   const { reportChannels } = await import('./reported-channels.ts');
   const running = await findRunningGateway(terminal.home);
@@ -84,26 +84,26 @@ async function login(terminal: Terminal, name: string, flags: LoginFlags) {
   }
   await assertKnown(name);
   await assertAccount(name, flags.account);
-  const { openHome } = await import('../app/first-run.ts');
+  const { openHome } = await import('../kernel/config/files/first-run.ts');
   const { createAsker } = await import('./onboard/asker.ts');
   await openHome(terminal.home, terminal.env);
   const { settleAll } = await import('./onboard/steps.ts');
   const asker = createAsker(terminal, terminal.interactive);
   if (name === 'telegram') {
-    const { setUpTelegram } = await import('./onboard/telegram-step.ts');
+    const { setUpTelegram } = await import('../channels/telegram/setup.ts');
     const given = { telegram: flags.token ?? '', ...waitOf(flags) };
     await settleAll(asker, [['Telegram', (again) => setUpTelegram(terminal, asker, given, again)]]);
   } else if (name === 'whatsapp') {
-    const { setUpWhatsApp } = await import('./onboard/whatsapp-step.ts');
+    const { setUpWhatsApp } = await import('../channels/whatsapp/setup.ts');
     const given = { whatsapp: true, ...whatsAppFlags(flags) };
     await settleAll(asker, [['WhatsApp', () => setUpWhatsApp(terminal, asker, given)]]);
   } else if (name === 'lark') {
-    const { setUpLark } = await import('./onboard/lark-step.ts');
+    const { setUpLark } = await import('../channels/lark/setup.ts');
     const given = { lark: true, ...larkFlags(flags) };
     await settleAll(asker, [['Lark', (again) => setUpLark(terminal, asker, given, again)]]);
   } else {
-    const { setUpEmail } = await import('./onboard/email-step.ts');
-    const { accountId } = await import('../core/ids.ts');
+    const { setUpEmail } = await import('../channels/email/setup.ts');
+    const { accountId } = await import('../kernel/message/ids.ts');
     const { account, ...rest } = flags;
     const which = account === undefined ? {} : { account: accountId(account) };
     const given = { ...rest, ...which, email: flags.email ?? '' };
@@ -115,9 +115,9 @@ async function login(terminal: Terminal, name: string, flags: LoginFlags) {
 }
 
 async function restart(terminal: Terminal, name: string) {
-  const { accountOf } = await import('../core/account.ts');
+  const { accountOf } = await import('../kernel/message/account.ts');
   await assertKnown(accountOf(name).channel);
-  const { loadConfig } = await import('../app/config.ts');
+  const { loadConfig } = await import('../kernel/config/files/config-file.ts');
   const { findRunningGateway } = await import('../app/running-gateway.ts');
   const { remoteGateway, restartRemote } = await import('./login/remote-login.ts');
   const { home, env, clock } = terminal;
@@ -133,7 +133,7 @@ async function restart(terminal: Terminal, name: string) {
 /** @throws CommandFailure with the nearest name there is. */
 async function assertKnown(name: string) {
   const { CHANNELS } = await import('../channels/index.ts');
-  const { nearestName } = await import('../core/nearest.ts');
+  const { nearestName } = await import('../lib/text/nearest.ts');
   const names = CHANNELS.map((channel) => channel.name);
   if (names.includes(name)) return;
   const near = nearestName(name, names) ?? names.join(' or ');
@@ -143,8 +143,8 @@ async function assertKnown(name: string) {
 /** @throws CommandFailure where the channel has one account, or the name is none. */
 async function assertAccount(channel: string, account: string | undefined) {
   if (account === undefined) return;
-  const { mayHaveSeveral } = await import('../core/config/accounts.ts');
-  const { accountName } = await import('../core/config/fields.ts');
+  const { mayHaveSeveral } = await import('../kernel/config/accounts.ts');
+  const { accountName } = await import('../kernel/config/settings-fields.ts');
   if (!mayHaveSeveral(channel)) {
     throw new CommandFailure(EXIT.usage, `${channel} has one account: leave out --account`);
   }

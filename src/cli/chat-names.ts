@@ -1,8 +1,8 @@
 // The name of a conversation for people: the person of a private chat, the title of a page's chat.
 
-import { chatRefOf } from '../core/message.ts';
+import { chatRefOf } from '../kernel/message/message.ts';
 import type { Terminal } from './terminal.ts';
-import { printable } from './text-table.ts';
+import { printable } from './terminal.ts';
 
 /** By session key; empty where none is known. */
 export async function chatNames(
@@ -11,7 +11,7 @@ export async function chatNames(
 ): Promise<ReadonlyMap<string, string>> {
   const { hasState, withOpenState } = await import('../app/state.ts');
   if (!hasState(home)) return new Map();
-  const { chatTitle } = await import('../channels/door/door-log.ts');
+  const { chatTitle } = await import('../channels/web/door-log.ts');
   return withOpenState(home, clock, async ({ store, people }) => {
     const named = keys.map(async (key) => {
       const chat = chatRefOf(key);

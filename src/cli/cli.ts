@@ -2,7 +2,7 @@
 // file; what it needs it imports when it runs, so that `--help` starts at once.
 
 import { Command, CommanderError } from 'commander';
-import { programVersion } from '../app/package-files.ts';
+import { programVersion } from '../kernel/config/files/package-files.ts';
 import { EXIT, EXIT_MEANINGS, exitCodeOf } from './exit-codes.ts';
 import { explainError } from './explain-error.ts';
 import { dressHelp } from './help-text.ts';
@@ -14,7 +14,7 @@ export type CommandFactory = (terminal: Terminal) => Command;
 /** Each is loaded when it is asked for: a gateway has no need of the others. */
 const COMMANDS: Readonly<Record<string, () => Promise<CommandFactory>>> = {
   onboard: async () => (await import('./onboard-command.ts')).onboardCommand,
-  import: async () => (await import('./import-command.ts')).importCommand,
+  import: async () => (await import('../features/import/cli.ts')).importCommand,
   gateway: async () => (await import('./gateway-command.ts')).gatewayCommand,
   agent: async () => (await import('./agent-command.ts')).agentCommand,
   link: async () => (await import('./link-command.ts')).linkCommand,
@@ -23,28 +23,29 @@ const COMMANDS: Readonly<Record<string, () => Promise<CommandFactory>>> = {
   whatsapp: async () => (await import('./one-channel-commands.ts')).whatsAppCommand,
   lark: async () => (await import('./one-channel-commands.ts')).larkCommand,
   status: async () => (await import('./status-command.ts')).statusCommand,
-  usage: async () => (await import('./usage-command.ts')).usageCommand,
+  usage: async () => (await import('../features/spending/cli.ts')).usageCommand,
   doctor: async () => (await import('./doctor-command.ts')).doctorCommand,
-  selftest: async () => (await import('./selftest-command.ts')).selfTestCommand,
+  selftest: async () => (await import('../features/health/cli.ts')).selfTestCommand,
   channels: async () => (await import('./channels-command.ts')).channelsCommand,
-  pair: async () => (await import('./pair-command.ts')).pairCommand,
-  approvals: async () => (await import('./approvals-command.ts')).approvalsCommand,
-  people: async () => (await import('./people-command.ts')).peopleCommand,
-  cron: async () => (await import('./cron-command.ts')).cronCommand,
-  memory: async () => (await import('./memory-command.ts')).memoryCommand,
+  pair: async () => (await import('../features/people/pair-cli.ts')).pairCommand,
+  approvals: async () => (await import('../features/approvals/cli.ts')).approvalsCommand,
+  people: async () => (await import('../features/people/cli.ts')).peopleCommand,
+  cron: async () => (await import('../features/schedule/cli.ts')).cronCommand,
+  memory: async () => (await import('../features/memory/cli.ts')).memoryCommand,
   sessions: async () => (await import('./sessions-command.ts')).sessionsCommand,
-  skills: async () => (await import('./skills-command.ts')).skillsCommand,
-  agents: async () => (await import('./agents-command.ts')).agentsCommand,
-  cluster: async () => (await import('./cluster-command.ts')).clusterCommand,
-  workflows: async () => (await import('./workflows-command.ts')).workflowsCommand,
-  specialists: async () => (await import('./specialists-command.ts')).specialistsCommand,
+  skills: async () => (await import('../features/skills/cli.ts')).skillsCommand,
+  agents: async () => (await import('../features/subagents/cli.ts')).agentsCommand,
+  cluster: async () => (await import('../features/cluster/cli.ts')).clusterCommand,
+  workflows: async () => (await import('../features/workflows/cli.ts')).workflowsCommand,
+  specialists: async () =>
+    (await import('../features/subagents/specialists-cli.ts')).specialistsCommand,
   trace: async () => (await import('./trace-command.ts')).traceCommand,
   dead: async () => (await import('./dead-command.ts')).deadCommand,
   audit: async () => (await import('./audit-command.ts')).auditCommand,
-  eval: async () => (await import('./eval-command.ts')).evalCommand,
-  replay: async () => (await import('./replay-command.ts')).replayCommand,
-  tune: async () => (await import('./tune-command.ts')).tuneCommand,
-  mcp: async () => (await import('./mcp-command.ts')).mcpCommand,
+  eval: async () => (await import('../labs/eval/cli.ts')).evalCommand,
+  replay: async () => (await import('../labs/replay/cli.ts')).replayCommand,
+  tune: async () => (await import('../labs/tune/cli.ts')).tuneCommand,
+  mcp: async () => (await import('../features/mcp/cli.ts')).mcpCommand,
   config: async () => (await import('./config-command.ts')).configCommand,
 };
 

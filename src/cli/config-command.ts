@@ -3,7 +3,7 @@
 
 import { stat } from 'node:fs/promises';
 import { Command } from 'commander';
-import { ConfigError } from '../core/errors.ts';
+import { ConfigError } from '../kernel/message/errors.ts';
 import { CommandFailure, EXIT } from './exit-codes.ts';
 import { problemLine } from './explain-error.ts';
 import type { Terminal } from './terminal.ts';
@@ -47,16 +47,16 @@ export function configCommand(terminal: Terminal): Command {
 }
 
 async function showConfig(terminal: Terminal, all: boolean) {
-  const { loadConfig } = await import('../app/config.ts');
-  const { maskSecrets } = await import('../core/config/secrets.ts');
+  const { loadConfig } = await import('../kernel/config/files/config-file.ts');
+  const { maskSecrets } = await import('../kernel/config/secrets.ts');
   const { raw, config } = await loadConfig(terminal.home, terminal.env);
   terminal.printJson(maskSecrets(all ? JSON.parse(JSON.stringify(config)) : raw));
 }
 
 async function getKey(terminal: Terminal, key: string) {
-  const { loadConfig } = await import('../app/config.ts');
-  const { maskSecrets } = await import('../core/config/secrets.ts');
-  const { valueAt } = await import('../core/json-paths.ts');
+  const { loadConfig } = await import('../kernel/config/files/config-file.ts');
+  const { maskSecrets } = await import('../kernel/config/secrets.ts');
+  const { valueAt } = await import('../kernel/config/json-paths.ts');
   const { path } = await knownKey(key);
   const { config } = await loadConfig(terminal.home, terminal.env);
   const value = valueAt(maskSecrets(JSON.parse(JSON.stringify(config))), path);
@@ -65,9 +65,9 @@ async function getKey(terminal: Terminal, key: string) {
 }
 
 async function setKey(terminal: Terminal, key: string, text: string) {
-  const { readRawConfig, saveConfig } = await import('../app/config-store.ts');
-  const { parseValue } = await import('../core/config/value.ts');
-  const { withValue } = await import('../core/json-paths.ts');
+  const { readRawConfig, saveConfig } = await import('../kernel/config/files/config-store.ts');
+  const { parseValue } = await import('../kernel/config/value.ts');
+  const { withValue } = await import('../kernel/config/json-paths.ts');
   const known = await knownKey(key);
   if (known.type === 'section') {
     throw new CommandFailure(EXIT.usage, `${key} is a section; name one of the keys in it`);
@@ -86,8 +86,8 @@ function nothingChanged(error: unknown): never {
 }
 
 async function unsetKey(terminal: Terminal, key: string) {
-  const { readRawConfig, saveConfig } = await import('../app/config-store.ts');
-  const { valueAt, withoutValue } = await import('../core/json-paths.ts');
+  const { readRawConfig, saveConfig } = await import('../kernel/config/files/config-store.ts');
+  const { valueAt, withoutValue } = await import('../kernel/config/json-paths.ts');
   const { path } = await knownKey(key);
   const raw = await readRawConfig(terminal.home);
   if (valueAt(raw, path) === undefined) {
@@ -98,12 +98,12 @@ async function unsetKey(terminal: Terminal, key: string) {
 }
 
 async function showSchema(terminal: Terminal) {
-  const { configJsonSchema } = await import('../app/config-schema.ts');
+  const { configJsonSchema } = await import('../kernel/config/files/config-schema.ts');
   terminal.printJson(configJsonSchema());
 }
 
 async function validate(terminal: Terminal, file: string | undefined, json: boolean) {
-  const { validateConfigFile } = await import('../app/config.ts');
+  const { validateConfigFile } = await import('../kernel/config/files/config-file.ts');
   const path = file ?? terminal.home.config;
   if ((await stat(path).catch(() => undefined)) === undefined) {
     const remedy = file === undefined ? ': nanobot onboard makes one' : '';
@@ -122,7 +122,7 @@ async function validate(terminal: Terminal, file: string | undefined, json: bool
 }
 
 async function knownKey(path: string) {
-  const { findKey } = await import('../core/config/value.ts');
+  const { findKey } = await import('../kernel/config/value.ts');
   const found = findKey(path);
   if (found.kind === 'found') return found.key;
   const hint = found.nearest === undefined ? '' : ` Did you mean ${found.nearest}?`;

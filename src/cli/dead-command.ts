@@ -1,14 +1,14 @@
 // `nanobot dead`: messages set aside after their last failed try, to be tried again or dropped.
 
 import { Command } from 'commander';
-import type { DeadLetter } from '../bus/bus.ts';
-import { type MessageId, messageId } from '../core/ids.ts';
-import type { BusStore } from '../store/store.ts';
+import type { DeadLetter } from '../kernel/bus/bus.ts';
+import type { BusStore } from '../kernel/bus/store/store.ts';
+import { type MessageId, messageId } from '../kernel/message/ids.ts';
 import { confirmOrStop } from './confirmation.ts';
 import { CommandFailure, EXIT } from './exit-codes.ts';
-import { momentText } from './moment.ts';
+import { momentText } from './flag-values.ts';
 import type { Terminal } from './terminal.ts';
-import { printable } from './text-table.ts';
+import { printable } from './terminal.ts';
 import { withState } from './with-state.ts';
 
 type Choice = { readonly all?: boolean; readonly yes?: boolean };

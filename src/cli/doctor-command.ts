@@ -79,16 +79,16 @@ async function look(
     )),
   ];
   if (file.loaded === undefined) return base;
-  const address = await import('./doctor/address-check.ts');
+  const address = await import('./doctor/checks.ts');
   const outside = await import('./doctor/outside-checks.ts');
-  const prices = await import('./doctor/price-check.ts');
-  const voice = await import('./doctor/voice-check.ts');
-  const exec = await import('./doctor/exec-check.ts');
-  const tools = await import('./doctor/tool-check.ts');
-  const skills = await import('./doctor/skill-check.ts');
-  const memory = await import('./doctor/memory-check.ts');
-  const accounts = await import('./doctor/account-check.ts');
-  const whatsapp = await import('./doctor/whatsapp-check.ts');
+  const prices = await import('../features/spending/doctor.ts');
+  const voice = await import('../features/voice/doctor.ts');
+  const exec = await import('./doctor/checks.ts');
+  const tools = await import('../features/mcp/doctor.ts');
+  const skills = await import('../features/skills/doctor.ts');
+  const memory = await import('../features/memory/doctor.ts');
+  const accounts = await import('./doctor/checks.ts');
+  const whatsapp = await import('../channels/whatsapp/doctor.ts');
   const loaded = file.loaded.config;
   const asked = await Promise.all([
     one('model', outside.checkModel(terminal, loaded, isLive)),

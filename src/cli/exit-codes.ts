@@ -1,7 +1,7 @@
 // What this program's exit codes mean, in one table: scripts rely on it, and `nanobot --help` prints
 // it.
 
-import { ConfigError, NanobotError, ProviderError } from '../core/errors.ts';
+import { ConfigError, NanobotError, ProviderError } from '../kernel/message/errors.ts';
 
 export const EXIT = {
   ok: 0,

@@ -2,12 +2,16 @@
 
 import { existsSync } from 'node:fs';
 import { hostname } from 'node:os';
-import type { Home } from '../app/home.ts';
-import type { Environment } from '../core/environment.ts';
-import { ConfigError, type ConfigProblem, NanobotError, ProviderError } from '../core/errors.ts';
-import { isPythonConfig } from '../core/foreign-config.ts';
-import { HomeLockedError } from '../store/store.ts';
-import { explainSystemError } from './explain-system-error.ts';
+import { HomeLockedError } from '../kernel/bus/store/store.ts';
+import type { Environment } from '../kernel/config/environment.ts';
+import type { Home } from '../kernel/config/files/home.ts';
+import { isPythonConfig } from '../kernel/config/foreign-config.ts';
+import {
+  ConfigError,
+  type ConfigProblem,
+  NanobotError,
+  ProviderError,
+} from '../kernel/message/errors.ts';
 
 export function explainError(error: unknown, env: Environment, home: Home): readonly string[] {
   const debug = (env['NANOBOT_DEBUG'] ?? '') !== '';
@@ -63,4 +67,32 @@ export function problemLine({ path, problem, remedy, line, column }: ConfigProbl
 
 function oneLine(text: string): string {
   return text.split('\n', 1).join('').trim();
+}
+
+// What the operating system refused, in words for the person at the terminal, with what to do.
+
+const SAY: Readonly<Record<string, (path: string) => string>> = {
+  EACCES: forbidden,
+  EPERM: forbidden,
+  EROFS: (path) => `${path} lies on a disk that can only be read. ${ELSEWHERE}`,
+  ENOTDIR: (path) => `${path} cannot be made: part of its path is a file. ${ELSEWHERE}`,
+  EEXIST: (path) => `${path} is a file, and a folder is needed there. ${ELSEWHERE}`,
+  EISDIR: (path) => `${path} is a folder, and a file is needed there. Move it away.`,
+};
+const ELSEWHERE = 'Choose another home with NANOBOT_HOME.';
+const FULL = ['ENOSPC', 'EDQUOT'];
+
+/** Undefined where the error is none of the file system's, or one that only its own words describe. */
+export function explainSystemError(error: unknown, home: Home): string | undefined {
+  if (!(error instanceof Error) || !('code' in error)) return undefined;
+  const code = String(error.code);
+  if (FULL.includes(code)) {
+    return `no room is left on the disk of ${home.root}. Make room and try again; what was kept is still there.`;
+  }
+  const path = 'path' in error && typeof error.path === 'string' ? error.path : undefined;
+  return path === undefined ? undefined : SAY[code]?.(path);
+}
+
+function forbidden(path: string): string {
+  return `${path} may not be read or written by this user. Give it to them (chown, chmod), or choose another home with NANOBOT_HOME.`;
 }

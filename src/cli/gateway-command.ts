@@ -1,7 +1,7 @@
 // `nanobot gateway`: all channels, the web page and the agent, until stopped.
 
 import { Command } from 'commander';
-import type { ConfigOverrides } from '../core/config/check.ts';
+import type { ConfigOverrides } from '../kernel/config/check.ts';
 import { parsePort } from './flag-values.ts';
 import type { Terminal } from './terminal.ts';
 

@@ -14,9 +14,9 @@ export function linkCommand(terminal: Terminal): Command {
 }
 
 async function printLink({ home, env, clock, print, note }: Terminal, revokeAll: boolean) {
-  const { loadConfig } = await import('../app/config.ts');
+  const { loadConfig } = await import('../kernel/config/files/config-file.ts');
   const { findRunningGateway } = await import('../app/running-gateway.ts');
-  const { loginLink } = await import('../app/serve-http.ts');
+  const { loginLink } = await import('../http/serve-http.ts');
   const { remoteCode, remoteGateway } = await import('./login/remote-login.ts');
   const running = await findRunningGateway(home);
   if (running === undefined) {

@@ -5,12 +5,12 @@ import { existsSync } from 'node:fs';
 import { homedir } from 'node:os';
 import { join } from 'node:path';
 import { Command, Option } from 'commander';
+import type { EmailFlags } from '../channels/email/setup.ts';
+import type { LarkFlags } from '../channels/lark/setup.ts';
+import type { TelegramFlags } from '../channels/telegram/setup.ts';
+import type { WhatsAppFlags } from '../channels/whatsapp/setup.ts';
 import { parseList, parseNumbers, parsePhone, parsePort, parseSeconds } from './flag-values.ts';
-import type { EmailFlags } from './onboard/email-step.ts';
-import type { LarkFlags } from './onboard/lark-step.ts';
 import type { ModelFlags } from './onboard/model-step.ts';
-import type { TelegramFlags } from './onboard/telegram-step.ts';
-import type { WhatsAppFlags } from './onboard/whatsapp-step.ts';
 import type { Terminal } from './terminal.ts';
 
 type OnboardFlags = ModelFlags &
@@ -63,13 +63,13 @@ export function onboardCommand(terminal: Terminal): Command {
 }
 
 async function onboard(terminal: Terminal, given: OnboardFlags) {
-  const { openHome } = await import('../app/first-run.ts');
+  const { openHome } = await import('../kernel/config/files/first-run.ts');
   const { createAsker } = await import('./onboard/asker.ts');
   const { setUpModel } = await import('./onboard/model-step.ts');
-  const { setUpTelegram } = await import('./onboard/telegram-step.ts');
-  const { setUpEmail } = await import('./onboard/email-step.ts');
-  const { setUpLark } = await import('./onboard/lark-step.ts');
-  const { setUpWhatsApp } = await import('./onboard/whatsapp-step.ts');
+  const { setUpTelegram } = await import('../channels/telegram/setup.ts');
+  const { setUpEmail } = await import('../channels/email/setup.ts');
+  const { setUpLark } = await import('../channels/lark/setup.ts');
+  const { setUpWhatsApp } = await import('../channels/whatsapp/setup.ts');
   const { settleAll } = await import('./onboard/steps.ts');
   const { notes } = await openHome(terminal.home, terminal.env);
   const asker = createAsker(terminal, terminal.interactive && given.yes !== true);

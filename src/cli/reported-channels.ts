@@ -1,9 +1,9 @@
 // The channels as the running gateway reports them; without one, as the configuration has them.
 
-import { howToEnable } from '../app/channel-reports.ts';
 import { askGateway, type RunningGateway } from '../app/running-gateway.ts';
 import { configuredAccounts } from '../channels/accounts.ts';
-import type { Config } from '../core/config.ts';
+import { howToEnable } from '../channels/channel-reports.ts';
+import type { Config } from '../kernel/config/config.ts';
 import { type ReportedStatus, readinessSchema } from './channel-lines.ts';
 
 export type ReportedChannel = {

@@ -1,10 +1,10 @@
 // A gateway in the foreground: makes the home, says what is on and what is not, runs until stopped.
 
 import type { ChannelReport, Gateway } from '../app/compose.ts';
-import type { OpenedHome } from '../app/first-run.ts';
-import type { ConfigOverrides } from '../core/config/check.ts';
-import { ProviderError } from '../core/errors.ts';
-import { isDemo } from '../core/model-names.ts';
+import type { ConfigOverrides } from '../kernel/config/check.ts';
+import type { OpenedHome } from '../kernel/config/files/first-run.ts';
+import { ProviderError } from '../kernel/message/errors.ts';
+import { isDemo } from '../providers/rules/model-names.ts';
 import { checkTimeZone } from './doctor/machine-checks.ts';
 import { untilStopped } from './stop-signals.ts';
 import type { Terminal } from './terminal.ts';
@@ -21,7 +21,7 @@ const LINK_NOTE = 'Opens once, within 15 minutes; "nanobot link" prints another 
 
 /** @throws ConfigError, HomeLockedError */
 export async function runGateway(terminal: Terminal, options: ForegroundOptions): Promise<void> {
-  const { openHome } = await import('../app/first-run.ts');
+  const { openHome } = await import('../kernel/config/files/first-run.ts');
   const { composeGateway } = await import('../app/compose.ts');
   const { home, env } = terminal;
   const opened = await openHome(home, env, options.overrides);
@@ -58,7 +58,7 @@ async function modelProblem(
   model: string,
 ): Promise<string | undefined> {
   if (isDemo(model)) return undefined;
-  const { resolveConfigured } = await import('../app/model-setup.ts');
+  const { resolveConfigured } = await import('../providers/model-setup.ts');
   try {
     await resolveConfigured(loaded.config, env, clock, home);
     return undefined;

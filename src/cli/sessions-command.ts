@@ -2,13 +2,12 @@
 // notices files that are gone.
 
 import { Command, InvalidArgumentError, Option } from 'commander';
-import type { SessionMaintenance } from '../sessions/maintenance.ts';
+import type { SessionMaintenance } from '../kernel/sessions/maintenance.ts';
 import { confirmOrStop } from './confirmation.ts';
 import { CommandFailure, EXIT } from './exit-codes.ts';
-import { parseLimit } from './flag-values.ts';
-import { momentText, parseSpan, spanText } from './moment.ts';
+import { momentText, parseLimit, parseSpan, spanText } from './flag-values.ts';
 import type { Terminal } from './terminal.ts';
-import { printable, textTable } from './text-table.ts';
+import { printable, textTable } from './terminal.ts';
 
 type JsonFlag = { readonly json?: boolean };
 
@@ -111,8 +110,8 @@ async function list(terminal: Terminal, { json, limit }: JsonFlag & { readonly l
 }
 
 async function exportSession(terminal: Terminal, name: string, format: 'md' | 'jsonl') {
-  const { chatRefOf } = await import('../core/message.ts');
-  const { sessionKey } = await import('../core/ids.ts');
+  const { chatRefOf } = await import('../kernel/message/message.ts');
+  const { sessionKey } = await import('../kernel/message/ids.ts');
   if (chatRefOf(name) === undefined) {
     throw new CommandFailure(
       EXIT.usage,

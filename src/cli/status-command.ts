@@ -3,18 +3,18 @@
 import { Command } from 'commander';
 import { z } from 'zod';
 import type { RunningGateway } from '../app/running-gateway.ts';
-import { budgetCap, TOTAL } from '../core/budget-limits.ts';
-import { budgetLine } from '../core/budget-words.ts';
-import type { Config } from '../core/config.ts';
-import { createDayText } from '../core/zone-time.ts';
-import type { HomeHolder } from '../store/home-lock.ts';
+import { type ReportedTooling, toolServerLine } from '../features/mcp/tooling.ts';
+import { budgetCap, TOTAL } from '../features/spending/rules/budget-limits.ts';
+import { budgetLine } from '../features/spending/rules/budget-words.ts';
+import type { HomeHolder } from '../kernel/bus/store/home-lock.ts';
+import type { Config } from '../kernel/config/config.ts';
+import { createDayText } from '../lib/time/zone-time.ts';
 import { channelLine } from './channel-lines.ts';
 import { holderText } from './explain-error.ts';
-import { spanText } from './moment.ts';
+import { spanText } from './flag-values.ts';
 import type { ReportedChannel } from './reported-channels.ts';
 import type { Terminal } from './terminal.ts';
-import { textTable } from './text-table.ts';
-import { type ReportedTooling, toolServerLine } from './tooling.ts';
+import { textTable } from './terminal.ts';
 
 /** What is read of `/api/status`. */
 const statusSchema = z.object({ model: z.string() });
@@ -55,14 +55,14 @@ export function statusCommand(terminal: Terminal): Command {
 }
 
 async function makeReport(terminal: Terminal): Promise<Report> {
-  const { configInForce } = await import('../app/config.ts');
-  const { problemLines } = await import('../core/config/issues.ts');
+  const { configInForce } = await import('../kernel/config/files/config-file.ts');
+  const { problemLines } = await import('../kernel/config/issues.ts');
   const { findRunningGateway } = await import('../app/running-gateway.ts');
   const { reportChannels } = await import('./reported-channels.ts');
-  const { reportTooling } = await import('./tooling.ts');
+  const { reportTooling } = await import('../features/mcp/tooling.ts');
   const { home, env } = terminal;
   const running = await findRunningGateway(home);
-  const { findHomeHolder } = await import('../store/home-lock.ts');
+  const { findHomeHolder } = await import('../kernel/bus/store/home-lock.ts');
   const heldBy = running === undefined ? await findHomeHolder(home.lock) : undefined;
   const { config, problems } = await configInForce(home, env, running !== undefined);
   const messages = await messageCounts(terminal);
@@ -96,7 +96,7 @@ async function modelInForce(
   running: RunningGateway | undefined,
 ): Promise<string> {
   const { askGateway } = await import('../app/running-gateway.ts');
-  const { findDefaultModel } = await import('../app/model-setup.ts');
+  const { findDefaultModel } = await import('../providers/model-setup.ts');
   if (running !== undefined) {
     const said = statusSchema.safeParse(
       await askGateway(running, '/api/status', config.gateway.token),
@@ -120,8 +120,8 @@ async function totalOfToday(
 ): Promise<string | undefined> {
   const { hasState, withOpenState } = await import('../app/state.ts');
   if (!hasState(home)) return undefined;
-  const { SPENDING_SCOPE } = await import('../app/build-spending.ts');
-  const { storedDays } = await import('../gateway/spending-day.ts');
+  const { SPENDING_SCOPE } = await import('../features/spending/build-spending.ts');
+  const { storedDays } = await import('../features/spending/spending-day.ts');
   const today = createDayText()(clock.now(), config.sessions.timeZone);
   const [stored] = await withOpenState(home, clock, ({ store }) =>
     storedDays(store.scope(SPENDING_SCOPE), today),

@@ -1,10 +1,10 @@
 // The terminal a command talks to: data on stdout, everything said about it on stderr.
 
 import { styleText } from 'node:util';
-import { type Home, homeOf } from '../app/home.ts';
-import type { Environment } from '../core/environment.ts';
-import { type Typed, typedCommands } from '../core/typed-command.ts';
-import { type Clock, systemClock } from '../lib/clock.ts';
+import type { Environment } from '../kernel/config/environment.ts';
+import { type Home, homeOf } from '../kernel/config/files/home.ts';
+import { type Typed, typedCommands } from '../kernel/typed-command.ts';
+import { type Clock, systemClock } from '../lib/time/clock.ts';
 
 export type Style = 'bold' | 'dim' | 'green' | 'yellow' | 'red' | 'cyan';
 
@@ -47,4 +47,28 @@ export function createTerminal(process: NodeJS.Process): Terminal {
       styleText(typeof style === 'string' ? style : [...style], text, { stream: stdout }),
     interactive: stdin.isTTY === true && stdout.isTTY === true,
   };
+}
+
+// Rows of text in columns, for people. Control characters of names that strangers chose never reach
+// the terminal.
+
+const GAP = '  ';
+
+export function textTable(rows: readonly (readonly string[])[]): readonly string[] {
+  const clean = rows.map((row) => row.map(printable));
+  const widths = clean.reduce<readonly number[]>(
+    (known, row) => row.map((cell, column) => Math.max(cell.length, known[column] ?? 0)),
+    [],
+  );
+  return clean.map((row) =>
+    row
+      .map((cell, column) => cell.padEnd(widths[column] ?? 0))
+      .join(GAP)
+      .trimEnd(),
+  );
+}
+
+/** Line ends and other control characters become spaces. */
+export function printable(text: string): string {
+  return text.replace(/\p{C}+/gu, ' ');
 }

@@ -3,13 +3,13 @@
 import { readFile } from 'node:fs/promises';
 import { Command } from 'commander';
 import { z } from 'zod';
-import type { Trace } from '../bus/bus.ts';
-import { parseJson } from '../core/fields.ts';
-import { messageId, type SessionKey } from '../core/ids.ts';
+import type { Trace } from '../kernel/bus/bus.ts';
+import { messageId, type SessionKey } from '../kernel/message/ids.ts';
+import { parseJson } from '../lib/json/fields.ts';
 import { CommandFailure, EXIT } from './exit-codes.ts';
-import { momentText } from './moment.ts';
+import { momentText } from './flag-values.ts';
 import type { Terminal } from './terminal.ts';
-import { printable } from './text-table.ts';
+import { printable } from './terminal.ts';
 import { withState } from './with-state.ts';
 
 export function traceCommand(terminal: Terminal): Command {
@@ -59,10 +59,10 @@ async function turnLines(
   session: SessionKey,
   turnId: string,
 ): Promise<readonly string[]> {
-  const { loadConfig } = await import('../app/config.ts');
+  const { loadConfig } = await import('../kernel/config/files/config-file.ts');
   const { openSessionCare } = await import('../app/session-care.ts');
-  const { priceOf } = await import('../core/model-prices.ts');
-  const { amountOf } = await import('../core/spending.ts');
+  const { priceOf } = await import('../providers/rules/model-prices.ts');
+  const { amountOf } = await import('../features/spending/rules/spending.ts');
   const { models, limits } = (await loadConfig(home, env)).config;
   const { currency } = limits.budget;
   const steps: { readonly at: number; readonly text: string }[] = [];

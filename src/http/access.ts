@@ -3,10 +3,10 @@
 // often a wrong token may be tried is left to token-guard.ts.
 
 import { createHash, createHmac, timingSafeEqual } from 'node:crypto';
-import type { Clock } from '../lib/clock.ts';
-import { jsonRow, number, rowShape } from '../lib/json-row.ts';
+import type { KeyValueStore } from '../kernel/bus/store/store.ts';
+import { jsonRow, number, rowShape } from '../lib/json/json-row.ts';
 import type { Logger } from '../lib/logger.ts';
-import type { KeyValueStore } from '../store/store.ts';
+import type { Clock } from '../lib/time/clock.ts';
 
 /** A link waits for its click: 15 minutes. */
 export const CODE_LIFETIME_MS = 15 * 60_000;

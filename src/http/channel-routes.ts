@@ -8,12 +8,11 @@
 import type { FastifyInstance } from 'fastify';
 import { z } from 'zod';
 import type { LoginOptions, LoginStep } from '../channels/channel.ts';
-import { NanobotError } from '../core/errors.ts';
-import type { Clock } from '../lib/clock.ts';
+import { NanobotError } from '../kernel/message/errors.ts';
 import type { Logger } from '../lib/logger.ts';
-import { replyWithEvents } from './event-reply.ts';
-import { eventText } from './event-stream.ts';
-import { Refusal } from './refusal.ts';
+import type { Clock } from '../lib/time/clock.ts';
+import { eventText, replyWithEvents } from './event-stream.ts';
+import { Refusal } from './failure-reply.ts';
 import type { GatewayStatus } from './status.ts';
 import { valid } from './valid.ts';
 

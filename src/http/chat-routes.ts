@@ -7,11 +7,11 @@
 
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
 import { z } from 'zod';
-import { CHOICE_TOKEN, DOOR_NAME, type Door } from '../channels/door.ts';
-import { mediaId, messageId } from '../core/ids.ts';
-import type { Clock } from '../lib/clock.ts';
-import { chatEventWriter } from './chat-events.ts';
-import { replyWithEvents } from './event-reply.ts';
+import { CHOICE_TOKEN, DOOR_NAME, type Door, type DoorEvent } from '../channels/door.ts';
+import type { LiveUpdate } from '../kernel/message/event.ts';
+import { mediaId, messageId, type TurnId } from '../kernel/message/ids.ts';
+import type { Clock } from '../lib/time/clock.ts';
+import { eventText, replyWithEvents } from './event-stream.ts';
 import { valid } from './valid.ts';
 
 export type ChatRoutesOptions = {
@@ -103,3 +103,74 @@ function follow(request: FastifyRequest, reply: FastifyReply, options: ChatRoute
     events: (signal) => door.events(chat, from, signal),
   });
 }
+
+// How a chat's events are written: messages with their sequence number as id, so that a reader
+// resumes behind it; pictures of running turns whole, or as the difference to the one before.
+
+/** For one connection: `delta` tells the difference to what this connection has. */
+export function chatEventWriter(live: 'whole' | 'delta'): (event: DoorEvent) => string {
+  return live === 'delta' ? deltaWriter() : writeWhole;
+}
+
+function writeWhole(event: DoorEvent): string {
+  return event.type === 'said' ? eventText(event, event.seq) : eventText(event);
+}
+
+function deltaWriter(): (event: DoorEvent) => string {
+  const sent = new Map<TurnId, LiveUpdate>();
+  return (event) => {
+    if (event.type === 'said') return writeWhole(event);
+    const { update } = event;
+    const delta = deltaOf(sent.get(update.turnId), update);
+    if (update.phase === 'ended') sent.delete(update.turnId);
+    else sent.set(update.turnId, update);
+    return eventText({ type: 'live', ...delta });
+  };
+}
+
+// A picture of a running turn as the difference to the one a client has, so that a long answer costs
+// its length once and not once per word. Pure; the page folds the differences back.
+
+export type LiveDelta = {
+  readonly turnId: LiveUpdate['turnId'];
+  readonly phase: LiveUpdate['phase'];
+  /** UTF-16 units of the client's text that stay. */
+  readonly keep: number;
+  /** Follows what stays. */
+  readonly append: string;
+  /** Absent where they are as before. */
+  readonly tools?: LiveUpdate['tools'];
+  /** Absent where there is none. */
+  readonly notice?: string;
+  readonly result?: LiveUpdate['result'];
+};
+
+/** `before`: what the client has of this turn; undefined on a new connection. */
+export function deltaOf(before: LiveUpdate | undefined, now: LiveUpdate): LiveDelta {
+  const keep = commonLength(before?.markdown ?? '', now.markdown);
+  const { turnId, phase, tools, notice, result } = now;
+  return {
+    turnId,
+    phase,
+    keep,
+    append: now.markdown.slice(keep),
+    ...(before !== undefined && isSame(before.tools, tools) ? {} : { tools }),
+    ...(notice === undefined ? {} : { notice }),
+    ...(result === undefined ? {} : { result }),
+  };
+}
+
+/** Whoever paints the pictures makes a new activity of one that changed. */
+function isSame(before: LiveUpdate['tools'], now: LiveUpdate['tools']): boolean {
+  return before.length === now.length && now.every((tool, index) => tool === before[index]);
+}
+
+function commonLength(before: string, now: string): number {
+  if (now.startsWith(before)) return before.length;
+  let length = 0;
+  while (length < now.length && before.charCodeAt(length) === now.charCodeAt(length)) length += 1;
+  // JSON cannot carry half a surrogate pair.
+  return isHighSurrogate(now.charCodeAt(length - 1)) ? length - 1 : length;
+}
+
+const isHighSurrogate = (unit: number) => unit >= 0xd800 && unit <= 0xdbff;

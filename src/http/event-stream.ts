@@ -1,7 +1,9 @@
 // Events as server-sent events (HTML Living Standard, 9.2): a heartbeat shows both ends that the
 // other lives. How one event is written is its caller's business.
 
-import type { Clock } from '../lib/clock.ts';
+import { Readable } from 'node:stream';
+import type { FastifyReply } from 'fastify';
+import type { Clock } from '../lib/time/clock.ts';
 
 const HEARTBEAT_MS = 15_000;
 const HEARTBEAT = ': still here\n\n';
@@ -56,4 +58,32 @@ async function firstWithin<T>(
   } finally {
     timer[Symbol.dispose]();
   }
+}
+
+// Answers a request with server-sent events until they end, the reader leaves, what let it in is
+// revoked or the server closes.
+
+export type EventReply<Event> = {
+  readonly clock: Clock;
+  /** Aborts when the server closes. */
+  readonly closing: AbortSignal;
+  readonly render: (event: Event) => string;
+  /** Begun when the reader is there; the signal has to end them. */
+  events(signal: AbortSignal): AsyncIterable<Event>;
+};
+
+export function replyWithEvents<Event>(
+  reply: FastifyReply,
+  { clock, closing, render, events }: EventReply<Event>,
+): FastifyReply {
+  const gone = new AbortController();
+  reply.raw.on('close', () => gone.abort());
+  const { credential } = reply.request;
+  const revoked = credential === undefined ? [] : [credential.revoked];
+  const signal = AbortSignal.any([gone.signal, closing, ...revoked]);
+  return reply
+    .header('content-type', 'text/event-stream; charset=utf-8')
+    .header('cache-control', 'no-store')
+    .header('x-accel-buffering', 'no')
+    .send(Readable.from(serverSentEvents(events(signal), { clock, signal, render })));
 }

@@ -3,9 +3,8 @@
 
 import type { FastifyError, FastifyReply, FastifyRequest } from 'fastify';
 import { DoorClosedError, DoorNameError } from '../channels/door.ts';
-import { BusFullError } from '../core/errors.ts';
+import { BusFullError, NanobotError } from '../kernel/message/errors.ts';
 import type { Logger } from '../lib/logger.ts';
-import { Refusal } from './refusal.ts';
 
 const FULL_RETRY_SECS = 5;
 const CLOSED_RETRY_SECS = 1;
@@ -48,4 +47,24 @@ function asRefusal(error: FastifyError): Refusal {
   }
   const message = LIBRARY_REFUSALS[code] ?? 'The request cannot be read. Send JSON.';
   return new Refusal(statusCode, 'invalid_request', message);
+}
+
+// A request that is refused: status, a code for programs and a sentence that says what to do.
+
+export class Refusal extends NanobotError {
+  override readonly name = 'Refusal';
+  readonly status: number;
+  /** Seconds after which trying again makes sense. */
+  readonly retryAfterSecs: number | undefined;
+
+  constructor(
+    status: number,
+    code: string,
+    message: string,
+    options: { readonly retryAfterSecs?: number } = {},
+  ) {
+    super(code, message);
+    this.status = status;
+    this.retryAfterSecs = options.retryAfterSecs;
+  }
 }

@@ -6,11 +6,11 @@ import multipart from '@fastify/multipart';
 import type { FastifyInstance } from 'fastify';
 import { z } from 'zod';
 import type { DoorFiles } from '../channels/door.ts';
-import { sizeWords } from '../core/attachment-words.ts';
-import { NanobotError } from '../core/errors.ts';
-import { mediaId } from '../core/ids.ts';
-import { MediaError } from '../media/media.ts';
-import { Refusal } from './refusal.ts';
+import { MediaError } from '../kernel/media/media.ts';
+import { sizeWords } from '../kernel/message/attachment.ts';
+import { NanobotError } from '../kernel/message/errors.ts';
+import { mediaId } from '../kernel/message/ids.ts';
+import { Refusal } from './failure-reply.ts';
 import { valid } from './valid.ts';
 
 /** The form around the file. */

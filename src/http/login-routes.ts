@@ -4,9 +4,9 @@
 
 import type { FastifyInstance } from 'fastify';
 import { z } from 'zod';
-import type { AuditLog } from '../telemetry/telemetry.ts';
+import type { AuditLog } from '../kernel/observe/telemetry.ts';
 import type { Access } from './access.ts';
-import { Refusal } from './refusal.ts';
+import { Refusal } from './failure-reply.ts';
 import { valid } from './valid.ts';
 
 export type LoginRoutesOptions = {

@@ -1,8 +1,8 @@
 // What Prometheus scrapes, with the gateway's token as a bearer token; a login of the page is not enough.
 
 import type { FastifyInstance } from 'fastify';
-import type { GaugeValues, MetricsPage } from '../telemetry/telemetry.ts';
-import { Refusal } from './refusal.ts';
+import type { GaugeValues, MetricsPage } from '../kernel/observe/telemetry.ts';
+import { Refusal } from './failure-reply.ts';
 
 export type MetricsRouteOptions = {
   /** Left out where it is switched off. */

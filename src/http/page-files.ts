@@ -6,7 +6,7 @@ import { readdirSync } from 'node:fs';
 import { readFile } from 'node:fs/promises';
 import { extname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
-import type { Typed } from '../core/typed-command.ts';
+import type { Typed } from '../kernel/typed-command.ts';
 
 const PAGE_FOLDER = join(import.meta.dirname, 'page');
 const MARKED = new URL('marked.esm.js', import.meta.resolve('marked'));

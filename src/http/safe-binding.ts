@@ -1,7 +1,7 @@
 // Refuses to serve without a token, and with tokens that are none.
 
-import { ConfigError } from '../core/errors.ts';
-import { type TokenProblem, tokenProblem } from '../core/gateway-token.ts';
+import { type TokenProblem, tokenProblem } from '../kernel/config/gateway-token.ts';
+import { ConfigError } from '../kernel/message/errors.ts';
 
 const MISSING: TokenProblem = {
   problem: 'the home has no token for the gateway',

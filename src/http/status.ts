@@ -2,8 +2,8 @@
 // should run is ready while it completes polls, IDLEs or pings.
 
 import type { ChannelStatus } from '../channels/channel.ts';
-import type { SeenPeer } from '../gateway/cluster-desk.ts';
-import type { ToolServerReport } from '../mcp/mcp.ts';
+import type { SeenPeer } from '../features/cluster/cluster-desk.ts';
+import type { ToolServerReport } from '../features/mcp/mcp.ts';
 import type { MissingTool } from '../tools/tool.ts';
 
 export type GatewayStatus = {

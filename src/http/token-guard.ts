@@ -1,7 +1,9 @@
 // Checks what a request shows of itself and limits wrong tokens per client, on loopback too: any page
 // in a browser there could guess.
 
-import type { Clock } from '../lib/clock.ts';
+import type { IncomingMessage, Server, ServerResponse } from 'node:http';
+import type { Socket } from 'node:net';
+import type { Clock } from '../lib/time/clock.ts';
 import { type Access, type Credential, isSessionSecret } from './access.ts';
 
 const MAX_WRONG_TOKENS = 10;
@@ -76,4 +78,55 @@ export function clientKey(address: string | undefined): string {
   const rest = tail === undefined ? [] : tail.split(':').filter((group) => group !== '');
   const zeros = Array.from({ length: 8 - groups.length - rest.length }, () => '0');
   return [...groups, ...(tail === undefined ? [] : zeros), ...rest].slice(0, 4).join(':');
+}
+
+// Connections over which nobody has shown who they are hold no more than a few places, per client and
+// in all: the one that has been quiet longest goes. One that waits for an answer goes last (case H07).
+
+/** More than the six that a browser opens to one host. */
+export const MAX_UNPROVEN_PER_CLIENT = 8;
+const MAX_UNPROVEN = 64;
+
+type Connection = { readonly client: string; requests: number };
+
+export interface UnprovenConnections {
+  /** A right token or login came over it: it no longer counts. */
+  proven(socket: Socket): void;
+}
+
+export function limitUnproven(server: Server): UnprovenConnections {
+  // In the order in which they were heard of last.
+  const open = new Map<Socket, Connection>();
+
+  function evict(client: string) {
+    const all = [...open];
+    const ofClient = all.filter(([, connection]) => connection.client === client);
+    if (ofClient.length > MAX_UNPROVEN_PER_CLIENT) quietest(ofClient)?.destroy();
+    else if (all.length > MAX_UNPROVEN) quietest(all)?.destroy();
+  }
+
+  function heard(socket: Socket, change: number) {
+    const connection = open.get(socket);
+    if (connection === undefined) return;
+    connection.requests += change;
+    open.delete(socket);
+    open.set(socket, connection);
+  }
+
+  server.on('connection', (socket) => {
+    const client = clientKey(socket.remoteAddress);
+    open.set(socket, { client, requests: 0 });
+    socket.once('close', () => open.delete(socket));
+    evict(client);
+  });
+  server.on('request', ({ socket }: IncomingMessage, response: ServerResponse) => {
+    heard(socket, 1);
+    response.once('close', () => heard(socket, -1));
+  });
+  return { proven: (socket) => open.delete(socket) };
+}
+
+function quietest(connections: readonly [Socket, Connection][]): Socket | undefined {
+  const quiet = connections.find(([, { requests }]) => requests === 0);
+  return (quiet ?? connections[0])?.[0];
 }

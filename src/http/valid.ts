@@ -1,7 +1,7 @@
 // Checks what a request brought against a schema.
 
 import type { z } from 'zod';
-import { Refusal } from './refusal.ts';
+import { Refusal } from './failure-reply.ts';
 
 /** @throws Refusal (400) that names what is wrong. */
 export function valid<T>(schema: z.ZodType<T>, value: unknown): T {

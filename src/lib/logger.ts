@@ -2,7 +2,7 @@
 // Values of known secrets are replaced wherever they turn up, and phone numbers shortened above debug.
 
 import { type DestinationStream, type Level, pino } from 'pino';
-import { withShortNumbers } from './redact.ts';
+import { withShortNumbers } from './text/redact.ts';
 
 export type LogFields = Readonly<Record<string, unknown>>;
 

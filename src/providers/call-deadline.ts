@@ -1,7 +1,7 @@
 // Three deadlines of one model call: until its first token, between two pieces of its stream, and as a
 // whole. Whichever passes first aborts the HTTP request.
 
-import type { Clock } from '../lib/clock.ts';
+import type { Clock } from '../lib/time/clock.ts';
 
 export type CallTimeouts = {
   readonly firstTokenMs: number;

@@ -1,8 +1,8 @@
 // Ids of tool calls as they enter our transcript: never empty, never used before in this conversation.
 // Some vendors count from zero in every answer, some send none.
 
-import { type CallId, callId } from '../core/ids.ts';
-import type { ModelMessage } from '../core/transcript.ts';
+import { type CallId, callId } from '../kernel/message/ids.ts';
+import type { ModelMessage } from '../kernel/message/transcript.ts';
 
 export type MintCallId = (offered: string) => CallId;
 

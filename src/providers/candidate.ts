@@ -1,13 +1,13 @@
 // A model that may answer a call, and what its failure means for the person who asked.
 
-import type { ProviderName } from '../core/config.ts';
-import { ProviderError } from '../core/errors.ts';
-import type { ModelCapabilities } from '../core/model-capabilities.ts';
-import { sentenceFor } from '../core/provider-sentence.ts';
+import type { ProviderName } from '../kernel/config/config.ts';
+import { ProviderError } from '../kernel/message/errors.ts';
 import type { LocalSite } from './local-site.ts';
 import type { Manners } from './manners.ts';
 import type { LLMProvider } from './provider.ts';
 import type { ProviderHealth } from './provider-health.ts';
+import type { ModelCapabilities } from './rules/model-capabilities.ts';
+import { sentenceFor } from './rules/provider-failure.ts';
 
 export type Candidate = {
   /** As configured, with its prefix. */

@@ -1,7 +1,7 @@
 // Collects one answer while it streams and turns it into our events. The dialects' readers feed it;
 // it knows nothing of their wire.
 
-import type { ThinkingBlock, TokenUsage, ToolCall } from '../core/transcript.ts';
+import type { ThinkingBlock, TokenUsage, ToolCall } from '../kernel/message/transcript.ts';
 import type { ModelEvent, StopReason } from './provider.ts';
 
 /** More than any model writes: a stream beyond it is running away and is cut. */

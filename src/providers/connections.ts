@@ -1,17 +1,17 @@
 // One connection per vendor, made when a model of it is first resolved. Connecting costs nothing yet:
 // the vendor's package is loaded and its HTTP agent opened by the first call.
 
-import type { BreakerPolicy } from '../core/breaker.ts';
-import type { Config, ProviderName } from '../core/config.ts';
-import type { Clock } from '../lib/clock.ts';
-import { createAnthropicProvider } from './anthropic.ts';
+import type { Config, ProviderName } from '../kernel/config/config.ts';
+import type { Clock } from '../lib/time/clock.ts';
+import { createAnthropicProvider } from './anthropic/anthropic.ts';
 import type { Access, Credentials } from './credentials.ts';
 import type { LocalFetch } from './local-http.ts';
 import { Manners } from './manners.ts';
-import { createOpenaiProvider } from './openai.ts';
+import { createOpenaiProvider } from './openai/openai.ts';
 import type { Peer } from './peer.ts';
 import type { LLMProvider } from './provider.ts';
 import { createProviderHealth, type ProviderHealth } from './provider-health.ts';
+import type { BreakerPolicy } from './rules/retry.ts';
 import type { ImageSource } from './seen-images.ts';
 import { vendorOf } from './vendors.ts';
 

@@ -1,15 +1,15 @@
 // Which vendors can be asked: a key in the configuration, one in the environment, a configured base, or
 // a server found on this machine.
 
-import type { Config, ProviderName } from '../core/config.ts';
+import type { Config, ProviderName } from '../kernel/config/config.ts';
+import type { LocalServer } from './local-servers.ts';
 import {
   CLOUD_ORDER,
   DEMO_MODEL,
   defaultModelOf,
   isLocalVendor,
   prefixOf,
-} from '../core/model-names.ts';
-import type { LocalServer } from './local-servers.ts';
+} from './rules/model-names.ts';
 import { vendorOf } from './vendors.ts';
 
 export type Access = {

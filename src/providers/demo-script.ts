@@ -1,7 +1,7 @@
 // What the demo answers: fixed rules on the last message, in this order. Pure, so that the demo is the
 // same everywhere; demo.ts streams it.
 
-import type { ModelMessage } from '../core/transcript.ts';
+import type { ModelMessage } from '../kernel/message/transcript.ts';
 import type { ModelRequest, ToolSpec } from './provider.ts';
 
 export type DemoReply =

@@ -1,8 +1,8 @@
 // The model behind nanobot when no real one is connected. It pretends nothing: it says what it is, and
 // shows streaming and tools by fixed rules.
 
-import { ProviderError } from '../core/errors.ts';
-import type { Clock } from '../lib/clock.ts';
+import { ProviderError } from '../kernel/message/errors.ts';
+import type { Clock } from '../lib/time/clock.ts';
 import { createCallIds } from './call-ids.ts';
 import { Completion } from './completion.ts';
 import { type DemoReply, demoReply } from './demo-script.ts';

@@ -2,8 +2,8 @@
 // order in which they came. Servers that load a model when it is asked for would throw it out again
 // between two calls that overlap. The wait is measured apart from the call.
 
-import type { Clock } from '../lib/clock.ts';
-import { createPermits } from '../lib/permits.ts';
+import { createPermits } from '../lib/async/permits.ts';
+import type { Clock } from '../lib/time/clock.ts';
 
 /** A place at the server; disposing gives it back, a second time changes nothing. */
 export type Place = Disposable & {

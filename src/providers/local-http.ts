@@ -2,8 +2,8 @@
 // keys. Also short questions to a local model server beside the calls of its models: bounded in time and size,
 // answered with undefined where the server does not answer as asked.
 
-import { ProviderError } from '../core/errors.ts';
-import { parseJson } from '../core/fields.ts';
+import { ProviderError } from '../kernel/message/errors.ts';
+import { parseJson } from '../lib/json/fields.ts';
 
 export type LocalAddress = {
   /** As configured, with the path of the OpenAI dialect: `http://127.0.0.1:11434/v1`. */

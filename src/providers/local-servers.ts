@@ -2,9 +2,9 @@
 // beyond loopback. An answer counts only in the exact shape of a model list.
 
 import { z } from 'zod';
-import type { LocalVendor } from '../core/model-names.ts';
 import { askLocal, isOk, type LocalAddress } from './local-http.ts';
 import { isHandedOn, readHandedOn } from './model-facts.ts';
+import type { LocalVendor } from './rules/model-names.ts';
 import { vendorOf } from './vendors.ts';
 
 export type LocalServer = {

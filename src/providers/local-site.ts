@@ -2,21 +2,21 @@
 // says of its models, whether it is there, and which models were warmed up. Nothing is asked of a
 // server before somebody uses it.
 
-import type { LocalVendor } from '../core/model-names.ts';
-import {
-  afterProbe,
-  type HealthChange,
-  type ServerHealth,
-  UNKNOWN_HEALTH,
-  type Warmth,
-} from '../core/server-health.ts';
-import type { Clock } from '../lib/clock.ts';
+import type { Clock } from '../lib/time/clock.ts';
 import { type GateLoad, LocalGate, type Place } from './local-gate.ts';
 import { askLocal, isOk, type LocalAddress } from './local-http.ts';
 import { listModels } from './local-servers.ts';
 import { loadModel, type WarmUp } from './local-warm-up.ts';
 import { type ModelFacts, readModelFacts } from './model-facts.ts';
 import { RefusedWindows } from './refused-windows.ts';
+import type { LocalVendor } from './rules/model-names.ts';
+import {
+  afterProbe,
+  type HealthChange,
+  type ServerHealth,
+  UNKNOWN_HEALTH,
+  type Warmth,
+} from './rules/server-health.ts';
 
 export type LocalServerAddress = LocalAddress & {
   readonly vendor: LocalVendor;

@@ -1,13 +1,13 @@
 // Has a local server load a model before somebody waits for its answer: Ollama by its own call for that,
 // the others by a completion of one token. While it says that it is loading, it is asked again.
 
-import type { LocalVendor } from '../core/model-names.ts';
-import { localModelName } from '../core/peer-name.ts';
-import { LOADING } from '../core/provider-failure.ts';
-import type { Clock } from '../lib/clock.ts';
+import type { Clock } from '../lib/time/clock.ts';
 import type { Place } from './local-gate.ts';
 import { askLocal, isOk, type LocalAddress, type LocalAnswer } from './local-http.ts';
 import type { CallMeter, MeteredTry } from './provider.ts';
+import type { LocalVendor } from './rules/model-names.ts';
+import { localModelName } from './rules/peer-name.ts';
+import { LOADING } from './rules/provider-failure.ts';
 import { basedAt } from './shown-address.ts';
 
 export type WarmUp = {

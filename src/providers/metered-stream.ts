@@ -1,7 +1,7 @@
 // One try of one model, watched by the meter: asked before it, told how it ended, also where nobody
 // waits for its end any more.
 
-import { ProviderError } from '../core/errors.ts';
+import { ProviderError } from '../kernel/message/errors.ts';
 import type { CallMeter, LLMProvider, ModelEvent, ModelRequest, TryEnd } from './provider.ts';
 
 export type MeteredModel = {

@@ -2,10 +2,10 @@
 // thinks. Each server has a dialect of its own for that; what none of them says stays unknown.
 
 import { z } from 'zod';
-import type { ServerSaid } from '../core/model-capabilities.ts';
-import type { LocalVendor } from '../core/model-names.ts';
-import { LEAST_CONTEXT_TOKENS, MOST_CONTEXT_TOKENS } from '../core/overflow-size.ts';
 import { askLocal, isOk, type LocalAddress, type LocalQuestion } from './local-http.ts';
+import type { ServerSaid } from './rules/model-capabilities.ts';
+import type { LocalVendor } from './rules/model-names.ts';
+import { LEAST_CONTEXT_TOKENS, MOST_CONTEXT_TOKENS } from './rules/overflow-size.ts';
 
 export type ModelFacts = ServerSaid & {
   /** Of the window, in tokens. */

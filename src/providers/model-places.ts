@@ -2,8 +2,15 @@
 // or at the vendor whose models are called so. A bare name never goes to another house because a peer
 // that had it is away.
 
-import type { Config, ProviderName } from '../core/config.ts';
-import { isHomeUrl } from '../core/home-address.ts';
+import type { Config, ProviderName } from '../kernel/config/config.ts';
+import type { Connection, Connections } from './connections.ts';
+import type { Credentials } from './credentials.ts';
+import type { LocalServer } from './local-servers.ts';
+import type { LocalServerAddress, LocalSite } from './local-site.ts';
+import type { LocalSites } from './local-sites.ts';
+import { isHandedOn } from './model-facts.ts';
+import type { Peer, Peers } from './peer.ts';
+import { isHomeUrl } from './rules/home-address.ts';
 import {
   fastModelOf,
   isLocalVendor,
@@ -12,15 +19,8 @@ import {
   type QualifiedModel,
   splitModelName,
   vendorsOfBareName,
-} from '../core/model-names.ts';
-import { localModelName, namesPeer, serverLabel, splitPeerName } from '../core/peer-name.ts';
-import type { Connection, Connections } from './connections.ts';
-import type { Credentials } from './credentials.ts';
-import type { LocalServer } from './local-servers.ts';
-import type { LocalServerAddress, LocalSite } from './local-site.ts';
-import type { LocalSites } from './local-sites.ts';
-import { isHandedOn } from './model-facts.ts';
-import type { Peer, Peers } from './peer.ts';
+} from './rules/model-names.ts';
+import { localModelName, namesPeer, serverLabel, splitPeerName } from './rules/peer-name.ts';
 import { vendorOf } from './vendors.ts';
 
 export type ModelPlacesDeps = {

@@ -1,6 +1,6 @@
 // Proves a model by one tiny real completion, before onboarding saves it.
 
-import type { Clock } from '../lib/clock.ts';
+import type { Clock } from '../lib/time/clock.ts';
 import type { ModelHandle } from './provider.ts';
 
 export type ModelProof = {

@@ -1,6 +1,6 @@
 // What every provider is made of: the vendor's row, where it answers, the key, deadlines.
 
-import type { Clock } from '../lib/clock.ts';
+import type { Clock } from '../lib/time/clock.ts';
 import type { CallTimeouts } from './call-deadline.ts';
 import type { LocalFetch } from './local-http.ts';
 import type { ImageSource } from './seen-images.ts';

@@ -2,11 +2,17 @@
 // vendor sets that: one session's bad request never touches the others. A model that goes on failing is
 // left alone for a while where a fallback model can answer.
 
-import { afterFailure, type BreakerPolicy, CLOSED, isOpen } from '../core/breaker.ts';
-import type { ProviderFailure } from '../core/errors.ts';
-import { hintOf } from '../core/provider-failure.ts';
-import { isOutage, LONGEST_HINTED_WAIT_MS } from '../core/retry.ts';
-import type { Clock } from '../lib/clock.ts';
+import type { ProviderFailure } from '../kernel/message/errors.ts';
+import type { Clock } from '../lib/time/clock.ts';
+import { hintOf } from './rules/provider-failure.ts';
+import {
+  afterFailure,
+  type BreakerPolicy,
+  CLOSED,
+  isOpen,
+  isOutage,
+  LONGEST_HINTED_WAIT_MS,
+} from './rules/retry.ts';
 
 export interface ProviderHealth {
   /** Milliseconds to wait before the next call; 0 = none. */

@@ -1,10 +1,15 @@
 // CONTRACT of a model provider: one method. The transcript is canonical, the provider renders its
 // wire form. Every provider passes test/contract/provider.ts.
 
-import type { ProviderFailure } from '../core/errors.ts';
-import type { CallId, TurnId } from '../core/ids.ts';
-import type { ModelCapabilities } from '../core/model-capabilities.ts';
-import type { ModelMessage, ThinkingBlock, TokenUsage, ToolCall } from '../core/transcript.ts';
+import type { ProviderFailure } from '../kernel/message/errors.ts';
+import type { CallId, TurnId } from '../kernel/message/ids.ts';
+import type {
+  ModelMessage,
+  ThinkingBlock,
+  TokenUsage,
+  ToolCall,
+} from '../kernel/message/transcript.ts';
+import type { ModelCapabilities } from './rules/model-capabilities.ts';
 
 export type ToolSpec = {
   readonly name: string;

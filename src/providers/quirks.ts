@@ -1,6 +1,6 @@
 // How each vendor of the OpenAI dialect is asked to think, or not to; one small pure rule each.
 
-import { modelVersion } from './model-version.ts';
+import { modelVersion } from './manners.ts';
 import type { ModelRequest } from './provider.ts';
 
 /** Body parameters beyond the dialect's common ones. */

@@ -1,7 +1,7 @@
 // Windows that a local server named when it refused a question as too long, though it had spoken of larger
 // ones. They count instead of what it says, until it says something else, or an hour later.
 
-import type { Clock } from '../lib/clock.ts';
+import type { Clock } from '../lib/time/clock.ts';
 import type { ModelFacts } from './model-facts.ts';
 
 type Refused = {

@@ -1,14 +1,10 @@
 // Resolves model names to models ready to be asked; the one place that knows which vendor serves what.
 // Built anew when the configuration changes, which costs nothing: clients connect at their first call.
 
-import type { BreakerPolicy } from '../core/breaker.ts';
-import type { Config } from '../core/config.ts';
-import type { MediaId } from '../core/ids.ts';
-import { capabilitiesOf } from '../core/model-capabilities.ts';
-import { contextTokensOf, DEMO_MODEL, isDemo } from '../core/model-names.ts';
-import type { RetryPolicy } from '../core/retry.ts';
-import type { Clock } from '../lib/clock.ts';
+import type { Config } from '../kernel/config/config.ts';
+import type { MediaId } from '../kernel/message/ids.ts';
 import type { Logger } from '../lib/logger.ts';
+import type { Clock } from '../lib/time/clock.ts';
 import type { Candidate } from './candidate.ts';
 import { createConnections } from './connections.ts';
 import { createCredentials, type Environment } from './credentials.ts';
@@ -22,6 +18,9 @@ import { NO_PEERS, type Peers } from './peer.ts';
 import type { ModelHandle, ModelRegistry } from './provider.ts';
 import { createProviderHealth } from './provider-health.ts';
 import { type ResilientDeps, streamResilient } from './resilient.ts';
+import { capabilitiesOf } from './rules/model-capabilities.ts';
+import { contextTokensOf, DEMO_MODEL, isDemo } from './rules/model-names.ts';
+import type { BreakerPolicy, RetryPolicy } from './rules/retry.ts';
 import { createImageSource, type ImageSource, type LoadedImage } from './seen-images.ts';
 import { keyMissing, unknownModel } from './unresolved.ts';
 

@@ -2,15 +2,15 @@
 // order, a shared pause when the vendor asks for one, and a last error that a person understands. The
 // decisions are core/retry.ts; this only carries them out.
 
-import { ProviderError, type ProviderFailure } from '../core/errors.ts';
-import { decideRetry, type RetryPolicy, retryReason } from '../core/retry.ts';
-import type { Clock } from '../lib/clock.ts';
+import { ProviderError, type ProviderFailure } from '../kernel/message/errors.ts';
 import type { Logger } from '../lib/logger.ts';
+import type { Clock } from '../lib/time/clock.ts';
 import { asProviderError, type Candidate, forThePerson } from './candidate.ts';
 import type { Place } from './local-gate.ts';
 import type { LocalSite } from './local-site.ts';
 import { meteredStream } from './metered-stream.ts';
 import type { CallMeter, LLMProvider, ModelEvent, ModelRequest } from './provider.ts';
+import { decideRetry, type RetryPolicy, retryReason } from './rules/retry.ts';
 import { speaking } from './speaking.ts';
 
 export type ResilientDeps = {

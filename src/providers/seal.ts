@@ -1,7 +1,7 @@
 // Signatures of thinking are valid for the model that gave them and for no other, so they are stored
 // with its name and handed back to that model alone.
 
-import type { ThinkingBlock } from '../core/transcript.ts';
+import type { ThinkingBlock } from '../kernel/message/transcript.ts';
 
 const SEPARATOR = ' ';
 

@@ -1,13 +1,13 @@
 // Decides which images of a thread a model is really shown, and loads them: the newest, if it sees at
 // all. In the place of every other one stands a line, so that the model can be honest about it.
 
-import { type AttachedMedia, attachedTitle, shortIdOf } from '../core/attached.ts';
-import type { Config } from '../core/config.ts';
-import type { MediaId } from '../core/ids.ts';
-import { isLocalVendor, prefixOf } from '../core/model-names.ts';
-import { imagesShownBy, seesImages } from '../core/model-vision.ts';
-import type { ModelMessage } from '../core/transcript.ts';
+import { imagesShownBy, seesImages } from '../agent/rules/model-vision.ts';
+import type { Config } from '../kernel/config/config.ts';
+import { type AttachedMedia, attachedTitle, shortIdOf } from '../kernel/message/attachment.ts';
+import type { MediaId } from '../kernel/message/ids.ts';
+import type { ModelMessage } from '../kernel/message/transcript.ts';
 import type { ModelRequest } from './provider.ts';
+import { isLocalVendor, prefixOf } from './rules/model-names.ts';
 import type { Vendor } from './vendors.ts';
 
 /** `blind`: the model takes no images; `off`: the person wants none to leave the house. */

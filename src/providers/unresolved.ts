@@ -1,10 +1,10 @@
 // Why a model name leads nowhere, with what the owner can do about it.
 
-import type { ProviderName } from '../core/config.ts';
-import { ProviderError } from '../core/errors.ts';
-import { CLOUD_ORDER, LOCAL_VENDORS, prefixOf } from '../core/model-names.ts';
-import { nearestName } from '../core/nearest.ts';
-import { namesPeer } from '../core/peer-name.ts';
+import type { ProviderName } from '../kernel/config/config.ts';
+import { ProviderError } from '../kernel/message/errors.ts';
+import { nearestName } from '../lib/text/nearest.ts';
+import { CLOUD_ORDER, LOCAL_VENDORS, prefixOf } from './rules/model-names.ts';
+import { namesPeer } from './rules/peer-name.ts';
 import { vendorOf } from './vendors.ts';
 
 const PREFIXES = [...CLOUD_ORDER, ...LOCAL_VENDORS].map(prefixOf);

@@ -1,14 +1,14 @@
 // Turns whatever an SDK threw into our ProviderError: class of failure, hint, words without secrets.
 // The vendor's error itself is not kept, since its text and headers may hold keys and prompts.
 
-import { ProviderError, ShortageError, shortageOf } from '../core/errors.ts';
+import { ProviderError, ShortageError, shortageOf } from '../kernel/message/errors.ts';
+import type { CallDeadline } from './call-deadline.ts';
 import {
   classifyFailure,
   retryHintMs,
   safeDetail,
   type VendorProblem,
-} from '../core/provider-failure.ts';
-import type { CallDeadline } from './call-deadline.ts';
+} from './rules/provider-failure.ts';
 
 export type FailedCall = {
   readonly provider: string;

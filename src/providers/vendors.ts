@@ -1,7 +1,7 @@
 // One row per vendor: where it answers, which environment variable holds its key, and the few places
 // where its dialect differs. Another OpenAI-speaking vendor is another row here.
 
-import type { ProviderName } from '../core/config.ts';
+import type { ProviderName } from '../kernel/config/config.ts';
 import type { ModelRequest } from './provider.ts';
 import {
   type ExtraParameters,

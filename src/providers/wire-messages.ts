@@ -1,10 +1,9 @@
 // Makes a transcript fit for any wire: ids and arguments every vendor takes, no empty answers, no two
 // user messages in a row. Pairing of calls and results is the agent's; here nothing is lost.
 
-import { fieldsOf } from '../core/fields.ts';
-import { readJson } from '../core/read-json.ts';
-import { joinedUsers } from '../core/thread-repair.ts';
-import type { ModelMessage } from '../core/transcript.ts';
+import { joinedUsers } from '../agent/rules/thread-repair.ts';
+import type { ModelMessage } from '../kernel/message/transcript.ts';
+import { fieldsOf, readJson } from '../lib/json/fields.ts';
 
 export type WireMessage = ModelMessage;
 

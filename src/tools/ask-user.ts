@@ -2,8 +2,8 @@
 // another one; who waits and how is the gateway's.
 
 import { z } from 'zod';
-import { headOf } from '../core/cut.ts';
-import { ToolError } from '../core/errors.ts';
+import { ToolError } from '../kernel/message/errors.ts';
+import { headOf } from '../lib/text/cut.ts';
 import { readDescription } from './description.ts';
 import type { Tool } from './tool.ts';
 

@@ -3,8 +3,10 @@
 // same from call to call.
 
 import { z } from 'zod';
-import { nearestName } from '../core/nearest.ts';
-import { sized } from '../core/tool-room.ts';
+import { sized } from '../agent/rules/tool-room.ts';
+import { ToolError } from '../kernel/message/errors.ts';
+import { nearestName } from '../lib/text/nearest.ts';
+import type { Clock } from '../lib/time/clock.ts';
 import type { MissingTool, OfferedTool, Tool } from './tool.ts';
 
 export type CatalogDeps = {
@@ -101,3 +103,35 @@ function unknownName(name: string, tools: readonly Tool[]): string {
   const hint = near === undefined ? '' : ` Did you mean ${near}?`;
   return `there is no tool of this name.${hint} Tools: ${names.join(', ')}.`;
 }
+
+// Runs a tool until it ends, its time is up or the turn is stopped; a tool that does not listen to
+// its signal is left behind, it never holds the turn.
+
+/** @throws ToolError timeout, cancelled, or what the work throws */
+export async function runWithDeadline<T>(
+  work: (signal: AbortSignal) => Promise<T>,
+  options: { readonly signal: AbortSignal; readonly timeoutMs: number; readonly clock: Clock },
+): Promise<T> {
+  const { signal, timeoutMs, clock } = options;
+  if (signal.aborted) throw cancelled();
+  const own = new AbortController();
+  const cut = Promise.withResolvers<never>();
+  const end = (error: ToolError) => {
+    cut.reject(error);
+    own.abort(error);
+  };
+  const onStop = () => end(cancelled());
+  signal.addEventListener('abort', onStop, { once: true });
+  const timer = clock.timer(timeoutMs, () => end(timedOut(timeoutMs)));
+  try {
+    return await Promise.race([work(own.signal), cut.promise]);
+  } finally {
+    timer[Symbol.dispose]();
+    signal.removeEventListener('abort', onStop);
+    cut.promise.catch(() => undefined);
+  }
+}
+
+const cancelled = () => new ToolError('cancelled', 'the turn was stopped');
+const timedOut = (timeoutMs: number) =>
+  new ToolError('timeout', `the tool did not end within ${timeoutMs / 1000} s`);

@@ -2,11 +2,11 @@
 // Only of this conversation: a node is named by its turns, and those are looked up here and nowhere else.
 
 import { z } from 'zod';
-import { earlierText, tellsForeign } from '../core/earlier.ts';
-import { ToolError } from '../core/errors.ts';
-import { isWithin, nodeId, nodesInView, rangeOfNode } from '../core/summary-nodes.ts';
-import { firstSeqOf } from '../core/turn-id.ts';
-import type { SessionStore } from '../sessions/store.ts';
+import { isWithin, nodeId, nodesInView, rangeOfNode } from '../agent/rules/summary-nodes-text.ts';
+import { ToolError } from '../kernel/message/errors.ts';
+import { firstSeqOf } from '../kernel/message/ids.ts';
+import { earlierText, tellsForeign } from '../kernel/sessions/rules/earlier.ts';
+import type { SessionStore } from '../kernel/sessions/store.ts';
 import { readDescription } from './description.ts';
 import type { Tool } from './tool.ts';
 

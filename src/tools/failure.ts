@@ -1,9 +1,9 @@
 // A tool's failure as the sentence the model reads: what kind, what happened. Failures nobody
 // expected are told in general words; their details belong in the log.
 
-import { NanobotError, ToolError, type ToolFailureKind } from '../core/errors.ts';
-import { GuardedFileError, type GuardReason } from '../lib/guarded-path.ts';
-import { SafeFetchError, type SafeFetchReason } from '../lib/safe-fetch-error.ts';
+import { NanobotError, ToolError, type ToolFailureKind } from '../kernel/message/errors.ts';
+import { GuardedFileError, type GuardReason } from '../lib/files/guarded-path.ts';
+import { SafeFetchError, type SafeFetchReason } from '../lib/net/safe-fetch-error.ts';
 
 export type ToolFailure = {
   readonly kind: ToolFailureKind;

@@ -1,37 +1,42 @@
 // Every tool the agent may get. Which ones it does get is a setting of the toolbox.
 
-import type { GuardedFiles } from '../lib/guarded-files.ts';
-import type { MemoryStore } from '../memory/memory.ts';
-import type { Skills } from '../skills/skills.ts';
+import { createSendEmail } from '../features/letters/send-email.ts';
+import { type CheckInboxDeps, createCheckInbox } from '../features/mail-bridge/check-inbox.ts';
+import type { MemoryStore } from '../features/memory/memory.ts';
+import { createRecall } from '../features/memory/recall.ts';
+import { createRemember } from '../features/memory/remember.ts';
+import {
+  createBacktrack,
+  createCheckpoint,
+  createPlan,
+  type Plans,
+} from '../features/plans/tool.ts';
+import { createCron, type Schedules } from '../features/schedule/cron-tool.ts';
+import { createReadSkill } from '../features/skills/read-skill.ts';
+import type { Skills } from '../features/skills/skills.ts';
+import { createSpawn, type Helpers } from '../features/subagents/spawn.ts';
+import { createWorkflow, type Workflows } from '../features/workflows/tool.ts';
+import type { GuardedFiles } from '../lib/files/guarded-files.ts';
 import { createAskUser } from './ask-user.ts';
-import { type CheckInboxDeps, createCheckInbox } from './check-inbox.ts';
-import { createCron, type Schedules } from './cron.ts';
-import { createEditFile } from './edit-file.ts';
 import { createExec } from './exec/exec.ts';
 import { createExecuteCode } from './exec/execute-code.ts';
 import type { Executor } from './exec/executor.ts';
 import { createExpand, type ExpandDeps } from './expand.ts';
-import { createListDir } from './list-dir.ts';
+import { createEditFile } from './files/edit-file.ts';
+import { createListDir } from './files/list-dir.ts';
+import type { OwnFiles } from './files/own-files.ts';
+import { createReadDocument, type ReadDocumentDeps } from './files/read-document.ts';
+import { createReadFile } from './files/read-file.ts';
+import { createSendFile, type SendFileDeps } from './files/send-file.ts';
+import { createWriteFile } from './files/write-file.ts';
 import { createMessage } from './message.ts';
-import type { OwnFiles } from './own-files.ts';
-import { createBacktrack, createCheckpoint, createPlan, type Plans } from './plan.ts';
-import { createReadDocument, type ReadDocumentDeps } from './read-document.ts';
 import { createReadEarlier } from './read-earlier.ts';
-import { createReadFile } from './read-file.ts';
 import { createReadResult, type ReadResultDeps } from './read-result.ts';
-import { createReadSkill } from './read-skill.ts';
-import { createRecall } from './recall.ts';
-import { createRemember } from './remember.ts';
 import { createSearchTools, type SearchToolsDeps } from './search/search-tools.ts';
-import { createSendEmail } from './send-email.ts';
-import { createSendFile, type SendFileDeps } from './send-file.ts';
 import { createSessionSearch, type PastSessions } from './session-search.ts';
-import { createSpawn, type Helpers } from './spawn.ts';
 import { createTime } from './time.ts';
 import type { Tool } from './tool.ts';
 import { createWebFetch, type WebFetchDeps } from './web/web-fetch.ts';
-import { createWorkflow, type Workflows } from './workflow.ts';
-import { createWriteFile } from './write-file.ts';
 
 export type ToolsDeps = {
   /** Shared with memory, so that changes of one file run one after the other. */

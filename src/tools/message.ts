@@ -2,8 +2,8 @@
 // which the gateway sends or shows to an owner first.
 
 import { z } from 'zod';
-import { headOf } from '../core/cut.ts';
-import { ToolError } from '../core/errors.ts';
+import { ToolError } from '../kernel/message/errors.ts';
+import { headOf } from '../lib/text/cut.ts';
 import { readDescription } from './description.ts';
 import type { Tool } from './tool.ts';
 

@@ -2,14 +2,14 @@
 // it was left out. Never another conversation, and nothing from before a new start.
 
 import { z } from 'zod';
+import type { SessionKey } from '../kernel/message/ids.ts';
+import { firstSeqOf } from '../kernel/message/ids.ts';
 import {
   type EarlierQuestion,
   type EarlierTurns,
   earlierText,
   tellsForeign,
-} from '../core/earlier.ts';
-import type { SessionKey } from '../core/ids.ts';
-import { firstSeqOf } from '../core/turn-id.ts';
+} from '../kernel/sessions/rules/earlier.ts';
 import { readDescription } from './description.ts';
 import type { Tool } from './tool.ts';
 

@@ -2,13 +2,13 @@
 // conversations, and what was words of others comes back as words of others.
 
 import { z } from 'zod';
-import { isImage } from '../core/attached.ts';
-import { ToolError } from '../core/errors.ts';
-import type { ResultId, SessionKey } from '../core/ids.ts';
-import { parseResultId } from '../core/kept-result.ts';
-import { partOfResult } from '../core/result-part.ts';
-import type { ToolEntry } from '../core/transcript.ts';
-import { unwrapped } from '../core/untrusted.ts';
+import { partOfResult } from '../agent/rules/document-text.ts';
+import { isImage } from '../kernel/message/attachment.ts';
+import { ToolError } from '../kernel/message/errors.ts';
+import type { ResultId, SessionKey } from '../kernel/message/ids.ts';
+import type { ToolEntry } from '../kernel/message/transcript.ts';
+import { unwrapped } from '../kernel/message/untrusted.ts';
+import { parseResultId } from '../kernel/sessions/rules/earlier.ts';
 import { readDescription } from './description.ts';
 import type { Tool, ToolContext } from './tool.ts';
 

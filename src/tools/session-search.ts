@@ -3,21 +3,21 @@
 // owner, is shown those of others here.
 
 import { z } from 'zod';
-import { partOf } from '../core/cut.ts';
+import type { FoundPart } from '../features/memory/memory.ts';
+import { ToolError } from '../kernel/message/errors.ts';
+import { type SessionKey, sessionKey } from '../kernel/message/ids.ts';
 import {
   type EarlierQuestion,
   type EarlierTurns,
   earlierText,
   tellsForeign,
-} from '../core/earlier.ts';
-import { ToolError } from '../core/errors.ts';
-import { type SessionKey, sessionKey } from '../core/ids.ts';
-import { placeOfWords } from '../core/index-text.ts';
-import { isoTime } from '../core/session/file.ts';
-import type { FoundPart } from '../memory/memory.ts';
+} from '../kernel/sessions/rules/earlier.ts';
+import { placeOfWords } from '../kernel/sessions/rules/extract.ts';
+import { isoTime } from '../kernel/sessions/rules/file.ts';
+import { partOf } from '../lib/text/cut.ts';
 import { readDescription } from './description.ts';
 import type { Tool, ToolContext } from './tool.ts';
-import { QUERY_NAMES } from './usual-names.ts';
+import { QUERY_NAMES } from './toolbox.ts';
 
 export type WhoseTurn = Pick<ToolContext, 'session' | 'chat' | 'person'>;
 

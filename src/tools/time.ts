@@ -1,8 +1,8 @@
 // Tool: the time now, here and in other zones.
 
 import { z } from 'zod';
-import { ToolError } from '../core/errors.ts';
-import { describeTime } from '../core/zone-time.ts';
+import { ToolError } from '../kernel/message/errors.ts';
+import { describeTime } from '../lib/time/zone-time.ts';
 import { readDescription } from './description.ts';
 import type { Tool } from './tool.ts';
 

@@ -1,6 +1,6 @@
 // The part of the configuration that concerns tools.
 
-import type { Config } from '../core/config.ts';
+import type { Config } from '../kernel/config/config.ts';
 
 export type ToolboxSettings = {
   /** Names of tools the agent does not get. */

@@ -2,18 +2,17 @@
 // test/contract/tool.ts.
 
 import type { z } from 'zod';
-import type { AttachedMedia } from '../core/attached.ts';
-import type { OutboundAttachment } from '../core/attachment.ts';
-import type { Payer } from '../core/budget-limits.ts';
-import type { ParameterAliases } from '../core/coerce.ts';
-import type { ToolFailureKind } from '../core/errors.ts';
-import type { SessionKey, TurnId } from '../core/ids.ts';
-import type { Letter } from '../core/letter.ts';
-import type { ChatRef } from '../core/message.ts';
-import type { TurnPerson } from '../core/notes.ts';
-import type { PersonQuestion } from '../core/person-question.ts';
-import type { Rights, ToolAccess } from '../core/rights.ts';
-import type { Clock } from '../lib/clock.ts';
+import type { Letter } from '../features/letters/rules/letter.ts';
+import type { Payer } from '../features/spending/rules/budget-limits.ts';
+import type { PersonQuestion } from '../kernel/access/person.ts';
+import type { Rights, ToolAccess } from '../kernel/access/rights.ts';
+import type { AttachedMedia, OutboundAttachment } from '../kernel/message/attachment.ts';
+import type { ToolFailureKind } from '../kernel/message/errors.ts';
+import type { SessionKey, TurnId } from '../kernel/message/ids.ts';
+import type { ChatRef } from '../kernel/message/message.ts';
+import type { TurnPerson } from '../kernel/message/notes.ts';
+import type { ParameterAliases } from '../lib/json/coerce.ts';
+import type { Clock } from '../lib/time/clock.ts';
 import type { ToolSpec } from '../providers/provider.ts';
 
 export type ToolContext = {

@@ -3,17 +3,16 @@
 // to the limit here. One of the three places where errors are caught.
 
 import { z } from 'zod';
-import { canonicalJson } from '../core/canonical-json.ts';
-import { coerceArguments, parseArguments, type ShapeSchema } from '../core/coerce.ts';
-import type { ToolFailureKind } from '../core/errors.ts';
-import { isRepeatable } from '../core/rights.ts';
-import { truncateText } from '../core/truncate.ts';
-import { wrapUntrusted } from '../core/untrusted.ts';
+import { isRepeatable } from '../kernel/access/rights.ts';
+import type { ToolFailureKind } from '../kernel/message/errors.ts';
+import { wrapUntrusted } from '../kernel/message/untrusted.ts';
 import { newBoundary } from '../lib/boundary.ts';
-import type { Clock } from '../lib/clock.ts';
+import { canonicalJson } from '../lib/json/canonical-json.ts';
+import { coerceArguments, parseArguments, type ShapeSchema } from '../lib/json/coerce.ts';
 import type { Logger } from '../lib/logger.ts';
-import { createCatalog, type FoundTool } from './catalog.ts';
-import { runWithDeadline } from './deadline.ts';
+import { truncateText } from '../lib/text/cut.ts';
+import type { Clock } from '../lib/time/clock.ts';
+import { createCatalog, type FoundTool, runWithDeadline } from './catalog.ts';
 import { describeFailure, failureOf, type ToolFailure } from './failure.ts';
 import type { BoundCall, Tool, Toolbox, ToolContext, ToolOutcome } from './tool.ts';
 import type { ToolboxSettings } from './tool-settings.ts';
@@ -172,3 +171,18 @@ function shown(tool: Tool, input: unknown, outcome: ToolOutcome): ToolOutcome {
   const wrapped = wrapUntrusted(`result of ${tool.name}`, [outcome], newBoundary());
   return { ...outcome, text: wrapped, isForeign: true };
 }
+
+// Names of parameters that several tools share, as models write them.
+
+export const PATH_NAMES = [
+  'file_path',
+  'filepath',
+  'file',
+  'filename',
+  'dir_path',
+  'directory',
+  'dir',
+  'folder',
+] as const;
+
+export const QUERY_NAMES = ['q', 'search_query', 'search', 'text'] as const;

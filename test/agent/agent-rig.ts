@@ -7,24 +7,30 @@ import { onTestFinished } from 'vitest';
 import { z } from 'zod';
 import type { CallToApprove, TurnInput, TurnMessage } from '../../src/agent/agent.ts';
 import { createAgent } from '../../src/agent/create-agent.ts';
-import type { Modes } from '../../src/agent/modes/modes.ts';
 import { createPromptSources } from '../../src/agent/prompt-sources.ts';
+import type { CompactionPolicy } from '../../src/agent/rules/compaction.ts';
 import type { AgentSettings } from '../../src/agent/settings.ts';
 import { createSideModel, type SideModel } from '../../src/agent/side-model.ts';
 import type { SpendingGuard } from '../../src/agent/spending.ts';
-import type { CompactionPolicy } from '../../src/core/compaction.ts';
-import { antiDriftSchema, proprioceptionSchema } from '../../src/core/config/steadiness.ts';
-import type { AgentEvent, TurnOutcome } from '../../src/core/event.ts';
-import { channelName, chatId, DEFAULT_ACCOUNT, messageId, turnId } from '../../src/core/ids.ts';
-import { sessionKeyOf } from '../../src/core/message.ts';
-import { OWNER_TURN } from '../../src/core/notes.ts';
-import type { StandingNote } from '../../src/core/plan.ts';
-import { ALL_RIGHTS } from '../../src/core/rights.ts';
-import type { SessionPolicy } from '../../src/core/session/carry.ts';
-import type { TranscriptEntry } from '../../src/core/transcript.ts';
+import type { Modes } from '../../src/features/modes/modes.ts';
+import type { StandingNote } from '../../src/features/plans/rules/plan.ts';
+import { antiDriftSchema, proprioceptionSchema } from '../../src/features/steadiness/settings.ts';
+import { ALL_RIGHTS } from '../../src/kernel/access/rights.ts';
+import type { AgentEvent, TurnOutcome } from '../../src/kernel/message/event.ts';
+import {
+  channelName,
+  chatId,
+  DEFAULT_ACCOUNT,
+  messageId,
+  turnId,
+} from '../../src/kernel/message/ids.ts';
+import { sessionKeyOf } from '../../src/kernel/message/message.ts';
+import { OWNER_TURN } from '../../src/kernel/message/notes.ts';
+import type { TranscriptEntry } from '../../src/kernel/message/transcript.ts';
+import { findResult } from '../../src/kernel/sessions/earlier.ts';
+import type { SessionPolicy } from '../../src/kernel/sessions/rules/carry.ts';
 import { type Logger, silentLogger } from '../../src/lib/logger.ts';
 import type { ModelRegistry } from '../../src/providers/provider.ts';
-import { findResult } from '../../src/sessions/find-result.ts';
 import { createExpand } from '../../src/tools/expand.ts';
 import { createReadEarlier } from '../../src/tools/read-earlier.ts';
 import { createReadResult } from '../../src/tools/read-result.ts';

@@ -2,7 +2,7 @@
 
 import sharp from 'sharp';
 import { expect, it } from 'vitest';
-import type { Attachment } from '../../src/core/attachment.ts';
+import type { Attachment } from '../../src/kernel/message/attachment.ts';
 import { pdf, zip } from '../media/documents.ts';
 import { calls, says } from '../support/scripted-model.ts';
 import { createRig } from './agent-rig.ts';

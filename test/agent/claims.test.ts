@@ -2,8 +2,8 @@
 // the model then says, in the model's words.
 
 import { describe, expect, it } from 'vitest';
-import { ProviderError } from '../../src/core/errors.ts';
-import { ALL_RIGHTS } from '../../src/core/rights.ts';
+import { ALL_RIGHTS } from '../../src/kernel/access/rights.ts';
+import { ProviderError } from '../../src/kernel/message/errors.ts';
 import { breaksOff, calls, says } from '../support/scripted-model.ts';
 import { createRig, textOf } from './agent-rig.ts';
 

@@ -3,8 +3,8 @@
 
 import { describe, expect, it } from 'vitest';
 import { SpendingRefusedError } from '../../src/agent/spending.ts';
-import { ProviderError } from '../../src/core/errors.ts';
-import { messageId, turnId } from '../../src/core/ids.ts';
+import { ProviderError } from '../../src/kernel/message/errors.ts';
+import { messageId, turnId } from '../../src/kernel/message/ids.ts';
 import {
   breaksOff,
   calls,

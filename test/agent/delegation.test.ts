@@ -2,7 +2,7 @@
 // main model can still read.
 
 import { describe, expect, it } from 'vitest';
-import { TurnCancelled } from '../../src/bus/bus.ts';
+import { TurnCancelled } from '../../src/kernel/bus/bus.ts';
 import { calls, says } from '../support/scripted-model.ts';
 import type { RigOptions } from './agent-rig.ts';
 import { createSharedRig, doesNotAnswer } from './shared-turns.ts';

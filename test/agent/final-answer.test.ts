@@ -2,7 +2,7 @@
 // between the work and the answer costs neither of them.
 
 import { describe, expect, it } from 'vitest';
-import { ProviderError } from '../../src/core/errors.ts';
+import { ProviderError } from '../../src/kernel/message/errors.ts';
 import { breaksOff, calls, says } from '../support/scripted-model.ts';
 import { createRig, messageOf, textOf } from './agent-rig.ts';
 

@@ -1,8 +1,8 @@
 // Turns of a model that repeats itself: what is run, what it is told, and what the person gets.
 
 import { describe, expect, it } from 'vitest';
-import { TurnCancelled } from '../../src/bus/bus.ts';
-import type { ToolAccess } from '../../src/core/rights.ts';
+import type { ToolAccess } from '../../src/kernel/access/rights.ts';
+import { TurnCancelled } from '../../src/kernel/bus/bus.ts';
 import { calls, says } from '../support/scripted-model.ts';
 import { createRig } from './agent-rig.ts';
 

@@ -2,7 +2,7 @@
 // request shows it: it can tell what was said in turn 1 only where that reaches it.
 
 import { expect, it, onTestFinished } from 'vitest';
-import { configSchema } from '../../src/core/config.ts';
+import { configSchema } from '../../src/kernel/config/config.ts';
 import { silentLogger } from '../../src/lib/logger.ts';
 import { createModelRegistry } from '../../src/providers/registry.ts';
 import {

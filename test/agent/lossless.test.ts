@@ -2,10 +2,10 @@
 // turns, a kill, a new file, forgetting, in this conversation and in no other.
 
 import { expect, it } from 'vitest';
-import { messageId, sessionKey, turnId } from '../../src/core/ids.ts';
-import { nodeId, nodesInView, rangeOfNode } from '../../src/core/summary-nodes.ts';
-import type { TranscriptEntry } from '../../src/core/transcript.ts';
-import { forgetInSessions } from '../../src/sessions/forget.ts';
+import { nodeId, nodesInView, rangeOfNode } from '../../src/agent/rules/summary-nodes-text.ts';
+import { messageId, sessionKey, turnId } from '../../src/kernel/message/ids.ts';
+import type { TranscriptEntry } from '../../src/kernel/message/transcript.ts';
+import { forgetInSessions } from '../../src/kernel/sessions/forget.ts';
 import { createExpand } from '../../src/tools/expand.ts';
 import {
   breaksOff,

@@ -2,8 +2,8 @@
 // calls, and a turn that was killed goes on from there.
 
 import { describe, expect, it } from 'vitest';
-import type { Cue, TurnMode } from '../../src/agent/modes/mode.ts';
-import type { Modes } from '../../src/agent/modes/modes.ts';
+import type { Cue, TurnMode } from '../../src/features/modes/mode.ts';
+import type { Modes } from '../../src/features/modes/modes.ts';
 import type { Toolbox } from '../../src/tools/tool.ts';
 import { calls, says } from '../support/scripted-model.ts';
 import { createRig, SESSION, textOf } from './agent-rig.ts';

@@ -2,7 +2,7 @@
 // the conversation goes on.
 
 import { expect, it } from 'vitest';
-import { ProviderError } from '../../src/core/errors.ts';
+import { ProviderError } from '../../src/kernel/message/errors.ts';
 import { breaksOff, calls, says } from '../support/scripted-model.ts';
 import { createRig } from './agent-rig.ts';
 

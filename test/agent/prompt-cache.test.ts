@@ -2,7 +2,7 @@
 // call before it is read from the cache, as the vendor counts it, in both dialects.
 
 import { describe, expect, it, onTestFinished } from 'vitest';
-import { configSchema } from '../../src/core/config.ts';
+import { configSchema } from '../../src/kernel/config/config.ts';
 import { silentLogger } from '../../src/lib/logger.ts';
 import { createModelRegistry } from '../../src/providers/registry.ts';
 import { callTools, type LlmRequest, say, startLlmServer } from '../support/llm-server.ts';

@@ -1,14 +1,14 @@
 // A rig whose turns are shared among scripted models: main, router, specialist, runner. Each has a script
 // of its own; calls that nobody scripted fail the test.
 
-import { createModes } from '../../src/agent/modes/create-modes.ts';
-import { createDelegation, openDigests } from '../../src/agent/modes/delegation.ts';
-import { RoleHealth } from '../../src/agent/modes/role-health.ts';
-import type { TraceRecord } from '../../src/agent/modes/trace.ts';
-import { createTrio } from '../../src/agent/modes/trio.ts';
-import { type ConfigInput, configSchema } from '../../src/core/config.ts';
-import { ProviderError } from '../../src/core/errors.ts';
-import type { AgentMode } from '../../src/core/mode.ts';
+import { createModes } from '../../src/features/modes/create-modes.ts';
+import { createDelegation, openDigests } from '../../src/features/modes/delegation.ts';
+import { RoleHealth } from '../../src/features/modes/role-health.ts';
+import type { AgentMode } from '../../src/features/modes/rules/mode.ts';
+import type { TraceRecord } from '../../src/features/modes/trace.ts';
+import { createTrio } from '../../src/features/modes/trio.ts';
+import { type ConfigInput, configSchema } from '../../src/kernel/config/config.ts';
+import { ProviderError } from '../../src/kernel/message/errors.ts';
 import type { ModelRegistry } from '../../src/providers/provider.ts';
 import { createMovableClock } from '../support/movable-clock.ts';
 import { createScriptedModel, type ScriptedCall } from '../support/scripted-model.ts';

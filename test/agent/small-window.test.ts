@@ -2,10 +2,10 @@
 // fits beside them.
 
 import { describe, expect, it } from 'vitest';
-import type { CompactionPolicy } from '../../src/core/compaction.ts';
-import { ALL_RIGHTS } from '../../src/core/rights.ts';
-import { textTokens } from '../../src/core/tokens.ts';
-import { toolsWithRoom } from '../../src/core/tool-room.ts';
+import type { CompactionPolicy } from '../../src/agent/rules/compaction.ts';
+import { textTokens } from '../../src/agent/rules/tokens.ts';
+import { toolsWithRoom } from '../../src/agent/rules/tool-room.ts';
+import { ALL_RIGHTS } from '../../src/kernel/access/rights.ts';
 import { calls, type ScriptedCall, type ScriptedRequest, says } from '../support/scripted-model.ts';
 import { createWorkspace } from '../tools/workspace-fixture.ts';
 import { createRig } from './agent-rig.ts';

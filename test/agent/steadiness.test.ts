@@ -2,8 +2,8 @@
 // ends, what it is told of its work, and that nobody else is touched by any of it.
 
 import { describe, expect, it } from 'vitest';
-import { antiDriftSchema, proprioceptionSchema } from '../../src/core/config/steadiness.ts';
-import { ProviderError } from '../../src/core/errors.ts';
+import { antiDriftSchema, proprioceptionSchema } from '../../src/features/steadiness/settings.ts';
+import { ProviderError } from '../../src/kernel/message/errors.ts';
 import {
   breaksOff,
   calls,

@@ -2,8 +2,8 @@
 // and a thread the provider still takes.
 
 import { describe, expect, it } from 'vitest';
-import { TurnCancelled } from '../../src/bus/bus.ts';
-import type { AgentEvent } from '../../src/core/event.ts';
+import { TurnCancelled } from '../../src/kernel/bus/bus.ts';
+import type { AgentEvent } from '../../src/kernel/message/event.ts';
 import { breaksOff, calls, says } from '../support/scripted-model.ts';
 import { createRig, messageOf } from './agent-rig.ts';
 

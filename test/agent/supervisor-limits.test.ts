@@ -2,7 +2,7 @@
 // say nothing usable or the same without end.
 
 import { expect, it } from 'vitest';
-import { antiDriftSchema } from '../../src/core/config/steadiness.ts';
+import { antiDriftSchema } from '../../src/features/steadiness/settings.ts';
 import { calls, says } from '../support/scripted-model.ts';
 import { doesNotAnswer } from './shared-turns.ts';
 import { createSupervisedRig, routes } from './supervised-rig.ts';

@@ -3,11 +3,11 @@
 
 import { expect, it } from 'vitest';
 import { z } from 'zod';
-import { createAgentFiles } from '../../src/agent/modes/agent-files.ts';
 import { SpendingRefusedError } from '../../src/agent/spending.ts';
-import { TurnCancelled } from '../../src/bus/bus.ts';
-import { ALL_RIGHTS } from '../../src/core/rights.ts';
-import { createGuardedFiles } from '../../src/lib/guarded-files.ts';
+import { createAgentFiles } from '../../src/features/modes/agent-files.ts';
+import { ALL_RIGHTS } from '../../src/kernel/access/rights.ts';
+import { TurnCancelled } from '../../src/kernel/bus/bus.ts';
+import { createGuardedFiles } from '../../src/lib/files/guarded-files.ts';
 import { calls, type ScriptedCall, says } from '../support/scripted-model.ts';
 import { messageOf, type RigOptions } from './agent-rig.ts';
 import { doesNotAnswer } from './shared-turns.ts';

@@ -2,9 +2,9 @@
 // the next turn, and when somebody with fewer rights joins. Nothing that needs a yes runs here.
 
 import { describe, expect, it } from 'vitest';
-import { ProviderError } from '../../src/core/errors.ts';
-import type { AgentEvent } from '../../src/core/event.ts';
-import { ALL_RIGHTS, NO_RIGHTS, type Rights } from '../../src/core/rights.ts';
+import { ALL_RIGHTS, NO_RIGHTS, type Rights } from '../../src/kernel/access/rights.ts';
+import { ProviderError } from '../../src/kernel/message/errors.ts';
+import type { AgentEvent } from '../../src/kernel/message/event.ts';
 import { breaksOff, calls, says } from '../support/scripted-model.ts';
 import { createRig, messageOf } from './agent-rig.ts';
 

@@ -2,7 +2,7 @@
 // trace of a tool: to the agent it is a model like any other.
 
 import { describe, expect, it, onTestFinished } from 'vitest';
-import { configSchema } from '../../src/core/config.ts';
+import { configSchema } from '../../src/kernel/config/config.ts';
 import { silentLogger } from '../../src/lib/logger.ts';
 import { createLocalSites } from '../../src/providers/local-sites.ts';
 import { createModelRegistry } from '../../src/providers/registry.ts';

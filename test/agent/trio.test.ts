@@ -3,7 +3,7 @@
 
 import { describe, expect, it } from 'vitest';
 import { SpendingRefusedError } from '../../src/agent/spending.ts';
-import { ALL_RIGHTS } from '../../src/core/rights.ts';
+import { ALL_RIGHTS } from '../../src/kernel/access/rights.ts';
 import { calls, says } from '../support/scripted-model.ts';
 import { messageOf, type RigOptions } from './agent-rig.ts';
 import { createSharedRig, decides, doesNotAnswer } from './shared-turns.ts';

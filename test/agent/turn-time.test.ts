@@ -1,8 +1,8 @@
 // What counts for the time of a turn, and what does not.
 
 import { describe, expect, it } from 'vitest';
-import { TurnTime } from '../../src/agent/turn-time.ts';
-import type { AgentEvent } from '../../src/core/event.ts';
+import { TurnTime } from '../../src/agent/turn-context.ts';
+import type { AgentEvent } from '../../src/kernel/message/event.ts';
 import { createMovableClock } from '../support/movable-clock.ts';
 import { breaksOff, type ScriptedCall, says } from '../support/scripted-model.ts';
 import { createRig } from './agent-rig.ts';

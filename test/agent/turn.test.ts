@@ -1,7 +1,7 @@
 // Turns as a person lives them: what is asked, shown, answered and kept.
 
 import { describe, expect, it } from 'vitest';
-import { ProviderError, type ProviderFailure } from '../../src/core/errors.ts';
+import { ProviderError, type ProviderFailure } from '../../src/kernel/message/errors.ts';
 import type { ModelEvent } from '../../src/providers/provider.ts';
 import { breaksOff, calls, type ScriptedCall, says } from '../support/scripted-model.ts';
 import { createRig, messageOf, textOf } from './agent-rig.ts';

@@ -7,7 +7,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
 import { expect, test } from 'vitest';
-import { checkConfig } from '../../src/core/config/check.ts';
+import { checkConfig } from '../../src/kernel/config/check.ts';
 
 const KILLS = 15;
 const SPREAD_MS = 40;

@@ -4,13 +4,13 @@ import { mkdtemp, rename, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, expect, test } from 'vitest';
-import { loadConfig } from '../../src/app/config.ts';
-import { saveConfig } from '../../src/app/config-store.ts';
-import { watchConfig } from '../../src/app/config-watch.ts';
-import { type Home, homeOf } from '../../src/app/home.ts';
-import type { ConfigChange } from '../../src/core/config/diff.ts';
-import type { ConfigError } from '../../src/core/errors.ts';
-import { systemClock } from '../../src/lib/clock.ts';
+import type { ConfigChange } from '../../src/kernel/config/diff.ts';
+import { loadConfig } from '../../src/kernel/config/files/config-file.ts';
+import { saveConfig } from '../../src/kernel/config/files/config-store.ts';
+import { watchConfig } from '../../src/kernel/config/files/config-watch.ts';
+import { type Home, homeOf } from '../../src/kernel/config/files/home.ts';
+import type { ConfigError } from '../../src/kernel/message/errors.ts';
+import { systemClock } from '../../src/lib/time/clock.ts';
 
 type Seen = { readonly change?: ConfigChange; readonly error?: ConfigError };
 

@@ -4,14 +4,14 @@ import { chmod, mkdir, mkdtemp, readdir, readFile, rm, stat, writeFile } from 'n
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
-import { loadConfig } from '../../src/app/config.ts';
-import { configJsonSchema } from '../../src/app/config-schema.ts';
-import { saveConfig } from '../../src/app/config-store.ts';
-import { openHome } from '../../src/app/first-run.ts';
-import { type Home, homeOf } from '../../src/app/home.ts';
-import { checkConfig } from '../../src/core/config/check.ts';
-import { TOOL_NAMES } from '../../src/core/config.ts';
-import { ConfigError } from '../../src/core/errors.ts';
+import { checkConfig } from '../../src/kernel/config/check.ts';
+import { TOOL_NAMES } from '../../src/kernel/config/config.ts';
+import { loadConfig } from '../../src/kernel/config/files/config-file.ts';
+import { configJsonSchema } from '../../src/kernel/config/files/config-schema.ts';
+import { saveConfig } from '../../src/kernel/config/files/config-store.ts';
+import { openHome } from '../../src/kernel/config/files/first-run.ts';
+import { type Home, homeOf } from '../../src/kernel/config/files/home.ts';
+import { ConfigError } from '../../src/kernel/message/errors.ts';
 
 const ROOT = join(import.meta.dirname, '../..');
 let home: Home;

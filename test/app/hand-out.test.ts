@@ -4,11 +4,11 @@
 import { appendFile, mkdir, readFile, stat } from 'node:fs/promises';
 import { join } from 'node:path';
 import { expect, it } from 'vitest';
-import { createHandOut } from '../../src/app/hand-out.ts';
-import { createHandedOut } from '../../src/app/handed-out.ts';
-import { sessionKey, turnId } from '../../src/core/ids.ts';
-import { OWNER_TURN } from '../../src/core/notes.ts';
-import { encodeEntry, encodeHeader } from '../../src/core/session/file.ts';
+import { createHandOut } from '../../src/features/privacy/hand-out.ts';
+import { createHandedOut } from '../../src/features/privacy/handed-out.ts';
+import { sessionKey, turnId } from '../../src/kernel/message/ids.ts';
+import { OWNER_TURN } from '../../src/kernel/message/notes.ts';
+import { encodeEntry, encodeHeader } from '../../src/kernel/sessions/rules/file.ts';
 import { silentLogger } from '../../src/lib/logger.ts';
 import { messageOf } from '../agent/agent-rig.ts';
 import { createMemoryStore } from '../support/memory-host.ts';

@@ -2,6 +2,7 @@
 
 import { expect, it } from 'vitest';
 import { chatsOfTurn, createPastSessions } from '../../src/app/past-sessions.ts';
+import type { Person } from '../../src/kernel/access/person.ts';
 import {
   channelName,
   chatId,
@@ -9,9 +10,8 @@ import {
   personId,
   sessionKey,
   userId,
-} from '../../src/core/ids.ts';
-import { sessionKeyOf } from '../../src/core/message.ts';
-import type { Person } from '../../src/core/person.ts';
+} from '../../src/kernel/message/ids.ts';
+import { sessionKeyOf } from '../../src/kernel/message/message.ts';
 import { createMovableClock } from '../support/movable-clock.ts';
 
 const chat = (channel: string, id: string) => {

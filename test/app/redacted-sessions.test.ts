@@ -1,9 +1,9 @@
 // Conversations on disk without the values of secrets, whatever a secret looks like.
 
 import { expect, it } from 'vitest';
-import { redactedSessions } from '../../src/app/redacted-sessions.ts';
-import { callId, messageId, sessionKey, turnId } from '../../src/core/ids.ts';
-import { createRedactor } from '../../src/lib/redact.ts';
+import { redactedSessions } from '../../src/app/redacted-store.ts';
+import { callId, messageId, sessionKey, turnId } from '../../src/kernel/message/ids.ts';
+import { createRedactor } from '../../src/lib/text/redact.ts';
 import { createSessionFolder } from '../sessions/session-folder.ts';
 
 const SESSION = sessionKey('telegram:700');

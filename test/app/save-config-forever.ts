@@ -1,7 +1,7 @@
 // A child process for the crash test: saves configurations of changing size until it is killed.
 
-import { saveConfig } from '../../src/app/config-store.ts';
-import { homeOf } from '../../src/app/home.ts';
+import { saveConfig } from '../../src/kernel/config/files/config-store.ts';
+import { homeOf } from '../../src/kernel/config/files/home.ts';
 
 const home = homeOf(process.env);
 

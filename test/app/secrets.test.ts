@@ -5,13 +5,13 @@ import { chmod, mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
-import { loadConfig } from '../../src/app/config.ts';
-import { saveConfig } from '../../src/app/config-store.ts';
-import { type Home, homeOf } from '../../src/app/home.ts';
-import { LiveConfig } from '../../src/app/live-config.ts';
 import { checkSecrets } from '../../src/cli/doctor/config-checks.ts';
-import { literalSecrets, maskSecrets } from '../../src/core/config/secrets.ts';
-import { ConfigError } from '../../src/core/errors.ts';
+import { loadConfig } from '../../src/kernel/config/files/config-file.ts';
+import { saveConfig } from '../../src/kernel/config/files/config-store.ts';
+import { type Home, homeOf } from '../../src/kernel/config/files/home.ts';
+import { LiveConfig } from '../../src/kernel/config/files/live-config.ts';
+import { literalSecrets, maskSecrets } from '../../src/kernel/config/secrets.ts';
+import { ConfigError } from '../../src/kernel/message/errors.ts';
 
 const SECRET = 'sk-the-secret-itself-4711';
 

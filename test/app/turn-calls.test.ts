@@ -1,11 +1,11 @@
 // What is measured of the model calls of a turn, whatever lies between them.
 
 import { expect, it } from 'vitest';
-import { createTurnCalls } from '../../src/app/turn-calls.ts';
-import type { ToolFailureKind } from '../../src/core/errors.ts';
-import type { AgentEvent } from '../../src/core/event.ts';
-import { callId, sessionKey, turnId } from '../../src/core/ids.ts';
-import type { ModelCallRecord, TelemetryRecord } from '../../src/telemetry/telemetry.ts';
+import type { ToolFailureKind } from '../../src/kernel/message/errors.ts';
+import type { AgentEvent } from '../../src/kernel/message/event.ts';
+import { callId, sessionKey, turnId } from '../../src/kernel/message/ids.ts';
+import type { ModelCallRecord, TelemetryRecord } from '../../src/kernel/observe/telemetry.ts';
+import { createTurnCalls } from '../../src/kernel/observe/turn-calls.ts';
 
 const TURN = turnId('terminal:list#1');
 const MODEL = 'openai/sim-1';

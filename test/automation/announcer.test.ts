@@ -1,9 +1,9 @@
 // What waited for the end of quiet hours is said once, however often it is handed in.
 
 import { expect, it } from 'vitest';
-import { createAnnouncer } from '../../src/automation/announcer.ts';
-import { channelName, chatId, DEFAULT_ACCOUNT } from '../../src/core/ids.ts';
-import { type InboundMessage, sessionKeyOf } from '../../src/core/message.ts';
+import { createAnnouncer } from '../../src/features/schedule/announcer.ts';
+import { channelName, chatId, DEFAULT_ACCOUNT } from '../../src/kernel/message/ids.ts';
+import { type InboundMessage, sessionKeyOf } from '../../src/kernel/message/message.ts';
 import { createMemoryStore } from '../support/memory-host.ts';
 import { createMovableClock } from '../support/movable-clock.ts';
 

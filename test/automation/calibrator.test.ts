@@ -1,8 +1,8 @@
 // What the calibrator keeps: each run once, the newest of each kind, and no advice before enough is known.
 
 import { expect, it } from 'vitest';
-import { Calibrator } from '../../src/automation/calibrator.ts';
-import type { Execution } from '../../src/core/calibration.ts';
+import { Calibrator } from '../../src/features/subagents/calibrator.ts';
+import type { Execution } from '../../src/features/subagents/rules/calibration.ts';
 import { createMemoryStore } from '../support/memory-host.ts';
 
 const CONFIGURED = { rounds: 20, tokens: 100_000, depth: 2 };

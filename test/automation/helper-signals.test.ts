@@ -3,14 +3,18 @@
 
 import { expect, it } from 'vitest';
 import type { TurnInput } from '../../src/agent/agent.ts';
-import { createHelperSignals } from '../../src/automation/helper-signals.ts';
-import type { AgentEvent, TurnOutcome } from '../../src/core/event.ts';
-import { callId, sessionKey, turnId } from '../../src/core/ids.ts';
-import type { InboundMessage } from '../../src/core/message.ts';
-import { OWNER_TURN } from '../../src/core/notes.ts';
-import { ALL_RIGHTS } from '../../src/core/rights.ts';
-import { type HelperRun, helperChat, helperSession } from '../../src/core/subagent.ts';
-import type { TranscriptEntry } from '../../src/core/transcript.ts';
+import { createHelperSignals } from '../../src/features/subagents/helper-signals.ts';
+import {
+  type HelperRun,
+  helperChat,
+  helperSession,
+} from '../../src/features/subagents/rules/subagent.ts';
+import { ALL_RIGHTS } from '../../src/kernel/access/rights.ts';
+import type { AgentEvent, TurnOutcome } from '../../src/kernel/message/event.ts';
+import { callId, sessionKey, turnId } from '../../src/kernel/message/ids.ts';
+import type { InboundMessage } from '../../src/kernel/message/message.ts';
+import { OWNER_TURN } from '../../src/kernel/message/notes.ts';
+import type { TranscriptEntry } from '../../src/kernel/message/transcript.ts';
 import { silentLogger } from '../../src/lib/logger.ts';
 import { CHAT, messageOf, SESSION } from '../agent/agent-rig.ts';
 import { createMovableClock } from '../support/movable-clock.ts';

@@ -1,10 +1,10 @@
 // Whose the conversations of jobs are.
 
 import { expect, it } from 'vitest';
-import { JobBook } from '../../src/automation/job-book.ts';
-import { chatsOfJobs } from '../../src/automation/job-chats.ts';
-import { channelName, chatId, DEFAULT_ACCOUNT, threadId } from '../../src/core/ids.ts';
-import type { Job } from '../../src/core/job.ts';
+import { JobBook } from '../../src/features/schedule/job-book.ts';
+import { chatsOfJobs } from '../../src/features/schedule/job-chats.ts';
+import type { Job } from '../../src/features/schedule/rules/job.ts';
+import { channelName, chatId, DEFAULT_ACCOUNT, threadId } from '../../src/kernel/message/ids.ts';
 import { createMemoryStore } from '../support/memory-host.ts';
 
 const madeIn = (id: string, chat: string): Job => {

@@ -2,10 +2,10 @@
 // that are changed and nights in which nobody is to be disturbed. Case R19 of the catalogue.
 
 import { describe, expect, test } from 'vitest';
-import type { JobWish } from '../../src/core/job.ts';
-import { NO_RIGHTS } from '../../src/core/rights.ts';
-import { JobError } from '../../src/core/schedule.ts';
-import { createCron } from '../../src/tools/cron.ts';
+import { createCron } from '../../src/features/schedule/cron-tool.ts';
+import type { JobWish } from '../../src/features/schedule/rules/job.ts';
+import { JobError } from '../../src/features/schedule/rules/schedule.ts';
+import { NO_RIGHTS } from '../../src/kernel/access/rights.ts';
 import { noSchedules } from '../support/no-jobs.ts';
 import { asker, makeJobsRig } from './rig.ts';
 

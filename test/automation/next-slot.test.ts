@@ -2,9 +2,8 @@
 // midnight: each time of the wall clock once, whenever it is asked for. Case R19 of the catalogue.
 
 import { describe, expect, test } from 'vitest';
-import { createNextSlot } from '../../src/automation/next-slot.ts';
-import { wallMoment } from '../../src/core/wall-time.ts';
-import { createMinuteText } from '../../src/core/zone-time.ts';
+import { createNextSlot } from '../../src/features/schedule/next-slot.ts';
+import { createMinuteText, wallMoment } from '../../src/lib/time/zone-time.ts';
 
 const MINUTE = 60_000;
 const HOUR = 60 * MINUTE;

@@ -7,32 +7,42 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { onTestFinished } from 'vitest';
 import type { Remark } from '../../src/agent/revise.ts';
-import { createAnnouncer } from '../../src/automation/announcer.ts';
-import { createHeartbeat } from '../../src/automation/heartbeat.ts';
-import { JobBook } from '../../src/automation/job-book.ts';
-import { createJobCourier } from '../../src/automation/job-courier.ts';
-import { createJobDesk } from '../../src/automation/job-desk.ts';
-import { createJobStart } from '../../src/automation/job-start.ts';
-import { withJobs } from '../../src/automation/job-turns.ts';
-import { createNextSlot } from '../../src/automation/next-slot.ts';
-import { createOwnerNotes } from '../../src/automation/owner-notes.ts';
-import { Scheduler } from '../../src/automation/scheduler.ts';
-import type { Turn } from '../../src/bus/bus.ts';
-import { createMessageBus } from '../../src/bus/message-bus.ts';
-import type { Verdict } from '../../src/core/admission.ts';
-import { channelName, chatId, DEFAULT_ACCOUNT, nativeId, personId } from '../../src/core/ids.ts';
-import { HEARTBEAT, type Job, jobChat } from '../../src/core/job.ts';
-import { type ChatRef, type OutboundMessage, sessionKeyOf } from '../../src/core/message.ts';
-import { OWNER_TURN } from '../../src/core/notes.ts';
-import { quietUntil } from '../../src/core/quiet-hours.ts';
-import type { Rights } from '../../src/core/rights.ts';
-import type { TranscriptEntry } from '../../src/core/transcript.ts';
-import type { HandledTurn } from '../../src/gateway/dispatcher.ts';
-import type { JobAsker } from '../../src/gateway/job-desk.ts';
-import { aborted } from '../../src/lib/aborted.ts';
+import { createAnnouncer } from '../../src/features/schedule/announcer.ts';
+import { createHeartbeat } from '../../src/features/schedule/heartbeat.ts';
+import { JobBook } from '../../src/features/schedule/job-book.ts';
+import { createJobCourier } from '../../src/features/schedule/job-courier.ts';
+import { createJobDesk } from '../../src/features/schedule/job-desk.ts';
+import { createJobStart } from '../../src/features/schedule/job-start.ts';
+import { withJobs } from '../../src/features/schedule/job-turns.ts';
+import { createNextSlot } from '../../src/features/schedule/next-slot.ts';
+import { createOwnerNotes } from '../../src/features/schedule/owner-notes.ts';
+import { HEARTBEAT, type Job, jobChat } from '../../src/features/schedule/rules/job.ts';
+import { quietUntil } from '../../src/features/schedule/rules/quiet-hours.ts';
+import { Scheduler } from '../../src/features/schedule/scheduler.ts';
+import type { JobAsker } from '../../src/features/schedule/schedules.ts';
+import type { Verdict } from '../../src/kernel/access/admission.ts';
+import type { Rights } from '../../src/kernel/access/rights.ts';
+import type { Turn } from '../../src/kernel/bus/bus.ts';
+import { createMessageBus } from '../../src/kernel/bus/message-bus.ts';
+import { openEmbeddedStore } from '../../src/kernel/bus/store/embedded.ts';
+import {
+  channelName,
+  chatId,
+  DEFAULT_ACCOUNT,
+  nativeId,
+  personId,
+} from '../../src/kernel/message/ids.ts';
+import {
+  type ChatRef,
+  type OutboundMessage,
+  sessionKeyOf,
+} from '../../src/kernel/message/message.ts';
+import { OWNER_TURN } from '../../src/kernel/message/notes.ts';
+import type { TranscriptEntry } from '../../src/kernel/message/transcript.ts';
+import type { HandledTurn } from '../../src/kernel/turns/dispatcher.ts';
+import { supervise } from '../../src/lib/async/supervise.ts';
 import { silentLogger as log } from '../../src/lib/logger.ts';
-import { supervise } from '../../src/lib/supervise.ts';
-import { openEmbeddedStore } from '../../src/store/embedded.ts';
+import { aborted } from '../../src/lib/time/aborted.ts';
 import { OWNER_RIGHTS } from '../gateway/approvals-rig.ts';
 import { person } from '../gateway/people-rig.ts';
 import { createMovableClock } from '../support/movable-clock.ts';

@@ -2,7 +2,7 @@
 
 import { expect, it } from 'vitest';
 import { z } from 'zod';
-import { readAnswer } from '../../src/automation/workflow-ask.ts';
+import { readAnswer } from '../../src/features/workflows/workflow-ask.ts';
 
 const SCHEMA = z.fromJSONSchema({
   type: 'object',

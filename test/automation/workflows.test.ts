@@ -7,27 +7,30 @@ import { join } from 'node:path';
 import { expect, it, onTestFinished } from 'vitest';
 import type { TurnInput } from '../../src/agent/agent.ts';
 import type { AgentSettings } from '../../src/agent/settings.ts';
-import { runWorkflow, type WorkflowAgentDeps } from '../../src/automation/workflow-agent.ts';
-import { WorkflowBook } from '../../src/automation/workflow-book.ts';
-import { createWorkflowFiles } from '../../src/automation/workflow-files.ts';
-import { WorkflowRuns } from '../../src/automation/workflow-runs.ts';
-import { TurnCancelled, TurnInterrupted } from '../../src/bus/bus.ts';
-import { messageId, turnId } from '../../src/core/ids.ts';
-import type { JobEnding } from '../../src/core/job.ts';
-import type { InboundMessage } from '../../src/core/message.ts';
-import { OWNER_TURN } from '../../src/core/notes.ts';
-import { ALL_RIGHTS, type ToolAccess } from '../../src/core/rights.ts';
+import type { Approval } from '../../src/features/approvals/approval-book.ts';
+import type { JobEnding } from '../../src/features/schedule/rules/job.ts';
 import {
   WORKFLOW_CHANNEL,
   type WorkflowRun,
   workflowChat,
   workflowRights,
   workflowSession,
-} from '../../src/core/workflow.ts';
-import type { Approval } from '../../src/gateway/approval-book.ts';
-import { createGuardedFiles } from '../../src/lib/guarded-files.ts';
+} from '../../src/features/workflows/rules/workflow.ts';
+import {
+  runWorkflow,
+  type WorkflowAgentDeps,
+} from '../../src/features/workflows/workflow-agent.ts';
+import { WorkflowBook } from '../../src/features/workflows/workflow-book.ts';
+import { createWorkflowFiles } from '../../src/features/workflows/workflow-files.ts';
+import { WorkflowRuns } from '../../src/features/workflows/workflow-runs.ts';
+import { ALL_RIGHTS, type ToolAccess } from '../../src/kernel/access/rights.ts';
+import { TurnCancelled, TurnInterrupted } from '../../src/kernel/bus/bus.ts';
+import { openEmbeddedStore } from '../../src/kernel/bus/store/embedded.ts';
+import { messageId, turnId } from '../../src/kernel/message/ids.ts';
+import type { InboundMessage } from '../../src/kernel/message/message.ts';
+import { OWNER_TURN } from '../../src/kernel/message/notes.ts';
+import { createGuardedFiles } from '../../src/lib/files/guarded-files.ts';
 import { silentLogger as log } from '../../src/lib/logger.ts';
-import { openEmbeddedStore } from '../../src/store/embedded.ts';
 import type { BoundCall, Toolbox } from '../../src/tools/tool.ts';
 import { OWNER_RIGHTS } from '../gateway/approvals-rig.ts';
 import { createMovableClock } from '../support/movable-clock.ts';

@@ -3,12 +3,12 @@
 
 import { appendFileSync, writeSync } from 'node:fs';
 import { setTimeout as delay, setImmediate as nextTurn } from 'node:timers/promises';
-import type { UnknownPolicy } from '../../src/bus/bus.ts';
-import { createMessageBus } from '../../src/bus/message-bus.ts';
-import { DEFAULT_ACCOUNT, nativeId } from '../../src/core/ids.ts';
-import { systemClock } from '../../src/lib/clock.ts';
+import type { UnknownPolicy } from '../../src/kernel/bus/bus.ts';
+import { createMessageBus } from '../../src/kernel/bus/message-bus.ts';
+import { openEmbeddedStore } from '../../src/kernel/bus/store/embedded.ts';
+import { DEFAULT_ACCOUNT, nativeId } from '../../src/kernel/message/ids.ts';
 import { silentLogger } from '../../src/lib/logger.ts';
-import { openEmbeddedStore } from '../../src/store/embedded.ts';
+import { systemClock } from '../../src/lib/time/clock.ts';
 import { CHANNEL, queued } from '../contract/bus-bench.ts';
 
 const CHATS = 7;

@@ -8,10 +8,10 @@ import { join } from 'node:path';
 import { createInterface } from 'node:readline';
 import { fileURLToPath } from 'node:url';
 import { describe, expect, it } from 'vitest';
-import { chatRefOf } from '../../src/core/message.ts';
-import { systemClock } from '../../src/lib/clock.ts';
+import { openEmbeddedStore } from '../../src/kernel/bus/store/embedded.ts';
+import { chatRefOf } from '../../src/kernel/message/message.ts';
 import { silentLogger } from '../../src/lib/logger.ts';
-import { openEmbeddedStore } from '../../src/store/embedded.ts';
+import { systemClock } from '../../src/lib/time/clock.ts';
 
 const CHILD = fileURLToPath(new URL('crash-child.ts', import.meta.url));
 const MESSAGES = 400;

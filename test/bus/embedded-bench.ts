@@ -3,11 +3,11 @@
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import type { MessageBus } from '../../src/bus/bus.ts';
-import { createMessageBus } from '../../src/bus/message-bus.ts';
+import type { MessageBus } from '../../src/kernel/bus/bus.ts';
+import { createMessageBus } from '../../src/kernel/bus/message-bus.ts';
+import { openEmbeddedStore } from '../../src/kernel/bus/store/embedded.ts';
+import type { EmbeddedStore } from '../../src/kernel/bus/store/store.ts';
 import { silentLogger } from '../../src/lib/logger.ts';
-import { openEmbeddedStore } from '../../src/store/embedded.ts';
-import type { EmbeddedStore } from '../../src/store/store.ts';
 import type { MakeBusBench } from '../contract/bus.ts';
 import { never } from '../contract/bus-bench.ts';
 import { createMovableClock } from '../support/movable-clock.ts';

@@ -4,9 +4,9 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import type { MessageBus, TurnHandler } from '../../src/bus/bus.ts';
-import { BACKOFF, DeliveryError } from '../../src/core/errors.ts';
-import { nativeId } from '../../src/core/ids.ts';
+import type { MessageBus, TurnHandler } from '../../src/kernel/bus/bus.ts';
+import { BACKOFF, DeliveryError } from '../../src/kernel/message/errors.ts';
+import { nativeId } from '../../src/kernel/message/ids.ts';
 import {
   type BusBench,
   never,

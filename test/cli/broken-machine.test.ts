@@ -7,19 +7,19 @@ import type { AddressInfo } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, expect, test } from 'vitest';
-import { saveConfig } from '../../src/app/config-store.ts';
-import { openHome } from '../../src/app/first-run.ts';
-import { homeOf } from '../../src/app/home.ts';
 import { runCli } from '../../src/cli/cli.ts';
-import { checkAddress } from '../../src/cli/doctor/address-check.ts';
+import { checkAddress } from '../../src/cli/doctor/checks.ts';
 import { checkConfigFile, checkSecrets } from '../../src/cli/doctor/config-checks.ts';
 import { checkState } from '../../src/cli/doctor/gateway-checks.ts';
 import { checkHome } from '../../src/cli/doctor/machine-checks.ts';
 import { checkModel, checkTelegram } from '../../src/cli/doctor/outside-checks.ts';
 import { explainError } from '../../src/cli/explain-error.ts';
 import { createTerminal } from '../../src/cli/terminal.ts';
-import { configSchema } from '../../src/core/config.ts';
-import { openDatabase } from '../../src/store/database.ts';
+import { openDatabase } from '../../src/kernel/bus/store/database.ts';
+import { configSchema } from '../../src/kernel/config/config.ts';
+import { saveConfig } from '../../src/kernel/config/files/config-store.ts';
+import { openHome } from '../../src/kernel/config/files/first-run.ts';
+import { homeOf } from '../../src/kernel/config/files/home.ts';
 
 let folder: string;
 

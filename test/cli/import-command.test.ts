@@ -5,10 +5,10 @@ import { mkdir, mkdtemp, readFile, rm, symlink, writeFile } from 'node:fs/promis
 import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
-import { loadConfig } from '../../src/app/config.ts';
-import { homeOf } from '../../src/app/home.ts';
 import { runCli } from '../../src/cli/cli.ts';
 import { createTerminal } from '../../src/cli/terminal.ts';
+import { loadConfig } from '../../src/kernel/config/files/config-file.ts';
+import { homeOf } from '../../src/kernel/config/files/home.ts';
 import { withUnreadable } from '../support/unreadable.ts';
 
 let folder: string;

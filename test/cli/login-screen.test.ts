@@ -2,10 +2,10 @@
 
 import { EventEmitter } from 'node:events';
 import { expect, test } from 'vitest';
-import { homeOf } from '../../src/app/home.ts';
 import type { LoginStep } from '../../src/channels/channel.ts';
 import { createLoginScreen } from '../../src/cli/login/login-screen.ts';
 import type { Terminal } from '../../src/cli/terminal.ts';
+import { homeOf } from '../../src/kernel/config/files/home.ts';
 import { createMovableClock } from '../support/movable-clock.ts';
 import { countPrintedQr, readPrintedQr } from '../support/qr-reader.ts';
 

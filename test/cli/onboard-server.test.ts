@@ -1,12 +1,12 @@
 // Onboarding of a model server with an address of its own, as the person at the keyboard answers it.
 
 import { expect, test } from 'vitest';
-import { loadConfig } from '../../src/app/config.ts';
-import { homeOf } from '../../src/app/home.ts';
 import type { Asker } from '../../src/cli/onboard/asker.ts';
 import { setUpModel } from '../../src/cli/onboard/model-step.ts';
 import { settle } from '../../src/cli/onboard/steps.ts';
 import { createTerminal } from '../../src/cli/terminal.ts';
+import { loadConfig } from '../../src/kernel/config/files/config-file.ts';
+import { homeOf } from '../../src/kernel/config/files/home.ts';
 import { say, startLlmServer } from '../support/llm-server.ts';
 import { temporaryHome } from './run-nanobot.ts';
 

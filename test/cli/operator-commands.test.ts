@@ -3,11 +3,11 @@
 import { readFile, stat, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { AUDIT_SCOPE } from '../../src/app/build-telemetry.ts';
-import { systemClock } from '../../src/lib/clock.ts';
+import { openEmbeddedStore } from '../../src/kernel/bus/store/embedded.ts';
+import { openAuditFile } from '../../src/kernel/observe/audit-file.ts';
+import { AUDIT_SCOPE } from '../../src/kernel/observe/build-telemetry.ts';
 import { silentLogger } from '../../src/lib/logger.ts';
-import { openEmbeddedStore } from '../../src/store/embedded.ts';
-import { openAuditFile } from '../../src/telemetry/audit-file.ts';
+import { systemClock } from '../../src/lib/time/clock.ts';
 import { runNanobot, type TemporaryHome, temporaryHome } from './run-nanobot.ts';
 
 let home: TemporaryHome;

@@ -3,8 +3,8 @@
 import { mkdir, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { expect, it } from 'vitest';
-import { specialistsCommand } from '../../src/cli/specialists-command.ts';
 import { createTerminal } from '../../src/cli/terminal.ts';
+import { specialistsCommand } from '../../src/features/subagents/specialists-cli.ts';
 import { temporaryHome } from './run-nanobot.ts';
 
 it('lists the specialists of the program and of the home, and says what is wrong with one', async () => {

@@ -2,9 +2,9 @@
 
 import { expect, test, vi } from 'vitest';
 import { runCli } from '../../src/cli/cli.ts';
-import { EXAMPLES } from '../../src/cli/examples.ts';
+import { EXAMPLES } from '../../src/cli/help-text.ts';
 import { createTerminal } from '../../src/cli/terminal.ts';
-import { typedCommands } from '../../src/core/typed-command.ts';
+import { typedCommands } from '../../src/kernel/typed-command.ts';
 import { makeTestHome } from '../support/gateway-process.ts';
 import { runNanobot, temporaryHome } from './run-nanobot.ts';
 

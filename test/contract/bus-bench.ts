@@ -11,7 +11,7 @@ import type {
   TurnHandler,
   TurnResult,
   WorkOptions,
-} from '../../src/bus/bus.ts';
+} from '../../src/kernel/bus/bus.ts';
 import {
   accountId,
   channelName,
@@ -21,14 +21,14 @@ import {
   nativeId,
   type SessionKey,
   userId,
-} from '../../src/core/ids.ts';
+} from '../../src/kernel/message/ids.ts';
 import {
   type ChatRef,
   type InboundMessage,
   type OutboundDraft,
   type OutboundMessage,
   sessionKeyOf,
-} from '../../src/core/message.ts';
+} from '../../src/kernel/message/message.ts';
 import type { MovableClock } from '../support/movable-clock.ts';
 
 export interface BusBench extends AsyncDisposable {

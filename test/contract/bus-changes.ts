@@ -1,9 +1,9 @@
 // The bus contract: changes of earlier messages, and what of our texts can be taken back.
 
 import { describe, expect, it } from 'vitest';
-import type { InboundEntry, Turn } from '../../src/bus/bus.ts';
-import { nativeId, threadId, turnId, userId } from '../../src/core/ids.ts';
-import type { Amendment } from '../../src/core/message.ts';
+import type { InboundEntry, Turn } from '../../src/kernel/bus/bus.ts';
+import { nativeId, threadId, turnId, userId } from '../../src/kernel/message/ids.ts';
+import type { Amendment } from '../../src/kernel/message/message.ts';
 import {
   echo,
   eventually,

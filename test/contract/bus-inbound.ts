@@ -1,9 +1,9 @@
 // The bus contract, inbound: what was accepted is worked on once, in order, one turn per session.
 
 import { describe, expect, it } from 'vitest';
-import { type Turn, TurnCancelled, TurnInterrupted } from '../../src/bus/bus.ts';
-import { BusFullError } from '../../src/core/errors.ts';
-import { DEFAULT_ACCOUNT } from '../../src/core/ids.ts';
+import { type Turn, TurnCancelled, TurnInterrupted } from '../../src/kernel/bus/bus.ts';
+import { BusFullError } from '../../src/kernel/message/errors.ts';
+import { DEFAULT_ACCOUNT } from '../../src/kernel/message/ids.ts';
 import {
   CHANNEL,
   echo,

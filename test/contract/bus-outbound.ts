@@ -1,10 +1,16 @@
 // The bus contract, outbound: answers arrive in order per chat, and never twice without a mark.
 
 import { describe, expect, it } from 'vitest';
-import type { Courier, MessageBus, Receipt, UnknownPolicy } from '../../src/bus/bus.ts';
 import { createReadiness } from '../../src/channels/channel.ts';
-import { after, BACKOFF, DeliveryError, NEVER, type Remedy } from '../../src/core/errors.ts';
-import { messageId, nativeId, turnId } from '../../src/core/ids.ts';
+import type { Courier, MessageBus, Receipt, UnknownPolicy } from '../../src/kernel/bus/bus.ts';
+import {
+  after,
+  BACKOFF,
+  DeliveryError,
+  NEVER,
+  type Remedy,
+} from '../../src/kernel/message/errors.ts';
+import { messageId, nativeId, turnId } from '../../src/kernel/message/ids.ts';
 import {
   CHANNEL,
   chat,

@@ -2,9 +2,9 @@
 // what a person stops goes no further.
 
 import { describe, expect, it } from 'vitest';
-import type { SendContext } from '../../src/bus/bus.ts';
-import { BACKOFF, DeliveryError } from '../../src/core/errors.ts';
-import { nativeId, turnId } from '../../src/core/ids.ts';
+import type { SendContext } from '../../src/kernel/bus/bus.ts';
+import { BACKOFF, DeliveryError } from '../../src/kernel/message/errors.ts';
+import { nativeId, turnId } from '../../src/kernel/message/ids.ts';
 import {
   type BusBench,
   chat,

@@ -1,8 +1,8 @@
 // The bus contract, recovery: what a process that died or froze left behind.
 
 import { describe, expect, it } from 'vitest';
-import type { Turn } from '../../src/bus/bus.ts';
-import { DEFAULT_ACCOUNT } from '../../src/core/ids.ts';
+import type { Turn } from '../../src/kernel/bus/bus.ts';
+import { DEFAULT_ACCOUNT } from '../../src/kernel/message/ids.ts';
 import {
   type BusBench,
   CHANNEL,

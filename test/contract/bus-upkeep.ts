@@ -1,9 +1,9 @@
 // The bus contract, the rest: dead letters, traces, live pictures, leading, forgetting, idling.
 
 import { describe, expect, it } from 'vitest';
-import { DeliveryError, NEVER } from '../../src/core/errors.ts';
-import type { LiveUpdate } from '../../src/core/event.ts';
-import { messageId, turnId } from '../../src/core/ids.ts';
+import { DeliveryError, NEVER } from '../../src/kernel/message/errors.ts';
+import type { LiveUpdate } from '../../src/kernel/message/event.ts';
+import { messageId, turnId } from '../../src/kernel/message/ids.ts';
 import {
   CHANNEL,
   chat,

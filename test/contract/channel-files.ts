@@ -2,8 +2,8 @@
 
 import { expect, test } from 'vitest';
 import type { Channel } from '../../src/channels/channel.ts';
-import type { AttachmentKind, OutboundAttachment } from '../../src/core/attachment.ts';
-import { messageId } from '../../src/core/ids.ts';
+import type { AttachmentKind, OutboundAttachment } from '../../src/kernel/message/attachment.ts';
+import { messageId } from '../../src/kernel/message/ids.ts';
 import type { MemoryHost } from '../support/memory-host.ts';
 import { type ChannelRig, sending } from './channel.ts';
 import { PNG } from './media.ts';

@@ -2,12 +2,12 @@
 // under way against its simulator, and how a person on that platform writes and what they see.
 
 import { describe, expect, test } from 'vitest';
-import type { SendContext } from '../../src/bus/bus.ts';
 import type { Channel } from '../../src/channels/channel.ts';
-import { withNumbers } from '../../src/core/choices.ts';
-import { DeliveryError } from '../../src/core/errors.ts';
-import { messageId, type NativeId, nativeId } from '../../src/core/ids.ts';
-import type { ChatRef, OutboundMessage } from '../../src/core/message.ts';
+import type { SendContext } from '../../src/kernel/bus/bus.ts';
+import { withNumbers } from '../../src/kernel/message/choices.ts';
+import { DeliveryError } from '../../src/kernel/message/errors.ts';
+import { messageId, type NativeId, nativeId } from '../../src/kernel/message/ids.ts';
+import type { ChatRef, OutboundMessage } from '../../src/kernel/message/message.ts';
 import type { MemoryHost } from '../support/memory-host.ts';
 import { filesContract, type SeenFile } from './channel-files.ts';
 

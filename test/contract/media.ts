@@ -2,8 +2,8 @@
 
 import { createHash } from 'node:crypto';
 import { describe, expect, it } from 'vitest';
-import { mediaId } from '../../src/core/ids.ts';
-import type { MediaStore } from '../../src/media/media.ts';
+import type { MediaStore } from '../../src/kernel/media/media.ts';
+import { mediaId } from '../../src/kernel/message/ids.ts';
 import { createMovableClock, type MovableClock } from '../support/movable-clock.ts';
 
 export const PNG = Buffer.from(

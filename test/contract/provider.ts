@@ -2,7 +2,7 @@
 // how it makes them do so is its own business.
 
 import { expect, test } from 'vitest';
-import { ProviderError } from '../../src/core/errors.ts';
+import { ProviderError } from '../../src/kernel/message/errors.ts';
 import type { ModelEvent, ModelHandle, ModelRequest } from '../../src/providers/provider.ts';
 
 type Request = Omit<ModelRequest, 'model'>;

@@ -2,9 +2,9 @@
 // it again after disposing must show what was appended before.
 
 import { expect, test } from 'vitest';
-import { callId, messageId, sessionKey, turnId } from '../../src/core/ids.ts';
-import type { TranscriptEntry } from '../../src/core/transcript.ts';
-import type { SessionStore } from '../../src/sessions/store.ts';
+import { callId, messageId, sessionKey, turnId } from '../../src/kernel/message/ids.ts';
+import type { TranscriptEntry } from '../../src/kernel/message/transcript.ts';
+import type { SessionStore } from '../../src/kernel/sessions/store.ts';
 import { ENTRY_AT, userEntry } from './user-entry.ts';
 
 const AT = ENTRY_AT;

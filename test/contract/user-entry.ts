@@ -1,7 +1,7 @@
 // What a person said, as an entry of a transcript.
 
-import { messageId, turnId } from '../../src/core/ids.ts';
-import type { UserEntry } from '../../src/core/transcript.ts';
+import { messageId, turnId } from '../../src/kernel/message/ids.ts';
+import type { UserEntry } from '../../src/kernel/message/transcript.ts';
 
 export const ENTRY_AT = Date.UTC(2026, 0, 15, 12);
 

@@ -1,7 +1,13 @@
 import { describe, expect, it } from 'vitest';
-import { type AdmissionPolicy, admit } from '../../src/core/admission.ts';
-import { channelName, chatId, DEFAULT_ACCOUNT, messageId, userId } from '../../src/core/ids.ts';
-import type { InboundMessage } from '../../src/core/message.ts';
+import { type AdmissionPolicy, admit } from '../../src/kernel/access/admission.ts';
+import {
+  channelName,
+  chatId,
+  DEFAULT_ACCOUNT,
+  messageId,
+  userId,
+} from '../../src/kernel/message/ids.ts';
+import type { InboundMessage } from '../../src/kernel/message/message.ts';
 
 const closed: AdmissionPolicy = {
   allowFrom: [],

@@ -3,8 +3,8 @@
 
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
-import { approvalText } from '../../src/core/approval-text.ts';
-import type { ToolAccess } from '../../src/core/rights.ts';
+import { approvalText } from '../../src/features/approvals/rules/approval-text.ts';
+import type { ToolAccess } from '../../src/kernel/access/rights.ts';
 
 function textOf(values: Readonly<Record<string, unknown>>, access: ToolAccess = 'execute') {
   return approvalText({

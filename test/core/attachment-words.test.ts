@@ -1,9 +1,9 @@
 import { describe, expect, it } from 'vitest';
-import type { Attachment } from '../../src/core/attachment.ts';
-import { attachmentLines, sizeWords } from '../../src/core/attachment-words.ts';
-import { wordsOf } from '../../src/core/coalesce-text.ts';
-import { heardLineOf } from '../../src/core/group-talk.ts';
-import { mediaId } from '../../src/core/ids.ts';
+import { heardLineOf } from '../../src/kernel/intake/rules/group-talk.ts';
+import type { Attachment } from '../../src/kernel/message/attachment.ts';
+import { attachmentLines, sizeWords } from '../../src/kernel/message/attachment.ts';
+import { mediaId } from '../../src/kernel/message/ids.ts';
+import { wordsOf } from '../../src/kernel/turns/rules/coalesce.ts';
 import { message } from '../contract/bus-bench.ts';
 
 const stored = { kind: 'stored', media: mediaId('a'.repeat(64)) } as const;

@@ -2,9 +2,9 @@
 
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { briefingOf } from '../../src/core/briefing.ts';
-import { resultId } from '../../src/core/ids.ts';
-import { partOfResult } from '../../src/core/result-part.ts';
+import { partOfResult } from '../../src/agent/rules/document-text.ts';
+import { briefingOf } from '../../src/features/modes/rules/briefing.ts';
+import { resultId } from '../../src/kernel/message/ids.ts';
 import { cpuMs } from '../support/cpu-time.ts';
 
 const ID = resultId('r12.3');

@@ -2,10 +2,15 @@
 
 import fc from 'fast-check';
 import { expect, it, test } from 'vitest';
-import { advise, type Execution, takenBy, taskTypeOf } from '../../src/core/calibration.ts';
-import { TOOL_NAMES } from '../../src/core/config/tools.ts';
-import { turnId } from '../../src/core/ids.ts';
-import type { TranscriptEntry } from '../../src/core/transcript.ts';
+import {
+  advise,
+  type Execution,
+  takenBy,
+  taskTypeOf,
+} from '../../src/features/subagents/rules/calibration.ts';
+import { TOOL_NAMES } from '../../src/kernel/config/tools.ts';
+import { turnId } from '../../src/kernel/message/ids.ts';
+import type { TranscriptEntry } from '../../src/kernel/message/transcript.ts';
 
 const configured = { rounds: 20, tokens: 100_000, depth: 2 };
 

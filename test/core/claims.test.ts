@@ -2,7 +2,7 @@
 // found, everything else in an answer is left alone.
 
 import { describe, expect, it } from 'vitest';
-import { claimsOf, supports } from '../../src/core/claims.ts';
+import { claimsOf, supports } from '../../src/features/steadiness/rules/claims.ts';
 import { cpuMs } from '../support/cpu-time.ts';
 
 const kindsOf = (text: string) => claimsOf(text).map(({ kind }) => kind);

@@ -3,12 +3,12 @@
 
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { resultKey, resultsToClear, withCleared } from '../../src/core/clear-results.ts';
-import { callId, turnId } from '../../src/core/ids.ts';
-import { resultIdOf } from '../../src/core/kept-result.ts';
-import { repairThread } from '../../src/core/thread-repair.ts';
-import { entriesTokens } from '../../src/core/tokens.ts';
-import type { ToolEntry, TranscriptEntry } from '../../src/core/transcript.ts';
+import { resultKey, resultsToClear, withCleared } from '../../src/agent/rules/clear-results.ts';
+import { repairThread } from '../../src/agent/rules/thread-repair.ts';
+import { entriesTokens } from '../../src/agent/rules/tokens.ts';
+import { callId, turnId } from '../../src/kernel/message/ids.ts';
+import type { ToolEntry, TranscriptEntry } from '../../src/kernel/message/transcript.ts';
+import { resultIdOf } from '../../src/kernel/sessions/rules/earlier.ts';
 import { threadFaults } from '../support/thread-faults.ts';
 
 const TURN = turnId('terminal:local#7');

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { coalesceWaitMs } from '../../src/core/coalesce.ts';
+import { coalesceWaitMs } from '../../src/kernel/turns/rules/coalesce.ts';
 
 const policy = { quietMs: 400, maxWaitMs: 3000, maxMessages: 3, continuationMs: 1500 };
 const at = (receivedAt: number, length = 10) => ({ receivedAt, length });

@@ -1,7 +1,7 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import { z } from 'zod';
-import { coerceArguments, parseArguments, type ShapeSchema } from '../../src/core/coerce.ts';
+import { coerceArguments, parseArguments, type ShapeSchema } from '../../src/lib/json/coerce.ts';
 
 const schemaOf = (type: z.ZodType) => z.toJSONSchema(type, { io: 'input' }) as ShapeSchema;
 const FILE = schemaOf(

@@ -1,10 +1,10 @@
 // Every command, by who gives it and where. Case A03.
 
 import { describe, expect, it, test } from 'vitest';
-import { ADMITTED_ROLES } from '../../src/core/admission.ts';
-import { COMMAND_ACCESS, mayGive } from '../../src/core/command-access.ts';
-import { COMMANDS } from '../../src/gateway/commands.ts';
-import { COMMAND_GROUPS } from '../../src/gateway/help-text.ts';
+import { ADMITTED_ROLES } from '../../src/kernel/access/admission.ts';
+import { COMMAND_ACCESS, mayGive } from '../../src/kernel/access/command-access.ts';
+import { COMMANDS } from '../../src/kernel/commands/commands.ts';
+import { COMMAND_GROUPS } from '../../src/kernel/commands/help-text.ts';
 
 /** Lowest role between two; lowest in a group. */
 const TABLE: readonly (readonly [string, string, string])[] = [

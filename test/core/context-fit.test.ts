@@ -2,11 +2,11 @@
 
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { fitEntries, onlyTurn } from '../../src/core/context-fit.ts';
-import { BOTH_OFFERED, omissionMarker } from '../../src/core/context-marks.ts';
-import { callId, turnId } from '../../src/core/ids.ts';
-import { entriesTokens } from '../../src/core/tokens.ts';
-import type { TranscriptEntry } from '../../src/core/transcript.ts';
+import { fitEntries, onlyTurn } from '../../src/agent/rules/context-fit.ts';
+import { BOTH_OFFERED, omissionMarker } from '../../src/agent/rules/context-marks.ts';
+import { entriesTokens } from '../../src/agent/rules/tokens.ts';
+import { callId, turnId } from '../../src/kernel/message/ids.ts';
+import type { TranscriptEntry } from '../../src/kernel/message/transcript.ts';
 
 const turnOf = (number: number) => turnId(`terminal:local#${number}`);
 const CURRENT = turnOf(99);

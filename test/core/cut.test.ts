@@ -1,7 +1,6 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { headOf, partOf, shortened, tailOf } from '../../src/core/cut.ts';
-import { truncateText } from '../../src/core/truncate.ts';
+import { headOf, partOf, shortened, tailOf, truncateText } from '../../src/lib/text/cut.ts';
 
 const FAMILY = '👩‍👩‍👧‍👦';
 const WAVE = '👋🏽';

@@ -9,17 +9,17 @@ import {
   planCompaction,
   stillStands,
   summaryEntry,
-} from '../../src/core/compaction.ts';
-import { compactionText } from '../../src/core/compaction-prompt.ts';
-import { fitEntries } from '../../src/core/context-fit.ts';
-import { callId, messageId, type TurnId, turnId } from '../../src/core/ids.ts';
-import { carryOver, turnOf, windowOf } from '../../src/core/session/carry.ts';
-import { decodeLine, encodeEntry } from '../../src/core/session/file.ts';
-import { repairThread } from '../../src/core/thread-repair.ts';
-import { entriesTokens, textTokens } from '../../src/core/tokens.ts';
-import type { SummaryEntry, TranscriptEntry } from '../../src/core/transcript.ts';
-import { anthropicRequest } from '../../src/providers/anthropic-request.ts';
-import { openaiRequest } from '../../src/providers/openai-request.ts';
+} from '../../src/agent/rules/compaction.ts';
+import { compactionText } from '../../src/agent/rules/compaction-prompt.ts';
+import { fitEntries } from '../../src/agent/rules/context-fit.ts';
+import { repairThread } from '../../src/agent/rules/thread-repair.ts';
+import { entriesTokens, textTokens } from '../../src/agent/rules/tokens.ts';
+import { callId, messageId, type TurnId, turnId } from '../../src/kernel/message/ids.ts';
+import type { SummaryEntry, TranscriptEntry } from '../../src/kernel/message/transcript.ts';
+import { carryOver, turnOf, windowOf } from '../../src/kernel/sessions/rules/carry.ts';
+import { decodeLine, encodeEntry } from '../../src/kernel/sessions/rules/file.ts';
+import { anthropicRequest } from '../../src/providers/anthropic/anthropic-request.ts';
+import { openaiRequest } from '../../src/providers/openai/openai-request.ts';
 import { anthropicDialect } from '../support/llm-server-anthropic.ts';
 import { openaiDialect } from '../support/llm-server-openai.ts';
 import { threadFaults } from '../support/thread-faults.ts';

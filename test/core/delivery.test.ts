@@ -8,9 +8,9 @@ import {
   settleFailure,
   settleReconciled,
   type UnknownPolicy,
-} from '../../src/core/delivery.ts';
-import { BACKOFF, NEVER, type Remedy } from '../../src/core/errors.ts';
-import { nativeId } from '../../src/core/ids.ts';
+} from '../../src/kernel/message/delivery.ts';
+import { BACKOFF, NEVER, type Remedy } from '../../src/kernel/message/errors.ts';
+import { nativeId } from '../../src/kernel/message/ids.ts';
 
 const HOUR_MS = 3_600_000;
 const askedToWait = (delayMs: number): Remedy => ({ kind: 'after', delayMs });

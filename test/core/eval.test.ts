@@ -1,8 +1,9 @@
 // What the benchmarks decide by values alone: their tasks, what counts as right, what is computed.
 
 import { describe, expect, it, test } from 'vitest';
-import { aggregateQuestions } from '../../src/core/eval/aggregates.ts';
-import { choiceSaid, isExact, listSaid, numberSaid } from '../../src/core/eval/grade.ts';
+import { votersFor } from '../../src/features/subagents/rules/vote.ts';
+import { aggregateQuestions } from '../../src/labs/eval/rules/aggregates.ts';
+import { choiceSaid, isExact, listSaid, numberSaid } from '../../src/labs/eval/rules/grade.ts';
 import {
   bestMove,
   hanoiPrompt,
@@ -13,15 +14,16 @@ import {
   solutionOf,
   spreadSteps,
   startOf,
-} from '../../src/core/eval/hanoi.ts';
+} from '../../src/labs/eval/rules/hanoi.ts';
 import {
   corpusOf,
   gradeNeedles,
   needleQuestion,
   sentenceOf,
-} from '../../src/core/eval/haystack.ts';
-import { LEARN_FAMILIES, learnTasks } from '../../src/core/eval/learn.ts';
-import { gradeSprint, SPRINT_TIERS, sprintTasks } from '../../src/core/eval/sprint.ts';
+} from '../../src/labs/eval/rules/haystack.ts';
+import { LEARN_FAMILIES, learnTasks } from '../../src/labs/eval/rules/learn.ts';
+import { seeded } from '../../src/labs/eval/rules/seeded.ts';
+import { gradeSprint, SPRINT_TIERS, sprintTasks } from '../../src/labs/eval/rules/sprint.ts';
 import {
   forwardTransfer,
   leadFor,
@@ -29,9 +31,7 @@ import {
   surpriseRate,
   wilson,
   windows,
-} from '../../src/core/eval/stats.ts';
-import { seeded } from '../../src/core/seeded.ts';
-import { votersFor } from '../../src/core/vote.ts';
+} from '../../src/labs/eval/rules/stats.ts';
 
 describe('a number in an answer', () => {
   test.each([

@@ -12,8 +12,8 @@ import {
   type Tally,
   taken,
   weigh,
-} from '../../src/core/fair-use.ts';
-import { createLocalDays } from '../../src/core/local-day.ts';
+} from '../../src/kernel/intake/rules/fair-use.ts';
+import { createLocalDays } from '../../src/lib/time/zone-time.ts';
 
 const dayOf = createLocalDays();
 const START = Date.UTC(2026, 0, 15, 12);

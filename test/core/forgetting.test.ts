@@ -1,9 +1,9 @@
 // What is left of an entry when words in it are forgotten: its place and its ids, and none of the words.
 
 import { expect, it } from 'vitest';
-import { forgetIn, forgetLines, holdsWords } from '../../src/core/forgetting.ts';
-import { callId, mediaId, turnId } from '../../src/core/ids.ts';
-import type { TranscriptEntry } from '../../src/core/transcript.ts';
+import { callId, mediaId, turnId } from '../../src/kernel/message/ids.ts';
+import type { TranscriptEntry } from '../../src/kernel/message/transcript.ts';
+import { forgetIn, forgetLines, holdsWords } from '../../src/kernel/sessions/rules/forgetting.ts';
 
 const turn = turnId('telegram:1#1');
 const id = callId('c1');

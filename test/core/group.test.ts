@@ -1,7 +1,6 @@
 import { describe, expect, it } from 'vitest';
-import { wordsOf } from '../../src/core/coalesce-text.ts';
-import { admitInGroup, type GroupGate } from '../../src/core/group-admission.ts';
-import { callsByName, isCallName } from '../../src/core/group-names.ts';
+import { admitInGroup, type GroupGate } from '../../src/kernel/access/admission.ts';
+import { callsByName, isCallName } from '../../src/kernel/access/group-names.ts';
 import {
   authorOf,
   heardBlock,
@@ -9,9 +8,16 @@ import {
   MAX_HEARD_CHARS,
   MAX_HEARD_LINES,
   withHeard,
-} from '../../src/core/group-talk.ts';
-import { channelName, chatId, DEFAULT_ACCOUNT, messageId, userId } from '../../src/core/ids.ts';
-import type { HeardLine, InboundMessage, PersonSender } from '../../src/core/message.ts';
+} from '../../src/kernel/intake/rules/group-talk.ts';
+import {
+  channelName,
+  chatId,
+  DEFAULT_ACCOUNT,
+  messageId,
+  userId,
+} from '../../src/kernel/message/ids.ts';
+import type { HeardLine, InboundMessage, PersonSender } from '../../src/kernel/message/message.ts';
+import { wordsOf } from '../../src/kernel/turns/rules/coalesce.ts';
 import { cpuMs } from '../support/cpu-time.ts';
 
 type Said = InboundMessage & { readonly sender: PersonSender };

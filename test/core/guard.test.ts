@@ -2,11 +2,11 @@
 
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { type GuardedCall, judgeCalls } from '../../src/core/guard.ts';
-import { callId, turnId } from '../../src/core/ids.ts';
-import { resultIdOf } from '../../src/core/kept-result.ts';
-import type { ToolEntry } from '../../src/core/transcript.ts';
-import { wrapUntrusted } from '../../src/core/untrusted.ts';
+import { type GuardedCall, judgeCalls } from '../../src/agent/rules/guard.ts';
+import { callId, turnId } from '../../src/kernel/message/ids.ts';
+import type { ToolEntry } from '../../src/kernel/message/transcript.ts';
+import { wrapUntrusted } from '../../src/kernel/message/untrusted.ts';
+import { resultIdOf } from '../../src/kernel/sessions/rules/earlier.ts';
 
 const LIMITS = { sameCalls: 3 };
 const TURN = turnId('terminal:local#7');

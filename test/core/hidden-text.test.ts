@@ -2,7 +2,12 @@
 
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { HIDDEN_TEXT_START, reveal, revealAll, revealRest } from '../../src/core/hidden-text.ts';
+import {
+  HIDDEN_TEXT_START,
+  reveal,
+  revealAll,
+  revealRest,
+} from '../../src/lib/html/hidden-text.ts';
 
 describe('hidden text', () => {
   it.each([

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { lateNote, questionOf, saidAt, sentNote } from '../../src/core/late.ts';
+import { lateNote, questionOf, saidAt, sentNote } from '../../src/kernel/message/late.ts';
 
 const NOON = Date.UTC(2026, 0, 15, 12);
 const MINUTE = 60_000;

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { draftText, nextDraftStep } from '../../src/core/live-reply.ts';
+import { draftText, nextDraftStep } from '../../src/kernel/turns/rules/live-reply.ts';
 
 const fresh = { startedAt: 0, lastEditAt: undefined, shown: '', isPlaced: false };
 const text = 'a growing answer';

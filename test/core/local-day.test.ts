@@ -1,5 +1,5 @@
 import { afterEach, expect, it } from 'vitest';
-import { createLocalDays } from '../../src/core/local-day.ts';
+import { createLocalDays } from '../../src/lib/time/zone-time.ts';
 
 const HOUR_MS = 3_600_000;
 const machine = process.env['TZ'];

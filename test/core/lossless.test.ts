@@ -3,18 +3,17 @@
 
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { forgetNodes } from '../../src/core/forgetting.ts';
-import { messageId, turnId } from '../../src/core/ids.ts';
-import { entryWithNode, planNode } from '../../src/core/lossless.ts';
-import type { LosslessLimits } from '../../src/core/lossless-limits.ts';
-import { cutNode, nodeTokens, writtenNode } from '../../src/core/lossless-text.ts';
-import { carryOver, windowOf } from '../../src/core/session/carry.ts';
-import { decodeLine, encodeEntry } from '../../src/core/session/file.ts';
-import { pointsIn, withRestored } from '../../src/core/session/restore.ts';
-import { nodeId, nodesInView, rangeOfNode } from '../../src/core/summary-nodes.ts';
-import { textTokens } from '../../src/core/tokens.ts';
-import type { TranscriptEntry } from '../../src/core/transcript.ts';
-import { firstSeqOf } from '../../src/core/turn-id.ts';
+import type { LosslessLimits } from '../../src/agent/rules/lossless.ts';
+import { entryWithNode, planNode } from '../../src/agent/rules/lossless.ts';
+import { cutNode, nodeTokens, writtenNode } from '../../src/agent/rules/lossless-text.ts';
+import { nodeId, nodesInView, rangeOfNode } from '../../src/agent/rules/summary-nodes-text.ts';
+import { textTokens } from '../../src/agent/rules/tokens.ts';
+import { firstSeqOf, messageId, turnId } from '../../src/kernel/message/ids.ts';
+import type { TranscriptEntry } from '../../src/kernel/message/transcript.ts';
+import { carryOver, windowOf } from '../../src/kernel/sessions/rules/carry.ts';
+import { decodeLine, encodeEntry } from '../../src/kernel/sessions/rules/file.ts';
+import { forgetNodes } from '../../src/kernel/sessions/rules/forgetting.ts';
+import { pointsIn, withRestored } from '../../src/kernel/sessions/rules/restore.ts';
 
 const LIMITS: LosslessLimits = {
   ...{ keepTokens: 100, keepMessages: 4, leafTokens: 400, minTokens: 50, nodesTokens: 300 },

@@ -1,8 +1,8 @@
 import { describe, expect, test } from 'vitest';
-import { renderEmailHtml } from '../../src/core/markup/email.ts';
-import { renderPlain } from '../../src/core/markup/plain.ts';
-import { renderTelegramHtml } from '../../src/core/markup/telegram.ts';
-import { parseMarkup } from '../../src/core/markup.ts';
+import { renderEmailHtml } from '../../src/channels/email/rules/markup.ts';
+import { renderTelegramHtml } from '../../src/channels/telegram/rules/markup.ts';
+import { parseMarkup } from '../../src/lib/markup/markup.ts';
+import { renderPlain } from '../../src/lib/markup/plain.ts';
 
 const telegram = (markdown: string) => renderTelegramHtml(parseMarkup(markdown).runs);
 

@@ -1,9 +1,9 @@
 // When messages came, as the model reads it: by their own records, so that it never changes.
 
 import { expect, it } from 'vitest';
-import { turnId } from '../../src/core/ids.ts';
-import { createTimeStamps, withTimes } from '../../src/core/message-times.ts';
-import type { TranscriptEntry } from '../../src/core/transcript.ts';
+import { turnId } from '../../src/kernel/message/ids.ts';
+import { createTimeStamps, withTimes } from '../../src/kernel/message/message-times.ts';
+import type { TranscriptEntry } from '../../src/kernel/message/transcript.ts';
 
 const NOON = Date.UTC(2026, 10, 21, 12);
 const stamps = createTimeStamps();

@@ -1,7 +1,13 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { accountId, channelName, chatId, DEFAULT_ACCOUNT, threadId } from '../../src/core/ids.ts';
-import { chatRefOf, sessionKeyOf } from '../../src/core/message.ts';
+import {
+  accountId,
+  channelName,
+  chatId,
+  DEFAULT_ACCOUNT,
+  threadId,
+} from '../../src/kernel/message/ids.ts';
+import { chatRefOf, sessionKeyOf } from '../../src/kernel/message/message.ts';
 
 const part = fc.string({ minLength: 1, unit: 'grapheme' });
 const chatRefs = fc

@@ -1,5 +1,8 @@
 import { describe, expect, it } from 'vitest';
-import { type CapabilityQuestion, capabilitiesOf } from '../../src/core/model-capabilities.ts';
+import {
+  type CapabilityQuestion,
+  capabilitiesOf,
+} from '../../src/providers/rules/model-capabilities.ts';
 
 const local = (name: string, more: Partial<CapabilityQuestion> = {}) =>
   capabilitiesOf({ name: `ollama/${name}`, local: true, overrides: [], ...more });

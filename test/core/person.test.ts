@@ -1,6 +1,4 @@
 import { describe, expect, it } from 'vitest';
-import { channelName, chatId, DEFAULT_ACCOUNT, personId, userId } from '../../src/core/ids.ts';
-import { leadsToOthers } from '../../src/core/notes.ts';
 import {
   chatsOf,
   languageTag,
@@ -11,7 +9,15 @@ import {
   type PersonRecord,
   withDoor,
   withoutDoor,
-} from '../../src/core/person.ts';
+} from '../../src/kernel/access/person.ts';
+import {
+  channelName,
+  chatId,
+  DEFAULT_ACCOUNT,
+  personId,
+  userId,
+} from '../../src/kernel/message/ids.ts';
+import { leadsToOthers } from '../../src/kernel/message/notes.ts';
 
 const chatOn = (channel: string, chat: string) => ({
   channel: channelName(channel),

@@ -1,5 +1,10 @@
 import { expect, it } from 'vitest';
-import { goneBack, type MarkedPoint, type Plan, standingNote } from '../../src/core/plan.ts';
+import {
+  goneBack,
+  type MarkedPoint,
+  type Plan,
+  standingNote,
+} from '../../src/features/plans/rules/plan.ts';
 
 const plan = (...states: readonly ('pending' | 'doing' | 'done')[]): Plan => ({
   goal: 'Tea',

@@ -3,19 +3,26 @@
 
 import fc from 'fast-check';
 import { describe, expect, it, test } from 'vitest';
+import {
+  type Audience,
+  audienceOf,
+  compactionPrompt,
+} from '../../src/agent/rules/compaction-prompt.ts';
+import { repairThread } from '../../src/agent/rules/thread-repair.ts';
+import { entriesTokens } from '../../src/agent/rules/tokens.ts';
 import { agentSettingsOf } from '../../src/agent/settings.ts';
-import { type Audience, audienceOf } from '../../src/core/compaction-audience.ts';
-import { compactionPrompt } from '../../src/core/compaction-prompt.ts';
-import { proprioceptionSchema } from '../../src/core/config/steadiness.ts';
-import { configSchema } from '../../src/core/config.ts';
-import { fadedTurns } from '../../src/core/gradient.ts';
-import { groundingNote, isGroundingDue, phaseOf } from '../../src/core/grounding.ts';
-import { signalsIn } from '../../src/core/helper-signal.ts';
-import { callId, turnId } from '../../src/core/ids.ts';
-import { steadinessLines } from '../../src/core/steadiness-words.ts';
-import { repairThread } from '../../src/core/thread-repair.ts';
-import { entriesTokens } from '../../src/core/tokens.ts';
-import type { TranscriptEntry } from '../../src/core/transcript.ts';
+import { fadedTurns } from '../../src/features/steadiness/rules/gradient.ts';
+import {
+  groundingNote,
+  isGroundingDue,
+  phaseOf,
+} from '../../src/features/steadiness/rules/grounding.ts';
+import { steadinessLines } from '../../src/features/steadiness/rules/steady-view.ts';
+import { proprioceptionSchema } from '../../src/features/steadiness/settings.ts';
+import { signalsIn } from '../../src/features/subagents/rules/subagent.ts';
+import { configSchema } from '../../src/kernel/config/config.ts';
+import { callId, turnId } from '../../src/kernel/message/ids.ts';
+import type { TranscriptEntry } from '../../src/kernel/message/transcript.ts';
 import { threadFaults } from '../support/thread-faults.ts';
 
 const turn = (n: number) => turnId(`terminal:local#${n}`);

@@ -3,6 +3,8 @@
 
 import fc from 'fast-check';
 import { describe, expect, it, test } from 'vitest';
+import { isOwnFile, writeAccessOf } from '../../src/agent/rules/rule-files.ts';
+import { carriesData } from '../../src/agent/rules/taint.ts';
 import {
   ALL_RIGHTS,
   NO_RIGHTS,
@@ -14,10 +16,8 @@ import {
   rightsOf,
   type Standing,
   TOOL_ACCESSES,
-} from '../../src/core/rights.ts';
-import { isOwnFile, writeAccessOf } from '../../src/core/rule-files.ts';
-import { carriesData } from '../../src/core/taint.ts';
-import { toolPolicyOf } from '../../src/core/tool-policies.ts';
+  toolPolicyOf,
+} from '../../src/kernel/access/rights.ts';
 
 const OWNER = 'read web say write | rules send execute schedule';
 const READER = 'read web say |';

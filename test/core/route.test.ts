@@ -3,12 +3,19 @@
 
 import fc from 'fast-check';
 import { describe, expect, it, test } from 'vitest';
-import { routerDirective, routerQuestion, specialistTask } from '../../src/core/context-pack.ts';
-import { callId, turnId } from '../../src/core/ids.ts';
-import { type RouteMeans, readPlan, type ToolPlan } from '../../src/core/route-decision.ts';
-import { fallbackDecision } from '../../src/core/route-fallback.ts';
-import { readDecision } from '../../src/core/route-parse.ts';
-import { wrapUntrusted } from '../../src/core/untrusted.ts';
+import {
+  routerDirective,
+  routerQuestion,
+  specialistTask,
+} from '../../src/agent/rules/context-pack.ts';
+import {
+  type RouteMeans,
+  readPlan,
+  type ToolPlan,
+} from '../../src/features/modes/rules/route-decision.ts';
+import { fallbackDecision, readDecision } from '../../src/features/modes/rules/route-parse.ts';
+import { callId, turnId } from '../../src/kernel/message/ids.ts';
+import { wrapUntrusted } from '../../src/kernel/message/untrusted.ts';
 import { newBoundary } from '../../src/lib/boundary.ts';
 import { cpuMs } from '../support/cpu-time.ts';
 

@@ -1,11 +1,11 @@
 // How people write times, intervals and quiet hours, and which answers of a job are none.
 
 import { describe, expect, test } from 'vitest';
-import { parseHead } from '../../src/core/cron-command.ts';
-import { jobName } from '../../src/core/job.ts';
-import { asksForSomething, readReport } from '../../src/core/job-report.ts';
-import { quietHoursOf, quietUntil } from '../../src/core/quiet-hours.ts';
-import { readSchedule } from '../../src/core/schedule.ts';
+import { parseHead } from '../../src/features/schedule/rules/cron-command.ts';
+import { jobName } from '../../src/features/schedule/rules/job.ts';
+import { asksForSomething, readReport } from '../../src/features/schedule/rules/job-report.ts';
+import { quietHoursOf, quietUntil } from '../../src/features/schedule/rules/quiet-hours.ts';
+import { readSchedule } from '../../src/features/schedule/rules/schedule.ts';
 
 const NOW = Date.parse('2026-01-15T12:00:00Z');
 const ZONE = 'America/New_York';

@@ -1,6 +1,10 @@
 import { describe, expect, it } from 'vitest';
-import { readFinanceQuestion } from '../../src/core/finance-question.ts';
-import { fittingSources, SEARCH_SOURCES, tellingWords } from '../../src/core/search-route.ts';
+import { readFinanceQuestion } from '../../src/tools/finance/rules/finance-question.ts';
+import {
+  fittingSources,
+  SEARCH_SOURCES,
+  tellingWords,
+} from '../../src/tools/search/rules/search-route.ts';
 
 describe('a plain question', () => {
   it.each([

@@ -1,6 +1,11 @@
 import { describe, expect, it } from 'vitest';
-import { hiddenCharactersIn } from '../../src/core/hidden-characters.ts';
-import { isSkillName, readManifest, skillLine, splitFrontMatter } from '../../src/core/skill.ts';
+import {
+  isSkillName,
+  readManifest,
+  skillLine,
+  splitFrontMatter,
+} from '../../src/features/skills/rules/skill.ts';
+import { hiddenCharactersIn } from '../../src/lib/text/characters.ts';
 
 describe('the front matter of a skill', () => {
   it.each([

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
-import { languageCode } from '../../src/core/language-code.ts';
-import { MAX_SPOKEN_CHARS, speakable } from '../../src/core/speakable.ts';
+import { MAX_SPOKEN_CHARS, speakable } from '../../src/features/voice/rules/speakable.ts';
+import { languageCode } from '../../src/lib/text/language-code.ts';
 
 describe('what is read aloud of an answer', () => {
   it.each([

@@ -3,10 +3,7 @@
 
 import fc from 'fast-check';
 import { describe, expect, it, test } from 'vitest';
-import { budgetCap, chargedFor } from '../../src/core/budget-limits.ts';
-import { limitsSchema } from '../../src/core/config/limits.ts';
-import { channelName, chatId, DEFAULT_ACCOUNT, userId } from '../../src/core/ids.ts';
-import { priceOf } from '../../src/core/model-prices.ts';
+import { budgetCap, chargedFor } from '../../src/features/spending/rules/budget-limits.ts';
 import {
   type Amount,
   afterCrash,
@@ -21,7 +18,10 @@ import {
   withHeld,
   withSettled,
   worstCase,
-} from '../../src/core/spending.ts';
+} from '../../src/features/spending/rules/spending.ts';
+import { limitsSchema } from '../../src/kernel/config/limits.ts';
+import { channelName, chatId, DEFAULT_ACCOUNT, userId } from '../../src/kernel/message/ids.ts';
+import { priceOf } from '../../src/providers/rules/model-prices.ts';
 
 const PRICE = { input: 3, output: 15, cached: 0.3 };
 

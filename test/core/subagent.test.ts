@@ -1,21 +1,21 @@
 // Rules about helpers: what they may, how votes are counted, when a loop is over, what a profile says.
 
 import { describe, expect, it, test } from 'vitest';
-import { type VotingConfig, votingSchema } from '../../src/core/config/voting.ts';
-import { channelName, chatId, DEFAULT_ACCOUNT } from '../../src/core/ids.ts';
-import { sessionKeyOf } from '../../src/core/message.ts';
-import { OWNER_TURN } from '../../src/core/notes.ts';
-import { readProfile } from '../../src/core/profile.ts';
-import { ALL_RIGHTS, NO_RIGHTS, permissionOf, rightsOf } from '../../src/core/rights.ts';
-import { isOwnFile, writeAccessOf } from '../../src/core/rule-files.ts';
+import { isOwnFile, writeAccessOf } from '../../src/agent/rules/rule-files.ts';
+import { readProfile } from '../../src/features/subagents/rules/profile.ts';
 import {
   type HelperParent,
   helperRights,
   narrowedTerms,
   type PartAnswer,
   type Step,
-} from '../../src/core/subagent.ts';
-import { isMet, nextOf } from '../../src/core/subagent-series.ts';
+} from '../../src/features/subagents/rules/subagent.ts';
+import { isMet, nextOf } from '../../src/features/subagents/rules/subagent-series.ts';
+import { type VotingConfig, votingSchema } from '../../src/features/subagents/settings.ts';
+import { ALL_RIGHTS, NO_RIGHTS, permissionOf, rightsOf } from '../../src/kernel/access/rights.ts';
+import { channelName, chatId, DEFAULT_ACCOUNT } from '../../src/kernel/message/ids.ts';
+import { sessionKeyOf } from '../../src/kernel/message/message.ts';
+import { OWNER_TURN } from '../../src/kernel/message/notes.ts';
 
 const chat = { channel: channelName('chat'), account: DEFAULT_ACCOUNT, chat: chatId('1') };
 const parent: HelperParent = {

@@ -1,9 +1,9 @@
 // What a summary must not lose, whatever the model that wrote it thought worth saying.
 
 import { describe, expect, it } from 'vitest';
-import { turnId } from '../../src/core/ids.ts';
-import { missingLines } from '../../src/core/summary-check.ts';
-import type { TranscriptEntry } from '../../src/core/transcript.ts';
+import { missingLines } from '../../src/agent/rules/summary-check.ts';
+import { turnId } from '../../src/kernel/message/ids.ts';
+import type { TranscriptEntry } from '../../src/kernel/message/transcript.ts';
 import { cpuMs } from '../support/cpu-time.ts';
 
 const said = (text: string): TranscriptEntry => ({
@@ -21,7 +21,7 @@ describe('what a summary left out is quoted', () => {
     'look at https://example.org/a?b=c please',
     'write to anna.berg@example.org',
     'it lies in /srv/data/reports/q3.csv',
-    'change src/core/turn.ts',
+    'change src/agent/rules/turn.ts',
     'open notes.md',
     'the ticket is AB-1277',
     'call +49 151 1234567',

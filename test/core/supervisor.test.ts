@@ -3,22 +3,21 @@
 
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { composedAnswer } from '../../src/core/composed-answer.ts';
-import { readAgentFile } from '../../src/core/declared-agent.ts';
-import { callId, resultId, turnId } from '../../src/core/ids.ts';
-import { runsText } from '../../src/core/markup/writer.ts';
-import { parseMarkup } from '../../src/core/markup.ts';
+import { readAgentFile } from '../../src/features/modes/rules/declared-agent.ts';
 import {
   askedKey,
+  composedAnswer,
   REPORT,
   SUPERVISED_START,
   type SupervisedTurn,
   supervisedTurn,
   TASK,
-} from '../../src/core/supervised-turn.ts';
-import { readMove } from '../../src/core/supervisor-decision.ts';
-import { tagged } from '../../src/core/supervisor-prompts.ts';
-import type { TranscriptEntry } from '../../src/core/transcript.ts';
+} from '../../src/features/modes/rules/supervised-turn.ts';
+import { readMove, tagged } from '../../src/features/modes/rules/supervisor-prompts.ts';
+import { callId, resultId, turnId } from '../../src/kernel/message/ids.ts';
+import type { TranscriptEntry } from '../../src/kernel/message/transcript.ts';
+import { parseMarkup } from '../../src/lib/markup/markup.ts';
+import { runsText } from '../../src/lib/markup/writer.ts';
 
 const TURN = turnId('terminal:local#1');
 const SERVICES = ['recall'];

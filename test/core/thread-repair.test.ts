@@ -2,9 +2,9 @@
 
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { callId, turnId } from '../../src/core/ids.ts';
-import { INTERRUPTED_RESULT, repairThread } from '../../src/core/thread-repair.ts';
-import type { TranscriptEntry } from '../../src/core/transcript.ts';
+import { INTERRUPTED_RESULT, repairThread } from '../../src/agent/rules/thread-repair.ts';
+import { callId, turnId } from '../../src/kernel/message/ids.ts';
+import type { TranscriptEntry } from '../../src/kernel/message/transcript.ts';
 import { threadFaults } from '../support/thread-faults.ts';
 
 const TURN = turnId('terminal:local#1');

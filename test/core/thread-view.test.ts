@@ -1,9 +1,9 @@
 // What a turn sees of messages that were recorded more than once.
 
 import { describe, expect, it } from 'vitest';
-import { messageId, turnId } from '../../src/core/ids.ts';
-import { shownThrough, takenUp, threadView } from '../../src/core/thread-view.ts';
-import type { TranscriptEntry } from '../../src/core/transcript.ts';
+import { shownThrough, takenUp, threadView } from '../../src/agent/rules/thread-view.ts';
+import { messageId, turnId } from '../../src/kernel/message/ids.ts';
+import type { TranscriptEntry } from '../../src/kernel/message/transcript.ts';
 
 const T1 = turnId('s#1');
 const T2 = turnId('s#2');

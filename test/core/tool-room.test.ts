@@ -1,6 +1,6 @@
 import { expect, it } from 'vitest';
-import { capabilitiesOf } from '../../src/core/model-capabilities.ts';
-import { toolsFor } from '../../src/core/tool-room.ts';
+import { toolsFor } from '../../src/agent/rules/tool-room.ts';
+import { capabilitiesOf } from '../../src/providers/rules/model-capabilities.ts';
 
 const TOOLS = [{ name: 'read_file' }, { name: 'spawn' }, { name: 'cron' }];
 const FEW = ['read_file', 'cron'];

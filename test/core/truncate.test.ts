@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { keepFirstLines, keepLastLines, truncateText } from '../../src/core/truncate.ts';
+import { keepFirstLines, keepLastLines, truncateText } from '../../src/lib/text/cut.ts';
 
 describe('a truncated text', () => {
   it('keeps its beginning and its end and says how much is missing', () => {

@@ -4,8 +4,13 @@ import {
   measureFileSchema,
   tuneVerdict,
   USUAL_DEMANDS,
-} from '../../src/core/tune.ts';
-import { doesTask, longQuestion, TUNE_QUESTIONS, TUNE_TASKS } from '../../src/core/tune-tasks.ts';
+} from '../../src/labs/tune/rules/tune.ts';
+import {
+  doesTask,
+  longQuestion,
+  TUNE_QUESTIONS,
+  TUNE_TASKS,
+} from '../../src/labs/tune/rules/tune-tasks.ts';
 
 const GOOD: ModelMeasure = {
   model: 'ollama/good',

@@ -2,8 +2,8 @@
 // for each way a turn can end.
 
 import { describe, expect, it } from 'vitest';
-import { joinTexts } from '../../src/core/coalesce-text.ts';
-import { closingOf } from '../../src/core/turn-closing.ts';
+import { closingOf } from '../../src/agent/rules/turn-closing.ts';
+import { joinTexts } from '../../src/kernel/turns/rules/coalesce.ts';
 
 const LIMITS = { maxRounds: 20, maxTokens: 1_000_000, maxMs: 600_000 };
 

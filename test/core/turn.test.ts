@@ -2,8 +2,7 @@
 
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { callId } from '../../src/core/ids.ts';
-import { advance, interrupt, TURN_START } from '../../src/core/turn.ts';
+import { advance, interrupt, TURN_START } from '../../src/agent/rules/turn.ts';
 import type {
   LiveState,
   Progress,
@@ -11,7 +10,8 @@ import type {
   StateOf,
   TurnLimits,
   TurnState,
-} from '../../src/core/turn-state.ts';
+} from '../../src/agent/rules/turn-state.ts';
+import { callId } from '../../src/kernel/message/ids.ts';
 
 const LIMITS: TurnLimits = { maxRounds: 5, maxTokens: 1000, maxMs: 60_000 };
 const FRESH: Progress = {

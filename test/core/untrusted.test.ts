@@ -2,9 +2,9 @@
 
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { wordsOf } from '../../src/core/coalesce-text.ts';
-import { userId } from '../../src/core/ids.ts';
-import { neutralLines, wrapUntrusted } from '../../src/core/untrusted.ts';
+import { userId } from '../../src/kernel/message/ids.ts';
+import { neutralLines, wrapUntrusted } from '../../src/kernel/message/untrusted.ts';
+import { wordsOf } from '../../src/kernel/turns/rules/coalesce.ts';
 import { cpuMs } from '../support/cpu-time.ts';
 
 const BOUNDARY = '0123456789abcdef';

@@ -1,10 +1,15 @@
 // Which engine the settings mean, and what is wrong with them.
 
 import { describe, expect, it } from 'vitest';
-import { checkConfig } from '../../src/core/config/check.ts';
-import { ConfigError } from '../../src/core/errors.ts';
-import { speechEngine, transcriptionEngine } from '../../src/core/voice-engine.ts';
-import { listeningCost, longestMs, speakingCost } from '../../src/core/voice-prices.ts';
+import {
+  listeningCost,
+  longestMs,
+  speakingCost,
+  speechEngine,
+  transcriptionEngine,
+} from '../../src/features/voice/rules/voice-engine.ts';
+import { checkConfig } from '../../src/kernel/config/check.ts';
+import { ConfigError } from '../../src/kernel/message/errors.ts';
 
 const configOf = (voice: object) =>
   checkConfig(JSON.stringify({ version: 1, voice }), {}).config.voice;

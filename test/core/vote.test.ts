@@ -10,7 +10,7 @@ import {
   type VoteTerms,
   valueKey,
   verdictOf,
-} from '../../src/core/vote.ts';
+} from '../../src/features/subagents/rules/vote.ts';
 
 const FLAG: Ballot = { kind: 'flagged', flag: 'malformed' };
 /** A letter each; ! is one that cannot be used. */

@@ -3,12 +3,17 @@
 
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import type { JsonObject, JsonValue } from '../../src/core/config/json.ts';
-import { type Condition, holds } from '../../src/core/workflow/condition.ts';
-import { type Decision, decide } from '../../src/core/workflow/coordinator.ts';
-import type { Definition, Step } from '../../src/core/workflow/definition.ts';
-import type { StepResult } from '../../src/core/workflow/result.ts';
-import { newState, recordOf, updated, type WorkflowState } from '../../src/core/workflow/state.ts';
+import { type Condition, holds } from '../../src/features/workflows/rules/condition.ts';
+import { type Decision, decide } from '../../src/features/workflows/rules/coordinator.ts';
+import type { Definition, Step } from '../../src/features/workflows/rules/definition.ts';
+import type { StepResult } from '../../src/features/workflows/rules/result.ts';
+import {
+  newState,
+  recordOf,
+  updated,
+  type WorkflowState,
+} from '../../src/features/workflows/rules/state.ts';
+import type { JsonObject, JsonValue } from '../../src/kernel/config/json.ts';
 
 type Loose = Partial<Omit<Extract<Step, { kind: 'tool' }>, 'kind'>> & { readonly id: string };
 

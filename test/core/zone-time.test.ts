@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { createDayText, createTimeText, describeTime } from '../../src/core/zone-time.ts';
+import { createDayText, createTimeText, describeTime } from '../../src/lib/time/zone-time.ts';
 
 const MOMENT = Date.UTC(2026, 0, 15, 23, 30);
 

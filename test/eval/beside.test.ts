@@ -4,7 +4,7 @@
 import { readFile } from 'node:fs/promises';
 import { expect, it } from 'vitest';
 import { composeGateway } from '../../src/app/compose.ts';
-import { openHome } from '../../src/app/first-run.ts';
+import { openHome } from '../../src/kernel/config/files/first-run.ts';
 import { say } from '../support/llm-server.ts';
 import { createEvalRig } from './eval-rig.ts';
 

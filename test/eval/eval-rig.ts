@@ -4,10 +4,10 @@
 import { mkdtemp, readdir, readFile, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { homeOf } from '../../src/app/home.ts';
 import { runCli } from '../../src/cli/cli.ts';
 import { createTerminal, type Terminal } from '../../src/cli/terminal.ts';
-import { type EvalResult, evalResult } from '../../src/core/eval/result.ts';
+import { homeOf } from '../../src/kernel/config/files/home.ts';
+import { type EvalResult, evalResult } from '../../src/labs/eval/rules/result.ts';
 import { type LlmServer, startLlmServer } from '../support/llm-server.ts';
 
 export type CliRun = {

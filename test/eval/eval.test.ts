@@ -4,12 +4,12 @@
 import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
-import { aggregateQuestions } from '../../src/core/eval/aggregates.ts';
-import { bestMove, moveText, PEGS, type Towers } from '../../src/core/eval/hanoi.ts';
-import { corpusOf, needleQuestion, sentenceOf } from '../../src/core/eval/haystack.ts';
-import { LEARN_FAMILIES, type LearnFamily, learnTasks } from '../../src/core/eval/learn.ts';
-import { sprintTasks } from '../../src/core/eval/sprint.ts';
-import { seeded } from '../../src/core/seeded.ts';
+import { aggregateQuestions } from '../../src/labs/eval/rules/aggregates.ts';
+import { bestMove, moveText, PEGS, type Towers } from '../../src/labs/eval/rules/hanoi.ts';
+import { corpusOf, needleQuestion, sentenceOf } from '../../src/labs/eval/rules/haystack.ts';
+import { LEARN_FAMILIES, type LearnFamily, learnTasks } from '../../src/labs/eval/rules/learn.ts';
+import { seeded } from '../../src/labs/eval/rules/seeded.ts';
+import { sprintTasks } from '../../src/labs/eval/rules/sprint.ts';
 import {
   callTools,
   fail,

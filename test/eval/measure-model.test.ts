@@ -1,10 +1,10 @@
 // What measuring a model counts, with a model and a clock that a test moves.
 
 import { expect, it } from 'vitest';
-import { callId } from '../../src/core/ids.ts';
-import { capabilitiesOf } from '../../src/core/model-capabilities.ts';
-import { measureModel } from '../../src/eval/measure-model.ts';
+import { callId } from '../../src/kernel/message/ids.ts';
+import { measureModel } from '../../src/labs/tune/measure-model.ts';
 import type { CallMeter, ModelHandle } from '../../src/providers/provider.ts';
+import { capabilitiesOf } from '../../src/providers/rules/model-capabilities.ts';
 import { createMovableClock } from '../support/movable-clock.ts';
 
 const WAIT_MS = 60_000;

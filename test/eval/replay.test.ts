@@ -5,13 +5,20 @@ import { readdir, readFile, rm, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import sharp from 'sharp';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { configSchema } from '../../src/core/config.ts';
-import { callId, mediaId, messageId, sessionKey, type TurnId, turnId } from '../../src/core/ids.ts';
-import type { TranscriptEntry, UserEntry } from '../../src/core/transcript.ts';
-import { systemClock } from '../../src/lib/clock.ts';
+import { configSchema } from '../../src/kernel/config/config.ts';
+import { openMediaFiles } from '../../src/kernel/media/files.ts';
+import {
+  callId,
+  mediaId,
+  messageId,
+  sessionKey,
+  type TurnId,
+  turnId,
+} from '../../src/kernel/message/ids.ts';
+import type { TranscriptEntry, UserEntry } from '../../src/kernel/message/transcript.ts';
+import { createJsonlSessionStore } from '../../src/kernel/sessions/jsonl.ts';
 import { silentLogger } from '../../src/lib/logger.ts';
-import { openMediaFiles } from '../../src/media/files.ts';
-import { createJsonlSessionStore } from '../../src/sessions/jsonl.ts';
+import { systemClock } from '../../src/lib/time/clock.ts';
 import { callTools, type LlmRequest, say } from '../support/llm-server.ts';
 import { createEvalRig, type EvalRig } from './eval-rig.ts';
 

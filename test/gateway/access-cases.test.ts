@@ -2,9 +2,9 @@
 // back. The cases A01 to A05 and A07 of the catalogue, by policy and role.
 
 import { describe, expect, it } from 'vitest';
-import type { AdmissionPolicy, Role } from '../../src/core/admission.ts';
-import { userId } from '../../src/core/ids.ts';
-import type { InboundMessage, PersonSender } from '../../src/core/message.ts';
+import type { AdmissionPolicy, Role } from '../../src/kernel/access/admission.ts';
+import { userId } from '../../src/kernel/message/ids.ts';
+import type { InboundMessage, PersonSender } from '../../src/kernel/message/message.ts';
 import { makePeopleRig, OWNER, person } from './people-rig.ts';
 
 type Case = {

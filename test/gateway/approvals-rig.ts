@@ -7,9 +7,17 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { z } from 'zod';
 import { runApproved } from '../../src/agent/run-approved.ts';
-import type { MessageBus } from '../../src/bus/bus.ts';
-import { createMessageBus } from '../../src/bus/message-bus.ts';
-import type { AdmittedRole } from '../../src/core/admission.ts';
+import { ApprovalBook } from '../../src/features/approvals/approval-book.ts';
+import { type Approvals, createApprovals } from '../../src/features/approvals/approvals.ts';
+import { createStanding, type Standing } from '../../src/features/approvals/standing.ts';
+import { StandingBook } from '../../src/features/approvals/standing-book.ts';
+import type { AdmittedRole } from '../../src/kernel/access/admission.ts';
+import { NO_RIGHTS, type Rights, rightsOf } from '../../src/kernel/access/rights.ts';
+import type { MessageBus } from '../../src/kernel/bus/bus.ts';
+import { createMessageBus } from '../../src/kernel/bus/message-bus.ts';
+import { openEmbeddedStore } from '../../src/kernel/bus/store/embedded.ts';
+import type { EmbeddedStore } from '../../src/kernel/bus/store/store.ts';
+import { thumbed } from '../../src/kernel/intake/gate.ts';
 import {
   channelName,
   chatId,
@@ -17,25 +25,17 @@ import {
   messageId,
   nativeId,
   turnId,
-} from '../../src/core/ids.ts';
+} from '../../src/kernel/message/ids.ts';
 import {
   type ChatRef,
   type InboundMessage,
   type OutboundMessage,
   sessionKeyOf,
-} from '../../src/core/message.ts';
-import { OWNER_TURN } from '../../src/core/notes.ts';
-import { NO_RIGHTS, type Rights, rightsOf } from '../../src/core/rights.ts';
-import { ApprovalBook } from '../../src/gateway/approval-book.ts';
-import { type Approvals, createApprovals } from '../../src/gateway/approvals.ts';
-import { createQuestions, type Questions } from '../../src/gateway/questions.ts';
-import { createStanding, type Standing } from '../../src/gateway/standing.ts';
-import { StandingBook } from '../../src/gateway/standing-book.ts';
-import { thumbed } from '../../src/gateway/thumbs.ts';
+} from '../../src/kernel/message/message.ts';
+import { OWNER_TURN } from '../../src/kernel/message/notes.ts';
+import { createQuestions, type Questions } from '../../src/kernel/questions/questions.ts';
+import { supervise } from '../../src/lib/async/supervise.ts';
 import { silentLogger } from '../../src/lib/logger.ts';
-import { supervise } from '../../src/lib/supervise.ts';
-import { openEmbeddedStore } from '../../src/store/embedded.ts';
-import type { EmbeddedStore } from '../../src/store/store.ts';
 import type { Tool, ToolContext } from '../../src/tools/tool.ts';
 import { createToolbox } from '../../src/tools/toolbox.ts';
 import { createMovableClock } from '../support/movable-clock.ts';

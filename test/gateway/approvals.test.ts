@@ -2,7 +2,7 @@
 // and X05 of the catalogue.
 
 import { describe, expect, test } from 'vitest';
-import { chatId, userId } from '../../src/core/ids.ts';
+import { chatId, userId } from '../../src/kernel/message/ids.ts';
 import { makeApprovalsRig, OWNER, OWNER_RIGHTS, placeOf } from './approvals-rig.ts';
 import { person } from './people-rig.ts';
 

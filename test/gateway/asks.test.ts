@@ -5,15 +5,21 @@ import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
-import { createMessageBus } from '../../src/bus/message-bus.ts';
-import { channelName, chatId, DEFAULT_ACCOUNT, messageId, turnId } from '../../src/core/ids.ts';
-import { type InboundMessage, sessionKeyOf } from '../../src/core/message.ts';
-import { NO_RIGHTS } from '../../src/core/rights.ts';
-import { AskBook } from '../../src/gateway/ask-book.ts';
-import { ASK_HOURS, createAsks } from '../../src/gateway/asks.ts';
-import { createQuestions } from '../../src/gateway/questions.ts';
+import { AskBook } from '../../src/features/approvals/ask-book.ts';
+import { ASK_HOURS, createAsks } from '../../src/features/approvals/asks.ts';
+import { NO_RIGHTS } from '../../src/kernel/access/rights.ts';
+import { createMessageBus } from '../../src/kernel/bus/message-bus.ts';
+import { openEmbeddedStore } from '../../src/kernel/bus/store/embedded.ts';
+import {
+  channelName,
+  chatId,
+  DEFAULT_ACCOUNT,
+  messageId,
+  turnId,
+} from '../../src/kernel/message/ids.ts';
+import { type InboundMessage, sessionKeyOf } from '../../src/kernel/message/message.ts';
+import { createQuestions } from '../../src/kernel/questions/questions.ts';
 import { silentLogger } from '../../src/lib/logger.ts';
-import { openEmbeddedStore } from '../../src/store/embedded.ts';
 import { createMovableClock } from '../support/movable-clock.ts';
 import { person } from './people-rig.ts';
 

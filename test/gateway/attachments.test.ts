@@ -1,10 +1,10 @@
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { AttachmentError, type Channel } from '../../src/channels/channel.ts';
-import type { Attachment } from '../../src/core/attachment.ts';
-import type { InboundMessage } from '../../src/core/message.ts';
-import { createInboundAttachments } from '../../src/gateway/attachments.ts';
+import { createInboundAttachments } from '../../src/kernel/intake/attachments.ts';
+import { MediaError } from '../../src/kernel/media/media.ts';
+import type { Attachment } from '../../src/kernel/message/attachment.ts';
+import type { InboundMessage } from '../../src/kernel/message/message.ts';
 import { silentLogger } from '../../src/lib/logger.ts';
-import { MediaError } from '../../src/media/media.ts';
 import { message } from '../contract/bus-bench.ts';
 import { createMemoryMedia } from '../support/memory-media.ts';
 import { createMovableClock } from '../support/movable-clock.ts';

@@ -1,10 +1,10 @@
 // What one turn of a shared conversation takes in, over the real bus.
 
 import { afterEach, expect, it } from 'vitest';
-import type { InboundEntry } from '../../src/bus/bus.ts';
-import { messageId, userId } from '../../src/core/ids.ts';
-import type { SystemSender } from '../../src/core/message.ts';
-import { Batch } from '../../src/gateway/batch.ts';
+import type { InboundEntry } from '../../src/kernel/bus/bus.ts';
+import { messageId, userId } from '../../src/kernel/message/ids.ts';
+import type { SystemSender } from '../../src/kernel/message/message.ts';
+import { Batch } from '../../src/kernel/turns/batch.ts';
 import { makeEmbeddedBench } from '../bus/embedded-bench.ts';
 import {
   type BusBench,

@@ -2,17 +2,17 @@
 // owner hears in one line what came in meanwhile.
 
 import { describe, expect, it, onTestFinished } from 'vitest';
-import type { AccountName } from '../../src/core/account.ts';
+import { createFallback } from '../../src/features/health/fallback.ts';
+import { createOutages } from '../../src/features/health/outages.ts';
+import type { AccountName } from '../../src/kernel/message/account.ts';
 import {
   type ChannelName,
   channelName,
   chatId,
   DEFAULT_ACCOUNT,
   messageId,
-} from '../../src/core/ids.ts';
-import type { InboundMessage, OutboundMessage } from '../../src/core/message.ts';
-import { createFallback } from '../../src/gateway/fallback.ts';
-import { createOutages } from '../../src/gateway/outages.ts';
+} from '../../src/kernel/message/ids.ts';
+import type { InboundMessage, OutboundMessage } from '../../src/kernel/message/message.ts';
 import { silentLogger } from '../../src/lib/logger.ts';
 import { makePeopleRig, OWNER, type PeopleRig, person } from './people-rig.ts';
 

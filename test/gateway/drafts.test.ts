@@ -6,24 +6,28 @@ import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { describe, expect, test } from 'vitest';
-import { createMessageBus } from '../../src/bus/message-bus.ts';
-import { channelName, chatId, messageId, threadId, turnId } from '../../src/core/ids.ts';
-import { type Letter, readHours, type SendPolicy } from '../../src/core/letter.ts';
+import { createStanding } from '../../src/features/approvals/standing.ts';
+import { StandingBook } from '../../src/features/approvals/standing-book.ts';
+import { DraftBook } from '../../src/features/letters/draft-book.ts';
+import { createDrafts } from '../../src/features/letters/drafts.ts';
+import {
+  type Letter,
+  readHours,
+  type SendPolicy,
+} from '../../src/features/letters/rules/letter.ts';
+import { ALL_RIGHTS } from '../../src/kernel/access/rights.ts';
+import { createMessageBus } from '../../src/kernel/bus/message-bus.ts';
+import { openEmbeddedStore } from '../../src/kernel/bus/store/embedded.ts';
+import { channelName, chatId, messageId, threadId, turnId } from '../../src/kernel/message/ids.ts';
 import {
   type ChatRef,
   type InboundMessage,
   type OutboundMessage,
   sessionKeyOf,
-} from '../../src/core/message.ts';
-import { OWNER_TURN } from '../../src/core/notes.ts';
-import { ALL_RIGHTS } from '../../src/core/rights.ts';
-import { DraftBook } from '../../src/gateway/draft-book.ts';
-import { createDrafts } from '../../src/gateway/drafts.ts';
-import { createQuestions } from '../../src/gateway/questions.ts';
-import { createStanding } from '../../src/gateway/standing.ts';
-import { StandingBook } from '../../src/gateway/standing-book.ts';
+} from '../../src/kernel/message/message.ts';
+import { OWNER_TURN } from '../../src/kernel/message/notes.ts';
+import { createQuestions } from '../../src/kernel/questions/questions.ts';
 import { silentLogger as log } from '../../src/lib/logger.ts';
-import { openEmbeddedStore } from '../../src/store/embedded.ts';
 import { createMovableClock } from '../support/movable-clock.ts';
 import { OWNER, OWNER_RIGHTS, placeOf } from './approvals-rig.ts';
 import { person } from './people-rig.ts';

@@ -2,10 +2,10 @@
 // a restart changes. What is queued is what the model would be asked.
 
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import { limitsSchema } from '../../src/core/config/limits.ts';
-import { channelName, chatId, DEFAULT_ACCOUNT, userId } from '../../src/core/ids.ts';
-import type { InboundMessage } from '../../src/core/message.ts';
-import { withDoor } from '../../src/core/person.ts';
+import { withDoor } from '../../src/kernel/access/person.ts';
+import { limitsSchema } from '../../src/kernel/config/limits.ts';
+import { channelName, chatId, DEFAULT_ACCOUNT, userId } from '../../src/kernel/message/ids.ts';
+import type { InboundMessage } from '../../src/kernel/message/message.ts';
 import { makePeopleRig, OWNER, type PeopleRig, person } from './people-rig.ts';
 
 const GROUP = '-100';

@@ -2,9 +2,9 @@
 // the end, and a kill in between costs nothing of it.
 
 import { expect, it } from 'vitest';
-import { channelName, chatId, DEFAULT_ACCOUNT } from '../../src/core/ids.ts';
-import { ForgetWork } from '../../src/gateway/forget-work.ts';
-import type { ForgetReport } from '../../src/gateway/kept-data.ts';
+import { ForgetWork } from '../../src/features/privacy/forget-work.ts';
+import type { ForgetReport } from '../../src/features/privacy/kept-data.ts';
+import { channelName, chatId, DEFAULT_ACCOUNT } from '../../src/kernel/message/ids.ts';
 import { silentLogger as log } from '../../src/lib/logger.ts';
 import { createMemoryStore } from '../support/memory-host.ts';
 import { createMovableClock } from '../support/movable-clock.ts';

@@ -1,8 +1,8 @@
 // From which of our mailboxes a mail to somebody goes out.
 
 import { expect, test } from 'vitest';
-import { accountId, channelName, chatId, DEFAULT_ACCOUNT } from '../../src/core/ids.ts';
-import { createTargets } from '../../src/gateway/letter-target.ts';
+import { createTargets } from '../../src/features/letters/letter-target.ts';
+import { accountId, channelName, chatId, DEFAULT_ACCOUNT } from '../../src/kernel/message/ids.ts';
 
 const MAIL = channelName('mail');
 const FIRST = { channel: MAIL, account: DEFAULT_ACCOUNT, addresses: ['me@a.test'] };

@@ -2,8 +2,8 @@
 // guessing, flooding and repeating come to.
 
 import { describe, expect, it, onTestFinished } from 'vitest';
-import { channelName, chatId, DEFAULT_ACCOUNT, messageId } from '../../src/core/ids.ts';
-import type { InboundMessage } from '../../src/core/message.ts';
+import { channelName, chatId, DEFAULT_ACCOUNT, messageId } from '../../src/kernel/message/ids.ts';
+import type { InboundMessage } from '../../src/kernel/message/message.ts';
 import { makePeopleRig, OWNER, type PeopleRig, person } from './people-rig.ts';
 
 async function makeRig(...args: Parameters<typeof makePeopleRig>): Promise<PeopleRig> {

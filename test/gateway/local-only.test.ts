@@ -5,32 +5,32 @@ import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import type { Models } from '../../src/agent/models.ts';
 import {
   type PlannedCall,
   type SpendingGuard,
   SpendingRefusedError,
 } from '../../src/agent/spending.ts';
-import { buildLocalOnly } from '../../src/app/build-local-only.ts';
-import { LiveConfig } from '../../src/app/live-config.ts';
-import type { Models } from '../../src/app/models.ts';
-import { HELPERS_SCOPE, HelperBook } from '../../src/automation/helper-book.ts';
-import { JOBS_SCOPE, JobBook } from '../../src/automation/job-book.ts';
-import { configSchema } from '../../src/core/config.ts';
+import { buildLocalOnly } from '../../src/features/local-models/build-local-only.ts';
+import { JOBS_SCOPE, JobBook } from '../../src/features/schedule/job-book.ts';
+import { type Job, jobChat } from '../../src/features/schedule/rules/job.ts';
+import { charged } from '../../src/features/spending/paid-call.ts';
+import { HELPERS_SCOPE, HelperBook } from '../../src/features/subagents/helper-book.ts';
+import { type HelperRun, helperChat } from '../../src/features/subagents/rules/subagent.ts';
+import { openEmbeddedStore } from '../../src/kernel/bus/store/embedded.ts';
+import type { EmbeddedStore } from '../../src/kernel/bus/store/store.ts';
+import { configSchema } from '../../src/kernel/config/config.ts';
+import { LiveConfig } from '../../src/kernel/config/files/live-config.ts';
 import {
   channelName,
   chatId,
   DEFAULT_ACCOUNT,
   type SessionKey,
   userId,
-} from '../../src/core/ids.ts';
-import { type Job, jobChat } from '../../src/core/job.ts';
-import { type ChatRef, sessionKeyOf } from '../../src/core/message.ts';
-import { type HelperRun, helperChat } from '../../src/core/subagent.ts';
-import { charged } from '../../src/gateway/paid-call.ts';
+} from '../../src/kernel/message/ids.ts';
+import { type ChatRef, sessionKeyOf } from '../../src/kernel/message/message.ts';
 import { silentLogger } from '../../src/lib/logger.ts';
 import { createLocalSites, createModelRegistry } from '../../src/providers/index.ts';
-import { openEmbeddedStore } from '../../src/store/embedded.ts';
-import type { EmbeddedStore } from '../../src/store/store.ts';
 import { createMovableClock } from '../support/movable-clock.ts';
 
 const clock = createMovableClock();

@@ -6,9 +6,20 @@ import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { describe, expect, test } from 'vitest';
-import { createMessageBus } from '../../src/bus/message-bus.ts';
 import { ArchiveError } from '../../src/channels/channel.ts';
-import type { SettledVerdict } from '../../src/core/admission.ts';
+import { createBridgeAnswers } from '../../src/features/mail-bridge/bridge-answers.ts';
+import { BridgeBook } from '../../src/features/mail-bridge/bridge-book.ts';
+import { BridgeDesk } from '../../src/features/mail-bridge/bridge-desk.ts';
+import {
+  createBridgeSummaries,
+  type MailToSummarise,
+} from '../../src/features/mail-bridge/bridge-summaries.ts';
+import { createMailBridge } from '../../src/features/mail-bridge/mail-bridge.ts';
+import type { BridgeMode } from '../../src/features/mail-bridge/rules/bridge.ts';
+import type { SummaryOutcome } from '../../src/features/mail-bridge/rules/summary.ts';
+import type { SettledVerdict } from '../../src/kernel/access/admission.ts';
+import { createMessageBus } from '../../src/kernel/bus/message-bus.ts';
+import { openEmbeddedStore } from '../../src/kernel/bus/store/embedded.ts';
 import {
   accountId,
   channelName,
@@ -17,19 +28,11 @@ import {
   messageId,
   threadId,
   userId,
-} from '../../src/core/ids.ts';
-import type { BridgeMode } from '../../src/core/mail/bridge.ts';
-import type { SummaryOutcome } from '../../src/core/mail/summary.ts';
-import type { ChatRef, InboundMessage, OutboundMessage } from '../../src/core/message.ts';
-import { createBridgeAnswers } from '../../src/gateway/bridge-answers.ts';
-import { BridgeBook } from '../../src/gateway/bridge-book.ts';
-import { BridgeDesk } from '../../src/gateway/bridge-desk.ts';
-import { createBridgeSummaries, type MailToSummarise } from '../../src/gateway/bridge-summaries.ts';
-import { createMailBridge } from '../../src/gateway/mail-bridge.ts';
-import { createQuestions } from '../../src/gateway/questions.ts';
+} from '../../src/kernel/message/ids.ts';
+import type { ChatRef, InboundMessage, OutboundMessage } from '../../src/kernel/message/message.ts';
+import { createQuestions } from '../../src/kernel/questions/questions.ts';
+import { supervise } from '../../src/lib/async/supervise.ts';
 import { silentLogger } from '../../src/lib/logger.ts';
-import { supervise } from '../../src/lib/supervise.ts';
-import { openEmbeddedStore } from '../../src/store/embedded.ts';
 import { createMovableClock } from '../support/movable-clock.ts';
 import { person } from './people-rig.ts';
 

@@ -1,11 +1,11 @@
 // What a person may have done on one of several doors of theirs, over a real store.
 
 import { expect, it } from 'vitest';
-import { channelName, chatId, DEFAULT_ACCOUNT, messageId } from '../../src/core/ids.ts';
-import type { InboundMessage } from '../../src/core/message.ts';
-import { createJudge } from '../../src/gateway/judge.ts';
-import { createKnownAs } from '../../src/gateway/known-as.ts';
-import { createOrigins } from '../../src/gateway/origins.ts';
+import { createKnownAs } from '../../src/features/people/people.ts';
+import { createJudge } from '../../src/kernel/intake/judge.ts';
+import { channelName, chatId, DEFAULT_ACCOUNT, messageId } from '../../src/kernel/message/ids.ts';
+import type { InboundMessage } from '../../src/kernel/message/message.ts';
+import { createOrigins } from '../../src/kernel/turns/origins.ts';
 import { makePeopleRig, person } from './people-rig.ts';
 
 const said = (channel: string, id: string): InboundMessage => ({

@@ -3,12 +3,12 @@ import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import { userId } from '../../src/core/ids.ts';
-import { createPairing, type Pairing } from '../../src/gateway/pairing.ts';
-import { PeopleBook } from '../../src/gateway/people-book.ts';
+import { createPairing, type Pairing } from '../../src/features/people/pairing.ts';
+import { PeopleBook } from '../../src/features/people/people-book.ts';
+import { openEmbeddedStore } from '../../src/kernel/bus/store/embedded.ts';
+import type { EmbeddedStore } from '../../src/kernel/bus/store/store.ts';
+import { userId } from '../../src/kernel/message/ids.ts';
 import { silentLogger } from '../../src/lib/logger.ts';
-import { openEmbeddedStore } from '../../src/store/embedded.ts';
-import type { EmbeddedStore } from '../../src/store/store.ts';
 import { createMovableClock } from '../support/movable-clock.ts';
 
 const clock = createMovableClock();

@@ -6,10 +6,26 @@ import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { createOwnerDoor } from '../../src/app/owner-door.ts';
-import type { MessageBus } from '../../src/bus/bus.ts';
-import { createMessageBus } from '../../src/bus/message-bus.ts';
-import type { AdmissionPolicy, Role } from '../../src/core/admission.ts';
-import { type LimitsConfig, limitsSchema } from '../../src/core/config/limits.ts';
+import { BridgeBook } from '../../src/features/mail-bridge/bridge-book.ts';
+import { createMailBridge } from '../../src/features/mail-bridge/mail-bridge.ts';
+import { createKnock } from '../../src/features/people/knock.ts';
+import { createOwnerNotices } from '../../src/features/people/owner-notices.ts';
+import { createKnownAs, createPeople, type People } from '../../src/features/people/people.ts';
+import { createStrangerAnswers } from '../../src/features/people/stranger-answers.ts';
+import { createBudgetOwners } from '../../src/features/spending/budget-owners.ts';
+import { Spending } from '../../src/features/spending/spending.ts';
+import { createSpendingDesk } from '../../src/features/spending/spending-desk.ts';
+import type { AdmissionPolicy, Role } from '../../src/kernel/access/admission.ts';
+import type { MessageBus } from '../../src/kernel/bus/bus.ts';
+import { createMessageBus } from '../../src/kernel/bus/message-bus.ts';
+import { openEmbeddedStore } from '../../src/kernel/bus/store/embedded.ts';
+import type { ClaimedDelivery, EmbeddedStore } from '../../src/kernel/bus/store/store.ts';
+import { type LimitsConfig, limitsSchema } from '../../src/kernel/config/limits.ts';
+import { createFairUse } from '../../src/kernel/intake/fair-use.ts';
+import { createGroupBuffer } from '../../src/kernel/intake/group-buffer.ts';
+import { createGroupIntake } from '../../src/kernel/intake/group-intake.ts';
+import { createJudge } from '../../src/kernel/intake/judge.ts';
+import { createReceiver, type Receiver } from '../../src/kernel/intake/receive.ts';
 import {
   type ChannelName,
   channelName,
@@ -17,28 +33,11 @@ import {
   DEFAULT_ACCOUNT,
   messageId,
   userId,
-} from '../../src/core/ids.ts';
-import type { ChatRef, InboundMessage, PersonSender } from '../../src/core/message.ts';
-import { BridgeBook } from '../../src/gateway/bridge-book.ts';
-import { createBudgetOwners } from '../../src/gateway/budget-owners.ts';
-import { createFairUse } from '../../src/gateway/fair-use.ts';
-import { createGroupBuffer } from '../../src/gateway/group-buffer.ts';
-import { createGroupIntake } from '../../src/gateway/group-intake.ts';
-import { createJudge } from '../../src/gateway/judge.ts';
-import { createKnock } from '../../src/gateway/knock.ts';
-import { createKnownAs } from '../../src/gateway/known-as.ts';
-import { createMailBridge } from '../../src/gateway/mail-bridge.ts';
-import { createOwnerNotices } from '../../src/gateway/owner-notices.ts';
-import { createPeople, type People } from '../../src/gateway/people.ts';
-import { createQuestions, type Questions } from '../../src/gateway/questions.ts';
-import { createReceiver, type Receiver } from '../../src/gateway/receive.ts';
-import { createSessionSettings } from '../../src/gateway/session-settings.ts';
-import { Spending } from '../../src/gateway/spending.ts';
-import { createSpendingDesk } from '../../src/gateway/spending-desk.ts';
-import { createStrangerAnswers } from '../../src/gateway/stranger-answers.ts';
+} from '../../src/kernel/message/ids.ts';
+import type { ChatRef, InboundMessage, PersonSender } from '../../src/kernel/message/message.ts';
+import { createQuestions, type Questions } from '../../src/kernel/questions/questions.ts';
+import { createSessionSettings } from '../../src/kernel/turns/session-settings.ts';
 import { silentLogger } from '../../src/lib/logger.ts';
-import { openEmbeddedStore } from '../../src/store/embedded.ts';
-import type { ClaimedDelivery, EmbeddedStore } from '../../src/store/store.ts';
 import { createMovableClock, type MovableClock } from '../support/movable-clock.ts';
 import { NO_HELPERS } from '../support/no-helpers.ts';
 import { noJobs } from '../support/no-jobs.ts';

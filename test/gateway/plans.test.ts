@@ -2,11 +2,11 @@
 
 import { getEventListeners } from 'node:events';
 import { expect, it } from 'vitest';
-import { buildPlans, type PlanParts } from '../../src/app/build-plans.ts';
-import { DeliveryError, NEVER } from '../../src/core/errors.ts';
-import { channelName, chatId, DEFAULT_ACCOUNT } from '../../src/core/ids.ts';
-import { sessionKeyOf } from '../../src/core/message.ts';
-import type { Plan } from '../../src/core/plan.ts';
+import { buildPlans, type PlanParts } from '../../src/features/plans/build-plans.ts';
+import type { Plan } from '../../src/features/plans/rules/plan.ts';
+import { DeliveryError, NEVER } from '../../src/kernel/message/errors.ts';
+import { channelName, chatId, DEFAULT_ACCOUNT } from '../../src/kernel/message/ids.ts';
+import { sessionKeyOf } from '../../src/kernel/message/message.ts';
 import { silentLogger as log } from '../../src/lib/logger.ts';
 import { createMemoryStore } from '../support/memory-host.ts';
 import { createMovableClock } from '../support/movable-clock.ts';

@@ -6,8 +6,8 @@ import {
   createReflectionClock,
   type ReflectionSettings,
   wantReflection,
-} from '../../src/gateway/reflection-clock.ts';
-import type { ThoughtOver } from '../../src/gateway/reflection-desk.ts';
+} from '../../src/features/memory/reflection-clock.ts';
+import type { ThoughtOver } from '../../src/features/memory/reflection-desk.ts';
 import { silentLogger } from '../../src/lib/logger.ts';
 import { createMemoryStore } from '../support/memory-host.ts';
 import { createMovableClock } from '../support/movable-clock.ts';

@@ -3,10 +3,10 @@
 
 import { expect, test } from 'vitest';
 import type { Channel } from '../../src/channels/channel.ts';
-import { DeliveryError, NEVER } from '../../src/core/errors.ts';
-import { channelName, chatId, DEFAULT_ACCOUNT, nativeId } from '../../src/core/ids.ts';
-import type { OutboundMessage } from '../../src/core/message.ts';
-import { SELF_TEST_MS, selfTest, type TestedChannel } from '../../src/gateway/self-test.ts';
+import { SELF_TEST_MS, selfTest, type TestedChannel } from '../../src/features/health/self-test.ts';
+import { DeliveryError, NEVER } from '../../src/kernel/message/errors.ts';
+import { channelName, chatId, DEFAULT_ACCOUNT, nativeId } from '../../src/kernel/message/ids.ts';
+import type { OutboundMessage } from '../../src/kernel/message/message.ts';
 import { silentLogger } from '../../src/lib/logger.ts';
 import { createMovableClock, type MovableClock } from '../support/movable-clock.ts';
 

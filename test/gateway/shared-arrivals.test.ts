@@ -1,12 +1,12 @@
 // A message that came to several accounts of a channel is one account's to answer.
 
 import { expect, test } from 'vitest';
-import { type AccountName, accountName } from '../../src/core/account.ts';
-import type { Verdict } from '../../src/core/admission.ts';
-import { accountId, channelName, chatId, messageId, userId } from '../../src/core/ids.ts';
-import type { InboundMessage } from '../../src/core/message.ts';
-import { createSharedArrivals } from '../../src/gateway/shared-arrivals.ts';
-import { systemClock } from '../../src/lib/clock.ts';
+import type { Verdict } from '../../src/kernel/access/admission.ts';
+import { createSharedArrivals } from '../../src/kernel/intake/shared-arrivals.ts';
+import { type AccountName, accountName } from '../../src/kernel/message/account.ts';
+import { accountId, channelName, chatId, messageId, userId } from '../../src/kernel/message/ids.ts';
+import type { InboundMessage } from '../../src/kernel/message/message.ts';
+import { systemClock } from '../../src/lib/time/clock.ts';
 import { createMemoryStore } from '../support/memory-host.ts';
 
 const MAIL = channelName('mail');

@@ -6,19 +6,25 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import type { Refusal, Reservation } from '../../src/agent/spending.ts';
-import { limitsSchema } from '../../src/core/config/limits.ts';
-import { channelName, chatId, DEFAULT_ACCOUNT, userId } from '../../src/core/ids.ts';
-import type { PersonLimits } from '../../src/core/person-limits.ts';
-import { createBudgetNotes, type UsedUp } from '../../src/gateway/budget-notes.ts';
-import type { BudgetOwners } from '../../src/gateway/budget-owners.ts';
-import { budgetQuestion, createBudgetAnswers } from '../../src/gateway/budget-question.ts';
-import type { KnownAs } from '../../src/gateway/known-as.ts';
-import { Spending } from '../../src/gateway/spending.ts';
-import { storedDays } from '../../src/gateway/spending-day.ts';
-import { createSpendingDesk, type SpendingDesk } from '../../src/gateway/spending-desk.ts';
+import type { KnownAs } from '../../src/features/people/people.ts';
+import { createBudgetNotes, type UsedUp } from '../../src/features/spending/budget-notes.ts';
+import type { BudgetOwners } from '../../src/features/spending/budget-owners.ts';
+import {
+  budgetQuestion,
+  createBudgetAnswers,
+} from '../../src/features/spending/budget-question.ts';
+import { Spending } from '../../src/features/spending/spending.ts';
+import { storedDays } from '../../src/features/spending/spending-day.ts';
+import {
+  createSpendingDesk,
+  type SpendingDesk,
+} from '../../src/features/spending/spending-desk.ts';
+import type { PersonLimits } from '../../src/kernel/access/person-limits.ts';
+import { openEmbeddedStore } from '../../src/kernel/bus/store/embedded.ts';
+import type { EmbeddedStore } from '../../src/kernel/bus/store/store.ts';
+import { limitsSchema } from '../../src/kernel/config/limits.ts';
+import { channelName, chatId, DEFAULT_ACCOUNT, userId } from '../../src/kernel/message/ids.ts';
 import { silentLogger } from '../../src/lib/logger.ts';
-import { openEmbeddedStore } from '../../src/store/embedded.ts';
-import type { EmbeddedStore } from '../../src/store/store.ts';
 import { createMovableClock, type MovableClock } from '../support/movable-clock.ts';
 
 const NOON = Date.UTC(2026, 0, 15, 12);

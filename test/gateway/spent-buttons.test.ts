@@ -2,8 +2,14 @@
 
 import { expect, test } from 'vitest';
 import type { Channel } from '../../src/channels/channel.ts';
-import { channelName, chatId, DEFAULT_ACCOUNT, messageId, nativeId } from '../../src/core/ids.ts';
-import { createSpentButtons } from '../../src/gateway/spent-buttons.ts';
+import { createSpentButtons } from '../../src/kernel/delivery/spent-buttons.ts';
+import {
+  channelName,
+  chatId,
+  DEFAULT_ACCOUNT,
+  messageId,
+  nativeId,
+} from '../../src/kernel/message/ids.ts';
 import { silentLogger } from '../../src/lib/logger.ts';
 import { createMemoryStore } from '../support/memory-host.ts';
 import { createMovableClock } from '../support/movable-clock.ts';

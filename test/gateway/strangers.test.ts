@@ -2,7 +2,7 @@
 // wrote.
 
 import { afterEach, describe, expect, it } from 'vitest';
-import { userId } from '../../src/core/ids.ts';
+import { userId } from '../../src/kernel/message/ids.ts';
 import { makePeopleRig, OWNER, type PeopleRig, person } from './people-rig.ts';
 
 let rig: PeopleRig;

@@ -2,13 +2,13 @@
 
 import { join } from 'node:path';
 import { expect, it, onTestFinished } from 'vitest';
-import { createMessageBus } from '../../src/bus/message-bus.ts';
-import { parseCommand } from '../../src/core/command.ts';
-import { accountId, channelName, chatId, messageId, userId } from '../../src/core/ids.ts';
-import { type InboundMessage, sessionOf } from '../../src/core/message.ts';
-import { findCommand } from '../../src/gateway/commands.ts';
+import { parseCommand } from '../../src/kernel/access/command.ts';
+import { createMessageBus } from '../../src/kernel/bus/message-bus.ts';
+import { openEmbeddedStore } from '../../src/kernel/bus/store/embedded.ts';
+import { findCommand } from '../../src/kernel/commands/commands.ts';
+import { accountId, channelName, chatId, messageId, userId } from '../../src/kernel/message/ids.ts';
+import { type InboundMessage, sessionOf } from '../../src/kernel/message/message.ts';
 import { silentLogger } from '../../src/lib/logger.ts';
-import { openEmbeddedStore } from '../../src/store/embedded.ts';
 import { temporaryFolder } from '../sessions/session-folder.ts';
 import { createMovableClock } from '../support/movable-clock.ts';
 

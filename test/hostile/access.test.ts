@@ -3,8 +3,8 @@
 // nothing, and hears nothing but a code where the door gives one.
 
 import { describe, expect, it } from 'vitest';
-import type { AdmissionPolicy, Role } from '../../src/core/admission.ts';
-import type { Attachment } from '../../src/core/attachment.ts';
+import type { AdmissionPolicy, Role } from '../../src/kernel/access/admission.ts';
+import type { Attachment } from '../../src/kernel/message/attachment.ts';
 import {
   channelName,
   chatId,
@@ -13,8 +13,8 @@ import {
   messageId,
   nativeId,
   userId,
-} from '../../src/core/ids.ts';
-import type { InboundMessage, PersonSender } from '../../src/core/message.ts';
+} from '../../src/kernel/message/ids.ts';
+import type { InboundMessage, PersonSender } from '../../src/kernel/message/message.ts';
 import { makePeopleRig, OWNER, person } from '../gateway/people-rig.ts';
 
 const ID = '700';

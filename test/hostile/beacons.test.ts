@@ -2,11 +2,11 @@
 // whatever shows the answer (case J06). Nothing we render loads anything.
 
 import { describe, expect, it } from 'vitest';
+import { renderEmailHtml } from '../../src/channels/email/rules/markup.ts';
 import { NO_PREVIEW } from '../../src/channels/telegram/parts.ts';
+import { renderTelegramHtml } from '../../src/channels/telegram/rules/markup.ts';
 import { textContent } from '../../src/channels/whatsapp/edits.ts';
-import { renderEmailHtml } from '../../src/core/markup/email.ts';
-import { renderTelegramHtml } from '../../src/core/markup/telegram.ts';
-import { parseMarkup } from '../../src/core/markup.ts';
+import { parseMarkup } from '../../src/lib/markup/markup.ts';
 import { BEACON_HOST, BEACONS } from '../support/beacons.ts';
 
 /** Elements and attributes by which HTML makes its reader ask somebody. */

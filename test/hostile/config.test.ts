@@ -2,10 +2,10 @@
 
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
-import { checkConfig } from '../../src/core/config/check.ts';
-import { readJson } from '../../src/core/config/json.ts';
-import { ConfigError } from '../../src/core/errors.ts';
-import { withValue } from '../../src/core/json-paths.ts';
+import { checkConfig } from '../../src/kernel/config/check.ts';
+import { readJson } from '../../src/kernel/config/json.ts';
+import { withValue } from '../../src/kernel/config/json-paths.ts';
+import { ConfigError } from '../../src/kernel/message/errors.ts';
 
 const KEYS = [
   ...['__proto__', 'constructor', 'prototype', 'toString', 'valueOf', 'hasOwnProperty'],

@@ -3,10 +3,10 @@
 
 import { afterAll, describe, expect, it } from 'vitest';
 import { MailReader } from '../../src/channels/email/mail-reader.ts';
-import { htmlText } from '../../src/core/html/html-text.ts';
-import { systemClock } from '../../src/lib/clock.ts';
-import { createReaderMemory } from '../../src/lib/reader-memory.ts';
-import { extract } from '../../src/media/extract/extract.ts';
+import { extract } from '../../src/kernel/media/extract/extract.ts';
+import { createReaderMemory } from '../../src/lib/async/permits.ts';
+import { htmlText } from '../../src/lib/html/html-text.ts';
+import { systemClock } from '../../src/lib/time/clock.ts';
 import { PageReader } from '../../src/tools/web/page-reader.ts';
 import { bytesOf, docxOf, epub } from '../media/documents.ts';
 import { cpuMs } from '../support/cpu-time.ts';

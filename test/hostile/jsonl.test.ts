@@ -3,8 +3,8 @@
 import { appendFile, readFile, rename, symlink, truncate, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { describe, expect, test } from 'vitest';
-import { SessionError } from '../../src/core/errors.ts';
-import { sessionKey, turnId } from '../../src/core/ids.ts';
+import { SessionError } from '../../src/kernel/message/errors.ts';
+import { sessionKey, turnId } from '../../src/kernel/message/ids.ts';
 import { turnEntries } from '../contract/session-store.ts';
 import { userEntry } from '../contract/user-entry.ts';
 import { createSessionFolder } from '../sessions/session-folder.ts';

@@ -9,12 +9,12 @@ import { pathToFileURL } from 'node:url';
 import fc from 'fast-check';
 import { JSDOM } from 'jsdom';
 import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
-import { renderEmailHtml } from '../../src/core/markup/email.ts';
-import { renderLark, splitForLark } from '../../src/core/markup/lark.ts';
-import { renderPlain } from '../../src/core/markup/plain.ts';
-import { splitMarkdown } from '../../src/core/markup/split.ts';
-import { renderTelegramHtml } from '../../src/core/markup/telegram.ts';
-import { splitForWhatsApp } from '../../src/core/markup/whatsapp.ts';
+import { renderEmailHtml } from '../../src/channels/email/rules/markup.ts';
+import { renderLark, splitForLark } from '../../src/channels/lark/rules/markup.ts';
+import { renderTelegramHtml } from '../../src/channels/telegram/rules/markup.ts';
+import { splitForWhatsApp } from '../../src/channels/whatsapp/rules/markup.ts';
+import { renderPlain } from '../../src/lib/markup/plain.ts';
+import { splitMarkdown } from '../../src/lib/markup/split.ts';
 import { parseHtml } from '../support/bot-api-html.ts';
 
 const SEED = 20_261_121;

@@ -4,7 +4,7 @@
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { expect, it, onTestFinished } from 'vitest';
-import { configSchema } from '../../src/core/config.ts';
+import { configSchema } from '../../src/kernel/config/config.ts';
 import { silentLogger } from '../../src/lib/logger.ts';
 import { MAX_CALLS } from '../../src/providers/completion.ts';
 import { createModelRegistry } from '../../src/providers/registry.ts';

@@ -17,7 +17,7 @@ import { createServer } from 'node:net';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
 import { describe, expect, onTestFinished, test } from 'vitest';
-import { createGuardedFiles } from '../../src/lib/guarded-files.ts';
+import { createGuardedFiles } from '../../src/lib/files/guarded-files.ts';
 import { temporaryFolder } from '../sessions/session-folder.ts';
 import { createWorkspace, SECRET } from '../tools/workspace-fixture.ts';
 

@@ -3,7 +3,7 @@
 import { link, mkdir, rename, rm, symlink, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { describe, expect, test } from 'vitest';
-import { NO_RIGHTS } from '../../src/core/rights.ts';
+import { NO_RIGHTS } from '../../src/kernel/access/rights.ts';
 import { createWorkspace } from '../tools/workspace-fixture.ts';
 
 const FORMS = [

@@ -1,8 +1,8 @@
 import { describe, expect, it } from 'vitest';
-import { ConfigError } from '../../src/core/errors.ts';
-import { isHostAllowed } from '../../src/http/request-origin.ts';
+import { isHostAllowed } from '../../src/http/gate.ts';
 import { assertSafeBinding } from '../../src/http/safe-binding.ts';
 import { clientKey } from '../../src/http/token-guard.ts';
+import { ConfigError } from '../../src/kernel/message/errors.ts';
 import { askRaw, startHttp } from './http-rig.ts';
 
 const MESSAGES = '/api/web/chats/a/messages';

@@ -1,7 +1,7 @@
 // The channels over HTTP: what a person sees and may do, and who may not.
 
 import { describe, expect, it } from 'vitest';
-import { NanobotError } from '../../src/core/errors.ts';
+import { NanobotError } from '../../src/kernel/message/errors.ts';
 import { readSvgQr } from '../support/qr-reader.ts';
 import { off, type ScriptedControl, scriptedControl, unlinked } from './channel-control.ts';
 import { type HttpRig, type ServerEvent, startHttp } from './http-rig.ts';

@@ -2,7 +2,7 @@ import { once } from 'node:events';
 import type { Socket } from 'node:net';
 import { describe, expect, it } from 'vitest';
 import { HttpServerError } from '../../src/http/server.ts';
-import { MAX_UNPROVEN_PER_CLIENT } from '../../src/http/unproven-connections.ts';
+import { MAX_UNPROVEN_PER_CLIENT } from '../../src/http/token-guard.ts';
 import { openSocket, startHttp } from './http-rig.ts';
 
 const closed = (sockets: readonly Socket[]) => sockets.filter((socket) => socket.closed).length;

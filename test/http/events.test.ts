@@ -1,7 +1,7 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import type { LiveUpdate } from '../../src/core/event.ts';
-import { deltaOf } from '../../src/http/live-delta.ts';
+import { deltaOf } from '../../src/http/chat-routes.ts';
+import type { LiveUpdate } from '../../src/kernel/message/event.ts';
 import { answer, picture, runningTool, sendContext } from '../channels/door/door-rig.ts';
 import { startFaultProxy } from '../support/fault-proxy.ts';
 import { followEvents, type HttpRig, type ServerEvent, startHttp } from './http-rig.ts';

@@ -3,8 +3,8 @@
 
 import { expect, it } from 'vitest';
 import type { CallEnd, PlannedCall, SpendingGuard } from '../../src/agent/spending.ts';
-import { LentSpending } from '../../src/app/lent-spending.ts';
-import { channelName, chatId, DEFAULT_ACCOUNT } from '../../src/core/ids.ts';
+import { channelName, chatId, DEFAULT_ACCOUNT } from '../../src/kernel/message/ids.ts';
+import { LentSpending } from '../../src/labs/eval/lent-spending.ts';
 import { HTTP_TOKEN, startHttp } from './http-rig.ts';
 
 const CALL: PlannedCall = {

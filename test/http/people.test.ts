@@ -2,8 +2,8 @@
 // it, and what is refused.
 
 import { describe, expect, it } from 'vitest';
-import { userId } from '../../src/core/ids.ts';
-import { createPeopleDesk } from '../../src/gateway/people-desk.ts';
+import { createPeopleDesk } from '../../src/features/people/people-desk.ts';
+import { userId } from '../../src/kernel/message/ids.ts';
 import { makePeopleRig, OWNER, person } from '../gateway/people-rig.ts';
 import { startHttp } from './http-rig.ts';
 

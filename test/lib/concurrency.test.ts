@@ -1,8 +1,8 @@
 import { describe, expect, it } from 'vitest';
-import { createLanes } from '../../src/lib/lanes.ts';
+import { createLanes } from '../../src/lib/async/lanes.ts';
+import { createPermits } from '../../src/lib/async/permits.ts';
+import { supervise } from '../../src/lib/async/supervise.ts';
 import { silentLogger } from '../../src/lib/logger.ts';
-import { createPermits } from '../../src/lib/permits.ts';
-import { supervise } from '../../src/lib/supervise.ts';
 import { createMovableClock } from '../support/movable-clock.ts';
 
 function latch() {

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { createRedactor, withShortNumbers } from '../../src/lib/redact.ts';
+import { createRedactor, withShortNumbers } from '../../src/lib/text/redact.ts';
 
 const SECRET = '123456:AAE"x/y+z';
 

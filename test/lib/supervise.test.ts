@@ -1,6 +1,6 @@
 import { expect, it } from 'vitest';
+import { supervise } from '../../src/lib/async/supervise.ts';
 import { silentLogger } from '../../src/lib/logger.ts';
-import { supervise } from '../../src/lib/supervise.ts';
 import { createMovableClock } from '../support/movable-clock.ts';
 
 const STABLE_MS = 600_000;

@@ -2,14 +2,20 @@
 
 import { fileURLToPath } from 'node:url';
 import { expect, onTestFinished } from 'vitest';
-import { mcpServersSchema, type ToolServersConfig } from '../../src/core/config/mcp.ts';
-import { channelName, chatId, DEFAULT_ACCOUNT, sessionKey, turnId } from '../../src/core/ids.ts';
-import { OWNER_TURN } from '../../src/core/notes.ts';
-import { ALL_RIGHTS } from '../../src/core/rights.ts';
-import type { HostResolver } from '../../src/lib/checked-address.ts';
+import { createToolServers } from '../../src/features/mcp/index.ts';
+import type { ToolServerState } from '../../src/features/mcp/mcp.ts';
+import { mcpServersSchema, type ToolServersConfig } from '../../src/features/mcp/settings.ts';
+import { ALL_RIGHTS } from '../../src/kernel/access/rights.ts';
+import {
+  channelName,
+  chatId,
+  DEFAULT_ACCOUNT,
+  sessionKey,
+  turnId,
+} from '../../src/kernel/message/ids.ts';
+import { OWNER_TURN } from '../../src/kernel/message/notes.ts';
 import { silentLogger } from '../../src/lib/logger.ts';
-import { createToolServers } from '../../src/mcp/index.ts';
-import type { ToolServerState } from '../../src/mcp/mcp.ts';
+import type { HostResolver } from '../../src/lib/net/checked-address.ts';
 import type { ToolContext } from '../../src/tools/tool.ts';
 import { createToolbox } from '../../src/tools/toolbox.ts';
 import { temporaryFolder } from '../sessions/session-folder.ts';

@@ -1,12 +1,16 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
-import { mcpServersSchema, toolServerConflicts } from '../../src/core/config/mcp.ts';
-import { toolServerSecrets } from '../../src/core/config/mcp-secrets.ts';
-import { literalSecrets, maskSecrets, secretValues } from '../../src/core/config/secrets.ts';
-import { configSchema } from '../../src/core/config.ts';
-import { foreignSchema } from '../../src/mcp/foreign-schema.ts';
-import { LineReader } from '../../src/mcp/line-reader.ts';
-import { isMeant, toolNames } from '../../src/mcp/names.ts';
+import { foreignSchema } from '../../src/features/mcp/foreign-schema.ts';
+import { isMeant, toolNames } from '../../src/features/mcp/names.ts';
+import { mcpServersSchema, toolServerConflicts } from '../../src/features/mcp/settings.ts';
+import { LineReader } from '../../src/features/mcp/stdio-transport.ts';
+import { configSchema } from '../../src/kernel/config/config.ts';
+import {
+  literalSecrets,
+  maskSecrets,
+  secretValues,
+  toolServerSecrets,
+} from '../../src/kernel/config/secrets.ts';
 import { cpuMs } from '../support/cpu-time.ts';
 
 const asIs = (text: string) => text;

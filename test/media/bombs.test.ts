@@ -3,9 +3,9 @@
 
 import { deflateSync, gzipSync } from 'node:zlib';
 import { expect, it } from 'vitest';
-import { systemClock } from '../../src/lib/clock.ts';
-import { createReaderMemory } from '../../src/lib/reader-memory.ts';
-import { extract } from '../../src/media/extract/extract.ts';
+import { extract } from '../../src/kernel/media/extract/extract.ts';
+import { createReaderMemory } from '../../src/lib/async/permits.ts';
+import { systemClock } from '../../src/lib/time/clock.ts';
 import { watchStretches } from '../support/cpu-time.ts';
 import { bytesOf, docx, epub, odf, pdf, pdfOf, xlsx, zerosDeflated, zip } from './documents.ts';
 

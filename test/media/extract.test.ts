@@ -1,9 +1,9 @@
 // What is read of documents of every kind, through the thread that really reads them.
 
 import { describe, expect, it } from 'vitest';
-import { systemClock } from '../../src/lib/clock.ts';
-import { createReaderMemory } from '../../src/lib/reader-memory.ts';
-import { extract } from '../../src/media/extract/extract.ts';
+import { extract } from '../../src/kernel/media/extract/extract.ts';
+import { createReaderMemory } from '../../src/lib/async/permits.ts';
+import { systemClock } from '../../src/lib/time/clock.ts';
 import { bytesOf, docx, epub, odf, pdf, pptx, xlsx, zip } from './documents.ts';
 
 const memory = createReaderMemory();

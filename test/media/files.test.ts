@@ -4,8 +4,8 @@ import { mkdir, mkdtemp, readdir, rm, stat, symlink, utimes } from 'node:fs/prom
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import { type MediaId, mediaId } from '../../src/core/ids.ts';
-import { openMediaFiles } from '../../src/media/files.ts';
+import { openMediaFiles } from '../../src/kernel/media/files.ts';
+import { type MediaId, mediaId } from '../../src/kernel/message/ids.ts';
 import { mediaContract } from '../contract/media.ts';
 import { createMemoryMedia } from '../support/memory-media.ts';
 import { createMovableClock, type MovableClock } from '../support/movable-clock.ts';

@@ -1,7 +1,7 @@
 // Puts an endless content into the media store until it is killed; tells its parent when it writes.
 
-import { systemClock } from '../../src/lib/clock.ts';
-import { openMediaFiles } from '../../src/media/files.ts';
+import { openMediaFiles } from '../../src/kernel/media/files.ts';
+import { systemClock } from '../../src/lib/time/clock.ts';
 
 const { MEDIA_FOLDER = '' } = process.env;
 const store = await openMediaFiles({

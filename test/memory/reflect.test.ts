@@ -4,15 +4,15 @@
 import { mkdir, readdir, readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { expect, it } from 'vitest';
-import { callId, sessionKey, turnId } from '../../src/core/ids.ts';
-import { OWNER_TURN } from '../../src/core/notes.ts';
-import type { TranscriptEntry } from '../../src/core/transcript.ts';
-import { workingNoteText } from '../../src/core/working-memory.ts';
-import type { GuardedFiles } from '../../src/lib/guarded-files.ts';
+import { createReflection } from '../../src/features/memory/reflect.ts';
+import { workingNoteText } from '../../src/features/memory/rules/working-memory.ts';
+import { createSessionWatch } from '../../src/features/memory/session-watch.ts';
+import { createWorkingMemories } from '../../src/features/memory/working-memory.ts';
+import { callId, sessionKey, turnId } from '../../src/kernel/message/ids.ts';
+import { OWNER_TURN } from '../../src/kernel/message/notes.ts';
+import type { TranscriptEntry } from '../../src/kernel/message/transcript.ts';
+import type { GuardedFiles } from '../../src/lib/files/guarded-files.ts';
 import { silentLogger } from '../../src/lib/logger.ts';
-import { createReflection } from '../../src/memory/reflect.ts';
-import { createSessionWatch } from '../../src/memory/session-watch.ts';
-import { createWorkingMemories } from '../../src/memory/working-memory.ts';
 import { createWorkspace } from '../tools/workspace-fixture.ts';
 
 const HERE = sessionKey('telegram:42');

@@ -1,7 +1,7 @@
 import { describe } from 'vitest';
-import { configSchema } from '../../src/core/config.ts';
-import { systemClock } from '../../src/lib/clock.ts';
+import { configSchema } from '../../src/kernel/config/config.ts';
 import { silentLogger } from '../../src/lib/logger.ts';
+import { systemClock } from '../../src/lib/time/clock.ts';
 import { createModelRegistry } from '../../src/providers/registry.ts';
 import { type ProviderUnderTest, providerContract } from '../contract/provider.ts';
 import { callTools, say, startLlmServer } from '../support/llm-server.ts';

@@ -1,12 +1,12 @@
 // The demo calls the program's own tools, so every call it makes must be one they accept.
 
 import { expect, test } from 'vitest';
-import { configSchema } from '../../src/core/config.ts';
-import { ALL_RIGHTS } from '../../src/core/rights.ts';
-import { systemClock } from '../../src/lib/clock.ts';
-import { createGuardedFiles } from '../../src/lib/guarded-files.ts';
+import { createFileMemory } from '../../src/features/memory/files.ts';
+import { ALL_RIGHTS } from '../../src/kernel/access/rights.ts';
+import { configSchema } from '../../src/kernel/config/config.ts';
+import { createGuardedFiles } from '../../src/lib/files/guarded-files.ts';
 import { silentLogger } from '../../src/lib/logger.ts';
-import { createFileMemory } from '../../src/memory/files.ts';
+import { systemClock } from '../../src/lib/time/clock.ts';
 import { demoReply } from '../../src/providers/demo-script.ts';
 import { createTools } from '../../src/tools/index.ts';
 import { toolboxSettings } from '../../src/tools/tool-settings.ts';

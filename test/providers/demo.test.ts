@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { callId } from '../../src/core/ids.ts';
+import { callId } from '../../src/kernel/message/ids.ts';
 import { demoReply } from '../../src/providers/demo-script.ts';
 
 const tool = (name: string, ...properties: readonly string[]) => ({

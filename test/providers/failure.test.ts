@@ -1,5 +1,9 @@
 import { expect, test } from 'vitest';
-import { classifyFailure, retryHintMs, safeDetail } from '../../src/core/provider-failure.ts';
+import {
+  classifyFailure,
+  retryHintMs,
+  safeDetail,
+} from '../../src/providers/rules/provider-failure.ts';
 
 const NOW = Date.UTC(2026, 0, 15, 12);
 const none = { body: '' };

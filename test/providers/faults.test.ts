@@ -2,7 +2,7 @@
 // the failure, and a sentence for the person.
 
 import { describe, expect, test } from 'vitest';
-import { ProviderError } from '../../src/core/errors.ts';
+import { ProviderError } from '../../src/kernel/message/errors.ts';
 import type { LlmReply } from '../support/llm-server.ts';
 import { fail, say, startLlmServer } from '../support/llm-server.ts';
 import {

@@ -1,15 +1,15 @@
 // Images on their way to a model: what the service really receives, in both dialects.
 
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import type { AttachedMedia } from '../../src/core/attached.ts';
-import type { ConfigInput } from '../../src/core/config.ts';
-import { configSchema } from '../../src/core/config.ts';
-import { callId, mediaId } from '../../src/core/ids.ts';
-import { seesImages } from '../../src/core/model-vision.ts';
-import { imagesTokens } from '../../src/core/tokens.ts';
-import type { ModelMessage } from '../../src/core/transcript.ts';
-import { systemClock } from '../../src/lib/clock.ts';
+import { seesImages } from '../../src/agent/rules/model-vision.ts';
+import { imagesTokens } from '../../src/agent/rules/tokens.ts';
+import type { ConfigInput } from '../../src/kernel/config/config.ts';
+import { configSchema } from '../../src/kernel/config/config.ts';
+import type { AttachedMedia } from '../../src/kernel/message/attachment.ts';
+import { callId, mediaId } from '../../src/kernel/message/ids.ts';
+import type { ModelMessage } from '../../src/kernel/message/transcript.ts';
 import { silentLogger } from '../../src/lib/logger.ts';
+import { systemClock } from '../../src/lib/time/clock.ts';
 import { createModelRegistry } from '../../src/providers/registry.ts';
 import { fail, type LlmServer, say, startLlmServer } from '../support/llm-server.ts';
 import { ask, finish, TEST_KEY } from './provider-setup.ts';

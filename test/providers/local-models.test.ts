@@ -2,8 +2,8 @@
 // vLLM do, and a clock moved by hand.
 
 import { describe, expect, it } from 'vitest';
-import type { ConfigInput } from '../../src/core/config.ts';
-import { configSchema } from '../../src/core/config.ts';
+import type { ConfigInput } from '../../src/kernel/config/config.ts';
+import { configSchema } from '../../src/kernel/config/config.ts';
 import { silentLogger } from '../../src/lib/logger.ts';
 import { createLocalSites } from '../../src/providers/local-sites.ts';
 import type { CallMeter } from '../../src/providers/provider.ts';

@@ -4,9 +4,9 @@ import { createSocket } from 'node:dgram';
 import { once } from 'node:events';
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { configSchema } from '../../src/core/config.ts';
-import { announcedPorts, serviceQuestion } from '../../src/core/mdns.ts';
-import { searchByMdns } from '../../src/providers/mdns-search.ts';
+import { searchByMdns } from '../../src/features/cluster/mdns-search.ts';
+import { announcedPorts, serviceQuestion } from '../../src/features/cluster/rules/mdns.ts';
+import { configSchema } from '../../src/kernel/config/config.ts';
 
 const EXO = ['_exo._tcp'];
 const SERVICE = '_exo._tcp.local';

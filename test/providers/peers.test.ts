@@ -5,19 +5,22 @@ import { once } from 'node:events';
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { describe, expect, it } from 'vitest';
-import { homeOf } from '../../src/app/home.ts';
-import { proveConfigured, resolveConfigured } from '../../src/app/model-setup.ts';
-import { maskSecrets } from '../../src/core/config/secrets.ts';
-import { type ConfigInput, configSchema } from '../../src/core/config.ts';
-import { discoveryHosts, discoveryPlaces } from '../../src/core/discovery-places.ts';
-import { isHomeAddress, isHomeUrl } from '../../src/core/home-address.ts';
-import { priceOf } from '../../src/core/model-prices.ts';
-import { splitPeerName } from '../../src/core/peer-name.ts';
+import { createPeerFetch } from '../../src/features/cluster/peer-fetch.ts';
+import { askWhatItHas, findHosts } from '../../src/features/cluster/peer-probe.ts';
+import { PeerSet, type PeerSpec } from '../../src/features/cluster/peer-set.ts';
+import {
+  discoveryHosts,
+  discoveryPlaces,
+} from '../../src/features/cluster/rules/discovery-places.ts';
+import { type ConfigInput, configSchema } from '../../src/kernel/config/config.ts';
+import { homeOf } from '../../src/kernel/config/files/home.ts';
+import { maskSecrets } from '../../src/kernel/config/secrets.ts';
 import { silentLogger } from '../../src/lib/logger.ts';
-import { createPeerFetch } from '../../src/providers/peer-fetch.ts';
-import { askWhatItHas, findHosts } from '../../src/providers/peer-probe.ts';
-import { PeerSet, type PeerSpec } from '../../src/providers/peer-set.ts';
+import { proveConfigured, resolveConfigured } from '../../src/providers/model-setup.ts';
 import { createModelRegistry } from '../../src/providers/registry.ts';
+import { isHomeAddress, isHomeUrl } from '../../src/providers/rules/home-address.ts';
+import { priceOf } from '../../src/providers/rules/model-prices.ts';
+import { splitPeerName } from '../../src/providers/rules/peer-name.ts';
 import { say, startLlmServer } from '../support/llm-server.ts';
 import { createMovableClock } from '../support/movable-clock.ts';
 import { ask, collect, finish } from './provider-setup.ts';

@@ -1,9 +1,9 @@
 // What the provider tests share: requests, handles on the simulator, and draining a stream.
 
-import type { ConfigInput } from '../../src/core/config.ts';
-import { configSchema } from '../../src/core/config.ts';
-import { type Clock, systemClock } from '../../src/lib/clock.ts';
+import type { ConfigInput } from '../../src/kernel/config/config.ts';
+import { configSchema } from '../../src/kernel/config/config.ts';
 import { silentLogger } from '../../src/lib/logger.ts';
+import { type Clock, systemClock } from '../../src/lib/time/clock.ts';
 import type { ModelEvent, ModelHandle, ModelRequest } from '../../src/providers/provider.ts';
 import { createModelRegistry } from '../../src/providers/registry.ts';
 import type { LlmServer } from '../support/llm-server.ts';

@@ -1,8 +1,8 @@
 import { describe, expect, test } from 'vitest';
-import { type ConfigInput, configSchema } from '../../src/core/config.ts';
-import { ProviderError } from '../../src/core/errors.ts';
-import { systemClock } from '../../src/lib/clock.ts';
+import { type ConfigInput, configSchema } from '../../src/kernel/config/config.ts';
+import { ProviderError } from '../../src/kernel/message/errors.ts';
 import { silentLogger } from '../../src/lib/logger.ts';
+import { systemClock } from '../../src/lib/time/clock.ts';
 import { discoverLocalModels, type LocalServer } from '../../src/providers/local-servers.ts';
 import { proveModel } from '../../src/providers/prove-model.ts';
 import { createModelRegistry } from '../../src/providers/registry.ts';

@@ -1,11 +1,11 @@
 // The whole prompt reaches the model: complete bodies, as the services receive them.
 
 import { expect, test } from 'vitest';
-import { configSchema } from '../../src/core/config.ts';
-import { callId } from '../../src/core/ids.ts';
-import type { ModelMessage } from '../../src/core/transcript.ts';
-import { systemClock } from '../../src/lib/clock.ts';
-import { createOpenaiProvider } from '../../src/providers/openai.ts';
+import { configSchema } from '../../src/kernel/config/config.ts';
+import { callId } from '../../src/kernel/message/ids.ts';
+import type { ModelMessage } from '../../src/kernel/message/transcript.ts';
+import { systemClock } from '../../src/lib/time/clock.ts';
+import { createOpenaiProvider } from '../../src/providers/openai/openai.ts';
 import { createImageSource } from '../../src/providers/seen-images.ts';
 import { type Vendor, vendorOf } from '../../src/providers/vendors.ts';
 import { say, startLlmServer } from '../support/llm-server.ts';

@@ -1,8 +1,8 @@
 // Retries, fallbacks and shared pauses, with a clock moved by hand and real HTTP underneath.
 
 import { describe, expect, test } from 'vitest';
-import type { ConfigInput } from '../../src/core/config.ts';
-import { ProviderError } from '../../src/core/errors.ts';
+import type { ConfigInput } from '../../src/kernel/config/config.ts';
+import { ProviderError } from '../../src/kernel/message/errors.ts';
 import type { CallMeter, ModelEvent, ModelHandle } from '../../src/providers/provider.ts';
 import { fail, type LlmReply, type LlmServer, say, startLlmServer } from '../support/llm-server.ts';
 import { createMovableClock, type MovableClock } from '../support/movable-clock.ts';

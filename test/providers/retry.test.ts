@@ -1,7 +1,11 @@
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
-import type { ProviderFailure } from '../../src/core/errors.ts';
-import { decideRetry, type FailedTry, LONGEST_HINTED_WAIT_MS } from '../../src/core/retry.ts';
+import type { ProviderFailure } from '../../src/kernel/message/errors.ts';
+import {
+  decideRetry,
+  type FailedTry,
+  LONGEST_HINTED_WAIT_MS,
+} from '../../src/providers/rules/retry.ts';
 
 const POLICY = { maxRetries: 3, minMs: 1000, maxMs: 30_000 };
 const RETRY = (delayMs: number) => ({ action: 'retry', delayMs });

@@ -3,9 +3,9 @@
 
 import fc from 'fast-check';
 import { afterEach, expect, test } from 'vitest';
-import type { ConfigInput } from '../../src/core/config.ts';
-import { callId } from '../../src/core/ids.ts';
-import type { ModelMessage } from '../../src/core/transcript.ts';
+import type { ConfigInput } from '../../src/kernel/config/config.ts';
+import { callId } from '../../src/kernel/message/ids.ts';
+import type { ModelMessage } from '../../src/kernel/message/transcript.ts';
 import type { CallMeter, ModelEvent } from '../../src/providers/provider.ts';
 import { type LlmServer, say, startLlmServer } from '../support/llm-server.ts';
 import { ask, collect, finish, simulated, timeTool } from './provider-setup.ts';

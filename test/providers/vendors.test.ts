@@ -1,10 +1,10 @@
 // Where vendors of the OpenAI dialect differ: what each is sent, checked on the wire.
 
 import { expect, test } from 'vitest';
-import type { ProviderName } from '../../src/core/config.ts';
-import { callId } from '../../src/core/ids.ts';
-import type { ModelMessage } from '../../src/core/transcript.ts';
-import { claudeTraits } from '../../src/providers/model-version.ts';
+import type { ProviderName } from '../../src/kernel/config/config.ts';
+import { callId } from '../../src/kernel/message/ids.ts';
+import type { ModelMessage } from '../../src/kernel/message/transcript.ts';
+import { claudeTraits } from '../../src/providers/manners.ts';
 import { type callTools, say, startLlmServer } from '../support/llm-server.ts';
 import { ask, finish, type Request, simulated, timeTool } from './provider-setup.ts';
 

@@ -2,7 +2,7 @@
 // the middle of a call.
 
 import { afterEach, describe, expect, it } from 'vitest';
-import type { ConfigInput } from '../../src/core/config.ts';
+import type { ConfigInput } from '../../src/kernel/config/config.ts';
 import { awayFromMidnight } from '../support/away-from-midnight.ts';
 import { echo, type LlmRequest } from '../support/llm-server.ts';
 import { startTelegramWorld, type TelegramWorld } from '../support/telegram-world.ts';

@@ -2,7 +2,7 @@
 // does not meet them, what is held was not asked of the model yet, and two machines stop for good.
 
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import type { ConfigInput } from '../../src/core/config.ts';
+import type { ConfigInput } from '../../src/kernel/config/config.ts';
 import { runNanobot } from '../cli/run-nanobot.ts';
 import { followEvents, type ServerEvent } from '../http/http-rig.ts';
 import { type GatewayProcess, makeTestHome, type TestHome } from '../support/gateway-process.ts';

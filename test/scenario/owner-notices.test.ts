@@ -2,7 +2,7 @@
 // and never inside a conversation of the web page. The whole program, seen from Telegram and the page.
 
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import type { ConfigInput } from '../../src/core/config.ts';
+import type { ConfigInput } from '../../src/kernel/config/config.ts';
 import { followEvents, type ServerEvent } from '../http/http-rig.ts';
 import { echo } from '../support/llm-server.ts';
 import { startTelegramWorld } from '../support/telegram-world.ts';

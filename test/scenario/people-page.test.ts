@@ -2,9 +2,9 @@
 // Telegram gets of it.
 
 import { expect, it } from 'vitest';
-import { homeOf } from '../../src/app/home.ts';
-import { issueOwnerCode } from '../../src/app/owner-pairing.ts';
-import { systemClock } from '../../src/lib/clock.ts';
+import { issueOwnerCode } from '../../src/features/people/owner-pairing.ts';
+import { homeOf } from '../../src/kernel/config/files/home.ts';
+import { systemClock } from '../../src/lib/time/clock.ts';
 import { echo } from '../support/llm-server.ts';
 import { startTelegramWorld } from '../support/telegram-world.ts';
 

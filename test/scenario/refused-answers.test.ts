@@ -3,11 +3,17 @@
 
 import { createHash } from 'node:crypto';
 import { afterEach, describe, expect, it } from 'vitest';
-import { homeOf } from '../../src/app/home.ts';
 import { withOpenState } from '../../src/app/state.ts';
-import type { ConfigInput } from '../../src/core/config.ts';
-import { channelName, chatId, DEFAULT_ACCOUNT, mediaId, messageId } from '../../src/core/ids.ts';
-import { systemClock } from '../../src/lib/clock.ts';
+import type { ConfigInput } from '../../src/kernel/config/config.ts';
+import { homeOf } from '../../src/kernel/config/files/home.ts';
+import {
+  channelName,
+  chatId,
+  DEFAULT_ACCOUNT,
+  mediaId,
+  messageId,
+} from '../../src/kernel/message/ids.ts';
+import { systemClock } from '../../src/lib/time/clock.ts';
 import { runNanobot } from '../cli/run-nanobot.ts';
 import { followEvents, type ServerEvent } from '../http/http-rig.ts';
 import { type GatewayProcess, makeTestHome, type TestHome } from '../support/gateway-process.ts';

@@ -4,7 +4,7 @@
 import { mkdir, rm } from 'node:fs/promises';
 import { join } from 'node:path';
 import { afterEach, describe, expect, it } from 'vitest';
-import type { ConfigInput } from '../../src/core/config.ts';
+import type { ConfigInput } from '../../src/kernel/config/config.ts';
 import { echo } from '../support/llm-server.ts';
 import { startTelegramWorld, type TelegramWorld } from '../support/telegram-world.ts';
 

@@ -1,9 +1,9 @@
 // Appends numbered turns until it is killed, and says each number once it is acknowledged.
 
-import { sessionKey } from '../../src/core/ids.ts';
-import { systemClock } from '../../src/lib/clock.ts';
+import { sessionKey } from '../../src/kernel/message/ids.ts';
+import { createJsonlSessionStore } from '../../src/kernel/sessions/jsonl.ts';
 import { silentLogger } from '../../src/lib/logger.ts';
-import { createJsonlSessionStore } from '../../src/sessions/jsonl.ts';
+import { systemClock } from '../../src/lib/time/clock.ts';
 import { userEntry } from '../contract/user-entry.ts';
 
 const [folder = '', start = '0'] = process.argv.slice(2);

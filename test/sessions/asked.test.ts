@@ -4,14 +4,14 @@
 import { appendFile, readdir, readFile, rm, stat, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { expect, onTestFinished, test } from 'vitest';
-import { recordedAsk } from '../../src/core/asked.ts';
-import { holdsWords } from '../../src/core/forgetting.ts';
-import { sessionKey, turnId } from '../../src/core/ids.ts';
-import { ALL_RIGHTS } from '../../src/core/rights.ts';
+import { createAskedFiles } from '../../src/features/request-log/asked-book.ts';
+import { readAsked } from '../../src/features/request-log/asked-lines.ts';
+import { recordedAsk } from '../../src/features/request-log/rules/asked.ts';
+import { ALL_RIGHTS } from '../../src/kernel/access/rights.ts';
+import { sessionKey, turnId } from '../../src/kernel/message/ids.ts';
+import { holdsWords } from '../../src/kernel/sessions/rules/forgetting.ts';
+import { createSessionMaintenance } from '../../src/kernel/sessions/session-maintenance.ts';
 import { silentLogger } from '../../src/lib/logger.ts';
-import { createAskedFiles } from '../../src/sessions/asked-book.ts';
-import { readAsked } from '../../src/sessions/asked-lines.ts';
-import { createSessionMaintenance } from '../../src/sessions/session-maintenance.ts';
 import { userEntry } from '../contract/user-entry.ts';
 import { createSessionFolder, temporaryFolder } from './session-folder.ts';
 

@@ -2,8 +2,8 @@ import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { createInterface } from 'node:readline';
 import { expect, test } from 'vitest';
-import { sessionKey } from '../../src/core/ids.ts';
-import type { TranscriptEntry } from '../../src/core/transcript.ts';
+import { sessionKey } from '../../src/kernel/message/ids.ts';
+import type { TranscriptEntry } from '../../src/kernel/message/transcript.ts';
 import { createSessionFolder } from './session-folder.ts';
 
 const KEY = sessionKey('crash:1');

@@ -3,7 +3,7 @@
 import fs from 'node:fs/promises';
 import { syncBuiltinESMExports } from 'node:module';
 import { expect, onTestFinished, test } from 'vitest';
-import { sessionKey } from '../../src/core/ids.ts';
+import { sessionKey } from '../../src/kernel/message/ids.ts';
 import { turnEntries } from '../contract/session-store.ts';
 import { userEntry } from '../contract/user-entry.ts';
 import { createSessionFolder } from './session-folder.ts';

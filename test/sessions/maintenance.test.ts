@@ -1,10 +1,10 @@
 import { mkdir, readdir, readFile, rename, symlink, utimes, writeFile } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 import { describe, expect, onTestFinished, test } from 'vitest';
-import { sessionKey } from '../../src/core/ids.ts';
-import { forgetInSessions } from '../../src/sessions/forget.ts';
-import { createSessionMaintenance } from '../../src/sessions/session-maintenance.ts';
-import { stemOf } from '../../src/sessions/stem.ts';
+import { sessionKey } from '../../src/kernel/message/ids.ts';
+import { stemOf } from '../../src/kernel/sessions/file-errors.ts';
+import { forgetInSessions } from '../../src/kernel/sessions/forget.ts';
+import { createSessionMaintenance } from '../../src/kernel/sessions/session-maintenance.ts';
 import { turnEntries } from '../contract/session-store.ts';
 import { userEntry } from '../contract/user-entry.ts';
 import { withUnreadable } from '../support/unreadable.ts';

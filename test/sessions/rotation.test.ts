@@ -1,7 +1,7 @@
 import { readdir, rm, symlink } from 'node:fs/promises';
 import { join } from 'node:path';
 import { describe, expect, test } from 'vitest';
-import { sessionKey, turnId } from '../../src/core/ids.ts';
+import { sessionKey, turnId } from '../../src/kernel/message/ids.ts';
 import { turnEntries } from '../contract/session-store.ts';
 import { userEntry } from '../contract/user-entry.ts';
 import { createSessionFolder } from './session-folder.ts';

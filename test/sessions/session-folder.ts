@@ -4,12 +4,12 @@ import { mkdtemp, readdir, readFile, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { onTestFinished } from 'vitest';
-import type { SessionKey } from '../../src/core/ids.ts';
-import type { SessionPolicy } from '../../src/core/session/carry.ts';
+import type { SessionKey } from '../../src/kernel/message/ids.ts';
+import { listSessions, readSession } from '../../src/kernel/sessions/catalog.ts';
+import { stemOf } from '../../src/kernel/sessions/file-errors.ts';
+import { createJsonlSessionStore } from '../../src/kernel/sessions/jsonl.ts';
+import type { SessionPolicy } from '../../src/kernel/sessions/rules/carry.ts';
 import { silentLogger } from '../../src/lib/logger.ts';
-import { listSessions, readSession } from '../../src/sessions/catalog.ts';
-import { createJsonlSessionStore } from '../../src/sessions/jsonl.ts';
-import { stemOf } from '../../src/sessions/stem.ts';
 import { createMovableClock } from '../support/movable-clock.ts';
 
 export const ROOMY: SessionPolicy = {

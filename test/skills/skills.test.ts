@@ -18,12 +18,12 @@ import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
 import { create } from 'tar';
 import { describe, expect, it, onTestFinished } from 'vitest';
-import { homeOf } from '../../src/app/home.ts';
-import { openSkillCare, type SkillCare } from '../../src/app/skill-care.ts';
-import { checkSkills } from '../../src/cli/doctor/skill-check.ts';
 import { createTerminal } from '../../src/cli/terminal.ts';
-import { systemClock } from '../../src/lib/clock.ts';
-import { archiveOf } from '../../src/skills/repository.ts';
+import { checkSkills } from '../../src/features/skills/doctor.ts';
+import { archiveOf } from '../../src/features/skills/repository.ts';
+import { openSkillCare, type SkillCare } from '../../src/features/skills/skill-care.ts';
+import { homeOf } from '../../src/kernel/config/files/home.ts';
+import { systemClock } from '../../src/lib/time/clock.ts';
 
 const SIGNAL = new AbortController().signal;
 const TEA = '---\nname: tea\ndescription: brews tea\n---\nBoil water. See https://tea.example/x.';

@@ -2,10 +2,10 @@ import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import type { Attachment } from '../../src/core/attachment.ts';
-import { mediaId, messageId } from '../../src/core/ids.ts';
+import { openEmbeddedStore } from '../../src/kernel/bus/store/embedded.ts';
+import type { Attachment } from '../../src/kernel/message/attachment.ts';
+import { mediaId, messageId } from '../../src/kernel/message/ids.ts';
 import { silentLogger } from '../../src/lib/logger.ts';
-import { openEmbeddedStore } from '../../src/store/embedded.ts';
 import { message, outbound } from '../contract/bus-bench.ts';
 import { createMovableClock } from '../support/movable-clock.ts';
 

@@ -3,10 +3,10 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import { BusFullError } from '../../src/core/errors.ts';
+import { openEmbeddedStore } from '../../src/kernel/bus/store/embedded.ts';
+import { StoreError } from '../../src/kernel/bus/store/store.ts';
+import { BusFullError } from '../../src/kernel/message/errors.ts';
 import { silentLogger } from '../../src/lib/logger.ts';
-import { openEmbeddedStore } from '../../src/store/embedded.ts';
-import { StoreError } from '../../src/store/store.ts';
 import { outbound, queued } from '../contract/bus-bench.ts';
 import { createMovableClock } from '../support/movable-clock.ts';
 

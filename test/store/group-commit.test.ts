@@ -2,8 +2,8 @@
 
 import { DatabaseSync } from 'node:sqlite';
 import { describe, expect, it } from 'vitest';
-import { GroupCommit } from '../../src/store/group-commit.ts';
-import { all, change, type Operation } from '../../src/store/operation.ts';
+import { GroupCommit } from '../../src/kernel/bus/store/group-commit.ts';
+import { all, change, type Operation } from '../../src/kernel/bus/store/operation.ts';
 
 function* insert(value: string): Operation<number> {
   return yield* change('INSERT INTO t (v) VALUES (?)', value);

@@ -5,8 +5,8 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import { holdHome } from '../../src/store/home-lock.ts';
-import { HomeLockedError } from '../../src/store/store.ts';
+import { holdHome } from '../../src/kernel/bus/store/home-lock.ts';
+import { HomeLockedError } from '../../src/kernel/bus/store/store.ts';
 
 const CHILD = fileURLToPath(new URL('lock-child.ts', import.meta.url));
 

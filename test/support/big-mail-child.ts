@@ -2,9 +2,9 @@
 // that took at its highest.
 
 import { createEmailChannel } from '../../src/channels/email/email.ts';
-import { configSchema } from '../../src/core/config.ts';
-import { systemClock } from '../../src/lib/clock.ts';
-import { openMediaFiles } from '../../src/media/files.ts';
+import { configSchema } from '../../src/kernel/config/config.ts';
+import { openMediaFiles } from '../../src/kernel/media/files.ts';
+import { systemClock } from '../../src/lib/time/clock.ts';
 import type { BigMailReading } from './big-mail.ts';
 import { createMemoryHost } from './memory-host.ts';
 

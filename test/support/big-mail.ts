@@ -7,8 +7,8 @@ import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { dkimSign } from 'mailauth/lib/dkim/sign.js';
-import type { MediaId } from '../../src/core/ids.ts';
-import type { Verification } from '../../src/core/message.ts';
+import type { MediaId } from '../../src/kernel/message/ids.ts';
+import type { Verification } from '../../src/kernel/message/message.ts';
 import { startScriptedImap } from './mail-servers-scripted.ts';
 
 export type BigMailReading = {

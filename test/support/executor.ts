@@ -1,9 +1,8 @@
 // What runs programs in tests: as the gateway builds it, over a temporary home.
 
 import { realpathSync } from 'node:fs';
-import { execSchema } from '../../src/core/config/exec.ts';
-import type { Environment } from '../../src/core/environment.ts';
-import { execSettings } from '../../src/tools/exec/exec-settings.ts';
+import type { Environment } from '../../src/kernel/config/environment.ts';
+import { execSettings } from '../../src/tools/exec/exec.ts';
 import { createExecutor, type Executor } from '../../src/tools/exec/executor.ts';
 import {
   type FoundSandbox,
@@ -11,6 +10,7 @@ import {
   type SandboxSystem,
   thisSystem,
 } from '../../src/tools/exec/find-sandbox.ts';
+import { execSchema } from '../../src/tools/exec/settings.ts';
 
 export type TestExecutorOptions = {
   readonly home: string;

@@ -6,10 +6,16 @@ import { ImapFlow } from 'imapflow';
 import nodemailer from 'nodemailer';
 import type { Channel } from '../../src/channels/channel.ts';
 import { createEmailChannel, type EmailDeps } from '../../src/channels/email/email.ts';
-import { configSchema, type EmailConfig } from '../../src/core/config.ts';
-import { channelName, chatId, DEFAULT_ACCOUNT, messageId, threadId } from '../../src/core/ids.ts';
-import type { InboundMessage, OutboundMessage } from '../../src/core/message.ts';
-import { type Clock, systemClock } from '../../src/lib/clock.ts';
+import { configSchema, type EmailConfig } from '../../src/kernel/config/config.ts';
+import {
+  channelName,
+  chatId,
+  DEFAULT_ACCOUNT,
+  messageId,
+  threadId,
+} from '../../src/kernel/message/ids.ts';
+import type { InboundMessage, OutboundMessage } from '../../src/kernel/message/message.ts';
+import { type Clock, systemClock } from '../../src/lib/time/clock.ts';
 import type { MailServers } from './mail-servers.ts';
 import type { MemoryHost } from './memory-host.ts';
 

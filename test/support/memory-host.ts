@@ -1,14 +1,14 @@
 // A ChannelHost that keeps everything in memory: what a channel handed over, which messages are
 // known already, the cursor, and what it reported. For tests of one channel without the gateway.
 
-import type { ChannelCursor, InboundEntry } from '../../src/bus/bus.ts';
 import type { ChannelHost, ChannelStatus, ShowOutcome } from '../../src/channels/channel.ts';
-import { BusFullError } from '../../src/core/errors.ts';
-import type { MessageId } from '../../src/core/ids.ts';
-import type { Clock } from '../../src/lib/clock.ts';
+import type { ChannelCursor, InboundEntry } from '../../src/kernel/bus/bus.ts';
+import type { KeyValueStore } from '../../src/kernel/bus/store/store.ts';
+import type { MediaStore } from '../../src/kernel/media/media.ts';
+import { BusFullError } from '../../src/kernel/message/errors.ts';
+import type { MessageId } from '../../src/kernel/message/ids.ts';
 import { type LogFields, type Logger, silentLogger } from '../../src/lib/logger.ts';
-import type { MediaStore } from '../../src/media/media.ts';
-import type { KeyValueStore } from '../../src/store/store.ts';
+import type { Clock } from '../../src/lib/time/clock.ts';
 import { createMemoryMedia } from './memory-media.ts';
 
 export type MemoryHost = ChannelHost & {

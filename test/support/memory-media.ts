@@ -1,11 +1,11 @@
 // A media store that keeps everything in memory, for tests of one channel without the gateway.
 
 import { createHash } from 'node:crypto';
-import { type MediaId, mediaId } from '../../src/core/ids.ts';
-import { type Clock, systemClock } from '../../src/lib/clock.ts';
-import { contentTypeOf } from '../../src/media/content-type.ts';
-import { MediaError, type MediaStore } from '../../src/media/media.ts';
-import { createMediaReader } from '../../src/media/media-reader.ts';
+import { contentTypeOf } from '../../src/kernel/media/content-type.ts';
+import { MediaError, type MediaStore } from '../../src/kernel/media/media.ts';
+import { createMediaReader } from '../../src/kernel/media/media-reader.ts';
+import { type MediaId, mediaId } from '../../src/kernel/message/ids.ts';
+import { type Clock, systemClock } from '../../src/lib/time/clock.ts';
 
 /** Reads what a store holds; `folder` is made when something is kept first. */
 export const createTestReader = (store: MediaStore, folder: string) =>

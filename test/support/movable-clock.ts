@@ -1,7 +1,7 @@
 // A clock that stands still until the test moves it. Timers fire in order of their time; between
 // two of them pending promise work runs to rest, so one `advance` behaves like real time passing.
 
-import type { Clock } from '../../src/lib/clock.ts';
+import type { Clock } from '../../src/lib/time/clock.ts';
 
 type Timer = { at: number; readonly order: number; readonly fn: () => void };
 

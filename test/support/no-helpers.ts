@@ -1,7 +1,7 @@
 // Where a test is not about helpers: there are none.
 
-import type { HelperDesk } from '../../src/gateway/helper-desk.ts';
-import type { Helpers } from '../../src/tools/spawn.ts';
+import type { HelperDesk } from '../../src/features/subagents/helpers.ts';
+import type { Helpers } from '../../src/features/subagents/spawn.ts';
 
 const none = async () => ({ text: 'There are no helpers.', isForeign: false });
 

@@ -1,8 +1,8 @@
 // Where a test is not about jobs: there are none, and nobody may make one.
 
-import { JobError } from '../../src/core/schedule.ts';
-import type { JobDesk } from '../../src/gateway/job-desk.ts';
-import type { Schedules } from '../../src/tools/cron.ts';
+import type { Schedules } from '../../src/features/schedule/cron-tool.ts';
+import { JobError } from '../../src/features/schedule/rules/schedule.ts';
+import type { JobDesk } from '../../src/features/schedule/schedules.ts';
 
 const refused = () => Promise.reject(new JobError('Nobody makes jobs here.'));
 

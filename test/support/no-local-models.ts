@@ -1,6 +1,6 @@
 // A gateway beside which no local model server runs.
 
-import type { LocalModels } from '../../src/gateway/local-models.ts';
+import type { LocalModels } from '../../src/features/local-models/local-models.ts';
 
 export const NO_LOCAL_MODELS: LocalModels = {
   only: {

@@ -1,6 +1,6 @@
 // Where a test is not about memory: nothing is kept of anybody.
 
-import type { CommandDeps } from '../../src/gateway/command.ts';
+import type { CommandDeps } from '../../src/kernel/commands/command.ts';
 
 export const NO_MEMORY: CommandDeps['memory'] = {
   notesOf: async () => '',

@@ -1,10 +1,9 @@
 // A model that answers by script, without a network: every call must be scripted, and `assertDone`
 // fails on what is left over. It is as strict about the thread as the strictest provider.
 
-import type { CallId } from '../../src/core/ids.ts';
-import { callId } from '../../src/core/ids.ts';
-import { capabilitiesOf } from '../../src/core/model-capabilities.ts';
-import type { ThinkingBlock, TokenUsage, ToolCall } from '../../src/core/transcript.ts';
+import type { CallId } from '../../src/kernel/message/ids.ts';
+import { callId } from '../../src/kernel/message/ids.ts';
+import type { ThinkingBlock, TokenUsage, ToolCall } from '../../src/kernel/message/transcript.ts';
 import type {
   ModelEvent,
   ModelHandle,
@@ -12,6 +11,7 @@ import type {
   ModelRequest,
   StopReason,
 } from '../../src/providers/provider.ts';
+import { capabilitiesOf } from '../../src/providers/rules/model-capabilities.ts';
 import { threadFaults } from './thread-faults.ts';
 import { withoutTimes } from './without-times.ts';
 

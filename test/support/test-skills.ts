@@ -1,12 +1,12 @@
 // The skills of a test's workspace, and none that are shipped.
 
 import { join } from 'node:path';
-import { systemClock } from '../../src/lib/clock.ts';
-import { createGuardedFiles } from '../../src/lib/guarded-files.ts';
-import { createSkillCatalog } from '../../src/skills/catalog.ts';
-import { createNeedsCheck } from '../../src/skills/needs.ts';
-import { createPinBook } from '../../src/skills/pins.ts';
-import type { Skills } from '../../src/skills/skills.ts';
+import { createSkillCatalog } from '../../src/features/skills/catalog.ts';
+import { createNeedsCheck } from '../../src/features/skills/needs.ts';
+import { createPinBook } from '../../src/features/skills/pins.ts';
+import type { Skills } from '../../src/features/skills/skills.ts';
+import { createGuardedFiles } from '../../src/lib/files/guarded-files.ts';
+import { systemClock } from '../../src/lib/time/clock.ts';
 
 export function createTestSkills(
   workspace: string,

@@ -1,6 +1,6 @@
 // What the strictest provider of either dialect would refuse in a thread; empty = it is taken.
 
-import type { ModelMessage } from '../../src/core/transcript.ts';
+import type { ModelMessage } from '../../src/kernel/message/transcript.ts';
 
 const NAME = /^[a-zA-Z0-9_-]{1,64}$/;
 

@@ -1,7 +1,7 @@
 // What web_fetch needs, for tests: names as given, loopback only where a test allows it.
 
-import { systemClock } from '../../src/lib/clock.ts';
-import { createSafeFetch } from '../../src/lib/safe-fetch.ts';
+import { createSafeFetch } from '../../src/lib/net/safe-fetch.ts';
+import { systemClock } from '../../src/lib/time/clock.ts';
 import { PageReader } from '../../src/tools/web/page-reader.ts';
 import type { WebFetchDeps } from '../../src/tools/web/web-fetch.ts';
 

@@ -1,8 +1,8 @@
 // The whole program as a child process between the WhatsApp test server and a scripted model: a home
 // with WhatsApp on, and its account linked as a person does it, through the gateway's HTTP API.
 
-import type { ConfigInput } from '../../src/core/config.ts';
 import type { SentLoginStep } from '../../src/http/channel-routes.ts';
+import type { ConfigInput } from '../../src/kernel/config/config.ts';
 import { type GatewayProcess, makeTestHome, type TestHome } from './gateway-process.ts';
 import { echo, type LlmServer, startLlmServer } from './llm-server.ts';
 import type { Phone, WhatsAppServer } from './whatsapp-server/contract.ts';

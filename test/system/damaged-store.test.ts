@@ -5,9 +5,9 @@ import { mkdir, open, stat, truncate, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { expect, it } from 'vitest';
 import type { Finding } from '../../src/cli/doctor/finding.ts';
-import { systemClock } from '../../src/lib/clock.ts';
+import { openEmbeddedStore } from '../../src/kernel/bus/store/embedded.ts';
 import { silentLogger } from '../../src/lib/logger.ts';
-import { openEmbeddedStore } from '../../src/store/embedded.ts';
+import { systemClock } from '../../src/lib/time/clock.ts';
 import { runNanobot, temporaryHome } from '../cli/run-nanobot.ts';
 
 const PAGE_BYTES = 4096;

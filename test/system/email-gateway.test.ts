@@ -1,7 +1,7 @@
 // A person, a mailbox and the whole program: a mail goes in, an answer comes back in its thread.
 
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import type { ConfigInput } from '../../src/core/config.ts';
+import type { ConfigInput } from '../../src/kernel/config/config.ts';
 import { runNanobot } from '../cli/run-nanobot.ts';
 import { freePorts } from '../support/free-ports.ts';
 import { type GatewayProcess, makeTestHome, type TestHome } from '../support/gateway-process.ts';

@@ -2,7 +2,7 @@
 // be opened is named and holds up no other, and what came to two of them is answered once.
 
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import type { ConfigInput } from '../../src/core/config.ts';
+import type { ConfigInput } from '../../src/kernel/config/config.ts';
 import { runNanobot } from '../cli/run-nanobot.ts';
 import { type GatewayProcess, makeTestHome, type TestHome } from '../support/gateway-process.ts';
 import { type LlmServer, startLlmServer } from '../support/llm-server.ts';

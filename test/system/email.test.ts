@@ -3,7 +3,7 @@
 
 import { simpleParser } from 'mailparser';
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
-import { systemClock } from '../../src/lib/clock.ts';
+import { systemClock } from '../../src/lib/time/clock.ts';
 import { channelContract, sending } from '../contract/channel.ts';
 import { type MailServers, mailServersAbsent, startMailServers } from '../support/mail-servers.ts';
 import {

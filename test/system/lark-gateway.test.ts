@@ -1,7 +1,7 @@
 // The whole program between Lark and a model, as the people in the chats see it.
 
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import type { ConfigInput } from '../../src/core/config.ts';
+import type { ConfigInput } from '../../src/kernel/config/config.ts';
 import { runNanobot } from '../cli/run-nanobot.ts';
 import { makeTestHome, type TestHome } from '../support/gateway-process.ts';
 import type { LarkChat, LarkPerson, LarkServer } from '../support/lark-server/contract.ts';

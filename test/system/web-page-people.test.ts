@@ -3,7 +3,7 @@
 
 import type { Browser } from 'playwright-core';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import type { PeopleControl, PeopleView } from '../../src/http/people-routes.ts';
+import type { PeopleControl, PeopleView } from '../../src/features/people/people-routes.ts';
 import { chromiumAbsent, launchChromium } from '../support/chromium.ts';
 import { eventually, openPage, type PageRig } from '../support/web-page.ts';
 

@@ -1,12 +1,18 @@
 // A process that runs a program for the agent and is killed meanwhile.
 
 import { join } from 'node:path';
-import { accountId, channelName, chatId, sessionKey, turnId } from '../../src/core/ids.ts';
-import { OWNER_TURN } from '../../src/core/notes.ts';
-import { ALL_RIGHTS } from '../../src/core/rights.ts';
-import { systemClock } from '../../src/lib/clock.ts';
+import { ALL_RIGHTS } from '../../src/kernel/access/rights.ts';
+import {
+  accountId,
+  channelName,
+  chatId,
+  sessionKey,
+  turnId,
+} from '../../src/kernel/message/ids.ts';
+import { OWNER_TURN } from '../../src/kernel/message/notes.ts';
+import { openAuditFile } from '../../src/kernel/observe/audit-file.ts';
 import { silentLogger } from '../../src/lib/logger.ts';
-import { openAuditFile } from '../../src/telemetry/audit-file.ts';
+import { systemClock } from '../../src/lib/time/clock.ts';
 import { auditedToolbox } from '../../src/tools/audited-toolbox.ts';
 import { createExec } from '../../src/tools/exec/exec.ts';
 import type { Tool } from '../../src/tools/tool.ts';

@@ -5,7 +5,7 @@ import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import sharp from 'sharp';
 import { describe, expect, test } from 'vitest';
-import type { AttachedMedia } from '../../src/core/attached.ts';
+import type { AttachedMedia } from '../../src/kernel/message/attachment.ts';
 import { pdf } from '../media/documents.ts';
 import { createWorkspace } from './workspace-fixture.ts';
 

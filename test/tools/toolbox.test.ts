@@ -1,11 +1,11 @@
 import { describe, expect, test } from 'vitest';
 import { z } from 'zod';
-import { ToolError } from '../../src/core/errors.ts';
-import { ALL_RIGHTS, NO_RIGHTS } from '../../src/core/rights.ts';
-import type { Clock } from '../../src/lib/clock.ts';
+import { createCron } from '../../src/features/schedule/cron-tool.ts';
+import { createSpawn } from '../../src/features/subagents/spawn.ts';
+import { ALL_RIGHTS, NO_RIGHTS } from '../../src/kernel/access/rights.ts';
+import { ToolError } from '../../src/kernel/message/errors.ts';
 import { silentLogger } from '../../src/lib/logger.ts';
-import { createCron } from '../../src/tools/cron.ts';
-import { createSpawn } from '../../src/tools/spawn.ts';
+import type { Clock } from '../../src/lib/time/clock.ts';
 import type { Tool } from '../../src/tools/tool.ts';
 import { createToolbox } from '../../src/tools/toolbox.ts';
 import { noHelpers } from '../support/no-helpers.ts';

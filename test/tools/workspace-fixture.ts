@@ -2,13 +2,19 @@
 
 import { mkdir, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
-import type { OutboundAttachment } from '../../src/core/attachment.ts';
-import { accountId, channelName, chatId, sessionKey, turnId } from '../../src/core/ids.ts';
-import { OWNER_TURN } from '../../src/core/notes.ts';
-import { ALL_RIGHTS } from '../../src/core/rights.ts';
-import { createGuardedFiles } from '../../src/lib/guarded-files.ts';
+import { createFileMemory } from '../../src/features/memory/files.ts';
+import { ALL_RIGHTS } from '../../src/kernel/access/rights.ts';
+import type { OutboundAttachment } from '../../src/kernel/message/attachment.ts';
+import {
+  accountId,
+  channelName,
+  chatId,
+  sessionKey,
+  turnId,
+} from '../../src/kernel/message/ids.ts';
+import { OWNER_TURN } from '../../src/kernel/message/notes.ts';
+import { createGuardedFiles } from '../../src/lib/files/guarded-files.ts';
 import { silentLogger } from '../../src/lib/logger.ts';
-import { createFileMemory } from '../../src/memory/files.ts';
 import { createTools } from '../../src/tools/index.ts';
 import type { ToolContext } from '../../src/tools/tool.ts';
 import type { ToolboxSettings } from '../../src/tools/tool-settings.ts';

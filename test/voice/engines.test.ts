@@ -4,11 +4,14 @@ import { chmod, mkdtemp, readdir, readFile, rm, writeFile } from 'node:fs/promis
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
-import type { SpeechEngine, TranscriptionEngine } from '../../src/core/voice-engine.ts';
-import { systemClock } from '../../src/lib/clock.ts';
-import { createSpeaker } from '../../src/voice/speak.ts';
-import { createTranscriber } from '../../src/voice/transcribe.ts';
-import { VoiceError } from '../../src/voice/voice.ts';
+import type {
+  SpeechEngine,
+  TranscriptionEngine,
+} from '../../src/features/voice/rules/voice-engine.ts';
+import { createSpeaker } from '../../src/features/voice/speak.ts';
+import { createTranscriber } from '../../src/features/voice/transcribe.ts';
+import { VoiceError } from '../../src/features/voice/voice.ts';
+import { systemClock } from '../../src/lib/time/clock.ts';
 import {
   startVoiceServer,
   VOICE_KEY,

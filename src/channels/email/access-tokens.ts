@@ -3,10 +3,10 @@
 
 import { createHash } from 'node:crypto';
 import { z } from 'zod';
-import { BACKOFF, ChannelError, NEVER } from '../../core/errors.ts';
-import type { OAuth2Settings, TokenEndpoint } from '../../core/mail/oauth.ts';
-import type { Clock } from '../../lib/clock.ts';
-import type { KeyValueStore } from '../../store/store.ts';
+import type { KeyValueStore } from '../../kernel/bus/store/store.ts';
+import { BACKOFF, ChannelError, NEVER } from '../../kernel/message/errors.ts';
+import type { Clock } from '../../lib/time/clock.ts';
+import type { OAuth2Settings, TokenEndpoint } from './rules/oauth.ts';
 
 export const TOKEN_REFUSED = 'mail_token_refused';
 

@@ -2,23 +2,22 @@
 // that neither a crash nor a second try makes two mails of one answer.
 
 import { createHash } from 'node:crypto';
-import type { Receipt, SendContext } from '../../bus/bus.ts';
-import { after, DeliveryError, FORBIDDEN, NEVER } from '../../core/errors.ts';
-import { nativeId } from '../../core/ids.ts';
-import { normalizeAddress } from '../../core/mail/address.ts';
-import type { SentReply } from '../../core/mail/budget.ts';
-import { copyRecipients, type ReplyAll } from '../../core/mail/recipients.ts';
-import type { ParentMail } from '../../core/mail/threading.ts';
-import { renderPlain } from '../../core/markup/plain.ts';
-import type { OutboundMessage } from '../../core/message.ts';
+import type { Receipt, SendContext } from '../../kernel/bus/bus.ts';
+import { after, DeliveryError, FORBIDDEN, NEVER } from '../../kernel/message/errors.ts';
+import { nativeId } from '../../kernel/message/ids.ts';
+import type { OutboundMessage } from '../../kernel/message/message.ts';
+import { renderPlain } from '../../lib/markup/plain.ts';
 import type { ChannelHost } from '../channel.ts';
 import { TOKEN_REFUSED } from './access-tokens.ts';
+import type { MailAccount } from './connection-settings.ts';
 import type { OutgoingRecord } from './mail-records.ts';
 import type { MailRegister } from './mail-register.ts';
-import { composeMail, outgoingRecord, threadOf } from './outbound.ts';
-import { packFiles } from './outgoing-files.ts';
+import { composeMail, outgoingRecord, packFiles, threadOf } from './outbound.ts';
 import type { ReplyLimits } from './reply-limits.ts';
-import type { MailAccount } from './settings.ts';
+import { normalizeAddress } from './rules/address.ts';
+import type { SentReply } from './rules/budget.ts';
+import { copyRecipients, type ReplyAll } from './rules/recipients.ts';
+import type { ParentMail } from './rules/threading.ts';
 import { SMTP_AUTH_REFUSED, sendBySmtp } from './smtp.ts';
 
 /** After so many refused log-ins in a row the password is left alone for a while. */

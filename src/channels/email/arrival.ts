@@ -2,20 +2,25 @@
 // message that carries it.
 
 import { createHash } from 'node:crypto';
-import type { AccountRef } from '../../core/account.ts';
-import { headOf } from '../../core/cut.ts';
-import { chatId, type MessageId, userId } from '../../core/ids.ts';
-import { headerValue, type MailHeaders, messageIdsIn } from '../../core/mail/headers.ts';
-import { type SortedParts, sortParts } from '../../core/mail/parts.ts';
-import { type MailQuote, quoteOf } from '../../core/mail/quoting.ts';
-import { otherRecipients } from '../../core/mail/recipients.ts';
-import type { SenderVerdict } from '../../core/mail/sender.ts';
-import { composeMailText, type MailForModel, visibleText } from '../../core/mail/text.ts';
-import { baseSubject, type ParentMail } from '../../core/mail/threading.ts';
-import type { InboundMessage } from '../../core/message.ts';
+import type { AccountRef } from '../../kernel/message/account.ts';
+import { chatId, type MessageId, userId } from '../../kernel/message/ids.ts';
+import type { InboundMessage } from '../../kernel/message/message.ts';
+import { headOf } from '../../lib/text/cut.ts';
 import type { MailReading } from './mail-reader.ts';
 import type { MailSummary } from './mail-summary.ts';
 import type { ParsedMail } from './parsed-mail.ts';
+import {
+  headerValue,
+  type MailHeaders,
+  messageIdsIn,
+  type SortedParts,
+  sortParts,
+} from './rules/headers.ts';
+import { type MailQuote, quoteOf } from './rules/quoting.ts';
+import { otherRecipients } from './rules/recipients.ts';
+import type { SenderVerdict } from './rules/sender.ts';
+import { composeMailText, type MailForModel, visibleText } from './rules/text.ts';
+import { baseSubject, type ParentMail } from './rules/threading.ts';
 
 const MAX_NAME_CHARS = 100;
 

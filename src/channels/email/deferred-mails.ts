@@ -2,9 +2,9 @@
 // wait here while the mails behind them are handled. Each is tried again at growing intervals, over a
 // connection of its own: a server may end the connection at such a mail.
 
-import type { Clock } from '../../lib/clock.ts';
-import { jsonRow, number, rowShape, text } from '../../lib/json-row.ts';
-import type { KeyValueStore } from '../../store/store.ts';
+import type { KeyValueStore } from '../../kernel/bus/store/store.ts';
+import { jsonRow, number, rowShape, text } from '../../lib/json/json-row.ts';
+import type { Clock } from '../../lib/time/clock.ts';
 import type { ImapConnection } from './imap-connection.ts';
 
 export type DeferredMail = {

@@ -3,10 +3,10 @@
 // be typed.
 
 import { Resolver } from 'node:dns/promises';
-import { domainOf, normalizeAddress } from '../../core/mail/address.ts';
-import { createSafeFetch } from '../../lib/safe-fetch.ts';
+import { createSafeFetch } from '../../lib/net/safe-fetch.ts';
+import type { MailServer } from './connection-settings.ts';
 import { type DiscoveredMailbox, knownProvider } from './mail-providers.ts';
-import type { MailServer } from './settings.ts';
+import { domainOf, normalizeAddress } from './rules/address.ts';
 
 const DNS_TIMEOUT_MS = 3_000;
 const FETCH_TIMEOUT_MS = 5_000;

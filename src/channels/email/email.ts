@@ -1,21 +1,22 @@
 // The email channel. This file holds the contract and costs nothing; the mail libraries are loaded
 // when the channel runs.
 
-import { accountPath } from '../../core/account.ts';
-import type { EmailConfig } from '../../core/config.ts';
-import { BACKOFF, ChannelError, DeliveryError } from '../../core/errors.ts';
-import { type AccountId, channelName, DEFAULT_ACCOUNT } from '../../core/ids.ts';
-import { aborted } from '../../lib/aborted.ts';
+import type { EmailConfig } from '../../kernel/config/config.ts';
+import { accountPath } from '../../kernel/message/account.ts';
+import { BACKOFF, ChannelError, DeliveryError } from '../../kernel/message/errors.ts';
+import { type AccountId, channelName, DEFAULT_ACCOUNT } from '../../kernel/message/ids.ts';
+import { aborted } from '../../lib/time/aborted.ts';
 import {
   ArchiveError,
   AttachmentError,
   type Channel,
   type ChannelHost,
   createReadiness,
+  type Inbox,
+  InboxError,
 } from '../channel.ts';
-import { type Inbox, InboxError } from '../inbox.ts';
 import type { MailSession } from './mail-session.ts';
-import { MAX_UPLOAD_BYTES } from './outgoing-files.ts';
+import { MAX_UPLOAD_BYTES } from './outbound.ts';
 import type { DnsLookup } from './parsed-mail.ts';
 
 /** A mail has no length limit worth splitting for. */

@@ -2,9 +2,9 @@
 // certain words.
 
 import { z } from 'zod';
-import type { Holds } from '../../core/forgetting.ts';
-import { jsonRow, number, type RowShape, rowShape, text } from '../../lib/json-row.ts';
-import type { KeyValueStore } from '../../store/store.ts';
+import type { KeyValueStore } from '../../kernel/bus/store/store.ts';
+import type { Holds } from '../../kernel/sessions/rules/forgetting.ts';
+import { jsonRow, number, type RowShape, rowShape, text } from '../../lib/json/json-row.ts';
 import type { KnownMail, ThreadRecord } from './mail-records.ts';
 
 const KNOWN = rowShape<KnownMail>({ sender: text, thread: text, level: text });

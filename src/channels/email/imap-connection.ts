@@ -3,11 +3,12 @@
 // has a deadline; a missed one closes the connection: the next answer could belong to the last question.
 
 import type { FetchMessageObject, ImapFlow } from 'imapflow';
-import type { ChannelError } from '../../core/errors.ts';
-import type { Clock } from '../../lib/clock.ts';
-import { bodyPieces } from './imap-body.ts';
+import type { ChannelError } from '../../kernel/message/errors.ts';
+import type { Clock } from '../../lib/time/clock.ts';
+import type { MailAccount } from './connection-settings.ts';
 import { imapFailure, serverFault, tokenLoginMissing } from './imap-failure.ts';
 import {
+  bodyPieces,
   COMMAND_DEADLINE_MS,
   MAX_IDLE_MS,
   newImapClient,
@@ -16,7 +17,6 @@ import {
   withImapSecret,
 } from './imap-login.ts';
 import { headOf, type MailHead, type MailSummary, summaryOf } from './mail-summary.ts';
-import type { MailAccount } from './settings.ts';
 
 const BODY_DEADLINE_MS = 120_000;
 const CONNECT_DEADLINE_MS = 60_000;

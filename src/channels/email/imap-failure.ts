@@ -1,8 +1,8 @@
 // Translates what the IMAP library throws into our own errors: the account refused for good, or the
 // server not reachable or not working just now.
 
-import { headOf } from '../../core/cut.ts';
-import { BACKOFF, ChannelError } from '../../core/errors.ts';
+import { BACKOFF, ChannelError } from '../../kernel/message/errors.ts';
+import { headOf } from '../../lib/text/cut.ts';
 
 export const AUTH_REFUSED = 'mail_auth_refused';
 

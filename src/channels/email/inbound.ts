@@ -2,28 +2,11 @@
 // entry for the gateway. What a rule stops is recorded with its gate, never answered.
 
 import { createHash } from 'node:crypto';
-import type { InboundEntry } from '../../bus/bus.ts';
-import type { AccountRef } from '../../core/account.ts';
-import { messageId, threadId } from '../../core/ids.ts';
-import { readFrom } from '../../core/mail/address.ts';
-import { headerValue, messageIdsIn } from '../../core/mail/headers.ts';
-import { copyRecipients, type ReplyAll, recipientNote } from '../../core/mail/recipients.ts';
-import {
-  heldNotice,
-  isEncrypted,
-  judgeMail,
-  type MailVerdict,
-  type Standing,
-} from '../../core/mail/rules.ts';
-import { mailDate, type SenderVerdict, verifySender } from '../../core/mail/sender.ts';
-import {
-  chooseThread,
-  type ParentMail,
-  parentIds,
-  parseOwnMessageId,
-} from '../../core/mail/threading.ts';
-import type { InboundMessage } from '../../core/message.ts';
-import { shortName, verbatim } from '../../core/stranger-words.ts';
+import type { InboundEntry } from '../../kernel/bus/bus.ts';
+import type { AccountRef } from '../../kernel/message/account.ts';
+import { messageId, threadId } from '../../kernel/message/ids.ts';
+import type { InboundMessage } from '../../kernel/message/message.ts';
+import { shortName, verbatim } from '../../kernel/message/stranger-words.ts';
 import type { ChannelHost } from '../channel.ts';
 import {
   blankMessage,
@@ -39,6 +22,18 @@ import { type Bounced, isSent, noteBounces } from './mail-bounces.ts';
 import { filesOf } from './mail-files.ts';
 import type { MailRegister } from './mail-register.ts';
 import { NO_SIGNATURES } from './parsed-mail.ts';
+import { readFrom } from './rules/address.ts';
+import { headerValue, messageIdsIn } from './rules/headers.ts';
+import { copyRecipients, type ReplyAll, recipientNote } from './rules/recipients.ts';
+import {
+  heldNotice,
+  isEncrypted,
+  judgeMail,
+  type MailVerdict,
+  type Standing,
+} from './rules/rules.ts';
+import { mailDate, type SenderVerdict, verifySender } from './rules/sender.ts';
+import { chooseThread, type ParentMail, parentIds, parseOwnMessageId } from './rules/threading.ts';
 
 const REPEAT_WINDOW_MS = 24 * 3_600_000;
 /** A proven person may ask the same more than once a day; so often only a machine does. */

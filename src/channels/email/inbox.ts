@@ -1,17 +1,17 @@
 // Looks into the mailbox for the agent, over a connection of its own that changes nothing there: what was
 // unread stays unread.
 
-import { headOf } from '../../core/cut.ts';
-import type { InboxMail, InboxQuestion, InboxText } from '../../core/inbox.ts';
-import { visibleText } from '../../core/mail/text.ts';
-import type { Clock } from '../../lib/clock.ts';
-import { type Inbox, InboxError } from '../inbox.ts';
+import { headOf } from '../../lib/text/cut.ts';
+import type { Clock } from '../../lib/time/clock.ts';
+import type { InboxMail, InboxQuestion, InboxText } from '../channel.ts';
+import { type Inbox, InboxError } from '../channel.ts';
+import type { MailAccount } from './connection-settings.ts';
 import { ImapConnection } from './imap-connection.ts';
 import { MailReader } from './mail-reader.ts';
 import { spoolMail } from './mail-spool.ts';
 import type { MailHead } from './mail-summary.ts';
 import type { DnsLookup } from './parsed-mail.ts';
-import type { MailAccount } from './settings.ts';
+import { visibleText } from './rules/text.ts';
 
 export type InboxDeps = {
   readonly account: MailAccount;

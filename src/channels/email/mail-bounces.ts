@@ -1,6 +1,6 @@
 // What a delivery report says of a mail of ours: noted against its address, and told.
 
-import type { MessageId } from '../../core/ids.ts';
+import type { MessageId } from '../../kernel/message/ids.ts';
 import type { MailArrival } from './arrival.ts';
 import type { KnownMail } from './mail-records.ts';
 import type { MailRegister } from './mail-register.ts';

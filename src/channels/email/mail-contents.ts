@@ -2,7 +2,8 @@
 // has left.
 
 import type { FileHandle } from 'node:fs/promises';
-import { createSweeper } from './young-garbage.ts';
+import { htmlText } from '../../lib/html/html-text.ts';
+import { createSweeper } from './bounded-bodies.ts';
 
 const PIECE_BYTES = 64 * 1024;
 
@@ -59,3 +60,13 @@ export class MailContents {
     if (this.#readers === 0) void this.#file.close().catch(() => undefined);
   }
 }
+
+// The text a person sees of an HTML mail (case E23).
+
+/** Without pictures. */
+const MAX_HTML_CHARS = 500_000;
+/** A picture written into the text. */
+const INLINE_PICTURE = /(data:image\/[a-z0-9.+-]{1,40};base64,)[a-z0-9+/=\s]{100,}/gi;
+
+export const htmlToVisibleText = (html: string): string =>
+  htmlText(html.replace(INLINE_PICTURE, '$1').slice(0, MAX_HTML_CHARS), { links: /^https?:/i });

@@ -3,20 +3,20 @@
 // disk.
 
 import type { Worker } from 'node:worker_threads';
-import type { Attachment } from '../../core/attachment.ts';
-import { kindOfPart, type SortedParts } from '../../core/mail/parts.ts';
-import { visibleText } from '../../core/mail/text.ts';
-import { orAborted } from '../../lib/aborted.ts';
-import type { Clock } from '../../lib/clock.ts';
+import type { Attachment } from '../../kernel/message/attachment.ts';
+import { orAborted } from '../../lib/time/aborted.ts';
+import type { Clock } from '../../lib/time/clock.ts';
 import { AttachmentError } from '../channel.ts';
+import type { MailAccount } from './connection-settings.ts';
 import { ImapConnection } from './imap-connection.ts';
 import { MailContents } from './mail-contents.ts';
 import { startWorker } from './mail-reader.ts';
+import type { RawMail } from './mail-spool.ts';
 import { openNameless, type SpooledMail, spoolMail } from './mail-spool.ts';
 import { MAX_MAIL_BYTES } from './mime-limits.ts';
 import type { FromParser, ToParser } from './parsed-mail.ts';
-import type { RawMail } from './raw-mail.ts';
-import type { MailAccount } from './settings.ts';
+import { kindOfPart, type SortedParts } from './rules/headers.ts';
+import { visibleText } from './rules/text.ts';
 
 const PARSE_LIMIT_MS = 20_000;
 const KEEP_MS = 60_000;

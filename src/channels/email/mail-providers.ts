@@ -1,7 +1,7 @@
 // Servers of the large mail providers, by the domain of the address. Facts from their own help
 // pages; whoever is not listed is asked by DNS and autoconfig (discover.ts).
 
-import type { MailServer } from './settings.ts';
+import type { MailServer } from './connection-settings.ts';
 
 export type DiscoveredMailbox = {
   readonly imap: MailServer;

@@ -5,7 +5,8 @@
 import { Resolver } from 'node:dns/promises';
 import { extname } from 'node:path';
 import { Worker } from 'node:worker_threads';
-import type { Clock } from '../../lib/clock.ts';
+import type { Clock } from '../../lib/time/clock.ts';
+import type { RawMail } from './mail-spool.ts';
 import {
   type DnsLookup,
   type FromParser,
@@ -14,7 +15,6 @@ import {
   type SignatureReport,
   type ToParser,
 } from './parsed-mail.ts';
-import type { RawMail } from './raw-mail.ts';
 
 const PARSE_LIMIT_MS = 10_000;
 /** Checking signatures waits for name servers. */

@@ -1,10 +1,10 @@
 // What is kept of each mail: the rows of the register (mail-register.ts), which writes and expires them.
 
-import type { MessageId } from '../../core/ids.ts';
-import type { MailQuote } from '../../core/mail/quoting.ts';
-import type { ParentMail } from '../../core/mail/threading.ts';
-import type { Verification } from '../../core/message.ts';
+import type { MessageId } from '../../kernel/message/ids.ts';
+import type { Verification } from '../../kernel/message/message.ts';
 import type { MailPlace } from './mail-files.ts';
+import type { MailQuote } from './rules/quoting.ts';
+import type { ParentMail } from './rules/threading.ts';
 
 export type AnsweredMail = ParentMail & { readonly place?: MailPlace };
 

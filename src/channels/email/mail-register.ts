@@ -3,18 +3,9 @@
 // in between only writes the same rows again.
 
 import { createHash, randomBytes } from 'node:crypto';
-import type { MessageId } from '../../core/ids.ts';
-import {
-  type Bounce,
-  BUDGET_WINDOW_MS,
-  NO_PACE,
-  type SentReply,
-  type ThreadPace,
-} from '../../core/mail/budget.ts';
-import type { MailQuote } from '../../core/mail/quoting.ts';
-import { type KnownThread, parseOwnMessageId } from '../../core/mail/threading.ts';
-import { jsonRow, object } from '../../lib/json-row.ts';
-import type { KeyValueStore } from '../../store/store.ts';
+import type { KeyValueStore } from '../../kernel/bus/store/store.ts';
+import type { MessageId } from '../../kernel/message/ids.ts';
+import { jsonRow, object } from '../../lib/json/json-row.ts';
 import type {
   AnsweredMail,
   HeldMail,
@@ -24,6 +15,15 @@ import type {
   PendingCopy,
   ThreadRecord,
 } from './mail-records.ts';
+import {
+  type Bounce,
+  BUDGET_WINDOW_MS,
+  NO_PACE,
+  type SentReply,
+  type ThreadPace,
+} from './rules/budget.ts';
+import type { MailQuote } from './rules/quoting.ts';
+import { type KnownThread, parseOwnMessageId } from './rules/threading.ts';
 import { ThreadSeal } from './thread-seal.ts';
 
 const DAY_MS = 86_400_000;

@@ -1,18 +1,18 @@
 // One run of the channel: the mailbox followed under supervision, answers sent, and the state both
 // share. Loaded only when the channel runs, with all the mail libraries behind it.
 
-import type { Receipt, SendContext } from '../../bus/bus.ts';
-import { type AccountRef, accountPath } from '../../core/account.ts';
-import type { EmailConfig } from '../../core/config.ts';
-import { ChannelError, NEVER } from '../../core/errors.ts';
-import { DEFAULT_ACCOUNT, type MessageId } from '../../core/ids.ts';
-import type { OutboundMessage } from '../../core/message.ts';
-import { supervise } from '../../lib/supervise.ts';
-import type { ChannelHost } from '../channel.ts';
-import type { Inbox } from '../inbox.ts';
+import type { Receipt, SendContext } from '../../kernel/bus/bus.ts';
+import type { EmailConfig } from '../../kernel/config/config.ts';
+import { type AccountRef, accountPath } from '../../kernel/message/account.ts';
+import { ChannelError, NEVER } from '../../kernel/message/errors.ts';
+import { DEFAULT_ACCOUNT, type MessageId } from '../../kernel/message/ids.ts';
+import type { OutboundMessage } from '../../kernel/message/message.ts';
+import { supervise } from '../../lib/async/supervise.ts';
+import type { ChannelHost, Inbox } from '../channel.ts';
 import { TOKEN_REFUSED } from './access-tokens.ts';
 import { Answers, receiptOf } from './answers.ts';
-import { archiveMail } from './archive.ts';
+import { archiveMail, serverFilesSentMail, wasSent } from './archive.ts';
+import { type MailAccount, mailAccountOf } from './connection-settings.ts';
 import { DeferredMails } from './deferred-mails.ts';
 import { ImapConnection } from './imap-connection.ts';
 import { AUTH_REFUSED } from './imap-failure.ts';
@@ -24,8 +24,6 @@ import { MailboxWatch } from './mailbox-watch.ts';
 import type { DnsLookup } from './parsed-mail.ts';
 import { ReplyLimits } from './reply-limits.ts';
 import { testMailbox } from './self-test.ts';
-import { serverFilesSentMail, wasSent } from './sent-folder.ts';
-import { type MailAccount, mailAccountOf } from './settings.ts';
 
 const RECONNECT_MIN_MS = 5_000;
 const RECONNECT_MAX_MS = 5 * 60_000;

@@ -3,10 +3,10 @@
 // connection; the next one reads mail by mail, so that one mail that cannot be read is told from the
 // rest and put off. Nothing is lost: the cursor moves only with what became durable.
 
-import { shortened } from '../../core/cut.ts';
-import { parseHeaderBlock } from '../../core/mail/headers.ts';
-import { verbatim } from '../../core/stranger-words.ts';
+import { verbatim } from '../../kernel/message/stranger-words.ts';
+import { shortened } from '../../lib/text/cut.ts';
 import type { ChannelHost } from '../channel.ts';
+import { storeCopies } from './archive.ts';
 import { fingerprintOf, type MailArrival } from './arrival.ts';
 import { formatCursor, type MailCursor, readFrom } from './cursor.ts';
 import {
@@ -22,12 +22,12 @@ import { serverFault } from './imap-failure.ts';
 import { type InboundSettings, type Incoming, readIncoming, unreadableMail } from './inbound.ts';
 import type { MailReader, MailReading } from './mail-reader.ts';
 import type { MailRegister } from './mail-register.ts';
+import type { RawMail } from './mail-spool.ts';
 import { inMemory, type SpooledMail, spoolMail } from './mail-spool.ts';
 import type { MailSummary } from './mail-summary.ts';
 import { MAX_HEADER_BYTES, MAX_MAIL_BYTES, splitHeader } from './mime-limits.ts';
 import { NO_SIGNATURES } from './parsed-mail.ts';
-import type { RawMail } from './raw-mail.ts';
-import { storeCopies } from './sent-folder.ts';
+import { parseHeaderBlock } from './rules/headers.ts';
 
 /** How far back a renumbered mailbox is searched. */
 const RESCAN_MS = 14 * 86_400_000;

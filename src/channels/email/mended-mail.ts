@@ -2,8 +2,8 @@
 // never comes, and an S/MIME mail that is signed in one piece (RFC 8551 section 3.5.2). The signature of the
 // latter proves nothing here; only its content is taken out.
 
+import { bytesOf, type RawMail, sizeOf } from './mail-spool.ts';
 import { type BrokenLimit, type MimeShape, measureMime, splitHeader } from './mime-limits.ts';
-import { bytesOf, type RawMail, sizeOf } from './raw-mail.ts';
 
 const SIGNED_TYPE = /^application\/(x-)?pkcs7-mime$/;
 /** Read as a whole. */

@@ -1,7 +1,7 @@
 // Measures a raw mail before any parser sees it (case E19): header size, number and depth of parts,
 // in one pass over line starts, a window at a time.
 
-import { bytesOf, type RawMail, sizeOf } from './raw-mail.ts';
+import { bytesOf, type RawMail, sizeOf } from './mail-spool.ts';
 
 export const MAX_MAIL_BYTES = 25 * 1024 * 1024;
 const MAX_PARTS = 200;

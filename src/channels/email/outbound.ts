@@ -3,22 +3,24 @@
 
 import { createHash } from 'node:crypto';
 import MailComposer from 'nodemailer/lib/mail-composer';
-import { shortened } from '../../core/cut.ts';
-import { type MailQuote, quoteAsHtml, quoteAsText } from '../../core/mail/quoting.ts';
-import { OWN_MARK_HEADER } from '../../core/mail/rules.ts';
+import { fileNameOf, withoutFiles } from '../../kernel/delivery/outbound-files.ts';
+import type { MediaStore } from '../../kernel/media/media.ts';
+import type { OutboundAttachment } from '../../kernel/message/attachment.ts';
+import type { OutboundMessage } from '../../kernel/message/message.ts';
+import { renderPlain } from '../../lib/markup/plain.ts';
+import { shortened } from '../../lib/text/cut.ts';
+import type { OutgoingRecord } from './mail-records.ts';
+import type { MailRegister } from './mail-register.ts';
+import { renderEmailHtml } from './rules/markup.ts';
+import { type MailQuote, quoteAsHtml, quoteAsText } from './rules/quoting.ts';
+import { OWN_MARK_HEADER } from './rules/rules.ts';
 import {
   formatOwnMessageId,
   type ParentMail,
   replyParent,
   replyReferences,
   replySubject,
-} from '../../core/mail/threading.ts';
-import { renderEmailHtml } from '../../core/markup/email.ts';
-import { renderPlain } from '../../core/markup/plain.ts';
-import type { OutboundMessage } from '../../core/message.ts';
-import type { OutgoingRecord } from './mail-records.ts';
-import type { MailRegister } from './mail-register.ts';
-import type { Packed } from './outgoing-files.ts';
+} from './rules/threading.ts';
 
 const SEND_HEX_CHARS = 32;
 const THREAD_HEX_CHARS = 16;
@@ -135,4 +137,51 @@ export async function composeMail(mail: OutgoingMail): Promise<Buffer> {
     newline: '\r\n',
   });
   return composer.compile().build();
+}
+
+// The files of an answer on their way into its mail: read from the store, and what is no longer
+// there, or more than servers take in one mail, said in the text instead.
+
+/** RFC 2045 section 5.1: anything else would end the header field. */
+const MIME_TYPE = /^[\w!#$&^.+-]+\/[\w!#$&^.+-]+$/;
+
+/**
+ * Of all files of one mail. Most servers take 20 to 25 MB, and base64 makes a third more of a file (RFC
+ * 2045 section 6.8); one that does not would keep the text too.
+ */
+export const MAX_UPLOAD_BYTES = 15_000_000;
+
+export type MailFile = {
+  readonly name: string;
+  readonly type: string;
+  readonly content: Uint8Array;
+};
+
+export type Packed = {
+  /** With the files' captions below, and a line for each file that stays behind. */
+  readonly markdown: string;
+  readonly files: readonly MailFile[];
+};
+
+export async function packFiles(message: OutboundMessage, media: MediaStore): Promise<Packed> {
+  const files: MailFile[] = [];
+  const lost: OutboundAttachment[] = [];
+  const captions: string[] = [];
+  let bytes = 0;
+  for (const attachment of message.attachments ?? []) {
+    const fits = bytes + attachment.sizeBytes <= MAX_UPLOAD_BYTES;
+    const content = fits ? await media.read(attachment.media) : undefined;
+    if (content === undefined) {
+      lost.push(attachment);
+      continue;
+    }
+    bytes += content.length;
+    const name = fileNameOf(attachment.name);
+    const { mimeType, caption } = attachment;
+    const type = MIME_TYPE.test(mimeType) ? mimeType : 'application/octet-stream';
+    files.push({ name, type, content });
+    if (caption !== undefined) captions.push(`${name}: ${caption}`);
+  }
+  const { markdown } = withoutFiles({ ...message, attachments: lost });
+  return { markdown: [markdown, ...captions].filter((part) => part !== '').join('\n\n'), files };
 }

@@ -4,16 +4,9 @@
 
 import { writeSync } from 'node:fs';
 import { type MessagePort, parentPort } from 'node:worker_threads';
-import { headOf } from '../../core/cut.ts';
-import { type ReportPart, readBounce } from '../../core/mail/bounce.ts';
-import { calendarMethod, describeCalendar } from '../../core/mail/calendar.ts';
-import { stripQuotes } from '../../core/mail/quotes.ts';
-import {
-  type AttachedPart,
-  MAX_WHOLE_TEXT_CHARS,
-  partsDiffer,
-  visibleText,
-} from '../../core/mail/text.ts';
+import { headOf } from '../../lib/text/cut.ts';
+import { htmlToVisibleText } from './mail-contents.ts';
+import type { RawMail } from './mail-spool.ts';
 import { mendedMail } from './mended-mail.ts';
 import type { MimeShape } from './mime-limits.ts';
 import {
@@ -24,10 +17,12 @@ import {
   type ParseResult,
   type ToParser,
 } from './parsed-mail.ts';
-import type { RawMail } from './raw-mail.ts';
 import { type MimePart, readFiles, readMime } from './read-mime.ts';
+import { type ReportPart, readBounce } from './rules/bounce.ts';
+import { calendarMethod, describeCalendar } from './rules/calendar.ts';
+import { stripQuotes } from './rules/quotes.ts';
+import { type AttachedPart, MAX_WHOLE_TEXT_CHARS, partsDiffer, visibleText } from './rules/text.ts';
 import { checkSignatures } from './signatures.ts';
-import { htmlToVisibleText } from './visible-html.ts';
 
 type Waiting = {
   readonly resolve: (records: string[][] | string[]) => void;

@@ -1,10 +1,10 @@
 // What the parsing thread makes of a raw mail, and the messages it exchanges with the main thread.
 
-import type { BounceReport } from '../../core/mail/bounce.ts';
-import type { StrippedMail } from '../../core/mail/quotes.ts';
-import type { DmarcEvidence, SignatureEvidence } from '../../core/mail/sender.ts';
-import type { AttachedPart } from '../../core/mail/text.ts';
-import type { RawMail } from './raw-mail.ts';
+import type { RawMail } from './mail-spool.ts';
+import type { BounceReport } from './rules/bounce.ts';
+import type { StrippedMail } from './rules/quotes.ts';
+import type { DmarcEvidence, SignatureEvidence } from './rules/sender.ts';
+import type { AttachedPart } from './rules/text.ts';
 
 export type ParsedMail = {
   readonly subject: string;

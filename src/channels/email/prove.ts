@@ -2,16 +2,16 @@
 // arrives, so both ways are known to work. The mail libraries are loaded when it is called.
 
 import { randomUUID } from 'node:crypto';
-import type { EmailConfig } from '../../core/config.ts';
-import { ChannelError, DeliveryError } from '../../core/errors.ts';
-import { usesOAuth2 } from '../../core/mail/oauth.ts';
-import { OWN_MARK_HEADER } from '../../core/mail/rules.ts';
-import { type Clock, systemClock } from '../../lib/clock.ts';
+import type { EmailConfig } from '../../kernel/config/config.ts';
+import { ChannelError, DeliveryError } from '../../kernel/message/errors.ts';
+import { type Clock, systemClock } from '../../lib/time/clock.ts';
 import { TOKEN_REFUSED } from './access-tokens.ts';
+import { type MailAccount, mailAccountOf } from './connection-settings.ts';
 import type { ImapConnection } from './imap-connection.ts';
 import { AUTH_REFUSED } from './imap-failure.ts';
 import { byMessageId } from './mail-summary.ts';
-import { type MailAccount, mailAccountOf } from './settings.ts';
+import { usesOAuth2 } from './rules/oauth.ts';
+import { OWN_MARK_HEADER } from './rules/rules.ts';
 import type { sendBySmtp } from './smtp.ts';
 
 /** How long the mail to itself may take. */

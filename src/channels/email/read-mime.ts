@@ -2,9 +2,9 @@
 // when they are asked for, everything, piece by piece. So memory does not grow with the mail.
 
 import { type AddressObject, type Headers, MailParser, type MessageText } from 'mailparser';
-import type { AttachedPart } from '../../core/mail/text.ts';
 import { boundBodies } from './bounded-bodies.ts';
-import { passingPieces, type RawMail } from './raw-mail.ts';
+import { passingPieces, type RawMail } from './mail-spool.ts';
+import type { AttachedPart } from './rules/text.ts';
 
 export type MimePart = AttachedPart & {
   /** The beginning of its content. */

@@ -1,8 +1,12 @@
 // Keeps the limits of what is mailed: asked before a mail is answered, so that nothing is held back that a
 // model was paid for, and before our own mails are sent. What is held goes on in its order.
 
-import { spanWords } from '../../core/fair-use.ts';
-import type { MessageId } from '../../core/ids.ts';
+import { spanWords } from '../../kernel/intake/rules/fair-use.ts';
+import type { MessageId } from '../../kernel/message/ids.ts';
+import type { InboundMessage } from '../../kernel/message/message.ts';
+import type { Admission, ChannelHost } from '../channel.ts';
+import type { HeldMail } from './mail-records.ts';
+import type { MailRegister } from './mail-register.ts';
 import {
   type MailLimits,
   pacedBy,
@@ -13,11 +17,7 @@ import {
   type ThreadPace,
   type Wait,
   waitOf,
-} from '../../core/mail/budget.ts';
-import type { InboundMessage } from '../../core/message.ts';
-import type { Admission, ChannelHost } from '../channel.ts';
-import type { HeldMail } from './mail-records.ts';
-import type { MailRegister } from './mail-register.ts';
+} from './rules/budget.ts';
 
 /** How soon a changed setting counts for what is held. */
 const RECHECK_MS = 30_000;

@@ -1,14 +1,14 @@
 // A mail of ours to ourselves: out by SMTP, seen again by IMAP, then put into the trash. It carries the
 // mark of our own mails, so it is read by nobody here and never answered (RFC 3834).
 
-import { channelName, chatId, DEFAULT_ACCOUNT, messageId } from '../../core/ids.ts';
-import type { OutboundMessage } from '../../core/message.ts';
-import type { Clock } from '../../lib/clock.ts';
+import { channelName, chatId, DEFAULT_ACCOUNT, messageId } from '../../kernel/message/ids.ts';
+import type { OutboundMessage } from '../../kernel/message/message.ts';
+import type { Clock } from '../../lib/time/clock.ts';
+import { folderOf } from './archive.ts';
+import type { MailAccount } from './connection-settings.ts';
 import { ImapConnection } from './imap-connection.ts';
 import { byMessageId } from './mail-summary.ts';
 import { composeMail } from './outbound.ts';
-import { folderOf } from './sent-folder.ts';
-import type { MailAccount } from './settings.ts';
 import { sendBySmtp } from './smtp.ts';
 
 const LOOK_MS = 2000;

@@ -4,11 +4,11 @@
 import { Readable } from 'node:stream';
 import { dkimVerify } from 'mailauth/lib/dkim/verify.js';
 import { dmarc } from 'mailauth/lib/dmarc/index.js';
-import { headerValues, parseHeaderBlock } from '../../core/mail/headers.ts';
-import type { SignatureEvidence } from '../../core/mail/sender.ts';
+import { bytesOf, passingPieces, piecesOf, type RawMail } from './mail-spool.ts';
 import { splitHeader } from './mime-limits.ts';
 import { type DnsLookup, NO_SIGNATURES, type SignatureReport } from './parsed-mail.ts';
-import { bytesOf, passingPieces, piecesOf, type RawMail } from './raw-mail.ts';
+import { headerValues, parseHeaderBlock } from './rules/headers.ts';
+import type { SignatureEvidence } from './rules/sender.ts';
 
 /** More signatures than any honest mail has would only cost look-ups. */
 const MAX_SIGNATURES = 8;

@@ -1,10 +1,16 @@
 // The cards our texts go out in (JSON 2.0): Markdown, and buttons whose press comes back as an event.
 // open.feishu.cn/document/feishu-cards/card-json-v2-structure
 
-import { headOf } from '../../core/cut.ts';
-import { renderLark } from '../../core/markup/lark.ts';
-import { type Run, runsText } from '../../core/markup/writer.ts';
-import type { Choice } from '../../core/message.ts';
+import type { KeyValueStore } from '../../kernel/bus/store/store.ts';
+import type { NativeId } from '../../kernel/message/ids.ts';
+import type { Choice } from '../../kernel/message/message.ts';
+import { splitMarkdown } from '../../lib/markup/split.ts';
+import { type Run, runsText } from '../../lib/markup/writer.ts';
+import { headOf } from '../../lib/text/cut.ts';
+import type { Clock } from '../../lib/time/clock.ts';
+import { isGone, toDeliveryError } from './failures.ts';
+import type { Messages } from './messages.ts';
+import { renderLark } from './rules/markup.ts';
 
 /** As seen; what is sent for it stays below the 30 KB of a card (im-v1/message/create). */
 export const TEXT_UNITS = 4000;
@@ -45,4 +51,46 @@ function buttonRows(choices: readonly Choice[], thread: string | undefined): rea
   if (!isShort || buttons.length < 2) return buttons;
   const columns = buttons.map((button) => ({ tag: 'column', width: 'auto', elements: [button] }));
   return [{ tag: 'column_set', flex_mode: 'flow', columns }];
+}
+
+// Cards with buttons that can still be pressed. To take the buttons away Lark wants the whole card again,
+// so it is kept without them until then.
+
+export type OpenCards = {
+  keep(id: NativeId, card: Card): Promise<void>;
+  /** It says `now` from then on, where that is given. @throws DeliveryError */
+  close(id: NativeId, signal: AbortSignal, now?: string): Promise<void>;
+  /** Forgets cards nobody has pressed for long. */
+  expire(): Promise<void>;
+};
+
+const PREFIX = 'card:';
+/** A card can be changed for 14 days (im-v1/message/patch). */
+const LIFETIME_MS = 14 * 24 * 3_600_000;
+
+export function createOpenCards(
+  messages: Messages,
+  clock: Clock,
+  state: () => KeyValueStore | undefined,
+): OpenCards {
+  return {
+    async keep(id, { runs }) {
+      await state()?.set(PREFIX + id, cardJson({ runs }));
+    },
+    async close(id, signal, now) {
+      const kept = await state()?.get(PREFIX + id);
+      if (kept === undefined) return;
+      const [whole, ...more] = now === undefined ? [] : splitMarkdown(now, TEXT_UNITS);
+      const isOne = whole !== undefined && more.length === 0;
+      try {
+        await messages.change(id, isOne ? cardJson({ runs: whole.runs }) : kept, signal);
+      } catch (error) {
+        if (!isGone(error)) throw toDeliveryError(error, true);
+      }
+      await state()?.delete(PREFIX + id);
+    },
+    async expire() {
+      await state()?.expire(PREFIX, clock.now() - LIFETIME_MS);
+    },
+  };
 }

@@ -2,9 +2,8 @@
 // that can be fetched. Pure; content of any shape gets an answer, in work that grows with its length.
 // open.feishu.cn/document/server-docs/im-v1/message-content-description/message_content
 
-import type { Attachment, AttachmentKind } from '../../core/attachment.ts';
-import { type Fields, fieldsOf, listOf, parseJson, textOf } from '../../core/fields.ts';
-import { numberOf } from './fields.ts';
+import type { Attachment, AttachmentKind } from '../../kernel/message/attachment.ts';
+import { type Fields, fieldsOf, listOf, parseJson, textOf } from '../../lib/json/fields.ts';
 import { isId } from './ids.ts';
 import { postContent } from './post-text.ts';
 
@@ -165,3 +164,16 @@ const decoded = (text: string) =>
   text
     .replaceAll('\u200b', '')
     .replace(/&#(\d{1,6});/g, (_all, code: string) => String.fromCodePoint(Number(code)));
+
+// What is Lark's own about the fields of its events and answers.
+
+/** Lark writes times and numbers as text in most places. */
+export function numberOf(value: unknown): number | undefined {
+  const number = typeof value === 'string' && value !== '' ? Number(value) : value;
+  return typeof number === 'number' && Number.isFinite(number) ? number : undefined;
+}
+
+/** The value behind a path of names. */
+export function at(value: unknown, ...path: readonly string[]): unknown {
+  return path.reduce<unknown>((inside, name) => fieldsOf(inside)?.[name], value);
+}

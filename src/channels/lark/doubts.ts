@@ -2,10 +2,10 @@
 // often Lark refused it with a code that may pass. Within the hour Lark tells a repeat by its uuid and
 // nothing need be said; afterwards, and where a dead process cannot say since when, the repeat says so.
 
-import type { SendContext } from '../../bus/bus.ts';
-import { DeliveryError, NEVER } from '../../core/errors.ts';
-import type { MessageId } from '../../core/ids.ts';
-import type { Clock } from '../../lib/clock.ts';
+import type { SendContext } from '../../kernel/bus/bus.ts';
+import { DeliveryError, NEVER } from '../../kernel/message/errors.ts';
+import type { MessageId } from '../../kernel/message/ids.ts';
+import type { Clock } from '../../lib/time/clock.ts';
 import { UNCLEAR_REFUSAL } from './failures.ts';
 
 /** Lark keeps a uuid for an hour; some minutes are its clock's and ours. */

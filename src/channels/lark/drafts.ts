@@ -1,15 +1,15 @@
 // The editing power: an answer that grows in one card. A draft is best effort: what Lark has no time for
 // is skipped, never queued, so that the final text is not held up behind it.
 
-import type { MessageId } from '../../core/ids.ts';
-import { beginningForLark } from '../../core/markup/lark.ts';
-import { runsText } from '../../core/markup/writer.ts';
-import type { ChatRef } from '../../core/message.ts';
+import type { MessageId } from '../../kernel/message/ids.ts';
+import type { ChatRef } from '../../kernel/message/message.ts';
+import { runsText } from '../../lib/markup/writer.ts';
 import type { Editing } from '../channel.ts';
 import { TEXT_UNITS } from './cards.ts';
 import { isCardRefused, isGone, toDeliveryError } from './failures.ts';
 import type { Target } from './messages.ts';
 import { asCard, type PartsDeps, sendCard, uuidOf } from './parts.ts';
+import { beginningForLark } from './rules/markup.ts';
 
 /** Lark takes five changes of one message a second, all apps of a group together. */
 const MIN_EDIT_INTERVAL_MS = 1000;

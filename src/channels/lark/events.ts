@@ -3,15 +3,15 @@
 // open.feishu.cn/document/server-docs/event-subscription-guide/overview
 
 import { EventDispatcher } from '@larksuiteoapi/node-sdk';
-import type { InboundEntry } from '../../bus/bus.ts';
-import { BusFullError } from '../../core/errors.ts';
-import { textOf } from '../../core/fields.ts';
-import { howToList, plain } from '../../core/group-texts.ts';
-import { toastOf } from '../../core/toast.ts';
-import { createLanes } from '../../lib/lanes.ts';
+import { howToList, plain } from '../../kernel/access/group-names.ts';
+import type { InboundEntry } from '../../kernel/bus/bus.ts';
+import { toastOf } from '../../kernel/message/choices.ts';
+import { BusFullError } from '../../kernel/message/errors.ts';
+import { createLanes } from '../../lib/async/lanes.ts';
+import { textOf } from '../../lib/json/fields.ts';
 import type { ChannelHost, ShowOutcome } from '../channel.ts';
-import { at } from './fields.ts';
-import { SILENT_SDK } from './http.ts';
+import { SILENT_SDK } from './api.ts';
+import { at } from './content.ts';
 import { isId, LARK, larkMessageId } from './ids.ts';
 import { type InboundContext, toEntry } from './inbound.ts';
 import { createRecentMessages, toPress, toReaction, toWithdrawal } from './signs.ts';

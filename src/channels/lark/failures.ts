@@ -9,9 +9,9 @@ import {
   NanobotError,
   NEVER,
   type Remedy,
-} from '../../core/errors.ts';
-import { fieldsOf, textOf } from '../../core/fields.ts';
-import { at, numberOf } from './fields.ts';
+} from '../../kernel/message/errors.ts';
+import { fieldsOf, textOf } from '../../lib/json/fields.ts';
+import { at, numberOf } from './content.ts';
 
 export type CallFailure =
   /** Lark answered and said no. */

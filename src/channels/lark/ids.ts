@@ -8,8 +8,8 @@ import {
   type MessageId,
   messageId,
   threadId,
-} from '../../core/ids.ts';
-import type { ChatRef } from '../../core/message.ts';
+} from '../../kernel/message/ids.ts';
+import type { ChatRef } from '../../kernel/message/message.ts';
 
 export const LARK = channelName('lark');
 

@@ -2,17 +2,16 @@
 // An event of any shape gets an answer; one that names no message gets undefined.
 // open.feishu.cn/document/server-docs/im-v1/message/events/receive
 
-import type { InboundEntry } from '../../bus/bus.ts';
-import { textWithAttachments } from '../../core/attachment-words.ts';
-import { type Fields, fieldsOf, textOf } from '../../core/fields.ts';
-import { chatId, type MessageId, userId } from '../../core/ids.ts';
-import type { InboundMessage, PersonSender, Quote } from '../../core/message.ts';
-import { CARD, contentOf } from './content.ts';
+import { plain } from '../../kernel/access/group-names.ts';
+import type { InboundEntry } from '../../kernel/bus/bus.ts';
+import { textWithAttachments } from '../../kernel/message/attachment.ts';
+import { chatId, type MessageId, userId } from '../../kernel/message/ids.ts';
+import type { InboundMessage, PersonSender, Quote } from '../../kernel/message/message.ts';
+import { type Fields, fieldsOf, listOf, textOf } from '../../lib/json/fields.ts';
+import { at, CARD, contentOf, numberOf } from './content.ts';
 import type { Directory } from './directory.ts';
 import { LarkCallError } from './failures.ts';
-import { at, numberOf } from './fields.ts';
 import { chatRef, inboundId, isId } from './ids.ts';
-import { mentionsOf, quoteOf } from './mentions.ts';
 
 export type InboundContext = {
   readonly appId: string;
@@ -195,3 +194,57 @@ async function authorOf(original: Fields, directory: Directory): Promise<string 
     ? directory.nameOf(id)
     : undefined;
 }
+
+// Who is named in a message: Lark writes `@_user_1` into the text and says beside it who that is. Pure.
+
+export type Mentions = {
+  /** Our bot is among them. */
+  readonly isOurs: boolean;
+  /** The text with names in place of the keys; without our own name at its beginning. */
+  named(text: string): string;
+};
+
+export function mentionsOf(message: Fields, botId: string): Mentions {
+  const mentioned = listOf(message['mentions']).flatMap((mention) => {
+    const fields = fieldsOf(mention);
+    const key = textOf(fields?.['key']);
+    if (key === undefined) return [];
+    // In events an object of ids, in messages that were fetched a text.
+    const id = textOf(at(fields?.['id'], 'open_id')) ?? textOf(fields?.['id']);
+    return [{ key, isOurs: id === botId, name: `@${nameIn(fields)}` }];
+  });
+  const all = [{ key: '@_all', isOurs: false, name: '@all' }, ...mentioned];
+  const names = new Map(all.map(({ key, name }) => [key, name]));
+  const isOwn = new Set(all.filter((one) => one.isOurs).map(({ key }) => key));
+  return {
+    isOurs: isOwn.size > 0,
+    named(text) {
+      const lead = keyAt(text.trimStart(), names);
+      const rest = lead !== undefined && isOwn.has(lead) ? text.trimStart().slice(lead.length) : '';
+      // A text that says nothing else keeps our name.
+      return (rest.trim() === '' ? text : rest.trimStart()).replace(KEY, (found) => {
+        const key = keyAt(found, names);
+        if (key === undefined) return found;
+        return `${names.get(key)}${found.slice(key.length)}`;
+      });
+    },
+  };
+}
+
+/** Names are chosen by their bearers and become part of what the sender says: one short line. */
+const nameIn = (mention: Fields | undefined) =>
+  plain(textOf(mention?.['name']) ?? '') || 'somebody';
+
+const KEY = /@_(?:all|user_\d{1,6})/g;
+
+/** The longest key that begins the text: behind `@_user_1` may stand a digit of the text. */
+function keyAt(text: string, names: ReadonlyMap<string, string>): string | undefined {
+  const found = /^@_(?:all|user_\d{1,6})/.exec(text)?.[0] ?? '';
+  for (let end = found.length; end > 0; end -= 1) {
+    if (names.has(found.slice(0, end))) return found.slice(0, end);
+  }
+  return undefined;
+}
+
+export const quoteOf = (text: string, author: string | undefined): Quote =>
+  author === undefined ? { text } : { author, text };

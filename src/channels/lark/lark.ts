@@ -1,15 +1,14 @@
 // Lark (Feishu) as a channel: one app's bot, over its long connection. What an event means is in
 // inbound.ts and signs.ts, when to connect in run.ts, how an answer goes out in parts.ts and drafts.ts.
 
-import type { LarkConfig } from '../../core/config.ts';
-import { DEFAULT_ACCOUNT, type MessageId } from '../../core/ids.ts';
-import { larkRoot } from '../../core/lark-root.ts';
-import type { ChatRef } from '../../core/message.ts';
-import type { Clock } from '../../lib/clock.ts';
+import type { LarkConfig } from '../../kernel/config/config.ts';
+import { DEFAULT_ACCOUNT, type MessageId } from '../../kernel/message/ids.ts';
+import type { ChatRef } from '../../kernel/message/message.ts';
 import { silentLogger } from '../../lib/logger.ts';
+import type { Clock } from '../../lib/time/clock.ts';
 import type { Channel, ChannelHost, Retracting } from '../channel.ts';
 import { type BotInfo, createLarkApi } from './api.ts';
-import { TEXT_UNITS } from './cards.ts';
+import { createOpenCards, TEXT_UNITS } from './cards.ts';
 import { createDirectory } from './directory.ts';
 import { createDoubts } from './doubts.ts';
 import { createDrafts } from './drafts.ts';
@@ -17,9 +16,9 @@ import { createEvents } from './events.ts';
 import { isNotThere, toDeliveryError } from './failures.ts';
 import { LARK, larkMessageId } from './ids.ts';
 import { createMessages, type Messages, type Target } from './messages.ts';
-import { createOpenCards } from './open-cards.ts';
 import { sendParts } from './parts.ts';
 import { createReactions } from './reactions.ts';
+import { larkRoot } from './rules/reactions.ts';
 import { runConnections } from './run.ts';
 import { createThreads } from './threads.ts';
 import { createUploads, fetchResource, MAX_UPLOAD_BYTES } from './uploads.ts';

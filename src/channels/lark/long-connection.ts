@@ -3,11 +3,10 @@
 
 import type { Duplex } from 'node:stream';
 import { type EventDispatcher, LoggerLevel, WSClient } from '@larksuiteoapi/node-sdk';
-import type { Clock } from '../../lib/clock.ts';
 import type { Logger } from '../../lib/logger.ts';
-import { agentFor, type LarkApp } from './api.ts';
+import type { Clock } from '../../lib/time/clock.ts';
+import { agentFor, createHttp, type LarkApp } from './api.ts';
 import { LarkCallError, refusalOf } from './failures.ts';
-import { createHttp } from './http.ts';
 
 export type LongConnection = {
   /** Resolves when the connection is gone. */

@@ -2,12 +2,12 @@
 // within an hour, so a repeat within that time is the same message.
 // open.feishu.cn/document/server-docs/im-v1/message/create, .../reply, .../patch, .../delete
 
-import { textOf } from '../../core/fields.ts';
-import { type NativeId, nativeId } from '../../core/ids.ts';
-import type { ChatRef } from '../../core/message.ts';
+import { type NativeId, nativeId } from '../../kernel/message/ids.ts';
+import type { ChatRef } from '../../kernel/message/message.ts';
+import { textOf } from '../../lib/json/fields.ts';
 import type { LarkApi } from './api.ts';
+import { at } from './content.ts';
 import { isNotThere, LarkCallError } from './failures.ts';
-import { at } from './fields.ts';
 import { isId } from './ids.ts';
 
 export type Body = {

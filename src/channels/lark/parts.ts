@@ -2,20 +2,20 @@
 // by one with a durable mark after each, so that a failure in the middle repeats nothing.
 
 import { createHash } from 'node:crypto';
-import type { Receipt, SendContext } from '../../bus/bus.ts';
-import type { OutboundAttachment } from '../../core/attachment.ts';
-import { BACKOFF, DeliveryError } from '../../core/errors.ts';
-import type { NativeId } from '../../core/ids.ts';
-import { splitForLark } from '../../core/markup/lark.ts';
-import type { Run } from '../../core/markup/writer.ts';
-import type { Choice, OutboundMessage } from '../../core/message.ts';
-import type { Clock } from '../../lib/clock.ts';
+import type { Receipt, SendContext } from '../../kernel/bus/bus.ts';
+import type { OutboundAttachment } from '../../kernel/message/attachment.ts';
+import { BACKOFF, DeliveryError } from '../../kernel/message/errors.ts';
+import type { NativeId } from '../../kernel/message/ids.ts';
+import type { Choice, OutboundMessage } from '../../kernel/message/message.ts';
 import type { Logger } from '../../lib/logger.ts';
+import type { Run } from '../../lib/markup/writer.ts';
+import type { Clock } from '../../lib/time/clock.ts';
+import type { OpenCards } from './cards.ts';
 import { type Card, cardJson, TEXT_UNITS } from './cards.ts';
 import type { Doubts } from './doubts.ts';
 import { isCardRefused, isGone, isNotThere, toDeliveryError } from './failures.ts';
 import type { Messages, Target } from './messages.ts';
-import type { OpenCards } from './open-cards.ts';
+import { splitForLark } from './rules/markup.ts';
 import type { Uploads } from './uploads.ts';
 
 /** Lark takes five messages a second in a chat. */

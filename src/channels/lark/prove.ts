@@ -1,10 +1,10 @@
 // For setting the channel up: do this app id and secret work, and what is its bot called.
 
-import { BACKOFF, ChannelError } from '../../core/errors.ts';
-import { larkRoot } from '../../core/lark-root.ts';
-import { systemClock } from '../../lib/clock.ts';
+import { BACKOFF, ChannelError } from '../../kernel/message/errors.ts';
+import { systemClock } from '../../lib/time/clock.ts';
 import { type BotInfo, botInfo, createLarkApi, lastingTrouble } from './api.ts';
 import { LarkCallError } from './failures.ts';
+import { larkRoot } from './rules/reactions.ts';
 
 export type ProvenLarkBot = BotInfo;
 

@@ -1,14 +1,14 @@
 // The sign we set on people's messages while we work. To take one away Lark wants the id it has given it.
 // open.feishu.cn/document/server-docs/im-v1/message-reaction/create
 
-import type { LarkConfig } from '../../core/config.ts';
-import { listOf, textOf } from '../../core/fields.ts';
-import { larkReaction } from '../../core/lark-reactions.ts';
+import type { LarkConfig } from '../../kernel/config/config.ts';
+import { listOf, textOf } from '../../lib/json/fields.ts';
 import type { Reactions } from '../channel.ts';
 import type { LarkApi } from './api.ts';
+import { at } from './content.ts';
 import { isNotThere, LarkCallError, toDeliveryError } from './failures.ts';
-import { at } from './fields.ts';
 import { isId, larkMessageId } from './ids.ts';
+import { larkReaction } from './rules/reactions.ts';
 
 export function createReactions(
   api: LarkApi,

@@ -1,8 +1,8 @@
 // Keeps a long connection open: proves id and secret first, connects, watches, and connects again with
 // growing waits. A refused secret ends it, because no waiting helps.
 
-import { ChannelError, NEVER } from '../../core/errors.ts';
-import { backoffMs } from '../../lib/backoff.ts';
+import { ChannelError, NEVER } from '../../kernel/message/errors.ts';
+import { backoffMs } from '../../lib/time/backoff.ts';
 import type { ChannelHost } from '../channel.ts';
 import { type BotInfo, botInfo, type LarkApi, type LarkApp, lastingTrouble } from './api.ts';
 import type { Events } from './events.ts';

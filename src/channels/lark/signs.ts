@@ -1,15 +1,15 @@
 // Events that are about another message: a button below one of ours was pressed, one of ours got a
 // reaction, somebody took back what they wrote. Each to what the bus stores, or undefined.
 
-import type { InboundEntry } from '../../bus/bus.ts';
-import { textOf } from '../../core/fields.ts';
-import { type ChatId, nativeId } from '../../core/ids.ts';
-import { emojiOfLark } from '../../core/lark-reactions.ts';
-import type { InboundMessage } from '../../core/message.ts';
-import { emojiOf } from '../../core/reaction.ts';
-import { at } from './fields.ts';
+import type { InboundEntry } from '../../kernel/bus/bus.ts';
+import { emojiOf } from '../../kernel/message/change.ts';
+import { type ChatId, nativeId } from '../../kernel/message/ids.ts';
+import type { InboundMessage } from '../../kernel/message/message.ts';
+import { textOf } from '../../lib/json/fields.ts';
+import { at } from './content.ts';
 import { inboundId, isId } from './ids.ts';
 import { type InboundContext, isFromUs, placeNamed, senderOf } from './inbound.ts';
+import { emojiOfLark } from './rules/reactions.ts';
 
 const TOKEN = /^[A-Za-z0-9_-]{1,48}$/;
 

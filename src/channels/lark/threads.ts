@@ -1,8 +1,8 @@
 // Where a thread can be written into: Lark takes only answers to a message of it, so one of each thread is
 // remembered, once.
 
-import type { ThreadId } from '../../core/ids.ts';
-import type { KeyValueStore } from '../../store/store.ts';
+import type { KeyValueStore } from '../../kernel/bus/store/store.ts';
+import type { ThreadId } from '../../kernel/message/ids.ts';
 import { isId } from './ids.ts';
 
 export type Threads = {

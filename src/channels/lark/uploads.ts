@@ -2,15 +2,15 @@
 // message it came with and its key.
 // open.feishu.cn/document/server-docs/im-v1/image/create, .../file/create, .../message-resource/get
 
-import type { OutboundAttachment } from '../../core/attachment.ts';
-import { DeliveryError, NEVER } from '../../core/errors.ts';
-import { textOf } from '../../core/fields.ts';
-import type { Clock } from '../../lib/clock.ts';
-import type { MediaStore } from '../../media/media.ts';
+import type { MediaStore } from '../../kernel/media/media.ts';
+import type { OutboundAttachment } from '../../kernel/message/attachment.ts';
+import { DeliveryError, NEVER } from '../../kernel/message/errors.ts';
+import { textOf } from '../../lib/json/fields.ts';
+import type { Clock } from '../../lib/time/clock.ts';
 import { AttachmentError } from '../channel.ts';
 import type { LarkApi } from './api.ts';
+import { at } from './content.ts';
 import { LarkCallError, remedyFor } from './failures.ts';
-import { at } from './fields.ts';
 import { isId } from './ids.ts';
 import type { Body } from './messages.ts';
 

@@ -1,9 +1,9 @@
 // Albums: Telegram hands over each picture as a message of its own, marked with the album's id. Here
 // they become one message, and updates are left with Telegram until an album has come whole. Pure.
 
-import type { InboundEntry } from '../../bus/bus.ts';
-import { fieldsOf, integerOf, textOf } from '../../core/fields.ts';
-import type { InboundMessage } from '../../core/message.ts';
+import type { InboundEntry } from '../../kernel/bus/bus.ts';
+import type { InboundMessage } from '../../kernel/message/message.ts';
+import { fieldsOf, integerOf, textOf } from '../../lib/json/fields.ts';
 
 /** How long the rest of an album is waited for, milliseconds. */
 export const ALBUM_WAIT_MS = 700;

@@ -3,12 +3,12 @@
 // came of a press is shown at its button.
 
 import type { InlineKeyboardMarkup } from 'grammy/types';
-import { type Fields, fieldsOf, listOf, textOf } from '../../core/fields.ts';
-import type { MessageId } from '../../core/ids.ts';
-import type { Choice } from '../../core/message.ts';
-import { toastOf } from '../../core/toast.ts';
-import type { Clock } from '../../lib/clock.ts';
+import { toastOf } from '../../kernel/message/choices.ts';
+import type { MessageId } from '../../kernel/message/ids.ts';
+import type { Choice } from '../../kernel/message/message.ts';
+import { type Fields, fieldsOf, listOf, textOf } from '../../lib/json/fields.ts';
 import type { Logger } from '../../lib/logger.ts';
+import type { Clock } from '../../lib/time/clock.ts';
 import type { ShowOutcome } from '../channel.ts';
 import type { BotApi } from './client.ts';
 import { BotCallError } from './failures.ts';

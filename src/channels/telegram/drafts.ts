@@ -2,12 +2,12 @@
 // end in a second one; both become the first parts of the answer. A draft is best effort: what Telegram has no
 // time for is skipped, never queued, so that the final text is not held up behind it.
 
-import { tailOf } from '../../core/cut.ts';
-import type { MessageId, NativeId } from '../../core/ids.ts';
-import { endOfMarkup, splitMarkdown } from '../../core/markup/split.ts';
-import { type Run, runsText } from '../../core/markup/writer.ts';
-import { parseMarkup } from '../../core/markup.ts';
-import type { ChatRef } from '../../core/message.ts';
+import type { MessageId, NativeId } from '../../kernel/message/ids.ts';
+import type { ChatRef } from '../../kernel/message/message.ts';
+import { parseMarkup } from '../../lib/markup/markup.ts';
+import { endOfMarkup, splitMarkdown } from '../../lib/markup/split.ts';
+import { type Run, runsText } from '../../lib/markup/writer.ts';
+import { tailOf } from '../../lib/text/cut.ts';
 import type { Editing } from '../channel.ts';
 import { BotCallError, isGone, isUnchanged, toDeliveryError } from './failures.ts';
 import { draftMessages, fromNativeId, isGroupId, joinedDraft, telegramThreadId } from './ids.ts';

@@ -9,7 +9,7 @@ import {
   NanobotError,
   NEVER,
   type Remedy,
-} from '../../core/errors.ts';
+} from '../../kernel/message/errors.ts';
 
 export type CallFailure =
   /** Telegram answered and said no. */

@@ -1,8 +1,12 @@
 // Files people send by Telegram: what a message says of them, and how they are fetched.
 
-import type { Attachment, AttachmentContent, AttachmentKind } from '../../core/attachment.ts';
-import { sizeWords } from '../../core/attachment-words.ts';
-import { type Fields, fieldsOf, integerOf, listOf, textOf } from '../../core/fields.ts';
+import type {
+  Attachment,
+  AttachmentContent,
+  AttachmentKind,
+} from '../../kernel/message/attachment.ts';
+import { sizeWords } from '../../kernel/message/attachment.ts';
+import { type Fields, fieldsOf, integerOf, listOf, textOf } from '../../lib/json/fields.ts';
 import { AttachmentError } from '../channel.ts';
 import type { BotLink } from './client.ts';
 import { BotCallError } from './failures.ts';

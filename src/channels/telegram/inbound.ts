@@ -1,16 +1,15 @@
 // One Telegram update to what the bus stores: a message for the agent, or a record of why it is
 // none. Pure, and never throws: an update of any shape gets an answer, so that the next one is read.
 
-import type { InboundEntry } from '../../bus/bus.ts';
-import { textWithAttachments } from '../../core/attachment-words.ts';
-import { type Fields, fieldsOf, integerOf, textOf } from '../../core/fields.ts';
-import { chatId, nativeId, threadId } from '../../core/ids.ts';
-import type { InboundMessage, Quote } from '../../core/message.ts';
+import type { InboundEntry } from '../../kernel/bus/bus.ts';
+import { textWithAttachments } from '../../kernel/message/attachment.ts';
+import { chatId, nativeId, threadId } from '../../kernel/message/ids.ts';
+import type { InboundMessage, Quote } from '../../kernel/message/message.ts';
+import { type Fields, fieldsOf, integerOf, textOf } from '../../lib/json/fields.ts';
 import { type Press, pressOf } from './choices.ts';
 import { contentOf, nameOf } from './content.ts';
 import { attachmentsOf } from './files.ts';
-import { addressingOf, answeredBy, type BotNames } from './group-address.ts';
-import { isGroup } from './group-updates.ts';
+import { addressingOf, answeredBy, type BotNames, isGroup } from './groups.ts';
 import { type Bot, inboundId, pressId, reactionId, TELEGRAM, updateId } from './ids.ts';
 import { reactionOf, type TelegramReaction } from './reactions.ts';
 import { type SenderRules, senderChatOf, senderGate, senderOf } from './senders.ts';

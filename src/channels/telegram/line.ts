@@ -3,10 +3,10 @@
 
 import type { ClientRequest, IncomingMessage } from 'node:http';
 import { Agent as HttpsAgent, request as httpsRequest } from 'node:https';
-import { ChannelError, NEVER } from '../../core/errors.ts';
-import { fieldsOf, integerOf, parseJson } from '../../core/fields.ts';
-import type { Clock } from '../../lib/clock.ts';
-import { nodeHttp } from '../../lib/node-http.ts';
+import { ChannelError, NEVER } from '../../kernel/message/errors.ts';
+import { fieldsOf, integerOf, parseJson } from '../../lib/json/fields.ts';
+import { nodeHttp } from '../../lib/net/node-http.ts';
+import type { Clock } from '../../lib/time/clock.ts';
 import { BotCallError } from './failures.ts';
 
 export type LineOptions = {

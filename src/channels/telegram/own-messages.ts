@@ -1,14 +1,14 @@
 // What becomes of messages of ours after they were sent: their buttons are taken away, with a word of
 // what came of them, or they themselves.
 
-import type { NativeId } from '../../core/ids.ts';
-import { splitMarkdown } from '../../core/markup/split.ts';
-import type { ChatRef } from '../../core/message.ts';
+import type { NativeId } from '../../kernel/message/ids.ts';
+import type { ChatRef } from '../../kernel/message/message.ts';
 import type { Logger } from '../../lib/logger.ts';
+import { splitMarkdown } from '../../lib/markup/split.ts';
 import type { Channel, Retracting } from '../channel.ts';
 import type { BotApi } from './client.ts';
 import { BotCallError, isGone, isNotThere, isUnchanged, toDeliveryError } from './failures.ts';
-import type { GroupMoves } from './group-moves.ts';
+import type { GroupMoves } from './groups.ts';
 import { draftMessages, fromNativeId } from './ids.ts';
 import { MESSAGE_UNITS, NO_PREVIEW, withFallback } from './parts.ts';
 

@@ -1,16 +1,15 @@
 // One answer as Telegram messages: split, rendered, sent part by part with a durable mark after
 // each, so that a failure in the middle repeats nothing and leaves nothing out.
 
-import type { Receipt, SendContext } from '../../bus/bus.ts';
-import { BACKOFF, DeliveryError } from '../../core/errors.ts';
-import type { NativeId } from '../../core/ids.ts';
-import { plainText } from '../../core/markup/plain.ts';
-import { splitMarkdown } from '../../core/markup/split.ts';
-import { renderTelegramHtml } from '../../core/markup/telegram.ts';
-import { type Run, runsText } from '../../core/markup/writer.ts';
-import type { OutboundMessage } from '../../core/message.ts';
-import type { Clock } from '../../lib/clock.ts';
+import type { Receipt, SendContext } from '../../kernel/bus/bus.ts';
+import { BACKOFF, DeliveryError } from '../../kernel/message/errors.ts';
+import type { NativeId } from '../../kernel/message/ids.ts';
+import type { OutboundMessage } from '../../kernel/message/message.ts';
 import type { Logger } from '../../lib/logger.ts';
+import { plainText } from '../../lib/markup/plain.ts';
+import { splitMarkdown } from '../../lib/markup/split.ts';
+import { type Run, runsText } from '../../lib/markup/writer.ts';
+import type { Clock } from '../../lib/time/clock.ts';
 import { type Keyboard, keyboardOf } from './choices.ts';
 import type { BotApi } from './client.ts';
 import {
@@ -22,8 +21,9 @@ import {
   migratedTo,
   toDeliveryError,
 } from './failures.ts';
-import type { GroupMoves } from './group-moves.ts';
+import type { GroupMoves } from './groups.ts';
 import { draftMessages, fromNativeId, telegramThreadId, toNativeId } from './ids.ts';
+import { renderTelegramHtml } from './rules/markup.ts';
 
 /** Longest visible text of one message, UTF-16 units (Bot API, sendMessage). */
 export const MESSAGE_UNITS = 4096;

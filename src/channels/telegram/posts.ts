@@ -1,12 +1,12 @@
 // An answer with files as the posts it goes out in: its text, then its files, each with its caption.
 // A post knows how many platform messages it makes, so that a retry goes on behind the last of them.
 
-import type { Receipt, SendContext } from '../../bus/bus.ts';
-import type { OutboundAttachment } from '../../core/attachment.ts';
-import type { NativeId } from '../../core/ids.ts';
-import { splitMarkdown } from '../../core/markup/split.ts';
-import type { OutboundMessage } from '../../core/message.ts';
-import { albumsOf } from '../../core/outbound-files.ts';
+import type { Receipt, SendContext } from '../../kernel/bus/bus.ts';
+import { albumsOf } from '../../kernel/delivery/outbound-files.ts';
+import type { OutboundAttachment } from '../../kernel/message/attachment.ts';
+import type { NativeId } from '../../kernel/message/ids.ts';
+import type { OutboundMessage } from '../../kernel/message/message.ts';
+import { splitMarkdown } from '../../lib/markup/split.ts';
 import { telegramThreadId } from './ids.ts';
 import { MESSAGE_UNITS, sendParts } from './parts.ts';
 import {

@@ -1,8 +1,8 @@
 // What Telegram shows of the bot: who it is (asked once a day) and its command menu (set when it
 // changed). Neither may hold up the first poll.
 
-import { mayGive } from '../../core/command-access.ts';
-import { fieldsOf, integerOf, parseJson, textOf } from '../../core/fields.ts';
+import { mayGive } from '../../kernel/access/command-access.ts';
+import { fieldsOf, integerOf, parseJson, textOf } from '../../lib/json/fields.ts';
 import type { ChannelHost } from '../channel.ts';
 import type { BotApi } from './client.ts';
 

@@ -1,7 +1,7 @@
 // For setting the channel up: does this token work, whose is it, and how does its owner get in.
 
-import { BACKOFF, ChannelError, NEVER } from '../../core/errors.ts';
-import { systemClock } from '../../lib/clock.ts';
+import { BACKOFF, ChannelError, NEVER } from '../../kernel/message/errors.ts';
+import { systemClock } from '../../lib/time/clock.ts';
 import { createBotApi } from './client.ts';
 import { BotCallError, describeFailure } from './failures.ts';
 

@@ -1,16 +1,16 @@
 // Reactions: what people think of messages of ours, and the sign we set on theirs while we work. Pure
 // but for the call that sets it.
 
-import type { TelegramConfig } from '../../core/config.ts';
-import { type Fields, fieldsOf, integerOf, listOf, textOf } from '../../core/fields.ts';
-import type { MessageId } from '../../core/ids.ts';
-import { emojiOf } from '../../core/reaction.ts';
-import { TELEGRAM_REACTIONS } from '../../core/telegram-reactions.ts';
+import type { TelegramConfig } from '../../kernel/config/config.ts';
+import { emojiOf } from '../../kernel/message/change.ts';
+import type { MessageId } from '../../kernel/message/ids.ts';
+import { type Fields, fieldsOf, integerOf, listOf, textOf } from '../../lib/json/fields.ts';
 import type { Reactions } from '../channel.ts';
 import type { BotApi } from './client.ts';
 import { BotCallError, toDeliveryError } from './failures.ts';
-import type { GroupMoves } from './group-moves.ts';
+import type { GroupMoves } from './groups.ts';
 import { type Bot, placeOfMessage } from './ids.ts';
+import { TELEGRAM_REACTIONS } from './rules/reactions.ts';
 
 export type TelegramReaction = {
   readonly chat: Fields;

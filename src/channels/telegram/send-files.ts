@@ -1,15 +1,15 @@
 // Files of an answer as Telegram messages: as albums where they go together, with the caption below
 // where it fits. What Telegram does not take as a picture or a film goes out as a document.
 
-import type { SendContext } from '../../bus/bus.ts';
-import type { OutboundAttachment } from '../../core/attachment.ts';
-import { DeliveryError, NEVER } from '../../core/errors.ts';
-import { fieldsOf, integerOf, listOf } from '../../core/fields.ts';
-import type { NativeId } from '../../core/ids.ts';
-import { truncateMarkup } from '../../core/markup/split.ts';
-import { type Run, runsText } from '../../core/markup/writer.ts';
-import { parseMarkup } from '../../core/markup.ts';
-import type { MediaStore } from '../../media/media.ts';
+import type { SendContext } from '../../kernel/bus/bus.ts';
+import type { MediaStore } from '../../kernel/media/media.ts';
+import type { OutboundAttachment } from '../../kernel/message/attachment.ts';
+import { DeliveryError, NEVER } from '../../kernel/message/errors.ts';
+import type { NativeId } from '../../kernel/message/ids.ts';
+import { fieldsOf, integerOf, listOf } from '../../lib/json/fields.ts';
+import { parseMarkup } from '../../lib/markup/markup.ts';
+import { truncateMarkup } from '../../lib/markup/split.ts';
+import { type Run, runsText } from '../../lib/markup/writer.ts';
 import type { BotLink, FormFile } from './client.ts';
 import { BotCallError, isTopicGone, migratedTo, toDeliveryError } from './failures.ts';
 import { toNativeId } from './ids.ts';

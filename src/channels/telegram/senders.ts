@@ -1,8 +1,8 @@
 // Who an update says did something: known by numeric ids alone, because names are chosen freely. Pure.
 
-import { type Fields, fieldsOf, integerOf, textOf } from '../../core/fields.ts';
-import { userId } from '../../core/ids.ts';
-import type { PersonSender } from '../../core/message.ts';
+import { userId } from '../../kernel/message/ids.ts';
+import type { PersonSender } from '../../kernel/message/message.ts';
+import { type Fields, fieldsOf, integerOf, textOf } from '../../lib/json/fields.ts';
 import { nameOf } from './content.ts';
 
 export type SenderRules = {

@@ -1,19 +1,19 @@
 // Telegram as a channel: chats and groups with one bot, by long polling. What an update means is in
 // inbound.ts, when to poll in poll.ts, how an answer goes out in parts.ts and drafts.ts.
 
-import type { Receipt, SendContext } from '../../bus/bus.ts';
-import type { TelegramConfig } from '../../core/config.ts';
-import { after, DeliveryError } from '../../core/errors.ts';
-import { DEFAULT_ACCOUNT, type MessageId } from '../../core/ids.ts';
-import type { ChatRef } from '../../core/message.ts';
-import type { Clock } from '../../lib/clock.ts';
+import type { Receipt, SendContext } from '../../kernel/bus/bus.ts';
+import type { TelegramConfig } from '../../kernel/config/config.ts';
+import { after, DeliveryError } from '../../kernel/message/errors.ts';
+import { DEFAULT_ACCOUNT, type MessageId } from '../../kernel/message/ids.ts';
+import type { ChatRef } from '../../kernel/message/message.ts';
 import { silentLogger } from '../../lib/logger.ts';
+import type { Clock } from '../../lib/time/clock.ts';
 import type { Channel, ChannelHost, Typing } from '../channel.ts';
 import { type BotApi, createBotLink } from './client.ts';
 import { createDrafts } from './drafts.ts';
 import { BotCallError, toDeliveryError } from './failures.ts';
 import { fetchFile } from './files.ts';
-import { createGroupMoves, type GroupMoves } from './group-moves.ts';
+import { createGroupMoves, type GroupMoves } from './groups.ts';
 import {
   type Bot,
   botIdOf,

@@ -2,7 +2,7 @@
 // because the library's call resolved (reference section 7.4). What a refusal means is decided here.
 
 import type { BinaryNode, WASocket } from '@whiskeysockets/baileys';
-import { after, BACKOFF, DeliveryError, NEVER, type Remedy } from '../../core/errors.ts';
+import { after, BACKOFF, DeliveryError, NEVER, type Remedy } from '../../kernel/message/errors.ts';
 
 type Ack =
   | { readonly kind: 'taken' }

@@ -2,9 +2,9 @@
 // calls for all. So the parts stay in the ledger until no more come, and are then addressed alike. Pure
 // but for what is remembered of parts that come later still.
 
-import type { InboundMessage } from '../../core/message.ts';
-import { albumOf } from '../../core/whatsapp/content.ts';
+import type { InboundMessage } from '../../kernel/message/message.ts';
 import type { InboxRow } from './inbound.ts';
+import { albumOf } from './rules/content.ts';
 
 /** How long the next part of an album is waited for, and how long all of them, milliseconds. */
 const PART_WAIT_MS = 1500;

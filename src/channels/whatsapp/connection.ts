@@ -7,14 +7,14 @@ import {
   type SocketConfig,
   type WASocket,
 } from '@whiskeysockets/baileys';
-import { BACKOFF, ChannelError } from '../../core/errors.ts';
-import type { WhatsAppCause } from '../../core/whatsapp/endings.ts';
-import type { Clock } from '../../lib/clock.ts';
+import { BACKOFF, ChannelError } from '../../kernel/message/errors.ts';
 import type { Logger } from '../../lib/logger.ts';
+import type { Clock } from '../../lib/time/clock.ts';
 import { ACK_EVENT } from './acks.ts';
 import { createBaileysLogger } from './baileys-logger.ts';
 import { type Carrier, createCarrier } from './carrier.ts';
-import { limitPhoneRequests } from './phone-requests.ts';
+import { limitPhoneRequests } from './phone-resend.ts';
+import type { WhatsAppCause } from './rules/endings.ts';
 import { socketOptions } from './socket-options.ts';
 import type { Vault } from './vault.ts';
 

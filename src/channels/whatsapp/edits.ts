@@ -2,13 +2,13 @@
 // own id, place in the pace and row; one that would have to wait is left out, the next shows more.
 
 import type { WAMessageKey } from '@whiskeysockets/baileys';
-import { DeliveryError, NEVER } from '../../core/errors.ts';
-import { type ChatId, type MessageId, type NativeId, nativeId } from '../../core/ids.ts';
-import { beginningForWhatsApp } from '../../core/markup/whatsapp.ts';
-import type { Clock } from '../../lib/clock.ts';
-import type { KeyValueChange } from '../../store/store.ts';
+import type { KeyValueChange } from '../../kernel/bus/store/store.ts';
+import { DeliveryError, NEVER } from '../../kernel/message/errors.ts';
+import { type ChatId, type MessageId, type NativeId, nativeId } from '../../kernel/message/ids.ts';
+import type { Clock } from '../../lib/time/clock.ts';
 import type { Editing, Retracting } from '../channel.ts';
 import type { Pacer } from './pacer.ts';
+import { beginningForWhatsApp } from './rules/markup.ts';
 import { type SentMessage, type SentMessages, sentId } from './sent-messages.ts';
 import type { Transmitter } from './transmit.ts';
 

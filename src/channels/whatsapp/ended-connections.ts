@@ -1,17 +1,17 @@
 // Carries out what the table of endings says: credentials rolled back, set aside or cleaned, the
 // person who links and the owner told, and how long to wait before the next connection.
 
+import type { Logger } from '../../lib/logger.ts';
+import { backoffMs } from '../../lib/time/backoff.ts';
+import type { Clock } from '../../lib/time/clock.ts';
+import type { LinkStatus } from './link-status.ts';
+import type { LoginAttempt } from './login.ts';
 import {
   judgeEnding,
   type WhatsAppCause,
   type WhatsAppPhase,
   type WhatsAppVerdict,
-} from '../../core/whatsapp/endings.ts';
-import { backoffMs } from '../../lib/backoff.ts';
-import type { Clock } from '../../lib/clock.ts';
-import type { Logger } from '../../lib/logger.ts';
-import type { LinkStatus } from './link-status.ts';
-import type { LoginAttempt } from './login.ts';
+} from './rules/endings.ts';
 import type { Vault } from './vault.ts';
 
 /** Case W12: waits of 2 s to 5 min; a wait is drawn from the upper half of its ceiling. */

@@ -1,8 +1,8 @@
 // One row of the ledger to what the bus stores: where it was said, by whom, and why it is no question
 // for the agent where it is none. Pure; a row of any shape gets an answer.
 
-import type { InboundEntry } from '../../bus/bus.ts';
-import { headOf } from '../../core/cut.ts';
+import type { WAMessageKey } from '@whiskeysockets/baileys';
+import type { InboundEntry } from '../../kernel/bus/bus.ts';
 import {
   type ChatId,
   chatId,
@@ -10,15 +10,21 @@ import {
   nativeId,
   type UserId,
   userId,
-} from '../../core/ids.ts';
-import type { GroupRef, InboundMessage, PersonSender, Quote } from '../../core/message.ts';
-import type { WhatsAppReading } from '../../core/whatsapp/content.ts';
-import { isPerson, type PersonJid, parseJid } from '../../core/whatsapp/jid.ts';
-import type { WhatsAppContent } from '../../core/whatsapp/message.ts';
-import type { WhatsAppSign } from '../../core/whatsapp/signs.ts';
+} from '../../kernel/message/ids.ts';
+import type {
+  GroupRef,
+  InboundMessage,
+  PersonSender,
+  Quote,
+} from '../../kernel/message/message.ts';
+import { headOf } from '../../lib/text/cut.ts';
 import type { MessageKey } from './envelope.ts';
-import { SELF, WHATSAPP, whatsappMessageId } from './ids.ts';
+import { SELF, WHATSAPP, whatsappMessageId } from './hand-over.ts';
 import { isOwnAddress, type LinkedAccount } from './linked-account.ts';
+import type { WhatsAppReading } from './rules/content.ts';
+import { isPerson, type PersonJid, parseJid } from './rules/jid.ts';
+import type { WhatsAppContent } from './rules/message.ts';
+import type { WhatsAppSign } from './rules/signs.ts';
 
 /** A stored message as the ledger hands it out. */
 export type InboxRow = {
@@ -216,4 +222,35 @@ export function nameOf({
   if (key.fromMe) return undefined;
   const name = (pushName ?? '').replace(/[\p{Cc}\s]+/gu, ' ').trim();
   return name === '' ? undefined : headOf(name, MAX_NAME_CHARS);
+}
+
+// Which messages of a chat were not marked as read yet. In memory only: after a restart the phone
+// shows them as unread, and nothing is lost by that.
+
+export interface Unread {
+  note(chat: ChatId, key: WAMessageKey): void;
+  /** Takes out what is to be marked as read in a chat of these names, oldest first. */
+  take(names: readonly ChatId[]): readonly WAMessageKey[];
+}
+
+const MAX_PER_CHAT = 100;
+const MAX_CHATS = 500;
+
+export function createUnread(): Unread {
+  const chats = new Map<ChatId, readonly WAMessageKey[]>();
+
+  return {
+    note(chat, key) {
+      const keys = [...(chats.get(chat) ?? []), key].slice(-MAX_PER_CHAT);
+      chats.delete(chat);
+      chats.set(chat, keys);
+      const [oldest] = chats.keys();
+      if (chats.size > MAX_CHATS && oldest !== undefined) chats.delete(oldest);
+    },
+    take(names) {
+      const keys = names.flatMap((name) => chats.get(name) ?? []);
+      for (const name of names) chats.delete(name);
+      return keys;
+    },
+  };
 }

@@ -2,17 +2,16 @@
 // it. What a row means is in row-reader.ts and inbound.ts, who wrote it in people.ts.
 
 import type { WAMessageKey } from '@whiskeysockets/baileys';
-import type { ChatId } from '../../core/ids.ts';
-import { backoffMs } from '../../lib/backoff.ts';
+import type { ChatId } from '../../kernel/message/ids.ts';
+import { backoffMs } from '../../lib/time/backoff.ts';
 import type { ChannelHost } from '../channel.ts';
 import { withoutOpenAlbums } from './albums.ts';
 import { handOver } from './hand-over.ts';
-import { type InboxRow, inOrder } from './inbound.ts';
+import { createUnread, type InboxRow, inOrder, type Unread } from './inbound.ts';
 import type { PassingTrouble } from './link-status.ts';
+import type { Unresolved } from './row-reader.ts';
 import { createRowReader, type ReadRow, type RowReaderDeps } from './row-reader.ts';
 import type { Undecryptable } from './undecryptable.ts';
-import { createUnread, type Unread } from './unread.ts';
-import type { Unresolved } from './unresolved.ts';
 
 export interface Inbox {
   /** Hands over what was stored, and what will be, until aborted. */

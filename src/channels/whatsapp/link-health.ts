@@ -2,9 +2,9 @@
 // changed, read by whoever asks while the channel may not even run.
 
 import { z } from 'zod';
-import type { Clock } from '../../lib/clock.ts';
+import type { KeyValueStore } from '../../kernel/bus/store/store.ts';
 import type { Logger } from '../../lib/logger.ts';
-import type { KeyValueStore } from '../../store/store.ts';
+import type { Clock } from '../../lib/time/clock.ts';
 
 const HEALTH_KEY = 'link/health';
 const HOUR_MS = 3_600_000;

@@ -1,13 +1,9 @@
 // What the link tells of itself: its status for the gateway, the row for doctor, and alerts for the
 // owner on another channel, each trouble once.
 
-import {
-  LINK_REMEDY,
-  type WhatsAppCause,
-  type WhatsAppPhase,
-} from '../../core/whatsapp/endings.ts';
 import type { ChannelHost, ChannelStatus } from '../channel.ts';
 import { createHealthRecord, type HealthRecord } from './link-health.ts';
+import { LINK_REMEDY, type WhatsAppCause, type WhatsAppPhase } from './rules/endings.ts';
 import type { Vault } from './vault.ts';
 
 /** Frames come by the hundred. */

@@ -1,7 +1,7 @@
 // Whose account the credentials are linked to, and which addresses are its own.
 
 import { type AuthenticationCreds, jidDecode } from '@whiskeysockets/baileys';
-import { idOfPerson, type PersonJid } from '../../core/whatsapp/jid.ts';
+import { idOfPerson, type PersonJid } from './rules/jid.ts';
 
 export type LinkedAccount = {
   /** International number, digits. */

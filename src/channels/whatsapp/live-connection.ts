@@ -2,9 +2,9 @@
 // whether it may be used, whether messages from before it are still coming.
 
 import type { WASocket } from '@whiskeysockets/baileys';
-import type { WhatsAppCause, WhatsAppPhase } from '../../core/whatsapp/endings.ts';
-import type { Change } from './change.ts';
+import type { Change } from './change-signal.ts';
 import { Connection, type ConnectionDeps } from './connection.ts';
+import type { WhatsAppCause, WhatsAppPhase } from './rules/endings.ts';
 import { startWatchdogs, type Watchdogs } from './watchdogs.ts';
 
 export type LiveDeps = ConnectionDeps & {

@@ -1,9 +1,9 @@
 // What is left of earlier links: credentials and keys moved out of the way as a whole, the newest
 // few kept, so that a person who linked again by mistake has not destroyed anything.
 
-import type { KeyValueChange, KeyValueStore } from '../../store/store.ts';
+import type { KeyValueChange, KeyValueStore } from '../../kernel/bus/store/store.ts';
 import { CREDS_PREFIX } from './creds-generations.ts';
-import { KEY_PREFIX } from './key-rows.ts';
+import { KEY_PREFIX } from './signal-keys.ts';
 
 const OLD_PREFIX = 'old/';
 const LINKS_KEPT = 3;

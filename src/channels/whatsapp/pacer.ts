@@ -2,7 +2,10 @@
 // message durably. What must outlive a restart, first contacts and texts, is stored with each send.
 
 import { createHash } from 'node:crypto';
-import { after, BACKOFF, DeliveryError } from '../../core/errors.ts';
+import type { KeyValueChange, KeyValueStore } from '../../kernel/bus/store/store.ts';
+import { after, BACKOFF, DeliveryError } from '../../kernel/message/errors.ts';
+import type { ChatId } from '../../kernel/message/ids.ts';
+import type { Clock } from '../../lib/time/clock.ts';
 import {
   CONTACT_WINDOW_MS,
   type PacedSend,
@@ -13,9 +16,7 @@ import {
   type Sighting,
   TEXT_WINDOW_MS,
   UNPACED,
-} from '../../core/whatsapp/pacing.ts';
-import type { Clock } from '../../lib/clock.ts';
-import type { KeyValueChange, KeyValueStore } from '../../store/store.ts';
+} from './rules/pacing.ts';
 
 export interface Pacer {
   /**
@@ -146,3 +147,50 @@ const stopped = () =>
     remedy: BACKOFF,
     code: 'whatsapp_stopped',
   });
+
+// Where the owner of the account answers by hand, the agent is silent for a while. The rows survive a
+// restart; a chat has one as soon as its owner wrote there.
+
+export interface OwnerPause {
+  /** The owner wrote in this chat; each message prolongs the silence. Epoch milliseconds. */
+  note(chat: ChatId, writtenAt: number): Promise<void>;
+  /**
+   * Until when the owner has the say in a chat known by these names, epoch milliseconds; 0: not at
+   * all. Also covers what was written before the owner wrote: they have read it.
+   */
+  until(names: readonly ChatId[]): Promise<number>;
+  /** Forgets what no rule looks at any more: what ended longer ago than this. */
+  expire(keepMs: number): Promise<void>;
+}
+
+export type OwnerPauseDeps = {
+  readonly state: KeyValueStore;
+  readonly clock: Clock;
+  /** 0: the agent is never silent. */
+  readonly pauseMs: number;
+};
+
+const PREFIX = 'pause/';
+
+export function createOwnerPause({ state, clock, pauseMs }: OwnerPauseDeps): OwnerPause {
+  async function stored(chat: ChatId): Promise<number> {
+    const until = Number((await state.get(`${PREFIX}${chat}`)) ?? 0);
+    // A damaged one would else keep the owner's next word from being noted.
+    return Number.isFinite(until) ? until : 0;
+  }
+
+  return {
+    async note(chat, writtenAt) {
+      if (pauseMs === 0) return;
+      const until = Math.min(writtenAt, clock.now()) + pauseMs;
+      if (until > (await stored(chat))) await state.set(`${PREFIX}${chat}`, String(until));
+    },
+    async until(names) {
+      if (pauseMs === 0) return 0;
+      return Math.max(...(await Promise.all(names.map(stored))), 0);
+    },
+    expire: async (keepMs) => {
+      await state.expire(PREFIX, clock.now() - pauseMs - keepMs);
+    },
+  };
+}

@@ -2,14 +2,15 @@
 // one chat of each, and the address an answer goes to. Who is who is decided in core/whatsapp/person.
 
 import { z } from 'zod';
-import { type ChatId, chatId, type UserId, userId } from '../../core/ids.ts';
-import {
-  addressOf,
-  idOfPerson,
-  type PersonJid,
-  parseJid,
-  personOfId,
-} from '../../core/whatsapp/jid.ts';
+import type { KeyValueChange, KeyValueStore } from '../../kernel/bus/store/store.ts';
+import { type ChatId, chatId, type UserId, userId } from '../../kernel/message/ids.ts';
+import { createLanes } from '../../lib/async/lanes.ts';
+import type { Logger } from '../../lib/logger.ts';
+import type { Clock } from '../../lib/time/clock.ts';
+import { SELF, SELF_CHAT } from './hand-over.ts';
+import type { LidDirectory } from './lid-directory.ts';
+import { isOwnAddress, type LinkedAccount } from './linked-account.ts';
+import { addressOf, idOfPerson, type PersonJid, parseJid, personOfId } from './rules/jid.ts';
 import {
   chatOfMessage,
   chatsOf,
@@ -20,14 +21,7 @@ import {
   type Placement,
   place,
   type Sighting,
-} from '../../core/whatsapp/person.ts';
-import type { Clock } from '../../lib/clock.ts';
-import { createLanes } from '../../lib/lanes.ts';
-import type { Logger } from '../../lib/logger.ts';
-import type { KeyValueChange, KeyValueStore } from '../../store/store.ts';
-import { SELF, SELF_CHAT } from './ids.ts';
-import type { LidDirectory } from './lid-directory.ts';
-import { isOwnAddress, type LinkedAccount } from './linked-account.ts';
+} from './rules/person.ts';
 import { storedJson } from './stored-json.ts';
 
 export type Meeting = {

@@ -2,9 +2,9 @@
 // ours, stored before it leaves, in the account's pace. One that would have to wait is left out.
 
 import type { WAMessageKey } from '@whiskeysockets/baileys';
-import type { ChatId, MessageId } from '../../core/ids.ts';
+import type { ChatId, MessageId } from '../../kernel/message/ids.ts';
 import type { Reactions } from '../channel.ts';
-import { SELF_CHAT, type WhatsAppName, whatsappNameOf } from './ids.ts';
+import { SELF_CHAT, type WhatsAppName, whatsappNameOf } from './hand-over.ts';
 import type { Pacer } from './pacer.ts';
 import { type SentMessages, sentId } from './sent-messages.ts';
 import type { Transmitter } from './transmit.ts';

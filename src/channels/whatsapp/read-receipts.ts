@@ -1,10 +1,10 @@
 // Marks as read what the agent works on or answers, as a person would; a mark that fails is left out.
 
 import type { WAMessageKey } from '@whiskeysockets/baileys';
-import type { ChatId } from '../../core/ids.ts';
-import type { Clock } from '../../lib/clock.ts';
+import type { ChatId } from '../../kernel/message/ids.ts';
 import type { Logger } from '../../lib/logger.ts';
-import { within } from './deadline.ts';
+import type { Clock } from '../../lib/time/clock.ts';
+import { within } from './change-signal.ts';
 import type { OpenLink } from './transmit.ts';
 
 /** Takes the keys of what came in this chat and was not read yet. */

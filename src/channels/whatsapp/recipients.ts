@@ -8,8 +8,8 @@ import {
   USyncUser,
   type WASocket,
 } from '@whiskeysockets/baileys';
-import { BACKOFF, DeliveryError, NEVER, type Remedy } from '../../core/errors.ts';
-import { isSameAddress } from '../../core/whatsapp/jid.ts';
+import { BACKOFF, DeliveryError, NEVER, type Remedy } from '../../kernel/message/errors.ts';
+import { isSameAddress } from './rules/jid.ts';
 
 type DeviceSource = Pick<WASocket, 'user' | 'getUSyncDevices' | 'executeUSyncQuery'>;
 

@@ -2,19 +2,17 @@
 // judged: a number that the last one tells, or the owner's answer by hand, counts for all.
 
 import type { WAMessageKey } from '@whiskeysockets/baileys';
-import type { InboundEntry } from '../../bus/bus.ts';
-import { chatId, userId } from '../../core/ids.ts';
-import type { InboundMessage } from '../../core/message.ts';
-import { readWhatsApp, type WhatsAppReading } from '../../core/whatsapp/content.ts';
-import { personOfId } from '../../core/whatsapp/jid.ts';
-import { filesOfMessage } from '../../core/whatsapp/media.ts';
-import { signOf } from '../../core/whatsapp/signs.ts';
-import type { Clock } from '../../lib/clock.ts';
+import type { InboundEntry } from '../../kernel/bus/bus.ts';
+import { chatId, userId } from '../../kernel/message/ids.ts';
+import type { InboundMessage } from '../../kernel/message/message.ts';
 import type { Logger } from '../../lib/logger.ts';
+import type { Clock } from '../../lib/time/clock.ts';
+import type { ChannelHost } from '../channel.ts';
 import { albumKeyOf, createAlbumCalls } from './albums.ts';
-import { groupAddressing, withoutOwnName } from './group-address.ts';
+import { groupAddressing, withoutOwnName } from './groups.ts';
 import type { Parcel } from './hand-over.ts';
-import { SELF, SELF_CHAT } from './ids.ts';
+import { SELF, SELF_CHAT } from './hand-over.ts';
+import type { Unread } from './inbound.ts';
 import {
   gateOf,
   type InboxRow,
@@ -28,9 +26,12 @@ import {
   unreadableEntry,
 } from './inbound.ts';
 import { type LinkedAccount, ownIds } from './linked-account.ts';
-import type { OwnerPause } from './owner-pause.ts';
+import type { OwnerPause } from './pacer.ts';
 import type { People, Person } from './people.ts';
-import type { Unread } from './unread.ts';
+import { readWhatsApp, type WhatsAppReading } from './rules/content.ts';
+import { normaliseAllowed, personOfId } from './rules/jid.ts';
+import { filesOfMessage } from './rules/media.ts';
+import { signOf } from './rules/signs.ts';
 
 export type RowReaderDeps = {
   readonly people: People;
@@ -223,4 +224,55 @@ function ownSpeaker(account: LinkedAccount | undefined): Speaker {
 function keyOf({ key }: InboxRow): WAMessageKey {
   const { remoteJid, id, participant } = key;
   return { remoteJid, id, fromMe: false, ...(participant === undefined ? {} : { participant }) };
+}
+
+// People whose phone number WhatsApp does not tell: an allow list of numbers cannot know them, so they
+// are refused, and the owner is told once who wrote and how to let them in.
+
+export interface Unresolved {
+  /** Somebody wrote of whom only the LID is known. */
+  note(message: InboundMessage): Promise<void>;
+}
+
+export type UnresolvedDeps = {
+  readonly host: Pick<ChannelHost, 'state' | 'clock' | 'alert' | 'isStranger'>;
+  /** Who may write now, as configured. */
+  allowFrom(): readonly string[];
+};
+
+const DAY_MS = 86_400_000;
+/** Strangers must not be able to fill the owner's other channel. */
+const MAX_PER_DAY = 20;
+
+export function createUnresolved({ host, allowFrom }: UnresolvedDeps): Unresolved {
+  const { state, clock } = host;
+  let told: readonly number[] = [];
+
+  return {
+    async note(message) {
+      const { sender } = message;
+      if (sender.kind !== 'person' || !hasNumbers(allowFrom())) return;
+      if (!(await host.isStranger(message))) return;
+      const key = `person/told/${sender.id}`;
+      const now = clock.now();
+      told = told.filter((at) => at > now - DAY_MS);
+      if (told.length >= MAX_PER_DAY || (await state.get(key)) !== undefined) return;
+      told = [...told, now];
+      host.alert(noticeOf(sender.id, sender.name));
+      await state.set(key, String(now));
+    },
+  };
+}
+
+/** Only where somebody is let in by number can a known person look like a stranger. */
+function hasNumbers(allowed: readonly string[]): boolean {
+  return allowed.some((entry) => personOfId(normaliseAllowed(entry))?.kind === 'number');
+}
+
+function noticeOf(lid: string, name: string | undefined): string {
+  const who = name === undefined ? lid : `"${name}" (${lid})`;
+  return (
+    `${who} wrote, and WhatsApp does not say which phone number that is, so the allow list ` +
+    `cannot let them in. If you know them: nanobot pair approve whatsapp ${lid}`
+  );
 }

@@ -2,12 +2,12 @@
 // message has one. The content is encrypted and uploaded by the library when the message is made.
 
 import type { AnyMessageContent } from '@whiskeysockets/baileys';
-import type { OutboundAttachment } from '../../core/attachment.ts';
-import { DeliveryError, NEVER } from '../../core/errors.ts';
-import { splitForWhatsApp } from '../../core/markup/whatsapp.ts';
-import type { OutboundMessage } from '../../core/message.ts';
-import type { MediaStore } from '../../media/media.ts';
+import type { MediaStore } from '../../kernel/media/media.ts';
+import type { OutboundAttachment } from '../../kernel/message/attachment.ts';
+import { DeliveryError, NEVER } from '../../kernel/message/errors.ts';
+import type { OutboundMessage } from '../../kernel/message/message.ts';
 import { MESSAGE_UNITS, textContent } from './edits.ts';
+import { splitForWhatsApp } from './rules/markup.ts';
 
 /** Longest caption a person can write, UTF-16 units. */
 export const CAPTION_UNITS = 1024;

@@ -4,9 +4,9 @@
 import { createHash } from 'node:crypto';
 import { proto } from '@whiskeysockets/baileys';
 import { z } from 'zod';
-import { type ChatId, chatId } from '../../core/ids.ts';
-import type { Clock } from '../../lib/clock.ts';
-import type { KeyValueChange, KeyValueStore } from '../../store/store.ts';
+import type { KeyValueChange, KeyValueStore } from '../../kernel/bus/store/store.ts';
+import { type ChatId, chatId } from '../../kernel/message/ids.ts';
+import type { Clock } from '../../lib/time/clock.ts';
 import { storedJson } from './stored-json.ts';
 
 export type SentMessage = {

@@ -9,12 +9,12 @@ import {
   type SignalRepositoryWithLIDStore,
   type SocketConfig,
 } from '@whiskeysockets/baileys';
-import { BACKOFF, ChannelError } from '../../core/errors.ts';
-import { aborted } from '../../lib/aborted.ts';
-import type { Clock } from '../../lib/clock.ts';
+import { BACKOFF, ChannelError } from '../../kernel/message/errors.ts';
 import type { Logger } from '../../lib/logger.ts';
+import { aborted } from '../../lib/time/aborted.ts';
+import type { Clock } from '../../lib/time/clock.ts';
 import type { Ledger } from './ledger.ts';
-import { createLidLookup } from './lid-lookup.ts';
+import { createLidLookup } from './lid-directory.ts';
 import type { SignalUnits } from './signal-keys.ts';
 import { isNotSaved } from './unit-queue.ts';
 import type { Vault } from './vault.ts';

@@ -3,8 +3,8 @@
 // an unencrypted connection stays on this machine.
 
 import { proto, type SocketConfig, type UserFacingSocketConfig } from '@whiskeysockets/baileys';
-import { ChannelError, NEVER } from '../../core/errors.ts';
-import { isLoopbackHost } from '../../core/loopback.ts';
+import { ChannelError, NEVER } from '../../kernel/message/errors.ts';
+import { isLoopbackHost } from '../../lib/net/address-rules.ts';
 
 export type SocketParts = {
   readonly url: URL;

@@ -3,9 +3,9 @@
 // stored already, and a process that dies in between has lost nothing.
 
 import { type AuthenticationCreds, Curve } from '@whiskeysockets/baileys';
-import type { KeyValueChange, KeyValueStore } from '../../store/store.ts';
+import type { KeyValueChange, KeyValueStore } from '../../kernel/bus/store/store.ts';
 import { textOf } from './creds-generations.ts';
-import { encodeKey, keyRow, PRE_KEY_PREFIX, preKeyIdOf } from './key-rows.ts';
+import { encodeKey, keyRow, PRE_KEY_PREFIX, preKeyIdOf } from './signal-keys.ts';
 
 export type Spare = {
   readonly row: KeyValueChange;

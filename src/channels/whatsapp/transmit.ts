@@ -7,12 +7,12 @@ import {
   type proto,
   type WASocket,
 } from '@whiskeysockets/baileys';
-import { BACKOFF, DeliveryError } from '../../core/errors.ts';
-import type { ChatId } from '../../core/ids.ts';
-import type { Clock } from '../../lib/clock.ts';
-import type { KeyValueChange } from '../../store/store.ts';
+import type { KeyValueChange } from '../../kernel/bus/store/store.ts';
+import { BACKOFF, DeliveryError } from '../../kernel/message/errors.ts';
+import type { ChatId } from '../../kernel/message/ids.ts';
+import type { Clock } from '../../lib/time/clock.ts';
 import { type Acks, refusal, STALE_DEVICES } from './acks.ts';
-import { within } from './deadline.ts';
+import { within } from './change-signal.ts';
 import { requireRecipients } from './recipients.ts';
 import type { SentMessages } from './sent-messages.ts';
 

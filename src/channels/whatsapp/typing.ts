@@ -2,11 +2,11 @@
 // is a courtesy: where it cannot be shown, nothing else changes.
 
 import type { WASocket } from '@whiskeysockets/baileys';
-import type { ChatId } from '../../core/ids.ts';
-import type { Clock } from '../../lib/clock.ts';
+import type { ChatId } from '../../kernel/message/ids.ts';
 import type { Logger } from '../../lib/logger.ts';
+import type { Clock } from '../../lib/time/clock.ts';
 import type { Typing } from '../channel.ts';
-import { within } from './deadline.ts';
+import { within } from './change-signal.ts';
 import type { MarkRead } from './read-receipts.ts';
 import type { OpenLink } from './transmit.ts';
 

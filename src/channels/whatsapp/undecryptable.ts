@@ -2,9 +2,9 @@
 // after that is told to the owner. Keys and sessions are never touched.
 
 import { type BaileysEventEmitter, proto, type WAMessage } from '@whiskeysockets/baileys';
-import { idOfPerson, isPerson, parseJid } from '../../core/whatsapp/jid.ts';
 import type { ChannelHost } from '../channel.ts';
 import { nameOf } from './inbound.ts';
+import { idOfPerson, isPerson, parseJid } from './rules/jid.ts';
 import { type Missing, type Peer, UnreadableBook } from './unreadable-book.ts';
 
 export interface Undecryptable {

@@ -2,8 +2,8 @@
 // the last one left, and those that wait together share one transaction. What a unit means and which
 // rows go along with it is its caller's.
 
-import { BACKOFF, ChannelError } from '../../core/errors.ts';
-import type { KeyValueStore } from '../../store/store.ts';
+import type { KeyValueStore } from '../../kernel/bus/store/store.ts';
+import { BACKOFF, ChannelError } from '../../kernel/message/errors.ts';
 
 /** Bounds how long the first of a batch waits for the last. */
 const MAX_UNITS_PER_COMMIT = 64;

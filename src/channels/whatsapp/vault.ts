@@ -8,30 +8,30 @@ import type {
   SignalCreds,
   SignalDataSet,
 } from '@whiskeysockets/baileys';
-import { BACKOFF, ChannelError, NEVER } from '../../core/errors.ts';
-import type { Clock } from '../../lib/clock.ts';
+import type { KeyValueChange, KeyValueStore } from '../../kernel/bus/store/store.ts';
+import { BACKOFF, ChannelError, NEVER } from '../../kernel/message/errors.ts';
 import type { Logger } from '../../lib/logger.ts';
-import type { KeyValueChange, KeyValueStore } from '../../store/store.ts';
+import type { Clock } from '../../lib/time/clock.ts';
 import {
   CredsGenerations,
+  chooseStart,
   credsOf,
   freshIdentity,
   type Identity,
   readGenerations,
   setAsideRows,
 } from './creds-generations.ts';
-import { KeyRows } from './key-rows.ts';
 import { isLinked, type LinkedAccount, linkedAccountOf } from './linked-account.ts';
 import { dropLink, setLinkAside } from './old-links.ts';
 import {
   clearKeys,
   createDurableKeys,
   createUnitKeys,
+  KeyRows,
   putAll,
   type SignalUnits,
 } from './signal-keys.ts';
 import { isSameButForCounters, makeSpare, type Spare, skipUsedIds } from './spare-pre-key.ts';
-import { chooseStart } from './starting-point.ts';
 import { UnitQueue, type UnitRows } from './unit-queue.ts';
 
 /** Code of the error that says so. */

@@ -2,7 +2,7 @@
 // transport on which nothing comes, messages that come but reach nobody, and an offline marker that
 // stays out (case W03).
 
-import type { Clock } from '../../lib/clock.ts';
+import type { Clock } from '../../lib/time/clock.ts';
 
 /** Three of the library's keep-alives, each of which the server answers. */
 const SILENCE_MS = 90_000;

@@ -2,20 +2,20 @@
 // each does is in its own file; this is the only one that knows them all.
 
 import type { WASocket } from '@whiskeysockets/baileys';
-import type { WhatsAppConfig } from '../../core/config.ts';
+import type { WhatsAppConfig } from '../../kernel/config/config.ts';
 import type { ChannelHost } from '../channel.ts';
-import { createGroupMembers, type GroupMembers } from './group-members.ts';
+import { createGroupMembers, type GroupMembers } from './groups.ts';
 import { createInbox, type Inbox } from './inbox.ts';
 import { type Ledger, openLedger } from './ledger.ts';
 import { createLidDirectory } from './lid-directory.ts';
 import { createLink, type Link } from './link.ts';
-import { createMediaAgain, type MediaAgain } from './media-again.ts';
+import { createMediaAgain, type MediaAgain } from './media-download.ts';
 import { createOutbox, type Outbox } from './outbox.ts';
-import { createOwnerPause } from './owner-pause.ts';
+import { createOwnerPause } from './pacer.ts';
 import { createPeople, type People } from './people.ts';
+import { createUnresolved } from './row-reader.ts';
 import { createSessionRepository } from './session-repository.ts';
 import { createUndecryptable, type Undecryptable } from './undecryptable.ts';
-import { createUnresolved } from './unresolved.ts';
 import type { Vault } from './vault.ts';
 
 export type SessionDeps = {

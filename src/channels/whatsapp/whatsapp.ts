@@ -1,13 +1,12 @@
 // WhatsApp as a channel: one linked account. Who it is linked to is the vault's, how the connection
 // lives the link's, what comes in the inbox's and what goes out the outbox's.
 
-import type { Receipt, SendContext } from '../../bus/bus.ts';
-import type { WhatsAppConfig } from '../../core/config.ts';
-import { BACKOFF, ChannelError, DeliveryError } from '../../core/errors.ts';
-import { DEFAULT_ACCOUNT } from '../../core/ids.ts';
-import type { OutboundMessage } from '../../core/message.ts';
-import { LINK_REMEDY } from '../../core/whatsapp/endings.ts';
-import { orAborted } from '../../lib/aborted.ts';
+import type { Receipt, SendContext } from '../../kernel/bus/bus.ts';
+import type { WhatsAppConfig } from '../../kernel/config/config.ts';
+import { BACKOFF, ChannelError, DeliveryError } from '../../kernel/message/errors.ts';
+import { DEFAULT_ACCOUNT } from '../../kernel/message/ids.ts';
+import type { OutboundMessage } from '../../kernel/message/message.ts';
+import { orAborted } from '../../lib/time/aborted.ts';
 import {
   type Attachments,
   type Channel,
@@ -20,9 +19,10 @@ import {
   type Typing,
 } from '../channel.ts';
 import { MIN_EDIT_INTERVAL_MS } from './edits.ts';
-import { WHATSAPP } from './ids.ts';
-import type { MediaAgain } from './media-again.ts';
+import { WHATSAPP } from './hand-over.ts';
+import type { MediaAgain } from './media-download.ts';
 import { downloadMedia } from './media-download.ts';
+import { LINK_REMEDY } from './rules/endings.ts';
 import { CAPTION_UNITS } from './send-media.ts';
 import { TYPING_SHOWN_MS } from './typing.ts';
 import { LINK_DAMAGED, openFreshVault, openVault, type Vault } from './vault.ts';

@@ -1,18 +1,17 @@
 // What the doctor asks of the configuration: that it loads, who can reach the gateway, who may talk.
 
 import { existsSync } from 'node:fs';
-import { howToLogIn } from '../../app/channel-reports.ts';
-import { type LoadedConfig, loadConfig } from '../../app/config.ts';
 import type { OpenedState } from '../../app/state.ts';
 import { type ConfiguredAccount, configuredAccounts } from '../../channels/accounts.ts';
-import { accountPath } from '../../core/account.ts';
-import { EVERYBODY } from '../../core/admission.ts';
-import { literalSecrets } from '../../core/config/secrets.ts';
-import type { Config } from '../../core/config.ts';
-import { ConfigError } from '../../core/errors.ts';
-import { isPythonConfig } from '../../core/foreign-config.ts';
-import { otherProgram, problemLine } from '../explain-error.ts';
-import { explainSystemError } from '../explain-system-error.ts';
+import { howToLogIn } from '../../channels/channel-reports.ts';
+import { EVERYBODY } from '../../kernel/access/admission.ts';
+import type { Config } from '../../kernel/config/config.ts';
+import { type LoadedConfig, loadConfig } from '../../kernel/config/files/config-file.ts';
+import { isPythonConfig } from '../../kernel/config/foreign-config.ts';
+import { literalSecrets } from '../../kernel/config/secrets.ts';
+import { accountPath } from '../../kernel/message/account.ts';
+import { ConfigError } from '../../kernel/message/errors.ts';
+import { explainSystemError, otherProgram, problemLine } from '../explain-error.ts';
 import type { Terminal } from '../terminal.ts';
 import { type Finding, fail, ok, warn } from './finding.ts';
 

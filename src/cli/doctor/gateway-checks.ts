@@ -3,11 +3,11 @@
 
 import { askGateway, findRunningGateway } from '../../app/running-gateway.ts';
 import { hasState, type OpenedState, openState } from '../../app/state.ts';
-import { NanobotError } from '../../core/errors.ts';
-import { findHomeHolder } from '../../store/home-lock.ts';
+import { findHomeHolder } from '../../kernel/bus/store/home-lock.ts';
+import { NanobotError } from '../../kernel/message/errors.ts';
 import { readinessSchema, statusLine } from '../channel-lines.ts';
 import { holderText } from '../explain-error.ts';
-import { spanText } from '../moment.ts';
+import { spanText } from '../flag-values.ts';
 import type { Terminal } from '../terminal.ts';
 import { type Finding, fail, ok, warn } from './finding.ts';
 

@@ -3,10 +3,10 @@
 import { existsSync } from 'node:fs';
 import { access, chmod, constants, stat, statfs } from 'node:fs/promises';
 import { dirname } from 'node:path';
-import type { Home } from '../../app/home.ts';
-import type { Environment } from '../../core/environment.ts';
-import { machineZone } from '../../core/zone-time.ts';
+import type { Environment } from '../../kernel/config/environment.ts';
+import type { Home } from '../../kernel/config/files/home.ts';
 import { isContained } from '../../lib/surroundings.ts';
+import { machineZone } from '../../lib/time/zone-time.ts';
 import type { Terminal } from '../terminal.ts';
 import { type Finding, fail, ok, warn } from './finding.ts';
 

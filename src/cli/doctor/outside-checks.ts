@@ -1,13 +1,13 @@
 // What the doctor asks of the world: the model, Telegram, Lark, each mailbox.
 
-import { checkMailLogins, proveLark, proveTelegram } from '../../app/channel-setup.ts';
-import { proveConfigured, resolveConfigured } from '../../app/model-setup.ts';
-import { accountName } from '../../core/account.ts';
-import type { Config, EmailConfig } from '../../core/config.ts';
-import { ChannelError, NanobotError } from '../../core/errors.ts';
-import { channelName } from '../../core/ids.ts';
-import { mailboxesOf } from '../../core/mail/accounts.ts';
-import { DEMO_MODEL } from '../../core/model-names.ts';
+import { checkMailLogins, proveLark, proveTelegram } from '../../channels/channel-setup.ts';
+import { mailboxesOf } from '../../channels/email/rules/accounts.ts';
+import type { Config, EmailConfig } from '../../kernel/config/config.ts';
+import { accountName } from '../../kernel/message/account.ts';
+import { ChannelError, NanobotError } from '../../kernel/message/errors.ts';
+import { channelName } from '../../kernel/message/ids.ts';
+import { proveConfigured, resolveConfigured } from '../../providers/model-setup.ts';
+import { DEMO_MODEL } from '../../providers/rules/model-names.ts';
 import type { Terminal } from '../terminal.ts';
 import { type Finding, fail, ok, warn } from './finding.ts';
 

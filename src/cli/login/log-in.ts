@@ -1,9 +1,9 @@
 // Connects a channel's account from a terminal: through the gateway that runs, or without one by
 // itself. Ctrl+C ends the attempt, and what was half made is cleaned up.
 
-import { loadConfig } from '../../app/config.ts';
 import { findRunningGateway } from '../../app/running-gateway.ts';
 import type { LoginOptions, LoginStep } from '../../channels/channel.ts';
+import { loadConfig } from '../../kernel/config/files/config-file.ts';
 import { CommandFailure, EXIT } from '../exit-codes.ts';
 import { untilStopped } from '../stop-signals.ts';
 import type { Terminal } from '../terminal.ts';

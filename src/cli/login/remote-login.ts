@@ -2,15 +2,15 @@
 // a channel's account, start a channel again, make a link for the web page.
 
 import { z } from 'zod';
-import { loadConfig } from '../../app/config.ts';
 import {
   authorization,
   findRunningGateway,
   type RunningGateway,
 } from '../../app/running-gateway.ts';
 import type { LoginOptions, LoginStep } from '../../channels/channel.ts';
-import type { Clock } from '../../lib/clock.ts';
-import { readServerEvents } from '../chat/server-events.ts';
+import { readServerEvents } from '../../channels/terminal/server-events.ts';
+import { loadConfig } from '../../kernel/config/files/config-file.ts';
+import type { Clock } from '../../lib/time/clock.ts';
 import { CommandFailure, EXIT } from '../exit-codes.ts';
 import type { Terminal } from '../terminal.ts';
 

@@ -2,7 +2,7 @@
 // that names the flag.
 
 import * as prompts from '@clack/prompts';
-import { NanobotError } from '../../core/errors.ts';
+import { NanobotError } from '../../kernel/message/errors.ts';
 import { CommandFailure, EXIT } from '../exit-codes.ts';
 import type { Terminal } from '../terminal.ts';
 

@@ -1,12 +1,12 @@
 // The configuration while it is being set up: a step's settings are proved first and saved only then.
 
-import { loadConfig } from '../../app/config.ts';
-import { readRawConfig, saveConfig } from '../../app/config-store.ts';
-import { findSecrets } from '../../app/secret-sources.ts';
-import { type CheckedConfig, checkConfig } from '../../core/config/check.ts';
-import type { JsonObject, JsonValue } from '../../core/config/json.ts';
-import { type Config, configSchema } from '../../core/config.ts';
-import { withValue } from '../../core/json-paths.ts';
+import { type CheckedConfig, checkConfig } from '../../kernel/config/check.ts';
+import { type Config, configSchema } from '../../kernel/config/config.ts';
+import { loadConfig } from '../../kernel/config/files/config-file.ts';
+import { readRawConfig, saveConfig } from '../../kernel/config/files/config-store.ts';
+import { findSecrets } from '../../kernel/config/files/secret-sources.ts';
+import type { JsonObject, JsonValue } from '../../kernel/config/json.ts';
+import { withValue } from '../../kernel/config/json-paths.ts';
 import type { Terminal } from '../terminal.ts';
 
 /** By dotted path. */

@@ -1,5 +1,6 @@
 // Onboarding, first step: which model, its key, and a real completion before anything is saved.
 
+import type { ProviderName } from '../../kernel/config/config.ts';
 import {
   CLOUD_VENDORS,
   type FoundModel,
@@ -9,8 +10,7 @@ import {
   proveConfigured,
   type ServerAddress,
   vendorFor,
-} from '../../app/model-setup.ts';
-import type { ProviderName } from '../../core/config.ts';
+} from '../../providers/model-setup.ts';
 import { CommandFailure, EXIT } from '../exit-codes.ts';
 import type { Terminal } from '../terminal.ts';
 import type { Asker } from './asker.ts';

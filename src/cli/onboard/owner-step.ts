@@ -5,8 +5,8 @@ import {
   knownOwner,
   type OwnerWait,
   waitForOwner,
-} from '../../app/owner-pairing.ts';
-import type { Approval } from '../../gateway/pairing.ts';
+} from '../../features/people/owner-pairing.ts';
+import type { Approval } from '../../features/people/pairing.ts';
 import { qrMatrix, qrTerminalLines, qrTerminalSize } from '../../lib/qr-code.ts';
 import type { Terminal } from '../terminal.ts';
 import type { Asker } from './asker.ts';

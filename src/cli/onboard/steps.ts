@@ -1,7 +1,7 @@
 // The steps of the setup. What fails or is cancelled in one can be tried again or skipped, and the
 // steps that are done stay saved.
 
-import { NanobotError, ProviderError } from '../../core/errors.ts';
+import { NanobotError, ProviderError } from '../../kernel/message/errors.ts';
 import { CommandFailure, EXIT } from '../exit-codes.ts';
 import { type Asker, SetupCancelled } from './asker.ts';
 

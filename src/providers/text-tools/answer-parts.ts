@@ -1,11 +1,10 @@
 // The parts of an answer in their order: what the person is told, what is called, and what is wrong.
 // Something that may be a call or an example waits here for what follows it.
 
-import { isObject } from '../../core/fields.ts';
+import { isObject } from '../../lib/json/fields.ts';
 import { looseJson } from './loose-json.ts';
 import type { Reading, Spot } from './openings.ts';
 import { isForTheProgram, type Said, type SpokenCall } from './protocol.ts';
-import { TextPlace } from './text-place.ts';
 
 export type Part = {
   readonly raw: string;
@@ -196,4 +195,38 @@ const WORDS = ['response', 'answer', 'final_answer', 'message', 'content', 'text
 function wordsOf(value: unknown): string {
   if (!isObject(value)) return '';
   return WORDS.map((key) => value[key]).find((text) => typeof text === 'string') ?? '';
+}
+
+// Where in Markdown the text stands: at the beginning of a line, in a code span, in a fence.
+
+const FENCE = /^ {0,3}(`{3,}|~{3,})/;
+/** Enough of a line to know a fence. */
+const LINE_START_CHARS = 80;
+
+export class TextPlace {
+  #line = '';
+  #ticks = 0;
+  #fence = '';
+
+  push(char: string): void {
+    if (char === '\n') return void this.#nextLine();
+    if (this.#line.length < LINE_START_CHARS) this.#line += char;
+    if (char === '`') this.#ticks += 1;
+  }
+
+  get isLineStart(): boolean {
+    return this.#line.trim() === '';
+  }
+
+  get isCode(): boolean {
+    return this.#fence !== '' || this.#ticks % 2 === 1;
+  }
+
+  #nextLine(): void {
+    const marker = FENCE.exec(this.#line)?.[1] ?? '';
+    if (this.#fence === '') this.#fence = marker;
+    else if (marker.startsWith(this.#fence) && this.#line.trim() === marker) this.#fence = '';
+    this.#line = '';
+    this.#ticks = 0;
+  }
 }

@@ -2,7 +2,7 @@
 // protocol's JSON as it is written. Where the pieces are cut makes no difference. What may be for the
 // program is held back until that is decided; what is not comes out as it went in.
 
-import { isObject } from '../../core/fields.ts';
+import { isObject } from '../../lib/json/fields.ts';
 import { AnswerParts, type Ended, type Part, type Pieces } from './answer-parts.ts';
 import { type Dialect, isMeant, saidIn, type WrittenBy } from './dialects.ts';
 import { looseJson } from './loose-json.ts';

@@ -1,7 +1,7 @@
 // One try of a model that may write calls into its text: turns the events of the provider below into
 // those of one that calls tools, and knows what was wrong with the answer.
 
-import type { ToolCall } from '../../core/transcript.ts';
+import type { ToolCall } from '../../kernel/message/transcript.ts';
 import type { MintCallId } from '../call-ids.ts';
 import type { ModelEvent } from '../provider.ts';
 import { AnswerReader } from './answer-reader.ts';

@@ -1,7 +1,7 @@
 // The forms of tool calls that models write into their text by training, one row each. A row counts
 // where the tool is one that was offered, or where the model is of the row's family.
 
-import type { TextDialect } from '../../core/model-capabilities.ts';
+import type { TextDialect } from '../rules/model-capabilities.ts';
 import type { Said } from './protocol.ts';
 import { pythonCalls } from './python-calls.ts';
 import {

@@ -2,7 +2,7 @@
 // Python's constants, a missing last brace. Strict JSON is read strictly; nothing is ever guessed
 // inside a text that was cut off.
 
-import { parseJson } from '../../core/fields.ts';
+import { parseJson } from '../../lib/json/fields.ts';
 
 export type JsonEnd = 'ended' | 'cut';
 

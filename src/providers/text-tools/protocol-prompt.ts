@@ -1,8 +1,8 @@
 // What a model without tool calling is told: the protocol, the tools it has, and what was wrong with
 // an answer that did not keep to it.
 
-import type { ModelMessage } from '../../core/transcript.ts';
-import { truncateText } from '../../core/truncate.ts';
+import type { ModelMessage } from '../../kernel/message/transcript.ts';
+import { truncateText } from '../../lib/text/cut.ts';
 import type { ToolSpec } from '../provider.ts';
 
 const RULES = `# Tools

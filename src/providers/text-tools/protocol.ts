@@ -2,7 +2,7 @@
 // result, something that was meant as one of these and is none, or anything else.
 
 import { z } from 'zod';
-import { isObject } from '../../core/fields.ts';
+import { isObject } from '../../lib/json/fields.ts';
 import { looseJson } from './loose-json.ts';
 
 export type SpokenCall = {

@@ -1,9 +1,9 @@
 // What of a request goes out as text: for a model that cannot call tools all of it, for one that must
 // be asked by turns its earlier calls and results.
 
-import type { ModelCapabilities } from '../../core/model-capabilities.ts';
-import type { ModelMessage } from '../../core/transcript.ts';
+import type { ModelMessage } from '../../kernel/message/transcript.ts';
 import type { ModelRequest } from '../provider.ts';
+import type { ModelCapabilities } from '../rules/model-capabilities.ts';
 import { AnswerReader } from './answer-reader.ts';
 import type { Reading } from './openings.ts';
 import { EARLIER_CALLS, NO_TOOL_NOW, protocolPrompt } from './protocol-prompt.ts';

@@ -2,8 +2,8 @@
 // calls and results as JSON of the protocol, person and model strictly by turns, the person first and
 // last.
 
-import { CONTINUE, CONVERSATION_RESUMED, joinedUsers } from '../../core/thread-repair.ts';
-import type { ModelMessage } from '../../core/transcript.ts';
+import { CONTINUE, CONVERSATION_RESUMED, joinedUsers } from '../../agent/rules/thread-repair.ts';
+import type { ModelMessage } from '../../kernel/message/transcript.ts';
 import { argumentsObject } from '../wire-messages.ts';
 
 type User = Extract<ModelMessage, { role: 'user' }>;

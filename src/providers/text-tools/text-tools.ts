@@ -2,12 +2,12 @@
 // calls go out as text, and calls come back out of the text. To everybody else it is a provider like
 // any other.
 
-import { USABLE_CONTEXT_SHARE } from '../../core/budget.ts';
-import { ProviderError } from '../../core/errors.ts';
-import type { ModelCapabilities } from '../../core/model-capabilities.ts';
-import { messagesTokens, textTokens } from '../../core/tokens.ts';
+import { USABLE_CONTEXT_SHARE } from '../../agent/rules/budget.ts';
+import { messagesTokens, textTokens } from '../../agent/rules/tokens.ts';
+import { ProviderError } from '../../kernel/message/errors.ts';
 import { createCallIds, type MintCallId } from '../call-ids.ts';
 import type { LLMProvider, ModelEvent, ModelRequest } from '../provider.ts';
+import type { ModelCapabilities } from '../rules/model-capabilities.ts';
 import { Attempt } from './attempt.ts';
 import type { WrittenBy } from './dialects.ts';
 import type { Reading } from './openings.ts';

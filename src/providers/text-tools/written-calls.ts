@@ -1,8 +1,8 @@
 // Calls in the forms that models were trained to write them: JSON one after the other, XML tags of
 // parameters, Python. Each reader takes a body and gives the calls, or undefined where it is none.
 
-import { isObject } from '../../core/fields.ts';
-import { repaired } from '../../core/lenient-json.ts';
+import { isObject } from '../../lib/json/fields.ts';
+import { repaired } from '../../lib/json/lenient-json.ts';
 import { looseJson } from './loose-json.ts';
 import { ObjectReader } from './object-reader.ts';
 import { readSaid, type SpokenCall } from './protocol.ts';

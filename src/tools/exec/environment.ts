@@ -2,9 +2,9 @@
 // started with (case X07).
 
 import { dirname } from 'node:path';
-import type { Environment } from '../../core/environment.ts';
-import { isLoaderVariable } from '../../core/loader-variables.ts';
+import type { Environment } from '../../kernel/config/environment.ts';
 import { PROGRAM_FOLDERS } from './programs.ts';
+import { isLoaderVariable } from './rules/loader-variables.ts';
 import type { Sandbox } from './sandbox.ts';
 
 export type EnvironmentParts = {

@@ -1,7 +1,7 @@
 // CONTRACT between the tools that run programs and what runs them: what is asked for, and what an owner
 // has settled beforehand.
 
-import type { Environment } from '../../core/environment.ts';
+import type { Environment } from '../../kernel/config/environment.ts';
 import type { FoundSandbox } from './find-sandbox.ts';
 import type { ExecLimits } from './limits.ts';
 import type { Argv } from './sandbox.ts';

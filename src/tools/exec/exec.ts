@@ -2,15 +2,15 @@
 // how long at most is the configuration's; who has to be asked first, of the agent.
 
 import { z } from 'zod';
-import { MAX_EXEC_SECS } from '../../core/config/exec.ts';
-import { headOf } from '../../core/cut.ts';
-import { ToolError } from '../../core/errors.ts';
+import { ToolError } from '../../kernel/message/errors.ts';
+import { headOf } from '../../lib/text/cut.ts';
 import { readDescription } from '../description.ts';
+import { MAX_PATH_CHARS } from '../files/workspace-access.ts';
 import type { Tool } from '../tool.ts';
-import { MAX_PATH_CHARS } from '../workspace-access.ts';
-import type { ExecRequest } from './exec-request.ts';
+import type { ExecRequest, ExecSettings } from './exec-request.ts';
 import { type Executor, MAX_WAIT_MS } from './executor.ts';
 import { INTERPRETERS } from './scripts.ts';
+import { type ExecConfig, MAX_EXEC_SECS } from './settings.ts';
 
 /** For ending a run and telling of it. */
 export const END_MS = 10_000;
@@ -100,4 +100,27 @@ function requestOf(wanted: Input, executor: Executor): ExecRequest {
   }
   if (program === '') throw new ToolError('invalid_arguments', 'the program has no name');
   return { ...common, work: { kind: 'argv', argv: [program, ...args] } };
+}
+
+// From the configuration to what the executor works with.
+
+const MEGABYTE = 1_000_000;
+
+export function execSettings(config: ExecConfig): ExecSettings {
+  const { limits } = config;
+  return {
+    isEnabled: config.enabled,
+    hasNetwork: config.network === 'on',
+    readOnly: config.readOnly,
+    passedOn: config.env,
+    limits: {
+      timeoutMs: limits.timeoutSecs * 1000,
+      memoryBytes: limits.memoryMb * MEGABYTE,
+      maxProcesses: limits.maxProcesses,
+      cpuSeconds: limits.cpuSecs,
+      fileBytes: limits.maxFileMb * MEGABYTE,
+      diskBytes: limits.maxDiskMb * MEGABYTE,
+      outputBytes: limits.outputBytes,
+    },
+  };
 }

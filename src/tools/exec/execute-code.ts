@@ -2,14 +2,14 @@
 // nothing of others comes out.
 
 import { z } from 'zod';
-import { MAX_EXEC_SECS } from '../../core/config/exec.ts';
-import { headOf } from '../../core/cut.ts';
+import { headOf } from '../../lib/text/cut.ts';
 import { readDescription } from '../description.ts';
 import type { Tool } from '../tool.ts';
 import { END_MS, MAX_CODE_CHARS, wasRefused } from './exec.ts';
 import type { ExecRequest } from './exec-request.ts';
 import { type Executor, MAX_WAIT_MS } from './executor.ts';
 import type { Interpreter } from './scripts.ts';
+import { MAX_EXEC_SECS } from './settings.ts';
 
 const BY_LANGUAGE = {
   javascript: 'node',

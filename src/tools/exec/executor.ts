@@ -2,9 +2,9 @@
 // could exchange what the other's confinement is made from. How a run is confined is planned in
 // plan-run.ts.
 
-import { ToolError } from '../../core/errors.ts';
-import { aborted } from '../../lib/aborted.ts';
-import { createLanes, type Lanes } from '../../lib/lanes.ts';
+import { ToolError } from '../../kernel/message/errors.ts';
+import { createLanes, type Lanes } from '../../lib/async/lanes.ts';
+import { aborted } from '../../lib/time/aborted.ts';
 import type { StandingTerms, ToolContext } from '../tool.ts';
 import type { ExecDeps, ExecRequest } from './exec-request.ts';
 import { toldOutcome } from './outcome.ts';

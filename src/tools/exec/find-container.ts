@@ -3,20 +3,21 @@
 
 import { mkdir, readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
-import type { ExecConfig } from '../../core/config/exec.ts';
-import type { Environment } from '../../core/environment.ts';
-import { systemClock } from '../../lib/clock.ts';
-import { createContainer, OWNER_LABEL } from './container.ts';
+import type { Environment } from '../../kernel/config/environment.ts';
+import { systemClock } from '../../lib/time/clock.ts';
 import {
   ask,
   type ContainerEngine,
+  createContainer,
   type EngineName,
   engineEnvironment,
+  OWNER_LABEL,
   removeLeft,
-} from './container-engine.ts';
+} from './container.ts';
 import { runConfined } from './run-confined.ts';
 import { NO_SHIELDS, type Sandbox } from './sandbox.ts';
 import { inScriptFolder } from './scripts.ts';
+import type { ExecConfig } from './settings.ts';
 
 export type ContainerWish = {
   readonly container: ExecConfig['container'];

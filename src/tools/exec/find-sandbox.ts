@@ -4,14 +4,14 @@
 import { execFile } from 'node:child_process';
 import { existsSync } from 'node:fs';
 import { promisify } from 'node:util';
-import type { ExecConfig } from '../../core/config/exec.ts';
-import type { Environment } from '../../core/environment.ts';
+import type { Environment } from '../../kernel/config/environment.ts';
 import { isContained } from '../../lib/surroundings.ts';
 import { type BubblewrapFeatures, createBubblewrap, trialArgv } from './bubblewrap.ts';
-import type { ContainerEngine } from './container-engine.ts';
+import type { ContainerEngine } from './container.ts';
 import { findContainer } from './find-container.ts';
 import type { Sandbox } from './sandbox.ts';
 import { createSeatbelt } from './seatbelt.ts';
+import type { ExecConfig } from './settings.ts';
 import { createUnconfined } from './unconfined.ts';
 
 export type FoundSandbox =

@@ -1,11 +1,11 @@
 // The sandbox in force: looked for beside the start, and anew when the configuration asks for another.
 // Until it is known there is none.
 
-import type { ExecConfig } from '../../core/config/exec.ts';
-import type { Clock } from '../../lib/clock.ts';
 import type { Logger } from '../../lib/logger.ts';
+import type { Clock } from '../../lib/time/clock.ts';
 import { removeLeftRuns } from './find-container.ts';
 import { type FoundSandbox, findSandbox, type SandboxSystem } from './find-sandbox.ts';
+import type { ExecConfig } from './settings.ts';
 import { createUnconfined } from './unconfined.ts';
 
 export type KnownSandboxDeps = {

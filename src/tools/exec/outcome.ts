@@ -1,8 +1,8 @@
 // What the model is told of a run: how it ended, in words, and what it wrote, as text that can be read.
 
 import { stripVTControlCharacters } from 'node:util';
-import { ToolError, type ToolFailureKind } from '../../core/errors.ts';
-import type { Kept } from '../../lib/head-and-tail.ts';
+import { ToolError, type ToolFailureKind } from '../../kernel/message/errors.ts';
+import type { Kept } from '../../lib/text/head-and-tail.ts';
 import type { ExecLimits } from './limits.ts';
 import type { RunEnding, RunReport } from './run-confined.ts';
 

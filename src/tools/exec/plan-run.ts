@@ -3,10 +3,10 @@
 
 import { realpath, stat } from 'node:fs/promises';
 import { join } from 'node:path';
-import { ToolError } from '../../core/errors.ts';
-import { guardedNames } from '../../lib/guarded-path.ts';
+import { ToolError } from '../../kernel/message/errors.ts';
+import { guardedNames } from '../../lib/files/guarded-path.ts';
+import { checkNotes } from '../files/workspace-access.ts';
 import type { ToolContext } from '../tool.ts';
-import { checkNotes } from '../workspace-access.ts';
 import { programEnvironment } from './environment.ts';
 import type { ExecDeps, ExecRequest } from './exec-request.ts';
 import { findProgram, type ProgramPlaces } from './programs.ts';

@@ -4,7 +4,7 @@
 import { constants } from 'node:fs';
 import { access, realpath, stat } from 'node:fs/promises';
 import { join, resolve } from 'node:path';
-import { ToolError } from '../../core/errors.ts';
+import { ToolError } from '../../kernel/message/errors.ts';
 import { isWithin } from './paths.ts';
 import type { Sandbox } from './sandbox.ts';
 

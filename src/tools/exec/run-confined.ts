@@ -4,10 +4,10 @@
 import type { ChildProcess } from 'node:child_process';
 import { randomUUID } from 'node:crypto';
 import { constants } from 'node:os';
-import type { Environment } from '../../core/environment.ts';
-import type { Clock } from '../../lib/clock.ts';
-import { HeadAndTail, type Kept } from '../../lib/head-and-tail.ts';
+import type { Environment } from '../../kernel/config/environment.ts';
 import { isOver, killGroup, signalProcess, spawnGroup } from '../../lib/process-group.ts';
+import { HeadAndTail, type Kept } from '../../lib/text/head-and-tail.ts';
+import type { Clock } from '../../lib/time/clock.ts';
 import type { ExecLimits } from './limits.ts';
 import { childrenOf, descendantsOf, markedProcesses } from './process-tree.ts';
 import { type Excess, watchResources } from './resource-watch.ts';

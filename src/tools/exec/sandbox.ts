@@ -1,7 +1,7 @@
 // CONTRACT of a sandbox: turns a command into one that runs the same confined. What it may see is
 // decided before; starting, watching and ending it is left to run-confined.ts.
 
-import type { Environment } from '../../core/environment.ts';
+import type { Environment } from '../../kernel/config/environment.ts';
 import type { ExecLimits } from './limits.ts';
 
 export type Argv = readonly [string, ...string[]];

@@ -6,7 +6,7 @@ import { constants, createReadStream } from 'node:fs';
 import { open, stat } from 'node:fs/promises';
 import { basename, join, resolve } from 'node:path';
 import { pipeline } from 'node:stream/promises';
-import { ToolError } from '../../core/errors.ts';
+import { ToolError } from '../../kernel/message/errors.ts';
 import { isWithin } from './paths.ts';
 import type { Program, ProgramPlaces } from './programs.ts';
 import type { Confinement } from './sandbox.ts';

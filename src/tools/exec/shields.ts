@@ -5,13 +5,21 @@
 import type { Dirent } from 'node:fs';
 import { mkdir, readdir, rename } from 'node:fs/promises';
 import { join, relative } from 'node:path';
-import { ToolError } from '../../core/errors.ts';
-import { GROUPS_FOLDER, leadsToOthers, PEOPLE_FOLDER, type TurnPerson } from '../../core/notes.ts';
-import { PROFILES_FOLDER } from '../../core/profile.ts';
-import { SKILLS_FOLDER } from '../../core/prompt.ts';
-import { writeAccessOf } from '../../core/rule-files.ts';
-import { CAPABILITIES_FOLDER, WORKFLOWS_FOLDER } from '../../core/workflow/folders.ts';
-import { isProtected } from '../../lib/guarded-path.ts';
+import { SKILLS_FOLDER } from '../../agent/rules/prompt.ts';
+import { writeAccessOf } from '../../agent/rules/rule-files.ts';
+import { PROFILES_FOLDER } from '../../features/subagents/rules/profile.ts';
+import {
+  CAPABILITIES_FOLDER,
+  WORKFLOWS_FOLDER,
+} from '../../features/workflows/rules/definition.ts';
+import { ToolError } from '../../kernel/message/errors.ts';
+import {
+  GROUPS_FOLDER,
+  leadsToOthers,
+  PEOPLE_FOLDER,
+  type TurnPerson,
+} from '../../kernel/message/notes.ts';
+import { isProtected } from '../../lib/files/guarded-path.ts';
 import type { HiddenPath, Shields } from './sandbox.ts';
 
 export type WorkspaceShields = Shields & {

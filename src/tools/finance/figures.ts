@@ -1,6 +1,6 @@
 // The addresses of financialdatasets.ai, one row for each kind of figures.
 
-import type { Figure, FinanceQuestion } from '../../core/finance-question.ts';
+import type { Figure, FinanceQuestion } from './rules/finance-question.ts';
 
 type Asked = Pick<FinanceQuestion, 'period' | 'count'> & {
   readonly ticker: string;

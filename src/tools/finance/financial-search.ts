@@ -1,19 +1,19 @@
 // Tool: figures of companies and markets. One plain question is read, put to the addresses that have
 // the figures it asks for, and answered with all of them.
 
-import type { FinanceConfig } from '../../core/config/search.ts';
-import { ToolError } from '../../core/errors.ts';
+import { ToolError } from '../../kernel/message/errors.ts';
+import type { SafeFetch } from '../../lib/net/safe-fetch.ts';
+import { createMetaTool, type SubTool } from '../search/meta-tool.ts';
+import type { FinanceConfig } from '../search/settings.ts';
+import type { Tool, ToolContext } from '../tool.ts';
+import { FIGURE_ROWS } from './figures.ts';
 import {
   FIGURES,
   type Figure,
   type FinanceQuestion,
   isCrypto,
   readFinanceQuestion,
-} from '../../core/finance-question.ts';
-import type { SafeFetch } from '../../lib/safe-fetch.ts';
-import { createMetaTool, type SubTool } from '../search/meta-tool.ts';
-import type { Tool, ToolContext } from '../tool.ts';
-import { FIGURE_ROWS } from './figures.ts';
+} from './rules/finance-question.ts';
 
 export type FinanceDeps = {
   readonly settings: () => FinanceConfig;

@@ -1,9 +1,9 @@
 // The engines of the web search, one row each: how they are asked and what is made of the answer.
 
 import { z } from 'zod';
-import type { SearchConfig, SearchEngineName } from '../../core/config/search.ts';
-import { headOf } from '../../core/cut.ts';
-import { visibleText } from '../../core/mail/text.ts';
+import { visibleText } from '../../channels/email/rules/text.ts';
+import { headOf } from '../../lib/text/cut.ts';
+import type { SearchConfig, SearchEngineName } from './settings.ts';
 
 export type WebHit = { readonly title: string; readonly url: string; readonly snippet: string };
 

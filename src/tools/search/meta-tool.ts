@@ -3,13 +3,13 @@
 // or cannot do is said, and the others answer all the same.
 
 import { z } from 'zod';
-import { headOf } from '../../core/cut.ts';
-import { ToolError } from '../../core/errors.ts';
-import type { ToolAccess } from '../../core/rights.ts';
+import type { ToolAccess } from '../../kernel/access/rights.ts';
+import { ToolError } from '../../kernel/message/errors.ts';
+import { headOf } from '../../lib/text/cut.ts';
 import { readDescription } from '../description.ts';
 import { describeFailure, type ToolFailure } from '../failure.ts';
 import type { Tool, ToolContext } from '../tool.ts';
-import { QUERY_NAMES } from '../usual-names.ts';
+import { QUERY_NAMES } from '../toolbox.ts';
 
 /** One that can be asked. */
 export type SubTool<Name extends string> = {

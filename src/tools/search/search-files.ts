@@ -2,16 +2,16 @@
 
 import { posix } from 'node:path';
 import { z } from 'zod';
-import { headOf } from '../../core/cut.ts';
-import { ToolError } from '../../core/errors.ts';
-import { nameOnLine } from '../../core/hidden-characters.ts';
-import { leadsToOthers } from '../../core/notes.ts';
-import { GuardedFileError } from '../../lib/guarded-path.ts';
+import { ToolError } from '../../kernel/message/errors.ts';
+import { leadsToOthers } from '../../kernel/message/notes.ts';
+import { GuardedFileError } from '../../lib/files/guarded-path.ts';
 import { type LinearPattern, linearPattern, PatternError } from '../../lib/linear-pattern.ts';
+import { nameOnLine } from '../../lib/text/characters.ts';
+import { headOf } from '../../lib/text/cut.ts';
 import { readDescription } from '../description.ts';
+import { checkNotes, MAX_PATH_CHARS, type WorkspaceAccess } from '../files/workspace-access.ts';
 import type { Tool, ToolContext } from '../tool.ts';
-import { PATH_NAMES, QUERY_NAMES } from '../usual-names.ts';
-import { checkNotes, MAX_PATH_CHARS, type WorkspaceAccess } from '../workspace-access.ts';
+import { PATH_NAMES, QUERY_NAMES } from '../toolbox.ts';
 import { type FoundFile, workspaceFiles } from './workspace-files.ts';
 
 const MAX_QUERY_CHARS = 500;

@@ -1,9 +1,9 @@
 // The tools that look things up outside of the conversation, and the one that asks the others.
 
-import type { SearchSource } from '../../core/search-route.ts';
+import type { WorkspaceAccess } from '../files/workspace-access.ts';
 import { createFinancialSearch, type FinanceDeps } from '../finance/financial-search.ts';
 import type { Tool } from '../tool.ts';
-import type { WorkspaceAccess } from '../workspace-access.ts';
+import type { SearchSource } from './rules/search-route.ts';
 import { createSearch } from './search.ts';
 import { createSearchFiles } from './search-files.ts';
 import { createWebSearch, type WebSearchDeps } from './web-search.ts';

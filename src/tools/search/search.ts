@@ -1,15 +1,15 @@
 // Tool: one question to everything that may know: what is remembered, past conversations, the mailbox,
 // files, the web.
 
+import type { Tool, ToolContext } from '../tool.ts';
+import { createMetaTool, type SubTool } from './meta-tool.ts';
 import {
   fittingSources,
   nextSources,
   SEARCH_SOURCES,
   type SearchSource,
   tellingWords,
-} from '../../core/search-route.ts';
-import type { Tool, ToolContext } from '../tool.ts';
-import { createMetaTool, type SubTool } from './meta-tool.ts';
+} from './rules/search-route.ts';
 
 const WEB_HITS = 5;
 const FILE_HITS = 15;

@@ -1,11 +1,11 @@
 // Tool: searches the web by the engines that are set up, the next one where one fails.
 
 import { z } from 'zod';
-import { ToolError } from '../../core/errors.ts';
-import type { SafeFetch } from '../../lib/safe-fetch.ts';
+import { ToolError } from '../../kernel/message/errors.ts';
+import type { SafeFetch } from '../../lib/net/safe-fetch.ts';
 import { readDescription } from '../description.ts';
 import type { Tool } from '../tool.ts';
-import { QUERY_NAMES } from '../usual-names.ts';
+import { QUERY_NAMES } from '../toolbox.ts';
 import { ENGINES, type SearchEngine, type SearchSettings, type WebHit } from './engines.ts';
 
 export type WebSearchDeps = {

@@ -1,7 +1,7 @@
 // Every file below a folder of the workspace, links and protected ones left out.
 
-import type { GuardedFiles } from '../../lib/guarded-files.ts';
-import { GuardedFileError } from '../../lib/guarded-path.ts';
+import type { GuardedFiles } from '../../lib/files/guarded-files.ts';
+import { GuardedFileError } from '../../lib/files/guarded-path.ts';
 
 export type FoundFile = {
   /** Relative to the workspace. */

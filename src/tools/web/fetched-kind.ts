@@ -1,6 +1,6 @@
 // What came for an address: a page to be read, text as it is, or something that is named only.
 
-import { decodeText } from '../../core/decode-text.ts';
+import { decodeText } from '../../lib/text/decode-text.ts';
 
 /** `label` says in words what it is. */
 export type FetchedKind =

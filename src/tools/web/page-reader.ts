@@ -3,10 +3,10 @@
 
 import { extname } from 'node:path';
 import { Worker } from 'node:worker_threads';
-import { ToolError } from '../../core/errors.ts';
-import { orAborted } from '../../lib/aborted.ts';
-import type { Clock } from '../../lib/clock.ts';
-import { createReaderMemory, type ReaderMemory } from '../../lib/reader-memory.ts';
+import { ToolError } from '../../kernel/message/errors.ts';
+import { createReaderMemory, type ReaderMemory } from '../../lib/async/permits.ts';
+import { orAborted } from '../../lib/time/aborted.ts';
+import type { Clock } from '../../lib/time/clock.ts';
 import type { FromReader, PageSource, ReadPage, ToReader } from './page.ts';
 
 const READ_LIMIT_MS = 10_000;
@@ -118,4 +118,33 @@ function startWorker(maxBytes: number): Worker {
   worker.on('error', () => undefined);
   worker.unref();
   return worker;
+}
+
+// The pages read last, for a short time: a long one is read on from where it was cut, not anew.
+
+export type PageCache<Page> = {
+  /** `now` in epoch milliseconds. */
+  get(key: string, now: number): Page | undefined;
+  set(key: string, page: Page, now: number): void;
+};
+
+const MAX_PAGES = 4;
+const KEPT_MS = 5 * 60_000;
+
+export function createPageCache<Page>(): PageCache<Page> {
+  const pages = new Map<string, { readonly page: Page; readonly until: number }>();
+  return {
+    get(key, now) {
+      const found = pages.get(key);
+      return found !== undefined && found.until > now ? found.page : undefined;
+    },
+    set(key, page, now) {
+      pages.delete(key);
+      pages.set(key, { page, until: now + KEPT_MS });
+      for (const oldest of pages.keys()) {
+        if (pages.size <= MAX_PAGES) return;
+        pages.delete(oldest);
+      }
+    },
+  };
 }

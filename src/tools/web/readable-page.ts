@@ -3,10 +3,10 @@
 
 import { isProbablyReaderable, Readability } from '@mozilla/readability';
 import { JSDOM, VirtualConsole } from 'jsdom';
-import { headOf } from '../../core/cut.ts';
-import { visibleText } from '../../core/mail/text.ts';
+import { visibleText } from '../../channels/email/rules/text.ts';
+import { htmlText } from '../../lib/html/html-text.ts';
+import { headOf } from '../../lib/text/cut.ts';
 import type { PageSource, ReadPage } from './page.ts';
-import { pageMarkdown, resolveLinks } from './page-markdown.ts';
 import { keepVisible } from './visible-dom.ts';
 
 /** Deeper than people write; above it text is taken without its form. */
@@ -64,4 +64,23 @@ function bounded(text: string, note?: string): Omit<ReadPage, 'title'> {
   const notes = [note, isCut ? 'the page is longer than what is kept of it' : undefined];
   const said = notes.filter((one) => one !== undefined).join('; ');
   return { text: cut.trim(), ...(said === '' ? {} : { note: said }) };
+}
+
+// Markdown of a part of a page.
+
+const MAX_LINK_CHARS = 2000;
+
+export const pageMarkdown = (part: HTMLElement): string =>
+  htmlText(part.outerHTML, { isMarkdown: true, links: /^(?:https?|mailto):/i })
+    .replace(/\n{3,}/g, '\n\n')
+    .trim();
+
+/** Every link whole and of a kind one can go to; others stay as text. */
+export function resolveLinks(document: Document, base: string): void {
+  for (const link of document.getElementsByTagName('a')) {
+    const url = URL.parse(link.getAttribute('href') ?? '', base);
+    const isUsable = url !== null && ['http:', 'https:', 'mailto:'].includes(url.protocol);
+    if (isUsable && url.href.length <= MAX_LINK_CHARS) link.setAttribute('href', url.href);
+    else link.removeAttribute('href');
+  }
 }

@@ -1,8 +1,8 @@
 // Takes out of a page what a person would not see: hidden parts, comments, texts of pictures, what
 // only programs read. Walks without recursion, as a page may be nested a million deep.
 
-import { hidesText } from '../../core/html/hidden-style.ts';
-import { UNSEEN_ELEMENTS } from '../../core/html/html-text.ts';
+import { hidesText } from '../../lib/html/hidden-style.ts';
+import { UNSEEN_ELEMENTS } from '../../lib/html/html-text.ts';
 
 /** Beside those that are never text: what a page works with. */
 const CONTROLS = new Set('link meta embed picture img map area input button'.split(' '));

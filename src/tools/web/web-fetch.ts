@@ -2,15 +2,15 @@
 // may go is the business of lib/safe-fetch.ts; who has to be asked first, of the agent.
 
 import { z } from 'zod';
-import { cutBefore, headOf } from '../../core/cut.ts';
-import { ToolError } from '../../core/errors.ts';
-import { visibleText } from '../../core/mail/text.ts';
-import type { SafeFetch, SafeFetched } from '../../lib/safe-fetch.ts';
+import { visibleText } from '../../channels/email/rules/text.ts';
+import { ToolError } from '../../kernel/message/errors.ts';
+import type { SafeFetch, SafeFetched } from '../../lib/net/safe-fetch.ts';
+import { cutBefore, headOf } from '../../lib/text/cut.ts';
 import { readDescription } from '../description.ts';
 import type { Tool, ToolContext } from '../tool.ts';
 import { fetchedKind } from './fetched-kind.ts';
-import { createPageCache } from './page-cache.ts';
 import type { PageReader } from './page-reader.ts';
+import { createPageCache } from './page-reader.ts';
 
 export type WebFetchSettings = {
   readonly timeoutMs: number;

@@ -1,10 +1,10 @@
 // A door with a host in memory, to be stopped and started again over the same state.
 
-import type { SendContext } from '../../../src/bus/bus.ts';
 import type { Channel } from '../../../src/channels/channel.ts';
-import { createDoorChannel } from '../../../src/channels/door/door-channel.ts';
 import type { Door, DoorEvent } from '../../../src/channels/door.ts';
-import type { LiveUpdate } from '../../../src/core/event.ts';
+import { createDoorChannel } from '../../../src/channels/web/door-channel.ts';
+import type { SendContext } from '../../../src/kernel/bus/bus.ts';
+import type { LiveUpdate } from '../../../src/kernel/message/event.ts';
 import {
   callId,
   channelName,
@@ -12,8 +12,8 @@ import {
   DEFAULT_ACCOUNT,
   messageId,
   turnId,
-} from '../../../src/core/ids.ts';
-import type { ChatRef, OutboundMessage } from '../../../src/core/message.ts';
+} from '../../../src/kernel/message/ids.ts';
+import type { ChatRef, OutboundMessage } from '../../../src/kernel/message/message.ts';
 import { createMemoryHost, type MemoryHost } from '../../support/memory-host.ts';
 import { createMovableClock, type MovableClock } from '../../support/movable-clock.ts';
 

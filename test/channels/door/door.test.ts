@@ -1,9 +1,9 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { titleOf } from '../../../src/channels/door/title.ts';
 import { DoorClosedError, DoorNameError } from '../../../src/channels/door.ts';
-import { BusFullError } from '../../../src/core/errors.ts';
-import { messageId } from '../../../src/core/ids.ts';
+import { titleOf } from '../../../src/channels/web/title.ts';
+import { BusFullError } from '../../../src/kernel/message/errors.ts';
+import { messageId } from '../../../src/kernel/message/ids.ts';
 import { createMovableClock } from '../../support/movable-clock.ts';
 import {
   answer,

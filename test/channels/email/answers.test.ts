@@ -4,8 +4,8 @@
 import { once } from 'node:events';
 import { createServer } from 'node:net';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import { configSchema } from '../../../src/core/config.ts';
-import { DeliveryError } from '../../../src/core/errors.ts';
+import { configSchema } from '../../../src/kernel/config/config.ts';
+import { DeliveryError } from '../../../src/kernel/message/errors.ts';
 import { sending } from '../../contract/channel.ts';
 import {
   answerTo,

@@ -1,9 +1,14 @@
 // What of an answer's files goes out in one mail.
 
 import { describe, expect, it } from 'vitest';
-import { packFiles } from '../../../src/channels/email/outgoing-files.ts';
-import type { OutboundAttachment } from '../../../src/core/attachment.ts';
-import { channelName, chatId, DEFAULT_ACCOUNT, messageId } from '../../../src/core/ids.ts';
+import { packFiles } from '../../../src/channels/email/outbound.ts';
+import type { OutboundAttachment } from '../../../src/kernel/message/attachment.ts';
+import {
+  channelName,
+  chatId,
+  DEFAULT_ACCOUNT,
+  messageId,
+} from '../../../src/kernel/message/ids.ts';
 import { createMemoryMedia } from '../../support/memory-media.ts';
 import { createMovableClock } from '../../support/movable-clock.ts';
 

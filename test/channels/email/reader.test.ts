@@ -8,7 +8,7 @@ import { afterAll, describe, expect, it } from 'vitest';
 import { extractFiles } from '../../../src/channels/email/mail-files.ts';
 import { MailReader } from '../../../src/channels/email/mail-reader.ts';
 import type { DnsLookup } from '../../../src/channels/email/parsed-mail.ts';
-import { systemClock } from '../../../src/lib/clock.ts';
+import { systemClock } from '../../../src/lib/time/clock.ts';
 
 const { publicKey, privateKey } = generateKeyPairSync('rsa', {
   modulusLength: 2048,

@@ -5,9 +5,9 @@ import { createServer, type Server } from 'node:net';
 import { SMTPServer, type SMTPServerOptions } from 'smtp-server';
 import { afterEach, expect, it } from 'vitest';
 import { AccessTokens } from '../../../src/channels/email/access-tokens.ts';
-import type { MailAccount } from '../../../src/channels/email/settings.ts';
+import type { MailAccount } from '../../../src/channels/email/connection-settings.ts';
 import { sendBySmtp } from '../../../src/channels/email/smtp.ts';
-import { systemClock } from '../../../src/lib/clock.ts';
+import { systemClock } from '../../../src/lib/time/clock.ts';
 import { startTokenServer } from '../../support/token-server.ts';
 
 const RAW = Buffer.from('Subject: x\r\n\r\nhello\r\n.leading dot\r\n');

@@ -2,9 +2,9 @@
 
 import { expect, test } from 'vitest';
 import { contentOf } from '../../../src/channels/lark/content.ts';
-import { mentionsOf } from '../../../src/channels/lark/mentions.ts';
-import { holdsWordsOfOthers } from '../../../src/core/coalesce-text.ts';
-import type { InboundMessage } from '../../../src/core/message.ts';
+import { mentionsOf } from '../../../src/channels/lark/inbound.ts';
+import type { InboundMessage } from '../../../src/kernel/message/message.ts';
+import { holdsWordsOfOthers } from '../../../src/kernel/turns/rules/coalesce.ts';
 import { sending } from '../../contract/channel.ts';
 import { cpuMs } from '../../support/cpu-time.ts';
 import { type Rig, refOf, startRig } from './rig.ts';

@@ -3,10 +3,10 @@
 import { expect } from 'vitest';
 import type { Channel } from '../../../src/channels/channel.ts';
 import { createLarkChannel } from '../../../src/channels/lark/lark.ts';
-import type { LarkConfig } from '../../../src/core/config.ts';
-import { chatId, DEFAULT_ACCOUNT, messageId } from '../../../src/core/ids.ts';
-import type { ChatRef, OutboundMessage } from '../../../src/core/message.ts';
-import { type Clock, systemClock } from '../../../src/lib/clock.ts';
+import type { LarkConfig } from '../../../src/kernel/config/config.ts';
+import { chatId, DEFAULT_ACCOUNT, messageId } from '../../../src/kernel/message/ids.ts';
+import type { ChatRef, OutboundMessage } from '../../../src/kernel/message/message.ts';
+import { type Clock, systemClock } from '../../../src/lib/time/clock.ts';
 import type { LarkChat, LarkServer } from '../../support/lark-server/contract.ts';
 import { startLarkServer } from '../../support/lark-server/server.ts';
 import { createMemoryHost, type MemoryHost } from '../../support/memory-host.ts';

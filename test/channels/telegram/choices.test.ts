@@ -1,8 +1,8 @@
 // Choices as buttons: what stands below a message, what a press brings, and what becomes of it.
 
 import { describe, expect, test } from 'vitest';
-import { nativeId } from '../../../src/core/ids.ts';
-import { type Clock, systemClock } from '../../../src/lib/clock.ts';
+import { nativeId } from '../../../src/kernel/message/ids.ts';
+import { type Clock, systemClock } from '../../../src/lib/time/clock.ts';
 import { sending } from '../../contract/channel.ts';
 import { createMovableClock } from '../../support/movable-clock.ts';
 import { ALICE, answer, chatOf, seenBy, startRig } from './rig.ts';

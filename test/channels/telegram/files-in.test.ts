@@ -2,7 +2,7 @@
 
 import { describe, expect, test } from 'vitest';
 import { AttachmentError } from '../../../src/channels/channel.ts';
-import type { Attachment } from '../../../src/core/attachment.ts';
+import type { Attachment } from '../../../src/kernel/message/attachment.ts';
 import { ALICE, type Rig, startRig } from './rig.ts';
 
 const GROUP = -1_001_000_000_042;

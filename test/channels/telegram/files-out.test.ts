@@ -1,8 +1,8 @@
 // Files of answers: which of Telegram's methods takes them, albums, what it refuses, retries.
 
 import { describe, expect, test } from 'vitest';
-import type { AttachmentKind } from '../../../src/core/attachment.ts';
-import type { NativeId } from '../../../src/core/ids.ts';
+import type { AttachmentKind } from '../../../src/kernel/message/attachment.ts';
+import type { NativeId } from '../../../src/kernel/message/ids.ts';
 import { sending } from '../../contract/channel.ts';
 import { fileOf } from '../../contract/channel-files.ts';
 import { PNG } from '../../contract/media.ts';

@@ -1,7 +1,7 @@
 // Groups at the door: what a message in them is taken for, and where answers go.
 
 import { describe, expect, test } from 'vitest';
-import { threadId } from '../../../src/core/ids.ts';
+import { threadId } from '../../../src/kernel/message/ids.ts';
 import { sending } from '../../contract/channel.ts';
 import { ALICE, answer, chatOf, type Rig, seenBy, startRig } from './rig.ts';
 

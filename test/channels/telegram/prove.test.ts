@@ -4,8 +4,8 @@ import {
   pairingLink,
   proveTelegram,
 } from '../../../src/channels/telegram/telegram.ts';
-import { configSchema } from '../../../src/core/config.ts';
-import { systemClock } from '../../../src/lib/clock.ts';
+import { configSchema } from '../../../src/kernel/config/config.ts';
+import { systemClock } from '../../../src/lib/time/clock.ts';
 import { startBotApi } from '../../support/bot-api.ts';
 
 const signal = () => AbortSignal.timeout(45_000);

@@ -3,10 +3,10 @@
 import { expect } from 'vitest';
 import type { Channel } from '../../../src/channels/channel.ts';
 import { createTelegramChannel } from '../../../src/channels/telegram/telegram.ts';
-import type { TelegramConfig } from '../../../src/core/config.ts';
-import { chatId, DEFAULT_ACCOUNT, messageId } from '../../../src/core/ids.ts';
-import type { ChatRef, OutboundMessage } from '../../../src/core/message.ts';
-import { type Clock, systemClock } from '../../../src/lib/clock.ts';
+import type { TelegramConfig } from '../../../src/kernel/config/config.ts';
+import { chatId, DEFAULT_ACCOUNT, messageId } from '../../../src/kernel/message/ids.ts';
+import type { ChatRef, OutboundMessage } from '../../../src/kernel/message/message.ts';
+import { type Clock, systemClock } from '../../../src/lib/time/clock.ts';
 import { type BotApi, type BotApiOptions, startBotApi } from '../../support/bot-api.ts';
 import { createMemoryHost, type MemoryHost } from '../../support/memory-host.ts';
 

@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest';
-import type { SendContext } from '../../../src/bus/bus.ts';
-import { DeliveryError } from '../../../src/core/errors.ts';
-import type { NativeId } from '../../../src/core/ids.ts';
+import type { SendContext } from '../../../src/kernel/bus/bus.ts';
+import { DeliveryError } from '../../../src/kernel/message/errors.ts';
+import type { NativeId } from '../../../src/kernel/message/ids.ts';
 import { sending } from '../../contract/channel.ts';
 import type { Fault } from '../../support/bot-api-faults.ts';
 import { startFaultProxy } from '../../support/fault-proxy.ts';

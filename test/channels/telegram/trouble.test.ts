@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import { ChannelError } from '../../../src/core/errors.ts';
+import { ChannelError } from '../../../src/kernel/message/errors.ts';
 import { sending } from '../../contract/channel.ts';
 import { type FaultProxy, type ProxyMode, startFaultProxy } from '../../support/fault-proxy.ts';
 import { createMovableClock } from '../../support/movable-clock.ts';

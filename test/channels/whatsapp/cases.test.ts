@@ -2,7 +2,7 @@
 // whole channel with real sessions.
 
 import { afterAll, afterEach, expect, it, vi } from 'vitest';
-import type { KeyValueStore } from '../../../src/store/store.ts';
+import type { KeyValueStore } from '../../../src/kernel/bus/store/store.ts';
 import { createMovableClock } from '../../support/movable-clock.ts';
 import { eventually } from '../../support/whatsapp-server/listener.ts';
 import { startWhatsAppServer } from '../../support/whatsapp-server/server.ts';

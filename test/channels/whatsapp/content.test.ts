@@ -1,8 +1,8 @@
 import { proto } from '@whiskeysockets/baileys';
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { readWhatsApp } from '../../../src/core/whatsapp/content.ts';
-import type { WhatsAppContent } from '../../../src/core/whatsapp/message.ts';
+import { readWhatsApp } from '../../../src/channels/whatsapp/rules/content.ts';
+import type { WhatsAppContent } from '../../../src/channels/whatsapp/rules/message.ts';
 
 const hello: WhatsAppContent = { conversation: 'hello' };
 const textOf = (message: WhatsAppContent) => readWhatsApp(message)?.text;

@@ -2,9 +2,9 @@
 
 import type { proto } from '@whiskeysockets/baileys';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from 'vitest';
-import { quietConsole } from '../../../src/channels/whatsapp/quiet-console.ts';
-import type { Attachment } from '../../../src/core/attachment.ts';
-import { messageId } from '../../../src/core/ids.ts';
+import { quietConsole } from '../../../src/channels/whatsapp/baileys-logger.ts';
+import type { Attachment } from '../../../src/kernel/message/attachment.ts';
+import { messageId } from '../../../src/kernel/message/ids.ts';
 import { sending } from '../../contract/channel.ts';
 import { fileOf } from '../../contract/channel-files.ts';
 import { PNG } from '../../contract/media.ts';

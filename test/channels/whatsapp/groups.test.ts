@@ -1,8 +1,8 @@
 // Groups on WhatsApp, from the server to the host and back: the whole channel with real sessions.
 
 import { afterAll, describe, expect, it } from 'vitest';
-import { chatId, DEFAULT_ACCOUNT, messageId } from '../../../src/core/ids.ts';
-import type { OutboundMessage } from '../../../src/core/message.ts';
+import { chatId, DEFAULT_ACCOUNT, messageId } from '../../../src/kernel/message/ids.ts';
+import type { OutboundMessage } from '../../../src/kernel/message/message.ts';
 import { sending } from '../../contract/channel.ts';
 import type { Contact, Group } from '../../support/whatsapp-server/contract.ts';
 import { startWhatsAppServer } from '../../support/whatsapp-server/server.ts';

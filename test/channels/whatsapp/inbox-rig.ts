@@ -7,22 +7,26 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { proto } from '@whiskeysockets/baileys';
 import { createInbox, type Inbox } from '../../../src/channels/whatsapp/inbox.ts';
-import { type Ledger, openLedger } from '../../../src/channels/whatsapp/ledger.ts';
-import { arrivalKey, encodeRow } from '../../../src/channels/whatsapp/ledger-row.ts';
+import {
+  arrivalKey,
+  encodeRow,
+  type Ledger,
+  openLedger,
+} from '../../../src/channels/whatsapp/ledger.ts';
 import { createLidDirectory } from '../../../src/channels/whatsapp/lid-directory.ts';
-import { createOwnerPause } from '../../../src/channels/whatsapp/owner-pause.ts';
+import { createOwnerPause } from '../../../src/channels/whatsapp/pacer.ts';
 import { createPeople, type People } from '../../../src/channels/whatsapp/people.ts';
+import { createUnresolved } from '../../../src/channels/whatsapp/row-reader.ts';
+import { normaliseAllowed } from '../../../src/channels/whatsapp/rules/jid.ts';
 import {
   createUndecryptable,
   type Undecryptable,
 } from '../../../src/channels/whatsapp/undecryptable.ts';
-import { createUnresolved } from '../../../src/channels/whatsapp/unresolved.ts';
-import { admit, isStranger } from '../../../src/core/admission.ts';
-import type { InboundMessage } from '../../../src/core/message.ts';
-import { normaliseAllowed } from '../../../src/core/whatsapp/jid.ts';
+import { admit, isStranger } from '../../../src/kernel/access/admission.ts';
+import { openEmbeddedStore } from '../../../src/kernel/bus/store/embedded.ts';
+import type { KeyValueStore } from '../../../src/kernel/bus/store/store.ts';
+import type { InboundMessage } from '../../../src/kernel/message/message.ts';
 import { silentLogger } from '../../../src/lib/logger.ts';
-import { openEmbeddedStore } from '../../../src/store/embedded.ts';
-import type { KeyValueStore } from '../../../src/store/store.ts';
 import { createMemoryHost, type MemoryHost } from '../../support/memory-host.ts';
 import { createMovableClock, type MovableClock } from '../../support/movable-clock.ts';
 

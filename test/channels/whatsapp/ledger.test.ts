@@ -3,8 +3,8 @@
 import { type BinaryNode, encodeWAMessage, proto } from '@whiskeysockets/baileys';
 import { describe, expect, it } from 'vitest';
 import { type Ledger, openLedger } from '../../../src/channels/whatsapp/ledger.ts';
+import type { KeyValueStore } from '../../../src/kernel/bus/store/store.ts';
 import { silentLogger } from '../../../src/lib/logger.ts';
-import type { KeyValueStore } from '../../../src/store/store.ts';
 import { createMemoryStore } from '../../support/memory-host.ts';
 import { createMovableClock, type MovableClock } from '../../support/movable-clock.ts';
 import { OWN, rowsOf, stanzaOf } from './vault-rig.ts';

@@ -3,8 +3,10 @@
 import { createRequire } from 'node:module';
 import { inspect } from 'node:util';
 import { afterAll, afterEach, beforeEach, describe, expect, it } from 'vitest';
-import { createBaileysLogger } from '../../../src/channels/whatsapp/baileys-logger.ts';
-import { quietConsole } from '../../../src/channels/whatsapp/quiet-console.ts';
+import {
+  createBaileysLogger,
+  quietConsole,
+} from '../../../src/channels/whatsapp/baileys-logger.ts';
 import { createMemoryHost } from '../../support/memory-host.ts';
 import { createMovableClock } from '../../support/movable-clock.ts';
 import { startWhatsAppServer } from '../../support/whatsapp-server/server.ts';

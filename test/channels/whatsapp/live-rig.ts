@@ -6,11 +6,11 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import type { Channel, ChannelHost } from '../../../src/channels/channel.ts';
 import { createWhatsAppChannel } from '../../../src/channels/whatsapp/whatsapp.ts';
-import { type ConfigInput, configSchema } from '../../../src/core/config.ts';
-import { type Clock, systemClock } from '../../../src/lib/clock.ts';
+import { openEmbeddedStore } from '../../../src/kernel/bus/store/embedded.ts';
+import type { KeyValueStore } from '../../../src/kernel/bus/store/store.ts';
+import { type ConfigInput, configSchema } from '../../../src/kernel/config/config.ts';
 import { silentLogger } from '../../../src/lib/logger.ts';
-import { openEmbeddedStore } from '../../../src/store/embedded.ts';
-import type { KeyValueStore } from '../../../src/store/store.ts';
+import { type Clock, systemClock } from '../../../src/lib/time/clock.ts';
 import { createMemoryHost, type MemoryHost } from '../../support/memory-host.ts';
 import type { Phone, WhatsAppServer } from '../../support/whatsapp-server/contract.ts';
 

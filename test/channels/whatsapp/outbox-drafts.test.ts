@@ -1,9 +1,9 @@
 // Answers that grow in the chat, typing and read marks, against the WhatsApp server.
 
 import { afterAll, afterEach, describe, expect, test, vi } from 'vitest';
-import { NEVER } from '../../../src/core/errors.ts';
-import { messageId } from '../../../src/core/ids.ts';
-import type { ChatRef } from '../../../src/core/message.ts';
+import { NEVER } from '../../../src/kernel/message/errors.ts';
+import { messageId } from '../../../src/kernel/message/ids.ts';
+import type { ChatRef } from '../../../src/kernel/message/message.ts';
 import { createMovableClock } from '../../support/movable-clock.ts';
 import type { Contact } from '../../support/whatsapp-server/contract.ts';
 import { startWhatsAppServer } from '../../support/whatsapp-server/server.ts';

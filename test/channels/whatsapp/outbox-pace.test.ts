@@ -1,9 +1,9 @@
 // The pace of messages against the WhatsApp server (case W14), and what outlives a restart of it.
 
 import { afterAll, afterEach, describe, expect, test } from 'vitest';
-import { DeliveryError } from '../../../src/core/errors.ts';
-import { messageId } from '../../../src/core/ids.ts';
-import type { ChatRef } from '../../../src/core/message.ts';
+import { DeliveryError } from '../../../src/kernel/message/errors.ts';
+import { messageId } from '../../../src/kernel/message/ids.ts';
+import type { ChatRef } from '../../../src/kernel/message/message.ts';
 import { createMovableClock, type MovableClock } from '../../support/movable-clock.ts';
 import { startWhatsAppServer } from '../../support/whatsapp-server/server.ts';
 import { trustWhatsAppServer } from '../../support/whatsapp-server/trust.ts';

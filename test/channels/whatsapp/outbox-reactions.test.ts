@@ -1,9 +1,9 @@
 // The sign on a question while it is worked on, against the WhatsApp server.
 
 import { afterAll, afterEach, describe, expect, test, vi } from 'vitest';
-import { whatsappMessageId } from '../../../src/channels/whatsapp/ids.ts';
-import { NEVER } from '../../../src/core/errors.ts';
-import { messageId } from '../../../src/core/ids.ts';
+import { whatsappMessageId } from '../../../src/channels/whatsapp/hand-over.ts';
+import { NEVER } from '../../../src/kernel/message/errors.ts';
+import { messageId } from '../../../src/kernel/message/ids.ts';
 import type { Contact } from '../../support/whatsapp-server/contract.ts';
 import { startWhatsAppServer } from '../../support/whatsapp-server/server.ts';
 import { trustWhatsAppServer } from '../../support/whatsapp-server/trust.ts';

@@ -7,18 +7,27 @@ import type {
   WAMessageKey,
   WASocket,
 } from '@whiskeysockets/baileys';
-import type { SendContext } from '../../../src/bus/bus.ts';
-import { WHATSAPP } from '../../../src/channels/whatsapp/ids.ts';
+import { quietConsole } from '../../../src/channels/whatsapp/baileys-logger.ts';
+import { WHATSAPP } from '../../../src/channels/whatsapp/hand-over.ts';
 import { createOutbox, type Outbox } from '../../../src/channels/whatsapp/outbox.ts';
 import { createPeople } from '../../../src/channels/whatsapp/people.ts';
-import { quietConsole } from '../../../src/channels/whatsapp/quiet-console.ts';
-import { type ConfigInput, configSchema, type WhatsAppConfig } from '../../../src/core/config.ts';
-import { DeliveryError } from '../../../src/core/errors.ts';
-import { type ChatId, DEFAULT_ACCOUNT, messageId, type NativeId } from '../../../src/core/ids.ts';
-import type { ChatRef, OutboundMessage } from '../../../src/core/message.ts';
-import { isPerson, parseJid } from '../../../src/core/whatsapp/jid.ts';
-import type { Clock } from '../../../src/lib/clock.ts';
-import { systemClock } from '../../../src/lib/clock.ts';
+import { isPerson, parseJid } from '../../../src/channels/whatsapp/rules/jid.ts';
+import type { SendContext } from '../../../src/kernel/bus/bus.ts';
+import {
+  type ConfigInput,
+  configSchema,
+  type WhatsAppConfig,
+} from '../../../src/kernel/config/config.ts';
+import { DeliveryError } from '../../../src/kernel/message/errors.ts';
+import {
+  type ChatId,
+  DEFAULT_ACCOUNT,
+  messageId,
+  type NativeId,
+} from '../../../src/kernel/message/ids.ts';
+import type { ChatRef, OutboundMessage } from '../../../src/kernel/message/message.ts';
+import type { Clock } from '../../../src/lib/time/clock.ts';
+import { systemClock } from '../../../src/lib/time/clock.ts';
 import { createMemoryHost, type MemoryHost } from '../../support/memory-host.ts';
 import { BaileysClient, linkedAuth } from '../../support/whatsapp-server/baileys-client.ts';
 import type { Contact, Phone, WhatsAppServer } from '../../support/whatsapp-server/contract.ts';

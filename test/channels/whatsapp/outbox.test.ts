@@ -2,8 +2,8 @@
 // happens when the answer about it is lost. Pace, drafts and typing are tried in outbox-pace.test.ts.
 
 import { afterAll, afterEach, describe, expect, test, vi } from 'vitest';
-import { after, BACKOFF, NEVER } from '../../../src/core/errors.ts';
-import { messageId, nativeId } from '../../../src/core/ids.ts';
+import { after, BACKOFF, NEVER } from '../../../src/kernel/message/errors.ts';
+import { messageId, nativeId } from '../../../src/kernel/message/ids.ts';
 import { createMovableClock } from '../../support/movable-clock.ts';
 import { startWhatsAppServer } from '../../support/whatsapp-server/server.ts';
 import { trustWhatsAppServer } from '../../support/whatsapp-server/trust.ts';

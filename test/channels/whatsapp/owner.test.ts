@@ -2,8 +2,8 @@
 // they write to themself.
 
 import { describe, expect, it } from 'vitest';
-import { chatId } from '../../../src/core/ids.ts';
-import type { InboundMessage } from '../../../src/core/message.ts';
+import { chatId } from '../../../src/kernel/message/ids.ts';
+import type { InboundMessage } from '../../../src/kernel/message/message.ts';
 import { HOUR_MS, type InboxRig, OWN, openInboxRig } from './inbox-rig.ts';
 
 const NUMBER = '4915112345@s.whatsapp.net';

@@ -5,8 +5,8 @@ import {
   type LidMapping,
 } from '../../../src/channels/whatsapp/lid-directory.ts';
 import { createPeople, type Meeting } from '../../../src/channels/whatsapp/people.ts';
-import { chatId } from '../../../src/core/ids.ts';
-import { isPerson, type PersonJid, parseJid } from '../../../src/core/whatsapp/jid.ts';
+import { isPerson, type PersonJid, parseJid } from '../../../src/channels/whatsapp/rules/jid.ts';
+import { chatId } from '../../../src/kernel/message/ids.ts';
 import { silentLogger } from '../../../src/lib/logger.ts';
 import { createMemoryStore } from '../../support/memory-host.ts';
 import { createMovableClock } from '../../support/movable-clock.ts';

@@ -1,7 +1,7 @@
 // Pre-keys: what the server or a contact was given can be read, whenever the process dies.
 
 import { describe, expect, it } from 'vitest';
-import type { KeyValueStore } from '../../../src/store/store.ts';
+import type { KeyValueStore } from '../../../src/kernel/bus/store/store.ts';
 import { makePreKeys, markLinked, openRig, type Rig, temporaryFolder } from './vault-rig.ts';
 
 async function linked(folder: string): Promise<Rig> {

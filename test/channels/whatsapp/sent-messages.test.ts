@@ -5,9 +5,9 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
 import { createSentMessages, sentId } from '../../../src/channels/whatsapp/sent-messages.ts';
-import { chatId } from '../../../src/core/ids.ts';
+import { openEmbeddedStore } from '../../../src/kernel/bus/store/embedded.ts';
+import { chatId } from '../../../src/kernel/message/ids.ts';
 import { silentLogger } from '../../../src/lib/logger.ts';
-import { openEmbeddedStore } from '../../../src/store/embedded.ts';
 import { createMemoryStore } from '../../support/memory-host.ts';
 import { createMovableClock } from '../../support/movable-clock.ts';
 

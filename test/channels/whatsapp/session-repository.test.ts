@@ -1,8 +1,8 @@
 // Signal sessions under crossing traffic, bad ciphertexts and a store that fails.
 
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { quietConsole } from '../../../src/channels/whatsapp/quiet-console.ts';
-import type { KeyValueStore } from '../../../src/store/store.ts';
+import { quietConsole } from '../../../src/channels/whatsapp/baileys-logger.ts';
+import type { KeyValueStore } from '../../../src/kernel/bus/store/store.ts';
 import { createMovableClock } from '../../support/movable-clock.ts';
 import {
   type Sealed,

@@ -2,7 +2,7 @@
 
 import { proto } from '@whiskeysockets/baileys';
 import { afterAll, describe, expect, it } from 'vitest';
-import { messageId } from '../../../src/core/ids.ts';
+import { messageId } from '../../../src/kernel/message/ids.ts';
 import { sending } from '../../contract/channel.ts';
 import { startWhatsAppServer } from '../../support/whatsapp-server/server.ts';
 import { OWN, openInboxRig } from './inbox-rig.ts';

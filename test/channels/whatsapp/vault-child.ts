@@ -3,8 +3,8 @@
 
 import { writeSync } from 'node:fs';
 import { createInterface } from 'node:readline';
-import { quietConsole } from '../../../src/channels/whatsapp/quiet-console.ts';
-import type { KeyValueStore } from '../../../src/store/store.ts';
+import { quietConsole } from '../../../src/channels/whatsapp/baileys-logger.ts';
+import type { KeyValueStore } from '../../../src/kernel/bus/store/store.ts';
 import {
   bundleOf,
   encryptFor,

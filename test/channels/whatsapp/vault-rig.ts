@@ -20,10 +20,10 @@ import { createBaileysLogger } from '../../../src/channels/whatsapp/baileys-logg
 import { type Ledger, openLedger } from '../../../src/channels/whatsapp/ledger.ts';
 import { createSessionRepository } from '../../../src/channels/whatsapp/session-repository.ts';
 import { openVault, type Vault } from '../../../src/channels/whatsapp/vault.ts';
-import { type Clock, systemClock } from '../../../src/lib/clock.ts';
+import { openEmbeddedStore } from '../../../src/kernel/bus/store/embedded.ts';
+import type { EmbeddedStore, KeyValueStore } from '../../../src/kernel/bus/store/store.ts';
 import { type Logger, silentLogger } from '../../../src/lib/logger.ts';
-import { openEmbeddedStore } from '../../../src/store/embedded.ts';
-import type { EmbeddedStore, KeyValueStore } from '../../../src/store/store.ts';
+import { type Clock, systemClock } from '../../../src/lib/time/clock.ts';
 import type { KeyBundle } from '../../support/whatsapp-server/seams.ts';
 import type { Sealed, SignalDevice } from '../../support/whatsapp-server/signal-device.ts';
 

@@ -3,9 +3,9 @@
 import { encodeSignedDeviceIdentity, initAuthCreds } from '@whiskeysockets/baileys';
 import { describe, expect, it } from 'vitest';
 import { openFreshVault, openVault } from '../../../src/channels/whatsapp/vault.ts';
-import { ChannelError } from '../../../src/core/errors.ts';
+import type { KeyValueStore } from '../../../src/kernel/bus/store/store.ts';
+import { ChannelError } from '../../../src/kernel/message/errors.ts';
 import { type LogFields, silentLogger } from '../../../src/lib/logger.ts';
-import type { KeyValueStore } from '../../../src/store/store.ts';
 import { createMovableClock } from '../../support/movable-clock.ts';
 import { markLinked, openRig, type Rig, rowsOf, temporaryFolder } from './vault-rig.ts';
 

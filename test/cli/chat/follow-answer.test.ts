@@ -2,9 +2,15 @@
 
 import { describe, expect, test } from 'vitest';
 import type { DoorEvent } from '../../../src/channels/door.ts';
-import { followAnswer } from '../../../src/cli/chat/follow-answer.ts';
-import type { LiveUpdate } from '../../../src/core/event.ts';
-import { channelName, chatId, DEFAULT_ACCOUNT, messageId, turnId } from '../../../src/core/ids.ts';
+import { followAnswer } from '../../../src/channels/terminal/follow-answer.ts';
+import type { LiveUpdate } from '../../../src/kernel/message/event.ts';
+import {
+  channelName,
+  chatId,
+  DEFAULT_ACCOUNT,
+  messageId,
+  turnId,
+} from '../../../src/kernel/message/ids.ts';
 
 const CHAT = {
   channel: channelName('terminal'),

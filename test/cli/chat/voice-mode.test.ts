@@ -5,13 +5,13 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { PassThrough } from 'node:stream';
 import { afterAll, beforeAll, beforeEach, expect, it } from 'vitest';
-import { homeOf } from '../../../src/app/home.ts';
 import type { DoorEvent } from '../../../src/channels/door.ts';
-import type { Conversation } from '../../../src/cli/chat/conversation.ts';
-import { talk } from '../../../src/cli/chat/repl.ts';
+import type { Conversation } from '../../../src/channels/terminal/conversation.ts';
+import { talk } from '../../../src/channels/terminal/repl.ts';
 import type { Terminal } from '../../../src/cli/terminal.ts';
-import { messageId } from '../../../src/core/ids.ts';
-import { systemClock } from '../../../src/lib/clock.ts';
+import { homeOf } from '../../../src/kernel/config/files/home.ts';
+import { messageId } from '../../../src/kernel/message/ids.ts';
+import { systemClock } from '../../../src/lib/time/clock.ts';
 import { startVoiceServer, VOICE_KEY, type VoiceServer } from '../../support/voice-server.ts';
 
 const never = new AbortController().signal;

@@ -1,8 +1,8 @@
 // What a configuration file may get wrong, and what its owner is told about it.
 
 import { describe, expect, test } from 'vitest';
-import { checkConfig } from '../../../src/core/config/check.ts';
-import { ConfigError } from '../../../src/core/errors.ts';
+import { checkConfig } from '../../../src/kernel/config/check.ts';
+import { ConfigError } from '../../../src/kernel/message/errors.ts';
 
 function problemsOf(config: unknown, env: Record<string, string> = {}) {
   const text = typeof config === 'string' ? config : JSON.stringify(config);

@@ -1,8 +1,8 @@
 // A changed key counts as soon as it can, and disturbs no more than it must.
 
 import { describe, expect, test } from 'vitest';
-import { configChange, isUnchanged } from '../../../src/core/config/diff.ts';
-import { configSchema } from '../../../src/core/config.ts';
+import { configSchema } from '../../../src/kernel/config/config.ts';
+import { configChange, isUnchanged } from '../../../src/kernel/config/diff.ts';
 
 const NOTHING = { nextTurn: [], channels: [], gateway: [] };
 

@@ -1,9 +1,9 @@
 // An original program's file becomes ours without losing what still has a meaning.
 
 import { describe, expect, test } from 'vitest';
-import { checkConfig } from '../../../src/core/config/check.ts';
-import { MIGRATIONS, migrateConfig } from '../../../src/core/config/migration.ts';
-import { CONFIG_VERSION, configSchema } from '../../../src/core/config.ts';
+import { checkConfig } from '../../../src/kernel/config/check.ts';
+import { CONFIG_VERSION, configSchema } from '../../../src/kernel/config/config.ts';
+import { MIGRATIONS, migrateConfig } from '../../../src/kernel/config/migration.ts';
 
 test('every version below the current one has a way up', () => {
   const versions = Array.from({ length: CONFIG_VERSION }, (_, version) => version);

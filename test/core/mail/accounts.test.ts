@@ -2,14 +2,14 @@
 // is no configuration.
 
 import { describe, expect, test } from 'vitest';
-import { checkConfig } from '../../../src/core/config/check.ts';
-import { configChange } from '../../../src/core/config/diff.ts';
-import { literalSecrets, maskSecrets, secretValues } from '../../../src/core/config/secrets.ts';
-import { findKey } from '../../../src/core/config/value.ts';
-import { type ConfigInput, configSchema } from '../../../src/core/config.ts';
-import { ConfigError } from '../../../src/core/errors.ts';
-import { accountId } from '../../../src/core/ids.ts';
-import { mailboxesOf } from '../../../src/core/mail/accounts.ts';
+import { mailboxesOf } from '../../../src/channels/email/rules/accounts.ts';
+import { checkConfig } from '../../../src/kernel/config/check.ts';
+import { type ConfigInput, configSchema } from '../../../src/kernel/config/config.ts';
+import { configChange } from '../../../src/kernel/config/diff.ts';
+import { literalSecrets, maskSecrets, secretValues } from '../../../src/kernel/config/secrets.ts';
+import { findKey } from '../../../src/kernel/config/value.ts';
+import { ConfigError } from '../../../src/kernel/message/errors.ts';
+import { accountId } from '../../../src/kernel/message/ids.ts';
 
 const FIRST = {
   ...{ enabled: true, imapHost: 'mail.a.test', imapPort: 143, imapSecurity: 'starttls' },

@@ -1,5 +1,4 @@
 import { describe, expect, it } from 'vitest';
-import { configSchema } from '../../../src/core/config.ts';
 import {
   NO_PACE,
   pacedBy,
@@ -7,7 +6,8 @@ import {
   refusalOf,
   type SentReply,
   waitOf,
-} from '../../../src/core/mail/budget.ts';
+} from '../../../src/channels/email/rules/budget.ts';
+import { configSchema } from '../../../src/kernel/config/config.ts';
 
 const NOW = Date.UTC(2026, 0, 15, 12);
 const MINUTE_MS = 60_000;

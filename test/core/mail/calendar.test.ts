@@ -2,7 +2,7 @@
 // without effect.
 
 import { describe, expect, it } from 'vitest';
-import { calendarMethod, describeCalendar } from '../../../src/core/mail/calendar.ts';
+import { calendarMethod, describeCalendar } from '../../../src/channels/email/rules/calendar.ts';
 
 const ics = (event: readonly string[], ...head: readonly string[]) =>
   [

@@ -1,11 +1,15 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { addressesIn, readFrom } from '../../../src/core/mail/address.ts';
-import { parseAuthResults } from '../../../src/core/mail/auth-results.ts';
-import { messageIdsIn, parseHeaderBlock, withoutComments } from '../../../src/core/mail/headers.ts';
-import { stripQuotes } from '../../../src/core/mail/quotes.ts';
-import { visibleText } from '../../../src/core/mail/text.ts';
-import { baseSubject, replySubject } from '../../../src/core/mail/threading.ts';
+import { addressesIn, readFrom } from '../../../src/channels/email/rules/address.ts';
+import {
+  messageIdsIn,
+  parseHeaderBlock,
+  withoutComments,
+} from '../../../src/channels/email/rules/headers.ts';
+import { stripQuotes } from '../../../src/channels/email/rules/quotes.ts';
+import { parseAuthResults } from '../../../src/channels/email/rules/sender.ts';
+import { visibleText } from '../../../src/channels/email/rules/text.ts';
+import { baseSubject, replySubject } from '../../../src/channels/email/rules/threading.ts';
 
 /** Text rich in what mail syntax is made of. */
 const odd = fc

@@ -1,6 +1,10 @@
 import { describe, expect, it } from 'vitest';
-import { stripQuotes } from '../../../src/core/mail/quotes.ts';
-import { composeMailText, partsDiffer, visibleText } from '../../../src/core/mail/text.ts';
+import { stripQuotes } from '../../../src/channels/email/rules/quotes.ts';
+import {
+  composeMailText,
+  partsDiffer,
+  visibleText,
+} from '../../../src/channels/email/rules/text.ts';
 
 const QUOTE = '> At Luigi.\n> See you.';
 const OUTLOOK_BODY = 'At Luigi.\n\nSee you.';

@@ -1,13 +1,14 @@
 import { describe, expect, it } from 'vitest';
-import { normalizeAddress, readFrom } from '../../../src/core/mail/address.ts';
-import { parseAuthResults, trustedAuthResults } from '../../../src/core/mail/auth-results.ts';
-import { parseHeaderBlock } from '../../../src/core/mail/headers.ts';
+import { normalizeAddress, readFrom } from '../../../src/channels/email/rules/address.ts';
+import { parseHeaderBlock } from '../../../src/channels/email/rules/headers.ts';
 import {
   mailDate,
+  parseAuthResults,
   type SenderEvidence,
   type SignatureEvidence,
+  trustedAuthResults,
   verifySender,
-} from '../../../src/core/mail/sender.ts';
+} from '../../../src/channels/email/rules/sender.ts';
 
 const NOW = Date.UTC(2026, 0, 15, 12);
 const HOUR_MS = 3_600_000;

@@ -1,7 +1,11 @@
 // What a model is asked about a mail, and what of its answer an owner is shown.
 
 import { describe, expect, test } from 'vitest';
-import { cleanSummary, dueSummary, summaryPrompt } from '../../../src/core/mail/summary.ts';
+import {
+  cleanSummary,
+  dueSummary,
+  summaryPrompt,
+} from '../../../src/features/mail-bridge/rules/summary.ts';
 
 const MAIL = 'Pay 12.50 EUR by Friday at https://shop.test/pay or write to billing@shop.test.';
 

@@ -9,7 +9,7 @@ import {
   replyParent,
   replyReferences,
   replySubject,
-} from '../../../src/core/mail/threading.ts';
+} from '../../../src/channels/email/rules/threading.ts';
 
 describe('References of an answer', () => {
   it('are the parent’s and the parent', () => {

@@ -1,8 +1,12 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import { cardJson } from '../../../src/channels/lark/cards.ts';
-import { beginningForLark, renderLark, splitForLark } from '../../../src/core/markup/lark.ts';
-import { runsText } from '../../../src/core/markup/writer.ts';
+import {
+  beginningForLark,
+  renderLark,
+  splitForLark,
+} from '../../../src/channels/lark/rules/markup.ts';
+import { runsText } from '../../../src/lib/markup/writer.ts';
 import { readCard } from '../../support/lark-server/cards.ts';
 
 const LIMIT = 4000;

@@ -1,10 +1,10 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
-import { plainText } from '../../../src/core/markup/plain.ts';
-import { splitMarkdown, truncateMarkup } from '../../../src/core/markup/split.ts';
-import { renderTelegramHtml } from '../../../src/core/markup/telegram.ts';
-import { runsText } from '../../../src/core/markup/writer.ts';
-import { parseMarkup } from '../../../src/core/markup.ts';
+import { renderTelegramHtml } from '../../../src/channels/telegram/rules/markup.ts';
+import { parseMarkup } from '../../../src/lib/markup/markup.ts';
+import { plainText } from '../../../src/lib/markup/plain.ts';
+import { splitMarkdown, truncateMarkup } from '../../../src/lib/markup/split.ts';
+import { runsText } from '../../../src/lib/markup/writer.ts';
 import { parseHtml } from '../../support/bot-api-html.ts';
 
 const LIMIT = 4096;

@@ -4,9 +4,9 @@ import {
   beginningForWhatsApp,
   splitForWhatsApp,
   withAddresses,
-} from '../../../src/core/markup/whatsapp.ts';
-import { runsText } from '../../../src/core/markup/writer.ts';
-import { parseMarkup } from '../../../src/core/markup.ts';
+} from '../../../src/channels/whatsapp/rules/markup.ts';
+import { parseMarkup } from '../../../src/lib/markup/markup.ts';
+import { runsText } from '../../../src/lib/markup/writer.ts';
 
 const LIMIT = 4000;
 const whole = (markdown: string) => splitForWhatsApp(markdown, LIMIT).join('\n\n');

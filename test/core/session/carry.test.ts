@@ -1,8 +1,13 @@
 import { describe, expect, test } from 'vitest';
-import { callId, messageId, turnId } from '../../../src/core/ids.ts';
-import { carryOver, isRotationDue, startsTurn, windowOf } from '../../../src/core/session/carry.ts';
-import { takenUp } from '../../../src/core/thread-view.ts';
-import type { TranscriptEntry } from '../../../src/core/transcript.ts';
+import { takenUp } from '../../../src/agent/rules/thread-view.ts';
+import { callId, messageId, turnId } from '../../../src/kernel/message/ids.ts';
+import type { TranscriptEntry } from '../../../src/kernel/message/transcript.ts';
+import {
+  carryOver,
+  isRotationDue,
+  startsTurn,
+  windowOf,
+} from '../../../src/kernel/sessions/rules/carry.ts';
 import { turnEntries } from '../../contract/session-store.ts';
 import { userEntry } from '../../contract/user-entry.ts';
 

@@ -1,15 +1,15 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
-import { ATTACHMENT_KINDS } from '../../../src/core/attachment.ts';
-import { TOOL_FAILURE_KINDS } from '../../../src/core/errors.ts';
-import { callId, mediaId, messageId, sessionKey, turnId } from '../../../src/core/ids.ts';
+import { ATTACHMENT_KINDS } from '../../../src/kernel/message/attachment.ts';
+import { TOOL_FAILURE_KINDS } from '../../../src/kernel/message/errors.ts';
+import { callId, mediaId, messageId, sessionKey, turnId } from '../../../src/kernel/message/ids.ts';
+import type { TranscriptEntry } from '../../../src/kernel/message/transcript.ts';
 import {
   decodeLine,
   encodeEntry,
   encodeHeader,
   MESSAGE_LINE_STARTS,
-} from '../../../src/core/session/file.ts';
-import type { TranscriptEntry } from '../../../src/core/transcript.ts';
+} from '../../../src/kernel/sessions/rules/file.ts';
 
 const text = fc.oneof(fc.string({ unit: 'binary' }), fc.string({ unit: 'grapheme' }));
 const at = fc.integer({ min: -8.64e15, max: 8.64e15 });

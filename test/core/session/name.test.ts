@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
-import { sessionKey } from '../../../src/core/ids.ts';
+import { sessionKey } from '../../../src/kernel/message/ids.ts';
 import {
   compareAge,
   daysBack,
@@ -8,7 +8,7 @@ import {
   encodeKey,
   formatName,
   parseName,
-} from '../../../src/core/session/name.ts';
+} from '../../../src/kernel/sessions/rules/name.ts';
 
 describe('the name of a session file', () => {
   test('tells the key again, has no separator in it and no capitals', () => {

@@ -1,10 +1,10 @@
 // What /new and /undo took out of a conversation's view, brought back.
 
 import { describe, expect, test } from 'vitest';
-import { messageId, turnId } from '../../../src/core/ids.ts';
-import { windowOf } from '../../../src/core/session/carry.ts';
-import { pointsIn, withRestored } from '../../../src/core/session/restore.ts';
-import type { TranscriptEntry } from '../../../src/core/transcript.ts';
+import { messageId, turnId } from '../../../src/kernel/message/ids.ts';
+import type { TranscriptEntry } from '../../../src/kernel/message/transcript.ts';
+import { windowOf } from '../../../src/kernel/sessions/rules/carry.ts';
+import { pointsIn, withRestored } from '../../../src/kernel/sessions/rules/restore.ts';
 
 const BY = messageId('chat:restore');
 const said = (turn: string, at: number): readonly TranscriptEntry[] => [

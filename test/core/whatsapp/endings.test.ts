@@ -3,7 +3,7 @@ import {
   judgeEnding,
   type WhatsAppCause,
   type WhatsAppEnding,
-} from '../../../src/core/whatsapp/endings.ts';
+} from '../../../src/channels/whatsapp/rules/endings.ts';
 
 const closed = (code: number, message = 'Connection Failure'): WhatsAppCause => ({
   kind: 'closed',

@@ -8,7 +8,7 @@ import {
   normaliseAllowed,
   parseJid,
   personOfId,
-} from '../../../src/core/whatsapp/jid.ts';
+} from '../../../src/channels/whatsapp/rules/jid.ts';
 
 describe('an address of WhatsApp', () => {
   it.each([

@@ -9,7 +9,7 @@ import {
   paceWait,
   TEXT_WINDOW_MS,
   UNPACED,
-} from '../../../src/core/whatsapp/pacing.ts';
+} from '../../../src/channels/whatsapp/rules/pacing.ts';
 
 const MINUTE = 60_000;
 const T0 = Date.UTC(2026, 0, 15);

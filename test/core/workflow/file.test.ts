@@ -2,11 +2,11 @@
 // inputs are filled in.
 
 import { describe, expect, it } from 'vitest';
-import { isOwnFile, writeAccessOf } from '../../../src/core/rule-files.ts';
-import { definitionProblem } from '../../../src/core/workflow/check.ts';
-import { readCapability, readWorkflow } from '../../../src/core/workflow/file.ts';
-import { readInputs, typedInputs } from '../../../src/core/workflow/inputs.ts';
-import { fillPrompt, fillValue } from '../../../src/core/workflow/template.ts';
+import { isOwnFile, writeAccessOf } from '../../../src/agent/rules/rule-files.ts';
+import { definitionProblem } from '../../../src/features/workflows/rules/check.ts';
+import { readCapability, readWorkflow } from '../../../src/features/workflows/rules/file.ts';
+import { readInputs, typedInputs } from '../../../src/features/workflows/rules/inputs.ts';
+import { fillPrompt, fillValue } from '../../../src/features/workflows/rules/template.ts';
 
 const STEP = { id: 'a', kind: 'tool', tool: 'time', arguments: {} };
 const SKILL = { id: 'b', kind: 'llm_skill', capability: 'c', with: { topic: '{{ a.text }}' } };

@@ -1,5 +1,5 @@
 import { afterAll, describe, expect, it } from 'vitest';
-import { type Clock, systemClock } from '../../../src/lib/clock.ts';
+import { type Clock, systemClock } from '../../../src/lib/time/clock.ts';
 import { PageReader } from '../../../src/tools/web/page-reader.ts';
 
 const LIMIT_MS = 20_000;

@@ -1,0 +1,115 @@
+// The model registry in force: built again when the configuration changed, or the owner chose another
+// model for all. Local model servers are looked for only where neither the configuration nor the
+// environment names a model.
+
+import type { KeyValueStore } from '../kernel/bus/store/store.ts';
+import type { Environment } from '../kernel/config/environment.ts';
+import type { LiveConfig } from '../kernel/config/files/live-config.ts';
+import type { MediaId } from '../kernel/message/ids.ts';
+import { jsonRow, rowShape, text } from '../lib/json/json-row.ts';
+import type { Logger } from '../lib/logger.ts';
+import type { Clock } from '../lib/time/clock.ts';
+import {
+  createLocalSites,
+  createModelRegistry,
+  discoverLocalModels,
+  type LoadedImage,
+  type LocalSites,
+  type Peers,
+  type VendorRegistry,
+} from '../providers/index.ts';
+import { isDemo } from '../providers/rules/model-names.ts';
+
+const DISCOVERY_DEADLINE_MS = 500;
+
+export interface Models {
+  current(): VendorRegistry;
+  rebuild(): Promise<void>;
+  /** Calls `hear` after every rebuild. */
+  onRebuilt(hear: () => void): void;
+  readonly sites: LocalSites;
+}
+
+export type ModelsDeps = {
+  readonly live: LiveConfig;
+  readonly env: Environment;
+  readonly clock: Clock;
+  readonly log: Logger;
+  readonly forAll: ModelForAll;
+  readonly loadImage: (id: MediaId) => Promise<LoadedImage>;
+  /** Other machines; left out: there are none. */
+  readonly cluster?: {
+    readonly peers: Peers | undefined;
+    /** Takes up what is configured now. */
+    configured(): Promise<void>;
+  };
+};
+
+export async function createModels(deps: ModelsDeps): Promise<Models> {
+  const { live, forAll, cluster, ...rest } = deps;
+  const places = (vendor: keyof typeof live.config.localModels.places) =>
+    live.config.localModels.places[vendor];
+  const sites = createLocalSites({ clock: deps.clock, places });
+  const options = () => ({
+    ...rest,
+    ...(cluster?.peers === undefined ? {} : { peers: cluster.peers }),
+    sites,
+    preferred: forAll.current(),
+    config: live.config,
+    random: Math.random,
+  });
+
+  async function build(): Promise<VendorRegistry> {
+    const registry = createModelRegistry(options());
+    if (!isDemo(registry.defaultModel)) return registry;
+    const signal = AbortSignal.timeout(DISCOVERY_DEADLINE_MS);
+    const discovered = await discoverLocalModels({ signal });
+    return discovered.length === 0 ? registry : createModelRegistry({ ...options(), discovered });
+  }
+
+  let registry = await build();
+  let rebuilt = () => {};
+  return {
+    sites,
+    current: () => registry,
+    async rebuild() {
+      await cluster?.configured();
+      registry = await build();
+      rebuilt();
+    },
+    onRebuilt(hear) {
+      rebuilt = hear;
+    },
+  };
+}
+
+// The model that the owner chose for all by /local default. It counts until the configuration names
+// another one than it did then.
+
+const KEY = 'default';
+
+export interface ModelForAll {
+  /** Empty: the configured one. */
+  current(): string;
+  set(model: string | undefined): Promise<void>;
+}
+
+type Row = { readonly model: string; readonly configured: string };
+
+const ROW = rowShape<Row>({ model: text, configured: text });
+
+export async function openModelForAll(
+  state: KeyValueStore,
+  live: LiveConfig,
+): Promise<ModelForAll> {
+  let row = jsonRow((await state.get(KEY)) ?? '', ROW);
+  return {
+    current: () => (row?.configured === live.defaults.model ? row.model : ''),
+    async set(model) {
+      const next = model === undefined ? undefined : { model, configured: live.defaults.model };
+      if (next === undefined) await state.delete(KEY);
+      else await state.set(KEY, JSON.stringify(next));
+      row = next;
+    },
+  };
+}

@@ -1,0 +1,219 @@
+// When a conversation is summed up, what of it, and what the summary is allowed to be. Whole turns are
+// covered, from the oldest on; the newest stay as they were said. Asking the model is left to agent/.
+
+import type { TurnId } from '../../kernel/message/ids.ts';
+import type { SummaryEntry, TranscriptEntry } from '../../kernel/message/transcript.ts';
+import { turnOf } from '../../kernel/sessions/rules/carry.ts';
+import { keepFirstLines, truncateText } from '../../lib/text/cut.ts';
+import type { CallBudget } from './budget.ts';
+import { missingLines } from './summary-check.ts';
+import { CHARS_PER_TOKEN, entriesTokens, textTokens, toldTokens } from './tokens.ts';
+
+/** `agents.defaults.compaction` of the configuration. */
+export type CompactionPolicy = {
+  readonly enabled: boolean;
+  /** Of the model's context window. */
+  readonly watermarkPercent: number;
+  readonly watermarkTokens: number;
+  /** The newest turns that stay as they were said. */
+  readonly keepTokens: number;
+  /** Longest summary. */
+  readonly summaryTokens: number;
+  /** Summaries are written for the model that reads them. */
+  readonly forAudience?: true;
+  /** One text that is written anew each time, or nodes that keep the way to what they stand for. */
+  readonly engine: CompactionEngine;
+  readonly lossless: LosslessPolicy;
+};
+
+export const COMPACTION_ENGINES = ['summary', 'lossless'] as const;
+export type CompactionEngine = (typeof COMPACTION_ENGINES)[number];
+
+export type LosslessPolicy = {
+  /** Of the context window: a call above it has its conversation summed up behind the turn. */
+  readonly softPercent: number;
+  /** Above it the next call waits for that. */
+  readonly hardPercent: number;
+  /** The newest, which stay as they were said. */
+  readonly keepMessages: number;
+};
+
+export type CompactionSize = {
+  readonly contextTokens: number;
+  readonly budget: Pick<CallBudget, 'inputTokens'>;
+};
+
+/** `roomTokens`: of a conversation below the watermark, in estimated tokens, beside prompt and tools. */
+export type ConversationSize = CompactionSize & { readonly roomTokens: number };
+
+/** Trimming begins where the room for the question ends; a summary has to be there before. */
+const ROOM_SHARE = 0.95;
+/** Of a conversation's room. The rest is for the turns until the next summary. */
+const KEPT_SHARE = 0.15;
+const SUMMARY_SHARE = 0.3;
+const MIN_SUMMARY_TOKENS = 100;
+/** Prompt and tools take no more of what the watermark allows. */
+const MIN_ROOM_SHARE = 0.25;
+/** Of a summary, what the model wrote; the rest is for what it left out. */
+const WRITTEN_SHARE = 0.65;
+const MAX_MEDIA = 200;
+
+/** A call above this many tokens has its conversation summed up. */
+export function watermarkTokens(policy: CompactionPolicy, size: CompactionSize): number {
+  const room = size.budget.inputTokens * ROOM_SHARE;
+  if (policy.engine === 'lossless') {
+    return Math.floor(Math.min((size.contextTokens * policy.lossless.softPercent) / 100, room));
+  }
+  const share = (size.contextTokens * policy.watermarkPercent) / 100;
+  return Math.floor(Math.min(share, policy.watermarkTokens, room));
+}
+
+/** A call above this many tokens is made after the conversation was summed up. */
+export function hardTokens({ engine, lossless }: CompactionPolicy, size: CompactionSize): number {
+  if (engine !== 'lossless') return size.budget.inputTokens;
+  const share = Math.floor((size.contextTokens * lossless.hardPercent) / 100);
+  return Math.min(share, size.budget.inputTokens);
+}
+
+/** `fixedTokens`: prompt and tools, as the provider counts; `factor`: of its count to the estimate. */
+export function conversationRoom(
+  policy: CompactionPolicy,
+  size: CompactionSize,
+  { fixedTokens, factor }: { readonly fixedTokens: number; readonly factor: number },
+): number {
+  const mark = watermarkTokens(policy, size);
+  return Math.floor(Math.max(mark - fixedTokens, mark * MIN_ROOM_SHARE) / factor);
+}
+
+export const keptTokens = (policy: CompactionPolicy, { roomTokens }: ConversationSize) =>
+  Math.floor(Math.min(policy.keepTokens, roomTokens * KEPT_SHARE));
+
+export const maxSummaryTokens = (policy: CompactionPolicy, { roomTokens }: ConversationSize) =>
+  Math.floor(
+    Math.min(policy.summaryTokens, Math.max(MIN_SUMMARY_TOKENS, roomTokens * SUMMARY_SHARE)),
+  );
+
+export type CompactionLimits = {
+  readonly keepTokens: number;
+  readonly summaryTokens: number;
+  /** What the model that sums up can read at once. */
+  readonly readTokens: number;
+};
+
+export type CompactionPlan = {
+  /** An earlier summary at the head included. */
+  readonly covered: readonly TranscriptEntry[];
+  readonly keepsFrom: TurnId;
+};
+
+/** Neighbouring entries of one turn. */
+export type Group = { readonly turn: TurnId | undefined; readonly entries: TranscriptEntry[] };
+
+/**
+ * The oldest turns of what a session shows; undefined where there is nothing worth it. The last exchange
+ * and a turn that runs are never among them, and what is too much to read at once is left to the next time.
+ */
+export function planCompaction(
+  window: readonly TranscriptEntry[],
+  { keepTokens, summaryTokens, readTokens }: CompactionLimits,
+): CompactionPlan | undefined {
+  const summary = window.filter(({ role }) => role === 'summary');
+  const groups = groupsOf(window.filter(({ role }) => role !== 'summary'));
+  const tokens = groups.map(({ entries }) => entriesTokens(entries));
+  const sum = (from: number, to?: number) => tokens.slice(from, to).reduce((a, b) => a + b, 0);
+  const all = bordersOf(groups);
+  const told = groups.map(({ entries }) => entries.reduce((n, entry) => n + toldTokens(entry), 0));
+  const toldUntil = (index: number) => told.slice(0, index).reduce((a, b) => a + b, 0);
+  const borders = all.filter((index) => index > 0);
+  const newest = lastExchange(groups, all);
+  const wanted = borders.find((index) => index >= newest || sum(index) <= keepTokens);
+  if (wanted === undefined || newest === 0) return undefined;
+  const covers = (index: number) => index <= Math.min(wanted, newest);
+  const readable =
+    borders.findLast((index) => covers(index) && toldUntil(index) <= readTokens) ??
+    borders.find(covers);
+  const keepsFrom = readable === undefined ? undefined : groups[readable]?.turn;
+  if (readable === undefined || keepsFrom === undefined) return undefined;
+  const covered = [...summary, ...groups.slice(0, readable).flatMap(({ entries }) => entries)];
+  // Less than a summary takes is not worth a call.
+  return sum(0, readable) < summaryTokens ? undefined : { covered, keepsFrom };
+}
+
+/** What belongs to no turn stays with the one before it. */
+export function groupsOf(entries: readonly TranscriptEntry[]): readonly Group[] {
+  const groups: Group[] = [];
+  for (const entry of entries) {
+    const turn = turnOf(entry);
+    const last = groups.at(-1);
+    if (last !== undefined && (turn === undefined || last.turn === turn)) last.entries.push(entry);
+    else groups.push({ turn, entries: [entry] });
+  }
+  return groups;
+}
+
+/**
+ * Where a turn begins with a message that was asked in it. A remark of ours names a turn that may have
+ * begun long before.
+ */
+export function bordersOf(groups: readonly Group[]): readonly number[] {
+  const seen = new Set<TurnId>();
+  return groups.flatMap(({ turn, entries: [first] }, index) => {
+    if (turn === undefined || seen.has(turn)) return [];
+    seen.add(turn);
+    return first?.role === 'user' && first.seq !== undefined ? [index] : [];
+  });
+}
+
+/** The border behind which stand the newest turn that is over and one that runs. */
+export function lastExchange(groups: readonly Group[], borders: readonly number[]): number {
+  const isOver = (index: number) =>
+    groups.slice(index).some(({ entries }) => entries.some(({ role }) => role === 'turn_end'));
+  return borders.findLast(isOver) ?? borders.at(-1) ?? 0;
+}
+
+/** Whether nothing of what was covered changed since. */
+export function stillStands(
+  { covered }: Pick<CompactionPlan, 'covered'>,
+  window: readonly TranscriptEntry[],
+): boolean {
+  return JSON.stringify(window.slice(0, covered.length)) === JSON.stringify(covered);
+}
+
+/**
+ * What the model wrote, no longer than allowed, with what it left out of what matters. Undefined where
+ * that would not be shorter than what it stands for.
+ */
+export function summaryEntry(
+  { covered, keepsFrom }: CompactionPlan,
+  written: string,
+  maxTokens: number,
+  at: number,
+): SummaryEntry | undefined {
+  const maxChars = maxTokens * CHARS_PER_TOKEN;
+  const body = shortened(written.trim(), Math.floor(maxChars * WRITTEN_SHARE));
+  const lines = missingLines(body, covered, maxChars - body.length);
+  const text = [body, ...lines].join('\n');
+  if (textTokens(text) >= entriesTokens(covered)) return undefined;
+  const earlier = covered.find((entry) => entry.role === 'summary');
+  return {
+    role: 'summary',
+    text,
+    keepsFrom,
+    ...(earlier?.omitted === undefined ? {} : { omitted: earlier.omitted }),
+    ...mediaOf(covered),
+    ...(covered.some((entry) => 'isForeign' in entry) ? { isForeign: true as const } : {}),
+    at,
+  };
+}
+
+/** Each once, the newest. */
+export function mediaOf(covered: readonly TranscriptEntry[]): Pick<SummaryEntry, 'media'> {
+  const all = covered.flatMap((entry) => ('media' in entry ? (entry.media ?? []) : []));
+  const media = [...new Map(all.map((one) => [one.media, one])).values()].slice(-MAX_MEDIA);
+  return media.length === 0 ? {} : { media };
+}
+
+export function shortened(text: string, maxChars: number): string {
+  const lines = keepFirstLines(text, maxChars);
+  return lines === '' ? truncateText(text, maxChars, 'too long for a summary') : lines;
+}

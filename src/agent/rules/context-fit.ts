@@ -1,0 +1,155 @@
+// Keeps a thread below the hard limit: whole oldest turns go first, up to the last exchange, then the
+// oldest tool results of what is left and what its oldest calls were given, then the middle of its
+// longest texts, that of the summary last. Every step leaves a marker. The transcript on disk keeps everything.
+
+import type { TurnId } from '../../kernel/message/ids.ts';
+import type { AssistantEntry, TranscriptEntry } from '../../kernel/message/transcript.ts';
+import { truncateText } from '../../lib/text/cut.ts';
+import { clearedResult, isCleared } from './clear-results.ts';
+import { shortArguments } from './short-arguments.ts';
+import { entriesTokens, entryTokens } from './tokens.ts';
+
+export type FittedThread = {
+  readonly entries: readonly TranscriptEntry[];
+  /** Messages left out by this fit. */
+  readonly omitted: number;
+};
+
+/** Texts are not cut below this. */
+const MIN_TEXT_CHARS = 500;
+/** Of a result of a tool that has to give way. */
+const SHORT_RESULT_TOKENS = 300;
+
+/**
+ * The newest entries of at most `maxTokens`; those of `current` and of the exchange before it are always
+ * among them, and so is the summary of what came before. Where turns are left out, those that stay
+ * take at most `keepTokens`, so that not every call leaves out another one.
+ */
+export function fitEntries(
+  entries: readonly TranscriptEntry[],
+  current: TurnId,
+  maxTokens: number,
+  canReadBack = false,
+  keepTokens = maxTokens,
+): FittedThread {
+  const summaries = entries.filter(({ role }) => role === 'summary');
+  const others = entries.filter(({ role }) => role !== 'summary');
+  const kept = new Set([current, lastExchange(others, current)]);
+  const isTooLong = entriesTokens(entries) > maxTokens;
+  const room = isTooLong ? keepTokens - entriesTokens(summaries) : Number.POSITIVE_INFINITY;
+  const dropped = dropOldestTurns(others, kept, room);
+  const fitted = { ...dropped, entries: [...summaries, ...dropped.entries] };
+  const shrunk = shrinkOldest(fitted.entries, maxTokens, canReadBack);
+  return { entries: shortenTexts(shrunk, maxTokens), omitted: fitted.omitted };
+}
+
+/**
+ * The least that `fitEntries` can make of them without shortening a text: the summary, the exchange
+ * before `current` and the turn itself, with short results.
+ */
+export function floorTokens(entries: readonly TranscriptEntry[], current: TurnId): number {
+  const kept = new Set([current, lastExchange(entries, current)]);
+  return entries
+    .filter((entry) => entry.role === 'summary' || kept.has(turnOf(entry)))
+    .reduce((sum, entry) => {
+      const tokens = entryTokens(entry);
+      return sum + (entry.role === 'tool' ? Math.min(tokens, SHORT_RESULT_TOKENS) : tokens);
+    }, 0);
+}
+
+/** The newest turn before `current` in which something was said. */
+const lastExchange = (entries: readonly TranscriptEntry[], current: TurnId) =>
+  turnOf(entries.findLast((entry) => isMessage(entry) && turnOf(entry) !== current));
+
+/** Without all that was said before the turn `current`. */
+export function onlyTurn(entries: readonly TranscriptEntry[], current: TurnId): FittedThread {
+  return dropOldestTurns(entries, new Set([current]), 0);
+}
+
+function dropOldestTurns(
+  entries: readonly TranscriptEntry[],
+  kept: ReadonlySet<TurnId | undefined>,
+  maxTokens: number,
+): FittedThread {
+  let total = entriesTokens(entries);
+  let start = 0;
+  while (start < entries.length && total > maxTokens) {
+    const turn = turnOf(entries[start]);
+    if (turn !== undefined && kept.has(turn)) break;
+    let end = start;
+    while (end < entries.length && turnOf(entries[end]) === turn) end += 1;
+    total -= entriesTokens(entries.slice(start, end));
+    start = end;
+  }
+  return {
+    entries: entries.slice(start),
+    omitted: entries.slice(0, start).filter(isMessage).length,
+  };
+}
+
+const turnOf = (entry: TranscriptEntry | undefined) =>
+  entry !== undefined && 'turnId' in entry ? entry.turnId : undefined;
+
+const isMessage = ({ role }: TranscriptEntry) =>
+  role === 'user' || role === 'assistant' || role === 'tool';
+
+/** From the oldest round on, because what was read and written last is needed most. */
+function shrinkOldest(
+  entries: readonly TranscriptEntry[],
+  maxTokens: number,
+  canReadBack: boolean,
+) {
+  let excess = entriesTokens(entries) - maxTokens;
+  return entries.map((entry): TranscriptEntry => {
+    if (excess <= 0) return entry;
+    const smaller = smallerEntry(entry, canReadBack);
+    const freed = entryTokens(entry) - entryTokens(smaller);
+    if (freed <= 0) return entry;
+    excess -= freed;
+    return smaller;
+  });
+}
+
+function smallerEntry(entry: TranscriptEntry, canReadBack: boolean): TranscriptEntry {
+  if (entry.role === 'assistant') return withShortCalls(entry);
+  if (entry.role !== 'tool' || isCleared(entry)) return entry;
+  return clearedResult(entry, undefined, canReadBack);
+}
+
+function withShortCalls(entry: AssistantEntry): AssistantEntry {
+  const toolCalls = entry.toolCalls.map((call) => {
+    return { ...call, arguments: shortArguments(call.arguments) };
+  });
+  return { ...entry, toolCalls };
+}
+
+function shortenTexts(entries: readonly TranscriptEntry[], maxTokens: number) {
+  const said = shortened(entries, maxTokens, ({ role }) => role !== 'summary');
+  return shortened(said, maxTokens, ({ role }) => role === 'summary');
+}
+
+function shortened(
+  entries: readonly TranscriptEntry[],
+  maxTokens: number,
+  mayShorten: (entry: TranscriptEntry) => boolean,
+) {
+  let fitted = entries;
+  while (entriesTokens(fitted) > maxTokens) {
+    const longest = fitted
+      .filter(mayShorten)
+      .reduce((a, b) => (textOf(b).length > textOf(a).length ? b : a), NOTHING);
+    const length = textOf(longest).length;
+    if (length <= MIN_TEXT_CHARS) break;
+    const text = truncateText(
+      textOf(longest),
+      Math.max(MIN_TEXT_CHARS, Math.floor(length / 2)),
+      'too long for the context window',
+    );
+    if (text.length >= length) break;
+    fitted = fitted.map((entry) => (entry === longest ? { ...entry, text } : entry));
+  }
+  return fitted;
+}
+
+const NOTHING: TranscriptEntry = { role: 'reset', at: 0 };
+const textOf = (entry: TranscriptEntry) => ('text' in entry ? entry.text : '');

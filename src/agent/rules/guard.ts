@@ -1,0 +1,218 @@
+// Which of the calls a model asks for are run. A call that was made before and gave the same result,
+// a pattern of calls that goes round and round, and a tool that fails in one way again and again are
+// not: nothing new would come of them. A call whose result changes is no repetition. All is told from
+// what the turn has recorded, so that a turn taken up after a crash is judged alike.
+
+import type { ResultId } from '../../kernel/message/ids.ts';
+import type { ToolEntry } from '../../kernel/message/transcript.ts';
+import { withoutBoundaries } from '../../kernel/message/untrusted.ts';
+
+export type GuardedCall = {
+  /** Same for the same tool with the same arguments, as the toolbox understands them. */
+  readonly key: string;
+  readonly tool: string;
+  /** After one that `acts` another may show something else, or do something else. */
+  readonly kind: 'looks' | 'asks_the_net' | 'speaks' | 'acts' | 'not_understood';
+  /** Undefined: not run yet. */
+  readonly result?: ToolEntry;
+};
+
+export type BlockedWhy = 'repeated' | 'once' | 'loop' | 'failing' | 'too_many';
+
+export type Verdict =
+  | { readonly kind: 'run' }
+  | {
+      readonly kind: 'blocked';
+      readonly why: BlockedWhy;
+      /** How often it was made before, or failed. */
+      readonly times: number;
+      /** The call whose result stands for this one. */
+      readonly earlier?: GuardedCall;
+    };
+
+export type GuardLimits = {
+  /** Identical calls of a tool that changes something. */
+  readonly sameCalls: number;
+};
+
+const SAME_LOOKS = 2;
+const SAME_NET_CALLS = 6;
+const SAME_NOT_UNDERSTOOD = 2;
+/** A skill that was read stands in the conversation. */
+const ONCE = ['read_skill'];
+/** Failures of one tool in one and the same way, whatever its arguments. */
+const SAME_FAILURES = 3;
+/** How often a pattern is seen before it is taken for a loop. */
+const PATTERN_REPEATS = 3;
+const MAX_PATTERN_CALLS = 6;
+/** Calls of one answer. */
+const MAX_CALLS_AT_ONCE = 40;
+
+const RUN: Verdict = { kind: 'run' };
+
+/**
+ * `rounds` are the calls of the turn's answers, oldest first. One verdict for each call of the last;
+ * calls that have a result are not judged again.
+ */
+export function judgeCalls(
+  rounds: readonly (readonly GuardedCall[])[],
+  limits: GuardLimits,
+): readonly Verdict[] {
+  const ran = rounds.slice(0, -1).flat().filter(wasRun);
+  return (rounds.at(-1) ?? []).map((call, index) => {
+    const verdict = call.result === undefined ? judge(call, index, ran, limits) : RUN;
+    if (verdict.kind === 'run' && wasRun(call)) ran.push(call);
+    return verdict;
+  });
+}
+
+const wasRun = ({ result }: GuardedCall) => result?.isBlocked !== true;
+
+function judge(
+  call: GuardedCall,
+  index: number,
+  ran: readonly GuardedCall[],
+  limits: GuardLimits,
+): Verdict {
+  if (index >= MAX_CALLS_AT_ONCE) {
+    return { kind: 'blocked', why: 'too_many', times: MAX_CALLS_AT_ONCE };
+  }
+  return (
+    onceOnly(call, ran) ??
+    failing(call, ran) ??
+    repeated(call, ran, limits) ??
+    loop(call, ran) ??
+    RUN
+  );
+}
+
+function onceOnly(call: GuardedCall, ran: readonly GuardedCall[]): Verdict | undefined {
+  if (!ONCE.includes(call.tool)) return undefined;
+  const earlier = ran.find(({ key, result }) => key === call.key && result?.status !== 'failed');
+  return earlier && { kind: 'blocked', why: 'once', times: 1, earlier };
+}
+
+function failing(call: GuardedCall, ran: readonly GuardedCall[]): Verdict | undefined {
+  const understood = (one: GuardedCall) => one.kind !== 'not_understood';
+  // What was done since may have mended it.
+  const since = ran.slice(ran.findLastIndex(hasActed) + 1);
+  const same = since.filter(
+    (one) => one.tool === call.tool && understood(one) === understood(call),
+  );
+  const last = same.at(-1);
+  if (last === undefined || !isFault(last)) return undefined;
+  const times = trailing(same, (one) => isFault(one) && isSame(one.result, last.result));
+  if (times < SAME_FAILURES) return undefined;
+  return { kind: 'blocked', why: 'failing', times, earlier: last };
+}
+
+/** Not what somebody has to allow first: each of those calls is a question of its own. */
+const isFault = ({ result }: GuardedCall) =>
+  result?.status === 'failed' &&
+  result.failure !== undefined &&
+  result.failure !== 'permission' &&
+  result.failure !== 'cancelled';
+
+function repeated(
+  call: GuardedCall,
+  ran: readonly GuardedCall[],
+  limits: GuardLimits,
+): Verdict | undefined {
+  const isReset = call.kind === 'looks' || call.kind === 'acts';
+  const lastAct = ran.findLastIndex((one) => hasActed(one) && one.key !== call.key);
+  const since = isReset ? ran.slice(lastAct + 1) : ran;
+  const same = since.filter(({ key }) => key === call.key);
+  const newest = same.findLast(({ result }) => result !== undefined);
+  const isLikeNewest = ({ result }: GuardedCall) =>
+    result === undefined || isSame(result, newest?.result);
+  const times = trailing(same, isLikeNewest);
+  if (times < sameCallLimit(call, limits)) return undefined;
+  const blocked = { kind: 'blocked', why: 'repeated', times } as const;
+  return newest === undefined ? blocked : { ...blocked, earlier: newest };
+}
+
+function sameCallLimit({ kind }: GuardedCall, { sameCalls }: GuardLimits): number {
+  switch (kind) {
+    case 'looks':
+      return SAME_LOOKS;
+    case 'asks_the_net':
+      return SAME_NET_CALLS;
+    case 'speaks':
+    case 'acts':
+      return sameCalls;
+    case 'not_understood':
+      return SAME_NOT_UNDERSTOOD;
+  }
+}
+
+/** Something may be another than before: it worked, or nobody knows. */
+const hasActed = ({ kind, result }: GuardedCall) => kind === 'acts' && result?.status !== 'failed';
+
+/** The call would begin a pattern of several calls anew that was seen with the same results before. */
+function loop(call: GuardedCall, ran: readonly GuardedCall[]): Verdict | undefined {
+  for (let length = 2; length <= MAX_PATTERN_CALLS; length += 1) {
+    const seen = ran.slice(-length * PATTERN_REPEATS);
+    if (seen.length < length * PATTERN_REPEATS) return undefined;
+    const goesOn = seen.at(-length)?.key === call.key;
+    const isPattern = seen.every((one, at) => at < length || isAlike(one, seen[at - length]));
+    const [first, ...rest] = seen.slice(0, length);
+    if (!goesOn || !isPattern || rest.every(({ key }) => key === first?.key)) continue;
+    const earlier = seen.at(-length);
+    const blocked = { kind: 'blocked', why: 'loop', times: PATTERN_REPEATS } as const;
+    return earlier === undefined ? blocked : { ...blocked, earlier };
+  }
+  return undefined;
+}
+
+function isAlike(one: GuardedCall, other: GuardedCall | undefined): boolean {
+  if (one.key !== other?.key) return false;
+  return one.result === undefined || isSame(one.result, other.result);
+}
+
+/** Apart from what is new in every result: its own name, and the boundary around words of others. */
+function isSame(one: ToolEntry | undefined, other: ToolEntry | undefined): boolean {
+  if (one === other) return true;
+  if (one === undefined || other === undefined || one.status !== other.status) return false;
+  return plainText(one) === plainText(other);
+}
+
+function plainText({ text, resultId }: ToolEntry): string {
+  const plain = withoutBoundaries(text);
+  return resultId === undefined ? plain : plain.replaceAll(resultId, '');
+}
+
+function trailing<Item>(items: readonly Item[], fits: (item: Item) => boolean): number {
+  return items.length - 1 - items.findLastIndex((item) => !fits(item));
+}
+
+// What a model is told of a call that was not run, with the earlier result that stands for it.
+
+type Blocked = Extract<Verdict, { readonly kind: 'blocked' }>;
+
+const GO_ON = 'Use what you have, try something else, or answer without this.';
+
+/** The earlier result itself, or the name by which it can be read; undefined where there is neither. */
+export type EarlierResult =
+  | { readonly kind: 'shown'; readonly result: ToolEntry }
+  | { readonly kind: 'named'; readonly id: ResultId };
+
+export function blockedText({ why, times }: Blocked, earlier: EarlierResult | undefined): string {
+  const named = earlier?.kind === 'named' ? ` read_result with id "${earlier.id}" shows it.` : '';
+  const shown = earlier?.kind === 'shown' ? [earlier.result.text] : [];
+  return [`[Not run: ${reasonOf(why, times)} ${GO_ON}${named}]`, ...shown].join('\n');
+}
+
+function reasonOf(why: Blocked['why'], times: number): string {
+  switch (why) {
+    case 'repeated':
+      return `this same call was made ${times === 1 ? 'once' : `${times} times`} in this answer, with the same result.`;
+    case 'once':
+      return 'this was read in this answer already; what it said still holds.';
+    case 'loop':
+      return `these calls go round in a circle; the same ones gave the same results ${times} times.`;
+    case 'failing':
+      return `this tool failed ${times} times in a row in the same way.`;
+    case 'too_many':
+      return `one answer may make ${times} calls at once; the calls before this one were run.`;
+  }
+}

@@ -1,0 +1,308 @@
+// Lossless compaction: which turns or nodes become the next node, and the summary entry with it. Each
+// step is worked out from what the session shows and nothing else. Asking the model is left to agent/.
+
+import type { TurnId } from '../../kernel/message/ids.ts';
+import { firstSeqOf } from '../../kernel/message/ids.ts';
+import type { SummaryEntry, TranscriptEntry } from '../../kernel/message/transcript.ts';
+import { turnOf } from '../../kernel/sessions/rules/carry.ts';
+import { FORGOTTEN } from '../../kernel/sessions/rules/forgetting.ts';
+import {
+  bordersOf,
+  type CompactionPolicy,
+  type ConversationSize,
+  type Group,
+  groupsOf,
+  keptTokens,
+  lastExchange,
+  mediaOf,
+} from './compaction.ts';
+import type { SummaryNode } from './summary-nodes.ts';
+import {
+  inOrder,
+  isWithin,
+  nodeId,
+  nodesOf,
+  textOfNodes,
+  withNodes,
+} from './summary-nodes-text.ts';
+import { entriesTokens, textTokens, toldTokens } from './tokens.ts';
+
+/** Nodes that become one. */
+const FAN = 4;
+const MAX_NODES = 12;
+
+export type NodePlan = {
+  /** What the session has to show at its head still when the node is there. */
+  readonly covered: readonly TranscriptEntry[];
+  /** What the node is made of. */
+  readonly made: readonly TranscriptEntry[];
+  /**
+   * Its messages are to be read from the session's files first: what a new file left out, where the
+   * newest are enough, or all that a node stood for.
+   */
+  readonly finds?: 'left_out' | 'again';
+  readonly node: Omit<SummaryNode, 'text' | 'style'>;
+  /** Those that stay, in their order. */
+  readonly others: readonly SummaryNode[];
+  readonly keepsFrom: TurnId | undefined;
+  /** Messages that stand nowhere; left out by the node that finds them again. */
+  readonly omitted?: number;
+};
+
+type View = {
+  readonly summary: SummaryEntry | undefined;
+  readonly nodes: readonly SummaryNode[];
+  readonly raw: readonly TranscriptEntry[];
+  /** Number of the first turn that is shown as it was said. */
+  readonly first: number;
+};
+
+/**
+ * The next node of a session; undefined where there is nothing to do. What a new file left out and what
+ * was forgotten comes first, then nodes that have become too many, then the oldest messages.
+ */
+export function planNode(
+  window: readonly TranscriptEntry[],
+  limits: LosslessLimits,
+): NodePlan | undefined {
+  const view = viewOf(window);
+  return gapPlan(view) ?? againPlan(view) ?? innerPlan(view, limits) ?? leafPlan(view, limits);
+}
+
+function viewOf(window: readonly TranscriptEntry[]): View {
+  const summary = window.find((entry) => entry.role === 'summary');
+  const raw = window.filter(({ role }) => role !== 'summary');
+  const first = seqOf(raw.find((entry) => turnOf(entry) !== undefined)) ?? Number.MAX_SAFE_INTEGER;
+  const nodes = summary === undefined ? [] : inOrder(nodesOf(summary, first));
+  return { summary, nodes, raw, first };
+}
+
+function seqOf(entry: TranscriptEntry | undefined): number | undefined {
+  const turn = entry === undefined ? undefined : turnOf(entry);
+  return turn === undefined ? undefined : firstSeqOf(turn);
+}
+
+/** Whether the first turn is shown from its beginning. */
+function isBegun(raw: readonly TranscriptEntry[]): boolean {
+  const opening = raw.find((entry) => turnOf(entry) !== undefined);
+  return opening?.role === 'user' && opening.seq !== undefined;
+}
+
+/** A new file opened without messages that no node stands for. */
+function gapPlan({ summary, nodes, raw, first }: View): NodePlan | undefined {
+  if (summary?.omitted === undefined || raw.length === 0) return undefined;
+  // What was brought back into view may stand in front of nodes that are newer.
+  const from = nodes.findLast((node) => node.before <= first)?.before ?? 0;
+  const next = nodes.find((node) => node.from >= first)?.from ?? Number.MAX_SAFE_INTEGER;
+  // Of a turn that was cut, the beginning stands nowhere else.
+  const before = Math.min(next, isBegun(raw) ? first : first + 1);
+  if (from >= before) return undefined;
+  const node = { from, before, level: 0, messages: summary.omitted };
+  return {
+    finds: 'left_out',
+    covered: [summary],
+    made: [],
+    node,
+    others: nodes,
+    keepsFrom: keptBy(summary, raw),
+  };
+}
+
+/** Words that it told were forgotten. */
+function againPlan({ summary, nodes, raw }: View): NodePlan | undefined {
+  const lost = nodes.find(({ text }) => text === FORGOTTEN);
+  if (summary === undefined || lost === undefined) return undefined;
+  const { text: _, style: __, ...node } = lost;
+  const others = nodes.filter((each) => each !== lost);
+  return {
+    ...staysOmitted(summary),
+    covered: [summary],
+    finds: 'again',
+    made: [],
+    node,
+    others,
+    keepsFrom: keptBy(summary, raw),
+  };
+}
+
+function innerPlan({ summary, nodes, raw }: View, limits: LosslessLimits): NodePlan | undefined {
+  const isTooMuch = textTokens(textOfNodes(nodes)) > limits.nodesTokens;
+  if (summary === undefined || nodes.length < 2) return undefined;
+  if (!isTooMuch && nodes.length <= MAX_NODES) return undefined;
+  const run = lowestRun(nodes);
+  return {
+    ...staysOmitted(summary),
+    covered: [summary],
+    made: run.map((node) => asEntry(node, summary.at)),
+    node: parentOf(run),
+    others: nodes.filter((node) => !run.includes(node)),
+    keepsFrom: keptBy(summary, raw),
+  };
+}
+
+/** Neighbours whose highest is the lowest: old words are not summed up again with each new node. */
+function lowestRun(nodes: readonly SummaryNode[]): readonly SummaryNode[] {
+  const runs = nodes.flatMap((_, at) =>
+    at === 0 || at + FAN <= nodes.length ? [nodes.slice(at, at + FAN)] : [],
+  );
+  return runs.reduce((best, run) => (highest(run) < highest(best) ? run : best));
+}
+
+const highest = (run: readonly SummaryNode[]) => Math.max(...run.map(({ level }) => level));
+
+function parentOf(run: readonly SummaryNode[]): NodePlan['node'] {
+  const counts = run.map(({ messages }) => messages);
+  const isCounted = counts.every((count) => count !== undefined);
+  return {
+    from: run[0]?.from ?? 0,
+    before: run.at(-1)?.before ?? 0,
+    level: highest(run) + 1,
+    ...(isCounted ? { messages: counts.reduce<number>((a, b) => a + (b ?? 0), 0) } : {}),
+    children: run.map(nodeId),
+    ...markOf(run),
+  };
+}
+
+function leafPlan(view: View, limits: LosslessLimits): NodePlan | undefined {
+  const { summary, nodes, raw, first } = view;
+  const groups = groupsOf(raw);
+  const host = nodes.find(({ from, before }) => from <= first && first < before);
+  const next = nodes.find(({ from }) => from > first);
+  const stop = host?.before ?? next?.from ?? Number.MAX_SAFE_INTEGER;
+  const end = endOfLeaf(groups, stop, limits);
+  const keepsFrom = end === undefined ? undefined : groups[end]?.turn;
+  if (end === undefined || keepsFrom === undefined) return undefined;
+  const entries = groups.slice(0, end).flatMap((group) => group.entries);
+  const worth = entries.reduce((sum, entry) => sum + toldTokens(entry), 0);
+  if (host === undefined && worth < limits.minTokens) return undefined;
+  const before = Math.min(stop, firstSeqOf(keepsFrom) ?? stop);
+  const counted = entries.filter(isMessage).length;
+  const own = { from: first, before, level: 0, messages: counted, ...markOf(entries) };
+  return {
+    ...staysOmitted(summary),
+    covered: [...(summary === undefined ? [] : [summary]), ...entries],
+    made: [...(host === undefined ? [] : [asEntry(host, summary?.at ?? 0)]), ...entries],
+    node: host === undefined ? own : widened(host, own),
+    others: nodes.filter((node) => node !== host),
+    keepsFrom,
+  };
+}
+
+/** Messages that came back into view where a node stands for their neighbours belong to it. */
+function widened(
+  { text: _, style: __, ...host }: SummaryNode,
+  { messages, isForeign }: Pick<SummaryNode, 'messages' | 'isForeign'>,
+): NodePlan['node'] {
+  const count = host.messages === undefined ? {} : { messages: host.messages + (messages ?? 0) };
+  return { ...host, ...count, ...(isForeign === true ? { isForeign } : {}) };
+}
+
+/** Index of the first group behind it: whole turns, the newest left alone. */
+function endOfLeaf(
+  groups: readonly Group[],
+  stop: number,
+  { keepTokens, keepMessages, leafTokens }: LosslessLimits,
+): number | undefined {
+  const tokens = groups.map(({ entries }) => entriesTokens(entries));
+  const sum = (from: number, to?: number) => tokens.slice(from, to).reduce((a, b) => a + b, 0);
+  const kept = startOfKept(groups, keepMessages);
+  const over = groups.findIndex((group) => (seqOf(group.entries[0]) ?? 0) >= stop);
+  const all = bordersOf(groups);
+  const borders = all.filter((index) => index > 0);
+  const newest = lastExchange(groups, all);
+  const last = Math.min(kept, newest, over < 0 ? groups.length : over);
+  const wanted = borders.find((index) => sum(index) <= keepTokens) ?? borders.at(-1) ?? 0;
+  const possible = borders.filter((index) => index <= Math.min(wanted, last));
+  const told = groups.map(({ entries }) => entries.reduce((n, entry) => n + toldTokens(entry), 0));
+  const toldUntil = (index: number) => told.slice(0, index).reduce((a, b) => a + b, 0);
+  return possible.findLast((index) => toldUntil(index) <= leafTokens) ?? possible[0];
+}
+
+/** Of the turn that holds the oldest of the newest messages. */
+function startOfKept(groups: readonly Group[], keepMessages: number): number {
+  let left = keepMessages;
+  for (let index = groups.length - 1; index > 0; index -= 1) {
+    left -= groups[index]?.entries.filter(isMessage).length ?? 0;
+    if (left <= 0) return index;
+  }
+  return 0;
+}
+
+/** What is shown behind the summary now is shown behind the next one. */
+const keptBy = ({ keepsFrom }: SummaryEntry, raw: readonly TranscriptEntry[]) => {
+  const turns = raw.flatMap((entry) => turnOf(entry) ?? []);
+  return keepsFrom !== undefined && turns.includes(keepsFrom) ? keepsFrom : turns[0];
+};
+
+const staysOmitted = (summary: SummaryEntry | undefined) =>
+  summary?.omitted === undefined ? {} : { omitted: summary.omitted };
+
+const asEntry = (node: SummaryNode, at: number): SummaryEntry => ({
+  role: 'summary',
+  text: node.text,
+  ...markOf([node]),
+  at,
+});
+
+const markOf = (all: readonly object[]) =>
+  all.some((one) => 'isForeign' in one) ? { isForeign: true as const } : {};
+
+const isMessage = ({ role }: TranscriptEntry) =>
+  role === 'user' || role === 'assistant' || role === 'tool';
+
+/** The summary that holds the new node among the others. */
+export function entryWithNode(
+  { covered, made, node, others, keepsFrom, omitted }: NodePlan,
+  { text, style }: Pick<SummaryNode, 'text' | 'style'>,
+  at: number,
+): SummaryEntry {
+  const entry: SummaryEntry = {
+    role: 'summary',
+    text: '',
+    ...(keepsFrom === undefined ? {} : { keepsFrom }),
+    ...(omitted === undefined ? {} : { omitted }),
+    ...mediaOf([...covered, ...made]),
+    at,
+  };
+  const kept = others.filter((other) => !isWithin(other, node));
+  return withNodes(entry, inOrder([...kept, { ...node, text, style }]));
+}
+
+// How much lossless compaction makes one node of, and how much of all nodes is shown, from the size of the
+// model's window.
+
+export type LosslessLimits = {
+  readonly keepTokens: number;
+  readonly keepMessages: number;
+  /** Messages that become one node, together. */
+  readonly leafTokens: number;
+  /** Less than this is not worth a node. */
+  readonly minTokens: number;
+  /** Texts of all nodes in view, together. */
+  readonly nodesTokens: number;
+};
+
+const [MIN_LEAF_TOKENS, MAX_LEAF_TOKENS] = [500, 8192];
+const NODES_SHARE = 0.45;
+const MIN_WORTH_TOKENS = 100;
+
+/** `readTokens`: what the model that sums up can read at once. */
+export function losslessLimits(
+  policy: CompactionPolicy,
+  size: ConversationSize,
+  readTokens: number,
+  keepTokens?: number,
+): LosslessLimits {
+  // All that was said since the last step: a step of its own for each turn would be a call for each.
+  const since = Math.max(MIN_LEAF_TOKENS, size.roomTokens);
+  const leafTokens = Math.floor(Math.min(since, MAX_LEAF_TOKENS, readTokens));
+  return {
+    keepTokens: keepTokens ?? keptTokens(policy, size),
+    keepMessages: policy.lossless.keepMessages,
+    leafTokens,
+    // Who asked for it wants what little there is summed up as well.
+    minTokens:
+      keepTokens === undefined ? Math.max(MIN_WORTH_TOKENS, leafTokens / 4) : MIN_WORTH_TOKENS,
+    nodesTokens: Math.floor(Math.min(size.roomTokens * NODES_SHARE, 4 * policy.summaryTokens)),
+  };
+}

@@ -1,0 +1,192 @@
+// The system prompt from its parts, under named budgets: what does not fit is cut at a line and
+// named, so that the model can read it itself. For the prompt cache nothing in it changes from turn to
+// turn, and what may change at all stands behind what does not.
+
+import { keepFirstLines, keepLastLines } from '../../lib/text/cut.ts';
+import { type ModelSize, promptBudgets } from './budget.ts';
+import { identityText } from './identity.ts';
+import { CHARS_PER_TOKEN, textTokens } from './tokens.ts';
+
+/** Files of the workspace that go into every prompt, in order. */
+export const WORKSPACE_FILES = [
+  'AGENTS.md',
+  'SOUL.md',
+  'USER.md',
+  'TOOLS.md',
+  'IDENTITY.md',
+] as const;
+
+export type PromptFile = { readonly name: string; readonly text: string };
+
+export type PromptParts = {
+  /** Those that exist, in the order of `WORKSPACE_FILES`. */
+  readonly files: readonly PromptFile[];
+  /** `CONTEXT-{channel}.md`, or `CONTEXT.md`. */
+  readonly channelContext?: PromptFile;
+  readonly memory: string;
+  /** Where it is kept, below the workspace. */
+  readonly memoryFile: string;
+  /** The language the person wants to be answered in, in English; undefined: that of the question. */
+  readonly language?: string;
+  /** One line per skill that is read when it is needed. */
+  readonly skills: string;
+  /** The text of those that are always in use. */
+  readonly activeSkills: string;
+  readonly toolGuidance: string;
+  readonly workspace: string;
+  readonly platform: string;
+  readonly channel: string;
+  readonly chat: string;
+  /** Of the times at the messages, by its name. */
+  readonly timeZone: string;
+};
+
+export type PromptSection = {
+  readonly text: string;
+  readonly stable: boolean;
+  /** What it is made of, in order. */
+  readonly parts: readonly { readonly name: string; readonly text: string }[];
+};
+
+/** One section before the whole-prompt cap; `omitted` says what is missing from it. */
+type Draft = {
+  readonly title: string;
+  readonly text: string;
+  readonly keep: 'first' | 'last';
+  readonly omitted?: string;
+  /** The file to read it from. */
+  readonly source?: string;
+  /** How the rest is seen, where that is no file. */
+  readonly remedy?: string;
+};
+
+export const MEMORY_FILE = 'memory/MEMORY.md';
+export const SKILLS_FOLDER = 'skills';
+export const MEMORY_TITLE = 'Memory';
+/** Of the part that names what does not fit. */
+export const LEFT_OUT = 'left out';
+const ALL_SKILLS = 'read_skill with the name "?" names all of them';
+/** A shorter cap has no room for the long form of the rules. */
+const MIN_FULL_RULES_TOKENS = 1200;
+const SKILLS_HINT = 'Before you do what one of these is for, read it with read_skill.';
+
+export function buildPrompt(parts: PromptParts, model: ModelSize): readonly PromptSection[] {
+  const budgets = promptBudgets(model);
+  const isBrief = model.local || budgets.wholeTokens < MIN_FULL_RULES_TOKENS;
+  const identity = identityText(parts, isBrief);
+  const person = personText(parts);
+  const fixedTokens = textTokens(identity) + textTokens(person);
+  const drafts = capWhole(
+    [
+      ...fileDrafts(parts.files, budgets.filesTokens),
+      ...(parts.channelContext === undefined
+        ? []
+        : [cut(draftOf(parts.channelContext), budgets.channelContextTokens)]),
+      cut(
+        { title: MEMORY_TITLE, text: parts.memory, keep: 'last', source: parts.memoryFile },
+        budgets.memoryTokens,
+      ),
+      ...skillDrafts(parts, budgets.skillsTokens),
+      cut({ title: 'Tools', text: parts.toolGuidance, keep: 'first' }, budgets.guidanceTokens),
+    ],
+    budgets.wholeTokens - fixedTokens,
+  );
+  const stable = [
+    { name: 'identity', text: identity },
+    ...inOrder(drafts).map(({ title, text }) => titledPart(title, text)),
+    ...omissionNote(drafts).map((text) => ({ name: LEFT_OUT, text })),
+    { name: 'person', text: person },
+  ];
+  return promptOf(stable);
+}
+
+/** A whole prompt of parts as they are. */
+export function promptOf(parts: PromptSection['parts']): readonly PromptSection[] {
+  return [{ text: parts.map(({ text }) => text).join('\n\n'), stable: true, parts }];
+}
+
+export const titledPart = (title: string, text: string) => ({
+  name: title,
+  text: `# ${title}\n\n${text.trim()}`,
+});
+
+/** How this person is answered; that of another one stands in another conversation. */
+function personText({ timeZone, language }: PromptParts): string {
+  const times = `The line [weekday date time] before a message says when it came (${timeZone}); that of the newest message is now.`;
+  return language === undefined ? times : `${times}\nAnswer in ${language} unless asked otherwise.`;
+}
+
+/** What is remembered changes while people talk: all else stands before it. */
+function inOrder(drafts: readonly Draft[]): readonly Draft[] {
+  const shown = drafts.filter(({ text }) => text.trim() !== '');
+  const isMemory = ({ title }: Draft) => title === MEMORY_TITLE;
+  return [...shown.filter((draft) => !isMemory(draft)), ...shown.filter(isMemory)];
+}
+
+const draftOf = (file: PromptFile): Draft => ({
+  title: file.name,
+  text: file.text,
+  keep: 'first',
+  source: file.name,
+});
+
+/** The files share one budget, the first ones first. */
+function fileDrafts(files: readonly PromptFile[], maxTokens: number): readonly Draft[] {
+  let leftTokens = maxTokens;
+  return files.map((file) => {
+    const draft = cut(draftOf(file), leftTokens);
+    leftTokens -= textTokens(draft.text);
+    return draft;
+  });
+}
+
+/** Those that are always in use come first, and leave room to name the others. */
+function skillDrafts(
+  { activeSkills, skills }: Pick<PromptParts, 'activeSkills' | 'skills'>,
+  maxTokens: number,
+): readonly Draft[] {
+  const listed = skills === '' ? '' : `${SKILLS_HINT}\n\n${skills}`;
+  const listTokens = Math.min(textTokens(listed), Math.floor(maxTokens / 2));
+  const active = cut(
+    { title: 'Active skills', text: activeSkills, keep: 'first' },
+    maxTokens - listTokens,
+  );
+  const leftTokens = maxTokens - textTokens(active.text);
+  const list: Draft = { title: 'Skills', text: listed, keep: 'first', remedy: ALL_SKILLS };
+  return [active, cut(list, leftTokens)];
+}
+
+/** Cuts the last sections until all of them fit together. */
+function capWhole(drafts: readonly Draft[], maxTokens: number): readonly Draft[] {
+  let leftTokens = maxTokens;
+  return drafts.map((draft) => {
+    const capped = cut(draft, Math.max(0, leftTokens));
+    leftTokens -= textTokens(capped.text) + textTokens(capped.title);
+    return capped;
+  });
+}
+
+function cut(draft: Draft, maxTokens: number): Draft {
+  if (textTokens(draft.text) <= maxTokens) return draft;
+  const maxChars = Math.max(0, maxTokens) * CHARS_PER_TOKEN;
+  const kept =
+    draft.keep === 'first'
+      ? keepFirstLines(draft.text, maxChars)
+      : keepLastLines(draft.text, maxChars);
+  const which = draft.keep === 'first' ? 'first' : 'last';
+  const omitted = kept === '' ? 'not shown' : `only the ${which} ${lineCount(kept)} lines shown`;
+  return { ...draft, text: kept, omitted };
+}
+
+const lineCount = (text: string) => text.split('\n').length;
+
+function omissionNote(drafts: readonly Draft[]): readonly string[] {
+  const lines = drafts
+    .filter((draft) => draft.omitted !== undefined)
+    .map(({ source, title, omitted, remedy }) => {
+      const how = source === undefined ? remedy : 'use read_file';
+      return [`- ${source ?? title}: ${omitted}`, ...(how === undefined ? [] : [how])].join('; ');
+    });
+  if (lines.length === 0) return [];
+  return [`# Left out for lack of room\n\n${lines.join('\n')}`];
+}

@@ -1,0 +1,228 @@
+// Makes a transcript a thread that every provider takes, whatever a crash, a trim or a damaged file
+// left of it: each call has exactly one result right behind it, roles alternate as they must, no
+// text is empty, ids and arguments are well-formed. Never touches the transcript itself.
+
+import { type AttachedMedia, isImage } from '../../kernel/message/attachment.ts';
+import { type CallId, callId } from '../../kernel/message/ids.ts';
+import type {
+  AssistantEntry,
+  ModelMessage,
+  ToolCall,
+  ToolEntry,
+  TranscriptEntry,
+} from '../../kernel/message/transcript.ts';
+import { readJson } from '../../lib/json/fields.ts';
+import { BOTH_OFFERED, type Offered, summaryText } from './context-marks.ts';
+
+export const INTERRUPTED_RESULT = '[interrupted: no result of this call is available]';
+const EMPTY_RESULT = '[no output]';
+export const CONVERSATION_RESUMED = '[Conversation resumed]';
+export const CONTINUE = '[Continue.]';
+const STOPPED = '[The person stopped the previous answer.]';
+const UNANSWERED = '[No answer to the message above could be given.]';
+
+type Slot = { readonly call: ToolCall; result: ToolEntry | undefined };
+type Piece =
+  | { readonly kind: 'user'; readonly text: string; readonly media?: readonly AttachedMedia[] }
+  | { readonly kind: 'assistant'; readonly entry: AssistantEntry; readonly slots: readonly Slot[] };
+
+export function repairThread(
+  entries: readonly TranscriptEntry[],
+  offered: Offered = BOTH_OFFERED,
+): readonly ModelMessage[] {
+  const messages = merge(piecesOf(entries, offered).flatMap(toMessages));
+  if (messages[0]?.role !== 'user') messages.unshift({ role: 'user', text: CONVERSATION_RESUMED });
+  if (messages.at(-1)?.role === 'assistant') messages.push({ role: 'user', text: CONTINUE });
+  return withWellFormedCalls(messages);
+}
+
+/** Entries in order, with each result moved to its call; results without a call are left out. */
+function piecesOf(entries: readonly TranscriptEntry[], offered: Offered): readonly Piece[] {
+  const pieces: Piece[] = [];
+  const open = new Map<string, readonly Slot[]>();
+  const seenCalls = new Set<string>();
+  const visible = entries.slice(entries.findLastIndex((entry) => entry.role === 'reset') + 1);
+  const answered = new Map(
+    visible.flatMap((entry, place) => (isAnswer(entry) ? [[entry.turnId, place] as const] : [])),
+  );
+  for (const [place, entry] of visible.entries()) {
+    switch (entry.role) {
+      case 'user':
+        pieces.push({ kind: 'user', text: entry.text, media: entry.media ?? [] });
+        break;
+      case 'summary':
+        pieces.push({ kind: 'user', text: summaryText(entry, offered) });
+        break;
+      case 'assistant':
+        if (isReplaced(entry) && place < (answered.get(entry.turnId) ?? 0)) break;
+        if (!isRepeated(entry, seenCalls)) pieces.push(openCalls(entry, open));
+        break;
+      case 'tool':
+        fill(open.get(slotKey(entry.turnId, entry.callId)) ?? [], entry);
+        break;
+      case 'turn_end':
+        if (entry.outcome === 'stopped') pieces.push({ kind: 'user', text: STOPPED });
+        if (entry.outcome === 'failed') pieces.push({ kind: 'user', text: UNANSWERED });
+        break;
+      case 'reset':
+      case 'undo':
+      case 'restore':
+        break;
+    }
+  }
+  return pieces;
+}
+
+const isAnswer = (entry: TranscriptEntry): entry is AssistantEntry =>
+  entry.role === 'assistant' && entry.isDraft !== true && entry.text.trim() !== '';
+
+/** A draft, where an answer stands behind it. */
+const isReplaced = (entry: AssistantEntry) =>
+  entry.isDraft === true && entry.toolCalls.length === 0;
+
+/** A line written twice; servers that number their calls anew in each answer are no such case. */
+function isRepeated(entry: AssistantEntry, seen: Set<string>): boolean {
+  if (entry.toolCalls.length === 0) return false;
+  const key = [entry.turnId, entry.at, entry.text, ...entry.toolCalls.map(callKey)].join('\n');
+  if (seen.has(key)) return true;
+  seen.add(key);
+  return false;
+}
+
+const callKey = (call: ToolCall) => `${call.id} ${call.name} ${call.arguments}`;
+const slotKey = (turnId: string, id: CallId) => `${turnId} ${id}`;
+
+function openCalls(entry: AssistantEntry, open: Map<string, readonly Slot[]>): Piece {
+  const slots = entry.toolCalls.map((call): Slot => ({ call, result: undefined }));
+  for (const { call } of slots) {
+    const sameId = slots.filter((slot) => slot.call.id === call.id);
+    open.set(slotKey(entry.turnId, call.id), sameId);
+  }
+  return { kind: 'assistant', entry, slots };
+}
+
+/** The first result stands, unless it only said that the outcome is unknown. */
+function fill(slots: readonly Slot[], entry: ToolEntry) {
+  const slot =
+    slots.find(({ result }) => result === undefined) ??
+    slots.find(({ result }) => result?.status === 'unknown');
+  if (slot !== undefined) slot.result = entry;
+}
+
+function toMessages(piece: Piece): readonly ModelMessage[] {
+  if (piece.kind === 'user') {
+    const text = piece.text.toWellFormed();
+    const images = imagesAmong(piece.media);
+    return text.trim() === '' && images.images === undefined
+      ? []
+      : [{ role: 'user', text, ...images }];
+  }
+  const text = piece.entry.text.toWellFormed();
+  const toolCalls = piece.slots.map(({ call }) => call);
+  if (text.trim() === '' && toolCalls.length === 0) return [];
+  const results = piece.slots.map(({ call, result }): ModelMessage => {
+    const resultText = (result?.text ?? INTERRUPTED_RESULT).toWellFormed();
+    return {
+      role: 'tool',
+      callId: call.id,
+      name: call.name,
+      text: resultText.trim() === '' ? EMPTY_RESULT : resultText,
+      failed: result?.status !== 'ok',
+      ...imagesAmong(result?.media),
+    };
+  });
+  return [{ role: 'assistant', text, toolCalls, thinking: piece.entry.thinking }, ...results];
+}
+
+function imagesAmong(media: readonly AttachedMedia[] = []) {
+  const images = media.filter(isImage);
+  return images.length === 0 ? {} : { images };
+}
+
+/** Neighbours of one role become one message. */
+function merge(messages: readonly ModelMessage[]): ModelMessage[] {
+  const merged: ModelMessage[] = [];
+  for (const message of messages) {
+    const last = merged.at(-1);
+    if (message.role === 'user' && last?.role === 'user') {
+      merged[merged.length - 1] = joinedUsers(last, message);
+    } else if (message.role === 'assistant' && last?.role === 'assistant') {
+      merged[merged.length - 1] = {
+        ...message,
+        text: [last.text, message.text].filter((text) => text.trim() !== '').join('\n\n'),
+        thinking: [...last.thinking, ...message.thinking],
+      };
+    } else {
+      merged.push(message);
+    }
+  }
+  return merged;
+}
+
+type UserMessage = Extract<ModelMessage, { role: 'user' }>;
+
+export function joinedUsers(first: UserMessage, second: UserMessage): UserMessage {
+  const text = [first.text, second.text].filter((part) => part.trim() !== '').join('\n\n');
+  const images = [...(first.images ?? []), ...(second.images ?? [])];
+  const { note } = second;
+  return {
+    role: 'user',
+    text,
+    ...(images.length === 0 ? {} : { images }),
+    ...(note === undefined ? {} : { note }),
+  };
+}
+
+const WELL_FORMED_ID = /^[a-zA-Z0-9_-]{1,64}$/;
+const ILL_FORMED_NAME_CHARS = /[^a-zA-Z0-9_-]/g;
+const MAX_NAME_CHARS = 64;
+
+/** Ids unique in the whole thread, names and arguments that every provider parses. */
+function withWellFormedCalls(messages: readonly ModelMessage[]): readonly ModelMessage[] {
+  const used = new Set<string>();
+  let newIds: CallId[] = [];
+  return messages.map((message): ModelMessage => {
+    if (message.role === 'assistant') {
+      newIds = message.toolCalls.map((call) => uniqueId(call.id, used));
+      const toolCalls = message.toolCalls.map(
+        (call, index): ToolCall => ({
+          id: newIds[index] ?? call.id,
+          name: wellFormedName(call.name),
+          arguments: wellFormedArguments(call.arguments),
+        }),
+      );
+      return { ...message, toolCalls };
+    }
+    if (message.role === 'user') return message;
+    // Results follow their calls one by one and in the same order.
+    const id = newIds.shift() ?? message.callId;
+    return { ...message, callId: id, name: wellFormedName(message.name) };
+  });
+}
+
+function uniqueId(id: CallId, used: Set<string>): CallId {
+  let candidate: string = id;
+  for (let number = used.size; !WELL_FORMED_ID.test(candidate) || used.has(candidate); number++) {
+    candidate = `call_${number}`;
+  }
+  used.add(candidate);
+  return callId(candidate);
+}
+
+function wellFormedName(name: string): string {
+  const cleaned = name.replace(ILL_FORMED_NAME_CHARS, '_').slice(0, MAX_NAME_CHARS);
+  return cleaned === '' ? 'unnamed' : cleaned;
+}
+
+/** What does not parse to an object is shown back to the model as text, so that it sees its slip. */
+function wellFormedArguments(json: string): string {
+  if (json.trim() === '') return '{}';
+  return parsesToObject(json) ? json : JSON.stringify({ unreadable: json.toWellFormed() });
+}
+
+function parsesToObject(json: string): boolean {
+  const read = readJson(json);
+  if (read.kind === 'unreadable') return false;
+  const { value } = read;
+  return typeof value === 'object' && value !== null && !Array.isArray(value);
+}

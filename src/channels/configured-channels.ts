@@ -1,0 +1,73 @@
+// The channels of the configuration as they run: which accounts there are, how they fare, and bringing
+// each to what the configuration in force says.
+
+import type { ChannelReport, GatewayOptions } from '../app/gateway.ts';
+import type { LiveConfig } from '../kernel/config/files/live-config.ts';
+import type { ChannelManager } from '../kernel/delivery/manager.ts';
+import { type AccountName, accountName, accountOf } from '../kernel/message/account.ts';
+import { createLanes } from '../lib/async/lanes.ts';
+import type { Clock } from '../lib/time/clock.ts';
+import { configuredAccount, configuredAccounts, createAccount } from './accounts.ts';
+import type { LoginOptions, LoginStep } from './channel.ts';
+import { channelReports } from './channel-reports.ts';
+import { CHANNELS } from './index.ts';
+
+type ConfiguredChannelsDeps = {
+  readonly live: LiveConfig;
+  readonly manager: ChannelManager;
+  readonly clock: Clock;
+};
+
+export class ConfiguredChannels {
+  readonly #deps: ConfiguredChannelsDeps;
+  readonly #wanted: GatewayOptions['channels'];
+  /** Two who restart a channel at once must not both start it. */
+  readonly #restarts = createLanes();
+
+  /** `wanted`: the channels that may run in this process. */
+  constructor(deps: ConfiguredChannelsDeps, wanted: GatewayOptions['channels']) {
+    this.#deps = deps;
+    this.#wanted = wanted;
+  }
+
+  reports(): readonly ChannelReport[] {
+    return channelReports(this.#deps.live.config.channels, this.#deps.manager);
+  }
+
+  /** Undefined where the channel is not there or connects no account so. */
+  login(
+    name: string,
+    options: LoginOptions,
+    signal: AbortSignal,
+  ): AsyncIterable<LoginStep> | undefined {
+    return this.#deps.manager.channel(accountName(accountOf(name)))?.login?.begin(options, signal);
+  }
+
+  async startAll(): Promise<void> {
+    const accounts = configuredAccounts(this.#deps.live.config.channels);
+    for (const { name } of accounts) await this.restart(name);
+  }
+
+  /** False where it is off or unknown. */
+  restart(name: string): Promise<boolean> {
+    return this.#restarts.run(name, () => this.#restart(accountName(accountOf(name))));
+  }
+
+  async #restart(name: AccountName): Promise<boolean> {
+    const { live, manager, clock } = this.#deps;
+    const found = configuredAccount(name, live.config.channels);
+    if (found === undefined) {
+      // One of our own doors is nobody's to stop.
+      if (CHANNELS.some((each) => each.name === accountOf(name).channel)) await manager.stop(name);
+      return false;
+    }
+    const isWanted = this.#wanted === 'all' || this.#wanted.includes(found.definition.name);
+    if (!isWanted || !found.isEnabled) {
+      await manager.stop(name);
+      return false;
+    }
+    const current = () => live.config.channels;
+    await manager.start(await createAccount(found, { clock, random: Math.random, current }));
+    return true;
+  }
+}

@@ -1,0 +1,215 @@
+// Who sent a mail (case table D3): a From line is a claim; a signature checked by us verifies it,
+// the configured receiving server may assert it, everything else leaves it unverified.
+
+import type { Verification } from '../../../kernel/message/message.ts';
+import { domainOf, domainToAscii } from './address.ts';
+import { headerValue, headerValues, type MailHeaders, withoutComments } from './headers.ts';
+
+/** One DKIM signature, as checked on the raw bytes. */
+export type SignatureEvidence = {
+  readonly domain: string;
+  readonly result: string;
+  /** The signing domain belongs to the same organisation as the From domain. */
+  readonly aligned: boolean;
+  /** Lower-case names of the signed fields. */
+  readonly signedFields: readonly string[];
+  /** Signs only the first octets of the body (l=) or uses SHA-1: anyone could have added text. */
+  readonly weak: boolean;
+};
+
+export type DmarcEvidence = { readonly result: string; readonly strict: boolean };
+
+export type SenderEvidence = {
+  readonly headers: MailHeaders;
+  readonly address: string;
+  readonly signatures: readonly SignatureEvidence[];
+  readonly dmarc: DmarcEvidence;
+  /** Epoch milliseconds of the Date field; undefined where it is missing or no date. */
+  readonly dateMs: number | undefined;
+  /** Epoch milliseconds at which our server took the mail in. */
+  readonly arrivedAtMs: number;
+  readonly authservId: string;
+};
+
+export type SenderVerdict = {
+  readonly level: Verification;
+  /** For logs and `trace`. */
+  readonly reason: string;
+  /** The name service failed, so that asking again may verify the sender. */
+  readonly isTemporary: boolean;
+  /** A signature would verify the sender, were it not for this problem with the date. */
+  readonly dateProblem?: string;
+};
+
+/** A signed mail older than this when it arrives may be a replay. */
+const MAX_AGE_MS = 48 * 3_600_000;
+/** Fields that mean something else when they stand twice. */
+const SINGLE_FIELDS = ['from', 'to', 'subject', 'message-id'] as const;
+
+/** Zones are numbers today; what a name stands for is less than a day (RFC 5322 section 4.3). */
+const NAMED_ZONE = /\s[A-Za-z]{1,5}$/;
+
+/** Epoch milliseconds of the Date field; undefined where it is missing or no date. */
+export function mailDate(headers: MailHeaders): number | undefined {
+  const text = withoutComments(headerValue(headers, 'date') ?? '').trim();
+  const dates = [text, text.replace(NAMED_ZONE, ' +0000')].map(Date.parse);
+  return dates.find((date) => !Number.isNaN(date));
+}
+
+const verdict = (level: Verification, reason: string, isTemporary = false): SenderVerdict => ({
+  level,
+  reason,
+  isTemporary,
+});
+
+export function verifySender(evidence: SenderEvidence): SenderVerdict {
+  const { headers, address, signatures, dmarc, authservId } = evidence;
+  const doubled = SINGLE_FIELDS.find((name) => headerValues(headers, name).length > 1);
+  if (doubled !== undefined) return verdict('unverified', `${doubled} stands twice`);
+  // A replay is told by its date. What the server asserts holds whatever the date says.
+  const isSigned = signatures.some((signature) => verifies(signature, evidence));
+  const problem = dateProblemOf(evidence);
+  if (isSigned && problem === undefined) {
+    return verdict('verified', 'DKIM signature aligned with From');
+  }
+  const asserted = trustedAuthResults(headers, authservId);
+  if (asserted !== undefined && asserts(asserted, address)) {
+    return verdict('asserted', `asserted by ${asserted.authservId}`);
+  }
+  if (isSigned && problem !== undefined) {
+    return { ...verdict('unverified', problem), dateProblem: problem };
+  }
+  const answered = { ...evidence, dmarc: { result: 'pass', strict: false } };
+  const isTemporary = signatures.some(
+    (signature) =>
+      (signature.aligned && signature.result === 'temperror') ||
+      (dmarc.result === 'temperror' && verifies(signature, answered)),
+  );
+  return verdict('unverified', isTemporary ? 'name service failed' : 'no proof', isTemporary);
+}
+
+function dateProblemOf({ headers, dateMs, arrivedAtMs }: SenderEvidence): string | undefined {
+  if (headerValues(headers, 'date').length > 1) return 'more than one date';
+  if (dateMs === undefined) return 'no valid date';
+  return Math.abs(arrivedAtMs - dateMs) > MAX_AGE_MS ? 'date too far off' : undefined;
+}
+
+function verifies(signature: SignatureEvidence, evidence: SenderEvidence): boolean {
+  const { result, aligned, weak, signedFields } = signature;
+  if (result !== 'pass' || !aligned || weak) return false;
+  const isSigned = (name: string) => signedFields.includes(name);
+  const hasSubject = headerValues(evidence.headers, 'subject').length > 0;
+  if (!isSigned('from') || !isSigned('date')) return false;
+  if (hasSubject ? !isSigned('subject') : !isSigned('to')) return false;
+  const { dmarc, address } = evidence;
+  const isExact = domainToAscii(signature.domain) === domainOf(address);
+  if (isExact) return true;
+  // Where the policy asks for the very domain, or could not be read, an organisation is not enough.
+  return !dmarc.strict && (dmarc.result === 'pass' || dmarc.result === 'none');
+}
+
+function asserts(trusted: AuthResults, address: string): boolean {
+  const domain = domainOf(address);
+  const isOurs = (value: string | undefined) =>
+    value !== undefined && domainToAscii(value.slice(value.lastIndexOf('@') + 1)) === domain;
+  const dmarc = trusted.results.filter((result) => result.method === 'dmarc');
+  if (dmarc.some((result) => result.result === 'fail')) return false;
+  if (dmarc.some((one) => one.result === 'pass' && isOurs(one.properties.get('header.from')))) {
+    return true;
+  }
+  return trusted.results.some(
+    ({ method, result, properties }) =>
+      method === 'dkim' &&
+      result === 'pass' &&
+      isOurs(properties.get('header.d') ?? properties.get('header.i')),
+  );
+}
+
+// Authentication-Results (RFC 8601) read by a real tokenizer: comments out first, properties bound
+// to their own method, and one malformed piece makes the whole field worthless (cases E14, E15).
+
+export type AuthResult = {
+  readonly method: string;
+  readonly result: string;
+  /** `ptype.property` in lower case to its value, e.g. `header.from`. */
+  readonly properties: ReadonlyMap<string, string>;
+};
+
+export type AuthResults = { readonly authservId: string; readonly results: readonly AuthResult[] };
+
+/** No honest server writes more; the expressions below stay fast. */
+const MAX_FIELD_CHARS = 5_000;
+
+/** One `key=value` with its rest, or undefined where there is none. */
+const PAIR = /^\s*([A-Za-z0-9._/-]+)\s*=\s*("(?:[^"\\]|\\.)*"|[^\s";]+)/;
+
+export function parseAuthResults(value: string): AuthResults | undefined {
+  if (value.length > MAX_FIELD_CHARS) return undefined;
+  const [head = '', ...segments] = splitOutsideQuotes(withoutComments(value));
+  const [authservId = '', version, ...extra] = head.trim().split(/\s+/);
+  if (authservId === '' || extra.length > 0) return undefined;
+  if (version !== undefined && version !== '1') return undefined;
+  const results: AuthResult[] = [];
+  for (const segment of segments) {
+    const text = segment.trim();
+    if (text === '' || text.toLowerCase() === 'none') continue;
+    const result = parseSegment(text);
+    if (result === undefined) return undefined;
+    results.push(result);
+  }
+  return { authservId: authservId.toLowerCase(), results };
+}
+
+function parseSegment(text: string): AuthResult | undefined {
+  const pairs: [string, string][] = [];
+  let rest = text;
+  while (rest.trim() !== '') {
+    const match = PAIR.exec(rest);
+    if (match === null) return undefined;
+    pairs.push([(match[1] ?? '').toLowerCase(), unquote(match[2] ?? '')]);
+    rest = rest.slice(match[0].length);
+  }
+  const [first, ...properties] = pairs;
+  if (first === undefined) return undefined;
+  const method = first[0].replace(/\/1$/, '');
+  if (!/^[a-z0-9-]+$/.test(method)) return undefined;
+  const known = new Map<string, string>();
+  for (const [name, value] of properties) {
+    // A property given twice says nothing certain.
+    if (known.has(name)) return undefined;
+    known.set(name, value);
+  }
+  return { method, result: first[1].toLowerCase(), properties: known };
+}
+
+function unquote(value: string): string {
+  return value.startsWith('"') ? value.slice(1, -1).replace(/\\(.)/g, '$1') : value;
+}
+
+function splitOutsideQuotes(value: string): readonly string[] {
+  const parts = value.match(/(?:"(?:[^"\\]|\\.)*"|[^";])+/g);
+  return parts ?? [];
+}
+
+/** Fields a sender writes: what stands below one of them was not added on delivery. */
+const AUTHOR_FIELDS = new Set(['from', 'to', 'cc', 'subject', 'date', 'message-id', 'sender']);
+
+/**
+ * The results our receiving server wrote: the topmost field with its id, above everything the
+ * sender wrote. A server that does not remove inbound claims of its own id (RFC 8601 section 5)
+ * must not be configured here.
+ */
+export function trustedAuthResults(
+  headers: MailHeaders,
+  authservId: string,
+): AuthResults | undefined {
+  if (authservId === '') return undefined;
+  for (const { name, value } of headers) {
+    if (AUTHOR_FIELDS.has(name)) return undefined;
+    if (name !== 'authentication-results') continue;
+    const [head = ''] = withoutComments(value).split(';');
+    const claimedId = head.trim().split(/\s+/)[0]?.toLowerCase();
+    if (claimedId === authservId.toLowerCase()) return parseAuthResults(value);
+  }
+  return undefined;
+}

@@ -1,0 +1,98 @@
+// Onboarding: app id and secret of a Lark app, proved by asking Lark who its bot is, and a line whose
+// first sender becomes the owner.
+
+import type { Asker } from '../../cli/onboard/asker.ts';
+import { currentConfig, save } from '../../cli/onboard/draft.ts';
+import { offerPairing } from '../../cli/onboard/owner-step.ts';
+import type { Terminal } from '../../cli/terminal.ts';
+import { type ProvenLarkBot, proveLark } from '../channel-setup.ts';
+
+const PROOF_TIMEOUT_MS = 20_000;
+const SECRET_VARIABLE = 'LARK_APP_SECRET';
+
+export type LarkFlags = {
+  /** False for --no-lark. */
+  readonly lark?: boolean;
+  readonly larkAppId?: string;
+  readonly larkAppSecret?: string;
+  /** `feishu`, `lark` or an address. */
+  readonly larkDomain?: string;
+  /** Seconds to wait for the first message of the owner. */
+  readonly pairWait?: number;
+};
+
+const HOW_TO =
+  'Lark: docs/channels/lark.md shows in five steps how to make an app with a bot. Its id and secret ' +
+  'stand under "Credentials & Basic Info" in the developer console.';
+
+type Credentials = { readonly appId: string; readonly appSecret: string; readonly domain: string };
+
+export async function setUpLark(
+  terminal: Terminal,
+  asker: Asker,
+  flags: LarkFlags,
+  isRetry = false,
+): Promise<string | undefined> {
+  if (flags.lark === false) return undefined;
+  const { lark: known } = (await currentConfig(terminal)).channels;
+  const isWanted = isRetry || flags.lark === true || flags.larkAppId !== undefined;
+  if (!isWanted && !(await asker.confirm('Connect Lark (Feishu)?', false))) return undefined;
+  const appId = flags.larkAppId ?? known.appId;
+  const appSecret =
+    flags.larkAppSecret ??
+    terminal.env[SECRET_VARIABLE] ??
+    (appId === known.appId ? known.appSecret : '');
+  const domain = flags.larkDomain ?? known.domain;
+  const given = isRetry ? { appId: '', appSecret: '', domain } : { appId, appSecret, domain };
+  const proved = await proveAndSave(terminal, asker, await completed(asker, given));
+  await offerPairing(terminal, asker, {
+    channel: 'lark',
+    request:
+      `In Lark, search for the bot "${proved.name}" and send it this line; ` +
+      'the first who does becomes the owner:',
+    sign: 'that message',
+    link: (code) => `/start ${code}`,
+    ...(flags.pairWait === undefined ? {} : { waitSecs: flags.pairWait }),
+  });
+  return `Lark ${proved.name}`;
+}
+
+async function completed(asker: Asker, { appId, appSecret, domain }: Credentials) {
+  if (appId === '' || appSecret === '') asker.say(HOW_TO);
+  const id =
+    appId === '' ? await asker.text({ message: 'The app id', flag: '--lark-app-id' }) : appId;
+  const secret =
+    appSecret === ''
+      ? await asker.secret({ message: 'The app secret', flag: '--lark-app-secret' })
+      : appSecret;
+  return { appId: id.trim(), appSecret: secret.trim(), domain };
+}
+
+async function proveAndSave(
+  terminal: Terminal,
+  asker: Asker,
+  credentials: Credentials,
+): Promise<ProvenLarkBot> {
+  const { lark: known } = (await currentConfig(terminal)).channels;
+  const signal = AbortSignal.timeout(PROOF_TIMEOUT_MS);
+  const bot = await asker.during(
+    'Asking Lark whose app this is',
+    () => proveLark(credentials, signal),
+    (found) => `Lark knows it: its bot is called ${found.name}.`,
+  );
+  const { appId, appSecret, domain } = credentials;
+  const isKept = appSecret === known.appSecret;
+  await save(terminal, {
+    'channels.lark.enabled': true,
+    'channels.lark.appId': appId,
+    'channels.lark.domain': domain,
+    // What is written already may be a reference to the environment, and stays.
+    ...(isKept ? {} : { 'channels.lark.appSecret': secretText(terminal, appSecret) }),
+  });
+  return bot;
+}
+
+/** A secret that stands in the environment is noted by its name, not copied. */
+function secretText({ env }: Terminal, secret: string): string {
+  return env[SECRET_VARIABLE] === secret ? `\${${SECRET_VARIABLE}}` : secret;
+}

@@ -1,0 +1,73 @@
+// Onboarding, second step: the bot's token, proved by asking Telegram whose it is, and a link whose
+// first tap makes its sender the owner.
+
+import type { Asker } from '../../cli/onboard/asker.ts';
+import { currentConfig, save } from '../../cli/onboard/draft.ts';
+import { offerPairing } from '../../cli/onboard/owner-step.ts';
+import type { Terminal } from '../../cli/terminal.ts';
+import { type ProvenBot, pairingLink, proveTelegram } from '../channel-setup.ts';
+
+const PROOF_TIMEOUT_MS = 20_000;
+const TOKEN_VARIABLE = 'TELEGRAM_BOT_TOKEN';
+
+export type TelegramFlags = {
+  /** A token, or false for --no-telegram. */
+  readonly telegram?: string | false;
+  /** Seconds to wait for the tap on the link. */
+  readonly pairWait?: number;
+};
+
+const HOW_TO =
+  'Telegram: open https://t.me/BotFather, send /newbot, answer its two questions, copy the token.';
+
+export async function setUpTelegram(
+  terminal: Terminal,
+  asker: Asker,
+  flags: TelegramFlags,
+  isRetry = false,
+): Promise<string | undefined> {
+  if (flags.telegram === false) return undefined;
+  const { token: known } = (await currentConfig(terminal)).channels.telegram;
+  const wanted =
+    isRetry ||
+    flags.telegram !== undefined ||
+    (await asker.confirm('Connect Telegram?', known !== ''));
+  if (!wanted) return undefined;
+  const bot = await provedBot(terminal, asker, isRetry ? '' : flags.telegram || known);
+  await offerPairing(terminal, asker, {
+    channel: 'telegram',
+    request: 'Open this on your phone and tap Start; the first who does becomes the owner:',
+    sign: 'the tap',
+    link: (code) => pairingLink(bot.username, code),
+    ...(flags.pairWait === undefined ? {} : { waitSecs: flags.pairWait }),
+  });
+  return `Telegram @${bot.username}`;
+}
+
+async function provedBot(terminal: Terminal, asker: Asker, given: string): Promise<ProvenBot> {
+  if (given !== '') return proveAndSave(terminal, asker, given);
+  asker.say(HOW_TO);
+  const token = await asker.secret({ message: 'The bot token', flag: '--telegram' });
+  return proveAndSave(terminal, asker, token);
+}
+
+async function proveAndSave(terminal: Terminal, asker: Asker, given: string): Promise<ProvenBot> {
+  const { apiRoot, token: known } = (await currentConfig(terminal)).channels.telegram;
+  const signal = AbortSignal.timeout(PROOF_TIMEOUT_MS);
+  const bot = await asker.during(
+    'Asking Telegram whose token this is',
+    () => proveTelegram(given, apiRoot, signal),
+    (found) => `Telegram knows it: @${found.username} (${found.name}).`,
+  );
+  await save(terminal, {
+    'channels.telegram.enabled': true,
+    // What is written already may be a reference to the environment, and stays.
+    ...(given === known ? {} : { 'channels.telegram.token': tokenText(terminal, given) }),
+  });
+  return bot;
+}
+
+/** A token that stands in the environment is noted by its name, not copied. */
+function tokenText({ env }: Terminal, token: string): string {
+  return env[TOKEN_VARIABLE] === token ? `\${${TOKEN_VARIABLE}}` : token;
+}

@@ -1,0 +1,169 @@
+// Shows an answer while it grows: paragraphs that are complete stand, the one being written and what
+// the agent is doing are drawn again below them.
+
+import { stripVTControlCharacters } from 'node:util';
+import type { LiveUpdate, ToolActivity } from '../../kernel/message/event.ts';
+import { displayWidth } from '../../lib/markup/text.ts';
+import { renderTerminal } from './terminal-markdown.ts';
+
+const REDRAW_MS = 60;
+const FALLBACK_COLUMNS = 80;
+const FALLBACK_ROWS = 24;
+/** Rows left free, so that redrawing never scrolls. */
+const SPARE_ROWS = 3;
+const ERASE_DOWN = '\x1b[J';
+const cursorUp = (rows: number) => (rows > 0 ? `\x1b[${rows}A` : '');
+
+const TOOL_SIGNS = { running: '…', ok: '✓', waiting: '…', failed: '✗' } as const;
+
+export interface AnswerScreen {
+  show(update: LiveUpdate): void;
+  /** The text as it stands in the end replaces what was shown of it. */
+  settle(markdown: string): void;
+  /** Takes away what is only there while the answer is written. */
+  close(): void;
+}
+
+export type ScreenOptions = {
+  readonly output: NodeJS.WriteStream;
+  /** Monotonic milliseconds. */
+  readonly now: () => number;
+};
+
+export function createAnswerScreen(options: ScreenOptions): AnswerScreen {
+  return new LiveScreen(options);
+}
+
+class LiveScreen implements AnswerScreen {
+  readonly #output: NodeJS.WriteStream;
+  readonly #now: () => number;
+  /** What stands for good of the answer now being written, Markdown. */
+  #standing = '';
+  /** The same, as it was drawn. */
+  #pieces: string[] = [];
+  #tailRows = 0;
+  #drawnAt = Number.NEGATIVE_INFINITY;
+  readonly #settledTools = new Set<string>();
+
+  constructor({ output, now }: ScreenOptions) {
+    this.#output = output;
+    this.#now = now;
+  }
+
+  show(update: LiveUpdate): void {
+    const isDue = this.#now() - this.#drawnAt >= REDRAW_MS;
+    if (!isDue && update.phase === 'writing') return;
+    this.#drawnAt = this.#now();
+    this.#erase();
+    this.#standTools(update.tools);
+    const open = this.#standComplete(update.markdown);
+    this.#drawTail([render(open), ...activityLines(update)].filter((line) => line !== ''));
+  }
+
+  settle(markdown: string): void {
+    this.#erase();
+    const rest = unseenPart(this.#pieces, markdown);
+    if (rest !== '') {
+      this.#stand(rest);
+      this.#output.write('\n');
+    }
+    this.#standing = '';
+    this.#pieces = [];
+  }
+
+  close(): void {
+    this.#erase();
+  }
+
+  /** Makes the complete paragraphs stand; returns the one still open. */
+  #standComplete(markdown: string): string {
+    if (!markdown.startsWith(this.#standing)) {
+      this.#standing = '';
+      this.#pieces = [];
+    }
+    const open = markdown.slice(this.#standing.length);
+    const complete = completePart(open);
+    if (complete.trim() === '') return open;
+    this.#stand(complete);
+    this.#output.write('\n');
+    this.#standing += complete;
+    this.#pieces.push(complete.trim());
+    return open.slice(complete.length);
+  }
+
+  #standTools(tools: readonly ToolActivity[]): void {
+    for (const tool of tools) {
+      if (tool.status === 'running' || this.#settledTools.has(tool.callId)) continue;
+      this.#settledTools.add(tool.callId);
+      this.#output.write(`${render(`_${toolLine(tool)}_`)}\n`);
+    }
+  }
+
+  #stand(markdown: string): void {
+    this.#output.write(`${render(markdown.trim())}\n`);
+  }
+
+  #drawTail(lines: readonly string[]): void {
+    if (lines.length === 0) return;
+    const { columns = FALLBACK_COLUMNS, rows = FALLBACK_ROWS } = this.#output;
+    const wrapped = lines.join('\n').split('\n');
+    const room = Math.max(1, rows - SPARE_ROWS);
+    const shown: string[] = [];
+    let used = 0;
+    for (const line of wrapped.toReversed()) {
+      const height = rowsOf(line, columns);
+      if (used + height > room) break;
+      used += height;
+      shown.unshift(line);
+    }
+    this.#output.write(`${shown.join('\n')}\n`);
+    this.#tailRows = used;
+  }
+
+  #erase(): void {
+    if (this.#tailRows > 0) this.#output.write(`${cursorUp(this.#tailRows)}\r${ERASE_DOWN}`);
+    this.#tailRows = 0;
+  }
+}
+
+const render = (markdown: string) => renderTerminal(markdown, true);
+
+export function toolLine({ name, detail, status }: ToolActivity): string {
+  const waits = status === 'waiting' ? ' (waiting for approval)' : '';
+  return `${TOOL_SIGNS[status]} ${name} ${detail}`.trim() + waits;
+}
+
+function activityLines({ phase, tools, notice }: LiveUpdate): readonly string[] {
+  const running = tools.filter((tool) => tool.status === 'running').map(toolLine);
+  const thinking = phase === 'thinking' && running.length === 0 ? ['… thinking'] : [];
+  return [...running, ...thinking, ...(notice === undefined ? [] : [notice])].map((line) =>
+    render(`_${line}_`),
+  );
+}
+
+/** Everything up to the last empty line outside a code fence. */
+export function completePart(markdown: string): string {
+  let isInFence = false;
+  let end = 0;
+  let at = 0;
+  for (const line of markdown.split('\n')) {
+    if (/^ {0,3}(?:```|~~~)/.test(line)) isInFence = !isInFence;
+    at += line.length + 1;
+    if (line.trim() === '' && !isInFence && at <= markdown.length) end = at;
+  }
+  return markdown.slice(0, end);
+}
+
+/** What of the text in the end does not stand yet; the last pieces drawn may be its beginning. */
+export function unseenPart(pieces: readonly string[], markdown: string): string {
+  const text = markdown.trim();
+  for (let first = 0; first < pieces.length; first += 1) {
+    const shown = pieces.slice(first).join('\n\n');
+    if (text.startsWith(shown)) return text.slice(shown.length).trim();
+  }
+  return text;
+}
+
+function rowsOf(line: string, columns: number): number {
+  return Math.max(1, Math.ceil(displayWidth(stripVTControlCharacters(line)) / columns));
+}

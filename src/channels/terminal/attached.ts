@@ -1,0 +1,93 @@
+// A conversation with the gateway that runs already, over its HTTP server on this machine.
+
+import { z } from 'zod';
+import { authorization } from '../../app/running-gateway.ts';
+import { NanobotError } from '../../kernel/message/errors.ts';
+import type { DoorEvent } from '../door.ts';
+import type { Conversation } from './conversation.ts';
+import { readServerEvents } from './server-events.ts';
+
+const REQUEST_TIMEOUT_MS = 10_000;
+const RECONNECT_MS = 500;
+const MAX_FAILURES = 20;
+
+export type AttachOptions = {
+  /** Base URL of the gateway. */
+  readonly address: string;
+  /** Asked for each connection: it may have been changed. */
+  readonly token: () => Promise<string>;
+  readonly chat: string;
+  /** Waits between two tries to connect. */
+  readonly sleep: (ms: number, signal: AbortSignal) => Promise<void>;
+};
+
+class GatewayGoneError extends NanobotError {
+  override readonly name = 'GatewayGoneError';
+  constructor(address: string, cause: unknown) {
+    const kept = 'a question it has taken in is answered once it runs again';
+    super('gateway_gone', `the gateway at ${address} does not answer any more; ${kept}`, { cause });
+  }
+}
+
+const doorEvent = z.custom<DoorEvent>(
+  (value) => z.object({ type: z.enum(['said', 'live']) }).safeParse(value).success,
+);
+
+export function attach(options: AttachOptions): Conversation {
+  const base = `${options.address}/api/terminal/chats/${encodeURIComponent(options.chat)}`;
+  const headers = async () => authorization(await options.token());
+
+  async function post(path: string, body: object) {
+    const response = await fetch(`${base}/${path}`, {
+      method: 'POST',
+      headers: { ...(await headers()), 'content-type': 'application/json' },
+      body: JSON.stringify(body),
+      redirect: 'error',
+      signal: AbortSignal.timeout(REQUEST_TIMEOUT_MS),
+    }).catch((error: unknown) => {
+      throw new GatewayGoneError(options.address, error);
+    });
+    if (response.ok) return;
+    const message = `the gateway refused (${response.status}): ${await response.text()}`;
+    throw new NanobotError('gateway_refused', message);
+  }
+
+  /** One connection; ends when it is lost. */
+  async function* connection(afterSeq: number, signal: AbortSignal): AsyncGenerator<DoorEvent> {
+    const response = await fetch(`${base}/events?after=${afterSeq}`, {
+      headers: await headers(),
+      redirect: 'error',
+      signal,
+    });
+    if (!response.ok || response.body === null) {
+      throw new NanobotError('gateway_refused', `the gateway refused (${response.status})`);
+    }
+    for await (const data of readServerEvents(response.body)) {
+      const event = doorEvent.safeParse(data);
+      if (event.success) yield event.data;
+    }
+  }
+
+  return {
+    submit: (clientId, text) => post('messages', { clientId, text }),
+    stop: () => post('stop', {}),
+    async *events(afterSeq, signal) {
+      let seen = afterSeq;
+      let failures = 0;
+      while (!signal.aborted) {
+        try {
+          for await (const event of connection(seen, signal)) {
+            failures = 0;
+            if (event.type === 'said') seen = event.seq;
+            yield event;
+          }
+        } catch (error) {
+          if (signal.aborted) return;
+          failures += 1;
+          if (failures > MAX_FAILURES) throw new GatewayGoneError(options.address, error);
+        }
+        await options.sleep(RECONNECT_MS, signal).catch(() => undefined);
+      }
+    },
+  };
+}

@@ -1,0 +1,134 @@
+// The conversation at the terminal: question, streaming answer, next question. Commands with a slash
+// are the gateway's own, but for leaving.
+
+import { createInterface } from 'node:readline';
+import type { Terminal } from '../../cli/terminal.ts';
+import { COMMANDS } from '../../kernel/commands/commands.ts';
+import { createAnswerScreen } from './answer-screen.ts';
+import type { Conversation } from './conversation.ts';
+import { type History, openHistory } from './conversation.ts';
+import { createQuestions, type Questions } from './follow-answer.ts';
+import { readQuestion } from './line-input.ts';
+import { answerOnce } from './one-answer.ts';
+import { createSpokenTalk } from './spoken-talk.ts';
+import { listenForStopKeys } from './stop-keys.ts';
+
+const LEAVE = ['/exit', '/quit'];
+const SPEAK = '/voice';
+const KEYS_HELP = [
+  'Enter sends; a \\ at the end of a line, or Alt+Enter, goes on below.',
+  'Esc or Ctrl+C stops an answer; Ctrl+C twice, Ctrl+D or /exit leaves.',
+  '/help lists the commands; /voice lets you speak.',
+].join('\n');
+
+/** Talks until the person leaves or the signal aborts; `isSpoken`: the first question is recorded. */
+export async function talk(
+  terminal: Terminal,
+  conversation: Conversation,
+  signal: AbortSignal,
+  isSpoken = false,
+): Promise<void> {
+  const questions = createQuestions(conversation);
+  if (!terminal.interactive) return talkByLines(terminal, questions, signal);
+  const history = await openHistory(terminal.home.history);
+  terminal.print(terminal.style('dim', KEYS_HELP));
+  const speech = createSpokenTalk(terminal);
+  let typedAhead = '';
+  for (let isFirst = true; ; isFirst = false) {
+    const typed =
+      isFirst && isSpoken ? SPEAK : await nextQuestion(terminal, history, typedAhead, speech.isOn);
+    if (typed === undefined || LEAVE.includes(typed) || signal.aborted) return;
+    typedAhead = '';
+    const isRecorded = typed === SPEAK || typed === '';
+    const text = isRecorded ? await speech.listen(signal) : typed;
+    if (text === undefined) continue;
+    if (!isRecorded) await history.add(text);
+    const shown = await answer(terminal, { questions, stop: conversation.stop }, text, signal);
+    if (shown === 'left') return;
+    typedAhead = shown.typedAhead;
+    if (isRecorded) await speech.speak(shown.markdown, signal);
+  }
+}
+
+/** Undefined when the person leaves: Ctrl+D, or Ctrl+C twice. Empty only where that may be. */
+async function nextQuestion(
+  terminal: Terminal,
+  history: History,
+  typedAhead: string,
+  mayBeEmpty: boolean,
+): Promise<string | undefined> {
+  let interrupted = false;
+  let ahead = typedAhead;
+  for (;;) {
+    const result = await readQuestion({
+      input: terminal.input,
+      output: terminal.output,
+      prompt: terminal.style('green', '> '),
+      history: history.entries,
+      typedAhead: ahead,
+      commands: [...COMMANDS.map((command) => `/${command.name}`), SPEAK, ...LEAVE],
+    });
+    ahead = '';
+    if (result.kind === 'end') return undefined;
+    if (result.kind === 'text' && (mayBeEmpty || result.text !== '')) return result.text;
+    if (result.kind === 'text') continue;
+    terminal.print('');
+    if (interrupted && !result.hadText) return undefined;
+    interrupted = true;
+    terminal.print(terminal.style('dim', 'Ctrl+C again leaves.'));
+  }
+}
+
+type Shown = { readonly typedAhead: string; readonly markdown: string } | 'left';
+
+/** Shows the answer as it comes. A second Ctrl+C leaves without waiting for its end. */
+async function answer(
+  terminal: Terminal,
+  { questions, stop }: { readonly questions: Questions; stop(): Promise<void> },
+  text: string,
+  signal: AbortSignal,
+): Promise<Shown> {
+  const reading = new AbortController();
+  const texts: string[] = [];
+  let isStopping = false;
+  const keys = listenForStopKeys(terminal.input, (key) => {
+    if (isStopping && key === 'interrupt') reading.abort();
+    if (!isStopping) stop().catch(() => reading.abort());
+    isStopping = true;
+  });
+  const whole = AbortSignal.any([signal, reading.signal]);
+  const screen = createAnswerScreen({ output: terminal.output, now: terminal.clock.monotonic });
+  try {
+    for await (const event of questions.ask(text, whole)) {
+      if (event.type === 'done') {
+        if (event.outcome === 'stopped') terminal.print(terminal.style('dim', 'Stopped.'));
+        break;
+      }
+      if (event.type === 'text') {
+        screen.settle(event.markdown);
+        texts.push(event.markdown);
+      } else {
+        screen.show(event.update);
+        const isCutOff = event.update.phase === 'ended' && event.update.result === undefined;
+        if (isStopping && isCutOff) break;
+      }
+    }
+    if (reading.signal.aborted) return 'left';
+    return { typedAhead: keys.typedAhead, markdown: texts.join('\n\n') };
+  } finally {
+    screen.close();
+    reading.abort();
+    keys[Symbol.dispose]();
+  }
+}
+
+/** Without a person there, every line of the input is one question. */
+async function talkByLines(terminal: Terminal, questions: Questions, signal: AbortSignal) {
+  const lines = createInterface({ input: terminal.input, terminal: false });
+  for await (const line of lines) {
+    const text = line.trim();
+    if (text === '') continue;
+    if (LEAVE.includes(text) || signal.aborted) return;
+    await answerOnce(terminal, questions, text, signal);
+  }
+}

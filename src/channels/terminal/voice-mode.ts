@@ -1,0 +1,83 @@
+// Speaking with the agent at the terminal: a question is recorded until Enter, an answer is played.
+// Engines and programs are those of the configuration.
+
+import type { Terminal } from '../../cli/terminal.ts';
+import { play, playerFor, record, recorderFor } from '../../features/voice/recording.ts';
+import { speakable } from '../../features/voice/rules/speakable.ts';
+import { createSpeaker } from '../../features/voice/speak.ts';
+import { createTranscriber } from '../../features/voice/transcribe.ts';
+import { type SpokenWords, VoiceError } from '../../features/voice/voice.ts';
+import { chosenEngines } from '../../features/voice/voice-engines.ts';
+import { loadConfig } from '../../kernel/config/files/config-file.ts';
+import { attachmentLines } from '../../kernel/message/attachment.ts';
+import { readQuestion } from './line-input.ts';
+import { listenForStopKeys } from './stop-keys.ts';
+
+export interface VoiceMode {
+  /** What was said, as the model gets it; undefined where the person broke off. @throws VoiceError */
+  listen(signal: AbortSignal): Promise<string | undefined>;
+  /** Plays the answer until a key stops it, where an engine speaks. @throws VoiceError */
+  speak(markdown: string, signal: AbortSignal): Promise<void>;
+}
+
+const NO_ENGINE =
+  'no transcription engine is set: a Groq or OpenAI key is enough, or set voice.transcription';
+
+/** @throws ConfigError, and VoiceError where nothing listens or records */
+export async function openVoiceMode(terminal: Terminal): Promise<VoiceMode> {
+  const { env, clock } = terminal;
+  const deps = { env, clock };
+  const { config } = await loadConfig(terminal.home, env);
+  const { transcription, speech } = chosenEngines(config, env);
+  if (transcription === undefined) throw new VoiceError('voice_command_missing', NO_ENGINE);
+  const { record: recording, play: playing } = config.voice.terminal;
+  const recorder = await recorderFor(recording, env);
+  const transcriber = createTranscriber(transcription, deps);
+  const isSpoken = speech !== undefined && config.voice.reply !== 'never';
+  // Every player takes WAV.
+  const heard = speech?.kind === 'server' ? ({ ...speech, format: 'wav' } as const) : speech;
+  const speaker = isSpoken && heard !== undefined ? createSpeaker(heard, deps) : undefined;
+  const player = speaker && (await playerFor(playing, env));
+
+  return {
+    async listen(signal) {
+      const ended = untilEnter(terminal);
+      const recorded = record(recorder, ended.then(voided), deps);
+      // The line is read to its end in any case, so that the next one is not.
+      const [how] = await Promise.all([ended, recorded.catch(voided)]);
+      if (how === 'broken off') return undefined;
+      return said(await transcriber.transcribe(await recorded, signal));
+    },
+    async speak(markdown, signal) {
+      const text = speakable(markdown);
+      if (speaker === undefined || player === undefined || text === '') return;
+      const stop = new AbortController();
+      const keys = listenForStopKeys(terminal.input, () => stop.abort());
+      try {
+        const whole = AbortSignal.any([signal, stop.signal]);
+        await play(player, await speaker.speak(text, whole), deps, whole);
+      } catch (error) {
+        if (!stop.signal.aborted && !signal.aborted) throw error;
+      } finally {
+        keys[Symbol.dispose]();
+      }
+    },
+  };
+}
+
+const voided = () => undefined;
+
+async function untilEnter({ input, output, style }: Terminal): Promise<'done' | 'broken off'> {
+  const prompt = style('red', '● recording, Enter ends it ');
+  const plain = { history: [], typedAhead: '', commands: [] };
+  const { kind } = await readQuestion({ input, output, prompt, ...plain });
+  return kind === 'text' ? 'done' : 'broken off';
+}
+
+/** Not a command, whatever was said. */
+function said({ text, language }: SpokenWords): string {
+  if (text === '') throw new VoiceError('voice_malformed', 'there are no words in it');
+  const spoken = { kind: 'words', text, ...(language === undefined ? {} : { language }) } as const;
+  const content = { kind: 'unread', reason: '' } as const;
+  return attachmentLines([{ kind: 'voice', content, spoken }]).join('\n');
+}

@@ -1,0 +1,275 @@
+// A chat surface of our own (web page, terminal) as a channel of the bus. What is said is logged in
+// the channel's state; whoever reads follows the log. A person's message is durable twice over: an
+// intent before the bus has it, the log entry after, so a crash in between neither loses nor
+// doubles it.
+
+import type { Receipt, SendContext } from '../../kernel/bus/bus.ts';
+import { BusFullError } from '../../kernel/message/errors.ts';
+import type { LiveUpdate } from '../../kernel/message/event.ts';
+import type { ChannelName } from '../../kernel/message/ids.ts';
+import { chatId, DEFAULT_ACCOUNT, messageId, nativeId, userId } from '../../kernel/message/ids.ts';
+import type { InboundMessage, OutboundMessage } from '../../kernel/message/message.ts';
+import { createLanes } from '../../lib/async/lanes.ts';
+import { aborted } from '../../lib/time/aborted.ts';
+import type { Clock } from '../../lib/time/clock.ts';
+import type { Attachments, Channel, ChannelHost, Retracting } from '../channel.ts';
+import {
+  type Door,
+  type DoorChat,
+  DoorClosedError,
+  type DoorEvent,
+  type DoorFiles,
+  type DoorMessage,
+} from '../door.ts';
+import {
+  attachmentOf,
+  createDoorFiles,
+  DOOR_ATTACHMENTS,
+  filesNamed,
+  requireKept,
+  saidOf,
+} from './door-files.ts';
+import { checkNames, DoorLog } from './door-log.ts';
+import type { Intent } from './door-rows.ts';
+import { Readers } from './readers.ts';
+
+export type DoorOptions = {
+  readonly name: ChannelName;
+  /** Rapid messages are one question. */
+  readonly coalesces: boolean;
+  /** Whoever shows the chats can show something to press, and take away what was shown. */
+  readonly choices?: 'buttons';
+  /** Whoever shows the chats can show files; absent: the door carries none. */
+  readonly maxFileBytes?: () => number;
+  readonly clock: Clock;
+};
+
+/** Whoever writes here sits at this machine or holds the gateway's token. */
+const OWNER = userId('owner');
+/** No platform sets a limit here; the HTTP body limit lies below. */
+const TEXT_UNITS = 1_000_000;
+const LIFETIME_MS = 30 * 86_400_000;
+/** Of a turn's last tool calls. */
+const KEPT_STEPS = 100;
+/** Messages read from the log at once. */
+const PAGE_MESSAGES = 100;
+/** How long a message waits for a gateway that is starting. */
+const OPENING_WAIT_MS = 10_000;
+
+export function createDoorChannel(options: DoorOptions): Channel & Door {
+  return new DoorChannel(options);
+}
+
+type Opened = { readonly host: ChannelHost; readonly log: DoorLog };
+
+class DoorChannel implements Channel, Door {
+  readonly name: ChannelName;
+  readonly account = DEFAULT_ACCOUNT;
+  readonly limits = { textUnits: TEXT_UNITS };
+  readonly onUnknown = 'idempotent';
+  readonly lifetimeMs = LIFETIME_MS;
+  readonly coalesces: boolean;
+  readonly liveView = {
+    show: (update: LiveUpdate) => {
+      this.#readers.show(update);
+      void this.#keepEnd(update);
+    },
+  };
+  readonly attachments?: Attachments;
+  readonly files?: DoorFiles;
+  readonly choices?: 'buttons';
+  readonly retracting?: Retracting;
+  readonly closeChoices?: NonNullable<Channel['closeChoices']>;
+  readonly #clock: Clock;
+  readonly #readers = new Readers();
+  /** One writer per chat. */
+  readonly #lanes = createLanes();
+  readonly #opening = Promise.withResolvers<void>();
+  #opened: Opened | undefined;
+  #isTakingIn = false;
+
+  constructor({ name, coalesces, choices, maxFileBytes, clock }: DoorOptions) {
+    this.name = name;
+    this.coalesces = coalesces;
+    this.#clock = clock;
+    if (maxFileBytes !== undefined) {
+      this.attachments = DOOR_ATTACHMENTS;
+      const media = async () => (await this.#openedSoon()).host.media;
+      this.files = createDoorFiles(media, maxFileBytes);
+    }
+    if (choices === undefined) return;
+    this.choices = choices;
+    this.retracting = {
+      retract: ({ chat }, parts, signal) =>
+        this.#revise(chat, signal, async (log, at) => {
+          for (const part of parts) await log.takeAway(chat, Number(part), at);
+        }),
+    };
+    this.closeChoices = ({ chat }, part, signal, now) =>
+      this.#revise(chat, signal, (log, at) => log.closeChoices(chat, Number(part), at, now));
+  }
+
+  /** Takes messages in until aborted. Reading and sending go on after that: answers still come. */
+  async run(host: ChannelHost, signal: AbortSignal): Promise<void> {
+    const opened = { host, log: new DoorLog(host.state) };
+    for (const intent of await opened.log.intents()) await this.#complete(intent, opened);
+    this.#opened = opened;
+    this.#isTakingIn = true;
+    this.#opening.resolve();
+    this.#reportRunning(host);
+    await aborted(AbortSignal.any([signal, host.closing]));
+    this.#isTakingIn = false;
+  }
+
+  async send(message: OutboundMessage, context: SendContext): Promise<Receipt> {
+    const said = saidOf(message);
+    if (said === undefined) return { nativeIds: [] };
+    const { host, log } = await this.#whenOpened(context.signal);
+    await requireKept(host.media, message.attachments);
+    const { chat } = message.chat;
+    const seq = await this.#lanes.run(chat, () =>
+      log.append(chat, { ...said, at: this.#clock.now() }),
+    );
+    this.#readers.logHasGrown(chat);
+    const part = nativeId(String(seq));
+    if (!context.sentParts.includes(part)) await context.partSent(part);
+    return { nativeIds: [part] };
+  }
+
+  async submit(message: DoorMessage): Promise<'accepted' | 'duplicate'> {
+    const { chat, clientId, text, press, amends, files: refs = [] } = message;
+    checkNames(chat, clientId);
+    const opened = await this.#openedSoon();
+    if (!this.#isTakingIn) throw new DoorClosedError('The gateway is stopping.');
+    const id = messageId(`${this.name}:${this.account}:${chat}:${clientId}`);
+    return this.#lanes.run(chat, async () => {
+      if (await opened.log.has(chat, id)) return 'duplicate';
+      if (amends !== undefined) await opened.log.requireChangeable(chat, amends);
+      const pressed = press === undefined ? {} : { press };
+      const changed = amends === undefined ? {} : { amends };
+      const files = await filesNamed(opened.host.media, refs);
+      const carried = files.length === 0 ? {} : { files };
+      const intent = { id, chat, text, ...pressed, ...carried, ...changed, at: this.#clock.now() };
+      await opened.log.intend(intent);
+      await this.#complete(intent, opened);
+      return 'accepted';
+    });
+  }
+
+  async *events(chat: string, afterSeq: number, signal: AbortSignal): AsyncGenerator<DoorEvent> {
+    checkNames(chat);
+    const { log } = await this.#whenOpened(signal);
+    const reader = this.#readers.open(chat, signal);
+    try {
+      let seen = Math.min(afterSeq, await log.lastSeq(chat));
+      while (!signal.aborted) {
+        const isGrown = reader.takeGrowth();
+        const { said, through } = isGrown
+          ? await log.read(chat, seen, PAGE_MESSAGES)
+          : { said: [], through: seen };
+        // Taken after reading: an ending was shown before the answer it announces was logged.
+        for (const update of reader.takeEndings()) yield { type: 'live', update };
+        for (const one of said) yield { type: 'said', ...one };
+        if (through > seen) {
+          seen = through;
+          reader.logHasGrown();
+          continue;
+        }
+        for (const update of reader.takeRunning()) yield { type: 'live', update };
+        await reader.arrival();
+      }
+    } finally {
+      reader[Symbol.dispose]();
+    }
+  }
+
+  async chats(limit: number): Promise<readonly DoorChat[]> {
+    const { log } = await this.#openedSoon();
+    return log.chats(limit);
+  }
+
+  /** Hands the message to the bus, then writes it down; both know a repeat when they see one. */
+  async #complete(intent: Intent, { host, log }: Opened): Promise<void> {
+    const message = this.#inbound(intent);
+    await host.receive([{ kind: 'queue', message }]).catch(async (error) => {
+      // The person is told that it was not taken; it must not come back after a restart.
+      if (error instanceof BusFullError) await log.withdraw(intent);
+      host.report({ kind: 'degraded', reason: 'messages cannot be taken in' });
+      throw error;
+    });
+    this.#reportRunning(host);
+    const { chat, amends, ...said } = intent;
+    const logged = { ...said, from: 'person' } as const;
+    if (amends === undefined) await log.append(chat, logged);
+    else await log.amend(chat, { ...logged, amends });
+    this.#readers.logHasGrown(chat);
+  }
+
+  /** The steps and the stop of a turn stay in view after a reload. */
+  async #keepEnd({ turnId, chat: { chat }, result, tools, markdown }: LiveUpdate): Promise<void> {
+    if (result === undefined || result.kind === 'moved') return;
+    if (tools.length === 0 && result.kind !== 'stopped') return;
+    const { kind, answers } = result;
+    const shown = tools.slice(-KEPT_STEPS);
+    try {
+      const { log } = await this.#openedSoon();
+      await this.#lanes.run(chat, () =>
+        log.append(chat, {
+          id: messageId(`${turnId}/ended`),
+          from: 'agent',
+          text: answers === 0 ? markdown : '',
+          ended: { turn: turnId, kind, answers, tools: shown },
+          at: this.#clock.now(),
+        }),
+      );
+      this.#readers.logHasGrown(chat);
+    } catch {
+      // The answer itself is on the bus; only its steps are missing after a reload.
+    }
+  }
+
+  async #revise(
+    chat: string,
+    signal: AbortSignal,
+    revise: (log: DoorLog, at: number) => Promise<void>,
+  ): Promise<void> {
+    const { log } = await this.#whenOpened(signal);
+    await this.#lanes.run(chat, () => revise(log, this.#clock.now()));
+    this.#readers.logHasGrown(chat);
+  }
+
+  #reportRunning(host: ChannelHost): void {
+    host.report({ kind: 'running', activeAt: host.clock.now() });
+  }
+
+  #inbound({ id, chat, text, press, files, amends, at }: Intent): InboundMessage {
+    return {
+      id,
+      chat: { channel: this.name, account: this.account, chat: chatId(chat) },
+      sender: { kind: 'person', id: OWNER, verified: 'verified' },
+      addressing: 'direct',
+      text,
+      ...(press === undefined ? {} : { press }),
+      ...(files === undefined ? {} : { attachments: files.map(attachmentOf) }),
+      ...(amends === undefined ? {} : { amends }),
+      sentAt: at,
+      receivedAt: at,
+    };
+  }
+
+  async #openedSoon(): Promise<Opened> {
+    const waited = new AbortController();
+    const timer = this.#clock.timer(OPENING_WAIT_MS, () => waited.abort());
+    try {
+      return await this.#whenOpened(waited.signal);
+    } finally {
+      timer[Symbol.dispose]();
+    }
+  }
+
+  async #whenOpened(signal: AbortSignal): Promise<Opened> {
+    if (this.#opened === undefined) await Promise.race([this.#opening.promise, aborted(signal)]);
+    if (this.#opened === undefined) throw new DoorClosedError('The gateway is still starting.');
+    return this.#opened;
+  }
+}

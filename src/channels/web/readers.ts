@@ -1,0 +1,114 @@
+// Who follows a door's chats at the moment. A reader is told that the log has grown and reads it
+// itself, so nothing said is ever buffered or lost; of pictures it holds only the newest per turn.
+
+import type { LiveUpdate } from '../../kernel/message/event.ts';
+import type { TurnId } from '../../kernel/message/ids.ts';
+
+export interface Reader extends Disposable {
+  /** Whether there may be more in the log than when last asked. */
+  takeGrowth(): boolean;
+  logHasGrown(): void;
+  /** The newest picture of each turn since last asked: of turns that ended, of turns that run. */
+  takeEndings(): readonly LiveUpdate[];
+  takeRunning(): readonly LiveUpdate[];
+  /** Resolves when there is something new, or when the reader's signal aborts. */
+  arrival(): Promise<void>;
+}
+
+export class Readers {
+  readonly #readers = new Map<string, Set<ChatReader>>();
+  /** The newest picture of each running turn, for who comes later. */
+  readonly #running = new Map<string, Map<TurnId, LiveUpdate>>();
+
+  open(chat: string, signal: AbortSignal): Reader {
+    const ofChat = this.#readers.get(chat) ?? new Set();
+    const running = this.#running.get(chat)?.values() ?? [];
+    const reader = new ChatReader(running, signal, () => {
+      ofChat.delete(reader);
+      if (ofChat.size === 0 && this.#readers.get(chat) === ofChat) this.#readers.delete(chat);
+    });
+    this.#readers.set(chat, ofChat.add(reader));
+    return reader;
+  }
+
+  show(update: LiveUpdate): void {
+    const { chat } = update.chat;
+    const running = this.#running.get(chat) ?? new Map<TurnId, LiveUpdate>();
+    if (update.phase === 'ended') running.delete(update.turnId);
+    else running.set(update.turnId, update);
+    if (running.size === 0) this.#running.delete(chat);
+    else this.#running.set(chat, running);
+    for (const reader of this.#readers.get(chat) ?? []) reader.show(update);
+  }
+
+  logHasGrown(chat: string): void {
+    for (const reader of this.#readers.get(chat) ?? []) reader.logHasGrown();
+  }
+}
+
+class ChatReader implements Reader {
+  readonly #pictures: Map<TurnId, LiveUpdate>;
+  readonly #signal: AbortSignal;
+  readonly #close: () => void;
+  readonly #onAbort = () => this.#tell();
+  #hasGrown = true;
+  #hasNews = false;
+  #wake: (() => void) | undefined;
+
+  constructor(running: Iterable<LiveUpdate>, signal: AbortSignal, close: () => void) {
+    this.#pictures = new Map([...running].map((update) => [update.turnId, update]));
+    this.#signal = signal;
+    this.#close = close;
+    signal.addEventListener('abort', this.#onAbort);
+  }
+
+  show(update: LiveUpdate): void {
+    this.#pictures.set(update.turnId, update);
+    this.#tell();
+  }
+
+  logHasGrown(): void {
+    this.#hasGrown = true;
+    this.#tell();
+  }
+
+  takeGrowth(): boolean {
+    const hasGrown = this.#hasGrown;
+    this.#hasGrown = false;
+    return hasGrown;
+  }
+
+  takeEndings(): readonly LiveUpdate[] {
+    return this.#take(({ phase }) => phase === 'ended');
+  }
+
+  takeRunning(): readonly LiveUpdate[] {
+    return this.#take(({ phase }) => phase !== 'ended');
+  }
+
+  async arrival(): Promise<void> {
+    if (!this.#hasNews && !this.#signal.aborted) {
+      await new Promise<void>((resolve) => {
+        this.#wake = resolve;
+      });
+      this.#wake = undefined;
+    }
+    this.#hasNews = false;
+  }
+
+  [Symbol.dispose](): void {
+    this.#signal.removeEventListener('abort', this.#onAbort);
+    this.#close();
+  }
+
+  #tell(): void {
+    this.#hasNews = true;
+    this.#wake?.();
+  }
+
+  #take(isWanted: (update: LiveUpdate) => boolean): readonly LiveUpdate[] {
+    const taken = [...this.#pictures.values()].filter(isWanted);
+    for (const { turnId } of taken) this.#pictures.delete(turnId);
+    return taken;
+  }
+}

@@ -1,0 +1,190 @@
+// What a WhatsApp message says: taken out of its containers (disappearing, view once, edited ...),
+// with what it quotes and whom it names. What is not text is put into words by core/whatsapp/kinds.ts.
+
+import type { Attachment } from '../../../kernel/message/attachment.ts';
+import { textWithAttachments } from '../../../kernel/message/attachment.ts';
+import { idOfPerson, isPerson, type PersonJid, parseJid } from './jid.ts';
+import { wordsOfKind } from './kinds.ts';
+import { attachmentsOf } from './media.ts';
+import type { WhatsAppContent, WhatsAppContext } from './message.ts';
+
+export type WhatsAppReading = {
+  readonly text: string;
+  /** Files that it carries. */
+  readonly attachments?: readonly Attachment[];
+  /** It is part of an album, which comes as several messages. */
+  readonly isOfAlbum?: true;
+  /** It replaces the text of an earlier message. */
+  readonly isEdit: boolean;
+  readonly quoted?: WhatsAppQuote;
+  /** Whom it names. */
+  readonly mentioned?: readonly PersonJid[];
+};
+
+type WhatsAppQuote = {
+  readonly id: string;
+  /** As it came; missing where the quoted message is not said to be anybody's. */
+  readonly authorJid?: string;
+  /** Missing where the quoted message says nothing or did not come along. */
+  readonly text?: string;
+};
+
+/** A hostile message may be nested deeper than any reader. */
+const MAX_DEPTH = 8;
+/** A message is of one kind, with a few signs for programs beside it. */
+const MAX_KINDS = 8;
+const MAX_NAMED = 50;
+/** The mark by which the rest of the program knows untrusted text. */
+const PASSED_ON = '[forwarded]';
+/** Kinds whose words are mostly made by somebody else than who sends them. */
+const WORDS_OF_OTHERS: ReadonlySet<string> = new Set([
+  'buttonsMessage',
+  'buttonsResponseMessage',
+  'contactMessage',
+  'contactsArrayMessage',
+  'groupInviteMessage',
+  'interactiveMessage',
+  'interactiveResponseMessage',
+  'listMessage',
+  'listResponseMessage',
+  'templateButtonReplyMessage',
+  'templateMessage',
+]);
+/** Of a kind that the vendor's library does not know, nothing is left but an empty message. */
+const UNKNOWN_KIND = '[sent something of a kind that is not known here yet]';
+
+/** Undefined for what says nothing by itself: reactions, votes, signs between programs. */
+export function readWhatsApp(message: WhatsAppContent): WhatsAppReading | undefined {
+  const { content, isEdit, isForwarded } = unwrap(message);
+  const attachments = attachmentsOf(content);
+  const said = textOf(content, isForwarded);
+  if (said === undefined && attachments.length === 0) return undefined;
+  // A recording that was passed on is nobody's own speech here.
+  const text = said ?? (isForwarded || isPassedOn(content) ? PASSED_ON : '');
+  const context = contextOf(content);
+  const quoted = quoteOf(context);
+  const mentioned = namedIn(context);
+  return {
+    text,
+    ...(attachments.length === 0 ? {} : { attachments }),
+    isEdit,
+    ...(albumOf(message) === undefined ? {} : { isOfAlbum: true }),
+    ...(quoted === undefined ? {} : { quoted }),
+    ...(mentioned.length === 0 ? {} : { mentioned }),
+  };
+}
+
+const namedIn = (context: WhatsAppContext | undefined): readonly PersonJid[] =>
+  (context?.mentionedJid ?? []).slice(0, MAX_NAMED).map(parseJid).filter(isPerson);
+
+function unwrap(message: WhatsAppContent): {
+  readonly content: WhatsAppContent;
+  readonly isEdit: boolean;
+  readonly isForwarded: boolean;
+} {
+  let content = message;
+  let isEdit = false;
+  let isForwarded = false;
+  for (let depth = 0; depth < MAX_DEPTH; depth += 1) {
+    const inner = innerOf(content);
+    if (inner === undefined) break;
+    isEdit ||= present(content.editedMessage) || present(content.protocolMessage);
+    isForwarded ||= present(content.botForwardedMessage);
+    content = inner;
+  }
+  return { content, isEdit, isForwarded };
+}
+
+/** Every container, also one of a later WhatsApp, holds its content as `message`. */
+export function innerOf(content: WhatsAppContent): WhatsAppContent | undefined {
+  const edited = content.protocolMessage?.editedMessage;
+  if (edited !== undefined && edited !== null) return edited;
+  for (const value of Object.values(content)) {
+    if (!isObject(value) || !('message' in value)) continue;
+    if (isObject(value.message)) return value.message;
+  }
+  return undefined;
+}
+
+function textOf(content: WhatsAppContent, isForwarded: boolean): string | undefined {
+  const kinds = Object.entries(content).filter(([, value]) => present(value));
+  if (kinds.length === 0) return UNKNOWN_KIND;
+  const words = kinds.slice(0, MAX_KINDS).map(([kind]) => wordsOfKind(kind, content));
+  const said = words.flatMap(({ note, text }) => [note, text]).filter((part) => part !== undefined);
+  if (said.length === 0) return undefined;
+  const text = withNamedPeople(said.join('\n'), namedIn(contextOf(content)));
+  return isForwarded || isPassedOn(content) ? `${PASSED_ON}\n${text}` : text;
+}
+
+/** Not the words of who sends it: of another chat, a channel, a business or a bot. */
+function isPassedOn(content: WhatsAppContent): boolean {
+  const context = contextOf(content);
+  const kinds = Object.entries(content).filter(([, value]) => present(value));
+  return (
+    kinds.some(([kind]) => WORDS_OF_OTHERS.has(kind)) ||
+    context?.isForwarded === true ||
+    Number(context?.forwardingScore ?? 0) > 0 ||
+    present(context?.forwardedNewsletterMessageInfo) ||
+    present(context?.businessMessageForwardInfo) ||
+    present(context?.forwardedAiBotMessageInfo)
+  );
+}
+
+/** WhatsApp writes `@` and the digits of an address; ours are spelled like all ids of people. */
+function withNamedPeople(text: string, people: readonly PersonJid[]): string {
+  if (people.length === 0) return text;
+  const ids = new Map(people.map((person) => [person.user, idOfPerson(person)]));
+  return text.replace(/(?<![\w.])@(\d{1,20})(?!\d)/g, (whole, digits: string) => {
+    const id = ids.get(digits);
+    return id === undefined ? whole : `@${id}`;
+  });
+}
+
+function quoteOf(context: WhatsAppContext | undefined): WhatsAppQuote | undefined {
+  const id = context?.stanzaId;
+  if (!id) return undefined;
+  const { participant, quotedMessage } = context;
+  const text = present(quotedMessage) ? saidIn(quotedMessage) : undefined;
+  return {
+    id,
+    ...(participant ? { authorJid: participant } : {}),
+    ...(text === undefined ? {} : { text }),
+  };
+}
+
+/** The id of the album that a message is a part of. */
+export function albumOf(message: WhatsAppContent): string | undefined {
+  return albumIn(message) ?? albumIn(unwrap(message).content);
+}
+
+const albumIn = ({ messageContextInfo }: WhatsAppContent) => {
+  const parent = messageContextInfo?.messageAssociation?.parentMessageKey;
+  return present(parent) ? (parent?.id ?? '') : undefined;
+};
+
+/** Of what is quoted nothing is fetched. */
+const NAMED = { kind: 'remote', ref: '' } as const;
+
+/** What is quoted, with its files in words. */
+function saidIn(message: WhatsAppContent): string | undefined {
+  const { content, isForwarded } = unwrap(message);
+  const attachments = attachmentsOf(content).map((one) => ({ ...one, content: NAMED }));
+  const text = textOf(content, isForwarded);
+  return attachments.length === 0 ? text : textWithAttachments({ text: text ?? '', attachments });
+}
+
+function contextOf(content: WhatsAppContent): WhatsAppContext | undefined {
+  for (const value of Object.values(content)) {
+    if (!isObject(value) || !('contextInfo' in value)) continue;
+    if (isObject(value.contextInfo)) return value.contextInfo;
+  }
+  return undefined;
+}
+
+function present<T>(value: T | null | undefined): value is T {
+  return value !== undefined && value !== null;
+}
+
+function isObject(value: unknown): value is object {
+  return typeof value === 'object' && value !== null;
+}

@@ -1,0 +1,167 @@
+// Onboarding, fourth step: whose number it is, who may write, and linking it by QR or by a code; then,
+// for a number of the agent's own, a link whose first message makes its sender the owner.
+
+import { numberEntries } from '../../cli/flag-values.ts';
+import { logIn } from '../../cli/login/log-in.ts';
+import type { Asker } from '../../cli/onboard/asker.ts';
+import { currentConfig, type Settings, save } from '../../cli/onboard/draft.ts';
+import { offerPairing } from '../../cli/onboard/owner-step.ts';
+import type { Terminal } from '../../cli/terminal.ts';
+import type { WhatsAppConfig } from '../../kernel/config/config.ts';
+import { linkWhatsApp } from '../channel-setup.ts';
+import { isAllowEntry, normaliseAllowed, phoneDigits } from './rules/jid.ts';
+
+export type WhatsAppFlags = {
+  /** False for --no-whatsapp. */
+  readonly whatsapp?: boolean;
+  /** International number of the account, digits only. */
+  readonly whatsappPhone?: string;
+  /** The number is the person's own. */
+  readonly whatsappSelf?: boolean;
+  readonly whatsappAllow?: readonly string[];
+  /** Seconds to wait for the first message of the owner. */
+  readonly pairWait?: number;
+};
+
+const CHANNEL = 'whatsapp';
+const RISK =
+  'WhatsApp offers no access for programs to private accounts: this is a client it does not know, ' +
+  'and it may block the number. Use a spare one, not the one you cannot do without.';
+const WORDS = {
+  scan:
+    'On the phone: WhatsApp > Settings (Android: menu) > Linked devices > Link a device. ' +
+    'Then point it at this code.',
+  type: 'Or choose "Link with phone number instead" there, and type this:',
+};
+
+export async function setUpWhatsApp(
+  terminal: Terminal,
+  asker: Asker,
+  flags: WhatsAppFlags,
+  isRetry = false,
+): Promise<string | undefined> {
+  if (flags.whatsapp === false) return undefined;
+  const isWanted = isRetry || flags.whatsapp === true;
+  if (!isWanted && !(await asker.confirm('Link WhatsApp?', false))) return undefined;
+  const { whatsapp: known } = (await currentConfig(terminal)).channels;
+  asker.warn(RISK);
+  const settings = await askSettings(asker, flags, known);
+  await save(terminal, prefixed(settings));
+  const { phoneNumber } = settings;
+  const { home, env, clock } = terminal;
+  const login = phoneNumber === '' ? {} : { phoneNumber };
+  const account = await logIn(terminal, {
+    channel: CHANNEL,
+    options: login,
+    words: WORDS,
+    isRestarting: known.enabled && restarts(known, settings),
+    alone: (signal) => linkWhatsApp({ home, env, clock, login }, signal),
+  });
+  asker.say(`Linked: ${account}.`);
+  if (settings.selfChat) {
+    asker.say('Write to yourself in WhatsApp ("Message yourself"): the agent answers there.');
+  } else {
+    await pairOwner(terminal, asker, account, flags);
+  }
+  return `WhatsApp ${account}`;
+}
+
+type Asked = Pick<WhatsAppConfig, 'selfChat' | 'phoneNumber'> & {
+  readonly allowFrom: readonly string[];
+};
+
+async function askSettings(
+  asker: Asker,
+  flags: WhatsAppFlags,
+  known: WhatsAppConfig,
+): Promise<Asked> {
+  const selfChat = flags.whatsappSelf ?? (await isOwnersNumber(asker, known));
+  return {
+    selfChat,
+    allowFrom: await allowed(asker, flags, known, selfChat),
+    phoneNumber: await accountNumber(asker, flags, known),
+  };
+}
+
+/** Who may write is asked anew for every message; the rest starts the channel again. */
+function restarts(known: Asked, { selfChat, phoneNumber }: Asked): boolean {
+  return known.selfChat !== selfChat || known.phoneNumber !== phoneNumber;
+}
+
+async function isOwnersNumber(asker: Asker, known: WhatsAppConfig): Promise<boolean> {
+  const choices = [
+    { value: 'agent', label: 'The agent’s own', hint: 'a spare number; people write to it' },
+    { value: 'mine', label: 'Mine', hint: 'I write to myself, and the agent answers there' },
+  ] as const;
+  const before = known.selfChat ? 'mine' : 'agent';
+  return (await asker.choose('Whose number is it?', choices, before)) === 'mine';
+}
+
+async function allowed(
+  asker: Asker,
+  flags: WhatsAppFlags,
+  known: WhatsAppConfig,
+  selfChat: boolean,
+): Promise<readonly string[]> {
+  if (flags.whatsappAllow !== undefined) return flags.whatsappAllow;
+  if (!asker.interactive) return known.allowFrom;
+  const nobody = selfChat ? 'nobody but you' : 'whoever you pair';
+  const answer = await asker.text({
+    message: `Which numbers may write to it? With +, separated by commas; empty: ${nobody}`,
+    flag: '--whatsapp-allow',
+    optional: true,
+    initial: known.allowFrom.join(', '),
+    check: (text) =>
+      numberEntries(text)
+        .map(strangeEntry)
+        .find((problem) => problem !== undefined),
+  });
+  return numberEntries(answer).map(normaliseAllowed);
+}
+
+function strangeEntry(entry: string): string | undefined {
+  return isAllowEntry(entry) ? undefined : strangePhone(entry);
+}
+
+const strangePhone = (text: string) =>
+  `"${text}" is no number with its country code. Write it like +491511234567.`;
+
+async function accountNumber(
+  asker: Asker,
+  flags: WhatsAppFlags,
+  known: WhatsAppConfig,
+): Promise<string> {
+  if (flags.whatsappPhone !== undefined) return flags.whatsappPhone;
+  if (!asker.interactive) return known.phoneNumber;
+  const answer = await asker.text({
+    message: 'The account’s own number, for a code to type beside the QR; empty: QR only',
+    flag: '--whatsapp-phone',
+    optional: true,
+    initial: known.phoneNumber === '' ? '' : `+${known.phoneNumber}`,
+    check: (text) => (phoneDigits(text) === undefined ? strangePhone(text) : undefined),
+  });
+  return answer === '' ? '' : (phoneDigits(answer) ?? '');
+}
+
+async function pairOwner(
+  terminal: Terminal,
+  asker: Asker,
+  account: string,
+  { pairWait }: WhatsAppFlags,
+): Promise<void> {
+  const number = /\d{8,15}/.exec(account)?.[0];
+  if (number === undefined) return;
+  await offerPairing(terminal, asker, {
+    channel: CHANNEL,
+    request:
+      'Open this on your own phone and send the message it writes; the first who does becomes the owner:',
+    sign: 'the message',
+    link: (code) => `https://wa.me/${number}?text=/start%20${code}`,
+    ...(pairWait === undefined ? {} : { waitSecs: pairWait }),
+  });
+}
+
+function prefixed(asked: Asked): Settings {
+  const entries = Object.entries({ enabled: true, ...asked });
+  return Object.fromEntries(entries.map(([key, value]) => [`channels.${CHANNEL}.${key}`, value]));
+}

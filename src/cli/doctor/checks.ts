@@ -1,0 +1,111 @@
+// What the doctor asks of the files in which the gateway keeps account of itself: whether they can be
+// written, and whether the audit file is as it was written.
+
+import { access, constants, stat } from 'node:fs/promises';
+import { createServer } from 'node:net';
+import { findRunningGateway } from '../../app/running-gateway.ts';
+import type { OpenedState } from '../../app/state.ts';
+import type { Config } from '../../kernel/config/config.ts';
+import type { Home } from '../../kernel/config/files/home.ts';
+import { verifyAudit } from '../../kernel/observe/audit-verify.ts';
+import { AUDIT_SCOPE } from '../../kernel/observe/build-telemetry.ts';
+import { isLoopbackHost } from '../../lib/net/address-rules.ts';
+import { findSandbox, thisSystem } from '../../tools/exec/find-sandbox.ts';
+import type { Terminal } from '../terminal.ts';
+import { type Finding, fail, ok, warn } from './finding.ts';
+
+export async function checkAccounts(
+  home: Home,
+  { telemetry }: Config,
+  state: OpenedState | undefined,
+): Promise<readonly Finding[]> {
+  const written = [
+    ...(telemetry.metricsFile ? await checkWritable('metrics', home.metrics) : []),
+    ...(telemetry.audit ? await checkWritable('audit', home.audit) : []),
+  ];
+  if (state === undefined || written.some(({ check }) => check === 'audit')) return written;
+  return [...written, await checkAudit(home, state)];
+}
+
+async function checkAudit(home: Home, { store }: OpenedState): Promise<Finding> {
+  const verdict = await verifyAudit(home.audit, store.scope(AUDIT_SCOPE));
+  if (verdict.kind === 'intact') return ok('audit', `${verdict.entries} entries, none changed`);
+  const { file, line, problem } = verdict;
+  const remedy = 'Find out who can write there; keep a copy, then move audit*.jsonl away.';
+  return fail('audit', `${file}, line ${line}: ${problem}`, remedy);
+}
+
+/** What is not there yet is made when it is needed. */
+async function checkWritable(check: string, path: string): Promise<readonly Finding[]> {
+  const found = await stat(path).catch(() => undefined);
+  if (found === undefined) return [];
+  const isWritable = await access(path, constants.W_OK).then(
+    () => true,
+    () => false,
+  );
+  if (found.isFile() && isWritable) return [];
+  const remedy = `Move ${path} away, or make it a file of the user who runs the gateway.`;
+  return [fail(check, `${path} cannot be written`, remedy)];
+}
+
+// Whether the gateway can listen where it is told to, and who can reach it there.
+
+const ADDRESS_CHECK = 'address';
+
+/** Problems of an open address are found at load; what is left is to know that it is open. */
+export async function checkAddress({ home }: Terminal, { gateway }: Config): Promise<Finding> {
+  const { port } = gateway;
+  const running = await findRunningGateway(home);
+  const host = running?.host ?? gateway.host;
+  const taken = running === undefined ? await problemOf(host, port) : '';
+  if (taken === 'EADDRINUSE') {
+    const remedy = 'End that program, or: nanobot config set gateway.port <another port>';
+    return fail(ADDRESS_CHECK, `${host}:${port} is taken by another program`, remedy);
+  }
+  if (taken !== '') {
+    const remedy = 'Set gateway.host to 127.0.0.1, and gateway.port to one above 1023.';
+    return fail(ADDRESS_CHECK, `${host}:${port} cannot be listened on (${taken})`, remedy);
+  }
+  if (isLoopbackHost(host)) return ok(ADDRESS_CHECK, `${host}: reachable from this machine only`);
+  const remedy = 'Put a TLS proxy in front, or set gateway.host to 127.0.0.1.';
+  return warn(ADDRESS_CHECK, `${host}: other machines can reach it, by token`, remedy);
+}
+
+/** The system's code for why nobody can listen there; empty where one can. Listens for a moment. */
+function problemOf(host: string, port: number): Promise<string> {
+  return new Promise((resolve) => {
+    const server = createServer();
+    server.once('error', (error) => resolve('code' in error ? String(error.code) : error.message));
+    server.listen({ host, port, exclusive: true }, () => server.close(() => resolve('')));
+  });
+}
+
+// Whether programs that the agent runs are confined, and by what.
+
+const PROGRAMS_CHECK = 'programs';
+
+export async function checkExec({ env }: Terminal, { tools }: Config): Promise<Finding> {
+  const { exec } = tools;
+  if (!exec.enabled) return ok(PROGRAMS_CHECK, 'the agent runs none');
+  const used = await findSandbox(thisSystem(env), { ...exec, owner: 'doctor' });
+  if (used.kind === 'missing') {
+    return warn(PROGRAMS_CHECK, `the agent runs none: ${used.reason}`, used.remedy);
+  }
+  if (used.sandbox.kind === 'off') {
+    return warn(
+      PROGRAMS_CHECK,
+      'they run without a sandbox and see all that nanobot sees, its keys included',
+      'Install bubblewrap and set tools.exec.sandbox to "auto".',
+    );
+  }
+  const net = exec.network === 'on' ? 'with the network' : 'without network';
+  const because = used.passedOver.length === 0 ? '' : ` (${used.passedOver.join('; ')})`;
+  const counted =
+    used.sandbox.kind === 'bubblewrap' && isAdministrator()
+      ? '; as administrator, their number is watched only'
+      : '';
+  return ok(PROGRAMS_CHECK, `confined by ${used.sandbox.about}, ${net}${because}${counted}`);
+}
+
+/** Whom the Linux kernel exempts from limits of processes. */
+const isAdministrator = () => process.platform === 'linux' && process.getuid?.() === 0;

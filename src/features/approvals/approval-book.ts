@@ -1,0 +1,163 @@
+// Calls that an owner has to allow, on disk from the asking to the end: what was asked, what was
+// decided, and whether it was begun. A call is begun once.
+
+import { createHash } from 'node:crypto';
+import { z } from 'zod';
+import type { Rights, ToolAccess } from '../../kernel/access/rights.ts';
+import type { KeyValueStore } from '../../kernel/bus/store/store.ts';
+import type { MessageId, SessionKey, TurnId } from '../../kernel/message/ids.ts';
+import type { ChatRef, SystemSender } from '../../kernel/message/message.ts';
+import type { TurnPerson } from '../../kernel/message/notes.ts';
+import type { Holds } from '../../kernel/sessions/rules/forgetting.ts';
+import {
+  flag,
+  jsonRow,
+  kind,
+  number,
+  object,
+  place,
+  rowShape,
+  text,
+} from '../../lib/json/json-row.ts';
+
+export type Approval = {
+  /** `turnId/place of the call`: the same on every retry of the turn. */
+  readonly id: string;
+  readonly tool: string;
+  readonly access: ToolAccess;
+  /** JSON. */
+  readonly arguments: string;
+  /** What it is about, in few words, for the live view. */
+  readonly detail?: string;
+  /** What the call stands on beside them. */
+  readonly seal?: string;
+  /** What a yes that is not for once is bound to. */
+  readonly pattern?: string;
+  /** Who alone asked, by a stable name. */
+  readonly whose?: string | undefined;
+  readonly session: SessionKey;
+  readonly turnId: TurnId;
+  readonly chat: ChatRef;
+  /** The message that the turn answers. */
+  readonly replyTo?: MessageId | undefined;
+  /** Whose turn asked. */
+  readonly person: TurnPerson;
+  /** Whose budget the turn that gets the result is charged to. */
+  readonly paidBy?: SystemSender['paidBy'];
+  /** Of the turn that asked; those of the turn that gets the result. */
+  readonly rights: Rights;
+  readonly isTainted: boolean;
+  /** Who asked, in words. */
+  readonly asker: string;
+  /** Epoch milliseconds. */
+  readonly at: number;
+  readonly state: ApprovalState;
+};
+
+export type ApprovalState =
+  | { readonly kind: 'open' | 'granted' | 'denied' | 'expired' }
+  /** Begun; where nobody is at it, nobody knows how it ended. */
+  | { readonly kind: 'running' }
+  | {
+      readonly kind: 'done';
+      readonly status: 'ok' | 'failed';
+      readonly text: string;
+      readonly isForeign: boolean;
+    };
+
+export const APPROVALS_SCOPE = 'approvals';
+const PREFIX = 'call:';
+/** A turn is tried again within minutes; older rows answer nobody. */
+const KEPT_MS = 86_400_000;
+
+/** What a yes is bound to. */
+export function hashOf(
+  call: Pick<Approval, 'tool' | 'arguments' | 'seal' | 'session' | 'id' | 'pattern' | 'whose'>,
+): string {
+  const always = call.pattern === undefined ? [] : [call.pattern, call.whose];
+  const parts = [call.id, call.session, call.tool, call.arguments, call.seal, ...always];
+  return createHash('sha256').update(JSON.stringify(parts)).digest('hex');
+}
+
+const CALL = rowShape<Approval>({
+  ...{ id: text, tool: text, access: text, arguments: text, session: text, turnId: text },
+  ...{ chat: place, person: z.looseObject({ notes: text }), rights: object, isTainted: flag },
+  ...{ asker: text, at: number, state: kind },
+});
+
+const MAX_OPEN = 20;
+const MAX_OPEN_IN_SESSION = 5;
+const MAX_OPEN_OF_ASKER = 10;
+/** Of all: one each for conversations and people with nothing open. */
+const KEPT_FOR_OTHERS = 5;
+
+/** A call or a draft that waits for an owner, or would. */
+export type Waiting = Pick<Approval, 'session' | 'whose' | 'isTainted'>;
+
+/**
+ * Whether one more may wait. Nobody fills the places of all, nor do the conversations that untrusted
+ * content reached: near the end of the places, and of the asker's own, only the first of each counts.
+ */
+export function hasPlace(
+  open: readonly Waiting[],
+  next: Waiting & { readonly isOwnerHere: boolean },
+): boolean {
+  const here = open.filter(({ session }) => session === next.session).length;
+  const theirs = open.filter((one) => askerOf(one) === askerOf(next)).length;
+  if (open.length >= MAX_OPEN || here >= MAX_OPEN_IN_SESSION) return false;
+  if (open.length < MAX_OPEN - KEPT_FOR_OTHERS && theirs < MAX_OPEN_OF_ASKER) return true;
+  return here === 0 && (theirs === 0 || (next.isOwnerHere && !next.isTainted));
+}
+
+/** Where several people wrote, the conversation asks. */
+const askerOf = ({ whose, session }: Waiting) => whose ?? session;
+
+/** Nothing more comes of it. */
+const isDecided = ({ state }: Approval) => ['done', 'denied', 'expired'].includes(state.kind);
+
+/** `chats`: session keys without topics. */
+export const isOfChats = ({ session }: Pick<Approval, 'session'>, chats: readonly string[]) =>
+  chats.includes(session.split('#', 1).join());
+
+export class ApprovalBook {
+  readonly #state: KeyValueStore;
+
+  constructor(state: KeyValueStore) {
+    this.#state = state;
+  }
+
+  async get(id: string): Promise<Approval | undefined> {
+    const stored = await this.#state.get(`${PREFIX}${id}`);
+    return stored === undefined ? undefined : jsonRow(stored, CALL);
+  }
+
+  async put(approval: Approval): Promise<void> {
+    await this.#state.set(`${PREFIX}${approval.id}`, JSON.stringify(approval));
+  }
+
+  /** Those nobody has decided about, oldest first. */
+  async open(): Promise<readonly Approval[]> {
+    const rows = await this.#state.list(PREFIX);
+    return rows
+      .flatMap(({ value }) => jsonRow(value, CALL) ?? [])
+      .filter(({ state }) => state.kind === 'open')
+      .sort((one, other) => one.at - other.at);
+  }
+
+  /** Of these conversations, what was decided and holds the words; how many. */
+  async forget(chats: readonly string[], holds: Holds): Promise<number> {
+    let forgotten = 0;
+    for (const { key, value } of await this.#state.list(PREFIX)) {
+      const call = jsonRow(value, CALL);
+      if (call === undefined || !isDecided(call) || !isOfChats(call, chats)) continue;
+      if (!holds(JSON.stringify([call.arguments, call.seal, call.state]))) continue;
+      await this.#state.delete(key);
+      forgotten += 1;
+    }
+    return forgotten;
+  }
+
+  async forgetOld(now: number): Promise<void> {
+    await this.#state.expire(PREFIX, now - KEPT_MS);
+  }
+}

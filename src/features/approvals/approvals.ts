@@ -1,0 +1,275 @@
+// Calls that wait for an owner's yes: asked with their full text, run once after the yes, exactly as
+// shown. The result comes back as a message of ours, which begins a turn with the same rights. What
+// was begun when a process died is never run again. Cases A07, A09, A10, X04 and T09.
+
+import type { ApprovedCall, AskedOwner, CallToApprove } from '../../agent/agent.ts';
+import type { MessageBus } from '../../kernel/bus/bus.ts';
+import { type AgentEvent, previewOf } from '../../kernel/message/event.ts';
+import {
+  callId,
+  type MessageId,
+  messageId,
+  type SessionKey,
+  type TurnId,
+} from '../../kernel/message/ids.ts';
+import type { ChatRef, InboundMessage, SystemSender } from '../../kernel/message/message.ts';
+import type { TurnPerson } from '../../kernel/message/notes.ts';
+import { verbatim } from '../../kernel/message/stranger-words.ts';
+import type { Chooser, QuestionHandler } from '../../kernel/questions/question.ts';
+import type { Questions } from '../../kernel/questions/questions.ts';
+import type { Holds } from '../../kernel/sessions/rules/forgetting.ts';
+import { createLanes } from '../../lib/async/lanes.ts';
+import type { Logger } from '../../lib/logger.ts';
+import type { Clock } from '../../lib/time/clock.ts';
+import type { ToolOutcome } from '../../tools/tool.ts';
+import {
+  type Approval,
+  type ApprovalBook,
+  type ApprovalState,
+  hashOf,
+  hasPlace,
+} from './approval-book.ts';
+import { APPROVAL_TEXTS, resultMessage, resultText, told } from './approval-result.ts';
+import { alwaysGiven, approvalText } from './rules/approval-text.ts';
+import type { Standing } from './standing.ts';
+
+export type ApprovalsDeps = {
+  readonly book: ApprovalBook;
+  readonly bus: Pick<MessageBus, 'accept' | 'send'>;
+  readonly questions: Questions;
+  readonly standing: Standing;
+  readonly clock: Clock;
+  readonly log: Logger;
+  /** Where an owner is asked who is not in the chat that asks. */
+  ownerChat(): Promise<ChatRef>;
+  /** Whether what asked there goes on, or was ended by hand. */
+  isAwaited(chat: ChatRef): Promise<boolean>;
+  run(call: ApprovedCall, signal: AbortSignal): Promise<ToolOutcome>;
+  /** Where a person's is not known; empty: the machine's. */
+  timeZone(): string;
+};
+
+export type AskingTurn = {
+  readonly session: SessionKey;
+  readonly turnId: TurnId;
+  readonly chat: ChatRef;
+  readonly person: TurnPerson;
+  /** The message that the turn answers. */
+  readonly replyTo: MessageId | undefined;
+  /** Whose budget the turn that hears of it is charged to. */
+  readonly paidBy?: SystemSender['paidBy'];
+  /** Who asks, in words fit for Markdown. */
+  readonly asker: string;
+  /** Whose messages alone it answers, by a stable name. */
+  readonly whose?: string | undefined;
+  /** The turn is an owner's, alone with the agent: they are asked right there. */
+  readonly isOwnerHere: boolean;
+};
+
+export interface Approvals {
+  /** Whether an owner allowed this for longer than once, and it was not asked about before. */
+  allows(call: CallToApprove, turn: AskingTurn): Promise<boolean>;
+  /** Asks an owner to allow the call. */
+  request(call: CallToApprove, turn: AskingTurn): Promise<AskedOwner>;
+  /**
+   * The message with what came of its call, which is run now if it was not begun before. `show` is
+   * told of the run, for the live view.
+   */
+  resolve(
+    message: InboundMessage,
+    signal: AbortSignal,
+    show?: (event: AgentEvent) => void,
+  ): Promise<Resolved>;
+  open(): Promise<readonly Approval[]>;
+  /** What was decided in these conversations and holds the words; how many. */
+  forget(chats: readonly string[], holds: Holds): Promise<number>;
+  /** Asks what is open anew, in this chat; returns how many. */
+  askAgain(chat: ChatRef): Promise<number>;
+  readonly handler: QuestionHandler;
+}
+
+export type Resolved = { readonly message: InboundMessage; readonly isForeign: boolean };
+
+const LIFETIME_MS = APPROVAL_TEXTS.MINUTES * 60_000;
+
+export function createApprovals(deps: ApprovalsDeps): Approvals {
+  const { book, bus, questions, clock, log, standing } = deps;
+  const lanes = createLanes();
+  const oneByOne = <T>(task: () => Promise<T>) => lanes.run('approvals', task);
+
+  async function request(call: CallToApprove, turn: AskingTurn): Promise<AskedOwner> {
+    const { ordinal: _place, ...wanted } = call;
+    const { isOwnerHere, ...from } = turn;
+    const state: ApprovalState = { kind: 'open' };
+    const approval = {
+      ...wanted,
+      ...from,
+      id: idOf(call, turn),
+      at: clock.now(),
+      state,
+    };
+    const known = await book.get(approval.id);
+    if (known !== undefined && known.state.kind !== 'open') return told(known.state);
+    const open = await book.open();
+    const isSame = (one: Approval) =>
+      one.session === turn.session &&
+      one.tool === call.tool &&
+      one.arguments === call.arguments &&
+      one.seal === call.seal;
+    const same = known === undefined ? open.find(isSame) : undefined;
+    if (same !== undefined) {
+      // Whoever asks again may not see where it was asked before.
+      const isLater = isOwnerHere && same.turnId !== turn.turnId;
+      if (isLater) await questions.askAgain(`approval/${same.id}`, turn.chat);
+      return ASKED;
+    }
+    if (known === undefined && !hasPlace(open, { ...approval, isOwnerHere }))
+      return refusedWith(APPROVAL_TEXTS.TOO_MANY);
+    const stored = known ?? approval;
+    const markdown = approvalText({
+      ...{ ...stored, minutes: APPROVAL_TEXTS.MINUTES },
+      alwaysDays: mayStand(stored) ? standing.days() : 0,
+      timeZone: stored.person.timeZone ?? deps.timeZone(),
+    });
+    if (markdown === undefined) return refusedWith(APPROVAL_TEXTS.TOO_LONG);
+    // What is known may be decided at this moment: it is never written here again.
+    if (known === undefined) await book.put(stored);
+    await book.forgetOld(clock.now());
+    await ask(stored, isOwnerHere ? turn.chat : await deps.ownerChat(), markdown);
+    log.info('owner asked to allow a call', { tool: call.tool, session: turn.session });
+    return ASKED;
+  }
+
+  async function ask(approval: Approval, chat: ChatRef, markdown: string) {
+    await questions.ask({
+      id: `approval/${approval.id}`,
+      chat,
+      markdown,
+      choices: [
+        { label: 'Allow once', action: 'allow' },
+        { label: 'Deny', action: 'deny' },
+        ...(mayStand(approval) && standing.days() > 0 ? [ALWAYS] : []),
+      ],
+      approvers: 'owners',
+      subject: `approval:${hashOf(approval)}:${approval.id}`,
+      expiresInMs: LIFETIME_MS,
+    });
+  }
+
+  /** The call of a question, where it still is what was shown. */
+  async function asked(rest: string): Promise<Approval | undefined> {
+    const colon = rest.indexOf(':');
+    const approval = await book.get(rest.slice(colon + 1));
+    return approval !== undefined && hashOf(approval) === rest.slice(0, colon)
+      ? approval
+      : undefined;
+  }
+
+  async function answer(rest: string, action: string, ...[who, at]: Chooser): Promise<string> {
+    const approval = await asked(rest);
+    if (approval === undefined) return 'This call is not known any more; nothing is done.';
+    const isAlways = action === ALWAYS.action && mayStand(approval);
+    const isAllowed = action === 'allow' || isAlways;
+    const { kind } = approval.state;
+    if (kind !== 'open' && kind !== 'granted' && kind !== 'denied') return 'It was decided before.';
+    if (kind === 'open' && !(await deps.isAwaited(approval.chat))) {
+      await book.put({ ...approval, state: { kind: 'expired' } });
+      return APPROVAL_TEXTS.ENDED;
+    }
+    const state: ApprovalState = { kind: isAllowed ? 'granted' : 'denied' };
+    const { isTainted } = approval;
+    if (isAlways && kind === 'open')
+      await standing.give({ ...approval, about: approval.arguments }, who, at);
+    await book.put({ ...approval, state });
+    log.info('owner decided about a call', { tool: approval.tool, decision: state.kind });
+    if (!isAllowed) {
+      await tell(approval, 'An owner did not allow it');
+      return 'Denied: nothing is done.';
+    }
+    await bus.accept([{ kind: 'queue', message: resultMessage(approval, clock.now()) }]);
+    return isAlways ? alwaysGiven(standing.days(), isTainted) : 'Allowed, this once.';
+  }
+
+  async function expired(rest: string): Promise<void> {
+    const approval = await asked(rest);
+    if (approval?.state.kind !== 'open') return;
+    await book.put({ ...approval, state: { kind: 'expired' } });
+    await tell(approval, `No owner answered within ${APPROVAL_TEXTS.MINUTES} minutes`);
+  }
+
+  async function tell({ id, chat, tool }: Approval, why: string) {
+    const markdown = `${why}: ${verbatim(tool)} was not run.`;
+    await bus.send({ id: messageId(`approval/${id}/told`), chat, markdown });
+  }
+
+  /** Begins the call where nobody has; a call that was begun before stays as it was left. */
+  async function perform(approval: Approval, signal: AbortSignal): Promise<Approval> {
+    if (approval.state.kind !== 'granted') return approval;
+    const running: Approval = { ...approval, state: { kind: 'running' } };
+    await book.put(running);
+    const say: ApprovedCall['say'] = async (markdown, ordinal, attachments = []) => {
+      const id = messageId(`approval/${approval.id}/say/${ordinal}`);
+      const files = attachments.length === 0 ? {} : { attachments };
+      await bus.send({ id, chat: approval.chat, markdown, ...files });
+    };
+    const { status, text, isForeign = false } = await deps.run({ ...approval, say }, signal);
+    // Stopped while it ran: how far it came nobody knows.
+    if (status === 'failed') signal.throwIfAborted();
+    const done: Approval = { ...approval, state: { kind: 'done', status, text, isForeign } };
+    await book.put(done);
+    return done;
+  }
+
+  return {
+    async allows(call, turn) {
+      const wanted = { ...call, ...turn };
+      if (!mayStand(wanted)) return false;
+      // What they were asked about is answered by what they said then.
+      const isAsked = (await book.get(idOf(call, turn))) !== undefined;
+      return !isAsked && standing.covers(wanted);
+    },
+    request: (call, turn) => oneByOne(() => request(call, turn)),
+    async resolve(message, signal, show) {
+      const { sender } = message;
+      const isOurs = sender.kind === 'system' && sender.source === 'approval';
+      if (!isOurs) return { message, isForeign: false };
+      const approval = await book.get(message.text);
+      if (approval === undefined)
+        return { message: { ...message, text: APPROVAL_TEXTS.LOST }, isForeign: false };
+      const { id, tool } = approval;
+      const shownId = callId(id);
+      show?.({ type: 'tool_started', callId: shownId, name: tool, detail: approval.detail ?? '' });
+      const { state } = await perform(approval, signal);
+      const [status, preview] =
+        state.kind === 'done'
+          ? ([state.status, previewOf(state.text)] as const)
+          : (['failed', 'Stopped while it ran'] as const);
+      show?.({ type: 'tool_finished', callId: shownId, status, preview });
+      const isForeign = state.kind === 'done' && state.isForeign;
+      return { message: { ...message, text: resultText(tool, state) }, isForeign };
+    },
+    open: () => book.open(),
+    forget: (chats, holds) => book.forget(chats, holds),
+    async askAgain(chat) {
+      const open = await book.open();
+      const again = open.map(({ id }) => questions.askAgain(`approval/${id}`, chat));
+      return (await Promise.all(again)).filter((result) => result === 'asked').length;
+    },
+    handler: { answer, expired },
+  };
+}
+
+const ASKED: AskedOwner = { text: APPROVAL_TEXTS.ASKED, isWaiting: true };
+
+const refusedWith = (text: string): AskedOwner => ({ text, isWaiting: false });
+
+const idOf = ({ ordinal }: CallToApprove, { turnId }: AskingTurn) => `${turnId}/${ordinal}`;
+
+const ALWAYS = { label: 'Always allow', action: 'always', hasNoThumb: true } as const;
+
+/** There is somebody who would ask for the same again, and something to hold them to. */
+function mayStand<T extends { readonly pattern?: string; readonly whose?: string | undefined }>(
+  call: T,
+): call is T & { readonly pattern: string; readonly whose: string } {
+  return call.pattern !== undefined && call.whose !== undefined;
+}

@@ -1,0 +1,235 @@
+// What the agent asks the person of a chat. The turn that asks ends; a press, a number or the person's
+// next words begin another one in the same session, told what they answer. All of it is on disk, and
+// each question is answered once. See ADR 0010 for why nothing waits in memory.
+
+import type { AskedPerson } from '../../agent/agent.ts';
+import { answerNote, choiceMeant, expiredNote, stillOpenNote } from '../../kernel/access/person.ts';
+import { narrowed, type Rights } from '../../kernel/access/rights.ts';
+import type { MessageBus } from '../../kernel/bus/bus.ts';
+import { ToolError } from '../../kernel/message/errors.ts';
+import {
+  type MessageId,
+  messageId,
+  type SessionKey,
+  type TurnId,
+} from '../../kernel/message/ids.ts';
+import { type InboundMessage, idsOf, type PersonSender } from '../../kernel/message/message.ts';
+import { verbatim } from '../../kernel/message/stranger-words.ts';
+import type { QuestionHandler, Questions } from '../../kernel/questions/question.ts';
+import type { Holds } from '../../kernel/sessions/rules/forgetting.ts';
+import { createLanes } from '../../lib/async/lanes.ts';
+import type { Logger } from '../../lib/logger.ts';
+import type { Clock } from '../../lib/time/clock.ts';
+import type { Ask, AskBook, AskState } from './ask-book.ts';
+
+export type AsksDeps = {
+  readonly book: AskBook;
+  readonly bus: Pick<MessageBus, 'accept'>;
+  readonly questions: Pick<Questions, 'ask' | 'withdraw' | 'open'>;
+  readonly clock: Clock;
+  readonly log: Logger;
+};
+
+export type AskTurn = {
+  readonly session: SessionKey;
+  readonly turnId: TurnId;
+  /** The newest message that the turn answers: whoever sent it is asked, where they wrote it. */
+  readonly newest: InboundMessage;
+};
+
+/** A message with what it answers. */
+export type Bound = {
+  readonly message: InboundMessage;
+  readonly isForeign: boolean;
+  rightsFrom(rights: Rights): Rights;
+};
+
+export interface Asks {
+  /** Asks durably; what to tell the model. @throws ToolError where there is nobody to ask */
+  ask(question: AskedPerson, turn: AskTurn): Promise<string>;
+  /** Asked again of the same message, it says the same. */
+  bind(session: SessionKey, message: InboundMessage): Promise<Bound>;
+  /** Nothing of that conversation waits any more. */
+  drop(session: SessionKey): Promise<void>;
+  /** Lets go of what was answered in these chats (session keys without topics) and holds the words. */
+  forget(chats: readonly string[], holds: Holds): Promise<number>;
+  /** Asks what a process that is gone had not come to ask, and closes what it had not come to close. */
+  takeUp(): Promise<void>;
+  readonly handler: QuestionHandler;
+}
+
+export const ASK_SUBJECT = 'ask';
+export const ASK_HOURS = 24;
+const LIFETIME_MS = ASK_HOURS * 3_600_000;
+/** An answer that waited through a long stop is still bound to its question. */
+const KEEP_MS = 30 * 86_400_000;
+const MAX_OPEN = 500;
+
+const SENT =
+  'The question was sent. End this turn now, without asking it again in your answer: the answer ' +
+  `comes as a message, within ${ASK_HOURS} hours or not at all. Write nothing more unless there is ` +
+  'something else to say.';
+const NOBODY = 'nobody is in this conversation who could be asked; ask in your answer instead';
+const TOO_MANY = 'too many questions wait for an answer; ask in your answer instead';
+const NO_LONGER = 'This can no longer be answered: it was decided before, or its time is over.';
+
+const questionId = (id: string) => `${ASK_SUBJECT}/${id}`;
+const answerId = (id: string): MessageId => messageId(`${ASK_SUBJECT}/${id}/answer`);
+
+export function createAsks(deps: AsksDeps): Asks {
+  const { book, bus, questions, clock, log } = deps;
+  const lanes = createLanes();
+
+  async function ask(asked: AskedPerson, { session, turnId, newest }: AskTurn): Promise<string> {
+    const { sender, chat, group } = newest;
+    const id = `${turnId}/${asked.ordinal}`;
+    const known = await book.get(id);
+    if (known !== undefined) {
+      if (known.state.kind === 'open') await pose(known);
+      return SENT;
+    }
+    if (sender.kind !== 'person' || sender.verified === 'unverified') {
+      throw new ToolError('blocked', NOBODY);
+    }
+    await book.expire(clock.now() - KEEP_MS);
+    const open = (await book.all()).filter(({ state }) => state.kind === 'open');
+    if (open.length >= MAX_OPEN) throw new ToolError('blocked', TOO_MANY);
+    await replace(session);
+    const { question, rights, isTainted } = asked;
+    const ask: Ask = {
+      ...{ id, session, chat, question, rights, isTainted },
+      ...(group === undefined ? {} : { group }),
+      asked: idsOf(sender),
+      at: clock.now(),
+      state: { kind: 'open' },
+    };
+    await book.add(ask);
+    await pose(ask);
+    log.info('person asked', { session });
+    return SENT;
+  }
+
+  async function replace(session: SessionKey) {
+    for (const { id, state } of await book.of(session)) {
+      if (state.kind !== 'open') continue;
+      if (await book.settle(id, state, { kind: 'replaced' }))
+        await questions.withdraw(questionId(id));
+    }
+  }
+
+  async function pose({ id, chat, question, asked, at }: Ask) {
+    await questions.ask({
+      id: questionId(id),
+      chat,
+      markdown: question.text,
+      choices: question.choices.map((label, index) => ({ label, action: String(index) })),
+      approvers: asked,
+      subject: `${ASK_SUBJECT}:${id}`,
+      expiresInMs: Math.max(1, at + LIFETIME_MS - clock.now()),
+    });
+  }
+
+  async function answer(id: string, action: string, who: PersonSender): Promise<string> {
+    const ask = await book.get(id);
+    const choice = ask?.question.choices[Number(action)];
+    if (ask === undefined || choice === undefined) return NO_LONGER;
+    const by = answerId(id);
+    const isFirst = await book.settle(id, openState(ask), { kind: 'answered', by, choice });
+    const { state } = (await book.get(id)) ?? ask;
+    if (!isFirst && !(state.kind === 'answered' && state.by === by)) return NO_LONGER;
+    const message = answerMessage(ask, choice, who, clock.now());
+    await bus.accept([{ kind: 'queue', message }]);
+    return `You chose ${verbatim(choice)}.`;
+  }
+
+  async function expired(id: string): Promise<void> {
+    const ask = await book.get(id);
+    if (ask !== undefined) await book.settle(id, openState(ask), { kind: 'expired' });
+  }
+
+  async function noteFor(ask: Ask, message: InboundMessage): Promise<string | undefined> {
+    const { id, question, state } = ask;
+    const { sender, text } = message;
+    if (state.kind === 'answered') {
+      return state.by === message.id ? answerNote(question, state.choice) : undefined;
+    }
+    if (state.kind === 'expired') {
+      if (state.toldIn !== undefined && state.toldIn !== message.id) return undefined;
+      if (state.toldIn === undefined)
+        await book.settle(id, state, { ...state, toldIn: message.id });
+      return expiredNote(question);
+    }
+    const isTheirs =
+      sender.kind === 'person' && idsOf(sender).some((one) => ask.asked.includes(one));
+    if (state.kind !== 'open' || !isTheirs || !isAnswer(message, ask)) return undefined;
+    const choice = choiceMeant(question, text);
+    if (choice === undefined && !question.allowsWords) return stillOpenNote(question);
+    const by = { by: message.id, ...(choice === undefined ? {} : { choice }) };
+    if (!(await book.settle(id, state, { kind: 'answered', ...by }))) return undefined;
+    await questions.withdraw(questionId(id));
+    return answerNote(question, choice);
+  }
+
+  return {
+    ask: (question, turn) => lanes.run(turn.session, () => ask(question, turn)),
+    async bind(session, message) {
+      const asks = message.sender.kind === 'person' ? await book.of(session) : [];
+      for (const ask of asks.toReversed()) {
+        const note = await noteFor(ask, message);
+        if (note === undefined) continue;
+        return {
+          message: { ...message, note },
+          isForeign: ask.isTainted,
+          rightsFrom: (rights) => narrowed(rights, ask.rights),
+        };
+      }
+      return { message, isForeign: false, rightsFrom: (rights) => rights };
+    },
+    drop: replace,
+    forget: (chats, holds) => book.forget(chats, holds),
+    async takeUp() {
+      await book.expire(clock.now() - KEEP_MS);
+      const waiting = new Set((await questions.open()).map(({ id }) => id));
+      for (const each of await book.all()) {
+        if (each.state.kind === 'open') await pose(each);
+        else if (waiting.has(questionId(each.id))) await questions.withdraw(questionId(each.id));
+      }
+    },
+    handler: { answer, expired },
+  };
+}
+
+/** Only what is open can be settled by a press or by the time. */
+const openState = ({ state }: Ask): AskState => (state.kind === 'open' ? state : { kind: 'open' });
+
+/** What was written before the question is about something else. */
+const isAnswer = (
+  { sender, amends, reaction, redoes, receivedAt }: InboundMessage,
+  { at }: Pick<Ask, 'at'>,
+) =>
+  receivedAt >= at &&
+  sender.kind === 'person' &&
+  sender.verified !== 'unverified' &&
+  amends === undefined &&
+  reaction === undefined &&
+  redoes === undefined;
+
+/** From the person, so that what they may have done is judged as with anything they write. */
+function answerMessage(
+  ask: Ask,
+  choice: string,
+  sender: PersonSender,
+  now: number,
+): InboundMessage {
+  const { id, chat, session, group } = ask;
+  return {
+    id: answerId(id),
+    ...{ chat, session, sender },
+    addressing: 'direct',
+    ...(group === undefined ? {} : { group }),
+    // No label is read as a command.
+    text: `My choice: ${choice}`,
+    sentAt: now,
+    receivedAt: now,
+  };
+}

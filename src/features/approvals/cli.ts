@@ -1,0 +1,129 @@
+// `nanobot approvals`: calls that wait for an approval, and allow rules. A call is allowed or denied by
+// the running gateway; a rule can be revoked without one.
+
+import { Command } from 'commander';
+import { CommandFailure, EXIT } from '../../cli/exit-codes.ts';
+import { momentText } from '../../cli/flag-values.ts';
+import type { Terminal } from '../../cli/terminal.ts';
+import { printable } from '../../cli/terminal.ts';
+import { withState } from '../../cli/with-state.ts';
+import type { Approval } from './approval-book.ts';
+import type { ShownYes } from './standing-list.ts';
+
+const SHOWN_ID_CHARS = 8;
+/** By the labels of the question's buttons. */
+const DECISIONS = [
+  ['allow', 'Allow once', 'allow a call that waits, once'],
+  ['deny', 'Deny', 'deny a call that waits'],
+] as const;
+
+type Json = { readonly json?: boolean };
+
+export function approvalsCommand(terminal: Terminal): Command {
+  const command = new Command('approvals').description('calls that wait for an approval');
+  command
+    .command('list', { isDefault: true })
+    .description('what waits, and what is always allowed')
+    .option('--json', 'as JSON')
+    .action(({ json }: Json) => listApprovals(terminal, json === true));
+  for (const [name, label, summary] of DECISIONS) {
+    command
+      .command(name)
+      .description(summary)
+      .argument('<id>', 'its id as "approvals list" shows it')
+      .action((id: string) => decide(terminal, id, label));
+  }
+  command
+    .command('revoke')
+    .description('take back what is always allowed')
+    .argument('<id>', 'its id or the beginning of it; all: each of them')
+    .action((id: string) => revoke(terminal, id));
+  return command;
+}
+
+async function listApprovals(terminal: Terminal, json: boolean) {
+  const [
+    { APPROVALS_SCOPE, ApprovalBook, hashOf },
+    { StandingBook },
+    { shownYeses },
+    { loadConfig },
+  ] = await Promise.all([
+    import('./approval-book.ts'),
+    import('./standing-book.ts'),
+    import('./standing-list.ts'),
+    import('../../kernel/config/files/config-file.ts'),
+  ]);
+  const { config } = await loadConfig(terminal.home, terminal.env);
+  const { alwaysDays } = config.tools.approvals;
+  const { open, always } = await withState(terminal, async ({ store }) => {
+    const state = store.scope(APPROVALS_SCOPE);
+    return {
+      open: await new ApprovalBook(state).open(),
+      always: await shownYeses(new StandingBook(state), alwaysDays, terminal.clock.now()),
+    };
+  });
+  if (json) return terminal.printJson([...open.map(waitingJson), ...always.map(alwaysJson)]);
+  const { chatNames } = await import('../../cli/chat-names.ts');
+  const sessions = [...open, ...always.map(({ yes }) => yes)].map(({ session }) => session);
+  const names = await chatNames(terminal, sessions);
+  const chatOf = (session: string) => names.get(session) || session;
+  if (open.length === 0) terminal.note('No call waits for an approval.');
+  else terminal.note('Waiting; "nanobot approvals allow <id>" or "deny <id>" decides:');
+  for (const approval of open) {
+    const { tool, arguments: call, session, asker, at } = approval;
+    const id = hashOf(approval).slice(0, SHOWN_ID_CHARS);
+    terminal.print(`${id}  ${momentText(at)}  ${tool}  in ${chatOf(session)}, asked by ${asker}`);
+    terminal.print(`  ${printable(call)}`);
+  }
+  if (always.length > 0) terminal.note('Always allowed; "nanobot approvals revoke <id>" ends it:');
+  for (const { yes, until, used } of always) {
+    const { id, tool, session, asker, about, evenTainted } = yes;
+    const when = evenTainted ? ', also after words of others' : '';
+    const times = used === undefined ? 'not used yet' : `used ${used.uses} times`;
+    terminal.print(
+      `${id.slice(0, SHOWN_ID_CHARS)}  ${tool}  in ${chatOf(session)}, asked by ${asker}${when}; until ${momentText(until)}, ${times}`,
+    );
+    terminal.print(`  ${printable(about)}`);
+  }
+}
+
+const waitingJson = ({ id, tool, arguments: call, session, asker, at }: Approval) => {
+  return { state: 'waiting', id, tool, arguments: call, session, asker, at };
+};
+
+const alwaysJson = ({ yes, until, used }: ShownYes) => {
+  const { id, tool, about, session, asker, evenTainted, by, givenAt: at } = yes;
+  const shown = { state: 'always', id, tool, about, session, asker, evenTainted, by: by.id };
+  return { ...shown, at, until, uses: used?.uses ?? 0 };
+};
+
+async function decide(terminal: Terminal, typed: string, label: string) {
+  const { APPROVALS_SCOPE, ApprovalBook, hashOf } = await import('./approval-book.ts');
+  const { remoteDecision, runningGateway } = await import('../../cli/login/remote-login.ts');
+  const open = await withState(terminal, ({ store }) =>
+    new ApprovalBook(store.scope(APPROVALS_SCOPE)).open(),
+  );
+  const [meant, ...more] = open.filter((approval) => hashOf(approval).startsWith(typed));
+  if (meant === undefined) throw new CommandFailure(EXIT.notFound, `no call waits as ${typed}`);
+  if (more.length > 0) {
+    throw new CommandFailure(EXIT.usage, `several ids begin with ${typed}; type more of it`);
+  }
+  const gateway = await runningGateway(terminal);
+  terminal.note(await remoteDecision(gateway, `approval/${meant.id}`, label));
+}
+
+async function revoke(terminal: Terminal, id: string) {
+  const [{ APPROVALS_SCOPE }, { StandingBook }, { takeBack }] = await Promise.all([
+    import('./approval-book.ts'),
+    import('./standing-book.ts'),
+    import('./standing-list.ts'),
+  ]);
+  const taken = await withState(terminal, ({ store }) =>
+    takeBack(new StandingBook(store.scope(APPROVALS_SCOPE)), id),
+  );
+  if (taken === 'several') {
+    throw new CommandFailure(EXIT.usage, `several ids begin with ${id}; type more of it`);
+  }
+  if (taken === 0) throw new CommandFailure(EXIT.notFound, `No allow rule with id ${id}.`);
+  terminal.note(taken === 1 ? 'Taken back: an owner is asked again.' : `${taken} taken back.`);
+}

@@ -1,0 +1,186 @@
+// Builds the peers that are configured or confirmed, looks after them, and searches for others where
+// that is switched on. Loaded only where the cluster is. What is configured is read anew each time.
+
+import type { BackgroundWork } from '../../app/gateway-service.ts';
+import type { StateStore } from '../../kernel/bus/store/store.ts';
+import type { LiveConfig } from '../../kernel/config/files/live-config.ts';
+import type { Logger } from '../../lib/logger.ts';
+import type { Clock } from '../../lib/time/clock.ts';
+import { addressOf } from '../../providers/local-site.ts';
+import { LOCAL_VENDORS } from '../../providers/rules/model-names.ts';
+import { vendorOf } from '../../providers/vendors.ts';
+import { CLUSTER_SCOPE, ClusterBook, hostName } from './cluster-book.ts';
+import { type ClusterDesk, createClusterDesk, peerLines } from './cluster-desk.ts';
+import { searchByMdns } from './mdns-search.ts';
+import { type FoundHost, findHosts } from './peer-probe.ts';
+import { PeerSet, type PeerSpec } from './peer-set.ts';
+import { hostSpec, peerSpecs } from './peer-specs.ts';
+import { discoveryPlaces } from './rules/discovery-places.ts';
+
+export type ClusterParts = {
+  readonly live: LiveConfig;
+  readonly clock: Clock;
+  readonly log: Logger;
+  readonly store: StateStore;
+  tell(text: string): void;
+};
+
+export type BuiltCluster = {
+  readonly peers: PeerSet;
+  readonly desk: ClusterDesk;
+  readonly status: () => readonly string[];
+  /** As it is configured now. */
+  background(): readonly BackgroundWork[];
+  /** What is configured and confirmed now may be asked, and nobody else. @throws StoreError */
+  taken(): Promise<void>;
+};
+
+/** @throws StoreError */
+export async function buildCluster(parts: ClusterParts): Promise<BuiltCluster> {
+  const cluster = new Cluster(parts, await rememberedOf(parts));
+  await cluster.taken();
+  return cluster;
+}
+
+async function rememberedOf({ live, store }: ClusterParts) {
+  const book = new ClusterBook(store.scope(CLUSTER_SCOPE));
+  const had = await Promise.all(
+    peerSpecs(live.config.cluster, []).map(
+      async ({ name, apiBase }) => [name, await book.had(name, apiBase)] as const,
+    ),
+  );
+  const hosts = (await book.all()).map(
+    ({ address, models }) => [hostName(address), models] as const,
+  );
+  return new Map([...hosts, ...had]);
+}
+
+/** For who answers a question by mDNS. */
+const LISTEN_MS = 5000;
+
+class Cluster implements BuiltCluster {
+  readonly peers: PeerSet;
+  readonly desk: ClusterDesk;
+  readonly status = () => peerLines(this.peers.states());
+  readonly #parts: ClusterParts;
+  readonly #book: ClusterBook;
+  readonly #had = new Map<string, string>();
+
+  constructor(parts: ClusterParts, remembered: ReadonlyMap<string, readonly string[]>) {
+    this.#parts = parts;
+    this.#book = new ClusterBook(parts.store.scope(CLUSTER_SCOPE));
+    this.peers = new PeerSet({
+      ...{ prefer: () => this.#settings.prefer, remembered },
+      isConfirmed: async ({ apiBase, mark }) => {
+        const row = await this.#book.get(new URL(apiBase).host);
+        return row?.state === 'confirmed' && row.mark === mark;
+      },
+      changed: (spec, said) => this.#changed(spec, said),
+    });
+    this.desk = createClusterDesk({
+      book: this.#book,
+      peers: () => this.peers.states(),
+      decided: () => this.taken(),
+    });
+  }
+
+  get #settings(): LiveConfig['config']['cluster'] {
+    return this.#parts.live.config.cluster;
+  }
+
+  background(): readonly BackgroundWork[] {
+    const looking = { name: 'peers', run: (signal: AbortSignal) => this.#look(signal) };
+    const searching = {
+      name: 'search for peers',
+      run: (signal: AbortSignal) => this.#search(signal),
+    };
+    return this.#settings.discovery.enabled ? [looking, searching] : [looking];
+  }
+
+  async taken(): Promise<void> {
+    await this.peers.replace(peerSpecs(this.#settings, await this.#book.all()));
+  }
+
+  async #look(signal: AbortSignal): Promise<void> {
+    const { clock } = this.#parts;
+    while (!signal.aborted) {
+      await this.taken();
+      await this.peers.look(signal);
+      await this.#remember();
+      await clock.sleep(this.#settings.everySecs * 1000, signal).catch(() => undefined);
+    }
+  }
+
+  /** A bare name stays with the peer that had it, over restarts too. */
+  async #remember(): Promise<void> {
+    for (const { name, apiBase, models, isConfigured } of this.peers.states()) {
+      const had = JSON.stringify(models);
+      if (!isConfigured || models.length === 0 || this.#had.get(name) === had) continue;
+      await this.#book.noteHad(name, { apiBase, models });
+      this.#had.set(name, had);
+    }
+  }
+
+  async #search(signal: AbortSignal): Promise<void> {
+    const { addresses, ports, everySecs } = this.#settings.discovery;
+    while (!signal.aborted) {
+      const known = [...this.#ownServers(), ...this.#configured()];
+      const announced = await this.#announced(signal);
+      const all = new Set([...discoveryPlaces(addresses, ports), ...announced]);
+      const places = [...all].filter((place) => !known.includes(place));
+      const found = await findHosts(places, signal);
+      for (const host of found) await this.#noteFound(host);
+      await this.#parts.clock.sleep(everySecs * 1000, signal).catch(() => undefined);
+    }
+  }
+
+  async #announced(signal: AbortSignal): Promise<readonly string[]> {
+    const { mdns: services, ports } = this.#settings.discovery;
+    if (services.length === 0) return [];
+    const places: string[] = [];
+    const heard = new AbortController();
+    const found = (place: string) => void places.push(place);
+    const deadline = this.#parts.clock.timer(LISTEN_MS, () => heard.abort());
+    const either = AbortSignal.any([signal, heard.signal]);
+    await searchByMdns({ services, ports, found }, either);
+    deadline[Symbol.dispose]();
+    return places;
+  }
+
+  #configured(): readonly string[] {
+    return Object.values(this.#settings.peers).map(({ apiBase }) => new URL(apiBase).host);
+  }
+
+  /** They are local servers, which nobody has to confirm. */
+  #ownServers(): readonly string[] {
+    const { providers } = this.#parts.live.config;
+    return LOCAL_VENDORS.map((vendor) =>
+      addressOf(providers[vendor].apiBase || vendorOf(vendor).apiBase),
+    );
+  }
+
+  async #noteFound({ address, kind, models, mark }: FoundHost): Promise<void> {
+    const { clock, log } = this.#parts;
+    const row = await this.#book.get(address);
+    if (row?.mark === mark) return;
+    const said = { address, kind, models, mark, seenAt: clock.now() };
+    if (row?.state === 'confirmed') return this.#changed(hostSpec(row), said);
+    if (row === undefined) log.info('model server found', { address });
+    await this.#book.put({ ...said, state: row?.state ?? 'found' });
+  }
+
+  async #changed({ apiBase, mark }: PeerSpec, said: Omit<FoundHost, 'address'>): Promise<void> {
+    const address = new URL(apiBase).host;
+    const row = await this.#book.get(address);
+    // Told once, and not where it was confirmed anew meanwhile.
+    if (row?.state !== 'confirmed' || row.mark !== mark) return;
+    const { kind, models } = said;
+    const seenAt = this.#parts.clock.now();
+    await this.#book.put({ address, kind, models, mark: said.mark, seenAt, state: 'changed' });
+    await this.taken();
+    this.#parts.log.warn('a confirmed host says something else', { address });
+    this.#parts.tell(
+      `The model server at ${address} says something else of itself than when it was confirmed: it is not asked any more. /cluster list shows what it has now; /cluster confirm ${address} takes it as it is.`,
+    );
+  }
+}

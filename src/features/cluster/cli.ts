@@ -1,0 +1,59 @@
+// `nanobot cluster`: the machines that run models beside this one; confirming those that were found, with
+// the gateway running or not.
+
+import { Command } from 'commander';
+import { z } from 'zod';
+import type { Terminal } from '../../cli/terminal.ts';
+import { printable } from '../../cli/terminal.ts';
+import { withState } from '../../cli/with-state.ts';
+import type { ClusterDesk } from './cluster-desk.ts';
+
+const ADDRESS = 'as "nanobot cluster list" shows it, e.g. 192.168.1.20:52415';
+
+/** What is read of `/api/status`. */
+const statusSchema = z.object({
+  peers: z.array(
+    z.object({
+      name: z.string(),
+      apiBase: z.string(),
+      isConfigured: z.boolean(),
+      isUp: z.boolean().optional(),
+      models: z.array(z.string()),
+    }),
+  ),
+});
+
+export function clusterCommand(terminal: Terminal): Command {
+  const command = new Command('cluster').description('other machines that run models');
+  command
+    .command('list')
+    .description('configured peers, and hosts that were found')
+    .action(() => told(terminal, (desk) => desk.list()));
+  command
+    .command('confirm')
+    .description('conversations may go to a host that was found, as long as it stays as it is')
+    .argument('<address>', ADDRESS)
+    .action((address: string) => told(terminal, (desk) => desk.confirm(address)));
+  command
+    .command('forget')
+    .description('nothing goes to a host any more')
+    .argument('<address>', ADDRESS)
+    .action((address: string) => told(terminal, (desk) => desk.forget(address)));
+  return command;
+}
+
+async function told(terminal: Terminal, work: (desk: ClusterDesk) => Promise<string>) {
+  const { openCluster } = await import('./open-cluster.ts');
+  const { loadConfig } = await import('../../kernel/config/files/config-file.ts');
+  const { askGateway, findRunningGateway } = await import('../../app/running-gateway.ts');
+  const { config } = await loadConfig(terminal.home, terminal.env);
+  const running = await findRunningGateway(terminal.home);
+  const said =
+    running === undefined
+      ? undefined
+      : await askGateway(running, '/api/status', config.gateway.token);
+  const { peers = [] } = statusSchema.safeParse(said).data ?? {};
+  const seen = peers.map((peer) => ({ ...peer, isUp: peer.isUp }));
+  const text = await withState(terminal, ({ store }) => work(openCluster(store, config, seen)));
+  for (const line of text.split('\n')) terminal.print(printable(line));
+}

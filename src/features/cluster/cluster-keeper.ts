@@ -1,0 +1,72 @@
+// Keeps the cluster as it is configured now: built when it is switched on, emptied when it is switched off,
+// and its peers and searches changed while it runs. An answer under way at a peer that is taken out ends there.
+
+import type { Config } from '../../kernel/config/config.ts';
+import { aborted } from '../../lib/time/aborted.ts';
+import type { Peers } from '../../providers/index.ts';
+import type { BuiltCluster, ClusterParts } from './build-cluster.ts';
+
+/** Nothing of it is loaded where it is off. @throws StoreError */
+export async function clusterOf(parts: ClusterParts): Promise<BuiltCluster | undefined> {
+  if (!parts.live.config.cluster.enabled) return undefined;
+  const { buildCluster } = await import('./build-cluster.ts');
+  return buildCluster(parts);
+}
+
+export class ClusterKeeper {
+  readonly #parts: ClusterParts;
+  #built: BuiltCluster | undefined;
+  #settings: string;
+  #changed = Promise.withResolvers<void>();
+
+  constructor(parts: ClusterParts, built: BuiltCluster | undefined) {
+    this.#parts = parts;
+    this.#built = built;
+    this.#settings = textOf(parts.live.config);
+  }
+
+  get current(): BuiltCluster | undefined {
+    return this.#built;
+  }
+
+  get peers(): Peers | undefined {
+    return this.#built?.peers;
+  }
+
+  /** Takes up what is configured now; nothing where that is as before. @throws StoreError */
+  async configured(): Promise<void> {
+    const { config } = this.#parts.live;
+    const settings = textOf(config);
+    if (settings === this.#settings) return;
+    const before = this.#built;
+    if (!config.cluster.enabled) {
+      this.#built = undefined;
+      await before?.peers.replace([]);
+    } else if (before === undefined) {
+      this.#built = await clusterOf(this.#parts);
+    } else {
+      await before.taken();
+    }
+    this.#settings = settings;
+    this.#changed.resolve();
+    this.#changed = Promise.withResolvers();
+  }
+
+  /** Looks after the peers, anew from each change on. */
+  async run(signal: AbortSignal): Promise<void> {
+    while (!signal.aborted) {
+      const stop = new AbortController();
+      const until = AbortSignal.any([signal, stop.signal]);
+      const changed = this.#changed.promise.then(() => stop.abort());
+      const works = this.#built?.background() ?? [];
+      try {
+        await Promise.all([aborted(until), ...works.map(({ run }) => run(until))]);
+      } finally {
+        stop.abort();
+      }
+      if (!signal.aborted) await changed;
+    }
+  }
+}
+
+const textOf = ({ cluster }: Config) => JSON.stringify(cluster);

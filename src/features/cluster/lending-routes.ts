@@ -1,0 +1,163 @@
+// Another process of this home that asks models has each try of a call counted here, so that it stays
+// within the budgets of the day. Only with the token.
+//   POST /api/model-calls        {chat, model, ...}; server-sent events: whether it may be made; a yes
+//                                stands until the call has ended or the reader has left
+//   POST /api/model-calls/<id>   {kind: finished | failed, ...}; 204
+
+import { randomUUID } from 'node:crypto';
+import { z } from 'zod';
+import type { CallEnd, PlannedCall, SpendingGuard } from '../../agent/spending.ts';
+import type { HttpApp, HttpRequest } from '../../http/app.ts';
+import { eventText, replyWithEvents } from '../../http/event-stream.ts';
+import { Refusal } from '../../http/failure-reply.ts';
+import { valid } from '../../http/valid.ts';
+import { accountId, channelName, chatId, threadId } from '../../kernel/message/ids.ts';
+import type { Clock } from '../../lib/time/clock.ts';
+
+export type LendingRoutesOptions = {
+  readonly spending: Pick<SpendingGuard, 'reserve'>;
+  readonly clock: Clock;
+  /** Aborts when the server closes. */
+  readonly closing: AbortSignal;
+};
+
+/** What the other process is told. */
+export type LentAnswer =
+  | { readonly kind: 'refused'; readonly text: string; readonly because?: 'local_only' }
+  | { readonly kind: 'reserved'; readonly id: string; readonly outputTokens: number };
+
+const MAX_TOKENS = 100_000_000;
+const MAX_NAME_CHARS = 500;
+const tokens = z.int().min(0).max(MAX_TOKENS);
+const name = z.string().min(1).max(MAX_NAME_CHARS);
+
+const callBody = z.strictObject({
+  chat: z.strictObject({
+    channel: name.transform(channelName),
+    account: name.transform(accountId),
+    chat: name.transform(chatId),
+    thread: name.transform(threadId).optional(),
+  }),
+  role: name,
+  model: name,
+  base: name.optional(),
+  waitedMs: z.number().min(0).optional(),
+  countsMoney: z.boolean().optional(),
+  inputTokens: tokens,
+  outputTokens: tokens,
+});
+
+const KINDS = [
+  'rate_limited',
+  'auth',
+  'unknown_model',
+  'server',
+  'network',
+  'context_overflow',
+  'rejected',
+  'malformed',
+  'cancelled',
+] as const;
+const failure = z.union([
+  z.object({ kind: z.enum(KINDS) }),
+  z.object({
+    kind: z.literal('timeout'),
+    stage: z.enum(['first_token', 'idle', 'whole_call']),
+  }),
+]);
+const endBody = z.discriminatedUnion('kind', [
+  z.strictObject({
+    kind: z.literal('finished'),
+    usage: z
+      .strictObject({
+        inputTokens: tokens,
+        outputTokens: tokens,
+        cachedTokens: tokens,
+        writtenTokens: tokens.optional(),
+      })
+      .transform((usage) => withoutUndefined(usage))
+      .optional(),
+    answerTokens: tokens,
+  }),
+  z.strictObject({ kind: z.literal('failed'), failure, answerTokens: tokens }),
+]);
+const endParams = z.object({ id: z.uuid() });
+
+export function addLendingRoutes(app: HttpApp, options: LendingRoutesOptions) {
+  const { clock, closing } = options;
+  const open = new Map<string, (end: CallEnd) => void>();
+
+  app.post('/api/model-calls', (request, reply) => {
+    onlyWithToken(request);
+    const call = plannedCall(valid(callBody, request.body));
+    return replyWithEvents(reply, {
+      ...{ clock, closing, render: eventText },
+      events: (signal) => lent(options, open, call, signal),
+    });
+  });
+
+  app.post('/api/model-calls/:id', async (request, reply) => {
+    onlyWithToken(request);
+    const { id } = valid(endParams, request.params);
+    const settle = open.get(id);
+    if (settle === undefined) throw new Refusal(404, 'not_found', 'This call is over.');
+    settle(withoutUndefined(valid(endBody, request.body)));
+    return reply.code(204).send();
+  });
+}
+
+function onlyWithToken({ credential }: HttpRequest): void {
+  if (credential?.kind === 'token') return;
+  throw new Refusal(403, 'token_needed', 'Only the gateway’s token has calls counted.');
+}
+
+function plannedCall({ chat, ...call }: z.infer<typeof callBody>): PlannedCall {
+  const payer = {
+    chat: withoutUndefined(chat),
+    sender: { kind: 'system', source: 'webhook' },
+    // Of its budget an owner is told: nobody looks at that chat for it.
+    isUnseen: true,
+  } as const;
+  return { ...withoutUndefined(call), payer };
+}
+
+/** Ends when the call does; what nobody tells the end of is settled at worst. */
+async function* lent(
+  { spending }: LendingRoutesOptions,
+  open: Map<string, (end: CallEnd) => void>,
+  call: PlannedCall,
+  signal: AbortSignal,
+): AsyncGenerator<LentAnswer, void, void> {
+  const reserved = await spending.reserve(call, signal).catch((error: unknown) => {
+    if (!signal.aborted) throw error;
+  });
+  // The reader has left.
+  if (reserved === undefined) return;
+  if (reserved.kind === 'refused') {
+    yield reserved;
+    return;
+  }
+  const id = randomUUID();
+  const { promise: over, resolve } = Promise.withResolvers<CallEnd>();
+  const { outputTokens } = reserved;
+  const atWorst = () => resolve({ kind: 'finished', answerTokens: outputTokens });
+  open.set(id, resolve);
+  signal.addEventListener('abort', atWorst, { once: true });
+  if (signal.aborted) atWorst();
+  try {
+    yield { kind: 'reserved', id, outputTokens };
+    await over;
+  } finally {
+    atWorst();
+    open.delete(id);
+    reserved.settle(await over);
+  }
+}
+
+type Given<T> = { readonly [K in keyof T]: Exclude<T[K], undefined> };
+
+/** What was not given is left out. */
+function withoutUndefined<T extends object>(value: T): Given<T> {
+  const given = Object.entries(value).filter(([, each]) => each !== undefined);
+  return Object.fromEntries(given) as Given<T>;
+}

@@ -1,0 +1,83 @@
+// `nanobot selftest --live`: a marked message through each channel of the running gateway, how long
+// each hop took, and a verdict by channel.
+
+import { Command } from 'commander';
+import { CommandFailure, EXIT } from '../../cli/exit-codes.ts';
+import type { Terminal } from '../../cli/terminal.ts';
+import { textTable } from '../../cli/terminal.ts';
+
+type Flags = { readonly live: boolean; readonly json?: boolean };
+type Verdict = {
+  readonly channel: string;
+  readonly passed: boolean;
+  readonly hops: readonly { readonly hop: string; readonly ms: number }[];
+  readonly reason?: string;
+  readonly remedy?: string;
+};
+
+export function selfTestCommand(terminal: Terminal): Command {
+  return new Command('selftest')
+    .description('send a marked message through each channel of the running gateway and back')
+    .requiredOption('--live', 'really send (checks without sending: nanobot doctor)')
+    .option('--json', 'as JSON')
+    .action((flags: Flags) => runSelfTest(terminal, flags.json === true));
+}
+
+async function runSelfTest(terminal: Terminal, json: boolean) {
+  const verdicts: Verdict[] = [];
+  for await (const verdict of verdictsOf(terminal)) {
+    verdicts.push(verdict);
+    if (!json) tell(terminal, verdict);
+  }
+  if (json) terminal.printJson(verdicts);
+  if (verdicts.length < 2)
+    terminal.note('No platform channel is on: nanobot channels login <name>');
+  const failed = verdicts.filter(({ passed }) => !passed).map(({ channel }) => channel);
+  if (failed.length > 0) throw new CommandFailure(EXIT.failure, `failed: ${failed.join(', ')}`);
+}
+
+function tell(terminal: Terminal, { channel, passed, hops, reason, remedy }: Verdict) {
+  const times = hops.map(({ hop, ms }) => `${hop} ${ms} ms`).join(', ');
+  for (const line of textTable([[channel, passed ? 'passed' : 'FAILED', times]])) {
+    terminal.print(line);
+  }
+  if (reason !== undefined) terminal.print(`  ${reason}. ${remedy}`);
+}
+
+/** A gateway with all channels at their deadlines needs less. */
+const MAX_TEST_MS = 10 * 60_000;
+const CUT_OFF = { reason: 'the gateway stopped meanwhile', remedy: 'Start it: nanobot gateway' };
+
+/** The web page's own way comes first: the request and its stream of events. */
+async function* verdictsOf(terminal: Terminal): AsyncGenerator<Verdict, void, void> {
+  const { loadConfig } = await import('../../kernel/config/files/config-file.ts');
+  const { findRunningGateway } = await import('../../app/running-gateway.ts');
+  const { remoteGateway, remoteSelfTest } = await import('../../cli/login/remote-login.ts');
+  const { home, env, clock } = terminal;
+  const running = await findRunningGateway(home);
+  if (running === undefined) {
+    throw new CommandFailure(EXIT.notFound, 'no gateway runs; start it: nanobot gateway');
+  }
+  const { token } = (await loadConfig(home, env)).config.gateway;
+  const gateway = remoteGateway(running, token, clock);
+  const began = clock.monotonic();
+  const hops = new Map<string, Verdict['hops']>();
+  for await (const step of remoteSelfTest(gateway, AbortSignal.timeout(MAX_TEST_MS))) {
+    if (step.kind === 'started') {
+      const ms = Math.round(clock.monotonic() - began);
+      yield { channel: 'web', passed: true, hops: [{ hop: 'answered', ms }] };
+      continue;
+    }
+    const { channel } = step;
+    const before = hops.get(channel) ?? [];
+    if (step.kind === 'hop') {
+      hops.set(channel, [...before, { hop: step.hop, ms: step.ms }]);
+      continue;
+    }
+    hops.delete(channel);
+    if (step.kind === 'passed') yield { channel, passed: true, hops: before };
+    else yield { channel, passed: false, hops: before, reason: step.reason, remedy: step.remedy };
+  }
+  // Whoever has hops and no verdict was under way when the gateway went.
+  for (const [channel, before] of hops) yield { channel, passed: false, hops: before, ...CUT_OFF };
+}

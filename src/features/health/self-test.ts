@@ -1,0 +1,211 @@
+// Sends a marked text of our own through real channels and takes it away again, and says how long each
+// hop took. It goes past queue, agent and transcripts: it begins no turn, and no answer waits for it.
+
+import type { Channel, ChannelStatus } from '../../channels/channel.ts';
+import {
+  type AccountName,
+  accountName,
+  accountNameOf,
+  accountOf,
+} from '../../kernel/message/account.ts';
+import { NanobotError } from '../../kernel/message/errors.ts';
+import { messageId } from '../../kernel/message/ids.ts';
+import type { ChatRef } from '../../kernel/message/message.ts';
+import type { Logger } from '../../lib/logger.ts';
+import type { Clock } from '../../lib/time/clock.ts';
+
+/** Of one channel's test. */
+export const SELF_TEST_MS = 60_000;
+/** A channel that completed nothing for so long receives nothing either. */
+const STALLED_MS = 150_000;
+/** For taking away what a test left behind. */
+const CLEAR_MS = 15_000;
+const NONCE_BYTES = 8;
+
+export type TestedChannel = {
+  readonly name: string;
+  readonly status: ChannelStatus | { readonly kind: 'off' };
+};
+
+export type SelfTestStep =
+  /** `ms`: how long the hop took; of `receiving`: since the channel last heard of its platform. */
+  | { readonly kind: 'hop'; readonly channel: string; readonly hop: string; readonly ms: number }
+  | { readonly kind: 'passed'; readonly channel: string }
+  | {
+      readonly kind: 'failed';
+      readonly channel: string;
+      readonly reason: string;
+      readonly remedy: string;
+    };
+
+export type SelfTestDeps = {
+  channels(): readonly TestedChannel[];
+  channel(name: AccountName): Channel | undefined;
+  /** The chat with an owner by that account. */
+  ownerChat(account: AccountName): Promise<ChatRef | undefined>;
+  readonly clock: Clock;
+  readonly log: Logger;
+  randomBytes(size: number): Uint8Array;
+};
+
+class SelfTestFailure extends NanobotError {
+  override readonly name = 'SelfTestFailure';
+  readonly remedy: string;
+  constructor(reason: string, remedy: string) {
+    super('self_test', reason);
+    this.remedy = remedy;
+  }
+}
+
+/** Tests every channel that is on, one after the other. */
+export async function* selfTest(
+  deps: SelfTestDeps,
+  signal: AbortSignal,
+): AsyncGenerator<SelfTestStep, void, void> {
+  for (const tested of deps.channels()) {
+    if (tested.status.kind !== 'off') yield* testChannel(tested, deps, signal);
+    if (signal.aborted) return;
+  }
+}
+
+async function* testChannel(
+  { name, status }: TestedChannel,
+  deps: SelfTestDeps,
+  signal: AbortSignal,
+): AsyncGenerator<SelfTestStep, void, void> {
+  const { clock, log } = deps;
+  const over = new AbortController();
+  const deadline = new AbortController();
+  const ended = AbortSignal.any([signal, deadline.signal]);
+  const waiting = clock.sleep(SELF_TEST_MS, over.signal).then(
+    () => deadline.abort(),
+    () => undefined,
+  );
+  let hops: AsyncGenerator<string, void, void> | undefined;
+  try {
+    const idleMs = receivingMs(name, status, clock.now());
+    yield { kind: 'hop', channel: name, hop: 'receiving', ms: idleMs };
+    let since = clock.monotonic();
+    hops = hopsOf(name, deps, ended);
+    for (;;) {
+      const next = await beforeEnd(hops.next(), ended);
+      if (next.done === true) break;
+      const now = clock.monotonic();
+      yield { kind: 'hop', channel: name, hop: next.value, ms: Math.round(now - since) };
+      since = now;
+    }
+    yield { kind: 'passed', channel: name };
+  } catch (error) {
+    if (signal.aborted) return;
+    log.warn('self-test failed', { channel: name, error });
+    yield { kind: 'failed', channel: name, ...wordsOf(error, name, deadline.signal.aborted) };
+  } finally {
+    over.abort();
+    // Not awaited: a channel that hangs takes its text away whenever it comes to it.
+    hops?.return().catch((error) => log.warn('self-test not taken away', { channel: name, error }));
+    await waiting;
+  }
+}
+
+/** @throws SelfTestFailure where it receives nothing. */
+function receivingMs(name: string, status: TestedChannel['status'], now: number): number {
+  const restart = `Start it again: nanobot channels restart ${name}`;
+  switch (status.kind) {
+    case 'running': {
+      const idleMs = Math.max(0, now - status.activeAt);
+      if (idleMs <= STALLED_MS) return idleMs;
+      const idle = `it has heard nothing of its platform for ${Math.round(idleMs / 1000)} s`;
+      throw new SelfTestFailure(idle, restart);
+    }
+    case 'stopped':
+      throw new SelfTestFailure(status.reason, status.remedy);
+    case 'degraded':
+      throw new SelfTestFailure(status.reason, `It tries again by itself. ${restart}`);
+    default:
+      throw new SelfTestFailure('it has not started yet', 'Try again in a moment.');
+  }
+}
+
+async function* hopsOf(
+  name: string,
+  deps: SelfTestDeps,
+  signal: AbortSignal,
+): AsyncGenerator<string, void, void> {
+  const channel = deps.channel(accountName(accountOf(name)));
+  if (channel === undefined) throw new SelfTestFailure('it does not run', 'Try again in a moment.');
+  const nonce = Buffer.from(deps.randomBytes(NONCE_BYTES)).toString('hex');
+  if (channel.selfTest !== undefined) yield* channel.selfTest.run(nonce, signal);
+  else yield* throughOwnerChat(channel, nonce, deps, signal);
+}
+
+async function* throughOwnerChat(
+  channel: Channel,
+  nonce: string,
+  { ownerChat, clock }: SelfTestDeps,
+  signal: AbortSignal,
+): AsyncGenerator<string, void, void> {
+  const chat = await ownerChat(accountNameOf(channel));
+  if (chat === undefined) {
+    const remedy = 'Write to the agent there once, as its owner.';
+    throw new SelfTestFailure('no chat with an owner is known there', remedy);
+  }
+  const id = messageId(`self-test/${nonce}`);
+  const markdown = `Self-test ${nonce}: this message takes itself away again.`;
+  const { nativeIds } = await channel.send(
+    { id, chat, markdown },
+    {
+      attempt: 1,
+      textAt: clock.now(),
+      repeatsUnknown: false,
+      sentParts: [],
+      requestBegins: () => Promise.resolve(),
+      partSent: () => Promise.resolve(),
+      signal,
+    },
+  );
+  if (nativeIds.length === 0) throw new SelfTestFailure('nothing was sent', 'Look into the log.');
+  const { retracting } = channel;
+  let isThere = retracting !== undefined;
+  try {
+    yield 'sent';
+    if (retracting === undefined) return;
+    await retracting.retract(chat, nativeIds, signal);
+    isThere = false;
+    yield 'removed';
+  } finally {
+    // The time was over in between: the text has to go all the same.
+    if (isThere) await inOwnTime(clock, (own) => retracting?.retract(chat, nativeIds, own));
+  }
+}
+
+/** With a signal of its own, where the test's has ended. */
+async function inOwnTime(
+  clock: Clock,
+  task: (signal: AbortSignal) => Promise<void> | undefined,
+): Promise<void> {
+  const late = new AbortController();
+  const timer = clock.timer(CLEAR_MS, () => late.abort());
+  try {
+    await task(late.signal);
+  } finally {
+    timer[Symbol.dispose]();
+  }
+}
+
+/** The promise, unless the signal is first: a channel that hangs holds nobody up. */
+function beforeEnd<T>(promise: Promise<T>, signal: AbortSignal): Promise<T> {
+  return new Promise((resolve, reject) => {
+    const end = () => reject(signal.reason);
+    signal.addEventListener('abort', end, { once: true });
+    if (signal.aborted) end();
+    promise.then(resolve, reject).finally(() => signal.removeEventListener('abort', end));
+  });
+}
+
+function wordsOf(error: unknown, name: string, isLate: boolean) {
+  if (error instanceof SelfTestFailure) return { reason: error.message, remedy: error.remedy };
+  const remedy = `See: nanobot doctor, and the log. Start it again: nanobot channels restart ${name}`;
+  if (isLate) return { reason: `it took longer than ${SELF_TEST_MS / 1000} s`, remedy };
+  const isOurs = error instanceof NanobotError;
+  return { reason: isOurs ? error.message : 'something went wrong in the gateway', remedy };
+}

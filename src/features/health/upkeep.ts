@@ -1,0 +1,56 @@
+// The upkeep of a running gateway, soon after the start and every hour: forgets what was kept long enough.
+
+import { keptUnusedMs } from '../../app/build-media.ts';
+import type { MessageBus } from '../../kernel/bus/bus.ts';
+import type { LiveConfig } from '../../kernel/config/files/live-config.ts';
+import type { GroupBuffer } from '../../kernel/intake/group-buffer.ts';
+import type { MediaStore } from '../../kernel/media/media.ts';
+import type { MediaReader } from '../../kernel/media/reader.ts';
+import type { Logger } from '../../lib/logger.ts';
+import type { Clock } from '../../lib/time/clock.ts';
+import type { People } from '../people/people.ts';
+
+export type UpkeepParts = {
+  readonly live: LiveConfig;
+  readonly clock: Clock;
+  readonly log: Logger;
+  readonly bus: MessageBus;
+  readonly people: People;
+  readonly groupTalk: Pick<GroupBuffer, 'expire'>;
+  readonly media: MediaStore;
+  readonly reader: Pick<MediaReader, 'sweep'>;
+};
+
+const INTERVAL_MS = 3_600_000;
+/** A gateway that never runs an hour has old data too; the start itself is not slowed down. */
+const FIRST_AFTER_MS = 5000;
+/** Platforms offer a message again for days at most; ids are remembered longer. */
+const DEDUPE_WINDOW_MS = 30 * 86_400_000;
+
+export async function keepTidy(parts: UpkeepParts, signal: AbortSignal): Promise<void> {
+  const { bus, clock, log, people, groupTalk, media, reader, live } = parts;
+  /** Each by itself: one that fails keeps none of the others, and the next hour tries it again. */
+  const steps: readonly (() => Promise<void>)[] = [
+    async () => {
+      const deleted = await bus.gc(DEDUPE_WINDOW_MS);
+      if (deleted > 0) log.info('old messages deleted', { deleted });
+    },
+    () => groupTalk.expire(),
+    async () => {
+      const forgotten = await people.strangers.expire();
+      if (forgotten > 0) log.info('old messages of strangers deleted', { deleted: forgotten });
+    },
+    async () => {
+      const freedBytes = await media.sweep(keptUnusedMs(live));
+      if (freedBytes > 0) log.info('old files deleted', { freedBytes });
+    },
+    () => reader.sweep(keptUnusedMs(live)),
+  ];
+  for (let waitMs = FIRST_AFTER_MS; !signal.aborted; waitMs = INTERVAL_MS) {
+    await clock.sleep(waitMs, signal).catch(() => undefined);
+    if (signal.aborted) return;
+    for (const step of steps) {
+      await step().catch((error) => log.warn('upkeep failed', { error }));
+    }
+  }
+}

@@ -1,0 +1,128 @@
+// `nanobot import`: takes over from another program's home what means the same here, after showing it.
+
+import { resolve } from 'node:path';
+import { Command } from 'commander';
+import type { Terminal } from '../../cli/terminal.ts';
+import type { FilePlan } from './import-files.ts';
+import type { ForeignHome } from './import-home.ts';
+import type { ImportedSettings } from './rules/import-settings.ts';
+
+const WITH_LOGIN = /:\/\/[^/"]*@/;
+
+type ImportFlags = { readonly yes?: boolean; readonly dryRun?: boolean };
+
+type Plan = {
+  readonly settings: ImportedSettings;
+  readonly files: FilePlan;
+  readonly left: readonly string[];
+};
+
+export function importCommand(terminal: Terminal): Command {
+  return new Command('import')
+    .description('take over settings, memory and more from OpenClaw or nanobot for Python')
+    .argument('<folder>', 'its home, e.g. ~/.openclaw; it is read only')
+    .option('-n, --dry-run', 'show what would be done, and do nothing')
+    .option('-y, --yes', 'do it without asking')
+    .action((folder: string, flags: ImportFlags) => takeOver(terminal, folder, flags));
+}
+
+async function takeOver(terminal: Terminal, folder: string, { yes, dryRun }: ImportFlags) {
+  const { readForeignHome } = await import('./import-home.ts');
+  const { carryOut } = await import('./import-files.ts');
+  const { confirmOrStop } = await import('../../cli/confirmation.ts');
+  const { currentConfig, save } = await import('../../cli/onboard/draft.ts');
+  const { openHome } = await import('../../kernel/config/files/first-run.ts');
+  const root = resolve(folder);
+  await refuseOwnHome(terminal, root);
+  const foreign = await readForeignHome(root);
+  if (dryRun !== true) await openHome(terminal.home, terminal.env);
+  const { workspace } = (await currentConfig(terminal)).agents.defaults;
+  const plan = await planOf(terminal, foreign, workspace);
+  describe(terminal, foreign, plan);
+  if (dryRun === true) return;
+  if (Object.keys(plan.settings).length + plan.files.steps.length === 0) {
+    return terminal.tell('There is nothing to take over.');
+  }
+  await confirmOrStop(terminal, `Take this over into ${terminal.home.root}?`, yes === true);
+  await carryOut(workspace, plan.files.steps);
+  await save(terminal, plan.settings);
+  terminal.tell('Taken over. Stop the other program before you start this one: nanobot gateway');
+  terminal.tell(
+    '"nanobot doctor --live" proves it; "nanobot channels login telegram" makes you the owner.',
+  );
+}
+
+/** The Python program's home has the name of ours. */
+async function refuseOwnHome({ home }: Terminal, root: string) {
+  const { CommandFailure, EXIT } = await import('../../cli/exit-codes.ts');
+  if (root !== home.root) return;
+  throw new CommandFailure(
+    EXIT.usage,
+    `${root} is the home of this nanobot. Move the other program's folder first: mv ${root} ${root}-old`,
+  );
+}
+
+/** What stands in our configuration already stays; what would not load stays behind. */
+async function planOf(terminal: Terminal, foreign: ForeignHome, workspace: string): Promise<Plan> {
+  const { readRawConfig } = await import('../../kernel/config/files/config-store.ts');
+  const { planFiles } = await import('./import-files.ts');
+  const { valueAt } = await import('../../kernel/config/json-paths.ts');
+  const raw = await readRawConfig(terminal.home);
+  const entries = Object.entries(foreign.settings);
+  const isSame = ([path, value]: (typeof entries)[number]) =>
+    JSON.stringify(valueAt(raw, path)) === JSON.stringify(value);
+  const isFree = ([path]: (typeof entries)[number]) => valueAt(raw, path) === undefined;
+  const taken = entries.filter((entry) => !isFree(entry) && !isSame(entry));
+  const usable = await usableOf(terminal, Object.fromEntries(entries.filter(isFree)));
+  const files = await planFiles(foreign.workspace, workspace, foreign.program);
+  return {
+    settings: usable.settings,
+    files,
+    left: [
+      ...taken.map(([path]) => `${path} is set here already, and stays as it is.`),
+      ...usable.left,
+      ...foreign.left,
+      ...files.left,
+    ],
+  };
+}
+
+async function usableOf(terminal: Terminal, settings: ImportedSettings) {
+  const { tryOut } = await import('../../cli/onboard/draft.ts');
+  const { ConfigError } = await import('../../kernel/message/errors.ts');
+  const left: string[] = [];
+  for (let rest = settings; ; ) {
+    try {
+      await tryOut(terminal, rest);
+      return { settings: rest, left };
+    } catch (error) {
+      if (!(error instanceof ConfigError)) throw error;
+      const bad = Object.keys(rest).filter((path) =>
+        error.problems.some((one) => one.path === path || one.path.startsWith(`${path}.`)),
+      );
+      if (bad.length === 0) throw error;
+      for (const { path, problem } of error.problems) left.push(`${path}: ${problem}.`);
+      rest = Object.fromEntries(Object.entries(rest).filter(([path]) => !bad.includes(path)));
+    }
+  }
+}
+
+function describe(terminal: Terminal, foreign: ForeignHome, { settings, files, left }: Plan) {
+  terminal.tell(terminal.style('bold', `From ${foreign.program}:`));
+  for (const [path, value] of Object.entries(settings)) {
+    terminal.tell(`  ${path}${shown(path, value)}`);
+  }
+  for (const { path, how } of files.steps) terminal.tell(`  workspace/${path}  (${how})`);
+  if (left.length === 0) return;
+  terminal.tell(terminal.style('bold', 'Not taken over, or left to you:'));
+  for (const line of left) terminal.tell(`  - ${line}`);
+}
+
+/** Keys, tokens, passwords, environments and addresses with a login in them are not shown. */
+function shown(path: string, value: unknown): string {
+  if (/(?:apiKey|token|password|appSecret|braveApiKey)$/i.test(path)) return '  (a secret)';
+  if (path.startsWith('mcpServers.')) return '  (switched off)';
+  return WITH_LOGIN.test(JSON.stringify(value))
+    ? '  (an address with a login)'
+    : ` = ${JSON.stringify(value)}`;
+}

@@ -1,0 +1,147 @@
+// What the importers of other programs' configurations share: what they give, and how single values
+// become ours. Nobody is let in who could not be told apart here, and never everybody.
+
+import { isAllowEntry, normaliseAllowed } from '../../../channels/whatsapp/rules/jid.ts';
+import { isJsonObject, type JsonObject, type JsonValue } from '../../../kernel/config/json.ts';
+import {
+  prefixOf,
+  splitModelName,
+  vendorsOfBareName,
+} from '../../../providers/rules/model-names.ts';
+import { LOCAL_VENDORS, type ProviderName } from '../../../providers/settings.ts';
+
+/** By dotted path of our configuration. */
+export type ImportedSettings = Readonly<Record<string, JsonValue>>;
+
+export type Imported = {
+  readonly settings: ImportedSettings;
+  /** What stays behind, each with why and what to do. Holds no secret. */
+  readonly left: readonly string[];
+};
+
+export const NOTHING: Imported = { settings: {}, left: [] };
+
+export function together(parts: readonly Imported[]): Imported {
+  return {
+    settings: Object.assign({}, ...parts.map(({ settings }) => settings)),
+    left: parts.flatMap(({ left }) => left),
+  };
+}
+
+export const sectionAt = (value: JsonValue | undefined, ...keys: readonly string[]): JsonObject => {
+  let at = value;
+  for (const key of keys) at = isJsonObject(at) ? at[key] : undefined;
+  return isJsonObject(at) ? at : {};
+};
+
+/** Empty where it is no text. */
+export const textAt = (section: JsonObject, key: string): string => {
+  const value = section[key];
+  return typeof value === 'string' ? value.trim() : '';
+};
+
+export const namesIn = (value: JsonValue | undefined): readonly string[] =>
+  Array.isArray(value)
+    ? value.flatMap((item: JsonValue) =>
+        typeof item === 'string' || typeof item === 'number' ? [String(item).trim()] : [],
+      )
+    : [];
+
+/** How a model is written here, and a note where no vendor of ours serves it. */
+export function importModel(
+  path: string,
+  name: string,
+  keyed: ReadonlySet<ProviderName>,
+  forced?: ProviderName,
+): Imported {
+  if (name === '') return NOTHING;
+  const model = qualified(name, keyed, forced);
+  if (model !== undefined) return { settings: { [path]: model }, left: [] };
+  return {
+    settings: {},
+    left: [`Model ${name}: no vendor here is called so. Choose one: nanobot onboard`],
+  };
+}
+
+function qualified(
+  name: string,
+  keyed: ReadonlySet<ProviderName>,
+  forced: ProviderName | undefined,
+): string | undefined {
+  const named = splitModelName(name)?.vendor;
+  if (forced === undefined && vendorsOfBareName(name).length > 0 && !name.includes('/'))
+    return name;
+  if (forced !== undefined && named !== forced) return `${prefixOf(forced)}/${name}`;
+  const isServed =
+    named !== undefined && (keyed.has(named) || LOCAL_VENDORS.some((local) => local === named));
+  // Makers' names before the slash are what OpenRouter serves; it answers where nobody else can.
+  if (!isServed && keyed.has('openrouter') && name.includes('/')) return `openrouter/${name}`;
+  return named === undefined ? undefined : name;
+}
+
+/** Who may write: `idOf` gives the stable id, or undefined where an entry names none. */
+export function importAllowed(
+  path: string,
+  channel: string,
+  entries: readonly string[],
+  idOf: (entry: string) => string | undefined,
+): Imported {
+  const ids = [...new Set(entries.map(idOf).filter((id) => id !== undefined))];
+  const odd = entries.filter((entry) => entry !== '' && idOf(entry) === undefined);
+  return {
+    settings: ids.length === 0 ? {} : { [path]: ids },
+    left: odd.map((entry) =>
+      entry === '*'
+        ? `${channel}: everybody was let in there. Here name people, or see "strangers" in docs/security.md.`
+        : `${channel}: ${entry} is no lasting id. Let the person write, then: nanobot pair list`,
+    ),
+  };
+}
+
+/** `123|ann`, `tg:123` and `telegram:123` name the person by a number, `@ann` by a name that can change hands. */
+export const telegramIdOf = (entry: string): string | undefined =>
+  /^(?:(?:tg|telegram):)?(\d{3,})(?:\||$)/i.exec(entry)?.[1];
+
+/** Programs that took numbers without a plus meant them with their country code. */
+export const whatsAppIdOf = (entry: string): string | undefined => {
+  const number = /^\d{7,15}$/.test(entry) ? `+${entry}` : entry;
+  return number !== '*' && isAllowEntry(number) ? normaliseAllowed(number) : undefined;
+};
+
+export const addressOf = (entry: string): string | undefined =>
+  /^[^\s@]+@[^\s@]+$/.test(entry) ? entry.toLowerCase() : undefined;
+
+export const larkIdOf = (entry: string): string | undefined =>
+  /^o[un]_\w+$/.test(entry) ? entry : undefined;
+
+const SERVER_NAME = /^[A-Za-z0-9][A-Za-z0-9-]{0,31}$/;
+const SERVER_FIELDS = ['command', 'args', 'env', 'url', 'headers'];
+
+/** Tool servers run programs: they come switched off, to be looked at first. */
+export function importToolServers(servers: JsonObject): Imported {
+  return together(
+    Object.entries(servers).map(([name, server]): Imported => {
+      if (!SERVER_NAME.test(name) || !isJsonObject(server)) {
+        return { settings: {}, left: [`Tool server ${name}: set it up anew under mcpServers.`] };
+      }
+      const kept = Object.entries(server).filter(
+        ([key, value]) => SERVER_FIELDS.includes(key) && !isEmpty(value),
+      );
+      const switchOn = `nanobot config set mcpServers.${name}.enabled true`;
+      return {
+        settings: { [`mcpServers.${name}`]: { enabled: false, ...Object.fromEntries(kept) } },
+        left: [`Tool server ${name} comes switched off. Look at it, then: ${switchOn}`],
+      };
+    }),
+  );
+}
+
+const isEmpty = (value: JsonValue) =>
+  value === '' || value === null || (typeof value === 'object' && Object.keys(value).length === 0);
+
+/** A bot answers to one program only, and a linked account is linked anew. */
+export function importedChannels(enabled: readonly string[], known: readonly string[]) {
+  return enabled
+    .filter((name) => !known.includes(name))
+    .map((name) => `Channel ${name}: there is none of this kind here.`);
+}

@@ -1,0 +1,71 @@
+// Builds what becomes of texts for somebody else.
+
+import { configuredAccounts } from '../../channels/accounts.ts';
+import type { MessageBus } from '../../kernel/bus/bus.ts';
+import type { BusStore, StateStore } from '../../kernel/bus/store/store.ts';
+import type { LiveConfig } from '../../kernel/config/files/live-config.ts';
+import { policyOf } from '../../kernel/intake/doors.ts';
+import { type AccountName, accountName } from '../../kernel/message/account.ts';
+import type { ChatRef } from '../../kernel/message/message.ts';
+import type { Questions } from '../../kernel/questions/questions.ts';
+import type { Logger } from '../../lib/logger.ts';
+import type { Clock } from '../../lib/time/clock.ts';
+import { createMinuteText } from '../../lib/time/zone-time.ts';
+import type { Standing } from '../approvals/standing.ts';
+import type { Persons } from '../people/persons.ts';
+import { DRAFTS_SCOPE, DraftBook } from './draft-book.ts';
+import { createDrafts, type Drafts } from './drafts.ts';
+import { createTargets } from './letter-target.ts';
+import { readHours } from './rules/letter.ts';
+
+export type DraftParts = {
+  readonly live: LiveConfig;
+  readonly clock: Clock;
+  readonly log: Logger;
+  readonly store: StateStore & Pick<BusStore, 'hasWrittenTo'>;
+  readonly bus: MessageBus;
+  readonly persons: Persons;
+  readonly questions: Questions;
+  readonly standing: Standing;
+  ownerChat(): Promise<ChatRef>;
+  /** Whether the account carries messages, now or soon. */
+  isThere(account: AccountName): boolean;
+};
+
+export function buildDrafts(parts: DraftParts): Drafts {
+  const { live, clock, log, store, bus, persons, questions, standing, ownerChat, isThere } = parts;
+  const minuteText = createMinuteText();
+  const minuteIn = (timeZone: string) => {
+    const [hour = 0, minute = 0] = minuteText(clock.now(), timeZone)
+      .slice(-5)
+      .split(':')
+      .map(Number);
+    return hour * 60 + minute;
+  };
+  const isChat = (account: AccountName) => policyOf(account, live.config).medium === 'chat';
+  return createDrafts({
+    ...{ bus, questions, standing, clock, log, ownerChat },
+    hasWrittenTo: (chat) => store.hasWrittenTo(chat),
+    book: new DraftBook(store.scope(DRAFTS_SCOPE)),
+    targets: createTargets({
+      persons,
+      isReached: (chat) => isThere(accountName(chat)) && isChat(accountName(chat)),
+      mailboxes: () =>
+        configuredAccounts(live.config.channels)
+          .filter(({ isEnabled }) => isEnabled)
+          .flatMap(({ channel, account, definition, config }) => {
+            const addresses = definition.addresses?.(config);
+            return addresses === undefined ? [] : [{ channel, account, addresses }];
+          }),
+    }),
+    policy(kind, { person }) {
+      const { email, chats, hours } = live.config.tools.send;
+      return {
+        policy: kind === 'mail' ? email : chats,
+        hours: readHours(hours) ?? { from: 0, to: 0 },
+        minute: minuteIn(person.timeZone ?? live.config.sessions.timeZone),
+      };
+    },
+    redact: (text) => live.redact(text),
+  });
+}

@@ -1,0 +1,254 @@
+// Texts for somebody else: sent at once where the configuration lets an owner's wish do, else shown to
+// an owner in full with Send, Edit and Drop. What goes out has an id from its turn and call, so that
+// it goes out once, whatever dies in between. Cases A09, E28 and X04.
+
+import type { LetterToPost } from '../../agent/agent.ts';
+import type { AdmittedRole } from '../../kernel/access/admission.ts';
+import type { MessageBus } from '../../kernel/bus/bus.ts';
+import { accountName } from '../../kernel/message/account.ts';
+import { messageId } from '../../kernel/message/ids.ts';
+import type { ChatRef, InboundMessage } from '../../kernel/message/message.ts';
+import type {
+  Answered,
+  Chooser,
+  Question,
+  QuestionHandler,
+} from '../../kernel/questions/question.ts';
+import type { Questions } from '../../kernel/questions/questions.ts';
+import type { Holds } from '../../kernel/sessions/rules/forgetting.ts';
+import { createLanes } from '../../lib/async/lanes.ts';
+import type { Logger } from '../../lib/logger.ts';
+import type { Clock } from '../../lib/time/clock.ts';
+import type { ToolOutcome } from '../../tools/tool.ts';
+import type { AskingTurn } from '../approvals/approvals.ts';
+import type { Standing } from '../approvals/standing.ts';
+import { type Draft, type DraftBook, hashOfDraft, isWaiting } from './draft-book.ts';
+import { fullness, isSameLetter, placesOf, redactedLetter, standingOf } from './draft-letter.ts';
+import { alwaysSent, DRAFT_TEXTS, outcomeOf, toldOf, whoGets } from './draft-outcome.ts';
+import { DRAFT_HOURS, questionId, questionOf } from './draft-question.ts';
+import type { Targets } from './letter-target.ts';
+import { type Letter, mustAsk, recipientsOf, type SendMoment } from './rules/letter.ts';
+
+export type DraftsDeps = {
+  readonly book: DraftBook;
+  readonly bus: Pick<MessageBus, 'accept' | 'send'>;
+  readonly questions: Pick<Questions, 'ask' | 'askAgain' | 'withdraw'>;
+  readonly clock: Clock;
+  readonly log: Logger;
+  readonly targets: Targets;
+  readonly standing: Standing;
+  /** Whether anything of ours arrived there, in whichever topic and of whatever kind. */
+  hasWrittenTo(chat: ChatRef): Promise<boolean>;
+  /** Where an owner is asked who is not in the chat that asks. */
+  ownerChat(): Promise<ChatRef>;
+  /** What the configuration says now of letters of this kind. */
+  policy(kind: Letter['kind'], turn: AskingTurn): Pick<SendMoment, 'policy' | 'hours' | 'minute'>;
+  /** Nothing that is a secret is kept. */
+  redact(text: string): string;
+};
+
+export interface Drafts {
+  /** Sends the letter or shows it to an owner; what to tell the model. */
+  post(posted: LetterToPost, turn: AskingTurn): Promise<ToolOutcome>;
+  /**
+   * Takes the message, which is no command, as a draft's new text, also again; undefined where it is
+   * none.
+   */
+  taking(message: InboundMessage, role: AdmittedRole): Promise<(() => Promise<void>) | undefined>;
+  /** Those nobody has decided about, oldest first. */
+  open(): Promise<readonly Draft[]>;
+  /** Asks what is open anew, in this chat; returns how many. */
+  askAgain(chat: ChatRef): Promise<number>;
+  /** What was decided about letters of these conversations that hold the words; how many. */
+  forget(chats: readonly string[], holds: Holds): Promise<number>;
+  /** Asks what a process that is gone had not come to ask. */
+  takeUp(): Promise<void>;
+  readonly handler: QuestionHandler;
+}
+
+const { NOT_KNOWN, TOO_LATE, TOO_LONG_NOW } = DRAFT_TEXTS;
+
+const ok = (text: string): ToolOutcome => ({ status: 'ok', text });
+const failed = (text: string): ToolOutcome => ({ status: 'failed', text });
+
+export function createDrafts(deps: DraftsDeps): Drafts {
+  const { book, bus, questions, clock, log, standing } = deps;
+  const lanes = createLanes();
+  const oneByOne = <T>(task: () => Promise<T>) => lanes.run('drafts', task);
+
+  async function post(posted: LetterToPost, turn: AskingTurn): Promise<ToolOutcome> {
+    const { rights, isTainted, ordinal } = posted;
+    const id = `${turn.turnId}/${ordinal}`;
+    const known = await book.get(id);
+    if (known !== undefined) return ok(toldOf(known));
+    const letter = redactedLetter(posted.letter, deps.redact);
+    const { isOwnerHere, ...from } = turn;
+    const all = await book.all();
+    const same = all.find((one) => isWaiting(one) && isSameLetter(one, letter, turn));
+    if (same !== undefined) return ok(toldOf(same));
+    const target = await deps.targets(letter, turn.chat, isOwnerHere);
+    if (target.kind === 'refused') return failed(target.text);
+    const { chat, name } = target;
+    const newTo = await strangersTo(letter, chat);
+    const now = clock.now();
+    const full = fullness(all, { letter, newTo, turn, isTainted, now });
+    if (full !== undefined) return failed(full);
+    const shownIn = isOwnerHere ? turn.chat : await deps.ownerChat();
+    const draft: Draft = {
+      ...{ id, letter, chat, name, newTo, turn: from, rights, isTainted, shownIn },
+      ...{ version: 0, at: now, state: 'open' },
+    };
+    await book.forgetOld(now);
+    const isKnown = newTo.length === 0;
+    const moment = { ...deps.policy(letter.kind, turn), isOwners: isOwnerHere, isTainted, isKnown };
+    if (!mustAsk(moment) || (await isCovered(draft))) {
+      await send(draft);
+      log.info('letter sent', { to: accountName(chat), session: turn.session });
+      return ok(toldOf({ ...draft, state: 'sent' }));
+    }
+    const question = questionOf(draft, now, standing.days());
+    if (question === undefined) return failed(DRAFT_TEXTS.TOO_LONG);
+    await book.put(draft);
+    await questions.ask(question);
+    log.info('owner shown a draft', { to: accountName(chat), session: turn.session });
+    return ok(toldOf(draft));
+  }
+
+  /** An owner allowed letters to these people for longer than once; never where others had their say. */
+  async function isCovered(draft: Draft): Promise<boolean> {
+    const call = draft.isTainted ? undefined : standingOf(draft);
+    return call !== undefined && standing.covers(call);
+  }
+
+  /** Those it goes to whom nothing was sent before, by a letter or in any other way. */
+  async function strangersTo(letter: Letter, chat: ChatRef): Promise<readonly string[]> {
+    const found: string[] = [];
+    for (const [to, there] of placesOf(letter, chat)) {
+      if (!(await book.wasWritten(there)) && !(await deps.hasWrittenTo(there))) found.push(to);
+    }
+    return found;
+  }
+
+  /** A repeat changes nothing. */
+  async function send(draft: Draft): Promise<void> {
+    const { id, chat, letter } = draft;
+    const [, ...copies] = recipientsOf(letter);
+    const { markdown } = letter;
+    const copied = copies.length === 0 ? {} : { copies };
+    const mail = letter.kind === 'mail' ? { subject: letter.subject, ...copied } : {};
+    await bus.send({ id: messageId(`letter/${id}`), chat, markdown, ...mail });
+    for (const [, there] of placesOf(letter, chat)) await book.noteWritten(there);
+    await book.put({ ...draft, state: 'sent' });
+  }
+
+  async function end(draft: Draft, state: Draft['state']): Promise<void> {
+    const ended: Draft = { ...draft, state };
+    if (state === 'sent') await send(draft);
+    else await book.put(ended);
+    log.info('draft decided', { to: accountName(draft.chat), decision: state });
+    await bus.accept([{ kind: 'queue', message: outcomeOf(ended, clock.now()) }]);
+  }
+
+  /** The draft of a question, where it still is what was shown. */
+  async function asked(rest: string): Promise<Draft | undefined> {
+    const colon = rest.indexOf(':');
+    const draft = await book.get(rest.slice(colon + 1));
+    return draft !== undefined && hashOfDraft(draft) === rest.slice(0, colon) ? draft : undefined;
+  }
+
+  async function answer(rest: string, action: string, ...[who, at]: Chooser): Promise<Answered> {
+    const draft = await asked(rest);
+    if (draft === undefined) return NOT_KNOWN;
+    const { state } = draft;
+    const call = action === 'always' && !draft.isTainted ? standingOf(draft) : undefined;
+    if ((action === 'send' || call !== undefined) && (state === 'open' || state === 'sent')) {
+      const { asker } = draft.turn;
+      const isNew = call !== undefined && state === 'open';
+      if (isNew) await standing.give({ ...call, about: whoGets(draft), asker }, who, at);
+      await end(draft, 'sent');
+      return call === undefined ? 'Sent.' : alwaysSent(whoGets(draft), standing.days());
+    }
+    if (action === 'drop' && (isWaiting(draft) || state === 'dropped')) {
+      await end(draft, 'dropped');
+      return 'Dropped: nothing is sent.';
+    }
+    if (!isWaiting(draft)) return TOO_LATE;
+    const next = await changed(draft, action === 'edit' ? 'editing' : 'open');
+    return next === undefined ? TOO_LATE : { words: '', next };
+  }
+
+  /** The draft in its next version, and the question about it. */
+  async function changed(
+    draft: Draft,
+    state: 'open' | 'editing',
+    change: Partial<Pick<Draft, 'letter' | 'editedBy'>> = {},
+  ): Promise<Question | undefined> {
+    const now = clock.now();
+    const version = draft.version + 1;
+    const next: Draft = { ...draft, ...change, version, changedAt: now, state };
+    const question = questionOf(next, now, standing.days());
+    if (question !== undefined) await book.put(next);
+    return question;
+  }
+
+  /** A message that is here again finds what it did, and only asks where that was not done. */
+  async function take({ id, chat, text }: InboundMessage): Promise<void> {
+    const draft = await book.editedBy(chat, id);
+    if (draft === undefined) return;
+    if (draft.editedBy === id) {
+      const question = questionOf(draft, clock.now(), standing.days());
+      if (draft.state === 'open' && question !== undefined) await questions.ask(question);
+      return;
+    }
+    const isKept = text.trim().toLowerCase() === '/cancel';
+    const letter = { ...draft.letter, markdown: deps.redact(text.trim()) };
+    const change = isKept ? { editedBy: id } : { letter, editedBy: id };
+    const question = await changed(draft, 'open', change);
+    if (question === undefined) {
+      const reply = { id: messageId(`${id}/reply`), chat, replyTo: id };
+      await bus.send({ ...reply, markdown: TOO_LONG_NOW });
+      return;
+    }
+    await questions.withdraw(questionId(draft));
+    await questions.ask(question);
+  }
+
+  async function expired(rest: string): Promise<void> {
+    const draft = await asked(rest);
+    if (draft === undefined || !isWaiting(draft)) return;
+    await end(draft, 'expired');
+    const { id, shownIn, name } = draft;
+    const markdown = DRAFT_TEXTS.expired(name, DRAFT_HOURS);
+    await bus.send({ id: messageId(`draft/${id}/told`), chat: shownIn, markdown });
+  }
+
+  const waiting = async () => (await book.all()).filter(isWaiting);
+
+  return {
+    post: (posted, turn) => oneByOne(() => post(posted, turn)),
+    async taking(message, role) {
+      const { sender, chat, addressing, group, text, attachments = [] } = message;
+      const isOwner = role === 'owner' && sender.kind === 'person';
+      const isHere = addressing === 'direct' && group === undefined && attachments.length === 0;
+      if (!isOwner || sender.verified === 'unverified' || !isHere) return undefined;
+      if ((await book.editedBy(chat, message.id)) === undefined || text.trim() === '') return;
+      return () => oneByOne(() => take(message));
+    },
+    open: waiting,
+    forget: (chats, holds) => book.forget(chats, holds),
+    async askAgain(chat) {
+      const open = await waiting();
+      for (const draft of open) {
+        await book.put({ ...draft, shownIn: chat });
+        await questions.askAgain(questionId(draft), chat);
+      }
+      return open.length;
+    },
+    async takeUp() {
+      const asking = (draft: Draft) => questionOf(draft, clock.now(), standing.days()) ?? [];
+      const open = (await waiting()).flatMap(asking);
+      for (const question of open) await questions.ask(question);
+    },
+    handler: { answer, expired },
+  };
+}

@@ -1,0 +1,119 @@
+// A text for somebody outside the conversation: whom it is for, and what is said when. Where it has to
+// be shown to an owner first, the gateway keeps it as a draft.
+
+import { verbatim } from '../../../kernel/message/stranger-words.ts';
+import { fenced, MAX_SHOWN_CHARS, shownText } from '../../approvals/rules/approval-text.ts';
+
+export type Letter =
+  | {
+      readonly kind: 'mail';
+      /** A plain address in its one spelling, see core/mail/address. */
+      readonly to: string;
+      /** Who gets a copy, each in the same spelling and none of them twice. */
+      readonly cc?: readonly string[];
+      /** Which of our mailboxes it goes out from, by name or address; absent: that of the chat. */
+      readonly from?: string;
+      readonly subject: string;
+      readonly markdown: string;
+    }
+  | {
+      readonly kind: 'chat';
+      /** A known person's name or id, or `channel:chat`. */
+      readonly to: string;
+      readonly markdown: string;
+    };
+
+/** Everybody it reaches, in the words of the letter. */
+export function recipientsOf(letter: Letter): readonly [string, ...string[]] {
+  return [letter.to, ...(letter.kind === 'mail' ? (letter.cc ?? []) : [])];
+}
+
+/** When an owner has to say yes before a text goes to somebody else. */
+export const SEND_POLICIES = ['never', 'first_contact', 'always', 'outside_hours'] as const;
+export type SendPolicy = (typeof SEND_POLICIES)[number];
+
+/** Minutes after midnight; where `to` is not after `from`, the span goes over midnight. */
+export type Hours = { readonly from: number; readonly to: number };
+
+export const HOURS_PATTERN = /^([01]\d|2[0-3]):([0-5]\d)-([01]\d|2[0-3]):([0-5]\d)$/;
+
+/** `08:00-20:00`; undefined where it is not of that form. */
+export function readHours(text: string): Hours | undefined {
+  const match = HOURS_PATTERN.exec(text);
+  if (match === null) return undefined;
+  const [fromHour = 0, fromMinute = 0, toHour = 0, toMinute = 0] = match.slice(1).map(Number);
+  return { from: fromHour * 60 + fromMinute, to: toHour * 60 + toMinute };
+}
+
+export type SendMoment = {
+  readonly policy: SendPolicy;
+  readonly hours: Hours;
+  /** Minutes after midnight where the owner is. */
+  readonly minute: number;
+  /** An owner asks, alone with the agent. */
+  readonly isOwners: boolean;
+  /** The conversation shows words of others. */
+  readonly isTainted: boolean;
+  /** Something was sent before to everybody it goes to. */
+  readonly isKnown: boolean;
+};
+
+/** Only what an owner asked for, untouched by words of others, ever goes out without a yes. */
+export function mustAsk(moment: SendMoment): boolean {
+  const { policy, isOwners, isTainted, isKnown } = moment;
+  if (!isOwners || isTainted) return true;
+  if (policy === 'never') return false;
+  if (policy === 'always') return true;
+  return policy === 'first_contact' ? !isKnown : !isWithin(moment);
+}
+
+function isWithin({ hours: { from, to }, minute }: SendMoment): boolean {
+  return from < to ? minute >= from && minute < to : minute >= from || minute < to;
+}
+
+// What an owner reads before a text goes to somebody else: all of it, and nothing that looks like
+// something else. What would not fit on one screen is not asked at all. Case X05.
+
+export type DraftToShow = {
+  /** Whom it goes to, in words fit for a person. */
+  readonly to: string;
+  readonly channel: string;
+  /** Addresses of copies. */
+  readonly cc?: readonly string[];
+  readonly subject?: string | undefined;
+  readonly markdown: string;
+  /** Who asks, in words of ours or escaped. */
+  readonly asker: string;
+  readonly isTainted: boolean;
+  readonly hours: number;
+};
+
+/** Undefined where the draft is too long to be shown whole. */
+export function draftText(draft: DraftToShow): string | undefined {
+  const subject = draft.subject === undefined ? [] : [`Subject: ${draft.subject}`];
+  const { cc = [] } = draft;
+  const copies = cc.length === 0 ? [] : [`Cc: ${cc.join(', ')}`];
+  const lines = [`To: ${draft.to} (${draft.channel})`, ...copies, ...subject];
+  const head = lines.map((line) => shownText(line).replace(/\n/g, '\\n'));
+  const shown = [...head, '', shownText(draft.markdown)].join('\n');
+  if (shown.length > MAX_SHOWN_CHARS) return undefined;
+  const warning = draft.isTainted
+    ? ['Careful: the conversation holds words of others, who may have wanted this.']
+    : [];
+  return [
+    `**Send this?** Asked by ${draft.asker}.`,
+    ...warning,
+    '',
+    fenced(shown),
+    '',
+    `Expires in ${draft.hours} hours.`,
+  ].join('\n');
+}
+
+/** What is shown while an owner writes another text. */
+export function editText(to: string): string {
+  return (
+    `Write the new text for ${verbatim(shownText(to))} as your next message here; I show it to you ` +
+    'again before it goes out. /cancel leaves the text as it is.'
+  );
+}

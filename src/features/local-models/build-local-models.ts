@@ -1,0 +1,227 @@
+// Builds what looks after models on one's own machines: warming up, watching, telling the owner, and
+// what /local and /status show. Where no such model is in use nothing is asked of anybody.
+
+import { chargedMeter } from '../../agent/charge.ts';
+import type { ModelForAll, Models } from '../../agent/models.ts';
+import type { SpendingGuard } from '../../agent/spending.ts';
+import type { BackgroundWork } from '../../app/gateway-service.ts';
+import type { StatusSource } from '../../kernel/commands/command.ts';
+import type { LiveConfig } from '../../kernel/config/files/live-config.ts';
+import type { ChatRef } from '../../kernel/message/message.ts';
+import type { Logger } from '../../lib/logger.ts';
+import type { Clock } from '../../lib/time/clock.ts';
+import {
+  discoverLocalModels,
+  type LocalModel,
+  type LocalSite,
+  type SiteReport,
+  vendorOf,
+} from '../../providers/index.ts';
+import { prefixOf } from '../../providers/rules/model-names.ts';
+import { localModelName, peerModelName, serverLabel } from '../../providers/rules/peer-name.ts';
+import type { HealthChange } from '../../providers/rules/server-health.ts';
+import type { FoundModel, FoundServer, LocalModels } from './local-models.ts';
+import { serverLines } from './local-models.ts';
+import type { LocalOnly } from './local-only.ts';
+
+export type LocalModelsParts = {
+  readonly live: LiveConfig;
+  readonly clock: Clock;
+  readonly log: Logger;
+  readonly models: Models;
+  readonly forAll: ModelForAll;
+  readonly only: LocalOnly;
+  /** Built later than this. */
+  care(): {
+    readonly spending: SpendingGuard;
+    ownerChat(): Promise<ChatRef>;
+    tell(text: string): void;
+  };
+};
+
+export type BuiltLocalModels = {
+  readonly desk: LocalModels;
+  /** What spends passes it. */
+  readonly only: LocalOnly;
+  readonly status: StatusSource;
+  readonly background: readonly BackgroundWork[];
+};
+
+/** Where nothing is to be looked after, a look whether that has changed. */
+const IDLE_MS = 3_600_000;
+/** What is asked of a server about its models, for a list. */
+const MAX_LISTED = 20;
+/** Configured servers may be on another machine. */
+const LOOK_MS = 1500;
+
+export function buildLocalModels(parts: LocalModelsParts): BuiltLocalModels {
+  return new LocalCare(parts);
+}
+
+class LocalCare implements BuiltLocalModels {
+  readonly background = [{ name: 'local models', run: (signal: AbortSignal) => this.#run(signal) }];
+  readonly only: LocalOnly;
+  readonly desk: LocalModels;
+  readonly status: StatusSource = async (session) => [
+    ...(await this.only.lines(session)),
+    ...serverLines(this.#inUse().map((site) => shown(site.report()))),
+  ];
+  readonly #parts: LocalModelsParts;
+  readonly #stop = new AbortController();
+  #changed = new AbortController();
+  #warmed = '';
+
+  constructor(parts: LocalModelsParts) {
+    this.#parts = parts;
+    this.only = parts.only;
+    this.desk = this.#desk(parts);
+    parts.models.onRebuilt(() => this.#changed.abort());
+  }
+
+  #desk({ live, models, forAll, only }: LocalModelsParts): LocalModels {
+    return {
+      only,
+      isLocal: (model) => this.#model(model) !== undefined,
+      look: () => this.#look(),
+      preferred: () => live.config.localModels.model,
+      warmUp: (model) => this.#warm(this.#model(model), this.#stop.signal),
+      async useForAll(model) {
+        await forAll.set(model);
+        await models.rebuild();
+      },
+    };
+  }
+
+  async #run(signal: AbortSignal): Promise<void> {
+    signal.addEventListener('abort', () => this.#stop.abort(), { once: true });
+    while (!signal.aborted) {
+      this.#warmDefault(signal);
+      const everyMs = this.#everyMs;
+      await Promise.all(this.#inUse().map((site) => this.#watch(site, everyMs, signal)));
+      const woken = AbortSignal.any([signal, this.#changed.signal]);
+      await this.#parts.clock.sleep(everyMs ?? IDLE_MS, woken).catch(() => undefined);
+      this.#changed = new AbortController();
+    }
+  }
+
+  get #everyMs(): number | undefined {
+    const { probeSecs } = this.#parts.live.config.localModels;
+    return probeSecs === 0 ? undefined : probeSecs * 1000;
+  }
+
+  /** The servers of models that are asked by themselves, and those that were called lately. */
+  #inUse(): readonly LocalSite[] {
+    const { models, live } = this.#parts;
+    const { fallbackModels, fastModel } = live.defaults;
+    const side = fastModel === '' ? [] : [fastModel];
+    const named = [models.current().defaultModel, ...fallbackModels, ...side];
+    const sites = named.flatMap((name) => this.#model(name)?.site ?? []);
+    const called = models.sites.all().filter((site) => site.wasCalled && this.#mayBeAsked(site));
+    return [...new Set([...sites, ...called])];
+  }
+
+  /** A peer that is none any more is left alone. */
+  #mayBeAsked(site: LocalSite): boolean {
+    const { peer } = site.report();
+    return peer === undefined || this.#model(peerModelName({ peer, model: '-' }))?.site === site;
+  }
+
+  #model(name: string): LocalModel | undefined {
+    return this.#parts.models.current().localModel(name);
+  }
+
+  async #watch(site: LocalSite, everyMs: number | undefined, signal: AbortSignal): Promise<void> {
+    if (everyMs === undefined) return;
+    const change = await site.look(everyMs, signal);
+    if (change === undefined) return;
+    const { vendor, peer, address } = site.report();
+    this.#parts.log.warn('local model server', { change, address });
+    this.#parts
+      .care()
+      .tell(changeText(change, `${serverLabel(vendorOf(vendor).label, peer)} at ${address}`));
+    if (change === 'came_back') this.#warmed = '';
+  }
+
+  /** Once for each model that becomes the one of all. */
+  #warmDefault(signal: AbortSignal): void {
+    const model = this.#model(this.#parts.models.current().defaultModel);
+    if (model === undefined || model.name === this.#warmed) return;
+    this.#warmed = model.name;
+    this.#warm(model, signal);
+  }
+
+  #warm(model: LocalModel | undefined, signal: AbortSignal): void {
+    if (model === undefined || !this.#parts.live.config.localModels.warmUp) return;
+    this.#meter()
+      .then((meter) => model.site.warmUp(model.model, { meter }, signal))
+      .catch((error) => this.#parts.log.warn('model not warmed up', { model: model.name, error }));
+  }
+
+  async #meter() {
+    const { spending, ownerChat } = this.#parts.care();
+    const chat = await ownerChat();
+    const payer = {
+      chat,
+      sender: { kind: 'system', source: 'heartbeat' },
+      isUnseen: true,
+    } as const;
+    const call = { role: 'warm_up', maxTokens: 1, inputTokens: () => 1 };
+    return chargedMeter(spending, payer, call);
+  }
+
+  async #look(): Promise<readonly FoundServer[]> {
+    const { models } = this.#parts;
+    const { signal } = this.#stop;
+    const places = models.current().localServers();
+    const found = await discoverLocalModels({ at: places, timeoutMs: LOOK_MS, signal });
+    return Promise.all(
+      found.map(async (server) => {
+        const site = models.sites.at({ apiKey: '', ...places.find(isAt(server)), ...server });
+        const names = [...server.models, ...server.handedOn].slice(0, MAX_LISTED);
+        const elsewhere = new Set(
+          server.handedOn.map((model) => `${prefixOf(server.vendor)}/${model}`),
+        );
+        const marked = (model: FoundModel): FoundModel =>
+          elsewhere.has(model.name) ? { ...model, isHandedOn: true } : model;
+        await Promise.all(names.map((model) => site.learn(model, signal)));
+        const known = shown(site.report());
+        const listed = names.map((model) => `${prefixOf(server.vendor)}/${model}`);
+        const rest = listed.filter((name) => !known.models.some((one) => one.name === name));
+        return {
+          ...known,
+          state: 'up' as const,
+          models: [
+            ...known.models.filter(({ name }) => listed.includes(name)),
+            ...rest.map((name) => ({ name })),
+          ].map(marked),
+        };
+      }),
+    );
+  }
+}
+
+const isAt =
+  ({ apiBase }: { readonly apiBase: string }) =>
+  (other: { readonly apiBase: string }) =>
+    other.apiBase === apiBase;
+
+function shown({ models, ...rest }: SiteReport): FoundServer {
+  const { vendor, peer } = rest;
+  return {
+    ...rest,
+    label: serverLabel(vendorOf(vendor).label, peer),
+    models: models.map(({ model, facts, warmth }) => ({
+      name: localModelName(rest, model),
+      ...(facts?.contextTokens === undefined ? {} : { contextTokens: facts.contextTokens }),
+      ...(facts?.isHandedOn === undefined ? {} : { isHandedOn: facts.isHandedOn }),
+      ...(facts?.isLoaded === undefined ? {} : { isLoaded: facts.isLoaded }),
+      ...(warmth === undefined ? {} : { warmth }),
+    })),
+  };
+}
+
+function changeText(change: HealthChange, server: string): string {
+  return change === 'went_down'
+    ? `${server} does not answer any more: models on it cannot be asked. /status shows when it is back; /local off changes a conversation to another model.`
+    : `${server} answers again.`;
+}

@@ -1,0 +1,62 @@
+// Builds what keeps conversations on one's own machines, and knows which of them others were started
+// from: helpers, jobs, runs of workflows.
+
+import type { Models } from '../../agent/models.ts';
+import type { EmbeddedStore } from '../../kernel/bus/store/store.ts';
+import type { LiveConfig } from '../../kernel/config/files/live-config.ts';
+import type { Routes } from '../../kernel/intake/routes.ts';
+import type { SessionKey } from '../../kernel/message/ids.ts';
+import { type ChatRef, chatRefOf, sessionKeyOf } from '../../kernel/message/message.ts';
+import { JOBS_SCOPE, JobBook } from '../schedule/job-book.ts';
+import { JOB_CHANNEL } from '../schedule/rules/job.ts';
+import { HELPERS_SCOPE, HelperBook } from '../subagents/helper-book.ts';
+import { SUBAGENT_CHANNEL } from '../subagents/rules/subagent.ts';
+import { WORKFLOW_CHANNEL } from '../workflows/rules/workflow.ts';
+import { WORKFLOWS_SCOPE, WorkflowBook } from '../workflows/workflow-book.ts';
+import { createLocalOnly, type LocalOnly } from './local-only.ts';
+
+export type LocalOnlyParts = {
+  readonly live: LiveConfig;
+  readonly store: Pick<EmbeddedStore, 'scope'>;
+  readonly models: Models;
+  /** Built later than this. */
+  routes(): Pick<Routes, 'sessionOf'>;
+};
+
+const SCOPE = 'local-only';
+
+export function buildLocalOnly({ live, store, models, routes }: LocalOnlyParts): LocalOnly {
+  const helpers = new HelperBook(store.scope(HELPERS_SCOPE));
+  const jobs = new JobBook({ state: store.scope(JOBS_SCOPE) });
+  const runs = new WorkflowBook(store.scope(WORKFLOWS_SCOPE), (text) => text);
+  const sessionOf = (chat: ChatRef) => routes().sessionOf(chat);
+
+  async function makersOf(id: string): Promise<readonly SessionKey[]> {
+    const job = (await jobs.get(id)) ?? (await jobs.gone.all()).find((each) => each.id === id);
+    const maker = job?.maker;
+    if (maker?.kind !== 'person') return [];
+    return [...new Set([sessionKeyOf(maker.chat), await sessionOf(maker.chat)])];
+  }
+
+  return createLocalOnly({
+    ...{ state: store.scope(SCOPE), sessionOf },
+    forAll: () => live.config.localModels.only,
+    async isHome(model) {
+      // A server says only when it is asked that it hands a model on.
+      await models.current().ready(model);
+      return models.current().isHome(model);
+    },
+    async startedFrom(session) {
+      const { channel, chat: id = '' } = chatRefOf(session) ?? {};
+      if (channel === JOB_CHANNEL) return makersOf(id);
+      if (channel === SUBAGENT_CHANNEL) {
+        const run =
+          (await helpers.get(id)) ?? (await helpers.gone.all()).find((each) => each.id === id);
+        return run === undefined ? [] : [run.parent.session];
+      }
+      const home = channel === WORKFLOW_CHANNEL ? (await runs.get(id))?.starter.home : undefined;
+      if (home === undefined) return [];
+      return home.kind === 'job' ? makersOf(home.job) : [home.session];
+    },
+  });
+}

@@ -1,0 +1,217 @@
+// Does what is due for mails that the owner answers: shows them, shows a dictated answer before it
+// goes out, shows again what was put off, archives. At most so many mails are shown in an hour; the
+// others are counted and told in one line. Each step may be repeated after a crash.
+
+import { ArchiveError } from '../../channels/channel.ts';
+import type { MessageBus } from '../../kernel/bus/bus.ts';
+import type { KeyValueStore } from '../../kernel/bus/store/store.ts';
+import { messageId } from '../../kernel/message/ids.ts';
+import type { ChatRef } from '../../kernel/message/message.ts';
+import type { Question, Questions } from '../../kernel/questions/questions.ts';
+import { jsonRow, number, rowShape } from '../../lib/json/json-row.ts';
+import type { Logger } from '../../lib/logger.ts';
+import type { Clock } from '../../lib/time/clock.ts';
+import { MAIL_SUBJECT } from './bridge-answers.ts';
+import type { BridgeBook, BridgedMail, MailStage } from './bridge-book.ts';
+import type { BridgeSummaries } from './bridge-summaries.ts';
+import {
+  DRAFT_CHOICES,
+  MAIL_CHOICES,
+  mailDraftText,
+  mailNoteText,
+  moreMailsText,
+  subjectOf,
+} from './rules/bridge.ts';
+
+const MAX_SHOWN = 20;
+const WINDOW_MS = 3_600_000;
+const DAY_MS = 86_400_000;
+const NOTE_LIFETIME_MS = 7 * DAY_MS;
+const DRAFT_LIFETIME_MS = DAY_MS;
+/** Timers take no more than 2^31 ms. */
+const MAX_SLEEP_MS = DAY_MS;
+const COUNT_KEY = 'count';
+
+export type BridgeDeskDeps = {
+  readonly book: BridgeBook;
+  readonly state: KeyValueStore;
+  readonly bus: Pick<MessageBus, 'send'>;
+  readonly clock: Clock;
+  readonly log: Logger;
+  readonly questions: () => Pick<Questions, 'ask' | 'withdraw'>;
+  readonly summaries: BridgeSummaries;
+  ownerChat(): Promise<ChatRef>;
+  /** Takes the mail out of the inbox; one that is gone already is no failure. */
+  archive(mail: BridgedMail, signal: AbortSignal): Promise<void>;
+};
+
+/** Of the hour since `since`: mails shown, and mails that were too many. */
+type Count = { readonly since: number; readonly shown: number; readonly more: number };
+
+const COUNT = rowShape<Count>({ since: number, shown: number, more: number });
+
+type Asked = Extract<MailStage, { readonly isAsked: boolean }>;
+
+export class BridgeDesk {
+  readonly #deps: BridgeDeskDeps;
+  #changed = Promise.withResolvers<void>();
+
+  constructor(deps: BridgeDeskDeps) {
+    this.#deps = deps;
+  }
+
+  /** There may be something to do. */
+  changed(): void {
+    this.#changed.resolve();
+  }
+
+  async run(signal: AbortSignal): Promise<void> {
+    const { book, clock } = this.#deps;
+    while (!signal.aborted) {
+      this.#changed = Promise.withResolvers<void>();
+      await this.#tellMore();
+      const failures = await this.#attendAll(await book.all(), signal);
+      if (signal.aborted) return;
+      if (failures.length > 0) throw failures[0];
+      const stop = new AbortController();
+      const waitMs = Math.min(MAX_SLEEP_MS, Math.max(0, (await this.#dueAt()) - clock.now()));
+      const slept = clock.sleep(waitMs, AbortSignal.any([signal, stop.signal]));
+      await Promise.race([slept.catch(() => undefined), this.#changed.promise]);
+      stop.abort();
+    }
+  }
+
+  /** One that nothing can be done for now does not keep the others. */
+  async #attendAll(mails: readonly BridgedMail[], signal: AbortSignal) {
+    const failures: unknown[] = [];
+    for (const mail of mails) {
+      if (signal.aborted) break;
+      await this.#attend(mail, signal).catch((error: unknown) => failures.push(error));
+    }
+    return failures;
+  }
+
+  async #attend(mail: BridgedMail, signal: AbortSignal): Promise<void> {
+    const { stage } = mail;
+    const now = this.#deps.clock.now();
+    switch (stage.kind) {
+      case 'waiting':
+        return this.#show(mail, signal);
+      case 'snoozed':
+      case 'writing':
+        if (stage.until <= now) await this.#show(mail, signal);
+        return;
+      case 'shown':
+      case 'drafted':
+        if (!stage.isAsked) await this.#ask(mail, stage);
+        return;
+      case 'archiving':
+        return this.#archive(mail, stage.chat, signal);
+    }
+  }
+
+  async #show(mail: BridgedMail, signal: AbortSignal): Promise<void> {
+    const { book, ownerChat, summaries } = this.#deps;
+    // Counted before a model is asked for it: of the many that are not shown none is asked.
+    const isCounted = mail.round > 0 || (mail.summary !== undefined && mail.summary.kind !== 'due');
+    if (!isCounted && !(await this.#mayShow(mail))) return;
+    if (mail.summary?.kind === 'due' || mail.summary?.kind === 'wanted') {
+      return summaries.advance(mail, signal);
+    }
+    const chat = await ownerChat();
+    const stage = { kind: 'shown', chat, isAsked: false } as const;
+    const shown = { ...mail, round: mail.round + 1, stage };
+    // Answered or written meanwhile, it stays as it is.
+    const isMoved = await book.change(mail.id, (now) => (now === mail ? shown : undefined));
+    if (isMoved) await this.#ask(shown, stage);
+  }
+
+  /** The question has the round in its id, so that asking twice is asking once. */
+  async #ask(mail: BridgedMail, stage: Asked): Promise<void> {
+    const { book, questions } = this.#deps;
+    await questions().ask(questionOf(mail, stage));
+    // An answer that grew was asked about before.
+    await questions().withdraw(questionId(mail, mail.round - 1));
+    await book.change(mail.id, (now) =>
+      now.round === mail.round && 'isAsked' in now.stage
+        ? { ...now, stage: { ...now.stage, isAsked: true } }
+        : undefined,
+    );
+  }
+
+  /** Counts one more; what is too many is dealt with thereby. */
+  async #mayShow(mail: BridgedMail): Promise<boolean> {
+    const { book, state } = this.#deps;
+    const count = await this.#count();
+    const mayShow = count.shown < MAX_SHOWN;
+    const next = mayShow
+      ? { ...count, shown: count.shown + 1 }
+      : { ...count, more: count.more + 1 };
+    if (!mayShow) await book.change(mail.id, () => 'done');
+    await state.set(COUNT_KEY, JSON.stringify(next));
+    return mayShow;
+  }
+
+  async #count(): Promise<Count> {
+    const { state, clock } = this.#deps;
+    const fresh: Count = { since: clock.now(), shown: 0, more: 0 };
+    const count = jsonRow((await state.get(COUNT_KEY)) ?? '', COUNT) ?? fresh;
+    return clock.now() - count.since < WINDOW_MS ? count : fresh;
+  }
+
+  /** Once the hour is over. */
+  async #tellMore(): Promise<void> {
+    const { state, clock, bus, book, ownerChat } = this.#deps;
+    const stored = jsonRow((await state.get(COUNT_KEY)) ?? '', COUNT);
+    if (stored === undefined) return;
+    const { since, more } = stored;
+    if (clock.now() - since < WINDOW_MS) return;
+    if (more > 0) {
+      const id = messageId(`bridge/more/${since}`);
+      await bus.send({ id, chat: await ownerChat(), markdown: moreMailsText(more) });
+    }
+    await state.delete(COUNT_KEY);
+    await book.expire(clock.now());
+  }
+
+  async #dueAt(): Promise<number> {
+    const { book, state } = this.#deps;
+    const stored = jsonRow((await state.get(COUNT_KEY)) ?? '', COUNT);
+    const count: readonly Count[] = stored === undefined ? [] : [stored];
+    const stages = (await book.all()).map(({ stage }) => stage);
+    const due = stages.flatMap((stage) => ('until' in stage ? [stage.until] : []));
+    return Math.min(...due, ...count.map(({ since }) => since + WINDOW_MS));
+  }
+
+  async #archive(mail: BridgedMail, chat: ChatRef, signal: AbortSignal): Promise<void> {
+    const { book, bus, log, archive } = this.#deps;
+    try {
+      await archive(mail, signal);
+    } catch (error) {
+      if (!(error instanceof ArchiveError)) throw error;
+      if (signal.aborted) return;
+      log.warn('mail not archived', { messageId: mail.id, code: error.code, error });
+      const id = messageId(`bridge/${mail.id}/kept`);
+      const markdown = `I could not archive ${subjectOf(mail.note)}: ${error.reason}.`;
+      await bus.send({ id, chat, markdown });
+    }
+    await book.change(mail.id, () => 'done');
+  }
+}
+
+const questionId = (mail: BridgedMail, round: number) => `mail/${mail.id}/${round}`;
+
+function questionOf(mail: BridgedMail, stage: Asked): Question {
+  const isDraft = stage.kind === 'drafted';
+  return {
+    id: questionId(mail, mail.round),
+    chat: stage.chat,
+    markdown: isDraft
+      ? mailDraftText(mail.note, stage.text, stage.hasFiles)
+      : mailNoteText(mail.note, mail.summary),
+    choices: isDraft ? DRAFT_CHOICES : MAIL_CHOICES,
+    approvers: 'owners',
+    subject: `${MAIL_SUBJECT}:${mail.id}`,
+    expiresInMs: isDraft ? DRAFT_LIFETIME_MS : NOTE_LIFETIME_MS,
+  };
+}

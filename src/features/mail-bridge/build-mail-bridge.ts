@@ -1,0 +1,75 @@
+// Builds what lets an owner answer mails from their chat.
+
+import type { SideModel } from '../../agent/side-model.ts';
+import { ArchiveError } from '../../channels/channel.ts';
+import { nameOfLanguage } from '../../kernel/access/person.ts';
+import type { MessageBus } from '../../kernel/bus/bus.ts';
+import type { StateStore } from '../../kernel/bus/store/store.ts';
+import type { LiveConfig } from '../../kernel/config/files/live-config.ts';
+import type { ChannelManager } from '../../kernel/delivery/manager.ts';
+import { policyOf } from '../../kernel/intake/doors.ts';
+import { accountName } from '../../kernel/message/account.ts';
+import type { ChatRef } from '../../kernel/message/message.ts';
+import type { QuestionHandler, Questions } from '../../kernel/questions/questions.ts';
+import type { Logger } from '../../lib/logger.ts';
+import type { Clock } from '../../lib/time/clock.ts';
+import type { People } from '../people/people.ts';
+import { createBridgeAnswers } from './bridge-answers.ts';
+import { BridgeBook } from './bridge-book.ts';
+import { BridgeDesk } from './bridge-desk.ts';
+import { createBridgeSummaries, type Summarise, summariseMail } from './bridge-summaries.ts';
+import { createMailBridge, type MailBridge } from './mail-bridge.ts';
+
+export type MailBridgeParts = {
+  readonly live: LiveConfig;
+  readonly clock: Clock;
+  readonly log: Logger;
+  readonly store: StateStore;
+  readonly bus: MessageBus;
+  readonly people: People;
+  readonly side: SideModel;
+  readonly questions: () => Questions;
+  manager(): ChannelManager;
+  ownerChat(): Promise<ChatRef>;
+};
+
+export type BuiltMailBridge = {
+  readonly bridge: MailBridge;
+  readonly handler: QuestionHandler;
+  readonly desk: Pick<BridgeDesk, 'run'>;
+};
+
+export function buildMailBridge(parts: MailBridgeParts): BuiltMailBridge {
+  const { live, clock, log, store, bus, people, questions, manager, ownerChat } = parts;
+  const state = store.scope('mail-bridge');
+  const book = new BridgeBook(state);
+  const changed = () => desk.changed();
+  const summarise = summariserOf(parts);
+  const summaries = createBridgeSummaries({ book, clock, log, summarise, ownerChat, changed });
+  const desk = new BridgeDesk({
+    ...{ book, state, bus, clock, log, questions, ownerChat, summaries },
+    async archive({ id, chat }, signal) {
+      const archive = manager().channel(accountName(chat))?.archive;
+      if (archive === undefined) throw new ArchiveError('no_archive', 'the mailbox is not open');
+      await archive(id, signal);
+    },
+  });
+  const handler = createBridgeAnswers({
+    ...{ book, bus, clock, changed },
+    timeZoneIn: async (chat) =>
+      (await people.persons.inChat(chat))?.timeZone ?? live.config.sessions.timeZone,
+  });
+  const mode = (account: string) => policyOf(account, live.config).bridge ?? 'off';
+  const bridge = createMailBridge({ book, mode, changed, now: () => clock.now() });
+  return { bridge, handler, desk };
+}
+
+/** In the language of whoever reads it, and without what is secret here. */
+function summariserOf({ live, people, side }: MailBridgeParts): Summarise {
+  return async ({ readIn, text, ...mail }, signal) => {
+    const tag = (await people.persons.inChat(readIn))?.language;
+    const language = tag === undefined ? undefined : nameOfLanguage(tag);
+    const ask = { ...mail, text: live.redact(text) };
+    return summariseMail(side, language === undefined ? ask : { ...ask, language }, signal);
+  };
+}

@@ -1,0 +1,24 @@
+// What the doctor says of tools: servers that cannot be reached, and tools that lack what they need.
+
+import { findRunningGateway } from '../../app/running-gateway.ts';
+import { type Finding, ok, warn } from '../../cli/doctor/finding.ts';
+import type { Terminal } from '../../cli/terminal.ts';
+import { reportTooling, toolServerLine } from './tooling.ts';
+
+export async function checkTools(
+  { home, clock }: Terminal,
+  token: string,
+): Promise<readonly Finding[]> {
+  const tooling = await reportTooling(await findRunningGateway(home), token);
+  if (tooling === undefined) return [];
+  const servers = tooling.servers.map((server) => {
+    const text = `${server.name}: ${toolServerLine(server, clock.now())}`;
+    const isWell = server.state.kind === 'connected' || server.state.kind === 'starting';
+    if (isWell) return ok('tool server', text);
+    return warn('tool server', text, `Look at mcpServers.${server.name} in config.json.`);
+  });
+  const missing = tooling.missing.map(({ name, reason }) =>
+    ok('tool', `${name} is left out: ${reason}`),
+  );
+  return [...servers, ...missing];
+}

@@ -1,0 +1,111 @@
+// A tool of a server as a tool of ours. What it may do to the world and whether its results are words
+// of others is the configuration's word alone (case X05); its description is the server's, bounded, and
+// said to be so.
+
+import { createHash } from 'node:crypto';
+import type { MediaStore } from '../../kernel/media/media.ts';
+import { ToolError } from '../../kernel/message/errors.ts';
+import { neutralLines } from '../../kernel/message/untrusted.ts';
+import { headOf, shortened } from '../../lib/text/cut.ts';
+import type { Tool } from '../../tools/tool.ts';
+import type { CallOptions, ForeignTool } from './connection.ts';
+import { foreignSchema } from './foreign-schema.ts';
+import { isMeant, toolNames } from './names.ts';
+import { type ReadResult, readResult } from './result.ts';
+import type { ToolServerConfig } from './settings.ts';
+
+type CallToolResult = Parameters<typeof readResult>[0];
+type Input = Readonly<Record<string, unknown>>;
+
+export type RemoteToolDeps = {
+  readonly server: string;
+  readonly config: ToolServerConfig;
+  readonly media: Pick<MediaStore, 'put'>;
+  /** What a server says of its tools goes into the prompt: it may repeat a secret it was given. */
+  redact(text: string): string;
+  isAvailable(): boolean;
+  unavailableBecause(): string;
+  /** @throws ToolError */
+  call(tool: string, input: Input, options: CallOptions): Promise<CallToolResult>;
+};
+
+export type RemoteTools = {
+  readonly tools: readonly Tool[];
+  /** The same tools where nothing about them changed, so that the model is told the same. */
+  next(found: readonly ForeignTool[]): RemoteTools;
+};
+
+const MAX_DESCRIPTION_CHARS = 1200;
+const MAX_DETAIL_CHARS = 120;
+
+export function createRemoteTools(
+  deps: RemoteToolDeps,
+  found: readonly ForeignTool[] = [],
+  known: ReadonlyMap<string, Tool<Input>> = new Map(),
+): RemoteTools {
+  const { enabledTools, disabledTools } = deps.config;
+  const wanted = found.filter(
+    ({ name }) =>
+      isMeant(enabledTools, name) && !isMeant(disabledTools, name) && deps.redact(name) === name,
+  );
+  const names = toolNames(
+    deps.server,
+    wanted.map(({ name }) => name),
+  );
+  const byPrint = new Map(
+    wanted.map((foreign) => {
+      const name = names.get(foreign.name) ?? foreign.name;
+      const print = printOf(name, foreign);
+      return [print, known.get(print) ?? toolOf(deps, name, foreign)] as const;
+    }),
+  );
+  const tools = [...byPrint.values()].sort((one, other) => (one.name < other.name ? -1 : 1));
+  return {
+    tools,
+    next: (others) => createRemoteTools(deps, others, byPrint),
+  };
+}
+
+const printOf = (name: string, foreign: ForeignTool) =>
+  createHash('sha256')
+    .update(JSON.stringify([name, foreign]))
+    .digest('hex');
+
+function toolOf(deps: RemoteToolDeps, name: string, foreign: ForeignTool): Tool<Input> {
+  const { config, server } = deps;
+  const { shown, input, isLeftOut } = foreignSchema(foreign.schema, deps.redact);
+  const note = isLeftOut ? ' Its arguments are described at too great a length to be shown.' : '';
+  const words = deps.redact(neutralLines(foreign.description).join('\n').trim());
+  const timeoutMs = config.timeoutSecs * 1000;
+  return {
+    name,
+    description: `Tool of the server "${server}", which says of it:${note} ${bounded(words)}`,
+    access: accessOf(config, foreign.name),
+    ...(config.taints ? { taints: true } : {}),
+    input,
+    schema: shown,
+    isAvailable: () => deps.isAvailable(),
+    unavailableBecause: () => deps.unavailableBecause(),
+    timeoutMs: () => timeoutMs,
+    describe: (given) => headOf(JSON.stringify(given), MAX_DETAIL_CHARS),
+    async run(given, context) {
+      const options = { signal: context.signal, timeoutMs };
+      const result = await deps.call(foreign.name, given, options);
+      return toldBy(await readResult(result, deps.media), context.show);
+    },
+  };
+}
+
+function accessOf({ access, toolAccess }: ToolServerConfig, tool: string): Tool['access'] {
+  return Object.hasOwn(toolAccess, tool) ? (toolAccess[tool] ?? access) : access;
+}
+
+function bounded(words: string): string {
+  return shortened(words, MAX_DESCRIPTION_CHARS, ' [...]');
+}
+
+function toldBy({ text, images, isError }: ReadResult, show: Parameters<Tool['run']>[1]['show']) {
+  if (isError) throw new ToolError('execution', text);
+  for (const image of images) show?.(image);
+  return text;
+}

@@ -1,0 +1,193 @@
+// A tool server as a child of this process: one JSON-RPC message a line on its stdin and stdout
+// (specification of 2025-06-18, transports, stdio). It gets no variable of ours that it was not given,
+// what it says is bounded, and it ends with all it has started.
+
+import type { ChildProcess } from 'node:child_process';
+import type { Transport } from '@modelcontextprotocol/sdk/shared/transport.js';
+import type { JSONRPCMessage } from '@modelcontextprotocol/sdk/types.js';
+import { neutralLines } from '../../kernel/message/untrusted.ts';
+import { isOver, killGroup, signalProcess, spawnGroup } from '../../lib/process-group.ts';
+import { headOf } from '../../lib/text/cut.ts';
+import type { Clock } from '../../lib/time/clock.ts';
+import { type FloodGuard, TOO_MUCH } from './flood.ts';
+
+export type StdioOptions = {
+  readonly argv: readonly [string, ...string[]];
+  readonly cwd: string;
+  readonly env: NodeJS.ProcessEnv;
+  readonly clock: Clock;
+  readonly flood: FloodGuard;
+  /** Checks the shape of a message. @throws for anything else */
+  readonly parse: (line: string) => JSONRPCMessage;
+};
+
+const MAX_LINE_BYTES = 8_000_000;
+/** Of what it says on stderr, for the reason of a failure. */
+const MAX_STDERR_CHARS = 4000;
+const MAX_WORDS_CHARS = 200;
+/** To end by itself when its stdin is closed, and again after SIGTERM. */
+const GRACE_MS = 1000;
+
+export class StdioTransport implements Transport {
+  onclose?: () => void;
+  onerror?: (error: Error) => void;
+  onmessage?: (message: JSONRPCMessage) => void;
+  readonly #options: StdioOptions;
+  readonly #lines = new LineReader(MAX_LINE_BYTES);
+  readonly #gone = Promise.withResolvers<void>();
+  #child: ChildProcess | undefined;
+  #stderr = '';
+  #fault: string | undefined;
+
+  constructor(options: StdioOptions) {
+    this.#options = options;
+  }
+
+  /** Why it ended, in words for an owner; undefined where nothing is known. */
+  get fault(): string | undefined {
+    return this.#fault ?? this.#lastWords();
+  }
+
+  /** @throws Error: the program cannot be run */
+  async start(): Promise<void> {
+    const { argv, cwd, env } = this.#options;
+    const child = spawnGroup(argv, { cwd, env, stdio: ['pipe', 'pipe', 'pipe'] });
+    this.#child = child;
+    child.stdin?.on('error', () => undefined);
+    child.stdout?.on('data', (piece: Buffer) => this.#hear(piece));
+    child.stderr?.setEncoding('utf8').on('data', (words: string) => {
+      this.#stderr = (this.#stderr + words).slice(-MAX_STDERR_CHARS);
+    });
+    // What it left running may hold its stdout open.
+    child.on('exit', () => killGroup(child));
+    child.on('close', () => this.#ended());
+    await new Promise<void>((resolve, reject) => {
+      child.on('spawn', resolve);
+      child.on('error', (error: NodeJS.ErrnoException) => {
+        this.#fault =
+          error.code === 'ENOENT'
+            ? 'the program, or the folder it runs in, was not found'
+            : `the program cannot be run (${error.code ?? 'unknown'})`;
+        if (child.pid === undefined) this.#ended();
+        reject(error);
+      });
+    });
+  }
+
+  send(message: JSONRPCMessage): Promise<void> {
+    const stdin = this.#child?.stdin;
+    if (!stdin?.writable) return Promise.reject(new Error('the server has ended'));
+    return new Promise((resolve, reject) => {
+      stdin.write(`${JSON.stringify(message)}\n`, (error) => (error ? reject(error) : resolve()));
+    });
+  }
+
+  /** Resolves when it and all it has started are gone. */
+  async close(): Promise<void> {
+    const child = this.#child;
+    if (child === undefined) return this.#ended();
+    child.stdin?.end();
+    if (!(await this.#endsSoon()) && child.pid !== undefined) {
+      signalProcess(-child.pid, 'SIGTERM');
+      await this.#endsSoon();
+    }
+    this.#kill();
+    await this.#gone.promise;
+  }
+
+  #kill(): void {
+    const child = this.#child;
+    if (child === undefined) return;
+    if (!isOver(child)) killGroup(child);
+    child.stdout?.destroy();
+    child.stderr?.destroy();
+  }
+
+  #hear(piece: Buffer): void {
+    if (this.#fault !== undefined) return;
+    const lines = this.#lines.read(piece);
+    if (lines === undefined) this.#cutOff('it sent a line of more than 8 MB');
+    for (const line of lines ?? []) {
+      if (this.#fault !== undefined) return;
+      if (this.#options.flood.take()) this.#read(line);
+      else this.#cutOff(TOO_MUCH);
+    }
+  }
+
+  /** What is no message is passed over: many programs print a greeting. */
+  #read(line: string): void {
+    if (!line.trimStart().startsWith('{')) return;
+    try {
+      this.onmessage?.(this.#options.parse(line));
+    } catch (error) {
+      this.onerror?.(error instanceof Error ? error : new Error('unreadable'));
+    }
+  }
+
+  #cutOff(fault: string): void {
+    this.#fault = fault;
+    this.#kill();
+  }
+
+  #ended(): void {
+    this.#child = undefined;
+    this.#gone.resolve();
+    const tell = this.onclose;
+    delete this.onclose;
+    tell?.();
+  }
+
+  async #endsSoon(): Promise<boolean> {
+    const waiting = new AbortController();
+    const late = this.#options.clock.sleep(GRACE_MS, waiting.signal).then(
+      () => false,
+      () => false,
+    );
+    const isGone = await Promise.race([this.#gone.promise.then(() => true), late]);
+    waiting.abort();
+    return isGone;
+  }
+
+  #lastWords(): string | undefined {
+    const words = neutralLines(this.#stderr)
+      .map((line) => line.trim())
+      .findLast((line) => line !== '');
+    return words === undefined ? undefined : `it said: ${headOf(words, MAX_WORDS_CHARS)}`;
+  }
+}
+
+// Lines from a stream of bytes, each of bounded length. Nothing is copied twice, however small the
+// pieces come.
+
+const NEWLINE = 0x0a;
+
+export class LineReader {
+  readonly #maxBytes: number;
+  #parts: Buffer[] = [];
+  #bytes = 0;
+
+  constructor(maxBytes: number) {
+    this.#maxBytes = maxBytes;
+  }
+
+  /** The lines that this piece completes; undefined where one is longer than allowed. */
+  read(piece: Buffer): readonly string[] | undefined {
+    const lines: string[] = [];
+    let start = 0;
+    for (let end = piece.indexOf(NEWLINE); end >= 0; end = piece.indexOf(NEWLINE, start)) {
+      if (!this.#keep(piece.subarray(start, end))) return undefined;
+      lines.push(Buffer.concat(this.#parts).toString('utf8'));
+      this.#parts = [];
+      this.#bytes = 0;
+      start = end + 1;
+    }
+    return this.#keep(piece.subarray(start)) ? lines : undefined;
+  }
+
+  #keep(part: Buffer): boolean {
+    if (part.length === 0) return true;
+    this.#parts.push(part);
+    this.#bytes += part.length;
+    return this.#bytes <= this.#maxBytes;
+  }
+}

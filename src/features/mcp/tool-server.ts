@@ -1,0 +1,235 @@
+// One configured server over its whole life: connected, asked for its tools, asked again when it says
+// that they changed, connected anew when it is gone. Waits between tries grow; a server that lost its
+// connection once keeps its tools while it is being reached again.
+
+import type { MediaStore } from '../../kernel/media/media.ts';
+import { ToolError } from '../../kernel/message/errors.ts';
+import { supervise } from '../../lib/async/supervise.ts';
+import type { Logger } from '../../lib/logger.ts';
+import { orAborted } from '../../lib/time/aborted.ts';
+import type { Clock } from '../../lib/time/clock.ts';
+import type { Tool } from '../../tools/tool.ts';
+import { callFailure } from './call-failure.ts';
+import { type CallOptions, type Connection, type ConnectionDeps, connect } from './connection.ts';
+import type { ToolServerReport, ToolServerState } from './mcp.ts';
+import { createRemoteTools, type RemoteTools } from './remote-tool.ts';
+import type { ToolServerConfig } from './settings.ts';
+
+export type ToolServerDeps = Omit<ConnectionDeps, 'config' | 'folder'> & {
+  readonly clock: Clock;
+  readonly log: Logger;
+  readonly media: Pick<MediaStore, 'put'>;
+  /** Masks the values of configured secrets. */
+  readonly redact: (text: string) => string;
+  /** Where a server of this configuration runs. */
+  folderOf(config: ToolServerConfig): string;
+};
+
+const WAITS = { minMs: 1000, maxMs: 300_000, stableMs: 60_000 };
+/** A quiet server is asked whether it is there; one that is at work is left alone. */
+const PING_EVERY_MS = 60_000;
+const PING_TIMEOUT_MS = 20_000;
+/** Between two looks at tools that keep changing. */
+const LOOK_AGAIN_MS = 2000;
+/** A call waits so long for a server that is being reached again. */
+const WAIT_MS = 15_000;
+/** Less, and the server did not work at all. */
+const WORKED_MS = 5000;
+
+export class ToolServer {
+  readonly name: string;
+  readonly config: ToolServerConfig;
+  readonly #deps: ToolServerDeps;
+  readonly #stop = new AbortController();
+  #running: Promise<void> | undefined;
+  #state: ToolServerState = { kind: 'starting' };
+  #remote: RemoteTools;
+  #connection = Promise.withResolvers<Connection>();
+  readonly #tried = Promise.withResolvers<void>();
+  #calls = 0;
+
+  constructor(name: string, config: ToolServerConfig, deps: ToolServerDeps) {
+    this.name = name;
+    this.config = config;
+    this.#deps = deps;
+    this.#connection.promise.catch(() => undefined);
+    this.#remote = createRemoteTools({
+      ...{ server: name, config, media: deps.media, redact: deps.redact },
+      isAvailable: () => this.#state.kind === 'connected' || this.#state.kind === 'lost',
+      unavailableBecause: () => `the tool server ${name} ${unavailable(this.#state)}`,
+      call: (tool, input, options) => this.#call(tool, input, options),
+    });
+  }
+
+  get tools(): readonly Tool[] {
+    return this.#remote.tools;
+  }
+
+  /** Resolves when it was reached or failed once. */
+  get tried(): Promise<void> {
+    return this.#tried.promise;
+  }
+
+  report(): ToolServerReport {
+    return {
+      name: this.name,
+      transport: this.config.url === '' ? 'stdio' : 'http',
+      state: this.#state,
+      tools: this.tools.map(({ name }) => name),
+    };
+  }
+
+  start(): void {
+    const { clock, log } = this.#deps;
+    this.#running = supervise((signal) => this.#live(signal), {
+      ...{ name: `tool server ${this.name}`, signal: this.#stop.signal, clock, log, ...WAITS },
+      onFailure: (error, waitMs) => {
+        const reason = error instanceof Error ? error.message : 'no reason given';
+        if (this.#state.kind !== 'lost') {
+          this.#state = { kind: 'failed', reason, retryAt: clock.now() + waitMs };
+        }
+        this.#tried.resolve();
+        return 'restart';
+      },
+    });
+  }
+
+  /** Its child, and all that started, is gone when this resolves. */
+  async stop(): Promise<void> {
+    this.#stop.abort();
+    this.#connection.reject(this.#notConnected());
+    this.#tried.resolve();
+    await this.#running;
+  }
+
+  /** One connection, from its beginning to its end. @throws Error why it ended */
+  async #live(signal: AbortSignal): Promise<void> {
+    const { clock, log, folderOf } = this.#deps;
+    const connection = await this.#opened(signal, folderOf(this.config));
+    try {
+      const since = clock.now();
+      this.#state = { kind: 'connected', since };
+      this.#connection.resolve(connection);
+      this.#tried.resolve();
+      log.info('tool server connected', { server: this.name, tools: this.tools.length });
+      await this.#attend(connection, signal);
+      signal.throwIfAborted();
+      const reason = connection.fault() ?? 'the connection ended';
+      const hasWorked = clock.now() - since >= WORKED_MS;
+      this.#state = hasWorked ? { kind: 'lost', reason } : { kind: 'failed', reason };
+      throw new Error(reason);
+    } finally {
+      this.#connection = Promise.withResolvers<Connection>();
+      this.#connection.promise.catch(() => undefined);
+      await connection.close();
+    }
+  }
+
+  /** Connected, and its tools known. */
+  async #opened(signal: AbortSignal, folder: string): Promise<Connection> {
+    const late = new AbortController();
+    const seconds = this.config.startupTimeoutSecs;
+    const timer = this.#deps.clock.timer(seconds * 1000, () =>
+      late.abort(new Error(`it did not answer within ${seconds} s`)),
+    );
+    const whole = AbortSignal.any([signal, late.signal]);
+    try {
+      const connection = await connect({ ...this.#deps, config: this.config, folder }, whole);
+      try {
+        this.#remote = this.#remote.next(await orAborted(connection.tools(whole), whole));
+        return connection;
+      } catch (error) {
+        await connection.close();
+        throw error;
+      }
+    } catch (error) {
+      if (this.#state.kind === 'lost') this.#state = { kind: 'failed', reason: 'it is gone' };
+      throw late.signal.aborted && !signal.aborted ? late.signal.reason : error;
+    } finally {
+      timer[Symbol.dispose]();
+    }
+  }
+
+  /** Until it ends, or the signal does. */
+  async #attend(connection: Connection, signal: AbortSignal): Promise<void> {
+    const { clock } = this.#deps;
+    for (;;) {
+      const waiting = new AbortController();
+      const both = AbortSignal.any([signal, waiting.signal]);
+      const what = await Promise.race([
+        connection.ended.then(() => 'ended' as const),
+        connection.changed().then(() => 'changed' as const),
+        clock.sleep(PING_EVERY_MS, both).then(
+          () => 'quiet' as const,
+          () => 'ended' as const,
+        ),
+      ]);
+      waiting.abort();
+      if (what === 'ended' || signal.aborted) return;
+      if (what === 'quiet' && this.#calls === 0) await this.#within(connection.ping, signal);
+      if (what === 'changed') {
+        this.#remote = this.#remote.next(await this.#within(connection.tools, signal));
+        await clock.sleep(LOOK_AGAIN_MS, signal).catch(() => undefined);
+      }
+    }
+  }
+
+  async #within<T>(ask: (signal: AbortSignal) => Promise<T>, signal: AbortSignal): Promise<T> {
+    const late = new AbortController();
+    const timer = this.#deps.clock.timer(PING_TIMEOUT_MS, () =>
+      late.abort(new Error('it does not answer any more')),
+    );
+    const whole = AbortSignal.any([signal, late.signal]);
+    try {
+      return await orAborted(ask(whole), whole);
+    } finally {
+      timer[Symbol.dispose]();
+    }
+  }
+
+  async #call(tool: string, input: Readonly<Record<string, unknown>>, options: CallOptions) {
+    const connection = await this.#reached(options.signal);
+    this.#calls += 1;
+    try {
+      return await orAborted(connection.call(tool, input, options), options.signal);
+    } catch (error) {
+      options.signal.throwIfAborted();
+      const failure = callFailure(error, `the tool server ${this.name}`);
+      if (failure.isLost) void connection.close();
+      throw failure.error;
+    } finally {
+      this.#calls -= 1;
+    }
+  }
+
+  async #reached(signal: AbortSignal): Promise<Connection> {
+    const waiting = new AbortController();
+    const late = this.#deps.clock.sleep(WAIT_MS, waiting.signal).then(() => {
+      throw this.#notConnected();
+    });
+    late.catch(() => undefined);
+    try {
+      return await orAborted(Promise.race([this.#connection.promise, late]), signal);
+    } finally {
+      waiting.abort();
+    }
+  }
+
+  #notConnected(): ToolError {
+    return new ToolError('execution', `the tool server ${this.name} is not connected`, {
+      isTransient: true,
+    });
+  }
+}
+
+function unavailable(state: ToolServerState): string {
+  switch (state.kind) {
+    case 'starting':
+      return 'is being started';
+    case 'connected':
+      return 'is connected';
+    case 'lost':
+    case 'failed':
+      return `is not connected: ${state.reason}`;
+  }
+}

@@ -1,0 +1,27 @@
+// Whether what is remembered can be read: a memory that has grown too large by hand is left out whole.
+
+import { glob, stat } from 'node:fs/promises';
+import { join } from 'node:path';
+import { MEMORY_FILE } from '../../agent/rules/prompt.ts';
+import { type Finding, warn } from '../../cli/doctor/finding.ts';
+import { printable } from '../../cli/terminal.ts';
+import { GROUPS_FOLDER, PEOPLE_FOLDER } from '../../kernel/message/notes.ts';
+import { MAX_NOTE_BYTES } from './note-files.ts';
+
+/** @param workspace absolute path */
+export async function checkMemories(workspace: string): Promise<readonly Finding[]> {
+  const places = [
+    MEMORY_FILE,
+    `${PEOPLE_FOLDER}/*/${MEMORY_FILE}`,
+    `${GROUPS_FOLDER}/*/${MEMORY_FILE}`,
+  ];
+  const findings: Finding[] = [];
+  for await (const path of glob(places, { cwd: workspace })) {
+    const { size } = await stat(join(workspace, path));
+    if (size <= MAX_NOTE_BYTES) continue;
+    const bytes = `${size.toLocaleString('en')} bytes, over ${MAX_NOTE_BYTES.toLocaleString('en')}`;
+    const text = `${printable(join(workspace, path))} is not read: ${bytes}`;
+    findings.push(warn('memory', text, 'Shorten it, or move the older part into another file.'));
+  }
+  return findings;
+}

@@ -1,0 +1,191 @@
+// Working memory: what a conversation came to, written each time it is summed up, in the notes of
+// whose it is. `active` while it goes on and is told to the model where its history shows nothing of it;
+// `completed` after a new start, 15 turns without news or an hour in which only another one went on;
+// `archived` once a reflection has used it.
+
+import { createHash } from 'node:crypto';
+import { join } from 'node:path';
+import type { TranscriptEntry } from '../../kernel/message/transcript.ts';
+import { turnOf } from '../../kernel/sessions/rules/carry.ts';
+import { isoTime } from '../../kernel/sessions/rules/file.ts';
+import { fileStamp } from '../../lib/files/files.ts';
+import type { Clock } from '../../lib/time/clock.ts';
+import {
+  listFiles,
+  MAX_NOTE_BYTES,
+  type NoteReader,
+  readNote,
+  SESSION_NOTE,
+  SESSIONS_FOLDER,
+} from './note-files.ts';
+import {
+  readWorkingMemory,
+  type WorkingMemory,
+  type WorkingNote,
+  type WorkingStatus,
+  workingMemoryText,
+} from './rules/working-memory.ts';
+
+export type WorkingMemoryDeps = NoteReader & { readonly clock: Clock };
+
+export interface WorkingMemories {
+  write(notes: string, session: string, summary: Summary): Promise<void>;
+  /** Nothing where the conversation has none. */
+  complete(notes: string, session: string): Promise<void>;
+  /** A turn of it is over: it and the others of these notes that had their time are completed. */
+  turned(notes: string, session: string): Promise<void>;
+  /** For the next turn; nothing where a summary in the history says the same. */
+  standing(
+    notes: string,
+    session: string,
+    history: readonly TranscriptEntry[],
+  ): Promise<WorkingNote | undefined>;
+  /** Whatever its status. */
+  of(notes: string, session: string): Promise<StoredWorkingMemory | undefined>;
+  /** Of this status, oldest first. */
+  list(notes: string, status: WorkingStatus): Promise<readonly StoredWorkingMemory[]>;
+  archive(paths: readonly string[]): Promise<void>;
+}
+
+export type Summary = {
+  readonly text: string;
+  readonly throughTurn: number;
+  readonly isForeign: boolean;
+};
+export type StoredWorkingMemory = WorkingMemory & { readonly path: string };
+
+/** One that is active. */
+type Life = {
+  readonly touchedAt: number;
+  /** Since it was written; undefined: to be counted in the history. */
+  readonly turns: number | undefined;
+};
+type Known = { readonly stamp: string; readonly memory: StoredWorkingMemory | undefined };
+
+const IDLE_MS = 3_600_000;
+const MAX_TURNS = 15;
+const MAX_KNOWN = 64;
+const HASH_CHARS = 8;
+
+export function createWorkingMemories(deps: WorkingMemoryDeps): WorkingMemories {
+  const { files, workspace, clock } = deps;
+  const now = () => isoTime(clock.now());
+  /** By path: those that are known to be active. */
+  const lives = new Map<string, Life>();
+  /** Notes whose active ones are all among them. */
+  const looked = new Set<string>();
+  /** By path, for the turns of conversations that have one. */
+  const known = new Map<string, Known>();
+
+  async function change(
+    path: string,
+    next: (before: WorkingMemory | undefined) => WorkingMemory | undefined,
+  ) {
+    const update = (content: Buffer | undefined) => {
+      const before =
+        content === undefined ? undefined : readWorkingMemory(content.toString('utf8'));
+      const after = next(before);
+      return after === undefined ? undefined : workingMemoryText(after);
+    };
+    await files.update(workspace(), path, update, { maxBytes: MAX_NOTE_BYTES });
+  }
+
+  async function setStatus(path: string, status: WorkingStatus) {
+    lives.delete(path);
+    await change(path, (before) =>
+      before === undefined || before.status === 'archived' ? undefined : { ...before, status },
+    );
+  }
+
+  /** Read again only when the file has changed. */
+  async function current(notes: string, session: string) {
+    const path = pathOf(notes, session);
+    const stamp = await fileStamp(join(workspace(), path));
+    if (stamp === undefined) return undefined;
+    const before = known.get(path);
+    if (before?.stamp === stamp) return before.memory;
+    const read = readWorkingMemory((await readNote(deps, path))?.text ?? '');
+    // A name is a short hash: what stands in the file decides.
+    const memory = read?.sessionKey === session ? { ...read, path } : undefined;
+    if (known.size >= MAX_KNOWN) known.clear();
+    known.set(path, { stamp, memory });
+    return memory;
+  }
+
+  async function lookOnce(notes: string) {
+    if (looked.has(notes)) return;
+    looked.add(notes);
+    for (const { path, status, updated } of await all(notes)) {
+      if (status !== 'active' || lives.has(path)) continue;
+      lives.set(path, { touchedAt: Date.parse(updated) || 0, turns: undefined });
+    }
+  }
+
+  async function all(notes: string): Promise<readonly StoredWorkingMemory[]> {
+    const found = await listFiles(deps, notes + SESSIONS_FOLDER, (name) => SESSION_NOTE.test(name));
+    const oldestFirst = [...found].sort((a, b) => a.modifiedAt - b.modifiedAt);
+    const memories: StoredWorkingMemory[] = [];
+    for (const { path } of oldestFirst) {
+      const memory = readWorkingMemory((await readNote(deps, path))?.text ?? '');
+      if (memory !== undefined) memories.push({ ...memory, path });
+    }
+    return memories;
+  }
+
+  return {
+    async write(notes, session, { text, throughTurn, isForeign }) {
+      const path = pathOf(notes, session);
+      await change(path, (before) => ({
+        sessionKey: session,
+        created: before?.created ?? now(),
+        updated: now(),
+        status: 'active',
+        lastUpdatedTurn: throughTurn,
+        isForeign,
+        body: text,
+      }));
+      lives.set(path, { touchedAt: clock.now(), turns: 0 });
+    },
+    async turned(notes, session) {
+      await lookOnce(notes);
+      const own = pathOf(notes, session);
+      const life = lives.get(own);
+      const turns = (life?.turns ?? 0) + 1;
+      if (life !== undefined) lives.set(own, { touchedAt: clock.now(), turns });
+      const isOver = ([path, { touchedAt }]: readonly [string, Life]) =>
+        path === own ? turns >= MAX_TURNS : clock.now() - touchedAt >= IDLE_MS;
+      const theirs = [...lives].filter(([path]) => path.startsWith(notes + SESSIONS_FOLDER));
+      for (const [path] of theirs.filter(isOver)) await setStatus(path, 'completed');
+    },
+    async standing(notes, session, history) {
+      const memory = await current(notes, session);
+      if (memory?.status !== 'active') return undefined;
+      const { path, body, isForeign } = memory;
+      const life = lives.get(path);
+      const turns = life?.turns ?? turnsSince(history, Date.parse(memory.updated));
+      if (life?.turns === undefined) lives.set(path, { touchedAt: clock.now(), turns });
+      if (turns >= MAX_TURNS || body.trim() === '' || isTold(history, body)) return undefined;
+      return { path, body, isForeign };
+    },
+    of: current,
+    complete: (notes, session) => setStatus(pathOf(notes, session), 'completed'),
+    list: async (notes, status) => (await all(notes)).filter((each) => each.status === status),
+    async archive(paths) {
+      for (const path of paths) await setStatus(path, 'archived');
+    },
+  };
+}
+
+/** The summary that it was made of is in view, alone or joined to another. */
+const isTold = (history: readonly TranscriptEntry[], body: string) =>
+  history.some((entry) => entry.role === 'summary' && entry.text.includes(body.trim()));
+
+function turnsSince(history: readonly TranscriptEntry[], at: number): number {
+  const later = history.filter((entry) => entry.role === 'user' && entry.at > at);
+  return new Set(later.map(turnOf)).size;
+}
+
+function pathOf(notes: string, session: string): string {
+  const hash = createHash('sha256').update(session).digest('hex').slice(0, HASH_CHARS);
+  return `${notes}${SESSIONS_FOLDER}/SESSION_${hash}.md`;
+}

@@ -1,0 +1,79 @@
+// Records what another model than the main one decided or said, as the main model's would be: from here
+// on it is an answer of the turn like any other.
+
+import { askedOther } from '../../agent/asked-with.ts';
+import { tokensSpent } from '../../agent/rules/turn-closing.ts';
+import type { SignalOf } from '../../agent/rules/turn-state.ts';
+import { hasEffects } from '../../agent/take-answer.ts';
+import type { TurnContext } from '../../agent/turn-context.ts';
+import type { AgentEvent } from '../../kernel/message/event.ts';
+import { type CallId, callId } from '../../kernel/message/ids.ts';
+import type { AssistantEntry, ToolCall } from '../../kernel/message/transcript.ts';
+import { resultIdOf } from '../../kernel/sessions/rules/earlier.ts';
+import type { Cue, CueCall, Speaker } from './mode.ts';
+
+const CUED = 'cue_';
+
+type Decided = Extract<SignalOf<'routing'>, { readonly type: 'decided' | 'spoken' }>;
+
+export async function* recordCue(
+  turn: TurnContext,
+  cue: Exclude<Cue, { readonly kind: 'main' }>,
+): AsyncGenerator<AgentEvent, Decided, void> {
+  const { usage, model } = cue.by;
+  const used = usage === undefined ? {} : { usage };
+  if (cue.kind === 'answer') {
+    // Without words the turn simply ends, e.g. behind a question to the person.
+    if (cue.text === '') return { type: 'spoken', tokens: 0 };
+    const entry = await record(turn, cue.by, cue.text, []);
+    yield { type: 'text_delta', text: cue.text };
+    yield { type: 'model_called', model, calls: 0, ...used };
+    return { type: 'spoken', tokens: tokensSpent([entry]) };
+  }
+  const [first, ...rest] = cue.calls;
+  const calls = [
+    named(turn, first, 0),
+    ...rest.map((call, at) => named(turn, call, at + 1)),
+  ] as const;
+  const entry = await record(turn, cue.by, '', calls);
+  yield { type: 'model_called', model, calls: calls.length, ...used };
+  return { type: 'decided', calls, tokens: tokensSpent([entry]) };
+}
+
+async function record(
+  turn: TurnContext,
+  { model, usage }: Speaker,
+  text: string,
+  toolCalls: readonly ToolCall[],
+): Promise<AssistantEntry> {
+  const entry: AssistantEntry = {
+    role: 'assistant',
+    turnId: turn.input.turnId,
+    text,
+    toolCalls,
+    thinking: [],
+    model,
+    throughSeq: turn.thread.throughSeq,
+    at: turn.clock.now(),
+    ...(usage === undefined ? {} : { usage }),
+    ...askedOther(turn, model),
+  };
+  turn.shared.recorded(model, usage);
+  await turn.thread.record([entry], { durable: hasEffects(turn, toolCalls) });
+  return entry;
+}
+
+function named(turn: TurnContext, call: CueCall, at: number): ToolCall {
+  return { id: cuedCallId(turn, at), ...call };
+}
+
+/** By the place of the call in its turn: the same on every retry. `at`: among those decided now. */
+function cuedCallId({ input, thread }: TurnContext, at: number): CallId {
+  const ordinal = thread.rounds.flat().length + at;
+  const place = resultIdOf(input.turnId, ordinal) ?? `r0.${ordinal + 1}`;
+  return callId(`${CUED}${place.replace('.', '_')}`);
+}
+
+/** Whether somebody else than the main model decided it. */
+export const isCued = ({ toolCalls }: Pick<AssistantEntry, 'toolCalls'>) =>
+  toolCalls.every(({ id }) => id.startsWith(CUED));

@@ -1,0 +1,207 @@
+// What a model is shown of a result that is too long to be shown whole: what kind of text it is, how it
+// is built, the facts that can be counted, its beginning and its end, and how to read on. Reading on
+// itself is result-part.ts.
+
+import type { ResultId } from '../../../kernel/message/ids.ts';
+import { headOf, keepFirstLines, keepLastLines } from '../../../lib/text/cut.ts';
+import { linesOf } from '../../../lib/text/lines.ts';
+import { factOf, jsonLines, jsonParsed } from './briefing-json.ts';
+
+/** Of the room, for how it is built. */
+const STRUCTURE_SHARE = 0.5;
+
+export type Briefing = {
+  /** Our line: what it is, and how to read on. */
+  readonly head: string;
+  /** From the text itself. */
+  readonly body: string;
+};
+
+/** Head and body together take at most `maxChars`, where that is room enough for the head. */
+export function briefingOf(text: string, id: ResultId, maxChars: number): Briefing {
+  const { kind, structure, hint } = describe(text);
+  const lines = linesOf(text).length;
+  const size = `${text.length.toLocaleString('en-US')} characters, ${lines.toLocaleString('en-US')} lines`;
+  const head = `[${kind}, ${size}: too long to be shown whole. All of it is kept as result "${id}": read_result with ${hint}.]`;
+  const room = Math.max(0, maxChars - head.length - 1);
+  const built = keepFirstLines(structure.join('\n'), Math.floor(room * STRUCTURE_SHARE));
+  const edges = edgeLines(text, room - built.length - 1);
+  return {
+    head,
+    body: [built, edges]
+      .filter((part) => part !== '')
+      .join('\n')
+      .toWellFormed(),
+  };
+}
+
+type Description = {
+  readonly kind: string;
+  readonly structure: readonly string[];
+  /** How to read on in such a text. */
+  readonly hint: string;
+};
+
+function describe(text: string): Description {
+  const json = jsonParsed(text);
+  if (json !== undefined) {
+    return {
+      kind: 'JSON',
+      structure: jsonLines(json.value),
+      hint: 'path (like items[3].name) or search reads parts of it',
+    };
+  }
+  const table = tableOf(text);
+  if (table !== undefined) {
+    return {
+      kind: 'Table',
+      structure: tableLines(table),
+      hint: 'lines (like 10:60) or search reads parts of it',
+    };
+  }
+  const outline = outlineLines(text);
+  return {
+    kind: outline.kind,
+    structure: outline.lines,
+    hint: 'lines (like 10:60), from (a character) or search reads parts of it',
+  };
+}
+
+// Prose, code and logs that are too long to be shown: an outline with line numbers where the text has
+// one, its first and last lines. What nobody reads (encoded data, endless lines) is cut in them.
+
+const HEADING = /^(?:#{1,6} \S|(?:={3,}|-{3,}) \S.* (?:={3,}|-{3,})$)/;
+/** Definitions at the beginning of a line in the usual languages. */
+const DEFINITION =
+  /^\s{0,4}(?:(?:export|public|private|protected|static|a(?:bstract|sync)|default|pub(?:\([a-z]+\))?|final|override) )*(?:function\*?|class|interface|type|enum|def|fn|func|struct|trait|impl|module|namespace|object|record|sub|CREATE (?:TABLE|VIEW|INDEX)) [\p{L}_$(<"*&`]/u;
+const MIN_OUTLINE = 3;
+const MAX_OUTLINE = 200;
+const MAX_OUTLINE_CHARS = 120;
+const MAX_LINE_CHARS = 300;
+const ENCODED = /[A-Za-z0-9+/_-]{400,}={0,2}/g;
+/** Of the room for both. */
+const HEAD_SHARE = 0.6;
+/** The words before each of them. */
+const MARKS_CHARS = 20;
+
+export type Outline = { readonly kind: string; readonly lines: readonly string[] };
+
+export function outlineLines(text: string): Outline {
+  const lines = text.split('\n');
+  const headings = numbered(lines, (line) => HEADING.test(line));
+  if (headings.length >= MIN_OUTLINE) return { kind: 'Text', lines: ['Headings:', ...headings] };
+  const definitions = numbered(lines, (line) => DEFINITION.test(line));
+  if (definitions.length >= MIN_OUTLINE) {
+    return { kind: 'Code', lines: ['Definitions:', ...definitions] };
+  }
+  return { kind: 'Text', lines: [] };
+}
+
+function numbered(lines: readonly string[], belongs: (line: string) => boolean): readonly string[] {
+  const found = lines.flatMap((line, index) => {
+    if (line.length > MAX_LINE_CHARS || !belongs(line)) return [];
+    return [`  ${index + 1}: ${headOf(line.trim(), MAX_OUTLINE_CHARS)}`];
+  });
+  const left = found.length - MAX_OUTLINE;
+  return left > 0 ? [...found.slice(0, MAX_OUTLINE), `  and ${left} more`] : found;
+}
+
+/** The first and the last lines, together at most `maxChars`; empty where there is no room for any. */
+export function edgeLines(text: string, maxChars: number): string {
+  const room = maxChars - MARKS_CHARS;
+  if (room <= 0) return '';
+  const headRoom = Math.floor(room * HEAD_SHARE);
+  const head = keepFirstLines(readable(text.slice(0, headRoom * 2)), headRoom);
+  const tail = keepLastLines(readable(text.slice(-room)), room - headRoom);
+  return [
+    ...(head === '' ? [] : ['Beginning:', head]),
+    ...(tail === '' ? [] : ['End:', tail]),
+  ].join('\n');
+}
+
+/** Long lines and encoded data cut, so that they leave room for what can be read. */
+function readable(text: string): string {
+  return text
+    .replace(
+      ENCODED,
+      (data) => `[${data.length.toLocaleString('en-US')} characters of encoded data]`,
+    )
+    .split('\n')
+    .map((line) =>
+      line.length <= MAX_LINE_CHARS
+        ? line
+        : `${headOf(line, MAX_LINE_CHARS)}… [${line.length.toLocaleString('en-US')} characters]`,
+    )
+    .join('\n');
+}
+
+// A table of values between commas, tabs, semicolons or bars that is too long to be shown: its columns,
+// its rows, and what can be counted in each column.
+
+export type Table = {
+  readonly separator: string;
+  readonly columns: readonly string[];
+  readonly rows: readonly (readonly string[])[];
+};
+
+const SEPARATORS = ['\t', ',', ';', '|'];
+const MIN_ROWS = 4;
+const MAX_COLUMNS = 40;
+/** Rows that are counted. */
+const MAX_ROWS = 20_000;
+/** A row is a row although its quoted text holds separators or line ends. */
+const MIN_REGULAR_SHARE = 0.9;
+const MAX_NAME_CHARS = 60;
+
+/** Undefined where the text is no table. */
+export function tableOf(text: string): Table | undefined {
+  const lines = text
+    .split('\n', MAX_ROWS)
+    .map((line) => line.trimEnd())
+    .filter((line) => line !== '' && !/^[|\s:-]+$/.test(line));
+  const [first = '', ...rest] = lines;
+  if (rest.length < MIN_ROWS) return undefined;
+  for (const separator of SEPARATORS) {
+    const columns = cellsOf(first, separator);
+    if (columns.length < 2 || columns.some((name) => name.length > MAX_NAME_CHARS)) continue;
+    const rows = rest.map((line) => cellsOf(line, separator));
+    const regular = rows.filter((row) => row.length === columns.length);
+    if (regular.length >= rows.length * MIN_REGULAR_SHARE)
+      return { separator, columns, rows: regular };
+  }
+  return undefined;
+}
+
+/** RFC 4180 without line ends inside of quotes. */
+function cellsOf(line: string, separator: string): readonly string[] {
+  const inner = separator === '|' ? line.replace(/^\s*\||\|\s*$/g, '') : line;
+  if (!inner.includes('"')) return inner.split(separator).map((cell) => cell.trim());
+  const cells: string[] = [];
+  let cell = '';
+  let isQuoted = false;
+  for (const char of inner) {
+    if (char === '"') isQuoted = !isQuoted;
+    else if (char === separator && !isQuoted) {
+      cells.push(cell.trim());
+      cell = '';
+    } else cell += char;
+  }
+  return [...cells, cell.trim()];
+}
+
+export function tableLines({ columns, rows }: Table): readonly string[] {
+  const shown = columns.slice(0, MAX_COLUMNS);
+  const left = columns.length - shown.length;
+  return [
+    `${columns.length} columns, ${rows.length.toLocaleString('en-US')} rows below the first line:`,
+    ...shown.map((name, index) => {
+      const fact = factOf(rows.map((row) => cellValue(row[index] ?? '')));
+      return `  ${name === '' ? `(column ${index + 1})` : name}${fact === undefined ? '' : `: ${fact}`}`;
+    }),
+    ...(left > 0 ? [`  ${left} more columns`] : []),
+  ];
+}
+
+function cellValue(cell: string): string | number {
+  return /^-?\d{1,15}(?:\.\d{1,15})?$/.test(cell) ? Number(cell) : cell;
+}

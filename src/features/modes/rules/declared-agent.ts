@@ -1,0 +1,105 @@
+// A specialist of the supervisor, as it stands in config/agents/*.yaml: checked here, read elsewhere.
+
+import { z } from 'zod';
+import { mayBeTool } from '../../../agent/rules/tool-room.ts';
+import { valueProblems } from '../../../lib/json/value-problem.ts';
+
+export const AGENTS_FOLDER = 'agents';
+export const PROMPTS_FOLDER = 'prompts';
+/** Where a file is there twice, the first counts. */
+export const AGENT_ENDINGS = ['.yaml', '.yml'] as const;
+/** What the supervisor says instead of a name. */
+export const FINISH = 'FINISH';
+
+/** Tools that the supervisor asks itself, with a question: they are no specialists. */
+export const SERVICES = ['search', 'recall', 'session_search'] as const;
+export type Service = (typeof SERVICES)[number];
+
+const MAX_TOOLS = 100;
+
+const whole = (least: number, most: number) => z.int().min(least).max(most);
+const words = (most: number) => z.string().trim().min(1).max(most);
+
+const agentSchema = z.strictObject({
+  enabled: z.boolean().default(true),
+  description: words(500),
+  whenNot: words(500).optional(),
+  model: words(200).default('main'),
+  temperature: z.number().min(0).max(2).default(0.3),
+  tools: z.array(z.string().refine(mayBeTool)).max(MAX_TOOLS).default([]),
+  output: z.enum(['verbatim', 'material']).default('verbatim'),
+  prompt: z
+    .string()
+    .regex(/^(?!.*\.\.)[A-Za-z0-9][\w./-]*\.(?:md|txt)$/)
+    .max(200)
+    .optional(),
+  limits: z
+    .strictObject({
+      rounds: whole(1, 50).default(6),
+      tokens: whole(1000, 10_000_000).default(100_000),
+      seconds: whole(5, 3600).default(180),
+      answerTokens: whole(64, 32_000).default(2048),
+    })
+    .prefault({}),
+});
+
+/** What a file says. */
+export type AgentFile = Readonly<z.infer<typeof agentSchema>> & {
+  readonly name: string;
+  /** Below the folder of prompts. */
+  readonly prompt: string;
+};
+
+/** With what it is told. */
+export type DeclaredAgent = Omit<AgentFile, 'prompt' | 'enabled'> & {
+  readonly instructions: string;
+};
+
+export type ReadAgent<T> =
+  | { readonly kind: 'valid'; readonly value: T }
+  /** `problem` names file, field, value and remedy. */
+  | {
+      readonly kind: 'broken';
+      readonly name: string;
+      readonly problem: string;
+      /** What else is wrong with it. */
+      readonly more?: readonly string[];
+    };
+
+const NAME = /^[a-z][a-z0-9]*(?:-[a-z0-9]+)*$/;
+const FIELDS = Object.keys(agentSchema.shape);
+const NUMBERS = 'write a whole number';
+const REMEDIES: Readonly<Record<string, string>> = {
+  enabled: 'write true or false',
+  description: 'say in a sentence what it is for and when it is asked, at most 500 characters',
+  whenNot: 'say in a sentence when it is not asked, at most 500 characters, or leave it out',
+  model: 'write main, fast, or a name as /model takes it',
+  temperature: 'write a number from 0 to 2',
+  tools:
+    'list names of tools, like [read_file, web_fetch], those of tool servers as mcp_server_tool; [] for none',
+  output: 'write verbatim (reaches the person to the letter) or material (for the answer)',
+  prompt: `write the path of a .md or .txt file in ${PROMPTS_FOLDER}/, like guardian/system.md`,
+  'limits.rounds': `${NUMBERS} from 1 to 50`,
+  'limits.tokens': `${NUMBERS} from 1000 to 10000000`,
+  'limits.seconds': `${NUMBERS} from 5 to 3600`,
+  'limits.answerTokens': `${NUMBERS} from 64 to 32000`,
+  limits: 'it may hold rounds, tokens, seconds and answerTokens',
+};
+
+/** `values`: what the YAML says; `name`: that of the file without its ending. */
+export function readAgentFile(values: unknown, name: string): ReadAgent<AgentFile> {
+  const broken = (problem: string) => ({ kind: 'broken', name, problem }) as const;
+  if (!NAME.test(name) || name.length > 40) {
+    return broken('the name of the file: use small letters, digits and single hyphens');
+  }
+  if ((SERVICES as readonly string[]).includes(name)) {
+    return broken(`the name of the file: ${name} is a service; choose another`);
+  }
+  const parsed = agentSchema.safeParse(values);
+  if (!parsed.success) {
+    const [problem = '', ...more] = valueProblems(parsed.error, values, REMEDIES, FIELDS);
+    return { ...broken(problem), more };
+  }
+  const { prompt = `${name}/system.md`, ...rest } = parsed.data;
+  return { kind: 'valid', value: { ...rest, prompt, name } };
+}

@@ -1,0 +1,92 @@
+// traces/ in the home: a file a day with what the router decided and the specialist found, a JSON object a
+// line. Secrets are taken out, old files removed; a full disk costs lines, never an answer.
+
+import { appendFile, mkdir, readdir, readFile, rm, stat } from 'node:fs/promises';
+import { join } from 'node:path';
+import type { LiveConfig } from '../../kernel/config/files/live-config.ts';
+import type { Holds } from '../../kernel/sessions/rules/forgetting.ts';
+import { writeAtomic } from '../../lib/files/files.ts';
+import type { Logger } from '../../lib/logger.ts';
+import type { Clock } from '../../lib/time/clock.ts';
+import type { TraceRecord } from './trace.ts';
+
+export type TraceFilesDeps = {
+  /** The folder. */
+  readonly traces: string;
+  readonly live: LiveConfig;
+  readonly clock: Clock;
+  readonly log: Logger;
+};
+
+/** Of a day; what comes behind is left out. */
+const MAX_BYTES = 10_000_000;
+const DAY_MS = 86_400_000;
+const FILE_MODE = 0o600;
+const FILE = /^\d{4}-\d{2}-\d{2}\.jsonl$/;
+
+export function createTraceFiles({ traces, live, clock, log }: TraceFilesDeps) {
+  let last: Promise<unknown> = Promise.resolve();
+  const dayOf = (at: number) => new Date(at).toISOString().slice(0, 10);
+
+  async function append(record: TraceRecord): Promise<void> {
+    const path = join(traces, `${dayOf(record.at)}.jsonl`);
+    const bytes = await stat(path).then(
+      ({ size }) => size,
+      () => undefined,
+    );
+    if (bytes === undefined) {
+      await mkdir(traces, { recursive: true, mode: 0o700 });
+      await removeOld();
+    }
+    const line = `${live.redact(JSON.stringify({ ...record, at: new Date(record.at).toISOString() }))}\n`;
+    if ((bytes ?? 0) + line.length > MAX_BYTES) return;
+    await appendFile(path, line, { mode: FILE_MODE });
+  }
+
+  const files = async () =>
+    (await readdir(traces).catch((): string[] => [])).filter((name) => FILE.test(name));
+
+  async function removeOld(): Promise<void> {
+    const oldest = dayOf(clock.now() - live.config.logging.keepDays * DAY_MS);
+    const names = (await files()).filter((name) => name < oldest);
+    await Promise.all(names.map((name) => rm(join(traces, name), { force: true })));
+  }
+
+  /** How many lines of the file are gone. */
+  async function forgetIn(name: string, chats: readonly string[], holds: Holds): Promise<number> {
+    const path = join(traces, name);
+    const lines = (await readFile(path, 'utf8')).split('\n');
+    const kept = lines.filter((line) => !(holds(line) && chats.includes(chatIn(line))));
+    if (kept.length < lines.length) await writeAtomic(path, kept.join('\n'), FILE_MODE);
+    return lines.length - kept.length;
+  }
+
+  return {
+    /** Of these chats; how many lines held the words. */
+    forget(chats: readonly string[], holds: Holds): Promise<number> {
+      const forgotten = last.then(async () => {
+        let lines = 0;
+        for (const name of await files()) lines += await forgetIn(name, chats, holds);
+        return lines;
+      });
+      last = forgotten.catch(() => undefined);
+      return forgotten;
+    },
+    /** Never fails; lines are written in order. */
+    write(record: TraceRecord): void {
+      last = last
+        .then(() => append(record))
+        .catch((error: unknown) => log.warn('a trace was not written', { error }));
+    },
+  };
+}
+
+/** Key of the chat, without its topic; empty where the line is damaged. */
+function chatIn(line: string): string {
+  try {
+    const { session } = JSON.parse(line);
+    return typeof session === 'string' ? session.split('#', 1).join() : '';
+  } catch {
+    return '';
+  }
+}

@@ -1,0 +1,95 @@
+// Waits for the first tap on a pairing link: the person who makes it becomes the channel's owner.
+// The gateway that runs hears it; where none does, one is run for as long as the wait lasts.
+
+import { composeGateway } from '../../app/compose.ts';
+import { findRunningGateway } from '../../app/running-gateway.ts';
+import { type OpenedState, withOpenState } from '../../app/state.ts';
+import type { Environment } from '../../kernel/config/environment.ts';
+import { loadConfig } from '../../kernel/config/files/config-file.ts';
+import type { Home } from '../../kernel/config/files/home.ts';
+import type { Clock } from '../../lib/time/clock.ts';
+import type { Approval } from './pairing.ts';
+
+const LOOK_MS = 300;
+/** The owner is told that it worked: queued right after the pairing, and then sent. */
+const ANSWER_QUEUED_MS = 1000;
+const ANSWER_SENT_MS = 10_000;
+
+export type OwnerWait = {
+  readonly home: Home;
+  readonly env: Environment;
+  readonly clock: Clock;
+  readonly channel: string;
+};
+
+/** A code for the link. Only its hash is kept. */
+export async function issueOwnerCode({ home, clock, channel }: OwnerWait): Promise<string> {
+  const issue = ({ pairing }: OpenedState) => pairing.issueOwnerCode(channel);
+  return (await withOpenState(home, clock, issue)).code;
+}
+
+/** Who is the owner already; undefined: nobody. */
+export async function knownOwner({
+  home,
+  clock,
+  channel,
+}: OwnerWait): Promise<Approval | undefined> {
+  return withOpenState(home, clock, async ({ pairing }) => {
+    const { approved } = await pairing.list();
+    return approved.find((person) => person.channel === channel && person.role === 'owner');
+  });
+}
+
+/** The owner once someone has redeemed a code after `since`; undefined when aborted before. */
+export async function waitForOwner(
+  wait: OwnerWait,
+  since: number,
+  signal: AbortSignal,
+): Promise<Approval | undefined> {
+  if ((await findRunningGateway(wait.home)) !== undefined) return look(wait, since, signal);
+  const { home, env, channel } = wait;
+  const loaded = await loadConfig(home, env);
+  const options = { home, env, channels: [channel], http: false, foreground: () => undefined };
+  const gateway = await composeGateway(loaded, options);
+  const found = new AbortController();
+  const run = gateway.run(AbortSignal.any([signal, found.signal]));
+  try {
+    const owner = await look(wait, since, signal);
+    if (owner !== undefined) await answered(wait, signal);
+    return owner;
+  } finally {
+    found.abort();
+    await run;
+    await gateway[Symbol.asyncDispose]();
+  }
+}
+
+async function look(
+  { home, clock, channel }: OwnerWait,
+  since: number,
+  signal: AbortSignal,
+): Promise<Approval | undefined> {
+  return withOpenState(home, clock, async ({ pairing }) => {
+    while (!signal.aborted) {
+      const { approved } = await pairing.list();
+      const owner = approved.find(
+        (person) => person.channel === channel && person.role === 'owner' && person.at >= since,
+      );
+      if (owner !== undefined) return owner;
+      await clock.sleep(LOOK_MS, signal).catch(() => undefined);
+    }
+    return undefined;
+  });
+}
+
+/** Whoever paired gets their answer now, not when the gateway is started. */
+async function answered({ home, clock }: OwnerWait, signal: AbortSignal): Promise<void> {
+  const until = clock.monotonic() + ANSWER_SENT_MS;
+  await clock.sleep(ANSWER_QUEUED_MS, signal).catch(() => undefined);
+  await withOpenState(home, clock, async ({ store }) => {
+    while (!signal.aborted && clock.monotonic() < until) {
+      if ((await store.stats()).outboundQueued === 0) return;
+      await clock.sleep(LOOK_MS, signal).catch(() => undefined);
+    }
+  });
+}

@@ -1,0 +1,183 @@
+// `nanobot pair`: who was let in, who knocked, and letting people in or out by hand.
+
+import { Command, Option } from 'commander';
+import type { OpenedState } from '../../app/state.ts';
+import { isAllowEntry, normaliseAllowed } from '../../channels/whatsapp/rules/jid.ts';
+import { CommandFailure, EXIT } from '../../cli/exit-codes.ts';
+import { momentText } from '../../cli/flag-values.ts';
+import type { Terminal } from '../../cli/terminal.ts';
+import { textTable } from '../../cli/terminal.ts';
+import { withState } from '../../cli/with-state.ts';
+import { ADMITTED_ROLES, type AdmittedRole, EVERYBODY } from '../../kernel/access/admission.ts';
+import type { Subject } from './decisions.ts';
+
+type ApproveFlags = { readonly role: AdmittedRole; readonly once?: boolean };
+
+export function pairCommand(terminal: Terminal): Command {
+  const command = new Command('pair').description('people who may talk to the agent');
+  command
+    .command('list')
+    .description('people let in beside the allow lists, and strangers who wrote')
+    .option('--json', 'as JSON')
+    .action(({ json }: { readonly json?: boolean }) => listPairs(terminal, json === true));
+  command
+    .command('approve')
+    .description('let a person in')
+    .argument('<channel>', 'e.g. telegram')
+    .argument('<user>', terminal.typed('their id as "nanobot pair list" shows it, or their code'))
+    .addOption(
+      new Option('--role <role>', 'what they are to the agent')
+        .choices(ADMITTED_ROLES)
+        .default('trusted'),
+    )
+    .option('--once', 'answer what they wrote, nothing more')
+    .action((channel: string, user: string, flags: ApproveFlags) =>
+      flags.once === true
+        ? approveOnce(terminal, channel, user)
+        : approve(terminal, channel, user, flags.role),
+    );
+  command
+    .command('block')
+    .description('refuse a person for good, whatever the allow lists say')
+    .argument('<channel>', 'e.g. telegram')
+    .argument('<user>', 'their id')
+    .action((channel: string, user: string) => block(terminal, channel, user));
+  command
+    .command('drop')
+    .description('leave what a stranger wrote unanswered, and decide nothing about them')
+    .argument('<channel>', 'e.g. telegram')
+    .argument('<user>', 'their id or code')
+    .action((channel: string, user: string) => drop(terminal, channel, user));
+  command
+    .command('revoke')
+    .description('take back what was approved or blocked')
+    .argument('<channel>', 'e.g. telegram')
+    .argument('<user>', 'their id')
+    .action((channel: string, user: string) => revoke(terminal, channel, user));
+  return command;
+}
+
+async function listPairs(terminal: Terminal, json: boolean) {
+  const { approved, pending } = await withState(terminal, async ({ people }) => ({
+    ...(await people.pairing.list()),
+    pending: (await people.strangers.list()).map(({ code: _hash, ...one }) => one),
+  }));
+  if (json) return terminal.printJson({ approved, pending });
+  const decided = approved.map((one) => [
+    one.role,
+    one.channel,
+    one.userId,
+    one.name,
+    momentText(one.at),
+  ]);
+  const waiting = pending.map((one) => [
+    'waiting',
+    one.channel,
+    one.userId,
+    one.name,
+    momentText(one.at),
+    one.excerpt,
+  ]);
+  const rows = [...decided, ...waiting];
+  for (const line of textTable(rows)) terminal.print(line);
+  if (rows.length === 0) terminal.note('Nobody was let in by hand, and nobody is waiting.');
+}
+
+async function approve(terminal: Terminal, channel: string, user: string, role: AdmittedRole) {
+  await checkChannel(channel);
+  const { id, answered } = await withState(terminal, async (state) => {
+    const who = await subject(state, channel, user);
+    return { id: who.userId, answered: await state.people.decisions.allow(who, role) };
+  });
+  terminal.note(`${id} may talk to the agent on ${channel}, as ${role}.`);
+  if (answered > 0) terminal.note(`What they wrote is answered now: ${messages(answered)}.`);
+}
+
+async function approveOnce(terminal: Terminal, channel: string, user: string) {
+  await checkChannel(channel);
+  const answered = await withState(terminal, async (state) => {
+    const { waiting } = await subject(state, channel, user);
+    return waiting === undefined ? 0 : state.people.decisions.allowOnce(waiting);
+  });
+  if (answered === 0) throw new CommandFailure(EXIT.notFound, `${user} has no message waiting`);
+  terminal.note(`Answered this once: ${messages(answered)}.`);
+}
+
+async function block(terminal: Terminal, channel: string, user: string) {
+  await checkChannel(channel);
+  const id = await withState(terminal, async (state) => {
+    const who = await subject(state, channel, user);
+    await state.people.decisions.block(who);
+    return who.userId;
+  });
+  terminal.note(`${id} is refused on ${channel} until "nanobot pair revoke ${channel} ${id}".`);
+}
+
+async function drop(terminal: Terminal, channel: string, user: string) {
+  await checkChannel(channel);
+  const dropped = await withState(terminal, async (state) => {
+    const { waiting } = await subject(state, channel, user);
+    if (waiting !== undefined) await state.people.decisions.drop(waiting);
+    return waiting;
+  });
+  if (dropped === undefined)
+    throw new CommandFailure(EXIT.notFound, `${user} has no message waiting`);
+  terminal.note(`Nothing of what ${dropped.userId} wrote is answered.`);
+}
+
+/** Somebody known by that id or code, else whoever the id may belong to. @throws CommandFailure */
+async function subject(
+  { people }: OpenedState,
+  channel: string,
+  user: string,
+): Promise<Pick<Subject, 'channel' | 'userId' | 'ids' | 'name' | 'waiting'>> {
+  const [known] = await people.decisions.find(user, channel);
+  if (known !== undefined) return known;
+  const id = checkedId(channel, user);
+  const [spelled] = await people.decisions.find(id, channel);
+  return spelled ?? { channel, userId: id, ids: [id], name: '', waiting: undefined };
+}
+
+const messages = (count: number) => `${count} message${count === 1 ? '' : 's'}`;
+
+async function revoke(terminal: Terminal, channel: string, user: string) {
+  await checkChannel(channel);
+  const id = checkedId(channel, user);
+  const revoked = await withState(terminal, ({ pairing }) => pairing.revoke(channel, id));
+  if (!revoked) throw new CommandFailure(EXIT.notFound, `${id} was not let in on ${channel}`);
+  terminal.note(`Nothing is decided about ${id} now; channels.${channel}.allowFrom counts alone.`);
+}
+
+// Ids of people as they are typed at the command line, in the spelling their channel uses.
+
+/** @throws CommandFailure where there is no such channel. */
+export async function checkChannel(channel: string): Promise<void> {
+  const { CHANNELS } = await import('../../channels/index.ts');
+  const { nearestName } = await import('../../lib/text/nearest.ts');
+  const names = CHANNELS.map((definition) => definition.name);
+  if (names.includes(channel)) return;
+  const near = nearestName(channel, names) ?? names.join(' or ');
+  throw new CommandFailure(EXIT.notFound, `there is no channel ${channel}; try ${near}`);
+}
+
+/** The id as the channel spells it. @throws CommandFailure where it can be nobody's there. */
+export function checkedId(channel: string, user: string): string {
+  const problem = idProblem(channel, user);
+  if (problem !== undefined) throw new CommandFailure(EXIT.usage, problem);
+  if (channel === 'lark') return user;
+  return channel === 'whatsapp' ? normaliseAllowed(user) : user.toLowerCase();
+}
+
+function idProblem(channel: string, user: string): string | undefined {
+  if (channel === 'telegram' && !/^\d+$/.test(user)) {
+    return 'Telegram people are known by their numeric id; names can change hands';
+  }
+  if (channel === 'email' && !/^[^\s@]+@[^\s@]+$/.test(user)) return 'give the mail address';
+  if (channel === 'whatsapp' && (user === EVERYBODY || !isAllowEntry(user))) {
+    return 'give the number with its country code, like +491511234567, or the id of "pair list"';
+  }
+  if (channel === 'lark' && !/^o[un]_[0-9A-Za-z]+$/.test(user)) {
+    return 'Lark people are known by their open_id (ou_...) or union_id (on_...)';
+  }
+  return undefined;
+}

@@ -1,0 +1,213 @@
+// Plans of the agent, per conversation: on disk, in memory as they are on disk, and in the chat as one
+// checklist that is changed in place where the platform lets us, else as a few messages. What was to be
+// shown when a process died, the next one shows.
+
+import { z } from 'zod';
+import type { MessageBus } from '../../kernel/bus/bus.ts';
+import type { KeyValueStore } from '../../kernel/bus/store/store.ts';
+import { type MessageId, messageId, type SessionKey } from '../../kernel/message/ids.ts';
+import type { ChatRef } from '../../kernel/message/message.ts';
+import type { Holds } from '../../kernel/sessions/rules/forgetting.ts';
+import { readOnce } from '../../lib/async/lanes.ts';
+import { flag, jsonRow, number, objects, place, rowShape } from '../../lib/json/json-row.ts';
+import { orAborted } from '../../lib/time/aborted.ts';
+import type { Clock } from '../../lib/time/clock.ts';
+import {
+  type Checkpoint,
+  checklist,
+  goneBack,
+  isFinished,
+  MAX_CHECKPOINTS,
+  type MarkedPoint,
+  type Plan,
+  type PlanPlace,
+  type StandingNote,
+  standingNote,
+  type WayBack,
+} from './rules/plan.ts';
+
+type Kept = {
+  readonly plan?: Plan;
+  readonly checkpoints: readonly MarkedPoint[];
+  readonly chat: ChatRef;
+  /** Words of others were in view when any of it was written. */
+  readonly isForeign: boolean;
+  /** Checklists sent in this conversation; names the next one. */
+  readonly sent: number;
+  /** Of them those for this plan. */
+  readonly told: number;
+  /** What the chat shows now. */
+  readonly shown?: { readonly id: MessageId; readonly markdown: string };
+};
+
+const NOTHING = { checkpoints: [], isForeign: false, sent: 0, told: 0 } as const;
+
+const KEPT = rowShape<Kept>({
+  ...{ checkpoints: objects, chat: place, isForeign: flag, sent: number, told: number },
+  plan: z.looseObject({ steps: objects }).optional(),
+});
+
+export type PlansDeps = {
+  readonly state: KeyValueStore;
+  readonly bus: Pick<MessageBus, 'send'>;
+  readonly clock: Clock;
+  /** Whether a person reads the chat. */
+  isDoor(chat: ChatRef): boolean;
+  /** `later`: the text is still on its way. */
+  edit(text: MessageId, markdown: string): Promise<'done' | 'later' | 'cannot'>;
+};
+
+/** Where the tools of plans keep them. */
+export interface PlanDesk {
+  keep(plan: Plan, place: PlanPlace): Promise<void>;
+  mark(checkpoint: Checkpoint, place: PlanPlace): Promise<void>;
+  /** Undefined where nothing was marked that long ago. */
+  goBack(way: WayBack, place: PlanPlace): Promise<MarkedPoint | undefined>;
+  /** What the model is reminded of; undefined where nothing is under way. */
+  note(session: SessionKey): Promise<StandingNote | undefined>;
+  clear(session: SessionKey): Promise<void>;
+  /** Lets go of those of these chats (session keys without topics) that hold the words; how many. */
+  forget(chats: readonly string[], holds: Holds): Promise<number>;
+  /** Shows what changed, until stopped. */
+  run(signal: AbortSignal): Promise<void>;
+}
+
+export const PLANS_SCOPE = 'plans';
+const PREFIX = 'plan:';
+const KEPT_MS = 60 * 86_400_000;
+/** Between two looks at what changed, so that quick steps are one change of the text. */
+const SHOW_EVERY_MS = 1000;
+/** Checklists of one plan where none can be changed. */
+const MAX_TOLD = 6;
+
+export function createPlans({ state, bus, clock, isDoor, edit }: PlansDeps): PlanDesk {
+  const rows = readOnce(async () => {
+    await state.expire(PREFIX, clock.now() - KEPT_MS);
+    const found = await state.list(PREFIX);
+    return new Map(
+      found.flatMap(({ key, value }) => {
+        const kept = jsonRow(value, KEPT);
+        return kept === undefined ? [] : [[key.slice(PREFIX.length), kept] as const];
+      }),
+    );
+  });
+  const dirty = new Set<string>();
+  let changed = Promise.withResolvers<void>();
+
+  async function put(session: string, kept: Kept) {
+    const all = await rows();
+    all.set(session, kept);
+    await state.set(PREFIX + session, JSON.stringify(kept));
+  }
+
+  async function change({ session, chat, isTainted }: PlanPlace, to: (kept: Kept) => Kept) {
+    const kept = (await rows()).get(session) ?? { ...NOTHING, chat };
+    await put(session, to({ ...kept, chat, isForeign: kept.isForeign || isTainted }));
+    dirty.add(session);
+    changed.resolve();
+  }
+
+  async function show(session: string): Promise<'done' | 'later'> {
+    const kept = (await rows()).get(session);
+    if (kept?.plan === undefined || !isDoor(kept.chat)) return 'done';
+    const markdown = checklist(kept.plan);
+    if (kept.shown?.markdown === markdown) return 'done';
+    const edited = kept.shown === undefined ? 'cannot' : await edit(kept.shown.id, markdown);
+    if (edited === 'later') return 'later';
+    const sent = edited === 'done' ? kept.sent : kept.sent + 1;
+    const isTooMany = kept.told >= MAX_TOLD && !isFinished(kept.plan);
+    if (edited === 'cannot' && isTooMany) return 'done';
+    const id = messageId(`plan/${session}/${sent}`);
+    const receipt =
+      edited === 'cannot' ? await bus.send({ id, chat: kept.chat, markdown }) : undefined;
+    // A process that was killed had sent one under this name, maybe of an earlier state of the plan.
+    if (receipt === 'duplicate') {
+      const edits = await edit(id, markdown);
+      if (edits === 'later') return 'later';
+      if (edits === 'cannot') {
+        await put(session, { ...((await rows()).get(session) ?? kept), sent });
+        return 'later';
+      }
+    }
+    const told = edited === 'cannot' ? kept.told + 1 : kept.told;
+    // What was changed meanwhile stays, and is shown next.
+    const now = (await rows()).get(session);
+    if (now !== undefined) await put(session, { ...now, sent, told, shown: { id, markdown } });
+    return 'done';
+  }
+
+  async function showAll(): Promise<boolean> {
+    const sessions = [...dirty];
+    dirty.clear();
+    for (const session of sessions) if ((await show(session)) === 'later') dirty.add(session);
+    return sessions.length > 0;
+  }
+
+  return {
+    keep: (plan, place) =>
+      change(place, (kept) => {
+        const isNew = kept.plan === undefined || isFinished(kept.plan);
+        const { shown: _, ...rest } = kept;
+        return isNew ? { ...rest, plan, told: 0 } : { ...kept, plan };
+      }),
+    mark: (checkpoint, place) =>
+      change(place, (kept) => ({
+        ...kept,
+        checkpoints: [
+          ...kept.checkpoints,
+          { ...checkpoint, ...(kept.plan === undefined ? {} : { plan: kept.plan }) },
+        ].slice(-MAX_CHECKPOINTS),
+      })),
+    async goBack(way, place) {
+      const kept = (await rows()).get(place.session);
+      const gone = goneBack({ plan: kept?.plan, checkpoints: kept?.checkpoints ?? [] }, way);
+      if (gone === undefined) return undefined;
+      const { plan, checkpoints, to } = gone;
+      await change(place, (now) => ({
+        ...now,
+        ...(plan === undefined ? {} : { plan }),
+        checkpoints,
+      }));
+      return to;
+    },
+    async note(session) {
+      const kept = (await rows()).get(session);
+      if (kept === undefined) return undefined;
+      const { plan, checkpoints, isForeign } = kept;
+      const text = standingNote({ plan, checkpoints });
+      return text === undefined ? undefined : { text, isForeign };
+    },
+    async clear(session) {
+      const kept = (await rows()).get(session);
+      if (kept === undefined) return;
+      await put(session, emptied(kept));
+    },
+    async forget(chats, holds) {
+      let forgotten = 0;
+      for (const [session, kept] of await rows()) {
+        if (!chats.includes(session.split('#', 1).join()) || !holds(textsOf(kept))) continue;
+        await put(session, emptied(kept));
+        forgotten += 1;
+      }
+      return forgotten;
+    },
+    async run(signal) {
+      for (const [session, { plan, shown }] of await rows()) {
+        if (plan !== undefined && shown?.markdown !== checklist(plan)) dirty.add(session);
+      }
+      while (!signal.aborted) {
+        changed = Promise.withResolvers<void>();
+        const hadWork = await showAll();
+        if (hadWork || dirty.size > 0)
+          await clock.sleep(SHOW_EVERY_MS, signal).catch(() => undefined);
+        else await orAborted(changed.promise, signal).catch(() => undefined);
+      }
+    },
+  };
+}
+
+/** The number stays: no later checklist takes the name of an earlier one. */
+const emptied = ({ chat, sent }: Kept): Kept => ({ ...NOTHING, chat, sent });
+
+const textsOf = ({ plan, checkpoints, shown }: Kept) =>
+  JSON.stringify({ plan, checkpoints, shown });

@@ -1,0 +1,137 @@
+// The plan that the agent keeps for a long task, and the points it marked: what is valid, how people see
+// it and how the model is reminded of it. Keeping and showing it are left to gateway/plans.ts.
+
+import type { SessionKey } from '../../../kernel/message/ids.ts';
+import type { ChatRef } from '../../../kernel/message/message.ts';
+import { truncateText } from '../../../lib/text/cut.ts';
+
+export const STEP_STATES = ['pending', 'doing', 'done', 'dropped'] as const;
+
+export type PlanStep = {
+  readonly text: string;
+  readonly status: (typeof STEP_STATES)[number];
+  /** Numbers of steps that have to be over first, from 1. */
+  readonly after: readonly number[];
+};
+
+export type Plan = { readonly goal: string; readonly steps: readonly PlanStep[] };
+
+/** What was done and what is open at a point of the task, in the words of the agent. */
+export type Checkpoint = { readonly done: string; readonly open: string };
+
+/** A checkpoint with what can be gone back to. */
+export type MarkedPoint = Checkpoint & {
+  /** As it was then. */
+  readonly plan?: Plan;
+  /** Why what was tried from here was given up, oldest first. */
+  readonly givenUp?: readonly string[];
+};
+
+/** `back`: how many marks, 1 = to the newest. */
+export type WayBack = { readonly back: number; readonly reason: string };
+
+/** As the model is reminded of it. */
+export type StandingNote = {
+  readonly text: string;
+  /** Written where words of others were in view. */
+  readonly isForeign: boolean;
+};
+
+export type Standing = {
+  readonly plan: Plan | undefined;
+  /** Oldest first. */
+  readonly checkpoints: readonly MarkedPoint[];
+};
+
+/** The conversation that a plan belongs to. */
+export type PlanPlace = {
+  readonly session: SessionKey;
+  readonly chat: ChatRef;
+  /** Words of others are in view. */
+  readonly isTainted: boolean;
+};
+
+/** The newest are kept. */
+export const MAX_CHECKPOINTS = 5;
+const MAX_GIVEN_UP = 5;
+const MAX_STANDING_CHARS = 6000;
+
+const SIGNS: Readonly<Record<PlanStep['status'], string>> = {
+  pending: '☐',
+  doing: '▶',
+  done: '☑',
+  dropped: '✕',
+};
+
+const isOver = ({ status }: Pick<PlanStep, 'status'>) => status === 'done' || status === 'dropped';
+
+export const isFinished = ({ steps }: Plan) => steps.every(isOver);
+
+/** Why the plan cannot be kept as it is, for the model. */
+export function planProblem({ steps }: Plan): string | undefined {
+  for (const [index, { after, status }] of steps.entries()) {
+    const number = index + 1;
+    const missing = after.find((other) => other > steps.length || other === number);
+    if (missing !== undefined) return `step ${number} cannot come after step ${missing}`;
+    const open = after.find((other) => !isOver(steps[other - 1] ?? { status: 'done' }));
+    if ((status === 'doing' || status === 'done') && open !== undefined) {
+      return `step ${number} is ${status}, and step ${open}, which has to be over first, is not`;
+    }
+  }
+  return hasCircle(steps) ? 'steps wait for each other in a circle' : undefined;
+}
+
+/**
+ * Goes back by so many marks, 1 = the newest: the plan is again as it was there, later marks are gone, and
+ * why the way was given up stays. Undefined where nothing was marked that long ago.
+ */
+export function goneBack(
+  { plan, checkpoints }: Standing,
+  { back, reason }: WayBack,
+): (Standing & { readonly to: MarkedPoint }) | undefined {
+  const at = checkpoints.length - back;
+  const point = checkpoints[at];
+  if (point === undefined) return undefined;
+  const to = { ...point, givenUp: [...(point.givenUp ?? []), reason].slice(-MAX_GIVEN_UP) };
+  return { plan: point.plan ?? plan, checkpoints: [...checkpoints.slice(0, at), to], to };
+}
+
+function hasCircle(steps: readonly PlanStep[]): boolean {
+  const left = new Set(steps.keys());
+  for (;;) {
+    const free = [...left].filter((index) =>
+      (steps[index]?.after ?? []).every((other) => !left.has(other - 1)),
+    );
+    if (free.length === 0) return left.size > 0;
+    for (const index of free) left.delete(index);
+  }
+}
+
+/** As the person sees it, Markdown. */
+export function checklist({ goal, steps }: Plan): string {
+  const lines = steps.map(({ text, status }) => `- ${SIGNS[status]} ${text}`);
+  const over = steps.filter(isOver).length;
+  return `**${goal}** (${over} of ${steps.length})\n${lines.join('\n')}`;
+}
+
+/** As the model is reminded of it; undefined where nothing is under way. */
+export function standingNote({ plan, checkpoints }: Standing): string | undefined {
+  const open = plan === undefined || isFinished(plan) ? [] : [planText(plan)];
+  const marks = checkpoints.map(pointText);
+  if (open.length + marks.length === 0) return undefined;
+  const text = [...open, ...marks].join('\n');
+  return `[Under way, by your own notes:\n${truncateText(text, MAX_STANDING_CHARS, 'notes left out')}]`;
+}
+
+export function pointText({ done, open, givenUp = [] }: MarkedPoint): string {
+  const tried = givenUp.map((reason) => ` Given up from here: ${reason}`).join('');
+  return `Checkpoint. Done: ${done} Open: ${open}${tried}`;
+}
+
+export function planText({ goal, steps }: Plan): string {
+  const lines = steps.map(({ text, status, after }, index) => {
+    const behind = after.length === 0 ? '' : ` (after ${after.join(', ')})`;
+    return `${index + 1}. ${status}: ${text}${behind}`;
+  });
+  return [`Plan: ${goal}`, ...lines].join('\n');
+}

@@ -1,0 +1,164 @@
+// Shows a person what is kept of them, and hands all of it out as one file: into the chat where it can
+// carry one, else into the notes folder for whoever sits at the machine.
+
+import type { MessageBus } from '../../kernel/bus/bus.ts';
+import { MediaError, type MediaStore } from '../../kernel/media/media.ts';
+import { accountName } from '../../kernel/message/account.ts';
+import type { OutboundAttachment } from '../../kernel/message/attachment.ts';
+import { sizeWords } from '../../kernel/message/attachment.ts';
+import { messageId } from '../../kernel/message/ids.ts';
+import type { ChatRef } from '../../kernel/message/message.ts';
+import { exportSession } from '../../kernel/sessions/export.ts';
+import { sessionsOfChats } from '../../kernel/sessions/forget.ts';
+import { isoTime } from '../../kernel/sessions/rules/file.ts';
+import { keepFirstLines, keepLastLines } from '../../lib/text/cut.ts';
+import type { Clock } from '../../lib/time/clock.ts';
+import type { UploadLimit } from '../../tools/files/send-file.ts';
+import { LEARNINGS_FILE } from '../memory/files.ts';
+import type { MemoryStore } from '../memory/memory.ts';
+import { listNotes, type NoteReader, readNote } from '../memory/note-files.ts';
+import { learningPatterns, readLearnings } from '../memory/rules/learnings.ts';
+import type { StoredWorkingMemory, WorkingMemories } from '../memory/working-memory.ts';
+import { exportPath, type HandedOut } from './handed-out.ts';
+import type { Asking, KeptData } from './kept-data.ts';
+
+export type HandOutDeps = {
+  readonly reader: NoteReader;
+  readonly memory: Pick<MemoryStore, 'promptText'>;
+  readonly working: Pick<WorkingMemories, 'of'>;
+  readonly folder: string;
+  readonly media: Pick<MediaStore, 'put'>;
+  readonly handedOut: Pick<HandedOut, 'note'>;
+  readonly bus: Pick<MessageBus, 'send'>;
+  readonly clock: Clock;
+  chatsOf(asking: Asking): Promise<readonly string[]>;
+  limit(account: ReturnType<typeof accountName>): UploadLimit | undefined;
+};
+
+const MAX_SHOWN_CHARS = 3000;
+const MAX_WORKING_CHARS = 1500;
+const MAX_LISTED = 20;
+const BLOCK_CHARS = 65_536;
+
+type Format = 'md' | 'jsonl';
+
+export function createHandOut(
+  deps: HandOutDeps,
+): Pick<KeptData, 'overview' | 'notesOf' | 'handOut'> {
+  return {
+    overview: (asking) => overview(asking, deps),
+    async notesOf(folder) {
+      const facts = (await deps.memory.promptText(folder)).trim();
+      const shown = keepLastLines(facts, MAX_SHOWN_CHARS);
+      return [shown || 'I remember no facts about them.', await filesText(folder, deps)].join(
+        '\n\n',
+      );
+    },
+    async handOut(asking, format) {
+      const { message, person } = asking;
+      const day = isoTime(deps.clock.now()).slice(0, 10);
+      const name = `nanobot-${day}.${format}`;
+      const all = () => inBlocks(allOf(asking, format, deps));
+      const file = await stored(all(), { name, format, chat: message.chat }, deps);
+      if (file !== undefined) {
+        await deps.handedOut.note(person.notes, file.media);
+        const id = messageId(`${message.id}/export`);
+        await deps.bus.send({ id, chat: message.chat, markdown: '', attachments: [file] });
+        return `All that I keep of you is in the file (${sizeWords(file.sizeBytes)}).`;
+      }
+      if (person.notes !== '') {
+        return 'All that I keep of you is more than this chat carries. My owner can hand it to you.';
+      }
+      const path = exportPath(person.notes, day, format);
+      await deps.reader.files.write(deps.reader.workspace(), path, all());
+      return `All that I keep of you is in \`${path}\` of the workspace.`;
+    },
+  };
+}
+
+/** Undefined where the chat carries no such file. */
+async function stored(
+  content: AsyncIterable<Uint8Array>,
+  {
+    name,
+    format,
+    chat,
+  }: { readonly name: string; readonly format: Format; readonly chat: ChatRef },
+  { media, limit }: HandOutDeps,
+): Promise<OutboundAttachment | undefined> {
+  const maxBytes = limit(accountName(chat))?.eachBytes;
+  if (maxBytes === undefined) return undefined;
+  try {
+    const { id, sizeBytes } = await media.put(content, { maxBytes });
+    const mimeType = format === 'md' ? 'text/markdown' : 'application/jsonl';
+    return { kind: 'document', media: id, name, mimeType, sizeBytes };
+  } catch (error) {
+    if (error instanceof MediaError && error.code === 'media_too_large') return undefined;
+    throw error;
+  }
+}
+
+/** However long the whole is, a block of it is in memory. */
+async function* inBlocks(pieces: AsyncIterable<string>): AsyncGenerator<Uint8Array, void, void> {
+  let block = '';
+  for await (const piece of pieces) {
+    block += piece;
+    if (block.length < BLOCK_CHARS) continue;
+    yield Buffer.from(block);
+    block = '';
+  }
+  if (block !== '') yield Buffer.from(block);
+}
+
+async function overview(asking: Asking, deps: HandOutDeps) {
+  const { reader, memory, working, chatsOf, folder } = deps;
+  const { notes } = asking.person;
+  const learnt = (await readNote(reader, notes + LEARNINGS_FILE))?.text ?? '';
+  const patterns = learningPatterns(readLearnings(learnt));
+  const facts = keepLastLines(await memory.promptText(notes), MAX_SHOWN_CHARS);
+  const sessions = await sessionsOfChats(folder, await chatsOf(asking));
+  const here = await working.of(notes, asking.session);
+  return [
+    facts.trim() === '' ? 'I remember no facts about you yet.' : facts.trim(),
+    ...(patterns === '' ? [] : [`What I learnt:\n${patterns}`]),
+    ...(here === undefined ? [] : [workingText(here)]),
+    await filesText(notes, deps),
+    `Conversations that I can look through for you: ${sessions.length}. ` +
+      '/export sends you all of it, /forget <words> takes something out for good.',
+  ].join('\n\n');
+}
+
+async function filesText(notes: string, { reader }: Pick<HandOutDeps, 'reader'>) {
+  const entries = await listNotes(reader, notes);
+  const files = entries.slice(0, MAX_LISTED).map(({ path, bytes }) => `${path} (${bytes} bytes)`);
+  const more = entries.length - files.length;
+  return `It stands in: ${files.join(', ') || 'no file yet'}${more > 0 ? ` and ${more} more` : ''}.`;
+}
+
+function workingText({ status, updated, body }: StoredWorkingMemory): string {
+  const when = updated.slice(0, 16).replace('T', ' ');
+  const text = keepFirstLines(body.trim(), MAX_WORKING_CHARS);
+  return `Working memory of this conversation (${status}, ${when} UTC):\n${text}`;
+}
+
+async function* allOf(
+  asking: Asking,
+  format: Format,
+  deps: HandOutDeps,
+): AsyncGenerator<string, void, void> {
+  const { reader, folder, chatsOf } = deps;
+  const { notes } = asking.person;
+  const paths = [
+    ...(await listNotes(reader, notes)).map(({ path }) => path),
+    notes + LEARNINGS_FILE,
+  ];
+  for (const path of paths) {
+    const note = await readNote(reader, path);
+    if (note === undefined) continue;
+    const line = JSON.stringify({ type: 'note', path, text: note.text });
+    yield format === 'md' ? `# ${path}\n\n${note.text.trim()}\n\n` : `${line}\n`;
+  }
+  for (const session of await sessionsOfChats(folder, await chatsOf(asking))) {
+    yield* exportSession(folder, session, format);
+  }
+}

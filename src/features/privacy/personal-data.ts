@@ -1,0 +1,119 @@
+// All that is kept of a person, over every store that holds some of it: notes, conversations, the index
+// over both, queues, the logs of our own doors, mails, and plans, questions, and what helpers did.
+
+import { isOwnDoor } from '../../app/past-sessions.ts';
+import { forgetMails } from '../../channels/email/forget-mails.ts';
+import { forgetSaid } from '../../channels/web/door-rows.ts';
+import type { EmbeddedStore } from '../../kernel/bus/store/store.ts';
+import { chatRefOf } from '../../kernel/message/message.ts';
+import { verbatim } from '../../kernel/message/stranger-words.ts';
+import {
+  findToForget,
+  forgetInSessions,
+  type SessionForgetting,
+} from '../../kernel/sessions/forget.ts';
+import type { SessionIndexing } from '../../kernel/sessions/index-sessions.ts';
+import { placeOfWords } from '../../kernel/sessions/rules/extract.ts';
+import { isoTime } from '../../kernel/sessions/rules/file.ts';
+import { type Holds, holdsWords } from '../../kernel/sessions/rules/forgetting.ts';
+import { partOf } from '../../lib/text/cut.ts';
+import type { TextIndex } from '../memory/memory.ts';
+import type { NoteReader } from '../memory/note-files.ts';
+import { findInNotes, forgetInNotes } from '../memory/notes.ts';
+import type { Job } from '../schedule/rules/job.ts';
+import type { HelperForgetting } from '../subagents/helper-forgetting.ts';
+import type { HandedOut } from './handed-out.ts';
+import type { Asking, ForgetReport, KeptData, Reach } from './kept-data.ts';
+
+export type ForgettingDeps = {
+  readonly reader: NoteReader;
+  readonly sessions: SessionForgetting;
+  readonly index: TextIndex;
+  readonly indexing: SessionIndexing;
+  readonly store: EmbeddedStore;
+  readonly helpers: HelperForgetting;
+  readonly handedOut: Pick<HandedOut, 'forget'>;
+  /** Jobs of these chats that hold the words. */
+  inJobs(chats: readonly string[], holds: Holds): Promise<readonly Job[]>;
+  /** What else keeps words of conversations. */
+  forgetful(): readonly Pick<HelperForgetting, 'forget'>[];
+  /** Whose conversations, without topics. */
+  chatsOf(asking: Asking): Promise<readonly string[]>;
+  /** Those of the jobs made in them. */
+  chatsOfJobs(chats: readonly string[], isOwner: boolean): Promise<readonly string[]>;
+};
+
+const SNIPPET_CHARS = 80;
+const MAIL = 'email';
+
+export function createForgetting(
+  deps: ForgettingDeps,
+): Pick<KeptData, 'reach' | 'find' | 'forget' | 'scrub'> {
+  const { reader, sessions, index, indexing, store, helpers } = deps;
+  return {
+    async reach(asking, words) {
+      const { notes } = asking.person;
+      const own = await deps.chatsOf(asking);
+      const chats = [...own, ...(await deps.chatsOfJobs(own, notes === ''))];
+      return { words, notes, chats: [...chats, ...(await helpers.chatsBelow(chats))] };
+    },
+    async find({ words, notes, chats }, limit) {
+      const holds = holdsWords(words) ?? (() => false);
+      const inNotes = await findInNotes(reader, notes, holds);
+      const places = inNotes.map(({ path, line, text }) => ({
+        where: `${path}:${line}`,
+        text: around(text, words),
+      }));
+      for (const { id, text } of await deps.inJobs(chats, holds)) {
+        places.push({ where: `job ${id}`, text: around(text, words) });
+      }
+      let count = places.length;
+      for await (const { session, at, text } of findToForget(sessions.folder, chats, holds)) {
+        count += 1;
+        if (places.length >= limit) continue;
+        const when =
+          at === undefined ? 'damaged line' : `${isoTime(at).slice(0, 16).replace('T', ' ')} UTC`;
+        places.push({ where: `${session}, ${when}`, text: around(text, words) });
+      }
+      return { places: places.slice(0, limit), count };
+    },
+    async forget({ words, notes, chats }: Reach): Promise<ForgetReport> {
+      const holds = holdsWords(words) ?? (() => false);
+      const noteLines = await forgetInNotes(reader, notes, holds);
+      const { files, entries } = await forgetInSessions(sessions, chats, holds);
+      for (const name of files) indexing.rewritten(name);
+      for (const name of index.sources(`notes/${notes}memory/`)) index.remove(name);
+      const texts = [await store.forgetTexts(chats, holds), await inChannels(store, chats, holds)];
+      for (const each of [helpers, ...deps.forgetful()])
+        texts.push(await each.forget(chats, holds));
+      await deps.handedOut.forget(notes);
+      // Also what a try that was killed rewrote and could not tell the index of.
+      await indexing.flush();
+      await index.scrub();
+      store.scrub();
+      return { noteLines, entries, texts: texts.reduce((sum, count) => sum + count, 0) };
+    },
+    scrub: () => store.scrub(),
+  };
+}
+
+async function inChannels(
+  store: EmbeddedStore,
+  chats: readonly string[],
+  holds: (text: string) => boolean,
+): Promise<number> {
+  let texts = 0;
+  for (const ref of chats.flatMap((chat) => chatRefOf(chat) ?? [])) {
+    const scope = store.scope(`channel:${ref.channel}:${ref.account}`);
+    if (isOwnDoor(ref.channel)) texts += await forgetSaid(scope, ref.chat, holds);
+    if (ref.channel === MAIL) texts += await forgetMails(scope, ref.chat, holds);
+  }
+  return texts;
+}
+
+function around(text: string, words: string): string {
+  const flat = text.replace(/\s+/g, ' ').trim();
+  const start = Math.max(0, placeOfWords(flat, words) - SNIPPET_CHARS / 2);
+  const cut = partOf(flat, start, start + SNIPPET_CHARS);
+  return verbatim(`${start > 0 ? '…' : ''}${cut}${start + SNIPPET_CHARS < flat.length ? '…' : ''}`);
+}

@@ -1,0 +1,212 @@
+// Writes down what models were asked with, behind the turns: what is known to be kept costs a look into
+// memory, and now and then one at the file, which another process may have purged.
+
+import { appendFile, mkdir, readdir, readFile, rm, stat } from 'node:fs/promises';
+import { dirname, join } from 'node:path';
+import type { SessionKey } from '../../kernel/message/ids.ts';
+import { hasErrorCode, orUndefined, stemOf } from '../../kernel/sessions/file-errors.ts';
+import { ofChats } from '../../kernel/sessions/forget.ts';
+import { FORGOTTEN, type Holds } from '../../kernel/sessions/rules/forgetting.ts';
+import type { AskedBook } from '../../kernel/sessions/store.ts';
+import { createLanes } from '../../lib/async/lanes.ts';
+import type { Logger } from '../../lib/logger.ts';
+import type { Redactor } from '../../lib/text/redact.ts';
+import type { Clock } from '../../lib/time/clock.ts';
+import {
+  ASKED_FOLDER,
+  ASKED_SUFFIX,
+  type AskedLine,
+  askedLine,
+  askedPath,
+  encodeAsked,
+  readAskedLines,
+  writeAskedLines,
+} from './asked-lines.ts';
+import type { AskedPiece } from './rules/asked.ts';
+
+export type AskedFilesDeps = {
+  /** Of the sessions. */
+  readonly folder: string;
+  readonly clock: Clock;
+  readonly log: Logger;
+  readonly redact: Redactor;
+  /** A file may be this large; then its older half goes. Left out: 4 MB. */
+  readonly maxBytes?: number;
+};
+
+export interface AskedFiles extends AskedBook, AsyncDisposable {
+  /** Takes words out of what is kept of these chats; how many pieces held them. */
+  forget(chats: readonly string[], holds: Holds): Promise<number>;
+}
+
+type Known = {
+  /** Kept whole, the newest first. */
+  readonly asks: readonly string[];
+  /** All that the file holds, in one text: a list of them would take several times the memory. */
+  readonly prints: string;
+  readonly checkedAt: number;
+  /** Of the file, bytes. */
+  readonly size: number;
+};
+
+const MAX_BYTES = 4_000_000;
+const MAX_KNOWN = 2000;
+const MAX_ASKS = 4;
+/** Nobody purges what is younger. */
+const CHECK_MS = 60_000;
+const MAX_MASKED = 200;
+/** What a process that was killed while rewriting left beside a file. */
+const TORN = /^\.(.+)\.jsonl\.[0-9a-f-]{36}\.tmp$/;
+
+export const createAskedFiles = (deps: AskedFilesDeps): AskedFiles => new AskedFilesBook(deps);
+
+class AskedFilesBook implements AskedFiles {
+  readonly #deps: AskedFilesDeps;
+  readonly #lanes = createLanes();
+  readonly #known = new Map<SessionKey, Known>();
+  readonly #running = new Set<Promise<void>>();
+  /** JSON of texts, by their prints. */
+  readonly #masked = new Map<string, string>();
+  #maskedAt = 0;
+
+  constructor(deps: AskedFilesDeps) {
+    this.#deps = deps;
+  }
+
+  keep(session: SessionKey, ask: AskedPiece, pieces: () => readonly AskedPiece[]): void {
+    const known = this.#known.get(session);
+    const isFresh = known !== undefined && this.#deps.clock.now() - known.checkedAt < CHECK_MS;
+    if (isFresh && known.asks.includes(ask.print)) return;
+    const stem = stemOf(session);
+    const write = () => this.#write(session, stem, ask, pieces);
+    const running: Promise<void> = this.#lanes
+      .run(stem, write)
+      .catch((error) => this.#deps.log.warn('what a model was asked with is not kept', { error }))
+      .finally(() => this.#running.delete(running));
+    this.#running.add(running);
+  }
+
+  async forget(chats: readonly string[], holds: Holds): Promise<number> {
+    const folder = join(this.#deps.folder, ASKED_FOLDER);
+    const isTheirs = ofChats(chats);
+    let changed = 0;
+    for (const name of (await readdir(folder).catch(orUndefined('ENOENT'))) ?? []) {
+      const torn = TORN.exec(name)?.[1];
+      if (torn !== undefined && isTheirs({ stem: torn })) await rm(join(folder, name));
+      const stem = name.endsWith(ASKED_SUFFIX) ? name.slice(0, -ASKED_SUFFIX.length) : undefined;
+      if (stem === undefined || torn !== undefined || !isTheirs({ stem })) continue;
+      changed += await this.#lanes.run(stem, () => forgetIn(join(folder, name), holds));
+    }
+    return changed;
+  }
+
+  /** Waits for what is being written. */
+  async [Symbol.asyncDispose](): Promise<void> {
+    await Promise.all(this.#running);
+  }
+
+  async #write(
+    session: SessionKey,
+    stem: string,
+    ask: AskedPiece,
+    pieces: () => readonly AskedPiece[],
+  ): Promise<void> {
+    const { folder, clock, redact, maxBytes = MAX_BYTES } = this.#deps;
+    const path = askedPath(folder, stem);
+    const before = (await stat(path).catch(orUndefined('ENOENT')))?.size ?? 0;
+    const known = this.#known.get(session);
+    const isAsLeft = known !== undefined && known.size === before;
+    const asks = isAsLeft ? known.asks : [];
+    if (isAsLeft && asks.includes(ask.print)) return this.#note(session, known);
+    const there = isAsLeft ? known.prints : printsOf(await linesIn(path, before));
+    const wanted = new Map([...pieces(), ask].map((piece) => [piece.print, piece]));
+    const missing = [...wanted.values()].filter(({ print }) => !there.includes(print));
+    // A line that was torn ends where this one begins.
+    const data = missing.length === 0 ? '' : `\n${this.#encoded(missing)}`;
+    const size = before + Buffer.byteLength(data);
+    if (size > maxBytes) {
+      const at = clock.now();
+      const now = missing.map(({ print, text }) => ({ print, at, text: redact(text) }));
+      const all = [...(await linesIn(path, before)), ...now];
+      await writeAskedLines(path, halved(all, wanted, maxBytes / 2));
+      this.#known.delete(session);
+      return;
+    }
+    if (data !== '') await appendTo(path, data);
+    const prints = [there, printsOf(missing)].join(' ');
+    this.#note(session, { asks: [ask.print, ...asks].slice(0, MAX_ASKS), prints, size });
+  }
+
+  /** What many conversations are asked with is masked once, or again after a while: secrets change. */
+  #encoded(pieces: readonly AskedPiece[]): string {
+    const { clock, redact } = this.#deps;
+    const at = clock.now();
+    if (at - this.#maskedAt > CHECK_MS || this.#masked.size > MAX_MASKED) {
+      this.#masked.clear();
+      this.#maskedAt = at;
+    }
+    const lines = pieces.map(({ print, text }) => {
+      const json = this.#masked.get(print) ?? JSON.stringify(redact(text));
+      this.#masked.set(print, json);
+      return askedLine({ print, at }, json);
+    });
+    return lines.join('');
+  }
+
+  #note(session: SessionKey, known: Omit<Known, 'checkedAt'>): void {
+    this.#known.delete(session);
+    this.#known.set(session, { ...known, checkedAt: this.#deps.clock.now() });
+    const [oldest] = this.#known.keys();
+    if (this.#known.size > MAX_KNOWN && oldest !== undefined) this.#known.delete(oldest);
+  }
+}
+
+const printsOf = (pieces: readonly Pick<AskedPiece, 'print'>[]) =>
+  pieces.map(({ print }) => print).join(' ');
+
+const linesIn = async (path: string, size: number) =>
+  size === 0 ? [] : ((await readAskedLines(path)) ?? []);
+
+async function appendTo(path: string, data: string): Promise<void> {
+  const write = () => appendFile(path, data, { mode: 0o600 });
+  await write().catch(async (error: unknown) => {
+    if (!hasErrorCode(error, 'ENOENT')) throw error;
+    await mkdir(dirname(path), { recursive: true, mode: 0o700 });
+    await write();
+  });
+}
+
+/** What is wanted now, behind the newest of the others. */
+function halved(
+  lines: readonly AskedLine[],
+  wanted: ReadonlyMap<string, AskedPiece>,
+  maxBytes: number,
+): readonly AskedLine[] {
+  const now = lines.filter(({ print }) => wanted.has(print));
+  let left = maxBytes;
+  const others = lines
+    .filter(({ print }) => !wanted.has(print))
+    .toReversed()
+    .filter((line) => {
+      left -= Buffer.byteLength(encodeAsked(line));
+      return left >= 0;
+    });
+  return [...others.toReversed(), ...now];
+}
+
+/** Twice does no more than once. */
+async function forgetIn(path: string, holds: Holds): Promise<number> {
+  const all = await readFile(path, 'utf8').catch(orUndefined('ENOENT'));
+  // Also what was torn; written anew, it is gone.
+  if (all === undefined || !holds(all)) return 0;
+  const before = (await readAskedLines(path)) ?? [];
+  const after = before.map((line) => ({ ...line, text: withoutWords(line.text, holds) }));
+  await writeAskedLines(path, after);
+  return after.filter(({ text }, at) => text !== before[at]?.text).length;
+}
+
+function withoutWords(text: string, holds: Holds): string {
+  if (!holds(text)) return text;
+  const left = text.split('\n').map((line) => (holds(line) ? FORGOTTEN : line));
+  return holds(left.join('\n')) ? FORGOTTEN : left.join('\n');
+}

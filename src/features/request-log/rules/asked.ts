@@ -1,0 +1,121 @@
+// What a model was asked with: its prompt, its tools, its settings and the rights of the turn. Kept in
+// pieces beside the conversation, each once, by prints of what they say; here they are put together.
+
+import { z } from 'zod';
+import { COMPACTION_ENGINES } from '../../../agent/rules/compaction.ts';
+import { PERMISSIONS, type Rights, TOOL_ACCESSES } from '../../../kernel/access/rights.ts';
+import { FORGOTTEN } from '../../../kernel/sessions/rules/forgetting.ts';
+import { parseJson } from '../../../lib/json/fields.ts';
+import { AGENT_MODES } from '../../modes/rules/mode.ts';
+
+/** A text with the print by which others name it. */
+export type AskedPiece = { readonly print: string; readonly text: string };
+
+const print = z.string().min(1);
+const rights = z.object(
+  Object.fromEntries(TOOL_ACCESSES.map((access) => [access, z.enum(PERMISSIONS).catch('never')])),
+);
+
+/** The piece that names the others. `prompt` and `tools` are left out where another model was asked. */
+const askedWith = z.object({
+  model: z.string(),
+  maxTokens: z.number().optional(),
+  temperature: z.number().optional(),
+  thinkingBudget: z.number(),
+  contextTokens: z.number().optional(),
+  mode: z.enum(AGENT_MODES).optional().catch(undefined),
+  engine: z.enum(COMPACTION_ENGINES).optional().catch(undefined),
+  rights: rights.transform((each) => each as Rights),
+  prompt: z.array(z.tuple([z.string(), print])).optional(),
+  tools: z.array(print).optional(),
+  config: print.optional(),
+});
+export type AskedWith = Readonly<z.infer<typeof askedWith>>;
+
+const toolSpec = z.object({
+  name: z.string(),
+  description: z.string(),
+  schema: z.record(z.string(), z.unknown()),
+});
+export type AskedTool = Readonly<z.infer<typeof toolSpec>>;
+
+/** As it can be read back. */
+export type RecordedAsk = Omit<AskedWith, 'prompt' | 'tools' | 'config'> & {
+  readonly prompt?: readonly { readonly name: string; readonly text: string }[];
+  readonly tools?: readonly AskedTool[];
+  /** JSON of those settings that shape a turn. */
+  readonly config?: unknown;
+  /** Parts that are not kept any more, or were taken out of it. */
+  readonly lost: readonly string[];
+};
+
+/** By their prints. */
+export type AskedTexts = ReadonlyMap<string, string>;
+
+/** Undefined where it is not on record, or not whole. */
+export function recordedAsk(named: string | undefined, texts: AskedTexts): RecordedAsk | undefined {
+  const parsed = askedWith.safeParse(jsonOf(texts.get(named ?? '')));
+  if (!parsed.success) return undefined;
+  const { prompt, tools, config, ...rest } = parsed.data;
+  const parts = prompt?.map(([name, piece]) => ({ name, text: texts.get(piece) }));
+  const specs = tools?.map((piece) => toolSpec.safeParse(jsonOf(texts.get(piece))));
+  const settings = config === undefined ? undefined : jsonOf(texts.get(config));
+  const lost = [
+    ...(parts ?? []).filter(({ text }) => isLost(text)).map(({ name }) => `prompt: ${name}`),
+    ...((specs ?? []).some(({ success }) => !success) ? ['a tool'] : []),
+    ...(config !== undefined && settings === undefined ? ['settings'] : []),
+  ];
+  return {
+    ...rest,
+    ...(parts && {
+      prompt: parts.flatMap(({ name, text }) => (text === undefined ? [] : { name, text })),
+    }),
+    ...(specs && { tools: specs.flatMap(({ data }) => data ?? []) }),
+    ...(settings !== undefined && { config: settings }),
+    lost,
+  };
+}
+
+const isLost = (text: string | undefined) =>
+  text === undefined || text.split('\n').includes(FORGOTTEN);
+
+/** Prints of all that a piece names; none where it names nothing. */
+export function namedIn(text: string): readonly string[] {
+  const parsed = askedWith.safeParse(jsonOf(text));
+  if (!parsed.success) return [];
+  const { prompt = [], tools = [], config } = parsed.data;
+  return [...prompt.map(([, piece]) => piece), ...tools, ...(config === undefined ? [] : [config])];
+}
+
+function jsonOf(text: string | undefined): unknown {
+  return text?.startsWith('{') === true ? parseJson(text) : undefined;
+}
+
+/** Line by line, to be compared with what another one was asked with. */
+export function askedLines(ask: RecordedAsk): readonly string[] {
+  const { model, prompt, tools, config, lost: _, rights: held, ...numbers } = ask;
+  const said = Object.entries(numbers).filter(([, value]) => value !== undefined);
+  return [
+    `model: ${model}`,
+    ...said.map(([name, value]) => `${name}: ${String(value)}`),
+    `rights: ${TOOL_ACCESSES.map((access) => `${access} ${held[access]}`).join(', ')}`,
+    ...leavesOf(config, ''),
+    ...(tools ?? []).map(
+      (tool) => `tool ${tool.name}: ${tool.description} ${JSON.stringify(tool.schema)}`,
+    ),
+    ...(prompt ?? []).flatMap(({ name, text }) => [
+      `prompt, ${name}:`,
+      ...text.split('\n').map((line) => `  ${line}`),
+    ]),
+  ];
+}
+
+/** A line for each setting. */
+function leavesOf(value: unknown, path: string): readonly string[] {
+  if (typeof value !== 'object' || value === null || Array.isArray(value)) {
+    return value === undefined ? [] : [`${path} = ${JSON.stringify(value)}`];
+  }
+  return Object.entries(value).flatMap(([key, inner]) =>
+    leavesOf(inner, path === '' ? key : `${path}.${key}`),
+  );
+}

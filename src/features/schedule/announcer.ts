@@ -1,0 +1,192 @@
+// Hands to a chat what the machine says of its own accord: at once, or at the end of the quiet hours of
+// whoever is there, all together. On disk before anything is acknowledged; the same id is said once.
+
+import type { MessageBus } from '../../kernel/bus/bus.ts';
+import type { KeyValueStore } from '../../kernel/bus/store/store.ts';
+import type { OutboundAttachment } from '../../kernel/message/attachment.ts';
+import { type MessageId, messageId, type SessionKey } from '../../kernel/message/ids.ts';
+import { type ChatRef, type InboundMessage, sessionKeyOf } from '../../kernel/message/message.ts';
+import { createLanes } from '../../lib/async/lanes.ts';
+import {
+  flag,
+  jsonRow,
+  listShape,
+  number,
+  place,
+  rowShape,
+  text,
+} from '../../lib/json/json-row.ts';
+import { aborted } from '../../lib/time/aborted.ts';
+import type { Clock } from '../../lib/time/clock.ts';
+import { createMinuteText } from '../../lib/time/zone-time.ts';
+import { nameAfter } from './rules/job.ts';
+
+export type Announcement = {
+  /** Whatever it comes from always gives the same. */
+  readonly id: string;
+  readonly chat: ChatRef;
+  /** Who speaks, in a few words without markup. */
+  readonly title: string;
+  readonly markdown: string;
+  readonly attachments?: readonly OutboundAttachment[];
+  /** It may hold words of others. */
+  readonly isForeign: boolean;
+  /** The time at which the person who gets it wants it; in their quiet hours, these do not hold it. */
+  readonly chosenAt?: number;
+};
+
+export type AnnouncerDeps = {
+  readonly state: KeyValueStore;
+  readonly bus: Pick<MessageBus, 'accept' | 'trace'>;
+  readonly clock: Clock;
+  sessionOf(chat: ChatRef): Promise<SessionKey>;
+  /** When the quiet hours of the chat end that hold at the moment (left out: now); undefined: none hold. */
+  quietUntil(
+    chat: ChatRef,
+    at?: number,
+  ): Promise<{ readonly at: number; readonly timeZone: string } | undefined>;
+};
+
+export interface Announcer {
+  /** Durable when resolved. @throws BusFullError: nothing was kept */
+  announce(announcement: Announcement): Promise<void>;
+  /** Says at the end of quiet hours what waited for it. */
+  run(signal: AbortSignal): Promise<void>;
+}
+
+type Held = Announcement & { readonly at: number; readonly timeZone: string };
+
+const HELD_ROW = rowShape<Held>({
+  ...{ id: text, chat: place, title: text, markdown: text, isForeign: flag, at: number },
+  timeZone: text,
+});
+const HELD_ROWS = listShape(HELD_ROW);
+
+const HELD = 'held:';
+const DONE = 'done:';
+const BATCH = 'batch:';
+const KEEP_DONE_MS = 7 * 86_400_000;
+const LOOK_MS = 60_000;
+
+export function createAnnouncer(deps: AnnouncerDeps): Announcer {
+  const { state, bus, clock } = deps;
+  const lanes = createLanes();
+  const minuteText = createMinuteText();
+  let changed = Promise.withResolvers<void>();
+
+  async function say(id: MessageId, announcements: readonly [Announcement, ...Announcement[]]) {
+    const message = messageOf(id, announcements, clock.now());
+    const session = await deps.sessionOf(message.chat);
+    await bus.accept([{ kind: 'queue', message: { ...message, session } }]);
+  }
+
+  async function announce(announcement: Announcement) {
+    const id = messageId(`announced/${announcement.id}`);
+    const isKnown = async (prefix: string) =>
+      (await state.get(prefix + announcement.id)) !== undefined;
+    if ((await isKnown(HELD)) || (await isKnown(DONE))) return;
+    if ((await bus.trace(id)) !== undefined) return;
+    const { chosenAt, ...rest } = announcement;
+    const quiet = await deps.quietUntil(rest.chat);
+    const isChosen = async (at: number) => (await deps.quietUntil(rest.chat, at)) !== undefined;
+    if (quiet === undefined || (chosenAt !== undefined && (await isChosen(chosenAt)))) {
+      return say(id, [rest]);
+    }
+    const held: Held = { ...rest, at: clock.now(), timeZone: quiet.timeZone };
+    await state.set(HELD + announcement.id, JSON.stringify(held));
+    changed.resolve();
+  }
+
+  async function held(): Promise<readonly (readonly [Held, ...Held[]])[]> {
+    const rows = (await state.list(HELD)).flatMap(({ value }) => jsonRow(value, HELD_ROW) ?? []);
+    const byChat = Map.groupBy(
+      rows.sort((one, other) => one.at - other.at),
+      ({ chat }) => sessionKeyOf(chat),
+    );
+    return [...byChat.values()].flatMap(([first, ...more]) =>
+      first === undefined ? [] : [[first, ...more] as const],
+    );
+  }
+
+  /** Taken together in one transaction, so that a kill behind it says them once, and the same. */
+  async function gather(waiting: readonly [Held, ...Held[]]) {
+    const batch = `${BATCH}${waiting[0].id}`;
+    await state.setMany([
+      { key: batch, value: JSON.stringify(waiting) },
+      ...waiting.map(({ id }) => ({ key: HELD + id, value: undefined })),
+      ...waiting.map(({ id }) => ({ key: DONE + id, value: '' })),
+    ]);
+  }
+
+  async function sayBatches() {
+    for (const { key, value } of await state.list(BATCH)) {
+      const [first, ...more] = jsonRow(value, HELD_ROWS) ?? [];
+      if (first !== undefined) {
+        const id = messageId(`announced/${key}`);
+        await say(id, [dated(first), ...more.map(dated)]);
+      }
+      await state.delete(key);
+      await state.expire(DONE, clock.now() - KEEP_DONE_MS);
+    }
+  }
+
+  /** Said later than it was meant: the time belongs to it. */
+  function dated(announcement: Held): Announcement {
+    const time = minuteText(announcement.at, announcement.timeZone).slice(-5);
+    return { ...announcement, title: `${announcement.title}, ${time}` };
+  }
+
+  /** The next moment to look again; undefined: nothing waits. */
+  async function release(): Promise<number | undefined> {
+    await sayBatches();
+    const ends: number[] = [];
+    for (const waiting of await held()) {
+      const quiet = await deps.quietUntil(waiting[0].chat);
+      if (quiet === undefined) await gather(waiting);
+      else ends.push(quiet.at);
+    }
+    await sayBatches();
+    return ends.length === 0 ? undefined : Math.min(...ends);
+  }
+
+  return {
+    announce: (announcement) => lanes.run(HELD, () => announce(announcement)),
+    async run(signal) {
+      while (!signal.aborted) {
+        changed = Promise.withResolvers<void>();
+        const at = await lanes.run(HELD, release);
+        const stop = new AbortController();
+        const whole = AbortSignal.any([signal, stop.signal]);
+        // Somebody may change their hours, or the clock of the machine, before that.
+        const rest = (until: number) =>
+          clock.sleep(Math.min(LOOK_MS, until - clock.now()), whole).catch(() => undefined);
+        await Promise.race([at === undefined ? aborted(whole) : rest(at), changed.promise]);
+        stop.abort();
+      }
+    },
+  };
+}
+
+function messageOf(
+  id: MessageId,
+  announcements: readonly [Announcement, ...Announcement[]],
+  now: number,
+): InboundMessage {
+  const [first] = announcements;
+  const attachments = announcements.flatMap((each) => each.attachments ?? []);
+  const isForeign = announcements.some((each) => each.isForeign);
+  return {
+    id,
+    chat: first.chat,
+    sender: { kind: 'system', source: 'cron', ...(isForeign ? { isTainted: true } : {}) },
+    addressing: 'direct',
+    text: announcements.map(spoken).join('\n\n'),
+    announces: { attachments },
+    sentAt: now,
+    receivedAt: now,
+  };
+}
+
+/** What is named after its own words is not said twice. */
+const spoken = ({ title, markdown }: Announcement) =>
+  title === nameAfter(markdown) ? markdown : `**${title}**\n\n${markdown}`;

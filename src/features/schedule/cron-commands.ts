@@ -1,0 +1,93 @@
+// `/cron`, the scheduled jobs of whoever asks, and `/quiet`, when nothing of that kind may disturb them.
+
+import { type Person, withChoice } from '../../kernel/access/person.ts';
+import type { Command, CommandDeps, CommandOrigin } from '../../kernel/commands/command.ts';
+import { stopJob } from '../../kernel/commands/stop-command.ts';
+import { verbatim } from '../../kernel/message/stranger-words.ts';
+import { withPerson } from '../people/person-commands.ts';
+import { parseHead } from './rules/cron-command.ts';
+import { NO_QUIET_HOURS, quietHoursOf } from './rules/quiet-hours.ts';
+import type { ShownJob } from './schedules.ts';
+
+const HINT =
+  'Say /cron, /cron add <when>: <what>, or /cron remove | enable | disable | run | stop with the id of a job. ' +
+  '<when> is e.g. "at 08:00", "at 2026-01-31 08:00", "in 20m", "every 2h" or "0 8 * * 1-5"; a "say" ' +
+  'before it sends the text as it is: /cron add say in 20m: tea is ready. "workflow" before it runs a ' +
+  'workflow: /cron add workflow every 1d: <name> key=value.';
+const MAX_LINES = 40;
+
+export const CRON_COMMANDS: readonly Command[] = [
+  {
+    name: 'cron',
+    summary: 'your scheduled jobs',
+    usage: '/cron [add <when>: <what> | remove | enable | disable | run | stop <id>]',
+    timing: 'immediate',
+    run: cron,
+  },
+  {
+    name: 'quiet',
+    summary: 'the hours in which I begin nothing of my own accord',
+    usage: '/quiet [22:00-07:00 | off | auto]',
+    timing: 'immediate',
+    run: (origin, argument, deps) =>
+      withPerson(origin, deps, (person) => quiet(person, argument, deps)),
+  },
+];
+
+async function cron(origin: CommandOrigin, argument: string, deps: CommandDeps): Promise<string> {
+  const { desk, askerOf } = deps.jobs();
+  const asker = await askerOf(origin.message);
+  if (asker === undefined) return 'I keep no jobs for you.';
+  const [word = '', ...rest] = argument.split(/\s+/);
+  const typed = rest.join(' ');
+  if (word === '' || word === 'list') return listText(await desk.list(asker));
+  if (word === 'remove') return `Removed: ${lineOf(await desk.remove(typed, asker))}`;
+  if (word === 'stop') {
+    const { job, ...shown } = await desk.find(typed, asker);
+    const wasAtWork = await stopJob(job.id, deps);
+    return `${wasAtWork ? 'Its run is ended' : 'It is not at work'}: ${lineOf({ job, ...shown })}`;
+  }
+  if (word === 'disable')
+    return `Switched off: ${lineOf(await desk.setEnabled(typed, false, asker))}`;
+  const mayBegin = asker.kind === 'operator' || asker.rights.schedule !== 'never';
+  if (!mayBegin) return 'You may not have jobs of your own. My owner can change that.';
+  if (word === 'enable') return `Switched on: ${lineOf(await desk.setEnabled(typed, true, asker))}`;
+  if (word === 'run') return `Runs now: ${lineOf(await desk.runNow(typed, asker))}`;
+  const wish = word === 'add' ? parseHead(argument.slice(word.length).trim()) : undefined;
+  return wish === undefined ? HINT : `Made: ${lineOf(await desk.add(wish, asker))}`;
+}
+
+function listText(jobs: readonly ShownJob[]): string {
+  if (jobs.length === 0) return `There are no scheduled jobs. ${HINT}`;
+  const lines = jobs.slice(0, MAX_LINES).map((job) => `- ${lineOf(job)}`);
+  const left = jobs.length - lines.length;
+  return [...lines, ...(left > 0 ? [`and ${left} more: \`nanobot cron list\``] : [])].join('\n');
+}
+
+/** The stars of an expression are no markup. */
+const lineOf = ({ line }: ShownJob) => line.replaceAll('*', '\\*');
+
+/** Takes the choice back. */
+const AUTOMATIC = 'auto';
+const QUIET_HINT = 'Say /quiet 22:00-07:00, /quiet off, or /quiet auto for what is configured.';
+
+async function quiet(person: Person, argument: string, { people }: CommandDeps): Promise<string> {
+  if (argument === '') return `${quietWords(person.quietHours)} ${QUIET_HINT}`;
+  const isAutomatic = argument.toLowerCase() === AUTOMATIC;
+  const quietHours = isAutomatic ? undefined : quietHoursOf(argument);
+  if (!isAutomatic && quietHours === undefined) {
+    return `${verbatim(argument)} are no hours I know. ${QUIET_HINT}`;
+  }
+  await people.persons.change(person.id, (record) => withChoice(record, 'quietHours', quietHours));
+  return quietWords(quietHours);
+}
+
+function quietWords(quietHours: string | undefined): string {
+  if (quietHours === undefined) return 'Your quiet hours are those that are configured for all.';
+  if (quietHours === NO_QUIET_HOURS) return 'You have no quiet hours.';
+  return (
+    `Quiet hours ${quietHours.replace('-', ' to ')}: I won't message you first. What comes up meanwhile arrives ` +
+    'together at the end. Your messages are answered at once, and a reminder that you set for a time in ' +
+    'these hours comes on time.'
+  );
+}

@@ -1,0 +1,22 @@
+// Whose the conversations of jobs are, for whoever wants words forgotten: those of whoever made the job,
+// and of the machine's owners where that was done at the command line.
+
+import { sessionKeyOf } from '../../kernel/message/message.ts';
+import type { JobBook } from './job-book.ts';
+import { HEARTBEAT, jobChat } from './rules/job.ts';
+
+/** Keys of the chats of jobs that were made in these chats. */
+export async function chatsOfJobs(
+  book: Pick<JobBook, 'all' | 'gone'>,
+  chats: readonly string[],
+  isOwner: boolean,
+): Promise<readonly string[]> {
+  const known = [...(await book.all()), ...(await book.gone.all())];
+  const theirs = known.filter(({ maker }) => {
+    if (maker.kind === 'operator') return isOwner;
+    const { thread: _topic, ...chat } = maker.chat;
+    return chats.includes(sessionKeyOf(chat));
+  });
+  const ids = [...theirs.map(({ id }) => id), ...(isOwner ? [HEARTBEAT] : [])];
+  return ids.map((id) => sessionKeyOf(jobChat(id)));
+}

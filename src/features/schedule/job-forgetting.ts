@@ -1,0 +1,33 @@
+// What a person wants forgotten, in their scheduled jobs: a job whose words are gone has nothing left to do,
+// so it goes as a whole.
+
+import { sessionKeyOf } from '../../kernel/message/message.ts';
+import type { Holds } from '../../kernel/sessions/rules/forgetting.ts';
+import type { JobBook } from './job-book.ts';
+import { type Job, jobChat } from './rules/job.ts';
+
+/** Those whose own conversations are among `chats`, which hold the words. */
+export async function jobsHolding(
+  book: Pick<JobBook, 'all'>,
+  chats: readonly string[],
+  holds: Holds,
+): Promise<readonly Job[]> {
+  const jobs = await book.all();
+  return jobs.filter(
+    ({ id, name, text, last }) =>
+      chats.includes(sessionKeyOf(jobChat(id))) &&
+      holds([name, text, last?.detail ?? ''].join('\n')),
+  );
+}
+
+/** `removed`: jobs went. */
+export function createJobForgetting(book: JobBook, removed: () => void) {
+  return {
+    async forget(chats: readonly string[], holds: Holds): Promise<number> {
+      const theirs = await jobsHolding(book, chats, holds);
+      for (const { id } of theirs) await book.remove(id);
+      if (theirs.length > 0) removed();
+      return theirs.length;
+    },
+  };
+}

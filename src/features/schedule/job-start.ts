@@ -1,0 +1,120 @@
+// Begins a run for whoever made the job: with what they may now, and never more than they might when
+// they made it. A job of somebody who may not ask any more is not run.
+
+import { withoutCode } from '../../kernel/access/admission.ts';
+import { ALL_RIGHTS, narrowed, type Rights } from '../../kernel/access/rights.ts';
+import type { MessageBus } from '../../kernel/bus/bus.ts';
+import type { Judge } from '../../kernel/intake/judge.ts';
+import { type MessageId, messageId } from '../../kernel/message/ids.ts';
+import { type InboundMessage, idsOf, type SystemSender } from '../../kernel/message/message.ts';
+import { OWNER_TURN, type TurnPerson } from '../../kernel/message/notes.ts';
+import type { Origins } from '../../kernel/turns/origins.ts';
+import type { TurnPersonOf } from '../../kernel/turns/turn-person.ts';
+import type { Clock } from '../../lib/time/clock.ts';
+import { WorkflowError } from '../workflows/rules/workflow.ts';
+import type { Announcer } from './announcer.ts';
+import type { JobPlace } from './job-courier.ts';
+import { type Job, type JobMaker, jobChat } from './rules/job.ts';
+import { runText } from './rules/job-report.ts';
+import type { Run, Started } from './scheduler.ts';
+
+export type JobStartDeps = {
+  readonly bus: Pick<MessageBus, 'accept'>;
+  readonly announcer: Pick<Announcer, 'announce'>;
+  readonly clock: Clock;
+  readonly judge: Judge;
+  readonly origins: Origins;
+  readonly personOf: TurnPersonOf;
+  /** Of an owner, alone with the agent: the operator of the machine is one. */
+  readonly ownerRights: Rights;
+  placeOf(job: Job): Promise<JobPlace>;
+  /** Begins the workflow that the job names. @throws WorkflowError */
+  startWorkflow(run: Run, sender: SystemSender & { readonly rights: Rights }): Promise<void>;
+  /** The run is over before it began. */
+  ended(id: string, run: MessageId, how: 'failed', detail: string): Promise<void>;
+};
+
+type Standing =
+  | { readonly kind: 'may'; readonly rights: Rights; readonly person: TurnPerson }
+  | Extract<Started, { readonly kind: 'nobody' }>;
+
+/** A job does not make others: nothing would ever bound them. */
+const NO_JOBS: Rights = { ...ALL_RIGHTS, schedule: 'never' };
+
+export function createJobStart(deps: JobStartDeps): (run: Run) => Promise<Started> {
+  const { bus, announcer, clock, judge, origins, personOf, ownerRights } = deps;
+
+  async function standingOf(maker: JobMaker): Promise<Standing> {
+    if (maker.kind === 'operator') return { kind: 'may', rights: ownerRights, person: OWNER_TURN };
+    const { sender, chat } = maker;
+    const now = clock.now();
+    const asked: InboundMessage = {
+      ...{ id: messageId('cron/asked'), chat, sender, addressing: 'direct', text: '' },
+      ...{ sentAt: now, receivedAt: now },
+    };
+    const verdict = withoutCode(await judge(asked));
+    if (verdict.kind !== 'admit' || verdict.role === undefined) {
+      return {
+        kind: 'nobody',
+        reason: `${maker.name || maker.id}, who made it, is not let in any more`,
+      };
+    }
+    const { rights } = await origins(asked);
+    const person = await personOf(asked);
+    return { kind: 'may', rights: narrowed(maker.rights, rights), person };
+  }
+
+  return async ({ job, id, due, chosenAt }) => {
+    const standing = await standingOf(job.maker);
+    if (standing.kind === 'nobody') return standing;
+    if (job.kind === 'say') {
+      const late = due === undefined ? '' : `(due ${due})\n\n`;
+      const place = await deps.placeOf(job);
+      // Quiet hours are for what a person did not ask for: a job of the operator may be for somebody else.
+      const isForMaker = job.maker.kind === 'person' || job.target.kind === 'last';
+      const chosen = chosenAt !== undefined && isForMaker ? { chosenAt } : {};
+      const said = { ...place, id, markdown: late + job.text, ...chosen };
+      await announcer.announce({ ...said, isForeign: job.isTainted === true });
+      return { kind: 'said' };
+    }
+    const sender = senderOf(job, standing.rights, standing.person);
+    if (job.kind === 'workflow') {
+      try {
+        await deps.startWorkflow({ job, id }, sender);
+      } catch (error) {
+        if (!(error instanceof WorkflowError)) throw error;
+        await deps.ended(job.id, id, 'failed', error.message);
+      }
+      return { kind: 'asked' };
+    }
+    const now = clock.now();
+    const message: InboundMessage = {
+      id,
+      chat: jobChat(job.id),
+      sender,
+      addressing: 'direct',
+      text: runText(job, due),
+      sentAt: now,
+      receivedAt: now,
+    };
+    await bus.accept([{ kind: 'queue', message }]);
+    return { kind: 'asked' };
+  };
+}
+
+function senderOf(job: Job, rights: Rights, person: TurnPerson) {
+  const { maker, limits, isTainted } = job;
+  return {
+    ...({ kind: 'system', source: 'cron', person } as const),
+    rights: narrowed(rights, NO_JOBS),
+    ...(maker.kind === 'person' ? { paidBy: paidBy(maker) } : {}),
+    ...(limits === undefined ? {} : { limits }),
+    ...(isTainted === undefined ? {} : { isTainted }),
+  };
+}
+
+function paidBy({ sender, chat }: Extract<JobMaker, { readonly kind: 'person' }>) {
+  const [, ...others] = idsOf(sender);
+  const name = (id: string) => `${chat.channel}:${id}`;
+  return [name(sender.id), ...others.map(name)] as const;
+}

@@ -1,0 +1,58 @@
+// The jobs of a home: for the gateway that runs them, and for a command beside it or without one.
+
+import { randomBytes } from 'node:crypto';
+import { OWN_DOORS } from '../../channels/own-doors.ts';
+import type { EmbeddedStore } from '../../kernel/bus/store/store.ts';
+import { type ChatRef, sessionKeyOf } from '../../kernel/message/message.ts';
+import { WorkflowError, workflowSession } from '../workflows/rules/workflow.ts';
+import { WORKFLOWS_SCOPE, WorkflowBook } from '../workflows/workflow-book.ts';
+import { JOBS_SCOPE, JobBook } from './job-book.ts';
+import { createJobDesk } from './job-desk.ts';
+import { createNextSlot } from './next-slot.ts';
+import { jobChat } from './rules/job.ts';
+import { JobError } from './rules/schedule.ts';
+import type { JobDesk } from './schedules.ts';
+
+export function openJobs(
+  store: Pick<EmbeddedStore, 'scope' | 'revision'>,
+  bus: Pick<EmbeddedStore, 'cancel' | 'trace'>,
+  parts: {
+    now(): number;
+    timeZone(): string;
+    changed(): void;
+    /** @throws WorkflowError */
+    checkWorkflow(typed: string): Promise<void>;
+  },
+) {
+  const { revision } = store;
+  const book = new JobBook({ state: store.scope(JOBS_SCOPE), revision });
+  const next = createNextSlot();
+  const lasts = ({ channel }: ChatRef) =>
+    !OWN_DOORS.some((door) => door.channel === channel && !door.lasts);
+  const workflowsOf = async (job: string) => {
+    const open = await new WorkflowBook(store.scope(WORKFLOWS_SCOPE), (text) => text).open();
+    return open.flatMap(({ id, starter: { home } }) =>
+      home.kind === 'job' && home.job === job ? [id] : [],
+    );
+  };
+  const desk: JobDesk = createJobDesk({
+    ...{ ...parts, book, next, randomBytes, lasts },
+    async checkWorkflow(typed) {
+      try {
+        await parts.checkWorkflow(typed);
+      } catch (error) {
+        if (error instanceof WorkflowError) throw new JobError(error.message);
+        throw error;
+      }
+    },
+    isPending: async (id) => (await bus.trace(id))?.state === 'pending',
+    hasWorkflow: async (id) => (await workflowsOf(id)).length > 0,
+    async stop(id) {
+      await bus.cancel(sessionKeyOf(jobChat(id)), 'the job was stopped');
+      for (const run of await workflowsOf(id)) {
+        await bus.cancel(workflowSession(run), 'the job was stopped');
+      }
+    },
+  });
+  return { book, next, desk };
+}

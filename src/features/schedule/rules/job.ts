@@ -1,0 +1,186 @@
+// What is kept of a scheduled job, and what becomes of it when it was fired and when its run is over.
+// Pure rules; waiting, storing and telling people are src/automation's.
+
+import type { Rights } from '../../../kernel/access/rights.ts';
+import {
+  channelName,
+  chatId,
+  DEFAULT_ACCOUNT,
+  type MessageId,
+  type PersonId,
+} from '../../../kernel/message/ids.ts';
+import type { ChatRef, PersonSender } from '../../../kernel/message/message.ts';
+import { headOf } from '../../../lib/text/cut.ts';
+import { JobError, type Schedule, type ScheduleWish } from './schedule.ts';
+
+/** Whoever made it decides what it may do: what they may now, and never more than they might then. */
+export type JobMaker =
+  /** At the command line of the machine. */
+  | { readonly kind: 'operator' }
+  | {
+      readonly kind: 'person';
+      readonly id: PersonId;
+      readonly name: string;
+      readonly sender: PersonSender;
+      /** Where it was made. */
+      readonly chat: ChatRef;
+      readonly rights: Rights;
+    };
+
+export type JobTarget =
+  | { readonly kind: 'chat'; readonly chat: ChatRef }
+  /** Wherever its maker is reached at that time. */
+  | { readonly kind: 'last' };
+
+export type JobLimits = { readonly tokensPerDay?: number; readonly moneyPerDay?: number };
+
+export type JobEnding = 'done' | 'failed' | 'stopped' | 'skipped';
+
+export type Job = {
+  readonly id: string;
+  readonly name: string;
+  /**
+   * `say`: the text is sent as it is, without a model; `ask`: the agent does what it says; `workflow`: it
+   * names a workflow, with its inputs as key=value.
+   */
+  readonly kind: 'say' | 'ask' | 'workflow';
+  readonly text: string;
+  readonly schedule: Schedule;
+  readonly target: JobTarget;
+  readonly maker: JobMaker;
+  /** It was made where words of others had been read. */
+  readonly isTainted?: true;
+  readonly limits?: JobLimits;
+  readonly enabled: boolean;
+  readonly deleteAfterRun: boolean;
+  /** Epoch milliseconds, as everywhere here. */
+  readonly createdAt: number;
+  /** The slot it waits for; undefined: none is left. */
+  readonly nextAt?: number | undefined;
+  /** When it was last fired, by our clock then. */
+  readonly firedAt?: number;
+  /** A run that somebody asked for beside the schedule. */
+  readonly runAsked?: number | undefined;
+  /** The message of the run under way. */
+  readonly running?: MessageId | undefined;
+  readonly last?: {
+    readonly at: number;
+    readonly how: JobEnding;
+    readonly detail?: string;
+    /** The message of that run. */
+    readonly run?: MessageId;
+  };
+  /** Failed runs in a row. */
+  readonly failures: number;
+  /** Its work is done; kept for a while for what is still to be said of it. */
+  readonly finishedAt?: number;
+};
+
+/** What somebody wants to have done. */
+export type JobWish = ScheduleWish & {
+  readonly name?: string | undefined;
+  readonly text: string;
+  readonly kind: Job['kind'];
+  /** The moment that a relative time counts from, epoch milliseconds; left out: now. */
+  readonly askedAt?: number | undefined;
+  readonly timeZone?: string | undefined;
+  /** A door of theirs, or `last`. */
+  readonly to?: string | undefined;
+  readonly deleteAfterRun?: boolean | undefined;
+  readonly tokensPerDay?: number | undefined;
+  readonly moneyPerDay?: number | undefined;
+};
+
+/** The conversations of jobs: each has one of its own. */
+export const JOB_CHANNEL = channelName('cron');
+export const HEARTBEAT = 'heartbeat';
+
+export const jobChat = (id: string): ChatRef => ({
+  channel: JOB_CHANNEL,
+  account: DEFAULT_ACCOUNT,
+  chat: chatId(id),
+});
+
+const MAX_NAME_CHARS = 60;
+export const MAX_JOB_CHARS = 8000;
+const MINUTE_MS = 60_000;
+const BACKOFF_MS = [MINUTE_MS / 2, MINUTE_MS, 5 * MINUTE_MS, 15 * MINUTE_MS, 60 * MINUTE_MS];
+/** A run is marked as late only after that. */
+const LATE_MS = 2 * MINUTE_MS;
+
+/** One line without signs of markup: it stands before what the job says. @throws JobError */
+export function jobName(typed: string | undefined, text: string): string {
+  const name = typed === undefined ? nameAfter(text) : plainName(typed);
+  if (name === '') throw new JobError('Give the job a name of letters or digits.');
+  return name;
+}
+
+/** What a job is called that nobody named; empty where the text has no letters. */
+export const nameAfter = (text: string) => plainName(headOf(text, MAX_NAME_CHARS));
+
+function plainName(text: string): string {
+  const plain = text
+    .replace(/[^\p{L}\p{M}\p{N}\p{Emoji_Presentation} .,:;!?'()/+-]+/gu, ' ')
+    .replace(/\s+/g, ' ')
+    .trim();
+  return headOf(plain, MAX_NAME_CHARS).trim();
+}
+
+/** The wait before another run after so many failed ones. */
+export function retryMs(failures: number): number {
+  return BACKOFF_MS[Math.min(failures, BACKOFF_MS.length) - 1] ?? 0;
+}
+
+/** The row once a slot, or a run that was asked for, was handed on. `next`: the slot after it. */
+export function fired(
+  job: Job,
+  run: { readonly isAsked: boolean; readonly message?: MessageId; readonly now: number },
+  next: number | undefined,
+): Job {
+  const { message, now } = run;
+  const begun = { ...job, firedAt: now, running: message };
+  const moved = run.isAsked ? { ...begun, runAsked: undefined } : { ...begun, nextAt: next };
+  // After a crash the run may be over before this is noted.
+  if (message !== undefined && job.last?.run === message) {
+    return finished({ ...moved, running: undefined }, now);
+  }
+  return message === undefined
+    ? finished({ ...moved, last: { at: now, how: 'done' } }, now)
+    : moved;
+}
+
+/** The run under way is over. `retryAt`: the next slot where it failed. */
+export function ended(
+  job: Job,
+  run: {
+    readonly message: MessageId;
+    readonly how: JobEnding;
+    readonly detail?: string;
+    readonly now: number;
+  },
+  retry: { readonly at: number | undefined; readonly maxFailures: number },
+): Job {
+  const { how, detail, now, message } = run;
+  const last = { at: now, how, run: message, ...(detail === undefined ? {} : { detail }) };
+  const over = { ...job, running: undefined, last };
+  if (how !== 'failed') return finished({ ...over, failures: 0 }, now);
+  const failures = job.failures + 1;
+  if (failures >= retry.maxFailures) return { ...over, failures, enabled: false };
+  return { ...over, failures, nextAt: retry.at };
+}
+
+/** Whether there is anything left to be done. */
+function finished(job: Job, now: number): Job {
+  const isOver = job.schedule.kind === 'at' && job.nextAt === undefined;
+  if (!isOver) return job;
+  return job.deleteAfterRun ? { ...job, finishedAt: now } : { ...job, enabled: false };
+}
+
+/** The moment it is to be looked at; undefined: not by itself. */
+export function dueAt(job: Job): number | undefined {
+  if (job.finishedAt !== undefined) return undefined;
+  if (job.runAsked !== undefined) return job.runAsked;
+  return job.enabled ? job.nextAt : undefined;
+}
+
+export const isLateRun = (slot: number, now: number) => now - slot > LATE_MS;

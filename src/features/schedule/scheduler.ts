@@ -1,0 +1,244 @@
+// Fires jobs when they are due. A run is named after its job and its slot, so that a slot which is
+// fired again after a crash is a duplicate; after a time away each job runs once for all it missed.
+// Between two slots it sleeps, and looks at the clock on the wall at least once a minute.
+
+import type { MessageBus } from '../../kernel/bus/bus.ts';
+import { type MessageId, messageId } from '../../kernel/message/ids.ts';
+import type { Logger } from '../../lib/logger.ts';
+import type { Clock } from '../../lib/time/clock.ts';
+import type { JobBook } from './job-book.ts';
+import type { NextSlot } from './next-slot.ts';
+import { dueAt, ended, fired, isLateRun, type Job, type JobEnding, retryMs } from './rules/job.ts';
+import { hasChosenTimes, slotText, zoneOf } from './rules/schedule.ts';
+
+/** One run of a job, as it is handed on. */
+export type Run = {
+  readonly job: Job;
+  readonly id: MessageId;
+  /** When it should have run, in words, where it runs late. */
+  readonly due?: string;
+  /** The time that a person chose for it, epoch milliseconds. */
+  readonly chosenAt?: number;
+};
+
+export type Started =
+  /** The agent is asked; `ended` tells when that is over. */
+  | { readonly kind: 'asked' }
+  /** There was nothing to ask. */
+  | { readonly kind: 'said' }
+  /** Nobody stands for it any more. */
+  | { readonly kind: 'nobody'; readonly reason: string };
+
+export type SchedulerDeps = {
+  readonly book: JobBook;
+  readonly next: NextSlot;
+  readonly bus: Pick<MessageBus, 'trace'>;
+  readonly clock: Clock;
+  readonly log: Logger;
+  /** IANA zone for what has none of its own; empty: the machine's. */
+  timeZone(): string;
+  maxFailures(): number;
+  /** Jobs run; else they only wait. */
+  isOn(): boolean;
+  /** Another number once another process has written. */
+  revision(): number;
+  /** Durable when resolved; the same id once. */
+  start(run: Run): Promise<Started>;
+  /** Tells whoever made the job of trouble with it; the same id once. */
+  tell(job: Job, id: string, text: string): Promise<void>;
+  /** Tells an owner of a job that nobody stands for. */
+  tellOwner(text: string): void;
+};
+
+/** How soon jobs are noticed that another process (a command) made. */
+const OUTSIDE_MS = 5000;
+const LONGEST_SLEEP_MS = 60_000;
+/** A clock that is put back by less is only put right. */
+const PUT_BACK_MS = 10 * 60_000;
+/** The owner hears of a job that could not be started so often. */
+const TOLD_FAILURES = 3;
+/** What a finished job still says has gone out by then. */
+const KEEP_FINISHED_MS = 86_400_000;
+
+export class Scheduler {
+  readonly #deps: SchedulerDeps;
+  /** Jobs that could not be started, until when they wait (epoch milliseconds); a restart tries them all. */
+  readonly #putOff = new Map<string, { readonly failures: number; readonly until: number }>();
+  #changed = Promise.withResolvers<void>();
+
+  constructor(deps: SchedulerDeps) {
+    this.#deps = deps;
+  }
+
+  /** A job was made or changed in this process. */
+  changed(): void {
+    this.#changed.resolve();
+  }
+
+  async run(signal: AbortSignal): Promise<void> {
+    while (!signal.aborted) {
+      this.#changed = Promise.withResolvers<void>();
+      await this.#fireDue();
+      if (signal.aborted) return;
+      await this.#rest(signal);
+    }
+  }
+
+  /** The run is over; told twice of the same run, the second changes nothing. */
+  async ended(id: string, run: MessageId, how: JobEnding, detail?: string): Promise<void> {
+    const { book, clock, maxFailures, next, tell, log } = this.#deps;
+    const job = await book.get(id);
+    if (job === undefined || job.last?.run === run) return;
+    const now = clock.now();
+    const retry = { at: await this.#retryAt(job, now), maxFailures: maxFailures() };
+    const over = { message: run, how, now, ...(detail === undefined ? {} : { detail }) };
+    const changed = await book.change(id, (each) =>
+      each.last?.run === run ? each : ended(each, over, retry),
+    );
+    this.changed();
+    if (changed === undefined) return;
+    log.info('job ended', { job: id, how, failures: changed.failures });
+    const text = await troubleText(job, changed, { now, zone: this.#zone(job), next });
+    if (text !== undefined) await tell(changed, `${run}/trouble`, text);
+  }
+
+  /** A failed job waits longer each time, and then for a slot of its own. */
+  async #retryAt({ schedule, nextAt, failures }: Job, now: number): Promise<number | undefined> {
+    const earliest = now + retryMs(failures + 1);
+    if (schedule.kind === 'at') return earliest;
+    if (nextAt !== undefined && nextAt >= earliest) return nextAt;
+    return this.#deps.next(schedule, earliest - 1);
+  }
+
+  async #fireDue(): Promise<void> {
+    const { book, clock, isOn } = this.#deps;
+    if (!isOn()) return;
+    for (const job of await book.all()) {
+      if (clock.now() < this.#waitsUntil(job)) continue;
+      try {
+        const at = dueAt(await this.#settled(job));
+        if (at !== undefined && at <= clock.now()) await this.#fire(job, at);
+        this.#putOff.delete(job.id);
+      } catch (error) {
+        this.#notStarted(job, error);
+      }
+    }
+  }
+
+  readonly #waitsUntil = ({ id }: Job) => this.#putOff.get(id)?.until ?? 0;
+
+  /** One job must not hold up the others. */
+  #notStarted(job: Job, error: unknown): void {
+    const { clock, log, tellOwner } = this.#deps;
+    const failures = (this.#putOff.get(job.id)?.failures ?? 0) + 1;
+    this.#putOff.set(job.id, { failures, until: clock.now() + retryMs(failures) });
+    log.warn('job not started', { job: job.id, failures, error });
+    if (failures !== TOLD_FAILURES) return;
+    const reason = error instanceof Error ? error.message : String(error);
+    tellOwner(
+      `The scheduled job ${job.name} (${job.id}) cannot be started: ${reason}. I go on trying. ` +
+        `Remove it with /cron remove ${job.id}, or look into the log.`,
+    );
+  }
+
+  async #fire(job: Job, slot: number): Promise<void> {
+    const { book, clock, log, next, start } = this.#deps;
+    const now = clock.now();
+    const isAsked = job.runAsked !== undefined;
+    const after = isAsked ? job.nextAt : await next(job.schedule, Math.max(now, slot));
+    if (await this.#isUnderWay(job)) return this.#skip(job, isAsked, after);
+    const id = messageId(`cron/${job.id}/${isAsked ? 'asked-' : ''}${slot}`);
+    const isLate = !isAsked && isLateRun(slot, now);
+    const due = isLate ? { due: slotText(slot, this.#zone(job)) } : {};
+    const chosen = isAsked || hasChosenTimes(job.schedule) ? { chosenAt: slot } : {};
+    const started = await start({ job, id, ...due, ...chosen });
+    if (started.kind === 'nobody') return this.#stop(job, started.reason);
+    const message = started.kind === 'asked' ? { message: id } : {};
+    await book.change(job.id, (each) => fired(each, { isAsked, now, ...message }, after));
+    log.info('job started', { job: job.id, slot, late: isLate });
+  }
+
+  /** The bus knows better than we do: what it holds will come to an end. */
+  async #isUnderWay({ running }: Job): Promise<boolean> {
+    if (running === undefined) return false;
+    return (await this.#deps.bus.trace(running))?.state === 'pending';
+  }
+
+  async #skip(job: Job, isAsked: boolean, after: number | undefined): Promise<void> {
+    const now = this.#deps.clock.now();
+    const last = { at: now, how: 'skipped', detail: 'the run before was not over' } as const;
+    // What runs once is not skipped but waits.
+    const nextAt = job.schedule.kind === 'at' ? now + retryMs(2) : after;
+    await this.#deps.book.change(job.id, (each) =>
+      isAsked ? { ...each, runAsked: undefined, last } : { ...each, nextAt, last },
+    );
+  }
+
+  async #stop(job: Job, reason: string): Promise<void> {
+    const { book, clock, log, tellOwner } = this.#deps;
+    const last = { at: clock.now(), how: 'stopped', detail: reason } as const;
+    await book.change(job.id, (each) => ({ ...each, enabled: false, runAsked: undefined, last }));
+    log.warn('job stopped', { job: job.id, reason });
+    tellOwner(`The scheduled job ${job.name} (${job.id}) was switched off: ${reason}.`);
+  }
+
+  /** After the clock was put back, a slot far ahead is no slot any more. Old rows go. */
+  async #settled(job: Job): Promise<Job> {
+    const { book, clock, next } = this.#deps;
+    const now = clock.now();
+    const { finishedAt, firedAt, schedule } = job;
+    if (finishedAt !== undefined && now - finishedAt > KEEP_FINISHED_MS) await book.remove(job.id);
+    if (firedAt === undefined || now >= firedAt - PUT_BACK_MS || schedule.kind === 'at') return job;
+    const nextAt = await next(schedule, now);
+    return (await book.change(job.id, (each) => ({ ...each, nextAt, firedAt: now }))) ?? job;
+  }
+
+  async #rest(signal: AbortSignal): Promise<void> {
+    const { book, clock, isOn, revision } = this.#deps;
+    const jobs = isOn() ? await book.all() : [];
+    const dues = jobs.flatMap((job) => {
+      const at = dueAt(job);
+      return at === undefined ? [] : [Math.max(at, this.#waitsUntil(job))];
+    });
+    const begun = clock.now();
+    const until = Math.min(begun + LONGEST_SLEEP_MS, ...dues);
+    const known = revision();
+    const stop = new AbortController();
+    const whole = AbortSignal.any([signal, stop.signal]);
+    const changed = this.#changed.promise.then(() => stop.abort());
+    const isStill = () => clock.now() >= begun && clock.now() < until && revision() === known;
+    while (!whole.aborted && isStill()) {
+      const waitMs = Math.min(OUTSIDE_MS, until - clock.now());
+      await clock.sleep(waitMs, whole).catch(() => undefined);
+    }
+    this.#changed.resolve();
+    await changed;
+  }
+
+  #zone(job: Job): string {
+    return zoneOf(job.schedule, this.#deps.timeZone());
+  }
+}
+
+/** Told when it begins to fail, when it is given up and when it works again; not in between. */
+async function troubleText(
+  before: Job,
+  after: Job,
+  { now, zone, next }: { readonly now: number; readonly zone: string; readonly next: NextSlot },
+): Promise<string | undefined> {
+  const reason = after.last?.detail ?? 'no reason is known';
+  if (after.last?.how === 'done') {
+    return before.failures === 0 ? undefined : `Works again, after ${before.failures} failed runs.`;
+  }
+  if (after.last?.how !== 'failed') return undefined;
+  if (!after.enabled && before.enabled) {
+    return (
+      `Failed ${after.failures} times in a row and is switched off: ${reason}\n` +
+      `Switch it on with /cron enable ${after.id}.`
+    );
+  }
+  if (before.failures > 0) return undefined;
+  const again = after.nextAt ?? (await next(after.schedule, now));
+  const when = again === undefined ? '' : ` It runs again ${slotText(again, zone)}.`;
+  return `Failed: ${reason}${when} You hear of it when it works or is given up.`;
+}

@@ -1,0 +1,215 @@
+// The skills that are there: folders of the workspace before those that are shipped. A file is read
+// again only when its stamp changed; links are not followed.
+
+import { readdirSync } from 'node:fs';
+import { join } from 'node:path';
+import { NanobotError } from '../../kernel/message/errors.ts';
+import { fileStamp } from '../../lib/files/files.ts';
+import type { GuardedFiles } from '../../lib/files/guarded-files.ts';
+import { parseYaml, YamlError } from '../../lib/yaml.ts';
+import type { NeedsCheck } from './needs.ts';
+import { type PinBook, type SkillPin, sha256 } from './pins.ts';
+import { listSkillFiles } from './repository.ts';
+import { readManifest, type SkillManifest, splitFrontMatter } from './rules/skill.ts';
+import type { Skill, SkillFile, Skills } from './skills.ts';
+import { SkillError } from './skills.ts';
+
+export type CatalogDeps = {
+  readonly files: GuardedFiles;
+  readonly pins: PinBook;
+  readonly needs: NeedsCheck;
+  /** Holds a folder for each skill of the workspace; asked at each turn. */
+  readonly workspace: () => string;
+  /** Holds a folder for each skill that is shipped. */
+  readonly shipped: string;
+};
+
+export const SKILL_FILE = 'SKILL.md';
+/** Of one person's; a folder with more of them is no folder of skills. */
+const MAX_SKILLS = 1000;
+const MAX_SKILL_BYTES = 262_144;
+
+type Origin = Skill['origin'];
+
+/** SKILL.md as it was read. */
+type Read =
+  | {
+      readonly kind: 'valid';
+      readonly manifest: SkillManifest;
+      readonly body: string;
+      readonly hash: string;
+    }
+  | { readonly kind: 'broken'; readonly problem: string };
+
+type FoundPins = {
+  readonly pins: ReadonlyMap<string, SkillPin>;
+  /** Of a record that cannot be read. */
+  readonly problem?: string;
+};
+
+type Entry = { readonly name: string; readonly origin: Origin; readonly root: string };
+
+export function createSkillCatalog(deps: CatalogDeps): Skills {
+  return new SkillCatalog(deps);
+}
+
+class SkillCatalog implements Skills {
+  readonly #deps: CatalogDeps;
+  readonly #cache = new Map<string, { readonly stamp: string; readonly read: Read }>();
+
+  constructor(deps: CatalogDeps) {
+    this.#deps = deps;
+  }
+
+  async list(): Promise<readonly Skill[]> {
+    const [found, entries] = [await this.#pins(), this.#entries()];
+    return Promise.all(
+      entries.slice(0, MAX_SKILLS).map(async (entry) => {
+        const skill = await this.#describe(entry, pinOf(entry, found.pins));
+        const { problem } = found;
+        if (problem === undefined || entry.origin === 'shipped') return skill;
+        return { ...skill, state: { kind: 'broken', problem } };
+      }),
+    );
+  }
+
+  /** Without them nothing tells which skills came from elsewhere: only the shipped ones are left. */
+  async #pins(): Promise<FoundPins> {
+    try {
+      return { pins: await this.#deps.pins.all() };
+    } catch (error) {
+      if (!(error instanceof NanobotError)) throw error;
+      return { pins: new Map(), problem: error.message };
+    }
+  }
+
+  async read(name: string, file: string = SKILL_FILE): Promise<SkillFile> {
+    const entries = this.#entries();
+    const entry = entries.find((one) => one.name === name);
+    if (entry === undefined) {
+      const names = entries.map((one) => one.name).join(', ') || 'none';
+      throw new SkillError('unknown', `there is no skill "${name}"; there are: ${names}`);
+    }
+    const { pins, problem } = await this.#pins();
+    if (problem !== undefined && entry.origin === 'workspace') {
+      throw new SkillError('not_ready', problem);
+    }
+    const pin = pinOf(entry, pins);
+    const { state } = await this.#describe(entry, pin);
+    if (state.kind === 'broken') throw new SkillError('not_ready', state.problem);
+    if (state.kind === 'changed') throw changed(name, SKILL_FILE);
+    const others = await listSkillFiles(this.#deps.files, entry.root, name);
+    const all = others.filter((path) => path !== file);
+    if (file === SKILL_FILE) {
+      const read = await this.#load(entry);
+      if (read.kind === 'broken') throw new SkillError('not_ready', read.problem);
+      return { path: file, text: read.body, others: all };
+    }
+    // Another way to write a path would lead out of the skill, or past what is known of a file.
+    if (!others.includes(file)) throw new SkillError('unknown', missingFile(name, file, all));
+    const bytes = await this.#bytes(entry, file);
+    if (pin !== undefined && pin.files[file] !== sha256(bytes)) throw changed(name, file);
+    return { path: file, text: bytes.toString('utf8'), others: all };
+  }
+
+  /** By name, the workspace's before a shipped one of the same name. */
+  #entries(): readonly Entry[] {
+    const { shipped, workspace } = this.#deps;
+    const byName = new Map<string, Entry>();
+    for (const name of foldersIn(shipped)) {
+      byName.set(name, { name, origin: 'shipped', root: shipped });
+    }
+    for (const name of foldersIn(workspace())) {
+      byName.set(name, { name, origin: 'workspace', root: workspace() });
+    }
+    return [...byName.values()].sort((a, b) => (a.name < b.name ? -1 : 1));
+  }
+
+  async #describe(entry: Entry, pin: SkillPin | undefined): Promise<Skill> {
+    const { name, origin } = entry;
+    const read = await this.#load(entry);
+    const known = { name, origin, ...(pin === undefined ? {} : { source: pin.source }) };
+    if (read.kind === 'broken') {
+      const { problem } = read;
+      return { ...known, description: '', isAlways: false, state: { kind: 'broken', problem } };
+    }
+    const { description, isAlways, needs } = read.manifest;
+    const described = { ...known, description, isAlways };
+    if (pin !== undefined && pin.files[SKILL_FILE] !== read.hash) {
+      return { ...described, state: { kind: 'changed' } };
+    }
+    const missing = await this.#deps.needs.missing(needs);
+    if (missing.length === 0) return { ...described, state: { kind: 'ready' } };
+    return { ...described, state: { kind: 'lacking', missing } };
+  }
+
+  async #load(entry: Entry): Promise<Read> {
+    const path = join(entry.root, entry.name, SKILL_FILE);
+    const stamp = fileStamp(path);
+    if (stamp === undefined)
+      return { kind: 'broken', problem: `${entry.name} has no ${SKILL_FILE}` };
+    const cached = this.#cache.get(path);
+    if (cached?.stamp === stamp) return cached.read;
+    const read = await this.#parse(entry);
+    if (this.#cache.size >= MAX_SKILLS * 2) this.#cache.clear();
+    this.#cache.set(path, { stamp, read });
+    return read;
+  }
+
+  async #parse(entry: Entry): Promise<Read> {
+    try {
+      return await readSkillFile(entry.name, await this.#bytes(entry, SKILL_FILE));
+    } catch (error) {
+      return { kind: 'broken', problem: error instanceof Error ? error.message : 'not readable' };
+    }
+  }
+
+  #bytes({ root, name }: Entry, file: string): Promise<Buffer> {
+    return this.#deps.files.read(root, `${name}/${file}`, { maxBytes: MAX_SKILL_BYTES });
+  }
+}
+
+/** Checks SKILL.md as it would be offered. */
+export async function readSkillFile(
+  folder: string,
+  bytes: Uint8Array,
+): Promise<Read & { readonly warnings?: readonly string[] }> {
+  const split = splitFrontMatter(Buffer.from(bytes).toString('utf8'));
+  if (split === undefined) {
+    const problem = `${SKILL_FILE} does not begin with front matter: a line "---", "description: ...", "---"`;
+    return { kind: 'broken', problem };
+  }
+  try {
+    const found = readManifest(await parseYaml(split.header), folder);
+    if (found.kind === 'invalid') return { kind: 'broken', problem: found.problem };
+    const { manifest, warnings } = found;
+    return { kind: 'valid', manifest, body: split.body, hash: sha256(bytes), warnings };
+  } catch (error) {
+    if (!(error instanceof YamlError)) throw error;
+    return { kind: 'broken', problem: `the front matter is no YAML: ${error.message}` };
+  }
+}
+
+const changed = (name: string, file: string) =>
+  new SkillError(
+    'changed',
+    `${file} of the skill ${name} is not what was added; its owner looks at it and runs: nanobot skills accept ${name}`,
+  );
+
+const missingFile = (name: string, file: string, others: readonly string[]) =>
+  `the skill ${name} has no file ${JSON.stringify(file)}; there are: ${others.join(', ') || 'none'}`;
+
+const pinOf = ({ name, origin }: Entry, pins: ReadonlyMap<string, SkillPin>) =>
+  origin === 'workspace' ? pins.get(name) : undefined;
+
+/** At every turn, and without the thread pool for the reason that file stamps are. */
+function foldersIn(path: string): readonly string[] {
+  const isShown = (name: string) => !name.startsWith('.');
+  try {
+    return readdirSync(path, { withFileTypes: true })
+      .filter((entry) => entry.isDirectory() && isShown(entry.name))
+      .map(({ name }) => name);
+  } catch {
+    return [];
+  }
+}

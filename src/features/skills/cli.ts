@@ -1,0 +1,169 @@
+// `nanobot skills`: what the agent has instructions for; adding one from elsewhere shows all of it
+// first, runs nothing, and remembers what it was.
+
+import { createHash } from 'node:crypto';
+import { Command } from 'commander';
+import { confirmOrStop } from '../../cli/confirmation.ts';
+import { CommandFailure, EXIT } from '../../cli/exit-codes.ts';
+import type { Terminal } from '../../cli/terminal.ts';
+import { printable, textTable } from '../../cli/terminal.ts';
+import type { SkillReview } from './package.ts';
+import type { SkillCare } from './skill-care.ts';
+import type { Skill } from './skills.ts';
+import type { FoundSkill } from './source.ts';
+
+const SHOWN_LINES = 200;
+const HASH_CHARS = 16;
+const NAME = 'its name as "nanobot skills list" shows it';
+const WHERE = 'a folder, a .tar.gz or its address, or owner/repository/folder[#branch] at GitHub';
+
+type AddFlags = { readonly yes?: boolean; readonly replace?: boolean };
+
+export function skillsCommand(terminal: Terminal): Command {
+  const command = new Command('skills').description('what the agent has instructions for');
+  command
+    .command('list')
+    .description('every skill and whether it can be used')
+    .option('--json', 'as JSON')
+    .action(({ json }: { readonly json?: boolean }) => list(terminal, json === true));
+  command
+    .command('show')
+    .description('what a skill says')
+    .argument('<name>', NAME)
+    .argument('[file]', 'another file of it')
+    .action((name: string, file?: string) => show(terminal, name, file));
+  command
+    .command('validate')
+    .description('check every skill, or one that is not added yet')
+    .argument('[where]', WHERE)
+    .action((where?: string) => validate(terminal, where));
+  addChanging(command, terminal);
+  return command;
+}
+
+function addChanging(command: Command, terminal: Terminal) {
+  command
+    .command('add')
+    .description('show a skill from elsewhere, and add it to the workspace')
+    .argument('<where>', WHERE)
+    .option('--replace', 'put it in the place of one with the same name')
+    .option('--yes', 'without asking')
+    .action((where: string, flags: AddFlags) => add(terminal, where, flags));
+  command
+    .command('accept')
+    .description('take a skill as it is now, after you looked at what changed')
+    .argument('<name>', NAME)
+    .action((name: string) => accept(terminal, name));
+  command
+    .command('remove')
+    .description('delete a skill of the workspace')
+    .argument('<name>', NAME)
+    .option('--yes', 'without asking')
+    .action((name: string, { yes }: AddFlags) => remove(terminal, name, yes === true));
+}
+
+async function open(terminal: Terminal): Promise<SkillCare> {
+  const { openSkillCare } = await import('./skill-care.ts');
+  return openSkillCare(terminal.home, terminal.env, terminal.clock);
+}
+
+async function list(terminal: Terminal, json: boolean) {
+  const skills = await (await open(terminal)).skills.list();
+  if (json) return terminal.printJson(skills);
+  const rows = skills.map((skill) => [
+    skill.name,
+    skill.origin,
+    stateText(skill),
+    printable(skill.description),
+  ]);
+  for (const line of textTable(rows)) terminal.print(line);
+}
+
+function stateText({ state, isAlways }: Skill): string {
+  switch (state.kind) {
+    case 'ready':
+      return isAlways ? 'always in use' : 'ready';
+    case 'lacking':
+      return `missing: ${state.missing.join(', ')}`;
+    case 'changed':
+      return 'changed since it was added';
+    case 'broken':
+      return printable(state.problem);
+  }
+}
+
+async function show(terminal: Terminal, name: string, file: string | undefined) {
+  const { text, others } = await (await open(terminal)).skills.read(name, file);
+  terminal.print(visible(text));
+  if (file === undefined && others.length > 0) terminal.note(`Further files: ${others.join(', ')}`);
+}
+
+async function validate(terminal: Terminal, where: string | undefined) {
+  const care = await open(terminal);
+  if (where !== undefined) {
+    const { found, review } = await care.look(where, new AbortController().signal);
+    describe(terminal, found, review);
+    return;
+  }
+  const skills = await care.skills.list();
+  const bad = skills.filter(({ state }) => state.kind === 'broken' || state.kind === 'changed');
+  for (const skill of skills) {
+    const mark = bad.includes(skill) ? 'error' : skill.state.kind === 'lacking' ? 'warning' : 'ok';
+    terminal.print(`${mark.padEnd(8)}${skill.name}: ${stateText(skill)}`);
+  }
+  if (bad.length > 0) {
+    throw new CommandFailure(EXIT.failure, `${bad.length} of ${skills.length} cannot be used`);
+  }
+}
+
+async function add(terminal: Terminal, where: string, { yes, replace }: AddFlags) {
+  const care = await open(terminal);
+  if (/^(?:https?:|[\w.-]+\/[\w.-]+)/i.test(where)) terminal.note(`Looking at ${where} ...`);
+  const { found, review } = await care.look(where, new AbortController().signal);
+  describe(terminal, found, review);
+  await confirmOrStop(terminal, `Add the skill ${found.name} to the workspace?`, yes === true);
+  await care.add(found, { replace: replace === true });
+  terminal.tell(`Added ${found.name}. The agent knows it from the next message on.`);
+}
+
+function describe(terminal: Terminal, { name, source, files }: FoundSkill, review: SkillReview) {
+  terminal.print(`${terminal.style('bold', name)}  from ${printable(source)}`);
+  terminal.print(printable(review.description));
+  terminal.print('');
+  const rows = files.map(({ path, bytes }) => [
+    `  ${path}`,
+    `${bytes.length} bytes`,
+    `sha256 ${hashOf(bytes)}`,
+  ]);
+  for (const line of textTable(rows)) terminal.print(line);
+  terminal.print('');
+  const lines = visible(review.text).split('\n');
+  for (const line of lines.slice(0, SHOWN_LINES)) terminal.print(`  | ${line}`);
+  if (lines.length > SHOWN_LINES) {
+    terminal.print(
+      `  | [${lines.length - SHOWN_LINES} more lines: read them in ${printable(source)}]`,
+    );
+  }
+  terminal.print('');
+  for (const remark of review.remarks) terminal.print(`- ${printable(remark)}`);
+  terminal.print('- The agent will follow it as it follows you. It widens no right of the agent.');
+}
+
+async function accept(terminal: Terminal, name: string) {
+  const changed = await (await open(terminal)).accept(name);
+  const what = changed.length === 0 ? 'nothing had changed' : `changed: ${changed.join(', ')}`;
+  terminal.tell(`${name} is taken as it is now (${printable(what)}).`);
+}
+
+async function remove(terminal: Terminal, name: string, yes: boolean) {
+  await (await open(terminal)).known(name);
+  await confirmOrStop(terminal, `Delete the skill ${name} from the workspace?`, yes);
+  await (await open(terminal)).remove(name);
+  terminal.tell(`Removed ${name}.`);
+}
+
+const hashOf = (bytes: Uint8Array) =>
+  createHash('sha256').update(bytes).digest('hex').slice(0, HASH_CHARS);
+
+/** Nothing in it moves the cursor or hides. */
+const visible = (text: string) => text.split('\n').map(printable).join('\n');

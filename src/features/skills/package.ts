@@ -1,0 +1,148 @@
+// A skill as it came from elsewhere, before any of it is written: what is refused (cases X10, X17),
+// and what a person should look at. Nothing of it is run.
+
+import { foldName, isProtected } from '../../lib/files/guarded-path.ts';
+import { hiddenCharactersIn } from '../../lib/text/characters.ts';
+import { headOf } from '../../lib/text/cut.ts';
+import { readSkillFile, SKILL_FILE } from './catalog.ts';
+import { isSkillName } from './rules/skill.ts';
+import { SkillError } from './skills.ts';
+
+export type PackedFile = {
+  /** Below the skill's folder, parted by "/". */
+  readonly path: string;
+  readonly bytes: Uint8Array;
+};
+
+export type SkillPackage = { readonly name: string; readonly files: readonly PackedFile[] };
+
+export type SkillReview = {
+  readonly name: string;
+  readonly description: string;
+  readonly text: string;
+  /** What it needs and what is worth a look, a sentence each. */
+  readonly remarks: readonly string[];
+};
+
+export const MAX_SKILL_FILES = 200;
+export const MAX_FILE_BYTES = 1_000_000;
+export const MAX_PACKAGE_BYTES = 5_000_000;
+const MAX_SHOWN_CHARS = 80;
+const MAX_PATH_CHARS = 200;
+const MAX_DEPTH = 5;
+const MAX_HOSTS = 10;
+/** Names that are no file on some system (Microsoft, "Naming Files, Paths, and Namespaces"). */
+const RESERVED = /^(?:con|prn|aux|nul|com\d|lpt\d)(?:\.|$)/i;
+const ODD_NAME = /[\p{Cc}\p{Cf}<>:"|?*\\]|[. ]$|^ /u;
+const PROGRAM =
+  /\.(?:sh|bash|zsh|fish|py|js|mjs|cjs|ts|rb|pl|php|lua|ps1|bat|cmd|exe|jar|wasm|so|dll)$/i;
+const HOST = /\bhttps?:\/\/([a-z0-9.-]+\.[a-z]{2,}|localhost|\d+(?:\.\d+){3})/gi;
+
+/** @throws SkillError refused, naming the file and why */
+export async function reviewPackage({ name, files }: SkillPackage): Promise<SkillReview> {
+  if (!isSkillName(name)) {
+    throw refused(
+      `"${headOf(name, MAX_SHOWN_CHARS)}" is no name for a skill: small letters, digits, single hyphens`,
+    );
+  }
+  checkFiles(files);
+  const main = files.find(({ path }) => path === SKILL_FILE);
+  if (main === undefined) throw refused(`there is no ${SKILL_FILE} in it`);
+  const read = await readSkillFile(name, main.bytes);
+  if (read.kind === 'broken') throw refused(read.problem);
+  const { description, isAlways, needs } = read.manifest;
+  const wants = [
+    ...needs.bins.map((bin) => `the program ${bin}`),
+    ...needs.env.map((variable) => `the environment variable ${variable}`),
+  ];
+  return {
+    name,
+    description,
+    text: read.body,
+    remarks: [
+      ...(wants.length === 0 ? [] : [`It needs ${wants.join(', ')}.`]),
+      ...(isAlways ? ['It asks to stand in every prompt, not only when it is needed.'] : []),
+      ...contentRemarks(files),
+      ...(read.warnings ?? []),
+    ],
+  };
+}
+
+function checkFiles(files: readonly PackedFile[]): void {
+  if (files.length > MAX_SKILL_FILES) {
+    throw refused(`it has ${files.length} files; at most ${MAX_SKILL_FILES} are taken`);
+  }
+  const bytes = files.reduce((sum, file) => sum + file.bytes.length, 0);
+  if (bytes > MAX_PACKAGE_BYTES) {
+    throw refused(`it has ${bytes} bytes; at most ${MAX_PACKAGE_BYTES} are taken`);
+  }
+  const seen = new Set<string>();
+  for (const file of files) {
+    checkPath(file.path);
+    const folded = file.path.split('/').map(foldName).join('/');
+    if (seen.has(folded)) throw refused(`two files are called ${file.path} on some systems`);
+    seen.add(folded);
+    if (file.bytes.length > MAX_FILE_BYTES) {
+      throw refused(
+        `${file.path} has ${file.bytes.length} bytes; at most ${MAX_FILE_BYTES} are taken`,
+      );
+    }
+    const hidden = isText(file.bytes) ? hiddenCharactersIn(decode(file.bytes)) : undefined;
+    if (hidden !== undefined) {
+      throw refused(
+        `${file.path} holds characters that nobody sees (${hidden}): it may say what you are not shown`,
+      );
+    }
+  }
+}
+
+/** @throws SkillError refused */
+export function checkPath(path: string): void {
+  const names = path.split('/');
+  const shown = JSON.stringify(headOf(path, MAX_PATH_CHARS));
+  if (path.length > MAX_PATH_CHARS || names.length > MAX_DEPTH) {
+    throw refused(`the path ${shown} is too long or too deep`);
+  }
+  if (names.some((part) => part === '' || part === '.' || part === '..' || ODD_NAME.test(part))) {
+    throw refused(`the path ${shown} leads elsewhere or has odd characters`);
+  }
+  if (names.some((part) => RESERVED.test(part)) || isProtected(names)) {
+    throw refused(`a file must not be called ${shown}`);
+  }
+}
+
+function contentRemarks(files: readonly PackedFile[]): readonly string[] {
+  const programs = files.filter(
+    ({ path, bytes }) => PROGRAM.test(path) || startsLikeProgram(bytes),
+  );
+  const binaries = files.filter((file) => !programs.includes(file) && !isText(file.bytes));
+  const texts = files.filter(({ bytes }) => isText(bytes)).map(({ bytes }) => decode(bytes));
+  const hosts = [
+    ...new Set(
+      texts.flatMap((text) => [...text.matchAll(HOST)].map(([, host = '']) => host.toLowerCase())),
+    ),
+  ];
+  const more = hosts.length > MAX_HOSTS ? ` and ${hosts.length - MAX_HOSTS} more` : '';
+  return [
+    ...(programs.length === 0
+      ? []
+      : [`It holds programs: ${pathsOf(programs)}. They run only when the agent is allowed to.`]),
+    ...(binaries.length === 0 ? [] : [`It holds files that are no text: ${pathsOf(binaries)}.`]),
+    ...(hosts.length === 0
+      ? []
+      : [`It names these hosts: ${hosts.slice(0, MAX_HOSTS).join(', ')}${more}.`]),
+  ];
+}
+
+const pathsOf = (files: readonly PackedFile[]) => files.map(({ path }) => path).join(', ');
+
+const startsLikeProgram = (bytes: Uint8Array) =>
+  ['#!', '\x7fELF', 'MZ'].some((mark) =>
+    Buffer.from(bytes.subarray(0, 4)).toString('latin1').startsWith(mark),
+  );
+
+const isText = (bytes: Uint8Array) => !bytes.includes(0);
+
+const decode = (bytes: Uint8Array) => Buffer.from(bytes).toString('utf8');
+
+const refused = (message: string) => new SkillError('refused', message);

@@ -1,0 +1,135 @@
+// A skill: a folder whose SKILL.md says in its front matter what it is for and what it needs, and
+// below how to do it. Follows the Agent Skills format (agentskills.io/specification); `always` and
+// `requires` are read from `metadata` of other agents too.
+
+import { z } from 'zod';
+import { headOf, shortened } from '../../../lib/text/cut.ts';
+
+const FRONT_MATTER = /^\uFEFF?---[ \t]*\r?\n([\s\S]*?)\r?\n---[ \t]*(?:\r?\n|$)/;
+const MAX_NAME_CHARS = 64;
+const MAX_DESCRIPTION_CHARS = 1024;
+/** Of it, in the list that stands in every prompt. */
+const MAX_LISTED_CHARS = 300;
+const NAME = /^[a-z0-9]+(?:-[a-z0-9]+)*$/;
+const INVISIBLE = /(?![\n\t])[\p{Cc}\p{Cf}]/gu;
+
+/** Every one of them has to be there. */
+export type SkillNeeds = {
+  /** Programs. */
+  readonly bins: readonly string[];
+  /** Names of environment variables. */
+  readonly env: readonly string[];
+  /** Names as Node has them (darwin, linux, win32); empty = everywhere. */
+  readonly os: readonly string[];
+};
+
+export type SkillManifest = {
+  readonly name: string;
+  readonly description: string;
+  /** Stands in every prompt instead of being read when it is needed. */
+  readonly isAlways: boolean;
+  readonly needs: SkillNeeds;
+};
+
+export type ReadManifest =
+  | {
+      readonly kind: 'valid';
+      readonly manifest: SkillManifest;
+      /** What other programs that read skills would stumble over. */
+      readonly warnings: readonly string[];
+    }
+  | { readonly kind: 'invalid'; readonly problem: string };
+
+/** Undefined where the text does not begin with front matter. */
+export function splitFrontMatter(
+  text: string,
+): { readonly header: string; readonly body: string } | undefined {
+  const match = FRONT_MATTER.exec(text);
+  if (match === null) return undefined;
+  return { header: match[1] ?? '', body: text.slice(match[0].length).trim() };
+}
+
+/** Fit to be the name of a folder on every system, and of a skill. */
+export function isSkillName(name: string): boolean {
+  return name.length <= MAX_NAME_CHARS && NAME.test(name);
+}
+
+const words = z
+  .union([z.string().transform((one) => [one]), z.array(z.string())])
+  .transform((list) => list.map((item) => item.trim()).filter((item) => item !== ''))
+  .default([]);
+
+const requires = z.object({ bins: words, env: words, os: words });
+
+const nested = z.object({ requires: requires.optional(), always: z.boolean().optional() });
+
+const frontMatter = z.object({
+  name: z.string().optional(),
+  description: z.string(),
+  always: z.boolean().optional(),
+  requires: requires.optional(),
+  metadata: z
+    .object({ nanobot: nested.optional(), openclaw: nested.optional() })
+    .optional()
+    .catch(undefined),
+});
+
+const PLATFORMS: Readonly<Record<string, string>> = {
+  macos: 'darwin',
+  mac: 'darwin',
+  osx: 'darwin',
+  windows: 'win32',
+};
+
+/** `values` as parsed from the front matter; `folder` is the name of the folder it stands in. */
+export function readManifest(values: unknown, folder: string): ReadManifest {
+  const parsed = frontMatter.safeParse(values ?? {});
+  if (!parsed.success) {
+    const [issue] = parsed.error.issues;
+    const field = issue?.path.join('.') || 'the front matter';
+    return invalid(`${field}: ${issue?.message ?? 'not readable'}; ${REMEDIES[field] ?? REMEDY}`);
+  }
+  const { name, description, metadata = {} } = parsed.data;
+  if (!isSkillName(folder)) {
+    return invalid(
+      `the folder "${headOf(folder, MAX_NAME_CHARS)}": rename it to small letters, digits and single hyphens, at most ${MAX_NAME_CHARS}`,
+    );
+  }
+  const purpose = description.replace(/\s+/g, ' ').replace(INVISIBLE, '').trim();
+  if (purpose === '') return invalid(`description: it is empty; ${REMEDIES['description']}`);
+  if (purpose.length > MAX_DESCRIPTION_CHARS) {
+    return invalid(
+      `description: ${purpose.length} characters; keep it under ${MAX_DESCRIPTION_CHARS} and put the rest below the front matter`,
+    );
+  }
+  const { nanobot = {}, openclaw = {} } = metadata;
+  const needs = parsed.data.requires ?? nanobot.requires ?? openclaw.requires;
+  const isAlways = parsed.data.always ?? nanobot.always ?? openclaw.always ?? false;
+  return {
+    kind: 'valid',
+    manifest: { name: folder, description: purpose, isAlways, needs: plain(needs) },
+    warnings: name === folder ? [] : [`name: it should be that of the folder, "${folder}"`],
+  };
+}
+
+const REMEDY = 'see skills/skill-creator for the form';
+const REMEDIES: Readonly<Record<string, string>> = {
+  description: 'add a line "description: what it does and when to use it"',
+};
+
+const invalid = (problem: string): ReadManifest => ({ kind: 'invalid', problem });
+
+function plain(needs: z.infer<typeof requires> | undefined): SkillNeeds {
+  const { bins = [], env = [], os = [] } = needs ?? {};
+  return { bins, env, os: os.map((name) => PLATFORMS[name.toLowerCase()] ?? name.toLowerCase()) };
+}
+
+/** One line of the prompt's list; what is missing is said, so that nobody tries in vain. */
+export function skillLine(
+  { name, description }: Pick<SkillManifest, 'name' | 'description'>,
+  missing: readonly string[] = [],
+): string {
+  const purpose = shortened(description, MAX_LISTED_CHARS, ' ...');
+  const lacks = missing.length === 0 ? '' : ` (cannot be used now, missing: ${missing.join(', ')})`;
+  return `- ${name}: ${purpose}${lacks}`;
+}

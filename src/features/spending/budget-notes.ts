@@ -1,0 +1,117 @@
+// Says what becomes of a budget: once a day each, under ids made of day and budget, so that a restart
+// repeats nothing. Person and chat are told in their chat, of the total the owner.
+
+import type { MessageBus } from '../../kernel/bus/bus.ts';
+import { messageId } from '../../kernel/message/ids.ts';
+import type { ChatRef } from '../../kernel/message/message.ts';
+import type { Logger } from '../../lib/logger.ts';
+import type { Payer } from './rules/budget-limits.ts';
+import {
+  type BudgetView,
+  cheaperText,
+  nearlyUsedText,
+  unpricedText,
+  usedUpOwnerText,
+} from './rules/budget-words.ts';
+import { isLimited, isNearlyUsed, type Price, type Told } from './rules/spending.ts';
+import type { Account, SpendingDay } from './spending-day.ts';
+
+/** What an owner is offered when a budget is used up. */
+export const MORE_PERCENT = 25;
+
+/** A budget of one day that is used up. */
+export type UsedUp = {
+  readonly id: string;
+  readonly text: string;
+  readonly key: string;
+  readonly day: string;
+  /** What was allowed beyond the limit then. */
+  readonly extraPercent: number;
+  /** Until the day ends. */
+  readonly leftMs: number;
+};
+
+export type BudgetNotesDeps = {
+  readonly bus: Pick<MessageBus, 'send'>;
+  readonly log: Logger;
+  ownerChat(): Promise<ChatRef>;
+  now(): number;
+  currency(): string;
+  /** Asks an owner whether there may be more today. */
+  askOwner(usedUp: UsedUp): Promise<void>;
+};
+
+export interface BudgetNotes {
+  /** Something was spent of the budget. */
+  spent(day: SpendingDay, account: Account, payer: Payer): void;
+  /** A cheaper model answers now. */
+  cheaper(day: SpendingDay, account: Account, payer: Payer, model: string): void;
+  /** A call was refused. */
+  usedUp(day: SpendingDay, account: Account): void;
+  /**
+   * A budget in money counts, and nobody knows the price of the model. `assumed`: what it is charged;
+   * undefined: it was not asked.
+   */
+  unpriced(day: SpendingDay, model: string, assumed: Price | undefined): void;
+}
+
+export function createBudgetNotes(deps: BudgetNotesDeps): BudgetNotes {
+  const { bus, log, ownerChat, now, currency, askOwner } = deps;
+
+  /** False where it was told before. */
+  function isFirst(day: SpendingDay, { row }: Account, told: Told): boolean {
+    if (row.value.told >= told) return false;
+    day.change(row, { ...row.value, told });
+    return true;
+  }
+
+  function inBackground(work: Promise<unknown>): void {
+    work.catch((error) => log.warn('note about a budget not sent', { error }));
+  }
+
+  async function send(id: string, chat: ChatRef, markdown: string) {
+    await bus.send({ id: messageId(id), chat, markdown });
+  }
+
+  /** More that was allowed makes the notes new. */
+  const idOf = (day: SpendingDay, { row }: Account, told: Told) =>
+    `budget/${day.day}/${told}+${row.value.extraPercent}/${row.key}`;
+
+  return {
+    spent(day, account, payer) {
+      const view = viewOf(account);
+      if (!isLimited(account.cap) || !isNearlyUsed(view)) return;
+      if (!isFirst(day, account, 80)) return;
+      const id = idOf(day, account, 80);
+      const toOwner = account.whose === 'total' || payer.isUnseen === true;
+      const text = nearlyUsedText(view, currency(), toOwner);
+      const chat = toOwner ? ownerChat() : Promise.resolve(payer.chat);
+      inBackground(chat.then((there) => send(id, there, text)));
+    },
+
+    cheaper(day, account, payer, model) {
+      if (!isFirst(day, account, 95)) return;
+      inBackground(send(idOf(day, account, 95), payer.chat, cheaperText(model)));
+    },
+
+    usedUp(day, account) {
+      if (!isFirst(day, account, 100)) return;
+      const text = usedUpOwnerText(viewOf(account), currency(), MORE_PERCENT);
+      const id = idOf(day, account, 100);
+      const leftMs = Math.max(0, day.endsAt - now());
+      const { key, value } = account.row;
+      const { extraPercent } = value;
+      inBackground(askOwner({ id, text, key, day: day.day, extraPercent, leftMs }));
+    },
+
+    unpriced(day, model, assumed) {
+      if (day.unpriced.has(model)) return;
+      day.unpriced.add(model);
+      const id = `budget/${day.day}/unpriced/${model}`;
+      const text = unpricedText(model, assumed, currency());
+      inBackground(ownerChat().then((chat) => send(id, chat, text)));
+    },
+  };
+}
+
+const viewOf = ({ row, cap }: Account): BudgetView => ({ key: row.key, ledger: row.value, cap });

@@ -1,0 +1,138 @@
+// What was spent on one day, by person, chat and in all: in memory while the process lives, in the
+// store so that a restart finds it. What a process that died held back counts as spent.
+
+import { z } from 'zod';
+import type { PersonLimits } from '../../kernel/access/person-limits.ts';
+import type { KeyValueStore } from '../../kernel/bus/store/store.ts';
+import type { CountNames } from '../../kernel/message/message-limits.ts';
+import { jsonRow, number, rowShape, texts } from '../../lib/json/json-row.ts';
+import { CountBook, type CountRow } from './count-book.ts';
+import type { Charged } from './rules/budget-limits.ts';
+import { afterCrash, EMPTY_LEDGER, joinedLedgers, type Ledger } from './rules/spending.ts';
+
+export type LedgerRow = CountRow<Ledger>;
+
+/** A budget a call is charged to, as it stands. */
+export type Account = Charged & { readonly row: LedgerRow };
+
+export class SpendingDay {
+  readonly day: string;
+  /** Epoch milliseconds. */
+  readonly endsAt: number;
+  readonly book = new CountBook<Ledger>(EMPTY_LEDGER, joinedLedgers);
+  /** What an owner allows whoever pays, as known at their last call; by the name of their budget. */
+  readonly own = new Map<string, PersonLimits | undefined>();
+  /** Models of which an owner was told that no budget in money stops them. */
+  readonly unpriced = new Set<string>();
+  readonly #state: KeyValueStore;
+  readonly #changed = new Set<LedgerRow>();
+  readonly #waiting = new Set<() => void>();
+
+  constructor(
+    state: KeyValueStore,
+    { day, endsAt }: { readonly day: string; readonly endsAt: number },
+  ) {
+    this.#state = state;
+    this.day = day;
+    this.endsAt = endsAt;
+  }
+
+  /** `onUnread`: told of each row that is damaged; what it counted is lost. */
+  async load(onUnread: () => void): Promise<this> {
+    for (const { value } of await this.#state.list(prefixOf(this.day))) {
+      const row = this.book.read(value);
+      if (row === undefined) onUnread();
+      else row.value = afterCrash(row.value);
+    }
+    return this;
+  }
+
+  change(row: LedgerRow, value: Ledger): void {
+    row.value = value;
+    this.#changed.add(row);
+  }
+
+  /** Room may have come; whoever waits for it looks again. */
+  announceRoom(): void {
+    const waiting = [...this.#waiting];
+    this.#waiting.clear();
+    for (const look of waiting) look();
+  }
+
+  /** Until room may have come. @throws the signal's reason */
+  room(signal: AbortSignal): Promise<void> {
+    return new Promise((resolve, reject) => {
+      if (signal.aborted) return reject(signal.reason);
+      const onAbort = () => {
+        this.#waiting.delete(look);
+        reject(signal.reason);
+      };
+      const look = () => {
+        signal.removeEventListener('abort', onAbort);
+        resolve();
+      };
+      signal.addEventListener('abort', onAbort, { once: true });
+      this.#waiting.add(look);
+    });
+  }
+
+  get isChanged(): boolean {
+    return this.#changed.size > 0;
+  }
+
+  /** One transaction for all that changed; what is not stored stays changed. @throws StoreError */
+  async store(): Promise<void> {
+    const rows = [...this.#changed];
+    if (rows.length === 0) return;
+    this.#changed.clear();
+    const stored = this.book.stored(rows);
+    const prefix = prefixOf(this.day);
+    try {
+      const named = stored.rows.map(({ key, value }) => ({ key: prefix + key, value }));
+      await this.#state.setMany(named);
+      stored.written();
+    } catch (error) {
+      for (const row of rows) this.#changed.add(row);
+      throw error;
+    }
+  }
+}
+
+const prefixOf = (day: string) => `${day}|`;
+
+export type StoredLedger = {
+  readonly key: string;
+  readonly names: CountNames;
+  readonly ledger: Ledger;
+};
+
+const AMOUNT = z.looseObject({ tokens: number, micros: number });
+const STORED = rowShape<{ readonly names: CountNames; readonly value: Ledger }>({
+  names: texts.min(1),
+  value: rowShape<Ledger>({
+    ...{ spent: AMOUNT, held: AMOUNT, extraPercent: number, told: number, calls: number },
+  }),
+});
+
+/** What is stored of one day, by the key of its budget. */
+export type StoredDay = {
+  readonly day: string;
+  readonly rows: readonly StoredLedger[];
+};
+
+/** The days from `since` (`YYYY-MM-DD`) on, newest first; what calls under way hold counts as spent. */
+export async function storedDays(
+  state: KeyValueStore,
+  since: string,
+): Promise<readonly StoredDay[]> {
+  const days = new Map<string, StoredLedger[]>();
+  for (const { key, value } of await state.list('')) {
+    const [day = '', ...rest] = key.split('|');
+    if (day < since) continue;
+    const stored = jsonRow(value, STORED);
+    if (stored === undefined) continue;
+    const row = { key: rest.join('|'), names: stored.names, ledger: afterCrash(stored.value) };
+    days.set(day, [...(days.get(day) ?? []), row]);
+  }
+  return [...days].map(([day, rows]) => ({ day, rows })).toReversed();
+}

@@ -1,0 +1,100 @@
+// What people are shown of today's spending, and what an owner changes about it.
+
+import type { SessionKey } from '../../kernel/message/ids.ts';
+import type { CountNames } from '../../kernel/message/message-limits.ts';
+import type { SessionStore } from '../../kernel/sessions/store.ts';
+import type { BudgetOwners } from './budget-owners.ts';
+import { budgetCap, chargedFor, type Payer, TOTAL } from './rules/budget-limits.ts';
+import type { BudgetView } from './rules/budget-words.ts';
+import { type ConversationCost, conversationCost } from './rules/conversation-cost.ts';
+import { isNearlyUsed, type Ledger } from './rules/spending.ts';
+import type { Spending, SpendingSettings } from './spending.ts';
+import type { LedgerRow } from './spending-day.ts';
+
+/**
+ * `day`: `YYYY-MM-DD`, where it has to be that one. `extraPercent`: what was allowed before, where that
+ * has to be so still.
+ */
+export type MeantBudget = {
+  readonly key?: string;
+  readonly day?: string;
+  readonly extraPercent?: number;
+};
+
+export interface SpendingDesk {
+  readonly currency: string;
+  /** What the sender and the chat took today. */
+  of(payer: Payer): Promise<readonly BudgetView[]>;
+  /** Of what is still shown to the model. */
+  inConversation(session: SessionKey): Promise<ConversationCost>;
+  /** All of today: the total first, then by what was taken. */
+  all(): Promise<readonly BudgetView[]>;
+  /**
+   * Allows so much more today, of the budget of this key; without one, of all that are used up, else of all that nearly are.
+   * Returns the keys of what was raised; none where the day that was meant is over, or more was allowed since.
+   */
+  raise(percent: number, meant?: MeantBudget): Promise<readonly string[]>;
+}
+
+export function createSpendingDesk(
+  spending: Spending,
+  settings: () => Pick<SpendingSettings, 'limits' | 'prices'>,
+  ownerOf: BudgetOwners,
+  sessions: Pick<SessionStore, 'load'>,
+): SpendingDesk {
+  async function viewOf(row: LedgerRow): Promise<BudgetView> {
+    const { name, limits } = await ownerOf(namesOf(row));
+    const cap = budgetCap(namesOf(row), settings().limits, limits);
+    return { key: row.key, ledger: row.value, cap, ...(name === undefined ? {} : { name }) };
+  }
+
+  return {
+    get currency() {
+      return settings().limits.budget.currency;
+    },
+    async of(payer) {
+      const { book } = await spending.today();
+      const charged = chargedFor(payer, settings().limits);
+      const own = charged.filter(({ whose }) => whose !== TOTAL);
+      return Promise.all(own.map(({ names }) => viewOf(book.at(names))));
+    },
+    async inConversation(session) {
+      const { prices, limits } = settings();
+      return conversationCost(await sessions.load(session), prices, limits.budget.currency);
+    },
+    async all() {
+      const { book } = await spending.today();
+      const rank = ({ key, ledger }: BudgetView) =>
+        key === TOTAL ? Number.POSITIVE_INFINITY : ledger.spent.tokens;
+      const views = await Promise.all(book.rows.map(viewOf));
+      return views.toSorted((one, other) => rank(other) - rank(one));
+    },
+    async raise(percent, { key, day: of, extraPercent: before } = {}) {
+      const day = await spending.today();
+      if (of !== undefined && of !== day.day) return [];
+      // Told at 100 % also where what is left is too little for an answer.
+      const isAnyUsedUp = day.book.rows.some((row) => row.value.told === 100);
+      const isShort = ({ told }: Ledger) => (isAnyUsedUp ? told === 100 : told > 0);
+      const isMeant = (row: LedgerRow) =>
+        key === undefined ? isShort(row.value) : row.key === key || row.names.has(key);
+      const isAsBefore = ({ value }: LedgerRow) =>
+        before === undefined || value.extraPercent === before;
+      const raisedRows: LedgerRow[] = [];
+      for (const row of day.book.rows) {
+        const { cap } = await viewOf(row);
+        if (!isMeant(row) || !isAsBefore(row)) continue;
+        const { extraPercent, told: _told, ...rest } = row.value;
+        const raised = { ...rest, extraPercent: extraPercent + percent, told: 0 } as const;
+        day.change(row, { ...raised, told: isNearlyUsed({ ledger: raised, cap }) ? 80 : 0 });
+        raisedRows.push(row);
+      }
+      await day.store();
+      day.announceRoom();
+      return raisedRows.map((row) => row.key);
+    },
+  };
+}
+
+function namesOf({ key, names }: LedgerRow): CountNames {
+  return [key, ...[...names].filter((name) => name !== key)];
+}

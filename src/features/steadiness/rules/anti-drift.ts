@@ -1,0 +1,245 @@
+// How far an answer is from one that is worth being read again by the model that wrote it. Only its
+// prose is measured: code, tables, lists, quotes, data and numbers are neither filler nor repetition.
+
+import { loopIn } from '../../../agent/rules/answer-loop.ts';
+
+export type DriftSignal =
+  | 'filler_heavy'
+  | 'repetitive'
+  | 'babble'
+  | 'hallucinated_output'
+  | 'already_condensed'
+  | 'loop';
+
+export type Drift = {
+  /** 0 to 1, in tenths. */
+  readonly score: number;
+  readonly signals: readonly DriftSignal[];
+};
+
+/** An answer taken apart, to be compared with others. */
+export type ReadAnswer = {
+  readonly text: string;
+  /** What the person said before it. */
+  readonly asked: string;
+  readonly hasCalls: boolean;
+  /** Of its prose. */
+  readonly words: number;
+  readonly trigrams: ReadonlySet<string>;
+  /** Words of which every one begins a trigram, those said again included. */
+  readonly trigramsSaid: number;
+  readonly filler: number;
+  /** All that is no prose, and every number: what makes two answers of like words different ones. */
+  readonly facts: string;
+  readonly hasFigures: boolean;
+  /** Words that may be names, in their order. */
+  readonly names: string;
+};
+
+export type DriftLimits = {
+  /** Longer prose is babble where it says little new. */
+  readonly babbleWords: number;
+  /** 0: no passage counts as a loop. */
+  readonly loopRepeats: number;
+};
+
+const TENTHS: Readonly<Record<DriftSignal, number>> = {
+  filler_heavy: 3,
+  repetitive: 3,
+  babble: 2,
+  hallucinated_output: 2,
+  already_condensed: 4,
+  loop: 6,
+};
+
+const MIN_WORDS = 20;
+/** Lines that are no prose, in an answer that has more to show than words. */
+const MIN_FIGURES = 3;
+const MIN_TRIGRAMS = 8;
+const FILLER_HEAVY = 0.3;
+const SIMILAR = 0.4;
+const NEARLY_THE_SAME = 0.8;
+/** Of the trigrams of a long text, those that are not said again; of good prose it is above 0.9. */
+const LITTLE_NEW = 0.5;
+const BABBLE_FILLER = 0.2;
+
+const CONDENSED = /\[response condensed\]\s*$/;
+/** Output of tools that no tool gave, as a line of its own. */
+const FAKED =
+  /^(?:\[(?:I called|tool (?:result|output)|function (?:result|output)|result of)\b[^\]\n]*\]|<tool_(?:response|result|output)>)/im;
+
+/** `earlier`: the answers before it, oldest first; three of them count. */
+export function driftOf(
+  answer: ReadAnswer,
+  earlier: readonly ReadAnswer[],
+  limits: DriftLimits,
+): Drift {
+  const { text, asked, words, filler, hasCalls, hasFigures, trigrams, trigramsSaid } = answer;
+  const isLong = words > limits.babbleWords && !hasCalls && !hasFigures;
+  const saysLittle = trigrams.size < trigramsSaid * LITTLE_NEW || filler > BABBLE_FILLER;
+  const isFound: Readonly<Record<DriftSignal, boolean>> = {
+    filler_heavy: words >= MIN_WORDS && filler > FILLER_HEAVY,
+    repetitive: earlier.slice(-3).some((other) => isLike(answer, other, SIMILAR)),
+    babble: isLong && saysLittle,
+    hallucinated_output: !hasCalls && FAKED.test(withoutCode(text)),
+    already_condensed: CONDENSED.test(text),
+    loop: limits.loopRepeats > 0 && loopIn(text, limits.loopRepeats, asked) !== undefined,
+  };
+  const signals = SIGNALS.filter((signal) => isFound[signal]);
+  const tenths = signals.reduce((sum, signal) => sum + TENTHS[signal], 0);
+  return { score: Math.min(10, tenths) / 10, signals };
+}
+
+/** Of an answer that was broken off because it repeated itself. */
+export const LOOPING: Drift = { score: TENTHS.loop / 10, signals: ['loop'] };
+
+const SIGNALS = Object.keys(TENTHS) as readonly DriftSignal[];
+
+/** Whether one says what the other said, in nearly the same words; of somebody else it is another. */
+export const isNearlyTheSame = (one: ReadAnswer, other: ReadAnswer) =>
+  one.names === other.names && isLike(one, other, NEARLY_THE_SAME);
+
+function isLike(one: ReadAnswer, other: ReadAnswer, above: number): boolean {
+  if (Math.min(one.trigrams.size, other.trigrams.size) < MIN_TRIGRAMS) return false;
+  if (one.facts !== other.facts) return false;
+  const shared = [...one.trigrams].filter((trigram) => other.trigrams.has(trigram)).length;
+  return shared / (one.trigrams.size + other.trigrams.size - shared) > above;
+}
+
+export function readAnswer(text: string, hasCalls: boolean, asked = ''): ReadAnswer {
+  const prose = proseOf(text);
+  const spoken = prose.text.toLowerCase();
+  const said = spoken.match(/\p{L}[\p{L}'’-]*/gu) ?? [];
+  const trigrams = said.slice(2).map((word, index) => `${said[index]} ${said[index + 1]} ${word}`);
+  return {
+    text,
+    asked,
+    hasCalls,
+    words: said.length,
+    trigrams: new Set(trigrams),
+    trigramsSaid: trigrams.length,
+    filler: fillerShare(spoken, said.length),
+    facts: [...prose.others, ...(prose.text.match(/\p{N}+/gu) ?? [])].join('\n'),
+    hasFigures: prose.others.length >= MIN_FIGURES || FENCE.test(text),
+    names: (prose.text.match(NAME) ?? []).join('\n'),
+  };
+}
+
+const FENCED = /^ {0,3}(`{3,}|~{3,})[^\n]*\n[\s\S]*?(?:^ {0,3}\1[^\n]*$|(?![\s\S]))/gm;
+/** Capitals within a sentence, and every word of a script that has none. */
+const NAME = /(?<=[\p{L}\p{M}\p{N},:’'–-]\s)\p{Lu}(?!['’])[\p{L}\p{M}'’-]+|\p{Lo}[\p{Lo}\p{M}]+/gu;
+const FENCE = /^ {0,3}(?:`{3,}|~{3,})/m;
+const SPAN = /`[^`\n]+`|https?:\/\/[^\s)>\]]+/g;
+/** Tables, lists, headings, quotes, indented code, data. */
+const NO_PROSE_LINE =
+  /^(?: {4}|\t|\s*(?:[|>#+*•·–-]|\d+[.):]|\p{L}[.)]\s|[[{}\]"<]))|\|.*\||^[^\p{L}]*$|[;{}]\s*$|^\s*[\w.-]+\s*[=:]\s*\S+$/u;
+
+const withoutCode = (text: string) => text.replace(FENCED, '');
+
+function proseOf(text: string): { readonly text: string; readonly others: readonly string[] } {
+  const others: string[] = [];
+  const keep = (found: string) => {
+    others.push(found);
+    return '\n';
+  };
+  const lines = text.replace(FENCED, keep).replace(SPAN, keep).split('\n');
+  const prose = lines.filter((line) => {
+    const isProse = !NO_PROSE_LINE.test(line);
+    if (!isProse && line.trim() !== '') others.push(line);
+    return isProse;
+  });
+  return { text: prose.join('\n'), others };
+}
+
+// Words that fill and say nothing, by language, and which language a text is in. A language that is
+// not among them has no filler, so that nobody is measured by the words of another one.
+
+type Language = {
+  /** Words that nearly every sentence of it has, and none of the others. */
+  readonly common: ReadonlySet<string>;
+  readonly filler: RegExp;
+};
+
+const words = (text: string) => new Set(text.split(' '));
+/** Longer phrases first, so that all of their words count. */
+const phrases = (text: string) => {
+  const each = text.split('|').sort((one, other) => other.length - one.length);
+  return new RegExp(`(?<![\\p{L}\\p{N}])(?:${each.join('|')})(?![\\p{L}\\p{N}])`, 'gu');
+};
+
+const LANGUAGES: readonly Language[] = [
+  {
+    common: words('the and is of to that this with for you are have it be your'),
+    filler: phrases(
+      'well|okay|ok|so|basically|actually|really|just|very|quite|simply|literally|honestly|certainly|sure|' +
+        'absolutely|definitely|obviously|of course|you know|i mean|i think|i guess|kind of|sort of|let me|' +
+        "i will now|i'll now|i am going to|i'm going to|as i said|like i said|as mentioned|in other words|" +
+        'great question|good question|happy to help|let us see|now then|anyway|alright|right',
+    ),
+  },
+  {
+    common: words('der die das und ist nicht ein eine mit für auf den von sie ich zu'),
+    filler: phrases(
+      'also|nun|ja|naja|halt|eben|einfach|eigentlich|quasi|sozusagen|wirklich|natürlich|selbstverständlich|' +
+        'gerne|irgendwie|grundsätzlich|tatsächlich|sehr|ganz|mal|doch|okay|gut|genau|wie gesagt|ich denke|' +
+        'ich meine|ich glaube|ich werde nun|ich werde jetzt|lass mich|mit anderen worten|gute frage',
+    ),
+  },
+  {
+    common: words('le les des est une et dans pour que pas vous avec sur ce du'),
+    filler: phrases(
+      'alors|donc|bon|bah|ben|enfin|voilà|vraiment|simplement|évidemment|bien sûr|certainement|absolument|' +
+        "en fait|du coup|en gros|genre|quoi|très|tout à fait|je pense|je crois|je veux dire|d'accord|" +
+        'laissez-moi|je vais maintenant|comme je disais|autrement dit|bonne question',
+    ),
+  },
+  {
+    common: words('el los las es una que para con por del y está como se al'),
+    filler: phrases(
+      'bueno|pues|entonces|o sea|básicamente|realmente|simplemente|claro|por supuesto|ciertamente|obviamente|' +
+        'en realidad|de hecho|digamos|muy|vale|creo que|pienso que|quiero decir|déjame|déjeme|voy a|' +
+        'como dije|como decía|en otras palabras|buena pregunta|absolutamente',
+    ),
+  },
+  {
+    common: words('il che di è una per con non sono gli della nel anche questo alla'),
+    filler: phrases(
+      'allora|dunque|quindi|beh|ecco|cioè|praticamente|veramente|davvero|semplicemente|certo|certamente|' +
+        'ovviamente|naturalmente|in realtà|insomma|diciamo|molto|va bene|penso che|credo che|voglio dire|' +
+        'fammi|lasciami|come dicevo|in altre parole|bella domanda|assolutamente',
+    ),
+  },
+  {
+    common: words('o os uma não para com por que do da em você é no na'),
+    filler: phrases(
+      'bem|bom|então|tipo|pois|basicamente|realmente|simplesmente|claro|com certeza|certamente|obviamente|' +
+        'na verdade|de fato|digamos|muito|tá|certo|acho que|penso que|quero dizer|deixe-me|deixa eu|vou agora|' +
+        'como eu disse|ou seja|em outras palavras|boa pergunta|absolutamente',
+    ),
+  },
+];
+
+/** Of the words of a text, at least. */
+const LEAST_COMMON_SHARE = 0.08;
+/** A word or two of another language stand in many texts. */
+const LEAST_COMMON_WORDS = 3;
+
+/** Which part of a text fills, 0 to 1. `prose`: in lower case. */
+export function fillerShare(prose: string, count: number): number {
+  const language = languageOf(prose.match(/\p{L}+/gu) ?? []);
+  if (language === undefined || count === 0) return 0;
+  const found = prose.match(language.filler) ?? [];
+  return found.reduce((sum, phrase) => sum + phrase.split(/[\s'’]+/).length, 0) / count;
+}
+
+/** Undefined where no language of the list is clearly the one. */
+function languageOf(all: readonly string[]): Language | undefined {
+  const counts = LANGUAGES.map(({ common }) => all.filter((word) => common.has(word)).length);
+  const most = Math.max(...counts);
+  const language = LANGUAGES[counts.indexOf(most)];
+  const isClear = counts.filter((count) => count === most).length === 1;
+  if (language === undefined || !isClear || most < all.length * LEAST_COMMON_SHARE)
+    return undefined;
+  const found = new Set(all.filter((word) => language.common.has(word)));
+  return found.size >= LEAST_COMMON_WORDS ? language : undefined;
+}

@@ -1,0 +1,120 @@
+// Keeps a model on its course: what it is shown of its own earlier words, and what it is told of its
+// own work in passing. Nothing of this is recorded, and switched off it costs nothing.
+
+import { LoopWatch } from '../../agent/loop-watch.ts';
+import { READ_EARLIER } from '../../agent/rules/context-marks.ts';
+import { ownWords } from '../../agent/rules/context-pack.ts';
+import type { TurnContext } from '../../agent/turn-context.ts';
+import type { ModelMessage, TranscriptEntry } from '../../kernel/message/transcript.ts';
+import { revealAll } from '../../lib/html/hidden-text.ts';
+import type { ModelHandle } from '../../providers/provider.ts';
+import type { OfferedTool } from '../../tools/tool.ts';
+import { type Drift, driftOf, LOOPING, readAnswer } from './rules/anti-drift.ts';
+import { fadedTurns } from './rules/gradient.ts';
+import { groundingNote, isGroundingDue, toolsInPhase } from './rules/grounding.ts';
+import { steadied } from './rules/steady-view.ts';
+import type { AntiDriftConfig } from './settings.ts';
+
+/** Whether such a model is one that drifts. */
+export function drifts(
+  { enabled }: Pick<AntiDriftConfig, 'enabled'>,
+  { local, capabilities }: Pick<ModelHandle, 'local' | 'capabilities'>,
+): boolean {
+  if (enabled === 'off' || !local) return false;
+  return enabled === 'on' || capabilities.sizeClass !== 'large';
+}
+
+/** Undefined for a model that is left as it is. */
+export function loopWatch(
+  { settings, thread }: Pick<TurnContext, 'settings' | 'thread'>,
+  handle: Pick<ModelHandle, 'local' | 'capabilities'>,
+): LoopWatch | undefined {
+  const { antiDrift } = settings;
+  if (!drifts(antiDrift, handle)) return undefined;
+  return new LoopWatch(antiDrift.loopRepeats, ownWords(thread.own));
+}
+
+export type ShownThread = {
+  readonly messages: readonly ModelMessage[];
+  /** Of what was recorded, how much is shown in other words. */
+  readonly rewritten: number;
+};
+
+export function shownThread(
+  turn: TurnContext,
+  handle: ModelHandle,
+  described: readonly OfferedTool[],
+): ShownThread {
+  const offered = new Set(described.map(({ name }) => name));
+  const { thread, settings, input } = turn;
+  const { antiDrift, proprioception } = settings;
+  const whole = thread.shown;
+  const isSteadied = drifts(antiDrift, handle);
+  const isFaded = proprioception.enabled && proprioception.gradientMemory;
+  if (!isSteadied && !isFaded) return { messages: thread.messagesOf(whole, offered), rewritten: 0 };
+  const canReadBack = offered.has(READ_EARLIER);
+  const steady = isSteadied ? steadied(whole, antiDrift, canReadBack) : whole;
+  const shown = isFaded ? fadedTurns(steady, input.turnId, proprioception, canReadBack) : steady;
+  return { messages: thread.messagesOf(shown, offered), rewritten: missingOf(whole, shown) };
+}
+
+function missingOf(whole: readonly TranscriptEntry[], shown: readonly TranscriptEntry[]): number {
+  if (whole === shown) return 0;
+  const kept = new Set(shown);
+  return whole.filter((entry) => !kept.has(entry)).length;
+}
+
+/** Cheap to describe anew: the prompt cache of a service is not broken for it. */
+export function describedNow(
+  turn: TurnContext,
+  { local }: ModelHandle,
+  tools: readonly OfferedTool[],
+): readonly OfferedTool[] {
+  return isScoped(turn, local) ? toolsInPhase(tools, turn.thread.rounds) : tools;
+}
+
+export const isScoped = (
+  { settings: { proprioception } }: Pick<TurnContext, 'settings'>,
+  isLocal: boolean,
+) => isLocal && proprioception.enabled && proprioception.dynamicToolScoping;
+
+/** Of the call that ends. */
+export function driftIn({ thread, settings }: TurnContext, watch: LoopWatch): Drift {
+  if (watch.broken !== undefined) return LOOPING;
+  const earlier = thread.shown.flatMap((entry) => (entry.role === 'assistant' ? [entry] : []));
+  const answer = readAnswer(revealAll(watch.text), watch.hasCalls, ownWords(thread.own));
+  const before = earlier
+    .slice(-3)
+    .map(({ text, toolCalls }) => readAnswer(text, toolCalls.length > 0));
+  return driftOf(answer, before, settings.antiDrift);
+}
+
+const ANCHOR =
+  '[Reminder: either call a tool in the form you were given, or write the answer for the person in ' +
+  'plain words. Do not repeat what you wrote before, and do not write what a tool would answer.]';
+
+/** `pressure`: how full the model's window is, 0 to 1; asked only where it matters. */
+export function steadyNotes(
+  turn: TurnContext,
+  handle: ModelHandle,
+  pressure: () => number,
+): readonly string[] {
+  const { antiDrift, proprioception } = turn.settings;
+  const isAnchored = drifts(antiDrift, handle) && antiDrift.anchorInterval > 0;
+  const isGrounded = proprioception.enabled && proprioception.groundingInterval > 0;
+  if (!isAnchored && !isGrounded) return [];
+  const { rounds } = turn.thread;
+  const count = rounds.length;
+  const isDue =
+    isGrounded && count > 0 && isGroundingDue(count, proprioception.groundingInterval, pressure());
+  return [
+    ...(isDue ? [groundingNote(rounds, questionOf(turn), turn.limits.maxRounds)] : []),
+    ...(isAnchored && count > 0 && count % antiDrift.anchorInterval === 0 ? [ANCHOR] : []),
+  ];
+}
+
+/** The newest message without untrusted content: that would pass for ours in a note. */
+function questionOf({ thread }: TurnContext): string | undefined {
+  const asked = thread.own.filter((entry) => entry.role === 'user');
+  return asked.findLast(({ isForeign }) => isForeign !== true)?.text;
+}

@@ -1,0 +1,151 @@
+// Builds the helpers that turns of the agent start: where they are kept, their turns, and what people
+// see of them.
+
+import type { Agent } from '../../agent/agent.ts';
+import type { Foundations } from '../../app/foundations.ts';
+import type { BackgroundWork } from '../../app/gateway-service.ts';
+import type { Courier } from '../../kernel/bus/bus.ts';
+import type { Config } from '../../kernel/config/config.ts';
+import type { TokenUsage } from '../../kernel/message/transcript.ts';
+import {
+  createDispatcher,
+  type Dispatcher,
+  type DispatcherDeps,
+} from '../../kernel/turns/dispatcher.ts';
+import type { SessionSettingsStore } from '../../kernel/turns/session-settings.ts';
+import { createPermits } from '../../lib/async/permits.ts';
+import type { GuardedFiles } from '../../lib/files/guarded-files.ts';
+import type { Logger } from '../../lib/logger.ts';
+import type { ModelRegistry } from '../../providers/provider.ts';
+import { CALIBRATION_SCOPE, Calibrator } from './calibrator.ts';
+import { createExperience, type Experience } from './experience.ts';
+import { HELPERS_SCOPE, HelperBook } from './helper-book.ts';
+import { HelperDesk } from './helper-desk.ts';
+import { createHelperPeople } from './helper-people.ts';
+import { createHelperSeries } from './helper-series.ts';
+import { createHelperSignals } from './helper-signals.ts';
+import { HelperStarts } from './helper-starts.ts';
+import { createHelperTerms } from './helper-terms.ts';
+import { confinedAgent, helperModel, withHelpers } from './helper-turns.ts';
+import type { HelperDesk as PeoplesDesk } from './helpers.ts';
+import { createProfileBook } from './profile-book.ts';
+import { configuredOf } from './rules/calibration.ts';
+import { SUBAGENT_CHANNEL } from './rules/subagent.ts';
+import type { Helpers } from './spawn.ts';
+import { VOTES_SCOPE, VoteBook } from './vote-book.ts';
+
+export type SubagentParts = Foundations & {
+  readonly files: GuardedFiles;
+  readonly agent: Agent;
+  readonly settings: SessionSettingsStore;
+  models(): ModelRegistry;
+  /** In millionths of the currency; undefined: nobody knows its price. */
+  costOf(model: string, usage: TokenUsage): number | undefined;
+};
+
+export type Subagents = {
+  /** For the tool. */
+  readonly helpers: Helpers;
+  /** For commands. */
+  readonly desk: PeoplesDesk;
+  /** `deps`: of the dispatcher for people's turns. */
+  with(dispatcher: Dispatcher, deps: DispatcherDeps): Dispatcher;
+  readonly background: readonly BackgroundWork[];
+  readonly experience: Experience;
+  readonly votes: VoteBook;
+  /** Votes and experience, for `/status`. */
+  status(): Promise<readonly string[]>;
+};
+
+const MAX_STATUS_LINES = 5;
+/** They are counted where they start; this only keeps them out of the places of people. */
+const PLACES = 200;
+const LIFETIME_MS = 86_400_000;
+
+export function buildSubagents(parts: SubagentParts): Subagents {
+  const { live, clock, log, store, bus, sessions, files, agent, models, measuring } = parts;
+  const settings = () => live.config.agents.subagents;
+  const book = new HelperBook(store.scope(HELPERS_SCOPE));
+  const desk = new HelperDesk({ book, bus, clock, log });
+  const votes = new VoteBook(store.scope(VOTES_SCOPE), (vote) =>
+    measuring.telemetry.record({ kind: 'vote', at: clock.now(), durationMs: 0, ...vote }),
+  );
+  const configured = () => configuredOf(live.config);
+  const calibrator = new Calibrator({
+    state: store.scope(CALIBRATION_SCOPE),
+    settings: () => live.config.agents.calibration,
+    configured,
+  });
+  const experience = createExperience({
+    ...{ calibrator, book, sessions, clock, log, configured, costOf: parts.costOf },
+    modelOf: (name) => helperModel(name, models()),
+  });
+  const terms = createHelperTerms({
+    profiles: createProfileBook(files, () => live.defaults.workspace),
+    settings,
+    modelOf: async (session) => (await parts.settings.get(session)).model,
+    advice: ({ kind, profile, model }) =>
+      calibrator.advice(kind, profile, helperModel(model, models())),
+  });
+  const starts = new HelperStarts({ book, desk, terms, clock, settings });
+  const series = createHelperSeries({
+    ...{ book, desk, log, votes },
+    voting: () => live.config.agents.voting,
+    childOf: (...child) => starts.childOf(...child),
+  });
+  desk.drivenBy((run) => series.drive(run));
+  const maxDepth = () => settings().maxDepth;
+  const signals = createHelperSignals({ ...parts, isOn: () => hears(live.config) });
+  const turns = { book, desk, sessions, clock, log, models, experience, maxDepth, signals };
+  return {
+    helpers: starts,
+    desk: createHelperPeople({ book, desk, clock }),
+    with(dispatcher, deps) {
+      const own = createDispatcher({
+        ...deps,
+        agent: confinedAgent(agent, turns),
+        permits: createPermits(PLACES),
+        settings() {
+          const usual = deps.settings();
+          // Nobody writes on in their conversations.
+          return { ...usual, coalesce: { ...usual.coalesce, mode: 'wait', quietMs: 0 } };
+        },
+      });
+      return withHelpers(dispatcher, own, turns);
+    },
+    ...{ experience, votes },
+    status: async () => [
+      ...(await votes.lines()),
+      ...(await calibrator.lines()).slice(0, MAX_STATUS_LINES),
+    ],
+    background: [
+      {
+        name: 'helpers',
+        async run(signal) {
+          await desk.recover();
+          await series.run(signal);
+        },
+      },
+      {
+        name: 'words of helpers',
+        run: (signal) => bus.deliver(unheard(log), { signal, concurrency: 1 }),
+      },
+    ],
+  };
+}
+
+const hears = ({ agents: { proprioception } }: Config) =>
+  proprioception.enabled && proprioception.ahaChannel;
+
+/** Nobody is in their conversations: what is said there besides the result goes nowhere. */
+function unheard(log: Logger): Courier {
+  return {
+    account: SUBAGENT_CHANNEL,
+    onUnknown: 'idempotent',
+    lifetimeMs: LIFETIME_MS,
+    async send({ id }) {
+      log.info('words of a helper that nobody hears', { message: id });
+      return { nativeIds: [] };
+    },
+  };
+}

@@ -1,0 +1,53 @@
+// What a person wants forgotten, in what is kept of helpers: whose a helper is follows from the
+// conversation that started it.
+
+import { FORGOTTEN, type Holds } from '../../kernel/sessions/rules/forgetting.ts';
+import type { HelperBook } from './helper-book.ts';
+import { type HelperRun, helperSession } from './rules/subagent.ts';
+
+export type HelperForgetting = {
+  /** Keys of the chats of helpers that were started in these, and of those which these started. */
+  chatsBelow(chats: readonly string[]): Promise<readonly string[]>;
+  /** Of these chats; how many held the words. One at work keeps its task until it has ended. */
+  forget(chats: readonly string[], holds: Holds): Promise<number>;
+};
+
+export function createHelperForgetting(book: HelperBook): HelperForgetting {
+  return {
+    async chatsBelow(chats) {
+      const above = new Set(chats);
+      const below: string[] = [];
+      let left: readonly Pick<HelperRun, 'id' | 'parent'>[] = [
+        ...(await book.gone.all()),
+        ...(await book.all()),
+      ];
+      for (let found = -1; found !== below.length; ) {
+        found = below.length;
+        const theirs = left.filter(({ parent }) => above.has(parent.session.split('#', 1).join()));
+        left = left.filter((run) => !theirs.includes(run));
+        for (const { id } of theirs) above.add(helperSession(id));
+        below.push(...theirs.map(({ id }) => helperSession(id)));
+      }
+      return below;
+    },
+    async forget(chats, holds) {
+      const theirs = (await book.all()).filter(({ id }) => chats.includes(helperSession(id)));
+      let forgotten = 0;
+      for (const { id } of theirs) {
+        const changed = await book.change(id, (run) =>
+          run.state !== 'running' && holds(textsOf(run)) ? withoutTexts(run) : run,
+        );
+        if (changed !== undefined) forgotten += 1;
+      }
+      return forgotten;
+    },
+  };
+}
+
+const textsOf = ({ name, label, plan, result, answers }: HelperRun) =>
+  JSON.stringify([name, label, plan, result, answers]);
+
+function withoutTexts({ name: _, ...run }: HelperRun): HelperRun {
+  const plan = { kind: 'task', task: FORGOTTEN } as const;
+  return { ...run, plan, label: FORGOTTEN, result: FORGOTTEN, answers: [] };
+}

@@ -1,0 +1,133 @@
+// Drives pipelines and loops: one part after the other, the voters of a part side by side, each helper
+// named after its place, so that a series that is driven again finds the helpers it had and goes on
+// behind the last answer.
+
+import type { Logger } from '../../lib/logger.ts';
+import { aborted, orAborted } from '../../lib/time/aborted.ts';
+import type { HelperBook } from './helper-book.ts';
+import type { HelperDesk } from './helper-desk.ts';
+import type { HelperRun, PartAnswer, Plan } from './rules/subagent.ts';
+import { type Next, nextOf, stepVerdict } from './rules/subagent-series.ts';
+import type { VotingConfig } from './settings.ts';
+import type { VoteBook } from './vote-book.ts';
+
+export type HelperSeriesDeps = {
+  readonly book: HelperBook;
+  readonly desk: Pick<HelperDesk, 'begin' | 'end' | 'over'>;
+  readonly log: Logger;
+  readonly votes: Pick<VoteBook, 'note'>;
+  voting(): VotingConfig;
+  /** The helper that is asked for the next part. @throws SubagentError where its profile is gone */
+  childOf(
+    series: HelperRun,
+    child: { readonly id: string; readonly plan: Plan; readonly label: string },
+  ): Promise<HelperRun>;
+};
+
+export type HelperSeries = {
+  drive(run: HelperRun): void;
+  /** Resolves when the signal aborts and nothing is driven any more. */
+  run(signal: AbortSignal): Promise<void>;
+};
+
+type Asked = Extract<Next, { readonly kind: 'ask' }>;
+
+export function createHelperSeries(deps: HelperSeriesDeps): HelperSeries {
+  const { book, desk, log } = deps;
+  const driven = new Map<string, Promise<void>>();
+  const closing = new AbortController();
+
+  /** One part further; false: there is nothing left to do here. */
+  async function advance(id: string): Promise<boolean> {
+    const run = await book.get(id);
+    if (run === undefined || run.state !== 'running') return false;
+    const next = nextOf(run, deps.voting());
+    if (next.kind === 'over') {
+      const isForeign = run.isForeign === true;
+      await desk.end(id, { state: next.state, result: next.text, isForeign });
+      return false;
+    }
+    const children = next.voters.map((vote) => ({
+      ...{ vote, id: `${id}-${run.attempt}-${next.part}-${vote}` },
+    }));
+    for (const child of children) await begun(run, next, child.id);
+    const over = Promise.all(children.map((child) => desk.over(child.id)));
+    await orAborted(over, closing.signal).catch((error: unknown) => {
+      if (!closing.signal.aborted) throw error;
+    });
+    return !closing.signal.aborted && take(run, next, children);
+  }
+
+  async function begun(run: HelperRun, next: Asked, id: string): Promise<void> {
+    if ((await book.get(id)) !== undefined) return;
+    const { profile, part, isVote } = next;
+    const kind = profile === undefined ? {} : { profile };
+    const voting = isVote ? { isVote } : {};
+    const plan = { kind: 'task', task: next.prompt, ...kind, ...voting } as const;
+    await desk.begin(await deps.childOf(run, { id, plan, label: `${run.label} ${part}` }));
+  }
+
+  /** Those that answered are kept, also where another one failed. */
+  async function take(
+    { id }: HelperRun,
+    { part, isVote }: Asked,
+    children: readonly { readonly id: string; readonly vote: number }[],
+  ): Promise<boolean> {
+    const heard = await Promise.all(
+      children.map(async ({ vote, id: child }) => ({ vote, child: await book.get(child) })),
+    );
+    if (heard.some(({ child }) => child?.state === 'running')) return true;
+    const isForeign = heard.some(({ child }) => child?.isForeign === true);
+    const answers = heard.flatMap(({ vote, child }): readonly PartAnswer[] =>
+      child?.state === 'done' ? [{ part, text: child.result ?? '', vote }] : [],
+    );
+    const foreign = isForeign ? { isForeign } : {};
+    const taken = await book.change(id, (run) => ({
+      ...run,
+      ...foreign,
+      answers: [...run.answers, ...answers],
+    }));
+    if (taken !== undefined && isVote) await counted(taken, part);
+    const failed = heard.find(({ child }) => child?.state !== 'done');
+    if (failed === undefined) return true;
+    const why = `${failed.child?.state ?? 'lost'}: ${failed.child?.result ?? ''}`;
+    const result = `Part ${part} gave no answer (${why}). The parts before it are kept: the same id goes on there.`;
+    await desk.end(id, { state: 'failed', result, isForeign });
+    return false;
+  }
+
+  async function counted({ plan, answers }: HelperRun, part: number): Promise<void> {
+    const step = plan.kind === 'pipeline' ? plan.steps[part - 1] : undefined;
+    if (step === undefined) return;
+    const votes = answers.flatMap((answer) => (answer.part === part ? [answer.text] : []));
+    await deps.votes.note(stepVerdict(step, votes, deps.voting()));
+  }
+
+  async function toItsEnd(id: string): Promise<void> {
+    try {
+      while (!closing.signal.aborted && (await advance(id)));
+    } catch (error) {
+      if (closing.signal.aborted) return;
+      log.error('series broken off', { helper: id, error });
+      const result = error instanceof Error ? error.message : 'it failed';
+      await desk.end(id, { state: 'failed', result, isForeign: false });
+    } finally {
+      driven.delete(id);
+    }
+  }
+
+  return {
+    drive({ id }) {
+      if (closing.signal.aborted || driven.has(id)) return;
+      const driving = toItsEnd(id).catch((error) =>
+        log.error('series lost', { helper: id, error }),
+      );
+      driven.set(id, driving);
+    },
+    async run(signal) {
+      await aborted(signal);
+      closing.abort();
+      await Promise.all(driven.values());
+    },
+  };
+}

@@ -1,0 +1,239 @@
+// What the agent asks of helpers: checks who asks, the limits and the profile, and words the answers.
+
+import type { SessionKey } from '../../kernel/message/ids.ts';
+import { createLanes } from '../../lib/async/lanes.ts';
+import type { Clock } from '../../lib/time/clock.ts';
+import type { ToolContext } from '../../tools/tool.ts';
+import type { HelperBook } from './helper-book.ts';
+import type { HelperDesk } from './helper-desk.ts';
+import { checkSame, idOf, resultText } from './helper-messages.ts';
+import { parentOf } from './helper-people.ts';
+import type { HelperTerms } from './helper-terms.ts';
+import { helperKind } from './rules/calibration.ts';
+import {
+  type HelperAnswer,
+  type HelperParent,
+  type HelperRun,
+  type HelperWish,
+  helperLabel,
+  helperLine,
+  narrowedTerms,
+  SUBAGENT_CHANNEL,
+  SubagentError,
+} from './rules/subagent.ts';
+import type { SubagentsConfig } from './settings.ts';
+
+export type HelperStartsDeps = {
+  readonly book: HelperBook;
+  readonly desk: HelperDesk;
+  readonly terms: HelperTerms;
+  readonly clock: Clock;
+  settings(): SubagentsConfig;
+};
+
+type Asker = Pick<
+  ToolContext,
+  'session' | 'turnId' | 'chat' | 'rights' | 'isTainted' | 'person' | 'payer'
+>;
+
+export class HelperStarts {
+  readonly #deps: HelperStartsDeps;
+  /** Limits are counted by one start after the other. */
+  readonly #lanes = createLanes();
+
+  constructor(deps: HelperStartsDeps) {
+    this.#deps = deps;
+  }
+
+  isEnabled(): boolean {
+    return this.#deps.settings().enabled;
+  }
+
+  start(wish: HelperWish, asker: Asker): Promise<HelperAnswer> {
+    return this.#lanes.run('start', async () => {
+      const id = idOf(wish, asker);
+      const known = await this.#deps.book.get(id);
+      const isOver = known !== undefined && known.state !== 'running' && known.state !== 'done';
+      const isAgain = isOver && known.plan.kind !== 'task';
+      if (known !== undefined && !isAgain) return this.#known(known, wish);
+      if (known !== undefined) checkSame(known, wish);
+      const run = await this.#runOf(id, wish, asker);
+      const begun =
+        known === undefined ? run : { ...run, attempt: known.attempt + 1, ...keptOf(known) };
+      await this.#deps.desk.begin(begun);
+      const told =
+        asker.chat.channel === SUBAGENT_CHANNEL
+          ? 'Wait for it before you answer: it ends when you do.'
+          : 'You are told in this conversation when it has ended; wait for it only if this answer needs it.';
+      return own(`Started: ${this.#line(begun)}. ${told}`);
+    });
+  }
+
+  /** The helper for the next part of a series. @throws SubagentError where its profile is gone */
+  async childOf(
+    series: HelperRun,
+    { id, plan, label }: Pick<HelperRun, 'id' | 'plan' | 'label'>,
+  ): Promise<HelperRun> {
+    const { terms, clock } = this.#deps;
+    const { parent, depth, isForeign } = series;
+    const profile = plan.kind === 'task' ? plan.profile : undefined;
+    const kind = helperKind(series.plan.kind, plan);
+    const own = { session: parent.session, above: undefined, kind };
+    return {
+      ...{ id, plan, label, depth, series: series.id, attempt: 1, answers: [] },
+      // What its task repeats of results before may be the words of others.
+      parent: { ...parent, isTainted: parent.isTainted || isForeign === true },
+      terms: narrowedTerms(await terms.of(profile, own), series.terms),
+      startedAt: clock.now(),
+      ...{ state: 'running', telling: 'due' },
+    };
+  }
+
+  async list(asker: Pick<Asker, 'session'>): Promise<HelperAnswer> {
+    const profiles = await this.#deps.terms.described();
+    const lines = (await this.#ownOf(asker.session)).map((run) => this.#line(run));
+    const runs = lines.length === 0 ? ['There are no helpers.'] : lines;
+    return own(['Profiles:', ...profiles, 'Helpers of this conversation:', ...runs].join('\n'));
+  }
+
+  async check(id: string, asker: Pick<Asker, 'session'>): Promise<HelperAnswer> {
+    const run = await this.#found(id, asker.session);
+    if (run.state !== 'running') await this.#deps.desk.read(run.id);
+    return this.#shown([run]);
+  }
+
+  async wait(
+    id: string | undefined,
+    ms: number,
+    asker: Pick<Asker, 'session'>,
+    signal: AbortSignal,
+  ): Promise<HelperAnswer> {
+    const { book, desk } = this.#deps;
+    const isOpen = ({ state, telling }: HelperRun) => state === 'running' || telling === 'due';
+    const runs =
+      id === undefined
+        ? (await this.#ownOf(asker.session)).filter(isOpen)
+        : [await this.#found(id, asker.session)];
+    if (runs.length === 0) return own(await this.#noneAtWork(asker.session));
+    let answer = own('');
+    await desk.reading(runs, async () => {
+      await this.#untilOver(runs, ms, signal);
+      const now = await Promise.all(runs.map((run) => book.get(run.id)));
+      const found = now.filter((run) => run !== undefined);
+      answer = this.#shown(found);
+      return found.flatMap(({ id: over, state }) => (state === 'running' ? [] : [over]));
+    });
+    return answer;
+  }
+
+  async cancel(id: string, asker: Pick<Asker, 'session'>): Promise<HelperAnswer> {
+    const run = await this.#found(id, asker.session);
+    const ran = await this.#deps.desk.cancel(run, 'by the agent');
+    const now = (await this.#deps.book.get(run.id)) ?? run;
+    return own(`${ran ? 'Ended' : 'It had ended before'}: ${this.#line(now)}`);
+  }
+
+  async #untilOver(runs: readonly HelperRun[], ms: number, signal: AbortSignal): Promise<void> {
+    const { desk, clock } = this.#deps;
+    const stop = new AbortController();
+    const over = Promise.all(runs.map(({ id }) => desk.over(id)));
+    const late = clock.sleep(ms, AbortSignal.any([signal, stop.signal])).catch(() => undefined);
+    await Promise.race([over, late]);
+    stop.abort();
+    signal.throwIfAborted();
+  }
+
+  async #runOf(id: string, wish: HelperWish, asker: Asker): Promise<HelperRun> {
+    const { book, terms, clock } = this.#deps;
+    const parent = parentOf(asker);
+    const isHelper = asker.chat.channel === SUBAGENT_CHANNEL;
+    const above = isHelper ? await book.get(asker.chat.chat) : undefined;
+    const depth = isHelper ? (above?.depth ?? Number.POSITIVE_INFINITY) + 1 : 1;
+    await this.#checkLimits(parent, depth);
+    const { plan, label, id: name } = wish;
+    if (plan.kind === 'pipeline') {
+      for (const { profile } of plan.steps) {
+        await terms.of(profile, { session: parent.session, above: above?.terms });
+      }
+    }
+    const profile = plan.kind === 'pipeline' ? undefined : plan.profile;
+    // What holds for a series holds for all its helpers: experience counts for each of them.
+    const kind = plan.kind === 'task' ? { kind: helperKind('task', plan) } : {};
+    return {
+      ...{ id, plan, parent, depth, attempt: 1, answers: [] },
+      ...(name === undefined ? {} : { name }),
+      label: helperLabel(label ?? name, plan),
+      terms: await terms.of(profile, { session: parent.session, above: above?.terms, ...kind }),
+      startedAt: clock.now(),
+      ...{ state: 'running', telling: 'due' },
+    };
+  }
+
+  /** The helpers of a series are the series'. @throws SubagentError */
+  async #checkLimits({ session }: HelperParent, depth: number): Promise<void> {
+    const { enabled, maxDepth, maxPerParent, maxRunning } = this.#deps.settings();
+    if (!enabled) throw new SubagentError('Helpers are switched off (agents.subagents.enabled).');
+    if (depth > maxDepth) {
+      throw new SubagentError(
+        `A helper ${depth} deep is not allowed (agents.subagents.maxDepth is ${maxDepth}). Do it yourself.`,
+      );
+    }
+    const all = await this.#deps.book.all();
+    const running = all.filter(({ state, series }) => state === 'running' && series === undefined);
+    const here = running.filter(({ parent }) => parent.session === session);
+    if (here.length < maxPerParent && running.length < maxRunning) return;
+    const which =
+      here.length < maxPerParent
+        ? `${running.length} helpers are at work altogether, the most there may be (agents.subagents.maxRunning)`
+        : `${here.length} helpers of this conversation are at work, the most there may be (agents.subagents.maxPerParent)`;
+    throw new SubagentError(`${which}. Wait for one, cancel one, or do it yourself.`);
+  }
+
+  #known(known: HelperRun, wish: HelperWish): HelperAnswer {
+    checkSame(known, wish);
+    const shown = this.#shown([known]);
+    const how = known.state === 'running' ? 'It is at work already' : 'It was done already';
+    return { ...shown, text: `${how}: ${shown.text}` };
+  }
+
+  #shown(runs: readonly HelperRun[]): HelperAnswer {
+    const texts = runs.map((run) =>
+      run.state === 'running' ? this.#line(run) : `${this.#line(run)}\n${resultText(run)}`,
+    );
+    const isForeign = runs.some((run) => run.state !== 'running' && run.isForeign === true);
+    return { text: texts.join('\n\n'), isForeign };
+  }
+
+  async #found(id: string, session: SessionKey): Promise<HelperRun> {
+    const runs = await this.#ownOf(session);
+    const run = runs.find((each) => each.id === id) ?? runs.findLast((each) => each.name === id);
+    if (run !== undefined) return run;
+    const there = runs.length === 0 ? 'none' : runs.map((each) => each.id).join(', ');
+    throw new SubagentError(`This conversation has no helper "${id}"; there is ${there}.`);
+  }
+
+  async #ownOf(session: SessionKey): Promise<readonly HelperRun[]> {
+    const all = await this.#deps.book.all();
+    return all.filter(({ parent, series }) => series === undefined && parent.session === session);
+  }
+
+  /** A turn that goes on after a crash may wait for what it waited for before. */
+  async #noneAtWork(session: SessionKey): Promise<string> {
+    const over = (await this.#ownOf(session)).map((run) => this.#line(run));
+    const ended = over.length === 0 ? [] : ['These have ended; check shows a result:', ...over];
+    return ['No helper of this conversation is at work.', ...ended].join('\n');
+  }
+
+  #line(run: HelperRun): string {
+    return helperLine(run, this.#deps.clock.now());
+  }
+}
+
+const own = (text: string): HelperAnswer => ({ text, isForeign: false });
+
+/** A vote that came to nothing is held anew. */
+function keptOf({ state, answers, isForeign }: HelperRun): Partial<HelperRun> {
+  const last = answers.at(-1)?.part;
+  const kept = state === 'undecided' ? answers.filter(({ part }) => part !== last) : answers;
+  return { answers: kept, ...(isForeign === true ? { isForeign } : {}) };
+}

@@ -1,0 +1,54 @@
+// The helpers of a home and their profiles, as a command beside the gateway sees them.
+
+import type { StateStore } from '../../kernel/bus/store/store.ts';
+import type { Config } from '../../kernel/config/config.ts';
+import type { Home } from '../../kernel/config/files/home.ts';
+import { createGuardedFiles } from '../../lib/files/guarded-files.ts';
+import type { Clock } from '../../lib/time/clock.ts';
+import { CALIBRATION_SCOPE, Calibrator } from './calibrator.ts';
+import { HELPERS_SCOPE, HelperBook } from './helper-book.ts';
+import { createProfileBook } from './profile-book.ts';
+import { configuredOf } from './rules/calibration.ts';
+import type { ReadProfile } from './rules/profile.ts';
+import { type HelperRun, helperLine } from './rules/subagent.ts';
+import { VOTES_SCOPE, VoteBook } from './vote-book.ts';
+
+type ShownRun = Pick<HelperRun, 'id' | 'label' | 'state' | 'startedAt' | 'endedAt' | 'result'> & {
+  readonly kind: HelperRun['plan']['kind'];
+  readonly session: string;
+};
+
+export async function openHelpers(
+  store: StateStore,
+  { home, clock }: { readonly home: Home; readonly clock: Clock },
+  config: Config,
+): Promise<{
+  readonly profiles: readonly ReadProfile[];
+  readonly runs: readonly ShownRun[];
+  readonly lines: readonly string[];
+  /** Votes, and what was learnt from helpers before. */
+  readonly figures: readonly string[];
+}> {
+  const files = createGuardedFiles({ forbidden: [home.root] });
+  const found = await new HelperBook(store.scope(HELPERS_SCOPE)).all();
+  const runs = found.filter(({ series }) => series === undefined);
+  return {
+    profiles: await createProfileBook(files, () => config.agents.defaults.workspace).list(),
+    runs: runs.map(({ id, label, plan, parent, state, startedAt, endedAt, result }) => ({
+      ...{ id, label, kind: plan.kind, session: parent.session, state, startedAt },
+      ...(endedAt === undefined ? {} : { endedAt }),
+      ...(result === undefined ? {} : { result }),
+    })),
+    figures: await figuresOf(store, config),
+    lines: runs.map((run) => `${helperLine(run, clock.now())} [${run.parent.session}]`),
+  };
+}
+
+async function figuresOf(store: StateStore, config: Config): Promise<readonly string[]> {
+  const calibrator = new Calibrator({
+    state: store.scope(CALIBRATION_SCOPE),
+    settings: () => config.agents.calibration,
+    configured: () => configuredOf(config),
+  });
+  return [...(await new VoteBook(store.scope(VOTES_SCOPE)).lines()), ...(await calibrator.lines())];
+}

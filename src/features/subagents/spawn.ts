@@ -1,0 +1,201 @@
+// Tool: hands work to helpers, each in a conversation of its own, and asks after them. It changes
+// nothing itself: every call of a helper is held to what the turn that asked might do.
+
+import { z } from 'zod';
+import { ToolError } from '../../kernel/message/errors.ts';
+import { headOf } from '../../lib/text/cut.ts';
+import { readDescription } from '../../tools/description.ts';
+import type { Tool, ToolContext } from '../../tools/tool.ts';
+import {
+  type HelperAnswer,
+  type HelperWish,
+  type Step,
+  SubagentError,
+  type Until,
+} from './rules/subagent.ts';
+
+export type HelperAsker = Pick<
+  ToolContext,
+  'session' | 'turnId' | 'chat' | 'rights' | 'isTainted' | 'person' | 'payer'
+>;
+
+/** Where helpers are kept; all answers are texts for the model. */
+export interface Helpers {
+  isEnabled(): boolean;
+  /** The same wish of the same turn starts one. @throws SubagentError */
+  start(wish: HelperWish, asker: HelperAsker): Promise<HelperAnswer>;
+  list(asker: HelperAsker): Promise<HelperAnswer>;
+  /** @throws SubagentError */
+  check(id: string, asker: HelperAsker): Promise<HelperAnswer>;
+  /** Until it has ended, all of them where no id is given, or the time is over. @throws SubagentError */
+  wait(
+    id: string | undefined,
+    ms: number,
+    asker: HelperAsker,
+    signal: AbortSignal,
+  ): Promise<HelperAnswer>;
+  /** @throws SubagentError */
+  cancel(id: string, asker: HelperAsker): Promise<HelperAnswer>;
+}
+
+const MAX_TASK_CHARS = 20_000;
+const MAX_STEPS = 20;
+const MAX_ROUNDS = 20;
+const USUAL_ROUNDS = 5;
+const MAX_AHEAD = 3;
+const USUAL_WAIT_SECS = 60;
+const MAX_WAIT_SECS = 540;
+/** For the last words of a wait. */
+const WAIT_SLACK_MS = 10_000;
+const DETAIL_CHARS = 60;
+
+const text = (most: number) => z.string().trim().min(1).max(most);
+
+const input = z.object({
+  action: z
+    .enum(['spawn', 'list', 'check', 'wait', 'cancel', 'pipeline', 'loop'])
+    .describe('spawn starts one helper; pipeline and loop start a series of them.'),
+  id: text(80)
+    .optional()
+    .describe(
+      'For check, wait and cancel: the helper. For pipeline and loop: a name of yours; the same name goes on ' +
+        'where it was broken off.',
+    ),
+  task: text(MAX_TASK_CHARS)
+    .optional()
+    .describe(
+      'For spawn and loop. Complete in itself: a helper knows nothing of this conversation.',
+    ),
+  profile: text(60)
+    .optional()
+    .describe('For spawn and loop: what kind of helper; list names them.'),
+  label: text(80).optional().describe('A few words for the person.'),
+  seconds: z
+    .int()
+    .min(1)
+    .max(MAX_WAIT_SECS)
+    .optional()
+    .describe(`For wait; ${USUAL_WAIT_SECS} unless given.`),
+  steps: z
+    .array(
+      z.object({
+        prompt: text(MAX_TASK_CHARS),
+        profile: text(60).optional(),
+        ahead_by: z
+          .int()
+          .min(0)
+          .max(MAX_AHEAD)
+          .optional()
+          .describe('Asked again until one answer leads by so many votes; for short answers.'),
+      }),
+    )
+    .min(1)
+    .max(MAX_STEPS)
+    .optional()
+    .describe('For pipeline. Each is told the results of those before.'),
+  rounds: z
+    .int()
+    .min(1)
+    .max(MAX_ROUNDS)
+    .optional()
+    .describe(`For loop: at most so many; ${USUAL_ROUNDS} unless given.`),
+  until_line: text(80)
+    .optional()
+    .describe('For loop: over when a line of the answer is exactly this, e.g. ALL-TESTS-PASS.'),
+  until_json: z
+    .object({ field: text(80), equals: z.union([z.string(), z.number(), z.boolean()]) })
+    .optional()
+    .describe('For loop: over when the JSON object that ends the answer has this value.'),
+});
+type Input = z.infer<typeof input>;
+
+/** `where`: asked at each call, because helpers are built later than tools. */
+export function createSpawn(where: () => Helpers): Tool<Input> {
+  /** What helpers read of others taints whoever reads their words. */
+  const foreign = new WeakMap<Input, boolean>();
+
+  async function run(asked: Input, context: ToolContext): Promise<HelperAnswer> {
+    const helpers = where();
+    const { action, id } = asked;
+    if (action === 'list') return helpers.list(context);
+    if (action === 'wait') {
+      const ms = (asked.seconds ?? USUAL_WAIT_SECS) * 1000;
+      return helpers.wait(id, ms, context, context.signal);
+    }
+    if (action === 'check' || action === 'cancel') {
+      return helpers[action](needed(id, `${action} needs the id of a helper`), context);
+    }
+    return helpers.start(wishOf(action, asked), context);
+  }
+
+  return {
+    name: 'spawn',
+    ...readDescription('spawn'),
+    aliases: [
+      ...['subagent', 'delegate', 'spawn_agent', 'task_agent'],
+      ...(['wait', 'check', 'list', 'cancel'] as const).map((action) => ({
+        name: action,
+        implies: { action },
+      })),
+    ],
+    parameterAliases: {
+      id: ['task_id', 'agent_id', 'pipeline_id', 'helper'],
+      task: ['prompt', 'message', 'instructions'],
+      profile: ['agent', 'agent_type'],
+      seconds: ['timeout', 'timeout_secs'],
+      rounds: ['max_rounds'],
+    },
+    access: 'read',
+    taints: true,
+    isOwn: (asked) => foreign.get(asked) !== true,
+    isVerbatim: true,
+    isAvailable: () => where().isEnabled(),
+    unavailableBecause: () => 'agents.subagents.enabled is false',
+    input,
+    timeoutMs: ({ action, seconds = USUAL_WAIT_SECS }) =>
+      (action === 'wait' ? seconds * 1000 : 0) + WAIT_SLACK_MS,
+    describe: ({ action, id, label, profile, task = '' }) =>
+      [action, id ?? label ?? profile ?? headOf(task, DETAIL_CHARS)].join(' ').trim(),
+    async run(asked, context) {
+      try {
+        const answer = await run(asked, context);
+        foreign.set(asked, answer.isForeign);
+        return answer.text;
+      } catch (error) {
+        if (error instanceof SubagentError) throw new ToolError('invalid_arguments', error.message);
+        throw error;
+      }
+    },
+  };
+}
+
+function needed<T>(value: T | undefined, problem: string): T {
+  if (value === undefined) throw new ToolError('invalid_arguments', problem);
+  return value;
+}
+
+function wishOf(action: 'spawn' | 'pipeline' | 'loop', asked: Input): HelperWish {
+  const { id, label, profile } = asked;
+  const named = label === undefined ? {} : { label };
+  const kind = profile === undefined ? {} : { profile };
+  if (action === 'pipeline') {
+    const [first, ...rest] = (asked.steps ?? []).map(stepOf);
+    const steps = [needed(first, 'pipeline needs steps'), ...rest] as const;
+    return { ...named, ...(id === undefined ? {} : { id }), plan: { kind: action, steps } };
+  }
+  const task = needed(asked.task, `${action} needs a task`);
+  if (action === 'spawn') return { ...named, plan: { kind: 'task', task, ...kind } };
+  const { rounds = USUAL_ROUNDS } = asked;
+  const plan = { kind: action, task, ...kind, until: untilOf(asked), rounds } as const;
+  return { ...named, ...(id === undefined ? {} : { id }), plan };
+}
+
+function stepOf({ prompt, profile, ahead_by = 0 }: NonNullable<Input['steps']>[number]): Step {
+  return { prompt, aheadBy: ahead_by, ...(profile === undefined ? {} : { profile }) };
+}
+
+function untilOf({ until_line, until_json }: Input): Until {
+  if (until_json !== undefined) return { kind: 'json', ...until_json };
+  const problem = 'loop needs until_line or until_json: how is it seen that it is over?';
+  return { kind: 'line', text: needed(until_line, problem) };
+}

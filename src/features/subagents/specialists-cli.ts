@@ -1,0 +1,54 @@
+// `nanobot specialists`: the declared specialists of the supervisor, those that come with the program and
+// the home's own, and whether they can be used. With the gateway running or not.
+
+import { Command } from 'commander';
+import { CommandFailure, EXIT } from '../../cli/exit-codes.ts';
+import type { Terminal } from '../../cli/terminal.ts';
+import { printable } from '../../cli/terminal.ts';
+
+export function specialistsCommand(terminal: Terminal): Command {
+  const command = new Command('specialists').description(
+    'specialists of the supervisor, declared in config/agents',
+  );
+  command
+    .command('list')
+    .description('all specialists, with their models and tools')
+    .option('--json', 'as JSON')
+    .action(({ json }: { readonly json?: boolean }) => list(terminal, json === true));
+  command
+    .command('validate')
+    .description('check their files; an error where one cannot be used')
+    .action(() => validate(terminal));
+  return command;
+}
+
+async function rosterOf({ home }: Terminal) {
+  const { openAgentFiles } = await import('../modes/agent-files.ts');
+  return openAgentFiles(home).roster();
+}
+
+async function list(terminal: Terminal, json: boolean): Promise<void> {
+  const { agents, problems } = await rosterOf(terminal);
+  if (json) return terminal.printJson({ agents, problems });
+  for (const each of agents) {
+    if (each.kind === 'broken') {
+      terminal.print(printable(`${each.name} cannot be used: ${each.problem}`));
+      continue;
+    }
+    const { name, description, model, output, tools } = each.value;
+    const means = tools.length === 0 ? 'no tools' : tools.join(', ');
+    terminal.print(printable(`${name} (${model}, ${output}; ${means}): ${description}`));
+  }
+  for (const problem of problems) terminal.note(printable(problem));
+}
+
+/** @throws CommandFailure where a file cannot be used. */
+async function validate(terminal: Terminal): Promise<void> {
+  const { agents, problems } = await rosterOf(terminal);
+  const broken = agents.flatMap((each) =>
+    each.kind === 'broken' ? [each.problem, ...(each.more ?? [])] : [],
+  );
+  const all = [...broken, ...problems];
+  if (all.length > 0) throw new CommandFailure(EXIT.usage, all.map(printable).join('\n'));
+  terminal.note(`All can be used: ${agents.length} specialists.`);
+}

@@ -1,0 +1,81 @@
+// What is left of work that is over: conversations of helpers and jobs lie on the disk for a while, are
+// known by whose work they were, and go.
+
+import { sessionKeyOf } from '../../kernel/message/message.ts';
+import type { Logger } from '../../lib/logger.ts';
+import type { Clock } from '../../lib/time/clock.ts';
+import type { JobBook } from '../schedule/job-book.ts';
+import { HEARTBEAT, JOB_CHANNEL, jobChat } from '../schedule/rules/job.ts';
+import type { HelperBook } from './helper-book.ts';
+import { helperSession, SUBAGENT_CHANNEL } from './rules/subagent.ts';
+
+export type WorkLeftoversDeps = {
+  readonly helpers: HelperBook;
+  readonly jobs: JobBook;
+  readonly clock: Clock;
+  readonly log: Logger;
+  readonly keepDays: () => number;
+  /** Deletes files of the channel's conversations that were last written before. */
+  deleteFiles(rule: {
+    readonly channel: string;
+    readonly before: number;
+    isInUse(session: string): boolean;
+  }): Promise<{ readonly deleted: number; readonly left: ReadonlySet<string> }>;
+};
+
+const DAY_MS = 86_400_000;
+const EVERY_MS = 3_600_000;
+
+const sessionOfJob = (id: string) => sessionKeyOf(jobChat(id));
+
+export function createWorkLeftovers(deps: WorkLeftoversDeps) {
+  const { helpers, jobs, clock, log } = deps;
+
+  async function clean(): Promise<number> {
+    const before = clock.now() - deps.keepDays() * DAY_MS;
+    const open = new Set((await helpers.all()).map(({ id }) => String(helperSession(id))));
+    const isHelper = (session: string) => open.has(withoutTopic(session));
+    const ofHelpers = await deps.deleteFiles({
+      ...{ channel: SUBAGENT_CHANNEL, before, isInUse: isHelper },
+    });
+    for (const { id } of await helpers.gone.all()) {
+      if (!ofHelpers.left.has(helperSession(id))) await helpers.gone.drop(id);
+    }
+    const gone = await jobs.gone.all();
+    const over = new Set(gone.map(({ id }) => String(sessionOfJob(id))));
+    const isJob = (session: string) => !over.has(withoutTopic(session));
+    const ofJobs = await deps.deleteFiles({ channel: JOB_CHANNEL, before, isInUse: isJob });
+    for (const { id } of gone) {
+      if (!ofJobs.left.has(sessionOfJob(id))) await jobs.gone.drop(id);
+    }
+    return ofHelpers.deleted + ofJobs.deleted;
+  }
+
+  return {
+    /** Now, and every hour until stopped. */
+    async run(signal: AbortSignal): Promise<void> {
+      while (!signal.aborted) {
+        const deleted = await clean();
+        if (deleted > 0) log.info('old conversations of helpers and jobs deleted', { deleted });
+        await clock.sleep(EVERY_MS, signal).catch(() => undefined);
+      }
+    },
+  };
+}
+
+/** Conversations on the disk of which nothing tells whose work they were: left by older programs. */
+export async function chatsOfNobody(
+  { helpers, jobs }: Pick<WorkLeftoversDeps, 'helpers' | 'jobs'>,
+  onDisk: (channel: string) => Promise<readonly string[]>,
+): Promise<readonly string[]> {
+  const ofHelpers = [...(await helpers.all()), ...(await helpers.gone.all())];
+  const ofJobs = [...(await jobs.all()), ...(await jobs.gone.all())];
+  const known = new Set<string>([
+    ...ofHelpers.map(({ id }) => helperSession(id)),
+    ...[HEARTBEAT, ...ofJobs.map(({ id }) => id)].map(sessionOfJob),
+  ]);
+  const found = [...(await onDisk(SUBAGENT_CHANNEL)), ...(await onDisk(JOB_CHANNEL))];
+  return found.filter((chat) => !known.has(chat));
+}
+
+const withoutTopic = (session: string) => session.split('#', 1).join();

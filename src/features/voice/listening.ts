@@ -1,0 +1,164 @@
+// Turns the sounds of messages into words, each sound once per engine, and tells people in words when
+// nobody could listen to what they said.
+
+import { type PaidCalls, SpendingRefusedError } from '../../agent/spending.ts';
+import type { KeyValueStore } from '../../kernel/bus/store/store.ts';
+import type { MediaStore } from '../../kernel/media/media.ts';
+import {
+  type Attachment,
+  OWN_SPEECH_KINDS,
+  SOUND_KINDS,
+  type Spoken,
+} from '../../kernel/message/attachment.ts';
+import { type MessageId, messageId } from '../../kernel/message/ids.ts';
+import {
+  type InboundMessage,
+  type OutboundMessage,
+  sessionKeyOf,
+} from '../../kernel/message/message.ts';
+import type { Permits } from '../../lib/async/permits.ts';
+import type { Logger } from '../../lib/logger.ts';
+import type { Clock } from '../../lib/time/clock.ts';
+import { createDayText } from '../../lib/time/zone-time.ts';
+import { charged } from '../spending/paid-call.ts';
+import type { Payer } from '../spending/rules/budget-limits.ts';
+import { believedMs, listeningCost, longestMs } from './rules/voice-engine.ts';
+import { type SpokenWords, type Transcriber, VoiceError } from './voice.ts';
+
+export type ListeningDeps = {
+  readonly media: Pick<MediaStore, 'read'>;
+  /** Words of sounds that were listened to, by engine and content. */
+  readonly known: KeyValueStore;
+  readonly permits: Permits;
+  readonly clock: Clock;
+  readonly log: Logger;
+  limits(): { readonly maxBytes: number; readonly maxMs: number };
+  readonly spending: PaidCalls;
+  /** Undefined: none is set. */
+  transcriber(): Promise<Transcriber | undefined>;
+  /** What whoever wrote this can do about a missing engine. */
+  remedy(message: InboundMessage): Promise<string>;
+  timeZone(): string;
+  send(message: OutboundMessage): Promise<unknown>;
+  tellOwner(text: string): void;
+};
+
+export interface Listening {
+  /** With what is said in it, or why that is not known. @throws the signal's reason */
+  listened(attachment: Attachment, payer: Payer, signal: AbortSignal): Promise<Attachment>;
+  /** Tells the person what was not listened to; the same once, and a missing engine once a day. */
+  told(message: InboundMessage, attachments: readonly Attachment[]): Promise<void>;
+}
+
+const MISPLACED =
+  'What listens to voice messages answers that it knows no such address or model (404). Check apiBase ' +
+  'and model of voice.transcription; with an address of your own the model is whisper-1 unless you set it.';
+const isMisplaced = (error: unknown) =>
+  error instanceof VoiceError && error.code === 'voice_not_found';
+const NO_BUDGET = 'today’s budget is used up';
+const KEPT_HERE =
+  'what listens to it is a service, and this conversation stays on your own machines (/local only)';
+const NO_ENGINE = 'no transcription engine is set';
+const KEPT_MS = 30 * 86_400_000;
+
+/** A sound that nobody has listened to yet. */
+export const isUnheard = ({ kind, content, spoken }: Attachment): boolean =>
+  content.kind === 'stored' && spoken === undefined && SOUND_KINDS.includes(kind);
+
+/** Why the person's own words in it are not known; undefined where they are, or where there are none. */
+export function missedReason({ kind, content, spoken }: Attachment): string | undefined {
+  if (!OWN_SPEECH_KINDS.includes(kind)) return undefined;
+  if (spoken?.kind === 'unheard') return spoken.reason;
+  return content.kind === 'unread' ? content.reason : undefined;
+}
+
+export function createListening(deps: ListeningDeps): Listening {
+  const dayText = createDayText();
+  let isOwnerTold = false;
+  const tellOnce = () => {
+    if (!isOwnerTold) deps.tellOwner(MISPLACED);
+    isOwnerTold = true;
+  };
+  /** The bus takes an id once. */
+  const dailyId = ({ chat }: InboundMessage): MessageId => {
+    const day = dayText(deps.clock.now(), deps.timeZone());
+    return messageId(`unheard/${sessionKeyOf(chat)}/${day}`);
+  };
+
+  return {
+    async listened(attachment, payer, signal) {
+      if (!isUnheard(attachment)) return attachment;
+      const spoken = await listen(attachment, payer, deps, signal).catch(
+        (error: unknown): Spoken => {
+          signal.throwIfAborted();
+          if (error instanceof SpendingRefusedError) {
+            return { kind: 'unheard', reason: error.because === undefined ? NO_BUDGET : KEPT_HERE };
+          }
+          if (isMisplaced(error)) tellOnce();
+          deps.log.warn('sound not listened to', { kind: attachment.kind, error });
+          const reason = error instanceof VoiceError ? error.reason : 'something went wrong';
+          return { kind: 'unheard', reason };
+        },
+      );
+      return { ...attachment, spoken };
+    },
+
+    async told(message, attachments) {
+      const reason = attachments.map(missedReason).find((found) => found !== undefined);
+      if (reason === undefined) return;
+      const isUnset = reason === NO_ENGINE;
+      const remedy = isUnset ? await deps.remedy(message) : 'Please write it, or try again later.';
+      const id = isUnset ? dailyId(message) : messageId(`${message.id}/unheard`);
+      const markdown = isUnset
+        ? `I cannot listen to voice messages: ${reason}. ${remedy}`
+        : `I could not listen to your voice message: ${reason}. ${remedy}`;
+      await deps.send({ id, chat: message.chat, markdown, replyTo: message.id });
+    },
+  };
+}
+
+async function listen(
+  { content, mimeType = '', sizeBytes = 0, durationMs = 0 }: Attachment,
+  payer: Payer,
+  deps: ListeningDeps,
+  signal: AbortSignal,
+): Promise<Spoken> {
+  const { known, clock, log } = deps;
+  const transcriber = await deps.transcriber();
+  if (transcriber === undefined) return { kind: 'unheard', reason: NO_ENGINE };
+  const { maxBytes, maxMs } = deps.limits();
+  if (sizeBytes > maxBytes) return { kind: 'unheard', reason: 'it is too large' };
+  if (durationMs > maxMs) return { kind: 'unheard', reason: 'it is too long' };
+  if (content.kind !== 'stored') return { kind: 'unheard', reason: 'it is not there' };
+  const key = `${content.media} ${transcriber.id}`;
+  const before = await known.get(key);
+  if (before !== undefined) return spokenOf(JSON.parse(before));
+  const permit = await deps.permits.acquire(signal);
+  try {
+    const sound = await deps.media.read(content.media);
+    if (sound === undefined) return { kind: 'unheard', reason: 'it is no longer stored' };
+    const startedAt = clock.monotonic();
+    const { price, isElsewhere } = transcriber;
+    const worstMs = longestMs(sound.length, durationMs, maxMs);
+    const costOf = ({ durationMs: tookMs }: SpokenWords) =>
+      listeningCost(price, believedMs(tookMs, durationMs, worstMs));
+    const words = await charged(
+      { payer, micros: listeningCost(price, worstMs), isElsewhere, costOf },
+      () => transcriber.transcribe({ content: sound, mimeType }, signal),
+      { spending: deps.spending, signal },
+    );
+    const tookMs = Math.round(clock.monotonic() - startedAt);
+    const { language } = words;
+    log.info('sound listened to', { bytes: sound.length, durationMs, tookMs, language });
+    await known.set(key, JSON.stringify(words));
+    await known.expire('', clock.now() - KEPT_MS);
+    return spokenOf(words);
+  } finally {
+    permit[Symbol.dispose]();
+  }
+}
+
+const spokenOf = ({ text, language }: SpokenWords): Spoken =>
+  text === ''
+    ? { kind: 'unheard', reason: 'there are no words in it' }
+    : { kind: 'words', text, ...(language === undefined ? {} : { language }) };

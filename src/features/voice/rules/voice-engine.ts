@@ -1,0 +1,182 @@
+// Which engine listens or speaks, settled from the configuration and the keys that are known; whoever
+// builds engines needs nothing else.
+
+import type { VoiceConfig } from '../settings.ts';
+
+/** How a server is reached. */
+export type EngineAccess = { readonly apiBase: string; readonly apiKey: string };
+
+/** Undefined where nothing is known that would let us in. */
+export type AccessTo = (vendor: 'openai' | 'groq') => EngineAccess | undefined;
+
+export type TranscriptionEngine = {
+  readonly language: string;
+  readonly timeoutMs: number;
+  /** Money for a minute of sound; undefined where nobody knows it. */
+  readonly price?: number | undefined;
+} & (
+  | (EngineAccess & { readonly kind: 'server'; readonly name: string; readonly model: string })
+  | { readonly kind: 'command'; readonly argv: Argv }
+);
+
+export type SpeechEngine = {
+  readonly timeoutMs: number;
+  /** Money for a million characters; undefined where nobody knows it. */
+  readonly price?: number | undefined;
+} & (
+  | (EngineAccess & {
+      readonly kind: 'server';
+      readonly name: string;
+      readonly model: string;
+      readonly voice: string;
+      readonly format: 'opus' | 'mp3' | 'wav';
+    })
+  | { readonly kind: 'command'; readonly argv: Argv }
+);
+
+export type Argv = readonly [string, ...string[]];
+
+const MODELS = { openai: 'whisper-1', groq: 'whisper-large-v3-turbo' } as const;
+
+export function transcriptionEngine(
+  { transcription }: VoiceConfig,
+  accessTo: AccessTo,
+  currency: string,
+): TranscriptionEngine | undefined {
+  const { engine, language, model, command, pricePerMinute } = transcription;
+  const common = { language, timeoutMs: transcription.timeoutSecs * 1000 };
+  if (engine === 'off') return undefined;
+  if (engine === 'command') {
+    const argv = argvOf(command);
+    return argv && { ...common, price: pricePerMinute ?? 0, kind: 'command', argv };
+  }
+  const found = serverOf(engine, ['groq', 'openai'], transcription, accessTo);
+  if (found === undefined) return undefined;
+  const { name, access } = found;
+  const asked = { model: model || MODELS[name], isVendors: transcription.apiBase === '', currency };
+  const price = pricePerMinute ?? listeningPrice(asked);
+  return { ...common, kind: 'server', name, ...access, model: asked.model, price };
+}
+
+export function speechEngine(
+  { speech }: VoiceConfig,
+  accessTo: AccessTo,
+  currency: string,
+): SpeechEngine | undefined {
+  const { engine, model, voice, format, command, pricePerMillionChars } = speech;
+  const timeoutMs = speech.timeoutSecs * 1000;
+  if (engine === 'off') return undefined;
+  if (engine === 'command') {
+    const argv = argvOf(command);
+    return argv && { timeoutMs, price: pricePerMillionChars ?? 0, kind: 'command', argv };
+  }
+  const found = serverOf(engine, ['openai'], speech, accessTo);
+  const isVendors = speech.apiBase === '';
+  const price = pricePerMillionChars ?? speakingPrice({ model, isVendors, currency });
+  return (
+    found && {
+      ...{ timeoutMs, price, kind: 'server', name: found.name, ...found.access },
+      ...{ model, voice, format },
+    }
+  );
+}
+
+type Vendor = 'openai' | 'groq';
+
+/** An address of its own never gets the key of another one. */
+function serverOf(
+  engine: 'auto' | Vendor,
+  order: readonly Vendor[],
+  own: EngineAccess,
+  accessTo: AccessTo,
+): { readonly name: Vendor; readonly access: EngineAccess } | undefined {
+  if (own.apiBase !== '') {
+    const apiBase = own.apiBase.replace(/\/+$/, '');
+    return { name: engine === 'auto' ? 'openai' : engine, access: { ...own, apiBase } };
+  }
+  const names = engine === 'auto' ? order : [engine];
+  for (const name of names) {
+    const known = accessTo(name);
+    const apiKey = own.apiKey || known?.apiKey || '';
+    if (known !== undefined && (engine !== 'auto' || apiKey !== '')) {
+      return { name, access: { apiBase: known.apiBase, apiKey } };
+    }
+  }
+  return undefined;
+}
+
+function argvOf(command: readonly string[]): Argv | undefined {
+  const [program = '', ...args] = command;
+  return program === '' ? undefined : [program, ...args];
+}
+
+// What listening and speaking cost, in US dollars as the vendors list it, and how long a sound may be
+// that says nothing of its length. An engine at an address of its own has no price unless it is set.
+
+const PRICE_CURRENCY = 'USD';
+const MICROS = 1_000_000;
+const MINUTE_MS = 60_000;
+/** Whoever charges by time charges so much at least (Groq, speech to text). */
+const LEAST_MS = 10_000;
+/** Engines listen in windows of this length, and count a window that is begun (Whisper). */
+const WINDOW_MS = 30_000;
+/** Speech in the leanest codec of the doors, bytes a second. */
+const LEAST_BYTES_PER_SECOND = 1000;
+
+/** By a minute of sound. */
+const LISTENING: readonly (readonly [pattern: RegExp, price: number])[] = [
+  [/^whisper-1$/, 0.006],
+  [/^gpt-4o-transcribe/, 0.006],
+  [/^gpt-4o-mini-transcribe/, 0.003],
+  [/^whisper-large-v3-turbo$/, 0.04 / 60],
+  [/^whisper-large-v3$/, 0.111 / 60],
+];
+/** By a million characters; for gpt-4o-mini-tts from its price of a minute. */
+const SPEAKING: readonly (readonly [pattern: RegExp, price: number])[] = [
+  [/^tts-1-hd/, 30],
+  [/^tts-1/, 15],
+  [/^gpt-4o-mini-tts/, 17],
+];
+
+export type PricedEngine = {
+  readonly model: string;
+  /** It is asked where its vendor is, not at an address of its own. */
+  readonly isVendors: boolean;
+  readonly currency: string;
+};
+
+/** Money for a minute; undefined where nobody knows it. */
+export const listeningPrice = (engine: PricedEngine) => listed(LISTENING, engine);
+
+/** Money for a million characters; undefined where nobody knows it. */
+export const speakingPrice = (engine: PricedEngine) => listed(SPEAKING, engine);
+
+function listed(
+  table: typeof LISTENING,
+  { model, isVendors, currency }: PricedEngine,
+): number | undefined {
+  if (!isVendors || currency !== PRICE_CURRENCY) return undefined;
+  return table.find(([pattern]) => pattern.test(model))?.[1];
+}
+
+/** Millionths of the currency, rounded up. */
+export function listeningCost(pricePerMinute: number, durationMs: number): number {
+  return Math.ceil((pricePerMinute * MICROS * Math.max(LEAST_MS, durationMs)) / MINUTE_MS);
+}
+
+/** Millionths of the currency, rounded up: a price of a million characters is one of a character. */
+export function speakingCost(pricePerMillion: number, text: string): number {
+  return Math.ceil(pricePerMillion * text.length);
+}
+
+/** The longest a sound can be: what its sender says of it may be wrong. */
+export function longestMs(sizeBytes: number, saidMs: number, maxMs: number): number {
+  const bySize = Math.ceil((sizeBytes / LEAST_BYTES_PER_SECOND) * 1000);
+  return Math.min(maxMs, Math.max(bySize, saidMs));
+}
+
+/** What an engine says it took is believed as far as the sound can be as long as that. */
+export function believedMs(engineMs: number | undefined, saidMs: number, worstMs: number): number {
+  const mostMs = Math.ceil(worstMs / WINDOW_MS) * WINDOW_MS;
+  return engineMs !== undefined && engineMs <= mostMs ? engineMs : saidMs || worstMs;
+}

@@ -1,0 +1,109 @@
+// One run of a program of this machine on a sound: without a shell, with no secret in its environment,
+// in a folder that is its own and gone afterwards, stopped with all it started when its time is over.
+
+import type { ChildProcess } from 'node:child_process';
+import { mkdtemp, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import type { Environment } from '../../kernel/config/environment.ts';
+import { isOver, killGroup, spawnGroup } from '../../lib/process-group.ts';
+import { orAborted } from '../../lib/time/aborted.ts';
+import type { Clock } from '../../lib/time/clock.ts';
+import type { Argv } from './rules/voice-engine.ts';
+import { VoiceError } from './voice.ts';
+
+/** What a program needs to run and to reach the sound of this machine; nothing of ours. */
+const PASSED_ON = [
+  ...['PATH', 'HOME', 'USER', 'LOGNAME', 'LANG', 'LC_ALL', 'TMPDIR', 'SystemRoot'],
+  ...['XDG_RUNTIME_DIR', 'XDG_CACHE_HOME', 'PULSE_SERVER'],
+];
+
+export type ProgramRun = {
+  readonly argv: Argv;
+  readonly folder: string;
+  readonly env: Environment;
+  readonly timeoutMs: number;
+  /** Written to its stdin. */
+  readonly input?: string;
+  /** Of its stdout; more is none. */
+  readonly maxOutputBytes: number;
+};
+
+/** The arguments with what stands in braces filled in. */
+export function filledIn([program, ...args]: Argv, values: Readonly<Record<string, string>>): Argv {
+  const fill = (part: string) =>
+    part.replace(/\{(\w+)\}/g, (written, name: string) =>
+      Object.hasOwn(values, name) ? (values[name] ?? written) : written,
+    );
+  return [program, ...args.map(fill)];
+}
+
+export function minimalEnvironment(env: Environment): NodeJS.ProcessEnv {
+  return Object.fromEntries(PASSED_ON.flatMap((name) => (env[name] ? [[name, env[name]]] : [])));
+}
+
+/** Readable by this user alone. */
+export async function inPrivateFolder<T>(work: (folder: string) => Promise<T>): Promise<T> {
+  const folder = await mkdtemp(join(tmpdir(), 'nanobot-voice-'));
+  try {
+    return await work(folder);
+  } finally {
+    await rm(folder, { recursive: true, force: true, maxRetries: 3 });
+  }
+}
+
+/** What it wrote to stdout. @throws VoiceError, the signal's reason */
+export async function runProgram(
+  run: ProgramRun,
+  clock: Clock,
+  signal: AbortSignal,
+): Promise<Uint8Array> {
+  signal.throwIfAborted();
+  const child = spawnGroup(run.argv, {
+    cwd: run.folder,
+    env: minimalEnvironment(run.env),
+    stdio: ['pipe', 'pipe', 'ignore'],
+  });
+  const stop = () => killGroup(child);
+  const deadline = new AbortController();
+  const timer = clock.timer(run.timeoutMs, () => deadline.abort());
+  // A program that does not read its input breaks the pipe, which is no failure of ours.
+  child.stdin?.on('error', () => undefined);
+  child.stdin?.end(run.input ?? '');
+  try {
+    const whole = AbortSignal.any([signal, deadline.signal]);
+    return await orAborted(outputOf(child, run.maxOutputBytes, stop), whole);
+  } catch (error) {
+    signal.throwIfAborted();
+    if (!deadline.signal.aborted) throw error;
+    throw new VoiceError('voice_timeout', 'the program took too long');
+  } finally {
+    timer[Symbol.dispose]();
+    if (!isOver(child)) stop();
+    child.stdout?.destroy();
+  }
+}
+
+function outputOf(child: ChildProcess, maxBytes: number, stop: () => void): Promise<Uint8Array> {
+  const parts: Buffer[] = [];
+  let size = 0;
+  child.stdout?.on('data', (part: Buffer) => {
+    size += part.length;
+    if (size > maxBytes) stop();
+    else parts.push(part);
+  });
+  return new Promise((resolve, reject) => {
+    child.on('error', (cause: NodeJS.ErrnoException) => {
+      const detail = cause.code ?? 'unknown';
+      const reason = 'the program cannot be run';
+      reject(new VoiceError('voice_command_missing', reason, { detail }));
+    });
+    // What it left running may hold its stdout open.
+    child.on('exit', stop);
+    child.on('close', (code) => {
+      if (code === 0 && size <= maxBytes) return resolve(Buffer.concat(parts));
+      const detail = code === null ? 'stopped' : `exit code ${code}`;
+      reject(new VoiceError('voice_command_failed', 'the program failed', { detail }));
+    });
+  });
+}

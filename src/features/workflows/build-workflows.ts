@@ -1,0 +1,143 @@
+// Builds workflows: where their files and runs are kept, their turns, and what people and the model see
+// of them.
+
+import type { Agent } from '../../agent/agent.ts';
+import { agentSettingsOf } from '../../agent/settings.ts';
+import type { SpendingGuard } from '../../agent/spending.ts';
+import type { Foundations } from '../../app/foundations.ts';
+import type { BackgroundWork } from '../../app/gateway-service.ts';
+import type { SessionKey } from '../../kernel/message/ids.ts';
+import { OWNER_TURN } from '../../kernel/message/notes.ts';
+import { observedAgent } from '../../kernel/observe/observed-agent.ts';
+import {
+  createDispatcher,
+  type Dispatcher,
+  type DispatcherDeps,
+} from '../../kernel/turns/dispatcher.ts';
+import type { Origins } from '../../kernel/turns/origins.ts';
+import type { SessionSettingsStore } from '../../kernel/turns/session-settings.ts';
+import { createTurnPersonOf } from '../../kernel/turns/turn-person.ts';
+import { createPermits } from '../../lib/async/permits.ts';
+import type { GuardedFiles } from '../../lib/files/guarded-files.ts';
+import type { ModelRegistry } from '../../providers/provider.ts';
+import type { Toolbox } from '../../tools/tool.ts';
+import { APPROVALS_SCOPE, ApprovalBook } from '../approvals/approval-book.ts';
+import type { People } from '../people/people.ts';
+import type { JobStartDeps } from '../schedule/job-start.ts';
+import { jobChat } from '../schedule/rules/job.ts';
+import type { Experience } from '../subagents/experience.ts';
+import { namedAs } from './rules/inputs.ts';
+import type { Workflows } from './tool.ts';
+import type { WorkflowAgentDeps } from './workflow-agent.ts';
+import { WORKFLOWS_SCOPE, WorkflowBook } from './workflow-book.ts';
+import type { WorkflowDesk } from './workflow-desk.ts';
+import { createWorkflowFiles } from './workflow-files.ts';
+import { tellHome } from './workflow-messages.ts';
+import { createWorkflowPeople } from './workflow-people.ts';
+import { WorkflowRuns, type WorkflowRunsDeps } from './workflow-runs.ts';
+import { withWorkflows, workflowAgent, workflowCourier } from './workflow-turns.ts';
+import { checkTyped } from './workflow-wish.ts';
+
+export type WorkflowParts = Foundations & {
+  readonly files: GuardedFiles;
+  readonly agent: Agent & { toolbox(): Toolbox };
+  readonly spending: SpendingGuard;
+  readonly settings: SessionSettingsStore;
+  models(): ModelRegistry;
+  /** Built later. */
+  people(): Pick<People, 'persons'>;
+  origins(): Origins;
+  jobEnded: WorkflowRunsDeps['jobEnded'];
+  readonly costOf: WorkflowAgentDeps['costOf'];
+  readonly votes: WorkflowAgentDeps['votes'];
+  readonly experience: Pick<Experience, 'workflowEnded'>;
+};
+
+export type BuiltWorkflows = {
+  /** For the tool. */
+  readonly workflows: Workflows;
+  /** For commands. */
+  readonly desk: WorkflowDesk;
+  readonly runs: WorkflowRuns;
+  readonly startWorkflow: JobStartDeps['startWorkflow'];
+  /** What a job that is made is to start. @throws WorkflowError */
+  checkWorkflow(typed: string): Promise<void>;
+  /** `deps`: of the dispatcher for people's turns. */
+  with(dispatcher: Dispatcher, deps: DispatcherDeps): Dispatcher;
+  readonly background: readonly BackgroundWork[];
+};
+
+/** They are counted where they start; this only keeps them out of the places of people. */
+const PLACES = 200;
+
+export function buildWorkflows(parts: WorkflowParts): BuiltWorkflows {
+  const { live, clock, log, store, bus, agent, spending, models, jobEnded } = parts;
+  // What is off takes no place: it counts from the start of the gateway on.
+  const { enabled } = live.config.agents.workflows;
+  const settings = () => ({ ...live.config.agents.workflows, enabled });
+  const isEnabled = () => enabled;
+  const book = new WorkflowBook(store.scope(WORKFLOWS_SCOPE), (text) => live.redact(text));
+  const files = createWorkflowFiles(parts.files, () => live.defaults.workspace);
+  const runs = new WorkflowRuns({ book, files, bus, clock, log, settings, jobEnded });
+  const turns: WorkflowAgentDeps = {
+    ...{ book, spending, models, clock, log, most: settings },
+    ...{ costOf: parts.costOf, votes: parts.votes, voting: () => live.config.agents.voting },
+    approvals: new ApprovalBook(store.scope(APPROVALS_SCOPE)),
+    toolbox: () => agent.toolbox(),
+    settings: () => agentSettingsOf(live.config, live.defaults.workspace),
+    say: (run, name, text) => tellHome(run, { name, text, now: clock.now() }, bus),
+    async end(run, how, result) {
+      if (how !== 'cancelled') {
+        const definition = () => book.definition(run.id);
+        await parts.experience.workflowEnded(run, how, { definition, most: settings() });
+      }
+      await runs.end(run, how, result);
+    },
+    tell: (id) => runs.tell(id),
+  };
+  return {
+    ...createWorkflowPeople({
+      ...{ book, files, runs, clock, isEnabled },
+      async standingOf(message) {
+        const { rights, isForeign: isTainted } = await parts.origins()(message);
+        const person = await createTurnPersonOf(parts.people().persons)(message);
+        return { rights, isTainted, person };
+      },
+      modelOf: async (session: SessionKey) => (await parts.settings.get(session)).model,
+    }),
+    runs,
+    checkWorkflow: (typed) => checkTyped(files, enabled, typed),
+    async startWorkflow({ job, id }, { rights, person = OWNER_TURN, isTainted, paidBy, limits }) {
+      const payer = {
+        ...(paidBy === undefined ? {} : { paidBy }),
+        ...(limits === undefined ? {} : { limits }),
+      };
+      const home = { kind: 'job', job: job.id } as const;
+      const as = { home, rights, person, payer, payingChat: jobChat(job.id) };
+      const starter = { ...as, isTainted: isTainted === true };
+      await runs.start({ ...namedAs(job.text), key: id, begunBy: id, starter });
+    },
+    with(dispatcher, deps) {
+      const own = createDispatcher({
+        ...deps,
+        agent: observedAgent(workflowAgent(agent, turns), parts.measuring, clock),
+        permits: createPermits(PLACES),
+        settings() {
+          const usual = deps.settings();
+          // Nobody writes on in their conversations.
+          return { ...usual, coalesce: { ...usual.coalesce, mode: 'wait', quietMs: 0 } };
+        },
+      });
+      return withWorkflows(dispatcher, own, turns);
+    },
+    background: enabled
+      ? [
+          {
+            name: 'words of workflows',
+            run: (signal) =>
+              bus.deliver(workflowCourier({ book, bus, clock, log }), { signal, concurrency: 1 }),
+          },
+        ]
+      : [],
+  };
+}

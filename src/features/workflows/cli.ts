@@ -1,0 +1,81 @@
+// `nanobot workflows`: the workflows and capabilities of the workspace, whether they can be used, and
+// their runs with all of their state, with the gateway running or not.
+
+import { Command } from 'commander';
+import { CommandFailure, EXIT } from '../../cli/exit-codes.ts';
+import type { Terminal } from '../../cli/terminal.ts';
+import { printable } from '../../cli/terminal.ts';
+import { withState } from '../../cli/with-state.ts';
+
+export function workflowsCommand(terminal: Terminal): Command {
+  const command = new Command('workflows').description(
+    'workflows of the workspace, and their runs',
+  );
+  command
+    .command('list')
+    .description('all workflows and capabilities')
+    .option('--json', 'as JSON')
+    .action(({ json }: { readonly json?: boolean }) => list(terminal, json === true));
+  command
+    .command('validate')
+    .description('check their files; an error where one cannot be used')
+    .action(() => validate(terminal));
+  command
+    .command('runs')
+    .description('the runs of the last days')
+    .option('--json', 'as JSON')
+    .action(({ json }: { readonly json?: boolean }) => runs(terminal, json === true));
+  command
+    .command('show')
+    .description('a run with its state, as JSON')
+    .argument('<run>', 'its id, as "nanobot workflows runs" shows it')
+    .action((id: string) => show(terminal, id));
+  return command;
+}
+
+async function filesOf(terminal: Terminal) {
+  const { loadConfig } = await import('../../kernel/config/files/config-file.ts');
+  const { openWorkflowFiles } = await import('./open-workflows.ts');
+  const { config } = await loadConfig(terminal.home, terminal.env);
+  return openWorkflowFiles(terminal.home, config.agents.defaults.workspace);
+}
+
+async function list(terminal: Terminal, json: boolean): Promise<void> {
+  const { workflows, capabilities, lines } = await filesOf(terminal);
+  if (json) return terminal.printJson({ workflows, capabilities });
+  for (const line of lines) terminal.print(printable(line));
+  if (lines.length === 0) terminal.note('There are no workflows in the workspace.');
+}
+
+/** @throws CommandFailure where a file cannot be used. */
+async function validate(terminal: Terminal): Promise<void> {
+  const { workflows, capabilities } = await filesOf(terminal);
+  const all = [...workflows, ...capabilities];
+  const problems = new Set(
+    all.flatMap((each) => (each.kind === 'broken' ? [each.problem, ...(each.more ?? [])] : [])),
+  );
+  if (problems.size > 0) {
+    throw new CommandFailure(EXIT.usage, [...problems].map(printable).join('\n'));
+  }
+  terminal.note(
+    `All can be used: ${workflows.length} workflows, ${capabilities.length} capabilities.`,
+  );
+}
+
+async function runs(terminal: Terminal, json: boolean): Promise<void> {
+  const { openWorkflowRuns } = await import('./open-workflows.ts');
+  const found = await withState(terminal, ({ store }) => openWorkflowRuns(store, terminal.clock));
+  if (json) return terminal.printJson(found.runs);
+  for (const line of found.lines) terminal.print(printable(line));
+  if (found.lines.length === 0) terminal.note('There are no runs.');
+}
+
+/** @throws CommandFailure where there is no such run. */
+async function show(terminal: Terminal, id: string): Promise<void> {
+  const { openWorkflowRuns } = await import('./open-workflows.ts');
+  const found = await withState(terminal, ({ store }) => openWorkflowRuns(store, terminal.clock));
+  const run = found.runs.find((each) => each['id'] === id);
+  if (run === undefined)
+    throw new CommandFailure(EXIT.notFound, `there is no run "${printable(id)}"`);
+  terminal.printJson(run);
+}

@@ -1,0 +1,47 @@
+// The workflows of a home and their runs, as a command beside the gateway sees them. What was stored
+// holds no secrets.
+
+import type { StateStore } from '../../kernel/bus/store/store.ts';
+import type { Config } from '../../kernel/config/config.ts';
+import type { Home } from '../../kernel/config/files/home.ts';
+import { createGuardedFiles } from '../../lib/files/guarded-files.ts';
+import type { Clock } from '../../lib/time/clock.ts';
+import { inspected, workflowLine } from './rules/workflow.ts';
+import { WORKFLOWS_SCOPE, WorkflowBook } from './workflow-book.ts';
+import { createWorkflowFiles } from './workflow-files.ts';
+import { definitionLine } from './workflow-people.ts';
+import { checkTyped } from './workflow-wish.ts';
+
+export async function openWorkflowFiles(home: Home, workspace: string) {
+  const book = workflowFiles(home, workspace);
+  const [workflows, capabilities] = await Promise.all([book.workflows(), book.capabilities()]);
+  const others = capabilities.map((each) =>
+    each.kind === 'valid'
+      ? `capability ${each.value.name}: ${each.value.description}`
+      : `capability ${each.name} cannot be used: ${each.problem}`,
+  );
+  const own = workflows.map((each) => `workflow ${definitionLine(each)}`);
+  return { workflows, capabilities, lines: [...own, ...others] };
+}
+
+/** For a job that is to start one. @throws WorkflowError where it could not run now */
+export function checkWorkflowOf(home: Home, { agents }: Config, typed: string) {
+  const files = workflowFiles(home, agents.defaults.workspace);
+  return checkTyped(files, agents.workflows.enabled, typed);
+}
+
+function workflowFiles(home: Home, workspace: string) {
+  return createWorkflowFiles(createGuardedFiles({ forbidden: [home.root] }), () => workspace);
+}
+
+export async function openWorkflowRuns(store: StateStore, clock: Clock) {
+  const runs = await new WorkflowBook(store.scope(WORKFLOWS_SCOPE), (text) => text).all();
+  return {
+    runs: runs.map(inspected),
+    lines: runs.map((run) => `${workflowLine(run, clock.now())}${placeOf(run)}`),
+  };
+}
+
+function placeOf({ starter: { home } }: Awaited<ReturnType<WorkflowBook['all']>>[number]): string {
+  return home.kind === 'chat' ? ` [${home.session}]` : ` [job ${home.job}]`;
+}

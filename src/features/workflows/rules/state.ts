@@ -1,0 +1,229 @@
+// The state of one run of a workflow, and one handler per kind of result. A handler never changes what
+// it is given: every update is a new state, so that each can be stored, compared and looked at later.
+
+import type { JsonObject, JsonValue } from '../../../kernel/config/json.ts';
+import { canonicalJson } from '../../../lib/json/canonical-json.ts';
+import { readJson } from '../../../lib/json/fields.ts';
+import { headOf } from '../../../lib/text/cut.ts';
+import type { Step } from './definition.ts';
+import type { Cast, Spent, StepResult } from './result.ts';
+
+export type StepRecord = {
+  /** How often it was begun, tries after a failure not counted. */
+  readonly runs: number;
+  /** Of the newest run. */
+  readonly tries: number;
+  /**
+   * `again`: it failed and is tried once more; `undecided`: nobody won its vote; `unknown`: how it ended
+   * nobody knows.
+   */
+  readonly status: 'running' | 'waiting' | 'again' | 'done' | 'failed' | 'undecided' | 'unknown';
+  readonly error?: string;
+  /** How many changes of values there had been when it began. */
+  readonly ranAt: number;
+};
+
+/** A step that was begun and has no result yet. Its number names what it does. */
+export type UnderWay = {
+  readonly step: string;
+  readonly number: number;
+  /** Doing it again might do something twice. */
+  readonly isEffectful: boolean;
+  /** The step begun before it. */
+  readonly after?: string;
+  /** The call that an owner has to allow. */
+  readonly approval?: string;
+};
+
+export type WorkflowState = {
+  readonly values: JsonObject;
+  /** Names of the values that hold words of others. */
+  readonly foreign: readonly string[];
+  /** Words of others were read; nothing takes that back. */
+  readonly isTainted: boolean;
+  readonly steps: Readonly<Record<string, StepRecord>>;
+  /** The step that was begun last. */
+  readonly last?: string;
+  /** Steps begun so far. */
+  readonly number: number;
+  readonly changes: number;
+  readonly tokens: number;
+  /** Millionths of the currency. */
+  readonly micros: number;
+  readonly underWay?: UnderWay;
+  /** Of the step under way, by its number: who has answered is not asked again after a kill. */
+  readonly vote?: { readonly number: number; readonly casts: readonly Cast[] };
+};
+
+type Handlers = {
+  readonly [K in StepResult['kind']]: (
+    state: WorkflowState,
+    step: Step,
+    result: Extract<StepResult, { readonly kind: K }>,
+  ) => WorkflowState;
+};
+
+export const INPUT = 'input';
+const MAX_ERROR_CHARS = 600;
+const NEW: StepRecord = { runs: 0, tries: 0, status: 'running', ranAt: 0 };
+const OUTCOME_UNKNOWN =
+  'outcome unknown: the process stopped while it ran, and it is not done again by itself';
+
+export function newState(input: JsonObject, isForeign: boolean): WorkflowState {
+  return {
+    values: { [INPUT]: input },
+    foreign: isForeign ? [INPUT] : [],
+    isTainted: isForeign,
+    ...{ steps: {}, number: 0, changes: 0, tokens: 0, micros: 0 },
+  };
+}
+
+/** The state after the result of a step. */
+export function updated(state: WorkflowState, step: Step, result: StepResult): WorkflowState {
+  const handle = HANDLERS[result.kind] as (
+    state: WorkflowState,
+    step: Step,
+    result: StepResult,
+  ) => WorkflowState;
+  return handle(state, step, result);
+}
+
+const HANDLERS: Handlers = {
+  begun(state, { id }, { isEffectful }) {
+    const record = recordOf(state, id);
+    const isAgain = record.status === 'again';
+    const number = state.number + 1;
+    const begun: StepRecord = {
+      runs: record.runs + (isAgain ? 0 : 1),
+      tries: isAgain ? record.tries + 1 : 1,
+      ...{ status: 'running', ranAt: state.changes },
+    };
+    const after = state.last === undefined ? {} : { after: state.last };
+    const underWay = { step: id, number, isEffectful, ...after };
+    const { vote, ...rest } = withRecord(state, id, begun);
+    const casts = vote?.number === number ? { vote } : {};
+    return { ...rest, ...casts, last: id, number, underWay };
+  },
+
+  skill: (state, step, { value, isForeign, spent }) =>
+    withValue(charged(state, spent), step, value, isForeign),
+
+  cast(state, _step, { cast, spent }) {
+    const { underWay, vote } = state;
+    if (underWay === undefined) return state;
+    const before = vote?.number === underWay.number ? vote.casts : [];
+    if (before.some(({ voter }) => voter === cast.voter)) return state;
+    return {
+      ...charged(state, spent),
+      vote: { number: underWay.number, casts: [...before, cast] },
+    };
+  },
+
+  undecided(state, step, { error, isForeign }) {
+    const failed = HANDLERS.failed(state, step, {
+      kind: 'failed',
+      error,
+      mayRetry: true,
+      isForeign,
+    });
+    const record = recordOf(failed, step.id);
+    if (record.status === 'again') return failed;
+    return withRecord(failed, step.id, { ...record, status: 'undecided' });
+  },
+
+  tool: (state, step, { text, isForeign }) => withValue(state, step, toolValue(text), isForeign),
+
+  failed(state, { id, retries }, { error, mayRetry, spent, isForeign }) {
+    const record = recordOf(state, id);
+    const failed: StepRecord = {
+      ...record,
+      status: mayRetry && record.tries <= retries ? 'again' : 'failed',
+      error: headOf(error, MAX_ERROR_CHARS),
+    };
+    const isTainted = state.isTainted || isForeign === true;
+    return over({ ...withRecord(charged(state, spent), id, failed), isTainted });
+  },
+
+  waiting(state, { id }, { approval }) {
+    const { underWay } = state;
+    const waiting = withRecord(state, id, { ...recordOf(state, id), status: 'waiting' });
+    return underWay === undefined ? waiting : { ...waiting, underWay: { ...underWay, approval } };
+  },
+
+  broken_off(state, { id }) {
+    const record = recordOf(state, id);
+    if (state.underWay?.isEffectful === true) {
+      const unknown = { ...record, status: 'unknown', error: OUTCOME_UNKNOWN } as const;
+      return over(withRecord(state, id, unknown));
+    }
+    // As if it had not begun: it is begun again under the same number.
+    const wasAgain = record.tries > 1;
+    const before = wasAgain
+      ? ({ ...record, tries: record.tries - 1, status: 'again' } as const)
+      : { ...record, runs: record.runs - 1, ...undone(record) };
+    const { last: _begun, ...ended } = over(withRecord(state, id, before));
+    const rest = state.vote === undefined ? ended : { ...ended, vote: state.vote };
+    const after = wasAgain ? id : state.underWay?.after;
+    return { ...rest, ...(after === undefined ? {} : { last: after }), number: state.number - 1 };
+  },
+};
+
+/** What it was before its newest run began. */
+const undone = ({ runs }: StepRecord) =>
+  ({ status: runs > 1 ? 'done' : 'running', ranAt: -1, tries: 0 }) as const;
+
+/** For conditions: what is under way has no status. */
+export function statusOf(state: WorkflowState, step: string): 'done' | 'failed' | undefined {
+  const record = Object.hasOwn(state.steps, step) ? state.steps[step] : undefined;
+  if (record?.status === 'done') return 'done';
+  const { status } = record ?? {};
+  const isOut = status === 'failed' || status === 'undecided' || status === 'unknown';
+  return isOut ? 'failed' : undefined;
+}
+
+export const recordOf = (state: WorkflowState, step: string): StepRecord =>
+  (Object.hasOwn(state.steps, step) ? state.steps[step] : undefined) ?? NEW;
+
+const withRecord = (state: WorkflowState, id: string, record: StepRecord): WorkflowState => ({
+  ...state,
+  steps: { ...state.steps, [id]: record },
+});
+
+function withValue(
+  state: WorkflowState,
+  { id, sets }: Step,
+  value: JsonValue,
+  isForeign: boolean,
+): WorkflowState {
+  const before = Object.hasOwn(state.values, sets) ? state.values[sets] : undefined;
+  const isChanged = spelled(before) !== spelled(value);
+  const { error: _past, ...record } = recordOf(state, id);
+  const others = state.foreign.filter((name) => name !== sets);
+  return over({
+    ...withRecord(state, id, { ...record, status: 'done' }),
+    values: { ...state.values, [sets]: value },
+    foreign: isForeign ? [...others, sets] : others,
+    isTainted: state.isTainted || isForeign,
+    changes: state.changes + (isChanged ? 1 : 0),
+  });
+}
+
+function over({ underWay: _over, vote: _counted, ...state }: WorkflowState): WorkflowState {
+  return state;
+}
+
+const charged = (state: WorkflowState, spent: Spent = { tokens: 0, micros: 0 }): WorkflowState => ({
+  ...state,
+  tokens: state.tokens + spent.tokens,
+  micros: state.micros + spent.micros,
+});
+
+const spelled = (value: JsonValue | undefined) =>
+  value === undefined ? undefined : canonicalJson(JSON.stringify(value));
+
+/** `json` where the text is an object or a list that can be stored again. */
+function toolValue(text: string): JsonObject {
+  if (!/^\s*[[{]/.test(text)) return { text };
+  const read = readJson(text);
+  return read.kind === 'parsed' ? { text, json: read.value as JsonValue } : { text };
+}

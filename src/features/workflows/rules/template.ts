@@ -1,0 +1,87 @@
+// Texts with `{{ path }}` in them, filled in from the values of a workflow. A value that is missing is
+// an error that names it, never an empty place; words of others are wrapped where a model reads them.
+
+import { isJsonObject, type JsonObject, type JsonValue } from '../../../kernel/config/json.ts';
+import { PATH, rootOf, valueAtPath } from './path.ts';
+
+export type Filled<T> =
+  | { readonly kind: 'filled'; readonly value: T; readonly isForeign: boolean }
+  | { readonly kind: 'missing'; readonly paths: readonly string[] };
+
+/** `foreign`: names of the values that hold words of others. */
+export type Scope = { readonly values: JsonObject; readonly foreign: readonly string[] };
+
+const PLACEHOLDER = /\{\{([^{}]*)\}\}/g;
+const WHOLE = /^\{\{([^{}]*)\}\}$/;
+
+export function pathsIn(template: JsonValue): readonly string[] {
+  if (typeof template === 'string') {
+    return [...template.matchAll(PLACEHOLDER)].map(([, inner = '']) => inner.trim());
+  }
+  if (Array.isArray(template)) return template.flatMap(pathsIn);
+  return isJsonObject(template) ? Object.values(template).flatMap(pathsIn) : [];
+}
+
+/** The first placeholder that is no path, as it stands there. */
+export function badPlaceholder(template: JsonValue): string | undefined {
+  return pathsIn(template).find((path) => !PATH.test(path));
+}
+
+/** For a model. `wrap` marks what others wrote. */
+export function fillPrompt(
+  template: string,
+  scope: Scope,
+  wrap: (path: string, text: string) => string,
+): Filled<string> {
+  const text = (path: string, value: JsonValue) =>
+    isForeign(path, scope) ? wrap(path, textOf(value)) : textOf(value);
+  return filled(template, scope, () => inText(template, scope, text));
+}
+
+/** For a tool, or as a value: a text that is one placeholder becomes the value itself. */
+export function fillValue(template: JsonValue, scope: Scope): Filled<JsonValue> {
+  return filled(template, scope, () => valueIn(template, scope));
+}
+
+function filled<T>(template: JsonValue, scope: Scope, value: () => T): Filled<T> {
+  const paths = pathsIn(template);
+  const missing = paths.filter((path) => valueAtPath(scope.values, path) === undefined);
+  if (missing.length > 0) return { kind: 'missing', paths: [...new Set(missing)] };
+  const isOthers = paths.some((path) => isForeign(path, scope));
+  return { kind: 'filled', value: value(), isForeign: isOthers };
+}
+
+function valueIn(template: JsonValue, scope: Scope): JsonValue {
+  if (typeof template === 'string') {
+    const whole = WHOLE.exec(template.trim())?.[1]?.trim();
+    const found = whole === undefined ? undefined : valueAtPath(scope.values, whole);
+    return found ?? inText(template, scope, (_path, value) => textOf(value));
+  }
+  if (Array.isArray(template)) return template.map((each) => valueIn(each, scope));
+  if (!isJsonObject(template)) return template;
+  return Object.fromEntries(
+    Object.entries(template).map(([key, value]) => [key, valueIn(value, scope)]),
+  );
+}
+
+function inText(
+  template: string,
+  { values }: Scope,
+  text: (path: string, value: JsonValue) => string,
+): string {
+  return template.replace(PLACEHOLDER, (whole, inner: string) => {
+    const path = inner.trim();
+    const value = valueAtPath(values, path);
+    return value === undefined ? whole : text(path, value);
+  });
+}
+
+const isForeign = (path: string, { foreign }: Scope) => foreign.includes(rootOf(path));
+
+/** A list of texts as points, anything else as JSON. */
+function textOf(value: JsonValue): string {
+  if (typeof value === 'string') return value;
+  const isPoints = Array.isArray(value) && value.every((each) => typeof each === 'string');
+  if (isPoints) return value.length === 0 ? 'none' : value.map((each) => `- ${each}`).join('\n');
+  return JSON.stringify(value, undefined, 1);
+}

@@ -1,0 +1,236 @@
+// Carries out runs of workflows: asks the coordinator what is next, has it done, and has the state kept
+// before and behind each step. A killed process takes up at the step under way; one that may have done
+// something already is not done again. What ends a run tells its home, in the same turn.
+
+import type { TurnInput } from '../../agent/agent.ts';
+import { SpendingRefusedError } from '../../agent/spending.ts';
+import { TurnCancelled } from '../../kernel/bus/bus.ts';
+import type { AgentEvent, TurnOutcome } from '../../kernel/message/event.ts';
+import { callId } from '../../kernel/message/ids.ts';
+import type { Logger } from '../../lib/logger.ts';
+import { type Decision, decide, MICROS } from './rules/coordinator.ts';
+import type { Definition, Step, WorkflowLimits } from './rules/definition.ts';
+import type { Cast, Spent, StepResult } from './rules/result.ts';
+import { updated } from './rules/state.ts';
+import { fillPrompt } from './rules/template.ts';
+import { isOver, type WorkflowEnding, type WorkflowRun } from './rules/workflow.ts';
+import type { SkillDeps } from './workflow-ask.ts';
+import type { WorkflowBook } from './workflow-book.ts';
+import { senderFor } from './workflow-messages.ts';
+import { runSkill } from './workflow-skill.ts';
+import { decidedTool, planTool, runTool, type ToolDeps } from './workflow-tool.ts';
+import { runVote } from './workflow-vote.ts';
+
+export type WorkflowAgentDeps = SkillDeps &
+  ToolDeps & {
+    readonly book: WorkflowBook;
+    readonly log: Logger;
+    most(): WorkflowLimits & { readonly minutes: number };
+    /** Says something where the run belongs; `name` is the same each time. */
+    say(run: WorkflowRun, name: string, text: string): Promise<void>;
+    /** Has the run ended, and tells of it; a second time changes nothing. */
+    end(run: WorkflowRun, how: WorkflowEnding, result: string): Promise<void>;
+    /** Whoever started it hears how it ended, once. */
+    tell(id: string): Promise<void>;
+  };
+
+type Acting = Extract<Decision, { readonly kind: 'LLM_SKILL' | 'TOOL' }>;
+
+class WorkflowTimeUp extends Error {
+  override readonly name = 'WorkflowTimeUp';
+}
+
+const MINUTE_MS = 60_000;
+const GONE = 'what it began with is not kept any more';
+
+export async function* runWorkflow(
+  deps: WorkflowAgentDeps,
+  input: TurnInput,
+  signal: AbortSignal,
+): AsyncGenerator<AgentEvent, TurnOutcome['kind'], void> {
+  const { book, clock, log } = deps;
+  const run = await book.get(input.chat.chat);
+  if (run === undefined) return 'answered';
+  if (isOver(run)) {
+    await deps.tell(run.id);
+    return 'answered';
+  }
+  const definition = await book.definition(run.id);
+  if (definition === undefined) {
+    await deps.end(run, 'failed', GONE);
+    return 'failed';
+  }
+  const timeUp = new AbortController();
+  const minutes = minutesOf(definition, deps);
+  const leftMs = Math.max(1, run.startedAt + minutes * MINUTE_MS - clock.now());
+  const deadline = clock.timer(leftMs, () => timeUp.abort(new WorkflowTimeUp()));
+  const whole = AbortSignal.any([signal, timeUp.signal]);
+  try {
+    const acting = { deps, definition, input, signal: whole };
+    return yield* advance(await takenUp(acting, run), acting);
+  } catch (error) {
+    const reason = signal.aborted ? signal.reason : error;
+    if (reason instanceof TurnCancelled) {
+      await deps.end(run, 'cancelled', 'ended by hand');
+      return 'stopped';
+    }
+    const text = textOf(reason, minutes);
+    if (text === undefined) throw reason;
+    log.warn('workflow ended early', { run: run.id, error: reason });
+    await deps.end((await book.get(run.id)) ?? run, 'failed', text);
+    return 'failed';
+  } finally {
+    deadline[Symbol.dispose]();
+  }
+}
+
+const minutesOf = ({ workflow }: Definition, { most }: WorkflowAgentDeps) =>
+  Math.min(workflow.limits.minutes ?? most().minutes, most().minutes);
+
+/** Undefined: the turn has to run again. */
+function textOf(reason: unknown, minutes: number): string | undefined {
+  if (reason instanceof WorkflowTimeUp) return `its time (${minutes} minutes) is over`;
+  return reason instanceof SpendingRefusedError ? reason.text : undefined;
+}
+
+type Running = {
+  readonly deps: WorkflowAgentDeps;
+  readonly definition: Definition;
+  readonly input: TurnInput;
+  readonly signal: AbortSignal;
+};
+
+/** What an earlier turn left under way is settled first. */
+async function takenUp(running: Running, run: WorkflowRun): Promise<WorkflowRun | undefined> {
+  const { underWay } = run.state;
+  const step = running.definition.workflow.steps.find(({ id }) => id === underWay?.step);
+  if (underWay === undefined || step === undefined) return run;
+  if (underWay.approval === undefined) return kept(running, run, step, { kind: 'broken_off' });
+  const decided = await decidedTool(running.deps, underWay.approval);
+  return decided === undefined ? run : kept(running, run, step, decided);
+}
+
+async function* advance(
+  first: WorkflowRun | undefined,
+  running: Running,
+): AsyncGenerator<AgentEvent, TurnOutcome['kind'], void> {
+  const { deps, definition, signal } = running;
+  let run = first;
+  // Undefined: it was ended by somebody else meanwhile.
+  while (run !== undefined) {
+    signal.throwIfAborted();
+    const decision = decide(definition, run.state, deps.most());
+    if (decision.kind === 'COMPLETE') {
+      await deps.end(run, 'done', resultOf(definition, run));
+      return 'answered';
+    }
+    if (decision.kind === 'NOOP') {
+      if (decision.why === 'waiting') return 'answered';
+      await deps.end(run, 'failed', decision.reason);
+      return 'failed';
+    }
+    run = yield* act(running, run, decision);
+  }
+  return 'stopped';
+}
+
+async function* act(
+  running: Running,
+  run: WorkflowRun,
+  decision: Acting,
+): AsyncGenerator<AgentEvent, WorkflowRun | undefined, void> {
+  const { deps, signal, input } = running;
+  const { step, number } = decision;
+  const { state } = run;
+  const call = { number, state, input };
+  const planned =
+    decision.kind === 'TOOL' ? planTool(deps, { ...call, step: decision.step }) : undefined;
+  const isEffectful = planned?.kind === 'ready' && planned.isEffectful;
+  const begun = await kept(running, run, step, { kind: 'begun', isEffectful });
+  if (begun === undefined) return undefined;
+  deps.log.info('workflow step', { run: run.id, step: step.id, number, kind: decision.kind });
+  const id = callId(`${step.id}-${number}`);
+  if (decision.kind === 'TOOL') {
+    yield { type: 'tool_started', callId: id, name: decision.step.tool, detail: step.label };
+  }
+  if (step.say !== undefined) await announce(running, begun, step.say);
+  const result = await resultOfStep(begun);
+  if (decision.kind === 'TOOL') {
+    yield { type: 'tool_finished', callId: id, status: statusOf(result), preview: '' };
+  }
+  return kept(running, begun, step, result);
+
+  async function resultOfStep(now: WorkflowRun): Promise<StepResult> {
+    if (decision.kind === 'LLM_SKILL') return skillResult(running, now, decision);
+    if (planned?.kind !== 'ready') return planned?.result ?? NOT_PLANNED;
+    const toolCall = { ...call, step: decision.step, isEffectful };
+    return runTool(deps, toolCall, planned.bound, signal);
+  }
+}
+
+const NOT_PLANNED: StepResult = { kind: 'failed', error: 'it cannot be done', mayRetry: false };
+
+const statusOf = ({ kind }: StepResult) => (kind === 'failed' ? 'failed' : 'ok');
+
+async function skillResult(
+  running: Running,
+  run: WorkflowRun,
+  { step }: Extract<Acting, { readonly kind: 'LLM_SKILL' }>,
+): Promise<StepResult> {
+  const { deps, definition, input, signal } = running;
+  const { starter, state } = run;
+  const { workflow, capabilities } = definition;
+  const capability = capabilities[step.capability];
+  if (capability === undefined) {
+    return { kind: 'failed', error: `there is no capability ${step.capability}`, mayRetry: false };
+  }
+  const { session, turnId } = input;
+  const payer = { chat: starter.payingChat, sender: senderFor(starter), session };
+  const call = {
+    ...{ capability, step, state, payer, turnId, model: starter.model },
+    hasMoneyLimit: workflow.limits.money !== undefined,
+    casts: state.vote?.casts ?? [],
+    left: leftOf(running, run),
+    keep: async (cast: Cast, spent: Spent) =>
+      (await kept(running, run, step, { kind: 'cast', cast, spent })) !== undefined,
+  };
+  if (step.votes === undefined) return runSkill(deps, call, signal);
+  return runVote(deps, call, step.votes, signal);
+}
+
+function leftOf({ deps, definition }: Running, { state }: WorkflowRun): Spent {
+  const { tokens = Number.POSITIVE_INFINITY, money = Number.POSITIVE_INFINITY } =
+    definition.workflow.limits;
+  const most = deps.most().tokens ?? Number.POSITIVE_INFINITY;
+  return {
+    tokens: Math.min(tokens, most) - state.tokens,
+    micros: money * MICROS - state.micros,
+  };
+}
+
+async function announce({ deps }: Running, run: WorkflowRun, template: string): Promise<void> {
+  const filled = fillPrompt(template, run.state, (_path, text) => text);
+  const text = filled.kind === 'filled' ? filled.value : template;
+  await deps.say(run, `say-${run.state.number}`, text);
+}
+
+function resultOf({ workflow }: Definition, { state }: WorkflowRun): string {
+  if (workflow.result === undefined) return 'Done.';
+  const filled = fillPrompt(workflow.result, state, (_path, text) => text);
+  if (filled.kind === 'filled') return filled.value;
+  return `Done, but its result names what was never set: ${filled.paths.join(', ')}.`;
+}
+
+/** The run with what came of the step, on disk; undefined: it is over. */
+function kept(
+  { deps }: Running,
+  { id }: WorkflowRun,
+  step: Step,
+  result: StepResult,
+): Promise<WorkflowRun | undefined> {
+  return deps.book.change(id, (run) => {
+    if (isOver(run)) return run;
+    const status = result.kind === 'waiting' ? 'waiting' : 'running';
+    return { ...run, status, state: updated(run.state, step, result) };
+  });
+}

@@ -1,0 +1,162 @@
+// Begins and ends runs of workflows. Whatever it is told twice changes nothing the second time: the same
+// wish of the same message is one run, an end is one, and what is told of it has one id.
+
+import { createHash } from 'node:crypto';
+import type { MessageBus } from '../../kernel/bus/bus.ts';
+import type { MessageId } from '../../kernel/message/ids.ts';
+import { sessionKeyOf } from '../../kernel/message/message.ts';
+import type { Holds } from '../../kernel/sessions/rules/forgetting.ts';
+import type { Logger } from '../../lib/logger.ts';
+import type { Clock } from '../../lib/time/clock.ts';
+import { type JobEnding, jobChat } from '../schedule/rules/job.ts';
+import { newState } from './rules/state.ts';
+import {
+  isOver,
+  type WorkflowEnding,
+  WorkflowError,
+  type WorkflowRun,
+  type WorkflowStarter,
+  workflowSession,
+} from './rules/workflow.ts';
+import type { WorkflowsConfig } from './settings.ts';
+import type { WorkflowBook } from './workflow-book.ts';
+import type { WorkflowFiles } from './workflow-files.ts';
+import { beginId, beginMessage, tellHome } from './workflow-messages.ts';
+import { demandEnabled, readWish, type WorkflowWish } from './workflow-wish.ts';
+
+export type WorkflowRunsDeps = {
+  readonly book: WorkflowBook;
+  readonly files: WorkflowFiles;
+  readonly bus: Pick<MessageBus, 'accept' | 'cancel' | 'send'>;
+  readonly clock: Clock;
+  readonly log: Logger;
+  settings(): WorkflowsConfig;
+  /** The run of a job is over; told twice, the second changes nothing. */
+  jobEnded(job: string, run: MessageId, how: JobEnding, detail?: string): Promise<void>;
+};
+
+/** `key`: the same for the same wish. */
+export type WorkflowStart = WorkflowWish & {
+  readonly key: string;
+  readonly starter: WorkflowStarter;
+  /** The message that is to begin it, where that has a name already. */
+  readonly begunBy?: MessageId;
+};
+
+const KEEP_MS = 7 * 86_400_000;
+const ID_CHARS = 10;
+const HOW: Readonly<Record<WorkflowEnding, JobEnding>> = {
+  ...{ done: 'done', failed: 'failed', cancelled: 'stopped' },
+};
+
+export class WorkflowRuns {
+  readonly #deps: WorkflowRunsDeps;
+
+  constructor(deps: WorkflowRunsDeps) {
+    this.#deps = deps;
+  }
+
+  /** Durable when resolved. @throws WorkflowError */
+  async start(wish: WorkflowStart): Promise<WorkflowRun> {
+    const { book, bus, clock, log, settings } = this.#deps;
+    const { enabled, maxRunning } = settings();
+    demandEnabled(enabled);
+    const id = idOf(wish);
+    const known = await book.get(id);
+    const run = known ?? (await this.#begun(id, wish, maxRunning));
+    if (!isOver(run)) {
+      await bus.accept([{ kind: 'queue', message: beginMessage(run, clock.now()) }]);
+      log.info('workflow started', { run: id, workflow: run.workflow });
+    }
+    return run;
+  }
+
+  async #begun(id: string, wish: WorkflowStart, maxRunning: number): Promise<WorkflowRun> {
+    const { book, clock, files } = this.#deps;
+    const { definition, input } = await readWish(files, wish);
+    await book.forget(clock.now() - KEEP_MS);
+    const open = await book.open();
+    if (open.length >= maxRunning) {
+      throw new WorkflowError(
+        `${open.length} workflows are at work altogether, the most there may be (agents.workflows.maxRunning). Wait for one, or cancel one.`,
+      );
+    }
+    const { starter } = wish;
+    const run: WorkflowRun = {
+      ...{ id, workflow: wish.workflow, starter },
+      begunBy: wish.begunBy ?? beginId(id),
+      state: newState(input, starter.isTainted),
+      startedAt: clock.now(),
+      ...{ status: 'running', telling: 'due' },
+    };
+    await book.begin(run, definition);
+    return run;
+  }
+
+  async end(run: WorkflowRun, how: WorkflowEnding, result: string): Promise<void> {
+    const { book, clock, log } = this.#deps;
+    const ended = await book.change(run.id, (each) =>
+      isOver(each) ? each : { ...each, status: how, result, endedAt: clock.now() },
+    );
+    if (ended !== undefined) log.info('workflow ended', { run: run.id, how });
+    await this.tell(run.id);
+  }
+
+  /** Whoever started it hears how it ended, once. */
+  async tell(id: string): Promise<void> {
+    const { book, bus, clock, jobEnded } = this.#deps;
+    const run = await book.get(id);
+    if (run === undefined || run.telling === 'over' || !isOver(run)) return;
+    const { starter, status, result = '', begunBy } = run;
+    const { home } = starter;
+    const isCounted = home.kind === 'job' && status !== 'done';
+    if (!isCounted) {
+      await tellHome(run, { name: 'end', text: endText(run), now: clock.now() }, bus);
+    }
+    if (home.kind === 'job' && isOver(run)) {
+      const how = HOW[status as WorkflowEnding];
+      await jobEnded(home.job, begunBy, how, ...(status === 'done' ? [] : [result]));
+    }
+    await book.change(id, (each) => ({ ...each, telling: 'over' }));
+  }
+
+  /** Whether it ran. */
+  async cancel(run: WorkflowRun): Promise<boolean> {
+    const { book, bus, clock } = this.#deps;
+    const cancelled = await book.change(run.id, (each) =>
+      isOver(each)
+        ? each
+        : { ...each, status: 'cancelled', result: 'ended by hand', endedAt: clock.now() },
+    );
+    await bus.cancel(workflowSession(run.id), 'the workflow was ended');
+    if (cancelled !== undefined) await this.tell(run.id);
+    return cancelled !== undefined;
+  }
+
+  /** Runs begun in these chats that hold the words; one at work keeps them until it has ended. */
+  async forget(chats: readonly string[], holds: Holds): Promise<number> {
+    const { book } = this.#deps;
+    let forgotten = 0;
+    for (const run of await book.all()) {
+      const { home } = run.starter;
+      const session = home.kind === 'chat' ? home.session : sessionKeyOf(jobChat(home.job));
+      const isTheirs = chats.includes(session.split('#', 1).join());
+      if (!isTheirs || !isOver(run) || !holds(JSON.stringify([run.result, run.state]))) continue;
+      await book.remove(run.id);
+      forgotten += 1;
+    }
+    return forgotten;
+  }
+}
+
+/** The same for the same wish, so that a call or a command that is taken up after a crash starts one. */
+function idOf({ key, workflow, input }: WorkflowStart): string {
+  const hash = createHash('sha256').update(JSON.stringify([key, workflow, input]));
+  return `w${hash.digest('hex').slice(0, ID_CHARS)}`;
+}
+
+function endText({ workflow, status, result = '', id }: WorkflowRun): string {
+  if (status === 'done') return `**${workflow}**\n\n${result}`;
+  if (status === 'cancelled') return `The workflow ${workflow} (${id}) was ended by hand.`;
+  return `The workflow ${workflow} (${id}) came to nothing: ${result.replace(/\.$/, '')}.`;
+}

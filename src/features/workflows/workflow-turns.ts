@@ -1,0 +1,70 @@
+// The turns of workflows, beside those of people: each works on one run. An owner's no, which is told in
+// the conversation of the run, wakes it; whatever else is said there nobody hears.
+
+import type { Agent } from '../../agent/agent.ts';
+import type { Courier, MessageBus } from '../../kernel/bus/bus.ts';
+import type { Dispatcher } from '../../kernel/turns/dispatcher.ts';
+import type { Logger } from '../../lib/logger.ts';
+import type { Clock } from '../../lib/time/clock.ts';
+import { WORKFLOW_CHANNEL } from './rules/workflow.ts';
+import type { WorkflowAgentDeps } from './workflow-agent.ts';
+import type { WorkflowBook } from './workflow-book.ts';
+import { wakeMessage } from './workflow-messages.ts';
+
+const GIVEN_UP = 'it failed several times and is set aside (see "nanobot dead list")';
+const LIFETIME_MS = 86_400_000;
+const TOLD = /^approval\/.*\/told$/s;
+
+/** The agent for these turns: it follows the workflow, and no model decides. Loaded with the first run. */
+export function workflowAgent(agent: Agent, deps: WorkflowAgentDeps): Agent {
+  return {
+    ...agent,
+    prepare: async (session) => ({ session }),
+    async *run(input, _context, signal) {
+      const { runWorkflow } = await import('./workflow-agent.ts');
+      const kind = yield* runWorkflow(deps, input, signal);
+      const throughSeq = Math.max(...input.messages.map(({ seq }) => seq));
+      return { kind, answers: [], throughSeq };
+    },
+  };
+}
+
+export function withWorkflows(
+  dispatcher: Dispatcher,
+  own: Dispatcher,
+  { book, end, log }: Pick<WorkflowAgentDeps, 'book' | 'end' | 'log'>,
+): Dispatcher {
+  return {
+    async handle(turn) {
+      if (turn.chat.channel !== WORKFLOW_CHANNEL) return dispatcher.handle(turn);
+      return { ...(await own.handle(turn)), outbound: [] };
+    },
+    onPoison(turn) {
+      if (turn.chat.channel !== WORKFLOW_CHANNEL) return dispatcher.onPoison(turn);
+      const id = turn.chat.chat;
+      const ended = book.get(id).then((run) => run && end(run, 'failed', GIVEN_UP));
+      ended.catch((error) => log.error('end of a workflow not noted', { run: id, error }));
+      return [];
+    },
+  };
+}
+
+export function workflowCourier(deps: {
+  readonly book: WorkflowBook;
+  readonly bus: Pick<MessageBus, 'accept'>;
+  readonly clock: Clock;
+  readonly log: Logger;
+}): Courier {
+  const { book, bus, clock, log } = deps;
+  return {
+    account: WORKFLOW_CHANNEL,
+    onUnknown: 'idempotent',
+    lifetimeMs: LIFETIME_MS,
+    async send({ id, chat }) {
+      const run = TOLD.test(id) ? await book.get(chat.chat) : undefined;
+      if (run === undefined) log.info('words of a workflow that nobody hears', { message: id });
+      else await bus.accept([{ kind: 'queue', message: wakeMessage(run, id, clock.now()) }]);
+      return { nativeIds: [] };
+    },
+  };
+}

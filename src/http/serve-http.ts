@@ -1,0 +1,127 @@
+// Connects the HTTP server with the doors, the logins and the state of the gateway.
+
+import { randomBytes } from 'node:crypto';
+import type { SpendingGuard } from '../agent/spending.ts';
+import type { GatewayOptions } from '../app/gateway.ts';
+import { DOOR_OWNER } from '../channels/own-doors.ts';
+import { buildSelfTest } from '../features/health/build-self-test.ts';
+import type { ToolingReport } from '../features/mcp/build-tool-servers.ts';
+import type { People } from '../features/people/people.ts';
+import { createPeopleDesk } from '../features/people/people-desk.ts';
+import type { MessageBus } from '../kernel/bus/bus.ts';
+import type { StateStore } from '../kernel/bus/store/store.ts';
+import type { Home } from '../kernel/config/files/home.ts';
+import type { LiveConfig } from '../kernel/config/files/live-config.ts';
+import { renewMadeToken } from '../kernel/config/files/made-token.ts';
+import type { ChannelManager } from '../kernel/delivery/manager.ts';
+import type { Doors } from '../kernel/intake/doors.ts';
+import type { ChannelName } from '../kernel/message/ids.ts';
+import { channelName } from '../kernel/message/ids.ts';
+import type { Measuring } from '../kernel/observe/build-telemetry.ts';
+import type { GaugeValues } from '../kernel/observe/telemetry.ts';
+import type { Questions } from '../kernel/questions/questions.ts';
+import type { Logger } from '../lib/logger.ts';
+import type { Clock } from '../lib/time/clock.ts';
+import type { Access } from './access.ts';
+import type { ChannelControl } from './channel-routes.ts';
+import type { HttpServer } from './server.ts';
+import type { GatewayStatus } from './status.ts';
+
+/** Where the page's logins live in the store. */
+const LOGIN_SCOPE = 'page-logins';
+
+export type HttpParts = {
+  readonly live: LiveConfig;
+  readonly clock: Clock;
+  readonly log: Logger;
+  readonly store: StateStore;
+  readonly doors: Doors;
+  readonly people: People;
+  readonly manager: ChannelManager;
+  readonly questions: Pick<Questions, 'open' | 'answer' | 'withdraw'>;
+  readonly bus: Pick<MessageBus, 'stats'>;
+  readonly measuring: Measuring;
+  readonly spending: Pick<SpendingGuard, 'reserve'>;
+};
+
+export interface Served extends ChannelControl {
+  readonly model: string;
+  tooling(): ToolingReport;
+  peers(): NonNullable<GatewayStatus['peers']>;
+  stopChat(channel: ChannelName, chat: string): Promise<void>;
+}
+
+export type ServedHttp = {
+  readonly server: HttpServer;
+  readonly address: string;
+  readonly access: Access;
+};
+
+/** @throws ConfigError when the token does not protect the address; HttpServerError. */
+export async function serveHttp(
+  gateway: Served,
+  parts: HttpParts,
+  { home, typed = (text) => text }: GatewayOptions,
+): Promise<ServedHttp> {
+  const { createHttpServer } = await import('./server.ts');
+  const { openAccess } = await import('./access.ts');
+  const { assertSafeBinding } = await import('./safe-binding.ts');
+  const { live, clock, log, store, doors, people, questions, manager, bus, measuring } = parts;
+  const { host, port, token, allowedHosts } = live.config.gateway;
+  assertSafeBinding(host, token);
+  const state = store.scope(LOGIN_SCOPE);
+  const access = await openAccess({ token, state, clock, log, randomBytes });
+  const server = createHttpServer({
+    host,
+    port,
+    access,
+    allowedHosts,
+    doors,
+    clock,
+    log,
+    revokeAll: () => revokeAll(access, live, home),
+    stop: (door, chat) => gateway.stopChat(channelName(door), chat),
+    control: gateway,
+    selfTest: buildSelfTest({ channels: () => gateway.channels(), manager, people, clock, log }),
+    metrics: measuring.metrics,
+    gauges: () => gaugesOf(gateway, bus),
+    audit: measuring.audit,
+    spending: parts.spending,
+    people: createPeopleDesk({ people, questions, owner: DOOR_OWNER }),
+    redact: (text) => typed(live.redact(text)),
+    typed,
+    status: () => ({
+      model: gateway.model,
+      channels: gateway.channels(),
+      tooling: gateway.tooling(),
+      peers: gateway.peers(),
+    }),
+  });
+  const { address } = await server.listen();
+  return { server, address, access };
+}
+
+async function gaugesOf(gateway: Served, bus: Pick<MessageBus, 'stats'>): Promise<GaugeValues> {
+  const { pending, running, outboundQueued, dead, unknown } = await bus.stats();
+  return {
+    ...{ pendingMessages: pending, runningTurns: running, queuedDeliveries: outboundQueued },
+    deadMessages: dead + unknown,
+    channels: gateway
+      .channels()
+      .filter(({ status }) => status.kind !== 'off')
+      .map(({ name, status }) => ({ account: name, isRunning: status.kind === 'running' })),
+  };
+}
+
+/** Opens the page logged in, once. The code stands behind the `#`, which no browser sends. */
+export function loginLink(address: string, code: string): string {
+  return `${address}/#login=${code}`;
+}
+
+/** A configured token is its person's to change. */
+async function revokeAll(access: Access, live: LiveConfig, home: Home): Promise<void> {
+  if (!live.loaded.hasMadeToken) return access.revokeAll();
+  const token = await renewMadeToken(home);
+  live.useToken(token);
+  await access.useToken(token);
+}

@@ -1,0 +1,209 @@
+// The gate: who may talk to the agent, and as what. Decided from stable ids alone, before anything
+// costs a model call. An empty allow list lets nobody in; whoever is blocked stays out whatever else
+// is configured.
+
+import { type InboundMessage, idsOf, type PersonSender } from '../message/message.ts';
+import { parseCommand } from './command.ts';
+import { callsByName } from './group-names.ts';
+
+/** Lets everybody in; has to be written on purpose. */
+export const EVERYBODY = '*';
+
+/** What somebody who is let in may be; only the machine's user makes an owner. */
+export const ADMITTED_ROLES = ['owner', 'trusted', 'guest'] as const;
+export type AdmittedRole = (typeof ADMITTED_ROLES)[number];
+/**
+ * What happens to somebody who is not let in: `silent` keeps the message and asks the owner,
+ * `pairing` gives them a code for the owner, `closed` refuses, `open` lets them in as a guest.
+ */
+export const STRANGER_POLICIES = ['silent', 'pairing', 'closed', 'open'] as const;
+export type StrangerPolicy = (typeof STRANGER_POLICIES)[number];
+
+/** The command that joins two doors; with a code it is for strangers too. */
+export const LINK_COMMAND = 'link';
+
+/** What the machine's user or an owner decided about a person. */
+export type Role = AdmittedRole | 'blocked';
+
+export type AdmissionPolicy = {
+  /** Stable sender ids, spelled as the channel spells them. */
+  readonly allowFrom: readonly string[];
+  /** Ids of whoever sits at this machine or linked the account: owners without an approval. */
+  readonly owners: readonly string[];
+  /** What was decided about the sender by a code or by hand; undefined: nothing. */
+  readonly role: Role | undefined;
+  /** Whether a sender whom nothing verifies may be answered. */
+  readonly acceptUnverified: boolean;
+  /** Undefined where the channel knows no groups. */
+  readonly groups?: GroupPolicy;
+  readonly strangers: StrangerPolicy;
+};
+
+export type ConfiguredGate = Pick<AdmissionPolicy, 'allowFrom' | 'owners' | 'strangers'>;
+
+export type Verdict =
+  | SettledVerdict
+  /** Shows a pairing code; where it is no good, `otherwise` holds. */
+  | { readonly kind: 'redeem'; readonly code: string; readonly otherwise: SettledVerdict }
+  /** Shows a code of another door, to be the same person as there. */
+  | { readonly kind: 'link'; readonly code: string; readonly otherwise: SettledVerdict };
+
+export type SettledVerdict =
+  /** `role` is undefined for our own machinery. */
+  | { readonly kind: 'admit'; readonly role: AdmittedRole | undefined }
+  /** Not let in; `gate` is the reason that `nanobot trace` shows. */
+  | {
+      readonly kind: 'refuse';
+      readonly gate: string;
+      /** Only because nobody let them in. */
+      readonly stranger: boolean;
+      /** In a group that is not listed, by somebody who may speak to the agent. */
+      readonly wasCalled?: boolean;
+      /** Whatever else is configured. */
+      readonly isBlocked?: true;
+    }
+  /** Said in a group and not to the agent: kept for a while as context. */
+  | { readonly kind: 'hear'; readonly gate: string }
+  /** Nobody has decided about the sender yet. */
+  | {
+      readonly kind: 'knock';
+      readonly sender: PersonSender;
+      readonly policy: 'silent' | 'pairing';
+    };
+
+const refuse = (gate: string, stranger = false): SettledVerdict => ({
+  kind: 'refuse',
+  gate,
+  stranger,
+});
+
+export function admit(message: InboundMessage, policy: AdmissionPolicy): Verdict {
+  const { sender } = message;
+  if (sender.kind === 'system') return { kind: 'admit', role: undefined };
+  if (policy.role === 'blocked') {
+    return { kind: 'refuse', gate: 'sender is blocked', stranger: false, isBlocked: true };
+  }
+  if (message.addressing !== 'direct') return groupVerdict({ ...message, sender }, policy);
+  const role = policy.role ?? configuredRole(idsOf(sender), policy);
+  if (sender.verified === 'unverified' && !(role !== undefined && policy.acceptUnverified)) {
+    return refuse('sender not verified');
+  }
+  const otherwise =
+    role === undefined ? stranger(sender, policy) : ({ kind: 'admit', role } as const);
+  const command = parseCommand(message.text);
+  if (role !== 'owner' && command?.name === 'start' && command.argument !== '') {
+    return { kind: 'redeem', code: command.argument, otherwise };
+  }
+  if (command?.name === LINK_COMMAND && command.argument !== '') {
+    return { kind: 'link', code: command.argument, otherwise };
+  }
+  return otherwise;
+}
+
+/** Whether the sender stays out, only because nobody let them in; one with a code may not. */
+export function isStranger(verdict: Verdict): boolean {
+  return verdict.kind === 'knock' || (verdict.kind === 'refuse' && verdict.stranger);
+}
+
+/** The verdict where no code is in play. */
+export function withoutCode(verdict: Verdict): SettledVerdict {
+  return 'otherwise' in verdict ? verdict.otherwise : verdict;
+}
+
+function stranger(sender: PersonSender, { strangers }: AdmissionPolicy): SettledVerdict {
+  return strangers === 'silent' || strangers === 'pairing'
+    ? { kind: 'knock', sender, policy: strangers }
+    : refuse('sender not on the allow list', true);
+}
+
+function groupVerdict(
+  message: InboundMessage & { readonly sender: PersonSender },
+  policy: AdmissionPolicy,
+): Verdict {
+  const { allowFrom, groups, role } = policy;
+  if (groups === undefined) return refuse('groups are off');
+  const isOwner = (role ?? configuredRole(idsOf(message.sender), policy)) === 'owner';
+  const verdict = admitInGroup(message, { groups, allowFrom, isOwner });
+  if (verdict.kind === 'refuse') return { ...verdict, stranger: false };
+  if (verdict.kind === 'hear') return verdict;
+  const isGuest = verdict.standing === 'member' || role === 'guest';
+  return { kind: 'admit', role: isOwner ? 'owner' : isGuest ? 'guest' : 'trusted' };
+}
+
+/** What the configuration of a channel makes of these ids, where nothing was decided about them. */
+export function configuredRole(
+  ids: readonly string[],
+  { owners, allowFrom, strangers }: ConfiguredGate,
+): AdmittedRole | undefined {
+  if (owners.some((id) => ids.includes(id))) return 'owner';
+  if (allowFrom.some((id) => id === EVERYBODY || ids.includes(id))) return 'trusted';
+  return strangers === 'open' ? 'guest' : undefined;
+}
+
+/** What counts where a person has several ids: blocked before all, then the highest. */
+export function joinRoles(roles: readonly (Role | undefined)[]): Role | undefined {
+  const order: readonly Role[] = ['blocked', ...ADMITTED_ROLES];
+  return order.find((role) => roles.includes(role));
+}
+
+// The gate for what is said in a group: whether the group is one of ours, whether the agent is spoken
+// to, and whether this member may. What is not said to the agent is heard, never answered.
+
+export type GroupPolicy = {
+  /** Stable group ids, spelled as the channel spells them; empty: the agent is in no group. */
+  readonly listed: readonly string[];
+  /** `members`: whoever is in a listed group; `allowlisted`: owners and who is listed besides. */
+  readonly allow: 'members' | 'allowlisted';
+  /** Names by which the agent is called, besides a mention. */
+  readonly names: readonly string[];
+  /** Ids in whose name people may speak besides their own: the group itself, a channel. */
+  readonly speakAs: readonly string[];
+};
+
+export type GroupGate = {
+  readonly groups: GroupPolicy;
+  /** Listed ids of people. Somebody let in by a code is let into their own chat only. */
+  readonly allowFrom: readonly string[];
+  readonly isOwner: boolean;
+};
+
+export type GroupVerdict =
+  | { readonly kind: 'admit'; readonly standing: 'owner' | 'listed' | 'member' }
+  /** Kept for a while, to be shown to the model when it is spoken to. */
+  | { readonly kind: 'hear'; readonly gate: string }
+  /** `wasCalled`: by somebody who may, in a group that is not listed. */
+  | { readonly kind: 'refuse'; readonly gate: string; readonly wasCalled: boolean };
+
+export function admitInGroup(
+  message: InboundMessage & { readonly sender: PersonSender },
+  { groups, allowFrom, isOwner }: GroupGate,
+): GroupVerdict {
+  const { group, sender } = message;
+  const ids: readonly string[] = idsOf(sender);
+  const isNamed = ids.some((id) => allowFrom.includes(id));
+  const isCalled = isSpokenTo(message, groups.names);
+  if (group === undefined || !group.ids.some((id) => groups.listed.includes(id))) {
+    const gate = groups.listed.length === 0 ? 'groups are off' : 'group not listed';
+    return { kind: 'refuse', gate, wasCalled: isCalled && (isOwner || isNamed) };
+  }
+  if (sender.verified === 'unverified') {
+    return { kind: 'refuse', gate: 'sender not verified', wasCalled: false };
+  }
+  if (!isCalled) return { kind: 'hear', gate: 'group talk' };
+  if (isOwner) return { kind: 'admit', standing: 'owner' };
+  if (isNamed) return { kind: 'admit', standing: 'listed' };
+  // A command changes the conversation of all.
+  if (parseCommand(message.text) !== undefined) {
+    return { kind: 'hear', gate: 'command in a group by somebody not listed' };
+  }
+  const isSpeaker = groups.allow === 'members' || ids.some((id) => groups.speakAs.includes(id));
+  if (isSpeaker || allowFrom.includes(EVERYBODY)) return { kind: 'admit', standing: 'member' };
+  return { kind: 'hear', gate: 'sender not on the allow list' };
+}
+
+/** A command has to name the agent; several may stand in one group. */
+function isSpokenTo({ addressing, text }: InboundMessage, names: readonly string[]): boolean {
+  if (addressing === 'mention') return true;
+  if (parseCommand(text) !== undefined) return false;
+  return addressing === 'reply' || callsByName(text, names);
+}

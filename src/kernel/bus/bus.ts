@@ -1,0 +1,238 @@
+// CONTRACT of the message bus. Two durable topics, inbound and outbound, in one store: inbox and
+// outbox are not extra parts, they are these topics. Every method is one durable transaction; a
+// resolved promise means "on disk, fsynced". Every implementation passes test/contract/bus.ts.
+
+import type { AccountName, AccountRef } from '../message/account.ts';
+import type { LiveUpdate } from '../message/event.ts';
+import type {
+  AccountId,
+  ChannelName,
+  MessageId,
+  NativeId,
+  SessionKey,
+  TurnId,
+} from '../message/ids.ts';
+import type {
+  ChatRef,
+  InboundMessage,
+  OutboundDraft,
+  OutboundMessage,
+} from '../message/message.ts';
+import type { Courier } from './courier.ts';
+import type {
+  BusStats,
+  CancelResult,
+  DeadLetter,
+  LastMessage,
+  SentText,
+  TakenBack,
+  Trace,
+} from './reports.ts';
+
+export type { UnknownPolicy } from '../message/delivery.ts';
+export type * from './courier.ts';
+export type * from './reports.ts';
+
+/** What the gate decided about one message before it reached the bus. */
+export type InboundEntry =
+  | { readonly kind: 'queue'; readonly message: InboundMessage }
+  /** Kept only for dedupe and `trace`: refused, buffered or handled elsewhere. Its text is not stored. */
+  | { readonly kind: 'record'; readonly message: InboundMessage; readonly gate: string };
+
+/** An account's place in the platform's stream, committed together with the messages before it. */
+export type ChannelCursor = AccountRef & {
+  /** Opaque to the bus; the channel writes and reads it. */
+  readonly value: string;
+};
+
+/**
+ * `applied`: a change (`InboundMessage.amends`) of a message that still waited, which has the new text
+ * now or is withdrawn; or one without effect, because what it changes is unknown, somebody else's or
+ * the same. A change that comes later is `accepted`: it waits in the session as a message of its own.
+ */
+export type AcceptResult = 'accepted' | 'duplicate' | 'applied';
+
+/** An inbound message with its place in the session's order. */
+export type QueuedMessage = { readonly seq: number; readonly message: InboundMessage };
+
+/** The unit of work: all that waits in one session, claimed by one worker under an epoch. */
+export interface Turn {
+  /** `session#firstSeq`; the same on every retry. */
+  readonly id: TurnId;
+  readonly session: SessionKey;
+  readonly chat: ChatRef;
+  readonly epoch: number;
+  /** 1 on the first try. A process that died while it held the turn counts as a try. */
+  readonly attempt: number;
+  readonly messages: readonly [QueuedMessage, ...QueuedMessage[]];
+  /** Aborted by `cancel` (reason: TurnCancelled), else by TurnInterrupted. */
+  readonly signal: AbortSignal;
+  /**
+   * Claims the session's followers that have arrived since, in order; empty when there are none. A
+   * retried turn (attempt > 1) gets none: its second try has the messages of the first, so that what
+   * a dead process had recorded of them is answered once; later tries have the first message alone,
+   * so that one that fails every turn is found out by itself. Followers that a dead try had already
+   * shown the model still belong to the turn: the handler knows them and says so in `throughSeq`.
+   */
+  join(): Promise<readonly QueuedMessage[]>;
+  /** Resolves when a follower waits that `join` would hand out; rejects when `signal` aborts. */
+  arrival(signal: AbortSignal): Promise<void>;
+}
+
+export type TurnResult = {
+  /**
+   * Every message of the session up to and including this sequence number becomes done: also one that
+   * an earlier try of the turn had and this one was not given.
+   */
+  readonly throughSeq: number;
+  /** Become outbound messages `turnId/0`, `turnId/1`, ... */
+  readonly outbound: readonly OutboundDraft[];
+  /** Why nothing came of the first message, for its trace. */
+  readonly note?: string;
+};
+
+/** Resolving commits inbox-done and outbox-queued in one fenced transaction. Throwing is a failed try. */
+export type TurnHandler = (turn: Turn) => Promise<TurnResult>;
+
+export type WorkOptions = {
+  readonly signal: AbortSignal;
+  /** Sessions held at once; the place in the model's concurrency is taken later, by the handler. */
+  readonly maxOpenTurns: number;
+  /**
+   * Tries that may fail before the message is set aside. A process mostly ends for reasons that are not
+   * in the message: it is suspected after three deaths, and set aside after twice as many as this that
+   * came while no other suspect was at work.
+   */
+  readonly maxAttempts: number;
+  /** How long running turns may go on after `signal` aborts, milliseconds; 0 unless given. */
+  readonly drainMs?: number;
+  /** The process is short of open files, memory, disk space or processes; the turns wait. */
+  onShortage?(what: string): void;
+  /** What the chat is told when a message is set aside after its last failed try. */
+  onPoison(turn: Turn): readonly OutboundDraft[];
+};
+
+export type DeliverOptions = { readonly signal: AbortSignal; readonly concurrency: number };
+
+/** Best-effort pictures of running turns; a slow reader sees only the newest per chat. */
+export interface LiveTopic {
+  publish(update: LiveUpdate): void;
+  /** Every update of the account, newest per turn; ends when the signal aborts. */
+  subscribe(account: AccountName, signal: AbortSignal): AsyncIterable<LiveUpdate>;
+}
+
+/** Why a turn's signal was aborted by `cancel`. */
+export class TurnCancelled extends Error {
+  override readonly name = 'TurnCancelled';
+}
+
+/**
+ * Why a turn's signal was aborted at shutdown or when its claim was lost. The handler throws: its
+ * messages stay in the queue and the try is not counted.
+ */
+export class TurnInterrupted extends Error {
+  override readonly name = 'TurnInterrupted';
+}
+
+/** Thrown by a handler whose turn may not run yet: its messages wait as if they had not been tried. */
+export class TurnDeferred extends Error {
+  override readonly name = 'TurnDeferred';
+  /** Epoch milliseconds. */
+  readonly until: number;
+  constructor(reason: string, until: number) {
+    super(reason);
+    this.until = until;
+  }
+}
+
+/** Where one is reached the channels stop acknowledging. */
+export type BusLimits = {
+  /** Messages waiting in one session, those of its running turn not counted. */
+  readonly maxPendingPerChat: number;
+  readonly maxPending: number;
+};
+
+/** A platform message that shows a turn's answer while it is being written. */
+export type LiveDraft = {
+  readonly turnId: TurnId;
+  readonly chat: ChatRef;
+  /** Undefined where it was about to be placed, and nobody noted what came of it. */
+  readonly nativeId?: NativeId;
+  readonly replyTo?: MessageId;
+};
+
+export interface MessageBus extends AsyncDisposable {
+  /**
+   * Stores messages and the channel's cursor together. A known id is a duplicate and changes nothing.
+   * @throws BusFullError when a limit was reached before: nothing was stored, do not acknowledge
+   * upstream. A batch that begins below the limits is taken whole.
+   */
+  accept(
+    batch: readonly InboundEntry[],
+    options?: { readonly cursor?: ChannelCursor },
+  ): Promise<readonly AcceptResult[]>;
+  cursor(channel: ChannelName, account: AccountId): Promise<string | undefined>;
+  /** Runs turns until the signal aborts, one per session at a time; then waits for those running. */
+  work(handler: TurnHandler, options: WorkOptions): Promise<void>;
+  /** Delivers one channel's messages until the signal aborts, in order per chat. */
+  deliver(courier: Courier, options: DeliverOptions): Promise<void>;
+  /** Queues a message outside a turn. Its chosen id makes a repeat a no-op. */
+  send(message: OutboundMessage): Promise<'queued' | 'duplicate'>;
+  /** A sent message came back undeliverable: its trace says so. Of several reports the first counts. */
+  markBounced(id: MessageId, reason: string): Promise<'marked' | 'known' | 'not sent'>;
+  readonly live: LiveTopic;
+  /** Remembers that the turn's draft is about to be placed, so that a later process looks for it. */
+  placingDraft(turnId: TurnId, chat: ChatRef, replyTo: MessageId | undefined): Promise<void>;
+  /**
+   * Remembers the turn's draft in the chat: it is handed to `SendContext.draft` of the message that
+   * `finalizes` the turn, and forgotten when that message was sent.
+   */
+  recordDraft(turnId: TurnId, chat: ChatRef, nativeId: NativeId): Promise<void>;
+  /** The turn's draft, also one that an earlier process placed. */
+  draft(turnId: TurnId): Promise<LiveDraft | undefined>;
+  /** Drafts whose turn is over and has no final text on its way; take them away, then forget them. */
+  orphanDrafts(account: AccountName): Promise<readonly LiveDraft[]>;
+  forgetDraft(turnId: TurnId): Promise<void>;
+  /** Whether something is still to be sent in the chat. */
+  isDelivering(chat: ChatRef): Promise<boolean>;
+  /**
+   * Withdraws what waits in the session, aborts its running turn, and sends nothing further of its
+   * turns' answers. A turn that throws after that is withdrawn too; one that returns a result is
+   * finished with it.
+   */
+  cancel(session: SessionKey, reason: string): Promise<CancelResult>;
+  /** Runs `run` while this process leads the resource: one poller per account. */
+  lead(
+    resource: string,
+    run: (signal: AbortSignal, epoch: number) => Promise<void>,
+    signal: AbortSignal,
+  ): Promise<void>;
+  /** A message as it was stored; undefined once its content was deleted (see `gc`). */
+  inbound(id: MessageId): Promise<InboundMessage | undefined>;
+  /** A text of ours, wherever it is on its way; undefined once its content was deleted. */
+  outbound(id: MessageId): Promise<SentText | undefined>;
+  /** The text of ours that stands in the chat under the platform's id. */
+  sentAs(session: SessionKey, part: NativeId): Promise<SentText | undefined>;
+  /** Everything a turn said: what was not sent yet is dropped, what was is returned. */
+  takeBack(turnId: TurnId): Promise<TakenBack>;
+  /**
+   * Messages of an account that surely did not arrive, oldest first, 100 at most: those that wait, and
+   * those set aside since then (epoch milliseconds).
+   */
+  stranded(account: AccountName, since: number): Promise<readonly OutboundMessage[]>;
+  /** Sends the other message instead; `too late` where this one may have gone out. */
+  divert(id: MessageId, instead: OutboundMessage): Promise<'diverted' | 'too late'>;
+  dead(): Promise<readonly DeadLetter[]>;
+  /** Puts dead letters back in their queues; returns how many. */
+  retry(ids: readonly MessageId[]): Promise<number>;
+  /** Deletes dead letters, keeping their ids for dedupe; returns how many. */
+  drop(ids: readonly MessageId[]): Promise<number>;
+  /** The life of a message; `last` is the newest inbound one. */
+  trace(wanted: MessageId | 'last' | LastMessage): Promise<Trace | undefined>;
+  stats(): Promise<BusStats>;
+  /**
+   * Deletes the content of messages finished longer ago than the window and returns how many; their
+   * ids stay known for dedupe while they are among the newest 100,000.
+   */
+  gc(windowMs: number): Promise<number>;
+}

@@ -1,0 +1,250 @@
+// The outbound topic: answers in order per lane (one chat). Only the oldest open row of a lane can
+// be claimed; its try is fenced by the attempt number. The column `channel` holds names of accounts.
+
+import { type AccountName, accountName } from '../../message/account.ts';
+import type { DeliveryHistory, Settlement } from '../../message/delivery.ts';
+import type { MessageId, NativeId, SessionKey } from '../../message/ids.ts';
+import { sessionOfTurn, turnOfAnswer } from '../../message/ids.ts';
+import { type ChatRef, type OutboundMessage, sessionKeyOf } from '../../message/message.ts';
+import { all, change, first, type Operation, type SqlValue } from './operation.ts';
+import type { ClaimedDelivery, Claims, DeliveryHold } from './store.ts';
+
+export function* queue(message: OutboundMessage, now: number): Operation<'queued' | 'duplicate'> {
+  const lane = sessionKeyOf(message.chat);
+  const changes = yield* change(
+    `INSERT INTO outbound
+       (id, channel, lane, state, body, finalizes, created_at, queued_at, ready_at)
+     VALUES (?1, ?2, ?3, 'queued', ?4, ?5, ?6, ?6, CASE WHEN EXISTS
+       (SELECT 1 FROM outbound WHERE lane = ?3 AND state IN ('queued', 'sending'))
+       THEN NULL ELSE ?6 END)
+     ON CONFLICT (id) DO NOTHING`,
+    ...[message.id, accountName(message.chat), lane, JSON.stringify(message)],
+    ...[message.finalizes ?? null, now],
+  );
+  return changes > 0 ? 'queued' : 'duplicate';
+}
+
+type OutboundRow = {
+  id: string;
+  body: string;
+  attempts: number;
+  queued_at: number;
+  in_doubt: number;
+  was_repeated: number;
+  parts: string;
+  native_id: string | null;
+  begun_at: number | null;
+  requesting: number | null;
+};
+
+const CLAIM_COLUMNS = `outbound.id, body, attempts, queued_at, in_doubt, was_repeated, parts, native_id,
+  begun_at, requesting
+  FROM outbound LEFT JOIN draft ON draft.turn = outbound.finalizes`;
+
+export function* claimDeliveries(
+  account: AccountName,
+  owner: string,
+  places: number,
+  now: number,
+  announcesRequests = false,
+): Operation<Claims<ClaimedDelivery>> {
+  const due = yield* all<OutboundRow>(
+    `SELECT ${CLAIM_COLUMNS} WHERE outbound.channel = ? AND ready_at <= ?
+     ORDER BY ready_at, ord LIMIT ?`,
+    ...[account, now, places],
+  );
+  for (const { id } of due) {
+    yield* change(
+      `UPDATE outbound SET state = 'sending', attempts = attempts + 1, owner = ?, claimed_at = ?,
+         ready_at = NULL, requesting = ? WHERE id = ?`,
+      ...[owner, now, announcesRequests ? 0 : null, id],
+    );
+  }
+  const next = yield* first<{ at: number }>(
+    `SELECT ready_at AS at FROM outbound WHERE channel = ? AND ready_at IS NOT NULL
+     ORDER BY ready_at LIMIT 1`,
+    account,
+  );
+  const claimed = due.map((row) => claimedDelivery({ ...row, attempts: row.attempts + 1 }, now));
+  return { claimed, nextAt: next?.at };
+}
+
+/** For the one process that delivers: whatever is being sent was sent by a process that is gone. */
+export function* recoverDeliveries(
+  account: AccountName,
+  owner: string,
+): Operation<readonly ClaimedDelivery[]> {
+  const rows = yield* all<OutboundRow>(
+    `SELECT ${CLAIM_COLUMNS} WHERE outbound.channel = ? AND state IN ('queued', 'sending')
+     AND state = 'sending'`,
+    account,
+  );
+  for (const { id } of rows) {
+    yield* change('UPDATE outbound SET owner = ? WHERE id = ?', owner, id);
+  }
+  return rows.map((row) => claimedDelivery(row, row.queued_at));
+}
+
+function claimedDelivery(row: OutboundRow, now: number): ClaimedDelivery {
+  const message: OutboundMessage = JSON.parse(row.body);
+  const history: DeliveryHistory = {
+    attempt: row.attempts,
+    queuedAt: row.queued_at,
+    inDoubt: row.in_doubt === 1,
+    wasRepeated: row.was_repeated === 1,
+  };
+  return {
+    ...history,
+    id: message.id,
+    message,
+    textAt: row.begun_at ?? now,
+    isRequesting: row.requesting !== 0,
+    sentParts: JSON.parse(row.parts),
+    draft: row.native_id ? (row.native_id as NativeId) : undefined,
+  };
+}
+
+const HELD = `id = ? AND attempts = ? AND owner = ? AND state = 'sending'`;
+const heldBy = (hold: DeliveryHold, owner: string): SqlValue[] => [hold.id, hold.attempt, owner];
+
+/** False where it may not be sent (any more): it was stopped, or is held by another process. */
+export function* requestBegins(hold: DeliveryHold, owner: string): Operation<boolean> {
+  const changes = yield* change(
+    `UPDATE outbound SET requesting = 1 WHERE ${HELD} AND stopped IS NULL`,
+    ...heldBy(hold, owner),
+  );
+  return changes > 0;
+}
+
+/** What was in doubt was about this part; the next one has not been tried yet. */
+export function* partSent(hold: DeliveryHold, part: NativeId, owner: string): Operation<boolean> {
+  const row = yield* first<{ parts: string; stopped: string | null }>(
+    `SELECT parts, stopped FROM outbound WHERE ${HELD}`,
+    ...heldBy(hold, owner),
+  );
+  if (row === undefined) return false;
+  const parts: readonly NativeId[] = JSON.parse(row.parts);
+  yield* change(
+    `UPDATE outbound SET parts = ?, begun_at = coalesce(begun_at, claimed_at), in_doubt = 0,
+       was_repeated = 0, requesting = requesting * 0 WHERE id = ?`,
+    ...[JSON.stringify([...parts, part]), hold.id],
+  );
+  return row.stopped === null;
+}
+
+export function* markRepeat(hold: DeliveryHold, owner: string): Operation<void> {
+  yield* change(`UPDATE outbound SET was_repeated = 1 WHERE ${HELD}`, ...heldBy(hold, owner));
+}
+
+export function* settle(
+  hold: DeliveryHold,
+  settlement: Settlement,
+  owner: string,
+  now: number,
+): Operation<'settled' | 'lost'> {
+  const row = yield* first<{ lane: string; finalizes: string | null; stopped: string | null }>(
+    `SELECT lane, finalizes, stopped FROM outbound WHERE ${HELD}`,
+    ...heldBy(hold, owner),
+  );
+  if (row === undefined) return 'lost';
+  const isStopped = settlement.kind === 'stopped' || row.stopped !== null;
+  if (settlement.kind === 'retry' && !isStopped) {
+    yield* change(
+      `UPDATE outbound SET state = 'queued', ready_at = ?, reason = ?, in_doubt = ?,
+         was_repeated = ?, attempts = attempts - ?, owner = NULL WHERE id = ?`,
+      ...[settlement.at, settlement.reason, settlement.inDoubt ? 1 : 0],
+      ...[settlement.wasRepeated ? 1 : 0, settlement.isUncounted ? 1 : 0, hold.id],
+    );
+    return 'settled';
+  }
+  if (settlement.kind === 'sent') {
+    yield* change(
+      `UPDATE outbound SET state = 'sent', parts = ?, settled_at = ?, owner = NULL WHERE id = ?`,
+      ...[JSON.stringify(settlement.nativeIds), now, hold.id],
+    );
+    if (row.finalizes !== null) yield* change('DELETE FROM draft WHERE turn = ?', row.finalizes);
+  } else if (settlement.kind === 'retry' || settlement.kind === 'stopped') {
+    yield* close(hold.id, row.stopped ?? settlement.reason, now);
+  } else {
+    yield* change(
+      'UPDATE outbound SET state = ?, reason = ?, settled_at = ?, owner = NULL WHERE id = ?',
+      ...[settlement.kind, settlement.reason, now, hold.id],
+    );
+  }
+  yield* promote(row.lane, now);
+  return 'settled';
+}
+
+/** Nothing further of it is sent; what stands in the chat counts as sent, as `takeBack` has it. */
+function* close(id: MessageId, reason: string, now: number): Operation<void> {
+  yield* change(
+    `UPDATE outbound SET state = CASE parts WHEN '[]' THEN 'dropped' ELSE 'sent' END, reason = ?,
+       settled_at = ?, ready_at = NULL, owner = NULL WHERE id = ?`,
+    ...[reason, now, id],
+  );
+  yield* change(
+    `DELETE FROM draft WHERE turn = (SELECT finalizes FROM outbound WHERE id = ? AND state = 'sent')`,
+    id,
+  );
+}
+
+/** Of the answers of a session's turns nothing further is sent; returns how many had not gone out whole. */
+export function* stopAnswers(session: SessionKey, reason: string, now: number): Operation<number> {
+  // '$' is the character behind '#'.
+  const open = yield* all<{ id: MessageId; lane: string; state: string }>(
+    `SELECT id, lane, state FROM outbound
+     WHERE state IN ('queued', 'sending') AND id >= ? AND id < ?`,
+    ...[`${session}#`, `${session}$`],
+  );
+  const answers = open.filter(({ id }) => {
+    const turn = turnOfAnswer(id);
+    return turn !== undefined && sessionOfTurn(turn) === session;
+  });
+  for (const { id, state } of answers) {
+    if (state === 'queued') yield* close(id, reason, now);
+    else yield* change('UPDATE outbound SET stopped = ? WHERE id = ?', reason, id);
+  }
+  for (const lane of new Set(answers.map((answer) => answer.lane))) yield* promote(lane, now);
+  return answers.length;
+}
+
+/**
+ * Of several reports on one message the first counts. One may come before the send is settled, or
+ * about a send of which nobody knew whether it arrived.
+ */
+export function* markBounced(
+  id: MessageId,
+  reason: string,
+  now: number,
+): Operation<'marked' | 'known' | 'not sent'> {
+  const row = yield* first<{ bounced_at: number | null }>(
+    `SELECT bounced_at FROM outbound WHERE id = ? AND state IN ('sending', 'sent', 'unknown')`,
+    id,
+  );
+  if (row === undefined) return 'not sent';
+  if (row.bounced_at !== null) return 'known';
+  yield* change(
+    'UPDATE outbound SET bounced_at = ?, bounce_reason = ? WHERE id = ?',
+    now,
+    reason,
+    id,
+  );
+  return 'marked';
+}
+
+export function* isDelivering(chat: ChatRef): Operation<boolean> {
+  const row = yield* first<{ ord: number }>(
+    `SELECT ord FROM outbound WHERE lane = ? AND state IN ('queued', 'sending') LIMIT 1`,
+    sessionKeyOf(chat),
+  );
+  return row !== undefined;
+}
+
+/** The lane's oldest open row becomes due, where it is not being sent or waiting for a retry. */
+export function* promote(lane: string, now: number): Operation<void> {
+  yield* change(
+    `UPDATE outbound SET ready_at = ?1 WHERE ready_at IS NULL AND state = 'queued' AND ord =
+       (SELECT min(ord) FROM outbound WHERE lane = ?2 AND state IN ('queued', 'sending'))`,
+    ...[now, lane],
+  );
+}

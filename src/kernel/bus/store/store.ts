@@ -1,0 +1,225 @@
+// CONTRACT of durable state: scoped key-value rows, and under the bus its messages. Channels keep
+// cursors and thread data here, the gateway its session settings and pairings. A resolved write is
+// on disk, fsynced.
+
+import type { AccountName } from '../../message/account.ts';
+import type { Attachment } from '../../message/attachment.ts';
+import type { DeliveryHistory, Settlement } from '../../message/delivery.ts';
+import { NanobotError } from '../../message/errors.ts';
+import type {
+  AccountId,
+  ChannelName,
+  MediaId,
+  MessageId,
+  NativeId,
+  SessionKey,
+  TurnId,
+} from '../../message/ids.ts';
+import type { ChatRef, InboundMessage, OutboundMessage } from '../../message/message.ts';
+import type { Holds } from '../../sessions/rules/forgetting.ts';
+import type {
+  AcceptResult,
+  BusLimits,
+  BusStats,
+  CancelResult,
+  ChannelCursor,
+  DeadLetter,
+  InboundEntry,
+  LastMessage,
+  LiveDraft,
+  QueuedMessage,
+  SentText,
+  TakenBack,
+  Trace,
+} from '../bus.ts';
+
+export type KeyValueEntry = { readonly key: string; readonly value: string };
+/** An undefined value deletes. */
+export type KeyValueChange = { readonly key: string; readonly value: string | undefined };
+
+/** Rows of one scope. A resolved write is on disk. Values are opaque text, usually JSON. */
+export interface KeyValueStore {
+  get(key: string): Promise<string | undefined>;
+  set(key: string, value: string): Promise<void>;
+  /** Several rows in one transaction. */
+  setMany(rows: readonly KeyValueChange[]): Promise<void>;
+  delete(key: string): Promise<void>;
+  /**
+   * Rows whose key begins with the prefix, in key order (`newestFirst`: in falling key order).
+   * `after` continues behind a key.
+   */
+  list(
+    prefix: string,
+    options?: { readonly limit?: number; readonly after?: string; readonly newestFirst?: boolean },
+  ): Promise<readonly KeyValueEntry[]>;
+  /** Deletes rows of the prefix last written before `before` (epoch milliseconds); returns how many. */
+  expire(prefix: string, before: number): Promise<number>;
+}
+
+export interface StateStore {
+  /** Scopes never see each other's keys. */
+  scope(name: string): KeyValueStore;
+}
+
+/** A turn as the store handed it out; writes under a hold that was lost change nothing. */
+export type TurnHold = {
+  readonly session: SessionKey;
+  readonly epoch: number;
+  readonly firstSeq: number;
+};
+
+export type ClaimedTurn = TurnHold & {
+  /** Tries of this turn so far, this one included. */
+  readonly attempt: number;
+  /** Tries that ended in a failure; the others ended with their process. */
+  readonly failures: number;
+  /** Times the process ended while this was the only suspect at work. */
+  readonly deaths: number;
+  readonly messages: readonly [QueuedMessage, ...QueuedMessage[]];
+};
+
+export type TurnEnding =
+  | {
+      readonly kind: 'done';
+      readonly throughSeq: number;
+      readonly outbound: readonly OutboundMessage[];
+      /** About the first message, for its trace. */
+      readonly note?: string | undefined;
+    }
+  | { readonly kind: 'retry'; readonly at: number; readonly reason: string }
+  /** Waits until then as if never tried. */
+  | { readonly kind: 'deferred'; readonly at: number; readonly reason: string }
+  /** Back in the queue as if never tried. */
+  | { readonly kind: 'released' }
+  /** The first message is set aside; the others wait for the next turn. */
+  | {
+      readonly kind: 'dead';
+      readonly reason: string;
+      readonly outbound: readonly OutboundMessage[];
+    }
+  /** All messages of the turn are withdrawn. */
+  | { readonly kind: 'cancelled'; readonly reason: string };
+
+/** A delivery as the store handed it out; the attempt fences a try that was given up. */
+export type DeliveryHold = { readonly id: MessageId; readonly attempt: number };
+
+export type ClaimedDelivery = DeliveryHold &
+  DeliveryHistory & {
+    readonly message: OutboundMessage;
+    /** When the try began whose text counts, epoch milliseconds: the same once a part has arrived. */
+    readonly textAt: number;
+    /** A request may have been under way when its process ended. */
+    readonly isRequesting: boolean;
+    readonly sentParts: readonly NativeId[];
+    readonly draft: NativeId | undefined;
+  };
+
+/** `nextAt`: when the next thing that waits falls due, epoch milliseconds. */
+export type Claims<T> = { readonly claimed: readonly T[]; readonly nextAt: number | undefined };
+
+/**
+ * The bus's two topics as durable operations, each one transaction. The two claims run behind all
+ * other operations issued in the same event-loop turn and commit with them; `places` is asked then.
+ */
+export interface BusStore {
+  accept(
+    batch: readonly InboundEntry[],
+    options: { readonly cursor: ChannelCursor | undefined; readonly limits: BusLimits },
+  ): Promise<readonly AcceptResult[]>;
+  cursor(channel: ChannelName, account: AccountId): Promise<string | undefined>;
+
+  /** Puts the turns of a process that is gone back in the queue. Their tries stay counted. */
+  recoverTurns(): Promise<number>;
+  claimTurns(places: () => number): Promise<Claims<ClaimedTurn>>;
+  /** The session's followers, now part of the turn; undefined when the hold was lost. */
+  joinTurn(hold: TurnHold): Promise<readonly QueuedMessage[] | undefined>;
+  endTurn(hold: TurnHold, ending: TurnEnding): Promise<'ended' | 'lost'>;
+  cancel(session: SessionKey, reason: string): Promise<CancelResult>;
+  /** What is known now of the attachments of a message that waits or runs; false where it is done with. */
+  setAttachments(id: MessageId, attachments: readonly Attachment[]): Promise<boolean>;
+
+  queue(message: OutboundMessage): Promise<'queued' | 'duplicate'>;
+  /** Takes over what a process that is gone was sending. */
+  recoverDeliveries(account: AccountName): Promise<readonly ClaimedDelivery[]>;
+  claimDeliveries(
+    account: AccountName,
+    places: () => number,
+    announcesRequests?: boolean,
+  ): Promise<Claims<ClaimedDelivery>>;
+  /** See `SendContext`; false where the message may not be sent any more. */
+  requestBegins(hold: DeliveryHold): Promise<boolean>;
+  /** False where nothing further of it may be sent. */
+  partSent(hold: DeliveryHold, part: NativeId): Promise<boolean>;
+  /** Remembers, before it happens, that a message in doubt is sent again. */
+  markRepeat(hold: DeliveryHold): Promise<void>;
+  settle(hold: DeliveryHold, settlement: Settlement): Promise<'settled' | 'lost'>;
+  /** A message the platform had taken came back; `not sent` where none of this id was sent. */
+  markBounced(id: MessageId, reason: string): Promise<'marked' | 'known' | 'not sent'>;
+
+  /** See the bus. */
+  stranded(account: AccountName, since: number): Promise<readonly OutboundMessage[]>;
+  divert(id: MessageId, instead: OutboundMessage): Promise<'diverted' | 'too late'>;
+
+  recordDraft(draft: LiveDraft): Promise<void>;
+  draft(turn: TurnId): Promise<LiveDraft | undefined>;
+  orphanDrafts(account: AccountName): Promise<readonly LiveDraft[]>;
+  forgetDraft(turn: TurnId): Promise<void>;
+  isDelivering(chat: ChatRef): Promise<boolean>;
+
+  inbound(id: MessageId): Promise<InboundMessage | undefined>;
+  outbound(id: MessageId): Promise<SentText | undefined>;
+  sentAs(session: SessionKey, part: NativeId): Promise<SentText | undefined>;
+  /** Whether anything was sent there, in whichever topic, as far as rows are kept. Looks at all of them. */
+  hasWrittenTo(chat: ChatRef): Promise<boolean>;
+  takeBack(turn: TurnId): Promise<TakenBack>;
+
+  dead(): Promise<readonly DeadLetter[]>;
+  retry(ids: readonly MessageId[]): Promise<number>;
+  drop(ids: readonly MessageId[]): Promise<number>;
+  trace(wanted: MessageId | 'last' | LastMessage): Promise<Trace | undefined>;
+  stats(): Promise<BusStats>;
+  gc(windowMs: number): Promise<number>;
+  /** Contents named by messages that wait, run or are still to be sent. */
+  neededMedia(): Promise<readonly MediaId[]>;
+
+  /** Whether another process has written since this was last asked. */
+  changedOutside(): boolean;
+}
+
+/** State in one file of this machine. */
+export interface EmbeddedStore extends StateStore, BusStore, AsyncDisposable {
+  /** Takes texts of messages that are done with out of these chats; how many. */
+  forgetTexts(chats: readonly string[], holds: Holds): Promise<number>;
+  /** Leaves nothing of what was deleted in the files. */
+  scrub(): void;
+  /** Another number once another process has written; costs no look at a table. */
+  revision(): number;
+}
+
+/** The store cannot be used or a write did not happen; the message says what to do. */
+export class StoreError extends NanobotError {
+  override readonly name = 'StoreError';
+  declare readonly code: StoreFailure;
+  constructor(code: StoreFailure, message: string, cause?: unknown) {
+    super(code, message, { cause });
+  }
+}
+
+export type StoreFailure =
+  | 'store_damaged'
+  | 'store_newer'
+  | 'store_full'
+  | 'store_forbidden'
+  | 'store_busy'
+  | 'store_closed'
+  | 'store_failed';
+
+/** Another process holds the home; `holder` is what it said of itself, for display only. */
+export class HomeLockedError extends NanobotError {
+  override readonly name = 'HomeLockedError';
+  readonly holder: Readonly<Record<string, unknown>>;
+  constructor(message: string, holder: Readonly<Record<string, unknown>>) {
+    super('home_locked', message);
+    this.holder = holder;
+  }
+}

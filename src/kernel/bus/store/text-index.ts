@@ -1,0 +1,217 @@
+// The full-text index: index.db by node:sqlite with FTS5. Everything in it can be read from the files
+// again, so it is written without waiting for the disk, and a damaged or foreign file is made anew.
+
+import { rmSync } from 'node:fs';
+import type { DatabaseSync, StatementSync } from 'node:sqlite';
+import { setImmediate as nextTurn } from 'node:timers/promises';
+import type {
+  FindOptions,
+  FoundPart,
+  IndexedPart,
+  IndexedSource,
+  TextIndex,
+} from '../../../features/memory/memory.ts';
+import type { Logger } from '../../../lib/logger.ts';
+import { indexedWords, indexQuery } from '../../sessions/rules/extract.ts';
+import { isIndexDamage, openIndexFile } from './text-index-file.ts';
+
+export type TextIndexOptions = { readonly path: string; readonly log: Logger };
+
+const FIND = `
+  SELECT part.source, part.place, part.role, part.is_foreign, part.at, part.text, source.label,
+    bm25(part_words) AS score
+  FROM part_words JOIN part ON part.id = part_words.rowid JOIN source ON source.name = part.source
+  WHERE part_words MATCH ? AND source.scope IN (SELECT value FROM json_each(?))
+  ORDER BY score LIMIT ?`;
+
+/** Some milliseconds of work, between which others get their turn. */
+const MERGED_PAGES = 64;
+/** Rows that a step changes where there is more to do, see https://sqlite.org/fts5.html (merge). */
+const MERGE_GOES_ON = 2;
+/** Ranked again by their age. */
+const CANDIDATES = 200;
+/** What is this old has half the bonus of what was said now. */
+const HALF_LIFE_MS = 30 * 86_400_000;
+const NEWEST_BONUS = 0.5;
+
+type FoundRow = {
+  readonly source: string;
+  readonly place: number;
+  readonly role: IndexedPart['role'];
+  readonly is_foreign: number;
+  readonly at: number;
+  readonly text: string;
+  readonly label: string;
+  readonly score: number;
+};
+
+/** Opened when it is first needed. */
+export function createTextIndex(options: TextIndexOptions): TextIndex {
+  return new EmbeddedTextIndex(options);
+}
+
+class EmbeddedTextIndex implements TextIndex {
+  readonly #options: TextIndexOptions;
+  readonly #statements = new Map<string, StatementSync>();
+  #database: DatabaseSync | undefined;
+  generation = 0;
+
+  constructor(options: TextIndexOptions) {
+    this.#options = options;
+  }
+
+  state(source: string) {
+    const row = this.#try(
+      () => this.#run('SELECT stamp, position FROM source WHERE name = ?', [source])[0],
+    );
+    return row === undefined
+      ? undefined
+      : { stamp: String(row['stamp']), position: Number(row['position']) };
+  }
+
+  sources(prefix: string) {
+    const sql = 'SELECT name FROM source WHERE substr(name, 1, length(?1)) = ?1 ORDER BY name';
+    return this.#try(() => this.#run(sql, [prefix]).map(({ name }) => String(name)));
+  }
+
+  put(
+    source: IndexedSource,
+    state: { readonly stamp: string; readonly position: number },
+    parts: readonly IndexedPart[],
+    replaces: boolean,
+  ): void {
+    this.#write(() => {
+      if (replaces) this.#removeParts(source.name);
+      for (const part of parts) this.#add(source.name, part);
+      this.#run('INSERT OR REPLACE INTO source VALUES (?, ?, ?, ?, ?)', [
+        ...[source.name, source.scope, source.label, state.stamp, state.position],
+      ]);
+    });
+  }
+
+  removePlaces(source: string, places: readonly number[]): void {
+    this.#write(() => {
+      for (const place of places) this.#removeParts(source, place);
+    });
+  }
+
+  remove(source: string): void {
+    this.#write(() => {
+      this.#removeParts(source);
+      this.#run('DELETE FROM source WHERE name = ?', [source]);
+    });
+  }
+
+  async scrub(): Promise<void> {
+    // Merging all segments leaves out the words of rows that are gone.
+    let isMore = this.#mergeStep(-MERGED_PAGES);
+    while (isMore) {
+      await nextTurn();
+      isMore = this.#mergeStep(MERGED_PAGES);
+    }
+    this.#try(() => this.#open().exec('PRAGMA wal_checkpoint(TRUNCATE)'));
+  }
+
+  /** A negative number begins with all segments there are; whether there is more to do. */
+  #mergeStep(pages: number): boolean {
+    return this.#try(() => {
+      const changes = () => Number(this.#run('SELECT total_changes() AS count', [])[0]?.['count']);
+      const before = changes();
+      this.#run("INSERT INTO part_words(part_words, rank) VALUES ('merge', ?)", [pages]);
+      return changes() - before >= MERGE_GOES_ON;
+    });
+  }
+
+  find(words: string, { scopes, limit, now }: FindOptions): readonly FoundPart[] {
+    const query = indexQuery(words);
+    if (query === undefined || scopes.length === 0) return [];
+    const rows = this.#try(() => this.#run(FIND, [query, JSON.stringify(scopes), CANDIDATES]));
+    return (rows as readonly unknown[] as readonly FoundRow[])
+      .map((row) => ({ row, score: -row.score * (1 + NEWEST_BONUS * freshness(now - row.at)) }))
+      .sort((a, b) => b.score - a.score)
+      .slice(0, limit)
+      .map(({ row: { is_foreign, score: _score, ...rest } }) => ({
+        ...rest,
+        isForeign: is_foreign !== 0,
+      }));
+  }
+
+  [Symbol.dispose](): void {
+    this.#close();
+  }
+
+  #add(source: string, { place, role, isForeign, at, text }: IndexedPart): void {
+    const words = indexedWords(text);
+    if (words === '') return;
+    const [row] = this.#run(
+      `INSERT INTO part (source, place, role, is_foreign, at, text) VALUES (?, ?, ?, ?, ?, ?)
+       RETURNING id`,
+      [source, place, role, isForeign ? 1 : 0, Math.round(at), text],
+    );
+    this.#run('INSERT INTO part_words (rowid, words) VALUES (?, ?)', [Number(row?.['id']), words]);
+  }
+
+  #removeParts(source: string, place?: number): void {
+    const where = place === undefined ? 'source = ?' : 'source = ? AND place = ?';
+    const params = place === undefined ? [source] : [source, place];
+    const rows = this.#run(`DELETE FROM part WHERE ${where} RETURNING id`, params);
+    for (const { id } of rows) {
+      this.#run('DELETE FROM part_words WHERE rowid = ?', [Number(id)]);
+    }
+  }
+
+  #write(work: () => void): void {
+    this.#try(() => {
+      const database = this.#open();
+      database.exec('BEGIN IMMEDIATE');
+      try {
+        work();
+        database.exec('COMMIT');
+      } catch (error) {
+        if (database.isTransaction) database.exec('ROLLBACK');
+        throw error;
+      }
+    });
+  }
+
+  #run(sql: string, params: readonly (string | number)[]) {
+    let statement = this.#statements.get(sql);
+    if (statement === undefined) {
+      statement = this.#open().prepare(sql);
+      this.#statements.set(sql, statement);
+    }
+    return statement.all(...params);
+  }
+
+  /** What fails by damage is done again in a new file. */
+  #try<T>(work: () => T): T {
+    try {
+      this.#open();
+      return work();
+    } catch (error) {
+      if (!isIndexDamage(error)) throw error;
+      this.#options.log.warn('full-text index made anew', { error });
+      this.#close();
+      for (const end of ['', '-wal', '-shm']) rmSync(this.#options.path + end, { force: true });
+      this.generation += 1;
+      this.#open();
+      return work();
+    }
+  }
+
+  #open(): DatabaseSync {
+    if (this.#database !== undefined) return this.#database;
+    const { path } = this.#options;
+    this.#database = openIndexFile(path);
+    return this.#database;
+  }
+
+  #close(): void {
+    this.#statements.clear();
+    this.#database?.close();
+    this.#database = undefined;
+  }
+}
+
+/** 1 for what was said now, towards 0 for what is ages old. */
+const freshness = (ageMs: number) => 2 ** (-Math.max(0, ageMs) / HALF_LIFE_MS);

@@ -1,0 +1,192 @@
+// The life story of one message, told from the columns of its row.
+
+import {
+  firstSeqOf,
+  type MessageId,
+  type SessionKey,
+  type TurnId,
+  turnId,
+} from '../../message/ids.ts';
+import type { LastMessage, Trace, TraceStep } from '../bus.ts';
+import { MOVED } from './diversion.ts';
+import { all, first, type Operation } from './operation.ts';
+
+type InboundRow = {
+  id: MessageId;
+  session: SessionKey;
+  state: string;
+  reason: string | null;
+  turn: TurnId | null;
+  attempts: number;
+  received_at: number;
+  accepted_at: number;
+  claimed_at: number | null;
+  settled_at: number | null;
+};
+
+const INBOUND_COLUMNS = `id, session, state, reason, turn, attempts, received_at, accepted_at,
+  claimed_at, settled_at FROM inbound`;
+
+export function* traceMessage(
+  given: MessageId | 'last' | LastMessage,
+): Operation<Trace | undefined> {
+  const wanted =
+    typeof given === 'string' && given !== 'last' && given.includes(CUT)
+      ? yield* wholeName(given)
+      : given;
+  const inbound = yield* inboundRow(wanted);
+  if (inbound !== undefined) return inboundTrace(inbound, yield* answersTo(inbound));
+  if (typeof wanted === 'object') return undefined;
+  const outbound = yield* first<OutboundRow>(`SELECT ${OUTBOUND_COLUMNS} WHERE id = ?`, wanted);
+  return outbound === undefined ? undefined : outboundTrace(outbound);
+}
+
+/** Stands in the log for digits of a phone number. */
+const CUT = '…';
+
+/** The newest message whose id, or whose turn's, the log shows like this; else as it was given. */
+function* wholeName(short: MessageId): Operation<MessageId> {
+  const like = short.replace(/[\\%_]/g, '\\$&').replaceAll(CUT, '%');
+  const isLike = (column: string) => `${column} LIKE ?1 ESCAPE '\\'`;
+  const inbound = yield* first<{ id: MessageId }>(
+    `SELECT id FROM inbound WHERE ${isLike('id')} OR ${isLike('turn')} ORDER BY seq DESC LIMIT 1`,
+    like,
+  );
+  if (inbound !== undefined) return inbound.id;
+  const outbound = yield* first<{ id: MessageId }>(
+    `SELECT id FROM outbound WHERE ${isLike('id')} ORDER BY ord DESC LIMIT 1`,
+    like,
+  );
+  return outbound?.id ?? short;
+}
+
+function* inboundRow(wanted: MessageId | 'last' | LastMessage): Operation<InboundRow | undefined> {
+  if (wanted === 'last') {
+    return yield* first<InboundRow>(`SELECT ${INBOUND_COLUMNS} ORDER BY seq DESC LIMIT 1`);
+  }
+  if (typeof wanted === 'string') {
+    const named = yield* first<InboundRow>(`SELECT ${INBOUND_COLUMNS} WHERE id = ?`, wanted);
+    return named ?? (yield* firstOfTurn(turnId(wanted)));
+  }
+  const { session, besides, by } = wanted;
+  // Of what went no further than the gate, or is long over, nothing says whose it was.
+  const isTheirs =
+    by === undefined
+      ? `(body IS NULL OR json_extract(body, '$.sender.kind') = 'person')`
+      : `json_extract(body, '$.sender.id') = ?`;
+  return yield* first<InboundRow>(
+    `SELECT ${INBOUND_COLUMNS} WHERE session = ? AND id <> ?
+       AND NOT (state = 'recorded' AND coalesce(reason, '') LIKE 'command /%') AND ${isTheirs}
+     ORDER BY seq DESC LIMIT 1`,
+    ...[session, besides, ...(by === undefined ? [] : [by])],
+  );
+}
+
+/** Logs, figures and the audit name what they tell of by its turn. */
+function* firstOfTurn(turn: TurnId): Operation<InboundRow | undefined> {
+  const seq = firstSeqOf(turn);
+  if (seq === undefined) return undefined;
+  const sql = `SELECT ${INBOUND_COLUMNS} WHERE seq = ? AND turn = ?`;
+  return yield* first<InboundRow>(sql, seq, turn);
+}
+
+/** Answers are named after their turn, or after the message where no turn was needed. */
+function* answersTo(row: InboundRow): Operation<readonly Trace[]> {
+  const answers: OutboundRow[] = [];
+  for (const name of row.turn === null ? [row.id] : [row.turn, row.id]) {
+    // '0' is the character behind '/'.
+    const named = yield* all<OutboundRow>(
+      `SELECT ${OUTBOUND_COLUMNS} WHERE id >= ? AND id < ? ORDER BY ord`,
+      ...[`${name}/`, `${name}0`],
+    );
+    answers.push(...named);
+  }
+  return answers.map(outboundTrace);
+}
+
+function inboundTrace(row: InboundRow, answers: readonly Trace[]): Trace {
+  const steps = [
+    step(row.received_at, 'received'),
+    step(row.accepted_at, 'accepted'),
+    ...(row.claimed_at === null
+      ? []
+      : [step(row.claimed_at, 'turn started', `attempt ${row.attempts}`)]),
+    ...endOf(row),
+  ];
+  const { id, session, state } = row;
+  return {
+    ...{ id, direction: 'inbound', session, state, steps, answers },
+    ...(row.turn === null ? {} : { turnId: row.turn }),
+  };
+}
+
+const INBOUND_ENDS: Readonly<Record<string, string>> = {
+  done: 'turn finished',
+  recorded: 'stopped at the gate',
+  cancelled: 'withdrawn',
+  dead: 'set aside',
+  dropped: 'dropped',
+};
+
+function endOf(row: InboundRow): readonly TraceStep[] {
+  if (row.settled_at === null) {
+    if (row.reason === null) return [];
+    return [step(row.claimed_at ?? row.accepted_at, 'last try failed', row.reason)];
+  }
+  return [step(row.settled_at, INBOUND_ENDS[row.state] ?? row.state, row.reason)];
+}
+
+type OutboundRow = {
+  id: MessageId;
+  lane: SessionKey;
+  state: string;
+  reason: string | null;
+  attempts: number;
+  parts: string;
+  created_at: number;
+  queued_at: number;
+  claimed_at: number | null;
+  settled_at: number | null;
+  ready_at: number | null;
+  bounced_at: number | null;
+  bounce_reason: string | null;
+};
+
+const OUTBOUND_COLUMNS = `id, lane, state, reason, attempts, parts, created_at, queued_at,
+  claimed_at, settled_at, ready_at, bounced_at, bounce_reason FROM outbound`;
+
+function outboundTrace(row: OutboundRow): Trace {
+  const steps = [
+    step(row.created_at, 'queued'),
+    ...(row.queued_at === row.created_at ? [] : [step(row.queued_at, 'queued again')]),
+    ...(row.claimed_at === null || row.attempts === 0
+      ? []
+      : [step(row.claimed_at, 'sending', `attempt ${row.attempts}`)]),
+    ...outboundEnd(row),
+    ...(row.bounced_at === null ? [] : [step(row.bounced_at, 'bounced', row.bounce_reason)]),
+  ];
+  const state = row.bounced_at === null ? row.state : 'bounced';
+  return {
+    ...{ id: row.id, direction: 'outbound', session: row.lane, state },
+    ...{ steps, answers: [] },
+  };
+}
+
+function outboundEnd(row: OutboundRow): readonly TraceStep[] {
+  if (row.state === 'sent' && row.settled_at !== null) {
+    const parts: readonly string[] = JSON.parse(row.parts);
+    return [step(row.settled_at, 'sent', parts.join(', '))];
+  }
+  if (row.settled_at !== null) {
+    const isMoved = row.reason?.startsWith(MOVED) === true;
+    return [step(row.settled_at, isMoved ? 'moved' : row.state, row.reason)];
+  }
+  if (row.ready_at !== null && row.reason !== null) {
+    return [step(row.ready_at, 'next try', row.reason)];
+  }
+  return [];
+}
+
+function step(at: number, what: string, detail: string | null = null): TraceStep {
+  return { at, what, ...(detail === null ? {} : { detail }) };
+}

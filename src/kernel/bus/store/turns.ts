@@ -1,0 +1,277 @@
+// Turns over the inbound topic: claimed with all that waits in a session, joined by followers, ended
+// in one fenced write that also queues the answers.
+
+import type { SessionKey, TurnId } from '../../message/ids.ts';
+import { turnIdOf } from '../../message/ids.ts';
+import type { QueuedMessage } from '../bus.ts';
+import { joinedBefore, pendingAfter, queuedMessage } from './inbound.ts';
+import { all, change, first, type Operation } from './operation.ts';
+import { queue } from './outbound.ts';
+import type { ClaimedTurn, Claims, TurnEnding, TurnHold } from './store.ts';
+
+export function* claimTurns(
+  owner: string,
+  places: number,
+  now: number,
+): Operation<Claims<ClaimedTurn>> {
+  const claimed: ClaimedTurn[] = [];
+  const due = yield* all<{ session: SessionKey }>(
+    'SELECT session FROM session_lane WHERE ready_at <= ? ORDER BY ready_at LIMIT ?',
+    ...[now, places],
+  );
+  for (const { session } of due) {
+    const turn = yield* claimTurn(session, owner, now);
+    if (turn !== undefined) claimed.push(turn);
+  }
+  const next = yield* first<{ at: number }>(
+    'SELECT ready_at AS at FROM session_lane WHERE ready_at IS NOT NULL ORDER BY ready_at LIMIT 1',
+  );
+  return { claimed, nextAt: next?.at };
+}
+
+function* claimTurn(
+  session: SessionKey,
+  owner: string,
+  now: number,
+): Operation<ClaimedTurn | undefined> {
+  const head = yield* first<HeadRow>(
+    `SELECT seq, body, attempts, failures, deaths FROM inbound WHERE session = ? AND state = 'pending'
+     ORDER BY seq LIMIT 1`,
+    session,
+  );
+  if (head === undefined) {
+    yield* change('UPDATE session_lane SET ready_at = NULL WHERE session = ?', session);
+    return undefined;
+  }
+  if (head.attempts - head.failures >= SUSPECT_DEATHS && (yield* suspectsAtWork()).length > 0) {
+    yield* change(
+      'UPDATE session_lane SET ready_at = ? WHERE session = ?',
+      ...[now + suspectWaitMs(head), session],
+    );
+    return undefined;
+  }
+  const id = turnIdOf(session, head.seq);
+  const followers = yield* followersOf(session, head, id);
+  const lastSeq = followers.at(-1)?.seq ?? head.seq;
+  const lane = yield* first<{ epoch: number }>(
+    `UPDATE session_lane SET epoch = epoch + 1, owner = ?, held_through = ?, ready_at = NULL
+     WHERE session = ? RETURNING epoch`,
+    ...[owner, lastSeq, session],
+  );
+  yield* change(
+    'UPDATE inbound SET attempts = attempts + 1, claimed_at = ?, turn = ? WHERE seq = ?',
+    ...[now, id, head.seq],
+  );
+  if (head.attempts === 0) yield* markJoined(session, id, head.seq, lastSeq);
+  return {
+    session,
+    epoch: lane?.epoch ?? 0,
+    firstSeq: head.seq,
+    attempt: head.attempts + 1,
+    failures: head.failures,
+    deaths: head.deaths,
+    messages: [queuedMessage(head), ...followers],
+  };
+}
+
+type HeadRow = {
+  seq: number;
+  body: string;
+  attempts: number;
+  failures: number;
+  deaths: number;
+};
+
+/**
+ * Whose tries ended so often with their process is suspected of it. One death says little: many turns
+ * were at work, and the process may have been killed from outside. So suspects work one at a time, and
+ * only in a process that has lived for a while without them; a death then counts for the one at work.
+ */
+const SUSPECT_DEATHS = 3;
+const PROVEN_PROCESS_MS = 5000;
+const SUSPECT_WAIT_MS = 1000;
+
+/** Those the process died with often wait longer, so that the others come first. */
+const suspectWaitMs = ({ deaths }: Pick<HeadRow, 'deaths'>) => SUSPECT_WAIT_MS * (1 + deaths);
+
+/** The first messages of the turns that are held, where these were suspects before. */
+function* suspectsAtWork(): Operation<readonly { readonly seq: number }[]> {
+  return yield* all<{ seq: number }>(
+    `SELECT seq FROM
+       (SELECT min(seq) AS seq, attempts, failures FROM inbound JOIN session_lane USING (session)
+        WHERE owner IS NOT NULL AND state = 'pending' GROUP BY session)
+     WHERE attempts - 1 - failures >= ?`,
+    SUSPECT_DEATHS,
+  );
+}
+
+/** A process ended; its only suspect at work is counted. */
+function* judgeDeath(): Operation<void> {
+  const [suspect, ...others] = yield* suspectsAtWork();
+  if (suspect !== undefined && others.length === 0) {
+    yield* change('UPDATE inbound SET deaths = deaths + 1 WHERE seq = ?', suspect.seq);
+  }
+}
+
+/** Until the process that has begun has proven itself. */
+function* holdSuspects(now: number): Operation<void> {
+  const suspects = yield* all<{ session: string; deaths: number }>(
+    `SELECT session, deaths FROM inbound WHERE state = 'pending' AND attempts - failures >= ?`,
+    SUSPECT_DEATHS,
+  );
+  for (const suspect of suspects) {
+    yield* change(
+      'UPDATE session_lane SET ready_at = ? WHERE session = ? AND ready_at <= ?',
+      ...[now + PROVEN_PROCESS_MS + suspectWaitMs(suspect), suspect.session],
+      now + PROVEN_PROCESS_MS,
+    );
+  }
+}
+
+/** The first try takes all that waits, the second what the first one had, later ones nobody. */
+function* followersOf(
+  session: SessionKey,
+  head: { readonly seq: number; readonly attempts: number },
+  id: TurnId,
+): Operation<readonly QueuedMessage[]> {
+  if (head.attempts === 0) return yield* pendingAfter(session, head.seq);
+  return head.attempts === 1 ? yield* joinedBefore(session, head.seq, id) : [];
+}
+
+function* markJoined(
+  session: SessionKey,
+  id: TurnId,
+  after: number,
+  through: number,
+): Operation<void> {
+  if (through === after) return;
+  yield* change(
+    "UPDATE inbound SET turn = ? WHERE session = ? AND state = 'pending' AND seq > ? AND seq <= ?",
+    ...[id, session, after, through],
+  );
+}
+
+export function* joinTurn(
+  hold: TurnHold,
+  owner: string,
+): Operation<readonly QueuedMessage[] | undefined> {
+  const lane = yield* first<{ held_through: number }>(
+    'SELECT held_through FROM session_lane WHERE session = ? AND epoch = ? AND owner = ?',
+    ...[hold.session, hold.epoch, owner],
+  );
+  if (lane === undefined) return undefined;
+  const followers = yield* pendingAfter(hold.session, lane.held_through);
+  const last = followers.at(-1);
+  if (last !== undefined) {
+    yield* change(
+      'UPDATE session_lane SET held_through = ? WHERE session = ?',
+      ...[last.seq, hold.session],
+    );
+    const id = turnIdOf(hold.session, hold.firstSeq);
+    yield* markJoined(hold.session, id, lane.held_through, last.seq);
+  }
+  return followers;
+}
+
+export function* endTurn(
+  hold: TurnHold,
+  ending: TurnEnding,
+  owner: string,
+  now: number,
+): Operation<'ended' | 'lost'> {
+  const lane = yield* first<{ held_through: number }>(
+    `SELECT held_through FROM session_lane WHERE session = ? AND epoch = ? AND owner = ?`,
+    ...[hold.session, hold.epoch, owner],
+  );
+  if (lane === undefined) return 'lost';
+  yield* settleInbound(hold, ending, lane.held_through, now);
+  yield* change(
+    `UPDATE session_lane SET owner = NULL, held_through = NULL, stop_reason = NULL,
+       ready_at = CASE WHEN EXISTS
+         (SELECT 1 FROM inbound WHERE session = ?1 AND state = 'pending') THEN ?2 END
+     WHERE session = ?1`,
+    ...[hold.session, 'at' in ending ? ending.at : now],
+  );
+  if (ending.kind === 'done' || ending.kind === 'dead') {
+    for (const message of ending.outbound) yield* queue(message, now);
+  }
+  return 'ended';
+}
+
+function* settleInbound(
+  hold: TurnHold,
+  ending: TurnEnding,
+  heldThrough: number,
+  now: number,
+): Operation<void> {
+  const { session, firstSeq } = hold;
+  switch (ending.kind) {
+    case 'done':
+      yield* change(
+        `UPDATE inbound SET state = 'done', turn = ?, settled_at = ?,
+           reason = CASE WHEN seq = ? THEN ? END
+         WHERE session = ? AND state = 'pending' AND seq <= ?`,
+        ...[turnIdOf(session, firstSeq), now, firstSeq, ending.note ?? null],
+        ...[session, ending.throughSeq],
+      );
+      return;
+    case 'retry':
+      yield* change(
+        'UPDATE inbound SET reason = ?, failures = failures + 1 WHERE seq = ?',
+        ...[ending.reason, firstSeq],
+      );
+      return;
+    case 'deferred':
+      yield* change(
+        'UPDATE inbound SET reason = ?, attempts = attempts - 1 WHERE seq = ?',
+        ...[ending.reason, firstSeq],
+      );
+      return;
+    case 'released':
+      yield* change('UPDATE inbound SET attempts = attempts - 1 WHERE seq = ?', firstSeq);
+      return;
+    case 'dead':
+      yield* change(
+        `UPDATE inbound SET state = 'dead', reason = ?, settled_at = ? WHERE seq = ?`,
+        ...[ending.reason, now, firstSeq],
+      );
+      return;
+    case 'cancelled':
+      yield* withdraw(session, heldThrough, ending.reason, now);
+  }
+}
+
+function* withdraw(
+  session: string,
+  throughSeq: number,
+  reason: string,
+  now: number,
+): Operation<void> {
+  yield* change(
+    `UPDATE inbound SET state = 'cancelled', reason = ?, settled_at = ?
+     WHERE session = ? AND state = 'pending' AND seq <= ?`,
+    ...[reason, now, session, throughSeq],
+  );
+}
+
+type HeldRow = { session: string; held_through: number; stop_reason: string | null };
+
+/** For the one process that works: whatever is held was held by a process that is gone. */
+export function* recoverTurns(now: number): Operation<number> {
+  const held = yield* all<HeldRow>(
+    'SELECT session, held_through, stop_reason FROM session_lane WHERE owner IS NOT NULL',
+  );
+  yield* judgeDeath();
+  for (const { session, held_through, stop_reason } of held) {
+    if (stop_reason !== null) yield* withdraw(session, held_through, stop_reason, now);
+  }
+  yield* change(
+    `UPDATE session_lane SET owner = NULL, held_through = NULL, stop_reason = NULL,
+       ready_at = CASE WHEN EXISTS (SELECT 1 FROM inbound
+         WHERE inbound.session = session_lane.session AND state = 'pending') THEN ? END
+     WHERE owner IS NOT NULL`,
+    now,
+  );
+  yield* holdSuspects(now);
+  return held.length;
+}

@@ -1,0 +1,229 @@
+// `/context`: what the next call takes of the model's window; `/sessions`: the conversations one has;
+// `/restore`: what /new and /undo took out of sight, back again.
+
+import type { Agent } from '../../agent/agent.ts';
+import type { ContextReport } from '../../agent/rules/context-report.ts';
+import type { Channel } from '../../channels/channel.ts';
+import type { Logger } from '../../lib/logger.ts';
+import { createMinuteText } from '../../lib/time/zone-time.ts';
+import { chatsOf, type Person } from '../access/person.ts';
+import type { MessageBus, SentText } from '../bus/bus.ts';
+import { type AccountName, accountName } from '../message/account.ts';
+import { isSameSender } from '../message/change.ts';
+import { DeliveryError } from '../message/errors.ts';
+import type { SessionKey, TurnId } from '../message/ids.ts';
+import { sessionKeyOf } from '../message/message.ts';
+import { firstWords, verbatim } from '../message/stranger-words.ts';
+import type { RestorePoint } from '../sessions/rules/restore.ts';
+import type { Command, CommandDeps, CommandOrigin } from './command.ts';
+import type { ConversationInfo } from './conversation-desk.ts';
+
+const MAX_LISTED = 20;
+const KILOBYTE = 1000;
+
+export const CONVERSATION_COMMANDS: readonly Command[] = [
+  {
+    name: 'restore',
+    summary: 'bring back what /new or /undo took out of sight',
+    usage: '/restore [list | number]',
+    timing: 'in_order',
+    run: restore,
+  },
+  {
+    name: 'context',
+    summary: 'what fills the model’s memory of this conversation',
+    timing: 'in_order',
+    run: async ({ message }, _argument, { conversations }) =>
+      contextText(await conversations.context(message)),
+  },
+  {
+    name: 'sessions',
+    summary: 'your conversations',
+    usage: '/sessions [all]',
+    timing: 'immediate',
+    run: sessions,
+  },
+];
+
+async function restore(
+  { session, message }: CommandOrigin,
+  argument: string,
+  deps: CommandDeps,
+): Promise<string> {
+  const { conversations } = deps;
+  const isList = argument === 'list';
+  const number = argument === '' ? 1 : /^[1-9]$/.test(argument) ? Number(argument) : undefined;
+  if (number === undefined && !isList) return RESTORE_HINT;
+  if (isList) {
+    const points = await conversations.restorable(session);
+    if (points.length === 0) return NOTHING;
+    const zone = await zoneOf(message, deps);
+    const lines = points.map((point, index) => `${index + 1}. ${pointWords(point, zone)}`);
+    return `${lines.join('\n')}\n\n${RESTORE_HINT}`;
+  }
+  const restored = await conversations.restore(session, (number ?? 1) - 1, message.id);
+  if (restored === undefined) return NOTHING;
+  if (restored === 'done before') return 'It is in sight again.';
+  return `In sight again: ${pointWords(restored, await zoneOf(message, deps))}`;
+}
+
+const NOTHING = 'There is nothing of that kind to bring back in this conversation.';
+const RESTORE_HINT =
+  'Say /restore for the newest, /restore list to see what there is, or /restore with its number.';
+
+function pointWords({ kind, at, text, messages }: RestorePoint, timeZone: string): string {
+  const count = messages === 1 ? '1 message' : `${messages} messages`;
+  const how = kind === 'new' ? 'before /new' : 'taken back by /undo';
+  return `${verbatim(firstWords(text))} (${count}, ${how}, ${minuteText(at, timeZone)})`;
+}
+
+const minuteText = createMinuteText();
+
+async function zoneOf(message: CommandOrigin['message'], { people }: CommandDeps): Promise<string> {
+  return (await people.persons.author(message))?.timeZone ?? '';
+}
+
+function contextText(report: ContextReport): string {
+  const { model, prompt, tools, summary, nodes, working, conversation, images, cleared, total } =
+    report;
+  const share = Math.round((total / report.contextTokens) * 100);
+  const promptTokens = prompt.reduce((sum, { tokens }) => sum + tokens, 0);
+  const estimate = report.isCorrected
+    ? 'Estimated, corrected by what the provider counted.'
+    : 'Estimated: the provider has not counted for this model yet.';
+  return [
+    `The next call takes about ${count(total)} of ${count(report.contextTokens)} tokens of ${model} (${share} %), your message not counted:`,
+    `- System prompt: ${count(promptTokens)}`,
+    ...prompt.map(({ name, tokens }) => `  - ${name}: ${count(tokens)}`),
+    `- Tools offered (${tools.count}): ${count(tools.tokens)}${tools.leftOut === 0 ? '' : `; ${tools.leftOut} left out for lack of room`}`,
+    ...(summary === 0 ? [] : [`- Summary of what came before: ${count(summary)}`]),
+    ...nodes.map(({ id, style, tokens }) => `  - node ${id} (${style}): ${count(tokens)}`),
+    ...(working === 0 ? [] : [`- Working memory of what came before: ${count(working)}`]),
+    `- Conversation (${conversation.messages} messages): ${count(conversation.tokens)}`,
+    ...(images === 0 ? [] : [`- Images: ${count(images)}`]),
+    ...(cleared === 0 ? [] : [`- Results of tools cleared to save room: ${cleared}`]),
+    ...(report.rewritten === 0
+      ? []
+      : [`- Shown shorter than they were, or left out: ${report.rewritten} entries`]),
+    ...(report.summedUpAbove === undefined
+      ? []
+      : [`- Summed up above: ${count(report.summedUpAbove)}`]),
+    `- Limit: ${count(report.inputTokens)}; above it the oldest exchanges are left out, never the last one`,
+    estimate,
+  ].join('\n');
+}
+
+const count = (tokens: number) => tokens.toLocaleString('en-US');
+
+async function sessions(
+  origin: CommandOrigin,
+  argument: string,
+  deps: CommandDeps,
+): Promise<string> {
+  const { message, session, role } = origin;
+  const { conversations, people } = deps;
+  const zone = await zoneOf(message, deps);
+  if (argument === 'all') {
+    if (role !== 'owner') return 'Only my owner can see the conversations of all.';
+    return listText(await conversations.sessions({ newest: MAX_LISTED }), session, zone);
+  }
+  if (argument !== '') return 'Say /sessions, or /sessions all as my owner.';
+  const person = await people.persons.author(message);
+  const known = person === undefined ? undefined : await people.persons.get(person.id);
+  const keys = await keysOf(known, session, deps);
+  const own = await conversations.sessions(keys);
+  const hint = own.length > 1 ? '\n\nTake one along to another door with /continue.' : '';
+  return `${listText(own, session, zone)}${hint}`;
+}
+
+/** Of every door of theirs: its own and the one it takes part in now. */
+async function keysOf(
+  person: Person | undefined,
+  here: SessionKey,
+  { people }: CommandDeps,
+): Promise<readonly SessionKey[]> {
+  const chats = person === undefined ? [] : chatsOf(person);
+  const routed = await Promise.all(chats.map((chat) => people.routes.sessionOf(chat)));
+  const shared = person?.session === undefined ? [] : [person.session];
+  return [...new Set([here, ...shared, ...routed, ...chats.map(sessionKeyOf)])];
+}
+
+function listText(all: readonly ConversationInfo[], here: SessionKey, timeZone: string): string {
+  if (all.length === 0) return 'Nothing was said yet.';
+  const lines = all.map(({ key, updatedAt, messages, bytes }) => {
+    const mark = key === here ? ', this one' : '';
+    const size = `${Math.max(1, Math.round(bytes / KILOBYTE))} kB`;
+    return `- ${verbatim(key)}${mark}: ${messages} messages, ${size}, last ${minuteText(updatedAt, timeZone)}`;
+  });
+  return lines.join('\n');
+}
+
+// `/undo`: takes the last answer out of the chat, where the platform lets us, and the exchange out of
+// what the model is shown. A repeat of the command after a crash takes back nothing further.
+
+export type UndoDeps = {
+  readonly agent: Pick<Agent, 'lastTurn' | 'takeBack'>;
+  readonly bus: Pick<MessageBus, 'inbound' | 'takeBack' | 'draft' | 'forgetDraft'>;
+  readonly log: Logger;
+  channel(name: AccountName): Channel | undefined;
+};
+
+const RETRACT_DEADLINE_MS = 30_000;
+const NOTHING_TO_UNDO = 'There is no answer to take back.';
+const NOT_YOURS = 'Only my owner or whoever asked can take that answer back.';
+const FORGOTTEN = 'I take no account of the last exchange any more.';
+
+export function createUndo(deps: UndoDeps): (origin: CommandOrigin) => Promise<string> {
+  const { agent, bus } = deps;
+  return async (origin) => {
+    const { session, message } = origin;
+    const last = await agent.lastTurn(session, message.id);
+    if (last === undefined) return NOTHING_TO_UNDO;
+    if (!last.isTakenBack) {
+      const asked = last.askedBy === undefined ? undefined : await bus.inbound(last.askedBy);
+      const isTheirs = asked === undefined || isSameSender(asked.sender, message.sender);
+      // Among several, an answer that nobody is known to have asked for is the owner's to take back.
+      const isSure = asked !== undefined || message.group === undefined;
+      if (origin.role !== 'owner' && !(isTheirs && isSure)) return NOT_YOURS;
+      await agent.takeBack(session, last.turnId, message.id);
+    }
+    return `${FORGOTTEN} ${await retractAll(last.turnId, message.chat, deps)}`;
+  };
+}
+
+async function retractAll(
+  turnId: TurnId,
+  chat: CommandOrigin['message']['chat'],
+  deps: UndoDeps,
+): Promise<string> {
+  const { bus } = deps;
+  const { sent, isUnderWay } = await bus.takeBack(turnId);
+  const draft = isUnderWay ? undefined : (await bus.draft(turnId))?.nativeId;
+  const draftText = draft === undefined ? [] : [{ chat, parts: [draft] }];
+  const texts = [...sent, ...draftText].filter(({ parts }) => parts.length > 0);
+  const kept = await keptParts(texts, deps);
+  if (draft !== undefined) await bus.forgetDraft(turnId);
+  const late = isUnderWay ? ' A part of it was on its way and may still arrive.' : '';
+  if (kept === 'nothing') return `What I said is gone from this chat.${late}`;
+  return `What I said still stands in this chat: ${kept}.${late}`;
+}
+
+/** Why something still stands in the chat. */
+async function keptParts(
+  texts: readonly Pick<SentText, 'chat' | 'parts'>[],
+  { channel, log }: UndoDeps,
+): Promise<string> {
+  let kept = 'nothing';
+  for (const { chat, parts } of texts) {
+    const retracting = channel(accountName(chat))?.retracting;
+    if (retracting === undefined) return 'here nothing can be taken away';
+    try {
+      await retracting.retract(chat, parts, AbortSignal.timeout(RETRACT_DEADLINE_MS));
+    } catch (error) {
+      if (!(error instanceof DeliveryError)) throw error;
+      log.info('answer not taken away', { channel: chat.channel, error });
+      kept = 'some of it could not be taken away (it may be too old)';
+    }
+  }
+  return kept;
+}

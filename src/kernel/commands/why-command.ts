@@ -1,0 +1,127 @@
+// `/why`: what became of a message, told from its trace in plain words, with the gate that stopped it.
+
+import { headOf } from '../../lib/text/cut.ts';
+import type { Trace, TraceStep } from '../bus/bus.ts';
+import { spanWords } from '../intake/rules/fair-use.ts';
+import type { TurnOutcome } from '../message/event.ts';
+import { sessionKeyOf } from '../message/message.ts';
+import { verbatim } from '../message/stranger-words.ts';
+import type { Command, CommandDeps, CommandOrigin } from './command.ts';
+
+export const WHY_COMMANDS: readonly Command[] = [
+  {
+    name: 'why',
+    summary: 'show what became of your last message, or of the one you reply to',
+    timing: 'immediate',
+    run: tellWhy,
+  },
+];
+
+const UNKNOWN = 'I know of no earlier message of yours here.';
+const MAX_REASON_CHARS = 300;
+
+async function tellWhy(origin: CommandOrigin, _argument: string, deps: CommandDeps) {
+  const trace = await meant(origin, deps);
+  if (trace === undefined) return UNKNOWN;
+  const ended = await endOf(trace, deps);
+  const life = lifeOf(trace, origin.message.receivedAt, ended);
+  return [...life, ...(await workOf(trace, deps))].join('\n');
+}
+
+/** For delivery, a turn that failed is answered as well: by what the person was told of it. */
+async function endOf({ session, turnId, state }: Trace, { conversations }: CommandDeps) {
+  if (session === undefined || turnId === undefined || state !== 'done') return undefined;
+  return conversations.outcome(session, turnId);
+}
+
+/** Where several models shared the work. */
+async function workOf({ session, turnId }: Trace, { modes }: Pick<CommandDeps, 'modes'>) {
+  if (session === undefined || turnId === undefined) return [];
+  const lines = await modes.work(session, turnId);
+  return lines.length === 0 ? [] : ['The work:', ...lines.map((line) => `- ${verbatim(line)}`)];
+}
+
+async function meant(
+  { session, message }: CommandOrigin,
+  { bus }: Pick<CommandDeps, 'bus'>,
+): Promise<Trace | undefined> {
+  const { id, replyTo, sender, group, chat } = message;
+  const replied = replyTo === undefined ? undefined : await bus.trace(replyTo);
+  // Whoever names an id learns nothing of other conversations.
+  if (replied?.session === session || replied?.session === sessionKeyOf(chat)) return replied;
+  if (sender.kind !== 'person') return undefined;
+  return bus.trace({ session, besides: id, ...(group === undefined ? {} : { by: sender.id }) });
+}
+
+type Ended = TurnOutcome['kind'] | undefined;
+
+function lifeOf(trace: Trace, now: number, ended: Ended): readonly string[] {
+  const begin = trace.steps.at(0)?.at ?? now;
+  const line = (step: TraceStep) => {
+    const detail = step.detail === undefined ? '' : `: ${reason(step.detail)}`;
+    return `- ${after(step.at - begin)} ${words(step)}${detail}`;
+  };
+  const what = trace.direction === 'inbound' ? 'Your message' : 'What I said';
+  const steps = trace.steps.map(line);
+  return [
+    `${what} of ${spanWords(now - begin)} ago: ${summary(trace, ended)}`,
+    ...steps,
+    ...trace.answers.flatMap((answer) => ['My answer:', ...answer.steps.map(line)]),
+    ...(trace.turnId === undefined ? [] : [`Turn ${verbatim(trace.turnId)}`]),
+  ];
+}
+
+const reason = (detail: string) => verbatim(headOf(detail, MAX_REASON_CHARS));
+
+/** Whole seconds are shown from a minute on. */
+function after(ms: number): string {
+  return ms < 60_000 ? `after ${(ms / 1000).toFixed(1)} s` : `after ${spanWords(ms)}`;
+}
+
+const WORDS: Readonly<Record<string, string>> = {
+  received: 'it came in',
+  accepted: 'it was kept on disk',
+  'turn started': 'I began to work on it',
+  'turn finished': 'the work was done',
+  'stopped at the gate': 'it was not given to the model',
+  withdrawn: 'it was withdrawn',
+  'set aside': 'it was set aside, as no try went well',
+  dropped: 'it was dropped',
+  'last try failed': 'a try failed',
+  queued: 'the text was ready to be sent',
+  'queued again': 'it was to be sent again',
+  sending: 'it was on its way',
+  sent: 'it was delivered',
+  'next try': 'it is tried again',
+  bounced: 'it came back undeliverable',
+  moved: 'it was delivered in another chat',
+  dead: 'it could not be delivered',
+  unknown: 'nobody knows whether it arrived',
+};
+
+const words = ({ what }: TraceStep) => WORDS[what] ?? what;
+
+function summary({ state, direction, answers }: Trace, ended: Ended): string {
+  if (direction === 'outbound') return DELIVERY[state] ?? state;
+  if (state === 'recorded') return 'it was not given to the model.';
+  if (state === 'pending') return 'it waits, or I work on it.';
+  if (state === 'cancelled') return 'it was withdrawn before it was answered.';
+  if (state === 'dead') return 'I could not answer it; my owner can have it tried again.';
+  if (state !== 'done') return `${state}.`;
+  if (ended === 'stopped') return 'I was stopped while I worked on it.';
+  if (ended === 'failed') return 'I worked on it and got no further than what I told you then.';
+  if (answers.length === 0) return 'I worked on it and had nothing to say.';
+  const open = answers.find((answer) => answer.state !== 'sent');
+  return open === undefined
+    ? 'it was answered.'
+    : `answered, and ${DELIVERY[open.state] ?? open.state}`;
+}
+
+const DELIVERY: Readonly<Record<string, string>> = {
+  sent: 'it was delivered.',
+  queued: 'the answer waits to be sent.',
+  sending: 'the answer is on its way.',
+  dead: 'the answer could not be delivered.',
+  unknown: 'nobody knows whether the answer arrived.',
+  bounced: 'the answer came back undeliverable.',
+};

@@ -1,0 +1,92 @@
+// What a changed configuration asks for: most keys count from the next turn, some need their
+// channel started again, few the whole gateway.
+
+import { accountName } from '../message/account.ts';
+import { channelName } from '../message/ids.ts';
+import { accountViews } from './accounts.ts';
+import type { Config } from './config.ts';
+import { joinPath } from './json.ts';
+import { member } from './json-paths.ts';
+
+export type ConfigChange = {
+  /** Changed keys that count from the next turn on. */
+  readonly nextTurn: readonly string[];
+  /** Accounts, by their names, that have to be started again, stopped or started. */
+  readonly channels: readonly string[];
+  /** Changed keys that count only after the gateway was started again. */
+  readonly gateway: readonly string[];
+};
+
+/** Read anew for every message, although they stand in a channel's section. */
+const PER_MESSAGE = ['allowFrom', 'acceptUnverified', 'strangers', 'bridge'];
+
+/** Bound when the gateway starts: the address, the store, the log, what is measured. */
+const AT_START = [
+  'gateway.host',
+  'gateway.port',
+  'gateway.allowedHosts',
+  'agents.defaults.workspace',
+  'agents.workflows.enabled',
+  'queue.maxPending',
+  'queue.maxPendingPerChat',
+  'logging',
+  'telemetry',
+];
+
+export function configChange(before: Config, after: Config): ConfigChange {
+  const paths = changedPaths(before, after, '');
+  const gateway = paths.filter(bindsAtStart);
+  const rest = paths.filter((path) => !bindsAtStart(path));
+  return {
+    nextTurn: rest.filter((path) => !isOfChannel(path)),
+    channels: rest.some(isOfChannel) ? restarting(before.channels, after.channels) : [],
+    gateway,
+  };
+}
+
+export function isUnchanged(change: ConfigChange): boolean {
+  return change.nextTurn.length + change.channels.length + change.gateway.length === 0;
+}
+
+function bindsAtStart(path: string): boolean {
+  return AT_START.some((start) => path === start || path.startsWith(`${start}.`));
+}
+
+function isOfChannel(path: string): boolean {
+  const [section, , ...keys] = path.split('.');
+  const [key, , ofAccount] = keys;
+  const read = key === 'accounts' && ofAccount !== undefined ? ofAccount : key;
+  return section === 'channels' && read !== undefined && !PER_MESSAGE.includes(read);
+}
+
+/** A setting that further accounts take from the first makes them start again too. */
+function restarting(before: Config['channels'], after: Config['channels']): readonly string[] {
+  return Object.keys(after).flatMap((channel) => {
+    const was = accountViews(before, channel);
+    const is = accountViews(after, channel);
+    const accounts = [...new Set([...was.keys(), ...is.keys()])];
+    const changed = accounts.filter((account) =>
+      changedPaths(member(was.get(account), channel), member(is.get(account), channel), '').some(
+        (path) => !PER_MESSAGE.includes(path),
+      ),
+    );
+    return changed.map((account) => accountName({ channel: channelName(channel), account }));
+  });
+}
+
+/** Lists count as one value. */
+function changedPaths(before: unknown, after: unknown, path: string): readonly string[] {
+  if (!isSection(before) || !isSection(after)) {
+    return JSON.stringify(before) === JSON.stringify(after) ? [] : [path];
+  }
+  const left = new Map(Object.entries(before));
+  const right = new Map(Object.entries(after));
+  const keys = new Set([...left.keys(), ...right.keys()]);
+  return [...keys]
+    .filter((key) => key !== '$schema')
+    .flatMap((key) => changedPaths(left.get(key), right.get(key), joinPath(path, key)));
+}
+
+function isSection(value: unknown): value is object {
+  return typeof value === 'object' && value !== null && !Array.isArray(value);
+}

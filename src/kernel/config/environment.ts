@@ -1,0 +1,75 @@
+// The environment in the configuration: `${NAME}` in any text stands for a variable (`$${NAME}` is the
+// literal text), and a variable `NANOBOT__channels__telegram__token` sets the key of that path.
+
+import { parseJson } from '../../lib/json/fields.ts';
+import { isJsonObject, type JsonObject, type JsonValue, joinPath } from './json.ts';
+import { withValue } from './json-paths.ts';
+
+export type Environment = Readonly<Record<string, string | undefined>>;
+
+export type MissingVariable = { readonly path: string; readonly name: string };
+
+export type Expanded = {
+  readonly value: JsonValue;
+  readonly missing: readonly MissingVariable[];
+};
+
+const REFERENCE = /\$(\$?)\{([A-Za-z_][A-Za-z0-9_]*)\}/g;
+/** Two underscores part the keys of the path. */
+const SETTING = /^NANOBOT__(\w+)$/;
+const WHOLE_REFERENCE = /^\$\{([A-Za-z_][A-Za-z0-9_]*)\}$/;
+
+/** A variable that is unset or empty counts as missing and is left as written. */
+export function expandEnvironment(value: JsonValue, env: Environment, path = ''): Expanded {
+  if (typeof value === 'string') return expandText(value, env, path);
+  if (Array.isArray(value)) {
+    const items = value.map((item, index) =>
+      expandEnvironment(item, env, joinPath(path, `${index}`)),
+    );
+    return {
+      value: items.map((item) => item.value),
+      missing: items.flatMap((item) => item.missing),
+    };
+  }
+  if (!isJsonObject(value)) return { value, missing: [] };
+  const members = Object.entries(value).map(
+    ([key, member]) => [key, expandEnvironment(member, env, joinPath(path, key))] as const,
+  );
+  return {
+    value: Object.fromEntries(members.map(([key, member]) => [key, member.value])),
+    missing: members.flatMap(([, member]) => member.missing),
+  };
+}
+
+/** With the keys that variables set, over those that are written; lists and sections stand there as JSON. */
+export function withVariables(value: JsonObject, env: Environment): JsonObject {
+  return Object.entries(env).reduce((filled, [name, text = '']) => {
+    const path = SETTING.exec(name)?.[1]?.split('__').join('.');
+    if (path === undefined || text === '') return filled;
+    const parsed = /^[[{]/.test(text) ? (parseJson(text) as JsonValue | undefined) : text;
+    return withValue(filled, path, parsed ?? text);
+  }, value);
+}
+
+/** The variable that sets the key of this path, or one below it. */
+export function variableOf(path: string, env: Environment): string | undefined {
+  const name = `NANOBOT__${path.replaceAll('.', '__')}`;
+  return Object.keys(env).find((one) => one === name || one.startsWith(`${name}__`));
+}
+
+/** Whether the text is exactly one reference, so that showing it gives nothing away. */
+export function isReference(text: string): boolean {
+  return WHOLE_REFERENCE.test(text);
+}
+
+function expandText(text: string, env: Environment, path: string): Expanded {
+  const missing: MissingVariable[] = [];
+  const value = text.replace(REFERENCE, (written, escaped: string, name: string) => {
+    if (escaped !== '') return written.slice(1);
+    const found = env[name];
+    if (found !== undefined && found !== '') return found;
+    missing.push({ path, name });
+    return written;
+  });
+  return { value, missing };
+}

@@ -1,0 +1,150 @@
+// Loads the configuration of a home: all of it or nothing. What is wrong is said at once, with path,
+// line and remedy; what loaded is kept as the last good copy.
+
+import { readFile } from 'node:fs/promises';
+import { homedir } from 'node:os';
+import { resolve } from 'node:path';
+import { ConfigError, type ConfigProblem } from '../../message/errors.ts';
+import { type CheckedConfig, type ConfigOverrides, checkConfig } from '../check.ts';
+import type { Config } from '../config.ts';
+import { CONFIG_VERSION } from '../config.ts';
+import type { Environment } from '../environment.ts';
+import { type JsonObject, readJson } from '../json.ts';
+import { valueAt } from '../json-paths.ts';
+import { keepLastGood, keepMigrated } from './config-store.ts';
+import type { Home } from './home.ts';
+import { readMadeToken } from './made-token.ts';
+import { findSecretsIn } from './secret-sources.ts';
+
+export type LoadedConfig = {
+  /** Every default filled in, every `${NAME}`, secret and the token resolved, the workspace absolute. */
+  readonly config: Config;
+  /** As written, references unresolved; what `config set` changes. */
+  readonly raw: JsonObject;
+  readonly path: string;
+  /** What was changed to bring an older file up to date. */
+  readonly notes: readonly string[];
+  /** The gateway's token is the one that the home made, as none is configured. */
+  readonly hasMadeToken: boolean;
+  /** What counts over the file as long as this process lives. */
+  readonly overrides: ConfigOverrides;
+};
+
+/** A home without a file has the defaults. @throws ConfigError with every problem found. */
+export async function loadConfig(
+  home: Home,
+  env: Environment,
+  given: ConfigOverrides = {},
+): Promise<LoadedConfig> {
+  const written = await readConfigText(home);
+  const text = written ?? EMPTY;
+  const overrides = { ...tokenOverride(text, env), ...given };
+  const checked = checkConfig(text, env, overrides, await findSecretsIn(text, env, home));
+  if (written === undefined) return loaded(home, checked, overrides);
+  const notes = [...checked.notes];
+  if (checked.migratedFrom !== undefined) {
+    notes.push(...(await keepMigrated(home, text, checked.migratedFrom, checked.raw)));
+  }
+  await keepLastGood(home, checked.raw);
+  return loaded(home, { ...checked, notes }, overrides);
+}
+
+/** The file's text; undefined where there is none yet. */
+export async function readConfigText(home: Home): Promise<string | undefined> {
+  try {
+    return await readFile(home.config, 'utf8');
+  } catch (error) {
+    if (error instanceof Error && 'code' in error && error.code === 'ENOENT') return undefined;
+    throw error;
+  }
+}
+
+/**
+ * The configuration in a file, wherever it lies, for the workspace of this home; nothing is written.
+ * @throws ConfigError, or the error of the file system
+ */
+export async function readConfig(
+  path: string,
+  env: Environment,
+  home: Home,
+  overrides: ConfigOverrides,
+): Promise<Config> {
+  const text = await readFile(path, 'utf8');
+  const checked = checkConfig(text, env, overrides, await findSecretsIn(text, env, home));
+  return (await loaded(home, checked, overrides)).config;
+}
+
+/**
+ * The configuration, or where its file cannot be used while a gateway runs the last one that could,
+ * with what is wrong now. @throws ConfigError
+ */
+export async function configInForce(
+  home: Home,
+  env: Environment,
+  isRunning: boolean,
+): Promise<{ readonly config: Config; readonly problems: readonly ConfigProblem[] }> {
+  try {
+    return { config: (await loadConfig(home, env)).config, problems: [] };
+  } catch (error) {
+    if (!isRunning || !(error instanceof ConfigError)) throw error;
+    const last = await readFile(home.lastGoodConfig, 'utf8').catch(() => undefined);
+    if (last === undefined) throw error;
+    const overrides = tokenOverride(last, env);
+    const config = await readConfig(home.lastGoodConfig, env, home, overrides);
+    return { config, problems: error.problems };
+  }
+}
+
+/** What is wrong with a file, wherever it lies; undefined where nothing is. Writes nothing. */
+export async function validateConfigFile(
+  path: string,
+  env: Environment,
+  home: Home,
+): Promise<ConfigError | undefined> {
+  const text = await readFile(path, 'utf8');
+  try {
+    const secrets = await findSecretsIn(text, env, home);
+    checkConfig(text, env, tokenOverride(text, env), secrets);
+    return undefined;
+  } catch (error) {
+    if (error instanceof ConfigError) return error;
+    throw error;
+  }
+}
+
+const EMPTY = JSON.stringify({ version: CONFIG_VERSION });
+
+/** A container gets its token by the environment; one that is written counts more. */
+function tokenOverride(text: string, env: Environment): ConfigOverrides {
+  const token = env['NANOBOT_GATEWAY_TOKEN'] ?? '';
+  const written = valueAt(readJson(text).value, 'gateway.token') ?? '';
+  return token === '' || written !== '' ? {} : { 'gateway.token': token };
+}
+
+async function loaded(
+  home: Home,
+  checked: CheckedConfig,
+  overrides: ConfigOverrides,
+): Promise<LoadedConfig> {
+  const { config, raw, notes } = checked;
+  const workspace = workspacePath(home, config.agents.defaults.workspace);
+  const hasMadeToken = config.gateway.token === '';
+  const token = hasMadeToken ? await readMadeToken(home) : config.gateway.token;
+  return {
+    config: {
+      ...config,
+      agents: { ...config.agents, defaults: { ...config.agents.defaults, workspace } },
+      gateway: { ...config.gateway, token },
+    },
+    raw,
+    path: home.config,
+    notes,
+    hasMadeToken,
+    overrides,
+  };
+}
+
+function workspacePath(home: Home, written: string): string {
+  if (written === '') return home.workspace;
+  return resolve(home.root, written.replace(/^~(?=$|[/\\])/, homedir()));
+}

@@ -1,0 +1,154 @@
+// Looks up the secrets that stand outside the configuration: in the environment, in a file of its
+// own, or in what a command prints. What is wrong is said without a word of what was read.
+
+import { execFile } from 'node:child_process';
+import { open } from 'node:fs/promises';
+import { homedir } from 'node:os';
+import { resolve } from 'node:path';
+import { isContained, isOnReadOnlyMount } from '../../../lib/surroundings.ts';
+import { type Environment, expandEnvironment, withVariables } from '../environment.ts';
+import { isJsonObject, type JsonValue, readJson } from '../json.ts';
+import { migrateConfig } from '../migration.ts';
+import {
+  type FoundSecret,
+  type FoundSecrets,
+  placedSecrets,
+  type SecretRef,
+} from '../secret-ref.ts';
+import type { Home } from './home.ts';
+
+const COMMAND_TIMEOUT_MS = 10_000;
+const MAX_SECRET_BYTES = 65_536;
+const OTHERS = 0o077;
+const ALL_OTHERS = 0o007;
+const OTHERS_WRITE = 0o022;
+const SECRETS_FOLDERS = ['/run/secrets/', '/var/run/secrets/'];
+/** What a program needs to run at all; nothing of ours. */
+const PASSED_ON = ['PATH', 'HOME', 'USER', 'LOGNAME', 'LANG', 'LC_ALL', 'TMPDIR', 'SystemRoot'];
+/** How a keyring or agent of the same session is reached. */
+const PASSED_ON_FOR_KEYRINGS = [
+  'DBUS_SESSION_BUS_ADDRESS',
+  'XDG_RUNTIME_DIR',
+  'SSH_AUTH_SOCK',
+  'GNUPGHOME',
+  'PASSWORD_STORE_DIR',
+];
+
+/** @throws ConfigError where the text is no JSON */
+export function findSecretsIn(text: string, env: Environment, home: Home): Promise<FoundSecrets> {
+  return findSecrets(migrateConfig(readJson(text).value).raw, env, home);
+}
+
+/** One after the other: a command may ask a person. */
+export async function findSecrets(
+  raw: JsonValue,
+  env: Environment,
+  home: Home,
+): Promise<FoundSecrets> {
+  const found = new Map<string, FoundSecret>();
+  const expanded = expandEnvironment(raw, env).value;
+  const whole = isJsonObject(expanded) ? withVariables(expanded, env) : expanded;
+  for (const { path, ref } of placedSecrets(whole)) {
+    found.set(path, await look(ref, env, home));
+  }
+  return found;
+}
+
+function look(ref: SecretRef, env: Environment, home: Home): Promise<FoundSecret> {
+  switch (ref.kind) {
+    case 'env':
+      return Promise.resolve(fromEnvironment(ref.name, env));
+    case 'file':
+      return fromFile(resolve(home.root, ref.path.replace(/^~(?=$|[/\\])/, homedir())), env);
+    case 'command':
+      return fromCommand(ref.argv, env, home);
+  }
+}
+
+const missing = (problem: string, remedy: string): FoundSecret => ({
+  kind: 'missing',
+  problem,
+  remedy,
+});
+
+function fromEnvironment(name: string, env: Environment): FoundSecret {
+  const value = env[name] ?? '';
+  if (value !== '') return { kind: 'found', value };
+  return missing(`the environment variable ${name} is not set`, `Set ${name}.`);
+}
+
+async function fromFile(path: string, env: Environment): Promise<FoundSecret> {
+  const file = await open(path, 'r').catch((error) => String(error?.code ?? 'unknown'));
+  if (typeof file === 'string') {
+    return missing(`${path} cannot be read (${file})`, 'See that the file is there and yours.');
+  }
+  try {
+    const info = await file.stat();
+    if (!info.isFile()) return missing(`${path} is no file`, 'Name a file.');
+    const isExposed = process.platform !== 'win32' && (info.mode & OTHERS) !== 0;
+    if (isExposed && !(isContained(env) && (await isContainerSecret(path, info.mode)))) {
+      return missing(`other users can read ${path}`, await howToHide(path, info.uid));
+    }
+    if (info.size > MAX_SECRET_BYTES) return missing(`${path} is too large`, TOO_LARGE);
+    return trimmed(await file.readFile('utf8'), path);
+  } finally {
+    await file.close();
+  }
+}
+
+/** As Docker and Kubernetes mount secrets: for a group, or for reading only. */
+async function isContainerSecret(path: string, mode: number): Promise<boolean> {
+  if ((mode & ALL_OTHERS) === 0) return true;
+  if ((mode & OTHERS_WRITE) !== 0) return false;
+  return SECRETS_FOLDERS.some((folder) => path.startsWith(folder)) || isOnReadOnlyMount(path);
+}
+
+async function howToHide(path: string, owner: number): Promise<string> {
+  const isOurs = owner === process.getuid?.() || process.getuid?.() === 0;
+  if (isOurs && !(await isOnReadOnlyMount(path))) return `chmod 600 ${path}`;
+  return 'This user cannot change that: mount it with mode 0400 for this user, or name a copy that is theirs alone.';
+}
+
+const TOO_LARGE = 'A secret has 64 kB at most.';
+
+function trimmed(text: string, source: string): FoundSecret {
+  const value = text.trim();
+  if (value !== '') return { kind: 'found', value };
+  return missing(`${source} holds nothing`, 'Put the secret there.');
+}
+
+/** Without a shell; what it says on stderr is not shown, as it may be the secret. */
+function fromCommand(
+  [program, ...args]: readonly [string, ...string[]],
+  env: Environment,
+  home: Home,
+): Promise<FoundSecret> {
+  const options = {
+    cwd: home.root,
+    env: minimal(env),
+    timeout: COMMAND_TIMEOUT_MS,
+    killSignal: 'SIGKILL',
+    maxBuffer: MAX_SECRET_BYTES,
+    windowsHide: true,
+    encoding: 'utf8',
+  } as const;
+  return new Promise((found) => {
+    const child = execFile(program, args, options, (error, stdout) => {
+      if (error === null) return found(trimmed(stdout, `the output of ${program}`));
+      found(missing(`the command ${program} ${commandFailure(error)}`, 'Try it in a terminal.'));
+    });
+    child.stdin?.end();
+  });
+}
+
+function commandFailure(error: Error & { code?: unknown; killed?: boolean }): string {
+  if (error.code === 'ERR_CHILD_PROCESS_STDIO_MAXBUFFER') return 'printed too much';
+  if (error.killed === true) return `did not end within ${COMMAND_TIMEOUT_MS / 1000} s`;
+  if (typeof error.code === 'number') return `ended with exit code ${error.code}`;
+  return `could not be run (${String(error.code ?? 'unknown')})`;
+}
+
+function minimal(env: Environment): NodeJS.ProcessEnv {
+  const names = [...PASSED_ON, ...PASSED_ON_FOR_KEYRINGS];
+  return Object.fromEntries(names.flatMap((name) => (env[name] ? [[name, env[name]]] : [])));
+}

@@ -1,0 +1,72 @@
+// Reading and changing one place of a JSON value by its dotted path. Values are never changed, only
+// copied.
+
+import { isJsonObject, type JsonObject, type JsonValue } from './json.ts';
+
+export function valueAt(value: JsonValue | undefined, path: string): JsonValue | undefined {
+  if (path === '') return value;
+  let current = value;
+  for (const key of path.split('.')) {
+    if (Array.isArray(current)) current = current[Number(key)];
+    else if (isJsonObject(current) && Object.hasOwn(current, key)) current = current[key];
+    else return undefined;
+  }
+  return current;
+}
+
+/** In a path: whatever key stands there. */
+export const ANY_NAME = '*';
+
+/** Whether the path is one of those that the pattern stands for. */
+export function isPathOf(pattern: string, path: string): boolean {
+  const wanted = pattern.split('.');
+  const keys = path.split('.');
+  return (
+    wanted.length === keys.length &&
+    wanted.every((key, index) => key === ANY_NAME || key === keys[index])
+  );
+}
+
+/** The paths in the value that a pattern stands for; one without names to fill in is itself. */
+export function pathsIn(value: unknown, pattern: string): readonly string[] {
+  const keys = pattern.split('.');
+  const at = keys.indexOf(ANY_NAME);
+  if (at < 0) return [pattern];
+  const section = keys.slice(0, at).reduce<unknown>(member, value);
+  if (typeof section !== 'object' || section === null) return [];
+  return Object.keys(section)
+    .filter((name) => name !== ANY_NAME)
+    .flatMap((name) => pathsIn(value, keys.with(at, name).join('.')));
+}
+
+/** What a section holds under the key; undefined where it holds nothing. */
+export function member(section: unknown, key: string): unknown {
+  if (typeof section !== 'object' || section === null) return undefined;
+  return Object.entries(section).find(([name]) => name === key)?.[1];
+}
+
+/** A copy with the value set; sections on the way that are missing are made. */
+export function withValue(object: JsonObject, path: string, value: JsonValue): JsonObject {
+  const { first, rest } = split(path);
+  if (rest === undefined) return { ...object, [first]: value };
+  const inner = Object.hasOwn(object, first) ? object[first] : undefined;
+  return { ...object, [first]: withValue(isJsonObject(inner) ? inner : {}, rest, value) };
+}
+
+/** A copy without the key; a section left empty goes too. */
+export function withoutValue(object: JsonObject, path: string): JsonObject {
+  const { first, rest } = split(path);
+  const { [first]: inner, ...others } = object;
+  if (inner === undefined) return object;
+  if (rest === undefined) return others;
+  if (!isJsonObject(inner)) return object;
+  const smaller = withoutValue(inner, rest);
+  return Object.keys(smaller).length === 0 ? others : { ...object, [first]: smaller };
+}
+
+function split(path: string): { readonly first: string; readonly rest: string | undefined } {
+  const dot = path.indexOf('.');
+  return dot === -1
+    ? { first: path, rest: undefined }
+    : { first: path.slice(0, dot), rest: path.slice(dot + 1) };
+}

@@ -1,0 +1,102 @@
+// The limits' part of the configuration: messages, and what may be spent on models in a day.
+
+import { z } from 'zod';
+import { count } from './settings-fields.ts';
+
+const MOST_MESSAGES = 1_000_000;
+const MOST_TOKENS = 1_000_000_000_000;
+const MOST_MONEY = 1_000_000_000;
+
+const messageCount = () => count(0, MOST_MESSAGES);
+const tokenCount = () => count(0, MOST_TOKENS);
+const money = () => z.number().min(0).max(MOST_MONEY);
+
+const messages = z.strictObject({
+  perMinute: messageCount()
+    .default(20)
+    .describe('Messages of one person in any minute; owners ten times as many; 0: no limit.'),
+  perDay: messageCount()
+    .default(200)
+    .describe('Messages of one person in a day; owners ten times as many; 0: no limit.'),
+  groupPerMinute: messageCount()
+    .default(30)
+    .describe('Messages to the agent in one group in any minute, of all members but owners.'),
+  groupPerDay: messageCount().default(500).describe('The same in a day.'),
+});
+
+const budget = z.strictObject({
+  perPersonTokensPerDay: tokenCount()
+    .default(0)
+    .describe('Tokens, in and out, that one person’s turns may take in a day; 0: no limit.'),
+  perChatTokensPerDay: tokenCount().default(0).describe('The same for one conversation.'),
+  perJobTokensPerDay: tokenCount().default(0).describe('The same for one scheduled job.'),
+  totalTokensPerDay: tokenCount().default(0).describe('The same for all together.'),
+  perPersonMoneyPerDay: money()
+    .default(0)
+    .describe('Money that one person’s turns may cost in a day; 0: no limit.'),
+  perChatMoneyPerDay: money().default(0).describe('The same for one conversation.'),
+  perJobMoneyPerDay: money().default(0).describe('The same for one scheduled job.'),
+  totalMoneyPerDay: money().default(0).describe('The same for all together.'),
+  currency: z
+    .string()
+    .min(1)
+    .max(8)
+    .default('USD')
+    .describe('Of all money here; for another one write all prices in models.prices.'),
+  unpriced: z
+    .union([z.literal('refuse'), z.strictObject({ input: money(), output: money() })])
+    .optional()
+    .describe(
+      'Where a budget in money counts, what a cloud model is charged for whose price nobody knows, ' +
+        'in money per million tokens; refuse: it is not asked. Left out: in USD twice the dearest ' +
+        'price that is known, in another currency refuse.',
+    ),
+});
+
+const exception = z.strictObject({
+  who: z
+    .string()
+    .describe('A channel, or channel:id with the stable id of a person or a group there.'),
+  perMinute: messageCount().optional(),
+  perDay: messageCount().optional(),
+  tokensPerDay: tokenCount().optional(),
+  moneyPerDay: money().optional(),
+});
+
+const answers = z.strictObject({
+  maxChars: count(0, 10_000_000)
+    .default(40_000)
+    .describe(
+      'Longest answer that is sent as text, characters of Markdown; the rest goes along as a file. 0: all ' +
+        'of it is sent as text.',
+    ),
+});
+
+export const limitsSchema = z.strictObject({
+  messages: messages.prefault({}),
+  answers: answers.prefault({}),
+  budget: budget.prefault({}),
+  exceptions: z
+    .array(exception)
+    .default([])
+    .describe('Other limits for a channel, a person or a group; the most exact one counts.'),
+});
+
+const price = z.strictObject({
+  model: z.string().min(1),
+  input: money(),
+  output: money(),
+  cached: money(),
+  written: money()
+    .optional()
+    .describe('For what is written to the cache of the vendor, where that is dearer.'),
+});
+
+export const modelsSchema = z.strictObject({
+  prices: z
+    .array(price)
+    .default([])
+    .describe('Money per million tokens of models whose price is not known, or is another.'),
+});
+
+export type LimitsConfig = z.infer<typeof limitsSchema>;

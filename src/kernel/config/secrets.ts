@@ -1,0 +1,150 @@
+// Which values are secrets: masked wherever the configuration is shown, and never replaced by the
+// mask itself when it is written.
+
+import { type Config, PROVIDER_NAMES } from './config.ts';
+import { isReference } from './environment.ts';
+import { isJsonObject, type JsonValue, joinPath } from './json.ts';
+import { member, pathsIn, valueAt } from './json-paths.ts';
+import { configKeys } from './keys.ts';
+
+export const MASK = '[redacted]';
+
+/** What programs write in place of a secret; saved over the real one it would lock the user out. */
+const MASKS = [
+  /^[*•●.]{3,}$/u,
+  /^[<[({_]*(?:redacted|masked|hidden|secret)[>\])}_]*$/i,
+  /^.{0,8}(?:\*{3,}|•{3,}|…).{0,4}$/u,
+];
+
+export function looksLikeMask(text: string): boolean {
+  return MASKS.some((mask) => mask.test(text));
+}
+
+/** In this configuration, whether or not one is set. */
+export function secretPaths(config: unknown): ReadonlySet<string> {
+  return new Set(
+    configKeys()
+      .filter((key) => key.secret)
+      .flatMap((key) => pathsIn(config, key.path)),
+  );
+}
+
+/** The value with every secret masked; references to the environment stay readable. */
+export function maskSecrets(
+  value: JsonValue,
+  path = '',
+  secrets = secretPaths(value),
+  parts = secretParts(value),
+): JsonValue {
+  if (typeof value === 'string') {
+    if (secrets.has(path) && value !== '' && !isReference(value)) return MASK;
+    return parts.reduce((text, { secret }) => masked(text, secret), value);
+  }
+  const within = (member: JsonValue, key: string | number) =>
+    maskSecrets(member, joinPath(path, `${key}`), secrets, parts);
+  if (Array.isArray(value)) return value.map(within);
+  if (!isJsonObject(value)) return value;
+  return Object.fromEntries(
+    Object.entries(value).map(([key, member]) => [key, within(member, key)]),
+  );
+}
+
+const masked = (text: string, secret: string) =>
+  text.replaceAll(secret, MASK).replaceAll(encodeURIComponent(secret), MASK);
+
+/** Secrets within values that are none as a whole, and where they stand. */
+function secretParts(
+  config: unknown,
+): readonly { readonly path: string; readonly secret: string }[] {
+  return Object.entries(member(config, 'mcpServers') ?? {}).flatMap(([name, server]) => {
+    const args: unknown = member(server, 'args');
+    const url: unknown = member(server, 'url');
+    const words = Array.isArray(args) ? args.filter((arg) => typeof arg === 'string') : [];
+    const at = (key: string) => (secret: string) => ({ path: `mcpServers.${name}.${key}`, secret });
+    return [
+      ...argumentSecrets(words).map(at('args')),
+      ...addressSecrets(typeof url === 'string' ? url : '').map(at('url')),
+    ];
+  });
+}
+
+/** Where secrets are written out, not referred to. */
+export function literalSecrets(raw: JsonValue): readonly string[] {
+  const whole = [...secretPaths(raw)].filter((path) => {
+    const value = valueAt(raw, path);
+    if (typeof value !== 'string' || isReference(value)) return false;
+    return worthHiding(path, value).length > 0;
+  });
+  return [...new Set([...whole, ...secretParts(raw).map(({ path }) => path)])];
+}
+
+/** Written where a server asks for any key at all; masked, they would blank out ordinary words. */
+const PLACEHOLDERS = new Set<string>([
+  ...PROVIDER_NAMES.map((name) => name.toLowerCase()),
+  ...['lm-studio', 'not-needed', 'no-key', 'no-key-required', 'sk-no-key-required', 'dummy'],
+]);
+
+const isPlaceholder = (value: string) => PLACEHOLDERS.has(value.toLowerCase());
+
+/** The secrets in force, for a log that must not contain them. */
+export function secretValues(config: Config): readonly string[] {
+  const whole = [...secretPaths(config)].flatMap((path) => {
+    const value = path.split('.').reduce<unknown>(member, config);
+    return typeof value === 'string' ? worthHiding(path, value) : [];
+  });
+  return [...whole, ...secretParts(config).map(({ secret }) => secret)];
+}
+
+/** What of a value would give something away. */
+function worthHiding(path: string, value: string): readonly string[] {
+  if (value === '' || isPlaceholder(value)) return [];
+  return path.startsWith('mcpServers.') ? toolServerSecrets(path, value) : [value];
+}
+
+// What is secret in the settings of a tool server: keys stand in its environment and headers, and as
+// often among the arguments of its program or in its address, where other programs keep them too.
+
+const NAME = /key|token|secret|pass|auth|cookie|credential/i;
+const VALUE = /^(?!\/|https?:)(?=.*\d|.*[a-z].*[A-Z]|.*[A-Z].*[a-z]).{8,}$/s;
+/** `--api-key=x`, `API_KEY=x`, `Authorization: Bearer x`. */
+const ASSIGNED = /^-{0,2}([\w.-]+)(?:=|:\s+)(.+)$/s;
+const FLAG = /^-{1,2}(?!no-)[\w-]+$/;
+/** No place, no address and no other flag. */
+const GIVEN = /^(?![-./~]|https?:).{6,}$/s;
+/** Random letters and digits, as in addresses that are a key themselves. */
+const RANDOM = /^(?=.*\d)(?=.*[A-Za-z])[\w-]{24,}$/;
+
+/**
+ * What of a value of `env` or `headers` is a secret. They hold settings as well: no word, number, path
+ * or address is one that answers may hold too, unless its name says so.
+ */
+export function toolServerSecrets(path: string, value: string): readonly string[] {
+  const name = path.slice(path.lastIndexOf('.') + 1);
+  return [...new Set([value, lastWord(value)])].filter(
+    (part) => NAME.test(name) || VALUE.test(part),
+  );
+}
+
+/** What of the arguments is a secret: what a flag or name says is one. */
+export function argumentSecrets(args: readonly string[]): readonly string[] {
+  return args.flatMap((arg, index) => {
+    const [, name = '', value = ''] = ASSIGNED.exec(arg) ?? [];
+    if (value !== '') return NAME.test(name) ? given(lastWord(value)) : [];
+    const before = args[index - 1] ?? '';
+    return FLAG.test(before) && NAME.test(before) ? given(lastWord(arg)) : [];
+  });
+}
+
+/** What of an address is a secret: parameters named so, and parts that are nothing but random. */
+export function addressSecrets(address: string): readonly string[] {
+  const url = URL.parse(address);
+  if (url === null) return [];
+  const parameters = [...url.searchParams].flatMap(([name, value]) =>
+    NAME.test(name) || RANDOM.test(value) ? given(value) : [],
+  );
+  return [...parameters, ...url.pathname.split('/').filter((part) => RANDOM.test(part))];
+}
+
+const given = (value: string) => (GIVEN.test(value) && !isReference(value) ? [value] : []);
+
+const lastWord = (value: string) => value.slice(value.lastIndexOf(' ') + 1);

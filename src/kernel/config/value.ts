@@ -1,0 +1,54 @@
+// One key of the configuration as a person names and writes it on a command line.
+
+import { nearestName } from '../../lib/text/nearest.ts';
+import type { JsonValue } from './json.ts';
+import { ANY_NAME, isPathOf } from './json-paths.ts';
+import { type ConfigKey, configKeys } from './keys.ts';
+
+export type KeyLookup =
+  | { readonly kind: 'found'; readonly key: ConfigKey }
+  | { readonly kind: 'unknown'; readonly nearest: string | undefined };
+
+export function findKey(path: string): KeyLookup {
+  const keys = configKeys();
+  const key = keys.find((candidate) => isPathOf(candidate.path, path));
+  if (key !== undefined) return { kind: 'found', key: { ...key, path } };
+  const paths = keys.map((key) => key.path).filter((each) => !each.includes(ANY_NAME));
+  const sameName = paths.find((candidate) => candidate.endsWith(`.${path}`));
+  return { kind: 'unknown', nearest: sameName ?? nearestName(path, paths) };
+}
+
+/** The value that a text stands for; what does not fit the key's type is left for validation. */
+export function parseValue(key: ConfigKey, text: string): JsonValue {
+  if (key.type === 'list') return parseList(text);
+  if (key.secret && text.trim().startsWith('{')) return parseReference(text);
+  if (key.type === 'number' && text.trim() !== '' && Number.isFinite(Number(text))) {
+    return Number(text);
+  }
+  if (key.type === 'switch' && (text === 'true' || text === 'false')) return text === 'true';
+  return text;
+}
+
+function parseList(text: string): JsonValue {
+  if (text.trim().startsWith('[')) return parseJsonList(text);
+  const items = text.split(',').map((item) => item.trim());
+  return items.filter((item) => item !== '');
+}
+
+/** Text that only looks like a reference is the secret itself. */
+function parseReference(text: string): JsonValue {
+  try {
+    return JSON.parse(text);
+  } catch {
+    return text;
+  }
+}
+
+/** Text that only looks like a list is one item of it. */
+function parseJsonList(text: string): JsonValue {
+  try {
+    return JSON.parse(text);
+  } catch {
+    return [text];
+  }
+}

@@ -1,0 +1,243 @@
+// Runs the accounts of the channels: each under its own supervisor, with its courier and its live
+// replies. One can fail, stop or be replaced without the others noticing.
+
+import type { Channel, ChannelHost, ChannelStatus } from '../../channels/channel.ts';
+import { supervise } from '../../lib/async/supervise.ts';
+import type { Logger } from '../../lib/logger.ts';
+import type { Clock } from '../../lib/time/clock.ts';
+import { isStranger, withoutCode } from '../access/admission.ts';
+import type { Courier, MessageBus } from '../bus/bus.ts';
+import type { StateStore } from '../bus/store/store.ts';
+import type { Judge } from '../intake/judge.ts';
+import type { Receiver } from '../intake/receive.ts';
+import type { SharedArrivals } from '../intake/shared-arrivals.ts';
+import type { MediaStore } from '../media/media.ts';
+import { type AccountName, accountNameOf } from '../message/account.ts';
+import { withNumbers } from '../message/choices.ts';
+import { ChannelError } from '../message/errors.ts';
+import { isLate, lateNote } from '../message/late.ts';
+import type { OutboundMessage } from '../message/message.ts';
+import { createLiveReplies, type LiveReplies } from './live-replies.ts';
+import { withoutFiles } from './outbound-files.ts';
+
+/** Restart waits of a channel that failed. */
+const RESTART_MIN_MS = 1000;
+const RESTART_MAX_MS = 300_000;
+/** A channel that ran this long starts again without an earlier failure's wait. */
+const STABLE_MS = 600_000;
+/** Chats of one account that are sent to at once. */
+const DELIVERY_CONCURRENCY = 64;
+
+export type ManagerDeps = {
+  readonly bus: MessageBus;
+  readonly receiver: Receiver;
+  readonly judge: Judge;
+  readonly state: StateStore;
+  readonly clock: Clock;
+  readonly log: Logger;
+  readonly media: MediaStore;
+  /** IANA zone for whoever has chosen none; empty = the machine's. */
+  timeZone(): string;
+  /** Tells the owner of trouble with a channel, on another one. */
+  alert(account: AccountName, text: string): void;
+  /** Tells the owner what is no trouble of the account. */
+  tell(text: string, about: AccountName): void;
+  /** A channel rests until a person acts: told to whoever watches the gateway run. */
+  onStopped(account: AccountName, status: StoppedStatus): void;
+  readonly setAside: NonNullable<Courier['setAside']>;
+  /** Which account answers what came to several. */
+  readonly arrivals: SharedArrivals;
+};
+
+type StoppedStatus = Extract<ChannelStatus, { readonly kind: 'stopped' }>;
+
+type Running = {
+  readonly channel: Channel;
+  readonly intake: AbortController;
+  readonly whole: AbortController;
+  readonly done: Promise<void>;
+};
+
+export interface ChannelManager {
+  /** Starts the channel, replacing the one of that account. */
+  start(channel: Channel): Promise<void>;
+  stop(name: AccountName): Promise<void>;
+  /** Takes no more in, but goes on delivering: the first half of a graceful stop. */
+  stopReceiving(): void;
+  stopAll(): Promise<void>;
+  status(name: AccountName): ChannelStatus | undefined;
+  channel(name: AccountName): Channel | undefined;
+}
+
+export function createChannelManager(deps: ManagerDeps): ChannelManager {
+  const running = new Map<AccountName, Running>();
+  const statuses = new Map<AccountName, ChannelStatus>();
+
+  async function stop(name: AccountName) {
+    const current = running.get(name);
+    if (current === undefined) return;
+    running.delete(name);
+    current.whole.abort();
+    await current.done;
+    statuses.delete(name);
+  }
+
+  return {
+    async start(channel) {
+      const name = accountNameOf(channel);
+      await stop(name);
+      const whole = new AbortController();
+      const intake = new AbortController();
+      const signals = {
+        whole: whole.signal,
+        intake: AbortSignal.any([whole.signal, intake.signal]),
+      };
+      const report = (status: ChannelStatus) => {
+        if (isNewStop(status, statuses.get(name))) deps.onStopped(name, status);
+        statuses.set(name, status);
+      };
+      report({ kind: 'starting' });
+      const done = runChannel(channel, deps, report, signals);
+      running.set(name, { channel, intake, whole, done });
+    },
+    stop,
+    stopReceiving() {
+      for (const { intake } of running.values()) intake.abort();
+    },
+    async stopAll() {
+      await Promise.all([...running.keys()].map(stop));
+    },
+    status: (name) => statuses.get(name),
+    channel: (name) => running.get(name)?.channel,
+  };
+}
+
+const isNewStop = (now: ChannelStatus, before: ChannelStatus | undefined): now is StoppedStatus =>
+  now.kind === 'stopped' && before?.kind !== 'stopped';
+
+async function runChannel(
+  channel: Channel,
+  deps: ManagerDeps,
+  report: (status: ChannelStatus) => void,
+  signals: { readonly whole: AbortSignal; readonly intake: AbortSignal },
+): Promise<void> {
+  const log = deps.log.child({ channel: accountNameOf(channel) });
+  const live = createLiveReplies({ ...deps, channel, log });
+  const host = hostFor(channel, deps, { report, log, closing: signals.intake });
+  const supervised = (
+    name: string,
+    signal: AbortSignal,
+    run: (signal: AbortSignal) => Promise<void>,
+  ) =>
+    supervise(run, {
+      name,
+      signal,
+      clock: deps.clock,
+      log,
+      minMs: RESTART_MIN_MS,
+      maxMs: RESTART_MAX_MS,
+      stableMs: STABLE_MS,
+      onFailure: (error, waitMs) => reactTo(error, waitMs, deps, report),
+    });
+  await Promise.all([
+    supervised('receive', signals.whole, (runSignal) =>
+      deps.bus.lead(
+        `${channel.name}:${channel.account}`,
+        (leadSignal) => channel.run(host, leadSignal),
+        runSignal,
+      ),
+    ),
+    supervised('deliver', signals.whole, (runSignal) =>
+      deps.bus.deliver(courierFor(channel, live, deps), {
+        signal: runSignal,
+        concurrency: DELIVERY_CONCURRENCY,
+      }),
+    ),
+    supervised('live replies', signals.whole, (runSignal) => live.run(runSignal)),
+  ]);
+}
+
+function reactTo(
+  error: unknown,
+  waitMs: number,
+  deps: ManagerDeps,
+  report: (status: ChannelStatus) => void,
+): 'restart' | 'stop' {
+  const reason = error instanceof Error ? error.message : String(error);
+  if (error instanceof ChannelError && error.remedy.kind === 'never') {
+    // The channel has reported what a person must do; its own words stay.
+    return 'stop';
+  }
+  report({ kind: 'degraded', reason, retryAt: deps.clock.now() + waitMs });
+  return 'restart';
+}
+
+function hostFor(
+  channel: Channel,
+  deps: ManagerDeps,
+  own: Pick<ChannelHost, 'report' | 'log' | 'closing'>,
+): ChannelHost {
+  const name = accountNameOf(channel);
+  return {
+    ...own,
+    receive: (batch, options) => deps.receiver.receive(batch, options),
+    cursor: () => deps.bus.cursor(channel.name, channel.account),
+    bounced: (id, reason) => deps.bus.markBounced(id, reason),
+    async isStranger(message) {
+      return isStranger(await deps.judge(message));
+    },
+    async isTrusted(message) {
+      const verdict = withoutCode(await deps.judge(message));
+      return verdict.kind === 'admit' && verdict.role !== 'guest';
+    },
+    answers: async (key, message) => (await deps.arrivals(name, key, message)) === name,
+    alert: (text) => deps.alert(name, text),
+    tell: (text) => deps.tell(text, name),
+    state: deps.state.scope(`channel:${channel.name}:${channel.account}`),
+    clock: deps.clock,
+    media: deps.media,
+  };
+}
+
+/** Before a turn's final text goes out, its draft comes to rest; the final text then replaces it. */
+function courierFor(
+  channel: Channel,
+  live: LiveReplies,
+  { timeZone, setAside }: ManagerDeps,
+): Courier {
+  const shown = (message: OutboundMessage) => {
+    const carried = channel.attachments === undefined ? withoutFiles(message) : message;
+    return channel.choices === undefined ? withNumbers(carried) : carried;
+  };
+  const reconcile = channel.reconcile?.bind(channel);
+  return {
+    account: accountNameOf(channel),
+    onUnknown: channel.onUnknown,
+    lifetimeMs: channel.lifetimeMs,
+    ...(channel.readiness === undefined ? {} : { readiness: channel.readiness }),
+    ...(channel.announcesRequests === true ? { announcesRequests: true } : {}),
+    setAside,
+    async send(queued, context) {
+      const message = shown(queued);
+      const { finalizes } = message;
+      const settled =
+        finalizes === undefined || context.sentParts.length > 0
+          ? undefined
+          : await live.settle(finalizes, message.markdown, context);
+      const draft = settled ?? context.draft;
+      const whole = draft === undefined ? context : { ...context, draft };
+      const { question } = message;
+      if (question === undefined || !isLate(question.at, context.textAt)) {
+        return channel.send(message, whole);
+      }
+      // A draft that becomes the answer cannot become a reply.
+      const isQuoted = channel.quotesWhenLate === true && draft === undefined;
+      const note = lateNote(question, context.textAt, timeZone(), isQuoted);
+      const markdown = `${note}\n\n${message.markdown}`;
+      return channel.send({ ...message, markdown }, { ...whole, isLate: true });
+    },
+    ...(reconcile === undefined
+      ? {}
+      : { reconcile: (message, signal) => reconcile(shown(message), signal) }),
+  };
+}

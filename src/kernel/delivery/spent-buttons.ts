@@ -1,0 +1,94 @@
+// Takes the buttons away from questions that are closed, however they were. What is to be taken away is
+// on disk until it was, so that a kill leaves none for good; a press of one that stayed meanwhile is told
+// that it comes too late.
+
+import type { Channel } from '../../channels/channel.ts';
+import type { Logger } from '../../lib/logger.ts';
+import type { Clock } from '../../lib/time/clock.ts';
+import type { MessageBus } from '../bus/bus.ts';
+import type { KeyValueStore } from '../bus/store/store.ts';
+import { type AccountName, accountName } from '../message/account.ts';
+import { DeliveryError } from '../message/errors.ts';
+import { type MessageId, messageId } from '../message/ids.ts';
+
+export type SpentButtonsDeps = {
+  readonly state: KeyValueStore;
+  readonly bus: Pick<MessageBus, 'outbound'>;
+  readonly clock: Clock;
+  readonly log: Logger;
+  channel(name: AccountName): Channel | undefined;
+};
+
+const DEADLINE_MS = 15_000;
+const LOOKS = 5;
+const LOOK_MS = 300;
+/** At the start a door may not be open yet. */
+const TRY_AGAIN_MS = 30_000;
+/** Most platforms let nobody change a text after that. */
+const KEEP_MS = 48 * 3_600_000;
+
+/**
+ * Begins to take away what can be pressed below the text, and to say there what came of it. What is
+ * stored with it in the same moment is stored together with it.
+ */
+export type SpendButtons = (text: MessageId, outcome?: string) => void;
+
+export type SpentButtons = {
+  readonly spend: SpendButtons;
+  /** What a process that is gone had not come to; ends when there is nothing left of it. */
+  run(signal: AbortSignal): Promise<void>;
+};
+
+export function createSpentButtons(deps: SpentButtonsDeps): SpentButtons {
+  const { state, bus, clock, log, channel } = deps;
+  /** Somebody may answer before it is noted what the platform calls the question. */
+  async function sentText(text: MessageId) {
+    const signal = AbortSignal.timeout(DEADLINE_MS);
+    for (let left = LOOKS; ; left -= 1) {
+      const sent = await bus.outbound(text);
+      if (sent === undefined || sent.parts.length > 0 || left === 0) return sent;
+      await clock.sleep(LOOK_MS, signal);
+    }
+  }
+
+  async function close(text: MessageId, outcome: string): Promise<void> {
+    const sent = await sentText(text);
+    const part = sent?.parts.at(-1);
+    if (sent !== undefined && part !== undefined) {
+      const signal = AbortSignal.timeout(DEADLINE_MS);
+      // Of a text in several parts the last alone would say all of it.
+      const isWhole = sent.parts.length === 1 && outcome !== '';
+      const now = isWhole ? `${sent.markdown}\n\n${outcome}` : undefined;
+      await channel(accountName(sent.chat))?.closeChoices?.(sent.chat, part, signal, now);
+    }
+    await state.delete(text);
+  }
+
+  function failed(text: string, error: unknown): void {
+    const isDelivery = error instanceof DeliveryError;
+    log[isDelivery ? 'info' : 'error']('buttons not taken away', { text, error });
+  }
+
+  async function closeLeft(): Promise<number> {
+    await state.expire('', clock.now() - KEEP_MS);
+    const rows = await state.list('');
+    for (const { key, value } of rows) {
+      await close(messageId(key), value).catch((error: unknown) => failed(key, error));
+    }
+    return (await state.list('')).length;
+  }
+
+  return {
+    spend(text, outcome = '') {
+      const noted = state.set(text, outcome);
+      noted.then(() => close(text, outcome)).catch((error: unknown) => failed(text, error));
+    },
+    async run(signal) {
+      try {
+        while ((await closeLeft()) > 0) await clock.sleep(TRY_AGAIN_MS, signal);
+      } catch (error) {
+        if (!signal.aborted) failed('', error);
+      }
+    },
+  };
+}

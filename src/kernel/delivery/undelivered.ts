@@ -1,0 +1,87 @@
+// Says that a message was given up: in the chat where somebody asked for it, and where that is refused too
+// or nobody asked, to the owner.
+// One notice for a burst, and none about a notice to the owner.
+
+import type { Logger } from '../../lib/logger.ts';
+import type { Clock } from '../../lib/time/clock.ts';
+import { isSameChat } from '../access/person.ts';
+import type { Courier, MessageBus } from '../bus/bus.ts';
+import { type AccountName, accountName } from '../message/account.ts';
+import type { SetAside } from '../message/delivery.ts';
+import { messageId, type SessionKey } from '../message/ids.ts';
+import { type ChatRef, type OutboundMessage, sessionKeyOf } from '../message/message.ts';
+import { firstWords, verbatim } from '../message/stranger-words.ts';
+
+const REPEAT_MS = 3_600_000;
+const MAX_REMEMBERED = 1000;
+const NOTICE = 'undelivered/';
+/** Names every notice to the owner. */
+export const ALERT = 'alert/';
+
+export type UndeliveredDeps = {
+  readonly bus: Pick<MessageBus, 'send'>;
+  readonly clock: Clock;
+  readonly log: Logger;
+  /** Where the owner is told something about an account. */
+  noticeChat(about: AccountName): Promise<ChatRef>;
+  /** Tells the owner on another account than this one. */
+  alert(account: AccountName, text: string): void;
+  tell(text: string, about: AccountName): void;
+};
+
+export function createUndelivered(deps: UndeliveredDeps): NonNullable<Courier['setAside']> {
+  const { bus, clock, log, noticeChat, alert, tell } = deps;
+  const toldAt = new Map<SessionKey | AccountName, number>();
+
+  function isFirst(place: SessionKey | AccountName): boolean {
+    const now = clock.now();
+    if (now - (toldAt.get(place) ?? Number.NEGATIVE_INFINITY) < REPEAT_MS) return false;
+    toldAt.delete(place);
+    toldAt.set(place, now);
+    for (const oldest of toldAt.keys()) {
+      if (toldAt.size <= MAX_REMEMBERED) break;
+      toldAt.delete(oldest);
+    }
+    return true;
+  }
+
+  async function tellOwner(chat: ChatRef, text: string) {
+    const account = accountName(chat);
+    if (isSameChat(await noticeChat(account), chat)) alert(account, text);
+    else tell(text, account);
+  }
+
+  return (message, aside) => {
+    const { id, chat } = message;
+    const unsaid = (error: unknown) => log.error('loss of a message not said', { id, error });
+    if (aside.isOwnRule === true || id.startsWith(ALERT)) return;
+    if (id.startsWith(NOTICE) || !isAnswer(message)) {
+      if (isFirst(accountName(chat))) tellOwner(chat, ownerText(chat, aside)).catch(unsaid);
+    } else if (isFirst(sessionKeyOf(chat))) {
+      bus.send({ id: messageId(`${NOTICE}${id}`), chat, markdown: askerText(aside) }).catch(unsaid);
+    }
+  };
+}
+
+const isAnswer = ({ replyTo, question, finalizes }: OutboundMessage) =>
+  replyTo !== undefined || question !== undefined || finalizes !== undefined;
+
+const reasonText = ({ reason }: SetAside) => verbatim(firstWords(reason));
+
+function askerText(aside: SetAside): string {
+  if (aside.kind === 'unknown') {
+    return 'My last message may not have arrived here, or not all of it. If it is missing, please ask again.';
+  }
+  return (
+    'My last message could not be delivered here, at least not all of it: ' +
+    `${reasonText(aside)}. Please ask again, perhaps for a shorter or plainer answer.`
+  );
+}
+
+function ownerText(chat: ChatRef, aside: SetAside): string {
+  return (
+    `Messages to ${verbatim(sessionKeyOf(chat))} cannot be delivered: ${reasonText(aside)}. ` +
+    'They are kept: `nanobot dead list` shows them, `nanobot dead retry` sends them again. Further ' +
+    'chats of this account are not named for an hour.'
+  );
+}

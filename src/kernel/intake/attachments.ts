@@ -1,0 +1,212 @@
+// Fetches what messages carry from their doors into the media store, and has sounds listened to, from
+// the moment they are accepted. What cannot be fetched is unread, with a reason in words; either way
+// the message on the bus is rewritten, so that every later try of its turn sees the same.
+
+import { AttachmentError, type Channel } from '../../channels/channel.ts';
+import { isUnheard, type Listening, missedReason } from '../../features/voice/listening.ts';
+import { createPermits, type Permits } from '../../lib/async/permits.ts';
+import type { Logger } from '../../lib/logger.ts';
+import { orAborted } from '../../lib/time/aborted.ts';
+import { backoffMs } from '../../lib/time/backoff.ts';
+import type { Clock } from '../../lib/time/clock.ts';
+import type { BusStore } from '../bus/store/store.ts';
+import { MediaError, type MediaStore } from '../media/media.ts';
+import { type AccountName, accountName } from '../message/account.ts';
+import type { Attachment } from '../message/attachment.ts';
+import { sizeWords } from '../message/attachment.ts';
+import type { MessageId } from '../message/ids.ts';
+import type { InboundMessage } from '../message/message.ts';
+
+export type AttachmentsDeps = {
+  readonly media: MediaStore;
+  readonly store: Pick<BusStore, 'setAttachments'>;
+  /** Turns sounds into words once they are stored. */
+  readonly listening: Listening;
+  readonly clock: Clock;
+  readonly log: Logger;
+  readonly random: () => number;
+  channel(name: AccountName): Channel | undefined;
+  /** Largest file that is taken in. */
+  maxFileBytes(): number;
+};
+
+export interface InboundAttachments extends AsyncDisposable {
+  /** Begins to fetch what the message carries. */
+  begin(message: InboundMessage): void;
+  /**
+   * The messages with all they carry stored or unread.
+   * @throws the signal's reason; fetching goes on
+   */
+  ready<Item extends { readonly message: InboundMessage }>(
+    items: readonly Item[],
+    signal: AbortSignal,
+  ): Promise<readonly Item[]>;
+}
+
+/** Files of one account that are fetched at once. */
+const AT_ONCE = 4;
+/** For one file, all tries together. */
+const DEADLINE_MS = 60_000;
+const TRIES = 3;
+const RETRY = { minMs: 1000, maxMs: 8000 };
+/** Messages whose outcome is remembered: their turn may have read them before it was on disk. */
+const REMEMBERED = 500;
+
+export function createInboundAttachments(deps: AttachmentsDeps): InboundAttachments {
+  return new Fetching(deps);
+}
+
+/** Also what its sender has to be told of; the bus takes that notice once. */
+const isOpen = (attachment: Attachment) =>
+  attachment.content.kind === 'remote' ||
+  isUnheard(attachment) ||
+  missedReason(attachment) !== undefined;
+const awaits = ({ attachments = [] }: InboundMessage) => attachments.some(isOpen);
+
+class Fetching implements InboundAttachments {
+  readonly #deps: AttachmentsDeps;
+  readonly #jobs = new Map<MessageId, Promise<readonly Attachment[]>>();
+  readonly #permits = new Map<AccountName, Permits>();
+  readonly #stop = new AbortController();
+
+  constructor(deps: AttachmentsDeps) {
+    this.#deps = deps;
+  }
+
+  begin(message: InboundMessage): void {
+    // Reported where the turn awaits it; until then it must not count as unhandled.
+    if (awaits(message)) this.#job(message).catch(() => undefined);
+  }
+
+  async ready<Item extends { readonly message: InboundMessage }>(
+    items: readonly Item[],
+    signal: AbortSignal,
+  ): Promise<readonly Item[]> {
+    if (!items.some(({ message }) => awaits(message))) return items;
+    const jobs = items.map(async (item) => {
+      if (!awaits(item.message)) return item;
+      const attachments = await this.#job(item.message);
+      return { ...item, message: { ...item.message, attachments } };
+    });
+    return orAborted(Promise.all(jobs), signal);
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    this.#stop.abort();
+    await Promise.allSettled(this.#jobs.values());
+  }
+
+  #job(message: InboundMessage): Promise<readonly Attachment[]> {
+    const known = this.#jobs.get(message.id);
+    if (known !== undefined) return known;
+    const job = this.#resolve(message);
+    this.#jobs.set(message.id, job);
+    // What was interrupted is fetched again when somebody asks again.
+    job.catch(() => this.#jobs.delete(message.id));
+    const [oldest] = this.#jobs.keys();
+    if (this.#jobs.size > REMEMBERED && oldest !== undefined) this.#jobs.delete(oldest);
+    return job;
+  }
+
+  async #resolve(message: InboundMessage): Promise<readonly Attachment[]> {
+    const { attachments = [], chat, id } = message;
+    const { listening, store } = this.#deps;
+    const resolved = await Promise.all(
+      attachments.map(async (one) =>
+        listening.listened(await this.#fetched(one, accountName(chat)), message, this.#stop.signal),
+      ),
+    );
+    await listening.told(message, resolved);
+    await store.setAttachments(id, resolved);
+    return resolved;
+  }
+
+  async #fetched(attachment: Attachment, channel: AccountName): Promise<Attachment> {
+    const { content } = attachment;
+    if (content.kind !== 'remote') return attachment;
+    const permit = await this.#permitsOf(channel).acquire(this.#stop.signal);
+    try {
+      return await this.#inTime(attachment, content.ref, channel);
+    } catch (error) {
+      this.#stop.signal.throwIfAborted();
+      const reason = reasonOf(error, this.#deps.maxFileBytes());
+      this.#deps.log.info('attachment not read', { channel, kind: attachment.kind, reason, error });
+      return { ...attachment, content: { kind: 'unread', reason } };
+    } finally {
+      permit[Symbol.dispose]();
+    }
+  }
+
+  async #inTime(attachment: Attachment, ref: string, channel: AccountName): Promise<Attachment> {
+    const deadline = new AbortController();
+    const tooLate = () =>
+      deadline.abort(new AttachmentError('attachment_timeout', TOO_LATE, FINAL));
+    const timer = this.#deps.clock.timer(DEADLINE_MS, tooLate);
+    const signal = AbortSignal.any([this.#stop.signal, deadline.signal]);
+    try {
+      return await orAborted(this.#tried(attachment, ref, channel, signal), signal);
+    } finally {
+      timer[Symbol.dispose]();
+      deadline.abort();
+    }
+  }
+
+  async #tried(
+    attachment: Attachment,
+    ref: string,
+    channel: AccountName,
+    signal: AbortSignal,
+  ): Promise<Attachment> {
+    const { media, clock, random } = this.#deps;
+    const maxBytes = this.#deps.maxFileBytes();
+    if ((attachment.sizeBytes ?? 0) > maxBytes) throw tooLarge(attachment.sizeBytes, maxBytes);
+    for (let failures = 0; ; ) {
+      try {
+        const power = this.#deps.channel(channel)?.attachments;
+        if (power === undefined)
+          throw new AttachmentError('attachment_no_door', NO_DOOR, RETRYABLE);
+        const stored = await media.put(power.fetch(ref, signal), { maxBytes, signal });
+        const { id, sizeBytes, mimeType } = stored;
+        if (sizeBytes === 0) throw new AttachmentError('attachment_empty', EMPTY, FINAL);
+        return { ...attachment, mimeType, sizeBytes, content: { kind: 'stored', media: id } };
+      } catch (error) {
+        failures += 1;
+        signal.throwIfAborted();
+        if (failures >= TRIES || !isRetryable(error)) throw error;
+      }
+      await clock.sleep(backoffMs(failures, { ...RETRY, random }), signal);
+    }
+  }
+
+  #permitsOf(channel: AccountName): Permits {
+    const known = this.#permits.get(channel) ?? createPermits(AT_ONCE);
+    this.#permits.set(channel, known);
+    return known;
+  }
+}
+
+const FINAL = { isFinal: true } as const;
+const RETRYABLE = { isFinal: false } as const;
+const TOO_LATE = 'it could not be fetched in time';
+const NO_DOOR = 'this door cannot hand it over now';
+const EMPTY = 'it is empty';
+
+const tooLarge = (sizeBytes: number | undefined, limit: number) =>
+  new AttachmentError('attachment_too_large', largerThan(sizeBytes, limit), FINAL);
+
+const largerThan = (sizeBytes: number | undefined, limit: number) =>
+  sizeBytes === undefined
+    ? `it is larger than the limit of ${sizeWords(limit)}`
+    : `its ${sizeWords(sizeBytes)} are more than the limit of ${sizeWords(limit)}`;
+
+const isRetryable = (error: unknown) =>
+  error instanceof AttachmentError ? !error.isFinal : !(error instanceof MediaError);
+
+function reasonOf(error: unknown, limit: number): string {
+  if (error instanceof AttachmentError) return error.reason;
+  if (!(error instanceof MediaError)) return 'it could not be fetched';
+  if (error.code === 'media_too_large') return largerThan(undefined, limit);
+  return error.code === 'media_full'
+    ? 'there is no room left to keep it'
+    : 'it could not be stored';
+}

@@ -1,0 +1,234 @@
+// Keeps count of the messages that people and groups have answered, and ends what is too much: one
+// kind word, then silence. Counts live in memory and are stored in the transaction that stores the
+// messages, so that neither a restart nor a message costs more for it. The rules are core's.
+
+import type { KnownAs } from '../../features/people/people.ts';
+import { CountBook, type CountRow } from '../../features/spending/count-book.ts';
+import type { Logger } from '../../lib/logger.ts';
+import type { Clock } from '../../lib/time/clock.ts';
+import { createLocalDays, type LocalDay } from '../../lib/time/zone-time.ts';
+import type { PersonLimits } from '../access/person-limits.ts';
+import type { AcceptResult, MessageBus } from '../bus/bus.ts';
+import type { KeyValueStore } from '../bus/store/store.ts';
+import type { LimitsConfig } from '../config/limits.ts';
+import { messageId } from '../message/ids.ts';
+import type { InboundMessage } from '../message/message.ts';
+import {
+  type CountNames,
+  groupLimits,
+  groupNames,
+  personLimits,
+  personNames,
+} from '../message/message-limits.ts';
+import type { CountedAs, Gated } from './group-intake.ts';
+import {
+  COMMAND_LIMITS,
+  type Counted,
+  gateText,
+  givenBack,
+  isSpent,
+  joinedTallies,
+  type MessageLimits,
+  type Moment,
+  NO_MESSAGES,
+  pauseNotice,
+  type Tally,
+  taken,
+  weigh,
+} from './rules/fair-use.ts';
+
+export type FairUseDeps = {
+  readonly state: KeyValueStore;
+  readonly bus: Pick<MessageBus, 'send'>;
+  readonly clock: Clock;
+  readonly log: Logger;
+  readonly knownAs: KnownAs;
+  settings(): { readonly limits: LimitsConfig; readonly timeZone: string };
+};
+
+/** A batch in which what is too much is only recorded. */
+export type Weighed = {
+  readonly batch: readonly Gated[];
+  /** Stores the counts; to be called in the same breath as the bus's `accept`. */
+  store(): Promise<void>;
+  /** Takes back the count of what was not new. */
+  settle(results: readonly AcceptResult[]): void;
+};
+
+export interface FairUse {
+  weigh(batch: readonly Gated[]): Promise<Weighed>;
+}
+
+/** What is counted of one message, each with the limits that hold for it. */
+type Account = {
+  readonly whose: Counted;
+  readonly row: CountRow<Tally>;
+  readonly limits: MessageLimits;
+};
+
+/** What an owner allows whoever wrote it. */
+type LimitsOf = ReadonlyMap<InboundMessage, PersonLimits>;
+
+/** `undo` takes back what was counted of a message that turns out to be known already. */
+type Judged = { readonly item: Gated; readonly undo?: () => void };
+
+const PERSON = 'person ';
+const COMMAND = 'command ';
+const GROUP = 'group ';
+/** Counts of days that are over are deleted from the store after this. */
+const KEEP_MS = 2 * 86_400_000;
+
+export function createFairUse({ state, bus, clock, log, knownAs, settings }: FairUseDeps): FairUse {
+  const book = new CountBook<Tally>(NO_MESSAGES, joinedTallies);
+  const dayOf = createLocalDays();
+  let loading: Promise<void> | undefined;
+  let sweptOn = '';
+
+  async function load() {
+    const rows = await state.list('');
+    const unread = rows.filter(({ value }) => book.read(value) === undefined);
+    if (unread.length > 0) log.warn('counts not readable', { rows: unread.length });
+  }
+
+  /** What fails is tried again with the next message. */
+  async function loaded() {
+    loading ??= load();
+    try {
+      await loading;
+    } catch (error) {
+      loading = undefined;
+      throw error;
+    }
+  }
+
+  /** At most once a day: forgets who has not written since. */
+  function sweep(now: number, today: LocalDay) {
+    if (sweptOn === today.day) return;
+    sweptOn = today.day;
+    for (const row of book.rows) if (isSpent(row.value, { now, today })) book.forget(row);
+    state.expire('', now - KEEP_MS).catch((error) => log.warn('counts not deleted', { error }));
+  }
+
+  /** Whoever is met on another door than before is one with who they are there. */
+  async function joinDoors(batch: readonly Gated[]): Promise<LimitsOf> {
+    const counted = batch.filter(({ counts }) => counts !== undefined);
+    const own = new Map<InboundMessage, PersonLimits>();
+    await Promise.all(
+      counted.map(async ({ entry: { message } }) => {
+        const [first, ...others] = personNames(message);
+        const known = await knownAs(message);
+        const names: CountNames = [first, ...others, ...known.names];
+        for (const prefix of [PERSON, COMMAND]) book.at(prefixed(prefix, names));
+        if (known.limits !== undefined) own.set(message, known.limits);
+      }),
+    );
+    return own;
+  }
+
+  function accountsOf(
+    message: InboundMessage,
+    { role, as }: CountedAs,
+    ownOf: LimitsOf,
+  ): readonly Account[] {
+    const { limits } = settings();
+    const people = personNames(message);
+    if (as === 'command') {
+      const row = book.at(prefixed(COMMAND, people));
+      return [{ whose: 'commands', row, limits: COMMAND_LIMITS }];
+    }
+    const own = book.at(prefixed(PERSON, people));
+    const names = [...own.names].map((name) => name.slice(PERSON.length));
+    const person: Account = {
+      whose: 'person',
+      row: own,
+      limits: personLimits(message, role, limits, names, ownOf.get(message)),
+    };
+    const groups = groupNames(message);
+    if (groups === undefined || role === 'owner') return [person];
+    const row = book.at(prefixed(GROUP, groups));
+    return [person, { whose: 'group', row, limits: groupLimits(groups, limits) }];
+  }
+
+  function tell(message: InboundMessage, text: string): () => Promise<void> {
+    return async () => {
+      const id = messageId(`${message.id}/reply`);
+      await bus.send({ id, chat: message.chat, markdown: text, replyTo: message.id });
+    };
+  }
+
+  function judge(
+    item: Gated,
+    message: InboundMessage,
+    counts: CountedAs,
+    ownOf: LimitsOf,
+    touched: Set<CountRow<Tally>>,
+  ): Judged {
+    const now = clock.now();
+    const today = dayOf(now, settings().timeZone);
+    sweep(now, today);
+    const moment: Moment = { saidAt: Math.min(message.sentAt, now), now, today };
+    const accounts = accountsOf(message, counts, ownOf);
+    for (const { whose, row, limits } of accounts) {
+      const verdict = weigh(row.value, moment, limits);
+      if (verdict.kind === 'take') continue;
+      const { pause, isNew } = verdict;
+      const before = row.value.pause;
+      if (isNew) row.value = { ...row.value, pause };
+      touched.add(row);
+      const gate = gateText(whose, pause);
+      log.info('message refused', { messageId: message.id, reason: gate });
+      const refused: Gated = { entry: { kind: 'record', message, gate } };
+      if (!isNew) return { item: refused };
+      const afterwards = tell(message, pauseNotice(whose, pause, limits, now));
+      const undo = () => {
+        row.value = withPause(row.value, before);
+      };
+      return { item: { ...refused, afterwards }, undo };
+    }
+    for (const { row, limits } of accounts) {
+      row.value = taken(row.value, moment, limits);
+      touched.add(row);
+    }
+    const undo = () => {
+      for (const { row } of accounts) row.value = givenBack(row.value, moment);
+    };
+    return { item, undo };
+  }
+
+  return {
+    async weigh(batch) {
+      await loaded();
+      const ownOf = await joinDoors(batch);
+      const touched = new Set<CountRow<Tally>>();
+      const weighed = batch.map((item): Judged => {
+        const { counts, entry } = item;
+        return counts === undefined ? { item } : judge(item, entry.message, counts, ownOf, touched);
+      });
+      return {
+        batch: weighed.map(({ item }) => item),
+        async store() {
+          if (touched.size === 0) return;
+          // The messages are what matters: a count that is not stored only ends with the process.
+          const { rows, written } = book.stored(touched);
+          await state
+            .setMany(rows)
+            .then(written)
+            .catch((error) => log.warn('counts not stored', { error }));
+        },
+        settle(results) {
+          for (const [index, { undo }] of weighed.entries()) {
+            if (results[index] !== 'accepted') undo?.();
+          }
+        },
+      };
+    },
+  };
+}
+
+function prefixed(prefix: string, [first, ...others]: CountNames): CountNames {
+  return [prefix + first, ...others.map((name) => prefix + name)];
+}
+
+function withPause({ pause: _ended, ...tally }: Tally, pause: Tally['pause']): Tally {
+  return pause === undefined ? tally : { ...tally, pause };
+}

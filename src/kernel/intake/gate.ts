@@ -1,0 +1,216 @@
+// The gate: what becomes of each message before anything is stored. Who may speak here is the judge's to
+// say; this carries it out, and tells what is to be done before and after the message is durable.
+
+import type { Drafts } from '../../features/letters/drafts.ts';
+import type { MailBridge } from '../../features/mail-bridge/mail-bridge.ts';
+import type { Knock } from '../../features/people/knock.ts';
+import { redeemLink } from '../../features/people/link-commands.ts';
+import type { Pairing } from '../../features/people/pairing.ts';
+import type { Logger } from '../../lib/logger.ts';
+import { type AdmittedRole, type SettledVerdict, withoutCode } from '../access/admission.ts';
+import { parseCommand } from '../access/command.ts';
+import type { InboundEntry, MessageBus } from '../bus/bus.ts';
+import type { CommandDeps } from '../commands/command.ts';
+import { findCommand, runCommand, WELCOME } from '../commands/commands.ts';
+import { type ChatRef, type InboundMessage, idsOf, sessionKeyOf } from '../message/message.ts';
+import type { Questions } from '../questions/questions.ts';
+import type { Gated, GroupIntake } from './group-intake.ts';
+import type { Judge } from './judge.ts';
+
+export type GateDeps = {
+  readonly bus: MessageBus;
+  readonly pairing: Pairing;
+  readonly commands: CommandDeps;
+  readonly log: Logger;
+  readonly judge: Judge;
+  readonly groups: Pick<GroupIntake, 'heard' | 'called'>;
+  readonly knock: Knock;
+  readonly bridge: MailBridge;
+  readonly questions: Pick<Questions, 'choose' | 'press' | 'numbered' | 'tokensOf'>;
+  readonly drafts: Pick<Drafts, 'taking'>;
+  /** Begins to fetch what a queued message carries. */
+  fetchAttachments(message: InboundMessage): void;
+  /** Tells an owner. */
+  tellOwner(text: string): void;
+  /** Remembers where an owner wrote last. */
+  ownerWroteIn(chat: ChatRef): Promise<void>;
+  reply(message: InboundMessage, markdown: string): Promise<void>;
+};
+
+export type Gate = (entry: InboundEntry) => Promise<Gated>;
+
+export function createGate(deps: GateDeps): Gate {
+  const { bus, pairing, commands, log, reply } = deps;
+  const { routes } = commands.people;
+
+  async function gate(entry: InboundEntry): Promise<Gated> {
+    const { message } = entry;
+    if (entry.kind === 'record') return { entry };
+    const asked = await deps.judge(message);
+    if (asked.kind === 'redeem' && message.press === undefined && !isNote(message)) {
+      const paired = await redeem(message, asked.code);
+      if (paired !== undefined) return paired;
+    }
+    if (asked.kind === 'link' && message.press === undefined && !isNote(message)) {
+      const link = { ...deps, people: commands.people };
+      const linked = await redeemLink(message, asked.code, asked.otherwise, link);
+      if (linked !== undefined) return linked;
+    }
+    const verdict = withoutCode(asked);
+    // A press is never a message for the agent, whoever pressed.
+    if (message.press !== undefined) return pressed(message, verdict);
+    if (isNote(message)) return noted(message, verdict);
+    const bridged = deps.bridge.take(message, verdict);
+    if (bridged !== undefined) return bridged;
+    if (verdict.kind === 'hear') return deps.groups.heard(message, verdict.gate);
+    if (verdict.kind === 'refuse') {
+      if (verdict.wasCalled) return deps.groups.called(message, verdict.gate);
+      return refused(message, verdict.gate, log);
+    }
+    if (verdict.kind === 'knock') {
+      return { entry: await deps.knock(message, verdict.sender, verdict.policy) };
+    }
+    const isOwner = verdict.role === 'owner' && message.addressing === 'direct';
+    if (isOwner) await deps.ownerWroteIn(message.chat);
+    await commands.people.persons.seen(message);
+    const press = await deps.questions.numbered(message);
+    if (press !== undefined) return pressed({ ...message, press }, verdict);
+    const dictated = isOwner ? await deps.bridge.dictated(message) : undefined;
+    const words = dictated ?? (await rewritten(message, verdict.role));
+    return words === undefined ? admitted(message, verdict.role) : whereNew(words);
+  }
+
+  /** What was said before something was asked for is no answer to it when it is handed over again. */
+  function whereNew({ before, ...gated }: Gated): Gated {
+    const once = async () => {
+      if ((await bus.trace(gated.entry.message.id)) === undefined) await before?.();
+    };
+    return { ...gated, before: once };
+  }
+
+  /** Done before it is stored, so that a kill in between has it done again. */
+  async function rewritten(message: InboundMessage, role: AdmittedRole | undefined) {
+    const isCommand = findCommand(parseCommand(message.text)) !== undefined;
+    if (role === undefined || isCommand) return undefined;
+    const before = await deps.drafts.taking(message, role);
+    if (before === undefined) return undefined;
+    const entry: InboundEntry = { kind: 'record', message, gate: 'new text of a draft' };
+    return { entry, counts: { role, as: 'command' as const }, before };
+  }
+
+  function pressed(message: InboundMessage, verdict: SettledVerdict): Gated {
+    if (verdict.kind !== 'admit' || verdict.role === undefined) {
+      return refused(message, 'a press by somebody who is not let in', log);
+    }
+    const { role } = verdict;
+    return {
+      entry: { kind: 'record', message, gate: 'answer to a question' },
+      counts: { role, as: 'command' },
+      // Before it is stored, so that a kill behind it loses no decision.
+      before: () => deps.questions.choose(message, role),
+      async afterwards(show) {
+        const words = await deps.questions.press(message, role);
+        if (!words) return;
+        show?.(message.id, words);
+        await reply(message, words);
+      },
+    };
+  }
+
+  /** A change or a reaction asks nothing: whoever may not speak here changes nothing. */
+  async function noted(message: InboundMessage, verdict: SettledVerdict): Promise<Gated> {
+    if (verdict.kind !== 'admit' || verdict.role === undefined) {
+      return refused(message, 'a change or reaction by somebody who is not let in', log);
+    }
+    const press = await thumbed(message, deps);
+    if (press !== undefined) return pressed({ ...message, press }, verdict);
+    // A changed text may ask the model again, as a new one does.
+    const as = message.amends?.kind === 'edited' ? 'message' : 'command';
+    return { entry: { kind: 'queue', message }, counts: { role: verdict.role, as } };
+  }
+
+  function admitted(asked: InboundMessage, role: AdmittedRole | undefined): Gated {
+    const command = findCommand(parseCommand(asked.text));
+    const as = command === undefined ? 'message' : 'command';
+    // Our own machinery is limited where it is set up.
+    const counts = role === undefined ? {} : ({ counts: { role, as } } as const);
+    if (command?.timing !== 'immediate') {
+      const afterwards = async () => deps.fetchAttachments(asked);
+      return { ...counts, entry: { kind: 'queue', message: asked }, afterwards };
+    }
+    const answer = async () => {
+      const message = await routes.route(asked);
+      await reply(message, await runCommand(command, { message, role }, commands));
+    };
+    const answerOnce = async () => {
+      if ((await bus.trace(asked.id)) === undefined) await answer();
+    };
+    return {
+      ...counts,
+      entry: { kind: 'record', message: asked, gate: `command /${command.name}` },
+      ...(command.isRepeatable === true ? { before: answerOnce } : { afterwards: answer }),
+    };
+  }
+
+  /** Undefined where the code is no good. */
+  async function redeem(message: InboundMessage, code: string): Promise<Gated | undefined> {
+    const { sender, chat } = message;
+    if (sender.kind !== 'person') return undefined;
+    if (!(await pairing.redeem(chat.channel, sender, chat.chat, code))) return undefined;
+    log.info('sender paired', { channel: chat.channel });
+    await deps.ownerWroteIn(chat);
+    return {
+      entry: { kind: 'record', message, gate: 'paired by code' },
+      async afterwards() {
+        await commands.people.persons.joinOwnDoors(message);
+        await reply(message, `You are paired as my owner.\n\n${WELCOME}`);
+        await commands.people.decisions.answerHeld(chat.channel, idsOf(sender));
+      },
+    };
+  }
+
+  return gate;
+}
+
+const isNote = ({ amends, reaction }: InboundMessage) =>
+  amends !== undefined || reaction !== undefined;
+
+// What becomes of a message that the gate lets nobody answer: a record of why, and a line in the log.
+
+export function refused(message: InboundMessage, reason: string, log: Logger): Gated {
+  return {
+    entry: { kind: 'record', message, gate: reason },
+    async afterwards() {
+      const fields = { channel: message.chat.channel, messageId: message.id, reason };
+      // Talk in groups that are not ours may be a lot.
+      if (message.addressing === 'ambient') log.debug('message refused', fields);
+      else log.info('message refused', fields);
+    },
+  };
+}
+
+// A thumb on a question that offers a yes and a no, on doors without buttons: up is the first choice,
+// down the last. Who may decide is the question's, as for any other answer.
+
+export type ThumbDeps = {
+  readonly bus: Pick<MessageBus, 'sentAs'>;
+  readonly questions: Pick<Questions, 'tokensOf'>;
+};
+
+const UP = '👍';
+const DOWN = '👎';
+
+/** The token of the choice that the reaction stands for; undefined where it answers nothing. */
+export async function thumbed(
+  { chat, reaction }: InboundMessage,
+  { bus, questions }: ThumbDeps,
+): Promise<string | undefined> {
+  const sign = reaction?.emoji?.replace(/\p{Emoji_Modifier}/gu, '');
+  if (reaction === undefined || (sign !== UP && sign !== DOWN)) return undefined;
+  const sent = await bus.sentAs(sessionKeyOf(chat), reaction.to);
+  if (sent === undefined) return undefined;
+  const tokens = await questions.tokensOf(sent.id);
+  // Of more than two choices no thumb says which is meant.
+  if (tokens.length !== 2) return undefined;
+  return tokens.at(sign === UP ? 0 : -1);
+}

@@ -1,0 +1,96 @@
+// Finds out from its content what a document is, and reads it. Runs in a thread of its own: whatever
+// goes wrong here becomes a sentence.
+
+import { htmlText } from '../../../lib/html/html-text.ts';
+import { decodeText } from '../../../lib/text/decode-text.ts';
+import type { DocumentReading } from '../reader.ts';
+import { Archive } from './archive.ts';
+import { ARCHIVE, DAMAGED, DocumentProblem, LOCKED, UNKNOWN } from './problem.ts';
+import { Sections } from './sections.ts';
+
+/** How contents begin, a character for each byte. */
+const ZIP = ['PK\x03\x04', 'PK\x05\x06'];
+const OLD_OFFICE = ['\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1'];
+const RTF = ['{\\rtf'];
+const OTHER_ARCHIVES = [
+  '\x1f\x8b',
+  '7z\xbc\xaf',
+  'Rar!\x1a',
+  'BZh',
+  '\xfd7zXZ',
+  '\x28\xb5\x2f\xfd',
+];
+/** The mark of a PDF may stand a little behind the beginning (ISO 32000-1, appendix H.3). */
+const PDF_MARK_BYTES = 1024;
+const HTML =
+  /^\s*(?:<!--[\s\S]{0,1000}?-->\s*)?<(?:!doctype\s+html|html[\s>]|head[\s>]|body[\s>])/i;
+const XHTML = /^\s*<\?xml[^>]*>\s*(?:<!doctype\s+html[^>]*>\s*)?<html[\s>]/i;
+/** How the names of streams are written in old office files. */
+const utf16 = (text: string) => Buffer.from(text, 'utf16le').toString('latin1');
+const ENCRYPTED_PACKAGE = utf16('EncryptedPackage');
+
+const HEAD_BYTES = 2048;
+const EMPTY = 'it is empty';
+const OLD = 'it is in an old office format; saved as .docx, .xlsx or .pptx it can be read';
+
+export async function readDocument(content: Uint8Array): Promise<DocumentReading> {
+  try {
+    return await read(content);
+  } catch (error) {
+    const reason = error instanceof DocumentProblem ? error.message : DAMAGED;
+    return { kind: 'unreadable', reason };
+  }
+}
+
+async function read(content: Uint8Array): Promise<DocumentReading> {
+  if (content.length === 0) throw new DocumentProblem(EMPTY);
+  const head = Buffer.from(content.subarray(0, HEAD_BYTES)).toString('latin1');
+  const begins = (marks: readonly string[]) => marks.some((mark) => head.startsWith(mark));
+  if (begins(ZIP)) return readArchive(new Archive(content));
+  if (begins(RTF)) return (await import('./rtf.ts')).readRtf(content);
+  if (begins(OLD_OFFICE)) throw new DocumentProblem(isLocked(content) ? LOCKED : OLD);
+  if (begins(OTHER_ARCHIVES)) throw new DocumentProblem(ARCHIVE);
+  if (head.slice(0, PDF_MARK_BYTES).includes('%PDF-')) {
+    return (await import('./pdf.ts')).readPdf(content);
+  }
+  return readText(content);
+}
+
+const isLocked = (content: Uint8Array) =>
+  Buffer.from(content.buffer, content.byteOffset, content.byteLength).includes(
+    ENCRYPTED_PACKAGE,
+    0,
+    'latin1',
+  );
+
+async function readArchive(archive: Archive): Promise<DocumentReading> {
+  if (archive.has('word/document.xml')) return (await import('./docx.ts')).readDocx(archive);
+  if (archive.has('xl/workbook.xml')) return (await import('./xlsx.ts')).readXlsx(archive);
+  if (archive.has('ppt/presentation.xml')) return (await import('./pptx.ts')).readPptx(archive);
+  if (archive.has('xl/workbook.bin')) throw new DocumentProblem(OLD);
+  switch (archive.text('mimetype')?.trim()) {
+    case 'application/vnd.oasis.opendocument.text':
+      return (await import('./odf.ts')).readOdf(archive, 'text');
+    case 'application/vnd.oasis.opendocument.spreadsheet':
+      return (await import('./odf.ts')).readOdf(archive, 'sheets');
+    case 'application/vnd.oasis.opendocument.presentation':
+      return (await import('./odf.ts')).readOdf(archive, 'slides');
+    case 'application/epub+zip':
+      return (await import('./epub.ts')).readEpub(archive);
+    default:
+      throw new DocumentProblem(ARCHIVE);
+  }
+}
+
+function readText(content: Uint8Array): DocumentReading {
+  const text = decodeText(content);
+  if (text === undefined) throw new DocumentProblem(UNKNOWN);
+  const sections = new Sections();
+  sections.add('', shown(text));
+  return sections.reading(EMPTY);
+}
+
+function shown(text: string): string {
+  if (XHTML.test(text)) return htmlText(text, { isXml: true });
+  return HTML.test(text) ? htmlText(text) : text;
+}

@@ -1,0 +1,255 @@
+// The media store in a folder: `<2 hex>/<sha256>`, written beside and renamed, so that a name always
+// stands for the whole content. The time of last change says when a content was last used.
+
+import { createHash, randomUUID } from 'node:crypto';
+import { mkdir, open, readdir, readFile, rename, rm, stat, unlink, utimes } from 'node:fs/promises';
+import { join } from 'node:path';
+import { createLanes } from '../../lib/async/lanes.ts';
+import { syncFolder } from '../../lib/files/files.ts';
+import type { Clock } from '../../lib/time/clock.ts';
+import { type MediaId, mediaId } from '../message/ids.ts';
+import { contentTypeOf, HEAD_BYTES } from './content-type.ts';
+import { MediaError, type MediaStore, type PutOptions, type StoredMedia } from './media.ts';
+
+export type MediaFilesOptions = {
+  /** Made where there is none. */
+  readonly folder: string;
+  readonly clock: Clock;
+  /** All contents together may be this large. */
+  maxBytes(): number;
+  /** Contents that messages under way need; they are never deleted. */
+  needed(): Promise<ReadonlySet<MediaId>>;
+};
+
+/** A content this young may be on its way into a message and is not deleted for room. */
+const YOUNG_MS = 15 * 60_000;
+/** A use is noted again after this time: deleting counts in days. */
+const NOTE_USE_MS = 3_600_000;
+const INCOMING = 'incoming';
+const NAME = /^[0-9a-f]{64}$/;
+
+/** Clears what an earlier process left half written. One process at a time uses the folder. */
+export async function openMediaFiles(options: MediaFilesOptions): Promise<MediaStore> {
+  const incoming = join(options.folder, INCOMING);
+  await rm(incoming, { recursive: true, force: true });
+  await mkdir(incoming, { recursive: true, mode: 0o700 });
+  return new MediaFiles(options, incoming);
+}
+
+type Written = { readonly sha256: string; readonly sizeBytes: number; readonly head: Uint8Array };
+type Kept = { readonly id: MediaId; readonly sizeBytes: number; readonly usedAt: number };
+
+class MediaFiles implements MediaStore {
+  readonly #options: MediaFilesOptions;
+  readonly #incoming: string;
+  /** Taking in and deleting happen one after the other, so that the sum of sizes stays true. */
+  readonly #lane = createLanes();
+  #usedBytes: number | undefined;
+
+  constructor(options: MediaFilesOptions, incoming: string) {
+    this.#options = options;
+    this.#incoming = incoming;
+  }
+
+  async put(
+    content: Uint8Array | AsyncIterable<Uint8Array>,
+    options: PutOptions,
+  ): Promise<StoredMedia> {
+    const temporary = join(this.#incoming, randomUUID());
+    try {
+      const written = await writeContent(temporary, piecesOf(content), options);
+      const mimeType = await contentTypeOf(written.head);
+      const id = mediaId(written.sha256);
+      await this.#lane.run('', () => this.#take(temporary, id, written.sizeBytes));
+      return { id, sizeBytes: written.sizeBytes, mimeType };
+    } finally {
+      await rm(temporary, { force: true });
+    }
+  }
+
+  async read(id: MediaId): Promise<Uint8Array | undefined> {
+    return this.#opened(id, (file) => file.readFile());
+  }
+
+  async stat(id: MediaId): Promise<StoredMedia | undefined> {
+    return this.#opened(id, async (file, sizeBytes) => {
+      const head = new Uint8Array(Math.min(sizeBytes, HEAD_BYTES));
+      const { bytesRead } = await file.read(head, 0, head.length, 0);
+      return { id, sizeBytes, mimeType: await contentTypeOf(head.subarray(0, bytesRead)) };
+    });
+  }
+
+  remove(id: MediaId): Promise<boolean> {
+    return this.#lane.run('', async () => {
+      await this.#remove((await this.#all()).filter((kept) => kept.id === id));
+      return (await sizeOf(this.#pathOf(id))) === undefined;
+    });
+  }
+
+  sweep(unusedMs: number): Promise<number> {
+    const before = this.#options.clock.now() - unusedMs;
+    return this.#lane.run('', async () => {
+      const all = await this.#all();
+      return this.#remove(all.filter(({ usedAt }) => usedAt < before));
+    });
+  }
+
+  /** Gives a written content its name, where it has none yet. */
+  async #take(temporary: string, id: MediaId, sizeBytes: number): Promise<void> {
+    const path = this.#pathOf(id);
+    const now = this.#options.clock.now() / 1000;
+    if ((await sizeOf(path)) !== undefined) return utimes(path, now, now);
+    await this.#makeRoom(sizeBytes);
+    const used = await this.#used();
+    const folder = join(this.#options.folder, id.slice(0, 2));
+    const made = await mkdir(folder, { recursive: true, mode: 0o700 });
+    await utimes(temporary, now, now);
+    await rename(temporary, path);
+    await syncFolder(folder);
+    if (made !== undefined) await syncFolder(this.#options.folder);
+    this.#usedBytes = used + sizeBytes;
+  }
+
+  /** @throws MediaError `media_full` */
+  async #makeRoom(sizeBytes: number): Promise<void> {
+    const limit = this.#options.maxBytes();
+    const used = await this.#used();
+    if (used + sizeBytes <= limit) return;
+    const before = this.#options.clock.now() - YOUNG_MS;
+    const all = await this.#all();
+    const old = all.filter(({ usedAt }) => usedAt < before).toSorted((a, b) => a.usedAt - b.usedAt);
+    await this.#remove(old, used + sizeBytes - limit);
+    if ((await this.#used()) + sizeBytes > limit) {
+      throw new MediaError('media_full', `the media folder holds ${limit} bytes and is full`);
+    }
+  }
+
+  /** Deletes in order until `enough` bytes are free, except what is needed. */
+  async #remove(kept: readonly Kept[], enough = Number.POSITIVE_INFINITY): Promise<number> {
+    if (kept.length === 0) return 0;
+    const needed = await this.#options.needed();
+    let freed = 0;
+    for (const { id, sizeBytes } of kept) {
+      if (freed >= enough) break;
+      if (needed.has(id)) continue;
+      // One that cannot be deleted must not keep the others.
+      const isGone = await unlink(this.#pathOf(id)).then(
+        () => true,
+        () => false,
+      );
+      if (isGone) freed += sizeBytes;
+    }
+    if (this.#usedBytes !== undefined) this.#usedBytes -= freed;
+    return freed;
+  }
+
+  async #used(): Promise<number> {
+    this.#usedBytes ??= (await this.#all()).reduce((sum, { sizeBytes }) => sum + sizeBytes, 0);
+    return this.#usedBytes;
+  }
+
+  async #all(): Promise<readonly Kept[]> {
+    const { folder } = this.#options;
+    const kept: Kept[] = [];
+    for (const part of await readdir(folder)) {
+      if (!/^[0-9a-f]{2}$/.test(part)) continue;
+      for (const name of await readdir(join(folder, part))) {
+        if (!NAME.test(name)) continue;
+        const info = await stat(join(folder, part, name)).catch(() => undefined);
+        if (info === undefined) continue;
+        kept.push({ id: mediaId(name), sizeBytes: info.size, usedAt: info.mtimeMs });
+      }
+    }
+    return kept;
+  }
+
+  async #opened<T>(
+    id: MediaId,
+    use: (file: Awaited<ReturnType<typeof open>>, sizeBytes: number) => Promise<T>,
+  ): Promise<T | undefined> {
+    if (!NAME.test(id)) return undefined;
+    const file = await open(this.#pathOf(id), 'r').catch(undefinedIfMissing);
+    if (file === undefined) return undefined;
+    try {
+      const { size, mtimeMs } = await file.stat();
+      const now = this.#options.clock.now();
+      if (now - mtimeMs > NOTE_USE_MS) await file.utimes(now / 1000, now / 1000);
+      return await use(file, size);
+    } finally {
+      await file.close();
+    }
+  }
+
+  #pathOf(id: MediaId): string {
+    return pathIn(this.#options.folder, id);
+  }
+}
+
+const pathIn = (folder: string, id: MediaId) => join(folder, id.slice(0, 2), id);
+
+/** Where a content lies in the folder of a store; undefined for what is no id. */
+export const mediaPath = (folder: string, id: MediaId) =>
+  NAME.test(id) ? pathIn(folder, id) : undefined;
+
+async function writeContent(
+  path: string,
+  pieces: AsyncIterable<Uint8Array> | Iterable<Uint8Array>,
+  { maxBytes, signal }: PutOptions,
+): Promise<Written> {
+  const hash = createHash('sha256');
+  const head: Uint8Array[] = [];
+  let sizeBytes = 0;
+  const file = await open(path, 'wx', 0o600).catch(notKept);
+  try {
+    for await (const piece of pieces) {
+      signal?.throwIfAborted();
+      if (sizeBytes < HEAD_BYTES) head.push(piece.subarray(0, HEAD_BYTES - sizeBytes));
+      sizeBytes += piece.length;
+      if (sizeBytes > maxBytes) {
+        throw new MediaError('media_too_large', `the content is larger than ${maxBytes} bytes`);
+      }
+      hash.update(piece);
+      await file.writeFile(piece).catch(notKept);
+    }
+    await file.sync().catch(notKept);
+  } finally {
+    await file.close();
+  }
+  return { sha256: hash.digest('hex'), sizeBytes, head: Buffer.concat(head) };
+}
+
+const piecesOf = (content: Uint8Array | AsyncIterable<Uint8Array>) =>
+  content instanceof Uint8Array ? [content] : content;
+
+function notKept(cause: unknown): never {
+  const isFull = cause instanceof Error && 'code' in cause && cause.code === 'ENOSPC';
+  if (isFull) throw new MediaError('media_full', 'no space is left on the disk', cause);
+  throw new MediaError('media_failed', 'the media folder cannot be written', cause);
+}
+
+const sizeOf = async (path: string) => (await stat(path).catch(undefinedIfMissing))?.size;
+
+function undefinedIfMissing(error: unknown): undefined {
+  if (error instanceof Error && 'code' in error && error.code === 'ENOENT') return undefined;
+  throw error;
+}
+
+// Looks at what a media store keeps, without being its owner: nothing is written, deleted or counted as
+// used, so that it may be done beside a running gateway.
+
+/** `folder`: of the store. */
+export function createKeptMedia(folder: string): Pick<MediaStore, 'read' | 'stat'> {
+  async function read(id: MediaId): Promise<Uint8Array | undefined> {
+    const path = mediaPath(folder, id);
+    return path === undefined ? undefined : readFile(path).catch(() => undefined);
+  }
+  return {
+    read,
+    async stat(id) {
+      const content = await read(id);
+      if (content === undefined) return undefined;
+      const mimeType = await contentTypeOf(content.subarray(0, HEAD_BYTES));
+      return { id, sizeBytes: content.length, mimeType };
+    },
+  };
+}

@@ -1,0 +1,51 @@
+// CONTRACT of the media store: contents by their hash, each once, whoever sent it. A content is on
+// disk before its id is known. Every implementation passes test/contract/media.ts.
+
+import { NanobotError } from '../message/errors.ts';
+import type { MediaId } from '../message/ids.ts';
+
+export type StoredMedia = {
+  readonly id: MediaId;
+  readonly sizeBytes: number;
+  /**
+   * Found in the content itself, `text/plain` for readable text of any kind (also HTML and SVG);
+   * `application/octet-stream` where it tells nothing.
+   */
+  readonly mimeType: string;
+};
+
+export type PutOptions = {
+  /** More than this is refused with MediaError `media_too_large`, and nothing is kept. */
+  readonly maxBytes: number;
+  readonly signal?: AbortSignal;
+};
+
+export interface MediaStore {
+  /**
+   * Keeps a content; an error of the source is thrown on as it is.
+   * @throws MediaError `media_too_large`, `media_full`, `media_failed`
+   */
+  put(content: Uint8Array | AsyncIterable<Uint8Array>, options: PutOptions): Promise<StoredMedia>;
+  /** Undefined where it was never there or has been swept. */
+  read(id: MediaId): Promise<Uint8Array | undefined>;
+  /** The same without the content. */
+  stat(id: MediaId): Promise<StoredMedia | undefined>;
+  /** Deletes it at once, unless a message under way needs it; whether it is gone. */
+  remove(id: MediaId): Promise<boolean>;
+  /**
+   * Deletes what was not put or read for `unusedMs`, but nothing that a message under way needs;
+   * returns how many bytes that freed.
+   */
+  sweep(unusedMs: number): Promise<number>;
+}
+
+export type MediaFailure = 'media_too_large' | 'media_full' | 'media_failed';
+
+/** A content that was not kept. */
+export class MediaError extends NanobotError {
+  override readonly name = 'MediaError';
+  declare readonly code: MediaFailure;
+  constructor(code: MediaFailure, message: string, cause?: unknown) {
+    super(code, message, { cause });
+  }
+}

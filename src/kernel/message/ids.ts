@@ -1,0 +1,77 @@
+// Branded identifiers. Only the part of the system that mints an id may cast to it; everyone else
+// passes it on unread, so a chat id can never be handed over where a user id is meant.
+
+declare const brand: unique symbol;
+export type Branded<Name extends string> = string & { readonly [brand]: Name };
+
+/** Name of a channel as configured, e.g. `telegram`. Lower-case letters, digits and `-`. */
+export type ChannelName = Branded<'ChannelName'>;
+/** One configured account of a channel; `default` unless several are configured. */
+export type AccountId = Branded<'AccountId'>;
+/** The platform's own name of a conversation, as the channel spells it. */
+export type ChatId = Branded<'ChatId'>;
+/** A thread or topic inside a chat. */
+export type ThreadId = Branded<'ThreadId'>;
+/** A stable id of a person on a platform; never a display name. */
+export type UserId = Branded<'UserId'>;
+/** Channel and native id of an inbound message (its dedupe key), or `turnId/n` of an outbound one. */
+export type MessageId = Branded<'MessageId'>;
+/** `session#firstSeq`: the same on every retry of the turn. */
+export type TurnId = Branded<'TurnId'>;
+/** Printable name of a conversation, see `sessionKeyOf`. */
+export type SessionKey = Branded<'SessionKey'>;
+/** A message id in the platform's own terms, e.g. Telegram's `message_id`; only its channel reads it. */
+export type NativeId = Branded<'NativeId'>;
+/** SHA-256 of a content in the media store, hexadecimal. */
+export type MediaId = Branded<'MediaId'>;
+/** A person known to the gateway, over all doors. */
+export type PersonId = Branded<'PersonId'>;
+/** The model's name for one tool call. */
+export type CallId = Branded<'CallId'>;
+/** Our name for the result of one, see `resultIdOf`. */
+export type ResultId = Branded<'ResultId'>;
+
+export const channelName = (value: string) => value as ChannelName;
+export const accountId = (value: string) => value as AccountId;
+export const chatId = (value: string) => value as ChatId;
+export const threadId = (value: string) => value as ThreadId;
+export const userId = (value: string) => value as UserId;
+export const messageId = (value: string) => value as MessageId;
+export const turnId = (value: string) => value as TurnId;
+export const sessionKey = (value: string) => value as SessionKey;
+export const nativeId = (value: string) => value as NativeId;
+export const mediaId = (value: string) => value as MediaId;
+export const personId = (value: string) => value as PersonId;
+export const callId = (value: string) => value as CallId;
+export const resultId = (value: string) => value as ResultId;
+
+export const DEFAULT_ACCOUNT = accountId('default');
+
+// How a turn is named: by its session and the sequence number of its first message, so that every
+// retry of the turn, in this process or the next, has the same name.
+
+export function turnIdOf(session: SessionKey, firstSeq: number): TurnId {
+  return turnId(`${session}#${firstSeq}`);
+}
+
+/** The sequence number in a turn's name; undefined where the text is no such name. */
+export function firstSeqOf(turn: TurnId): number | undefined {
+  const match = /#(\d+)$/.exec(turn);
+  return match?.[1] === undefined ? undefined : Number(match[1]);
+}
+
+/** The turn that said this; undefined for a text that no turn said. */
+export function turnOfAnswer(answer: MessageId): TurnId | undefined {
+  const [, turn] = /^(.*#\d+)\/(?:say\/)?\d+(?:\/moved)?$/.exec(answer) ?? [];
+  return turn === undefined ? undefined : turnId(turn);
+}
+
+/** The conversation of a turn, which is not always that of the chat it was answered in. */
+export function sessionOfTurn(turn: TurnId): SessionKey {
+  return sessionKey(turn.replace(/#\d+$/, ''));
+}
+
+/** The name of a turn's n-th answer, counted from 0. */
+export function answerIdOf(turn: TurnId, ordinal: number): MessageId {
+  return messageId(`${turn}/${ordinal}`);
+}

@@ -1,0 +1,104 @@
+// Text that others wrote, as the model gets it: between two lines that only we can have written, each
+// line of it marked, nothing in it that a model or its host takes for a sign of their own. What the
+// person in the chat writes never passes here. Cases J03 and J04 say what has to hold.
+
+import { HIDDEN_TAGS } from '../../lib/html/hidden-text.ts';
+import { headOf } from '../../lib/text/cut.ts';
+
+export type ForeignText = {
+  /** Chosen by strangers too. */
+  readonly author?: string;
+  readonly text: string;
+};
+
+const MAX_AUTHOR_CHARS = 60;
+
+/** Every line end there is (Unicode Standard, 5.8): a text may hope to begin a line by a rare one. */
+const LINE_END = /\r\n|[\n\v\f\r\u0085\u2028\u2029]/;
+/** Not seen, or seen only as an order of others: controls, marks of direction, tags, fillers. */
+const INVISIBLE =
+  /(?![\t\u200C\u200D])[\p{Cc}\p{Cf}]|[\u115F\u1160\u2800\u3164\uFFA0]|\u034F|[\u17B4\u17B5]|[\u180B-\u180F]|[\uFE00-\uFE0D]|[\u{E0100}-\u{E01EF}]/gu;
+/** Joiners and the choice of a picture make sense once, behind something that is seen. */
+const STRAY_JOINERS = /(?<![\p{L}\p{M}\p{S}\p{N}])(?:\u200C|\u200D|\uFE0E|\uFE0F)+/gu;
+const JOINERS = /((?:\u200C|\u200D|\uFE0E|\uFE0F){1,2})(?:\u200C|\u200D|\uFE0E|\uFE0F)*/g;
+
+/** Names between angle brackets by which chat templates part the speakers. */
+const ANGLED = [
+  ...HIDDEN_TAGS,
+  ...['s', 'bos', 'eos', 'pad', 'unk', 'mask', 'sop', 'eop', 'start_of_turn', 'end_of_turn'],
+  ...['start_of_image', 'end_of_utterance', 'sys', 'system', 'user', 'assistant', 'human', 'bot'],
+  ...['tool', 'tools', 'tool_result', 'tool_results', 'function', 'function_call', 'invoke'],
+  ...['function_results', 'parameter', 'antml:[a-z_]+', 'fim_(?:prefix|middle|suffix)'],
+].join('|');
+const ANGLED_TOKEN = new RegExp(`<(?=/?<?/?(?:${ANGLED})[\\s>/])|<(?=/?(?:${ANGLED})$)`, 'gim');
+/** `<|im_start|>` and its like, also with the wide bar of some models. */
+const BARRED_TOKEN = /<(?=[|\uFF5C])/g;
+const SQUARE =
+  'INST|SYS|SYSTEM_PROMPT|TOOL_CALLS|TOOL_RESULTS|AVAILABLE_TOOLS|gMASK|sMASK|IMG|ARGS';
+const SQUARE_TOKEN = new RegExp(`\\[(?=/?(?:${SQUARE})\\])`, 'gi');
+
+/** The lines of a text without what cannot be seen, its template tokens broken by a blank. */
+export function neutralLines(text: string): readonly string[] {
+  return text.toWellFormed().split(LINE_END).map(neutralLine);
+}
+
+function neutralLine(line: string): string {
+  return line
+    .replace(INVISIBLE, '')
+    .replace(STRAY_JOINERS, '')
+    .replace(JOINERS, '$1')
+    .replace(BARRED_TOKEN, '< ')
+    .replace(ANGLED_TOKEN, '< ')
+    .replace(SQUARE_TOKEN, '[ ');
+}
+
+/**
+ * `what` says in our words what it is; `boundary` is random and new for each call. Where several
+ * wrote, each line names its author.
+ */
+export function wrapUntrusted(
+  what: string,
+  texts: readonly [ForeignText, ...ForeignText[]],
+  boundary: string,
+): string {
+  const [first, ...more] = texts;
+  const from =
+    more.length === 0 && first.author !== undefined
+      ? `, written by ${nameOf(first, boundary)}`
+      : '';
+  const lines = texts.flatMap((part) => {
+    const author = more.length === 0 ? '' : `${nameOf(part, boundary)}: `;
+    return neutralLines(part.text).map((line) => `> ${author}${line}`.trimEnd());
+  });
+  return [
+    `[words of others ${boundary}: ${what}${from}]`,
+    ...lines.map((line) => line.replaceAll(boundary, ' ')),
+    `[end of words of others ${boundary}]`,
+  ].join('\n');
+}
+
+const BOUNDARY = /^\[((?:end of )?words of others) [0-9a-f]{16}(?=[:\]])/gm;
+
+/** For comparing: the boundary is another each time. Not for showing to a model. */
+export function withoutBoundaries(text: string): string {
+  return text.replace(BOUNDARY, '[$1');
+}
+
+const WRAPPED =
+  /^\[words of others ([0-9a-f]{16}): [^\n]*\]\n([\s\S]*)\n\[end of words of others \1\]$/;
+
+/** What `wrapUntrusted` made of one text is that text again; any other text stays as it is. */
+export function unwrapped(text: string): string {
+  const inner = WRAPPED.exec(text)?.[2];
+  return inner === undefined ? text : inner.replace(/^> ?/gm, '');
+}
+
+/** One line without the signs that our own lines are made of. */
+function nameOf({ author = '' }: ForeignText, boundary: string): string {
+  const name = neutralLines(author)
+    .join(' ')
+    .replaceAll(boundary, ' ')
+    .replace(/[[\]<>:|\s]+/g, ' ')
+    .trim();
+  return name === '' ? 'somebody' : headOf(name, MAX_AUTHOR_CHARS).trim();
+}

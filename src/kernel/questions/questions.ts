@@ -1,0 +1,278 @@
+// Questions that people answer by a press or a number, over restarts: each choice has a random token,
+// good once, in one chat, for those who may decide. What an answer does, its handler knows. Only what
+// a person sent is ever an answer; nothing the agent writes comes here. Cases T09 and A07.
+
+import { createLanes } from '../../lib/async/lanes.ts';
+import type { Logger } from '../../lib/logger.ts';
+import type { Clock } from '../../lib/time/clock.ts';
+import type { MessageBus } from '../bus/bus.ts';
+import type { KeyValueStore } from '../bus/store/store.ts';
+import type { SpendButtons } from '../delivery/spent-buttons.ts';
+import { type AccountName, accountName } from '../message/account.ts';
+import { messageId } from '../message/ids.ts';
+import type { Question, QuestionHandler, Questions } from './question.ts';
+import { mayDecide, type OpenQuestion, QuestionBook, textOf } from './question-book.ts';
+
+export type { Answered, Question, QuestionHandler, Questions } from './question.ts';
+
+export type QuestionsDeps = {
+  readonly state: KeyValueStore;
+  readonly bus: Pick<MessageBus, 'send'>;
+  readonly clock: Clock;
+  readonly log: Logger;
+  randomBytes(size: number): Uint8Array;
+  /** By kind of subject. */
+  handlers(): Readonly<Record<string, QuestionHandler>>;
+  /** Nobody has to press below this question any more. */
+  spendButtons: SpendButtons;
+  /** Whether choices can be pressed on the channel; elsewhere their numbers are the answers. */
+  hasButtons(account: AccountName): boolean;
+};
+
+/** 192 bits. */
+const TOKEN_BYTES = 24;
+const NUMBER = /^\s*([1-9]\d?)[.)]?\s*$/;
+const NO_LONGER = 'This can no longer be answered: it was decided before, or its time is over.';
+const NOT_YET = 'I noted it, and cannot do it right now: I try again.';
+const NOT_YOURS = 'This is not yours to decide.';
+
+export function createQuestions(deps: QuestionsDeps): Questions {
+  const { bus, clock, log } = deps;
+  const book = new QuestionBook(deps.state);
+  /** Two presses at once must not both count. */
+  const lanes = createLanes();
+  let changed = Promise.withResolvers<void>();
+  const newToken = () => Buffer.from(deps.randomBytes(TOKEN_BYTES)).toString('base64url');
+
+  async function send({ id, round, chat, markdown, choices }: OpenQuestion) {
+    const shown = choices.map(({ label, token }) => ({ label, token }));
+    await bus.send({ id: textOf({ id, round }), chat, markdown, choices: shown });
+  }
+
+  async function pose(question: Omit<OpenQuestion, 'choices' | 'isNumbered'>, choices: Choices) {
+    const withTokens = choices.map((choice) => ({ ...choice, token: newToken() }));
+    const open = { ...question, choices: withTokens, isNumbered: true };
+    await book.put(open);
+    await send(open);
+    changed.resolve();
+  }
+
+  async function close(open: OpenQuestion, outcome?: string) {
+    // In one moment: neither is stored without the other.
+    const closed = book.close(open.id);
+    deps.spendButtons(textOf(open), outcome);
+    await closed;
+  }
+
+  async function ask({ choices, expiresInMs, ...question }: Question) {
+    const known = await book.get(question.id);
+    if (known !== undefined) return send(known);
+    const askedAt = clock.now();
+    return pose({ ...question, round: 0, askedAt, expiresAt: askedAt + expiresInMs }, choices);
+  }
+
+  async function carryOut(open: OpenQuestion): Promise<string> {
+    const { chosen } = open;
+    if (chosen === undefined) return NO_LONGER;
+    const { handler, rest } = handlerOf(open);
+    const at = chosen.isOutside === true ? undefined : open.chat;
+    const answered = (await handler?.answer(rest, chosen.action, chosen.by, at)) ?? NO_LONGER;
+    if (typeof answered !== 'string') await ask(answered.next);
+    await close(open);
+    log.info('question answered', { question: open.id, action: chosen.action });
+    return typeof answered === 'string' ? answered : answered.words;
+  }
+
+  function handlerOf({ subject }: OpenQuestion) {
+    const colon = subject.indexOf(':');
+    const handlers = deps.handlers();
+    const kind = subject.slice(0, colon);
+    const handler = Object.hasOwn(handlers, kind) ? handlers[kind] : undefined;
+    return { handler, rest: subject.slice(colon + 1) };
+  }
+
+  /** The question with the choice in it, or why there is none. */
+  async function choiceOf(token: string, isTheirs: (open: OpenQuestion) => boolean) {
+    const open = await book.byToken(token);
+    if (open === undefined || open.chosen !== undefined) return NO_LONGER;
+    if (!isTheirs(open)) {
+      log.warn('answer by somebody else', { question: open.id });
+      return NOT_YOURS;
+    }
+    if (open.expiresAt <= clock.now()) return NO_LONGER;
+    const choice = open.choices.find((each) => each.token === token);
+    return choice === undefined ? NO_LONGER : { open, action: choice.action };
+  }
+
+  async function choose(token: string, chosen: Omit<Chosen, 'action'>, isTheirs: IsTheirs) {
+    const choice = await choiceOf(token, isTheirs);
+    if (typeof choice === 'string') return choice;
+    const { open, action } = choice;
+    await book.put({ ...open, chosen: { ...chosen, action } });
+    return undefined;
+  }
+
+  async function decide(token: string, chosen: Omit<Chosen, 'action'>, isTheirs: IsTheirs) {
+    // Carried out, and answered, by a process that had it before.
+    if (chosen.message !== undefined && (await book.usedBy(chosen.message)) === token) return '';
+    const known = await book.byToken(token);
+    const isNoted = chosen.message !== undefined && known?.chosen?.message === chosen.message;
+    const refusal = isNoted ? undefined : await choose(token, chosen, isTheirs);
+    if (refusal !== undefined) return refusal;
+    const open = await book.byToken(token);
+    return open === undefined ? NO_LONGER : carriedOut(open);
+  }
+
+  async function carriedOut(open: OpenQuestion) {
+    try {
+      return await carryOut(open);
+    } catch (error) {
+      log.error('answer not carried out yet', { question: open.id, error });
+      // The press gets its words now; those of the outcome follow as a message of their own.
+      const { message: _press, ...chosen } = open.chosen ?? {};
+      if ('action' in chosen) await book.put({ ...open, chosen });
+      changed.resolve();
+      return NOT_YET;
+    }
+  }
+
+  async function recover() {
+    await book.expire(clock.now());
+    for (const open of await book.all()) if (open.chosen === undefined) await send(open);
+  }
+
+  /** Carries out what was chosen and could not be done then. */
+  async function finish(open: OpenQuestion) {
+    const { chosen } = open;
+    const { token } = open.choices.find(({ action }) => action === chosen?.action) ?? {};
+    if (chosen?.message !== undefined && token !== undefined) await book.use(chosen.message, token);
+    const markdown = await carryOut(open);
+    // The name of the reply to the press: where that comes once more, its reply is no second one.
+    const id = messageId(
+      open.chosen?.message === undefined
+        ? `question/${open.id}/answer`
+        : `${open.chosen.message}/reply`,
+    );
+    if (markdown !== '') await bus.send({ id, chat: open.chat, markdown });
+  }
+
+  async function expire(open: OpenQuestion) {
+    const { handler, rest } = handlerOf(open);
+    await handler?.expired?.(rest);
+    await close(open);
+    log.info('question expired', { question: open.id });
+  }
+
+  /** As it stands now: it may have been answered or asked again meanwhile. */
+  async function takeUp(id: string) {
+    const open = await book.get(id);
+    if (open === undefined || !isDue(open, clock.now())) return;
+    await (open.chosen === undefined ? expire(open) : finish(open));
+  }
+
+  /** Something else was written below the question. */
+  async function wordsBetween(id: string) {
+    const open = await book.get(id);
+    if (open !== undefined) await book.put({ ...open, isNumbered: false });
+  }
+
+  const oneByOne = <T>(task: () => Promise<T>) => lanes.run('questions', task);
+
+  return {
+    ask: (question) => oneByOne(() => ask(question)),
+    askAgain: (id, chat) =>
+      oneByOne(async () => {
+        const open = await book.get(id);
+        if (open === undefined || open.chosen !== undefined) return 'closed';
+        await pose({ ...open, chat, round: open.round + 1 }, open.choices);
+        deps.spendButtons(textOf(open));
+        return 'asked';
+      }),
+    async choose({ id, press, sender, chat }, role) {
+      if (press === undefined || sender.kind !== 'person') return;
+      const isTheirs = (open: OpenQuestion) => mayDecide(open, sender, chat, role);
+      await oneByOne(() => choose(press, { by: sender, message: id }, isTheirs));
+    },
+    async press({ id, press, sender, chat }, role) {
+      if (press === undefined) return undefined;
+      if (sender.kind !== 'person') return NOT_YOURS;
+      const isTheirs = (open: OpenQuestion) => mayDecide(open, sender, chat, role);
+      return oneByOne(() => decide(press, { by: sender, message: id }, isTheirs));
+    },
+    async numbered({ id, chat, text, addressing, group }) {
+      if (addressing !== 'direct' || group !== undefined) return undefined;
+      const used = await book.usedBy(id);
+      if (used !== undefined) return used;
+      const open = await book.numberedIn(chat);
+      if (open === undefined || deps.hasButtons(accountName(chat))) return undefined;
+      const number = Number(NUMBER.exec(text)?.[1] ?? 0);
+      const choice = open.choices[number - 1];
+      if (choice === undefined) await oneByOne(() => wordsBetween(open.id));
+      return choice?.token;
+    },
+    async tokensOf(text) {
+      const open = (await book.all()).find((one) => textOf(one) === text);
+      if (open === undefined || deps.hasButtons(accountName(open.chat))) return [];
+      const meant = open.choices.filter(({ hasNoThumb }) => hasNoThumb !== true);
+      return meant.map(({ token }) => token);
+    },
+    open: async () => (await book.all()).filter(({ chosen }) => chosen === undefined),
+    answer: (token, owner) =>
+      oneByOne(() =>
+        decide(token, { by: owner, isOutside: true }, (open) => open.approvers === 'owners'),
+      ),
+    withdraw: (id, outcome) =>
+      oneByOne(async () => {
+        const open = await book.get(id);
+        if (open !== undefined) await close(open, outcome);
+      }),
+    async run(signal) {
+      await oneByOne(recover);
+      while (!signal.aborted) {
+        changed = Promise.withResolvers<void>();
+        await eachDue(await book.all(), clock.now(), ({ id }) => oneByOne(() => takeUp(id)));
+        await untilNext(await book.all(), changed.promise, clock, signal);
+      }
+    },
+  };
+}
+
+type Choices = Question['choices'];
+type Chosen = NonNullable<OpenQuestion['chosen']>;
+type IsTheirs = (open: OpenQuestion) => boolean;
+
+// Which questions have to be taken up, and the wait for the next moment at which one has to be.
+
+/** Timers take no more than 2^31 ms. */
+const MAX_SLEEP_MS = 86_400_000;
+
+/** It was answered and what that does was not done yet, or its time is over. */
+export const isDue = ({ chosen, expiresAt }: OpenQuestion, now: number) =>
+  chosen !== undefined || expiresAt <= now;
+
+/** One that cannot be taken up now does not keep the others. @throws what it threw */
+export async function eachDue(
+  all: readonly OpenQuestion[],
+  now: number,
+  takeUp: (open: OpenQuestion) => Promise<void>,
+): Promise<void> {
+  const results = await Promise.allSettled(all.filter((open) => isDue(open, now)).map(takeUp));
+  const failed = results.find((result) => result.status === 'rejected');
+  if (failed !== undefined) throw failed.reason;
+}
+
+/** Until a question falls due or another one is asked. */
+export async function untilNext(
+  open: readonly OpenQuestion[],
+  changed: Promise<void>,
+  clock: Clock,
+  signal: AbortSignal,
+): Promise<void> {
+  const dueAt = Math.min(...open.map(({ expiresAt }) => expiresAt));
+  const stop = new AbortController();
+  const waits = AbortSignal.any([signal, stop.signal]);
+  const waitMs = Math.min(MAX_SLEEP_MS, Math.max(0, dueAt - clock.now()));
+  const slept = clock.sleep(waitMs, waits).catch(() => undefined);
+  await Promise.race([slept, changed]);
+  stop.abort();
+}

@@ -1,0 +1,177 @@
+// What lies in the sessions folder: files by session, their sizes and times, and every entry of a
+// session from the oldest file on. Reads only.
+
+import { type FileHandle, open, opendir, stat } from 'node:fs/promises';
+import { join } from 'node:path';
+import { mapLimited } from '../../lib/async/lanes.ts';
+import { type SessionKey, sessionKey } from '../message/ids.ts';
+import type { TranscriptEntry } from '../message/transcript.ts';
+import { orUndefined } from './file-errors.ts';
+import type { SessionInfo } from './maintenance.ts';
+import { readLines } from './read-lines.ts';
+import { decodeLine, MESSAGE_LINE_STARTS } from './rules/file.ts';
+import {
+  compareAge,
+  decodeStem,
+  formatName,
+  parseName,
+  type SessionFileName,
+} from './rules/name.ts';
+
+export const ARCHIVE_FOLDER = 'archive';
+const MAX_OPEN_AT_ONCE = 8;
+
+export type StoredFile = {
+  readonly path: string;
+  readonly name: SessionFileName;
+  readonly bytes: number;
+  /** Epoch milliseconds. */
+  readonly modifiedAt: number;
+};
+
+/** Names of session files, oldest first; nothing where the folder is missing. */
+export async function sessionNames(
+  folder: string,
+  accepts: (name: SessionFileName) => boolean = () => true,
+): Promise<readonly SessionFileName[]> {
+  const names: SessionFileName[] = [];
+  const entries = await opendir(folder, { bufferSize: 1024 }).catch(orUndefined('ENOENT'));
+  if (entries === undefined) return names;
+  for await (const entry of entries) {
+    // A link to a file elsewhere is appended to like any other, so it is listed and erased too.
+    const isFile = entry.isFile() || entry.isSymbolicLink();
+    const name = isFile ? parseName(entry.name) : undefined;
+    if (name !== undefined && accepts(name)) names.push(name);
+  }
+  return names.sort(compareAge);
+}
+
+/** Files with size and time, oldest name first; files deleted meanwhile are left out. */
+export async function storedFiles(
+  folder: string,
+  accepts?: (name: SessionFileName) => boolean,
+): Promise<readonly StoredFile[]> {
+  const names = await sessionNames(folder, accepts);
+  const found = await mapLimited(names, MAX_OPEN_AT_ONCE, async (name) => {
+    const path = join(folder, formatName(name));
+    const info = await stat(path).catch(orUndefined('ENOENT'));
+    return info?.isFile() && { path, name, bytes: info.size, modifiedAt: info.mtimeMs };
+  });
+  return found.filter((file) => typeof file === 'object');
+}
+
+export function byStem(files: readonly StoredFile[]): ReadonlyMap<string, readonly StoredFile[]> {
+  return Map.groupBy(files, (file) => file.name.stem);
+}
+
+/** Newest first. Messages are counted only for the sessions returned. */
+export async function listSessions(
+  folder: string,
+  limit = Number.POSITIVE_INFINITY,
+  accepts?: (name: SessionFileName) => boolean,
+): Promise<readonly SessionInfo[]> {
+  const groups = [...byStem(await storedFiles(folder, accepts)).entries()]
+    .map(([stem, files]) => ({ stem, files, updatedAt: latest(files) }))
+    .sort((a, b) => b.updatedAt - a.updatedAt || compareNewest(b.files, a.files))
+    .slice(0, limit);
+  return mapLimited(groups, MAX_OPEN_AT_ONCE, ({ stem, files }) => describe(stem, files));
+}
+
+/** File times may be as coarse as some milliseconds. */
+function compareNewest(a: readonly StoredFile[], b: readonly StoredFile[]): number {
+  const [first, second] = [a.at(-1), b.at(-1)];
+  return first === undefined || second === undefined ? 0 : compareAge(first.name, second.name);
+}
+
+const latest = (files: readonly StoredFile[]) => Math.max(...files.map((file) => file.modifiedAt));
+
+async function describe(stem: string, files: readonly StoredFile[]): Promise<SessionInfo> {
+  const [first] = files;
+  // One that cannot be read, or is gone meanwhile, is listed without its messages.
+  const header = first && (await readHeader(first.path).catch(() => undefined));
+  let messages = 0;
+  for (const file of files) messages += await countMessages(file).catch(() => 0);
+  return {
+    key: header?.key ?? decodeStem(stem) ?? sessionKey(stem),
+    files: files.length,
+    bytes: files.reduce((sum, file) => sum + file.bytes, 0),
+    messages,
+    createdAt: header?.createdAt ?? first?.modifiedAt ?? 0,
+    updatedAt: latest(files),
+  };
+}
+
+async function readHeader(path: string) {
+  for await (const line of readLines(path)) {
+    const decoded = decodeLine(line.bytes.toString('utf8'));
+    return decoded.kind === 'header' ? decoded.header : undefined;
+  }
+  return undefined;
+}
+
+/** The session a file belongs to. */
+export async function keyOfFile(file: Pick<StoredFile, 'path' | 'name'>): Promise<SessionKey> {
+  const { stem } = file.name;
+  return decodeStem(stem) ?? (await readHeader(file.path))?.key ?? sessionKey(stem);
+}
+
+const COUNTED_STARTS = MESSAGE_LINE_STARTS.map((start) => Buffer.from(`\n${start}`));
+const MAX_COUNT_CHUNK_BYTES = 256 * 1024;
+const OVERLAP_BYTES = Math.max(...COUNTED_STARTS.map((start) => start.length)) - 1;
+
+/** Counts by how lines begin, without parsing them. */
+async function countMessages({ path, bytes }: StoredFile): Promise<number> {
+  const file = await open(path, 'r');
+  try {
+    return await countLineStarts(file, Math.min(bytes, MAX_COUNT_CHUNK_BYTES));
+  } finally {
+    await file.close();
+  }
+}
+
+async function countLineStarts(file: FileHandle, chunkBytes: number): Promise<number> {
+  const buffer = Buffer.allocUnsafe(OVERLAP_BYTES + chunkBytes);
+  let kept = 0;
+  let messages = 0;
+  for (;;) {
+    const { bytesRead } = await file.read(buffer, kept, chunkBytes);
+    if (bytesRead === 0) return messages;
+    const filled = buffer.subarray(0, kept + bytesRead);
+    for (const start of COUNTED_STARTS) messages += endingBehind(kept, filled, start);
+    const overlap = Math.min(OVERLAP_BYTES, filled.length);
+    filled.copy(buffer, 0, filled.length - overlap);
+    kept = overlap;
+  }
+}
+
+/** How often the pattern ends behind the bytes that were searched already. */
+function endingBehind(searched: number, text: Buffer, pattern: Buffer): number {
+  let count = 0;
+  let at = text.indexOf(pattern, Math.max(0, searched - pattern.length + 1));
+  while (at >= 0) {
+    count += 1;
+    at = text.indexOf(pattern, at + pattern.length);
+  }
+  return count;
+}
+
+/** Every entry of the session once, oldest first, archived files included. */
+export async function* readSession(
+  folder: string,
+  stem: string,
+): AsyncGenerator<TranscriptEntry, void, void> {
+  const places = [join(folder, ARCHIVE_FOLDER), folder];
+  for (const place of places) {
+    for (const name of await sessionNames(place, (candidate) => candidate.stem === stem)) {
+      yield* readOwnEntries(join(place, formatName(name)));
+    }
+  }
+}
+
+/** The entries of one file without what it carries over; damaged lines are passed over. */
+export async function* readOwnEntries(path: string): AsyncGenerator<TranscriptEntry, void, void> {
+  for await (const line of readLines(path)) {
+    const decoded = decodeLine(line.bytes.toString('utf8'));
+    if (decoded.kind === 'entry' && !decoded.carried) yield decoded.entry;
+  }
+}

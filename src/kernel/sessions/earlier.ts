@@ -1,0 +1,199 @@
+// Finds earlier turns of a conversation in its files, from the newest file back. Memory holds the turns
+// that are asked for, and the number of files that one question opens is bounded.
+
+import { join } from 'node:path';
+import type { ResultId, SessionKey, TurnId } from '../message/ids.ts';
+import { firstSeqOf } from '../message/ids.ts';
+import type { ToolEntry, TranscriptEntry } from '../message/transcript.ts';
+import { ARCHIVE_FOLDER } from './catalog.ts';
+import { hasErrorCode } from './file-errors.ts';
+import { readLines } from './read-lines.ts';
+import { turnOf } from './rules/carry.ts';
+import {
+  type EarlierQuestion,
+  type EarlierTurn,
+  type EarlierTurns,
+  holdsWords,
+  turnOfResult,
+  wordsIn,
+} from './rules/earlier.ts';
+import { decodeLine } from './rules/file.ts';
+import { formatName, parseName, type SessionFileName } from './rules/name.ts';
+import { resetPoint, undoPoint } from './rules/restore.ts';
+import type { SessionStore } from './store.ts';
+
+const MAX_FILES = 100;
+/** Turns are taken back behind themselves: so many more are held until the end of a file. */
+const SPARE_TURNS = 20;
+
+/** What was taken out of view, and of that what was brought back in a later file. */
+type Taken = { readonly undone: Set<TurnId>; readonly back: Set<string> };
+
+type ReadFile = {
+  readonly turns: readonly EarlierTurn[];
+  /** It holds turns in front of these. */
+  readonly hasMore: boolean;
+  /** Number of its first turn. */
+  readonly first: number;
+  /** Undefined where the conversation began in this file. */
+  readonly continues: SessionFileName | undefined;
+};
+
+export async function readEarlier(
+  folder: string,
+  newest: SessionFileName | undefined,
+  question: EarlierQuestion,
+): Promise<EarlierTurns> {
+  const { from, maxTurns, maxFiles = MAX_FILES } = question;
+  const taken: Taken = { undone: new Set(), back: new Set() };
+  let found: readonly EarlierTurn[] = [];
+  let name = newest;
+  for (let files = 0; name !== undefined && files < maxFiles; files += 1) {
+    const file: ReadFile | undefined = await readTurns(folder, name, question, taken);
+    if (file === undefined) break;
+    const all = joined(file.turns, found);
+    found = from === undefined ? all.slice(-maxTurns) : all.slice(0, maxTurns);
+    const isLast = file.continues === undefined;
+    if (from === undefined && all.length >= maxTurns) {
+      return { turns: found, hasOlder: !isLast || file.hasMore || all.length > maxTurns };
+    }
+    if (from !== undefined && file.first <= from) {
+      return { turns: found, hasOlder: !isLast || file.first < from };
+    }
+    name = file.continues;
+  }
+  return { turns: found, hasOlder: name !== undefined };
+}
+
+/** A turn that a remark was added to later, or that began in the file before, is one turn. */
+function joined(older: readonly EarlierTurn[], newer: readonly EarlierTurn[]) {
+  const byTurn = new Map(older.map(({ turn, entries }) => [turn, entries]));
+  for (const { turn, entries } of newer) {
+    byTurn.set(turn, [...(byTurn.get(turn) ?? []), ...entries]);
+  }
+  return [...byTurn].map(([turn, entries]): EarlierTurn => ({ turn, entries }));
+}
+
+async function readTurns(
+  folder: string,
+  name: SessionFileName,
+  question: EarlierQuestion,
+  taken: Taken,
+): Promise<ReadFile | undefined> {
+  for (const place of [folder, join(folder, ARCHIVE_FOLDER)]) {
+    try {
+      return await scan(join(place, formatName(name)), question, taken);
+    } catch (error) {
+      if (!hasErrorCode(error, 'ENOENT')) throw error;
+    }
+  }
+  return undefined;
+}
+
+async function scan(path: string, question: EarlierQuestion, taken: Taken) {
+  const turns = new HeldTurns(question);
+  let continues: string | undefined;
+  for await (const line of readLines(path)) {
+    const decoded = decodeLine(line.bytes.toString('utf8'));
+    if (decoded.kind === 'header') continues ??= decoded.header.continues;
+    if (decoded.kind !== 'entry') continue;
+    const { entry } = decoded;
+    if (entry.role === 'restore') taken.back.add(entry.brings);
+    if (decoded.carried) continue;
+    if (entry.role === 'undo') {
+      if (!taken.back.has(undoPoint(entry.undoes, entry.by))) taken.undone.add(entry.undoes);
+    } else if (entry.role === 'reset') {
+      if (taken.back.has(resetPoint(entry.at))) continue;
+      turns.clear();
+      continues = '';
+    } else turns.add(entry);
+  }
+  return {
+    turns: turns.without(taken.undone),
+    hasMore: turns.hasMore,
+    first: turns.first,
+    continues: continues === undefined ? undefined : parseName(continues),
+  };
+}
+
+class HeldTurns {
+  readonly #question: EarlierQuestion;
+  readonly #words: readonly string[];
+  readonly #held = new Map<TurnId, TranscriptEntry[]>();
+  #newest: TurnId | undefined;
+  hasMore = false;
+  first = Number.POSITIVE_INFINITY;
+
+  constructor(question: EarlierQuestion) {
+    this.#question = question;
+    this.#words = wordsIn(question.words ?? '');
+  }
+
+  clear(): void {
+    this.#held.clear();
+    this.#newest = undefined;
+    this.hasMore = false;
+    this.first = Number.POSITIVE_INFINITY;
+  }
+
+  add(entry: TranscriptEntry): void {
+    const id = turnOf(entry);
+    if (id === undefined) return;
+    const turn = firstSeqOf(id) ?? 0;
+    this.first = Math.min(this.first, turn);
+    if (!this.#isAskedFor(turn)) return;
+    if (id !== this.#newest) this.#settleNewest();
+    this.#newest = id;
+    const known = this.#held.get(id);
+    if (known === undefined) this.#held.set(id, [entry]);
+    else known.push(entry);
+    this.#letGo();
+  }
+
+  without(undone: ReadonlySet<TurnId>): readonly EarlierTurn[] {
+    this.#settleNewest();
+    return [...this.#held]
+      .filter(([id]) => !undone.has(id))
+      .map(([id, entries]) => ({ turn: firstSeqOf(id) ?? 0, entries }));
+  }
+
+  #isAskedFor(turn: number): boolean {
+    const { from, before = Number.POSITIVE_INFINITY } = this.#question;
+    return (from === undefined || turn >= from) && turn < before;
+  }
+
+  #settleNewest(): void {
+    const id = this.#newest;
+    if (id === undefined || this.#words.length === 0) return;
+    if (!holdsWords(this.#held.get(id) ?? [], this.#words)) this.#held.delete(id);
+  }
+
+  #letGo(): void {
+    const { from, maxTurns } = this.#question;
+    if (this.#held.size <= maxTurns + SPARE_TURNS) return;
+    const [oldest] = this.#held.keys();
+    const surplus = from === undefined ? oldest : this.#newest;
+    if (surplus === undefined) return;
+    this.#held.delete(surplus);
+    this.hasMore ||= from === undefined;
+  }
+}
+
+// Finds a tool's result by its name in the record of its conversation, whole. Nothing of a turn that was
+// taken back, nothing from before the conversation's last new start.
+
+export async function findResult(
+  sessions: Pick<SessionStore, 'earlier'>,
+  session: SessionKey,
+  id: ResultId,
+): Promise<ToolEntry | undefined> {
+  const turn = turnOfResult(id);
+  const { turns } = await sessions.earlier(session, { from: turn, before: turn + 1, maxTurns: 1 });
+  const results = turns
+    .flatMap(({ entries }) => entries)
+    .filter((entry) => entry.role === 'tool' && entry.resultId === id);
+  const [first] = results;
+  const known = results.find((entry) => entry.role === 'tool' && entry.status !== 'unknown');
+  const found = known ?? first;
+  return found?.role === 'tool' ? found : undefined;
+}

@@ -1,0 +1,213 @@
+// Takes words out of conversations for good: the one place that rewrites session files (ADR 0014).
+// Each file is replaced in one step while its session does nothing else, so a kill leaves it whole.
+
+import { readdir, readFile, realpath, rm, stat } from 'node:fs/promises';
+import { join } from 'node:path';
+import { writeAtomic } from '../../lib/files/files.ts';
+import { firstSeqOf, type SessionKey, sessionKey } from '../message/ids.ts';
+import { ARCHIVE_FOLDER, keyOfFile, sessionNames } from './catalog.ts';
+import { orUndefined, stemOf } from './file-errors.ts';
+import { chatOfSession } from './index-file.ts';
+import { readLines } from './read-lines.ts';
+import { DAMAGED_SUFFIX, textOfDamage } from './repair.ts';
+import { turnOf } from './rules/carry.ts';
+import { decodeLine, encodeEntry } from './rules/file.ts';
+import { forgetIn, forgetNodes, type Holds, wordsOfEntry } from './rules/forgetting.ts';
+import {
+  decodeStem,
+  encodeKey,
+  formatName,
+  parseName,
+  type SessionFileName,
+} from './rules/name.ts';
+
+export type SessionForgetting = {
+  readonly folder: string;
+  /** Runs while nothing else touches the session; what is held of it is read anew then. */
+  exclusively(session: SessionKey, task: () => Promise<void>): Promise<void>;
+};
+
+export type ForgettablePlace = {
+  readonly session: SessionKey;
+  readonly file: string;
+  /** Epoch milliseconds; undefined of a line that could not be read. */
+  readonly at: number | undefined;
+  readonly text: string;
+};
+
+const THREAD_MARK = encodeKey(sessionKey('#'));
+
+/** Every entry that holds the words, in all conversations of these chats, oldest first. */
+export async function* findToForget(
+  folder: string,
+  chats: readonly string[],
+  holds: Holds,
+): AsyncGenerator<ForgettablePlace, void, void> {
+  for (const { path, name } of await filesOf(folder, chats)) {
+    const session = await keyOfFile({ path, name });
+    for await (const line of readLines(path)) {
+      const decoded = decodeLine(line.bytes.toString('utf8'));
+      if (decoded.kind !== 'entry' || decoded.carried) continue;
+      const { entry } = decoded;
+      if (forgetIn(entry, holds) === undefined || entry.role === 'turn_end') continue;
+      yield { session, file: formatName(name), at: entry.at, text: wordsOfEntry(entry, holds) };
+    }
+    for (const text of (await notedDamage(path)).map(textOfDamage).filter(holds)) {
+      yield { session, file: formatName(name) + DAMAGED_SUFFIX, at: undefined, text };
+    }
+  }
+}
+
+/** The lines of a session that could not be read; an empty last one is left out. */
+async function notedDamage(path: string): Promise<readonly string[]> {
+  const text = await readFile(path + DAMAGED_SUFFIX, 'utf8').catch(orUndefined('ENOENT'));
+  return (text ?? '').split('\n').filter((line) => line !== '');
+}
+
+/** How many lines went. */
+async function forgetDamage(path: string, holds: Holds): Promise<number> {
+  const lines = await notedDamage(path);
+  const kept = lines.filter((line) => !holds(textOfDamage(line)));
+  if (kept.length === 0 && lines.length > 0) await rm(path + DAMAGED_SUFFIX, { force: true });
+  else if (kept.length < lines.length) {
+    await writeAtomic(path + DAMAGED_SUFFIX, `${kept.join('\n')}\n`);
+  }
+  return lines.length - kept.length;
+}
+
+/** The names of the files that were changed, and how many entries in them. */
+export async function forgetInSessions(
+  { folder, exclusively }: SessionForgetting,
+  chats: readonly string[],
+  holds: Holds,
+): Promise<{ readonly files: readonly SessionFileName[]; readonly entries: number }> {
+  const files: SessionFileName[] = [];
+  let entries = 0;
+  await removeTorn(folder, chats);
+  await forgetInNodes({ folder, exclusively }, chats, holds);
+  for (const { path, name } of await filesOf(folder, chats)) {
+    await exclusively(await keyOfFile({ path, name }), async () => {
+      const changed = await rewrite(path, holds);
+      if (changed > 0) files.push(name);
+      entries += changed + (await forgetDamage(path, holds));
+    });
+  }
+  return { files, entries };
+}
+
+/**
+ * A node may tell in other words what is forgotten behind it, in whichever file it stands. They go first:
+ * after a kill the words are found again, and so are the nodes.
+ */
+async function forgetInNodes(
+  { folder, exclusively }: SessionForgetting,
+  chats: readonly string[],
+  holds: Holds,
+): Promise<void> {
+  const files = await filesOf(folder, chats);
+  const turns = new Map<SessionKey, Set<number>>();
+  for (const { path, name } of files) {
+    const session = await keyOfFile({ path, name });
+    const known = turns.get(session) ?? new Set<number>();
+    for await (const line of readLines(path)) {
+      const decoded = decodeLine(line.bytes.toString('utf8'));
+      const turn = decoded.kind === 'entry' ? turnOf(decoded.entry) : undefined;
+      const seq = turn === undefined ? undefined : firstSeqOf(turn);
+      if (decoded.kind !== 'entry' || seq === undefined) continue;
+      if (forgetIn(decoded.entry, holds) !== undefined) known.add(seq);
+    }
+    turns.set(session, known);
+  }
+  for (const { path, name } of files) {
+    const session = await keyOfFile({ path, name });
+    const own = [...(turns.get(session) ?? [])];
+    if (own.length > 0) await exclusively(session, () => rewriteNodes(path, own));
+  }
+}
+
+async function rewriteNodes(path: string, turns: readonly number[]): Promise<void> {
+  const text = await readFile(path, 'utf8').catch(orUndefined('ENOENT'));
+  const lines = text?.split('\n') ?? [];
+  const after = lines.map((line) => {
+    const decoded = decodeLine(line);
+    const entry = decoded.kind === 'entry' ? forgetNodes(decoded.entry, turns) : undefined;
+    return decoded.kind === 'entry' && entry ? encodeEntry(entry, decoded.carried) : line;
+  });
+  if (after.some((line, index) => line !== lines[index])) {
+    await writeAtomic(await realpath(path), after.join('\n'));
+  }
+}
+
+/** The keys of all conversations of these chats that have a file. */
+export async function sessionsOfChats(
+  folder: string,
+  chats: readonly string[],
+): Promise<readonly SessionKey[]> {
+  const byStem = Map.groupBy(await filesOf(folder, chats), ({ name }) => name.stem);
+  const firsts = [...byStem.values()].flatMap(([first]) => first ?? []);
+  return Promise.all(firsts.map(keyOfFile));
+}
+
+/** The chats of a whole channel that have a conversation on the disk. */
+export async function chatsOfChannel(folder: string, channel: string): Promise<readonly string[]> {
+  const prefix = encodeKey(sessionKey(`${channel}:`));
+  const names = await sessionNames(folder, ({ stem }) => stem.startsWith(prefix));
+  const keys = new Set(names.flatMap(({ stem }) => decodeStem(stem) ?? []));
+  return [...new Set([...keys].map(chatOfSession))];
+}
+
+/** What a process that was killed while rewriting left beside a file. */
+const TORN = /^\.(.+\.jsonl)\.[0-9a-f-]{36}\.tmp$/;
+
+async function removeTorn(folder: string, chats: readonly string[]): Promise<void> {
+  const isTheirs = ofChats(chats);
+  for (const place of [join(folder, ARCHIVE_FOLDER), folder]) {
+    for (const torn of (await readdir(place).catch(orUndefined('ENOENT'))) ?? []) {
+      const name = parseName(TORN.exec(torn)?.[1] ?? '');
+      if (name !== undefined && isTheirs(name)) await rm(join(place, torn), { force: true });
+    }
+  }
+}
+
+/** By the name of a file: whether it is of one of these chats, topics included. */
+export function ofChats(
+  chats: readonly string[],
+): (name: Pick<SessionFileName, 'stem'>) => boolean {
+  const stems = chats.map((chat) => stemOf(sessionKey(chat)));
+  return ({ stem }) => stems.some((own) => stem === own || stem.startsWith(own + THREAD_MARK));
+}
+
+async function filesOf(folder: string, chats: readonly string[]) {
+  const isTheirs = ofChats(chats);
+  const places = [join(folder, ARCHIVE_FOLDER), folder];
+  const found = places.map(async (place) =>
+    (await sessionNames(place, isTheirs)).map((name) => ({
+      path: join(place, formatName(name)),
+      name,
+    })),
+  );
+  return (await Promise.all(found)).flat();
+}
+
+/** How many of its entries held the words; those that only carry over are not counted. */
+async function rewrite(path: string, holds: Holds): Promise<number> {
+  if ((await stat(path).catch(orUndefined('ENOENT'))) === undefined) return 0;
+  let changed = 0;
+  let isTouched = false;
+  const lines = (await readFile(path, 'utf8')).split('\n').map((line) => {
+    if (line === '') return line;
+    const decoded = decodeLine(line);
+    // A damaged line is no entry any more, and may hold the words all the same.
+    if (decoded.kind === 'damaged' && holds(line)) isTouched = true;
+    if (decoded.kind === 'damaged') return holds(line) ? '' : line;
+    if (decoded.kind === 'header') return line;
+    const after = forgetIn(decoded.entry, holds);
+    if (after === undefined) return line;
+    isTouched = true;
+    if (!decoded.carried && after.role !== 'turn_end') changed += 1;
+    return encodeEntry(after, decoded.carried);
+  });
+  // What a link leads to is what holds the words.
+  if (isTouched) await writeAtomic(await realpath(path), lines.join('\n'));
+  return changed;
+}

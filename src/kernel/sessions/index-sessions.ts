@@ -1,0 +1,149 @@
+// Brings the full-text index up to date with the session files: only what was appended since is read,
+// a bounded piece at a time, and files that are gone or were rewritten leave nothing behind.
+
+import { stat } from 'node:fs/promises';
+import { join } from 'node:path';
+import type { TextIndex } from '../../features/memory/memory.ts';
+import { createLanes } from '../../lib/async/lanes.ts';
+import type { Logger } from '../../lib/logger.ts';
+import type { Clock } from '../../lib/time/clock.ts';
+import type { SessionKey } from '../message/ids.ts';
+import { ARCHIVE_FOLDER, sessionNames } from './catalog.ts';
+import { orUndefined, stemOf } from './file-errors.ts';
+import { indexFile, SESSION_SOURCES, sourceOf } from './index-file.ts';
+import { formatName, type SessionFileName } from './rules/name.ts';
+
+export type SessionIndexingDeps = {
+  readonly folder: string;
+  readonly index: TextIndex;
+  readonly clock: Clock;
+  readonly log: Logger;
+  /** What else in the index may be gone is looked for along with the files that are. */
+  forgetOthers(): Promise<void>;
+};
+
+export interface SessionIndexing {
+  /** Something was appended there; costs nothing. */
+  changed(session: SessionKey): void;
+  /** The file's content was changed: what is indexed of it is no longer true. */
+  rewritten(name: SessionFileName): void;
+  /** What was appended before can be found when this resolves. @throws where the index is not usable */
+  flush(): Promise<void>;
+  /** Takes up what is not indexed yet, then follows what is appended. */
+  run(signal: AbortSignal): Promise<void>;
+}
+
+const PAUSE_MS = 2000;
+/** E.g. on a full disk. */
+const RETRY_MS = 60_000;
+const SWEEP_EVERY_MS = 3_600_000;
+
+export function createSessionIndexing(deps: SessionIndexingDeps): SessionIndexing {
+  const { folder, index, clock, log } = deps;
+  const lanes = createLanes();
+  let dirty = new Set<string>();
+  let generation = -1;
+  let woken = Promise.withResolvers<void>();
+
+  async function sweep(accepts: (name: SessionFileName) => boolean) {
+    const anew = new Set<string>();
+    for (const place of [join(folder, ARCHIVE_FOLDER), folder]) {
+      for (const name of await sessionNames(place, accepts)) {
+        // What later files took back or brought back of an earlier one, they say again.
+        if (anew.has(name.stem)) index.remove(sourceOf(name));
+        const isNew = await indexOne(join(place, formatName(name)), name);
+        if (isNew) anew.add(name.stem);
+      }
+    }
+  }
+
+  /** Whether all of it was read; one that cannot be read keeps none of the others out. */
+  async function indexOne(path: string, name: SessionFileName): Promise<boolean> {
+    try {
+      return await indexFile(index, path, name);
+    } catch (error) {
+      if (!isOfFile(error)) throw error;
+      log.warn('session file not indexed', { file: formatName(name), error });
+      return false;
+    }
+  }
+
+  async function sweepAll() {
+    dirty = new Set();
+    await forgetMissing(index, folder);
+    await deps.forgetOthers();
+    const begun = index.generation;
+    generation = -1;
+    await sweep(() => true);
+    generation = begun;
+  }
+
+  async function flush() {
+    if (generation !== index.generation) return sweepAll();
+    const stems = dirty;
+    dirty = new Set();
+    if (stems.size === 0) return;
+    try {
+      await sweep(({ stem }) => stems.has(stem));
+    } catch (error) {
+      for (const stem of stems) dirty.add(stem);
+      throw error;
+    }
+  }
+
+  const oneByOne = (task: () => Promise<void>) => lanes.run('index', task);
+
+  async function tried(task: () => Promise<void>): Promise<boolean> {
+    try {
+      await oneByOne(task);
+      return true;
+    } catch (error) {
+      log.warn('conversations not indexed', { error });
+      return false;
+    }
+  }
+
+  return {
+    changed(session) {
+      dirty.add(stemOf(session));
+      woken.resolve();
+    },
+    rewritten(name) {
+      index.remove(sourceOf(name));
+      dirty.add(name.stem);
+      woken.resolve();
+    },
+    flush: () => oneByOne(flush),
+    async run(signal) {
+      let sweptAt = Number.NEGATIVE_INFINITY;
+      while (!signal.aborted) {
+        woken = Promise.withResolvers<void>();
+        const isDue = clock.monotonic() - sweptAt >= SWEEP_EVERY_MS;
+        const isDone = await tried(isDue ? sweepAll : flush);
+        if (isDue) sweptAt = clock.monotonic();
+        if (dirty.size === 0) await untilWoken(woken.promise, clock, signal);
+        await clock.sleep(isDone ? PAUSE_MS : RETRY_MS, signal).catch(() => undefined);
+      }
+    },
+  };
+}
+
+/** Takes out of the index what lies in no file any more. */
+export async function forgetMissing(index: TextIndex, folder: string): Promise<void> {
+  for (const name of index.sources(SESSION_SOURCES)) {
+    const file = name.slice(SESSION_SOURCES.length);
+    const places = [join(folder, file), join(folder, ARCHIVE_FOLDER, file)];
+    const found = await Promise.all(places.map((path) => stat(path).catch(orUndefined('ENOENT'))));
+    if (found.every((info) => info === undefined)) index.remove(name);
+  }
+}
+
+/** An error in reading names no path. */
+const isOfFile = (error: unknown) => error instanceof Error && 'syscall' in error;
+
+async function untilWoken(woken: Promise<void>, clock: Clock, signal: AbortSignal): Promise<void> {
+  const stop = new AbortController();
+  const slept = clock.sleep(SWEEP_EVERY_MS, AbortSignal.any([signal, stop.signal]));
+  await Promise.race([slept.catch(() => undefined), woken]);
+  stop.abort();
+}

@@ -1,0 +1,150 @@
+// Brings the tail of a session into memory: finds the newest file, mends it where needed and reads
+// it. The cost is that of one file of bounded size, whatever the age of the session.
+
+import { rm } from 'node:fs/promises';
+import { join } from 'node:path';
+import type { Logger } from '../../lib/logger.ts';
+import type { TurnId } from '../message/ids.ts';
+import type { TranscriptEntry } from '../message/transcript.ts';
+import { orUndefined } from './file-errors.ts';
+import type { NewestIndex } from './newest-index.ts';
+import { type FileScan, isUnbegun, scanFile } from './read-lines.ts';
+import { repairFile } from './repair.ts';
+import { changesWindow, type Growth, tokensOfBytes, turnOf, windowOf } from './rules/carry.ts';
+import { formatName, parseName, type SessionFileName } from './rules/name.ts';
+
+export type TailSource = {
+  readonly folder: string;
+  readonly index: NewestIndex;
+  readonly log: Logger;
+};
+
+const NOTHING = { end: undefined, carried: [], own: [], turnBefore: undefined };
+
+export async function loadTail(
+  source: TailSource,
+  stem: string,
+  today: string,
+): Promise<SessionTail> {
+  let name = await source.index.find(stem, today);
+  while (name !== undefined) {
+    const path = join(source.folder, formatName(name));
+    const scan = await scanFile(path);
+    const { size, setAside } = await repairFile(path, scan);
+    if (setAside > 0) source.log.warn('damaged lines set aside', { file: path, lines: setAside });
+    if (!isUnbegun(scan)) return toTail(source.folder, name, scan, size);
+    await rm(path);
+    name = await source.index.rediscover(stem);
+  }
+  return new SessionTail(NOTHING);
+}
+
+async function toTail(
+  folder: string,
+  name: SessionFileName,
+  scan: FileScan,
+  size: number,
+): Promise<SessionTail> {
+  const grown = Math.max(0, size - scan.openingBytes);
+  const growth = { bytes: grown, tokens: tokensOfBytes(grown) };
+  const continues = scan.header?.continues;
+  const isYoung = new Set(scan.own.map(turnOf)).size < 2;
+  return new SessionTail({
+    end: { name, size, growth },
+    carried: scan.carried,
+    own: scan.own,
+    turnBefore:
+      isYoung && continues !== undefined ? await lastTurnOf(folder, continues) : undefined,
+  });
+}
+
+/** A retry after a crash may concern the turn that ended the file before. */
+async function lastTurnOf(folder: string, fileName: string): Promise<TurnRecord | undefined> {
+  if (parseName(fileName) === undefined) return undefined;
+  const scan = await scanFile(join(folder, fileName)).catch(orUndefined('ENOENT'));
+  const own: readonly TranscriptEntry[] = scan?.own ?? [];
+  const id = own.map(turnOf).findLast((turn) => turn !== undefined);
+  if (id === undefined) return undefined;
+  return { id, entries: own.filter((entry) => turnOf(entry) === id) };
+}
+
+// The end of a session as it is kept in memory: what the model may see and which turns the newest
+// file holds. Filled from disk once, then kept up to date by every append.
+
+/** The place in the newest file where the next entry goes. */
+export type FileEnd = {
+  readonly name: SessionFileName;
+  /** Bytes up to the last whole line. */
+  readonly size: number;
+  readonly growth: Growth;
+};
+
+export type TurnRecord = { readonly id: TurnId; readonly entries: readonly TranscriptEntry[] };
+
+export type TailContent = {
+  /** Undefined while the session has no file. */
+  readonly end: FileEnd | undefined;
+  /** What the file opens with. */
+  readonly carried: readonly TranscriptEntry[];
+  /** What was written into the file first. */
+  readonly own: readonly TranscriptEntry[];
+  /** Last turn of the file before: it may be retried after a crash. */
+  readonly turnBefore: TurnRecord | undefined;
+};
+
+export class SessionTail {
+  #end: FileEnd | undefined;
+  #window: TranscriptEntry[];
+  readonly #turns = new Map<TurnId, TranscriptEntry[]>();
+  readonly #turnBefore: TurnRecord | undefined;
+
+  constructor(content: TailContent) {
+    this.#end = content.end;
+    this.#window = [...windowOf([...content.carried, ...content.own])];
+    this.#turnBefore = content.turnBefore;
+    this.#noteTurns(content.own);
+  }
+
+  get end(): FileEnd | undefined {
+    return this.#end;
+  }
+
+  get window(): readonly TranscriptEntry[] {
+    return this.#window;
+  }
+
+  /** The turn's entries in order; undefined for one that is not known here. */
+  turn(id: TurnId): readonly TranscriptEntry[] | undefined {
+    const before = this.#turnBefore?.id === id ? this.#turnBefore.entries : undefined;
+    return this.#turns.get(id) ?? before;
+  }
+
+  get lastTurn(): TurnRecord | undefined {
+    const last = [...this.#turns].at(-1);
+    return last === undefined ? this.#turnBefore : { id: last[0], entries: last[1] };
+  }
+
+  /** The entries were written at the end, `bytes` of them. */
+  appended(entries: readonly TranscriptEntry[], bytes: number): void {
+    if (this.#end === undefined) return;
+    const grown = this.#end.growth.bytes + bytes;
+    this.#end = {
+      name: this.#end.name,
+      size: this.#end.size + bytes,
+      growth: { bytes: grown, tokens: tokensOfBytes(grown) },
+    };
+    this.#window.push(...entries);
+    if (entries.some(changesWindow)) this.#window = [...windowOf(this.#window)];
+    this.#noteTurns(entries);
+  }
+
+  #noteTurns(entries: readonly TranscriptEntry[]): void {
+    for (const entry of entries) {
+      const id = turnOf(entry);
+      if (id === undefined) continue;
+      const known = this.#turns.get(id);
+      if (known === undefined) this.#turns.set(id, [entry]);
+      else known.push(entry);
+    }
+  }
+}

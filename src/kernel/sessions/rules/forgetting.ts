@@ -1,0 +1,137 @@
+// What a person wants forgotten, and what is left of an entry or a file then: the words are gone, the
+// order of the conversation stays.
+
+import type { SummaryNode } from '../../../agent/rules/summary-nodes.ts';
+import { withNodes } from '../../../agent/rules/summary-nodes-text.ts';
+import type { TranscriptEntry } from '../../message/transcript.ts';
+import { foldText } from './extract.ts';
+
+/** Whether a text holds all of the words. */
+export type Holds = (text: string) => boolean;
+
+export const FORGOTTEN = '[forgotten]';
+
+const WORD = /[\p{L}\p{N}]+/gu;
+const MIN_CHARS = 3;
+/** Scripts in which two letters are a word. */
+const DENSE = /[\p{Script=Han}\p{Script=Hiragana}\p{Script=Katakana}\p{Script=Hangul}]{2}/u;
+
+/** Undefined where the words are too short to mean anything in particular. */
+export function holdsWords(words: string): Holds | undefined {
+  const wanted = foldText(words).match(WORD) ?? [];
+  const isTelling = wanted.some((word) => [...word].length >= MIN_CHARS || DENSE.test(word));
+  if (!isTelling) return undefined;
+  return (text) => {
+    const folded = foldText(text);
+    return wanted.every((word) => folded.includes(word));
+  };
+}
+
+/** The entry without them; undefined where it holds none. */
+export function forgetIn(entry: TranscriptEntry, holds: Holds): TranscriptEntry | undefined {
+  const after = withoutWords(entry, holds);
+  return JSON.stringify(after) === JSON.stringify(entry) ? undefined : after;
+}
+
+/** What an entry says, for showing what would be forgotten. */
+export function wordsOfEntry(entry: TranscriptEntry, holds: Holds): string {
+  const texts = textsOf(entry);
+  return texts.find(holds) ?? texts.join(' ');
+}
+
+/** The lines without those that hold the words. */
+export function forgetLines(text: string, holds: Holds): string {
+  return text
+    .split('\n')
+    .filter((line) => !holds(line))
+    .join('\n');
+}
+
+function withoutWords(entry: TranscriptEntry, holds: Holds): TranscriptEntry {
+  const clean = (text: string) => (holds(text) ? FORGOTTEN : text);
+  switch (entry.role) {
+    case 'user':
+      return { ...entry, text: clean(entry.text), ...mediaWithout(entry, holds) };
+    case 'assistant': {
+      const isTouched = textsOf(entry).some(holds);
+      const toolCalls = entry.toolCalls.map((call) =>
+        holds(call.arguments) ? { ...call, arguments: '{}' } : call,
+      );
+      return { ...entry, text: clean(entry.text), toolCalls, ...(isTouched && { thinking: [] }) };
+    }
+    case 'tool': {
+      const { whole, ...rest } = entry;
+      const isTouched = holds(entry.text) || (whole !== undefined && holds(whole));
+      return isTouched
+        ? { ...rest, text: FORGOTTEN, ...mediaWithout(entry, holds) }
+        : { ...entry, ...mediaWithout(entry, holds) };
+    }
+    case 'summary': {
+      const linesOf = (text: string) => clean(holds(text) ? forgetLines(text, holds) : text).trim();
+      const rest = { ...entry, ...mediaWithout(entry, holds) };
+      if (entry.nodes === undefined) return { ...rest, text: linesOf(entry.text) || FORGOTTEN };
+      const isTouched = ({ text }: SummaryNode) => holds(text);
+      const nodes = entry.nodes.map((node) => (isTouched(node) ? forgottenNode(node) : node));
+      return withNodes(rest, nodes);
+    }
+    case 'turn_end':
+      return { ...entry, answers: entry.answers.map(clean) };
+    case 'reset':
+    case 'undo':
+    case 'restore':
+      return entry;
+  }
+}
+
+/** Nothing of its text is left; it is made anew from what its messages say now. */
+const forgottenNode = (node: SummaryNode): SummaryNode => ({ ...node, text: FORGOTTEN });
+
+/**
+ * The summary without the text of nodes that stand for one of these turns: it may tell in other words
+ * what was forgotten there. Undefined where it has none.
+ */
+export function forgetNodes(
+  entry: TranscriptEntry,
+  turns: readonly number[],
+): TranscriptEntry | undefined {
+  if (entry.role !== 'summary' || entry.nodes === undefined) return undefined;
+  const isOver = ({ from, before, text }: SummaryNode) =>
+    text !== FORGOTTEN && turns.some((turn) => turn >= from && turn < before);
+  if (!entry.nodes.some(isOver)) return undefined;
+  return withNodes(
+    entry,
+    entry.nodes.map((node) => (isOver(node) ? forgottenNode(node) : node)),
+  );
+}
+
+function mediaWithout(entry: Pick<TranscriptEntry & { role: 'user' }, 'media'>, holds: Holds) {
+  if (entry.media === undefined) return {};
+  const media = entry.media.map(({ name, ...rest }) =>
+    name === undefined || holds(name) ? rest : { ...rest, name },
+  );
+  return { media };
+}
+
+function textsOf(entry: TranscriptEntry): readonly string[] {
+  switch (entry.role) {
+    case 'user':
+    case 'summary':
+      return [entry.text, ...(entry.media ?? []).flatMap(({ name }) => name ?? [])];
+    case 'assistant': {
+      const calls = entry.toolCalls.map((call) => call.arguments);
+      return [entry.text, ...calls, ...entry.thinking.map(({ text }) => text)];
+    }
+    case 'tool':
+      return [
+        entry.text,
+        entry.whole ?? '',
+        ...(entry.media ?? []).flatMap(({ name }) => name ?? []),
+      ];
+    case 'turn_end':
+      return entry.answers;
+    case 'reset':
+    case 'undo':
+    case 'restore':
+      return [];
+  }
+}

@@ -1,0 +1,62 @@
+// CONTRACT of conversation storage: append-only entries per session, loaded at a cost that depends
+// on the carried window and never on the age of the session. Passes test/contract/session-store.ts.
+
+import type { AskedPiece } from '../../features/request-log/rules/asked.ts';
+import type { MessageId, SessionKey, TurnId } from '../message/ids.ts';
+import type { TranscriptEntry } from '../message/transcript.ts';
+import type { EarlierQuestion, EarlierTurns } from './rules/earlier.ts';
+import type { RestorePoint } from './rules/restore.ts';
+
+/** Keeps what models were asked with, beside the conversations. */
+export interface AskedBook {
+  /**
+   * Keeps `ask` and the pieces it names, each once for a conversation, behind the turn: it returns at
+   * once and never throws, and what cannot be written is only missing when a turn is played again.
+   */
+  keep(session: SessionKey, ask: AskedPiece, pieces: () => readonly AskedPiece[]): void;
+}
+
+export interface SessionStore extends AsyncDisposable {
+  /**
+   * What the model may see: entries since the last `reset` or `summary` that the newest file holds
+   * (a new file opens with what carries over). Damaged lines are set aside, never thrown. With
+   * `forNextTurn` what a turn that begins now is shown: where a new file is due, what that opens with.
+   */
+  load(session: SessionKey, forNextTurn?: 'forNextTurn'): Promise<readonly TranscriptEntry[]>;
+  /**
+   * Appends in order; the entries as they are written, without configured secrets. With `durable` the
+   * promise resolves after fdatasync. One writer per session.
+   */
+  append(
+    session: SessionKey,
+    entries: readonly TranscriptEntry[],
+    options: { readonly durable: boolean },
+  ): Promise<readonly TranscriptEntry[]>;
+  /**
+   * Appends durably where `isTrue` says so of what `load` would give, with nothing in between; whether
+   * it did.
+   */
+  appendIf(
+    session: SessionKey,
+    entries: readonly TranscriptEntry[],
+    isTrue: (window: readonly TranscriptEntry[]) => boolean,
+  ): Promise<boolean>;
+  /**
+   * Whole turns of this conversation as they were recorded, oldest first, whether or not they are
+   * still shown: nothing from before its last `reset`, nothing that was taken back.
+   */
+  earlier(session: SessionKey, question: EarlierQuestion): Promise<EarlierTurns>;
+  /** What can be brought back into view, the newest first. */
+  restorePoints(session: SessionKey, maxPoints: number): Promise<readonly RestorePoint[]>;
+  /**
+   * Brings what stands at that place of `restorePoints` back into view, durably; what came of it. The
+   * same message does it once: asked again, the answer is the same.
+   */
+  restore(
+    session: SessionKey,
+    index: number,
+    by: MessageId,
+  ): Promise<RestorePoint | 'done before' | undefined>;
+  /** What is already recorded of a turn: its entries, in order; empty for a new one. */
+  turn(session: SessionKey, turnId: TurnId): Promise<readonly TranscriptEntry[]>;
+}

@@ -1,0 +1,112 @@
+// Deleting and putting away session files. The gateway may be running: it notices that a file is
+// gone before its next turn, and the newest file of a session is never put away.
+
+import { lstat, mkdir, open, realpath, rename, rm } from 'node:fs/promises';
+import { join } from 'node:path';
+import { purgeAsked, removeAllAsked } from '../../features/request-log/asked-lines.ts';
+import { ARCHIVE_FOLDER, byStem, type StoredFile, storedFiles } from './catalog.ts';
+import { removeAllExtracts, removeExtract } from './extracts.ts';
+import { orUndefined } from './file-errors.ts';
+import type { ArchiveReport, FileCount } from './maintenance.ts';
+import { INDEX_FOLDER } from './newest-index.ts';
+import { DAMAGED_SUFFIX } from './repair.ts';
+import { decodeLine } from './rules/file.ts';
+import { formatName } from './rules/name.ts';
+
+const TAIL_BYTES = 64 * 1024;
+
+/** Deletes files, archived ones too, whose last entry is older than `before` (epoch ms). */
+export async function purgeFiles(
+  folder: string,
+  workspace: string,
+  before: number,
+): Promise<FileCount> {
+  const files = [...(await storedFiles(folder)), ...(await archivedFiles(folder))];
+  const old = await filterOld(files, before);
+  for (const { path, name } of old) {
+    await removeExtract(workspace, name);
+    await removeFile(path);
+  }
+  await purgeAsked(folder, new Set(old.map(({ name }) => name.stem)), before);
+  return count(old);
+}
+
+/** Moves old files to `archive/`, except the newest of each session. */
+export async function archiveFiles(folder: string, before: number): Promise<ArchiveReport> {
+  const groups = byStem(await storedFiles(folder));
+  const replaced = [...groups.values()].flatMap((files) => files.slice(0, -1));
+  const old = await filterOld(replaced, before);
+  const archive = join(folder, ARCHIVE_FOLDER);
+  await mkdir(archive, { recursive: true, mode: 0o700 });
+  for (const { path, name } of old) {
+    // A link stays where its path is right.
+    if ((await lstat(path)).isSymbolicLink()) continue;
+    const target = join(archive, formatName(name));
+    await rename(path, target);
+    await rename(`${path}${DAMAGED_SUFFIX}`, `${target}${DAMAGED_SUFFIX}`).catch(
+      orUndefined('ENOENT'),
+    );
+  }
+  return {
+    moved: count(old),
+    active: count(await storedFiles(folder)),
+    archived: count(await archivedFiles(folder)),
+  };
+}
+
+/** Deletes every session file, the archive, the index and the extracts in the workspace. */
+export async function nukeFiles(
+  folder: string,
+  workspace: string,
+): Promise<FileCount & { readonly sessions: number }> {
+  const files = [...(await storedFiles(folder)), ...(await archivedFiles(folder))];
+  for (const { path } of files) await removeFile(path);
+  await removeAllExtracts(workspace);
+  await rm(join(folder, ARCHIVE_FOLDER), { recursive: true, force: true });
+  await rm(join(folder, INDEX_FOLDER), { recursive: true, force: true });
+  await removeAllAsked(folder);
+  return { ...count(files), sessions: byStem(files).size };
+}
+
+const archivedFiles = (folder: string) => storedFiles(join(folder, ARCHIVE_FOLDER));
+
+function count(files: readonly StoredFile[]): FileCount {
+  return { files: files.length, bytes: files.reduce((sum, file) => sum + file.bytes, 0) };
+}
+
+/** A session file, and what a link leads to. */
+export async function removeFile(path: string): Promise<void> {
+  await rm(await realpath(path).catch(() => path), { force: true });
+  await rm(path, { force: true });
+  await rm(`${path}${DAMAGED_SUFFIX}`, { force: true });
+}
+
+/** The time in the file counts, because copying changes that of the file system. */
+async function filterOld(
+  files: readonly StoredFile[],
+  before: number,
+): Promise<readonly StoredFile[]> {
+  const old: StoredFile[] = [];
+  for (const file of files) {
+    // One that cannot be read must not keep the others.
+    const last = (await lastEntryAt(file).catch(() => undefined)) ?? file.modifiedAt;
+    if (last < before) old.push(file);
+  }
+  return old;
+}
+
+/** Time of the last entry; undefined where the end of the file holds none. */
+async function lastEntryAt(file: StoredFile): Promise<number | undefined> {
+  const handle = await open(file.path, 'r');
+  try {
+    const buffer = Buffer.alloc(Math.min(TAIL_BYTES, file.bytes));
+    const { bytesRead } = await handle.read(buffer, 0, buffer.length, file.bytes - buffer.length);
+    const lines = buffer.subarray(0, bytesRead).toString('utf8').split('\n');
+    return lines
+      .reverse()
+      .map(decodeLine)
+      .find((decoded) => decoded.kind === 'entry')?.entry.at;
+  } finally {
+    await handle.close();
+  }
+}

@@ -1,0 +1,142 @@
+// Finds out beside other work who sent the messages of a turn, and tells the agent with each message:
+// what its sender may have done, and what came of a call that an owner had to allow.
+
+import type {
+  AskedOwner,
+  AskedPerson,
+  CallToApprove,
+  LetterToPost,
+  TurnMessage,
+} from '../../agent/agent.ts';
+import type { Approvals, AskingTurn } from '../../features/approvals/approvals.ts';
+import type { Asks } from '../../features/approvals/asks.ts';
+import { askerKey } from '../../features/approvals/standing.ts';
+import type { Drafts } from '../../features/letters/drafts.ts';
+import type { ToolOutcome } from '../../tools/tool.ts';
+import { narrowed, type Rights } from '../access/rights.ts';
+import type { QueuedMessage, Turn } from '../bus/bus.ts';
+import { authorOf } from '../intake/rules/group-talk.ts';
+import type { AgentEvent } from '../message/event.ts';
+import type { InboundMessage } from '../message/message.ts';
+import { personNames } from '../message/message-limits.ts';
+import type { TurnPerson } from '../message/notes.ts';
+import { verbatim } from '../message/stranger-words.ts';
+import type { Origin, Origins } from './origins.ts';
+import { answered } from './turn-answers.ts';
+
+export type BatchOriginsDeps = {
+  readonly origins: Origins;
+  readonly approvals: Pick<Approvals, 'allows' | 'request' | 'resolve'>;
+  readonly drafts: Pick<Drafts, 'post'>;
+  readonly asks: Pick<Asks, 'ask' | 'bind'>;
+};
+
+export class BatchOrigins {
+  readonly #turn: Turn;
+  readonly #deps: BatchOriginsDeps;
+  readonly #found = new Map<number, Promise<Origin>>();
+  readonly #told = new Map<number, Promise<TurnMessage>>();
+
+  constructor(turn: Turn, deps: BatchOriginsDeps) {
+    this.#turn = turn;
+    this.#deps = deps;
+  }
+
+  /** Begins to look; a failure shows where the answer is needed. */
+  look(messages: readonly QueuedMessage[]): void {
+    for (const queued of messages) this.#of(queued).catch(() => undefined);
+  }
+
+  /** Asked again, it answers the same: what an owner allowed is run once, and `show` told of it. */
+  told(queued: QueuedMessage, show: (event: AgentEvent) => void): Promise<TurnMessage> {
+    const known = this.#told.get(queued.seq) ?? this.#tell(queued, show);
+    this.#told.set(queued.seq, known);
+    return known;
+  }
+
+  /** Whether an owner allowed it before, for longer than once. */
+  async isAllowed(
+    call: CallToApprove,
+    messages: readonly QueuedMessage[],
+    person: TurnPerson,
+  ): Promise<boolean> {
+    return this.#deps.approvals.allows(call, await this.#asking(messages, person));
+  }
+
+  /** Asks an owner, in this chat where they are alone with the agent. */
+  async askOwner(
+    call: CallToApprove,
+    messages: readonly QueuedMessage[],
+    person: TurnPerson,
+  ): Promise<AskedOwner> {
+    return this.#deps.approvals.request(call, await this.#asking(messages, person));
+  }
+
+  /** Sends a letter, or shows it to an owner as they would be asked. */
+  async post(
+    letter: LetterToPost,
+    messages: readonly QueuedMessage[],
+    person: TurnPerson,
+  ): Promise<ToolOutcome> {
+    return this.#deps.drafts.post(letter, await this.#asking(messages, person));
+  }
+
+  /** Asks whoever wrote last. */
+  ask(question: AskedPerson, messages: readonly QueuedMessage[]): Promise<string> {
+    const { message: newest } = messages.at(-1) ?? this.#turn.messages[0];
+    const { session, id: turnId } = this.#turn;
+    return this.#deps.asks.ask(question, { session, turnId, newest });
+  }
+
+  async #asking(messages: readonly QueuedMessage[], person: TurnPerson): Promise<AskingTurn> {
+    const origins = await Promise.all(messages.map((queued) => this.#of(queued)));
+    const { session, id: turnId } = this.#turn;
+    // A conversation may go on in another chat than the one it is named after.
+    const { message: newest } = messages.at(-1) ?? this.#turn.messages[0];
+    const { chat } = newest;
+    const isOwnerHere = origins.every((origin) => origin.isOwnerHere);
+    return {
+      ...{ session, turnId, chat, person },
+      ...paidAs(newest),
+      replyTo: answered(newest),
+      asker: isOwnerHere ? `you on ${chat.channel}` : askerOf(newest),
+      isOwnerHere,
+      whose: askerKey(messages.map(({ message }) => message)),
+    };
+  }
+
+  async #tell(queued: QueuedMessage, show: (event: AgentEvent) => void): Promise<TurnMessage> {
+    const { approvals, asks } = this.#deps;
+    const { rights: theirs, isForeign } = await this.#of(queued);
+    const resolved = await approvals.resolve(queued.message, this.#turn.signal, show);
+    const bound = await asks.bind(this.#turn.session, resolved.message);
+    const rights = bound.rightsFrom(theirs);
+    const isOthers = isForeign || resolved.isForeign || bound.isForeign;
+    return { ...queued, message: bound.message, rights, isForeign: isOthers };
+  }
+
+  #of(queued: QueuedMessage): Promise<Origin> {
+    const known = this.#found.get(queued.seq) ?? this.#deps.origins(queued.message);
+    this.#found.set(queued.seq, known);
+    return known;
+  }
+}
+
+/** A turn may do what everybody it answers may. */
+export function narrowestOf(messages: readonly [TurnMessage, ...TurnMessage[]]): Rights {
+  const [first, ...rest] = messages;
+  return rest.reduce((rights, message) => narrowed(rights, message.rights), first.rights);
+}
+
+function paidAs({ sender, chat }: InboundMessage): Pick<AskingTurn, 'paidBy'> {
+  const paidBy = sender.kind === 'person' ? personNames({ sender, chat }) : sender.paidBy;
+  return paidBy === undefined ? {} : { paidBy };
+}
+
+function askerOf({ sender, chat, group }: InboundMessage): string {
+  if (sender.kind === 'system' && sender.source === 'subagent') return `a helper (${chat.chat})`;
+  if (sender.kind === 'system' && sender.source === 'workflow') return `a workflow (${chat.chat})`;
+  const title = group?.title === undefined ? '' : ` (${verbatim(group.title)})`;
+  const place = group === undefined ? '' : `, in the group ${verbatim(chat.chat)}${title}`;
+  return `${verbatim(authorOf(sender))} on ${chat.channel}${place}`;
+}

@@ -1,0 +1,96 @@
+// The messages one turn answers. Followers join in order; what is no question for the agent (a command,
+// a change of something answered before, a report to somebody else) ends the batch: what comes behind it
+// must wait for its effect. So does what another person asks in a group: each gets an answer of their own.
+
+import { JOB_CHANNEL } from '../../features/schedule/rules/job.ts';
+import { SUBAGENT_CHANNEL } from '../../features/subagents/rules/subagent.ts';
+import { WORKFLOW_CHANNEL } from '../../features/workflows/rules/workflow.ts';
+import { parseCommand } from '../access/command.ts';
+import type { QueuedMessage, Turn } from '../bus/bus.ts';
+import { findCommand } from '../commands/commands.ts';
+import { withChanges } from '../message/change.ts';
+import type { MessageId } from '../message/ids.ts';
+import type { InboundMessage } from '../message/message.ts';
+import { personNames } from '../message/message-limits.ts';
+
+export class Batch {
+  readonly #turn: Turn;
+  #taken: [QueuedMessage, ...QueuedMessage[]];
+  #held: QueuedMessage[] = [];
+
+  constructor(turn: Turn) {
+    this.#turn = turn;
+    const [first, ...rest] = turn.messages;
+    this.#taken = [first];
+    this.#add(rest);
+  }
+
+  /** Messages the turn answers. */
+  get messages(): readonly [QueuedMessage, ...QueuedMessage[]] {
+    return this.#taken;
+  }
+
+  /** The batch can take no more: a command waits behind it. */
+  get isClosed(): boolean {
+    return this.#held.length > 0;
+  }
+
+  /** Takes what has arrived since; returns what may join the turn. */
+  async join(): Promise<readonly QueuedMessage[]> {
+    if (this.isClosed) return [];
+    return this.#add(await this.#turn.join());
+  }
+
+  /**
+   * Each message as its author wants it now, as long as the model was shown none. A retry has seen
+   * them, maybe. False: they were all withdrawn.
+   */
+  takeChanges(): boolean {
+    if (this.#turn.attempt > 1) return true;
+    const [first, ...rest] = withChanges(this.#taken);
+    if (first === undefined) return false;
+    this.#taken = [first, ...rest];
+    return true;
+  }
+
+  #add(arrived: readonly QueuedMessage[]): readonly QueuedMessage[] {
+    const known = new Set([...this.#taken, ...arrived].map(({ message }) => message.id));
+    const names = new Set(this.#taken.flatMap(({ message }) => askersOf(message)));
+    const end = arrived.findIndex(
+      ({ message }) => standsApart(message, known) || isOfAnother(message, names),
+    );
+    const joining = end === -1 ? arrived : arrived.slice(0, end);
+    this.#taken.push(...joining);
+    this.#held.push(...arrived.slice(joining.length));
+    return joining;
+  }
+}
+
+/** What the gateway does by itself, for no person. */
+const NOBODYS = 'nobody';
+
+/** Each run of a job is counted for itself, and each turn of a helper or a workflow has its result. */
+const APART: readonly string[] = [JOB_CHANNEL, SUBAGENT_CHANNEL, WORKFLOW_CHANNEL];
+
+function standsApart(
+  { amends, reaction, announces, chat, text }: InboundMessage,
+  known: ReadonlySet<MessageId>,
+): boolean {
+  if (amends !== undefined) return !known.has(amends.id);
+  if (reaction !== undefined || announces !== undefined) return true;
+  if (APART.includes(chat.channel)) return true;
+  return findCommand(parseCommand(text)) !== undefined;
+}
+
+/** In a group the turns of several people take turns; a subagent reports to those of who had it started. */
+function isOfAnother(message: InboundMessage, names: ReadonlySet<string>): boolean {
+  const { sender, group } = message;
+  const isSomebodys = sender.kind === 'person' ? group !== undefined : sender.source === 'subagent';
+  if (!isSomebodys) return false;
+  return !askersOf(message).some((name) => names.has(name));
+}
+
+/** The names of whoever is behind a message. */
+function askersOf({ sender, chat }: InboundMessage): readonly string[] {
+  return sender.kind === 'person' ? personNames({ sender, chat }) : (sender.paidBy ?? [NOBODYS]);
+}

@@ -1,0 +1,148 @@
+// When a turn may begin: rapid messages of one chat are one question. The quiet time counts from
+// the last message; a part that fills the channel's limit waits longer for its continuation.
+
+import { authorOf, heardBlock } from '../../intake/rules/group-talk.ts';
+import { OWN_SPEECH_KINDS, textWithAttachments } from '../../message/attachment.ts';
+import { changeNote } from '../../message/change.ts';
+import type { InboundMessage } from '../../message/message.ts';
+import { wrapUntrusted } from '../../message/untrusted.ts';
+import { partSpeech } from './live-reply.ts';
+
+export type CoalescePolicy = {
+  readonly quietMs: number;
+  readonly maxWaitMs: number;
+  readonly maxMessages: number;
+  readonly continuationMs: number;
+};
+
+export type Arrival = {
+  /** Epoch milliseconds by our clock. */
+  readonly receivedAt: number;
+  /** UTF-16 units. */
+  readonly length: number;
+  /** It says itself that more may come. */
+  readonly mayContinue?: boolean;
+};
+
+/** Clients split a long paste a little below the limit. */
+const FULL_PART_SHARE = 0.97;
+
+/** Milliseconds to wait for followers before the turn begins; 0 = begin now. */
+export function coalesceWaitMs(
+  arrivals: readonly [Arrival, ...Arrival[]],
+  policy: CoalescePolicy,
+  limitUnits: number,
+  now: number,
+): number {
+  if (arrivals.length >= policy.maxMessages) return 0;
+  const first = arrivals[0];
+  const last = arrivals.at(-1) ?? first;
+  const isFull = last.mayContinue === true || last.length >= limitUnits * FULL_PART_SHARE;
+  const quietMs = isFull ? Math.max(policy.quietMs, policy.continuationMs) : policy.quietMs;
+  const dueAt = Math.min(last.receivedAt + quietMs, first.receivedAt + policy.maxWaitMs);
+  return Math.max(0, dueAt - now);
+}
+
+// The words of a batch of messages: the first as it is, each later one with its delay, so that the
+// model sees the pace at which the person wrote. What others wrote in them is wrapped as theirs.
+
+type Said = Pick<InboundMessage, 'text' | 'quoted'> &
+  Partial<Pick<InboundMessage, 'sender' | 'group' | 'heard' | 'attachments' | 'amends' | 'note'>>;
+type Worded = Said & Pick<InboundMessage, 'receivedAt' | 'sentAt'>;
+
+/** A random text that nobody can foresee, another one each time. */
+export type NewBoundary = () => string;
+
+/** When a message was sent, where that has to be said. */
+export type SentNoteOf = (
+  message: Pick<InboundMessage, 'receivedAt' | 'sentAt'>,
+) => string | undefined;
+
+/**
+ * One text per message: the first as it is, later ones as `[+350ms] text` (since the first); one that
+ * waited long says when it was sent.
+ */
+export function joinTexts(
+  messages: readonly Worded[],
+  newBoundary: NewBoundary,
+  sentNoteOf: SentNoteOf = () => undefined,
+): readonly string[] {
+  const startedAt = messages[0]?.receivedAt ?? 0;
+  return messages.map((message, index) => {
+    const text = wordsOf(message, newBoundary);
+    const note = sentNoteOf(message);
+    if (note !== undefined) return `${note} ${text}`;
+    return index === 0 ? text : `[+${Math.max(0, message.receivedAt - startedAt)}ms] ${text}`;
+  });
+}
+
+/** Whether the model is shown more of it than the sender's own words. */
+export function holdsWordsOfOthers(message: Said): boolean {
+  const { text, sender, quoted, heard = [], attachments = [] } = message;
+  const isUnknown = sender?.kind === 'person' && sender.verified === 'unverified';
+  const isPassedOn = attachments.some(({ kind }) => !OWN_SPEECH_KINDS.includes(kind));
+  return (
+    quoted !== undefined ||
+    heard.length > 0 ||
+    isUnknown ||
+    isPassedOn ||
+    text.startsWith(FORWARDED)
+  );
+}
+
+/** What the person wrote, below what they quoted; in a group with their name and what came before. */
+export function wordsOf(message: Said, newBoundary: NewBoundary): string {
+  const { note } = message;
+  const words = withAuthor(message, newBoundary);
+  return note === undefined ? words : `${note}\n\n${words}`;
+}
+
+function withAuthor(message: Said, newBoundary: NewBoundary): string {
+  const { sender, group, heard = [] } = message;
+  const words = withChangeNote(message, newBoundary);
+  if (group === undefined || sender === undefined) return words;
+  const before = heard.length === 0 ? '' : `${heardBlock(heard)}\n\n`;
+  const separator = message.quoted === undefined ? ' ' : '\n';
+  return `${before}${authorOf(sender)}:${separator}${words}`;
+}
+
+/** A change that comes while the turn runs says what it changes. */
+function withChangeNote(message: Said, newBoundary: NewBoundary): string {
+  const words = withQuote(message, newBoundary);
+  return message.amends === undefined ? words : `${changeNote(message.amends)}\n${words}`.trim();
+}
+
+function withQuote(message: Said, newBoundary: NewBoundary): string {
+  const { quoted } = message;
+  const text = ownOrForeign(message, newBoundary);
+  const speech = partSpeech(message.attachments, isOwn(message));
+  const words = textWithAttachments({ text, attachments: speech.own });
+  const heard = speech.others.map(({ title, spoken }) =>
+    wrapUntrusted(`said in the ${title}`, [{ text: spoken }], newBoundary()),
+  );
+  const said = [words, ...heard].join('\n\n');
+  if (quoted === undefined) return said;
+  return `${wrapUntrusted('quoted by the person', [quoted], newBoundary())}\n\n${said}`;
+}
+
+/** A message that is somebody else's as a whole: passed on, or from nobody knows whom. */
+function ownOrForeign(message: Said, newBoundary: NewBoundary): string {
+  const { text } = message;
+  if (text.startsWith(FORWARDED)) {
+    const [note = '', author] = FORWARD_NOTE.exec(text) ?? [];
+    const part = { text: text.slice(note.length), ...(author === undefined ? {} : { author }) };
+    return wrapUntrusted('forwarded by the person', [part], newBoundary());
+  }
+  if (text === '' || isOwn(message)) return text;
+  return wrapUntrusted('sent by somebody whom nothing verifies', [{ text }], newBoundary());
+}
+
+/** Of somebody who is known, and not passed on by them. */
+function isOwn({ text, sender }: Said): boolean {
+  const isKnown = sender?.kind !== 'person' || sender.verified !== 'unverified';
+  return isKnown && !text.startsWith(FORWARDED);
+}
+
+/** How the channels begin what was forwarded. */
+const FORWARDED = '[forwarded';
+const FORWARD_NOTE = /^\[forwarded(?: from ([^\n]*))?\]\n/;

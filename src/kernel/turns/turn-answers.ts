@@ -1,0 +1,136 @@
+// A turn's answers as what is to be sent: where its conversation is answered now, and only there.
+
+import type { Channel } from '../../channels/channel.ts';
+import { excerptOf, headOf } from '../../lib/text/cut.ts';
+import { isSameChat } from '../access/person.ts';
+import type { MessageBus, Turn, TurnResult } from '../bus/bus.ts';
+import type { Routes } from '../intake/routes.ts';
+import { MediaError, type MediaStore } from '../media/media.ts';
+import { type AccountName, accountName } from '../message/account.ts';
+import { type MessageId, messageId } from '../message/ids.ts';
+import { questionOf } from '../message/late.ts';
+import type { ChatRef, InboundMessage, OutboundDraft } from '../message/message.ts';
+import type { TurnPersonOf } from './turn-person.ts';
+
+/** What an answer refers to: our own messages stand in no chat. */
+export function answered({ sender, replyTo, id }: InboundMessage): MessageId | undefined {
+  return sender.kind === 'system' ? replyTo : id;
+}
+
+export type LongAnswerDeps = {
+  readonly media: Pick<MediaStore, 'put'>;
+  /** Of Markdown; 0: no limit. Read at each answer. */
+  maxAnswerChars(): number;
+  /** Takes secrets out of what goes into a file. */
+  redact(text: string): string;
+  channel(name: AccountName): Channel | undefined;
+};
+
+export type AnswerDeps = LongAnswerDeps & {
+  readonly routes: Pick<Routes, 'answersTo'>;
+  readonly personOf: TurnPersonOf;
+};
+
+/** The first answer completes the turn's live draft, where that stands in the same chat. */
+export async function resultOf(
+  turn: Turn,
+  throughSeq: number,
+  answers: readonly string[],
+  newest: InboundMessage,
+  deps: AnswerDeps,
+): Promise<TurnResult> {
+  const { routes, personOf } = deps;
+  const { timeZone } = await personOf(newest);
+  const zone = timeZone === undefined ? {} : { timeZone };
+  const chat = await routes.answersTo(turn.session, newest);
+  const replyTo = isSameChat(chat, newest.chat) ? answered(newest) : undefined;
+  const isShownThere = isSameChat(chat, turn.chat);
+  const isAsked = newest.sender.kind === 'person';
+  const asked = isAsked ? { question: { ...questionOf(newest), ...zone } } : {};
+  const texts = await Promise.all(answers.map((markdown) => bounded(markdown, chat, deps)));
+  const outbound = texts.map((text, index) => ({
+    chat,
+    ...text,
+    ...(replyTo === undefined ? {} : { replyTo }),
+    ...(index === 0 ? asked : {}),
+    ...(index === 0 && isShownThere ? { finalizes: turn.id } : {}),
+  }));
+  return { throughSeq, outbound };
+}
+
+const REST_FILE = { kind: 'document', name: 'answer-rest.md', mimeType: 'text/markdown' } as const;
+
+/**
+ * A text of a model that ran away would fill the chat for an hour: its beginning is sent, and the rest as
+ * a file where the channel carries files. What is for no person, e.g. for the turn of a parent, stays whole.
+ */
+async function bounded(
+  markdown: string,
+  chat: ChatRef,
+  { media, maxAnswerChars, redact, channel }: LongAnswerDeps,
+): Promise<Pick<OutboundDraft, 'markdown' | 'attachments'>> {
+  const maxChars = maxAnswerChars();
+  const to = channel(accountName(chat));
+  if (to === undefined || maxChars === 0 || markdown.length <= maxChars) return { markdown };
+  const most = headOf(markdown, maxChars);
+  const line = most.lastIndexOf('\n') + 1;
+  const beginning = line > maxChars / 2 ? most.slice(0, line) : most;
+  const rest = Buffer.from(redact(markdown.slice(beginning.length)));
+  const shown = `${closed(beginning)}\n\n`;
+  const size = `This answer has ${markdown.length} characters and is too long for a chat`;
+  const unsent = `${shown}(${size}: the rest is left out. Ask for it in parts.)`;
+  const maxBytes = to.attachments?.maxUploadBytes ?? 0;
+  if (rest.length > maxBytes) return { markdown: unsent };
+  try {
+    const { id, sizeBytes } = await media.put(rest, { maxBytes });
+    const attachments = [{ ...REST_FILE, media: id, sizeBytes }];
+    return { markdown: `${shown}(${size}: the rest is in ${REST_FILE.name}.)`, attachments };
+  } catch (error) {
+    if (!(error instanceof MediaError)) throw error;
+    return { markdown: unsent };
+  }
+}
+
+/** What was cut within a block of code ends it. */
+function closed(beginning: string): string {
+  const fences = beginning.match(/^ {0,3}(?:`{3,}|~{3,})/gm) ?? [];
+  const open = fences.length % 2 === 1 ? fences.at(-1)?.trim() : undefined;
+  return open === undefined ? beginning.trimEnd() : `${beginning.trimEnd()}\n${open}`;
+}
+
+/** Said of a message that is given up; others of the chat may be waiting behind it. */
+export function poisonAnswer({ chat, messages }: Turn): readonly OutboundDraft[] {
+  const [{ message }] = messages;
+  const words = excerptOf(message.text);
+  const which = words === '' ? 'your last message' : `your message “${words}”`;
+  const markdown =
+    `I could not deal with ${which}: it failed several times. ` +
+    'It is set aside, and I go on with what comes next.';
+  return [{ chat, markdown, replyTo: message.id }];
+}
+
+/** A text on the way to the answer. */
+export type Said = {
+  readonly turn: Pick<Turn, 'id' | 'session'>;
+  readonly newest: InboundMessage;
+  /** Its place in the turn; the same one is sent once. */
+  readonly ordinal: number;
+  readonly said: Pick<OutboundDraft, 'markdown' | 'attachments'>;
+};
+
+export async function sendSaid(
+  { turn, newest, ordinal, said }: Said,
+  deps: LongAnswerDeps & {
+    readonly bus: Pick<MessageBus, 'send'>;
+    readonly routes: Pick<Routes, 'answersTo'>;
+  },
+): Promise<void> {
+  const { bus, routes } = deps;
+  const chat = await routes.answersTo(turn.session, newest);
+  const replyTo = isSameChat(chat, newest.chat) ? answered(newest) : undefined;
+  const id = messageId(`${turn.id}/say/${ordinal}`);
+  const { markdown, attachments = [] } = await bounded(said.markdown, chat, deps);
+  const files = [...(said.attachments ?? []), ...attachments];
+  const text = { markdown, ...(files.length === 0 ? {} : { attachments: files }) };
+  await bus.send({ id, chat, ...text, ...(replyTo === undefined ? {} : { replyTo }) });
+}

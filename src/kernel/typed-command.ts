@@ -1,0 +1,37 @@
+// Names commands in texts as the person who started the program can type them: in a checkout npm or
+// the script's path starts it, where the package is installed its name does.
+
+import type { Environment } from './config/environment.ts';
+
+/** Texts name a command as `nanobot status`. */
+export type Typed = (text: string) => string;
+
+const NPM_SCRIPTS = ['start', 'nanobot'];
+const COMMANDS = [
+  'onboard import gateway agent link telegram email whatsapp lark status usage doctor selftest channels pair',
+  'approvals people cron memory sessions skills agents cluster workflows specialists trace dead audit',
+  'eval replay tune mcp config --help',
+]
+  .join(' ')
+  .replaceAll(' ', '|');
+const NAMED = new RegExp(`\\bnanobot (?=(?:${COMMANDS})\\b)`, 'g');
+
+/**
+ * `script`: the path of the program as it was started; a link of an installed package has the
+ * command's name.
+ *
+ * @see https://docs.npmjs.com/cli/using-npm/scripts for `npm_lifecycle_event`
+ */
+export function typedCommands(env: Environment, script = ''): Typed {
+  const isNpm = NPM_SCRIPTS.includes(env['npm_lifecycle_event'] ?? '');
+  const isScript = /(?:^|[\\/])nanobot\.js$/.test(script);
+  if (!isNpm && !isScript) return (text) => text;
+  const path = /^[\w.\\/:-]+$/.test(script) ? script : `"${script}"`;
+  const start = isNpm ? 'npm run nanobot --' : `node ${path}`;
+  return (text) => text.replace(NAMED, () => `${start} `);
+}
+
+/** Where the person typed the command: npm starts the program in the checkout. */
+export function whereTyped(env: Environment): string | undefined {
+  return NPM_SCRIPTS.includes(env['npm_lifecycle_event'] ?? '') ? env['INIT_CWD'] : undefined;
+}

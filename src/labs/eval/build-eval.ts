@@ -1,0 +1,226 @@
+// Opens a home for an evaluation: the model that is measured, a purse with the budgets of the day, and
+// a workbench with the whole agent once somebody asks for it. The home is held meanwhile.
+
+import { LOCAL_MODELS_SCOPE } from '../../agent/build-models.ts';
+import { createModels, type ModelsDeps, openModelForAll } from '../../agent/models.ts';
+import type { SpendingGuard } from '../../agent/spending.ts';
+import { askGateway, findRunningGateway } from '../../app/running-gateway.ts';
+import { clusterOf } from '../../features/cluster/cluster-keeper.ts';
+import { buildLocalOnly } from '../../features/local-models/build-local-only.ts';
+import { SPENDING_SCOPE } from '../../features/spending/build-spending.ts';
+import { Spending } from '../../features/spending/spending.ts';
+import { openEmbeddedStore } from '../../kernel/bus/store/embedded.ts';
+import { holdHome } from '../../kernel/bus/store/home-lock.ts';
+import type { StateStore } from '../../kernel/bus/store/store.ts';
+import type { Environment } from '../../kernel/config/environment.ts';
+import type { LoadedConfig } from '../../kernel/config/files/config-file.ts';
+import type { Home } from '../../kernel/config/files/home.ts';
+import { LiveConfig } from '../../kernel/config/files/live-config.ts';
+import { ProviderError } from '../../kernel/message/errors.ts';
+import { chatId, DEFAULT_ACCOUNT } from '../../kernel/message/ids.ts';
+import { type ChatRef, sessionKeyOf } from '../../kernel/message/message.ts';
+import { openMetricsFile } from '../../kernel/observe/metrics-file.ts';
+import { observedSpending } from '../../kernel/observe/observed-spending.ts';
+import { readOnce } from '../../lib/async/lanes.ts';
+import { openLogFile } from '../../lib/files/log-file.ts';
+import { createLogger, type Logger, silentLogger } from '../../lib/logger.ts';
+import { type Clock, systemClock } from '../../lib/time/clock.ts';
+import type { VendorRegistry } from '../../providers/index.ts';
+import { type CostCounter, createCostCounter } from './cost.ts';
+import type { Trial } from './eval.ts';
+import { type Lender, LentSpending } from './lent-spending.ts';
+import { createSubject } from './subject.ts';
+import { createWorkbench, EVAL_CHANNEL } from './workbench.ts';
+
+export type PurseWish = {
+  readonly home: Home;
+  readonly env: Environment;
+  readonly loaded: LoadedConfig;
+  /** In the currency of the budgets; undefined: no limit of its own. */
+  readonly maxCost: number | undefined;
+  /** Left out: none is shown. */
+  readonly loadImage?: ModelsDeps['loadImage'];
+  /** Where a gateway runs in this home, its budgets are counted in; left out: it must not run. */
+  readonly mayRunBeside?: true;
+};
+
+export type Purse = {
+  readonly models: VendorRegistry;
+  readonly cost: CostCounter;
+  readonly clock: Clock;
+};
+
+export type EvalWish = PurseWish & {
+  /** Undefined: the one that answers by default. */
+  readonly model: string | undefined;
+  /** Tokens of an answer. */
+  readonly maxTokens: number;
+  /** Under which it is charged. */
+  readonly name: string;
+};
+
+const MICROS = 1_000_000;
+
+/** @throws HomeLockedError where a gateway runs in this home that is not to be beside, StoreError */
+export async function openPurse(wish: PurseWish, resources: AsyncDisposableStack): Promise<Purse> {
+  const lender = wish.mayRunBeside === true ? await lenderOf(wish) : undefined;
+  return lender === undefined ? openOwn(wish, resources) : openBeside(wish, lender, resources);
+}
+
+/** The gateway of this home, where one runs and answers. */
+async function lenderOf({ home, loaded }: PurseWish): Promise<Lender | undefined> {
+  const running = await findRunningGateway(home);
+  if (running?.address === undefined) return undefined;
+  const { token } = loaded.config.gateway;
+  const said = await askGateway(running, '/api/status', token);
+  return said === undefined ? undefined : { address: running.address, token };
+}
+
+/** What is asked counts there; models of one's own machine are left to it. */
+async function openBeside(
+  { home, env, loaded, maxCost, loadImage = noImage }: PurseWish,
+  lender: Lender,
+  resources: AsyncDisposableStack,
+): Promise<Purse> {
+  const clock = systemClock;
+  const log = silentLogger;
+  const live = new LiveConfig(withoutFallbacks(loaded), env);
+  const store = resources.use(await openEmbeddedStore({ path: home.state, clock, log }));
+  const forAll = await openModelForAll(store.scope(LOCAL_MODELS_SCOPE), live);
+  const models = await createModels({ live, env, clock, log, forAll, loadImage });
+  const inner = resources.use(new LentSpending(lender));
+  return { models: elsewhere(models.current()), cost: counterOf(live, inner, maxCost), clock };
+}
+
+async function openOwn(
+  { home, env, loaded, maxCost, loadImage = noImage }: PurseWish,
+  resources: AsyncDisposableStack,
+): Promise<Purse> {
+  const clock = systemClock;
+  const holder = { pid: process.pid, startedAt: new Date().toISOString() };
+  resources.use(await holdHome(home.lock, holder));
+  const live = new LiveConfig(withoutFallbacks(loaded), env);
+  const { level, keepDays } = live.config.logging;
+  const destination = resources.use(
+    openLogFile({ folder: home.logs, clock, keepDays: () => keepDays }),
+  );
+  const log = createLogger({ level, destination, redact: (text) => live.redact(text) });
+  const store = resources.use(await openEmbeddedStore({ path: home.state, clock, log }));
+  const inner = await openSpending({ home, live, clock, log, store }, resources);
+  const forAll = await openModelForAll(store.scope(LOCAL_MODELS_SCOPE), live);
+  const cluster = await clusterOf({ live, clock, log, store, tell: () => undefined });
+  resources.defer(async () => cluster?.peers.replace([]));
+  const peers = { peers: cluster?.peers, configured: async () => undefined };
+  const models = await createModels({ live, env, clock, log, forAll, loadImage, cluster: peers });
+  const routes = { sessionOf: async (chat: ChatRef) => sessionKeyOf(chat) };
+  const only = buildLocalOnly({ live, store, models, routes: () => routes });
+  const cost = counterOf(live, only.guard(inner), maxCost);
+  return { models: models.current(), cost, clock };
+}
+
+function counterOf(
+  live: LiveConfig,
+  inner: SpendingGuard,
+  maxCost: number | undefined,
+): CostCounter {
+  const { prices } = live.config.models;
+  const { currency } = live.config.limits.budget;
+  const maxMicros = maxCost === undefined ? undefined : Math.round(maxCost * MICROS);
+  return createCostCounter({ inner, prices, currency, maxMicros });
+}
+
+const NOT_BESIDE =
+  'a model of one’s own machine answers one call at a time, and the gateway of this home may be asking it: stop the gateway first';
+
+/** Its server is asked by the gateway alone. */
+function elsewhere(registry: VendorRegistry): VendorRegistry {
+  return {
+    defaultModel: registry.defaultModel,
+    resolve(name, tries) {
+      const handle = registry.resolve(name, tries);
+      if (!handle.local) return handle;
+      throw new ProviderError(NOT_BESIDE, {
+        ...{ failure: { kind: 'unknown_model' }, provider: 'local', model: name },
+        userText: NOT_BESIDE,
+      });
+    },
+    fast: (model) => registry.fast(model),
+    ready: () => undefined,
+    localModel: (name) => registry.localModel(name),
+    isHome: (name) => registry.isHome(name),
+    localServers: () => registry.localServers(),
+  };
+}
+
+const noImage: ModelsDeps['loadImage'] = async () => ({
+  kind: 'unreadable',
+  reason: 'images are not shown here',
+});
+
+/** What another model says in place of the one that is measured is no measure of it. */
+function withoutFallbacks(loaded: LoadedConfig): LoadedConfig {
+  const { agents } = loaded.config;
+  const defaults = { ...agents.defaults, fallbackModels: [] };
+  return { ...loaded, config: { ...loaded.config, agents: { ...agents, defaults } } };
+}
+
+type SpendingParts = {
+  readonly home: Home;
+  readonly live: LiveConfig;
+  readonly clock: Clock;
+  readonly log: Logger;
+  readonly store: StateStore;
+};
+
+/** The ledgers of the gateway, without anybody who could be told or asked. */
+async function openSpending(
+  { home, live, clock, log, store }: SpendingParts,
+  resources: AsyncDisposableStack,
+): Promise<SpendingGuard> {
+  const silent = () => undefined;
+  const spending = resources.use(
+    new Spending({
+      ...{ state: store.scope(SPENDING_SCOPE), clock, log },
+      notes: { spent: silent, cheaper: silent, usedUp: silent, unpriced: silent },
+      knownAs: async () => ({ names: [] }),
+      ownerOf: async () => ({}),
+      settings: () => ({
+        limits: live.config.limits,
+        prices: live.config.models.prices,
+        timeZone: live.config.sessions.timeZone,
+      }),
+    }),
+  );
+  await spending.today();
+  if (!live.config.telemetry.metricsFile) return spending;
+  const metrics = openMetricsFile({ path: home.metrics, log });
+  return observedSpending(spending, (call) => metrics.record(call), clock);
+}
+
+/** @throws as `openPurse`; ProviderError where nobody serves the model */
+export async function openEval(
+  wish: EvalWish,
+  resources: AsyncDisposableStack,
+): Promise<{ readonly trial: Trial; readonly cost: CostCounter }> {
+  const { models, cost, clock } = await openPurse({ ...wish, mayRunBeside: true }, resources);
+  const name = wish.model ?? models.defaultModel;
+  // The window of a local model is known only once its server was asked.
+  await models.ready?.(name);
+  const handle = models.resolve(name);
+  const payer = {
+    chat: { channel: EVAL_CHANNEL, account: DEFAULT_ACCOUNT, chat: chatId(wish.name) },
+    sender: { kind: 'system', source: 'webhook' },
+  } as const;
+  const { loaded, env, maxTokens } = wish;
+  const subject = createSubject({ handle, spending: cost.guard, payer, clock, maxTokens });
+  const workbench = readOnce(async () => {
+    const { openLab } = await import('./build-lab.ts');
+    const { agent, workspace } = await openLab(
+      { loaded, env, models, spending: cost.guard },
+      resources,
+    );
+    const { thinkingBudget } = loaded.config.agents.defaults;
+    return createWorkbench({ agent, workspace, model: handle.name, thinkingBudget, clock, cost });
+  });
+  return { trial: { subject, clock, workbench }, cost };
+}

@@ -1,0 +1,152 @@
+// `nanobot eval`: measures a model, or the whole agent with it, and compares what was measured.
+
+import { Command, InvalidArgumentError, Option } from 'commander';
+import { parseCount, parseMoney } from '../../cli/flag-values.ts';
+import type { Terminal } from '../../cli/terminal.ts';
+import { LEARN_FAMILIES, type LearnFamily } from './rules/learn.ts';
+import { type EvalFlags, reportResults, runEval } from './run-eval.ts';
+
+const DEFAULT_SEED = 42;
+const DEFAULT_MAX_TOKENS = 1024;
+const MAX_DISKS = 12;
+const MAX_AHEAD = 7;
+const MAX_SIZE = 20_000_000;
+const MAX_ITEMS = 10_000;
+
+export function evalCommand(terminal: Terminal): Command {
+  const command = new Command('eval').description('measure a model, or the whole agent with it');
+  addHanoi(command, terminal);
+  addHaystack(command, terminal);
+  addLearn(command, terminal);
+  addSprint(command, terminal);
+  command
+    .command('report')
+    .description('compare what was measured; --html writes a page with plots')
+    .option('--html <file>', 'where to write the page')
+    .option('--json', 'as JSON')
+    .action((flags: { readonly html?: string; readonly json?: boolean }) =>
+      reportResults(terminal, flags),
+    );
+  return command;
+}
+
+function addHanoi(command: Command, terminal: Terminal) {
+  type Flags = EvalFlags & {
+    readonly disks: number;
+    readonly samples: number;
+    readonly calibrate?: boolean;
+    readonly solve?: boolean;
+    readonly aheadBy: number;
+    readonly maxVotes: number;
+    readonly gate?: boolean;
+  };
+  shared(command.command('hanoi').description('the tower of Hanoi: many small steps, none wrong'))
+    .option('--disks <n>', 'disks', within(1, MAX_DISKS), 5)
+    .option('--calibrate', 'single moves all over the solution (the default)')
+    .option('--samples <n>', 'moves to ask for', within(1, MAX_ITEMS), 100)
+    .addOption(
+      new Option('--solve', 'the whole solution, each move by a vote').conflicts('calibrate'),
+    )
+    .option('-k, --ahead-by <k>', 'votes by which a move has to lead', within(1, MAX_AHEAD), 1)
+    .option('--max-votes <n>', 'answers to ask for at most, for one move', within(1, 99), 15)
+    .option('--gate', 'two voters who agree are enough; else the full vote')
+    .action(async (flags: Flags) => {
+      const { hanoi } = await import('./hanoi.ts');
+      const { seed, disks, samples, aheadBy, maxVotes } = flags;
+      const how =
+        flags.solve === true
+          ? ({ mode: 'solve', aheadBy, maxVotes, gate: flags.gate === true } as const)
+          : ({ mode: 'calibrate', samples } as const);
+      await runEval(terminal, hanoi({ seed, disks, ...how }), flags);
+    });
+}
+
+function addHaystack(command: Command, terminal: Terminal) {
+  type Flags = EvalFlags & {
+    readonly sizes: readonly number[];
+    readonly depths: readonly number[];
+    readonly needles: number;
+    readonly aggregate: boolean;
+    readonly through: 'text' | 'memory';
+  };
+  shared(command.command('haystack').description('facts in long texts, by size and depth'))
+    .option(
+      '--sizes <list>',
+      'characters of the texts',
+      list(100, MAX_SIZE),
+      [4000, 16_000, 64_000],
+    )
+    .option(
+      '--depths <list>',
+      'percent of the text before the fact',
+      list(0, 100),
+      [0, 25, 50, 75, 100],
+    )
+    .option('--needles <n>', 'facts to ask for at once', within(1, 20), 1)
+    .option('--no-aggregate', 'without questions about the whole text')
+    .addOption(
+      new Option('--through <way>', 'the model reads the text, or the agent finds it in its memory')
+        .choices(['text', 'memory'])
+        .default('text'),
+    )
+    .action(async (flags: Flags) => {
+      const { haystack } = await import('./haystack.ts');
+      await runEval(terminal, haystack(flags), flags);
+    });
+}
+
+function addLearn(command: Command, terminal: Terminal) {
+  type Flags = EvalFlags & {
+    readonly family: LearnFamily;
+    readonly tasks: number;
+    readonly depth: number;
+    readonly tries: number;
+  };
+  shared(command.command('learn').description('tasks in a row, with feedback that helps later'))
+    .addOption(
+      new Option('--family <name>', 'kind of tasks').choices(LEARN_FAMILIES).default('arithmetic'),
+    )
+    .option('--tasks <n>', 'how many', within(1, MAX_ITEMS), 50)
+    .option('--depth <n>', 'files of a chain (tool-chain)', within(1, 10), 3)
+    .option('--tries <n>', 'answers to a task (the other families)', within(1, 10), 3)
+    .action(async (flags: Flags) => {
+      const { learn } = await import('./learn.ts');
+      await runEval(terminal, learn(flags), flags);
+    });
+}
+
+function addSprint(command: Command, terminal: Terminal) {
+  type Flags = EvalFlags & { readonly tasks: number };
+  shared(command.command('sprint').description('mixed tasks for the whole agent with its tools'))
+    .option('--tasks <n>', 'how many', within(1, MAX_ITEMS), 18)
+    .action(async (flags: Flags) => {
+      const { sprint } = await import('./sprint.ts');
+      await runEval(terminal, sprint(flags), flags);
+    });
+}
+
+function shared(command: Command): Command {
+  return command
+    .option('--model <name>', 'the model; else the one that answers by default')
+    .option('--seed <n>', 'the same seed makes the same tasks', parseCount, DEFAULT_SEED)
+    .option('--max-cost <money>', 'what all of it may cost', parseMoney)
+    .option('--max-tokens <n>', 'tokens of an answer', within(16, 200_000), DEFAULT_MAX_TOKENS)
+    .option('--json', 'the result as JSON');
+}
+
+function within(minimum: number, maximum: number) {
+  return (text: string): number => {
+    const value = parseCount(text);
+    if (value >= minimum && value <= maximum) return value;
+    throw new InvalidArgumentError(`Use a whole number from ${minimum} to ${maximum}.`);
+  };
+}
+
+function list(minimum: number, maximum: number) {
+  const one = within(minimum, maximum);
+  return (text: string): readonly number[] =>
+    text
+      .split(/[\s,]+/)
+      .filter((part) => part !== '')
+      .map(one);
+}

@@ -1,0 +1,159 @@
+// Results as lines for a terminal: one whole, or many side by side.
+
+import type { StoredResult } from './results.ts';
+import type { EvalPlot, EvalResult, EvalScore } from './rules/result.ts';
+
+const BAR_CELLS = 20;
+const SHADES = ['·', '░', '▒', '▓', '█'] as const;
+
+export const percent = (share: number) => `${(share * 100).toFixed(1)} %`;
+
+export function figureText(value: number): string {
+  return Number.isInteger(value) ? String(value) : value.toFixed(value < 10 ? 3 : 1);
+}
+
+export function scoreText({
+  right,
+  total,
+  errors,
+  skipped,
+  rate,
+  low,
+  high,
+  chance,
+}: EvalScore): string {
+  const beside = [
+    ...(chance === undefined ? [] : [`guessing gives ${percent(chance)}`]),
+    ...(errors === 0 ? [] : [`${errors} errors not counted`]),
+    ...(skipped === 0 ? [] : [`${skipped} skipped`]),
+  ];
+  const more = beside.length === 0 ? '' : `; ${beside.join(', ')}`;
+  if (rate === undefined) return `nothing was answered${more}`;
+  return `${percent(rate)} (${right} of ${total}, truly ${percent(low)} to ${percent(high)})${more}`;
+}
+
+export function costText({
+  calls,
+  inputTokens,
+  outputTokens,
+  money,
+  currency,
+  unpriced,
+}: EvalResult['cost']) {
+  const unknown = unpriced === 0 ? '' : `, ${unpriced} calls without a known price`;
+  return `${calls} calls, ${inputTokens} + ${outputTokens} tokens, ${money.toFixed(4)} ${currency}${unknown}`;
+}
+
+export function resultLines(result: EvalResult): readonly string[] {
+  const { benchmark, variant, model, status, because, figures, score, cost, plots } = result;
+  const state = status === 'complete' ? '' : `  PARTIAL: ${because}`;
+  return [
+    `${benchmark} ${variant}  ${model}${state}`,
+    `  right: ${scoreText(score)}`,
+    ...Object.entries(figures).map(([name, value]) => `  ${name}: ${figureText(value)}`),
+    `  cost: ${costText(cost)}`,
+    ...plots.flatMap(plotLines).map((line) => `  ${line}`),
+  ];
+}
+
+function plotLines(plot: EvalPlot): readonly string[] {
+  if (plot.kind === 'bars') {
+    const width = Math.max(0, ...plot.bars.map(({ label }) => label.length));
+    const bars = plot.bars.map(({ label, value }) => {
+      const full = Math.round(value * BAR_CELLS);
+      return `  ${label.padEnd(width)}  ${'█'.repeat(full)}${'·'.repeat(BAR_CELLS - full)}  ${percent(value)}`;
+    });
+    return [plot.title, ...bars];
+  }
+  if (plot.kind === 'grid') {
+    const width = Math.max(0, ...plot.rows.map((row) => row.length));
+    const cell = (row: string, column: string) => {
+      const found = plot.cells.find((one) => one.row === row && one.column === column);
+      const shown = found === undefined ? '-' : percent(found.value);
+      return shown.padStart(Math.max(8, column.length));
+    };
+    const head = plot.columns.map((column) => column.padStart(Math.max(8, column.length)));
+    return [
+      plot.title,
+      `  ${''.padEnd(width)} ${head.join(' ')}`,
+      ...plot.rows.map(
+        (row) =>
+          `  ${row.padStart(width)} ${plot.columns.map((column) => cell(row, column)).join(' ')}`,
+      ),
+    ];
+  }
+  const most = Math.max(...plot.points.map(({ y }) => y), Number.MIN_VALUE);
+  const shades = plot.points.map(
+    ({ y }) => SHADES[Math.round((y / most) * (SHADES.length - 1))] ?? '·',
+  );
+  return [`${plot.title} (█ = ${figureText(most)})`, `  ${shades.join('')}`];
+}
+
+/** A line for each run, by benchmark; the best of each whole ones first. */
+export function comparisonLines(results: readonly StoredResult[]): readonly string[] {
+  const kinds = Map.groupBy(results, ({ result }) => kindOf(result));
+  return [...kinds].flatMap(([kind, runs]) => [
+    kind,
+    ...table(runs.toSorted(byRate).map(({ result }) => rowOf(result))),
+    '',
+  ]);
+}
+
+/** As people are told of what a benchmark was asked with. */
+const OPTIONS: Readonly<Record<string, string>> = {
+  disks: 'disks',
+  samples: 'moves asked for',
+  aheadBy: 'votes ahead',
+  maxVotes: 'votes at most',
+  gate: 'two who agree are enough',
+  sizes: 'characters of text',
+  depths: 'depths in %',
+  needles: 'facts at once',
+  aggregate: 'questions about the whole text',
+  tasks: 'tasks',
+  depth: 'files of a chain',
+  tries: 'answers to a task',
+};
+
+function optionText([name, value]: readonly [string, string | number | boolean]): string {
+  const words = OPTIONS[name] ?? name;
+  const said = typeof value === 'boolean' ? (value ? 'yes' : 'no') : value;
+  return `${words}: ${said}`;
+}
+
+/** Runs that may be compared: the same tasks. */
+export const kindOf = ({ benchmark, variant, seed, options }: EvalResult) => {
+  const set = Object.entries(options).map(optionText);
+  return `${benchmark} ${variant} (${[...set, `seed ${seed}`].join(', ')})`;
+};
+
+const byRate = (one: StoredResult, other: StoredResult) =>
+  (other.result.score.rate ?? -1) - (one.result.score.rate ?? -1);
+
+function rowOf({ model, startedAt, status, score, cost }: EvalResult): readonly string[] {
+  const { rate, low, high, errors, total } = score;
+  const between = rate === undefined ? '' : `${percent(low)} to ${percent(high)}`;
+  return [
+    `  ${model}`,
+    startedAt.slice(0, 16).replace('T', ' '),
+    status === 'complete' ? '' : 'PARTIAL',
+    rate === undefined ? '-' : percent(rate),
+    between,
+    `${total} answered`,
+    errors === 0 ? '' : `${errors} errors`,
+    `${cost.money.toFixed(4)} ${cost.currency}`,
+  ];
+}
+
+function table(rows: readonly (readonly string[])[]): readonly string[] {
+  const clean = rows.map((row) => row.map((cell) => cell.replace(/\p{C}+/gu, ' ')));
+  const widths = (clean[0] ?? []).map((_, at) =>
+    Math.max(...clean.map((row) => row[at]?.length ?? 0)),
+  );
+  return clean.map((row) =>
+    row
+      .map((cell, at) => cell.padEnd(widths[at] ?? 0))
+      .join('  ')
+      .trimEnd(),
+  );
+}

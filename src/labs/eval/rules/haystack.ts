@@ -1,0 +1,169 @@
+// A corpus with facts in it, made from a seed: people with a job and a city, somewhere in talk about
+// other things. What is asked about it, and what a right answer is.
+
+import { choiceSaid, plain, type Retrieval } from './grade.ts';
+import { seeded } from './seeded.ts';
+
+export type Fact = { readonly name: string; readonly job: string; readonly city: string };
+
+export type Corpus = {
+  readonly text: string;
+  /** In the order in which they stand in the text. */
+  readonly facts: readonly Fact[];
+  /** Of these the questions are. */
+  readonly needles: readonly Fact[];
+};
+
+const FIRST =
+  'Ada Bruno Clara Dario Edda Felix Greta Hugo Ines Jonas Kira Leon Mira Nils Olga Pavel Rosa Stefan Tilda Viktor'.split(
+    ' ',
+  );
+const LAST =
+  'Abbot Brandt Castell Drewes Ekman Farrow Gruber Haldane Ivers Jansen Kessel Lindqvist Marlow Norling Oberlin Petrow Quist Rademaker Sorel Tennant'.split(
+    ' ',
+  );
+export const JOBS = [
+  'baker',
+  'carpenter',
+  'dentist',
+  'florist',
+  'glazier',
+  'jeweller',
+  'librarian',
+  'notary',
+  'optician',
+  'plumber',
+  'tailor',
+  'welder',
+] as const;
+export const CITIES = [
+  'Aarhus',
+  'Bergamo',
+  'Coimbra',
+  'Dundee',
+  'Eindhoven',
+  'Freiburg',
+  'Gdansk',
+  'Halifax',
+  'Innsbruck',
+  'Jena',
+  'Kaunas',
+  'Lugano',
+] as const;
+const FILLER = [
+  'The tide tables for the northern coast were printed twice that year.',
+  'A wooden bridge needs new planks sooner than anyone expects.',
+  'Most of the afternoon went by in a discussion about the colour of the shutters.',
+  'Fog settled over the fields and did not lift before noon.',
+  'The committee thanked everybody and adjourned without a decision.',
+  'An old clock in the hall struck thirteen, as it always did.',
+  'Nobody could say when the well had last been cleaned.',
+  'Rain is measured in a brass cylinder behind the school.',
+  'The market closes early when the wind turns to the east.',
+  'Letters that arrive after six are kept until the next morning.',
+  'Three kinds of apples grow along the road, and two of them are sour.',
+  'The second edition corrects the map but not the index.',
+] as const;
+const MAX_FACTS = FIRST.length * LAST.length;
+/** Beside the needles, so that the right form of a sentence is not enough to find them. */
+const CHARS_PER_DISTRACTOR = 2000;
+
+export type CorpusWish = {
+  readonly seed: number;
+  readonly chars: number;
+  /** Where the first needle stands, in percent; further ones follow evenly to the end. */
+  readonly depthPercent: number;
+  readonly needles: number;
+};
+
+/** Facts that do not fit into so many characters make the text longer. */
+export function corpusOf({ seed, chars, depthPercent, needles: count }: CorpusWish): Corpus {
+  const draw = seeded(seed, `corpus ${chars} ${depthPercent}`);
+  const others = Math.min(MAX_FACTS - count, Math.max(8, Math.floor(chars / CHARS_PER_DISTRACTOR)));
+  const [needles, distractors] = peopleOf(seed, count, others, `${chars} ${depthPercent}`);
+  const placed = [
+    ...distractors.map((fact, at) => ({ fact, at: (at + 0.5) / others })),
+    ...needles.map((fact, at) => ({ fact, at: needlePlace(depthPercent / 100, at, count) })),
+  ].sort((one, other) => one.at - other.at);
+  const sentences: string[] = [];
+  let length = 0;
+  const add = (sentence: string) => {
+    sentences.push(sentence);
+    length += sentence.length + 1;
+  };
+  const factChars = placed.reduce((sum, { fact }) => sum + sentenceOf(fact).length + 1, 0);
+  const fillerChars = Math.max(0, chars - factChars);
+  let filled = 0;
+  for (const { fact, at } of placed) {
+    while (filled < at * fillerChars) {
+      const sentence = draw.pick(FILLER);
+      filled += sentence.length + 1;
+      add(sentence);
+    }
+    add(sentenceOf(fact));
+  }
+  while (length < chars) add(draw.pick(FILLER));
+  return { text: paragraphs(sentences), facts: placed.map(({ fact }) => fact), needles };
+}
+
+const needlePlace = (depth: number, at: number, count: number) =>
+  count === 1 ? depth : depth + ((1 - depth) * at) / count;
+
+function peopleOf(seed: number, needles: number, others: number, stream: string) {
+  const draw = seeded(seed, `people ${stream}`);
+  const names = draw.shuffled(FIRST.flatMap((first) => LAST.map((last) => `${first} ${last}`)));
+  const facts = names.slice(0, needles + others).map((name) => ({
+    name,
+    job: draw.pick(JOBS),
+    city: draw.pick(CITIES),
+  }));
+  return [facts.slice(0, needles), facts.slice(needles)] as const;
+}
+
+export const sentenceOf = ({ name, job, city }: Fact) => `${name} works as a ${job} in ${city}.`;
+
+const SENTENCES_PER_PARAGRAPH = 8;
+
+function paragraphs(sentences: readonly string[]): string {
+  const parts: string[] = [];
+  for (let at = 0; at < sentences.length; at += SENTENCES_PER_PARAGRAPH) {
+    parts.push(sentences.slice(at, at + SENTENCES_PER_PARAGRAPH).join(' '));
+  }
+  return parts.join('\n\n');
+}
+
+export const HAYSTACK_SYSTEM =
+  'You answer questions about a text you are given. Use nothing but the text. Answer shortly; where the text does not say it, say so.';
+
+export function needleQuestion(needles: readonly Fact[]): string {
+  const names = needles.map(({ name }) => name).join(', ');
+  return needles.length === 1
+    ? `What is the job of ${names}, and in which city?`
+    : `For each of these people, what is their job, and in which city? One line for each, beginning with the name: ${names}`;
+}
+
+/** `named`: people of whom a job or a city is claimed; `right`: both are, and nothing else. */
+export function gradeNeedles(answer: string, needles: readonly Fact[]): Retrieval {
+  let right = 0;
+  let named = 0;
+  for (const fact of needles) {
+    const said = needles.length === 1 ? answer : partAbout(answer, fact, needles);
+    const job = choiceSaid(said, JOBS);
+    const city = choiceSaid(said, CITIES);
+    if (job !== undefined || city !== undefined) named += 1;
+    if (job === fact.job && city === fact.city) right += 1;
+  }
+  return { right, named, wanted: needles.length };
+}
+
+/** From the name to the next of the others. */
+function partAbout(answer: string, { name }: Fact, needles: readonly Fact[]): string {
+  const text = plain(answer);
+  const start = text.indexOf(plain(name));
+  if (start < 0) return '';
+  const next = needles
+    .filter((other) => other.name !== name)
+    .map((other) => text.indexOf(plain(other.name), start + name.length))
+    .filter((at) => at >= 0);
+  return text.slice(start, Math.min(text.length, ...next));
+}

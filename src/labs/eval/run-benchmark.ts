@@ -1,0 +1,109 @@
+// Runs a benchmark to its end, to Ctrl+C, to the end of the money or of its luck: what there is by then
+// is a valid result, and is kept while it grows.
+
+import { SpendingRefusedError } from '../../agent/spending.ts';
+import { NanobotError } from '../../kernel/message/errors.ts';
+import type { CostCounter } from './cost.ts';
+import type { Benchmark, Trial } from './eval.ts';
+import { EVAL_VERSION, type EvalItem, type EvalResult, scoreOf } from './rules/result.ts';
+
+export type BenchmarkRun = {
+  readonly trial: Trial;
+  readonly cost: Pick<CostCounter, 'total'>;
+  /** Version of nanobot. */
+  readonly program: string;
+  keep(result: EvalResult): Promise<void>;
+  /** At most once a second. */
+  progress(done: EvalItem, items: readonly EvalItem[], planned: number): void;
+};
+
+type Progress = {
+  readonly startedAt: number;
+  readonly items: readonly EvalItem[];
+  /** Why it is not whole. */
+  readonly because: string | undefined;
+};
+
+/** Errors in a row after which nothing more is to be hoped for. */
+const MAX_ERRORS_IN_A_ROW = 5;
+const KEEP_EVERY_MS = 10_000;
+const TELL_EVERY_MS = 1000;
+
+/** Never throws for the sake of the model: the result says what happened. */
+export async function runBenchmark(
+  benchmark: Benchmark,
+  run: BenchmarkRun,
+  signal: AbortSignal,
+): Promise<EvalResult> {
+  const { clock } = run.trial;
+  const startedAt = clock.now();
+  const items: EvalItem[] = [];
+  const result = (because?: string) => resultOf(benchmark, run, { startedAt, items, because });
+  const due = { keep: clock.monotonic() + KEEP_EVERY_MS, tell: clock.monotonic() + TELL_EVERY_MS };
+  const because = await untilItEnds(benchmark, run, signal, async (item) => {
+    items.push(item);
+    const now = clock.monotonic();
+    if (now >= due.tell) {
+      due.tell = now + TELL_EVERY_MS;
+      run.progress(item, items, benchmark.planned);
+    }
+    if (now >= due.keep) {
+      due.keep = now + KEEP_EVERY_MS;
+      await run.keep(result('it is still running, or was cut off'));
+    }
+  });
+  const whole = result(because);
+  await run.keep(whole);
+  return whole;
+}
+
+function resultOf(
+  benchmark: Benchmark,
+  { trial, cost, program }: BenchmarkRun,
+  { startedAt, items, because }: Progress,
+): EvalResult {
+  const { figures, plots } = benchmark.summary(items);
+  return {
+    version: EVAL_VERSION,
+    benchmark: benchmark.benchmark,
+    variant: benchmark.variant,
+    status: because === undefined ? 'complete' : 'partial',
+    ...(because === undefined ? {} : { because }),
+    startedAt: new Date(startedAt).toISOString(),
+    endedAt: new Date(trial.clock.now()).toISOString(),
+    program,
+    model: trial.subject.model,
+    seed: benchmark.seed,
+    options: benchmark.options,
+    planned: benchmark.planned,
+    score: scoreOf(items, benchmark.chance),
+    figures: { ...figures },
+    plots: [...plots],
+    cost: cost.total(),
+    items: [...items],
+  };
+}
+
+/** Why it ended early; undefined where it did not. */
+async function untilItEnds(
+  benchmark: Benchmark,
+  { trial }: BenchmarkRun,
+  signal: AbortSignal,
+  take: (item: EvalItem) => Promise<void>,
+): Promise<string | undefined> {
+  let errors = 0;
+  try {
+    for await (const item of benchmark.run(trial, signal)) {
+      await take(item);
+      errors = item.state === 'error' ? errors + 1 : 0;
+      if (signal.aborted) return 'it was stopped';
+      if (errors >= MAX_ERRORS_IN_A_ROW) return `${errors} errors in a row: ${item.got}`;
+    }
+    return undefined;
+  } catch (error) {
+    if (signal.aborted) return 'it was stopped';
+    if (error instanceof SpendingRefusedError) return error.text;
+    if (error instanceof NanobotError) return `${error.code}: ${error.message}`;
+    throw error;
+  }
+}

@@ -1,0 +1,131 @@
+// The whole agent on a workbench: real turns over real tools, in a folder that is thrown away. It may
+// read and write there and nothing else: no programs, no net, nobody to speak to.
+
+import { mkdir, readdir, readFile, rm, writeFile } from 'node:fs/promises';
+import { dirname, join } from 'node:path';
+import type { Agent, TurnInput } from '../../agent/agent.ts';
+import { NO_RIGHTS, type Rights } from '../../kernel/access/rights.ts';
+import type { AgentEvent } from '../../kernel/message/event.ts';
+import {
+  channelName,
+  chatId,
+  DEFAULT_ACCOUNT,
+  messageId,
+  turnId,
+} from '../../kernel/message/ids.ts';
+import { type ChatRef, sessionKeyOf } from '../../kernel/message/message.ts';
+import { OWNER_TURN } from '../../kernel/message/notes.ts';
+import type { Clock } from '../../lib/time/clock.ts';
+import type { CostCounter } from './cost.ts';
+import type { TurnReport, Workbench } from './eval.ts';
+
+export type WorkbenchDeps = {
+  readonly agent: Pick<Agent, 'prepare' | 'run'>;
+  /** Absolute path. */
+  readonly workspace: string;
+  readonly model: string;
+  readonly thinkingBudget: number;
+  readonly clock: Clock;
+  readonly cost: Pick<CostCounter, 'total' | 'refusal'>;
+};
+
+export const EVAL_CHANNEL = channelName('eval');
+const RIGHTS: Rights = { ...NO_RIGHTS, read: 'free', write: 'free' };
+
+export function createWorkbench(deps: WorkbenchDeps): Workbench {
+  const { agent, workspace, clock, cost } = deps;
+  const turns = new Map<string, number>();
+
+  async function turn(name: string, text: string, signal: AbortSignal): Promise<TurnReport> {
+    const seq = (turns.get(name) ?? 0) + 1;
+    turns.set(name, seq);
+    const input = inputOf(deps, { name, text, seq });
+    const before = cost.total();
+    const started = clock.monotonic();
+    const context = await agent.prepare(input.session, input.chat, input.person);
+    const counts = { modelCalls: 0, toolCalls: 0, failedToolCalls: 0 };
+    const events = agent.run(input, context, signal);
+    let next = await events.next();
+    while (next.done !== true) {
+      count(counts, next.value);
+      next = await events.next();
+    }
+    const { kind, answers } = next.value;
+    const after = cost.total();
+    const { refusal } = cost;
+    return {
+      ...counts,
+      outcome: kind,
+      answer: answers.join('\n\n'),
+      tokens: after.inputTokens + after.outputTokens - before.inputTokens - before.outputTokens,
+      ms: Math.round(clock.monotonic() - started),
+      ...(refusal === undefined ? {} : { refusal }),
+    };
+  }
+
+  return {
+    turn,
+    async write(files) {
+      for (const [path, text] of Object.entries(files)) {
+        await mkdir(dirname(join(workspace, path)), { recursive: true });
+        await writeFile(join(workspace, path), text);
+      }
+    },
+    clear: (folder) => rm(join(workspace, folder), { recursive: true, force: true }),
+    async read(folder) {
+      const entries = await readdir(join(workspace, folder), {
+        recursive: true,
+        withFileTypes: true,
+      });
+      const paths = entries
+        .filter((entry) => entry.isFile())
+        .map((entry) => join(entry.parentPath, entry.name));
+      const found = paths.map(async (path) => {
+        const text = await readFile(path, 'utf8');
+        return [path.slice(workspace.length + 1), text] as const;
+      });
+      return new Map(await Promise.all(found));
+    },
+  };
+}
+
+function count(
+  counts: { modelCalls: number; toolCalls: number; failedToolCalls: number },
+  event: AgentEvent,
+) {
+  if (event.type === 'model_called') counts.modelCalls += 1;
+  if (event.type === 'tool_started') counts.toolCalls += 1;
+  if (event.type === 'tool_finished' && event.status === 'failed') counts.failedToolCalls += 1;
+}
+
+function inputOf(
+  { clock, model, thinkingBudget }: WorkbenchDeps,
+  { name, text, seq }: { readonly name: string; readonly text: string; readonly seq: number },
+): TurnInput {
+  const chat: ChatRef = { channel: EVAL_CHANNEL, account: DEFAULT_ACCOUNT, chat: chatId(name) };
+  const session = sessionKeyOf(chat);
+  const now = clock.now();
+  const nobody = 'Nobody is there to be asked: this is an evaluation. Go on without.';
+  return {
+    turnId: turnId(`${session}#${seq}`),
+    ...{ session, chat, person: OWNER_TURN, rights: RIGHTS },
+    messages: [
+      {
+        ...{ seq, rights: RIGHTS, isForeign: false },
+        message: {
+          id: messageId(`${EVAL_CHANNEL}:${name}:${seq}`),
+          chat,
+          sender: { kind: 'system', source: 'webhook' },
+          addressing: 'direct',
+          ...{ text, sentAt: now, receivedAt: now },
+        },
+      },
+    ],
+    settings: { model, thinkingBudget },
+    steer: async () => [],
+    say: async () => undefined,
+    askOwner: async () => ({ text: nobody, isWaiting: false }),
+    post: async () => ({ status: 'failed', text: nobody }),
+    ask: async () => nobody,
+  };
+}

@@ -1,0 +1,195 @@
+// `nanobot replay`: plays recorded turns again, with what the models said then or with another model,
+// prompt or setting, and shows what is different.
+
+import { readFile } from 'node:fs/promises';
+import { basename } from 'node:path';
+import { Command, Option } from 'commander';
+import type { PromptFile } from '../../agent/rules/prompt.ts';
+import { CommandFailure, EXIT } from '../../cli/exit-codes.ts';
+import { parseMoney } from '../../cli/flag-values.ts';
+import type { Terminal } from '../../cli/terminal.ts';
+import { printable } from '../../cli/terminal.ts';
+import type { ConfigOverrides } from '../../kernel/config/check.ts';
+import { sessionKey } from '../../kernel/message/ids.ts';
+import type { OpenedReplay, ReplayWish } from './build-replay.ts';
+import type { PlayedTurn } from './replay.ts';
+import type { RecordedTurn } from './rules/replay.ts';
+
+type Flags = {
+  readonly turn?: readonly string[];
+  readonly recorded?: boolean;
+  readonly model?: string;
+  readonly prompt?: string;
+  readonly config?: string;
+  readonly set?: readonly string[];
+  readonly maxCost?: number;
+  readonly json?: boolean;
+};
+
+export function replayCommand(terminal: Terminal): Command {
+  return new Command('replay')
+    .description('play recorded turns again and show what is different; nothing is really done')
+    .argument('<session>', 'its key, e.g. telegram:42')
+    .option('--turn <which...>', 'only these: their place from 1 on, their id, or "last"')
+    .addOption(
+      new Option('--recorded', 'with what the models said then (the default)').conflicts([
+        'model',
+        'prompt',
+      ]),
+    )
+    .option('--model <name>', 'ask this model, "recorded" (that of then) or "today"')
+    .option(
+      '--prompt <which>',
+      '"recorded" (the default), "today", or a file in place of its namesake',
+    )
+    .option('--config <which>', 'settings: "recorded" (the default), "today", or a file')
+    .option('--set <key=value>', 'another setting, e.g. agents.defaults.temperature=0', collected)
+    .option('--max-cost <money>', 'what all of it may cost', parseMoney)
+    .option('--json', 'as JSON')
+    .action((session: string, flags: Flags) => replay(terminal, session, flags));
+}
+
+async function replay(terminal: Terminal, session: string, flags: Flags) {
+  const { openReplay, readTurns } = await import('./build-replay.ts');
+  const { untilStopped } = await import('../../cli/stop-signals.ts');
+  const { home, env } = terminal;
+  const key = sessionKey(session);
+  const known = await readTurns(home, key);
+  if (known.length === 0)
+    throw new CommandFailure(EXIT.notFound, `no turn of ${session} is on record`);
+  const chosen = chosenTurns(known, flags.turn);
+  const resources = new AsyncDisposableStack();
+  try {
+    const opened = await openReplay(
+      { home, env, session: key, ...(await wishOf(flags)) },
+      resources,
+    );
+    terminal.note(
+      `${session}: ${chosen.length} of ${known.length} turns, with ${opened.modelName}`,
+    );
+    const played = await untilStopped(
+      () => terminal.note('Stopping.'),
+      (signal) => playAll(terminal, opened, chosen, flags.json === true, signal),
+    );
+    if (flags.json === true) terminal.printJson(played);
+    await conclude(terminal, opened, played, chosen.length);
+  } finally {
+    await resources.disposeAsync();
+  }
+}
+
+/** In the order of the conversation. @throws CommandFailure where there is no such turn */
+function chosenTurns(
+  known: readonly RecordedTurn[],
+  wanted: readonly string[] | undefined,
+): readonly RecordedTurn[] {
+  if (wanted === undefined) return known;
+  const isMeant = ({ id, place }: RecordedTurn, which: string) =>
+    id === which || String(place) === which || (which === 'last' && place === known.length);
+  const missing = wanted.find((which) => !known.some((turn) => isMeant(turn, which)));
+  if (missing !== undefined) {
+    const message = `there is no turn ${missing}; there are 1 to ${known.length}`;
+    throw new CommandFailure(EXIT.notFound, message);
+  }
+  return known.filter((turn) => wanted.some((which) => isMeant(turn, which)));
+}
+
+type Wish = Pick<ReplayWish, 'model' | 'overrides' | 'prompt' | 'config' | 'maxCost'>;
+
+async function wishOf(flags: Flags): Promise<Wish> {
+  const { model = 'recorded', prompt = 'recorded', config = 'recorded', set, maxCost } = flags;
+  const isSet = (set !== undefined || flags.config !== undefined) && flags.recorded !== true;
+  const isNew = flags.model !== undefined || flags.prompt !== undefined || isSet;
+  return {
+    model: isNew
+      ? isOfRecord(model)
+        ? { kind: model }
+        : { kind: 'named', name: model }
+      : 'record',
+    overrides: await overridesOf(set ?? []),
+    prompt: isOfRecord(prompt) ? prompt : await promptIn(prompt),
+    config: isOfRecord(config) ? config : { file: await readable(config) },
+    maxCost,
+  };
+}
+
+/** A file of such a name is written with its folder: ./today */
+const isOfRecord = (which: string): which is 'recorded' | 'today' =>
+  which === 'recorded' || which === 'today';
+
+/** @throws CommandFailure where it cannot be read */
+async function readable(path: string): Promise<string> {
+  await promptIn(path);
+  return path;
+}
+
+/** @throws CommandFailure where it cannot be read */
+async function promptIn(path: string): Promise<PromptFile> {
+  const text = await readFile(path, 'utf8').catch((error) => {
+    throw new CommandFailure(EXIT.notFound, `${path} cannot be read: ${error.code}`);
+  });
+  return { name: basename(path), text };
+}
+
+async function playAll(
+  terminal: Terminal,
+  { deps }: OpenedReplay,
+  chosen: readonly RecordedTurn[],
+  isJson: boolean,
+  signal: AbortSignal,
+): Promise<readonly PlayedTurn[]> {
+  const { replayTurn } = await import('./replay.ts');
+  const { replayLines } = await import('./replay-text.ts');
+  const played: PlayedTurn[] = [];
+  try {
+    for (const turn of chosen) {
+      if (deps.model !== 'record') terminal.note(`  ${played.length + 1}/${chosen.length} ...`);
+      const one = await replayTurn(deps, turn, signal);
+      played.push(one);
+      if (!isJson)
+        for (const line of replayLines(one, deps.pricing)) terminal.print(printable(line));
+    }
+  } catch (error) {
+    if (!signal.aborted) throw error;
+  }
+  return played;
+}
+
+/** @throws CommandFailure where it was stopped, or where the record ends otherwise today */
+async function conclude(
+  terminal: Terminal,
+  { deps, cost }: OpenedReplay,
+  played: readonly PlayedTurn[],
+  wanted: number,
+) {
+  const compared = played.flatMap((turn) => (turn.kind === 'played' ? [turn] : []));
+  const same = compared.filter(({ comparison }) => comparison.isSame).length;
+  const left = played.length - compared.length;
+  terminal.note(
+    `${same} of ${compared.length} turns the same${left === 0 ? '' : `, ${left} left out`}`,
+  );
+  if (cost !== undefined) {
+    const { costText } = await import('../eval/report-text.ts');
+    terminal.note(costText(cost.total()));
+  }
+  if (played.length < wanted) throw new CommandFailure(EXIT.interrupted, 'it was stopped');
+  if (deps.model === 'record' && same < compared.length) {
+    throw new CommandFailure(EXIT.failure, 'today the record ends otherwise');
+  }
+}
+
+const collected = (text: string, before: readonly string[] = []) => [...before, text];
+
+/** @throws CommandFailure where there is no such setting */
+async function overridesOf(settings: readonly string[]): Promise<ConfigOverrides> {
+  const { findKey, parseValue } = await import('../../kernel/config/value.ts');
+  const pairs = settings.map((text) => {
+    const [, path = '', value = ''] = /^([^=]+)=(.*)$/s.exec(text) ?? [];
+    const found = findKey(path);
+    if (found.kind === 'found' && found.key.type !== 'section') {
+      return [found.key.path, parseValue(found.key, value)] as const;
+    }
+    throw new CommandFailure(EXIT.usage, `"${text}" sets nothing; write it as key=value`);
+  });
+  return Object.fromEntries(pairs);
+}

@@ -1,0 +1,213 @@
+// Plays recorded turns again with the agent of today. Nothing is written to the conversation, no tool
+// does anything, and nobody is written to.
+
+import type { Agent, TurnInput, TurnMessage } from '../../agent/agent.ts';
+import {
+  type AskedTexts,
+  askedLines,
+  type RecordedAsk,
+} from '../../features/request-log/rules/asked.ts';
+import { ProviderError } from '../../kernel/message/errors.ts';
+import { chatId, DEFAULT_ACCOUNT, messageId, type SessionKey } from '../../kernel/message/ids.ts';
+import { type ChatRef, chatRefOf } from '../../kernel/message/message.ts';
+import type { TurnPerson } from '../../kernel/message/notes.ts';
+import type { UserEntry } from '../../kernel/message/transcript.ts';
+import { headOf } from '../../lib/text/cut.ts';
+import { type DiffLine, lineDiff } from '../../lib/text/lines.ts';
+import type { Clock } from '../../lib/time/clock.ts';
+import type { ModelRegistry } from '../../providers/provider.ts';
+import { EVAL_CHANNEL } from '../eval/workbench.ts';
+import type { ReplayStage, Told } from './replay-stage.ts';
+import { missingOf, playedAsk, type ReplayAsk, replayAsk } from './replay-with.ts';
+import {
+  compareTurns,
+  outlineOf,
+  type Pricing,
+  type RecordedTurn,
+  type TurnComparison,
+  type TurnOutline,
+  unrepeatable,
+} from './rules/replay.ts';
+
+export type ReplayDeps = {
+  readonly agent: Pick<Agent, 'prepare' | 'run'>;
+  readonly stage: ReplayStage;
+  readonly session: SessionKey;
+  readonly person: TurnPerson;
+  readonly clock: Clock;
+  readonly pricing: Pricing;
+  /** What is kept of what models were asked with in this conversation. */
+  readonly texts: AskedTexts;
+  readonly models: Pick<ModelRegistry, 'resolve' | 'defaultModel'>;
+  readonly model: ReplayModel;
+  /** Whether prompt and tools are those of then. */
+  readonly prompt: 'recorded' | 'today';
+  /** Has the agent work with the settings of then, where that is wanted. */
+  settle(ask: RecordedAsk | undefined): Settled;
+  /** Images that the newest turn could not be shown any more. */
+  missingImages(): number;
+};
+
+/** `record`: what the models said then; else the one that is asked now, `recorded`: that of then. */
+export type ReplayModel =
+  | 'record'
+  | { readonly kind: 'recorded' | 'today' }
+  | { readonly kind: 'named'; readonly name: string };
+
+export type Settled = {
+  /** What could not be as it was, a sentence each. */
+  readonly notes: readonly string[];
+  readonly settings: TurnInput['settings'];
+};
+
+export type PlayedTurn = Pick<RecordedTurn, 'id' | 'place'> & {
+  /** First words of what was asked. */
+  readonly about: string;
+} & (
+    | { readonly kind: 'skipped'; readonly why: string }
+    | {
+        readonly kind: 'played';
+        readonly recorded: TurnOutline;
+        readonly played: TurnOutline;
+        readonly comparison: TurnComparison;
+        /** What could not be as it was, a sentence each. */
+        readonly notes: readonly string[];
+        /** What it was asked with then, and this time; empty where that is not on record. */
+        readonly asked: readonly DiffLine[];
+      }
+  );
+
+const ABOUT_CHARS = 70;
+
+/** A model that fails is a turn that failed. @throws the signal's reason */
+export async function replayTurn(
+  deps: ReplayDeps,
+  turn: RecordedTurn,
+  signal: AbortSignal,
+): Promise<PlayedTurn> {
+  const { stage, agent, pricing, model, session, person, texts } = deps;
+  const { id, place } = turn;
+  const words = turn.asked
+    .map(({ text }) => text)
+    .join(' ')
+    .replace(/\s+/g, ' ');
+  const named = { id, place, about: headOf(words, ABOUT_CHARS) };
+  const [first] = turn.asked;
+  if (first === undefined) return { ...named, kind: 'skipped', why: unrepeatable(turn) ?? '' };
+  const why = model === 'record' ? unrepeatable(turn) : undefined;
+  if (why !== undefined) return { ...named, kind: 'skipped', why };
+  const ask = replayAsk(turn, texts);
+  const name = modelFor(deps, turn, ask);
+  if (name === undefined) return { ...named, kind: 'skipped', why: NOT_SERVED };
+  const { notes, settings } = deps.settle(ask.first);
+  stage.put(turn, toldTo(deps, ask));
+  const input = inputOf(deps, { turn, ask, settings: { ...settings, model: name } }, first);
+  const context = await agent.prepare(session, input.chat, person);
+  const events = agent.run(input, context, signal);
+  let next = await events.next();
+  while (next.done !== true) next = await events.next();
+  const answers = stage.own.filter((entry) => entry.role === 'assistant');
+  const end = stage.own.find((entry) => entry.role === 'turn_end');
+  const recorded = outlineOf(turn, pricing);
+  const played = outlineOf({ answers, end }, pricing);
+  const comparison = compareTurns(recorded, played);
+  const isSame = comparison.isSame && (model !== 'record' || stage.unspoken === 0);
+  return {
+    ...{ ...named, kind: 'played', recorded, played, comparison: { ...comparison, isSame } },
+    notes: [...missingOf(ask.first), ...notes, ...imagesNote(deps)],
+    asked: askedDifference(ask.first, playedAsk(answers, stage.asked)),
+  };
+}
+
+const NOT_SERVED = 'nobody serves its model any more; --model names another';
+
+/** Undefined where nobody serves it. */
+function modelFor(
+  { model, models }: ReplayDeps,
+  { answers }: RecordedTurn,
+  { first }: ReplayAsk,
+): string | undefined {
+  if (model !== 'record' && model.kind === 'named') return model.name;
+  const then = first?.model ?? answers[0]?.model;
+  if (model === 'record') return then ?? models.defaultModel;
+  if (model.kind === 'today' || then === undefined) return models.defaultModel;
+  try {
+    return models.resolve(then).name;
+  } catch (error) {
+    if (error instanceof ProviderError) return undefined;
+    throw error;
+  }
+}
+
+function toldTo({ model, prompt: wish }: ReplayDeps, { first }: ReplayAsk): Told {
+  if (first === undefined) return {};
+  const { prompt, tools, contextTokens } = first;
+  return {
+    ...(wish === 'recorded' && prompt !== undefined ? { prompt } : {}),
+    ...(wish === 'recorded' && tools !== undefined ? { tools } : {}),
+    ...(model === 'record' && contextTokens !== undefined ? { contextTokens } : {}),
+  };
+}
+
+function imagesNote(deps: ReplayDeps): readonly string[] {
+  const count = deps.missingImages();
+  return count === 0 ? [] : [`images that are not kept any more: ${count}`];
+}
+
+function askedDifference(
+  then: RecordedAsk | undefined,
+  now: RecordedAsk | undefined,
+): readonly DiffLine[] {
+  if (then === undefined || now === undefined) return [];
+  return lineDiff(askedLines(then), askedLines(now));
+}
+
+type Played = {
+  readonly turn: RecordedTurn;
+  readonly ask: ReplayAsk;
+  readonly settings: TurnInput['settings'];
+};
+
+function inputOf(deps: ReplayDeps, { turn, ask, settings }: Played, first: UserEntry): TurnInput {
+  const { session, person, stage } = deps;
+  const rights = ask.rightsAfter(0);
+  const chat = chatOf(session);
+  const messageOf = (entry: UserEntry, at: number, after = 0): TurnMessage => ({
+    seq: entry.seq ?? at,
+    rights: ask.rightsAfter(after),
+    isForeign: entry.isForeign === true,
+    message: {
+      id: entry.messageId ?? messageId(`${turn.id}/asked/${at}`),
+      chat,
+      sender: { kind: 'system', source: 'webhook' },
+      addressing: 'direct',
+      text: entry.text,
+      sentAt: deps.clock.now(),
+      receivedAt: deps.clock.now(),
+    },
+  });
+  const [, ...rest] = turn.asked;
+  const steering = turn.steered.map((each, at) => ({ ...each, at: at + turn.asked.length }));
+  const notRecorded = async () => 'Nobody is asked while a turn is played again.';
+  return {
+    turnId: turn.id,
+    ...{ session, chat, person, rights, settings },
+    messages: [messageOf(first, 0), ...rest.map((entry, at) => messageOf(entry, at + 1))],
+    async steer() {
+      const said = stage.own.filter(({ role }) => role === 'assistant').length;
+      const due = steering.filter(({ after }) => after <= said);
+      steering.splice(0, due.length);
+      return due.map(({ entry, at, after }) => messageOf(entry, at, after));
+    },
+    say: async () => undefined,
+    askOwner: async () => ({ text: await notRecorded(), isWaiting: false }),
+    post: async () => ({ status: 'failed', text: await notRecorded() }),
+    ask: notRecorded,
+  };
+}
+
+/** As the prompt names it. */
+function chatOf(session: SessionKey): ChatRef {
+  const fallback = { channel: EVAL_CHANNEL, account: DEFAULT_ACCOUNT, chat: chatId('replay') };
+  return chatRefOf(session) ?? fallback;
+}

@@ -1,0 +1,184 @@
+// `nanobot tune`: measures the models of local servers, or takes figures from a file, says which one to
+// use and, if asked, has /local change to it.
+
+import { readFile } from 'node:fs/promises';
+import { Command, InvalidArgumentError } from 'commander';
+import { CommandFailure, EXIT } from '../../cli/exit-codes.ts';
+import { parseCount } from '../../cli/flag-values.ts';
+import type { Terminal } from '../../cli/terminal.ts';
+import { printable, textTable } from '../../cli/terminal.ts';
+import { NanobotError } from '../../kernel/message/errors.ts';
+import { parseJson } from '../../lib/json/fields.ts';
+import {
+  type ModelMeasure,
+  measureFileSchema,
+  type TuneDemands,
+  type TuneVerdict,
+  tuneVerdict,
+  USUAL_DEMANDS,
+  type Weighed,
+} from './rules/tune.ts';
+
+type Flags = {
+  readonly model?: readonly string[];
+  readonly from?: string;
+  readonly minQuality: number;
+  readonly minTools: number;
+  readonly minSpeed: number;
+  readonly minContext: number;
+  readonly apply?: boolean;
+  readonly json?: boolean;
+};
+
+type Measured = {
+  readonly measured: readonly ModelMeasure[];
+  /** Models that could not be asked, with the reason. */
+  readonly failed: TuneVerdict['rejected'];
+  /** Ctrl+C came before the last one. */
+  readonly isStopped: boolean;
+};
+
+/** After the best. */
+const ALTERNATIVES = 2;
+
+export function tuneCommand(terminal: Terminal): Command {
+  return new Command('tune')
+    .description('measure the models of local servers and say which one to use')
+    .option('--model <name...>', 'only these; a model of a vendor’s service may be one of them')
+    .option('--from <file>', 'figures from a file, as --json prints them, instead of measuring')
+    .option('--min-quality <share>', 'answers right, 0 to 1', parseShare, USUAL_DEMANDS.minQuality)
+    .option('--min-tools <share>', 'tools called rightly', parseShare, USUAL_DEMANDS.minToolSuccess)
+    .option('--min-speed <n>', 'tokens a second', parseCount, USUAL_DEMANDS.minTokensPerSecond)
+    .option('--min-context <n>', 'tokens of context', parseCount, USUAL_DEMANDS.minContextTokens)
+    .option('--apply', 'write the best one into the configuration: /local changes to it')
+    .option('--json', 'as JSON')
+    .action((flags: Flags) => tune(terminal, flags));
+}
+
+async function tune(terminal: Terminal, flags: Flags) {
+  const { measured, failed, isStopped } =
+    flags.from === undefined ? await measureAll(terminal, flags) : await readFigures(flags.from);
+  const { suitable, rejected } = tuneVerdict(measured, demandsOf(flags));
+  const [best] = suitable;
+  const out = [...rejected, ...failed];
+  if (flags.json === true) {
+    terminal.printJson({ version: 1, measured, best: best?.model ?? '', rejected: out });
+  } else {
+    show(terminal, suitable, out);
+  }
+  // The best one may be among those that were not asked.
+  if (isStopped) throw new CommandFailure(EXIT.interrupted, 'it was stopped');
+  if (best === undefined) throw new CommandFailure(EXIT.failure, 'no model meets the demands');
+  if (flags.apply === true) await apply(terminal, best.model);
+}
+
+function demandsOf({ minQuality, minTools, minSpeed, minContext }: Flags): TuneDemands {
+  return {
+    ...USUAL_DEMANDS,
+    ...{ minQuality, minToolSuccess: minTools },
+    ...{ minTokensPerSecond: minSpeed, minContextTokens: minContext },
+  };
+}
+
+async function measureAll(terminal: Terminal, { model }: Flags): Promise<Measured> {
+  const { openHome } = await import('../../kernel/config/files/first-run.ts');
+  const { openTuning } = await import('./build-tune.ts');
+  const { untilStopped } = await import('../../cli/stop-signals.ts');
+  const { home, env } = terminal;
+  const { loaded } = await openHome(home, env);
+  const resources = new AsyncDisposableStack();
+  try {
+    const tuning = await openTuning({ home, env, loaded, maxCost: undefined }, resources);
+    return await untilStopped(
+      () => terminal.note('Stopping.'),
+      async (signal) => {
+        const names = model ?? (await tuning.localModels(signal));
+        if (names.length === 0) throw new CommandFailure(EXIT.notFound, NO_MODELS);
+        return measureEach(terminal, tuning, names, signal);
+      },
+    );
+  } finally {
+    await resources.disposeAsync();
+  }
+}
+
+const NO_MODELS =
+  'no local model server answers; start one (Ollama, LM Studio, llama.cpp, vLLM), set ' +
+  'providers.local.apiBase to where it is, or name models with --model';
+
+async function measureEach(
+  terminal: Terminal,
+  tuning: import('./build-tune.ts').Tuning,
+  names: readonly string[],
+  signal: AbortSignal,
+): Promise<Measured> {
+  const measured: ModelMeasure[] = [];
+  const failed: { model: string; reasons: readonly string[] }[] = [];
+  for (const name of names) {
+    const tell = (done: number, planned: number) =>
+      terminal.note(printable(`  ${name}: ${done}/${planned}`));
+    try {
+      measured.push(await tuning.measure(name, tell, signal));
+    } catch (error) {
+      if (signal.aborted) return { measured, failed, isStopped: true };
+      if (!(error instanceof NanobotError)) throw error;
+      failed.push({ model: name, reasons: [`could not be asked: ${error.message}`] });
+    }
+  }
+  return { measured, failed, isStopped: false };
+}
+
+async function readFigures(path: string): Promise<Measured> {
+  const text = await readFile(path, 'utf8').catch((error) => {
+    throw new CommandFailure(EXIT.notFound, `${path} cannot be read: ${error.code}`);
+  });
+  const found = measureFileSchema.safeParse(parseJson(text));
+  if (found.success) return { measured: found.data.measured, failed: [], isStopped: false };
+  const [issue] = found.error.issues;
+  const at = issue === undefined ? '' : ` (${issue.path.join('.')}: ${issue.message})`;
+  throw new CommandFailure(
+    EXIT.usage,
+    `${path} holds no figures${at}; make such a file with: nanobot tune --json`,
+  );
+}
+
+function show(terminal: Terminal, suitable: readonly Weighed[], out: TuneVerdict['rejected']) {
+  const [best, ...others] = suitable;
+  const shown = best === undefined ? [] : [best, ...others.slice(0, ALTERNATIVES)];
+  const head = ['model', 'score', 'right', 'tools', 'long', 'first', 'tokens/s', 'context'];
+  if (shown.length > 0) {
+    for (const line of textTable([head, ...shown.map(rowOf)])) terminal.print(line);
+  }
+  for (const { model, reasons } of out) {
+    terminal.print(printable(`not suitable: ${model}: ${reasons.join('; ')}`));
+  }
+  if (best !== undefined) terminal.print(printable(`best: ${best.model}`));
+}
+
+function rowOf(one: Weighed): readonly string[] {
+  const percent = (part: number) => `${Math.round(part * 100)} %`;
+  return [
+    one.model,
+    one.score.toFixed(2),
+    percent(one.quality),
+    percent(one.toolSuccess),
+    percent(1 - one.overflowRate),
+    `${Math.round(one.firstTokenMs)} ms`,
+    one.tokensPerSecond.toFixed(1),
+    String(one.contextTokens),
+  ];
+}
+
+async function apply(terminal: Terminal, model: string) {
+  const { readRawConfig, saveConfig } = await import('../../kernel/config/files/config-store.ts');
+  const { withValue } = await import('../../kernel/config/json-paths.ts');
+  const { home, env } = terminal;
+  await saveConfig(home, withValue(await readRawConfig(home), 'localModels.model', model), env);
+  terminal.note(`localModels.model is ${model}: /local changes a conversation to it.`);
+}
+
+function parseShare(text: string): number {
+  const value = Number(text);
+  if (text.trim() !== '' && value >= 0 && value <= 1) return value;
+  throw new InvalidArgumentError('Use a number from 0 to 1, e.g. 0.7.');
+}

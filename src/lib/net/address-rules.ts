@@ -1,0 +1,54 @@
+// Which network addresses belong to the public internet, judged on the bits and never on the
+// spelling (case X11). Everything the registries of special-purpose addresses list is refused, and
+// whatever of IPv6 nobody has handed out yet.
+
+import { isIP } from 'node:net';
+import ipaddr from 'ipaddr.js';
+
+type Address = ReturnType<typeof ipaddr.parse>;
+type Block = ReturnType<typeof ipaddr.parseCIDR>;
+
+/** The only block global IPv6 addresses come from (RFC 4291 section 2.4). */
+const GLOBAL_V6 = ipaddr.parseCIDR('2000::/3');
+/** IPv4 hosts behind a translator: the IPv4 address inside decides (RFC 6052 section 2.1). */
+const NAT64 = ipaddr.parseCIDR('64:ff9b::/96');
+/** The host's services at a public address: the platform agent of Azure's machines. */
+const METADATA: readonly Block[] = [ipaddr.parseCIDR('168.63.129.16/32')];
+/** Interface ids that carry an IPv4 address to tunnel to (ISATAP, RFC 5214 section 6.1). */
+const ISATAP = 0x5efe;
+const V4_BYTES = 4;
+
+/** False for what is no address in its full form. */
+export function isPublicAddress(text: string): boolean {
+  return isAddress(text) && isPublic(ipaddr.parse(text));
+}
+
+export function isAddress(text: string): boolean {
+  return isIP(text) !== 0;
+}
+
+function isPublic(address: Address): boolean {
+  if (address.kind() === 'ipv6' && address.match(NAT64)) {
+    return isPublic(ipaddr.fromByteArray(address.toByteArray().slice(-V4_BYTES)));
+  }
+  if (address.range() !== 'unicast') return false;
+  if (METADATA.some((block) => block[0].kind() === address.kind() && address.match(block))) {
+    return false;
+  }
+  return address.kind() === 'ipv4' || (address.match(GLOBAL_V6) && !isTunnel(address));
+}
+
+function isTunnel(address: Address): boolean {
+  const [high = 0, low = 0] = address.toByteArray().slice(-6, -V4_BYTES);
+  const universal = address.toByteArray().at(8) ?? 0;
+  return high * 256 + low === ISATAP && (universal & ~2) === 0;
+}
+
+// Whether a host name or address stays on this machine.
+
+const LOOPBACK_V4 = /^127(?:\.\d{1,3}){3}$/;
+
+export function isLoopbackHost(host: string): boolean {
+  const name = host.toLowerCase().replace(/^\[(.*)\]$/, '$1');
+  return name === 'localhost' || name === '::1' || LOOPBACK_V4.test(name);
+}

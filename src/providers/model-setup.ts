@@ -1,0 +1,158 @@
+// Finds and proves models for a person who sets nanobot up: keys in the environment, servers on this
+// machine, one real completion.
+
+import { peersOnce } from '../features/cluster/peer-specs.ts';
+import type { Config, ProviderName } from '../kernel/config/config.ts';
+import type { Environment } from '../kernel/config/environment.ts';
+import type { Home } from '../kernel/config/files/home.ts';
+import { silentLogger } from '../lib/logger.ts';
+import type { Clock } from '../lib/time/clock.ts';
+import { discoverLocalModels, listModels } from './local-servers.ts';
+import { type ModelProof, proveModel } from './prove-model.ts';
+import type { ModelHandle } from './provider.ts';
+import { createModelRegistry } from './registry.ts';
+import {
+  CLOUD_ORDER,
+  DEMO_MODEL,
+  defaultModelOf,
+  prefixOf,
+  splitModelName,
+} from './rules/model-names.ts';
+import { vendorOf } from './vendors.ts';
+
+const DISCOVERY_DEADLINE_MS = 1000;
+/** A server on another machine may be slower. */
+const LISTING_DEADLINE_MS = 5000;
+
+/** A model that could be used at once. */
+export type FoundModel = {
+  readonly vendor: ProviderName;
+  /** With its prefix. */
+  readonly model: string;
+  /** The environment variable that holds the key; undefined for a server on this machine. */
+  readonly keyVariable: string | undefined;
+};
+
+export type CloudVendor = {
+  readonly vendor: ProviderName;
+  readonly label: string;
+  readonly defaultModel: string;
+};
+
+export const CLOUD_VENDORS: readonly CloudVendor[] = CLOUD_ORDER.map((vendor) => ({
+  vendor,
+  label: vendorOf(vendor).label,
+  defaultModel: defaultModelOf(vendor),
+}));
+
+export async function findModels(env: Environment): Promise<readonly FoundModel[]> {
+  const keyed = CLOUD_ORDER.flatMap((vendor): readonly FoundModel[] => {
+    const keyVariable = keyVariableOf(vendor, env);
+    return keyVariable === undefined
+      ? []
+      : [{ vendor, model: defaultModelOf(vendor), keyVariable }];
+  });
+  const signal = AbortSignal.timeout(DISCOVERY_DEADLINE_MS);
+  const servers = await discoverLocalModels({ signal });
+  const local = servers.flatMap(({ vendor, models }) =>
+    models.map((model) => ({
+      vendor,
+      model: `${prefixOf(vendor)}/${model}`,
+      keyVariable: undefined,
+    })),
+  );
+  return [...keyed, ...local];
+}
+
+export type ServerAddress = { readonly apiBase: string; readonly apiKey: string };
+
+/** The models that a server lists and that can chat; none where it does not answer. */
+export function modelsOf(server: ServerAddress): Promise<readonly string[]> {
+  const signal = AbortSignal.timeout(LISTING_DEADLINE_MS);
+  return listModels(server, LISTING_DEADLINE_MS, signal);
+}
+
+/** The variable of the environment that holds the vendor's key. */
+export function keyVariableOf(vendor: ProviderName, env: Environment): string | undefined {
+  return vendorOf(vendor).keyVariables.find((name) => (env[name] ?? '') !== '');
+}
+
+/** Vendors whose keys are known by how they begin. */
+const KEY_BEGINNINGS: readonly (readonly [beginning: string, vendor: ProviderName])[] = [
+  ['sk-ant-', 'anthropic'],
+  ['sk-or-', 'openrouter'],
+  ['sk-proj-', 'openai'],
+  ['gsk_', 'groq'],
+  ['AIza', 'gemini'],
+  ['hf_', 'huggingface'],
+];
+
+/** Whose key this is, by the model's name or else by the key's beginning. */
+export function vendorFor(model: string, apiKey: string): ProviderName | undefined {
+  const named = splitModelName(model)?.vendor;
+  return named ?? KEY_BEGINNINGS.find(([beginning]) => apiKey.startsWith(beginning))?.[1];
+}
+
+/** One real completion by the model that the configuration stands for. @throws ProviderError */
+export async function proveConfigured(
+  config: Config,
+  env: Environment,
+  clock: Clock,
+  signal: AbortSignal,
+  home?: Home,
+): Promise<ModelProof & { readonly model: string }> {
+  const handle = await modelInForce(withoutFallbacks(config), env, clock, home);
+  return { ...(await proveModel(handle, signal, clock)), model: handle.name };
+}
+
+/** Name of the model that would answer, servers on this machine included; it need not be served. */
+export async function findDefaultModel(
+  config: Config,
+  env: Environment,
+  clock: Clock,
+): Promise<string> {
+  return (await findRegistry(config, env, clock)).defaultModel;
+}
+
+/** The model in force, servers on this machine included. @throws ProviderError where none serves it */
+export async function resolveConfigured(
+  config: Config,
+  env: Environment,
+  clock: Clock,
+  home?: Home,
+): Promise<string> {
+  return (await modelInForce(config, env, clock, home)).name;
+}
+
+async function modelInForce(
+  config: Config,
+  env: Environment,
+  clock: Clock,
+  home?: Home,
+): Promise<ModelHandle> {
+  const registry = await findRegistry(config, env, clock, home);
+  return registry.resolve(registry.defaultModel);
+}
+
+/** Looks for servers on this machine only where nothing else names a model. */
+async function findRegistry(config: Config, env: Environment, clock: Clock, home?: Home) {
+  const peers = home === undefined ? undefined : await peersOnce(config, home, clock);
+  const deps = {
+    ...{ config, env, clock, log: silentLogger, random: Math.random },
+    ...(peers === undefined ? {} : { peers }),
+  };
+  const known = createModelRegistry(deps);
+  if (known.defaultModel !== DEMO_MODEL) return known;
+  const signal = AbortSignal.timeout(DISCOVERY_DEADLINE_MS);
+  return createModelRegistry({ ...deps, discovered: await discoverLocalModels({ signal }) });
+}
+
+/** A fallback that works must not hide that the model does not, nor should retries take a minute. */
+function withoutFallbacks(config: Config): Config {
+  const defaults = { ...config.agents.defaults, fallbackModels: [] };
+  return {
+    ...config,
+    agents: { ...config.agents, defaults },
+    retry: { ...config.retry, providerAttempts: 0 },
+  };
+}

@@ -1,0 +1,34 @@
+// The vendors' part of the configuration: their names, keys and addresses.
+
+import { z } from 'zod';
+import { secret } from '../kernel/config/settings-fields.ts';
+
+const providerEntry = z.strictObject({
+  apiKey: secret().default(''),
+  apiBase: z.string().default('').describe('Base URL; empty: the vendor’s own.'),
+});
+
+/** In the order in which a key makes one the default. */
+export const CLOUD_ORDER = [
+  'anthropic',
+  'openai',
+  'openrouter',
+  'deepseek',
+  'gemini',
+  'groq',
+  'zhipu',
+  'zhipuCoding',
+  'huggingface',
+] as const;
+/** Servers of the people themselves. */
+export const LOCAL_VENDORS = ['ollama', 'lmstudio', 'vllm', 'local'] as const;
+
+export const PROVIDER_NAMES = [...CLOUD_ORDER, ...LOCAL_VENDORS] as const;
+export type ProviderName = (typeof PROVIDER_NAMES)[number];
+
+export const providersSchema = z.strictObject(
+  Object.fromEntries(PROVIDER_NAMES.map((name) => [name, providerEntry.prefault({})])) as Record<
+    ProviderName,
+    z.ZodPrefault<typeof providerEntry>
+  >,
+);

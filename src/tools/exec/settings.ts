@@ -1,0 +1,68 @@
+// The part of the configuration for programs that the agent runs: how they are confined and how much
+// they may use. None of it is the model's to choose.
+
+import { z } from 'zod';
+import { count, seconds } from '../../kernel/config/settings-fields.ts';
+import { isLoaderVariable } from './rules/loader-variables.ts';
+
+export const SANDBOXES = ['auto', 'bubblewrap', 'seatbelt', 'container', 'off'] as const;
+export const MAX_EXEC_SECS = 600;
+
+const variableName = z
+  .string()
+  .regex(/^[A-Za-z_][A-Za-z0-9_]{0,99}$/)
+  .refine((name) => !isLoaderVariable(name), 'It makes programs load code: it is not passed on');
+
+const limits = z.strictObject({
+  timeoutSecs: seconds(1, MAX_EXEC_SECS)
+    .default(60)
+    .describe('Longest run where none is asked for.'),
+  memoryMb: count(64, 1_000_000).default(2048).describe('Memory of all processes of a run.'),
+  maxProcesses: count(1, 10_000).default(256).describe('Processes and threads of a run.'),
+  cpuSecs: seconds(1, 36_000).default(300).describe('Processor time that one process may use.'),
+  maxFileMb: count(1, 1_000_000).default(500).describe('Largest file that a program may write.'),
+  maxDiskMb: count(1, 1_000_000).default(2000).describe('What a run may add to the disk.'),
+  outputBytes: count(1000, 10_000_000)
+    .default(100_000)
+    .describe('Of its output, and of its errors, what is kept: the beginning and the end.'),
+});
+
+const container = z.strictObject({
+  engine: z
+    .enum(['auto', 'podman', 'docker'])
+    .default('auto')
+    .describe('What runs containers. auto: podman, else docker.'),
+  image: z
+    .string()
+    .regex(/^$|^[a-zA-Z0-9][a-zA-Z0-9._:/@-]{0,254}$/, 'Write the name of an image')
+    .default('')
+    .describe('That programs run in; it is never fetched. Empty: no containers.'),
+  cpus: z.number().min(0.1).max(1000).default(1).describe('Processors that a container may use.'),
+});
+
+export const execSchema = z.strictObject({
+  enabled: z.boolean().default(true).describe('exec and execute_code: the agent may run programs.'),
+  sandbox: z
+    .enum(SANDBOXES)
+    .default('auto')
+    .describe(
+      'What programs are confined by. auto: bubblewrap on Linux, sandbox-exec on macOS, else a ' +
+        'container where an image is named; without any there is neither tool. off: they see all ' +
+        'that nanobot sees, its secrets included.',
+    ),
+  container: container.prefault({}),
+  network: z.enum(['off', 'on']).default('off').describe('Whether programs reach the network.'),
+  readOnly: z
+    .array(z.string().regex(/^\/./, 'Write the whole path'))
+    .max(50)
+    .default([])
+    .describe('Folders that programs may read besides the workspace and those of the system.'),
+  env: z
+    .array(variableName)
+    .max(50)
+    .default([])
+    .describe('Names of environment variables that programs get. Secrets of nanobot are left out.'),
+  limits: limits.prefault({}),
+});
+
+export type ExecConfig = z.infer<typeof execSchema>;
