@@ -2,7 +2,7 @@
 
 import type { ArmedFault, Call, FaultRule } from './bot-api-faults.ts';
 import type { GroupInfo } from './bot-api-groups.ts';
-import type { Chat, Person, SeenMessage, Update } from './bot-api-ledger.ts';
+import type { Chat, Person, SavedChat, SeenMessage, Update } from './bot-api-ledger.ts';
 
 export type BotApiOptions = {
   readonly token?: string;
@@ -12,6 +12,8 @@ export type BotApiOptions = {
   readonly maxPollMs?: number;
   /** Sends and edits one chat may get within a second before 429; default unlimited. */
   readonly perChatPerSecond?: number;
+  /** How the chats stood at an earlier server whose bot goes on here. */
+  readonly chats?: readonly SavedChat[];
   /** Every message, when it appears and when it changes. */
   readonly onMessage?: (chatId: number, message: SeenMessage) => void;
 };

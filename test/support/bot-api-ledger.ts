@@ -67,6 +67,8 @@ export type Chat = {
   readonly migratedTo: number | undefined;
 };
 
+export type SavedChat = Pick<Chat, 'id' | 'messages'>;
+
 type Action = {
   readonly action: string;
   readonly at: number;
@@ -94,8 +96,15 @@ export class Ledger {
   #nextUpdateId = 700_000_001;
   #nextMessageId = 1;
 
-  constructor(onMessage?: (chatId: number, message: SeenMessage) => void) {
+  constructor(
+    onMessage?: (chatId: number, message: SeenMessage) => void,
+    saved: readonly SavedChat[] = [],
+  ) {
     this.#onMessage = onMessage;
+    for (const { id, messages } of saved) {
+      this.open(id).messages.push(...messages);
+      this.#nextMessageId = Math.max(this.#nextMessageId, ...messages.map((each) => each.id + 1));
+    }
   }
 
   chat(id: number): MutableChat | undefined {

@@ -58,7 +58,7 @@ class Simulator implements BotApi {
   constructor(options: BotApiOptions) {
     this.token = options.token ?? DEFAULT_TOKEN;
     this.bot = options.bot ?? DEFAULT_BOT;
-    this.#ledger = new Ledger(options.onMessage);
+    this.#ledger = new Ledger(options.onMessage, options.chats);
     this.#polls = new Polls(this.#ledger, options.maxPollMs ?? Number.POSITIVE_INFINITY);
     this.#world = {
       ledger: this.#ledger,

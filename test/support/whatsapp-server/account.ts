@@ -4,8 +4,9 @@
 import { type BinaryNode, S_WHATSAPP_NET } from '@whiskeysockets/baileys';
 import { seconds } from './answers.ts';
 import type { Connection } from './connection.ts';
-import type { Ending, Phone } from './contract.ts';
+import type { Ending, Phone, SavedPhone } from './contract.ts';
 import type { Account, DeviceConnection, LinkedDevice, Plumbing } from './seams.ts';
+import type { SavedSignalDevice } from './signal-device.ts';
 
 const WAIT_MS = 45_000;
 // Fewer than this, and the server asks the device for more.
@@ -17,6 +18,7 @@ export class LinkedAccount implements Account {
   readonly number: string;
   readonly lid: string;
   readonly name: string;
+  readonly saved: SavedSignalDevice | undefined;
   readonly queue: BinaryNode[] = [];
   readonly counts = { logins: 0, registrations: 0, atOnce: 0 };
   readonly outbound: Outbound[] = [];
@@ -31,13 +33,16 @@ export class LinkedAccount implements Account {
   readonly #sockets = new Set<Connection>();
   readonly #watchers = new Set<() => void>();
   #connection: DeviceConnection | undefined;
-  #devices = 0;
+  #devices: number;
 
-  constructor(plumbing: Plumbing, who: Pick<Phone, 'number' | 'lid' | 'name'>) {
+  constructor(plumbing: Plumbing, who: Pick<Phone, 'number' | 'lid' | 'name'>, saved?: SavedPhone) {
     this.#plumbing = plumbing;
     this.number = who.number;
     this.lid = who.lid;
     this.name = who.name;
+    this.saved = saved?.phone;
+    this.device = saved && { ...saved.linked, preKeys: new Map(saved.linked.preKeys) };
+    this.#devices = saved?.linked.id ?? 0;
   }
 
   get connection(): DeviceConnection | undefined {

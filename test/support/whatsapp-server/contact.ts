@@ -11,12 +11,15 @@ import { contentOf, newMessageId, textMessage } from './message-content.ts';
 import type { Author, Retry } from './receipts.ts';
 import type { Account } from './seams.ts';
 import type { Letter, SentMail } from './sent-mail.ts';
+import type { SavedSignalDevice } from './signal-device.ts';
 import { BY_LID, directMessage, type Identity, lidJid, numberJid } from './stanzas.ts';
 
 type PersonDeps = {
   readonly account: Account;
   readonly who: Identity;
   readonly now: () => number;
+  /** Its phone at an earlier server. */
+  readonly saved: SavedSignalDevice | undefined;
   /** Where the account has no linked device: its phone alone gets the message. */
   readonly leaveToPhone: (letter: Letter & { readonly at: number }) => void;
 };
@@ -43,7 +46,7 @@ export class Person implements Contact, Author {
     this.account = deps.account;
     this.#deps = deps;
     this.#view = new ChatView(deps.now);
-    this.#phone = this.handset(0);
+    this.#phone = this.handset(0, deps.saved);
   }
 
   get devices(): readonly number[] {
@@ -51,11 +54,11 @@ export class Person implements Contact, Author {
   }
 
   /** Made where the person had no such device. */
-  handset(device: number): Handset {
+  handset(device: number, saved?: SavedSignalDevice): Handset {
     const known = this.#handsets.get(device);
     if (known !== undefined) return known;
     const { account, now } = this.#deps;
-    const made = createHandset(account, { device, now, confirms: true });
+    const made = createHandset(account, { device, now, confirms: true, saved });
     this.#handsets.set(device, made);
     return made;
   }

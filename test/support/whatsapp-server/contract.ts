@@ -5,6 +5,8 @@
 
 import type { proto } from '@whiskeysockets/baileys';
 import type { PhoneFiles } from './media-host.ts';
+import type { LinkedDevice } from './seams.ts';
+import type { SavedSignalDevice } from './signal-device.ts';
 
 export type Addressing =
   /** `from` is a LID; `withAlt`: the phone number comes with it. */
@@ -180,6 +182,27 @@ export interface Group {
   seenBy(member: Contact): readonly SeenMessage[];
 }
 
+export type PhoneOptions = {
+  readonly number?: string;
+  readonly name?: string;
+  readonly saved?: SavedPhone;
+};
+
+/** A phone and its linked device as they stood at an earlier server. */
+export type SavedPhone = {
+  readonly phone: SavedSignalDevice;
+  readonly linked: Omit<LinkedDevice, 'preKeys'> & {
+    readonly preKeys: readonly (readonly [number, Uint8Array])[];
+  };
+};
+
+export type ContactOptions = {
+  readonly number?: string;
+  readonly name?: string;
+  /** The phone of this person as it stood at an earlier server. */
+  readonly saved?: SavedSignalDevice;
+};
+
 export interface WhatsAppServer extends AsyncDisposable {
   /** `ws://127.0.0.1:PORT/ws/chat`. */
   readonly url: string;
@@ -187,12 +210,9 @@ export interface WhatsAppServer extends AsyncDisposable {
   readonly rootKey: string;
   /** PEM of the media host's certificate: `tls.setDefaultCACertificates` of a client that trusts it. */
   readonly mediaCertificate: string;
-  phone(options?: { readonly number?: string; readonly name?: string }): Promise<Phone>;
+  phone(options?: PhoneOptions): Promise<Phone>;
   /** A person who can write with this account. */
-  contact(
-    phone: Phone,
-    options?: { readonly number?: string; readonly name?: string },
-  ): Promise<Contact>;
+  contact(phone: Phone, options?: ContactOptions): Promise<Contact>;
   group(phone: Phone, members: readonly Contact[], subject?: string): Promise<Group>;
   /** Puts a ciphertext on the media host, as a phone does. */
   keep(ciphertext: Buffer): Promise<{ readonly mediaUrl: string; readonly directPath: string }>;

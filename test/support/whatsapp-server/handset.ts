@@ -6,6 +6,7 @@ import { Reader } from './reader.ts';
 import { createReceipts } from './receipts.ts';
 import type { Account } from './seams.ts';
 import { createSentMail, type SentMail } from './sent-mail.ts';
+import type { SavedSignalDevice } from './signal-device.ts';
 
 export type Handset = {
   readonly device: number;
@@ -19,10 +20,11 @@ type HandsetOptions = {
   readonly now: () => number;
   /** Whether it tells the linked device what it got. */
   readonly confirms: boolean;
+  readonly saved?: SavedSignalDevice | undefined;
 };
 
 export function createHandset(account: Account, options: HandsetOptions): Handset {
-  const line = new Line(account);
+  const line = new Line(account, options.saved);
   const receipts = createReceipts(account, line, options.now);
   return {
     device: options.device,

@@ -3,7 +3,7 @@
 
 import type { BinaryNode, proto } from '@whiskeysockets/baileys';
 import type { Account, KeyBundle, LinkedDevice } from './seams.ts';
-import { type Sealed, SignalDevice } from './signal-device.ts';
+import { type SavedSignalDevice, type Sealed, SignalDevice } from './signal-device.ts';
 import { createTurns } from './turns.ts';
 
 export type GroupParts = {
@@ -15,14 +15,17 @@ export type GroupParts = {
 const STRANGER = '1:1@lid';
 
 export class Line {
-  readonly device = new SignalDevice();
+  readonly device: SignalDevice;
   readonly #account: Account;
   readonly #turns = createTurns();
   /** With whom there is a session: another one where the account was linked anew. */
   #partner: LinkedDevice | undefined;
 
-  constructor(account: Account) {
+  /** @param saved has its sessions with the device that is linked now */
+  constructor(account: Account, saved?: SavedSignalDevice) {
+    this.device = new SignalDevice(saved);
     this.#account = account;
+    this.#partner = saved && account.device;
   }
 
   /** Opens a session with one of the linked device's pre-keys where there is none. @throws while none is linked */

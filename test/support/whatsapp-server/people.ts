@@ -3,7 +3,7 @@
 
 import type { KeyPair, proto } from '@whiskeysockets/baileys';
 import { Person } from './contact.ts';
-import type { Contact } from './contract.ts';
+import type { Contact, ContactOptions } from './contract.ts';
 import { type PastMessage, sendFirstSync } from './first-sync.ts';
 import { GroupChat, groupHandler } from './groups.ts';
 import { linkedBundle } from './line.ts';
@@ -58,10 +58,7 @@ class Society implements People, Population {
     return this.phoneOf(account).chats;
   }
 
-  async contact(
-    account: Account,
-    { number, name }: { readonly number?: string; readonly name?: string },
-  ): Promise<Contact> {
+  async contact(account: Account, { number, name, saved }: ContactOptions): Promise<Contact> {
     const assigned = this.#plumbing.assignNumber(number);
     const who = { ...assigned, name: name ?? `Person ${assigned.number.slice(-4)}` };
     const past = this.#past.get(account) ?? [];
@@ -69,6 +66,7 @@ class Society implements People, Population {
     const person = new Person({
       account,
       who,
+      saved,
       now: this.#now,
       leaveToPhone: ({ id, at, message }) => void past.push({ id, at, from: who, message }),
     });

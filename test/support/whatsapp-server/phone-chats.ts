@@ -36,7 +36,10 @@ type PhoneDeps = {
 };
 
 export function createOwnPhone({ account, contactOf, now }: PhoneDeps): OwnPhone {
-  const handset = createHandset(account, { device: 0, now, confirms: false });
+  const handset = createHandset(account, {
+    ...{ device: 0, now, confirms: false },
+    saved: account.saved,
+  });
   const { mail, reader } = handset;
   const selfChat = new ChatView(now);
   const ownSent = new ChatView(now);

@@ -2,8 +2,9 @@
 // faults) carries stanzas for the people (Signal devices, messages, receipts, groups, media).
 
 import type { BinaryNode } from '@whiskeysockets/baileys';
-import type { Contact, Ending, Group, Phone } from './contract.ts';
+import type { Contact, ContactOptions, Ending, Group, Phone } from './contract.ts';
 import type { PhoneFiles } from './media-host.ts';
+import type { SavedSignalDevice } from './signal-device.ts';
 
 /** The linked device as the server stored it at pairing and key upload; it survives reconnects. */
 export type LinkedDevice = {
@@ -34,6 +35,8 @@ export interface Account {
   readonly number: string;
   readonly lid: string;
   readonly name: string;
+  /** Its phone at an earlier server. */
+  readonly saved: SavedSignalDevice | undefined;
   device: LinkedDevice | undefined;
   /** A device without pre-keys is told so. */
   readonly wantsAllPreKeys: boolean;
@@ -101,10 +104,7 @@ export type PhoneChats = Pick<Phone, 'writesTo' | 'writesToSelf' | 'selfChat' | 
 /** What the people part gives the plumbing. */
 export interface People extends AsyncDisposable {
   chats(account: Account): PhoneChats;
-  contact(
-    account: Account,
-    options: { readonly number?: string; readonly name?: string },
-  ): Promise<Contact>;
+  contact(account: Account, options: ContactOptions): Promise<Contact>;
   group(account: Account, members: readonly Contact[], subject: string | undefined): Promise<Group>;
   /** Contacts and the accounts' phones (device 0); the plumbing adds the linked device of an account. */
   readonly directory: Directory;

@@ -8,7 +8,15 @@ import { LinkedAccount } from './account.ts';
 import { outline } from './answers.ts';
 import { createNoiseIdentity } from './certificate.ts';
 import { Connection, type Session } from './connection.ts';
-import type { Contact, Fault, Group, Phone, WhatsAppServer } from './contract.ts';
+import type {
+  Contact,
+  ContactOptions,
+  Fault,
+  Group,
+  Phone,
+  PhoneOptions,
+  WhatsAppServer,
+} from './contract.ts';
 import { FaultScript } from './faults.ts';
 import { beginLogin } from './login.ts';
 import type { PhoneFiles } from './media-host.ts';
@@ -104,14 +112,15 @@ class LoopbackServer implements WhatsAppServer, Plumbing {
     return this.#people.mediaCertificate;
   }
 
-  async phone(options: { number?: string; name?: string } = {}): Promise<Phone> {
+  async phone(options: PhoneOptions = {}): Promise<Phone> {
     const who = this.assignNumber(options.number);
-    const account = new LinkedAccount(this, { ...who, name: options.name ?? 'Owner' });
+    const named = { ...who, name: options.name ?? 'Owner' };
+    const account = new LinkedAccount(this, named, options.saved);
     this.#accounts.push(account);
     return new TestPhone(account, this.#registrations, this.#people.chats(account));
   }
 
-  contact(phone: Phone, options: { number?: string; name?: string } = {}): Promise<Contact> {
+  contact(phone: Phone, options: ContactOptions = {}): Promise<Contact> {
     return this.#people.contact(this.#accountOf(phone), options);
   }
 

@@ -13,6 +13,7 @@ import {
   type SignalDataSet,
   type SignalDataTypeMap,
   type SignalKeyStoreWithTransaction,
+  type SignedKeyPair,
   unpadRandomMax16,
 } from '@whiskeysockets/baileys';
 import { withoutFailedTries } from '../../../src/channels/whatsapp/signal-keys.ts';
@@ -28,6 +29,15 @@ export type GroupSealed = {
   readonly senderKey: Uint8Array;
 };
 
+/** A device as it stood at an earlier server. */
+export type SavedSignalDevice = {
+  readonly registrationId: number;
+  readonly identity: KeyPair;
+  readonly signedPreKey: SignedKeyPair;
+  /** By `type/id`, as the library keeps them. */
+  readonly rows: readonly (readonly [string, unknown])[];
+};
+
 const SIGNED_PRE_KEY_ID = 1;
 const SILENT_LOGGER = {
   level: 'silent',
@@ -41,16 +51,20 @@ const SILENT_LOGGER = {
 
 /** Addresses are jids with a device; all calls of one device run one after another. */
 export class SignalDevice {
-  readonly registrationId = generateRegistrationId();
-  readonly identity: KeyPair = Curve.generateKeyPair();
-  readonly #signedPreKey = lazySignedPreKey(this.identity);
-  readonly #keys = createKeyStore();
+  readonly registrationId: number;
+  readonly identity: KeyPair;
+  readonly #signedPreKey: SavedSignalDevice['signedPreKey'];
+  readonly #keys: SignalKeyStoreWithTransaction;
   readonly #turns = createTurns();
   readonly #repository: ReturnType<typeof DEFAULT_CONNECTION_CONFIG.makeSignalRepository>;
   #preKeys = 0;
 
-  constructor() {
+  constructor(saved?: SavedSignalDevice) {
     silenceConsoleWhileWorking();
+    this.registrationId = saved?.registrationId ?? generateRegistrationId();
+    this.identity = saved?.identity ?? Curve.generateKeyPair();
+    this.#signedPreKey = saved?.signedPreKey ?? lazySignedPreKey(this.identity);
+    this.#keys = createKeyStore(saved?.rows);
     const creds = {
       signedIdentityKey: this.identity,
       signedPreKey: this.#signedPreKey,
@@ -174,8 +188,8 @@ function lazySignedPreKey(identity: KeyPair) {
 }
 
 /** Calls come one at a time, so a transaction has nothing to keep apart. */
-function createKeyStore(): SignalKeyStoreWithTransaction {
-  const rows = new Map<string, unknown>();
+function createKeyStore(saved: SavedSignalDevice['rows'] = []): SignalKeyStoreWithTransaction {
+  const rows = new Map<string, unknown>(saved);
   return {
     get<T extends keyof SignalDataTypeMap>(type: T, ids: string[]) {
       const found: { [id: string]: SignalDataTypeMap[T] } = {};
