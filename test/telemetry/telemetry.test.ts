@@ -16,6 +16,7 @@ import type { ModelCallRecord, TelemetryRecord } from '../../src/kernel/observe/
 import { silentLogger } from '../../src/lib/logger.ts';
 import { systemClock } from '../../src/lib/time/clock.ts';
 import { temporaryFolder } from '../sessions/session-folder.ts';
+import { REDIRECTS, startElsewhere, startRedirector } from '../support/redirector.ts';
 
 const SILENT = { clock: systemClock, log: silentLogger };
 const AT = Date.UTC(2026, 0, 15, 12);
@@ -160,6 +161,20 @@ describe('spans', () => {
     expect(told).toEqual([
       { message: 'spans not taken by the collector', failure: '403', spans: expect.any(Number) },
     ]);
+  });
+
+  it('go to no other host where the collector redirects', async () => {
+    await using elsewhere = await startElsewhere();
+    await using redirector = await startRedirector(`http://${elsewhere.host}`);
+    for (const [before, status] of REDIRECTS.entries()) {
+      redirector.status = status;
+      const endpoint = `${redirector.url}/v1/traces`;
+      const spans = await openSpans({ endpoint, headers: {}, serviceName: 'nanobot' }, SILENT);
+      for (const record of RECORDS) spans.record(record);
+      await spans[Symbol.asyncDispose]();
+      expect(redirector.requests).toBe(before + 1);
+    }
+    expect(elsewhere.connections).toBe(0);
   });
 
   it('that no collector takes hold nothing up', async () => {

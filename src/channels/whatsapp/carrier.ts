@@ -1,9 +1,11 @@
-// The TCP connection under one socket, reached through the library's `agent` option: cut where the
-// closing handshake hangs, held back while fresh credentials become durable.
+// The connections that the library opens, reached through its agent options. The one under a socket: cut
+// where the closing handshake hangs, held back while fresh credentials become durable. Those of uploads:
+// to WhatsApp's own hosts alone.
 
 import { Agent as PlainAgent } from 'node:http';
 import { Agent } from 'node:https';
 import type { Duplex } from 'node:stream';
+import { isLoopbackHost } from '../../lib/net/address-rules.ts';
 
 export interface Carrier {
   readonly agent: Agent;
@@ -45,4 +47,22 @@ export function createCarrier(url: URL): Carrier {
 /** On loopback there is no TLS; the library's type knows the other kind only. */
 function plainAgent(): Agent {
   return new PlainAgent() as Agent;
+}
+
+const MEDIA_HOSTS = /(?:^|\.)whatsapp\.net$/i;
+
+/**
+ * For uploads. The library follows redirects, also to hosts of others and without TLS: those get nothing.
+ * @param socket where the account is connected: on this machine, its media host is there too
+ */
+export function createUploadAgent(socket: URL): Agent {
+  const agent = new Agent({ rejectUnauthorized: true });
+  const connect = agent.createConnection.bind(agent);
+  const isAllowed = (host: string) =>
+    isLoopbackHost(socket.hostname) ? host === socket.hostname : MEDIA_HOSTS.test(host);
+  agent.createConnection = (options, callback) => {
+    if (isAllowed(options.host ?? '')) return connect(options, callback);
+    throw new Error('an upload leads to a host that is not WhatsApp’s');
+  };
+  return agent;
 }

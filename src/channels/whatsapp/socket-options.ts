@@ -5,6 +5,7 @@
 import { proto, type SocketConfig, type UserFacingSocketConfig } from '@whiskeysockets/baileys';
 import { ChannelError, NEVER } from '../../kernel/message/errors.ts';
 import { isLoopbackHost } from '../../lib/net/address-rules.ts';
+import { createUploadAgent } from './carrier.ts';
 
 export type SocketParts = {
   readonly url: URL;
@@ -34,6 +35,7 @@ export function socketOptions(parts: SocketParts): UserFacingSocketConfig {
     auth: parts.auth,
     logger: parts.logger,
     agent: parts.agent,
+    fetchAgent: createUploadAgent(parts.url),
     getMessage: parts.getMessage,
     cachedGroupMetadata: parts.cachedGroupMetadata,
     makeSignalRepository: parts.makeSignalRepository,

@@ -1,10 +1,13 @@
 // Lark with trouble: lost connections, wrong secrets, limits, lost answers, and events of any shape.
 
 import { expect, test } from 'vitest';
+import { messageId } from '../../../src/kernel/message/ids.ts';
 import { sending } from '../../contract/channel.ts';
 import { fileOf } from '../../contract/channel-files.ts';
+import { PNG } from '../../contract/media.ts';
 import { encodeFrame } from '../../support/lark-server/frames.ts';
 import { createMovableClock } from '../../support/movable-clock.ts';
+import { REDIRECTS, startElsewhere } from '../../support/redirector.ts';
 import { answer, type Rig, refOf, startRig, textsSeen } from './rig.ts';
 
 const NEW_MESSAGE = /^im\/v1\/messages/;
@@ -24,6 +27,28 @@ test('a connection that is lost is opened again and nothing is missed', async ()
   await rig.host.until((host) => host.texts().includes('meanwhile'));
   expect(rig.host.statuses.at(-1)?.kind).toBe('running');
   expect(rig.lark.connections).toBe(1);
+});
+
+test('a redirect takes neither a message nor a file nor the secret to another host', async () => {
+  await using elsewhere = await startElsewhere();
+  await using rig = await started();
+  const headers = { location: `http://${elsewhere.host}/` };
+  const redirect = (path: RegExp, status: number) =>
+    rig.lark.fault({ path, effect: { kind: 'error', status, code: status, headers }, times: 1 });
+  const chat = refOf(rig.lark.direct(rig.lark.person('Anna')));
+  const attachments = [await fileOf(rig.host, PNG, { kind: 'image', name: 'dot.png' })];
+  for (const status of REDIRECTS) {
+    redirect(NEW_MESSAGE, status);
+    const text = answer(chat, 'private', { id: messageId(`text-${status}`) });
+    await expect(rig.channel.send(text, sending())).rejects.toThrow();
+    redirect(/^im\/v1\/images/, status);
+    const file = { ...answer(chat, ''), id: messageId(`file-${status}`), attachments };
+    await expect(rig.channel.send(file, sending())).rejects.toThrow();
+  }
+  redirect(/^auth/, 307);
+  rig.lark.revokeTokens();
+  await expect(rig.channel.send(answer(chat, 'private'), sending())).rejects.toThrow();
+  expect(elsewhere.connections).toBe(0);
 });
 
 test('a refused secret stops the channel with words for its owner', async () => {

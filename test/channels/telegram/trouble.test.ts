@@ -1,8 +1,11 @@
 import { describe, expect, test } from 'vitest';
+import { createBotLink } from '../../../src/channels/telegram/client.ts';
 import { ChannelError } from '../../../src/kernel/message/errors.ts';
 import { sending } from '../../contract/channel.ts';
+import { PNG } from '../../contract/media.ts';
 import { type FaultProxy, type ProxyMode, startFaultProxy } from '../../support/fault-proxy.ts';
 import { createMovableClock } from '../../support/movable-clock.ts';
+import { REDIRECTS, startElsewhere, startRedirector } from '../../support/redirector.ts';
 import { ALICE, answer, type Rig, seenBy, startRig } from './rig.ts';
 
 const CONFLICT = {
@@ -198,5 +201,27 @@ describe('a start', () => {
     const [direct, group] = menus().map(({ payload }) => JSON.stringify(payload));
     expect(direct).toContain('"restore"');
     expect(group).not.toMatch(/"(?:restore|model|cron|sessions)"/);
+  });
+});
+
+describe('a server that redirects', () => {
+  test('gets messages, files and the token sent to no other host', async () => {
+    await using elsewhere = await startElsewhere();
+    await using redirector = await startRedirector(`http://${elsewhere.host}`);
+    const clock = createMovableClock();
+    const link = createBotLink({ token: '1:secret', apiRoot: redirector.url, clock });
+    const { signal } = new AbortController();
+    const file = { field: 'document', name: 'a.txt', mimeType: 'text/plain', content: PNG };
+    const calls = [
+      () => link.api.sendMessage({ chat_id: 700, text: 'private' }, signal),
+      () => link.upload('sendDocument', { chat_id: 700 }, [file], signal),
+      () => link.file('documents/1', signal),
+    ];
+    for (const status of REDIRECTS) {
+      redirector.status = status;
+      for (const call of calls) await expect(call()).rejects.toThrow();
+    }
+    expect(redirector.requests).toBe(REDIRECTS.length * calls.length);
+    expect(elsewhere.connections).toBe(0);
   });
 });

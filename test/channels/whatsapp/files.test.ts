@@ -9,6 +9,7 @@ import { sending } from '../../contract/channel.ts';
 import { fileOf } from '../../contract/channel-files.ts';
 import { PNG } from '../../contract/media.ts';
 import { createMovableClock } from '../../support/movable-clock.ts';
+import { startElsewhere } from '../../support/redirector.ts';
 import type { Contact, WhatsAppServer } from '../../support/whatsapp-server/contract.ts';
 import { startWhatsAppServer } from '../../support/whatsapp-server/server.ts';
 import { trustWhatsAppServer } from '../../support/whatsapp-server/trust.ts';
@@ -222,4 +223,22 @@ describe('a file of an answer', () => {
     }
     expect(anna.seen).toEqual([]);
   });
+
+  test.each(['http', 'https'])(
+    'is uploaded to no other host, wherever a redirect by %s leads',
+    async (scheme) => {
+      await using elsewhere = await startElsewhere();
+      server.refuseUploads(new URL(`${scheme}://${elsewhere.host}/upload`));
+      try {
+        await expect(send([{ kind: 'image' }])).rejects.toMatchObject({
+          certainty: 'not_sent',
+          remedy: { kind: 'backoff' },
+        });
+      } finally {
+        server.refuseUploads(false);
+      }
+      expect(elsewhere.connections).toBe(0);
+      expect(anna.seen).toEqual([]);
+    },
+  );
 });

@@ -218,8 +218,8 @@ export interface WhatsAppServer extends AsyncDisposable {
   keep(ciphertext: Buffer): Promise<{ readonly mediaUrl: string; readonly directPath: string }>;
   /** What was put there is gone, as after some weeks; the phones lose it too unless named otherwise. */
   forgetMedia(phone?: PhoneFiles): void;
-  /** The media host takes nothing while it is true. */
-  refuseUploads(refused: boolean): void;
+  /** The media host takes nothing while it is true; an address: it redirects uploads to it. */
+  refuseUploads(refused: boolean | URL): void;
   fault(fault: Fault): void;
   clearFaults(): void;
   /** Moves the server's clock: message timestamps, not its timers. Epoch milliseconds; undefined: the real time. */

@@ -24,21 +24,25 @@ export interface MediaHost extends AsyncDisposable {
   forget(phone?: PhoneFiles): void;
   /** The phone uploads a forgotten file again: its new path; undefined where it is gone there too. */
   again(path: string): string | 'asleep' | undefined;
-  /** Uploads fail while it is true. */
-  refuses: boolean;
+  /** Uploads fail while it is true; an address: they are redirected to it. */
+  refuses: boolean | URL;
 }
 
 /** Whether the phone has the files of its messages, and answers who asks for them. */
 export type PhoneFiles = 'keeps' | 'loses' | 'sleeps';
 
-type Reply = { readonly status: number; readonly body: Buffer };
+type Reply = {
+  readonly status: number;
+  readonly body: Buffer;
+  readonly headers?: Readonly<Record<string, string>>;
+};
 
 export function createMediaHost(): MediaHost {
   const auth = randomBytes(16).toString('base64url');
   const files = new Map<string, Buffer>();
   const forgotten = new Map<string, Buffer>();
   let phone: PhoneFiles = 'loses';
-  const shelf = { auth, files, refuses: false };
+  const shelf: Shelf = { auth, files, refuses: false };
   let identity: SelfSigned | undefined;
   let listening: Promise<Server> | undefined;
   const selfSigned = () => {
@@ -105,7 +109,7 @@ async function listen(
 ): Promise<Server> {
   const server = createServer(identity, (request, response) => {
     reply(request).then(
-      ({ status, body }) => response.writeHead(status).end(body),
+      ({ status, body, headers }) => response.writeHead(status, headers).end(body),
       () => response.destroy(),
     );
   });
@@ -116,7 +120,11 @@ async function listen(
   return server;
 }
 
-type Shelf = { readonly auth: string; readonly files: Map<string, Buffer>; refuses: boolean };
+type Shelf = {
+  readonly auth: string;
+  readonly files: Map<string, Buffer>;
+  refuses: boolean | URL;
+};
 
 async function answer(request: IncomingMessage, shelf: Shelf): Promise<Reply> {
   const { auth, files } = shelf;
@@ -127,6 +135,9 @@ async function answer(request: IncomingMessage, shelf: Shelf): Promise<Reply> {
     return body === undefined ? NOT_FOUND : { status: 200, body };
   }
   const body = await buffer(request);
+  if (shelf.refuses instanceof URL) {
+    return { ...refusal(307, 'elsewhere'), headers: { location: shelf.refuses.href } };
+  }
   if (shelf.refuses) return refusal(500, 'refused');
   if (url.searchParams.get('auth') !== auth) return refusal(401, 'auth');
   const hash = createHash('sha256').update(body).digest('base64url');

@@ -118,7 +118,7 @@ class Society implements People, Population {
     this.#media.forget(phone);
   }
 
-  refuseUploads(refused: boolean): void {
+  refuseUploads(refused: boolean | URL): void {
     this.#media.refuses = refused;
   }
 

@@ -128,5 +128,5 @@ export interface People extends AsyncDisposable {
   readonly mediaCertificate: string;
   keep(ciphertext: Buffer): Promise<{ readonly mediaUrl: string; readonly directPath: string }>;
   forgetMedia(phone?: PhoneFiles): void;
-  refuseUploads(refused: boolean): void;
+  refuseUploads(refused: boolean | URL): void;
 }

@@ -104,7 +104,7 @@ class LoopbackServer implements WhatsAppServer, Plumbing {
     this.#people.forgetMedia(phone);
   }
 
-  refuseUploads(refused: boolean): void {
+  refuseUploads(refused: boolean | URL): void {
     this.#people.refuseUploads(refused);
   }
 
