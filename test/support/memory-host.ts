@@ -7,6 +7,7 @@ import type { KeyValueStore } from '../../src/kernel/bus/store/store.ts';
 import type { MediaStore } from '../../src/kernel/media/media.ts';
 import { BusFullError } from '../../src/kernel/message/errors.ts';
 import type { MessageId } from '../../src/kernel/message/ids.ts';
+import { createRows, type OpenRows } from '../../src/kernel/rows.ts';
 import { type LogFields, type Logger, silentLogger } from '../../src/lib/logger.ts';
 import type { Clock } from '../../src/lib/time/clock.ts';
 import { createMemoryMedia } from './memory-media.ts';
@@ -170,18 +171,29 @@ class Host implements MemoryHost {
   }
 }
 
+/** Collections over one scope that is kept in memory. */
+export const memoryRows = (state: KeyValueStore = createMemoryStore()): OpenRows =>
+  createRows({ scope: () => state, revision: () => 1 });
+
 export function createMemoryStore(): KeyValueStore {
   const rows = new Map<string, string>();
+  const put = (key: string, value: string | undefined) => {
+    if (value === undefined) rows.delete(key);
+    else rows.set(key, value);
+  };
   return {
     get: async (key) => rows.get(key),
     async set(key, value) {
       rows.set(key, value);
     },
     async setMany(changes) {
-      for (const { key, value } of changes) {
-        if (value === undefined) rows.delete(key);
-        else rows.set(key, value);
-      }
+      for (const { key, value } of changes) put(key, value);
+    },
+    async swap({ key, from, to }, others) {
+      if (rows.get(key) !== from) return false;
+      put(key, to);
+      for (const other of others) put(other.key, other.value);
+      return true;
     },
     async delete(key) {
       rows.delete(key);

@@ -13,7 +13,7 @@ import { forgetDraft, orphanDrafts, readDraft, recordDraft } from './drafts.ts';
 import { forgetTexts } from './forget.ts';
 import { GroupCommit } from './group-commit.ts';
 import { accept, cancel, readCursor } from './inbound.ts';
-import { expire, get, list, put, putMany } from './key-value.ts';
+import { expire, get, list, put, putMany, swap } from './key-value.ts';
 import * as outbound from './outbound.ts';
 import { hasWrittenTo, readInbound, readOutbound, sentAs, takeBack } from './sent.ts';
 import type { BusStore, EmbeddedStore, KeyValueStore } from './store.ts';
@@ -183,6 +183,7 @@ function keyValueScope(commits: GroupCommit, clock: Clock, scope: string): KeyVa
     get: (key) => commits.read(() => get(scope, key)),
     set: (key, value) => commits.write(() => put(scope, key, value, clock.now())),
     setMany: (rows) => commits.write(() => putMany(scope, rows, clock.now())),
+    swap: (row, others) => commits.write(() => swap(scope, row, others, clock.now())),
     delete: (key) => commits.write(() => put(scope, key, undefined, clock.now())),
     list: (prefix, options = {}) => commits.read(() => list(scope, prefix, options)),
     expire: (prefix, before) => commits.write(() => expire(scope, prefix, before)),

@@ -1,7 +1,7 @@
 // Scoped key-value rows.
 
 import { all, change, first, type Operation } from './operation.ts';
-import type { KeyValueEntry } from './store.ts';
+import type { KeyValueEntry, RowChange, RowSwap } from './store.ts';
 
 /** Sorts behind every key that continues the prefix. */
 const PREFIX_END = '\u{10ffff}';
@@ -44,6 +44,38 @@ export function* putMany(
   now: number,
 ): Operation<void> {
   for (const { key, value } of rows) yield* put(scope, key, value, now);
+}
+
+/** Compares and writes in one statement; false where the row has another value. */
+export function* swap(
+  scope: string,
+  { key, from, to }: RowSwap,
+  others: readonly RowChange[],
+  now: number,
+): Operation<boolean> {
+  if ((yield* swapped(scope, { key, from, to }, now)) === 0) return false;
+  for (const other of others) yield* put(other.scope, other.key, other.value, now);
+  return true;
+}
+
+function swapped(scope: string, { key, from, to }: RowSwap, now: number): Operation<number> {
+  if (to === undefined) {
+    return change(
+      'DELETE FROM key_value WHERE scope = ? AND key = ? AND value = ?',
+      ...[scope, key, from ?? null],
+    );
+  }
+  if (from === undefined) {
+    return change(
+      `INSERT INTO key_value (scope, key, value, written_at) VALUES (?, ?, ?, ?)
+       ON CONFLICT (scope, key) DO NOTHING`,
+      ...[scope, key, to, now],
+    );
+  }
+  return change(
+    'UPDATE key_value SET value = ?, written_at = ? WHERE scope = ? AND key = ? AND value = ?',
+    ...[to, now, scope, key, from],
+  );
 }
 
 export function* list(

@@ -37,12 +37,26 @@ export type KeyValueEntry = { readonly key: string; readonly value: string };
 /** An undefined value deletes. */
 export type KeyValueChange = { readonly key: string; readonly value: string | undefined };
 
+/** The same with the scope it belongs to. */
+export type RowChange = KeyValueChange & { readonly scope: string };
+/** One row from one value to another; undefined: no row. */
+export type RowSwap = {
+  readonly key: string;
+  readonly from: string | undefined;
+  readonly to: string | undefined;
+};
+
 /** Rows of one scope. A resolved write is on disk. Values are opaque text, usually JSON. */
 export interface KeyValueStore {
   get(key: string): Promise<string | undefined>;
   set(key: string, value: string): Promise<void>;
   /** Several rows in one transaction. */
   setMany(rows: readonly KeyValueChange[]): Promise<void>;
+  /**
+   * Compare-and-set: writes the row, and in the same transaction the others, only where it is stored as
+   * `from`. Returns whether it was.
+   */
+  swap(row: RowSwap, others: readonly RowChange[]): Promise<boolean>;
   delete(key: string): Promise<void>;
   /**
    * Rows whose key begins with the prefix, in key order (`newestFirst`: in falling key order).

@@ -1,0 +1,224 @@
+// CONTRACT and implementation of durable collections: named rows of one shape in the store. A change is
+// a compare-and-set in the store, so several owners of a row, also in other processes, lose no update. A
+// row that is damaged or has another shape counts as absent and never blocks the others.
+
+import { NanobotError } from '../core/errors.ts';
+import { jsonRow, type RowShape } from '../lib/json-row.ts';
+import type { EmbeddedStore, KeyValueStore, RowChange } from '../store/store.ts';
+
+export type RowQuery = {
+  readonly prefix?: string;
+  /** Continues behind this id. */
+  readonly after?: string;
+  readonly limit?: number;
+};
+
+/** A row to write in the transaction of another write; undefined deletes it. */
+export type RowWrite = RowChange & {
+  /** To be called after the commit: brings the memory of the collection up to date. */
+  committed(): Promise<void>;
+};
+
+export interface Rows<T extends object> {
+  get(id: string): Promise<T | undefined>;
+  /** In the order of the collection. */
+  list(query?: RowQuery): Promise<readonly T[]>;
+  /** Ids with their rows, in the order of the ids. */
+  entries(query?: RowQuery): Promise<readonly (readonly [id: string, row: T])[]>;
+  /**
+   * Compare-and-set: `step` is pure, sees the row as it is stored and may run again where another
+   * writer was faster. It gives the next row, `remove`, or undefined to leave the row as it is.
+   * `beside`: rows of any collection that are written in the same transaction.
+   * @returns the new row, or the one that was removed; undefined where nothing changed
+   */
+  change(
+    id: string,
+    step: (row: T | undefined) => T | 'remove' | undefined,
+    beside?: (row: T) => readonly RowWrite[],
+  ): Promise<T | undefined>;
+  /** The row as part of another transaction; undefined deletes. */
+  write(id: string, row: T | undefined): RowWrite;
+  /** Removes the rows that match; returns how many. */
+  erase(where: (row: T) => boolean): Promise<number>;
+  /** Removes rows last written before then (epoch milliseconds). */
+  expire(before: number): Promise<void>;
+}
+
+/** The stored text of a row; its id stands in the key. */
+export type RowCodec<T> = {
+  /** Undefined where the text is damaged or of another shape. */
+  read(text: string, id: string): T | undefined;
+  write(row: T): string;
+};
+
+export type RowsSpec<T> = RowCodec<T> & {
+  readonly scope: string;
+  /** Of all keys of the collection within the scope. */
+  readonly prefix: string;
+  /** Of `list`; absent: by id. */
+  order?(one: T, other: T): number;
+  /**
+   * Rows are held in memory, for collections that every message asks. They are read again after another
+   * process has written.
+   */
+  readonly isCached?: boolean;
+};
+
+/** Opens a collection, once per process. @throws RowsOpenError */
+export type OpenRows = <T extends object>(spec: RowsSpec<T>) => Rows<T>;
+
+/** The same collection would be opened twice in one process. */
+export class RowsOpenError extends NanobotError {
+  override readonly name = 'RowsOpenError';
+  constructor(collection: string) {
+    super('rows_open', `The collection ${collection} is open already; hand it on instead.`);
+  }
+}
+
+export type RowStore = Pick<EmbeddedStore, 'scope' | 'revision'>;
+
+/** One for each opened store. */
+export function createRows(store: RowStore): OpenRows {
+  const open = new Set<string>();
+  return (spec) => {
+    const name = `${spec.scope}/${spec.prefix}`;
+    if (open.has(name)) throw new RowsOpenError(name);
+    open.add(name);
+    return new StoredRows(spec, store);
+  };
+}
+
+/** Rows of JSON; `redact` is applied to the text that is stored. */
+export function jsonRows<T>(
+  shape: RowShape<T>,
+  redact: (text: string) => string = (text) => text,
+): RowCodec<T> {
+  return {
+    read: (text) => jsonRow(text, shape),
+    write: (row) => redact(JSON.stringify(row)),
+  };
+}
+
+/** Rows that say all by their id. */
+export const MARKS: RowCodec<object> = { read: () => ({}), write: () => '' };
+
+const READ_ALL: RowQuery = {};
+
+class StoredRows<T extends object> implements Rows<T> {
+  readonly #spec: RowsSpec<T>;
+  readonly #store: RowStore;
+  readonly #state: KeyValueStore;
+  #known: { readonly revision: number; readonly rows: Promise<Map<string, T>> } | undefined;
+
+  constructor(spec: RowsSpec<T>, store: RowStore) {
+    this.#spec = spec;
+    this.#store = store;
+    this.#state = store.scope(spec.scope);
+  }
+
+  async get(id: string): Promise<T | undefined> {
+    if (this.#spec.isCached === true) return (await this.#cached()).get(id);
+    return this.#read(id, await this.#state.get(this.#spec.prefix + id));
+  }
+
+  async list(query: RowQuery = READ_ALL): Promise<readonly T[]> {
+    const rows = (await this.entries(query)).map(([, row]) => row);
+    const { order } = this.#spec;
+    return order === undefined ? rows : rows.sort(order);
+  }
+
+  async entries(query: RowQuery = READ_ALL): Promise<readonly (readonly [string, T])[]> {
+    if (this.#spec.isCached !== true) return this.#listed(query);
+    const { prefix = '', after = '', limit } = query;
+    const rows = await this.#cached();
+    if (rows.size === 0) return [];
+    return [...rows]
+      .filter(([id]) => id.startsWith(prefix) && id > after)
+      .sort(([one], [other]) => (one < other ? -1 : 1))
+      .slice(0, limit);
+  }
+
+  async change(
+    id: string,
+    step: (row: T | undefined) => T | 'remove' | undefined,
+    beside: (row: T) => readonly RowWrite[] = () => [],
+  ): Promise<T | undefined> {
+    const key = this.#spec.prefix + id;
+    for (;;) {
+      const stored = await this.#state.get(key);
+      const before = this.#read(id, stored);
+      const outcome = step(before);
+      if (outcome === undefined || outcome === before) return undefined;
+      if (outcome === 'remove' && stored === undefined) return undefined;
+      const next = outcome === 'remove' ? undefined : outcome;
+      const changed = next ?? before;
+      const others = changed === undefined ? [] : beside(changed);
+      const { value, committed } = this.write(id, next);
+      if (!(await this.#state.swap({ key, from: stored, to: value }, others))) continue;
+      await committed();
+      for (const other of others) await other.committed();
+      return changed;
+    }
+  }
+
+  write(id: string, row: T | undefined): RowWrite {
+    const { scope, prefix } = this.#spec;
+    const value = row === undefined ? undefined : this.#spec.write(row);
+    return { scope, key: prefix + id, value, committed: () => this.#written(id, row) };
+  }
+
+  async erase(where: (row: T) => boolean): Promise<number> {
+    let erased = 0;
+    for (const [id] of (await this.entries()).filter(([, row]) => where(row))) {
+      const gone = await this.change(id, (row) =>
+        row !== undefined && where(row) ? 'remove' : undefined,
+      );
+      if (gone !== undefined) erased += 1;
+    }
+    return erased;
+  }
+
+  async expire(before: number): Promise<void> {
+    const expired = await this.#state.expire(this.#spec.prefix, before);
+    if (expired > 0) this.#known = undefined;
+  }
+
+  #read(id: string, text: string | undefined): T | undefined {
+    return text === undefined ? undefined : this.#spec.read(text, id);
+  }
+
+  async #listed({
+    prefix = '',
+    after,
+    limit,
+  }: RowQuery): Promise<readonly (readonly [string, T])[]> {
+    const own = this.#spec.prefix;
+    const found = await this.#state.list(own + prefix, {
+      ...(after === undefined ? {} : { after: own + after }),
+      ...(limit === undefined ? {} : { limit }),
+    });
+    return found.flatMap(({ key, value }) => {
+      const id = key.slice(own.length);
+      const row = this.#spec.read(value, id);
+      return row === undefined ? [] : [[id, row] as const];
+    });
+  }
+
+  /** Read when first asked, after a read that failed, and after another process has written. */
+  #cached(): Promise<Map<string, T>> {
+    const revision = this.#store.revision();
+    if (this.#known?.revision === revision) return this.#known.rows;
+    const known = { revision, rows: this.#listed(READ_ALL).then((rows) => new Map(rows)) };
+    this.#known = known;
+    known.rows.catch(() => {
+      if (this.#known === known) this.#known = undefined;
+    });
+    return known.rows;
+  }
+
+  async #written(id: string, row: T | undefined): Promise<void> {
+    const rows = await this.#known?.rows.catch(() => undefined);
+    if (row === undefined) rows?.delete(id);
+    else rows?.set(id, row);
+  }
+}

@@ -1,0 +1,15 @@
+// A process that adds to one row of a store as often as it is told: <path> <times>.
+
+import { createRows } from '../../src/kernel/rows.ts';
+import { systemClock as clock } from '../../src/lib/clock.ts';
+import { silentLogger as log } from '../../src/lib/logger.ts';
+import { openEmbeddedStore } from '../../src/store/embedded.ts';
+import { COUNTS } from './counts.ts';
+
+const [path = '', times = ''] = process.argv.slice(2);
+const store = await openEmbeddedStore({ path, clock, log });
+const counts = createRows(store)(COUNTS);
+for (let time = 0; time < Number(times); time += 1) {
+  await counts.change('all', (row) => ({ id: 'all', count: (row?.count ?? 0) + 1 }));
+}
+await store[Symbol.asyncDispose]();

@@ -1,0 +1,142 @@
+import { spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { describe, expect, it } from 'vitest';
+import { createRows, RowsOpenError, type RowsSpec } from '../../src/kernel/rows.ts';
+import { silentLogger as log } from '../../src/lib/logger.ts';
+import { openEmbeddedStore } from '../../src/store/embedded.ts';
+import { temporaryFolder } from '../sessions/session-folder.ts';
+import { createMovableClock } from '../support/movable-clock.ts';
+import { COUNTS, type Count } from './counts.ts';
+
+const CHILD = fileURLToPath(new URL('rows-child.ts', import.meta.url));
+const TIMES = 1000;
+const CACHED: RowsSpec<Count> = { ...COUNTS, isCached: true };
+
+const more = (row: Count | undefined): Count => ({ id: 'all', count: (row?.count ?? 0) + 1 });
+
+async function open(path?: string) {
+  const clock = createMovableClock(1000);
+  const at = path ?? join(await temporaryFolder(), 'state.db');
+  const store = await openEmbeddedStore({ path: at, clock, log });
+  return { path: at, clock, store, rows: createRows(store) };
+}
+
+describe('a collection of rows', () => {
+  it('loses no change where two processes change one row', { timeout: 120_000 }, async () => {
+    const { path, store, rows } = await open();
+    await using _store = store;
+    const children = [1, 2].map(() =>
+      spawn(process.execPath, [CHILD, path, String(TIMES)], { stdio: 'inherit' }),
+    );
+    const ends = await Promise.all(children.map((child) => once(child, 'exit')));
+    expect(ends.map(([code]) => code)).toEqual([0, 0]);
+    expect(await rows(COUNTS).get('all')).toEqual({ id: 'all', count: 2 * TIMES });
+  });
+
+  it('loses no change of those that begin at once', async () => {
+    const { store, rows } = await open();
+    await using _store = store;
+    const counts = rows(COUNTS);
+    await Promise.all(Array.from({ length: 50 }, () => counts.change('all', more)));
+    expect(await counts.get('all')).toEqual({ id: 'all', count: 50 });
+  });
+
+  it('opens once in a process', async () => {
+    const { store, rows } = await open();
+    await using _store = store;
+    rows(COUNTS);
+    expect(() => rows(CACHED)).toThrow(RowsOpenError);
+    rows({ ...COUNTS, prefix: 'other:' });
+  });
+
+  it('says what a change did, and leaves a row that the step leaves', async () => {
+    const { store, rows } = await open();
+    await using _store = store;
+    const counts = rows(COUNTS);
+    expect(await counts.change('1', () => undefined)).toBeUndefined();
+    expect(await counts.change('1', () => 'remove')).toBeUndefined();
+    expect(await counts.change('1', () => ({ id: '1', count: 1 }))).toMatchObject({ count: 1 });
+    expect(await counts.change('1', (row) => row)).toBeUndefined();
+    expect(await counts.change('1', () => 'remove')).toMatchObject({ count: 1 });
+    expect(await counts.get('1')).toBeUndefined();
+  });
+
+  it('replaces and removes a damaged row, and lists the others', async () => {
+    const { store, rows } = await open();
+    await using _store = store;
+    const counts = rows(COUNTS);
+    const state = store.scope('counts');
+    await state.setMany([
+      { key: 'count:1', value: '{"id":' },
+      { key: 'count:2', value: '[]' },
+      { key: 'count:3', value: '{"id":"3","count":3}' },
+    ]);
+    expect(await counts.list()).toEqual([{ id: '3', count: 3 }]);
+    const seen: unknown[] = [];
+    await counts.change('1', (row) => {
+      seen.push(row);
+      return { id: '1', count: 1 };
+    });
+    await counts.change('2', () => 'remove');
+    expect(seen).toEqual([undefined]);
+    expect((await state.list('')).map(({ key }) => key)).toEqual(['count:1', 'count:3']);
+  });
+
+  it.each([COUNTS, CACHED])('lists by id, a part at a time', async (spec) => {
+    const { store, rows } = await open();
+    await using _store = store;
+    const counts = rows(spec);
+    for (const id of ['b2', 'a1', 'b1', 'b3']) await counts.change(id, () => ({ id, count: 0 }));
+    const ids = async (query: Parameters<typeof counts.list>[0]) =>
+      (await counts.list(query)).map(({ id }) => id);
+    expect(await ids({})).toEqual(['a1', 'b1', 'b2', 'b3']);
+    expect(await ids({ prefix: 'b', after: 'b1', limit: 1 })).toEqual(['b2']);
+    expect((await counts.entries({ prefix: 'a' })).map(([id]) => id)).toEqual(['a1']);
+  });
+
+  it.each([COUNTS, CACHED])('erases what matches and expires what is old', async (spec) => {
+    const { clock, store, rows } = await open();
+    await using _store = store;
+    const counts = rows(spec);
+    for (const id of ['1', '2', '3']) await counts.change(id, () => ({ id, count: Number(id) }));
+    expect(await counts.erase(({ count }) => count > 2)).toBe(1);
+    await clock.jump(1000);
+    await counts.change('2', (row) => row && { ...row, count: 7 });
+    await counts.expire(clock.now());
+    expect(await counts.list()).toEqual([{ id: '2', count: 7 }]);
+  });
+
+  it('writes rows of another collection in the transaction of a change', async () => {
+    const { store, rows } = await open();
+    await using _store = store;
+    const counts = rows(COUNTS);
+    const gone = rows({ ...CACHED, prefix: 'gone:' });
+    expect(await gone.list()).toEqual([]);
+    await counts.change('1', () => ({ id: '1', count: 1 }));
+    await counts.change(
+      '1',
+      () => 'remove',
+      (row) => [gone.write(row.id, row)],
+    );
+    expect([await counts.list(), await gone.list()]).toEqual([[], [{ id: '1', count: 1 }]]);
+  });
+
+  it('in memory sees what another process wrote, and its own changes at once', async () => {
+    const one = await open();
+    const other = await open(one.path);
+    await using _one = one.store;
+    await using _other = other.store;
+    const mine = one.rows(CACHED);
+    const theirs = other.rows(CACHED);
+    await mine.change('all', more);
+    expect(await mine.get('all')).toMatchObject({ count: 1 });
+    for (let count = 2; count < 10; count += 2) {
+      await theirs.change('all', more);
+      await expect.poll(() => mine.get('all'), { timeout: 30_000 }).toMatchObject({ count });
+      await mine.change('all', more);
+      expect(await mine.get('all')).toMatchObject({ count: count + 1 });
+    }
+  });
+});
