@@ -1,6 +1,7 @@
 // Builds the models: which one answers, and the care of those that run on one's own machines.
 
 import { loadedImage } from '../app/build-media.ts';
+import type { Collections } from '../app/collections.ts';
 import { ClusterKeeper, clusterOf } from '../features/cluster/cluster-keeper.ts';
 import {
   type BuiltLocalModels,
@@ -24,6 +25,7 @@ export type ModelParts = {
   readonly clock: Clock;
   readonly log: Logger;
   readonly store: Pick<EmbeddedStore, 'scope' | 'revision'>;
+  readonly collections: Collections;
   readonly reader: MediaReader;
 };
 
@@ -40,7 +42,7 @@ export const LOCAL_MODELS_SCOPE = 'local-models';
 
 /** @throws StoreError */
 export async function buildModels(
-  { store, reader, ...rest }: ModelParts,
+  { store, collections, reader, ...rest }: ModelParts,
   care: ModelCare,
 ): Promise<{ readonly models: Models; readonly local: BuiltLocalModels }> {
   const { live, env, clock, log } = rest;
@@ -49,7 +51,7 @@ export async function buildModels(
   const clustering = { live, clock, log, store, tell: (text: string) => care().tell(text) };
   const cluster = new ClusterKeeper(clustering, await clusterOf(clustering));
   const models = await createModels({ live, env, clock, log, forAll, loadImage, cluster });
-  const only = buildLocalOnly({ live, store, models, routes: () => care().routes });
+  const only = buildLocalOnly({ live, store, collections, models, routes: () => care().routes });
   const local = buildLocalModels({ live, clock, log, models, forAll, care, only });
   return { models, local: withCluster(local, cluster) };
 }

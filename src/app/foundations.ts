@@ -10,6 +10,7 @@ import type { LiveConfig } from '../kernel/config/files/live-config.ts';
 import type { MediaStore } from '../kernel/media/media.ts';
 import type { MediaReader } from '../kernel/media/reader.ts';
 import { buildTelemetry, type Measuring } from '../kernel/observe/build-telemetry.ts';
+import { createRows, type OpenRows } from '../kernel/rows.ts';
 import type { SessionForgetting } from '../kernel/sessions/forget.ts';
 import { createJsonlSessionStore } from '../kernel/sessions/jsonl.ts';
 import type { SessionStore } from '../kernel/sessions/store.ts';
@@ -18,6 +19,7 @@ import { openLogFile } from '../lib/files/log-file.ts';
 import { createLogger, type Logger } from '../lib/logger.ts';
 import { type Clock, systemClock } from '../lib/time/clock.ts';
 import { buildMedia, buildReader } from './build-media.ts';
+import { type Collections, openCollections } from './collections.ts';
 import type { GatewayOptions } from './gateway.ts';
 import { redactedSessions, redactedStore } from './redacted-store.ts';
 import { openStore } from './state.ts';
@@ -30,6 +32,8 @@ export type Foundations = {
   readonly clock: Clock;
   readonly log: Logger;
   readonly store: EmbeddedStore;
+  readonly rows: OpenRows;
+  readonly collections: Collections;
   readonly bus: MessageBus;
   readonly sessions: SessionStore;
   /** What models were asked with. */
@@ -64,6 +68,8 @@ export async function layFoundations(
   );
   const { maxPending, maxPendingPerChat } = live.config.queue;
   const limits = { maxPending, maxPendingPerChat };
+  const rows = createRows(store);
+  const collections = openCollections(rows);
   const busStore = redactedStore(store, redact, typed);
   const shown = redactedPicture(redact);
   const measuring = await buildTelemetry({ live, clock, log, store }, home, resources);
@@ -81,6 +87,6 @@ export async function layFoundations(
   const exclusively = jsonl.exclusively.bind(jsonl);
   return {
     ...{ live, clock, log, store, bus, sessions, asked, exclusively, media, measuring },
-    ...{ reader, readerMemory },
+    ...{ reader, readerMemory, rows, collections },
   };
 }

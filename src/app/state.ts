@@ -13,6 +13,7 @@ import { type EmbeddedStoreOptions, openEmbeddedStore } from '../kernel/bus/stor
 import type { EmbeddedStore } from '../kernel/bus/store/store.ts';
 import type { Home } from '../kernel/config/files/home.ts';
 import type { InboundMessage } from '../kernel/message/message.ts';
+import { createRows, type OpenRows } from '../kernel/rows.ts';
 import { silentLogger } from '../lib/logger.ts';
 import type { Clock } from '../lib/time/clock.ts';
 
@@ -21,6 +22,7 @@ export const PAIRING_SCOPE = 'people';
 
 export interface OpenedState extends AsyncDisposable {
   readonly store: EmbeddedStore;
+  readonly rows: OpenRows;
   readonly pairing: Pairing;
   readonly people: People;
 }
@@ -85,6 +87,7 @@ export async function openState(
   });
   return {
     store,
+    rows: createRows(store),
     pairing: people.pairing,
     people,
     [Symbol.asyncDispose]: () => store[Symbol.asyncDispose](),

@@ -2,9 +2,9 @@
 // a compare-and-set in the store, so several owners of a row, also in other processes, lose no update. A
 // row that is damaged or has another shape counts as absent and never blocks the others.
 
-import { NanobotError } from '../core/errors.ts';
-import { jsonRow, type RowShape } from '../lib/json-row.ts';
-import type { EmbeddedStore, KeyValueStore, RowChange } from '../store/store.ts';
+import { jsonRow, type RowShape } from '../lib/json/json-row.ts';
+import type { EmbeddedStore, KeyValueStore, RowChange } from './bus/store/store.ts';
+import { NanobotError } from './message/errors.ts';
 
 export type RowQuery = {
   readonly prefix?: string;

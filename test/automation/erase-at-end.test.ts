@@ -2,17 +2,18 @@
 
 import { join } from 'node:path';
 import { expect, it } from 'vitest';
-import { HELPERS_SCOPE, HelperBook } from '../../src/automation/helper-book.ts';
-import { HelperDesk } from '../../src/automation/helper-desk.ts';
-import { createHelperForgetting } from '../../src/automation/helper-forgetting.ts';
-import { FORGOTTEN } from '../../src/core/forgetting.ts';
-import { channelName, chatId, DEFAULT_ACCOUNT } from '../../src/core/ids.ts';
-import { sessionKeyOf } from '../../src/core/message.ts';
-import { OWNER_TURN } from '../../src/core/notes.ts';
-import { ALL_RIGHTS } from '../../src/core/rights.ts';
-import { type HelperRun, helperSession } from '../../src/core/subagent.ts';
+import { HelperDesk } from '../../src/features/subagents/helper-desk.ts';
+import { createHelperForgetting } from '../../src/features/subagents/helper-forgetting.ts';
+import { type HelperRun, helperSession } from '../../src/features/subagents/rules/subagent.ts';
+import { openSubagents } from '../../src/features/subagents/subagent-rows.ts';
+import { ALL_RIGHTS } from '../../src/kernel/access/rights.ts';
+import { openEmbeddedStore } from '../../src/kernel/bus/store/embedded.ts';
+import { channelName, chatId, DEFAULT_ACCOUNT } from '../../src/kernel/message/ids.ts';
+import { sessionKeyOf } from '../../src/kernel/message/message.ts';
+import { OWNER_TURN } from '../../src/kernel/message/notes.ts';
+import { createRows } from '../../src/kernel/rows.ts';
+import { FORGOTTEN } from '../../src/kernel/sessions/rules/forgetting.ts';
 import { silentLogger as log } from '../../src/lib/logger.ts';
-import { openEmbeddedStore } from '../../src/store/embedded.ts';
 import { temporaryFolder } from '../sessions/session-folder.ts';
 import { createMovableClock } from '../support/movable-clock.ts';
 
@@ -34,14 +35,14 @@ async function pass(steps: number): Promise<void> {
   for (let step = 0; step < steps; step += 1) await undefined;
 }
 
-it.each(Array.from({ length: 16 }, (_, lead) => lead))(
+it.each(Array.from({ length: 6 }, (_, lead) => lead))(
   'an erasure that begins %i steps before the end is noted as told keeps the end told and the text erased',
   async (lead) => {
     const clock = createMovableClock(1000);
     const path = join(await temporaryFolder(), 'state.db');
     await using store = await openEmbeddedStore({ path, clock, log });
-    const book = new HelperBook(store.scope(HELPERS_SCOPE));
-    const forgetting = createHelperForgetting(new HelperBook(store.scope(HELPERS_SCOPE)));
+    const subagents = openSubagents(createRows(store));
+    const forgetting = createHelperForgetting(subagents);
     const erasures: Promise<number>[] = [];
     const bus = {
       async accept(batch: readonly { readonly message: { readonly id: string } }[]) {
@@ -52,10 +53,10 @@ it.each(Array.from({ length: 16 }, (_, lead) => lead))(
         return [];
       },
     };
-    const desk = new HelperDesk({ book, bus: bus as never, clock, log });
+    const desk = new HelperDesk({ subagents, bus: bus as never, clock, log });
     await desk.begin(RUN);
     await desk.end('h1', DONE);
     expect(await Promise.all(erasures)).toEqual([1]);
-    expect(await book.get('h1')).toMatchObject({ result: FORGOTTEN, telling: 'over' });
+    expect(await subagents.runs.get('h1')).toMatchObject({ result: FORGOTTEN, telling: 'over' });
   },
 );

@@ -2,12 +2,12 @@
 
 import { join } from 'node:path';
 import { expect, it } from 'vitest';
-import { HELPERS_SCOPE, HelperBook } from '../../src/features/subagents/helper-book.ts';
 import { HelperDesk } from '../../src/features/subagents/helper-desk.ts';
 import { createHelperSeries } from '../../src/features/subagents/helper-series.ts';
 import { HelperStarts } from '../../src/features/subagents/helper-starts.ts';
 import { type HelperRun, helperChat } from '../../src/features/subagents/rules/subagent.ts';
 import { subagentsSchema, votingSchema } from '../../src/features/subagents/settings.ts';
+import { openSubagents } from '../../src/features/subagents/subagent-rows.ts';
 import { VoteBook } from '../../src/features/subagents/vote-book.ts';
 import { ALL_RIGHTS } from '../../src/kernel/access/rights.ts';
 import type { MessageBus } from '../../src/kernel/bus/bus.ts';
@@ -16,12 +16,14 @@ import { BusFullError } from '../../src/kernel/message/errors.ts';
 import { channelName, chatId, DEFAULT_ACCOUNT, turnId } from '../../src/kernel/message/ids.ts';
 import { type InboundMessage, sessionKeyOf } from '../../src/kernel/message/message.ts';
 import { OWNER_TURN } from '../../src/kernel/message/notes.ts';
+import { createRows } from '../../src/kernel/rows.ts';
 import { silentLogger as log } from '../../src/lib/logger.ts';
 import { temporaryFolder } from '../sessions/session-folder.ts';
-import { createMemoryStore } from '../support/memory-host.ts';
+import { createMemoryStore, memoryRows } from '../support/memory-host.ts';
 import { createMovableClock } from '../support/movable-clock.ts';
 
 const chat = { channel: channelName('chat'), account: DEFAULT_ACCOUNT, chat: chatId('1') };
+const POLL = { timeout: 30_000, interval: 5 };
 const DONE = { state: 'done', result: 'forty-two', isForeign: false } as const;
 
 function runOf(id: string, more: Partial<HelperRun> = {}): HelperRun {
@@ -39,7 +41,8 @@ function runOf(id: string, more: Partial<HelperRun> = {}): HelperRun {
 
 function makeRig() {
   const clock = createMovableClock(1000);
-  const book = new HelperBook(createMemoryStore());
+  const subagents = openSubagents(memoryRows());
+  const { runs } = subagents;
   const queued = new Map<string, InboundMessage>();
   const ended = new Set<string>();
   const edge = { isFull: false };
@@ -65,14 +68,14 @@ function makeRig() {
       } as never;
     },
   };
-  const open = () => new HelperDesk({ book, bus, clock, log });
+  const open = () => new HelperDesk({ subagents, bus, clock, log });
   const told = () =>
     [...queued.values()].filter((message) => message.chat.channel === chat.channel);
-  return { book, clock, edge, ended, queued, open, told };
+  return { runs, clock, edge, ended, queued, open, told };
 }
 
 it('whoever waits for a helper has its result and is not told again; who gave up waiting is', async () => {
-  const { book, open, told } = makeRig();
+  const { runs, open, told } = makeRig();
   const desk = open();
   await desk.begin(runOf('h1'));
   const waiting = desk.reading([runOf('h1')], async () => {
@@ -81,7 +84,7 @@ it('whoever waits for a helper has its result and is not told again; who gave up
   });
   await desk.end('h1', DONE);
   await waiting;
-  expect([await book.get('h1'), told()]).toMatchObject([{ state: 'done', telling: 'over' }, []]);
+  expect([await runs.get('h1'), told()]).toMatchObject([{ state: 'done', telling: 'over' }, []]);
 
   await desk.begin(runOf('h2'));
   const stop = Promise.withResolvers<never>();
@@ -96,10 +99,10 @@ it('whoever waits for a helper has its result and is not told again; who gave up
 });
 
 it('whoever waits once more, because a crash took what the wait gave, hears which have ended', async () => {
-  const { book, clock, open } = makeRig();
+  const { runs, clock, open } = makeRig();
   const desk = open();
   const rest = { terms: {} as never, settings: () => ({}) as never };
-  const starts = new HelperStarts({ book, desk, clock, ...rest });
+  const starts = new HelperStarts({ runs, desk, clock, ...rest });
   const { session } = runOf('h1').parent;
   await desk.begin(runOf('h1'));
   const { signal } = new AbortController();
@@ -111,13 +114,13 @@ it('whoever waits once more, because a crash took what the wait gave, hears whic
 });
 
 it('an end that could not be told is told by the next process, once, and a lost helper is no ghost', async () => {
-  const { book, edge, ended, open, told } = makeRig();
+  const { runs, edge, ended, open, told } = makeRig();
   await open().begin(runOf('h1'));
   await open().begin(runOf('h2'));
   edge.isFull = true;
   await expect(open().end('h1', DONE)).rejects.toThrow(BusFullError);
   await expect(open().begin(runOf('h3'))).rejects.toThrow(BusFullError);
-  expect(await book.get('h3')).toMatchObject({ state: 'failed', telling: 'over' });
+  expect(await runs.get('h3')).toMatchObject({ state: 'failed', telling: 'over' });
   edge.isFull = false;
   // Its message is over and nobody noted how.
   ended.add('subagent/h2/task');
@@ -127,42 +130,42 @@ it('an end that could not be told is told by the next process, once, and a lost 
 });
 
 it('what a helper started ends with it, told to nobody; a person who ends one is heard of', async () => {
-  const { book, open, told } = makeRig();
+  const { runs, open, told } = makeRig();
   const desk = open();
   const above = runOf('h1');
   const inner = helperChat('h1');
   const parent = { ...above.parent, chat: inner, session: sessionKeyOf(inner) };
   for (const run of [above, runOf('h2', { parent, depth: 2 }), runOf('h3')]) await desk.begin(run);
   await desk.end('h1', DONE);
-  expect(await book.get('h2')).toMatchObject({ state: 'cancelled' });
+  expect(await runs.get('h2')).toMatchObject({ state: 'cancelled' });
   expect(await desk.cancel(runOf('h3'), 'by a person')).toBe(true);
   expect(await desk.cancel(runOf('h3'), 'by a person')).toBe(false);
   await desk.end('h3', DONE);
-  expect(await book.get('h3')).toMatchObject({ state: 'cancelled', result: 'ended by a person' });
+  expect(await runs.get('h3')).toMatchObject({ state: 'cancelled', result: 'ended by a person' });
   expect(told().map(({ id }) => id)).toEqual(['subagent/h1/end-1', 'subagent/h3/killed-1']);
   // A kill came after the end of those above, before these were ended.
   await desk.begin(runOf('h4', { parent, depth: 2 }));
   await desk.begin(runOf('h5', { series: 'h3' }));
   await open().recover();
-  for (const id of ['h4', 'h5']) expect(await book.get(id)).toMatchObject({ state: 'cancelled' });
+  for (const id of ['h4', 'h5']) expect(await runs.get(id)).toMatchObject({ state: 'cancelled' });
 });
 
 it('what is long over is forgotten also while the same process goes on', async () => {
   const clock = createMovableClock();
   const path = join(await temporaryFolder(), 'state.db');
   await using store = await openEmbeddedStore({ path, clock, log });
-  const book = new HelperBook(store.scope(HELPERS_SCOPE));
+  const subagents = openSubagents(createRows(store));
   const bus = { accept: async () => [], cancel: async () => ({}), trace: async () => undefined };
-  const desk = new HelperDesk({ book, bus: bus as never, clock, log });
+  const desk = new HelperDesk({ subagents, bus: bus as never, clock, log });
   await desk.begin(runOf('h1'));
   await desk.end('h1', DONE);
   await clock.jump(8 * 86_400_000);
   await desk.begin(runOf('h2'));
-  expect((await book.all()).map(({ id }) => id)).toEqual(['h2']);
+  expect((await subagents.runs.list()).map(({ id }) => id)).toEqual(['h2']);
 });
 
 it('asks the voters of a step at once, and after a kill only the one that was not heard', async () => {
-  const { book, open } = makeRig();
+  const { runs, open } = makeRig();
   const votes = new VoteBook(createMemoryStore());
   const plan = { kind: 'pipeline', steps: [{ prompt: 'which?', aheadBy: 2 }] } as const;
   const drive = () => {
@@ -170,7 +173,7 @@ it('asks the voters of a step at once, and after a kill only the one that was no
     const begun: string[] = [];
     const gone = new AbortController();
     const series = createHelperSeries({
-      ...{ book, log, votes, voting: () => votingSchema.parse(undefined) },
+      ...{ runs, log, votes, voting: () => votingSchema.parse(undefined) },
       desk: {
         begin: (run) => desk.begin(run),
         end: (id, end) => desk.end(id, end),
@@ -191,7 +194,7 @@ it('asks the voters of a step at once, and after a kill only the one that was no
   };
   const first = drive();
   await first.desk.begin(runOf('h1', { plan }));
-  while (first.begun.length < 2) await first.desk.over('nobody');
+  await expect.poll(async () => (await runs.list()).length, POLL).toBe(3);
   expect(first.begun).toEqual(['h1-1-1-1', 'h1-1-1-2']);
   await first.desk.end('h1-1-1-2', { ...DONE, result: 'blue' });
   await first.kill();
@@ -199,12 +202,12 @@ it('asks the voters of a step at once, and after a kill only the one that was no
   const second = drive();
   await second.desk.recover();
   await second.desk.end('h1-1-1-1', { ...DONE, result: 'red' });
-  while (second.begun.length < 2) await second.desk.over('nobody');
+  await expect.poll(async () => (await runs.list()).length, POLL).toBe(5);
   expect(second.begun).toEqual(['h1-1-1-3', 'h1-1-1-4']);
   await second.desk.end('h1-1-1-3', { ...DONE, result: 'Red.' });
   await second.desk.end('h1-1-1-4', { ...DONE, result: 'red' });
   await second.desk.over('h1');
-  expect(await book.get('h1')).toMatchObject({ state: 'done', result: 'red' });
+  expect(await runs.get('h1')).toMatchObject({ state: 'done', result: 'red' });
   expect((await votes.lines())[0]).toMatch(/: 1 \(0 accepted by the pilot voters, 1 won by a lead/);
   await second.kill();
 });
@@ -218,24 +221,24 @@ const settings = () => subagentsSchema.parse({ maxRunning: 2, maxPerParent: 2 })
 const termsOf = async () => runOf('h0').terms;
 
 it('begins no more than may run, in one conversation and altogether', async () => {
-  const { book, clock, open } = makeRig();
+  const { runs, clock, open } = makeRig();
   const desk = open();
   const terms = { of: termsOf, described: async () => [] };
-  const starts = new HelperStarts({ book, desk, clock, terms, settings });
+  const starts = new HelperStarts({ runs, desk, clock, terms, settings });
   const wish = (id: string) => ({ id, plan: { kind: 'task', task: id } }) as const;
   const elsewhere = { ...asker, session: sessionKeyOf({ ...chat, chat: chatId('2') }) };
   await starts.start(wish('one'), asker);
   await starts.start(wish('two'), elsewhere);
   await expect(starts.start(wish('three'), asker)).rejects.toThrow(/2 helpers.*altogether/);
-  const [first] = await book.all();
+  const [first] = await runs.list();
   await desk.end(first?.id ?? '', DONE);
   expect((await starts.start(wish('three'), asker)).text).toMatch(/^Started/);
 });
 
 it('the helpers of a series that was shown words of others begin with them', async () => {
-  const { book, clock, open } = makeRig();
+  const { runs, clock, open } = makeRig();
   const terms = { of: termsOf, described: async () => [] };
-  const starts = new HelperStarts({ book, desk: open(), clock, terms, settings });
+  const starts = new HelperStarts({ runs, desk: open(), clock, terms, settings });
   const child = { id: 'c', label: 'c', plan: { kind: 'task', task: 'go on' } } as const;
   const taintOf = async (more: Partial<HelperRun>) =>
     (await starts.childOf(runOf('s', more), child)).parent.isTainted;

@@ -8,9 +8,9 @@ import { createAskedFiles } from '../../src/features/request-log/asked-book.ts';
 import { JobBook } from '../../src/features/schedule/job-book.ts';
 import { chatsOfJobs } from '../../src/features/schedule/job-chats.ts';
 import type { Job } from '../../src/features/schedule/rules/job.ts';
-import { HelperBook } from '../../src/features/subagents/helper-book.ts';
 import { createHelperForgetting } from '../../src/features/subagents/helper-forgetting.ts';
 import type { HelperRun } from '../../src/features/subagents/rules/subagent.ts';
+import { openSubagents, removeEndedRuns } from '../../src/features/subagents/subagent-rows.ts';
 import { chatsOfNobody, createWorkLeftovers } from '../../src/features/subagents/work-leftovers.ts';
 import { sessionKey, turnId } from '../../src/kernel/message/ids.ts';
 import { chatsOfChannel } from '../../src/kernel/sessions/forget.ts';
@@ -19,7 +19,7 @@ import { deleteLeftovers } from '../../src/kernel/sessions/leftovers.ts';
 import { silentLogger } from '../../src/lib/logger.ts';
 import { systemClock } from '../../src/lib/time/clock.ts';
 import { createSessionFolder, ROOMY } from '../sessions/session-folder.ts';
-import { createMemoryStore } from '../support/memory-host.ts';
+import { createMemoryStore, memoryRows } from '../support/memory-host.ts';
 
 const DAY = 86_400_000;
 const WORK = {
@@ -37,7 +37,7 @@ async function createWork() {
   const time = { now: Date.now() };
   const clock = { ...systemClock, now: () => time.now };
   const store = createJsonlSessionStore({ folder, clock, log: silentLogger, policy: () => ROOMY });
-  const helpers = new HelperBook(createMemoryStore());
+  const subagents = openSubagents(memoryRows());
   const jobs = new JobBook({ state: createMemoryStore(), revision: () => 1 });
   const say = (session: string) => {
     const key = sessionKey(session);
@@ -48,22 +48,22 @@ async function createWork() {
     const stop = new AbortController();
     const sleep = async () => stop.abort();
     const once = createWorkLeftovers({
-      ...{ helpers, jobs, clock: { ...clock, sleep }, log: silentLogger, keepDays: () => 30 },
+      ...{ subagents, jobs, clock: { ...clock, sleep }, log: silentLogger, keepDays: () => 30 },
       deleteFiles: (rule) =>
         deleteLeftovers({ folder, exclusively: store.exclusively.bind(store) }, rule),
     });
     await once.run(stop.signal);
   }
-  return { folder, fileNames, time, store, helpers, jobs, say, clean };
+  return { folder, fileNames, time, store, subagents, jobs, say, clean };
 }
 
 it('is known by whose it was until its files go, those in use never', async () => {
-  const { folder, fileNames, time, store, helpers, jobs, say, clean } = await createWork();
+  const { folder, fileNames, time, store, subagents, jobs, say, clean } = await createWork();
   const helper = (id: string, session: string) =>
-    helpers.put({
+    subagents.runs.change(id, () => ({
       ...{ ...WORK, id, parent: { session } as HelperRun['parent'], state: 'done' },
       startedAt: time.now - 1,
-    });
+    }));
   await helper('z1', 'telegram:1');
   await helper('a2', 'subagent:z1');
   const maker = { kind: 'person', chat: { channel: 'telegram', account: 'default', chat: '1' } };
@@ -85,23 +85,23 @@ it('is known by whose it was until its files go, those in use never', async () =
     asked.keep(sessionKey(session), { print: 'a', text: '{}' }, () => []);
   }
   await asked[Symbol.asyncDispose]();
-  await helpers.forget(time.now);
-  await helpers.put({ ...WORK, id: 'new', state: 'running' });
+  await removeEndedRuns(subagents, time.now);
+  await subagents.runs.change('new', () => ({ ...WORK, id: 'new', state: 'running' }));
   await say('subagent:new');
   await jobs.remove('j1');
   await clean();
-  const forgetting = createHelperForgetting(helpers);
+  const forgetting = createHelperForgetting(subagents);
   expect(await forgetting.chatsBelow(['telegram:1'])).toEqual(['subagent:z1', 'subagent:a2']);
   expect(await chatsOfJobs(jobs, ['telegram:1'], false)).toEqual(['cron:j2', 'cron:j1']);
   const onDisk = (channel: string) => chatsOfChannel(folder, channel);
-  expect(await chatsOfNobody({ helpers, jobs }, onDisk)).toEqual(['subagent:lost']);
+  expect(await chatsOfNobody({ subagents, jobs }, onDisk)).toEqual(['subagent:lost']);
   time.now += 31 * DAY;
   await clean();
   const left = (await fileNames()).map((name) => decodeURIComponent(name).replace(/_.*/, ''));
   expect(left.sort()).toEqual(['cron:j2', 'subagent:new', 'telegram:1']);
   const kept = (await readdir(join(folder, 'asked'))).map(decodeURIComponent);
   expect(kept.sort()).toEqual(['cron:j2.jsonl', 'telegram:1.jsonl']);
-  expect([...(await helpers.gone.all()), ...(await jobs.gone.all())]).toEqual([]);
+  expect([...(await subagents.removed.list()), ...(await jobs.gone.all())]).toEqual([]);
   expect(await readdir(folder)).not.toContain('archive');
   await store[Symbol.asyncDispose]();
 });

@@ -14,14 +14,14 @@ import { PeopleBook } from '../../src/features/people/people-book.ts';
 import { createStrangers } from '../../src/features/people/strangers.ts';
 import { JobBook } from '../../src/features/schedule/job-book.ts';
 import { storedDays } from '../../src/features/spending/spending-day.ts';
-import { HelperBook } from '../../src/features/subagents/helper-book.ts';
+import { openSubagents } from '../../src/features/subagents/subagent-rows.ts';
 import type { KeyValueStore } from '../../src/kernel/bus/store/store.ts';
 import { createGroupBuffer } from '../../src/kernel/intake/group-buffer.ts';
 import { channelName, chatId, DEFAULT_ACCOUNT, messageId } from '../../src/kernel/message/ids.ts';
 import { type InboundMessage, sessionKeyOf } from '../../src/kernel/message/message.ts';
 import { QuestionBook } from '../../src/kernel/questions/question-book.ts';
 import { createSessionSettings } from '../../src/kernel/turns/session-settings.ts';
-import { createMemoryStore } from '../support/memory-host.ts';
+import { createMemoryStore, memoryRows } from '../support/memory-host.ts';
 import { createMovableClock } from '../support/movable-clock.ts';
 import { person } from './people-rig.ts';
 
@@ -50,7 +50,11 @@ const BOOKS = [
   ['mails', 'mail:1', (state: KeyValueStore) => new BridgeBook(state).writtenIn(chat, newest)],
   ['questions', 'open:1', (state: KeyValueStore) => new QuestionBook(state).numberedIn(chat)],
   ['asks', 'ask:1', async (state: KeyValueStore) => (await new AskBook(state).all())[0]],
-  ['helpers', 'run:1', async (state: KeyValueStore) => (await new HelperBook(state).all())[0]],
+  [
+    'helpers',
+    'run:1',
+    async (state: KeyValueStore) => (await openSubagents(memoryRows(state)).runs.list())[0],
+  ],
   [
     'jobs',
     'job:1',

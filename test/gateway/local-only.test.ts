@@ -11,11 +11,11 @@ import {
   type SpendingGuard,
   SpendingRefusedError,
 } from '../../src/agent/spending.ts';
+import { openCollections } from '../../src/app/collections.ts';
 import { buildLocalOnly } from '../../src/features/local-models/build-local-only.ts';
 import { JOBS_SCOPE, JobBook } from '../../src/features/schedule/job-book.ts';
 import { type Job, jobChat } from '../../src/features/schedule/rules/job.ts';
 import { charged } from '../../src/features/spending/paid-call.ts';
-import { HELPERS_SCOPE, HelperBook } from '../../src/features/subagents/helper-book.ts';
 import { type HelperRun, helperChat } from '../../src/features/subagents/rules/subagent.ts';
 import { openEmbeddedStore } from '../../src/kernel/bus/store/embedded.ts';
 import type { EmbeddedStore } from '../../src/kernel/bus/store/store.ts';
@@ -29,6 +29,7 @@ import {
   userId,
 } from '../../src/kernel/message/ids.ts';
 import { type ChatRef, sessionKeyOf } from '../../src/kernel/message/message.ts';
+import { createRows } from '../../src/kernel/rows.ts';
 import { silentLogger } from '../../src/lib/logger.ts';
 import { createLocalSites, createModelRegistry } from '../../src/providers/index.ts';
 import { createMovableClock } from '../support/movable-clock.ts';
@@ -89,7 +90,8 @@ function open(only = false) {
     sites: createLocalSites({ clock, places: () => 1 }),
   };
   const sessionOf = async (chat: ChatRef) => moved[chat.chat] ?? sessionKeyOf(chat);
-  const held = buildLocalOnly({ live, store, models, routes: () => ({ sessionOf }) });
+  const collections = openCollections(createRows(store));
+  const held = buildLocalOnly({ live, store, collections, models, routes: () => ({ sessionOf }) });
   const guard = held.guard(inner);
   const ask = (
     model: string,
@@ -105,7 +107,7 @@ function open(only = false) {
     const payer = { chat, sender, ...(session === undefined ? {} : { session }) };
     return guard.reserve({ payer, role, model, inputTokens: 1, outputTokens: 1 }, signal);
   };
-  return { held, ask };
+  return { collections, held, ask };
 }
 
 const kindOf = async (answer: ReturnType<SpendingGuard['reserve']>) => (await answer).kind;
@@ -144,16 +146,16 @@ describe('a conversation that stays on one’s own machines', () => {
   });
 
   it('holds helpers of helpers, jobs made in it, and the chat that it moved to', async () => {
-    const { held, ask } = open();
+    const { collections, held, ask } = open();
     const helper = (id: string, session: SessionKey) =>
       ({
         ...{ id, label: '', plan: { kind: 'task', task: '' }, depth: 1, terms: {}, attempt: 1 },
         ...{ parent: { session, chat: HERE, payingChat: HERE }, answers: [], startedAt: 1 },
         ...{ state: 'running', telling: 'due' },
       }) as unknown as HelperRun;
-    const book = new HelperBook(store.scope(HELPERS_SCOPE));
-    await book.put(helper('h1', sessionKeyOf(HERE)));
-    await book.put(helper('h2', sessionKeyOf(helperChat('h1'))));
+    const { runs } = collections.subagents;
+    await runs.change('h1', () => helper('h1', sessionKeyOf(HERE)));
+    await runs.change('h2', () => helper('h2', sessionKeyOf(helperChat('h1'))));
     await new JobBook({ state: store.scope(JOBS_SCOPE), revision: store.revision }).add({
       ...{ id: 'j1', name: 'n', kind: 'ask', text: 't', schedule: { kind: 'at' }, failures: 0 },
       ...{ target: { kind: 'last' }, maker: { kind: 'person', chat: HERE }, enabled: true },

@@ -1,9 +1,9 @@
 // A process that adds to one row of a store as often as it is told: <path> <times>.
 
+import { openEmbeddedStore } from '../../src/kernel/bus/store/embedded.ts';
 import { createRows } from '../../src/kernel/rows.ts';
-import { systemClock as clock } from '../../src/lib/clock.ts';
 import { silentLogger as log } from '../../src/lib/logger.ts';
-import { openEmbeddedStore } from '../../src/store/embedded.ts';
+import { systemClock as clock } from '../../src/lib/time/clock.ts';
 import { COUNTS } from './counts.ts';
 
 const [path = '', times = ''] = process.argv.slice(2);

@@ -4,6 +4,7 @@
 import { randomBytes } from 'node:crypto';
 import type { Agent } from '../../agent/agent.ts';
 import type { SideModel } from '../../agent/side-model.ts';
+import type { Collections } from '../../app/collections.ts';
 import type { BackgroundWork } from '../../app/gateway-service.ts';
 import { NOTICES, type OwnerDoor } from '../../app/owner-door.ts';
 import type { MessageBus } from '../../kernel/bus/bus.ts';
@@ -47,6 +48,7 @@ export type DecisionParts = {
   readonly live: LiveConfig;
   readonly clock: Clock;
   readonly log: Logger;
+  readonly collections: Collections;
   readonly store: StateStore & Pick<BusStore, 'hasWrittenTo'> & Pick<EmbeddedStore, 'revision'>;
   readonly bus: MessageBus;
   readonly people: People;
@@ -137,7 +139,15 @@ export function buildDecisions(parts: DecisionParts): Deciding {
   const drafts: Drafts = buildDrafts(letters);
   const approvals: Approvals = createApprovals({
     book: new ApprovalBook(store.scope(APPROVALS_SCOPE)),
-    ...{ bus, questions, standing, clock, log, ownerChat, isAwaited: createIsAwaited(store) },
+    ...{
+      bus,
+      questions,
+      standing,
+      clock,
+      log,
+      ownerChat,
+      isAwaited: createIsAwaited(store, parts.collections),
+    },
     run: (call, signal) => agent.runApproved(call, signal),
     timeZone: () => live.config.sessions.timeZone,
   });

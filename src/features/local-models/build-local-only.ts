@@ -2,6 +2,7 @@
 // from: helpers, jobs, runs of workflows.
 
 import type { Models } from '../../agent/models.ts';
+import type { Collections } from '../../app/collections.ts';
 import type { EmbeddedStore } from '../../kernel/bus/store/store.ts';
 import type { LiveConfig } from '../../kernel/config/files/live-config.ts';
 import type { Routes } from '../../kernel/intake/routes.ts';
@@ -9,7 +10,6 @@ import type { SessionKey } from '../../kernel/message/ids.ts';
 import { type ChatRef, chatRefOf, sessionKeyOf } from '../../kernel/message/message.ts';
 import { JOBS_SCOPE, JobBook } from '../schedule/job-book.ts';
 import { JOB_CHANNEL } from '../schedule/rules/job.ts';
-import { HELPERS_SCOPE, HelperBook } from '../subagents/helper-book.ts';
 import { SUBAGENT_CHANNEL } from '../subagents/rules/subagent.ts';
 import { WORKFLOW_CHANNEL } from '../workflows/rules/workflow.ts';
 import { WORKFLOWS_SCOPE, WorkflowBook } from '../workflows/workflow-book.ts';
@@ -18,6 +18,7 @@ import { createLocalOnly, type LocalOnly } from './local-only.ts';
 export type LocalOnlyParts = {
   readonly live: LiveConfig;
   readonly store: Pick<EmbeddedStore, 'scope'>;
+  readonly collections: Collections;
   readonly models: Models;
   /** Built later than this. */
   routes(): Pick<Routes, 'sessionOf'>;
@@ -25,8 +26,13 @@ export type LocalOnlyParts = {
 
 const SCOPE = 'local-only';
 
-export function buildLocalOnly({ live, store, models, routes }: LocalOnlyParts): LocalOnly {
-  const helpers = new HelperBook(store.scope(HELPERS_SCOPE));
+export function buildLocalOnly({
+  live,
+  store,
+  collections,
+  models,
+  routes,
+}: LocalOnlyParts): LocalOnly {
   const jobs = new JobBook({ state: store.scope(JOBS_SCOPE) });
   const runs = new WorkflowBook(store.scope(WORKFLOWS_SCOPE), (text) => text);
   const sessionOf = (chat: ChatRef) => routes().sessionOf(chat);
@@ -51,7 +57,8 @@ export function buildLocalOnly({ live, store, models, routes }: LocalOnlyParts):
       if (channel === JOB_CHANNEL) return makersOf(id);
       if (channel === SUBAGENT_CHANNEL) {
         const run =
-          (await helpers.get(id)) ?? (await helpers.gone.all()).find((each) => each.id === id);
+          (await collections.subagents.runs.get(id)) ??
+          (await collections.subagents.removed.get(id));
         return run === undefined ? [] : [run.parent.session];
       }
       const home = channel === WORKFLOW_CHANNEL ? (await runs.get(id))?.starter.home : undefined;

@@ -29,7 +29,6 @@ import { createForgetting, type ForgettingDeps } from '../privacy/personal-data.
 import { JOBS_SCOPE, JobBook } from '../schedule/job-book.ts';
 import { chatsOfJobs } from '../schedule/job-chats.ts';
 import { jobsHolding } from '../schedule/job-forgetting.ts';
-import { HELPERS_SCOPE, HelperBook } from '../subagents/helper-book.ts';
 import { createHelperForgetting } from '../subagents/helper-forgetting.ts';
 import { chatsOfNobody, createWorkLeftovers } from '../subagents/work-leftovers.ts';
 import { createFileMemory } from './files.ts';
@@ -108,11 +107,11 @@ export function buildMemory(parts: MemoryParts): BuiltMemory {
   const chatsOf = ({ message, session, person }: Asking) =>
     chatsOfTurn({ chat: message.chat, session, person }, whose);
   const { exclusively, media, bus } = parts;
-  const helperBook = new HelperBook(store.scope(HELPERS_SCOPE));
-  const helpers = createHelperForgetting(helperBook);
+  const { subagents } = parts.collections;
+  const helpers = createHelperForgetting(subagents);
   const held = { reader, sessions: { folder, exclusively }, index, indexing, store };
   const book = new JobBook({ state: store.scope(JOBS_SCOPE) });
-  const work = { helpers: helperBook, jobs: book };
+  const work = { subagents, jobs: book };
   const onDisk = (channel: string) => chatsOfChannel(folder, channel);
   const ofJobs: ForgettingDeps['chatsOfJobs'] = async (chats, isOwner) => [
     ...(await chatsOfJobs(book, chats, isOwner)),

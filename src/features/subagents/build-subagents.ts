@@ -19,7 +19,6 @@ import type { Logger } from '../../lib/logger.ts';
 import type { ModelRegistry } from '../../providers/provider.ts';
 import { CALIBRATION_SCOPE, Calibrator } from './calibrator.ts';
 import { createExperience, type Experience } from './experience.ts';
-import { HELPERS_SCOPE, HelperBook } from './helper-book.ts';
 import { HelperDesk } from './helper-desk.ts';
 import { createHelperPeople } from './helper-people.ts';
 import { createHelperSeries } from './helper-series.ts';
@@ -65,8 +64,9 @@ const LIFETIME_MS = 86_400_000;
 export function buildSubagents(parts: SubagentParts): Subagents {
   const { live, clock, log, store, bus, sessions, files, agent, models, measuring } = parts;
   const settings = () => live.config.agents.subagents;
-  const book = new HelperBook(store.scope(HELPERS_SCOPE));
-  const desk = new HelperDesk({ book, bus, clock, log });
+  const { subagents } = parts.collections;
+  const { runs } = subagents;
+  const desk = new HelperDesk({ subagents, bus, clock, log });
   const votes = new VoteBook(store.scope(VOTES_SCOPE), (vote) =>
     measuring.telemetry.record({ kind: 'vote', at: clock.now(), durationMs: 0, ...vote }),
   );
@@ -77,7 +77,7 @@ export function buildSubagents(parts: SubagentParts): Subagents {
     configured,
   });
   const experience = createExperience({
-    ...{ calibrator, book, sessions, clock, log, configured, costOf: parts.costOf },
+    ...{ calibrator, runs, sessions, clock, log, configured, costOf: parts.costOf },
     modelOf: (name) => helperModel(name, models()),
   });
   const terms = createHelperTerms({
@@ -87,19 +87,19 @@ export function buildSubagents(parts: SubagentParts): Subagents {
     advice: ({ kind, profile, model }) =>
       calibrator.advice(kind, profile, helperModel(model, models())),
   });
-  const starts = new HelperStarts({ book, desk, terms, clock, settings });
+  const starts = new HelperStarts({ runs, desk, terms, clock, settings });
   const series = createHelperSeries({
-    ...{ book, desk, log, votes },
+    ...{ runs, desk, log, votes },
     voting: () => live.config.agents.voting,
     childOf: (...child) => starts.childOf(...child),
   });
   desk.drivenBy((run) => series.drive(run));
   const maxDepth = () => settings().maxDepth;
   const signals = createHelperSignals({ ...parts, isOn: () => hears(live.config) });
-  const turns = { book, desk, sessions, clock, log, models, experience, maxDepth, signals };
+  const turns = { runs, desk, sessions, clock, log, models, experience, maxDepth, signals };
   return {
     helpers: starts,
-    desk: createHelperPeople({ book, desk, clock }),
+    desk: createHelperPeople({ runs, desk, clock }),
     with(dispatcher, deps) {
       const own = createDispatcher({
         ...deps,

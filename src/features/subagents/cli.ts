@@ -19,8 +19,8 @@ async function list(terminal: Terminal, json: boolean): Promise<void> {
   const { loadConfig } = await import('../../kernel/config/files/config-file.ts');
   const { openHelpers } = await import('./open-helpers.ts');
   const { config } = await loadConfig(terminal.home, terminal.env);
-  const { profiles, runs, lines, figures } = await withState(terminal, ({ store }) =>
-    openHelpers(store, terminal, config),
+  const { profiles, runs, lines, figures } = await withState(terminal, (state) =>
+    openHelpers(state, terminal, config),
   );
   if (json) return terminal.printJson({ profiles, runs, figures });
   for (const profile of profiles) {

@@ -3,13 +3,13 @@
 
 import type { SessionKey, TurnId } from '../../kernel/message/ids.ts';
 import type { TokenUsage, TranscriptEntry } from '../../kernel/message/transcript.ts';
+import type { Rows } from '../../kernel/rows.ts';
 import type { SessionStore } from '../../kernel/sessions/store.ts';
 import type { Logger } from '../../lib/logger.ts';
 import type { Clock } from '../../lib/time/clock.ts';
 import type { Definition, WorkflowLimits } from '../workflows/rules/definition.ts';
 import type { WorkflowEnding, WorkflowRun } from '../workflows/rules/workflow.ts';
 import type { Calibrator } from './calibrator.ts';
-import type { HelperBook } from './helper-book.ts';
 import {
   type Configured,
   type Execution,
@@ -22,7 +22,7 @@ import type { HelperRun } from './rules/subagent.ts';
 
 export type ExperienceDeps = {
   readonly calibrator: Pick<Calibrator, 'isOn' | 'note'>;
-  readonly book: Pick<HelperBook, 'get'>;
+  readonly runs: Pick<Rows<HelperRun>, 'get'>;
   readonly sessions: Pick<SessionStore, 'turn'>;
   readonly clock: Clock;
   readonly log: Logger;
@@ -48,7 +48,7 @@ export type Experience = {
 };
 
 export function createExperience(deps: ExperienceDeps): Experience {
-  const { calibrator, book, sessions, clock, log, configured } = deps;
+  const { calibrator, runs, sessions, clock, log, configured } = deps;
 
   async function noted(id: string, made: () => Promise<Execution>): Promise<void> {
     if (!calibrator.isOn()) return;
@@ -69,7 +69,7 @@ export function createExperience(deps: ExperienceDeps): Experience {
     helperEnded: (run, turn, isDone) =>
       noted(run.id, async () => {
         const { id, terms, plan, series, depth, startedAt } = run;
-        const above = series === undefined ? undefined : await book.get(series);
+        const above = series === undefined ? undefined : await runs.get(series);
         const kind = helperKind(above?.plan.kind ?? 'task', plan);
         const entries = await sessions.turn(turn.session, turn.id);
         const most = configured();

@@ -4,7 +4,6 @@
 import type { MessageBus } from '../../kernel/bus/bus.ts';
 import type { Logger } from '../../lib/logger.ts';
 import type { Clock } from '../../lib/time/clock.ts';
-import type { HelperBook } from './helper-book.ts';
 import { endMessage, killMessage, taskMessage, taskMessageId } from './helper-messages.ts';
 import {
   type HelperParent,
@@ -12,9 +11,10 @@ import {
   helperSession,
   SUBAGENT_CHANNEL,
 } from './rules/subagent.ts';
+import { removeEndedRuns, type SubagentRows } from './subagent-rows.ts';
 
 export type HelperDeskDeps = {
-  readonly book: HelperBook;
+  readonly subagents: SubagentRows;
   readonly bus: Pick<MessageBus, 'accept' | 'cancel' | 'trace'>;
   readonly clock: Clock;
   readonly log: Logger;
@@ -49,15 +49,16 @@ export class HelperDesk {
 
   /** Durable when resolved. */
   async begin(run: HelperRun): Promise<void> {
-    const { book, clock, log } = this.#deps;
-    if (run.series === undefined) await book.forget(clock.now() - KEEP_MS);
-    await book.put(run);
+    const { subagents, clock, log } = this.#deps;
+    const { runs } = subagents;
+    if (run.series === undefined) await removeEndedRuns(subagents, clock.now() - KEEP_MS);
+    await runs.change(run.id, () => run);
     log.info('helper started', { helper: run.id, kind: run.plan.kind, parent: run.parent.session });
     try {
       await this.#goOn(run);
     } catch (error) {
       const over = { state: 'failed', result: 'It could not begin.', telling: 'over' } as const;
-      await book.change(run.id, (each) => ({ ...each, ...over, endedAt: clock.now() }));
+      await runs.change(run.id, (each) => each && { ...each, ...over, endedAt: clock.now() });
       throw error;
     }
   }
@@ -66,7 +67,7 @@ export class HelperDesk {
   async over(id: string): Promise<void> {
     const ending = this.#ends.get(id) ?? Promise.withResolvers<void>();
     this.#ends.set(id, ending);
-    const run = await this.#deps.book.get(id);
+    const run = await this.#deps.subagents.runs.get(id);
     if (run === undefined || run.state !== 'running') this.#ended(id);
     return ending.promise;
   }
@@ -89,16 +90,18 @@ export class HelperDesk {
 
   /** Whoever asked has seen how it ended. */
   async read(id: string): Promise<void> {
-    await this.#deps.book.change(id, (run) =>
-      run.state === 'running' || run.telling === 'over' ? run : { ...run, telling: 'over' },
+    await this.#deps.subagents.runs.change(id, (run) =>
+      run === undefined || run.state === 'running' || run.telling === 'over'
+        ? undefined
+        : { ...run, telling: 'over' },
     );
   }
 
   async end(id: string, { state, result, isForeign }: HelperEnd): Promise<void> {
-    const { book, clock, log } = this.#deps;
-    const ended = await book.change(id, (run) =>
-      run.state !== 'running'
-        ? run
+    const { subagents, clock, log } = this.#deps;
+    const ended = await subagents.runs.change(id, (run) =>
+      run?.state !== 'running'
+        ? undefined
         : {
             ...run,
             ...{ state, result, endedAt: clock.now() },
@@ -114,22 +117,20 @@ export class HelperDesk {
 
   /** What came after the end, e.g. because an owner allowed something; `name` is the same each time. */
   async addendum(id: string, name: string, result: string, isForeign: boolean): Promise<void> {
-    const run = await this.#deps.book.change(id, (each) => ({
-      ...each,
-      result,
-      ...(isForeign ? { isForeign } : {}),
-    }));
-    const told = run ?? (await this.#deps.book.get(id));
+    const told = await this.#deps.subagents.runs.change(
+      id,
+      (run) => run && { ...run, result, ...(isForeign ? { isForeign } : {}) },
+    );
     if (told === undefined || isHeardElsewhere(told)) return;
     await this.#accept(endMessage(told, name, this.#deps.clock.now()));
   }
 
   /** Ends it with all it started; whether it ran. */
   async cancel(run: HelperRun, how: Cancelled): Promise<boolean> {
-    const { book, bus, clock, log } = this.#deps;
-    const cancelled = await book.change(run.id, (each) =>
-      each.state !== 'running'
-        ? each
+    const { subagents, bus, clock, log } = this.#deps;
+    const cancelled = await subagents.runs.change(run.id, (each) =>
+      each?.state !== 'running'
+        ? undefined
         : {
             ...each,
             state: 'cancelled',
@@ -151,9 +152,9 @@ export class HelperDesk {
 
   /** Takes up what an earlier process left, and forgets what is long over. */
   async recover(): Promise<void> {
-    const { book, clock } = this.#deps;
-    await book.forget(clock.now() - KEEP_MS);
-    for (const run of await book.all()) {
+    const { subagents, clock } = this.#deps;
+    await removeEndedRuns(subagents, clock.now() - KEEP_MS);
+    for (const run of await subagents.runs.list()) {
       if (run.state === 'running') await this.#takeUp(run);
       else await this.#tell(run.id);
     }
@@ -175,7 +176,7 @@ export class HelperDesk {
   async #isOrphan({ series, parent }: HelperRun): Promise<boolean> {
     const isBelow = parent.chat.channel === SUBAGENT_CHANNEL;
     const above = series ?? (isBelow ? parent.chat.chat : undefined);
-    return above !== undefined && (await this.#deps.book.get(above))?.state !== 'running';
+    return above !== undefined && (await this.#deps.subagents.runs.get(above))?.state !== 'running';
   }
 
   async #goOn(run: HelperRun): Promise<void> {
@@ -185,7 +186,7 @@ export class HelperDesk {
 
   async #cancelChildren(id: string): Promise<void> {
     const session = helperSession(id);
-    const all = await this.#deps.book.all();
+    const all = await this.#deps.subagents.runs.list();
     const children = all.filter(
       ({ state, series, parent }) =>
         state === 'running' && (series === id || parent.session === session),
@@ -194,9 +195,9 @@ export class HelperDesk {
   }
 
   async #tell(id: string): Promise<void> {
-    const { book, clock } = this.#deps;
+    const { subagents, clock } = this.#deps;
     if (this.#readers.has(id)) return;
-    const run = await book.get(id);
+    const run = await subagents.runs.get(id);
     if (run === undefined || run.state === 'running' || run.telling === 'over') return;
     await this.#accept(endMessage(run, `end-${run.attempt}`, clock.now()));
     await this.read(id);

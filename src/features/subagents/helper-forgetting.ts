@@ -2,8 +2,8 @@
 // conversation that started it.
 
 import { FORGOTTEN, type Holds } from '../../kernel/sessions/rules/forgetting.ts';
-import type { HelperBook } from './helper-book.ts';
 import { type HelperRun, helperSession } from './rules/subagent.ts';
+import type { SubagentRows } from './subagent-rows.ts';
 
 export type HelperForgetting = {
   /** Keys of the chats of helpers that were started in these, and of those which these started. */
@@ -12,14 +12,14 @@ export type HelperForgetting = {
   forget(chats: readonly string[], holds: Holds): Promise<number>;
 };
 
-export function createHelperForgetting(book: HelperBook): HelperForgetting {
+export function createHelperForgetting({ runs, removed }: SubagentRows): HelperForgetting {
   return {
     async chatsBelow(chats) {
       const above = new Set(chats);
       const below: string[] = [];
       let left: readonly Pick<HelperRun, 'id' | 'parent'>[] = [
-        ...(await book.gone.all()),
-        ...(await book.all()),
+        ...(await removed.list()),
+        ...(await runs.list()),
       ];
       for (let found = -1; found !== below.length; ) {
         found = below.length;
@@ -31,11 +31,13 @@ export function createHelperForgetting(book: HelperBook): HelperForgetting {
       return below;
     },
     async forget(chats, holds) {
-      const theirs = (await book.all()).filter(({ id }) => chats.includes(helperSession(id)));
+      const theirs = (await runs.list()).filter(({ id }) => chats.includes(helperSession(id)));
       let forgotten = 0;
       for (const { id } of theirs) {
-        const changed = await book.change(id, (run) =>
-          run.state !== 'running' && holds(textsOf(run)) ? withoutTexts(run) : run,
+        const changed = await runs.change(id, (run) =>
+          run !== undefined && run.state !== 'running' && holds(textsOf(run))
+            ? withoutTexts(run)
+            : undefined,
         );
         if (changed !== undefined) forgotten += 1;
       }

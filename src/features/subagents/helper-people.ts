@@ -2,25 +2,25 @@
 
 import type { SystemSender } from '../../kernel/message/message.ts';
 import { personNames } from '../../kernel/message/message-limits.ts';
+import type { Rows } from '../../kernel/rows.ts';
 import type { Clock } from '../../lib/time/clock.ts';
 import type { ToolContext } from '../../tools/tool.ts';
 import type { Payer } from '../spending/rules/budget-limits.ts';
-import type { HelperBook } from './helper-book.ts';
 import type { HelperDesk } from './helper-desk.ts';
 import type { HelpersOf, HelperDesk as PeoplesDesk } from './helpers.ts';
 import { type HelperParent, type HelperRun, helperLine, SubagentError } from './rules/subagent.ts';
 
 export type HelperPeopleDeps = {
-  readonly book: HelperBook;
+  readonly runs: Rows<HelperRun>;
   readonly desk: Pick<HelperDesk, 'cancel'>;
   readonly clock: Clock;
 };
 
-export function createHelperPeople({ book, desk, clock }: HelperPeopleDeps): PeoplesDesk {
+export function createHelperPeople({ runs: rows, desk, clock }: HelperPeopleDeps): PeoplesDesk {
   const isRunning = ({ state }: HelperRun) => state === 'running';
 
   async function visible(whose: HelpersOf): Promise<readonly HelperRun[]> {
-    const all = (await book.all()).filter(({ series }) => series === undefined);
+    const all = (await rows.list()).filter(({ series }) => series === undefined);
     return whose === 'all' ? all : all.filter(({ parent }) => parent.session === whose);
   }
 

@@ -2,9 +2,9 @@
 // named after its place, so that a series that is driven again finds the helpers it had and goes on
 // behind the last answer.
 
+import type { Rows } from '../../kernel/rows.ts';
 import type { Logger } from '../../lib/logger.ts';
 import { aborted, orAborted } from '../../lib/time/aborted.ts';
-import type { HelperBook } from './helper-book.ts';
 import type { HelperDesk } from './helper-desk.ts';
 import type { HelperRun, PartAnswer, Plan } from './rules/subagent.ts';
 import { type Next, nextOf, stepVerdict } from './rules/subagent-series.ts';
@@ -12,7 +12,7 @@ import type { VotingConfig } from './settings.ts';
 import type { VoteBook } from './vote-book.ts';
 
 export type HelperSeriesDeps = {
-  readonly book: HelperBook;
+  readonly runs: Rows<HelperRun>;
   readonly desk: Pick<HelperDesk, 'begin' | 'end' | 'over'>;
   readonly log: Logger;
   readonly votes: Pick<VoteBook, 'note'>;
@@ -33,13 +33,13 @@ export type HelperSeries = {
 type Asked = Extract<Next, { readonly kind: 'ask' }>;
 
 export function createHelperSeries(deps: HelperSeriesDeps): HelperSeries {
-  const { book, desk, log } = deps;
+  const { runs, desk, log } = deps;
   const driven = new Map<string, Promise<void>>();
   const closing = new AbortController();
 
   /** One part further; false: there is nothing left to do here. */
   async function advance(id: string): Promise<boolean> {
-    const run = await book.get(id);
+    const run = await runs.get(id);
     if (run === undefined || run.state !== 'running') return false;
     const next = nextOf(run, deps.voting());
     if (next.kind === 'over') {
@@ -59,7 +59,7 @@ export function createHelperSeries(deps: HelperSeriesDeps): HelperSeries {
   }
 
   async function begun(run: HelperRun, next: Asked, id: string): Promise<void> {
-    if ((await book.get(id)) !== undefined) return;
+    if ((await runs.get(id)) !== undefined) return;
     const { profile, part, isVote } = next;
     const kind = profile === undefined ? {} : { profile };
     const voting = isVote ? { isVote } : {};
@@ -74,7 +74,7 @@ export function createHelperSeries(deps: HelperSeriesDeps): HelperSeries {
     children: readonly { readonly id: string; readonly vote: number }[],
   ): Promise<boolean> {
     const heard = await Promise.all(
-      children.map(async ({ vote, id: child }) => ({ vote, child: await book.get(child) })),
+      children.map(async ({ vote, id: child }) => ({ vote, child: await runs.get(child) })),
     );
     if (heard.some(({ child }) => child?.state === 'running')) return true;
     const isForeign = heard.some(({ child }) => child?.isForeign === true);
@@ -82,11 +82,10 @@ export function createHelperSeries(deps: HelperSeriesDeps): HelperSeries {
       child?.state === 'done' ? [{ part, text: child.result ?? '', vote }] : [],
     );
     const foreign = isForeign ? { isForeign } : {};
-    const taken = await book.change(id, (run) => ({
-      ...run,
-      ...foreign,
-      answers: [...run.answers, ...answers],
-    }));
+    const taken = await runs.change(
+      id,
+      (run) => run && { ...run, ...foreign, answers: [...run.answers, ...answers] },
+    );
     if (taken !== undefined && isVote) await counted(taken, part);
     const failed = heard.find(({ child }) => child?.state !== 'done');
     if (failed === undefined) return true;

@@ -1,10 +1,10 @@
 // What the agent asks of helpers: checks who asks, the limits and the profile, and words the answers.
 
 import type { SessionKey } from '../../kernel/message/ids.ts';
+import type { Rows } from '../../kernel/rows.ts';
 import { createLanes } from '../../lib/async/lanes.ts';
 import type { Clock } from '../../lib/time/clock.ts';
 import type { ToolContext } from '../../tools/tool.ts';
-import type { HelperBook } from './helper-book.ts';
 import type { HelperDesk } from './helper-desk.ts';
 import { checkSame, idOf, resultText } from './helper-messages.ts';
 import { parentOf } from './helper-people.ts';
@@ -24,7 +24,7 @@ import {
 import type { SubagentsConfig } from './settings.ts';
 
 export type HelperStartsDeps = {
-  readonly book: HelperBook;
+  readonly runs: Rows<HelperRun>;
   readonly desk: HelperDesk;
   readonly terms: HelperTerms;
   readonly clock: Clock;
@@ -52,7 +52,7 @@ export class HelperStarts {
   start(wish: HelperWish, asker: Asker): Promise<HelperAnswer> {
     return this.#lanes.run('start', async () => {
       const id = idOf(wish, asker);
-      const known = await this.#deps.book.get(id);
+      const known = await this.#deps.runs.get(id);
       const isOver = known !== undefined && known.state !== 'running' && known.state !== 'done';
       const isAgain = isOver && known.plan.kind !== 'task';
       if (known !== undefined && !isAgain) return this.#known(known, wish);
@@ -108,7 +108,7 @@ export class HelperStarts {
     asker: Pick<Asker, 'session'>,
     signal: AbortSignal,
   ): Promise<HelperAnswer> {
-    const { book, desk } = this.#deps;
+    const { desk } = this.#deps;
     const isOpen = ({ state, telling }: HelperRun) => state === 'running' || telling === 'due';
     const runs =
       id === undefined
@@ -118,7 +118,7 @@ export class HelperStarts {
     let answer = own('');
     await desk.reading(runs, async () => {
       await this.#untilOver(runs, ms, signal);
-      const now = await Promise.all(runs.map((run) => book.get(run.id)));
+      const now = await Promise.all(runs.map((run) => this.#deps.runs.get(run.id)));
       const found = now.filter((run) => run !== undefined);
       answer = this.#shown(found);
       return found.flatMap(({ id: over, state }) => (state === 'running' ? [] : [over]));
@@ -129,7 +129,7 @@ export class HelperStarts {
   async cancel(id: string, asker: Pick<Asker, 'session'>): Promise<HelperAnswer> {
     const run = await this.#found(id, asker.session);
     const ran = await this.#deps.desk.cancel(run, 'by the agent');
-    const now = (await this.#deps.book.get(run.id)) ?? run;
+    const now = (await this.#deps.runs.get(run.id)) ?? run;
     return own(`${ran ? 'Ended' : 'It had ended before'}: ${this.#line(now)}`);
   }
 
@@ -144,10 +144,10 @@ export class HelperStarts {
   }
 
   async #runOf(id: string, wish: HelperWish, asker: Asker): Promise<HelperRun> {
-    const { book, terms, clock } = this.#deps;
+    const { terms, clock } = this.#deps;
     const parent = parentOf(asker);
     const isHelper = asker.chat.channel === SUBAGENT_CHANNEL;
-    const above = isHelper ? await book.get(asker.chat.chat) : undefined;
+    const above = isHelper ? await this.#deps.runs.get(asker.chat.chat) : undefined;
     const depth = isHelper ? (above?.depth ?? Number.POSITIVE_INFINITY) + 1 : 1;
     await this.#checkLimits(parent, depth);
     const { plan, label, id: name } = wish;
@@ -178,7 +178,7 @@ export class HelperStarts {
         `A helper ${depth} deep is not allowed (agents.subagents.maxDepth is ${maxDepth}). Do it yourself.`,
       );
     }
-    const all = await this.#deps.book.all();
+    const all = await this.#deps.runs.list();
     const running = all.filter(({ state, series }) => state === 'running' && series === undefined);
     const here = running.filter(({ parent }) => parent.session === session);
     if (here.length < maxPerParent && running.length < maxRunning) return;
@@ -213,7 +213,7 @@ export class HelperStarts {
   }
 
   async #ownOf(session: SessionKey): Promise<readonly HelperRun[]> {
-    const all = await this.#deps.book.all();
+    const all = await this.#deps.runs.list();
     return all.filter(({ parent, series }) => series === undefined && parent.session === session);
   }
 

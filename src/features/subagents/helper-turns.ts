@@ -4,13 +4,13 @@
 
 import type { Agent, TurnInput } from '../../agent/agent.ts';
 import type { Turn } from '../../kernel/bus/bus.ts';
+import type { Rows } from '../../kernel/rows.ts';
 import type { SessionStore } from '../../kernel/sessions/store.ts';
 import type { Dispatcher, HandledTurn } from '../../kernel/turns/dispatcher.ts';
 import type { Logger } from '../../lib/logger.ts';
 import type { Clock } from '../../lib/time/clock.ts';
 import type { ModelRegistry } from '../../providers/provider.ts';
 import type { Experience } from './experience.ts';
-import type { HelperBook } from './helper-book.ts';
 import type { HelperDesk } from './helper-desk.ts';
 import { taskMessageId } from './helper-messages.ts';
 import type { HelperSignals } from './helper-signals.ts';
@@ -18,7 +18,7 @@ import { type HelperRun, leftMs, SUBAGENT_CHANNEL } from './rules/subagent.ts';
 import { isForeignTurn } from './turn-taint.ts';
 
 export type HelperTurnsDeps = {
-  readonly book: HelperBook;
+  readonly runs: Rows<HelperRun>;
   readonly desk: Pick<HelperDesk, 'end' | 'addendum'>;
   readonly sessions: Pick<SessionStore, 'turn'>;
   readonly signals: HelperSignals;
@@ -37,7 +37,7 @@ export function confinedAgent(agent: Agent, deps: HelperTurnsDeps): Agent {
   return {
     ...agent,
     async *run(input, context, signal) {
-      const run = await deps.book.get(input.chat.chat);
+      const run = await deps.runs.get(input.chat.chat);
       if (run === undefined) return yield* agent.run(input, context, signal);
       const own = confined(input, run, deps);
       return yield* deps.signals.heard(own, run, (heard) => agent.run(heard, context, signal));
@@ -51,13 +51,13 @@ export function withHelpers(
   own: Dispatcher,
   deps: HelperTurnsDeps,
 ): Dispatcher {
-  const { book, desk, sessions, log } = deps;
+  const { runs, desk, sessions, log } = deps;
 
   async function run(turn: Turn): Promise<HandledTurn> {
     const { seq, message } = turn.messages[0];
     const { chat } = turn.chat;
     const isTask = message.id === taskMessageId(chat);
-    const known = await book.get(chat);
+    const known = await runs.get(chat);
     if (known === undefined || (isTask && known.state === 'cancelled')) {
       return { throughSeq: seq, outbound: [], note: 'the helper was ended' };
     }

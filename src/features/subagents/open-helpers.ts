@@ -1,16 +1,17 @@
 // The helpers of a home and their profiles, as a command beside the gateway sees them.
 
+import type { OpenedState } from '../../app/state.ts';
 import type { StateStore } from '../../kernel/bus/store/store.ts';
 import type { Config } from '../../kernel/config/config.ts';
 import type { Home } from '../../kernel/config/files/home.ts';
 import { createGuardedFiles } from '../../lib/files/guarded-files.ts';
 import type { Clock } from '../../lib/time/clock.ts';
 import { CALIBRATION_SCOPE, Calibrator } from './calibrator.ts';
-import { HELPERS_SCOPE, HelperBook } from './helper-book.ts';
 import { createProfileBook } from './profile-book.ts';
 import { configuredOf } from './rules/calibration.ts';
 import type { ReadProfile } from './rules/profile.ts';
 import { type HelperRun, helperLine } from './rules/subagent.ts';
+import { openSubagents } from './subagent-rows.ts';
 import { VOTES_SCOPE, VoteBook } from './vote-book.ts';
 
 type ShownRun = Pick<HelperRun, 'id' | 'label' | 'state' | 'startedAt' | 'endedAt' | 'result'> & {
@@ -19,7 +20,7 @@ type ShownRun = Pick<HelperRun, 'id' | 'label' | 'state' | 'startedAt' | 'endedA
 };
 
 export async function openHelpers(
-  store: StateStore,
+  { store, rows }: Pick<OpenedState, 'store' | 'rows'>,
   { home, clock }: { readonly home: Home; readonly clock: Clock },
   config: Config,
 ): Promise<{
@@ -30,7 +31,7 @@ export async function openHelpers(
   readonly figures: readonly string[];
 }> {
   const files = createGuardedFiles({ forbidden: [home.root] });
-  const found = await new HelperBook(store.scope(HELPERS_SCOPE)).all();
+  const found = await openSubagents(rows).runs.list();
   const runs = found.filter(({ series }) => series === undefined);
   return {
     profiles: await createProfileBook(files, () => config.agents.defaults.workspace).list(),

@@ -6,11 +6,11 @@ import type { Logger } from '../../lib/logger.ts';
 import type { Clock } from '../../lib/time/clock.ts';
 import type { JobBook } from '../schedule/job-book.ts';
 import { HEARTBEAT, JOB_CHANNEL, jobChat } from '../schedule/rules/job.ts';
-import type { HelperBook } from './helper-book.ts';
 import { helperSession, SUBAGENT_CHANNEL } from './rules/subagent.ts';
+import type { SubagentRows } from './subagent-rows.ts';
 
 export type WorkLeftoversDeps = {
-  readonly helpers: HelperBook;
+  readonly subagents: SubagentRows;
   readonly jobs: JobBook;
   readonly clock: Clock;
   readonly log: Logger;
@@ -29,17 +29,18 @@ const EVERY_MS = 3_600_000;
 const sessionOfJob = (id: string) => sessionKeyOf(jobChat(id));
 
 export function createWorkLeftovers(deps: WorkLeftoversDeps) {
-  const { helpers, jobs, clock, log } = deps;
+  const { subagents, jobs, clock, log } = deps;
 
   async function clean(): Promise<number> {
     const before = clock.now() - deps.keepDays() * DAY_MS;
-    const open = new Set((await helpers.all()).map(({ id }) => String(helperSession(id))));
+    const open = new Set((await subagents.runs.list()).map(({ id }) => String(helperSession(id))));
     const isHelper = (session: string) => open.has(withoutTopic(session));
     const ofHelpers = await deps.deleteFiles({
       ...{ channel: SUBAGENT_CHANNEL, before, isInUse: isHelper },
     });
-    for (const { id } of await helpers.gone.all()) {
-      if (!ofHelpers.left.has(helperSession(id))) await helpers.gone.drop(id);
+    for (const { id } of await subagents.removed.list()) {
+      if (ofHelpers.left.has(helperSession(id))) continue;
+      await subagents.removed.change(id, () => 'remove');
     }
     const gone = await jobs.gone.all();
     const over = new Set(gone.map(({ id }) => String(sessionOfJob(id))));
@@ -65,10 +66,10 @@ export function createWorkLeftovers(deps: WorkLeftoversDeps) {
 
 /** Conversations on the disk of which nothing tells whose work they were: left by older programs. */
 export async function chatsOfNobody(
-  { helpers, jobs }: Pick<WorkLeftoversDeps, 'helpers' | 'jobs'>,
+  { subagents, jobs }: Pick<WorkLeftoversDeps, 'subagents' | 'jobs'>,
   onDisk: (channel: string) => Promise<readonly string[]>,
 ): Promise<readonly string[]> {
-  const ofHelpers = [...(await helpers.all()), ...(await helpers.gone.all())];
+  const ofHelpers = [...(await subagents.runs.list()), ...(await subagents.removed.list())];
   const ofJobs = [...(await jobs.all()), ...(await jobs.gone.all())];
   const known = new Set<string>([
     ...ofHelpers.map(({ id }) => helperSession(id)),

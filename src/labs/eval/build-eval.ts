@@ -4,6 +4,7 @@
 import { LOCAL_MODELS_SCOPE } from '../../agent/build-models.ts';
 import { createModels, type ModelsDeps, openModelForAll } from '../../agent/models.ts';
 import type { SpendingGuard } from '../../agent/spending.ts';
+import { openCollections } from '../../app/collections.ts';
 import { askGateway, findRunningGateway } from '../../app/running-gateway.ts';
 import { clusterOf } from '../../features/cluster/cluster-keeper.ts';
 import { buildLocalOnly } from '../../features/local-models/build-local-only.ts';
@@ -21,6 +22,7 @@ import { chatId, DEFAULT_ACCOUNT } from '../../kernel/message/ids.ts';
 import { type ChatRef, sessionKeyOf } from '../../kernel/message/message.ts';
 import { openMetricsFile } from '../../kernel/observe/metrics-file.ts';
 import { observedSpending } from '../../kernel/observe/observed-spending.ts';
+import { createRows } from '../../kernel/rows.ts';
 import { readOnce } from '../../lib/async/lanes.ts';
 import { openLogFile } from '../../lib/files/log-file.ts';
 import { createLogger, type Logger, silentLogger } from '../../lib/logger.ts';
@@ -113,7 +115,8 @@ async function openOwn(
   const peers = { peers: cluster?.peers, configured: async () => undefined };
   const models = await createModels({ live, env, clock, log, forAll, loadImage, cluster: peers });
   const routes = { sessionOf: async (chat: ChatRef) => sessionKeyOf(chat) };
-  const only = buildLocalOnly({ live, store, models, routes: () => routes });
+  const collections = openCollections(createRows(store));
+  const only = buildLocalOnly({ live, store, collections, models, routes: () => routes });
   const cost = counterOf(live, only.guard(inner), maxCost);
   return { models: models.current(), cost, clock };
 }
