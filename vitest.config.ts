@@ -2,6 +2,14 @@ import { fileURLToPath } from 'node:url';
 import { defineConfig } from 'vitest/config';
 import { SlowestFirst } from './test/support/slowest-first.ts';
 
+/** Files that measure or change their process. All others run in those of the two workers. */
+const ALONE = [
+  'test/core/local-day.test.ts',
+  'test/channels/whatsapp/link-watch.test.ts',
+  'test/hostile/mime.test.ts',
+  'test/media/bombs.test.ts',
+];
+
 export default defineConfig({
   resolve: {
     alias: [
@@ -12,7 +20,13 @@ export default defineConfig({
     ],
   },
   test: {
-    include: ['test/**/*.test.ts'],
+    projects: [
+      { extends: true, test: { name: 'alone', include: ALONE, isolate: true } },
+      {
+        extends: true,
+        test: { name: 'together', include: ['test/**/*.test.ts'], exclude: ALONE, isolate: false },
+      },
+    ],
     reporters: ['default', './test/support/closing-line.ts'],
     pool: 'forks',
     maxWorkers: 2,

@@ -15,10 +15,11 @@ import type { OutboundMessage } from '../../src/kernel/message/message.ts';
 import type { ModelMessage } from '../../src/kernel/message/transcript.ts';
 import { silentLogger } from '../../src/lib/logger.ts';
 import { temporaryFolder } from '../sessions/session-folder.ts';
+import { campaign } from '../support/campaign.ts';
 import { calls, type ScriptedCall, says } from '../support/scripted-model.ts';
 import { CHAT, createRig, messageOf } from './agent-rig.ts';
 
-const RUNS = 40;
+const RUNS = campaign({ short: 40, full: 1000 });
 const MAX_CALLS = 2000;
 /** Few, so that messages are really set aside. */
 const MAX_TRIES = 3;

@@ -8,8 +8,9 @@ import { join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
 import { expect, test } from 'vitest';
 import { checkConfig } from '../../src/kernel/config/check.ts';
+import { campaign } from '../support/campaign.ts';
 
-const KILLS = 15;
+const KILLS = campaign({ short: 15, full: 150 });
 const SPREAD_MS = 40;
 const WRITER = join(import.meta.dirname, 'save-config-forever.ts');
 

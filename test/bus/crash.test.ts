@@ -12,10 +12,11 @@ import { openEmbeddedStore } from '../../src/kernel/bus/store/embedded.ts';
 import { chatRefOf } from '../../src/kernel/message/message.ts';
 import { silentLogger } from '../../src/lib/logger.ts';
 import { systemClock } from '../../src/lib/time/clock.ts';
+import { campaign } from '../support/campaign.ts';
 
 const CHILD = fileURLToPath(new URL('crash-child.ts', import.meta.url));
 const MESSAGES = 400;
-const KILLS = 10;
+const KILLS = campaign({ short: 10, full: 100 });
 /** Stages behind which a process dies: a spread over early and late, the same in each run. */
 const stagesBeforeDeath = (kill: number) => 1 + ((kill * 29) % 67);
 

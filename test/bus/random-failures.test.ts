@@ -16,10 +16,11 @@ import {
   startDelivery,
   startWork,
 } from '../contract/bus-bench.ts';
+import { campaign } from '../support/campaign.ts';
 import { makeEmbeddedBench } from './embedded-bench.ts';
 
 const CHATS = ['a', 'b', 'c'] as const;
-const RUNS = 40;
+const RUNS = campaign({ short: 40, full: 1000 });
 const WAIT_MS = 45_000;
 /** The longest wait between two tries. */
 const TAIL_MS = 60_000;

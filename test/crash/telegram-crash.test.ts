@@ -7,10 +7,15 @@ import { DatabaseSync } from 'node:sqlite';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { type BotApi, startBotApi } from '../support/bot-api.ts';
 import type { Call } from '../support/bot-api-faults.ts';
+import { campaign } from '../support/campaign.ts';
 import { type GatewayProcess, makeTestHome, type TestHome } from '../support/gateway-process.ts';
 import { callTools, echo, type LlmServer, startLlmServer } from '../support/llm-server.ts';
 
 const CHATS = [501, 502, 503];
+const RANDOM_KILLS = campaign({ short: 4, full: 100 });
+/** More than twice the failures that a message may have. */
+const KILLS_AT_START = campaign({ short: 8, full: 20 });
+const WAITING_CHATS = campaign({ short: 8, full: 20 });
 const ANSWER_TIMEOUT_MS = 60_000;
 const REPEAT_MARK = 'sent again';
 
@@ -186,44 +191,55 @@ describe('kill -9 while Telegram messages are in flight', () => {
     expect(markedDoubles([1])).toEqual([]);
   });
 
-  it('loses and doubles nothing over many kills at random moments', async () => {
-    const turns = [1, 2, 3, 4, 5, 6];
-    for (const turn of turns) {
-      sayInAllChats(turn);
-      await Promise.race([
-        nextCall('sendMessage').catch(() => undefined),
-        new Promise((resolve) => setImmediate(resolve)),
-      ]);
-      await gateway.kill();
-      gateway = await home.start();
-    }
-    await allAnswered(turns);
-    sayInAllChats(7);
-    await allAnswered([7]);
-    expect(unmarkedDoubles([...turns, 7])).toEqual([]);
-  });
+  it(
+    'loses and doubles nothing over many kills at random moments',
+    async () => {
+      const turns = Array.from({ length: RANDOM_KILLS }, (_, n) => n + 1);
+      const last = RANDOM_KILLS + 1;
+      for (const turn of turns) {
+        sayInAllChats(turn);
+        await Promise.race([
+          nextCall('sendMessage').catch(() => undefined),
+          new Promise((resolve) => setImmediate(resolve)),
+        ]);
+        await gateway.kill();
+        gateway = await home.start();
+      }
+      await allAnswered(turns);
+      sayInAllChats(last);
+      await allAnswered([last]);
+      expect(unmarkedDoubles([...turns, last])).toEqual([]);
+    },
+    campaign({ short: 120_000, full: 1_200_000 }),
+  );
 });
 
 describe('kill -9 soon after each of many starts', () => {
-  it('sets no message aside, and answers all of them once', async () => {
-    const chats = Array.from({ length: 20 }, (_, n) => 600 + n);
-    const texts = (chat: number) =>
-      telegram.chat(chat).messages.flatMap(({ from, text }) => (from === 'bot' ? [text] : []));
-    model.respond(() => ({ chunks: [new Promise(() => undefined)] }));
-    for (const chat of chats) telegram.say(chat, `repeat ${nonceOf(chat, 1)}`);
-    let asked = 0;
-    for (let death = 1; death <= 10; death += 1) {
-      // While it still starts messages; later the program lets them wait at first.
-      if (death <= 3) await model.received(asked + 1);
-      await gateway.kill();
-      asked = model.requests.length;
-      if (death === 10) model.respond(echo);
-      gateway = await home.start();
-    }
-    const unanswered = () => chats.filter((chat) => texts(chat).length === 0);
-    await expect.poll(unanswered, { timeout: 100_000, interval: 100 }).toEqual([]);
-    expect(chats.map(texts)).toEqual(chats.map((chat) => [nonceOf(chat, 1)]));
-  }, 180_000);
+  it(
+    'sets no message aside, and answers all of them once',
+    async () => {
+      const chats = Array.from({ length: WAITING_CHATS }, (_, n) => 600 + n);
+      const texts = (chat: number) =>
+        telegram.chat(chat).messages.flatMap(({ from, text }) => (from === 'bot' ? [text] : []));
+      model.respond(() => ({ chunks: [new Promise(() => undefined)] }));
+      for (const chat of chats) telegram.say(chat, `repeat ${nonceOf(chat, 1)}`);
+      let asked = 0;
+      for (let death = 1; death <= KILLS_AT_START; death += 1) {
+        // While it still starts messages; later the program lets them wait at first.
+        if (death <= 3) await model.received(asked + 1);
+        await gateway.kill();
+        asked = model.requests.length;
+        if (death === KILLS_AT_START) model.respond(echo);
+        gateway = await home.start();
+      }
+      const unanswered = () => chats.filter((chat) => texts(chat).length === 0);
+      await expect
+        .poll(unanswered, { timeout: campaign({ short: 100_000, full: 400_000 }), interval: 100 })
+        .toEqual([]);
+      expect(chats.map(texts)).toEqual(chats.map((chat) => [nonceOf(chat, 1)]));
+    },
+    campaign({ short: 180_000, full: 600_000 }),
+  );
 });
 
 describe('kill -9 while a long answer goes out in parts', () => {

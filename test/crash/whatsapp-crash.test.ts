@@ -3,16 +3,17 @@
 
 import { setTimeout as delay } from 'node:timers/promises';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { campaign } from '../support/campaign.ts';
 import { loginSteps, startWhatsAppWorld, type WhatsAppWorld } from '../support/whatsapp-gateway.ts';
 import type { Contact } from '../support/whatsapp-server/contract.ts';
 
 const ANSWER_TIMEOUT_MS = 60_000;
-const KILLS = 40;
+const KILLS = campaign({ short: 8, full: 200 });
 /** From the stanza on its way to well behind the answer. */
 const LAST_KILL_MS = 600;
 /** Has no factor in common with the number of kills, so that every moment is met. */
 const KILL_STRIDE = 17;
-const LOGIN_KILLS = 6;
+const LOGIN_KILLS = campaign({ short: 3, full: 30 });
 /** From the login to well behind the upload of the keys and the first sync. */
 const LAST_LOGIN_KILL_MS = 500;
 /** What a device uploads that has none on the server. */
@@ -53,29 +54,34 @@ async function allAnsweredOnce(contacts: readonly Contact[], turns: number) {
 }
 
 describe('kill -9 with a linked account', () => {
-  it(`loses and doubles nothing over ${KILLS} kills between message and answer`, async () => {
-    await world.link();
-    const contacts = [
-      await world.server.contact(world.phone),
-      await world.server.contact(world.phone),
-    ];
-    for (let turn = 0; turn < KILLS; turn += 1) {
-      await world.phone.online(ANSWER_TIMEOUT_MS);
-      for (const [who, contact] of contacts.entries()) {
-        await contact.writes(`repeat ${nonceOf(who, turn)}`);
+  it(
+    `loses and doubles nothing over ${KILLS} kills between message and answer`,
+    async () => {
+      await world.link();
+      const contacts = [
+        await world.server.contact(world.phone),
+        await world.server.contact(world.phone),
+      ];
+      for (let turn = 0; turn < KILLS; turn += 1) {
+        await world.phone.online(ANSWER_TIMEOUT_MS);
+        for (const [who, contact] of contacts.entries()) {
+          await contact.writes(`repeat ${nonceOf(who, turn)}`);
+        }
+        // Early and late ones in turn, so that not every try of a message dies.
+        await delay((LAST_KILL_MS * ((turn * KILL_STRIDE) % KILLS)) / KILLS);
+        await world.kill();
+        await world.start();
       }
-      // Early and late ones in turn, so that not every try of a message dies.
-      await delay((LAST_KILL_MS * ((turn * KILL_STRIDE) % KILLS)) / KILLS);
-      await world.kill();
-      await world.start();
-    }
-    await allAnsweredOnce(contacts, KILLS);
-    for (const { seen } of contacts) {
-      expect(seen.filter(({ text }) => text.includes('set aside')).length).toBeLessThan(KILLS / 9);
-    }
-    expect(world.phone.counts.registrations).toBe(1);
-    expect(contacts.map(({ undecryptable }) => undecryptable)).toEqual([0, 0]);
-  }, 300_000);
+      await allAnsweredOnce(contacts, KILLS);
+      for (const { seen } of contacts) {
+        const setAside = seen.filter(({ text }) => text.includes('set aside'));
+        expect(setAside.length).toBeLessThan(Math.max(2, KILLS / 9));
+      }
+      expect(world.phone.counts.registrations).toBe(1);
+      expect(contacts.map(({ undecryptable }) => undecryptable)).toEqual([0, 0]);
+    },
+    campaign({ short: 300_000, full: 1_800_000 }),
+  );
 });
 
 describe('kill -9 while the account is being linked', () => {
@@ -100,27 +106,31 @@ describe('kill -9 while the account is being linked', () => {
 });
 
 describe('kill -9 while the first login uploads its keys and gets the first sync', () => {
-  it(`loses and doubles nothing over ${LOGIN_KILLS} kills, and links once`, async () => {
-    const { server, phone } = world;
-    const contacts = [await server.contact(phone), await server.contact(phone)];
-    phone.wantsAllPreKeys(true);
-    await linkAndKillBeforeLogin();
-    for (let turn = 0; turn < LOGIN_KILLS; turn += 1) {
-      for (const [who, contact] of contacts.entries()) {
-        await contact.writes(`repeat ${nonceOf(who, turn)}`);
+  it(
+    `loses and doubles nothing over ${LOGIN_KILLS} kills, and links once`,
+    async () => {
+      const { server, phone } = world;
+      const contacts = [await server.contact(phone), await server.contact(phone)];
+      phone.wantsAllPreKeys(true);
+      await linkAndKillBeforeLogin();
+      for (let turn = 0; turn < LOGIN_KILLS; turn += 1) {
+        for (const [who, contact] of contacts.entries()) {
+          await contact.writes(`repeat ${nonceOf(who, turn)}`);
+        }
+        const { logins } = phone.counts;
+        await world.start();
+        await expect.poll(() => phone.counts.logins, { timeout: 20_000 }).toBeGreaterThan(logins);
+        await delay((LAST_LOGIN_KILL_MS * turn) / LOGIN_KILLS);
+        await world.kill();
       }
-      const { logins } = phone.counts;
       await world.start();
-      await expect.poll(() => phone.counts.logins, { timeout: 20_000 }).toBeGreaterThan(logins);
-      await delay((LAST_LOGIN_KILL_MS * turn) / LOGIN_KILLS);
-      await world.kill();
-    }
-    await world.start();
-    await allAnsweredOnce(contacts, LOGIN_KILLS);
-    expect(phone.preKeys).toBeGreaterThan(ALL_PRE_KEYS - 2 * LOGIN_KILLS);
-    expect(phone.counts.registrations).toBe(1);
-    expect(contacts.map(({ undecryptable }) => undecryptable)).toEqual([0, 0]);
-  }, 120_000);
+      await allAnsweredOnce(contacts, LOGIN_KILLS);
+      expect(phone.preKeys).toBeGreaterThan(ALL_PRE_KEYS - 2 * LOGIN_KILLS);
+      expect(phone.counts.registrations).toBe(1);
+      expect(contacts.map(({ undecryptable }) => undecryptable)).toEqual([0, 0]);
+    },
+    campaign({ short: 120_000, full: 600_000 }),
+  );
 });
 
 /** The phone believes in the link, and the process dies before it could log in. */

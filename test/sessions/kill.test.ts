@@ -4,10 +4,11 @@ import { createInterface } from 'node:readline';
 import { expect, test } from 'vitest';
 import { sessionKey } from '../../src/kernel/message/ids.ts';
 import type { TranscriptEntry } from '../../src/kernel/message/transcript.ts';
+import { campaign } from '../support/campaign.ts';
 import { createSessionFolder } from './session-folder.ts';
 
 const KEY = sessionKey('crash:1');
-const ROUNDS = 6;
+const ROUNDS = campaign({ short: 6, full: 60 });
 const APPENDS_PER_ROUND = 40;
 
 const numberOf = (entry: TranscriptEntry) =>

@@ -1,15 +1,20 @@
-// Builds the project's Dockerfile without a container engine: buildah in a chroot, on a base image
-// made by debootstrap and this test's own Node, since no registry of images is needed that way.
+// Builds the project's Dockerfile without a container engine. The full campaign takes buildah in a
+// chroot, on a base image made by debootstrap and this test's own Node: no registry of images is needed
+// that way. The short one carries the steps out on this machine.
 
-import { type ExecFileOptions, execFile } from 'node:child_process';
-import { copyFile, cp, mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises';
+import { type ChildProcess, type ExecFileOptions, execFile } from 'node:child_process';
+import { readFileSync } from 'node:fs';
+import { chown, copyFile, cp, mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
+import { isFullCampaign } from './campaign.ts';
+import { DockerfileRun, type ImageConfig } from './dockerfile.ts';
 
 const ROOT = join(import.meta.dirname, '../..');
 const BASE_IMAGE = 'docker.io/library/node:24-bookworm-slim';
 const MIRROR = 'http://deb.debian.org/debian';
+const NODE_UID = 1000;
 const MAX_OUTPUT_BYTES = 64 * 1024 * 1024;
 const execute = promisify(execFile);
 
@@ -28,8 +33,8 @@ RUN ln -s ../lib/node_modules/npm/bin/npm-cli.js /usr/local/bin/npm \\
 
 /** Why no image can be built here; undefined where one can. */
 export async function whyNoContainer(): Promise<string | undefined> {
-  if (process.getuid?.() !== 0) return 'building needs root here';
-  for (const tool of ['buildah', 'debootstrap']) {
+  if (isFullCampaign() && process.getuid?.() !== 0) return 'building needs root here';
+  for (const tool of isFullCampaign() ? ['buildah', 'debootstrap'] : ['bwrap']) {
     const found = await execute(tool, ['--version']).then(
       () => true,
       () => false,
@@ -42,18 +47,34 @@ export async function whyNoContainer(): Promise<string | undefined> {
 export interface BuiltImage extends AsyncDisposable {
   /** Folder that holds the image's files. */
   readonly root: string;
-  readonly config: {
-    readonly User: string;
-    readonly Entrypoint: readonly string[];
-    readonly Cmd: readonly string[];
-    readonly Volumes: Readonly<Record<string, unknown>>;
-    readonly Env: readonly string[];
-    readonly Healthcheck: { readonly Test: readonly string[] };
-  };
+  readonly config: ImageConfig;
+  /** What runs a command in the image, as its user and with its variables. */
+  command(command: readonly string[]): readonly string[];
+  /** Tells a command that was started that way to stop. */
+  stop(child: ChildProcess): void;
 }
 
 export async function buildImage(): Promise<BuiltImage> {
   const folder = await mkdtemp(join(tmpdir(), 'nanobot-image-'));
+  return isFullCampaign() ? buildWithBuildah(folder) : buildOnThisMachine(folder);
+}
+
+function buildOnThisMachine(folder: string): BuiltImage {
+  const built = new DockerfileRun(ROOT, folder);
+  return {
+    root: built.root,
+    config: built.config,
+    command: (command) => built.command(command),
+    stop({ pid = 0 }) {
+      // Of bubblewrap, which passes no signal on.
+      const children = readFileSync(`/proc/${pid}/task/${pid}/children`, 'utf8');
+      process.kill(Number(children.split(' ')[0]), 'SIGTERM');
+    },
+    [Symbol.asyncDispose]: () => rm(folder, { recursive: true, force: true }),
+  };
+}
+
+async function buildWithBuildah(folder: string): Promise<BuiltImage> {
   const storage = ['--root', join(folder, 'storage'), '--runroot', join(folder, 'run')];
   const buildah = (args: readonly string[], options: ExecFileOptions = {}) =>
     execute('buildah', ['--storage-driver', 'vfs', ...storage, ...args], {
@@ -68,10 +89,19 @@ export async function buildImage(): Promise<BuiltImage> {
   const container = (await buildah(['from', '--pull-never', 'nanobot'])).stdout.trim();
   const root = (await buildah(['mount', container])).stdout.trim();
   const inspected = await buildah(['inspect', '--type', 'image', 'nanobot']);
-  const { Docker } = JSON.parse(inspected.stdout) as { Docker: { config: BuiltImage['config'] } };
+  const { Docker } = JSON.parse(inspected.stdout) as { Docker: { config: ImageConfig } };
+  const { config } = Docker;
+  const data = join(root, 'data');
+  await mkdir(data, { recursive: true });
+  await chown(data, NODE_UID, NODE_UID);
   return {
     root,
-    config: Docker.config,
+    config,
+    command: (command) => [
+      ...['chroot', `--userspec=${NODE_UID}:${NODE_UID}`, root],
+      ...['env', '-i', ...config.Env, '-C', '/app', ...command],
+    ],
+    stop: (child) => void child.kill('SIGTERM'),
     async [Symbol.asyncDispose]() {
       await buildah(['umount', container]);
       await buildah(['rm', container]);

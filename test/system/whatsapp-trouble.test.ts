@@ -8,12 +8,14 @@ import { homeOf } from '../../src/kernel/config/files/home.ts';
 import { systemClock } from '../../src/lib/time/clock.ts';
 import { runNanobot } from '../cli/run-nanobot.ts';
 import { type BotApi, startBotApi } from '../support/bot-api.ts';
+import { campaign } from '../support/campaign.ts';
 import { startWhatsAppWorld, type WhatsAppWorld } from '../support/whatsapp-gateway.ts';
 import type { Contact } from '../support/whatsapp-server/contract.ts';
 
 const WAIT_MS = 45_000;
 const OWNER = 700;
-const JUNK = 2000;
+const JUNK = campaign({ short: 500, full: 5000 });
+const STARTS_WHILE_OFFLINE = campaign({ short: 1, full: 3 });
 const MAX_GROWTH_MB = 200;
 
 const worlds: WhatsAppWorld[] = [];
@@ -137,7 +139,7 @@ describe('an answer', () => {
     const trace = async () =>
       (await runNanobot(['trace', 'last'], { home: world.home.path })).stdout;
     await expect.poll(trace, { timeout: WAIT_MS }).toContain('queued');
-    for (let start = 0; start < 3; start += 1) {
+    for (let start = 0; start < STARTS_WHILE_OFFLINE; start += 1) {
       await world.kill();
       await world.start();
       await expect.poll(() => readiness(world), { timeout: WAIT_MS }).toBe(503);
@@ -201,7 +203,7 @@ describe('an answer', () => {
   });
 });
 
-describe('a stranger who sends thousands of messages that nobody can read', () => {
+describe('a stranger who sends many messages that nobody can read', () => {
   it('keeps nobody waiting, and fills neither memory nor log', async () => {
     const world = await linkedWorld();
     const anna = await world.server.contact(world.phone);

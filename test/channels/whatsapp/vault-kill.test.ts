@@ -6,13 +6,14 @@ import { once } from 'node:events';
 import { createInterface } from 'node:readline';
 import { fileURLToPath } from 'node:url';
 import { expect, it } from 'vitest';
+import { campaign } from '../../support/campaign.ts';
 import type { KeyBundle } from '../../support/whatsapp-server/seams.ts';
 import { SignalDevice } from '../../support/whatsapp-server/signal-device.ts';
 import type { ChildInput } from './vault-child.ts';
 import { OWN, openRig, temporaryFolder } from './vault-rig.ts';
 
 const CHILD = fileURLToPath(new URL('vault-child.ts', import.meta.url));
-const KILLS = 36;
+const KILLS = campaign({ short: 36, full: 360 });
 const MESSAGES_PER_RUN = 4;
 /** Spread over all stages of a run; the first runs die while the link and the keys are stored. */
 const deathAt = (kill: number) => 1 + ((kill * 5) % 37);

@@ -1,0 +1,12 @@
+// How much a test tries that could go on for ever: kills, random cases, sizes of hostile inputs. A
+// short campaign of each kind is part of `npm test`; `npm run test:long` runs them in full.
+
+const IS_FULL = process.env['CAMPAIGN'] === 'full';
+
+type Figures = { readonly short: number; readonly full: number };
+
+/** The figure of this run. */
+export const campaign = ({ short, full }: Figures): number => (IS_FULL ? full : short);
+
+/** For test files and folders that a short campaign leaves to the full one. */
+export const isFullCampaign = (): boolean => IS_FULL;
