@@ -2,11 +2,11 @@ import { fileURLToPath } from 'node:url';
 import { defineConfig } from 'vitest/config';
 import { SlowestFirst } from './test/support/slowest-first.ts';
 
-/** Files that measure or change their process. All others run in those of the two workers. */
+/** Files that measure or change their process, or run for long. All others share the two workers. */
 const ALONE = [
+  'test/{crash,hostile,scenario,system}/**/*.test.ts',
   'test/core/local-day.test.ts',
   'test/channels/whatsapp/link-watch.test.ts',
-  'test/hostile/mime.test.ts',
   'test/media/bombs.test.ts',
 ];
 

@@ -6,6 +6,7 @@ import type { CompactionPolicy } from '../../src/agent/rules/compaction.ts';
 import { textTokens } from '../../src/agent/rules/tokens.ts';
 import { toolsWithRoom } from '../../src/agent/rules/tool-room.ts';
 import { ALL_RIGHTS } from '../../src/kernel/access/rights.ts';
+import { campaign } from '../support/campaign.ts';
 import { calls, type ScriptedCall, type ScriptedRequest, says } from '../support/scripted-model.ts';
 import { createWorkspace } from '../tools/workspace-fixture.ts';
 import { createRig } from './agent-rig.ts';
@@ -39,6 +40,7 @@ it('leaves room for the conversation beside any number of tools', async () => {
   expect(JSON.stringify(request).length / 4).toBeLessThan(8192);
 });
 
+const TURNS = campaign({ short: 100, full: 300 });
 const SHORT = 'we saw a heron by the canal and it rained. '.repeat(5);
 const isForSummary = ({ system }: ScriptedRequest) =>
   system[0]?.text.startsWith('You keep the notes') === true;
@@ -84,7 +86,7 @@ describe.each(['summary', 'lossless'] as const)('the engine %s', (engine) => {
       return call(request, signal);
     };
     const missing: number[] = [];
-    for (let turn = 1; turn <= 300; turn += 1) {
+    for (let turn = 1; turn <= TURNS; turn += 1) {
       inTurn = 0;
       rig.model.script(...Array.from({ length: 12 }, () => answer));
       const fact = turn <= 30 ? `locker ${turn} is AB-${turn}00` : 'nothing new';

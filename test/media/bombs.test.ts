@@ -6,6 +6,7 @@ import { expect, it } from 'vitest';
 import { extract } from '../../src/kernel/media/extract/extract.ts';
 import { createReaderMemory } from '../../src/lib/async/permits.ts';
 import { systemClock } from '../../src/lib/time/clock.ts';
+import { campaign } from '../support/campaign.ts';
 import { watchStretches } from '../support/cpu-time.ts';
 import { bytesOf, docx, epub, odf, pdf, pdfOf, xlsx, zerosDeflated, zip } from './documents.ts';
 
@@ -13,6 +14,9 @@ import { bytesOf, docx, epub, odf, pdf, pdfOf, xlsx, zerosDeflated, zip } from '
 const MAX_GROWTH_BYTES = 700_000_000;
 /** Where this process did the work itself, it would stand still for many seconds. */
 const MAX_PAUSE_MS = 1500;
+
+const OPERATORS = campaign({ short: 2_000_000, full: 10_000_000 });
+const PAGE_MEGABYTES = campaign({ short: 300, full: 800 });
 
 const zeros = (bytes: number) => new Uint8Array(bytes);
 const repeat = (text: string, times: number) => text.repeat(times);
@@ -90,11 +94,11 @@ const BOMBS: Readonly<Record<string, () => Uint8Array>> = {
   'elements in elements': () => odf('text', repeat('<text:span>', 2_000_000)),
   'elements in elements in Word': () =>
     docx([], [], { 'word/document.xml': `<w:document>${repeat('<w:p>', 500_000)}` }),
-  'a PDF whose page unpacks to 800 MB': () => pdfOf([pdfBomb(800)]),
+  'a PDF whose page unpacks to hundreds of megabytes': () => pdfOf([pdfBomb(PAGE_MEGABYTES)]),
   'a PDF packed twice': () =>
     pdfOf([
       {
-        content: deflateSync(deflateSync(zeros(600_000_000))),
+        content: deflateSync(deflateSync(zeros(PAGE_MEGABYTES * 1_000_000))),
         filters: '/FlateDecode /FlateDecode',
       },
     ]),
@@ -112,10 +116,10 @@ const BOMBS: Readonly<Record<string, () => Uint8Array>> = {
         .replace('/Count 1', '/Count 999999999'),
       'latin1',
     ),
-  'a PDF of ten million operators': () =>
+  'a PDF of millions of operators': () =>
     pdfOf([
       {
-        content: deflateSync(bytesOf(`BT /F1 12 Tf ${repeat('(a) Tj ', 10_000_000)} ET`)),
+        content: deflateSync(bytesOf(`BT /F1 12 Tf ${repeat('(a) Tj ', OPERATORS)} ET`)),
         filters: '/FlateDecode',
       },
     ]),

@@ -8,5 +8,5 @@ type Figures = { readonly short: number; readonly full: number };
 /** The figure of this run. */
 export const campaign = ({ short, full }: Figures): number => (IS_FULL ? full : short);
 
-/** For test files and folders that a short campaign leaves to the full one. */
+/** Whether what a short campaign leaves out is tried. */
 export const isFullCampaign = (): boolean => IS_FULL;

@@ -4,9 +4,12 @@
 import { BaseSequencer, type TestSpecification } from 'vitest/node';
 
 const SLOWEST = [
+  'test/system/memory-limit.test.ts',
+  'test/crash/telegram-crash.test.ts',
+  'test/scenario/mail-limits.test.ts',
   'test/system/container.test.ts',
-  'test/crash/whatsapp-crash.test.ts',
   'test/system/package.test.ts',
+  'test/crash/whatsapp-crash.test.ts',
   'test/hostile/updates.test.ts',
   'test/scenario/second-thoughts.test.ts',
   'test/tools/web/page-reader.test.ts',
