@@ -69,7 +69,7 @@ export async function layFoundations(
   const { maxPending, maxPendingPerChat } = live.config.queue;
   const limits = { maxPending, maxPendingPerChat };
   const rows = createRows(store);
-  const collections = openCollections(rows);
+  const collections = openCollections(rows, redact);
   const busStore = redactedStore(store, redact, typed);
   const shown = redactedPicture(redact);
   const measuring = await buildTelemetry({ live, clock, log, store }, home, resources);

@@ -82,9 +82,9 @@ describe('a reminder', () => {
     await rig.until('2026-03-28T12:20:00Z');
     expect(rig.heard()).toEqual(['2026-03-28T12:20 Tea is ready']);
     expect(await rig.desk.list(asker())).toEqual([]);
-    expect(await rig.book.all()).toHaveLength(1);
+    expect(await rig.jobs.list()).toHaveLength(1);
     await rig.until('2026-03-29T12:21:00Z');
-    expect(await rig.book.all()).toEqual([]);
+    expect(await rig.jobs.list()).toEqual([]);
     await rig.clock.jump(-86_460_000);
     const refused = (when: object) =>
       rig.desk.add(say(when), asker()).catch(({ message }) => message);
@@ -214,7 +214,7 @@ describe('a job for the agent', () => {
     const { job } = await rig.desk.add(ask({ every: '10m' }), asker());
     for (const minute of [10, 20, 30]) await rig.until(`2026-01-15T12:${minute}:00Z`);
     expect(rig.runs).toHaveLength(1);
-    expect((await rig.book.get(job.id))?.last).toMatchObject({ how: 'skipped' });
+    expect((await rig.jobs.get(job.id))?.last).toMatchObject({ how: 'skipped' });
     held.resolve('done at last');
     await rig.until('2026-01-15T12:31:00Z');
     rig.edge.answer = () => 'asked for';

@@ -5,8 +5,8 @@ import { readdir } from 'node:fs/promises';
 import { join } from 'node:path';
 import { expect, it } from 'vitest';
 import { createAskedFiles } from '../../src/features/request-log/asked-book.ts';
-import { JobBook } from '../../src/features/schedule/job-book.ts';
 import { chatsOfJobs } from '../../src/features/schedule/job-chats.ts';
+import { openJobRows, removeJob } from '../../src/features/schedule/job-rows.ts';
 import type { Job } from '../../src/features/schedule/rules/job.ts';
 import { createHelperForgetting } from '../../src/features/subagents/helper-forgetting.ts';
 import type { HelperRun } from '../../src/features/subagents/rules/subagent.ts';
@@ -19,7 +19,7 @@ import { deleteLeftovers } from '../../src/kernel/sessions/leftovers.ts';
 import { silentLogger } from '../../src/lib/logger.ts';
 import { systemClock } from '../../src/lib/time/clock.ts';
 import { createSessionFolder, ROOMY } from '../sessions/session-folder.ts';
-import { createMemoryStore, memoryRows } from '../support/memory-host.ts';
+import { memoryRows } from '../support/memory-host.ts';
 
 const DAY = 86_400_000;
 const WORK = {
@@ -38,7 +38,7 @@ async function createWork() {
   const clock = { ...systemClock, now: () => time.now };
   const store = createJsonlSessionStore({ folder, clock, log: silentLogger, policy: () => ROOMY });
   const subagents = openSubagents(memoryRows());
-  const jobs = new JobBook({ state: createMemoryStore(), revision: () => 1 });
+  const jobs = openJobRows(memoryRows());
   const say = (session: string) => {
     const key = sessionKey(session);
     const entry = { role: 'user', turnId: turnId(`${key}#1`), text: 'hi', at: time.now } as const;
@@ -67,7 +67,7 @@ it('is known by whose it was until its files go, those in use never', async () =
   await helper('z1', 'telegram:1');
   await helper('a2', 'subagent:z1');
   const maker = { kind: 'person', chat: { channel: 'telegram', account: 'default', chat: '1' } };
-  for (const id of ['j1', 'j2']) await jobs.add({ ...JOB, id, maker } as Job);
+  for (const id of ['j1', 'j2']) await jobs.all.change(id, () => ({ ...JOB, id, maker }) as Job);
   const sessions = [
     'subagent:z1',
     'subagent:a2',
@@ -88,7 +88,7 @@ it('is known by whose it was until its files go, those in use never', async () =
   await removeEndedRuns(subagents, time.now);
   await subagents.runs.change('new', () => ({ ...WORK, id: 'new', state: 'running' }));
   await say('subagent:new');
-  await jobs.remove('j1');
+  await removeJob(jobs, 'j1');
   await clean();
   const forgetting = createHelperForgetting(subagents);
   expect(await forgetting.chatsBelow(['telegram:1'])).toEqual(['subagent:z1', 'subagent:a2']);
@@ -101,7 +101,7 @@ it('is known by whose it was until its files go, those in use never', async () =
   expect(left.sort()).toEqual(['cron:j2', 'subagent:new', 'telegram:1']);
   const kept = (await readdir(join(folder, 'asked'))).map(decodeURIComponent);
   expect(kept.sort()).toEqual(['cron:j2.jsonl', 'telegram:1.jsonl']);
-  expect([...(await subagents.removed.list()), ...(await jobs.gone.all())]).toEqual([]);
+  expect([...(await subagents.removed.list()), ...(await jobs.removed.list())]).toEqual([]);
   expect(await readdir(folder)).not.toContain('archive');
   await store[Symbol.asyncDispose]();
 });

@@ -9,9 +9,9 @@ import { onTestFinished } from 'vitest';
 import type { Remark } from '../../src/agent/revise.ts';
 import { createAnnouncer } from '../../src/features/schedule/announcer.ts';
 import { createHeartbeat } from '../../src/features/schedule/heartbeat.ts';
-import { JobBook } from '../../src/features/schedule/job-book.ts';
 import { createJobCourier } from '../../src/features/schedule/job-courier.ts';
 import { createJobDesk } from '../../src/features/schedule/job-desk.ts';
+import { openJobRows } from '../../src/features/schedule/job-rows.ts';
 import { createJobStart } from '../../src/features/schedule/job-start.ts';
 import { withJobs } from '../../src/features/schedule/job-turns.ts';
 import { createNextSlot } from '../../src/features/schedule/next-slot.ts';
@@ -39,6 +39,7 @@ import {
 } from '../../src/kernel/message/message.ts';
 import { OWNER_TURN } from '../../src/kernel/message/notes.ts';
 import type { TranscriptEntry } from '../../src/kernel/message/transcript.ts';
+import { createRows } from '../../src/kernel/rows.ts';
 import type { HandledTurn } from '../../src/kernel/turns/dispatcher.ts';
 import { supervise } from '../../src/lib/async/supervise.ts';
 import { silentLogger as log } from '../../src/lib/logger.ts';
@@ -116,7 +117,7 @@ export async function makeJobsRig(startsAt: string) {
       ...{ store, clock, log, limits: { maxPending: 1000, maxPendingPerChat: 100 } },
     });
     const { revision } = store;
-    const book = new JobBook({ state: store.scope('jobs'), revision });
+    const jobs = openJobRows(createRows(store));
     const next = createNextSlot();
     const announcer = createAnnouncer({
       ...{ state: store.scope('announcements'), bus, clock },
@@ -133,7 +134,7 @@ export async function makeJobsRig(startsAt: string) {
       ended: (...over) => scheduler.ended(...over),
     });
     const scheduler = new Scheduler({
-      ...{ book, next, bus, clock, log, revision, timeZone: () => ZONE },
+      ...{ jobs, next, bus, clock, log, revision, timeZone: () => ZONE },
       ...{
         isOn: () => true,
         maxFailures: () => edge.maxFailures,
@@ -159,7 +160,7 @@ export async function makeJobsRig(startsAt: string) {
       beginAnew: async () => void begun.push(new Date(clock.now()).toISOString()),
     });
     const desk = createJobDesk({
-      ...{ book, next, randomBytes, now: () => clock.now(), timeZone: () => ZONE },
+      ...{ jobs, next, randomBytes, now: () => clock.now(), timeZone: () => ZONE },
       checkWorkflow: (typed) => edge.checkWorkflow(typed),
       isPending: async (id) => (await bus.trace(id))?.state === 'pending',
       hasWorkflow: async () => false,
@@ -183,7 +184,7 @@ export async function makeJobsRig(startsAt: string) {
       ...{ announcer, log, sessions: { turn: async () => edge.entries } },
       async placeOf(id) {
         if (id === HEARTBEAT) return { title: 'Heartbeat', chat: CHAT };
-        const job = await book.get(id);
+        const job = await jobs.all.get(id);
         return job && placeOf(job);
       },
     });
@@ -199,7 +200,7 @@ export async function makeJobsRig(startsAt: string) {
       kept('announcements', (inner) => announcer.run(inner)),
       kept('heartbeat', (inner) => heartbeat.run(inner)),
     ]);
-    return { store, bus, book, desk, note, stop, running };
+    return { store, bus, jobs, desk, note, stop, running };
   }
 
   const chatCourier = () => ({
@@ -234,8 +235,8 @@ export async function makeJobsRig(startsAt: string) {
       return opened.desk;
     },
     note: (text: string) => opened.note(text),
-    get book() {
-      return opened.book;
+    get jobs() {
+      return opened.jobs.all;
     },
     /** What was said since this was last asked. */
     heard: () => said.splice(0).map(({ at, text }) => `${at.slice(0, 16)} ${text}`),

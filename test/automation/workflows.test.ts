@@ -20,8 +20,8 @@ import {
   runWorkflow,
   type WorkflowAgentDeps,
 } from '../../src/features/workflows/workflow-agent.ts';
-import { WorkflowBook } from '../../src/features/workflows/workflow-book.ts';
 import { createWorkflowFiles } from '../../src/features/workflows/workflow-files.ts';
+import { openWorkflowRows } from '../../src/features/workflows/workflow-rows.ts';
 import { WorkflowRuns } from '../../src/features/workflows/workflow-runs.ts';
 import { ALL_RIGHTS, type ToolAccess } from '../../src/kernel/access/rights.ts';
 import { TurnCancelled, TurnInterrupted } from '../../src/kernel/bus/bus.ts';
@@ -29,6 +29,7 @@ import { openEmbeddedStore } from '../../src/kernel/bus/store/embedded.ts';
 import { messageId, turnId } from '../../src/kernel/message/ids.ts';
 import type { InboundMessage } from '../../src/kernel/message/message.ts';
 import { OWNER_TURN } from '../../src/kernel/message/notes.ts';
+import { createRows } from '../../src/kernel/rows.ts';
 import { createGuardedFiles } from '../../src/lib/files/guarded-files.ts';
 import { silentLogger as log } from '../../src/lib/logger.ts';
 import type { BoundCall, Toolbox } from '../../src/tools/tool.ts';
@@ -52,13 +53,11 @@ async function makeRuns(maxRunning = 2) {
   const clock = createMovableClock(0);
   const store = await openEmbeddedStore({ path: join(folder, 'state.db'), clock, log });
   onTestFinished(() => store[Symbol.asyncDispose]());
-  const book = new WorkflowBook(store.scope('workflows'), (text) =>
-    text.replaceAll('hunter2', '***'),
-  );
+  const rows = openWorkflowRows(createRows(store), (text) => text.replaceAll('hunter2', '***'));
   const accepted: InboundMessage[] = [];
   const ended: (readonly [string, JobEnding])[] = [];
   const runs = new WorkflowRuns({
-    ...{ book, files, clock, log },
+    ...{ rows, files, clock, log },
     bus: {
       async accept(all) {
         accepted.push(...all.map(({ message }) => message));
@@ -75,7 +74,7 @@ async function makeRuns(maxRunning = 2) {
     ...{ rights: OWNER_RIGHTS, isTainted: false, person: OWNER_TURN, payingChat: CHAT, payer: {} },
   } as const;
   const wish = { workflow: 'short', input: {}, key: 'k', starter };
-  return { runs, book, accepted, ended, wish, starter, clock, folder };
+  return { runs, rows, accepted, ended, wish, starter, clock, folder };
 }
 
 /** Whatever is called is this tool. */
@@ -103,7 +102,7 @@ function scriptedToolbox(
   };
 }
 
-type AgentParts = Pick<Awaited<ReturnType<typeof makeRuns>>, 'runs' | 'book' | 'clock'> & {
+type AgentParts = Pick<Awaited<ReturnType<typeof makeRuns>>, 'runs' | 'rows' | 'clock'> & {
   readonly toolbox: Toolbox;
 };
 
@@ -111,8 +110,8 @@ const never = () => {
   throw new Error('no model is asked');
 };
 
-const agentDeps = ({ runs, book, clock, toolbox }: AgentParts): WorkflowAgentDeps => ({
-  ...{ book, clock, log, models: never, costOf: () => 0, toolbox: () => toolbox },
+const agentDeps = ({ runs, rows, clock, toolbox }: AgentParts): WorkflowAgentDeps => ({
+  ...{ rows, clock, log, models: never, costOf: () => 0, toolbox: () => toolbox },
   spending: { reserve: never, modelFor: never },
   ...{ voting: never, votes: { note: never } },
   approvals: { get: async () => undefined },
@@ -168,7 +167,7 @@ it('reads files anew each time, follows no link, and tells what is wrong with on
 });
 
 it('begins a wish once, no more at a time than may be, and keeps no secret', async () => {
-  const { runs, book, accepted, wish, starter } = await makeRuns();
+  const { runs, rows, accepted, wish, starter } = await makeRuns();
   const one = await runs.start(wish);
   expect((await runs.start(wish)).id).toBe(one.id);
   expect(new Set(accepted.map(({ id }) => id)).size).toBe(1);
@@ -184,7 +183,7 @@ it('begins a wish once, no more at a time than may be, and keeps no secret', asy
   await runs.start({ ...wish, key: 'two' });
   await expect(runs.start({ ...wish, key: 'three' })).rejects.toThrow(/2 workflows are at work/);
   await runs.end(one, 'failed', 'the password is hunter2');
-  expect((await book.get(one.id))?.result).toBe('the password is ***');
+  expect((await rows.runs.get(one.id))?.result).toBe('the password is ***');
   await runs.start({ ...wish, key: 'three' });
   await expect(runs.start({ ...wish, workflow: 'shor' })).rejects.toThrow(
     /There is no workflow "shor"; there is inbox-note, research, short/,
@@ -192,7 +191,7 @@ it('begins a wish once, no more at a time than may be, and keeps no secret', asy
 });
 
 it('never does again what may have been done when the process died, and does again what only looks', async () => {
-  const { runs, book, wish, clock } = await makeRuns();
+  const { runs, rows, wish, clock } = await makeRuns();
   for (const access of ['write', 'read'] as const) {
     const run = await runs.start({ ...wish, key: access });
     const process = new AbortController();
@@ -205,11 +204,11 @@ it('never does again what may have been done when the process died, and does aga
         : { status: 'ok', text: 'x' };
     });
     const work = (signal: AbortSignal) =>
-      Array.fromAsync(runWorkflow(agentDeps({ runs, book, clock, toolbox }), turnOf(run), signal));
+      Array.fromAsync(runWorkflow(agentDeps({ runs, rows, clock, toolbox }), turnOf(run), signal));
     await expect(work(process.signal)).rejects.toThrow('shutdown');
     await work(new AbortController().signal);
     expect(began).toBe(access === 'write' ? 1 : 2);
-    const ended = await book.get(run.id);
+    const ended = await rows.runs.get(run.id);
     expect(ended?.status).toBe(access === 'write' ? 'failed' : 'done');
     if (access === 'write') expect(ended?.result).toMatch(/outcome unknown: the process stopped/);
     else expect(ended?.state).toMatchObject({ number: 1, steps: { a: { runs: 1, tries: 1 } } });
@@ -221,7 +220,7 @@ it.each([
   ['denied', /an owner did not allow it/],
   ['expired', /an owner did not allow it/],
 ])('a call that waited for an owner and is found %s ends the run', async (kind, why) => {
-  const { runs, book, wish, clock } = await makeRuns();
+  const { runs, rows, wish, clock } = await makeRuns();
   const run = await runs.start(wish);
   const toolbox = scriptedToolbox('execute', async () => ({ status: 'ok', text: 'done' }));
   const turn: TurnInput = {
@@ -231,18 +230,18 @@ it.each([
   const { signal } = new AbortController();
   for (const state of [{ kind: 'open' }, { kind }]) {
     const approvals = { get: async () => ({ state }) as Approval };
-    const deps = { ...agentDeps({ runs, book, clock, toolbox }), approvals };
+    const deps = { ...agentDeps({ runs, rows, clock, toolbox }), approvals };
     await Array.fromAsync(runWorkflow(deps, turn, signal));
-    if (state.kind === 'open') expect((await book.get(run.id))?.status).toBe('waiting');
+    if (state.kind === 'open') expect((await rows.runs.get(run.id))?.status).toBe('waiting');
   }
-  expect(await book.get(run.id)).toMatchObject({
+  expect(await rows.runs.get(run.id)).toMatchObject({
     status: 'failed',
     result: expect.stringMatching(why),
   });
 });
 
 it('ends when the time of all is over, however long a file wants, or when it is ended by hand', async () => {
-  const { runs, book, wish, clock, folder } = await makeRuns();
+  const { runs, rows, wish, clock, folder } = await makeRuns();
   await writeFile(join(folder, 'workflows/long.yaml'), `limits: {minutes: 60}\n${SAY}`);
   for (const [how, status, result] of [
     ['time', 'failed', 'its time (9 minutes) is over'],
@@ -256,18 +255,18 @@ it('ends when the time of all is over, however long a file wants, or when it is 
       await new Promise((resolve) => signal.addEventListener('abort', resolve, { once: true }));
       return { status: 'failed', text: 'broken off' };
     });
-    const deps = agentDeps({ runs, book, clock, toolbox });
+    const deps = agentDeps({ runs, rows, clock, toolbox });
     const over = Array.fromAsync(runWorkflow(deps, turnOf(run), turn.signal));
     await begun.promise;
     if (how === 'hand') turn.abort(new TurnCancelled());
     else await clock.advance(9 * 60_000);
     await over;
-    expect(await book.get(run.id)).toMatchObject({ status, result });
+    expect(await rows.runs.get(run.id)).toMatchObject({ status, result });
   }
 });
 
 it('tries again what ran out of time only where it looks', async () => {
-  const { runs, book, wish, clock, folder } = await makeRuns();
+  const { runs, rows, wish, clock, folder } = await makeRuns();
   await writeFile(join(folder, 'workflows/slow.yaml'), SAY.replace('time}', 'time, retries: 2}'));
   for (const access of ['write', 'read'] as const) {
     const run = await runs.start({ ...wish, workflow: 'slow', key: access });
@@ -278,7 +277,7 @@ it('tries again what ran out of time only where it looks', async () => {
     });
     const { signal } = new AbortController();
     await Array.fromAsync(
-      runWorkflow(agentDeps({ runs, book, clock, toolbox }), turnOf(run), signal),
+      runWorkflow(agentDeps({ runs, rows, clock, toolbox }), turnOf(run), signal),
     );
     expect(tries).toBe(access === 'write' ? 1 : 3);
   }
@@ -293,7 +292,7 @@ steps:
 `;
 
 it('asks an owner, once it has read words of others, before it acts or carries them away', async () => {
-  const { runs, book, wish, clock, folder } = await makeRuns();
+  const { runs, rows, wish, clock, folder } = await makeRuns();
   await writeFile(join(folder, 'workflows/careful.yaml'), CAREFUL);
   const run = await runs.start({ ...wish, workflow: 'careful', key: 'careful' });
   const page = `https://b.example/${'a1'.repeat(50)}`;
@@ -314,7 +313,7 @@ it('asks an owner, once it has read words of others, before it acts or carries t
     askOwner: async (question) => ({ text: `${asked.push(question)}`, isWaiting: true }),
   };
   const { signal } = new AbortController();
-  await Array.fromAsync(runWorkflow(agentDeps({ runs, book, clock, toolbox }), turn, signal));
+  await Array.fromAsync(runWorkflow(agentDeps({ runs, rows, clock, toolbox }), turn, signal));
   expect(asked).toMatchObject([
     { tool: 'web_fetch', isTainted: true, arguments: expect.stringContaining('?k=1') },
     { tool: 'exec', isTainted: true },
@@ -322,7 +321,7 @@ it('asks an owner, once it has read words of others, before it acts or carries t
 });
 
 it('tells its end once, to the chat or to the job, and forgets what holds certain words', async () => {
-  const { runs, book, accepted, ended, wish, starter } = await makeRuns();
+  const { runs, rows, accepted, ended, wish, starter } = await makeRuns();
   const run = await runs.start(wish);
   accepted.length = 0;
   expect(await runs.forget(['chat:1'], (text) => text.includes('Paris'))).toBe(0);
@@ -344,5 +343,5 @@ it('tells its end once, to the chat or to the job, and forgets what holds certai
   expect(ended).toEqual([['j1', 'stopped']]);
   expect(await runs.forget(['chat:2'], () => true)).toBe(0);
   expect(await runs.forget(['chat:1'], (text) => text.includes('Paris'))).toBe(1);
-  expect(await book.get(run.id)).toBeUndefined();
+  expect(await rows.runs.get(run.id)).toBeUndefined();
 });

@@ -12,7 +12,7 @@ import { createPairing } from '../../src/features/people/pairing.ts';
 import { createPairingCodes } from '../../src/features/people/pairing-codes.ts';
 import { PeopleBook } from '../../src/features/people/people-book.ts';
 import { createStrangers } from '../../src/features/people/strangers.ts';
-import { JobBook } from '../../src/features/schedule/job-book.ts';
+import { openJobRows } from '../../src/features/schedule/job-rows.ts';
 import { storedDays } from '../../src/features/spending/spending-day.ts';
 import { openSubagents } from '../../src/features/subagents/subagent-rows.ts';
 import type { KeyValueStore } from '../../src/kernel/bus/store/store.ts';
@@ -58,9 +58,7 @@ const BOOKS = [
   [
     'jobs',
     'job:1',
-    async (state: KeyValueStore) => {
-      return (await new JobBook({ state, revision: () => 1 }).all())[0];
-    },
+    async (state: KeyValueStore) => (await openJobRows(memoryRows(state)).all.list())[0],
   ],
 ] as const;
 

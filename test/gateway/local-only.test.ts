@@ -13,7 +13,6 @@ import {
 } from '../../src/agent/spending.ts';
 import { openCollections } from '../../src/app/collections.ts';
 import { buildLocalOnly } from '../../src/features/local-models/build-local-only.ts';
-import { JOBS_SCOPE, JobBook } from '../../src/features/schedule/job-book.ts';
 import { type Job, jobChat } from '../../src/features/schedule/rules/job.ts';
 import { charged } from '../../src/features/spending/paid-call.ts';
 import { type HelperRun, helperChat } from '../../src/features/subagents/rules/subagent.ts';
@@ -90,7 +89,7 @@ function open(only = false) {
     sites: createLocalSites({ clock, places: () => 1 }),
   };
   const sessionOf = async (chat: ChatRef) => moved[chat.chat] ?? sessionKeyOf(chat);
-  const collections = openCollections(createRows(store));
+  const collections = openCollections(createRows(store), (text) => text);
   const held = buildLocalOnly({ live, store, collections, models, routes: () => ({ sessionOf }) });
   const guard = held.guard(inner);
   const ask = (
@@ -156,11 +155,12 @@ describe('a conversation that stays on one’s own machines', () => {
     const { runs } = collections.subagents;
     await runs.change('h1', () => helper('h1', sessionKeyOf(HERE)));
     await runs.change('h2', () => helper('h2', sessionKeyOf(helperChat('h1'))));
-    await new JobBook({ state: store.scope(JOBS_SCOPE), revision: store.revision }).add({
+    const job = {
       ...{ id: 'j1', name: 'n', kind: 'ask', text: 't', schedule: { kind: 'at' }, failures: 0 },
       ...{ target: { kind: 'last' }, maker: { kind: 'person', chat: HERE }, enabled: true },
       ...{ createdAt: 1, deleteAfterRun: false },
-    } as unknown as Job);
+    } as unknown as Job;
+    await collections.jobs.all.change('j1', () => job);
     const below = [
       sessionKeyOf(helperChat('h1')),
       sessionKeyOf(helperChat('h2')),

@@ -2,21 +2,18 @@
 // nothing more, also where the question was not yet answered.
 
 import type { Collections } from '../../app/collections.ts';
-import type { StateStore } from '../../kernel/bus/store/store.ts';
 import type { ChatRef } from '../../kernel/message/message.ts';
 import { SUBAGENT_CHANNEL } from '../subagents/rules/subagent.ts';
 import { isOver, WORKFLOW_CHANNEL } from '../workflows/rules/workflow.ts';
-import { WORKFLOWS_SCOPE, WorkflowBook } from '../workflows/workflow-book.ts';
 
 /** `chat`: of the turn that asked. */
-export function createIsAwaited(
-  store: StateStore,
-  { subagents }: Collections,
-): (chat: ChatRef) => Promise<boolean> {
-  const workflows = new WorkflowBook(store.scope(WORKFLOWS_SCOPE), (text) => text);
+export function createIsAwaited({
+  subagents,
+  workflows,
+}: Collections): (chat: ChatRef) => Promise<boolean> {
   return async ({ channel, chat }) => {
     if (channel === WORKFLOW_CHANNEL) {
-      const run = await workflows.get(chat);
+      const run = await workflows.runs.get(chat);
       return run !== undefined && !isOver(run);
     }
     const isHelper = channel === SUBAGENT_CHANNEL;

@@ -146,7 +146,7 @@ export function buildDecisions(parts: DecisionParts): Deciding {
       clock,
       log,
       ownerChat,
-      isAwaited: createIsAwaited(store, parts.collections),
+      isAwaited: createIsAwaited(parts.collections),
     },
     run: (call, signal) => agent.runApproved(call, signal),
     timeZone: () => live.config.sessions.timeZone,

@@ -8,11 +8,9 @@ import type { LiveConfig } from '../../kernel/config/files/live-config.ts';
 import type { Routes } from '../../kernel/intake/routes.ts';
 import type { SessionKey } from '../../kernel/message/ids.ts';
 import { type ChatRef, chatRefOf, sessionKeyOf } from '../../kernel/message/message.ts';
-import { JOBS_SCOPE, JobBook } from '../schedule/job-book.ts';
 import { JOB_CHANNEL } from '../schedule/rules/job.ts';
 import { SUBAGENT_CHANNEL } from '../subagents/rules/subagent.ts';
 import { WORKFLOW_CHANNEL } from '../workflows/rules/workflow.ts';
-import { WORKFLOWS_SCOPE, WorkflowBook } from '../workflows/workflow-book.ts';
 import { createLocalOnly, type LocalOnly } from './local-only.ts';
 
 export type LocalOnlyParts = {
@@ -33,12 +31,11 @@ export function buildLocalOnly({
   models,
   routes,
 }: LocalOnlyParts): LocalOnly {
-  const jobs = new JobBook({ state: store.scope(JOBS_SCOPE) });
-  const runs = new WorkflowBook(store.scope(WORKFLOWS_SCOPE), (text) => text);
+  const { subagents, jobs, workflows } = collections;
   const sessionOf = (chat: ChatRef) => routes().sessionOf(chat);
 
   async function makersOf(id: string): Promise<readonly SessionKey[]> {
-    const job = (await jobs.get(id)) ?? (await jobs.gone.all()).find((each) => each.id === id);
+    const job = (await jobs.all.get(id)) ?? (await jobs.removed.get(id));
     const maker = job?.maker;
     if (maker?.kind !== 'person') return [];
     return [...new Set([sessionKeyOf(maker.chat), await sessionOf(maker.chat)])];
@@ -56,12 +53,11 @@ export function buildLocalOnly({
       const { channel, chat: id = '' } = chatRefOf(session) ?? {};
       if (channel === JOB_CHANNEL) return makersOf(id);
       if (channel === SUBAGENT_CHANNEL) {
-        const run =
-          (await collections.subagents.runs.get(id)) ??
-          (await collections.subagents.removed.get(id));
+        const run = (await subagents.runs.get(id)) ?? (await subagents.removed.get(id));
         return run === undefined ? [] : [run.parent.session];
       }
-      const home = channel === WORKFLOW_CHANNEL ? (await runs.get(id))?.starter.home : undefined;
+      const home =
+        channel === WORKFLOW_CHANNEL ? (await workflows.runs.get(id))?.starter.home : undefined;
       if (home === undefined) return [];
       return home.kind === 'job' ? makersOf(home.job) : [home.session];
     },

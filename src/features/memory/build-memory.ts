@@ -26,7 +26,6 @@ import { createHandOut, type HandOutDeps } from '../privacy/hand-out.ts';
 import { createHandedOut } from '../privacy/handed-out.ts';
 import type { Asking } from '../privacy/kept-data.ts';
 import { createForgetting, type ForgettingDeps } from '../privacy/personal-data.ts';
-import { JOBS_SCOPE, JobBook } from '../schedule/job-book.ts';
 import { chatsOfJobs } from '../schedule/job-chats.ts';
 import { jobsHolding } from '../schedule/job-forgetting.ts';
 import { createHelperForgetting } from '../subagents/helper-forgetting.ts';
@@ -107,14 +106,13 @@ export function buildMemory(parts: MemoryParts): BuiltMemory {
   const chatsOf = ({ message, session, person }: Asking) =>
     chatsOfTurn({ chat: message.chat, session, person }, whose);
   const { exclusively, media, bus } = parts;
-  const { subagents } = parts.collections;
+  const { subagents, jobs } = parts.collections;
   const helpers = createHelperForgetting(subagents);
   const held = { reader, sessions: { folder, exclusively }, index, indexing, store };
-  const book = new JobBook({ state: store.scope(JOBS_SCOPE) });
-  const work = { subagents, jobs: book };
+  const work = { subagents, jobs };
   const onDisk = (channel: string) => chatsOfChannel(folder, channel);
   const ofJobs: ForgettingDeps['chatsOfJobs'] = async (chats, isOwner) => [
-    ...(await chatsOfJobs(book, chats, isOwner)),
+    ...(await chatsOfJobs(jobs, chats, isOwner)),
     ...(isOwner ? await chatsOfNobody(work, onDisk) : []),
   ];
   const leftovers = createWorkLeftovers({
@@ -124,7 +122,7 @@ export function buildMemory(parts: MemoryParts): BuiltMemory {
   const { forgetful } = parts;
   const limit = parts.maxFileBytes;
   const handedOut = createHandedOut({ state: store.scope('exports'), media, reader });
-  const inJobs: ForgettingDeps['inJobs'] = (chats, holds) => jobsHolding(book, chats, holds);
+  const inJobs: ForgettingDeps['inJobs'] = (chats, holds) => jobsHolding(jobs, chats, holds);
   const others = { helpers, handedOut, inJobs, forgetful };
   const forgetting = { ...held, ...others, chatsOf, chatsOfJobs: ofJobs };
   const handing = { handedOut, reader, memory, working, folder, media, bus, clock, chatsOf, limit };

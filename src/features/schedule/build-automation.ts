@@ -69,7 +69,8 @@ export function buildAutomation(parts: AutomationParts): Automation {
   const changed = () => scheduler.changed();
   const { checkWorkflow } = parts;
   const open = { now: () => clock.now(), timeZone, changed, checkWorkflow };
-  const { book, next, desk } = openJobs(store, bus, open);
+  const { jobs } = parts.collections;
+  const { next, desk } = openJobs(parts.collections, bus, open);
   const announcer = createAnnouncer({
     ...{ state: store.scope('announcements'), bus, clock },
     sessionOf: (chat) => routes.sessionOf(chat),
@@ -95,7 +96,7 @@ export function buildAutomation(parts: AutomationParts): Automation {
     tellNow: (text, about) => parts.alert(undefined, text, about),
   });
   const scheduler: Scheduler = new Scheduler({
-    ...{ book, next, bus, clock, log, timeZone, revision, start, tellOwner: tell },
+    ...{ jobs, next, bus, clock, log, timeZone, revision, start, tellOwner: tell },
     isOn: () => live.config.cron.enabled,
     maxFailures: () => live.config.cron.maxFailures,
     tell: async (job, id, text) =>
@@ -105,7 +106,7 @@ export function buildAutomation(parts: AutomationParts): Automation {
     ...{ announcer, sessions, log },
     async placeOf(id) {
       if (id === HEARTBEAT) return heartbeatPlace(parts);
-      const job = await book.get(id);
+      const job = await jobs.all.get(id);
       return job === undefined ? undefined : placeOf(job);
     },
   });
@@ -123,7 +124,7 @@ export function buildAutomation(parts: AutomationParts): Automation {
     }),
     tell,
     jobEnded: (id, run, how, detail) => scheduler.ended(id, run, how, detail),
-    forgetting: createJobForgetting(book, changed),
+    forgetting: createJobForgetting(jobs, changed),
     with: (dispatcher) =>
       withJobs(dispatcher, {
         ...{ agent, scheduler },

@@ -109,8 +109,14 @@ async function withDesk<Result>(
 ): Promise<Result> {
   const { loadConfig } = await import('../../kernel/config/files/config-file.ts');
   const { openJobs } = await import('./open-jobs.ts');
+  const { openJobRows } = await import('./job-rows.ts');
+  const { openWorkflowRows } = await import('../workflows/workflow-rows.ts');
   const { config } = await loadConfig(terminal.home, terminal.env);
-  return withState(terminal, async ({ store }) => {
+  return withState(terminal, async ({ store, rows }) => {
+    const collections = {
+      jobs: openJobRows(rows),
+      workflows: openWorkflowRows(rows, (text) => text),
+    };
     const now = () => terminal.clock.now();
     const timeZone = () => config.sessions.timeZone;
     const changed = () => undefined;
@@ -119,7 +125,9 @@ async function withDesk<Result>(
       await checkWorkflowOf(terminal.home, config, typed);
     }
     try {
-      return await work(openJobs(store, store, { now, timeZone, changed, checkWorkflow }).desk);
+      return await work(
+        openJobs(collections, store, { now, timeZone, changed, checkWorkflow }).desk,
+      );
     } catch (error) {
       const isSlip = error instanceof JobError && error.code === 'job_invalid';
       if (isSlip) throw new CommandFailure(EXIT.usage, error.message);

@@ -2,16 +2,16 @@
 // and of the machine's owners where that was done at the command line.
 
 import { sessionKeyOf } from '../../kernel/message/message.ts';
-import type { JobBook } from './job-book.ts';
+import type { JobRows } from './job-rows.ts';
 import { HEARTBEAT, jobChat } from './rules/job.ts';
 
 /** Keys of the chats of jobs that were made in these chats. */
 export async function chatsOfJobs(
-  book: Pick<JobBook, 'all' | 'gone'>,
+  { all, removed }: JobRows,
   chats: readonly string[],
   isOwner: boolean,
 ): Promise<readonly string[]> {
-  const known = [...(await book.all()), ...(await book.gone.all())];
+  const known = [...(await all.list()), ...(await removed.list())];
   const theirs = known.filter(({ maker }) => {
     if (maker.kind === 'operator') return isOwner;
     const { thread: _topic, ...chat } = maker.chat;

@@ -3,7 +3,7 @@
 import { doorOf, isSameChat } from '../../kernel/access/person.ts';
 import type { MessageId } from '../../kernel/message/ids.ts';
 import { type ChatRef, chatRefOf } from '../../kernel/message/message.ts';
-import type { JobBook } from './job-book.ts';
+import { type JobRows, removeJob } from './job-rows.ts';
 import { firstSlot, type NextSlot } from './next-slot.ts';
 import {
   type Job,
@@ -17,7 +17,7 @@ import { JobError, readSchedule, scheduleText, slotText, zoneOf } from './rules/
 import type { JobAsker, JobDesk, ShownJob } from './schedules.ts';
 
 export type JobDeskDeps = {
-  readonly book: JobBook;
+  readonly jobs: JobRows;
   readonly next: NextSlot;
   now(): number;
   /** IANA zone for whoever has chosen none; empty: the machine's. */
@@ -43,7 +43,7 @@ const ID_BYTES = 4;
 const LAST = 'last';
 
 export function createJobDesk(deps: JobDeskDeps): JobDesk {
-  const { book, next, now, lasts, changed } = deps;
+  const { next, now, lasts, changed } = deps;
 
   const zoneFor = (asker: JobAsker) =>
     (asker.kind === 'person' ? asker.person.timeZone : undefined) ?? deps.timeZone();
@@ -59,7 +59,7 @@ export function createJobDesk(deps: JobDeskDeps): JobDesk {
   }
 
   async function visible(asker: JobAsker): Promise<readonly Job[]> {
-    const jobs = (await book.all()).filter((job) => job.finishedAt === undefined);
+    const jobs = (await deps.jobs.all.list()).filter((job) => job.finishedAt === undefined);
     return jobs.filter((job) => isTheirs(job, asker));
   }
 
@@ -78,7 +78,7 @@ export function createJobDesk(deps: JobDeskDeps): JobDesk {
 
   async function changedJob(id: string, asker: JobAsker, step: (job: Job) => Job) {
     const job = await found(id, asker);
-    const after = await book.change(job.id, step);
+    const after = await deps.jobs.all.change(job.id, (each) => each && step(each));
     changed();
     return shown(after ?? job, asker);
   }
@@ -100,7 +100,7 @@ export function createJobDesk(deps: JobDeskDeps): JobDesk {
         );
       }
       if (wish.kind === 'workflow') await deps.checkWorkflow(text);
-      const all = await book.all();
+      const all = await deps.jobs.all.list();
       const own = all.filter((job) => asker.kind === 'person' && isMadeBy(job.maker, asker));
       if (own.length >= MAX_JOBS_OF_ONE) {
         throw new JobError(
@@ -130,7 +130,7 @@ export function createJobDesk(deps: JobDeskDeps): JobDesk {
         createdAt: at,
         failures: 0,
       };
-      await book.add(job);
+      await deps.jobs.all.change(job.id, () => job);
       changed();
       return shown(job, asker);
     },
@@ -139,7 +139,7 @@ export function createJobDesk(deps: JobDeskDeps): JobDesk {
     },
     async remove(id, asker) {
       const job = await found(id, asker);
-      await book.remove(job.id);
+      await removeJob(deps.jobs, job.id);
       await deps.stop(job.id);
       changed();
       return shown(job, asker);
@@ -156,12 +156,12 @@ export function createJobDesk(deps: JobDeskDeps): JobDesk {
     },
     find: async (id, asker) => shown(await found(id, asker), asker),
     async atWork(chat) {
-      const jobs = (await book.all()).filter(({ maker }) => isMadeIn(maker, chat));
+      const jobs = (await deps.jobs.all.list()).filter(({ maker }) => isMadeIn(maker, chat));
       const isOne = await Promise.all(jobs.map(isUnderWay));
       return jobs.filter((_job, at) => isOne[at]).map(({ id, name }) => ({ id, name }));
     },
     async endRun(id) {
-      const job = await book.get(id);
+      const job = await deps.jobs.all.get(id);
       const isOne = job !== undefined && (await isUnderWay(job));
       if (isOne) await deps.stop(id);
       return isOne;

@@ -3,16 +3,16 @@
 
 import { sessionKeyOf } from '../../kernel/message/message.ts';
 import type { Holds } from '../../kernel/sessions/rules/forgetting.ts';
-import type { JobBook } from './job-book.ts';
+import { type JobRows, removeJob } from './job-rows.ts';
 import { type Job, jobChat } from './rules/job.ts';
 
 /** Those whose own conversations are among `chats`, which hold the words. */
 export async function jobsHolding(
-  book: Pick<JobBook, 'all'>,
+  { all }: Pick<JobRows, 'all'>,
   chats: readonly string[],
   holds: Holds,
 ): Promise<readonly Job[]> {
-  const jobs = await book.all();
+  const jobs = await all.list();
   return jobs.filter(
     ({ id, name, text, last }) =>
       chats.includes(sessionKeyOf(jobChat(id))) &&
@@ -21,11 +21,11 @@ export async function jobsHolding(
 }
 
 /** `removed`: jobs went. */
-export function createJobForgetting(book: JobBook, removed: () => void) {
+export function createJobForgetting(jobs: JobRows, removed: () => void) {
   return {
     async forget(chats: readonly string[], holds: Holds): Promise<number> {
-      const theirs = await jobsHolding(book, chats, holds);
-      for (const { id } of theirs) await book.remove(id);
+      const theirs = await jobsHolding(jobs, chats, holds);
+      for (const { id } of theirs) await removeJob(jobs, id);
       if (theirs.length > 0) removed();
       return theirs.length;
     },

@@ -5,16 +5,16 @@ import { OWN_DOORS } from '../../channels/own-doors.ts';
 import type { EmbeddedStore } from '../../kernel/bus/store/store.ts';
 import { type ChatRef, sessionKeyOf } from '../../kernel/message/message.ts';
 import { WorkflowError, workflowSession } from '../workflows/rules/workflow.ts';
-import { WORKFLOWS_SCOPE, WorkflowBook } from '../workflows/workflow-book.ts';
-import { JOBS_SCOPE, JobBook } from './job-book.ts';
+import { openRuns, type WorkflowRows } from '../workflows/workflow-rows.ts';
 import { createJobDesk } from './job-desk.ts';
+import type { JobRows } from './job-rows.ts';
 import { createNextSlot } from './next-slot.ts';
 import { jobChat } from './rules/job.ts';
 import { JobError } from './rules/schedule.ts';
 import type { JobDesk } from './schedules.ts';
 
 export function openJobs(
-  store: Pick<EmbeddedStore, 'scope' | 'revision'>,
+  { jobs, workflows }: { readonly jobs: JobRows; readonly workflows: WorkflowRows },
   bus: Pick<EmbeddedStore, 'cancel' | 'trace'>,
   parts: {
     now(): number;
@@ -24,19 +24,16 @@ export function openJobs(
     checkWorkflow(typed: string): Promise<void>;
   },
 ) {
-  const { revision } = store;
-  const book = new JobBook({ state: store.scope(JOBS_SCOPE), revision });
   const next = createNextSlot();
   const lasts = ({ channel }: ChatRef) =>
     !OWN_DOORS.some((door) => door.channel === channel && !door.lasts);
   const workflowsOf = async (job: string) => {
-    const open = await new WorkflowBook(store.scope(WORKFLOWS_SCOPE), (text) => text).open();
-    return open.flatMap(({ id, starter: { home } }) =>
+    return (await openRuns(workflows)).flatMap(({ id, starter: { home } }) =>
       home.kind === 'job' && home.job === job ? [id] : [],
     );
   };
   const desk: JobDesk = createJobDesk({
-    ...{ ...parts, book, next, randomBytes, lasts },
+    ...{ ...parts, jobs, next, randomBytes, lasts },
     async checkWorkflow(typed) {
       try {
         await parts.checkWorkflow(typed);
@@ -54,5 +51,5 @@ export function openJobs(
       }
     },
   });
-  return { book, next, desk };
+  return { next, desk };
 }

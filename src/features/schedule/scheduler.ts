@@ -6,7 +6,7 @@ import type { MessageBus } from '../../kernel/bus/bus.ts';
 import { type MessageId, messageId } from '../../kernel/message/ids.ts';
 import type { Logger } from '../../lib/logger.ts';
 import type { Clock } from '../../lib/time/clock.ts';
-import type { JobBook } from './job-book.ts';
+import { type JobRows, removeJob } from './job-rows.ts';
 import type { NextSlot } from './next-slot.ts';
 import { dueAt, ended, fired, isLateRun, type Job, type JobEnding, retryMs } from './rules/job.ts';
 import { hasChosenTimes, slotText, zoneOf } from './rules/schedule.ts';
@@ -30,7 +30,7 @@ export type Started =
   | { readonly kind: 'nobody'; readonly reason: string };
 
 export type SchedulerDeps = {
-  readonly book: JobBook;
+  readonly jobs: JobRows;
   readonly next: NextSlot;
   readonly bus: Pick<MessageBus, 'trace'>;
   readonly clock: Clock;
@@ -86,14 +86,14 @@ export class Scheduler {
 
   /** The run is over; told twice of the same run, the second changes nothing. */
   async ended(id: string, run: MessageId, how: JobEnding, detail?: string): Promise<void> {
-    const { book, clock, maxFailures, next, tell, log } = this.#deps;
-    const job = await book.get(id);
+    const { jobs, clock, maxFailures, next, tell, log } = this.#deps;
+    const job = await jobs.all.get(id);
     if (job === undefined || job.last?.run === run) return;
     const now = clock.now();
     const retry = { at: await this.#retryAt(job, now), maxFailures: maxFailures() };
     const over = { message: run, how, now, ...(detail === undefined ? {} : { detail }) };
-    const changed = await book.change(id, (each) =>
-      each.last?.run === run ? each : ended(each, over, retry),
+    const changed = await jobs.all.change(id, (each) =>
+      each === undefined || each.last?.run === run ? undefined : ended(each, over, retry),
     );
     this.changed();
     if (changed === undefined) return;
@@ -111,9 +111,9 @@ export class Scheduler {
   }
 
   async #fireDue(): Promise<void> {
-    const { book, clock, isOn } = this.#deps;
+    const { jobs, clock, isOn } = this.#deps;
     if (!isOn()) return;
-    for (const job of await book.all()) {
+    for (const job of await jobs.all.list()) {
       if (clock.now() < this.#waitsUntil(job)) continue;
       try {
         const at = dueAt(await this.#settled(job));
@@ -142,7 +142,7 @@ export class Scheduler {
   }
 
   async #fire(job: Job, slot: number): Promise<void> {
-    const { book, clock, log, next, start } = this.#deps;
+    const { jobs, clock, log, next, start } = this.#deps;
     const now = clock.now();
     const isAsked = job.runAsked !== undefined;
     const after = isAsked ? job.nextAt : await next(job.schedule, Math.max(now, slot));
@@ -154,7 +154,10 @@ export class Scheduler {
     const started = await start({ job, id, ...due, ...chosen });
     if (started.kind === 'nobody') return this.#stop(job, started.reason);
     const message = started.kind === 'asked' ? { message: id } : {};
-    await book.change(job.id, (each) => fired(each, { isAsked, now, ...message }, after));
+    await jobs.all.change(
+      job.id,
+      (each) => each && fired(each, { isAsked, now, ...message }, after),
+    );
     log.info('job started', { job: job.id, slot, late: isLate });
   }
 
@@ -169,33 +172,43 @@ export class Scheduler {
     const last = { at: now, how: 'skipped', detail: 'the run before was not over' } as const;
     // What runs once is not skipped but waits.
     const nextAt = job.schedule.kind === 'at' ? now + retryMs(2) : after;
-    await this.#deps.book.change(job.id, (each) =>
-      isAsked ? { ...each, runAsked: undefined, last } : { ...each, nextAt, last },
+    await this.#deps.jobs.all.change(
+      job.id,
+      (each) =>
+        each && (isAsked ? { ...each, runAsked: undefined, last } : { ...each, nextAt, last }),
     );
   }
 
   async #stop(job: Job, reason: string): Promise<void> {
-    const { book, clock, log, tellOwner } = this.#deps;
+    const { jobs, clock, log, tellOwner } = this.#deps;
     const last = { at: clock.now(), how: 'stopped', detail: reason } as const;
-    await book.change(job.id, (each) => ({ ...each, enabled: false, runAsked: undefined, last }));
+    await jobs.all.change(
+      job.id,
+      (each) => each && { ...each, enabled: false, runAsked: undefined, last },
+    );
     log.warn('job stopped', { job: job.id, reason });
     tellOwner(`The scheduled job ${job.name} (${job.id}) was switched off: ${reason}.`);
   }
 
   /** After the clock was put back, a slot far ahead is no slot any more. Old rows go. */
   async #settled(job: Job): Promise<Job> {
-    const { book, clock, next } = this.#deps;
+    const { jobs, clock, next } = this.#deps;
     const now = clock.now();
     const { finishedAt, firedAt, schedule } = job;
-    if (finishedAt !== undefined && now - finishedAt > KEEP_FINISHED_MS) await book.remove(job.id);
+    if (finishedAt !== undefined && now - finishedAt > KEEP_FINISHED_MS)
+      await removeJob(jobs, job.id);
     if (firedAt === undefined || now >= firedAt - PUT_BACK_MS || schedule.kind === 'at') return job;
     const nextAt = await next(schedule, now);
-    return (await book.change(job.id, (each) => ({ ...each, nextAt, firedAt: now }))) ?? job;
+    const settled = await jobs.all.change(
+      job.id,
+      (each) => each && { ...each, nextAt, firedAt: now },
+    );
+    return settled ?? job;
   }
 
   async #rest(signal: AbortSignal): Promise<void> {
-    const { book, clock, isOn, revision } = this.#deps;
-    const jobs = isOn() ? await book.all() : [];
+    const { clock, isOn, revision } = this.#deps;
+    const jobs = isOn() ? await this.#deps.jobs.all.list() : [];
     const dues = jobs.flatMap((job) => {
       const at = dueAt(job);
       return at === undefined ? [] : [Math.max(at, this.#waitsUntil(job))];

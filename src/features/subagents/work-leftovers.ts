@@ -4,14 +4,14 @@
 import { sessionKeyOf } from '../../kernel/message/message.ts';
 import type { Logger } from '../../lib/logger.ts';
 import type { Clock } from '../../lib/time/clock.ts';
-import type { JobBook } from '../schedule/job-book.ts';
+import type { JobRows } from '../schedule/job-rows.ts';
 import { HEARTBEAT, JOB_CHANNEL, jobChat } from '../schedule/rules/job.ts';
 import { helperSession, SUBAGENT_CHANNEL } from './rules/subagent.ts';
 import type { SubagentRows } from './subagent-rows.ts';
 
 export type WorkLeftoversDeps = {
   readonly subagents: SubagentRows;
-  readonly jobs: JobBook;
+  readonly jobs: JobRows;
   readonly clock: Clock;
   readonly log: Logger;
   readonly keepDays: () => number;
@@ -42,12 +42,12 @@ export function createWorkLeftovers(deps: WorkLeftoversDeps) {
       if (ofHelpers.left.has(helperSession(id))) continue;
       await subagents.removed.change(id, () => 'remove');
     }
-    const gone = await jobs.gone.all();
+    const gone = await jobs.removed.list();
     const over = new Set(gone.map(({ id }) => String(sessionOfJob(id))));
     const isJob = (session: string) => !over.has(withoutTopic(session));
     const ofJobs = await deps.deleteFiles({ channel: JOB_CHANNEL, before, isInUse: isJob });
     for (const { id } of gone) {
-      if (!ofJobs.left.has(sessionOfJob(id))) await jobs.gone.drop(id);
+      if (!ofJobs.left.has(sessionOfJob(id))) await jobs.removed.change(id, () => 'remove');
     }
     return ofHelpers.deleted + ofJobs.deleted;
   }
@@ -70,7 +70,7 @@ export async function chatsOfNobody(
   onDisk: (channel: string) => Promise<readonly string[]>,
 ): Promise<readonly string[]> {
   const ofHelpers = [...(await subagents.runs.list()), ...(await subagents.removed.list())];
-  const ofJobs = [...(await jobs.all()), ...(await jobs.gone.all())];
+  const ofJobs = [...(await jobs.all.list()), ...(await jobs.removed.list())];
   const known = new Set<string>([
     ...ofHelpers.map(({ id }) => helperSession(id)),
     ...[HEARTBEAT, ...ofJobs.map(({ id }) => id)].map(sessionOfJob),

@@ -29,7 +29,6 @@ import type { Experience } from '../subagents/experience.ts';
 import { namedAs } from './rules/inputs.ts';
 import type { Workflows } from './tool.ts';
 import type { WorkflowAgentDeps } from './workflow-agent.ts';
-import { WORKFLOWS_SCOPE, WorkflowBook } from './workflow-book.ts';
 import type { WorkflowDesk } from './workflow-desk.ts';
 import { createWorkflowFiles } from './workflow-files.ts';
 import { tellHome } from './workflow-messages.ts';
@@ -76,11 +75,11 @@ export function buildWorkflows(parts: WorkflowParts): BuiltWorkflows {
   const { enabled } = live.config.agents.workflows;
   const settings = () => ({ ...live.config.agents.workflows, enabled });
   const isEnabled = () => enabled;
-  const book = new WorkflowBook(store.scope(WORKFLOWS_SCOPE), (text) => live.redact(text));
+  const { workflows: rows } = parts.collections;
   const files = createWorkflowFiles(parts.files, () => live.defaults.workspace);
-  const runs = new WorkflowRuns({ book, files, bus, clock, log, settings, jobEnded });
+  const runs = new WorkflowRuns({ rows, files, bus, clock, log, settings, jobEnded });
   const turns: WorkflowAgentDeps = {
-    ...{ book, spending, models, clock, log, most: settings },
+    ...{ rows, spending, models, clock, log, most: settings },
     ...{ costOf: parts.costOf, votes: parts.votes, voting: () => live.config.agents.voting },
     approvals: new ApprovalBook(store.scope(APPROVALS_SCOPE)),
     toolbox: () => agent.toolbox(),
@@ -88,7 +87,7 @@ export function buildWorkflows(parts: WorkflowParts): BuiltWorkflows {
     say: (run, name, text) => tellHome(run, { name, text, now: clock.now() }, bus),
     async end(run, how, result) {
       if (how !== 'cancelled') {
-        const definition = () => book.definition(run.id);
+        const definition = () => rows.definitions.get(run.id);
         await parts.experience.workflowEnded(run, how, { definition, most: settings() });
       }
       await runs.end(run, how, result);
@@ -97,7 +96,7 @@ export function buildWorkflows(parts: WorkflowParts): BuiltWorkflows {
   };
   return {
     ...createWorkflowPeople({
-      ...{ book, files, runs, clock, isEnabled },
+      ...{ rows, files, runs, clock, isEnabled },
       async standingOf(message) {
         const { rights, isForeign: isTainted } = await parts.origins()(message);
         const person = await createTurnPersonOf(parts.people().persons)(message);
@@ -135,7 +134,7 @@ export function buildWorkflows(parts: WorkflowParts): BuiltWorkflows {
           {
             name: 'words of workflows',
             run: (signal) =>
-              bus.deliver(workflowCourier({ book, bus, clock, log }), { signal, concurrency: 1 }),
+              bus.deliver(workflowCourier({ rows, bus, clock, log }), { signal, concurrency: 1 }),
           },
         ]
       : [],

@@ -64,7 +64,7 @@ async function validate(terminal: Terminal): Promise<void> {
 
 async function runs(terminal: Terminal, json: boolean): Promise<void> {
   const { openWorkflowRuns } = await import('./open-workflows.ts');
-  const found = await withState(terminal, ({ store }) => openWorkflowRuns(store, terminal.clock));
+  const found = await withState(terminal, ({ rows }) => openWorkflowRuns(rows, terminal.clock));
   if (json) return terminal.printJson(found.runs);
   for (const line of found.lines) terminal.print(printable(line));
   if (found.lines.length === 0) terminal.note('There are no runs.');
@@ -73,7 +73,7 @@ async function runs(terminal: Terminal, json: boolean): Promise<void> {
 /** @throws CommandFailure where there is no such run. */
 async function show(terminal: Terminal, id: string): Promise<void> {
   const { openWorkflowRuns } = await import('./open-workflows.ts');
-  const found = await withState(terminal, ({ store }) => openWorkflowRuns(store, terminal.clock));
+  const found = await withState(terminal, ({ rows }) => openWorkflowRuns(rows, terminal.clock));
   const run = found.runs.find((each) => each['id'] === id);
   if (run === undefined)
     throw new CommandFailure(EXIT.notFound, `there is no run "${printable(id)}"`);

@@ -1,15 +1,15 @@
 // The workflows of a home and their runs, as a command beside the gateway sees them. What was stored
 // holds no secrets.
 
-import type { StateStore } from '../../kernel/bus/store/store.ts';
 import type { Config } from '../../kernel/config/config.ts';
 import type { Home } from '../../kernel/config/files/home.ts';
+import type { OpenRows } from '../../kernel/rows.ts';
 import { createGuardedFiles } from '../../lib/files/guarded-files.ts';
 import type { Clock } from '../../lib/time/clock.ts';
-import { inspected, workflowLine } from './rules/workflow.ts';
-import { WORKFLOWS_SCOPE, WorkflowBook } from './workflow-book.ts';
+import { inspected, type WorkflowRun, workflowLine } from './rules/workflow.ts';
 import { createWorkflowFiles } from './workflow-files.ts';
 import { definitionLine } from './workflow-people.ts';
+import { openWorkflowRows } from './workflow-rows.ts';
 import { checkTyped } from './workflow-wish.ts';
 
 export async function openWorkflowFiles(home: Home, workspace: string) {
@@ -34,14 +34,14 @@ function workflowFiles(home: Home, workspace: string) {
   return createWorkflowFiles(createGuardedFiles({ forbidden: [home.root] }), () => workspace);
 }
 
-export async function openWorkflowRuns(store: StateStore, clock: Clock) {
-  const runs = await new WorkflowBook(store.scope(WORKFLOWS_SCOPE), (text) => text).all();
+export async function openWorkflowRuns(rows: OpenRows, clock: Clock) {
+  const runs = await openWorkflowRows(rows, (text) => text).runs.list();
   return {
     runs: runs.map(inspected),
     lines: runs.map((run) => `${workflowLine(run, clock.now())}${placeOf(run)}`),
   };
 }
 
-function placeOf({ starter: { home } }: Awaited<ReturnType<WorkflowBook['all']>>[number]): string {
+function placeOf({ starter: { home } }: WorkflowRun): string {
   return home.kind === 'chat' ? ` [${home.session}]` : ` [job ${home.job}]`;
 }

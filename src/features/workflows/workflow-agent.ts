@@ -15,15 +15,15 @@ import { updated } from './rules/state.ts';
 import { fillPrompt } from './rules/template.ts';
 import { isOver, type WorkflowEnding, type WorkflowRun } from './rules/workflow.ts';
 import type { SkillDeps } from './workflow-ask.ts';
-import type { WorkflowBook } from './workflow-book.ts';
 import { senderFor } from './workflow-messages.ts';
+import { changeRun, type WorkflowRows } from './workflow-rows.ts';
 import { runSkill } from './workflow-skill.ts';
 import { decidedTool, planTool, runTool, type ToolDeps } from './workflow-tool.ts';
 import { runVote } from './workflow-vote.ts';
 
 export type WorkflowAgentDeps = SkillDeps &
   ToolDeps & {
-    readonly book: WorkflowBook;
+    readonly rows: WorkflowRows;
     readonly log: Logger;
     most(): WorkflowLimits & { readonly minutes: number };
     /** Says something where the run belongs; `name` is the same each time. */
@@ -48,14 +48,14 @@ export async function* runWorkflow(
   input: TurnInput,
   signal: AbortSignal,
 ): AsyncGenerator<AgentEvent, TurnOutcome['kind'], void> {
-  const { book, clock, log } = deps;
-  const run = await book.get(input.chat.chat);
+  const { rows, clock, log } = deps;
+  const run = await rows.runs.get(input.chat.chat);
   if (run === undefined) return 'answered';
   if (isOver(run)) {
     await deps.tell(run.id);
     return 'answered';
   }
-  const definition = await book.definition(run.id);
+  const definition = await rows.definitions.get(run.id);
   if (definition === undefined) {
     await deps.end(run, 'failed', GONE);
     return 'failed';
@@ -77,7 +77,7 @@ export async function* runWorkflow(
     const text = textOf(reason, minutes);
     if (text === undefined) throw reason;
     log.warn('workflow ended early', { run: run.id, error: reason });
-    await deps.end((await book.get(run.id)) ?? run, 'failed', text);
+    await deps.end((await rows.runs.get(run.id)) ?? run, 'failed', text);
     return 'failed';
   } finally {
     deadline[Symbol.dispose]();
@@ -228,7 +228,7 @@ function kept(
   step: Step,
   result: StepResult,
 ): Promise<WorkflowRun | undefined> {
-  return deps.book.change(id, (run) => {
+  return changeRun(deps.rows, id, (run) => {
     if (isOver(run)) return run;
     const status = result.kind === 'waiting' ? 'waiting' : 'running';
     return { ...run, status, state: updated(run.state, step, result) };

@@ -23,13 +23,13 @@ import {
   type WorkflowWish,
   workflowLine,
 } from './rules/workflow.ts';
-import type { WorkflowBook } from './workflow-book.ts';
 import type { WorkflowAsker, WorkflowDesk } from './workflow-desk.ts';
 import type { WorkflowFiles } from './workflow-files.ts';
+import { openRuns, type WorkflowRows } from './workflow-rows.ts';
 import type { WorkflowRuns } from './workflow-runs.ts';
 
 export type WorkflowPeopleDeps = {
-  readonly book: WorkflowBook;
+  readonly rows: WorkflowRows;
   readonly files: WorkflowFiles;
   readonly runs: WorkflowRuns;
   readonly clock: Clock;
@@ -47,20 +47,20 @@ const MAX_LINES = 30;
 
 /** `desk` is for commands, `workflows` for the tool. */
 export function createWorkflowPeople(deps: WorkflowPeopleDeps) {
-  const { book, files, runs, clock, isEnabled } = deps;
+  const { rows, files, runs, clock, isEnabled } = deps;
 
   const line = (run: WorkflowRun) => workflowLine(run, clock.now());
   const lines = async () => (await files.workflows()).map(definitionLine);
 
   /** `notes`: whose; undefined: of all. */
   async function visible(notes: string | undefined): Promise<readonly WorkflowRun[]> {
-    const all = await book.all();
+    const all = await rows.runs.list();
     const own = notes === undefined ? all : all.filter((run) => run.starter.person.notes === notes);
     return own.toReversed();
   }
 
   async function openOf(session: SessionKey): Promise<readonly WorkflowRun[]> {
-    const open = await book.open();
+    const open = await openRuns(rows);
     return open.filter(({ starter }) => sessionOfHome(starter) === session);
   }
 
@@ -93,7 +93,7 @@ export function createWorkflowPeople(deps: WorkflowPeopleDeps) {
   async function cancelled(id: string, notes: string | undefined): Promise<string> {
     const run = await found(id, notes);
     const ran = await runs.cancel(run);
-    return `${ran ? 'Ended' : 'It had ended before'}: ${line((await book.get(id)) ?? run)}`;
+    return `${ran ? 'Ended' : 'It had ended before'}: ${line((await rows.runs.get(id)) ?? run)}`;
   }
 
   async function started(

@@ -19,13 +19,20 @@ import {
   workflowSession,
 } from './rules/workflow.ts';
 import type { WorkflowsConfig } from './settings.ts';
-import type { WorkflowBook } from './workflow-book.ts';
 import type { WorkflowFiles } from './workflow-files.ts';
 import { beginId, beginMessage, tellHome } from './workflow-messages.ts';
+import {
+  beginRun,
+  changeRun,
+  openRuns,
+  removeOldRuns,
+  removeRun,
+  type WorkflowRows,
+} from './workflow-rows.ts';
 import { demandEnabled, readWish, type WorkflowWish } from './workflow-wish.ts';
 
 export type WorkflowRunsDeps = {
-  readonly book: WorkflowBook;
+  readonly rows: WorkflowRows;
   readonly files: WorkflowFiles;
   readonly bus: Pick<MessageBus, 'accept' | 'cancel' | 'send'>;
   readonly clock: Clock;
@@ -58,11 +65,11 @@ export class WorkflowRuns {
 
   /** Durable when resolved. @throws WorkflowError */
   async start(wish: WorkflowStart): Promise<WorkflowRun> {
-    const { book, bus, clock, log, settings } = this.#deps;
+    const { rows, bus, clock, log, settings } = this.#deps;
     const { enabled, maxRunning } = settings();
     demandEnabled(enabled);
     const id = idOf(wish);
-    const known = await book.get(id);
+    const known = await rows.runs.get(id);
     const run = known ?? (await this.#begun(id, wish, maxRunning));
     if (!isOver(run)) {
       await bus.accept([{ kind: 'queue', message: beginMessage(run, clock.now()) }]);
@@ -72,10 +79,10 @@ export class WorkflowRuns {
   }
 
   async #begun(id: string, wish: WorkflowStart, maxRunning: number): Promise<WorkflowRun> {
-    const { book, clock, files } = this.#deps;
+    const { rows, clock, files } = this.#deps;
     const { definition, input } = await readWish(files, wish);
-    await book.forget(clock.now() - KEEP_MS);
-    const open = await book.open();
+    await removeOldRuns(rows, clock.now() - KEEP_MS);
+    const open = await openRuns(rows);
     if (open.length >= maxRunning) {
       throw new WorkflowError(
         `${open.length} workflows are at work altogether, the most there may be (agents.workflows.maxRunning). Wait for one, or cancel one.`,
@@ -89,13 +96,13 @@ export class WorkflowRuns {
       startedAt: clock.now(),
       ...{ status: 'running', telling: 'due' },
     };
-    await book.begin(run, definition);
+    await beginRun(rows, run, definition);
     return run;
   }
 
   async end(run: WorkflowRun, how: WorkflowEnding, result: string): Promise<void> {
-    const { book, clock, log } = this.#deps;
-    const ended = await book.change(run.id, (each) =>
+    const { rows, clock, log } = this.#deps;
+    const ended = await changeRun(rows, run.id, (each) =>
       isOver(each) ? each : { ...each, status: how, result, endedAt: clock.now() },
     );
     if (ended !== undefined) log.info('workflow ended', { run: run.id, how });
@@ -104,8 +111,8 @@ export class WorkflowRuns {
 
   /** Whoever started it hears how it ended, once. */
   async tell(id: string): Promise<void> {
-    const { book, bus, clock, jobEnded } = this.#deps;
-    const run = await book.get(id);
+    const { rows, bus, clock, jobEnded } = this.#deps;
+    const run = await rows.runs.get(id);
     if (run === undefined || run.telling === 'over' || !isOver(run)) return;
     const { starter, status, result = '', begunBy } = run;
     const { home } = starter;
@@ -117,13 +124,13 @@ export class WorkflowRuns {
       const how = HOW[status as WorkflowEnding];
       await jobEnded(home.job, begunBy, how, ...(status === 'done' ? [] : [result]));
     }
-    await book.change(id, (each) => ({ ...each, telling: 'over' }));
+    await changeRun(rows, id, (each) => ({ ...each, telling: 'over' }));
   }
 
   /** Whether it ran. */
   async cancel(run: WorkflowRun): Promise<boolean> {
-    const { book, bus, clock } = this.#deps;
-    const cancelled = await book.change(run.id, (each) =>
+    const { rows, bus, clock } = this.#deps;
+    const cancelled = await changeRun(rows, run.id, (each) =>
       isOver(each)
         ? each
         : { ...each, status: 'cancelled', result: 'ended by hand', endedAt: clock.now() },
@@ -135,14 +142,14 @@ export class WorkflowRuns {
 
   /** Runs begun in these chats that hold the words; one at work keeps them until it has ended. */
   async forget(chats: readonly string[], holds: Holds): Promise<number> {
-    const { book } = this.#deps;
+    const { rows } = this.#deps;
     let forgotten = 0;
-    for (const run of await book.all()) {
+    for (const run of await rows.runs.list()) {
       const { home } = run.starter;
       const session = home.kind === 'chat' ? home.session : sessionKeyOf(jobChat(home.job));
       const isTheirs = chats.includes(session.split('#', 1).join());
       if (!isTheirs || !isOver(run) || !holds(JSON.stringify([run.result, run.state]))) continue;
-      await book.remove(run.id);
+      await removeRun(rows, run.id);
       forgotten += 1;
     }
     return forgotten;

@@ -8,8 +8,8 @@ import type { Logger } from '../../lib/logger.ts';
 import type { Clock } from '../../lib/time/clock.ts';
 import { WORKFLOW_CHANNEL } from './rules/workflow.ts';
 import type { WorkflowAgentDeps } from './workflow-agent.ts';
-import type { WorkflowBook } from './workflow-book.ts';
 import { wakeMessage } from './workflow-messages.ts';
+import type { WorkflowRows } from './workflow-rows.ts';
 
 const GIVEN_UP = 'it failed several times and is set aside (see "nanobot dead list")';
 const LIFETIME_MS = 86_400_000;
@@ -32,7 +32,7 @@ export function workflowAgent(agent: Agent, deps: WorkflowAgentDeps): Agent {
 export function withWorkflows(
   dispatcher: Dispatcher,
   own: Dispatcher,
-  { book, end, log }: Pick<WorkflowAgentDeps, 'book' | 'end' | 'log'>,
+  { rows, end, log }: Pick<WorkflowAgentDeps, 'rows' | 'end' | 'log'>,
 ): Dispatcher {
   return {
     async handle(turn) {
@@ -42,7 +42,7 @@ export function withWorkflows(
     onPoison(turn) {
       if (turn.chat.channel !== WORKFLOW_CHANNEL) return dispatcher.onPoison(turn);
       const id = turn.chat.chat;
-      const ended = book.get(id).then((run) => run && end(run, 'failed', GIVEN_UP));
+      const ended = rows.runs.get(id).then((run) => run && end(run, 'failed', GIVEN_UP));
       ended.catch((error) => log.error('end of a workflow not noted', { run: id, error }));
       return [];
     },
@@ -50,18 +50,18 @@ export function withWorkflows(
 }
 
 export function workflowCourier(deps: {
-  readonly book: WorkflowBook;
+  readonly rows: WorkflowRows;
   readonly bus: Pick<MessageBus, 'accept'>;
   readonly clock: Clock;
   readonly log: Logger;
 }): Courier {
-  const { book, bus, clock, log } = deps;
+  const { rows, bus, clock, log } = deps;
   return {
     account: WORKFLOW_CHANNEL,
     onUnknown: 'idempotent',
     lifetimeMs: LIFETIME_MS,
     async send({ id, chat }) {
-      const run = TOLD.test(id) ? await book.get(chat.chat) : undefined;
+      const run = TOLD.test(id) ? await rows.runs.get(chat.chat) : undefined;
       if (run === undefined) log.info('words of a workflow that nobody hears', { message: id });
       else await bus.accept([{ kind: 'queue', message: wakeMessage(run, id, clock.now()) }]);
       return { nativeIds: [] };

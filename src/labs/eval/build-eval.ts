@@ -115,7 +115,7 @@ async function openOwn(
   const peers = { peers: cluster?.peers, configured: async () => undefined };
   const models = await createModels({ live, env, clock, log, forAll, loadImage, cluster: peers });
   const routes = { sessionOf: async (chat: ChatRef) => sessionKeyOf(chat) };
-  const collections = openCollections(createRows(store));
+  const collections = openCollections(createRows(store), (text) => live.redact(text));
   const only = buildLocalOnly({ live, store, collections, models, routes: () => routes });
   const cost = counterOf(live, only.guard(inner), maxCost);
   return { models: models.current(), cost, clock };

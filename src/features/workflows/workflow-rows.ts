@@ -1,0 +1,79 @@
+// The collections of workflow runs, with the definition that each began with. No stored row holds the
+// value of a secret.
+
+import { jsonRows, MARKS, type OpenRows, type Rows } from '../../kernel/rows.ts';
+import { number, object, rowShape, text } from '../../lib/json/json-row.ts';
+import type { Redactor } from '../../lib/text/redact.ts';
+import type { Definition } from './rules/definition.ts';
+import { isOver, type WorkflowRun } from './rules/workflow.ts';
+
+export type WorkflowRows = {
+  /** Oldest first. */
+  readonly runs: Rows<WorkflowRun>;
+  /** By the id of their run. */
+  readonly definitions: Rows<Definition>;
+  /** One for each run that is not over, so that counting them reads no others. */
+  readonly open: Rows<object>;
+};
+
+const RUN = rowShape<WorkflowRun>({
+  ...{ id: text, workflow: text, starter: object, begunBy: text, state: object },
+  ...{ startedAt: number, status: text, telling: text },
+});
+const DEFINITION = rowShape<Definition>({ workflow: object, capabilities: object });
+const scope = 'workflows';
+
+export const openWorkflowRows = (rows: OpenRows, redact: Redactor): WorkflowRows => ({
+  runs: rows({ ...jsonRows(RUN, redact), scope, prefix: 'run:', order: byStart }),
+  definitions: rows({ ...jsonRows(DEFINITION), scope, prefix: 'definition:' }),
+  open: rows({ ...MARKS, scope, prefix: 'open:' }),
+});
+
+/** Those that are not over, oldest first. */
+export async function openRuns({ runs, open }: WorkflowRows): Promise<readonly WorkflowRun[]> {
+  const found = await Promise.all((await open.entries()).map(([id]) => runs.get(id)));
+  return found.filter((run) => run !== undefined).sort(byStart);
+}
+
+export async function beginRun(
+  { runs, definitions, open }: WorkflowRows,
+  run: WorkflowRun,
+  definition: Definition,
+): Promise<void> {
+  await runs.change(
+    run.id,
+    () => run,
+    ({ id }) => [definitions.write(id, definition), open.write(id, {})],
+  );
+}
+
+/** Undefined where there is no such run, or the step gave the same. */
+export function changeRun(
+  { runs, open }: WorkflowRows,
+  id: string,
+  step: (run: WorkflowRun) => WorkflowRun,
+): Promise<WorkflowRun | undefined> {
+  return runs.change(
+    id,
+    (run) => run && step(run),
+    (run) => (isOver(run) ? [open.write(id, undefined)] : []),
+  );
+}
+
+/** Removes runs that were last written before (epoch milliseconds). */
+export async function removeOldRuns(rows: WorkflowRows, before: number): Promise<void> {
+  for (const each of Object.values(rows)) await each.expire(before);
+}
+
+export async function removeRun(
+  { runs, definitions, open }: WorkflowRows,
+  id: string,
+): Promise<void> {
+  await runs.change(
+    id,
+    () => 'remove',
+    () => [definitions.write(id, undefined), open.write(id, undefined)],
+  );
+}
+
+const byStart = (one: WorkflowRun, other: WorkflowRun) => one.startedAt - other.startedAt;
