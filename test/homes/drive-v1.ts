@@ -2,8 +2,9 @@
 // process leaves it, with what the other sides know of it. Runs inside a checkout of that commit (see
 // make-v1.ts), against that commit's own simulators; the days are those of `DAYS`.
 
-import { cp, mkdir, writeFile } from 'node:fs/promises';
+import { cp, mkdir, readFile, writeFile } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
+import { setTimeout as delay } from 'node:timers/promises';
 import {
   BufferJSON,
   DEFAULT_CONNECTION_CONFIG,
@@ -30,7 +31,12 @@ const MIA = 701;
 const BEN = 702;
 /** Has talked for three days. */
 const CLEO = 703;
+/** Waits for the model. */
+const DORA = 704;
+/** Is not known yet. */
+const EVE = 705;
 const HEAR_MS = 45_000;
+const POLL_MS = 50;
 const CAPABILITY = `
 description: Sums up.
 prompt: "SUM-UP {{ text }}"
@@ -64,15 +70,18 @@ type Accounts = {
   account(number: string): { readonly device: { readonly preKeys: Map<number, Uint8Array> } };
 };
 
-/** The subagent and the workflow get no answer of the model. */
+const isOffline = Promise.withResolvers<void>();
+
+/** Dora, the subagent and the workflow get no answer of the model. */
 function reply({ lastUserText: text, toolResults }: LlmRequest): LlmReply {
   if (toolResults.length > 0) return { chunks: [toolResults.map((one) => one.text).join('\n')] };
   const [, name, json] = /CALL (\w+) (\{.*\})/.exec(text) ?? [];
   if (name !== undefined && json !== undefined) {
     return { toolCalls: [{ name, arguments: json }] };
   }
-  if (/TASK-sub|SUM-UP/.test(text)) return { fault: { kind: 'hang' } };
-  return { chunks: [`Heard: ${/nonce-\w+/.exec(text)?.[0] ?? 'nothing'}`] };
+  if (/TASK-sub|SUM-UP|nonce-hung/.test(text)) return { fault: { kind: 'hang' } };
+  const chunks = [`Heard: ${/nonce-\w+/.exec(text)?.[0] ?? 'nothing'}`];
+  return text.includes('nonce-offline') ? { gate: isOffline.promise, chunks } : { chunks };
 }
 const calling = (name: string, args: object) => `CALL ${name} ${JSON.stringify(args)}`;
 
@@ -93,7 +102,7 @@ await using home = await makeTestHome({
   channels: {
     telegram: {
       ...{ enabled: true, token: telegram.token, apiRoot: telegram.apiRoot, streaming: false },
-      allowFrom: [MIA, BEN, CLEO].map(String),
+      allowFrom: [MIA, BEN, CLEO, DORA].map(String),
     },
     whatsapp: {
       ...{ enabled: true, socketUrl: whatsapp.url, allowFrom: ['*'] },
@@ -171,6 +180,7 @@ const args = ['pair', 'approve', 'telegram', `${OWNER}`, '--role', 'owner'];
 const approved = await runNanobot(args, { home: home.path, env });
 if (approved.code !== 0) throw new Error(approved.stderr);
 await asks(OWNER, '/whoami', /Role: owner/);
+await asks(OWNER, calling('remember', { fact: 'The dog is called nonce-dog.' }), /Remembered/);
 
 const phone = await whatsapp.phone();
 const steps = await linkByQr(gateway, phone);
@@ -209,6 +219,19 @@ while (!isAsked('TASK-sub') || !isAsked('SUM-UP')) await model.received(model.re
 const question = { question: 'Which city?', choices: ['Berlin', 'Rome'] };
 await asks(MIA, calling('ask_user', question), /Which city\?/);
 
+telegram.say(EVE, 'please say nonce-unknown');
+await hears(OWNER, /nonce-unknown/);
+telegram.say(DORA, 'please say nonce-hung');
+while (!isAsked('nonce-hung')) await model.received(model.requests.length + 1);
+
+await anna.writes('please say nonce-offline');
+while (!isAsked('nonce-offline')) await model.received(model.requests.length + 1);
+phone.refuseLogins({ kind: 'close' });
+await phone.end({ kind: 'drop' });
+isOffline.resolve();
+const annas = join(home.path, `sessions/whatsapp%3A+${anna.number}_2026-01-15.jsonl`);
+while (!(await readFile(annas, 'utf8')).includes('Heard: nonce-offline')) await delay(POLL_MS);
+
 const isForBen = ({ payload }: { readonly payload: Readonly<Record<string, unknown>> }) =>
   Number(payload['chat_id']) === BEN;
 const busy = {
@@ -241,7 +264,7 @@ const peers = {
   },
 };
 await writeFile(join(OUT, 'peers.json'), `${JSON.stringify(peers, BufferJSON.replacer, 1)}\n`);
-await cp(home.path, join(OUT, 'home'), { recursive: true });
+await cp(home.path, join(OUT, 'home'), { recursive: true, verbatimSymlinks: true });
 
 /** The keys and sessions of every Signal device of the simulator, in the order of their making. */
 function keepSignalDevices(): { saved(): Promise<object> }[] {

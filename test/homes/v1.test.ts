@@ -33,6 +33,8 @@ const OWNER = 700;
 const MIA = 701;
 const BEN = 702;
 const CLEO = 703;
+const DORA = 704;
+const EVE = 705;
 const MINUTE_MS = 60_000;
 /** Some seconds before the two jobs of the home are due. */
 const JOBS_SOON_MS = Date.UTC(2026, 0, 15, 14, 0, 3);
@@ -65,7 +67,7 @@ let env: Readonly<Record<string, string>>;
 let killedAt: number;
 
 /** Does what it did before the kill, and finishes what was held then. */
-function reply({ lastUserText: text, toolResults, body }: LlmRequest): LlmReply {
+function reply({ lastUserText: text, toolResults, system, body }: LlmRequest): LlmReply {
   if (toolResults.length > 0) return { chunks: [toolResults.map((one) => one.text).join('\n')] };
   const [, name, json] = /^CALL (\w+) (\{.*\})$/m.exec(text) ?? [];
   if (name !== undefined && json !== undefined) {
@@ -80,6 +82,9 @@ function reply({ lastUserText: text, toolResults, body }: LlmRequest): LlmReply 
   if (text.includes('TASK-job')) return { chunks: ['The paper is here: nonce-print'] };
   if (text.includes('skills/eve')) return { chunks: ['Seen: skills/eve'] };
   if (text.includes('Rome')) return { chunks: ['Told: Rome'] };
+  if (text.includes('What do you remember?')) {
+    return { chunks: [`I remember ${/nonce-dog/.exec(system)}.`] };
+  }
   if (text.includes('What do you see?')) {
     const seen = JSON.stringify(body).match(/nonce-(?:locker|first5|third5)\b/g) ?? [];
     return { chunks: [`I see ${[...new Set(seen)].join()}.`] };
@@ -146,7 +151,7 @@ beforeAll(async () => {
   for (const mail of peers.mails) box.drop(mail);
   whatsapp = await startWhatsApp(peers.whatsapp);
   home = opened.use(await makeTestHome({}));
-  await cp(join(V1, 'home'), home.path, { recursive: true });
+  await cp(join(V1, 'home'), home.path, { recursive: true, verbatimSymlinks: true });
   await home.writeConfig(await configOfNow());
   await startAt(killedAt + MINUTE_MS);
 });
@@ -157,6 +162,18 @@ it('delivers the unsent answer once', async () => {
   await hears(BEN, /nonce-unsent/);
   await asks(BEN, 'please say nonce-next', /nonce-next/);
   expect(textsOf(BEN)).toEqual(['Heard: nonce-unsent', 'Heard: nonce-next']);
+});
+
+it('answers the message whose turn was under way, once', async () => {
+  await hears(DORA, /nonce-hung/);
+  await asks(DORA, 'please say nonce-next', /nonce-next/);
+  expect(textsOf(DORA)).toEqual(['Heard: nonce-hung', 'Heard: nonce-next']);
+});
+
+it('answers what an unknown sender wrote when the owner lets them in', async () => {
+  expect(textsOf(EVE)).toEqual([]);
+  telegram.press(OWNER, OWNER, 'Allow');
+  await hears(EVE, /^Heard: nonce-unknown$/);
 });
 
 it('carries the running subagent on, and tells what it found once', async () => {
@@ -205,9 +222,15 @@ it('answers the mail that was shown to the owner, in its thread', async () => {
   expect(box.sent[1]).toContain('At Luigi, nonce-reply.');
 });
 
+it('knows what it was told to remember', async () => {
+  expect(await asks(OWNER, 'What do you remember?', /^I remember/)).toBe('I remember nonce-dog.');
+});
+
 it('connects WhatsApp with the stored keys, in the stored session and in new ones', async () => {
   const { server, phone, anna } = whatsapp;
   await phone.online(HEAR_MS);
+  // What was being sent when the program was killed.
+  await anna.sees(({ text }) => text === 'Heard: nonce-offline', HEAR_MS);
   const says = (nonce: string) => (message: { readonly text: string }) =>
     message.text.includes(nonce);
   await anna.writes('please say nonce-again');
@@ -217,7 +240,8 @@ it('connects WhatsApp with the stored keys, in the stored session and in new one
   await dora.sees(says('nonce-new'), HEAR_MS);
   expect([anna.undecryptable, dora.undecryptable]).toEqual([0, 0]);
   const copies = () => phone.ownSent.map(({ text }) => text);
-  await expect.poll(copies).toEqual(['Heard: nonce-again', 'Heard: nonce-new']);
+  const answers = ['nonce-offline', 'nonce-again', 'nonce-new'].map((nonce) => `Heard: ${nonce}`);
+  await expect.poll(copies).toEqual(answers);
   expect(phone.counts.registrations).toBe(0);
 });
 
@@ -234,7 +258,7 @@ it('fires the jobs at their time, and tells what came of them once', async () =>
   await asks(OWNER, '/cron', /nonce-pills/);
   expect(textsOf(OWNER).join()).not.toContain('nonce-print');
   const before = bot(OWNER).length;
-  await gateway.kill();
+  await gateway.stop();
   await startAt(JOBS_SOON_MS);
   await hears(OWNER, /nonce-pills/, before);
   await hears(OWNER, /nonce-print/, before);
@@ -245,13 +269,19 @@ it('fires the jobs at their time, and tells what came of them once', async () =>
   expect(told.filter((text) => /nonce-print/.test(text))).toHaveLength(1);
 });
 
-it('does nothing again after another kill', async () => {
-  const people = [OWNER, MIA, BEN, CLEO];
+it('does nothing again after another start', async () => {
+  const people = [OWNER, MIA, BEN, CLEO, DORA, EVE];
   const said = () => people.map((chat) => bot(chat).length);
   const before = said();
-  await gateway.kill();
+  await gateway.stop();
   await startAt(JOBS_SOON_MS + MINUTE_MS);
   for (const person of people) await asks(person, 'please say nonce-last', /nonce-last/);
   expect(said()).toEqual(before.map((count) => count + 1));
   expect(box.sent).toHaveLength(2);
+  await whatsapp.phone.online(HEAR_MS);
+  await whatsapp.anna.writes('please say nonce-last');
+  await whatsapp.anna.sees(({ text }) => text === 'Heard: nonce-last', HEAR_MS);
+  expect(whatsapp.anna.seen.map(({ text }) => text.replace('Heard: nonce-', ''))).toEqual([
+    ...['offline', 'again', 'last'],
+  ]);
 });
