@@ -37,6 +37,7 @@ export class Person implements Contact, Author {
   readonly #junk = new Set<string>();
   readonly #delivered = new Set<string>();
   readonly #read = new Set<string>();
+  #retriesAsked = 0;
   #hasLeft = false;
 
   constructor(deps: PersonDeps) {
@@ -123,6 +124,10 @@ export class Person implements Contact, Author {
     return this.#phone.reader.undecryptable;
   }
 
+  get retriesAsked(): number {
+    return this.#retriesAsked;
+  }
+
   losesSession(): Promise<void> {
     return this.#phone.line.lose();
   }
@@ -159,6 +164,7 @@ export class Person implements Contact, Author {
   }
 
   async answerRetry(device: number, retry: Retry): Promise<void> {
+    this.#retriesAsked += 1;
     if (this.#junk.has(retry.id)) return;
     return this.handset(device).mail.answerRetry(retry);
   }

@@ -105,6 +105,8 @@ export interface Contact {
   asksAgain(id: string): Promise<void>;
   /** Messages of the linked account this side could not decrypt. */
   readonly undecryptable: number;
+  /** How often the linked device could not read a message and asked for it again. */
+  readonly retriesAsked: number;
   /** Loses its Signal session with the linked account, so that its next message cannot be read. */
   losesSession(): Promise<void>;
   /** From now on the server knows no such account: no devices, no pre-keys. */
