@@ -7,7 +7,7 @@ import { join } from 'node:path';
 import { expect, it, onTestFinished } from 'vitest';
 import type { TurnInput } from '../../src/agent/agent.ts';
 import type { AgentSettings } from '../../src/agent/settings.ts';
-import type { Approval } from '../../src/features/approvals/approval-book.ts';
+import type { Approval } from '../../src/features/approvals/approval-rows.ts';
 import type { JobEnding } from '../../src/features/schedule/rules/job.ts';
 import {
   WORKFLOW_CHANNEL,

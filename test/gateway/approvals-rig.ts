@@ -7,10 +7,10 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { z } from 'zod';
 import { runApproved } from '../../src/agent/run-approved.ts';
-import { ApprovalBook } from '../../src/features/approvals/approval-book.ts';
+import { openApprovalRows } from '../../src/features/approvals/approval-rows.ts';
 import { type Approvals, createApprovals } from '../../src/features/approvals/approvals.ts';
 import { createStanding, type Standing } from '../../src/features/approvals/standing.ts';
-import { StandingBook } from '../../src/features/approvals/standing-book.ts';
+import { openStandingRows } from '../../src/features/approvals/standing-rows.ts';
 import type { AdmittedRole } from '../../src/kernel/access/admission.ts';
 import { NO_RIGHTS, type Rights, rightsOf } from '../../src/kernel/access/rights.ts';
 import type { MessageBus } from '../../src/kernel/bus/bus.ts';
@@ -34,6 +34,7 @@ import {
 } from '../../src/kernel/message/message.ts';
 import { OWNER_TURN } from '../../src/kernel/message/notes.ts';
 import { createQuestions, type Questions } from '../../src/kernel/questions/questions.ts';
+import { createRows } from '../../src/kernel/rows.ts';
 import { supervise } from '../../src/lib/async/supervise.ts';
 import { silentLogger } from '../../src/lib/logger.ts';
 import type { Tool, ToolContext } from '../../src/tools/tool.ts';
@@ -150,6 +151,7 @@ export async function makeApprovalsRig() {
     });
     const limits = { maxPending: 10_000, maxPendingPerChat: 10 };
     const bus = createMessageBus({ store, clock, log: silentLogger, limits });
+    const rows = createRows(store);
     const questions = createQuestions({
       spendButtons: () => undefined,
       ...{ state: store.scope('questions'), bus, clock, log: silentLogger, randomBytes },
@@ -157,7 +159,7 @@ export async function makeApprovalsRig() {
       hasButtons: () => edge.hasButtons,
     });
     const standing = createStanding({
-      book: new StandingBook(store.scope('approvals')),
+      rows: openStandingRows(rows),
       ...{ clock, log: silentLogger, outsideChats: placeOf(OWNER), days: () => edge.days },
       audit: { note: () => undefined, enter: async ({ fields }) => void uses.push(fields) },
       origins: async ({ sender }) => ({
@@ -167,7 +169,7 @@ export async function makeApprovalsRig() {
       }),
     });
     const approvals = createApprovals({
-      book: new ApprovalBook(store.scope('approvals')),
+      calls: openApprovalRows(rows),
       ...{ bus, questions, standing, clock, log: silentLogger },
       ownerChat: async () => placeOf(OWNER),
       isAwaited: async () => true,

@@ -5,7 +5,7 @@ import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
-import { AskBook } from '../../src/features/approvals/ask-book.ts';
+import { openAsks } from '../../src/features/approvals/ask-rows.ts';
 import { ASK_HOURS, createAsks } from '../../src/features/approvals/asks.ts';
 import { NO_RIGHTS } from '../../src/kernel/access/rights.ts';
 import { createMessageBus } from '../../src/kernel/bus/message-bus.ts';
@@ -19,6 +19,7 @@ import {
 } from '../../src/kernel/message/ids.ts';
 import { type InboundMessage, sessionKeyOf } from '../../src/kernel/message/message.ts';
 import { createQuestions } from '../../src/kernel/questions/questions.ts';
+import { createRows } from '../../src/kernel/rows.ts';
 import { silentLogger } from '../../src/lib/logger.ts';
 import { createMovableClock } from '../support/movable-clock.ts';
 import { person } from './people-rig.ts';
@@ -41,8 +42,8 @@ async function makeRig() {
       spendButtons: () => undefined,
       hasButtons: () => false,
     });
-    const book = new AskBook(store.scope('asks'));
-    const asks = createAsks({ book, bus, questions, clock, log });
+    const rows = openAsks(createRows(store));
+    const asks = createAsks({ asks: rows, bus, questions, clock, log });
     return { questions, asks };
   }
   const says = (text: string, from = '1'): InboundMessage => ({

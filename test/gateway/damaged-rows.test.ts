@@ -3,8 +3,8 @@
 import { randomBytes } from 'node:crypto';
 import { expect, it } from 'vitest';
 import { createOwnerDoor } from '../../src/app/owner-door.ts';
-import { ApprovalBook } from '../../src/features/approvals/approval-book.ts';
-import { AskBook } from '../../src/features/approvals/ask-book.ts';
+import { openApprovalRows, openCalls } from '../../src/features/approvals/approval-rows.ts';
+import { openAsks } from '../../src/features/approvals/ask-rows.ts';
 import { createOutages } from '../../src/features/health/outages.ts';
 import { DraftBook } from '../../src/features/letters/draft-book.ts';
 import { BridgeBook } from '../../src/features/mail-bridge/bridge-book.ts';
@@ -40,16 +40,20 @@ function stumbling(state: KeyValueStore): KeyValueStore {
 }
 
 const BOOKS = [
-  ['calls to allow', 'call:1', (state: KeyValueStore) => new ApprovalBook(state).get('1')],
+  [
+    'calls to allow',
+    'call:1',
+    (state: KeyValueStore) => openApprovalRows(memoryRows(state)).get('1'),
+  ],
   [
     'calls listed',
     'call:1',
-    async (state: KeyValueStore) => (await new ApprovalBook(state).open())[0],
+    async (state: KeyValueStore) => (await openCalls(openApprovalRows(memoryRows(state))))[0],
   ],
   ['drafts', 'draft:1', (state: KeyValueStore) => new DraftBook(state).editedBy(chat, newest)],
   ['mails', 'mail:1', (state: KeyValueStore) => new BridgeBook(state).writtenIn(chat, newest)],
   ['questions', 'open:1', (state: KeyValueStore) => new QuestionBook(state).numberedIn(chat)],
-  ['asks', 'ask:1', async (state: KeyValueStore) => (await new AskBook(state).all())[0]],
+  ['asks', 'ask:1', async (state: KeyValueStore) => (await openAsks(memoryRows(state)).list())[0]],
   [
     'helpers',
     'run:1',

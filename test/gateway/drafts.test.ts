@@ -7,7 +7,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { describe, expect, test } from 'vitest';
 import { createStanding } from '../../src/features/approvals/standing.ts';
-import { StandingBook } from '../../src/features/approvals/standing-book.ts';
+import { openStandingRows } from '../../src/features/approvals/standing-rows.ts';
 import { DraftBook } from '../../src/features/letters/draft-book.ts';
 import { createDrafts } from '../../src/features/letters/drafts.ts';
 import {
@@ -27,6 +27,7 @@ import {
 } from '../../src/kernel/message/message.ts';
 import { OWNER_TURN } from '../../src/kernel/message/notes.ts';
 import { createQuestions } from '../../src/kernel/questions/questions.ts';
+import { createRows } from '../../src/kernel/rows.ts';
 import { silentLogger as log } from '../../src/lib/logger.ts';
 import { createMovableClock } from '../support/movable-clock.ts';
 import { OWNER, OWNER_RIGHTS, placeOf } from './approvals-rig.ts';
@@ -51,6 +52,7 @@ async function makeRig(policy: SendPolicy = 'first_contact') {
     const store = await openEmbeddedStore({ path: join(folder, 'state.db'), clock, log });
     const limits = { maxPending: 10_000, maxPendingPerChat: 1000 };
     const bus = createMessageBus({ store, clock, log, limits });
+    const rows = createRows(store);
     const questions = createQuestions({
       ...{ state: store.scope('questions'), bus, clock, log, randomBytes },
       spendButtons: () => undefined,
@@ -58,7 +60,7 @@ async function makeRig(policy: SendPolicy = 'first_contact') {
       hasButtons: () => true,
     });
     const standing = createStanding({
-      ...{ book: new StandingBook(store.scope('approvals')), clock, log, days: () => 30 },
+      ...{ rows: openStandingRows(rows), clock, log, days: () => 30 },
       audit: { note: () => undefined, enter: async () => undefined },
       origins: async () => ({ rights: ALL_RIGHTS, isForeign: false, isOwnerHere: true }),
       outsideChats: placeOf(OWNER),

@@ -4,7 +4,7 @@
 import type { AskedOwner } from '../../agent/agent.ts';
 import { messageId } from '../../kernel/message/ids.ts';
 import type { InboundMessage } from '../../kernel/message/message.ts';
-import type { Approval, ApprovalState } from './approval-book.ts';
+import type { Approval, ApprovalState } from './approval-rows.ts';
 import { MAX_SHOWN_CHARS } from './rules/approval-text.ts';
 
 const MINUTES = 15;

@@ -17,24 +17,27 @@ import type { TurnPerson } from '../../kernel/message/notes.ts';
 import { verbatim } from '../../kernel/message/stranger-words.ts';
 import type { Chooser, QuestionHandler } from '../../kernel/questions/question.ts';
 import type { Questions } from '../../kernel/questions/questions.ts';
+import type { Rows } from '../../kernel/rows.ts';
 import type { Holds } from '../../kernel/sessions/rules/forgetting.ts';
 import { createLanes } from '../../lib/async/lanes.ts';
 import type { Logger } from '../../lib/logger.ts';
 import type { Clock } from '../../lib/time/clock.ts';
 import type { ToolOutcome } from '../../tools/tool.ts';
+import { APPROVAL_TEXTS, resultMessage, resultText, told } from './approval-result.ts';
 import {
   type Approval,
-  type ApprovalBook,
   type ApprovalState,
+  CALL_KEPT_MS,
+  eraseCalls,
   hashOf,
   hasPlace,
-} from './approval-book.ts';
-import { APPROVAL_TEXTS, resultMessage, resultText, told } from './approval-result.ts';
+  openCalls,
+} from './approval-rows.ts';
 import { alwaysGiven, approvalText } from './rules/approval-text.ts';
 import type { Standing } from './standing.ts';
 
 export type ApprovalsDeps = {
-  readonly book: ApprovalBook;
+  readonly calls: Rows<Approval>;
   readonly bus: Pick<MessageBus, 'accept' | 'send'>;
   readonly questions: Questions;
   readonly standing: Standing;
@@ -93,7 +96,7 @@ export type Resolved = { readonly message: InboundMessage; readonly isForeign: b
 const LIFETIME_MS = APPROVAL_TEXTS.MINUTES * 60_000;
 
 export function createApprovals(deps: ApprovalsDeps): Approvals {
-  const { book, bus, questions, clock, log, standing } = deps;
+  const { calls, bus, questions, clock, log, standing } = deps;
   const lanes = createLanes();
   const oneByOne = <T>(task: () => Promise<T>) => lanes.run('approvals', task);
 
@@ -108,9 +111,9 @@ export function createApprovals(deps: ApprovalsDeps): Approvals {
       at: clock.now(),
       state,
     };
-    const known = await book.get(approval.id);
+    const known = await calls.get(approval.id);
     if (known !== undefined && known.state.kind !== 'open') return told(known.state);
-    const open = await book.open();
+    const open = await openCalls(calls);
     const isSame = (one: Approval) =>
       one.session === turn.session &&
       one.tool === call.tool &&
@@ -133,8 +136,8 @@ export function createApprovals(deps: ApprovalsDeps): Approvals {
     });
     if (markdown === undefined) return refusedWith(APPROVAL_TEXTS.TOO_LONG);
     // What is known may be decided at this moment: it is never written here again.
-    if (known === undefined) await book.put(stored);
-    await book.forgetOld(clock.now());
+    if (known === undefined) await calls.change(stored.id, (each) => each ?? stored);
+    await calls.expire(clock.now() - CALL_KEPT_MS);
     await ask(stored, isOwnerHere ? turn.chat : await deps.ownerChat(), markdown);
     log.info('owner asked to allow a call', { tool: call.tool, session: turn.session });
     return ASKED;
@@ -159,7 +162,7 @@ export function createApprovals(deps: ApprovalsDeps): Approvals {
   /** The call of a question, where it still is what was shown. */
   async function asked(rest: string): Promise<Approval | undefined> {
     const colon = rest.indexOf(':');
-    const approval = await book.get(rest.slice(colon + 1));
+    const approval = await calls.get(rest.slice(colon + 1));
     return approval !== undefined && hashOf(approval) === rest.slice(0, colon)
       ? approval
       : undefined;
@@ -171,16 +174,17 @@ export function createApprovals(deps: ApprovalsDeps): Approvals {
     const isAlways = action === ALWAYS.action && mayStand(approval);
     const isAllowed = action === 'allow' || isAlways;
     const { kind } = approval.state;
-    if (kind !== 'open' && kind !== 'granted' && kind !== 'denied') return 'It was decided before.';
+    if (kind !== 'open' && kind !== 'granted' && kind !== 'denied') return DECIDED;
     if (kind === 'open' && !(await deps.isAwaited(approval.chat))) {
-      await book.put({ ...approval, state: { kind: 'expired' } });
+      await move(approval, ['open'], { kind: 'expired' });
       return APPROVAL_TEXTS.ENDED;
     }
     const state: ApprovalState = { kind: isAllowed ? 'granted' : 'denied' };
     const { isTainted } = approval;
     if (isAlways && kind === 'open')
       await standing.give({ ...approval, about: approval.arguments }, who, at);
-    await book.put({ ...approval, state });
+    const isDecided = await move(approval, ['open', 'granted', 'denied'], state);
+    if (!isDecided) return DECIDED;
     log.info('owner decided about a call', { tool: approval.tool, decision: state.kind });
     if (!isAllowed) {
       await tell(approval, 'An owner did not allow it');
@@ -190,10 +194,22 @@ export function createApprovals(deps: ApprovalsDeps): Approvals {
     return isAlways ? alwaysGiven(standing.days(), isTainted) : 'Allowed, this once.';
   }
 
+  /** Whether it was in one of these states, and is in the next one now. */
+  async function move(
+    { id }: Approval,
+    from: readonly ApprovalState['kind'][],
+    state: ApprovalState,
+  ): Promise<boolean> {
+    const moved = await calls.change(id, (each) =>
+      each !== undefined && from.includes(each.state.kind) ? { ...each, state } : undefined,
+    );
+    return moved !== undefined;
+  }
+
   async function expired(rest: string): Promise<void> {
     const approval = await asked(rest);
     if (approval?.state.kind !== 'open') return;
-    await book.put({ ...approval, state: { kind: 'expired' } });
+    if (!(await move(approval, ['open'], { kind: 'expired' }))) return;
     await tell(approval, `No owner answered within ${APPROVAL_TEXTS.MINUTES} minutes`);
   }
 
@@ -205,8 +221,9 @@ export function createApprovals(deps: ApprovalsDeps): Approvals {
   /** Begins the call where nobody has; a call that was begun before stays as it was left. */
   async function perform(approval: Approval, signal: AbortSignal): Promise<Approval> {
     if (approval.state.kind !== 'granted') return approval;
-    const running: Approval = { ...approval, state: { kind: 'running' } };
-    await book.put(running);
+    if (!(await move(approval, ['granted'], { kind: 'running' }))) {
+      return (await calls.get(approval.id)) ?? approval;
+    }
     const say: ApprovedCall['say'] = async (markdown, ordinal, attachments = []) => {
       const id = messageId(`approval/${approval.id}/say/${ordinal}`);
       const files = attachments.length === 0 ? {} : { attachments };
@@ -216,7 +233,7 @@ export function createApprovals(deps: ApprovalsDeps): Approvals {
     // Stopped while it ran: how far it came nobody knows.
     if (status === 'failed') signal.throwIfAborted();
     const done: Approval = { ...approval, state: { kind: 'done', status, text, isForeign } };
-    await book.put(done);
+    await calls.change(done.id, () => done);
     return done;
   }
 
@@ -225,7 +242,7 @@ export function createApprovals(deps: ApprovalsDeps): Approvals {
       const wanted = { ...call, ...turn };
       if (!mayStand(wanted)) return false;
       // What they were asked about is answered by what they said then.
-      const isAsked = (await book.get(idOf(call, turn))) !== undefined;
+      const isAsked = (await calls.get(idOf(call, turn))) !== undefined;
       return !isAsked && standing.covers(wanted);
     },
     request: (call, turn) => oneByOne(() => request(call, turn)),
@@ -233,7 +250,7 @@ export function createApprovals(deps: ApprovalsDeps): Approvals {
       const { sender } = message;
       const isOurs = sender.kind === 'system' && sender.source === 'approval';
       if (!isOurs) return { message, isForeign: false };
-      const approval = await book.get(message.text);
+      const approval = await calls.get(message.text);
       if (approval === undefined)
         return { message: { ...message, text: APPROVAL_TEXTS.LOST }, isForeign: false };
       const { id, tool } = approval;
@@ -248,16 +265,18 @@ export function createApprovals(deps: ApprovalsDeps): Approvals {
       const isForeign = state.kind === 'done' && state.isForeign;
       return { message: { ...message, text: resultText(tool, state) }, isForeign };
     },
-    open: () => book.open(),
-    forget: (chats, holds) => book.forget(chats, holds),
+    open: () => openCalls(calls),
+    forget: (chats, holds) => eraseCalls(calls, chats, holds),
     async askAgain(chat) {
-      const open = await book.open();
+      const open = await openCalls(calls);
       const again = open.map(({ id }) => questions.askAgain(`approval/${id}`, chat));
       return (await Promise.all(again)).filter((result) => result === 'asked').length;
     },
     handler: { answer, expired },
   };
 }
+
+const DECIDED = 'It was decided before.';
 
 const ASKED: AskedOwner = { text: APPROVAL_TEXTS.ASKED, isWaiting: true };
 

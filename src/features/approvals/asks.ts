@@ -16,14 +16,15 @@ import {
 import { type InboundMessage, idsOf, type PersonSender } from '../../kernel/message/message.ts';
 import { verbatim } from '../../kernel/message/stranger-words.ts';
 import type { QuestionHandler, Questions } from '../../kernel/questions/question.ts';
+import type { Rows } from '../../kernel/rows.ts';
 import type { Holds } from '../../kernel/sessions/rules/forgetting.ts';
 import { createLanes } from '../../lib/async/lanes.ts';
 import type { Logger } from '../../lib/logger.ts';
 import type { Clock } from '../../lib/time/clock.ts';
-import type { Ask, AskBook, AskState } from './ask-book.ts';
+import { type Ask, type AskState, addAsk, asksOf, eraseAsks, settle } from './ask-rows.ts';
 
 export type AsksDeps = {
-  readonly book: AskBook;
+  readonly asks: Rows<Ask>;
   readonly bus: Pick<MessageBus, 'accept'>;
   readonly questions: Pick<Questions, 'ask' | 'withdraw' | 'open'>;
   readonly clock: Clock;
@@ -77,13 +78,13 @@ const questionId = (id: string) => `${ASK_SUBJECT}/${id}`;
 const answerId = (id: string): MessageId => messageId(`${ASK_SUBJECT}/${id}/answer`);
 
 export function createAsks(deps: AsksDeps): Asks {
-  const { book, bus, questions, clock, log } = deps;
+  const { asks, bus, questions, clock, log } = deps;
   const lanes = createLanes();
 
   async function ask(asked: AskedPerson, { session, turnId, newest }: AskTurn): Promise<string> {
     const { sender, chat, group } = newest;
     const id = `${turnId}/${asked.ordinal}`;
-    const known = await book.get(id);
+    const known = await asks.get(id);
     if (known !== undefined) {
       if (known.state.kind === 'open') await pose(known);
       return SENT;
@@ -91,8 +92,8 @@ export function createAsks(deps: AsksDeps): Asks {
     if (sender.kind !== 'person' || sender.verified === 'unverified') {
       throw new ToolError('blocked', NOBODY);
     }
-    await book.expire(clock.now() - KEEP_MS);
-    const open = (await book.all()).filter(({ state }) => state.kind === 'open');
+    await asks.erase(({ at }) => at < clock.now() - KEEP_MS);
+    const open = (await asks.list()).filter(({ state }) => state.kind === 'open');
     if (open.length >= MAX_OPEN) throw new ToolError('blocked', TOO_MANY);
     await replace(session);
     const { question, rights, isTainted } = asked;
@@ -103,16 +104,16 @@ export function createAsks(deps: AsksDeps): Asks {
       at: clock.now(),
       state: { kind: 'open' },
     };
-    await book.add(ask);
+    await addAsk(asks, ask);
     await pose(ask);
     log.info('person asked', { session });
     return SENT;
   }
 
   async function replace(session: SessionKey) {
-    for (const { id, state } of await book.of(session)) {
+    for (const { id, state } of await asksOf(asks, session)) {
       if (state.kind !== 'open') continue;
-      if (await book.settle(id, state, { kind: 'replaced' }))
+      if (await settle(asks, id, state, { kind: 'replaced' }))
         await questions.withdraw(questionId(id));
     }
   }
@@ -130,12 +131,12 @@ export function createAsks(deps: AsksDeps): Asks {
   }
 
   async function answer(id: string, action: string, who: PersonSender): Promise<string> {
-    const ask = await book.get(id);
+    const ask = await asks.get(id);
     const choice = ask?.question.choices[Number(action)];
     if (ask === undefined || choice === undefined) return NO_LONGER;
     const by = answerId(id);
-    const isFirst = await book.settle(id, openState(ask), { kind: 'answered', by, choice });
-    const { state } = (await book.get(id)) ?? ask;
+    const isFirst = await settle(asks, id, openState(ask), { kind: 'answered', by, choice });
+    const { state } = (await asks.get(id)) ?? ask;
     if (!isFirst && !(state.kind === 'answered' && state.by === by)) return NO_LONGER;
     const message = answerMessage(ask, choice, who, clock.now());
     await bus.accept([{ kind: 'queue', message }]);
@@ -143,8 +144,8 @@ export function createAsks(deps: AsksDeps): Asks {
   }
 
   async function expired(id: string): Promise<void> {
-    const ask = await book.get(id);
-    if (ask !== undefined) await book.settle(id, openState(ask), { kind: 'expired' });
+    const ask = await asks.get(id);
+    if (ask !== undefined) await settle(asks, id, openState(ask), { kind: 'expired' });
   }
 
   async function noteFor(ask: Ask, message: InboundMessage): Promise<string | undefined> {
@@ -156,7 +157,7 @@ export function createAsks(deps: AsksDeps): Asks {
     if (state.kind === 'expired') {
       if (state.toldIn !== undefined && state.toldIn !== message.id) return undefined;
       if (state.toldIn === undefined)
-        await book.settle(id, state, { ...state, toldIn: message.id });
+        await settle(asks, id, state, { ...state, toldIn: message.id });
       return expiredNote(question);
     }
     const isTheirs =
@@ -165,7 +166,7 @@ export function createAsks(deps: AsksDeps): Asks {
     const choice = choiceMeant(question, text);
     if (choice === undefined && !question.allowsWords) return stillOpenNote(question);
     const by = { by: message.id, ...(choice === undefined ? {} : { choice }) };
-    if (!(await book.settle(id, state, { kind: 'answered', ...by }))) return undefined;
+    if (!(await settle(asks, id, state, { kind: 'answered', ...by }))) return undefined;
     await questions.withdraw(questionId(id));
     return answerNote(question, choice);
   }
@@ -173,8 +174,8 @@ export function createAsks(deps: AsksDeps): Asks {
   return {
     ask: (question, turn) => lanes.run(turn.session, () => ask(question, turn)),
     async bind(session, message) {
-      const asks = message.sender.kind === 'person' ? await book.of(session) : [];
-      for (const ask of asks.toReversed()) {
+      const own = message.sender.kind === 'person' ? await asksOf(asks, session) : [];
+      for (const ask of own.toReversed()) {
         const note = await noteFor(ask, message);
         if (note === undefined) continue;
         return {
@@ -186,11 +187,11 @@ export function createAsks(deps: AsksDeps): Asks {
       return { message, isForeign: false, rightsFrom: (rights) => rights };
     },
     drop: replace,
-    forget: (chats, holds) => book.forget(chats, holds),
+    forget: (chats, holds) => eraseAsks(asks, chats, holds),
     async takeUp() {
-      await book.expire(clock.now() - KEEP_MS);
+      await asks.erase(({ at }) => at < clock.now() - KEEP_MS);
       const waiting = new Set((await questions.open()).map(({ id }) => id));
-      for (const each of await book.all()) {
+      for (const each of await asks.list()) {
         if (each.state.kind === 'open') await pose(each);
         else if (waiting.has(questionId(each.id))) await questions.withdraw(questionId(each.id));
       }

@@ -19,6 +19,7 @@ import type { ChatRef } from '../../kernel/message/message.ts';
 import type { Measuring } from '../../kernel/observe/build-telemetry.ts';
 import { auditedHandlers } from '../../kernel/questions/audited-handlers.ts';
 import { createQuestions, type Questions } from '../../kernel/questions/questions.ts';
+import type { OpenRows } from '../../kernel/rows.ts';
 import { createAgainHandler } from '../../kernel/turns/asides.ts';
 import { createOrigins, type Origins } from '../../kernel/turns/origins.ts';
 import type { Logger } from '../../lib/logger.ts';
@@ -36,18 +37,18 @@ import { createKnownAs } from '../people/people.ts';
 import { createStrangerAnswers } from '../people/stranger-answers.ts';
 import { BUDGET_SUBJECT, createBudgetAnswers } from '../spending/budget-question.ts';
 import type { SpendingDesk } from '../spending/spending-desk.ts';
-import { APPROVALS_SCOPE, ApprovalBook } from './approval-book.ts';
 import { type Approvals, createApprovals } from './approvals.ts';
-import { ASKS_SCOPE, AskBook } from './ask-book.ts';
+import { openAsks } from './ask-rows.ts';
 import { ASK_SUBJECT, type Asks, createAsks } from './asks.ts';
 import { createIsAwaited } from './awaited.ts';
 import { createStanding, type Standing } from './standing.ts';
-import { StandingBook } from './standing-book.ts';
+import { openStandingRows } from './standing-rows.ts';
 
 export type DecisionParts = {
   readonly live: LiveConfig;
   readonly clock: Clock;
   readonly log: Logger;
+  readonly rows: OpenRows;
   readonly collections: Collections;
   readonly store: StateStore & Pick<BusStore, 'hasWrittenTo'> & Pick<EmbeddedStore, 'revision'>;
   readonly bus: MessageBus;
@@ -120,7 +121,7 @@ export function buildDecisions(parts: DecisionParts): Deciding {
     policies: () => live.config.tools,
   });
   const standing = createStanding({
-    book: new StandingBook(store.scope(APPROVALS_SCOPE)),
+    rows: openStandingRows(parts.rows),
     ...{ clock, log, origins, audit: parts.measuring.audit, outsideChats: NOTICES },
     days: () => live.config.tools.approvals.alwaysDays,
   });
@@ -138,7 +139,7 @@ export function buildDecisions(parts: DecisionParts): Deciding {
   };
   const drafts: Drafts = buildDrafts(letters);
   const approvals: Approvals = createApprovals({
-    book: new ApprovalBook(store.scope(APPROVALS_SCOPE)),
+    calls: parts.collections.calls,
     ...{
       bus,
       questions,
@@ -152,7 +153,7 @@ export function buildDecisions(parts: DecisionParts): Deciding {
     timeZone: () => live.config.sessions.timeZone,
   });
   const asks = createAsks({
-    book: new AskBook(store.scope(ASKS_SCOPE)),
+    asks: openAsks(parts.rows),
     ...{ bus, questions, clock, log },
   });
   const { side } = parts;

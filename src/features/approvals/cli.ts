@@ -7,7 +7,7 @@ import { momentText } from '../../cli/flag-values.ts';
 import type { Terminal } from '../../cli/terminal.ts';
 import { printable } from '../../cli/terminal.ts';
 import { withState } from '../../cli/with-state.ts';
-import type { Approval } from './approval-book.ts';
+import type { Approval } from './approval-rows.ts';
 import type { ShownYes } from './standing-list.ts';
 
 const SHOWN_ID_CHARS = 8;
@@ -43,25 +43,22 @@ export function approvalsCommand(terminal: Terminal): Command {
 
 async function listApprovals(terminal: Terminal, json: boolean) {
   const [
-    { APPROVALS_SCOPE, ApprovalBook, hashOf },
-    { StandingBook },
+    { hashOf, openApprovalRows, openCalls },
+    { openStandingRows },
     { shownYeses },
     { loadConfig },
   ] = await Promise.all([
-    import('./approval-book.ts'),
-    import('./standing-book.ts'),
+    import('./approval-rows.ts'),
+    import('./standing-rows.ts'),
     import('./standing-list.ts'),
     import('../../kernel/config/files/config-file.ts'),
   ]);
   const { config } = await loadConfig(terminal.home, terminal.env);
   const { alwaysDays } = config.tools.approvals;
-  const { open, always } = await withState(terminal, async ({ store }) => {
-    const state = store.scope(APPROVALS_SCOPE);
-    return {
-      open: await new ApprovalBook(state).open(),
-      always: await shownYeses(new StandingBook(state), alwaysDays, terminal.clock.now()),
-    };
-  });
+  const { open, always } = await withState(terminal, async ({ rows }) => ({
+    open: await openCalls(openApprovalRows(rows)),
+    always: await shownYeses(openStandingRows(rows), alwaysDays, terminal.clock.now()),
+  }));
   if (json) return terminal.printJson([...open.map(waitingJson), ...always.map(alwaysJson)]);
   const { chatNames } = await import('../../cli/chat-names.ts');
   const sessions = [...open, ...always.map(({ yes }) => yes)].map(({ session }) => session);
@@ -98,11 +95,9 @@ const alwaysJson = ({ yes, until, used }: ShownYes) => {
 };
 
 async function decide(terminal: Terminal, typed: string, label: string) {
-  const { APPROVALS_SCOPE, ApprovalBook, hashOf } = await import('./approval-book.ts');
+  const { hashOf, openApprovalRows, openCalls } = await import('./approval-rows.ts');
   const { remoteDecision, runningGateway } = await import('../../cli/login/remote-login.ts');
-  const open = await withState(terminal, ({ store }) =>
-    new ApprovalBook(store.scope(APPROVALS_SCOPE)).open(),
-  );
+  const open = await withState(terminal, ({ rows }) => openCalls(openApprovalRows(rows)));
   const [meant, ...more] = open.filter((approval) => hashOf(approval).startsWith(typed));
   if (meant === undefined) throw new CommandFailure(EXIT.notFound, `no call waits as ${typed}`);
   if (more.length > 0) {
@@ -113,14 +108,11 @@ async function decide(terminal: Terminal, typed: string, label: string) {
 }
 
 async function revoke(terminal: Terminal, id: string) {
-  const [{ APPROVALS_SCOPE }, { StandingBook }, { takeBack }] = await Promise.all([
-    import('./approval-book.ts'),
-    import('./standing-book.ts'),
+  const [{ openStandingRows }, { takeBack }] = await Promise.all([
+    import('./standing-rows.ts'),
     import('./standing-list.ts'),
   ]);
-  const taken = await withState(terminal, ({ store }) =>
-    takeBack(new StandingBook(store.scope(APPROVALS_SCOPE)), id),
-  );
+  const taken = await withState(terminal, ({ rows }) => takeBack(openStandingRows(rows), id));
   if (taken === 'several') {
     throw new CommandFailure(EXIT.usage, `several ids begin with ${id}; type more of it`);
   }

@@ -1,7 +1,12 @@
 // The yeses of owners that hold for longer than once, as people see them and take them back: the same from
 // a chat and from the command line.
 
-import type { StandingBook, StandingUse, StandingYes } from './standing-book.ts';
+import {
+  removeStanding,
+  type StandingRows,
+  type StandingUse,
+  type StandingYes,
+} from './standing-rows.ts';
 
 export type ShownYes = {
   readonly yes: StandingYes;
@@ -22,24 +27,24 @@ export const endOf = ({ givenAt, days }: StandingYes, configured: number) =>
 
 /** What holds now, oldest first. */
 export async function shownYeses(
-  book: StandingBook,
+  rows: StandingRows,
   configured: number,
   now: number,
 ): Promise<readonly ShownYes[]> {
-  const all = await book.all();
+  const all = await rows.yeses.list();
   const shown = all.map(async (yes) => {
-    return { yes, until: endOf(yes, configured), used: await book.used(yes.id) };
+    return { yes, until: endOf(yes, configured), used: await rows.uses.get(yes.id) };
   });
   return (await Promise.all(shown)).filter(({ until }) => now < until);
 }
 
 /** Takes back the one of this id, or of an id that begins so; `all`: each. How many. */
-export async function takeBack(book: StandingBook, typed: string): Promise<number | 'several'> {
+export async function takeBack(rows: StandingRows, typed: string): Promise<number | 'several'> {
   const wanted = typed.trim().toLowerCase();
   const isMeant = ({ id }: StandingYes) =>
     wanted === 'all' || (wanted !== '' && id.startsWith(wanted));
-  const found = (await book.all()).filter(isMeant);
+  const found = (await rows.yeses.list()).filter(isMeant);
   if (wanted !== 'all' && found.length > 1) return 'several';
-  for (const yes of found) await book.delete(yes);
+  for (const yes of found) await removeStanding(rows, yes.id);
   return found.length;
 }

@@ -9,16 +9,19 @@ import type { Holds } from '../../kernel/sessions/rules/forgetting.ts';
 import type { Origins } from '../../kernel/turns/origins.ts';
 import type { Logger } from '../../lib/logger.ts';
 import type { Clock } from '../../lib/time/clock.ts';
-import {
-  keyOfStanding,
-  type StandingBook,
-  type StandingCall,
-  type StandingYes,
-} from './standing-book.ts';
 import { endOf, type ShownYes, shortId, shownYeses, takeBack } from './standing-list.ts';
+import {
+  eraseStanding,
+  expireStanding,
+  keyOfStanding,
+  noteUse,
+  type StandingCall,
+  type StandingRows,
+  type StandingYes,
+} from './standing-rows.ts';
 
 export type StandingDeps = {
-  readonly book: StandingBook;
+  readonly rows: StandingRows;
   readonly clock: Pick<Clock, 'now'>;
   readonly log: Logger;
   readonly audit: EffectLog;
@@ -52,12 +55,12 @@ export interface Standing {
 }
 
 export function createStanding(deps: StandingDeps): Standing {
-  const { book, clock, log, audit } = deps;
+  const { rows, clock, log, audit } = deps;
 
   async function covers(call: StandingCall & Now): Promise<boolean> {
     const { isTainted, session, tool } = call;
     const days = deps.days();
-    const yes = days === 0 ? undefined : await book.get(keyOfStanding(call));
+    const yes = days === 0 ? undefined : await rows.yeses.get(keyOfStanding(call));
     if (yes === undefined || (isTainted && !yes.evenTainted)) return false;
     const now = clock.now();
     if (now >= endOf(yes, days)) return false;
@@ -67,7 +70,7 @@ export function createStanding(deps: StandingDeps): Standing {
     }
     const fields = { subject: 'standing', action: 'used', about: shortId(yes), by: yes.by.id };
     await audit.enter({ kind: 'approval', fields: { ...fields, tool, session, isTainted } });
-    await book.noteUse(yes.id, now);
+    await noteUse(rows, yes.id, now);
     log.info('call allowed by a standing yes', { tool, session });
     return true;
   }
@@ -83,7 +86,7 @@ export function createStanding(deps: StandingDeps): Standing {
     covers,
     async give({ isTainted, pattern, seal, ...call }, by, at = deps.outsideChats) {
       const id = keyOfStanding({ ...call, pattern, ...(seal === undefined ? {} : { seal }) });
-      const known = await book.get(id);
+      const known = await rows.yeses.get(id);
       const now = clock.now();
       const isKnown = known !== undefined && now < endOf(known, deps.days());
       const evenTainted = isTainted || (isKnown && known.evenTainted);
@@ -96,15 +99,15 @@ export function createStanding(deps: StandingDeps): Standing {
         givenAt: now,
         days: deps.days(),
       };
-      await book.put(yes);
-      await book.forgetOld(now);
+      await rows.yeses.change(id, () => yes);
+      await expireStanding(rows, now);
       const fields = { subject: 'standing', action: 'given', about: shortId(yes), by: by.id };
       const { tool, session } = call;
       audit.note({ kind: 'approval', fields: { ...fields, tool, session, isTainted } });
     },
-    list: () => shownYeses(book, deps.days(), clock.now()),
-    forget: (chats, holds) => book.forget(chats, holds),
-    takeBack: (typed) => takeBack(book, typed),
+    list: () => shownYeses(rows, deps.days(), clock.now()),
+    forget: (chats, holds) => eraseStanding(rows, chats, holds),
+    takeBack: (typed) => takeBack(rows, typed),
   };
 }
 

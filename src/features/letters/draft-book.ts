@@ -7,7 +7,7 @@ import type { Rights } from '../../kernel/access/rights.ts';
 import type { KeyValueStore } from '../../kernel/bus/store/store.ts';
 import type { MessageId } from '../../kernel/message/ids.ts';
 import { type ChatRef, sessionKeyOf } from '../../kernel/message/message.ts';
-import { FORGOTTEN, type Holds } from '../../kernel/sessions/rules/forgetting.ts';
+import { FORGOTTEN, type Holds, isOfChats } from '../../kernel/sessions/rules/forgetting.ts';
 import { readOnce } from '../../lib/async/lanes.ts';
 import {
   flag,
@@ -19,7 +19,6 @@ import {
   text,
   texts,
 } from '../../lib/json/json-row.ts';
-import { isOfChats } from '../approvals/approval-book.ts';
 import type { AskingTurn } from '../approvals/approvals.ts';
 import type { Letter } from './rules/letter.ts';
 

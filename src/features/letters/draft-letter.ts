@@ -3,9 +3,9 @@
 
 import { chatId } from '../../kernel/message/ids.ts';
 import { type ChatRef, sessionKeyOf } from '../../kernel/message/message.ts';
-import { hasPlace } from '../approvals/approval-book.ts';
+import { hasPlace } from '../approvals/approval-rows.ts';
 import type { AskingTurn } from '../approvals/approvals.ts';
-import type { StandingCall } from '../approvals/standing-book.ts';
+import type { StandingCall } from '../approvals/standing-rows.ts';
 import { type Draft, isWaiting } from './draft-book.ts';
 import { DRAFT_TEXTS } from './draft-outcome.ts';
 import { type Letter, recipientsOf } from './rules/letter.ts';

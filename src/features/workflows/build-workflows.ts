@@ -21,7 +21,6 @@ import { createPermits } from '../../lib/async/permits.ts';
 import type { GuardedFiles } from '../../lib/files/guarded-files.ts';
 import type { ModelRegistry } from '../../providers/provider.ts';
 import type { Toolbox } from '../../tools/tool.ts';
-import { APPROVALS_SCOPE, ApprovalBook } from '../approvals/approval-book.ts';
 import type { People } from '../people/people.ts';
 import type { JobStartDeps } from '../schedule/job-start.ts';
 import { jobChat } from '../schedule/rules/job.ts';
@@ -70,7 +69,7 @@ export type BuiltWorkflows = {
 const PLACES = 200;
 
 export function buildWorkflows(parts: WorkflowParts): BuiltWorkflows {
-  const { live, clock, log, store, bus, agent, spending, models, jobEnded } = parts;
+  const { live, clock, log, bus, agent, spending, models, jobEnded } = parts;
   // What is off takes no place: it counts from the start of the gateway on.
   const { enabled } = live.config.agents.workflows;
   const settings = () => ({ ...live.config.agents.workflows, enabled });
@@ -81,7 +80,7 @@ export function buildWorkflows(parts: WorkflowParts): BuiltWorkflows {
   const turns: WorkflowAgentDeps = {
     ...{ rows, spending, models, clock, log, most: settings },
     ...{ costOf: parts.costOf, votes: parts.votes, voting: () => live.config.agents.voting },
-    approvals: new ApprovalBook(store.scope(APPROVALS_SCOPE)),
+    approvals: parts.collections.calls,
     toolbox: () => agent.toolbox(),
     settings: () => agentSettingsOf(live.config, live.defaults.workspace),
     say: (run, name, text) => tellHome(run, { name, text, now: clock.now() }, bus),

@@ -5,7 +5,7 @@ import { createHash } from 'node:crypto';
 import type { MessageBus } from '../../kernel/bus/bus.ts';
 import type { MessageId } from '../../kernel/message/ids.ts';
 import { sessionKeyOf } from '../../kernel/message/message.ts';
-import type { Holds } from '../../kernel/sessions/rules/forgetting.ts';
+import { type Holds, isOfChats } from '../../kernel/sessions/rules/forgetting.ts';
 import type { Logger } from '../../lib/logger.ts';
 import type { Clock } from '../../lib/time/clock.ts';
 import { type JobEnding, jobChat } from '../schedule/rules/job.ts';
@@ -147,8 +147,12 @@ export class WorkflowRuns {
     for (const run of await rows.runs.list()) {
       const { home } = run.starter;
       const session = home.kind === 'chat' ? home.session : sessionKeyOf(jobChat(home.job));
-      const isTheirs = chats.includes(session.split('#', 1).join());
-      if (!isTheirs || !isOver(run) || !holds(JSON.stringify([run.result, run.state]))) continue;
+      if (
+        !isOfChats({ session }, chats) ||
+        !isOver(run) ||
+        !holds(JSON.stringify([run.result, run.state]))
+      )
+        continue;
       await removeRun(rows, run.id);
       forgotten += 1;
     }

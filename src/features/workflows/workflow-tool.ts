@@ -10,7 +10,7 @@ import { callId } from '../../kernel/message/ids.ts';
 import { unwrapped } from '../../kernel/message/untrusted.ts';
 import type { Clock } from '../../lib/time/clock.ts';
 import type { BoundCall, Toolbox } from '../../tools/tool.ts';
-import type { Approval } from '../approvals/approval-book.ts';
+import type { Approval } from '../approvals/approval-rows.ts';
 import { isStepTool } from './rules/check.ts';
 import type { ToolStep } from './rules/definition.ts';
 import type { StepResult } from './rules/result.ts';

@@ -3,6 +3,7 @@
 
 import type { SummaryNode } from '../../../agent/rules/summary-nodes.ts';
 import { withNodes } from '../../../agent/rules/summary-nodes-text.ts';
+import type { SessionKey } from '../../message/ids.ts';
 import type { TranscriptEntry } from '../../message/transcript.ts';
 import { foldText } from './extract.ts';
 
@@ -135,3 +136,9 @@ function textsOf(entry: TranscriptEntry): readonly string[] {
       return [];
   }
 }
+
+/** Whether it belongs to one of these chats (session keys without topics). */
+export const isOfChats = (
+  { session }: { readonly session: SessionKey },
+  chats: readonly string[],
+): boolean => chats.includes(session.split('#', 1).join());

@@ -5,12 +5,12 @@
 import { createHash } from 'node:crypto';
 import { z } from 'zod';
 import type { ToolAccess } from '../../kernel/access/rights.ts';
-import type { KeyValueStore } from '../../kernel/bus/store/store.ts';
 import type { SessionKey } from '../../kernel/message/ids.ts';
 import type { ChatRef, PersonSender } from '../../kernel/message/message.ts';
-import type { Holds } from '../../kernel/sessions/rules/forgetting.ts';
-import { flag, jsonRow, kind, number, place, rowShape, text } from '../../lib/json/json-row.ts';
-import { isOfChats } from './approval-book.ts';
+import { jsonRows, type OpenRows, type Rows } from '../../kernel/rows.ts';
+import { type Holds, isOfChats } from '../../kernel/sessions/rules/forgetting.ts';
+import { flag, kind, number, place, rowShape, text } from '../../lib/json/json-row.ts';
+import { APPROVALS_SCOPE } from './approval-rows.ts';
 
 /** All that two calls have in common which one standing yes covers. */
 export type StandingCall = {
@@ -45,8 +45,6 @@ export type StandingYes = Pick<StandingCall, 'tool' | 'access' | 'session' | 'wh
 
 export type StandingUse = { readonly uses: number; readonly lastAt: number };
 
-const PREFIX = 'always:';
-const USED = 'used:';
 /** Rows of yeses that hold no longer; none is given for longer. */
 const KEPT_MS = 400 * 86_400_000;
 
@@ -61,56 +59,48 @@ const YES = rowShape<StandingYes>({
 });
 const USE = z.object({ uses: z.number(), lastAt: z.number() });
 
-export class StandingBook {
-  readonly #state: KeyValueStore;
-
-  constructor(state: KeyValueStore) {
-    this.#state = state;
-  }
-
-  async get(id: string): Promise<StandingYes | undefined> {
-    const stored = await this.#state.get(`${PREFIX}${id}`);
-    return stored === undefined ? undefined : jsonRow(stored, YES);
-  }
-
-  async put(yes: StandingYes): Promise<void> {
-    await this.#state.set(`${PREFIX}${yes.id}`, JSON.stringify(yes));
-  }
-
-  async delete({ id }: Pick<StandingYes, 'id'>): Promise<void> {
-    await this.#state.delete(`${PREFIX}${id}`);
-    await this.#state.delete(`${USED}${id}`);
-  }
-
+export type StandingRows = {
   /** Oldest first. */
-  async all(): Promise<readonly StandingYes[]> {
-    const rows = await this.#state.list(PREFIX);
-    return rows
-      .flatMap(({ value }) => jsonRow(value, YES) ?? [])
-      .sort((one, other) => one.givenAt - other.givenAt);
-  }
+  readonly yeses: Rows<StandingYes>;
+  /** By the id of what is used. */
+  readonly uses: Rows<StandingUse>;
+};
 
-  async used(id: string): Promise<StandingUse | undefined> {
-    const stored = await this.#state.get(`${USED}${id}`);
-    return stored === undefined ? undefined : jsonRow<StandingUse>(stored, USE);
-  }
+export const openStandingRows = (rows: OpenRows): StandingRows => ({
+  yeses: rows({
+    ...jsonRows(YES),
+    ...{ scope: APPROVALS_SCOPE, prefix: 'always:' },
+    order: (one, other) => one.givenAt - other.givenAt,
+  }),
+  uses: rows({ ...jsonRows<StandingUse>(USE), scope: APPROVALS_SCOPE, prefix: 'used:' }),
+});
 
-  async noteUse(id: string, now: number): Promise<void> {
-    const { uses } = (await this.used(id)) ?? { uses: 0 };
-    const use: StandingUse = { uses: uses + 1, lastAt: now };
-    await this.#state.set(`${USED}${id}`, JSON.stringify(use));
-  }
+export async function removeStanding({ yeses, uses }: StandingRows, id: string): Promise<void> {
+  await yeses.change(
+    id,
+    () => 'remove',
+    () => [uses.write(id, undefined)],
+  );
+}
 
-  /** Of these conversations what holds the words, so that it is asked about again; how many. */
-  async forget(chats: readonly string[], holds: Holds): Promise<number> {
-    const all = await this.all();
-    const found = all.filter((yes) => isOfChats(yes, chats) && holds(yes.about));
-    for (const yes of found) await this.delete(yes);
-    return found.length;
-  }
+export async function noteUse({ uses }: StandingRows, id: string, now: number): Promise<void> {
+  await uses.change(id, (use) => ({ uses: (use?.uses ?? 0) + 1, lastAt: now }));
+}
 
-  async forgetOld(now: number): Promise<void> {
-    await this.#state.expire(PREFIX, now - KEPT_MS);
-    await this.#state.expire(USED, now - KEPT_MS);
-  }
+/** Of these conversations what holds the words, so that it is asked about again; how many. */
+export async function eraseStanding(
+  rows: StandingRows,
+  chats: readonly string[],
+  holds: Holds,
+): Promise<number> {
+  const all = await rows.yeses.list();
+  const found = all.filter((yes) => isOfChats(yes, chats) && holds(yes.about));
+  for (const { id } of found) await removeStanding(rows, id);
+  return found.length;
+}
+
+/** Removes those that hold no longer. */
+export async function expireStanding({ yeses, uses }: StandingRows, now: number): Promise<void> {
+  await yeses.expire(now - KEPT_MS);
+  await uses.expire(now - KEPT_MS);
 }

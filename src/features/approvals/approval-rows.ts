@@ -4,21 +4,12 @@
 import { createHash } from 'node:crypto';
 import { z } from 'zod';
 import type { Rights, ToolAccess } from '../../kernel/access/rights.ts';
-import type { KeyValueStore } from '../../kernel/bus/store/store.ts';
 import type { MessageId, SessionKey, TurnId } from '../../kernel/message/ids.ts';
 import type { ChatRef, SystemSender } from '../../kernel/message/message.ts';
 import type { TurnPerson } from '../../kernel/message/notes.ts';
-import type { Holds } from '../../kernel/sessions/rules/forgetting.ts';
-import {
-  flag,
-  jsonRow,
-  kind,
-  number,
-  object,
-  place,
-  rowShape,
-  text,
-} from '../../lib/json/json-row.ts';
+import { jsonRows, type OpenRows, type Rows } from '../../kernel/rows.ts';
+import { type Holds, isOfChats } from '../../kernel/sessions/rules/forgetting.ts';
+import { flag, kind, number, object, place, rowShape, text } from '../../lib/json/json-row.ts';
 
 export type Approval = {
   /** `turnId/place of the call`: the same on every retry of the turn. */
@@ -65,10 +56,10 @@ export type ApprovalState =
       readonly isForeign: boolean;
     };
 
+/** Of approvals and allow rules. */
 export const APPROVALS_SCOPE = 'approvals';
-const PREFIX = 'call:';
 /** A turn is tried again within minutes; older rows answer nobody. */
-const KEPT_MS = 86_400_000;
+export const CALL_KEPT_MS = 86_400_000;
 
 /** What a yes is bound to. */
 export function hashOf(
@@ -115,49 +106,24 @@ const askerOf = ({ whose, session }: Waiting) => whose ?? session;
 /** Nothing more comes of it. */
 const isDecided = ({ state }: Approval) => ['done', 'denied', 'expired'].includes(state.kind);
 
-/** `chats`: session keys without topics. */
-export const isOfChats = ({ session }: Pick<Approval, 'session'>, chats: readonly string[]) =>
-  chats.includes(session.split('#', 1).join());
+/** Oldest first. */
+export const openApprovalRows = (rows: OpenRows): Rows<Approval> =>
+  rows({
+    ...jsonRows(CALL),
+    ...{ scope: APPROVALS_SCOPE, prefix: 'call:' },
+    order: (one, other) => one.at - other.at,
+  });
 
-export class ApprovalBook {
-  readonly #state: KeyValueStore;
-
-  constructor(state: KeyValueStore) {
-    this.#state = state;
-  }
-
-  async get(id: string): Promise<Approval | undefined> {
-    const stored = await this.#state.get(`${PREFIX}${id}`);
-    return stored === undefined ? undefined : jsonRow(stored, CALL);
-  }
-
-  async put(approval: Approval): Promise<void> {
-    await this.#state.set(`${PREFIX}${approval.id}`, JSON.stringify(approval));
-  }
-
-  /** Those nobody has decided about, oldest first. */
-  async open(): Promise<readonly Approval[]> {
-    const rows = await this.#state.list(PREFIX);
-    return rows
-      .flatMap(({ value }) => jsonRow(value, CALL) ?? [])
-      .filter(({ state }) => state.kind === 'open')
-      .sort((one, other) => one.at - other.at);
-  }
-
-  /** Of these conversations, what was decided and holds the words; how many. */
-  async forget(chats: readonly string[], holds: Holds): Promise<number> {
-    let forgotten = 0;
-    for (const { key, value } of await this.#state.list(PREFIX)) {
-      const call = jsonRow(value, CALL);
-      if (call === undefined || !isDecided(call) || !isOfChats(call, chats)) continue;
-      if (!holds(JSON.stringify([call.arguments, call.seal, call.state]))) continue;
-      await this.#state.delete(key);
-      forgotten += 1;
-    }
-    return forgotten;
-  }
-
-  async forgetOld(now: number): Promise<void> {
-    await this.#state.expire(PREFIX, now - KEPT_MS);
-  }
+/** Those nobody has decided about. */
+export async function openCalls(calls: Rows<Approval>): Promise<readonly Approval[]> {
+  return (await calls.list()).filter(({ state }) => state.kind === 'open');
 }
+
+/** Of these conversations, what was decided and holds the words; how many. */
+export const eraseCalls = (calls: Rows<Approval>, chats: readonly string[], holds: Holds) =>
+  calls.erase(
+    (call) =>
+      isDecided(call) &&
+      isOfChats(call, chats) &&
+      holds(JSON.stringify([call.arguments, call.seal, call.state])),
+  );
