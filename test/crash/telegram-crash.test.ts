@@ -14,7 +14,7 @@ import { callTools, echo, type LlmServer, startLlmServer } from '../support/llm-
 const CHATS = [501, 502, 503];
 const RANDOM_KILLS = campaign({ short: 4, full: 100 });
 /** More than twice the failures that a message may have. */
-const KILLS_AT_START = campaign({ short: 8, full: 20 });
+const KILLS_AT_START = campaign({ short: 10, full: 20 });
 const WAITING_CHATS = campaign({ short: 8, full: 20 });
 const ANSWER_TIMEOUT_MS = 60_000;
 const REPEAT_MARK = 'sent again';
@@ -221,6 +221,10 @@ describe('kill -9 soon after each of many starts', () => {
       const chats = Array.from({ length: WAITING_CHATS }, (_, n) => 600 + n);
       const texts = (chat: number) =>
         telegram.chat(chat).messages.flatMap(({ from, text }) => (from === 'bot' ? [text] : []));
+      const readiness = async () => {
+        const { address, credentials: headers } = gateway;
+        return (await fetch(`${address}/readyz`, { headers })).status;
+      };
       model.respond(() => ({ chunks: [new Promise(() => undefined)] }));
       for (const chat of chats) telegram.say(chat, `repeat ${nonceOf(chat, 1)}`);
       let asked = 0;
@@ -231,6 +235,7 @@ describe('kill -9 soon after each of many starts', () => {
         asked = model.requests.length;
         if (death === KILLS_AT_START) model.respond(echo);
         gateway = await home.start();
+        await expect.poll(readiness, { timeout: 30_000 }).toBe(200);
       }
       const unanswered = () => chats.filter((chat) => texts(chat).length === 0);
       await expect
