@@ -142,6 +142,31 @@ describe.skipIf(!isRoot || !hasBubblewrap)('a home on a volume of a group', () =
   });
 });
 
+describe.skipIf(!hasBubblewrap)('a place where no name spaces can be made', () => {
+  it('is named by the doctor with what the engine needs in a container, else what the kernel does', async () => {
+    const home = join(folder, 'confined-home');
+    await mkdir(home);
+    await writeFile(join(home, 'config.json'), JSON.stringify({ version: 1 }), { mode: 0o600 });
+    const forbidden = ['--unshare-user', '--disable-userns', ...MACHINE, '--'];
+    const doctor = [process.execPath, 'src/main.ts', 'doctor', '--json'];
+    const programs = async (env: Readonly<Record<string, string>>) =>
+      findingOf(
+        await run('bwrap', [...forbidden, ...doctor], { env: { ...variables(home), ...env } }),
+        'programs',
+      );
+    const inside = await programs(CONTAINED);
+    expect(inside?.text).toContain('the container of nanobot forbids bubblewrap');
+    expect(inside?.remedy).toMatch(
+      /docker run --security-opt seccomp=unconfined --security-opt systempaths=unconfined/,
+    );
+    expect(inside?.remedy).not.toContain('kernel.');
+    const outside = await programs({});
+    expect(outside?.text).toContain('bubblewrap cannot make name spaces here');
+    expect(outside?.remedy).toContain('kernel.unprivileged_userns_clone=1');
+    expect(outside?.remedy).not.toContain('docker');
+  });
+});
+
 describe('a running gateway', () => {
   it('is asked by the doctor where it listens', async () => {
     await using home = await makeTestHome({ version: 1, gateway: { port: 0 } });
