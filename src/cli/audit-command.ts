@@ -3,6 +3,7 @@
 
 import { Command } from 'commander';
 import type { AuditLine } from '../kernel/observe/audit-chain.ts';
+import { chatNames, chatText } from './chat-names.ts';
 import { CommandFailure, EXIT } from './exit-codes.ts';
 import { momentText, parseLimit } from './flag-values.ts';
 import type { Terminal } from './terminal.ts';
@@ -49,8 +50,16 @@ function tellUnfinished(terminal: Terminal, unfinished: readonly AuditLine[]): v
   for (const line of unfinished.slice(-DEFAULT_SHOWN)) terminal.print(entryText(line));
 }
 
-const entryText = ({ at, kind, fields }: AuditLine) => {
-  const told = Object.entries(fields).map(([name, value]) => `${name}=${value}`);
+const sessionOf = (line: AuditLine | undefined): readonly string[] => {
+  const session = line?.fields['session'];
+  return typeof session === 'string' ? [session] : [];
+};
+
+const entryText = (line: AuditLine, names: ReadonlyMap<string, string> = new Map()) => {
+  const { at, kind, fields } = line;
+  const [session] = sessionOf(line);
+  const shown = session === undefined ? fields : { ...fields, session: chatText(names, session) };
+  const told = Object.entries(shown).map(([name, value]) => `${name}=${value}`);
   return printable(`${momentText(Date.parse(at))}  ${kind}  ${told.join(' ')}`);
 };
 
@@ -66,9 +75,10 @@ async function show(
     newest.push(text);
     if (newest.length > limit) newest.shift();
   }
-  for (const text of newest) {
-    const entry = json === true ? undefined : readLine(text);
-    terminal.print(entry === undefined ? printable(text) : entryText(entry));
+  const entries = newest.map((text) => (json === true ? undefined : readLine(text)));
+  const names = await chatNames(terminal, entries.flatMap(sessionOf));
+  for (const [at, entry] of entries.entries()) {
+    terminal.print(entry === undefined ? printable(newest[at] ?? '') : entryText(entry, names));
   }
   if (newest.length === 0) terminal.note('Nothing was done with effects yet.');
 }

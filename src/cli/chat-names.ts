@@ -24,3 +24,9 @@ export async function chatNames(
     return new Map(await Promise.all(named));
   });
 }
+
+/** The name first; the key alone where no name is known. */
+export function chatText(names: ReadonlyMap<string, string>, key: string): string {
+  const name = names.get(key) ?? '';
+  return name === '' ? printable(key) : `${name} (${printable(key)})`;
+}

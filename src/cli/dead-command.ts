@@ -4,6 +4,7 @@ import { Command } from 'commander';
 import type { DeadLetter } from '../kernel/bus/bus.ts';
 import type { BusStore } from '../kernel/bus/store/store.ts';
 import { type MessageId, messageId } from '../kernel/message/ids.ts';
+import { chatNames, chatText } from './chat-names.ts';
 import { confirmOrStop } from './confirmation.ts';
 import { CommandFailure, EXIT } from './exit-codes.ts';
 import { momentText } from './flag-values.ts';
@@ -40,17 +41,24 @@ async function listDead(terminal: Terminal, json: boolean) {
   const letters = await withState(terminal, ({ store }) => store.dead());
   if (json) return terminal.printJson(letters);
   if (letters.length === 0) terminal.note('Nothing is set aside.');
-  for (const letter of letters) for (const line of letterLines(letter)) terminal.print(line);
+  const names = await chatNames(
+    terminal,
+    letters.map(({ session }) => session),
+  );
+  for (const letter of letters) {
+    const chat = chatText(names, letter.session);
+    for (const line of letterLines(letter, chat)) terminal.print(line);
+  }
 }
 
-function letterLines(letter: DeadLetter): readonly string[] {
+function letterLines(letter: DeadLetter, chat: string): readonly string[] {
   const way = letter.direction === 'inbound' ? 'not answered' : 'not delivered';
   const state = letter.state === 'unknown' ? 'perhaps delivered' : way;
   const tries = `${letter.attempts} ${letter.attempts === 1 ? 'try' : 'tries'}`;
   return [
     letter.id,
     `  ${momentText(letter.at)}  ${state} after ${tries}: ${printable(letter.reason)}`,
-    `  ${letter.session}: ${printable(letter.excerpt)}`,
+    `  ${chat}: ${printable(letter.excerpt)}`,
   ];
 }
 

@@ -68,6 +68,7 @@ describe('an answer that the platform refuses for good', () => {
     telegram.say(FRITZ, 'please say nonce-badtwo');
     const dead = () => world.nanobot('dead', 'list');
     await expect.poll(dead, WAIT).toMatch(/nonce-badone[\s\S]*nonce-badtwo/);
+    expect(await dead()).toMatch(/^ {2}Fritz \(telegram:703\): .*nonce-badone/m);
     await world.asks(FRITZ, 'please say nonce-good', /nonce-good/);
     expect(aboutLoss(FRITZ.id)).toHaveLength(1);
     expect(aboutLoss(OWNER)).toEqual([]);

@@ -73,7 +73,11 @@ it('keeps the notes of others out of an owner’s turn; a command shows them and
   expect(await readFile(file(path), 'utf8')).toBe('- note-of-anna\n');
   telegram.say(OWNER, '/people Anna notes');
   await hears(OWNER.id, /note-of-anna/);
-  expect(await world.nanobot('audit', 'show')).toContain('/people Anna notes');
+  expect(await world.nanobot('audit', 'show')).toMatch(
+    /\/people Anna notes.* session=Olga \(telegram:700\)/,
+  );
+  telegram.say(OWNER, '/sessions all');
+  expect(await hears(OWNER.id, /messages, /)).toMatch(/^. Anna \(telegram:701\): /m);
 });
 
 it("answers in a person's language and time zone, also after a restart", async () => {

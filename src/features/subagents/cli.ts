@@ -1,6 +1,7 @@
 // `nanobot agents`: the profiles of helpers and the helpers there are, with the gateway running or not.
 
 import { Command } from 'commander';
+import { chatNames, chatText } from '../../cli/chat-names.ts';
 import type { Terminal } from '../../cli/terminal.ts';
 import { printable } from '../../cli/terminal.ts';
 import { withState } from '../../cli/with-state.ts';
@@ -31,7 +32,13 @@ async function list(terminal: Terminal, json: boolean): Promise<void> {
     terminal.print(`profile ${printable(name)}: ${printable(description)}`);
   }
   if (profiles.length === 0) terminal.note('There are no profiles in the workspace.');
-  for (const line of lines) terminal.print(printable(line));
+  const names = await chatNames(
+    terminal,
+    lines.map(({ session }) => session),
+  );
+  for (const { text, session } of lines) {
+    terminal.print(`${printable(text)} [${chatText(names, session)}]`);
+  }
   if (lines.length === 0) terminal.note('There are no helpers.');
   for (const line of figures) terminal.print(printable(line));
 }

@@ -4,6 +4,7 @@ import type { OpenedState } from '../../app/state.ts';
 import type { StateStore } from '../../kernel/bus/store/store.ts';
 import type { Config } from '../../kernel/config/config.ts';
 import type { Home } from '../../kernel/config/files/home.ts';
+import type { SessionKey } from '../../kernel/message/ids.ts';
 import { createGuardedFiles } from '../../lib/files/guarded-files.ts';
 import type { Clock } from '../../lib/time/clock.ts';
 import { CALIBRATION_SCOPE, Calibrator } from './calibrator.ts';
@@ -26,7 +27,8 @@ export async function openHelpers(
 ): Promise<{
   readonly profiles: readonly ReadProfile[];
   readonly runs: readonly ShownRun[];
-  readonly lines: readonly string[];
+  /** With where each was started. */
+  readonly lines: readonly { readonly text: string; readonly session: SessionKey }[];
   /** Votes, and what was learnt from helpers before. */
   readonly figures: readonly string[];
 }> {
@@ -41,7 +43,10 @@ export async function openHelpers(
       ...(result === undefined ? {} : { result }),
     })),
     figures: await figuresOf(store, config),
-    lines: runs.map((run) => `${helperLine(run, clock.now())} [${run.parent.session}]`),
+    lines: runs.map((run) => ({
+      text: helperLine(run, clock.now()),
+      session: run.parent.session,
+    })),
   };
 }
 

@@ -2,6 +2,7 @@
 // their runs with all of their state, with the gateway running or not.
 
 import { Command } from 'commander';
+import { chatNames, chatText } from '../../cli/chat-names.ts';
 import { CommandFailure, EXIT } from '../../cli/exit-codes.ts';
 import type { Terminal } from '../../cli/terminal.ts';
 import { printable } from '../../cli/terminal.ts';
@@ -66,7 +67,12 @@ async function runs(terminal: Terminal, json: boolean): Promise<void> {
   const { openWorkflowRuns } = await import('./open-workflows.ts');
   const found = await withState(terminal, ({ rows }) => openWorkflowRuns(rows, terminal.clock));
   if (json) return terminal.printJson(found.runs);
-  for (const line of found.lines) terminal.print(printable(line));
+  const sessions = found.lines.flatMap((line) => ('session' in line ? [line.session] : []));
+  const names = await chatNames(terminal, sessions);
+  for (const line of found.lines) {
+    const place = 'session' in line ? chatText(names, line.session) : `job ${line.job}`;
+    terminal.print(`${printable(line.text)} [${place}]`);
+  }
   if (found.lines.length === 0) terminal.note('There are no runs.');
 }
 

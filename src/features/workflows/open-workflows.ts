@@ -3,6 +3,7 @@
 
 import type { Config } from '../../kernel/config/config.ts';
 import type { Home } from '../../kernel/config/files/home.ts';
+import type { SessionKey } from '../../kernel/message/ids.ts';
 import type { OpenRows } from '../../kernel/rows.ts';
 import { createGuardedFiles } from '../../lib/files/guarded-files.ts';
 import type { Clock } from '../../lib/time/clock.ts';
@@ -38,10 +39,13 @@ export async function openWorkflowRuns(rows: OpenRows, clock: Clock) {
   const runs = await openWorkflowRows(rows, (text) => text).runs.list();
   return {
     runs: runs.map(inspected),
-    lines: runs.map((run) => `${workflowLine(run, clock.now())}${placeOf(run)}`),
+    lines: runs.map((run) => ({ text: workflowLine(run, clock.now()), ...placeOf(run) })),
   };
 }
 
-function placeOf({ starter: { home } }: WorkflowRun): string {
-  return home.kind === 'chat' ? ` [${home.session}]` : ` [job ${home.job}]`;
+function placeOf({ starter: { home } }: WorkflowRun): ShownRun {
+  return home.kind === 'chat' ? { session: home.session } : { job: home.job };
 }
+
+/** Where it was started. */
+type ShownRun = { readonly session: SessionKey } | { readonly job: string };

@@ -12,7 +12,7 @@ import { type AccountName, accountName } from '../message/account.ts';
 import { isSameSender } from '../message/change.ts';
 import { DeliveryError } from '../message/errors.ts';
 import type { SessionKey, TurnId } from '../message/ids.ts';
-import { sessionKeyOf } from '../message/message.ts';
+import { chatRefOf, sessionKeyOf } from '../message/message.ts';
 import { firstWords, verbatim } from '../message/stranger-words.ts';
 import type { RestorePoint } from '../sessions/rules/restore.ts';
 import type { Command, CommandDeps, CommandOrigin } from './command.ts';
@@ -125,7 +125,8 @@ async function sessions(
   const zone = await zoneOf(message, deps);
   if (argument === 'all') {
     if (role !== 'owner') return 'Only my owner can see the conversations of all.';
-    return listText(await conversations.sessions({ newest: MAX_LISTED }), session, zone);
+    const all = await conversations.sessions({ newest: MAX_LISTED });
+    return listText(all, session, zone, await namesOf(all, deps));
   }
   if (argument !== '') return 'Say /sessions, or /sessions all as my owner.';
   const person = await people.persons.author(message);
@@ -148,12 +149,33 @@ async function keysOf(
   return [...new Set([here, ...shared, ...routed, ...chats.map(sessionKeyOf)])];
 }
 
-function listText(all: readonly ConversationInfo[], here: SessionKey, timeZone: string): string {
+/** Of the people whose private chats they are. */
+async function namesOf(
+  all: readonly ConversationInfo[],
+  { people }: CommandDeps,
+): Promise<ReadonlyMap<SessionKey, string>> {
+  const names = new Map<SessionKey, string>();
+  for (const { key } of all) {
+    const chat = chatRefOf(key);
+    const person = chat === undefined ? undefined : await people.persons.inChat(chat);
+    if (person !== undefined && person.name !== '') names.set(key, person.name);
+  }
+  return names;
+}
+
+function listText(
+  all: readonly ConversationInfo[],
+  here: SessionKey,
+  timeZone: string,
+  names: ReadonlyMap<SessionKey, string> = new Map(),
+): string {
   if (all.length === 0) return 'Nothing was said yet.';
   const lines = all.map(({ key, updatedAt, messages, bytes }) => {
     const mark = key === here ? ', this one' : '';
     const size = `${Math.max(1, Math.round(bytes / KILOBYTE))} kB`;
-    return `- ${verbatim(key)}${mark}: ${messages} messages, ${size}, last ${minuteText(updatedAt, timeZone)}`;
+    const name = names.get(key);
+    const shown = name === undefined ? verbatim(key) : `${verbatim(name)} (${verbatim(key)})`;
+    return `- ${shown}${mark}: ${messages} messages, ${size}, last ${minuteText(updatedAt, timeZone)}`;
   });
   return lines.join('\n');
 }
