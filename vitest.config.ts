@@ -5,9 +5,9 @@ import { SlowestFirst } from './test/support/slowest-first.ts';
 /** Files that measure or change their process, or run for long. All others share the two workers. */
 const ALONE = [
   'test/{crash,hostile,scenario,system}/**/*.test.ts',
-  'test/core/local-day.test.ts',
-  'test/channels/whatsapp/link-watch.test.ts',
-  'test/media/bombs.test.ts',
+  'test/**/local-day.test.ts',
+  'test/**/link-watch.test.ts',
+  'test/**/bombs.test.ts',
 ];
 
 export default defineConfig({

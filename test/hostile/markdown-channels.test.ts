@@ -16,7 +16,10 @@ import { splitForWhatsApp } from '../../src/channels/whatsapp/rules/markup.ts';
 import { renderPlain } from '../../src/lib/markup/plain.ts';
 import { splitMarkdown } from '../../src/lib/markup/split.ts';
 import { parseHtml } from '../support/bot-api-html.ts';
+import { campaign } from '../support/campaign.ts';
 
+const ANSWERS = campaign({ short: 150, full: 1000 });
+const LONG_ANSWERS = campaign({ short: 30, full: 200 });
 const SEED = 20_261_121;
 const TELEGRAM_UNITS = 4096;
 const WHATSAPP_UNITS = 4000;
@@ -309,11 +312,11 @@ describe.each(Object.entries(READERS))('%s', (_, read) => {
       { seed: SEED, numRuns },
     );
 
-  it('every word of five hundred answers arrives, in order', () => arrives(doc, 500), 30_000);
+  it('every word of random answers arrives, in order', () => arrives(doc, ANSWERS), 120_000);
 
-  it('and of four hundred with marks in any place', () => arrives(noisy, 400), 30_000);
+  it('and of those with marks in any place', () => arrives(noisy, ANSWERS), 120_000);
 
-  it('and of a hundred as long as a message may be', () => arrives(long, 100), 30_000);
+  it('and of those as long as a message may be', () => arrives(long, LONG_ANSWERS), 120_000);
 
   it('every cell of a table arrives', () => {
     for (const columns of [1, 2, 3, 5, 9]) {

@@ -2,6 +2,7 @@
 // is always known, and what had to give way is said once.
 
 import { expect, it, onTestFinished } from 'vitest';
+import { campaign } from '../support/campaign.ts';
 import { type LlmReply, type LlmRequest, say } from '../support/llm-server.ts';
 import { startTelegramWorld } from '../support/telegram-world.ts';
 
@@ -18,6 +19,8 @@ function answer(request: LlmRequest, size: number): LlmReply {
   const turn = /QUESTION-(\d+)-/.exec(request.lastUserText)?.[1] ?? '?';
   return { ...say(`ANSWER-${turn}- ${words(size, 'flower')} END-OF-${turn}-`), usage };
 }
+
+const TURNS = campaign({ short: 12, full: 40 });
 
 async function open(maxContextTokens: number, size: number) {
   const world = await startTelegramWorld({
@@ -43,7 +46,7 @@ it.each([
   async ({ window, size }) => {
     const { asks, model } = await open(window, size);
     const missing: string[] = [];
-    for (let turn = 1; turn <= 20; turn += 1) {
+    for (let turn = 1; turn <= TURNS; turn += 1) {
       await asks(
         PERSON,
         `QUESTION-${turn}- ${words(size, 'garden')} ASKED-${turn}-`,

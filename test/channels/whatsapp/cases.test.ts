@@ -3,6 +3,7 @@
 
 import { afterAll, afterEach, expect, it, vi } from 'vitest';
 import type { KeyValueStore } from '../../../src/kernel/bus/store/store.ts';
+import { campaign } from '../../support/campaign.ts';
 import { createMovableClock } from '../../support/movable-clock.ts';
 import { eventually } from '../../support/whatsapp-server/listener.ts';
 import { startWhatsAppServer } from '../../support/whatsapp-server/server.ts';
@@ -76,11 +77,13 @@ it('messages are taken in although the server never says that all of them came',
   expect(rig.phone.counts.logins).toBe(logins);
 });
 
-it('after 50 connections a message comes once, and an answer arrives once', async () => {
+const CONNECTIONS = campaign({ short: 16, full: 50 });
+
+it('after many connections a message comes once, and an answer arrives once', async () => {
   const timed = await timedRig();
   await using rig = timed.rig;
   const alice = await server.contact(rig.phone);
-  for (let count = 0; count < 50; count += 1) {
+  for (let count = 0; count < CONNECTIONS; count += 1) {
     await rig.phone.end({ kind: count % 2 === 0 ? 'drop' : 'close' });
     await reconnects(timed);
   }

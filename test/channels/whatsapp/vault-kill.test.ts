@@ -13,7 +13,7 @@ import type { ChildInput } from './vault-child.ts';
 import { OWN, openRig, temporaryFolder } from './vault-rig.ts';
 
 const CHILD = fileURLToPath(new URL('vault-child.ts', import.meta.url));
-const KILLS = campaign({ short: 36, full: 360 });
+const KILLS = campaign({ short: 12, full: 360 });
 const MESSAGES_PER_RUN = 4;
 /** Spread over all stages of a run; the first runs die while the link and the keys are stored. */
 const deathAt = (kill: number) => 1 + ((kill * 5) % 37);
