@@ -13,7 +13,7 @@ const MAX_CHOICES = 8;
 const MAX_LABEL_CHARS = 60;
 const DETAIL_CHARS = 60;
 
-const input = z
+const questionInput = z
   .object({
     question: z
       .string()
@@ -39,9 +39,9 @@ const input = z
     message: 'each choice once',
     path: ['choices'],
   });
-type Input = z.infer<typeof input>;
+type QuestionInput = z.infer<typeof questionInput>;
 
-export function createAskUser(): Tool<Input> {
+export function createAskUser(): Tool<QuestionInput> {
   return {
     name: 'ask_user',
     aliases: ['ask', 'ask_question', 'question', 'clarify', 'ask_human'],
@@ -52,7 +52,7 @@ export function createAskUser(): Tool<Input> {
     },
     ...readDescription('ask_user'),
     access: 'say',
-    input,
+    input: questionInput,
     describe: ({ question }) => headOf(question, DETAIL_CHARS),
     async run({ question, choices, free_text }, context) {
       if (context.ask === undefined) throw new ToolError('blocked', 'only within a turn');

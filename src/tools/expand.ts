@@ -16,21 +16,20 @@ export type ExpandDeps = {
   maxResultChars(): number;
 };
 
-const MAX_TURNS = 20;
 const MAX_FILES = 1000;
-const [MIN_CHARS, MAX_CHARS] = [500, 40_000];
 const MAX_ID_CHARS = 50;
 const CHILDREN = 'Made of the nodes ';
 
-const place = () => z.int().min(0).optional();
-const input = z.object({
+const expandInput = z.object({
   node: z.string().trim().min(1).max(MAX_ID_CHARS).describe('Id of the node, e.g. t12-40.'),
-  from: place().describe('Number of a turn of the node to begin at; its first when left out.'),
-  offset: place().describe('Character to begin at, as an earlier result said; 0 when left out.'),
+  from: turnNumber().describe('Number of a turn of the node to begin at; its first when left out.'),
+  offset: turnNumber().describe(
+    'Character to begin at, as an earlier result said; 0 when left out.',
+  ),
 });
-type Input = z.infer<typeof input>;
+type ExpandInput = z.infer<typeof expandInput>;
 
-export function createExpand({ sessions, maxResultChars }: ExpandDeps): Tool<Input> {
+export function createExpand({ sessions, maxResultChars }: ExpandDeps): Tool<ExpandInput> {
   return {
     name: 'expand',
     ...readDescription('expand'),
@@ -39,7 +38,7 @@ export function createExpand({ sessions, maxResultChars }: ExpandDeps): Tool<Inp
     access: 'read',
     taints: true,
     isOwn: (_input, found) => !tellsForeign(found),
-    input,
+    input: expandInput,
     describe: ({ node, from }) => [node, from && `from ${from}`].filter(Boolean).join(', '),
     async run({ node, from, offset = 0 }, { session, turnId }) {
       const nodes = nodesInView(await sessions.load(session));

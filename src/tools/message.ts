@@ -9,9 +9,8 @@ import type { Tool } from './tool.ts';
 
 const MAX_CHARS = 50_000;
 const MAX_NAME_CHARS = 300;
-const DETAIL_CHARS = 60;
 
-const input = z.object({
+const messageInput = z.object({
   content: z.string().trim().min(1).max(MAX_CHARS).describe('The text, Markdown.'),
   to: z
     .string()
@@ -21,9 +20,9 @@ const input = z.object({
     .optional()
     .describe('Somebody else: the name or id of a known person. Left out: the current chat.'),
 });
-type Input = z.infer<typeof input>;
+type MessageInput = z.infer<typeof messageInput>;
 
-export function createMessage(): Tool<Input> {
+export function createMessage(): Tool<MessageInput> {
   return {
     name: 'message',
     aliases: ['send_message', 'notify', 'reply', 'say'],
@@ -35,7 +34,7 @@ export function createMessage(): Tool<Input> {
     access: 'say',
     accessOf: ({ to }) => (to === undefined ? 'say' : 'send'),
     isPosted: ({ to }) => to !== undefined,
-    input,
+    input: messageInput,
     describe: ({ content, to }) => {
       const text = headOf(content, DETAIL_CHARS);
       return to === undefined ? text : `${headOf(to, DETAIL_CHARS)}: ${text}`;

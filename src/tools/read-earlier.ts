@@ -27,28 +27,33 @@ const MAX_MATCHES = 5;
 const MIN_CHARS = 500;
 const MAX_CHARS = 40_000;
 
-const place = () => z.int().min(0).optional();
-const input = z.object({
+const turnNumber = () => z.int().min(0).optional();
+const earlierInput = z.object({
   words: z
     .string()
     .trim()
     .max(MAX_WORDS_CHARS)
     .optional()
     .describe('Only turns that hold all of these words; few and exact ones find best.'),
-  from: place().describe('Number of a turn: it and those behind it.'),
-  before: place().describe('Number of a turn: those in front of it.'),
-  offset: place().describe('Character to begin at, as an earlier result said; 0 when left out.'),
+  from: turnNumber().describe('Number of a turn: it and those behind it.'),
+  before: turnNumber().describe('Number of a turn: those in front of it.'),
+  offset: turnNumber().describe(
+    'Character to begin at, as an earlier result said; 0 when left out.',
+  ),
 });
-type Input = z.infer<typeof input>;
+type EarlierInput = z.infer<typeof earlierInput>;
 
-export function createReadEarlier({ sessions, maxResultChars }: ReadEarlierDeps): Tool<Input> {
+export function createReadEarlier({
+  sessions,
+  maxResultChars,
+}: ReadEarlierDeps): Tool<EarlierInput> {
   return {
     name: 'read_earlier',
     ...readDescription('read_earlier'),
     access: 'read',
     taints: true,
     isOwn: (_input, found) => !tellsForeign(found),
-    input,
+    input: earlierInput,
     describe: ({ words, from, before }) =>
       [words, from && `from ${from}`, before && `before ${before}`].filter(Boolean).join(', '),
     async run({ words = '', from, before, offset = 0 }, { session, turnId }) {

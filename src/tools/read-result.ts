@@ -19,8 +19,8 @@ export type ReadResultDeps = {
   maxResultChars(): number;
 };
 
-const MAX_WORDS_CHARS = 500;
-const input = z.object({
+const MAX_SEARCH_CHARS = 500;
+const resultInput = z.object({
   id: z.string().min(1).max(40).describe('Of the result, like "r12.3".'),
   lines: z
     .string()
@@ -30,25 +30,24 @@ const input = z.object({
   from: z.int().min(0).optional().describe('Character to begin at; 0 when left out.'),
   path: z
     .string()
-    .max(MAX_WORDS_CHARS)
+    .max(MAX_SEARCH_CHARS)
     .optional()
     .describe('In JSON: only the value there. Example: "items[3].name", "items[0:20]".'),
   search: z
     .string()
     .min(1)
-    .max(MAX_WORDS_CHARS)
+    .max(MAX_SEARCH_CHARS)
     .optional()
     .describe('Only the places that hold these words; case does not count.'),
 });
-type Input = z.infer<typeof input>;
+type ResultInput = z.infer<typeof resultInput>;
 
 /** Stands first in what holds words of others. */
 const FOREIGN = '[Others wrote this.]';
 /** Left for our own lines. */
 const ROOM_CHARS = 300;
-const MAX_CHARS = 40_000;
 
-export function createReadResult(deps: ReadResultDeps): Tool<Input> {
+export function createReadResult(deps: ReadResultDeps): Tool<ResultInput> {
   return {
     name: 'read_result',
     aliases: ['get_result', 'show_result', 'expand_result', 'tool_result'],
@@ -63,7 +62,7 @@ export function createReadResult(deps: ReadResultDeps): Tool<Input> {
     access: 'read',
     taints: true,
     isOwn: (_input, found) => !found.startsWith(FOREIGN),
-    input,
+    input: resultInput,
     describe: ({ id, path, lines, search }) => [id, path ?? lines ?? search ?? ''].join(' ').trim(),
     async run({ id, ...wanted }, context) {
       const name = parseResultId(id);
@@ -88,7 +87,7 @@ function showImages({ media = [] }: ToolEntry, { show }: ToolContext): void {
 }
 
 /** Without what a model leaves empty. */
-function given({ lines, from, path, search }: Omit<Input, 'id'>) {
+function given({ lines, from, path, search }: Omit<ResultInput, 'id'>) {
   return {
     ...(lines === undefined || lines.trim() === '' ? {} : { lines }),
     ...(from === undefined ? {} : { from }),

@@ -47,7 +47,7 @@ const CHARS_BEFORE = 150;
 const CHARS_BEHIND = 350;
 const OWN = '[Only words of the person themselves.]';
 
-const input = z.object({
+const searchInput = z.object({
   query: z
     .string()
     .trim()
@@ -62,9 +62,12 @@ const input = z.object({
   from: z.int().min(0).optional().describe('Number of the turn to read from.'),
   count: z.int().min(1).max(MAX_HITS).default(DEFAULT_HITS).describe('At most so many hits.'),
 });
-type Input = z.infer<typeof input>;
+type SearchInput = z.infer<typeof searchInput>;
 
-export function createSessionSearch({ past, maxResultChars }: SessionSearchDeps): Tool<Input> {
+export function createSessionSearch({
+  past,
+  maxResultChars,
+}: SessionSearchDeps): Tool<SearchInput> {
   return {
     name: 'session_search',
     aliases: ['search_sessions', 'search_conversations', 'conversation_search', 'past_chats'],
@@ -78,7 +81,7 @@ export function createSessionSearch({ past, maxResultChars }: SessionSearchDeps)
     access: 'read',
     taints: true,
     isOwn: (_input, found) => found.startsWith(OWN),
-    input,
+    input: searchInput,
     describe: ({ query, conversation }) => conversation ?? query,
     async run({ query, conversation, from, count }, context) {
       if (conversation !== undefined) {

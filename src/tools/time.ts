@@ -8,24 +8,24 @@ import type { Tool } from './tool.ts';
 
 const MAX_ZONES = 20;
 
-const input = z.object({
+const timeInput = z.object({
   zones: z
     .array(z.string().max(64))
     .max(MAX_ZONES)
     .optional()
     .describe('IANA zones, e.g. ["Asia/Tokyo"]; left out: the person’s.'),
 });
-type Input = z.infer<typeof input>;
+type TimeInput = z.infer<typeof timeInput>;
 
 /** `timeZone`: zone taken when none is asked for; empty = the machine's. */
-export function createTime(timeZone: () => string): Tool<Input> {
+export function createTime(timeZone: () => string): Tool<TimeInput> {
   return {
     name: 'time',
     aliases: ['get_time', 'current_time', 'get_current_time', 'now', 'date', 'get_date'],
     parameterAliases: { zones: ['zone', 'timezone', 'time_zone', 'timezones', 'tz'] },
     ...readDescription('time'),
     access: 'read',
-    input,
+    input: timeInput,
     describe: ({ zones }) => zones?.join(', ') ?? '',
     async run({ zones }, { clock, person }) {
       const own = person.timeZone ?? timeZone();

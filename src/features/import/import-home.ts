@@ -20,7 +20,6 @@ export type ForeignHome = Imported & {
   readonly workspace: string;
 };
 
-const MAX_BYTES = 1_000_000;
 const OPENCLAW = 'openclaw.json';
 const PYTHON = 'config.json';
 const VARIABLE = /^\s*(?:export\s+)?([A-Za-z_]\w*)\s*=\s*(["']?)(.*?)\2\s*$/;

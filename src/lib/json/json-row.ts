@@ -11,11 +11,11 @@ type RequiredKeys<T> = {
 export type RowShape<T> = z.ZodType & { readonly row?: T };
 
 /** Every field that a row has for sure, and of others those that whoever reads it relies on. */
-type Fields<T> = { readonly [K in RequiredKeys<T>]: z.ZodType } & {
+type RowFields<T> = { readonly [K in RequiredKeys<T>]: z.ZodType } & {
   readonly [K in keyof T]?: z.ZodType;
 };
 
-export const rowShape = <T>(fields: Fields<T>): RowShape<T> => z.looseObject({ ...fields });
+export const rowShape = <T>(fields: RowFields<T>): RowShape<T> => z.looseObject({ ...fields });
 
 export const listShape = <T>(shape: RowShape<T>): RowShape<readonly T[]> => z.array(shape);
 

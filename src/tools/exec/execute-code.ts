@@ -19,9 +19,9 @@ const BY_LANGUAGE = {
 } as const satisfies Readonly<Record<string, Interpreter>>;
 type Language = keyof typeof BY_LANGUAGE;
 
-const MAX_DETAIL_CHARS = 200;
+const MAX_CODE_DETAIL_CHARS = 200;
 
-const input = z.object({
+const codeInput = z.object({
   language: z
     .enum(Object.keys(BY_LANGUAGE) as [Language, ...Language[]])
     .default('javascript')
@@ -37,9 +37,9 @@ const input = z.object({
     .describe('Whether it works in the workspace and may change its files. Else it sees none.'),
   timeout_secs: z.number().min(1).max(MAX_EXEC_SECS).optional().describe('Longest run, seconds.'),
 });
-type Input = z.infer<typeof input>;
+type CodeInput = z.infer<typeof codeInput>;
 
-export function createExecuteCode(executor: Executor): Tool<Input> {
+export function createExecuteCode(executor: Executor): Tool<CodeInput> {
   return {
     name: 'execute_code',
     aliases: ['run_code', 'code_interpreter', { name: 'python', implies: { language: 'python' } }],
@@ -48,20 +48,20 @@ export function createExecuteCode(executor: Executor): Tool<Input> {
     access: 'execute',
     taints: true,
     isOwn: ({ files }, found) => (!files && executor.isIsolated()) || wasRefused(found),
-    input,
+    input: codeInput,
     isAvailable: () => executor.isAvailable(),
     unavailableBecause: () => executor.unavailableBecause(),
-    timeoutMs: (wanted) => requestOf(wanted, executor).timeoutMs + MAX_WAIT_MS + END_MS,
+    timeoutMs: (wanted) => codeRequest(wanted, executor).timeoutMs + MAX_WAIT_MS + END_MS,
     describe: ({ language, code }) =>
-      headOf(`${language}: ${code.trim().split('\n', 1)[0] ?? ''}`, MAX_DETAIL_CHARS),
-    sealOf: (wanted, { workspace }) => executor.seal(requestOf(wanted, executor), workspace),
-    standing: (wanted) => executor.standing(requestOf(wanted, executor)),
-    run: (wanted, context) => executor.run(requestOf(wanted, executor), context),
+      headOf(`${language}: ${code.trim().split('\n', 1)[0] ?? ''}`, MAX_CODE_DETAIL_CHARS),
+    sealOf: (wanted, { workspace }) => executor.seal(codeRequest(wanted, executor), workspace),
+    standing: (wanted) => executor.standing(codeRequest(wanted, executor)),
+    run: (wanted, context) => executor.run(codeRequest(wanted, executor), context),
   };
 }
 
-function requestOf(
-  { language, code, files, timeout_secs }: Input,
+function codeRequest(
+  { language, code, files, timeout_secs }: CodeInput,
   executor: Executor,
 ): ExecRequest {
   return {

@@ -32,7 +32,7 @@ export type FoundContainer =
   | { readonly kind: 'missing'; readonly reason: string; readonly remedy: string };
 
 const ASK_MS = 10_000;
-const TRIAL_MS = 60_000;
+const CONTAINER_TRIAL_MS = 60_000;
 const MEGABYTE = 1_000_000;
 /** Podman first: mostly it needs no administrator. */
 const ENGINES: readonly EngineName[] = ['podman', 'docker'];
@@ -100,7 +100,7 @@ function userOf(name: EngineName, isRootless: boolean): string {
 }
 
 const TRIAL_LIMITS = {
-  timeoutMs: TRIAL_MS,
+  timeoutMs: CONTAINER_TRIAL_MS,
   memoryBytes: 256 * MEGABYTE,
   maxProcesses: 32,
   cpuSeconds: 30,

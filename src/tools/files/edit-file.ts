@@ -18,14 +18,14 @@ import { refuseOversized } from './write-file.ts';
 
 const EDITED = 'Edited ';
 
-const input = z.object({
+const editInput = z.object({
   path: z.string().min(1).max(MAX_PATH_CHARS).describe('File, relative to the workspace.'),
   old_text: z.string().describe('The passage as it stands in the file, to the character.'),
   new_text: z.string().describe('What takes its place; empty deletes the passage.'),
 });
-type Input = z.infer<typeof input>;
+type EditInput = z.infer<typeof editInput>;
 
-export function createEditFile({ files, own }: WorkspaceAccess): Tool<Input> {
+export function createEditFile({ files, own }: WorkspaceAccess): Tool<EditInput> {
   return {
     name: 'edit_file',
     aliases: ['Edit', 'str_replace', 'replace', 'replace_in_file', 'string_replace', 'update_file'],
@@ -41,7 +41,7 @@ export function createEditFile({ files, own }: WorkspaceAccess): Tool<Input> {
     taints: true,
     isOwn: ({ path }, found) => isOwnFile(path) || found.startsWith(EDITED),
     isVerbatim: true,
-    input,
+    input: editInput,
     describe: ({ path }) => path,
     async run({ path, old_text, new_text }, context) {
       const { workspace } = context;

@@ -10,16 +10,16 @@ import { checkNotes, MAX_PATH_CHARS, type WorkspaceAccess } from './workspace-ac
 
 const MAX_ENTRIES = 500;
 
-const input = z.object({
+const listInput = z.object({
   path: z
     .string()
     .max(MAX_PATH_CHARS)
     .default('.')
     .describe('Folder, relative to the workspace; "." is the workspace itself.'),
 });
-type Input = z.infer<typeof input>;
+type ListInput = z.infer<typeof listInput>;
 
-export function createListDir({ files, own }: WorkspaceAccess): Tool<Input> {
+export function createListDir({ files, own }: WorkspaceAccess): Tool<ListInput> {
   return {
     name: 'list_dir',
     aliases: ['ls', 'LS', 'dir', 'list_files', 'list_directory', 'list_folder', 'tree'],
@@ -29,7 +29,7 @@ export function createListDir({ files, own }: WorkspaceAccess): Tool<Input> {
     // Who unpacks an archive lets others name files.
     taints: true,
     isVerbatim: true,
-    input,
+    input: listInput,
     describe: ({ path }) => path,
     async run({ path }, context) {
       const { workspace } = context;

@@ -15,16 +15,16 @@ import {
   type WorkspaceAccess,
 } from './workspace-access.ts';
 
-const input = z.object({
+const readInput = z.object({
   path: z.string().min(1).max(MAX_PATH_CHARS).describe('File, relative to the workspace.'),
   lines: z
     .string()
     .optional()
     .describe('Only these lines, "a:b": 1-based, both included. Example: "10:40".'),
 });
-type Input = z.infer<typeof input>;
+type ReadInput = z.infer<typeof readInput>;
 
-export function createReadFile({ files, own }: WorkspaceAccess): Tool<Input> {
+export function createReadFile({ files, own }: WorkspaceAccess): Tool<ReadInput> {
   return {
     name: 'read_file',
     aliases: [
@@ -44,7 +44,7 @@ export function createReadFile({ files, own }: WorkspaceAccess): Tool<Input> {
     taints: true,
     isOwn: ({ path }) => isOwnFile(path),
     isVerbatim: true,
-    input,
+    input: readInput,
     describe: ({ path, lines }) => (lines === undefined ? path : `${path} ${lines}`),
     async run({ path, lines }, context) {
       const { workspace } = context;

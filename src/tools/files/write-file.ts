@@ -13,13 +13,13 @@ import {
   type WorkspaceAccess,
 } from './workspace-access.ts';
 
-const input = z.object({
+const writeInput = z.object({
   path: z.string().min(1).max(MAX_PATH_CHARS).describe('File, relative to the workspace.'),
   content: z.string().describe('The whole new content.'),
 });
-type Input = z.infer<typeof input>;
+type WriteInput = z.infer<typeof writeInput>;
 
-export function createWriteFile({ files, own }: WorkspaceAccess): Tool<Input> {
+export function createWriteFile({ files, own }: WorkspaceAccess): Tool<WriteInput> {
   return {
     name: 'write_file',
     aliases: ['Write', 'create_file', 'save_file', 'new_file'],
@@ -27,7 +27,7 @@ export function createWriteFile({ files, own }: WorkspaceAccess): Tool<Input> {
     ...readDescription('write_file'),
     access: 'write',
     accessOf: ({ path }, isTainted) => writeAccessOf(path, isTainted),
-    input,
+    input: writeInput,
     describe: ({ path }) => path,
     async run({ path, content }, context) {
       const { workspace } = context;

@@ -7,7 +7,7 @@ import type { Archive } from './archive.ts';
 import { DAMAGED, DocumentProblem } from './problem.ts';
 import { Sections } from './sections.ts';
 
-const NO_TEXT = 'this book has no text that can be read; it may be copy-protected';
+const NO_BOOK_TEXT = 'this book has no text that can be read; it may be copy-protected';
 
 export function readEpub(archive: Archive) {
   const packagePath = firstAttribute(
@@ -24,7 +24,7 @@ export function readEpub(archive: Archive) {
     const text = html === undefined ? '' : htmlText(html, { isXml: true });
     if (text.trim() !== '') sections.add(`chapter ${sections.count + 1}`, text);
   }
-  return sections.reading(NO_TEXT);
+  return sections.reading(NO_BOOK_TEXT);
 }
 
 function partName(packagePath: string, href: string): string {

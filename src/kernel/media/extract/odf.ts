@@ -6,7 +6,7 @@ import type { Archive } from './archive.ts';
 import { DAMAGED, DocumentProblem, LOCKED } from './problem.ts';
 import { Sections } from './sections.ts';
 
-const NO_TEXT = 'this document has no text';
+const NO_DOCUMENT_TEXT = 'this document has no text';
 /** What was deleted, what is drawn, what programs keep for themselves. */
 const SKIPPED = new Set(['text:tracked-changes', 'office:scripts', 'office:settings', 'svg:desc']);
 /** A cell may be repeated to the edge of the sheet. */
@@ -25,7 +25,7 @@ export function readOdf(archive: Archive, kind: OdfKind) {
     if (walk.sections.isFull) break;
   }
   walk.endSection();
-  return walk.sections.reading(NO_TEXT);
+  return walk.sections.reading(NO_DOCUMENT_TEXT);
 }
 
 class OdfWalk {

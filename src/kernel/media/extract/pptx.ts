@@ -6,7 +6,7 @@ import { rowLine } from '../../../lib/html/table-text.ts';
 import type { Archive } from './archive.ts';
 import { Sections } from './sections.ts';
 
-const NO_TEXT = 'these slides have no text';
+const NO_SLIDE_TEXT = 'these slides have no text';
 const SLIDE = /^ppt\/slides\/slide(\d+)\.xml$/;
 /** Slide number, date and footer repeat on every slide. */
 const REPEATED = new Set(['sldnum', 'dt', 'ftr', 'hdr']);
@@ -22,7 +22,7 @@ export function readPptx(archive: Archive) {
     const text = notes === '' ? shapesText(xml) : `${shapesText(xml)}\n\nNotes:\n${notes}`;
     sections.add(`slide ${index + 1}${isHidden ? ', hidden' : ''}`, text);
   }
-  return sections.reading(NO_TEXT);
+  return sections.reading(NO_SLIDE_TEXT);
 }
 
 function slideNames(archive: Archive): readonly string[] {

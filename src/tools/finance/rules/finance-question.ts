@@ -32,7 +32,7 @@ const MAX_TICKERS = 5;
 const DEFAULT_COUNT = 4;
 const MAX_COUNT = 20;
 
-const SIGNS: readonly (readonly [Figure, RegExp])[] = [
+const FIGURE_SIGNS: readonly (readonly [Figure, RegExp])[] = [
   [
     'price_history',
     /\b(?:history|historical|performance|chart|since|over the (?:last|past)|ytd|year to date|trend|kursverlauf)\b/i,
@@ -80,7 +80,7 @@ const SHORT_WORDS = new Set(
 
 export function readFinanceQuestion(question: string): FinanceQuestion {
   const tickers = [...new Set(tickersIn(question))];
-  const signs = SIGNS.filter(([, sign]) => sign.test(question)).map(([figure]) => figure);
+  const signs = FIGURE_SIGNS.filter(([, sign]) => sign.test(question)).map(([figure]) => figure);
   // A course over time answers what the price alone would.
   const found = signs.includes('price_history') ? signs.filter((one) => one !== 'price') : signs;
   return {
@@ -107,7 +107,7 @@ function isTicker(word: string, isShouted: boolean): boolean {
   if (word.length < 2 || NO_TICKERS.has(word)) return false;
   if (!isShouted) return true;
   const isCommon = word.length > 2 && tellingWords(word).length === 0;
-  return !isCommon && !SHORT_WORDS.has(word) && !SIGNS.some(([, sign]) => sign.test(word));
+  return !isCommon && !SHORT_WORDS.has(word) && !FIGURE_SIGNS.some(([, sign]) => sign.test(word));
 }
 
 function periodOf(question: string): FinanceQuestion['period'] {
