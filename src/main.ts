@@ -2,9 +2,8 @@
 
 import { existsSync } from 'node:fs';
 import { runCli } from './cli/cli.ts';
-import { EXIT } from './cli/exit-codes.ts';
 import { explainError } from './cli/explain-error.ts';
-import { createTerminal } from './cli/terminal.ts';
+import { createTerminal, EXIT } from './cli/terminal.ts';
 import { whereTyped } from './kernel/typed-command.ts';
 
 const terminal = createTerminal(process);

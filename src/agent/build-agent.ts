@@ -6,7 +6,7 @@ import { buildPlans, type PlanParts } from '../features/plans/build-plans.ts';
 import type { PlanDesk } from '../features/plans/plans.ts';
 import { createAskedConfig } from '../features/request-log/asked-config.ts';
 import type { Measuring } from '../kernel/observe/build-telemetry.ts';
-import { observedAgent } from '../kernel/observe/observed-agent.ts';
+import { observedAgent } from '../kernel/observe/observed.ts';
 import type { AskedBook } from '../kernel/sessions/store.ts';
 import type { ModelRegistry } from '../providers/provider.ts';
 import { buildTools, type ToolParts } from '../tools/build-tools.ts';

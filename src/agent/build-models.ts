@@ -12,7 +12,7 @@ import type { EmbeddedStore } from '../kernel/bus/store/store.ts';
 import type { Environment } from '../kernel/config/environment.ts';
 import type { LiveConfig } from '../kernel/config/files/live-config.ts';
 import type { Routes } from '../kernel/intake/routes.ts';
-import type { MediaReader } from '../kernel/media/reader.ts';
+import type { MediaReader } from '../kernel/media/media.ts';
 import type { ChatRef } from '../kernel/message/message.ts';
 import type { Logger } from '../lib/logger.ts';
 import type { Clock } from '../lib/time/clock.ts';

@@ -5,7 +5,7 @@
 import { NanobotError, ProviderError } from '../kernel/message/errors.ts';
 import type { SessionKey } from '../kernel/message/ids.ts';
 import type { TranscriptEntry } from '../kernel/message/transcript.ts';
-import { createPermits } from '../lib/async/permits.ts';
+import { createPermits } from '../lib/async.ts';
 import { newBoundary } from '../lib/boundary.ts';
 import type { Clock } from '../lib/time/clock.ts';
 import type { CompactionReport, CompactionRequest, Compactor } from './compaction.ts';

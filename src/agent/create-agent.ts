@@ -4,7 +4,7 @@
 
 import type { Modes, ModeTurn } from '../features/modes/modes.ts';
 import { TurnCancelled } from '../kernel/bus/bus.ts';
-import type { MediaReader } from '../kernel/media/reader.ts';
+import type { MediaReader } from '../kernel/media/media.ts';
 import { ProviderError } from '../kernel/message/errors.ts';
 import type { AgentEvent } from '../kernel/message/event.ts';
 import type { SessionKey } from '../kernel/message/ids.ts';

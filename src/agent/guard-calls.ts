@@ -2,7 +2,7 @@
 // it. What may run is decided in core/guard.ts.
 
 import type { ToolCall, ToolEntry } from '../kernel/message/transcript.ts';
-import { canonicalJson } from '../lib/json/canonical-json.ts';
+import { canonicalJson } from '../lib/json/json.ts';
 import type { BoundCall } from '../tools/tool.ts';
 import type { CallReport } from './call-report.ts';
 import { canReadBack } from './long-results.ts';

@@ -2,7 +2,7 @@
 // where that goes the same way the answer is cut off behind what it said once, and says so.
 
 import type { ModelMessage } from '../kernel/message/transcript.ts';
-import { withFenceClosed } from '../lib/text/characters.ts';
+import { withFenceClosed } from '../lib/text/cut.ts';
 import type { LoopWatch } from './loop-watch.ts';
 import type { ModelCall } from './model-call.ts';
 import type { Finished } from './take-answer.ts';

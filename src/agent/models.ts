@@ -6,19 +6,14 @@ import type { KeyValueStore } from '../kernel/bus/store/store.ts';
 import type { Environment } from '../kernel/config/environment.ts';
 import type { LiveConfig } from '../kernel/config/files/live-config.ts';
 import type { MediaId } from '../kernel/message/ids.ts';
-import { jsonRow, rowShape, text } from '../lib/json/json-row.ts';
+import { jsonRow, rowShape, text } from '../lib/json/json.ts';
 import type { Logger } from '../lib/logger.ts';
 import type { Clock } from '../lib/time/clock.ts';
-import {
-  createLocalSites,
-  createModelRegistry,
-  discoverLocalModels,
-  type LoadedImage,
-  type LocalSites,
-  type Peers,
-  type VendorRegistry,
-} from '../providers/index.ts';
+import { discoverLocalModels } from '../providers/local-servers.ts';
+import { createLocalSites, type LocalSites, type Peers } from '../providers/local-site.ts';
+import { createModelRegistry, type VendorRegistry } from '../providers/registry.ts';
 import { isDemo } from '../providers/rules/model-names.ts';
+import type { LoadedImage } from '../providers/seen-images.ts';
 
 const DISCOVERY_DEADLINE_MS = 500;
 

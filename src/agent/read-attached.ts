@@ -1,7 +1,7 @@
 // What came with a message, as the model gets it: images as they are, the beginning of a document's
 // text as the words of others, and of everything that is not read a line that says so.
 
-import type { DocumentReading } from '../kernel/media/reader.ts';
+import type { DocumentReading } from '../kernel/media/media.ts';
 import type { Attachment } from '../kernel/message/attachment.ts';
 import {
   type AttachedMedia,

@@ -2,7 +2,7 @@
 
 import type { TurnMode } from '../features/modes/mode.ts';
 import { narrowed, type Rights } from '../kernel/access/rights.ts';
-import type { MediaReader } from '../kernel/media/reader.ts';
+import type { MediaReader } from '../kernel/media/media.ts';
 import type { AgentEvent } from '../kernel/message/event.ts';
 import type { SessionStore } from '../kernel/sessions/store.ts';
 import type { Logger } from '../lib/logger.ts';

@@ -8,14 +8,13 @@ import type { Home } from '../kernel/config/files/home.ts';
 import type { LiveConfig } from '../kernel/config/files/live-config.ts';
 import { createInboundAttachments, type InboundAttachments } from '../kernel/intake/attachments.ts';
 import { openMediaFiles } from '../kernel/media/files.ts';
-import type { MediaStore } from '../kernel/media/media.ts';
+import type { MediaReader, MediaStore } from '../kernel/media/media.ts';
 import { createMediaReader } from '../kernel/media/media-reader.ts';
-import type { MediaReader } from '../kernel/media/reader.ts';
 import type { ChannelName, MediaId } from '../kernel/message/ids.ts';
-import type { ReaderMemory } from '../lib/async/permits.ts';
+import type { ReaderMemory } from '../lib/async.ts';
 import type { Logger } from '../lib/logger.ts';
 import type { Clock } from '../lib/time/clock.ts';
-import type { LoadedImage } from '../providers/index.ts';
+import type { LoadedImage } from '../providers/seen-images.ts';
 import type { UploadLimit } from '../tools/files/send-file.ts';
 
 const DAY_MS = 86_400_000;

@@ -13,7 +13,7 @@ import type { SessionKey } from '../kernel/message/ids.ts';
 import type { TokenUsage } from '../kernel/message/transcript.ts';
 import type { Dispatcher, DispatcherDeps } from '../kernel/turns/dispatcher.ts';
 import type { Origins } from '../kernel/turns/origins.ts';
-import { assumedPrice, priceOf } from '../providers/rules/model-prices.ts';
+import { assumedPrice, priceOf } from '../providers/rules/model-names.ts';
 
 /** Built later than the agent. */
 export type BuiltLater = {

@@ -8,7 +8,7 @@ import type { KeyValueStore } from '../kernel/bus/store/store.ts';
 import { type AccountName, accountName } from '../kernel/message/account.ts';
 import { channelName, chatId, DEFAULT_ACCOUNT } from '../kernel/message/ids.ts';
 import type { ChatRef } from '../kernel/message/message.ts';
-import { jsonRow, place, type RowShape } from '../lib/json/json-row.ts';
+import { jsonRow, place, type RowShape } from '../lib/json/json.ts';
 
 /** The chat of the web page that holds notices for which no other door is known. */
 export const NOTICES: ChatRef = {

@@ -12,7 +12,7 @@ import { chatOfSession, scopeOfSession } from '../kernel/sessions/index-file.ts'
 import type { SessionIndexing } from '../kernel/sessions/index-sessions.ts';
 import type { SessionStore } from '../kernel/sessions/store.ts';
 import type { Clock } from '../lib/time/clock.ts';
-import type { PastSessions, WhoseTurn } from '../tools/session-search.ts';
+import type { PastSessions, WhoseTurn } from '../tools/read-back.ts';
 
 export type PastSessionsDeps = {
   readonly index: TextIndex;

@@ -12,7 +12,7 @@ import { problemLines } from '../kernel/config/issues.ts';
 import type { ConfigProblem } from '../kernel/message/errors.ts';
 import { verbatim } from '../kernel/message/stranger-words.ts';
 import type { Measuring } from '../kernel/observe/build-telemetry.ts';
-import type { Permits } from '../lib/async/permits.ts';
+import type { Permits } from '../lib/async.ts';
 import type { Logger } from '../lib/logger.ts';
 import type { Clock } from '../lib/time/clock.ts';
 import type { GatewayOptions } from './gateway.ts';

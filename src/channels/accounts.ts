@@ -9,7 +9,7 @@ import {
   accountOf,
 } from '../kernel/message/account.ts';
 import { type AccountId, channelName, DEFAULT_ACCOUNT } from '../kernel/message/ids.ts';
-import { rememberedFor } from '../lib/async/lanes.ts';
+import { rememberedFor } from '../lib/async.ts';
 import type { Channel } from './channel.ts';
 import {
   CHANNELS,

@@ -5,7 +5,7 @@ import type { ChannelReport, GatewayOptions } from '../app/gateway.ts';
 import type { LiveConfig } from '../kernel/config/files/live-config.ts';
 import type { ChannelManager } from '../kernel/delivery/manager.ts';
 import { type AccountName, accountName, accountOf } from '../kernel/message/account.ts';
-import { createLanes } from '../lib/async/lanes.ts';
+import { createLanes } from '../lib/async.ts';
 import type { Clock } from '../lib/time/clock.ts';
 import { configuredAccount, configuredAccounts, createAccount } from './accounts.ts';
 import type { LoginOptions, LoginStep } from './channel.ts';

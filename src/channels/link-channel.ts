@@ -10,7 +10,7 @@ import { loadConfig } from '../kernel/config/files/config-file.ts';
 import type { Home } from '../kernel/config/files/home.ts';
 import { LiveConfig } from '../kernel/config/files/live-config.ts';
 import { BusFullError, NanobotError } from '../kernel/message/errors.ts';
-import { openLogFile } from '../lib/files/log-file.ts';
+import { openLogFile } from '../lib/files/files.ts';
 import { createLogger } from '../lib/logger.ts';
 import type { Clock } from '../lib/time/clock.ts';
 import { configuredAccount, createAccount } from './accounts.ts';

@@ -4,8 +4,8 @@
 import { Command } from 'commander';
 import { DOOR_NAME } from '../channels/door.ts';
 import type { Conversation } from '../channels/terminal/conversation.ts';
-import { CommandFailure, EXIT } from './exit-codes.ts';
 import type { Terminal } from './terminal.ts';
+import { CommandFailure, EXIT } from './terminal.ts';
 
 type AgentFlags = {
   readonly message?: string;
@@ -71,7 +71,7 @@ async function withAttached<Result>(
 ): Promise<Result> {
   const { attach } = await import('../channels/terminal/attached.ts');
   const { loadConfig } = await import('../kernel/config/files/config-file.ts');
-  const { untilStopped } = await import('./stop-signals.ts');
+  const { untilStopped } = await import('./terminal.ts');
   const token = async () => (await loadConfig(terminal.home, terminal.env)).config.gateway.token;
   const conversation = attach({ ...where, token, sleep: terminal.clock.sleep });
   return untilStopped(

@@ -1,14 +1,16 @@
 // `nanobot audit`: what was done with effects, and whether the account of it was touched. Runs beside
 // the gateway.
 
+import { readFile } from 'node:fs/promises';
 import { Command } from 'commander';
-import type { AuditLine } from '../kernel/observe/audit-chain.ts';
+import { z } from 'zod';
+import type { Trace } from '../kernel/bus/bus.ts';
+import { messageId, type SessionKey } from '../kernel/message/ids.ts';
+import type { AuditLine } from '../kernel/observe/audit.ts';
+import { parseJson } from '../lib/json/json.ts';
 import { chatNames, chatText } from './chat-names.ts';
-import { CommandFailure, EXIT } from './exit-codes.ts';
 import { momentText, parseLimit } from './flag-values.ts';
-import type { Terminal } from './terminal.ts';
-import { printable } from './terminal.ts';
-import { withState } from './with-state.ts';
+import { CommandFailure, EXIT, printable, type Terminal, withState } from './terminal.ts';
 
 const DEFAULT_SHOWN = 50;
 
@@ -29,7 +31,7 @@ export function auditCommand(terminal: Terminal): Command {
 
 async function verify(terminal: Terminal) {
   const { AUDIT_SCOPE } = await import('../kernel/observe/build-telemetry.ts');
-  const { verifyAudit } = await import('../kernel/observe/audit-verify.ts');
+  const { verifyAudit } = await import('../kernel/observe/audit.ts');
   const verdict = await withState(terminal, ({ store }) =>
     verifyAudit(terminal.home.audit, store.scope(AUDIT_SCOPE)),
   );
@@ -67,8 +69,8 @@ async function show(
   terminal: Terminal,
   { limit, json }: { readonly limit: number; readonly json?: boolean },
 ) {
-  const { auditLines } = await import('../kernel/observe/audit-verify.ts');
-  const { readLine } = await import('../kernel/observe/audit-chain.ts');
+  const { auditLines } = await import('../kernel/observe/audit.ts');
+  const { readLine } = await import('../kernel/observe/audit.ts');
   const newest: string[] = [];
   for await (const { text } of auditLines(terminal.home.audit)) {
     if (text === '') continue;
@@ -81,4 +83,106 @@ async function show(
     terminal.print(entry === undefined ? printable(newest[at] ?? '') : entryText(entry, names));
   }
   if (newest.length === 0) terminal.note('Nothing was done with effects yet.');
+}
+
+// `nanobot trace`: the life of one message, with the gate that stopped it if one did.
+
+export function traceCommand(terminal: Terminal): Command {
+  return new Command('trace')
+    .description('the life of a message: what happened to it, and when')
+    .argument('<message>', 'its id, that of its turn, or "last" for the newest one that came in')
+    .option('--json', 'as JSON')
+    .action((id: string, { json }: { readonly json?: boolean }) =>
+      trace(terminal, id, json === true),
+    );
+}
+
+async function trace(terminal: Terminal, id: string, json: boolean) {
+  const wanted = id === 'last' ? id : messageId(id);
+  const found = await withState(terminal, ({ store }) => store.trace(wanted));
+  if (found === undefined) throw new CommandFailure(EXIT.notFound, `no message ${id} is known`);
+  if (json) return terminal.printJson(found);
+  for (const line of traceLines(found)) terminal.print(line);
+  if (found.turnId === undefined) return;
+  for (const line of await turnLines(terminal, found.session, found.turnId)) terminal.print(line);
+}
+
+const MICROS = 1_000_000;
+
+const metricsLine = z.object({
+  timestamp: z.string(),
+  request_id: z.string(),
+  role: z.string(),
+  model: z.string(),
+  elapsed_ms: z.number(),
+  status: z.string(),
+  prompt_tokens: z.number().optional(),
+  cached_tokens: z.number().optional(),
+  completion_tokens: z.number().optional(),
+});
+const toolLine = z.object({
+  role: z.literal('tool'),
+  turn_id: z.string(),
+  name: z.string(),
+  status: z.string(),
+  timestamp: z.string(),
+});
+
+/** The model calls of the turn with their tokens and cost, and its tool calls, in order. */
+async function turnLines(
+  { home, env, clock }: Terminal,
+  session: SessionKey,
+  turnId: string,
+): Promise<readonly string[]> {
+  const { loadConfig } = await import('../kernel/config/files/config-file.ts');
+  const { openSessionCare } = await import('../app/session-care.ts');
+  const { priceOf } = await import('../providers/rules/model-names.ts');
+  const { amountOf } = await import('../features/spending/rules/spending.ts');
+  const { models, limits } = (await loadConfig(home, env)).config;
+  const { currency } = limits.budget;
+  const steps: { readonly at: number; readonly text: string }[] = [];
+  for (const path of [`${home.metrics}.1`, home.metrics]) {
+    for (const line of linesWith(await readFile(path, 'utf8').catch(() => ''), turnId)) {
+      const call = metricsLine.safeParse(parseJson(line)).data;
+      if (call?.request_id !== turnId) continue;
+      const { prompt_tokens: input = 0, completion_tokens: output = 0, cached_tokens = 0 } = call;
+      const price = priceOf(call.model, models.prices, currency);
+      const { micros } = amountOf(price, { input, output, cached: cached_tokens });
+      const cost =
+        price === undefined ? 'price unknown' : `${(micros / MICROS).toFixed(4)} ${currency}`;
+      const tokens = `${input} tokens in (${cached_tokens} cached), ${output} out, ${cost}`;
+      const what = `model ${call.model} (${call.role}) ${call.status} in ${call.elapsed_ms} ms`;
+      steps.push({ at: Date.parse(call.timestamp), text: `${what}: ${tokens}` });
+    }
+  }
+  const care = await openSessionCare(home, env, clock);
+  let rest = '';
+  for await (const piece of care.export(session, 'jsonl')) {
+    const lines = `${rest}${piece}`.split('\n');
+    rest = lines.pop() ?? '';
+    for (const line of lines.filter((one) => one.includes(turnId))) {
+      const call = toolLine.safeParse(parseJson(line)).data;
+      if (call?.turn_id !== turnId) continue;
+      steps.push({ at: Date.parse(call.timestamp), text: `tool ${call.name}: ${call.status}` });
+    }
+  }
+  return steps
+    .toSorted((one, other) => one.at - other.at)
+    .map(({ at, text }) => `  ${momentText(at)}  ${printable(text)}`);
+}
+
+const linesWith = (text: string, words: string) =>
+  text.split('\n').filter((line) => line.includes(words));
+
+function traceLines(trace: Trace): readonly string[] {
+  const start = trace.steps.at(0)?.at ?? 0;
+  return [
+    `${trace.direction} ${trace.id}  ${trace.state}`,
+    `  in ${trace.session}${trace.turnId === undefined ? '' : `, turn ${trace.turnId}`}`,
+    ...trace.steps.map(({ at, what, detail }) => {
+      const more = detail === undefined ? '' : `: ${printable(detail)}`;
+      return `  ${momentText(at)}  +${at - start} ms  ${what}${more}`;
+    }),
+    ...trace.answers.flatMap(traceLines).map((line) => `  ${line}`),
+  ];
 }

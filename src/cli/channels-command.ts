@@ -3,12 +3,11 @@
 
 import { Command } from 'commander';
 import type { CredentialFlags } from '../channels/email/setup-credentials.ts';
+import type { ReportedChannel } from './channel-lines.ts';
 import { channelLine } from './channel-lines.ts';
-import { CommandFailure, EXIT } from './exit-codes.ts';
 import { parseNumbers, parsePhone, parseSeconds } from './flag-values.ts';
-import type { ReportedChannel } from './reported-channels.ts';
 import type { Terminal } from './terminal.ts';
-import { textTable } from './terminal.ts';
+import { CommandFailure, EXIT, textTable } from './terminal.ts';
 
 type LoginFlags = {
   readonly token?: string;
@@ -64,7 +63,7 @@ export function channelsCommand(terminal: Terminal): Command {
 async function showStatus(terminal: Terminal, json: boolean) {
   const { configInForce } = await import('../kernel/config/files/config-file.ts');
   const { findRunningGateway } = await import('../app/running-gateway.ts');
-  const { reportChannels } = await import('./reported-channels.ts');
+  const { reportChannels } = await import('./channel-lines.ts');
   const running = await findRunningGateway(terminal.home);
   const { config } = await configInForce(terminal.home, terminal.env, running !== undefined);
   const channels = await reportChannels(config, running);
@@ -87,7 +86,7 @@ async function login(terminal: Terminal, name: string, flags: LoginFlags) {
   const { openHome } = await import('../kernel/config/files/first-run.ts');
   const { createAsker } = await import('./onboard/asker.ts');
   await openHome(terminal.home, terminal.env);
-  const { settleAll } = await import('./onboard/steps.ts');
+  const { settleAll } = await import('./onboard/asker.ts');
   const asker = createAsker(terminal, terminal.interactive);
   if (name === 'telegram') {
     const { setUpTelegram } = await import('../channels/telegram/setup.ts');

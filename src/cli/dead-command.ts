@@ -5,12 +5,9 @@ import type { DeadLetter } from '../kernel/bus/bus.ts';
 import type { BusStore } from '../kernel/bus/store/store.ts';
 import { type MessageId, messageId } from '../kernel/message/ids.ts';
 import { chatNames, chatText } from './chat-names.ts';
-import { confirmOrStop } from './confirmation.ts';
-import { CommandFailure, EXIT } from './exit-codes.ts';
 import { momentText } from './flag-values.ts';
 import type { Terminal } from './terminal.ts';
-import { printable } from './terminal.ts';
-import { withState } from './with-state.ts';
+import { CommandFailure, confirmOrStop, EXIT, printable, withState } from './terminal.ts';
 
 type Choice = { readonly all?: boolean; readonly yes?: boolean };
 

@@ -3,9 +3,9 @@
 
 import { Command } from 'commander';
 import { type Finding, fail } from './doctor/finding.ts';
-import { CommandFailure, EXIT } from './exit-codes.ts';
 import { explainError } from './explain-error.ts';
 import type { Terminal } from './terminal.ts';
+import { CommandFailure, EXIT } from './terminal.ts';
 
 type DoctorFlags = { readonly live?: boolean; readonly fix?: boolean; readonly json?: boolean };
 
@@ -49,7 +49,7 @@ async function look(
 ): Promise<readonly Finding[]> {
   const machine = await import('./doctor/machine-checks.ts');
   const gateway = await import('./doctor/gateway-checks.ts');
-  const config = await import('./doctor/config-checks.ts');
+  const config = await import('./doctor/gateway-checks.ts');
   const { home } = terminal;
   const file = await config.checkConfigFile(terminal);
   const failed = (check: string, error: unknown): readonly Finding[] => {
@@ -80,7 +80,7 @@ async function look(
   ];
   if (file.loaded === undefined) return base;
   const address = await import('./doctor/checks.ts');
-  const outside = await import('./doctor/outside-checks.ts');
+  const outside = await import('./doctor/checks.ts');
   const prices = await import('../features/spending/doctor.ts');
   const voice = await import('../features/voice/doctor.ts');
   const exec = await import('./doctor/checks.ts');

@@ -1,9 +1,122 @@
-// `nanobot gateway`: all channels, the web page and the agent, until stopped.
+// A gateway in the foreground: makes the home, says what is on and what is not, runs until stopped.
 
 import { Command } from 'commander';
+import type { ChannelReport, Gateway } from '../app/compose.ts';
 import type { ConfigOverrides } from '../kernel/config/check.ts';
+import type { OpenedHome } from '../kernel/config/files/first-run.ts';
+import { ProviderError } from '../kernel/message/errors.ts';
+import { isDemo } from '../providers/rules/model-names.ts';
+import { checkTimeZone } from './doctor/machine-checks.ts';
 import { parsePort } from './flag-values.ts';
 import type { Terminal } from './terminal.ts';
+import { untilStopped } from './terminal.ts';
+
+export type ForegroundOptions = {
+  readonly overrides: ConfigOverrides;
+  readonly channels: 'all' | readonly string[];
+  readonly http: boolean;
+};
+
+/** At least; a long name of an account needs more. */
+const NAME_COLUMNS = 10;
+const LINK_NOTE = 'Opens once, within 15 minutes; "nanobot link" prints another link.';
+
+/** @throws ConfigError, HomeLockedError */
+export async function runGateway(terminal: Terminal, options: ForegroundOptions): Promise<void> {
+  const { openHome } = await import('../kernel/config/files/first-run.ts');
+  const { composeGateway } = await import('../app/compose.ts');
+  const { home, env } = terminal;
+  const opened = await openHome(home, env, options.overrides);
+  const isLogged = opened.loaded.config.logging.stdout && terminal.output.isTTY !== true;
+  const logged = (line: string) => void terminal.output.write(line);
+  const tell = isLogged ? (line: string) => logged(logLine(terminal, line)) : terminal.tell;
+  const onStop = () => {
+    if (!isLogged) terminal.note('Stopping: running answers may finish. Once more leaves at once.');
+  };
+  const gateway = await composeGateway(opened.loaded, {
+    home,
+    env,
+    channels: options.channels,
+    http: options.http,
+    foreground: tell,
+    ...(isLogged ? { logged } : {}),
+    typed: terminal.typed,
+  });
+  const problem = await modelProblem(terminal, opened, gateway.model);
+  try {
+    await untilStopped(onStop, async (signal) => {
+      for (const line of greeting(terminal, opened, gateway, problem, isLogged)) tell(line);
+      await gateway.run(signal);
+    });
+  } finally {
+    await gateway[Symbol.asyncDispose]();
+  }
+}
+
+/** Why the model that was chosen cannot be asked at all; it is not asked here. */
+async function modelProblem(
+  { env, clock, home }: Terminal,
+  { loaded }: OpenedHome,
+  model: string,
+): Promise<string | undefined> {
+  if (isDemo(model)) return undefined;
+  const { resolveConfigured } = await import('../providers/model-setup.ts');
+  try {
+    await resolveConfigured(loaded.config, env, clock, home);
+    return undefined;
+  } catch (error) {
+    if (!(error instanceof ProviderError)) throw error;
+    return error.userText ?? error.message;
+  }
+}
+
+function greeting(
+  terminal: Terminal,
+  opened: OpenedHome,
+  gateway: Gateway,
+  problem: string | undefined,
+  isLogged: boolean,
+): readonly string[] {
+  const reports = gateway.channels();
+  const columns = Math.max(NAME_COLUMNS, ...reports.map(({ name }) => name.length + 1));
+  const row = (name: string, text: string) =>
+    `  ${terminal.style('bold', name.padEnd(columns))}${text}`;
+  // A log is kept and collected: nothing that logs in goes into it.
+  const link = isLogged ? gateway.address : gateway.loginLink();
+  const linkNote = isLogged ? '"nanobot link" prints a link that logs in, once.' : LINK_NOTE;
+  return [
+    ...opened.notes.map((note) => terminal.style('dim', note)),
+    ...checkTimeZone(terminal, opened.loaded.config.sessions.timeZone).map(({ text, remedy }) =>
+      row('time zone', terminal.style('yellow', `${text}. ${remedy ?? ''}`)),
+    ),
+    row('home', terminal.home.root),
+    row('model', modelLine(gateway.model)),
+    ...(problem === undefined ? [] : [row('', terminal.style('yellow', problem))]),
+    ...(link === undefined ? [] : [row('web page', link), row('', linkNote)]),
+    ...reports.map((report) => row(report.name, channelLine(report))),
+    ...(isLogged ? [] : [terminal.style('dim', 'Ctrl+C stops it.')]),
+  ];
+}
+
+/** What a person would read, as a line of the log. */
+function logLine({ clock, typed }: Terminal, text: string): string {
+  const time = new Date(clock.now()).toISOString();
+  return `${JSON.stringify({ level: 'info', time, text: typed(text).trim(), msg: 'notice' })}\n`;
+}
+
+function modelLine(model: string): string {
+  if (!isDemo(model)) return model;
+  return `${model}, a demo without intelligence. "nanobot onboard" connects a real model.`;
+}
+
+function channelLine({ status }: ChannelReport): string {
+  if (status.kind === 'off') return `off. ${status.remedy}`;
+  if (status.kind === 'stopped') return `stopped: ${status.reason}. ${status.remedy}`;
+  if (status.kind === 'degraded') return `trying again: ${status.reason}`;
+  return 'on';
+}
+
+// `nanobot gateway`: all channels, the web page and the agent, until stopped.
 
 type GatewayFlags = { readonly host?: string; readonly port?: number };
 
@@ -13,7 +126,6 @@ export function gatewayCommand(terminal: Terminal): Command {
     .option('--host <host>', 'address to listen on, instead of gateway.host')
     .option('-p, --port <port>', 'port of the web page, instead of gateway.port', parsePort)
     .action(async (flags: GatewayFlags) => {
-      const { runGateway } = await import('./run-gateway.ts');
       await runGateway(terminal, { overrides: overridesOf(flags), channels: 'all', http: true });
     });
 }
@@ -23,4 +135,39 @@ function overridesOf({ host, port }: GatewayFlags): ConfigOverrides {
     ...(host === undefined ? {} : { 'gateway.host': host }),
     ...(port === undefined ? {} : { 'gateway.port': port }),
   };
+}
+
+// `nanobot telegram`, `email`, `whatsapp` and `lark`: one channel alone in the foreground, whether or not the configuration turns it on.
+
+export function telegramCommand(terminal: Terminal): Command {
+  return new Command('telegram')
+    .description('run the Telegram channel alone, in the foreground')
+    .option('-t, --token <token>', 'bot token, instead of channels.telegram.token')
+    .action(async ({ token }: { readonly token?: string }) => {
+      const given = token === undefined ? {} : { 'channels.telegram.token': token };
+      await runAlone(terminal, 'telegram', given);
+    });
+}
+
+export function emailCommand(terminal: Terminal): Command {
+  return new Command('email')
+    .description('run the email channel alone, in the foreground')
+    .action(() => runAlone(terminal, 'email', {}));
+}
+
+export function whatsAppCommand(terminal: Terminal): Command {
+  return new Command('whatsapp')
+    .description('run the WhatsApp channel alone, in the foreground')
+    .action(() => runAlone(terminal, 'whatsapp', {}));
+}
+
+export function larkCommand(terminal: Terminal): Command {
+  return new Command('lark')
+    .description('run the Lark channel alone, in the foreground')
+    .action(() => runAlone(terminal, 'lark', {}));
+}
+
+async function runAlone(terminal: Terminal, name: string, given: Readonly<Record<string, string>>) {
+  const overrides = { ...given, [`channels.${name}.enabled`]: true };
+  await runGateway(terminal, { overrides, channels: [name], http: false });
 }

@@ -1,8 +1,8 @@
 // `nanobot link`: a one-time link that opens the running gateway's web page logged in.
 
 import { Command } from 'commander';
-import { CommandFailure, EXIT } from './exit-codes.ts';
 import type { Terminal } from './terminal.ts';
+import { CommandFailure, EXIT } from './terminal.ts';
 
 export function linkCommand(terminal: Terminal): Command {
   return new Command('link')

@@ -1,5 +1,4 @@
-// `nanobot onboard`: sets up model, Telegram, mail, Lark and WhatsApp, each proved before it is saved
-// (WhatsApp is linked instead). Every answer is also a flag.
+// Onboarding, first step: which model, its key, and a real completion before anything is saved.
 
 import { existsSync } from 'node:fs';
 import { homedir } from 'node:os';
@@ -9,9 +8,183 @@ import type { EmailFlags } from '../channels/email/setup.ts';
 import type { LarkFlags } from '../channels/lark/setup.ts';
 import type { TelegramFlags } from '../channels/telegram/setup.ts';
 import type { WhatsAppFlags } from '../channels/whatsapp/setup.ts';
+import type { ProviderName } from '../kernel/config/config.ts';
+import {
+  CLOUD_VENDORS,
+  type FoundModel,
+  findModels,
+  keyVariableOf,
+  modelsOf,
+  proveConfigured,
+  type ServerAddress,
+  vendorFor,
+} from '../providers/model-setup.ts';
 import { parseList, parseNumbers, parsePhone, parsePort, parseSeconds } from './flag-values.ts';
-import type { ModelFlags } from './onboard/model-step.ts';
+import type { Asker } from './onboard/asker.ts';
+import { currentConfig, type Settings, save, tryOut } from './onboard/owner-step.ts';
 import type { Terminal } from './terminal.ts';
+import { CommandFailure, EXIT } from './terminal.ts';
+
+const PROOF_TIMEOUT_MS = 60_000;
+/** A select list that still fits a window. */
+const MAX_LISTED = 30;
+const LOCAL = 'local/';
+
+export type ModelFlags = {
+  readonly model?: string;
+  readonly apiKey?: string;
+  readonly apiBase?: string;
+};
+
+/** The demo is not saved: it is what counts while nothing is configured. */
+type Selection = Settings | 'demo';
+
+export async function setUpModel(
+  terminal: Terminal,
+  asker: Asker,
+  flags: ModelFlags,
+): Promise<string | undefined> {
+  const settings = await select(terminal, asker, flags);
+  if (settings === 'demo') {
+    asker.warn('No model: a demo without intelligence answers until you connect one.');
+    return undefined;
+  }
+  const config = await tryOut(terminal, settings);
+  const signal = AbortSignal.timeout(PROOF_TIMEOUT_MS);
+  const proof = await asker.during(
+    `Asking ${config.agents.defaults.model} for one word`,
+    () => proveConfigured(config, terminal.env, terminal.clock, signal),
+    (result) => `${result.model} answered in ${result.latencyMs} ms.`,
+  );
+  if (!proof.ok) throw new CommandFailure(EXIT.modelFailed, `${proof.model} answered nothing`);
+  await save(terminal, settings);
+  return `model ${proof.model}`;
+}
+
+async function select(terminal: Terminal, asker: Asker, flags: ModelFlags): Promise<Selection> {
+  const { model = '', apiKey = '' } = flags;
+  if (model !== '' || apiKey !== '') return fromFlags(terminal, flags);
+  const found = await findModels(terminal.env);
+  const configured = (await currentConfig(terminal)).agents.defaults.model;
+  const choices = [
+    ...(configured === '' ? [] : [{ value: 'configured', label: `${configured} (configured)` }]),
+    ...found.map((one, index) => ({ value: `found ${index}`, ...describe(one) })),
+    { value: 'key', label: 'Another provider, with an API key' },
+    { value: 'server', label: 'A server with an address of its own', hint: 'OpenAI dialect' },
+    { value: 'demo', label: 'None for now', hint: 'a demo answers' },
+  ];
+  const answer = await asker.choose('Which model should answer?', choices, choices[0]?.value ?? '');
+  if (answer === 'demo') return 'demo';
+  if (answer === 'configured') return modelSetting(configured);
+  if (answer === 'key') return asker.interactive ? withKey(asker) : 'demo';
+  if (answer === 'server') return withServer(asker);
+  const chosen = found[Number(answer.slice('found '.length))];
+  return chosen === undefined ? 'demo' : withFound(asker, chosen);
+}
+
+function fromFlags({ env }: Terminal, { model = '', apiKey = '', apiBase }: ModelFlags): Selection {
+  const vendor = vendorFor(model, apiKey);
+  if (apiKey !== '' && vendor === undefined) {
+    const message = 'whose key is this? Say --model with its prefix, e.g. openai/gpt-6-sol';
+    throw new CommandFailure(EXIT.usage, message);
+  }
+  const name = model === '' ? defaultModel(vendor) : model;
+  if (vendor === undefined) return modelSetting(name);
+  const key = apiKey === '' ? {} : { apiKey: keyOrReference(apiKey, vendor, env) };
+  const base = apiBase === undefined ? {} : { apiBase };
+  const access = Object.entries({ ...key, ...base });
+  return {
+    ...modelSetting(name),
+    ...Object.fromEntries(access.map(([field, value]) => [`providers.${vendor}.${field}`, value])),
+  };
+}
+
+async function withKey(asker: Asker): Promise<Selection> {
+  const choices = CLOUD_VENDORS.map(({ vendor, label }) => ({ value: vendor, label }));
+  const vendor = await asker.choose('Whose key?', choices, choices[0]?.value ?? 'openai');
+  const apiKey = await asker.secret({ message: 'The API key', flag: '--api-key' });
+  const model = await askModel(asker, defaultModel(vendor));
+  return { ...modelSetting(model), [`providers.${vendor}.apiKey`]: apiKey };
+}
+
+/** vLLM, LiteLLM, llama.cpp and others, here or on another machine. */
+async function withServer(asker: Asker): Promise<Selection> {
+  const apiBase = await asker.text({
+    message: 'Its address, e.g. http://192.168.1.5:8000/v1',
+    flag: '--api-base',
+    check: (text) =>
+      /^https?:\/\/[^\s/]/.test(text) ? undefined : 'Begin with http:// or https://',
+  });
+  const apiKey = await asker.secret({
+    message: 'Its API key (empty: it asks for none)',
+    flag: '--api-key',
+    optional: true,
+  });
+  const model = await serverModel(asker, { apiBase, apiKey });
+  return {
+    ...modelSetting(model.startsWith(LOCAL) ? model : `${LOCAL}${model}`),
+    'providers.local.apiBase': apiBase,
+    ...(apiKey === '' ? {} : { 'providers.local.apiKey': apiKey }),
+  };
+}
+
+/** One of the server's list; typed where it lists none. */
+async function serverModel(asker: Asker, server: ServerAddress): Promise<string> {
+  const models = await asker.during(
+    `Asking ${server.apiBase} for its models`,
+    () => modelsOf(server),
+    ({ length }) =>
+      length === 0
+        ? 'It lists no models.'
+        : `It lists ${length} ${length === 1 ? 'model' : 'models'}.`,
+  );
+  const named = () => asker.text({ message: 'Model name', flag: '--model' });
+  const [first] = models;
+  if (first === undefined) return named();
+  const choices = [
+    ...models.slice(0, MAX_LISTED).map((model) => ({ value: model, label: model })),
+    { value: '', label: 'Another, by its name' },
+  ];
+  return (await asker.choose('Which of its models?', choices, first)) || named();
+}
+
+async function withFound(asker: Asker, found: FoundModel): Promise<Selection> {
+  if (found.keyVariable === undefined) return modelSetting(found.model);
+  const model = await askModel(asker, found.model);
+  const reference = `\${${found.keyVariable}}`;
+  const stored = await asker.confirm(
+    `Note ${reference} as the key in the configuration? The key itself stays in the environment.`,
+    true,
+  );
+  const key = stored ? { [`providers.${found.vendor}.apiKey`]: reference } : {};
+  return { ...modelSetting(model), ...key };
+}
+
+function askModel(asker: Asker, initial: string): Promise<string> {
+  return asker.text({ message: 'Which of its models?', flag: '--model', initial });
+}
+
+/** A key that stands in the environment is noted by its name, not copied. */
+function keyOrReference(apiKey: string, vendor: ProviderName, env: Terminal['env']): string {
+  const variable = keyVariableOf(vendor, env);
+  return variable !== undefined && env[variable] === apiKey ? `\${${variable}}` : apiKey;
+}
+
+const modelSetting = (model: string): Settings => ({ 'agents.defaults.model': model });
+
+function defaultModel(vendor: ProviderName | undefined): string {
+  return CLOUD_VENDORS.find((one) => one.vendor === vendor)?.defaultModel ?? '';
+}
+
+function describe({ model, keyVariable }: FoundModel) {
+  return {
+    label: model,
+    hint: keyVariable === undefined ? 'runs on this machine' : `key in ${keyVariable}`,
+  };
+}
+
+// `nanobot onboard`: sets up model, Telegram, mail, Lark and WhatsApp, each proved before it is saved
+// (WhatsApp is linked instead). Every answer is also a flag.
 
 type OnboardFlags = ModelFlags &
   TelegramFlags &
@@ -65,12 +238,11 @@ export function onboardCommand(terminal: Terminal): Command {
 async function onboard(terminal: Terminal, given: OnboardFlags) {
   const { openHome } = await import('../kernel/config/files/first-run.ts');
   const { createAsker } = await import('./onboard/asker.ts');
-  const { setUpModel } = await import('./onboard/model-step.ts');
   const { setUpTelegram } = await import('../channels/telegram/setup.ts');
   const { setUpEmail } = await import('../channels/email/setup.ts');
   const { setUpLark } = await import('../channels/lark/setup.ts');
   const { setUpWhatsApp } = await import('../channels/whatsapp/setup.ts');
-  const { settleAll } = await import('./onboard/steps.ts');
+  const { settleAll } = await import('./onboard/asker.ts');
   const { notes } = await openHome(terminal.home, terminal.env);
   const asker = createAsker(terminal, terminal.interactive && given.yes !== true);
   for (const note of [...notes, ...otherHomes()]) asker.say(note);
@@ -88,7 +260,7 @@ async function onboard(terminal: Terminal, given: OnboardFlags) {
   const isRunning = (await findRunningGateway(terminal.home)) !== undefined;
   asker.say('Done. "nanobot gateway" starts it; "nanobot doctor" checks it at any time.');
   if (isRunning || !asker.interactive || !(await asker.confirm('Start nanobot now?', true))) return;
-  const { runGateway } = await import('./run-gateway.ts');
+  const { runGateway } = await import('./gateway-command.ts');
   await runGateway(terminal, { overrides: {}, channels: 'all', http: true });
 }
 

@@ -3,11 +3,9 @@
 
 import { Command, InvalidArgumentError, Option } from 'commander';
 import type { SessionMaintenance } from '../kernel/sessions/maintenance.ts';
-import { confirmOrStop } from './confirmation.ts';
-import { CommandFailure, EXIT } from './exit-codes.ts';
 import { momentText, parseLimit, parseSpan, spanText } from './flag-values.ts';
 import type { Terminal } from './terminal.ts';
-import { printable, textTable } from './terminal.ts';
+import { CommandFailure, confirmOrStop, EXIT, printable, textTable } from './terminal.ts';
 
 type JsonFlag = { readonly json?: boolean };
 

@@ -9,10 +9,10 @@ import { budgetLine } from '../features/spending/rules/budget-words.ts';
 import type { HomeHolder } from '../kernel/bus/store/home-lock.ts';
 import type { Config } from '../kernel/config/config.ts';
 import { createDayText } from '../lib/time/zone-time.ts';
+import type { ReportedChannel } from './channel-lines.ts';
 import { channelLine } from './channel-lines.ts';
 import { holderText } from './explain-error.ts';
 import { spanText } from './flag-values.ts';
-import type { ReportedChannel } from './reported-channels.ts';
 import type { Terminal } from './terminal.ts';
 import { textTable } from './terminal.ts';
 
@@ -58,7 +58,7 @@ async function makeReport(terminal: Terminal): Promise<Report> {
   const { configInForce } = await import('../kernel/config/files/config-file.ts');
   const { problemLines } = await import('../kernel/config/issues.ts');
   const { findRunningGateway } = await import('../app/running-gateway.ts');
-  const { reportChannels } = await import('./reported-channels.ts');
+  const { reportChannels } = await import('./channel-lines.ts');
   const { reportTooling } = await import('../features/mcp/tooling.ts');
   const { home, env } = terminal;
   const running = await findRunningGateway(home);

@@ -1,10 +1,63 @@
-// The terminal a command talks to: data on stdout, everything said about it on stderr.
+// What this program's exit codes mean, in one table: scripts rely on it, and `nanobot --help` prints
+// it.
 
 import { styleText } from 'node:util';
+import type { OpenedState } from '../app/state.ts';
 import type { Environment } from '../kernel/config/environment.ts';
 import { type Home, homeOf } from '../kernel/config/files/home.ts';
+import { ConfigError, NanobotError, ProviderError } from '../kernel/message/errors.ts';
 import { type Typed, typedCommands } from '../kernel/typed-command.ts';
 import { type Clock, systemClock } from '../lib/time/clock.ts';
+
+export const EXIT = {
+  ok: 0,
+  failure: 1,
+  usage: 2,
+  configInvalid: 3,
+  homeHeld: 4,
+  notFound: 6,
+  modelFailed: 7,
+  warnings: 8,
+  interrupted: 130,
+} as const;
+
+export type ExitCode = (typeof EXIT)[keyof typeof EXIT];
+
+export const EXIT_MEANINGS: readonly (readonly [code: ExitCode, meaning: string])[] = [
+  [EXIT.ok, 'all went well'],
+  [EXIT.failure, 'something failed; the last line on stderr says what'],
+  [EXIT.usage, 'the command line is wrong'],
+  [EXIT.configInvalid, 'the configuration has problems, each named on stderr'],
+  [EXIT.homeHeld, 'another gateway holds this home'],
+  [EXIT.notFound, 'what the command was asked for is not there'],
+  [EXIT.modelFailed, 'the model gave no answer'],
+  [EXIT.warnings, 'doctor found nothing broken, but something to look at'],
+  [EXIT.interrupted, 'a person stopped it, by Ctrl+C or by saying no'],
+];
+
+/** Ends a command with an exit code; an empty message says that all is said already. */
+export class CommandFailure extends NanobotError {
+  override readonly name = 'CommandFailure';
+  readonly exitCode: ExitCode;
+  constructor(exitCode: ExitCode, message = '') {
+    super('command_failed', message);
+    this.exitCode = exitCode;
+  }
+}
+
+const NOT_THERE = ['import_not_found', 'skill_unknown', 'job_unknown'];
+
+/** The store's `home_locked` is known by its code, so that this file stays light to import. */
+export function exitCodeOf(error: unknown): ExitCode {
+  if (error instanceof CommandFailure) return error.exitCode;
+  if (error instanceof ConfigError) return EXIT.configInvalid;
+  if (error instanceof ProviderError) return EXIT.modelFailed;
+  if (error instanceof NanobotError && error.code === 'home_locked') return EXIT.homeHeld;
+  if (error instanceof NanobotError && NOT_THERE.includes(error.code)) return EXIT.notFound;
+  return EXIT.failure;
+}
+
+// The terminal a command talks to: data on stdout, everything said about it on stderr.
 
 export type Style = 'bold' | 'dim' | 'green' | 'yellow' | 'red' | 'cyan';
 
@@ -71,4 +124,57 @@ export function textTable(rows: readonly (readonly string[])[]): readonly string
 /** Line ends and other control characters become spaces. */
 export function printable(text: string): string {
   return text.replace(/\p{C}+/gu, ' ');
+}
+
+// Asks before something is destroyed.
+
+/** @throws CommandFailure where the person says no, or nobody is there to be asked. */
+export async function confirmOrStop(terminal: Terminal, question: string, yes: boolean) {
+  if (yes) return;
+  if (!terminal.interactive) {
+    throw new CommandFailure(EXIT.usage, `${question} Add --yes to say so in a script.`);
+  }
+  const { confirm } = await import('@clack/prompts');
+  const answer = await confirm({ message: question, initialValue: false });
+  if (answer !== true) throw new CommandFailure(EXIT.interrupted, 'nothing was done');
+}
+
+// Runs a command's work on the home's store and closes it, whatever happens.
+
+/** @throws CommandFailure where no gateway has ever run in this home. */
+export async function withState<Result>(
+  terminal: Terminal,
+  work: (state: OpenedState) => Promise<Result>,
+): Promise<Result> {
+  const { hasState, withOpenState } = await import('../app/state.ts');
+  if (!hasState(terminal.home)) {
+    const message = `${terminal.home.root} has no state yet; "nanobot gateway" makes it`;
+    throw new CommandFailure(EXIT.notFound, message);
+  }
+  return withOpenState(terminal.home, terminal.clock, work);
+}
+
+// Ctrl+C and SIGTERM: the first asks for a graceful stop, the second leaves at once.
+
+const SIGNALS = ['SIGINT', 'SIGTERM', 'SIGHUP'] as const;
+const FORCED_EXIT_BASE = 128;
+const NUMBERS = { SIGHUP: 1, SIGINT: 2, SIGTERM: 15 } as const;
+
+/** Runs the work with a signal that the first Ctrl+C or SIGTERM aborts. */
+export async function untilStopped<Result>(
+  onFirst: () => void,
+  work: (signal: AbortSignal) => Promise<Result>,
+): Promise<Result> {
+  const controller = new AbortController();
+  const handle = (name: (typeof SIGNALS)[number]) => {
+    if (controller.signal.aborted) process.exit(FORCED_EXIT_BASE + NUMBERS[name]);
+    onFirst();
+    controller.abort();
+  };
+  for (const name of SIGNALS) process.on(name, handle);
+  try {
+    return await work(controller.signal);
+  } finally {
+    for (const name of SIGNALS) process.off(name, handle);
+  }
 }

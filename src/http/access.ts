@@ -4,7 +4,7 @@
 
 import { createHash, createHmac, timingSafeEqual } from 'node:crypto';
 import type { KeyValueStore } from '../kernel/bus/store/store.ts';
-import { jsonRow, number, rowShape } from '../lib/json/json-row.ts';
+import { jsonRow, number, rowShape } from '../lib/json/json.ts';
 import type { Logger } from '../lib/logger.ts';
 import type { Clock } from '../lib/time/clock.ts';
 

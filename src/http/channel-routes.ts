@@ -1,20 +1,93 @@
+// What the gateway says of itself over HTTP, and the verdict whether it is ready: a channel that
+// should run is ready while it completes polls, IDLEs or pings.
+
+import type { FastifyInstance } from 'fastify';
+import { z } from 'zod';
+import type { ChannelStatus, LoginOptions, LoginStep } from '../channels/channel.ts';
+import type { SeenPeer } from '../features/cluster/cluster-desk.ts';
+import type { ToolServerReport } from '../features/mcp/mcp.ts';
+import { NanobotError } from '../kernel/message/errors.ts';
+import type { GaugeValues, MetricsPage } from '../kernel/observe/telemetry.ts';
+import type { Logger } from '../lib/logger.ts';
+import type { Clock } from '../lib/time/clock.ts';
+import type { MissingTool } from '../tools/tool.ts';
+import { eventText, Refusal, replyWithEvents, valid } from './replies.ts';
+
+export type GatewayStatus = {
+  /** The model that answers unless a chat chose another. */
+  readonly model: string;
+  readonly channels: readonly {
+    readonly name: string;
+    readonly status: ChannelStatus | { readonly kind: 'off'; readonly remedy: string };
+    /** What a limit holds back and why. */
+    readonly waiting?: string;
+  }[];
+  /** Servers whose tools the agent gets, and tools that cannot work. */
+  readonly tooling: {
+    readonly servers: readonly ToolServerReport[];
+    readonly missing: readonly MissingTool[];
+  };
+  /** Other machines that run models; left out: nothing is known of any. */
+  readonly peers?: readonly SeenPeer[];
+};
+
+/** A channel that completed nothing for so long has stalled. */
+const STALLED_MS = 150_000;
+
+export type Readiness = {
+  readonly ready: boolean;
+  readonly channels: readonly {
+    readonly name: string;
+    readonly ready: boolean;
+    readonly status: GatewayStatus['channels'][number]['status'];
+    readonly waiting?: string;
+    /** Since the last completed poll, IDLE or ping; absent where there is none. */
+    readonly idleMs?: number;
+  }[];
+};
+
+/** A channel that is off is nobody's concern; one that is starting or failing is not ready. */
+export function readinessOf({ channels }: Omit<GatewayStatus, 'tooling'>, now: number): Readiness {
+  const judged = channels.map(({ name, status, waiting }) => {
+    const held = waiting === undefined ? {} : { waiting };
+    if (status.kind !== 'running') return { name, ready: status.kind === 'off', status, ...held };
+    const idleMs = Math.max(0, now - status.activeAt);
+    return { name, ready: idleMs <= STALLED_MS, status, ...held, idleMs };
+  });
+  return { ready: judged.every(({ ready }) => ready), channels: judged };
+}
+
+// What Prometheus scrapes, with the gateway's token as a bearer token; a login of the page is not enough.
+
+export type MetricsRouteOptions = {
+  /** Left out where it is switched off. */
+  readonly metrics: MetricsPage | undefined;
+  readonly gauges: () => Promise<GaugeValues>;
+};
+
+export function addMetricsRoute(
+  app: FastifyInstance,
+  { metrics: page, gauges }: MetricsRouteOptions,
+): void {
+  if (page === undefined) return;
+  app.get('/metrics', async (request, reply) => {
+    if (request.credential?.kind !== 'token') {
+      const message = 'Metrics need the gateway token: send it as a bearer token.';
+      throw new Refusal(403, 'token_needed', message);
+    }
+    return reply
+      .header('cache-control', 'no-store')
+      .type(page.contentType)
+      .send(await page.render(await gauges()));
+  });
+}
+
 // The platform channels over HTTP: how they fare, connecting the account of one that a person's phone
 // connects, and starting one again.
 //   GET  /api/channels                  {channels: [{name, label, status, canLogIn}]}
 // A further account is named behind its channel: email@work.
 //   POST /api/channels/<name>/login     {phoneNumber?}; server-sent events, one per step; ends with it
 //   POST /api/channels/<name>/restart   {}; 202 once it was started again
-
-import type { FastifyInstance } from 'fastify';
-import { z } from 'zod';
-import type { LoginOptions, LoginStep } from '../channels/channel.ts';
-import { NanobotError } from '../kernel/message/errors.ts';
-import type { Logger } from '../lib/logger.ts';
-import type { Clock } from '../lib/time/clock.ts';
-import { eventText, replyWithEvents } from './event-stream.ts';
-import { Refusal } from './failure-reply.ts';
-import type { GatewayStatus } from './status.ts';
-import { valid } from './valid.ts';
 
 export type ChannelView = GatewayStatus['channels'][number] & {
   /** The name as people write it. */

@@ -23,9 +23,8 @@ import type { Questions } from '../kernel/questions/questions.ts';
 import type { Logger } from '../lib/logger.ts';
 import type { Clock } from '../lib/time/clock.ts';
 import type { Access } from './access.ts';
-import type { ChannelControl } from './channel-routes.ts';
+import type { ChannelControl, GatewayStatus } from './channel-routes.ts';
 import type { HttpServer } from './server.ts';
-import type { GatewayStatus } from './status.ts';
 
 /** Where the page's logins live in the store. */
 const LOGIN_SCOPE = 'page-logins';

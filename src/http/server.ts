@@ -1,8 +1,13 @@
-// The HTTP server: the web page, the chat API of each door, the channels, people, health. Every request
-// passes the gate (gate.ts) before its body is read; what goes wrong is answered with a sentence, never
-// with a stack.
+// Headers on every answer: the page runs only its own files, talks only to where it came from, is
+// framed by nobody and cannot turn text into markup (Trusted Types).
 
+import { createHash } from 'node:crypto';
+import { readdirSync } from 'node:fs';
+import { readFile } from 'node:fs/promises';
 import type { AddressInfo } from 'node:net';
+import { extname, join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import type { FastifyHelmetOptions } from '@fastify/helmet';
 import helmet from '@fastify/helmet';
 import { type FastifyInstance, fastify } from 'fastify';
 import type { SpendingGuard } from '../agent/spending.ts';
@@ -16,17 +21,83 @@ import type { Typed } from '../kernel/typed-command.ts';
 import type { Logger } from '../lib/logger.ts';
 import type { Clock } from '../lib/time/clock.ts';
 import type { Access } from './access.ts';
-import { addChannelRoutes, type ChannelControl } from './channel-routes.ts';
-import { addChatRoutes } from './chat-routes.ts';
-import { failureReply } from './failure-reply.ts';
-import { addFileRoutes } from './file-routes.ts';
-import { createGate } from './gate.ts';
-import { addLoginRoutes } from './login-routes.ts';
-import { addMetricsRoute } from './metrics-route.ts';
-import { pageFiles } from './page-files.ts';
-import { SECURITY_HEADERS } from './security-headers.ts';
-import { type GatewayStatus, readinessOf } from './status.ts';
-import { limitUnproven } from './token-guard.ts';
+import { addLoginRoutes, createGate, limitUnproven } from './authentication.ts';
+import {
+  addChannelRoutes,
+  addMetricsRoute,
+  type ChannelControl,
+  type GatewayStatus,
+  readinessOf,
+} from './channel-routes.ts';
+import { addChatRoutes, addFileRoutes } from './chat-routes.ts';
+import { failureReply } from './replies.ts';
+
+export const SECURITY_HEADERS = {
+  contentSecurityPolicy: {
+    useDefaults: false,
+    directives: {
+      defaultSrc: ["'none'"],
+      scriptSrc: ["'self'"],
+      styleSrc: ["'self'"],
+      connectSrc: ["'self'"],
+      imgSrc: ["'self'", 'data:'],
+      manifestSrc: ["'self'"],
+      baseUri: ["'none'"],
+      formAction: ["'none'"],
+      frameAncestors: ["'none'"],
+      requireTrustedTypesFor: ["'script'"],
+      trustedTypes: ["'none'"],
+    },
+  },
+  referrerPolicy: { policy: 'no-referrer' },
+  xFrameOptions: { action: 'deny' },
+  // The server speaks plain HTTP; whoever puts TLS before it decides about this.
+  strictTransportSecurity: false,
+} as const satisfies FastifyHelmetOptions;
+
+// The files of the web page, each named here: what is not in the table cannot be asked for. They are
+// read once, when first asked for.
+
+const PAGE_FOLDER = join(import.meta.dirname, 'page');
+const MARKED = new URL('marked.esm.js', import.meta.resolve('marked'));
+
+const TYPES: Readonly<Record<string, string>> = {
+  '.html': 'text/html; charset=utf-8',
+  '.css': 'text/css; charset=utf-8',
+  '.js': 'text/javascript; charset=utf-8',
+  '.svg': 'image/svg+xml',
+  '.webmanifest': 'application/manifest+json',
+};
+
+export type PageFile = { readonly type: string; readonly body: Buffer; readonly etag: string };
+
+/** URL path to a reader of the file. `typed` names commands as they are typed on this machine. */
+export function pageFiles(typed: Typed): ReadonlyMap<string, () => Promise<PageFile>> {
+  const own = readdirSync(PAGE_FOLDER).filter((name) => TYPES[extname(name)] !== undefined);
+  return new Map([
+    ['/', once(join(PAGE_FOLDER, 'index.html'), typed)],
+    ['/vendor/marked.js', once(fileURLToPath(MARKED), (text) => text)],
+    ...own.map((name) => [`/${name}`, once(join(PAGE_FOLDER, name), typed)] as const),
+  ]);
+}
+
+function once(path: string, typed: Typed): () => Promise<PageFile> {
+  let read: Promise<PageFile> | undefined;
+  return () => {
+    read ??= readPageFile(path, typed);
+    return read;
+  };
+}
+
+async function readPageFile(path: string, typed: Typed): Promise<PageFile> {
+  const body = Buffer.from(typed(await readFile(path, 'utf8')));
+  const etag = `"${createHash('sha256').update(body).digest('base64url').slice(0, 16)}"`;
+  return { type: TYPES[extname(path)] ?? 'application/octet-stream', body, etag };
+}
+
+// The HTTP server: the web page, the chat API of each door, the channels, people, health. Every request
+// passes the gate (gate.ts) before its body is read; what goes wrong is answered with a sentence, never
+// with a stack.
 
 export type HttpServerOptions = {
   readonly host: string;

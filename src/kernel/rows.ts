@@ -2,7 +2,7 @@
 // a compare-and-set in the store, so several owners of a row, also in other processes, lose no update. A
 // row that is damaged or has another shape counts as absent and never blocks the others.
 
-import { jsonRow, type RowShape } from '../lib/json/json-row.ts';
+import { jsonRow, type RowShape } from '../lib/json/json.ts';
 import type { EmbeddedStore, KeyValueStore, RowChange } from './bus/store/store.ts';
 import { NanobotError } from './message/errors.ts';
 

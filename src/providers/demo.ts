@@ -1,12 +1,156 @@
-// The model behind nanobot when no real one is connected. It pretends nothing: it says what it is, and
-// shows streaming and tools by fixed rules.
+// What the demo answers: fixed rules on the last message, in this order. Pure, so that the demo is the
+// same everywhere; demo.ts streams it.
 
 import { ProviderError } from '../kernel/message/errors.ts';
+import type { ModelMessage } from '../kernel/message/transcript.ts';
 import type { Clock } from '../lib/time/clock.ts';
-import { createCallIds } from './call-ids.ts';
-import { Completion } from './completion.ts';
-import { type DemoReply, demoReply } from './demo-script.ts';
-import type { LLMProvider, ModelEvent, ModelRequest } from './provider.ts';
+import { Completion, createCallIds } from './completion.ts';
+import type { LLMProvider, ModelEvent, ModelRequest, ToolSpec } from './provider.ts';
+
+export type DemoReply =
+  | { readonly kind: 'text'; readonly text: string }
+  | { readonly kind: 'tool'; readonly tool: string; readonly arguments: string };
+
+const INTRODUCTION =
+  'I am the built-in demo: a small program without intelligence, not an AI model.';
+
+const CONNECT = `To connect a real model, do one of these on the machine where nanobot runs:
+
+- set a key and start again, e.g. \`export ANTHROPIC_API_KEY=...\` or \`export OPENAI_API_KEY=...\` (also OpenRouter, DeepSeek, Gemini, Groq, Zhipu);
+- start a model server such as Ollama or LM Studio on that machine, then start nanobot again;
+- or let \`npm run nanobot -- onboard\` (installed: \`nanobot onboard\`) ask you and check everything.`;
+
+const ABILITIES = `I can show you what the gateway does. Try one of these:
+
+- **what time is it**: calls a tool
+- **list files** or **read AGENTS.md**: looks into the workspace
+- **remember I like tea**, then **recall tea**: the memory
+- **markdown**: headings, a table, code
+- **long**: a long answer, streamed and split where the channel needs it
+- **connect**: how to get a real model`;
+
+const MARKDOWN = `## A sample of Markdown
+
+Text may be **bold**, *italic*, \`code\` or a [link](https://example.org/).
+
+| Stage | What happens |
+| --- | --- |
+| receive | stored before it is acknowledged |
+| answer | streamed while it is written |
+| deliver | once, also after a crash |
+
+\`\`\`js
+const answer = [6, 7].reduce((a, b) => a * b);
+console.log(answer);
+\`\`\`
+
+1. first
+2. second
+   - with a point below
+
+> And a quotation at the end.`;
+
+const LONG_PARAGRAPHS = 40;
+
+type Rule = {
+  readonly pattern: RegExp;
+  readonly reply: (match: RegExpExecArray, tools: readonly ToolSpec[]) => DemoReply;
+};
+
+const RULES: readonly Rule[] = [
+  {
+    pattern: /\b(what(?:'s| is)? (?:the )?(?:time|date|day)|time is it|current time)\b/i,
+    reply: (_match, tools) => call(tools, 'time', ''),
+  },
+  {
+    pattern: /\b(?:list|show) (?:the |my |all )?(?:files|folder|workspace)\b/i,
+    reply: (_match, tools) => call(tools, 'list_dir', '.', 'path'),
+  },
+  {
+    pattern: /\bread (?:the file )?[`"']?([\w./-]+\w)/i,
+    reply: (match, tools) => call(tools, 'read_file', match[1] ?? '', 'path'),
+  },
+  {
+    pattern: /\bremember (?:that )?(.{2,500})/is,
+    reply: (match, tools) => call(tools, 'remember', match[1]?.trim() ?? '', 'text', 'fact'),
+  },
+  {
+    pattern: /\brecall (.{2,200})/is,
+    reply: (match, tools) => call(tools, 'recall', match[1]?.trim() ?? '', 'query'),
+  },
+  { pattern: /\b(?:connect|real model|api key)\b/i, reply: () => say(CONNECT) },
+  { pattern: /\bhelp\b/i, reply: () => say(`${ABILITIES}\n\n${CONNECT}`) },
+  { pattern: /\bmarkdown\b/i, reply: () => say(`Here is a sample.\n\n${MARKDOWN}`) },
+  { pattern: /\blong\b/i, reply: () => say(longText()) },
+];
+
+export function demoReply(request: Pick<ModelRequest, 'messages' | 'tools'>): DemoReply {
+  const { messages, tools } = request;
+  const asked = messages.findLastIndex((message) => message.role === 'user');
+  const results = messages.slice(asked + 1).filter((message) => message.role === 'tool');
+  if (results.length > 0) return say(describe(results));
+  const question = messages[asked];
+  const text = question?.role === 'user' ? question.text : '';
+  for (const { pattern, reply } of RULES) {
+    const match = pattern.exec(text);
+    if (match !== null) return reply(match, tools);
+  }
+  return say(`I cannot understand what you wrote.\n\n${ABILITIES}\n\n${CONNECT}`);
+}
+
+const say = (text: string): DemoReply => ({ kind: 'text', text: `${INTRODUCTION} ${text}` });
+
+/** Puts the value into the argument that the tool's schema knows by one of these names. */
+function call(
+  tools: readonly ToolSpec[],
+  name: string,
+  value: string,
+  ...argumentNames: readonly string[]
+): DemoReply {
+  const spec = tools.find((tool) => tool.name === name);
+  if (spec === undefined) return say(`I would call the tool \`${name}\`, but it is switched off.`);
+  const properties = spec.schema['properties'];
+  const known =
+    typeof properties === 'object' && properties !== null ? Object.keys(properties) : [];
+  const key = argumentNames.find((candidate) => known.includes(candidate)) ?? known[0];
+  const takesValue = argumentNames.length > 0 && key !== undefined;
+  return {
+    kind: 'tool',
+    tool: name,
+    arguments: JSON.stringify(takesValue ? { [key]: value } : {}),
+  };
+}
+
+type ToolMessage = Extract<ModelMessage, { role: 'tool' }>;
+
+function describe(results: readonly ToolMessage[]): string {
+  const parts = results.map(({ name, text, failed }) => {
+    const opening = failed ? `The tool \`${name}\` failed:` : `I called the tool \`${name}\`:`;
+    return `${opening}\n\n${fenced(text.trim() === '' ? '(no output)' : text)}`;
+  });
+  return parts.join('\n\n');
+}
+
+/** A fence longer than any run of backticks inside. */
+function fenced(text: string): string {
+  const longest = Math.max(2, ...[...text.matchAll(/`+/g)].map(([run]) => run.length));
+  const fence = '`'.repeat(longest + 1);
+  return `${fence}\n${text}\n${fence}`;
+}
+
+function longText(): string {
+  const paragraphs = Array.from(
+    { length: LONG_PARAGRAPHS },
+    (_, index) =>
+      `**Paragraph ${index + 1} of ${LONG_PARAGRAPHS}.** It is only here to be long, so that you can ` +
+      'watch the answer grow, stop it half-way with /stop, and see that every part arrives in order ' +
+      'even where a channel allows no more than a few thousand characters in one message.',
+  );
+  return `Here is a long answer.\n\n${paragraphs.join('\n\n')}`;
+}
+
+// The model behind nanobot when no real one is connected. It pretends nothing: it says what it is, and
+// shows streaming and tools by fixed rules.
 
 export const DEMO_CONTEXT_TOKENS = 32_768;
 /** Slow enough to be seen, fast enough not to bore. */

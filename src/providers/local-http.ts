@@ -3,7 +3,7 @@
 // answered with undefined where the server does not answer as asked.
 
 import { ProviderError } from '../kernel/message/errors.ts';
-import { parseJson } from '../lib/json/fields.ts';
+import { parseJson } from '../lib/json/json.ts';
 
 export type LocalAddress = {
   /** As configured, with the path of the OpenAI dialect: `http://127.0.0.1:11434/v1`. */

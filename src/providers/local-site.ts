@@ -3,12 +3,9 @@
 // server before somebody uses it.
 
 import type { Clock } from '../lib/time/clock.ts';
-import { type GateLoad, LocalGate, type Place } from './local-gate.ts';
+import { type GateLoad, LocalGate, loadModel, type Place, type WarmUp } from './local-gate.ts';
 import { askLocal, isOk, type LocalAddress } from './local-http.ts';
-import { listModels } from './local-servers.ts';
-import { loadModel, type WarmUp } from './local-warm-up.ts';
-import { type ModelFacts, readModelFacts } from './model-facts.ts';
-import { RefusedWindows } from './refused-windows.ts';
+import { listModels, type ModelFacts, RefusedWindows, readModelFacts } from './local-servers.ts';
 import type { LocalVendor } from './rules/model-names.ts';
 import {
   afterProbe,
@@ -16,7 +13,7 @@ import {
   type ServerHealth,
   UNKNOWN_HEALTH,
   type Warmth,
-} from './rules/server-health.ts';
+} from './rules/provider-failure.ts';
 
 export type LocalServerAddress = LocalAddress & {
   readonly vendor: LocalVendor;
@@ -238,3 +235,47 @@ export function addressOf(apiBase: string): string {
   const host = URL.canParse(apiBase) ? new URL(apiBase).host : apiBase;
   return host.replace(/^(?:localhost|\[::1\])(?=:|$)/, '127.0.0.1');
 }
+
+// All local model servers that were used since the start, by address. They outlive the registries of
+// models, which are built anew with every configuration.
+
+export interface LocalSites {
+  /** The same one for the same address. */
+  at(server: LocalServerAddress): LocalSite;
+  all(): readonly LocalSite[];
+}
+
+export function createLocalSites(deps: SiteDeps): LocalSites {
+  const sites = new Map<string, LocalSite>();
+  return {
+    at(server) {
+      const address = addressOf(server.apiBase);
+      const site = sites.get(address)?.use(server) ?? new LocalSite(server, deps);
+      sites.set(address, site);
+      return site;
+    },
+    all: () => [...sites.values()],
+  };
+}
+
+// CONTRACT of another machine that runs models for us: who may be asked, and which models it has. Only
+// peers that the configuration names or an owner confirmed are ever handed out.
+
+export type Peer = LocalServerAddress & { readonly peer: string };
+
+export interface Peers {
+  /** Which of the two is asked where both have a model. */
+  readonly prefer: 'peer' | 'local';
+  named(name: string): Peer | undefined;
+  /** That lists exactly this model; `up`: and answered lately. */
+  having(model: string, state: 'up' | 'known'): Peer | undefined;
+  /** Undefined once all were looked at; it never waits for long. */
+  looked(): Promise<void> | undefined;
+}
+
+export const NO_PEERS: Peers = {
+  prefer: 'local',
+  named: () => undefined,
+  having: () => undefined,
+  looked: () => undefined,
+};

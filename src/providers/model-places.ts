@@ -3,24 +3,24 @@
 // that had it is away.
 
 import type { Config, ProviderName } from '../kernel/config/config.ts';
-import type { Connection, Connections } from './connections.ts';
-import type { Credentials } from './credentials.ts';
+import { isHomeUrl } from '../lib/net/address-rules.ts';
+import type { Connection, Connections, Credentials } from './connections.ts';
 import type { LocalServer } from './local-servers.ts';
-import type { LocalServerAddress, LocalSite } from './local-site.ts';
-import type { LocalSites } from './local-sites.ts';
-import { isHandedOn } from './model-facts.ts';
-import type { Peer, Peers } from './peer.ts';
-import { isHomeUrl } from './rules/home-address.ts';
+import { isHandedOn } from './local-servers.ts';
+import type { LocalServerAddress, LocalSite, LocalSites, Peer, Peers } from './local-site.ts';
 import {
   fastModelOf,
   isLocalVendor,
   LOCAL_VENDORS,
+  localModelName,
+  namesPeer,
   prefixOf,
   type QualifiedModel,
+  serverLabel,
   splitModelName,
+  splitPeerName,
   vendorsOfBareName,
 } from './rules/model-names.ts';
-import { localModelName, namesPeer, serverLabel, splitPeerName } from './rules/peer-name.ts';
 import { vendorOf } from './vendors.ts';
 
 export type ModelPlacesDeps = {

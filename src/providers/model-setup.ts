@@ -1,5 +1,4 @@
-// Finds and proves models for a person who sets nanobot up: keys in the environment, servers on this
-// machine, one real completion.
+// Proves a model by one tiny real completion, before onboarding saves it.
 
 import { peersOnce } from '../features/cluster/peer-specs.ts';
 import type { Config, ProviderName } from '../kernel/config/config.ts';
@@ -8,7 +7,6 @@ import type { Home } from '../kernel/config/files/home.ts';
 import { silentLogger } from '../lib/logger.ts';
 import type { Clock } from '../lib/time/clock.ts';
 import { discoverLocalModels, listModels } from './local-servers.ts';
-import { type ModelProof, proveModel } from './prove-model.ts';
 import type { ModelHandle } from './provider.ts';
 import { createModelRegistry } from './registry.ts';
 import {
@@ -19,6 +17,38 @@ import {
   splitModelName,
 } from './rules/model-names.ts';
 import { vendorOf } from './vendors.ts';
+
+export type ModelProof = {
+  readonly ok: boolean;
+  readonly latencyMs: number;
+  readonly text: string;
+};
+
+/** Enough for models that think before a single word. */
+const PROOF_TOKENS = 512;
+
+/** @throws ProviderError, whose `userText` says what to do. */
+export async function proveModel(
+  handle: ModelHandle,
+  signal: AbortSignal,
+  clock: Clock,
+): Promise<ModelProof> {
+  const startedAt = clock.monotonic();
+  let text = '';
+  const request = {
+    system: [],
+    messages: [{ role: 'user', text: 'Reply with the single word: ready' }],
+    tools: [],
+    maxTokens: PROOF_TOKENS,
+  } as const;
+  for await (const event of handle.stream(request, signal)) {
+    if (event.type === 'finished') text = event.text.trim();
+  }
+  return { ok: text !== '', latencyMs: Math.round(clock.monotonic() - startedAt), text };
+}
+
+// Finds and proves models for a person who sets nanobot up: keys in the environment, servers on this
+// machine, one real completion.
 
 const DISCOVERY_DEADLINE_MS = 1000;
 /** A server on another machine may be slower. */

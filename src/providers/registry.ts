@@ -1,28 +1,80 @@
-// Resolves model names to models ready to be asked; the one place that knows which vendor serves what.
-// Built anew when the configuration changes, which costs nothing: clients connect at their first call.
+// Why a model name leads nowhere, with what the owner can do about it.
 
-import type { Config } from '../kernel/config/config.ts';
+import type { Config, ProviderName } from '../kernel/config/config.ts';
+import { ProviderError } from '../kernel/message/errors.ts';
 import type { MediaId } from '../kernel/message/ids.ts';
 import type { Logger } from '../lib/logger.ts';
+import { nearestName } from '../lib/text/nearest.ts';
 import type { Clock } from '../lib/time/clock.ts';
-import type { Candidate } from './candidate.ts';
-import { createConnections } from './connections.ts';
-import { createCredentials, type Environment } from './credentials.ts';
+import {
+  createConnections,
+  createCredentials,
+  createProviderHealth,
+  type Environment,
+} from './connections.ts';
 import { createDemoProvider, DEMO_CONTEXT_TOKENS } from './demo.ts';
 import type { LocalServer } from './local-servers.ts';
 import type { LocalServerAddress, LocalSite } from './local-site.ts';
-import { createLocalSites, type LocalSites } from './local-sites.ts';
-import { Manners } from './manners.ts';
+import { createLocalSites, type LocalSites, NO_PEERS, type Peers } from './local-site.ts';
 import { ModelPlaces } from './model-places.ts';
-import { NO_PEERS, type Peers } from './peer.ts';
 import type { ModelHandle, ModelRegistry } from './provider.ts';
-import { createProviderHealth } from './provider-health.ts';
+import type { Candidate } from './resilient.ts';
 import { type ResilientDeps, streamResilient } from './resilient.ts';
 import { capabilitiesOf } from './rules/model-capabilities.ts';
-import { contextTokensOf, DEMO_MODEL, isDemo } from './rules/model-names.ts';
-import type { BreakerPolicy, RetryPolicy } from './rules/retry.ts';
+import {
+  CLOUD_ORDER,
+  contextTokensOf,
+  DEMO_MODEL,
+  isDemo,
+  LOCAL_VENDORS,
+  namesPeer,
+  prefixOf,
+} from './rules/model-names.ts';
+import type { BreakerPolicy, RetryPolicy } from './rules/provider-failure.ts';
 import { createImageSource, type ImageSource, type LoadedImage } from './seen-images.ts';
-import { keyMissing, unknownModel } from './unresolved.ts';
+import { Manners, vendorOf } from './vendors.ts';
+
+const PREFIXES = [...CLOUD_ORDER, ...LOCAL_VENDORS].map(prefixOf);
+
+export function unknownModel(name: string): ProviderError {
+  if (namesPeer(name)) return unknownPeer(name);
+  return new ProviderError('no vendor serves this model name', {
+    failure: { kind: 'unknown_model' },
+    provider: 'none',
+    model: name,
+    userText: `I do not know which vendor serves the model "${name}". ${howToName(name)}`,
+  });
+}
+
+function howToName(name: string): string {
+  const slash = name.indexOf('/');
+  if (slash <= 0) return `Write it with its vendor, e.g. anthropic/${name} or ollama/${name}.`;
+  const near = nearestName(name.slice(0, slash), PREFIXES);
+  const guess = near === undefined ? '' : `Did you mean ${near}${name.slice(slash)}? `;
+  return `${guess}Before the slash stands the vendor: ${PREFIXES.join(', ')}.`;
+}
+
+function unknownPeer(name: string): ProviderError {
+  return new ProviderError('no peer of this name may be asked', {
+    failure: { kind: 'unknown_model' },
+    provider: 'none',
+    model: name,
+    userText: `No peer that may be asked is called as in "${name}". Peers stand in \`cluster.peers\`, or are found and confirmed: /cluster list.`,
+  });
+}
+
+export function keyMissing(name: string, vendor: ProviderName): ProviderError {
+  const { label, keyVariables } = vendorOf(vendor);
+  return new ProviderError('the vendor of this model has no key', {
+    failure: { kind: 'unknown_model' },
+    provider: vendor,
+    model: name,
+    userText: `There is no API key for ${label}, which serves "${name}". The owner can set it with \`nanobot config set providers.${vendor}.apiKey <key>\` or in the variable ${keyVariables.join(' or ')}.`,
+  });
+}
+
+// Resolves model names to models ready to be asked; the one place that knows which vendor serves what.
+// Built anew when the configuration changes, which costs nothing: clients connect at their first call.
 
 export type ModelRegistryDeps = {
   readonly config: Config;

@@ -1,17 +1,182 @@
-// One model call with everything that makes it dependable: retries with backoff, fallback models in
-// order, a shared pause when the vendor asks for one, and a last error that a person understands. The
-// decisions are core/retry.ts; this only carries them out.
+// A model that may answer a call, and what its failure means for the person who asked.
 
+import type { ProviderName } from '../kernel/config/config.ts';
 import { ProviderError, type ProviderFailure } from '../kernel/message/errors.ts';
 import type { Logger } from '../lib/logger.ts';
 import type { Clock } from '../lib/time/clock.ts';
-import { asProviderError, type Candidate, forThePerson } from './candidate.ts';
+import type { ProviderHealth } from './connections.ts';
 import type { Place } from './local-gate.ts';
 import type { LocalSite } from './local-site.ts';
-import { meteredStream } from './metered-stream.ts';
-import type { CallMeter, LLMProvider, ModelEvent, ModelRequest } from './provider.ts';
-import { decideRetry, type RetryPolicy, retryReason } from './rules/retry.ts';
-import { speaking } from './speaking.ts';
+import type { CallMeter, LLMProvider, ModelEvent, ModelRequest, TryEnd } from './provider.ts';
+import type { ModelCapabilities } from './rules/model-capabilities.ts';
+import {
+  decideRetry,
+  type RetryPolicy,
+  retryReason,
+  sentenceFor,
+} from './rules/provider-failure.ts';
+import type { Manners } from './vendors.ts';
+
+export type Candidate = {
+  /** As configured, with its prefix. */
+  readonly name: string;
+  /** As the vendor knows it. */
+  readonly model: string;
+  readonly provider: LLMProvider;
+  readonly vendor: { readonly name: ProviderName | 'demo'; readonly label: string };
+  readonly local: boolean;
+  readonly capabilities: ModelCapabilities;
+  readonly contextTokens: number;
+  readonly apiBase: string;
+  readonly health: ProviderHealth;
+  readonly manners: Manners;
+  /** The server, where it is a local one. */
+  readonly site?: LocalSite;
+};
+
+/** Lets everything pass that is neither a provider's failure nor the caller's stop. */
+export function asProviderError(
+  error: unknown,
+  candidate: Candidate,
+  signal: AbortSignal,
+): ProviderError {
+  if (error instanceof ProviderError) return error;
+  if (!signal.aborted) throw error;
+  return new ProviderError('the call was cancelled', {
+    failure: { kind: 'cancelled' },
+    provider: candidate.vendor.name,
+    model: candidate.name,
+  });
+}
+
+export function forThePerson(error: ProviderError, candidate: Candidate): ProviderError {
+  const { failure } = error;
+  const { vendor, name, local, apiBase } = candidate;
+  return new ProviderError(error.message, {
+    failure,
+    provider: vendor.name,
+    model: name,
+    userText: sentenceFor({
+      failure,
+      vendor: vendor.label,
+      configKey: vendor.name,
+      model: name,
+      local,
+      apiBase,
+      detail: error.message,
+    }),
+  });
+}
+
+// Gives each model the form in which it can be asked: who cannot call tools, or must be spoken to by
+// turns, is asked in text; of a model on one's own machine the text is read, since it may print calls,
+// and what its server refuses is not asked of it again.
+
+type Speaker = Pick<
+  Candidate,
+  'name' | 'local' | 'capabilities' | 'contextTokens' | 'manners' | 'vendor'
+>;
+
+/** `inner` is asked once for each try and each correction. */
+export function speaking(inner: LLMProvider, speaker: Speaker): LLMProvider {
+  const { local, vendor, manners } = speaker;
+  if (!local && takesAll(speaker)) return inner;
+  return {
+    name: inner.name,
+    async *stream(request, signal) {
+      // Each refusal is learnt once, so this ends.
+      for (let isBegun = false; ; ) {
+        try {
+          for await (const event of asked(inner, speaker, request, signal)) {
+            isBegun = true;
+            yield event;
+          }
+          return;
+        } catch (error) {
+          if (isBegun || signal.aborted || !manners.learn(error)) throw error;
+        }
+        const reason = `${vendor.label} did not take the question in this form`;
+        yield { type: 'retrying', reason, delayMs: 0 };
+      }
+    },
+  };
+}
+
+const takesAll = ({ capabilities: { toolCalling, strictAlternation } }: Speaker): boolean =>
+  toolCalling === 'native' && !strictAlternation;
+
+async function* asked(
+  inner: LLMProvider,
+  known: Speaker,
+  request: ModelRequest,
+  signal: AbortSignal,
+): AsyncGenerator<ModelEvent, void, void> {
+  const speaker = { ...known, capabilities: known.manners.of(known.capabilities) };
+  if (takesAll(speaker) && request.tools.length === 0) return yield* inner.stream(request, signal);
+  const { withTextTools } = await import('./text-tools/text-tools.ts');
+  yield* withTextTools(inner, speaker).stream(request, signal);
+}
+
+// One try of one model, watched by the meter: asked before it, told how it ended, also where nobody
+// waits for its end any more.
+
+export type MeteredModel = {
+  readonly provider: LLMProvider;
+  /** With its prefix. */
+  readonly name: string;
+  readonly meter: CallMeter | undefined;
+  /** For a place at a local server; undefined: none was needed. */
+  readonly waitedMs: number | undefined;
+};
+
+/** @throws what the meter throws, before anything is asked; then what the provider throws */
+export async function* meteredStream(
+  { provider, name, meter, waitedMs }: MeteredModel,
+  request: ModelRequest,
+  signal: AbortSignal,
+): AsyncGenerator<ModelEvent, void, void> {
+  if (meter === undefined) return yield* provider.stream(request, signal);
+  const attempt = await meter.begin(name, signal, {
+    ...(provider.base === undefined ? {} : { base: provider.base }),
+    ...(waitedMs === undefined ? {} : { waitedMs }),
+  });
+  let answerChars = 0;
+  let end: TryEnd = { kind: 'failed', failure: { kind: 'cancelled' }, answerChars };
+  try {
+    const bounded = { ...request, maxTokens: Math.min(request.maxTokens, attempt.maxTokens) };
+    for await (const event of provider.stream(bounded, signal)) {
+      if ('delta' in event) answerChars += event.delta.length;
+      end =
+        event.type === 'finished'
+          ? finished(event)
+          : { kind: 'failed', failure: { kind: 'cancelled' }, answerChars };
+      // Before it is passed on: who gets the last event may not come back for more.
+      if (end.kind === 'finished') attempt.end(end);
+      yield event;
+    }
+  } catch (error) {
+    if (error instanceof ProviderError)
+      end = { kind: 'failed', failure: error.failure, answerChars };
+    throw error;
+  } finally {
+    if (end.kind === 'failed') attempt.end(end);
+  }
+}
+
+function finished(event: Extract<ModelEvent, { type: 'finished' }>): TryEnd {
+  const { text, thinking, toolCalls, usage } = event;
+  const parts = [
+    text,
+    ...thinking.map((block) => block.text),
+    ...toolCalls.map((call) => call.name + call.arguments),
+  ];
+  const answerChars = parts.reduce((sum, part) => sum + part.length, 0);
+  return { kind: 'finished', answerChars, ...(usage === undefined ? {} : { usage }) };
+}
+
+// One model call with everything that makes it dependable: retries with backoff, fallback models in
+// order, a shared pause when the vendor asks for one, and a last error that a person understands. The
+// decisions are core/retry.ts; this only carries them out.
 
 export type ResilientDeps = {
   readonly clock: Clock;

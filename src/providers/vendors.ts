@@ -1,16 +1,125 @@
-// One row per vendor: where it answers, which environment variable holds its key, and the few places
-// where its dialect differs. Another OpenAI-speaking vendor is another row here.
+// How each vendor of the OpenAI dialect is asked to think, or not to; one small pure rule each.
 
 import type { ProviderName } from '../kernel/config/config.ts';
+import { ProviderError } from '../kernel/message/errors.ts';
 import type { ModelRequest } from './provider.ts';
-import {
-  type ExtraParameters,
-  groqThinking,
-  localEffort,
-  openaiThinking,
-  templateThinking,
-  thinkingSwitch,
-} from './quirks.ts';
+import type { ModelCapabilities } from './rules/model-capabilities.ts';
+
+/** Body parameters beyond the dialect's common ones. */
+export type ExtraParameters = Readonly<Record<string, unknown>>;
+
+export type Effort = 'low' | 'medium' | 'high';
+
+const LOW_EFFORT_TOKENS = 2048;
+const MEDIUM_EFFORT_TOKENS = 12_288;
+
+/** Vendors that think by effort get the one nearest to the budget. */
+export function effortOf(budgetTokens: number): Effort {
+  if (budgetTokens <= LOW_EFFORT_TOKENS) return 'low';
+  return budgetTokens <= MEDIUM_EFFORT_TOKENS ? 'medium' : 'high';
+}
+
+const effort = (budgetTokens: number): ExtraParameters =>
+  budgetTokens > 0 ? { reasoning_effort: effortOf(budgetTokens) } : {};
+
+/** From GPT-5.4 on, chat completions takes tools only with `reasoning_effort: none`. */
+const TOOLS_WITHOUT_EFFORT_FROM = 5.4;
+
+export function openaiThinking(request: ModelRequest): ExtraParameters {
+  const version = modelVersion(request.model, /^gpt-(\d+(?:\.\d+)?)/);
+  if (version >= TOOLS_WITHOUT_EFFORT_FROM && request.tools.length > 0) {
+    return { reasoning_effort: 'none' };
+  }
+  const thinks = version >= 5 || /^(o\d|gemini-)/.test(request.model);
+  return thinks ? effort(request.thinkingBudget ?? 0) : {};
+}
+
+export function groqThinking(request: ModelRequest): ExtraParameters {
+  return /gpt-oss/.test(request.model) ? effort(request.thinkingBudget ?? 0) : {};
+}
+
+/** DeepSeek and Zhipu think unless told not to; GLM from 5.3 on cannot be told. */
+export function thinkingSwitch(request: ModelRequest): ExtraParameters {
+  if ((request.thinkingBudget ?? 0) > 0) return { thinking: { type: 'enabled' } };
+  const always = modelVersion(request.model, /^glm-(\d+(?:\.\d+)?)/) >= 5.3;
+  return always ? {} : { thinking: { type: 'disabled' } };
+}
+
+/** Ollama and LM Studio think by effort; models made to think do so unless they are told `none`. */
+export function localEffort({ capabilities, thinkingBudget = 0 }: ModelRequest): ExtraParameters {
+  if (capabilities?.thinking !== true) return {};
+  return { reasoning_effort: thinkingBudget > 0 ? effortOf(thinkingBudget) : 'none' };
+}
+
+/** llama.cpp and vLLM hand it to the chat template of the model. */
+export function templateThinking({ capabilities, thinkingBudget = 0 }: ModelRequest) {
+  if (capabilities?.thinking !== true) return {};
+  return { chat_template_kwargs: { enable_thinking: thinkingBudget > 0 } };
+}
+
+// What a local server refused of a model, whatever its name promised: it is then asked in the way that
+// server takes. Learnt anew by each registry; a configured capability spares the first refusal.
+
+/** As Ollama, vLLM and llama.cpp put it. */
+const NO_TOOLS =
+  /does not support (?:tools|tool|function)|requires --(?:enable-auto-tool-choice|jinja)|tool[\w -]*(?:is|are) not supported/i;
+/** As the chat templates of models put it, which servers hand on. */
+const BY_TURNS = /roles? must alternate|only user(?:,| and) assistant(?: and system)? roles/i;
+
+export class Manners {
+  #refusesTools = false;
+  #wantsTurns = false;
+
+  /** What is known of the model, less what was refused. */
+  of(known: ModelCapabilities): ModelCapabilities {
+    const isText = this.#refusesTools && known.toolCalling === 'native';
+    return {
+      ...known,
+      ...(isText ? { toolCalling: 'text' } : {}),
+      ...(this.#wantsTurns ? { strictAlternation: true } : {}),
+    };
+  }
+
+  /** True where it was such a refusal, and news. */
+  learn(error: unknown): boolean {
+    if (!(error instanceof ProviderError)) return false;
+    const isAboutTools = !this.#refusesTools && NO_TOOLS.test(error.message);
+    const isAboutTurns = !this.#wantsTurns && BY_TURNS.test(error.message);
+    this.#refusesTools ||= isAboutTools;
+    this.#wantsTurns ||= isAboutTurns;
+    return isAboutTools || isAboutTurns;
+  }
+}
+
+// Version numbers inside model names, for rules that changed with a model's generation.
+
+/** The number the pattern's first group finds; 0 where there is none. `5.4`, `5`. */
+export function modelVersion(model: string, pattern: RegExp): number {
+  return Number(pattern.exec(model.toLowerCase())?.[1] ?? 0);
+}
+
+export type ClaudeTraits = {
+  /** How it is asked to think; the newest decide on their own budget. */
+  readonly thinking: 'budget' | 'adaptive';
+  /** Takes `temperature`. */
+  readonly sampling: boolean;
+};
+
+/** `claude-opus-4-7` and `claude-sonnet-5`; the older `claude-3-5-sonnet` puts the number first. */
+const CLAUDE = /claude-[a-z]+-(\d{1,2})(?:[-.](\d{1,2})(?!\d))?(?!\d)/;
+
+/** Adaptive thinking from 4.6, no sampling from 4.7 (Anthropic's migration guides). */
+export function claudeTraits(model: string): ClaudeTraits {
+  const match = CLAUDE.exec(model.toLowerCase());
+  const version = Number(match?.[1] ?? 0) + Number(match?.[2] ?? 0) / 100;
+  return {
+    thinking: version >= 4.06 ? 'adaptive' : 'budget',
+    sampling: version < 4.07 && !/mythos|fable/.test(model),
+  };
+}
+
+// One row per vendor: where it answers, which environment variable holds its key, and the few places
+// where its dialect differs. Another OpenAI-speaking vendor is another row here.
 
 export type Vendor = {
   readonly name: ProviderName;

@@ -1,9 +1,24 @@
-// Makes a transcript fit for any wire: ids and arguments every vendor takes, no empty answers, no two
-// user messages in a row. Pairing of calls and results is the agent's; here nothing is lost.
+// Signatures of thinking are valid for the model that gave them and for no other, so they are stored
+// with its name and handed back to that model alone.
 
 import { joinedUsers } from '../agent/rules/thread-repair.ts';
-import type { ModelMessage } from '../kernel/message/transcript.ts';
-import { fieldsOf, readJson } from '../lib/json/fields.ts';
+import type { ModelMessage, ThinkingBlock } from '../kernel/message/transcript.ts';
+import { fieldsOf, readJson } from '../lib/json/json.ts';
+
+const SEPARATOR = ' ';
+
+export const sealed = (model: string, signature: string) => `${model}${SEPARATOR}${signature}`;
+
+/** The signature if this model gave it. */
+export function unsealed(block: ThinkingBlock, model: string): string | undefined {
+  const start = `${model}${SEPARATOR}`;
+  return block.signature?.startsWith(start) === true
+    ? block.signature.slice(start.length)
+    : undefined;
+}
+
+// Makes a transcript fit for any wire: ids and arguments every vendor takes, no empty answers, no two
+// user messages in a row. Pairing of calls and results is the agent's; here nothing is lost.
 
 export type WireMessage = ModelMessage;
 

@@ -4,8 +4,9 @@
 import { z } from 'zod';
 import { ToolError } from '../kernel/message/errors.ts';
 import { headOf } from '../lib/text/cut.ts';
-import { readDescription } from './description.ts';
+import { describeTime } from '../lib/time/zone-time.ts';
 import type { Tool } from './tool.ts';
+import { readDescription } from './tool.ts';
 
 const MAX_QUESTION_CHARS = 2000;
 const MAX_CHOICES = 8;
@@ -59,4 +60,88 @@ export function createAskUser(): Tool<QuestionInput> {
       return context.ask({ text: question, choices, allowsWords: free_text });
     },
   };
+}
+
+// Tool: says something in the current chat before the answer, or hands over a text for somebody else,
+// which the gateway sends or shows to an owner first.
+
+const MAX_CHARS = 50_000;
+const MAX_NAME_CHARS = 300;
+
+const messageInput = z.object({
+  content: z.string().trim().min(1).max(MAX_CHARS).describe('The text, Markdown.'),
+  to: z
+    .string()
+    .trim()
+    .min(1)
+    .max(MAX_NAME_CHARS)
+    .optional()
+    .describe('Somebody else: the name or id of a known person. Left out: the current chat.'),
+});
+type MessageInput = z.infer<typeof messageInput>;
+
+export function createMessage(): Tool<MessageInput> {
+  return {
+    name: 'message',
+    aliases: ['send_message', 'notify', 'reply', 'say'],
+    parameterAliases: {
+      content: ['contents', 'text', 'message', 'body'],
+      to: ['recipient', 'chat', 'chat_id', 'person', 'user'],
+    },
+    ...readDescription('message'),
+    access: 'say',
+    accessOf: ({ to }) => (to === undefined ? 'say' : 'send'),
+    isPosted: ({ to }) => to !== undefined,
+    input: messageInput,
+    describe: ({ content, to }) => {
+      const text = headOf(content, DETAIL_CHARS);
+      return to === undefined ? text : `${headOf(to, DETAIL_CHARS)}: ${text}`;
+    },
+    async run({ content, to }, context) {
+      if (to !== undefined) {
+        if (context.post === undefined) throw new ToolError('blocked', 'only within a turn');
+        return context.post({ kind: 'chat', to, markdown: content });
+      }
+      await context.say(content);
+      return 'Sent to this chat. Do not repeat it in the answer.';
+    },
+  };
+}
+
+// Tool: the time now, here and in other zones.
+
+const MAX_ZONES = 20;
+
+const timeInput = z.object({
+  zones: z
+    .array(z.string().max(64))
+    .max(MAX_ZONES)
+    .optional()
+    .describe('IANA zones, e.g. ["Asia/Tokyo"]; left out: the person’s.'),
+});
+type TimeInput = z.infer<typeof timeInput>;
+
+/** `timeZone`: zone taken when none is asked for; empty = the machine's. */
+export function createTime(timeZone: () => string): Tool<TimeInput> {
+  return {
+    name: 'time',
+    aliases: ['get_time', 'current_time', 'get_current_time', 'now', 'date', 'get_date'],
+    parameterAliases: { zones: ['zone', 'timezone', 'time_zone', 'timezones', 'tz'] },
+    ...readDescription('time'),
+    access: 'read',
+    input: timeInput,
+    describe: ({ zones }) => zones?.join(', ') ?? '',
+    async run({ zones }, { clock, person }) {
+      const own = person.timeZone ?? timeZone();
+      const wanted = zones === undefined || zones.length === 0 ? [own] : zones;
+      const now = clock.now();
+      return wanted.map((zone) => describeOne(now, zone)).join('\n');
+    },
+  };
+}
+
+function describeOne(now: number, zone: string): string {
+  const text = describeTime(now, zone);
+  if (text !== undefined) return text;
+  throw new ToolError('invalid_arguments', `"${zone}" is no IANA time zone, e.g. "Europe/Berlin"`);
 }

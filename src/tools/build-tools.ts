@@ -1,34 +1,211 @@
-// Builds the agent's tools: what they work on, and what stands between them and the agent.
+// Every tool the agent may get. Which ones it does get is a setting of the toolbox.
 
-import type { OpenInbox } from '../features/mail-bridge/check-inbox.ts';
+import { createHash, randomUUID } from 'node:crypto';
+import { createSendEmail } from '../features/letters/send-email.ts';
+import {
+  type CheckInboxDeps,
+  createCheckInbox,
+  type OpenInbox,
+} from '../features/mail-bridge/check-inbox.ts';
 import type { ToolServers } from '../features/mcp/mcp.ts';
 import type { BuiltMemory } from '../features/memory/build-memory.ts';
+import type { MemoryStore } from '../features/memory/memory.ts';
+import { createRecall } from '../features/memory/recall.ts';
+import { createRemember } from '../features/memory/remember.ts';
 import type { PlanDesk } from '../features/plans/plans.ts';
-import type { Schedules } from '../features/schedule/cron-tool.ts';
+import {
+  createBacktrack,
+  createCheckpoint,
+  createPlan,
+  type Plans,
+} from '../features/plans/tool.ts';
+import { createCron, type Schedules } from '../features/schedule/cron-tool.ts';
+import { createReadSkill } from '../features/skills/read-skill.ts';
 import type { Skills } from '../features/skills/skills.ts';
-import type { Helpers } from '../features/subagents/spawn.ts';
-import type { Workflows } from '../features/workflows/tool.ts';
+import { createSpawn, type Helpers } from '../features/subagents/spawn.ts';
+import { createWorkflow, type Workflows } from '../features/workflows/tool.ts';
+import type { ToolAccess } from '../kernel/access/rights.ts';
 import type { StateStore } from '../kernel/bus/store/store.ts';
 import type { Environment } from '../kernel/config/environment.ts';
 import type { LiveConfig } from '../kernel/config/files/live-config.ts';
-import type { MediaStore } from '../kernel/media/media.ts';
-import type { MediaReader } from '../kernel/media/reader.ts';
+import type { MediaReader, MediaStore } from '../kernel/media/media.ts';
 import type { Measuring } from '../kernel/observe/build-telemetry.ts';
+import { BEGUN, type EffectLog } from '../kernel/observe/telemetry.ts';
 import { findResult } from '../kernel/sessions/earlier.ts';
 import type { SessionStore } from '../kernel/sessions/store.ts';
-import type { ReaderMemory } from '../lib/async/permits.ts';
+import type { ReaderMemory } from '../lib/async.ts';
+import type { GuardedFiles } from '../lib/files/guarded-files.ts';
 import type { Logger } from '../lib/logger.ts';
+import { headOf } from '../lib/text/cut.ts';
+import type { Redactor } from '../lib/text/redact.ts';
 import type { Clock } from '../lib/time/clock.ts';
-import { auditedToolbox, redactedToolbox } from './audited-toolbox.ts';
+import { createAskUser, createMessage, createTime } from './ask-user.ts';
+import { createExec, createExecuteCode } from './exec/exec.ts';
 import type { Executor } from './exec/executor.ts';
-import { createOwnFiles, OWN_FILES_SCOPE } from './files/own-files.ts';
-import type { SendFileDeps } from './files/send-file.ts';
-import { createTools } from './index.ts';
-import { buildSearch } from './search/build-search.ts';
-import type { MissingTool, Toolbox } from './tool.ts';
-import { toolboxSettings } from './tool-settings.ts';
-import { createToolbox } from './toolbox.ts';
-import { buildWeb } from './web/build-web.ts';
+import {
+  createEditFile,
+  createListDir,
+  createReadFile,
+  createWriteFile,
+} from './files/file-tools.ts';
+import { createReadDocument, type ReadDocumentDeps } from './files/read-document.ts';
+import { createSendFile, type SendFileDeps } from './files/send-file.ts';
+import { createOwnFiles, OWN_FILES_SCOPE, type OwnFiles } from './files/workspace-access.ts';
+import {
+  createExpand,
+  createReadEarlier,
+  createReadResult,
+  createSessionSearch,
+  type ExpandDeps,
+  type PastSessions,
+  type ReadResultDeps,
+} from './read-back.ts';
+import { buildSearch, createSearchTools, type SearchToolsDeps } from './search/search.ts';
+import type { BoundCall, MissingTool, Tool, Toolbox, ToolOutcome } from './tool.ts';
+import { createToolbox, toolboxSettings } from './toolbox.ts';
+import { buildWeb, createWebFetch, type WebFetchDeps } from './web/web-fetch.ts';
+
+export type ToolsDeps = {
+  /** Shared with memory, so that changes of one file run one after the other. */
+  readonly files: GuardedFiles;
+  readonly own?: OwnFiles;
+  readonly memory: MemoryStore;
+  readonly skills: Skills;
+  readonly sessions: ExpandDeps['sessions'];
+  readonly past: PastSessions;
+  /** IANA zone; empty = the machine's. */
+  readonly timeZone: () => string;
+  readonly inboxes: CheckInboxDeps['inboxes'];
+  readonly executor: Executor;
+  readonly web: WebFetchDeps;
+  readonly search: SearchToolsDeps;
+  readonly reading: Omit<ReadDocumentDeps, 'files'>;
+  readonly results: ReadResultDeps;
+  readonly sending: Omit<SendFileDeps, 'files'>;
+  readonly schedules: () => Schedules;
+  readonly plans: () => Plans;
+  readonly helpers: () => Helpers;
+  readonly workflows: () => Workflows;
+};
+
+export function createTools({
+  files,
+  own,
+  memory,
+  skills,
+  sessions,
+  past,
+  timeZone,
+  inboxes,
+  executor,
+  web,
+  search,
+  sending,
+  results,
+  reading,
+  plans,
+  schedules,
+  helpers,
+  workflows,
+}: ToolsDeps): readonly Tool[] {
+  const recall = createRecall(memory);
+  const sessionSearch = createSessionSearch({ past, maxResultChars: reading.maxResultChars });
+  const mailbox = createCheckInbox({ inboxes, timeZone });
+  return [
+    createReadFile({ files, own }),
+    createReadDocument({ files, ...reading }),
+    createReadResult(results),
+    createWriteFile({ files, own }),
+    createEditFile({ files, own }),
+    createListDir({ files, own }),
+    createRemember(memory),
+    recall,
+    sessionSearch,
+    createReadEarlier({ sessions, maxResultChars: reading.maxResultChars }),
+    createExpand({ sessions, maxResultChars: reading.maxResultChars }),
+    createReadSkill(skills),
+    createMessage(),
+    createAskUser(),
+    createPlan(plans),
+    createCheckpoint(plans),
+    createBacktrack(plans),
+    createSendEmail(),
+    createSendFile({ files, ...sending }),
+    createExec(executor),
+    createExecuteCode(executor),
+    createWebFetch(web),
+    mailbox,
+    ...createSearchTools(search, { files }, { memory: recall, sessions: sessionSearch, mailbox }),
+    createTime(timeZone),
+    createCron(schedules),
+    createSpawn(helpers),
+    createWorkflow(workflows),
+  ];
+}
+
+// The toolbox with every call that has effects entered into the audit file: what it is, of whose turn,
+// before it begins, and how it ended. Arguments stand there as their hash, what they are about in short.
+
+const EFFECTS: readonly ToolAccess[] = ['write', 'rules', 'send', 'execute', 'schedule'];
+const MAX_DETAIL_CHARS = 300;
+
+export function auditedToolbox(
+  toolbox: Toolbox,
+  audit: EffectLog,
+  redact: (text: string) => string,
+): Toolbox {
+  return {
+    ...toolbox,
+    bind(name, argumentsJson) {
+      const bound = toolbox.bind(name, argumentsJson);
+      return bound.kind === 'ready' ? audited(bound, audit, redact) : bound;
+    },
+  };
+}
+
+type Ready = Extract<BoundCall, { readonly kind: 'ready' }>;
+
+function audited(bound: Ready, audit: EffectLog, redact: (text: string) => string): Ready {
+  return {
+    ...bound,
+    async run(context) {
+      const access = bound.accessIn({ isTainted: context.isTainted });
+      if (!EFFECTS.includes(access)) return bound.run(context);
+      const fields = {
+        ...{ call: randomUUID(), tool: bound.name, access },
+        ...{ session: context.session, turn: context.turnId, wasTainted: context.isTainted },
+        about: headOf(redact(bound.detail), MAX_DETAIL_CHARS),
+        argumentsSha256: createHash('sha256').update(bound.arguments).digest('hex'),
+      };
+      await audit.enter({ kind: 'tool_call', fields: { ...fields, status: BEGUN } });
+      const outcome = await bound.run(context);
+      audit.note({ kind: 'tool_call', fields: { ...fields, status: outcome.status } });
+      return outcome;
+    },
+  };
+}
+
+// The toolbox as the agent gets it: no result of a tool, and so neither prompt nor session file,
+// holds the value of a configured secret.
+
+export function redactedToolbox(toolbox: Toolbox, redact: Redactor): Toolbox {
+  const shown = (outcome: ToolOutcome): ToolOutcome => ({
+    ...outcome,
+    text: redact(outcome.text),
+    ...(outcome.whole === undefined ? {} : { whole: redact(outcome.whole) }),
+  });
+  return {
+    offered: (rights, mayUse) => toolbox.offered(rights, mayUse),
+    missing: () => toolbox.missing(),
+    bind(name, argumentsJson) {
+      const bound = toolbox.bind(name, argumentsJson);
+      if (bound.kind === 'refused') return { ...bound, outcome: shown(bound.outcome) };
+      return { ...bound, run: async (context) => shown(await bound.run(context)) };
+    },
+  };
+}
+
+// Builds the agent's tools: what they work on, and what stands between them and the agent.
 
 export type ToolParts = {
   readonly live: LiveConfig;

@@ -1,6 +1,7 @@
 // CONTRACT of a tool. Adding one is a file and a line in tools/index.ts. Every tool passes
 // test/contract/tool.ts.
 
+import { readFileSync } from 'node:fs';
 import type { z } from 'zod';
 import type { Letter } from '../features/letters/rules/letter.ts';
 import type { Payer } from '../features/spending/rules/budget-limits.ts';
@@ -169,4 +170,16 @@ export interface Toolbox {
   /** `argumentsJson` is the model's text, verbatim. */
   bind(name: string, argumentsJson: string): BoundCall;
   missing(): readonly MissingTool[];
+}
+
+// What a tool tells the model, from descriptions/<tool>.md: the first paragraph goes with the
+// tool's schema, the rest, when to use it and when not, into the system prompt. Read at start-up.
+
+export type ToolTexts = { readonly description: string; readonly guidance: string };
+
+export function readDescription(tool: string): ToolTexts {
+  const text = readFileSync(new URL(`./descriptions/${tool}.md`, import.meta.url), 'utf8').trim();
+  const end = text.indexOf('\n\n');
+  if (end < 0) return { description: text, guidance: '' };
+  return { description: text.slice(0, end), guidance: text.slice(end).trim() };
 }

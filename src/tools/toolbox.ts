@@ -1,21 +1,56 @@
-// Finds, checks and runs tools for the agent. A call never throws: an unknown tool, a wrong
-// argument, a failure or a deadline is a result that the model can act on, and every result is cut
-// to the limit here. One of the three places where errors are caught.
+// The part of the configuration that concerns tools.
 
 import { z } from 'zod';
 import { isRepeatable } from '../kernel/access/rights.ts';
+import type { Config } from '../kernel/config/config.ts';
 import type { ToolFailureKind } from '../kernel/message/errors.ts';
 import { wrapUntrusted } from '../kernel/message/untrusted.ts';
 import { newBoundary } from '../lib/boundary.ts';
-import { canonicalJson } from '../lib/json/canonical-json.ts';
 import { coerceArguments, parseArguments, type ShapeSchema } from '../lib/json/coerce.ts';
+import { canonicalJson } from '../lib/json/json.ts';
 import type { Logger } from '../lib/logger.ts';
 import { truncateText } from '../lib/text/cut.ts';
 import type { Clock } from '../lib/time/clock.ts';
-import { createCatalog, type FoundTool, runWithDeadline } from './catalog.ts';
-import { describeFailure, failureOf, type ToolFailure } from './failure.ts';
+import {
+  createCatalog,
+  describeFailure,
+  type FoundTool,
+  failureOf,
+  runWithDeadline,
+  type ToolFailure,
+} from './catalog.ts';
 import type { BoundCall, Tool, Toolbox, ToolContext, ToolOutcome } from './tool.ts';
-import type { ToolboxSettings } from './tool-settings.ts';
+
+export type ToolboxSettings = {
+  /** Names of tools the agent does not get. */
+  readonly disabled: readonly string[];
+  readonly maxResultChars: number;
+  readonly timeoutMs: number;
+};
+
+const MEMORY_TOOLS = ['remember', 'recall'];
+const WEB_TOOLS = ['web_fetch', 'web_search'];
+const MAIL_TOOLS = ['send_email'];
+
+export function toolboxSettings(
+  config: Pick<Config, 'agents' | 'channels' | 'memory' | 'tools'>,
+): ToolboxSettings {
+  const { disabled, timeoutSecs, web } = config.tools;
+  return {
+    disabled: [
+      ...disabled,
+      ...(config.memory.enabled ? [] : MEMORY_TOOLS),
+      ...(web.enabled ? [] : WEB_TOOLS),
+      ...(config.channels.email.enabled ? [] : MAIL_TOOLS),
+    ],
+    maxResultChars: config.agents.defaults.maxToolResultChars,
+    timeoutMs: timeoutSecs * 1000,
+  };
+}
+
+// Finds, checks and runs tools for the agent. A call never throws: an unknown tool, a wrong
+// argument, a failure or a deadline is a result that the model can act on, and every result is cut
+// to the limit here. One of the three places where errors are caught.
 
 export type ToolboxDeps = {
   /** In a stable order; asked at every use, because tools of servers come and go. */

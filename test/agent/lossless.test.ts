@@ -6,7 +6,7 @@ import { nodeId, nodesInView, rangeOfNode } from '../../src/agent/rules/summary-
 import { messageId, sessionKey, turnId } from '../../src/kernel/message/ids.ts';
 import type { TranscriptEntry } from '../../src/kernel/message/transcript.ts';
 import { forgetInSessions } from '../../src/kernel/sessions/forget.ts';
-import { createExpand } from '../../src/tools/expand.ts';
+import { createExpand } from '../../src/tools/read-back.ts';
 import {
   breaksOff,
   calls,

@@ -4,7 +4,7 @@
 import { describe, expect, it, onTestFinished } from 'vitest';
 import { configSchema } from '../../src/kernel/config/config.ts';
 import { silentLogger } from '../../src/lib/logger.ts';
-import { createLocalSites } from '../../src/providers/local-sites.ts';
+import { createLocalSites } from '../../src/providers/local-site.ts';
 import { createModelRegistry } from '../../src/providers/registry.ts';
 import { type LlmReply, type LlmRequest, say, startLlmServer } from '../support/llm-server.ts';
 import { createMovableClock } from '../support/movable-clock.ts';

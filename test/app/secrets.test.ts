@@ -5,7 +5,7 @@ import { chmod, mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
-import { checkSecrets } from '../../src/cli/doctor/config-checks.ts';
+import { checkSecrets } from '../../src/cli/doctor/gateway-checks.ts';
 import { loadConfig } from '../../src/kernel/config/files/config-file.ts';
 import { saveConfig } from '../../src/kernel/config/files/config-store.ts';
 import { type Home, homeOf } from '../../src/kernel/config/files/home.ts';

@@ -4,8 +4,8 @@ import { expect, it } from 'vitest';
 import type { ToolFailureKind } from '../../src/kernel/message/errors.ts';
 import type { AgentEvent } from '../../src/kernel/message/event.ts';
 import { callId, sessionKey, turnId } from '../../src/kernel/message/ids.ts';
+import { createTurnCalls } from '../../src/kernel/observe/build-telemetry.ts';
 import type { ModelCallRecord, TelemetryRecord } from '../../src/kernel/observe/telemetry.ts';
-import { createTurnCalls } from '../../src/kernel/observe/turn-calls.ts';
 
 const TURN = turnId('terminal:list#1');
 const MODEL = 'openai/sim-1';

@@ -3,7 +3,7 @@
 import { EventEmitter } from 'node:events';
 import { expect, test } from 'vitest';
 import type { LoginStep } from '../../src/channels/channel.ts';
-import { createLoginScreen } from '../../src/cli/login/login-screen.ts';
+import { createLoginScreen } from '../../src/cli/login/log-in.ts';
 import type { Terminal } from '../../src/cli/terminal.ts';
 import { homeOf } from '../../src/kernel/config/files/home.ts';
 import { createMovableClock } from '../support/movable-clock.ts';

@@ -2,8 +2,8 @@
 
 import { expect, test } from 'vitest';
 import type { Asker } from '../../src/cli/onboard/asker.ts';
-import { setUpModel } from '../../src/cli/onboard/model-step.ts';
-import { settle } from '../../src/cli/onboard/steps.ts';
+import { settle } from '../../src/cli/onboard/asker.ts';
+import { setUpModel } from '../../src/cli/onboard-command.ts';
 import { createTerminal } from '../../src/cli/terminal.ts';
 import { loadConfig } from '../../src/kernel/config/files/config-file.ts';
 import { homeOf } from '../../src/kernel/config/files/home.ts';

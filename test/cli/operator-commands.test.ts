@@ -4,7 +4,7 @@ import { readFile, stat, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { openEmbeddedStore } from '../../src/kernel/bus/store/embedded.ts';
-import { openAuditFile } from '../../src/kernel/observe/audit-file.ts';
+import { openAuditFile } from '../../src/kernel/observe/audit.ts';
 import { AUDIT_SCOPE } from '../../src/kernel/observe/build-telemetry.ts';
 import { silentLogger } from '../../src/lib/logger.ts';
 import { systemClock } from '../../src/lib/time/clock.ts';

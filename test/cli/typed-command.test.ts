@@ -1,8 +1,7 @@
 // Hints name commands as the person must type them.
 
 import { expect, test, vi } from 'vitest';
-import { runCli } from '../../src/cli/cli.ts';
-import { EXAMPLES } from '../../src/cli/help-text.ts';
+import { EXAMPLES, runCli } from '../../src/cli/cli.ts';
 import { createTerminal } from '../../src/cli/terminal.ts';
 import { typedCommands } from '../../src/kernel/typed-command.ts';
 import { makeTestHome } from '../support/gateway-process.ts';

@@ -2,8 +2,6 @@
 
 import { describe, expect, it, test } from 'vitest';
 import { votersFor } from '../../src/features/subagents/rules/vote.ts';
-import { aggregateQuestions } from '../../src/labs/eval/rules/aggregates.ts';
-import { choiceSaid, isExact, listSaid, numberSaid } from '../../src/labs/eval/rules/grade.ts';
 import {
   bestMove,
   hanoiPrompt,
@@ -14,24 +12,29 @@ import {
   solutionOf,
   spreadSteps,
   startOf,
-} from '../../src/labs/eval/rules/hanoi.ts';
+} from '../../src/labs/eval/hanoi.ts';
+import { LEARN_FAMILIES, learnTasks } from '../../src/labs/eval/learn.ts';
 import {
+  choiceSaid,
+  forwardTransfer,
+  isExact,
+  leadFor,
+  listSaid,
+  median,
+  numberSaid,
+  seeded,
+  surpriseRate,
+  wilson,
+  windows,
+} from '../../src/labs/eval/rules/grade.ts';
+import {
+  aggregateQuestions,
   corpusOf,
   gradeNeedles,
   needleQuestion,
   sentenceOf,
 } from '../../src/labs/eval/rules/haystack.ts';
-import { LEARN_FAMILIES, learnTasks } from '../../src/labs/eval/rules/learn.ts';
-import { seeded } from '../../src/labs/eval/rules/seeded.ts';
-import { gradeSprint, SPRINT_TIERS, sprintTasks } from '../../src/labs/eval/rules/sprint.ts';
-import {
-  forwardTransfer,
-  leadFor,
-  median,
-  surpriseRate,
-  wilson,
-  windows,
-} from '../../src/labs/eval/rules/stats.ts';
+import { gradeSprint, SPRINT_TIERS, sprintTasks } from '../../src/labs/eval/sprint.ts';
 
 describe('a number in an answer', () => {
   test.each([

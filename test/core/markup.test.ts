@@ -1,8 +1,7 @@
 import { describe, expect, test } from 'vitest';
 import { renderEmailHtml } from '../../src/channels/email/rules/markup.ts';
 import { renderTelegramHtml } from '../../src/channels/telegram/rules/markup.ts';
-import { parseMarkup } from '../../src/lib/markup/markup.ts';
-import { renderPlain } from '../../src/lib/markup/plain.ts';
+import { parseMarkup, renderPlain } from '../../src/lib/markup/markup.ts';
 
 const telegram = (markdown: string) => renderTelegramHtml(parseMarkup(markdown).runs);
 

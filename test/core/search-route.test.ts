@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
-import { readFinanceQuestion } from '../../src/tools/finance/rules/finance-question.ts';
 import {
   fittingSources,
+  readFinanceQuestion,
   SEARCH_SOURCES,
   tellingWords,
 } from '../../src/tools/search/rules/search-route.ts';

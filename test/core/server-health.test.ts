@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { afterProbe, UNKNOWN_HEALTH } from '../../src/providers/rules/server-health.ts';
+import { afterProbe, UNKNOWN_HEALTH } from '../../src/providers/rules/provider-failure.ts';
 
 /** What is told after each look, in order. */
 function told(...looks: readonly boolean[]) {

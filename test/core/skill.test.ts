@@ -5,7 +5,7 @@ import {
   skillLine,
   splitFrontMatter,
 } from '../../src/features/skills/rules/skill.ts';
-import { hiddenCharactersIn } from '../../src/lib/text/characters.ts';
+import { hiddenCharactersIn } from '../../src/lib/text/cut.ts';
 
 describe('the front matter of a skill', () => {
   it.each([

@@ -21,7 +21,7 @@ import {
 } from '../../src/features/spending/rules/spending.ts';
 import { limitsSchema } from '../../src/kernel/config/limits.ts';
 import { channelName, chatId, DEFAULT_ACCOUNT, userId } from '../../src/kernel/message/ids.ts';
-import { priceOf } from '../../src/providers/rules/model-prices.ts';
+import { priceOf } from '../../src/providers/rules/model-names.ts';
 
 const PRICE = { input: 3, output: 15, cached: 0.3 };
 

@@ -1,16 +1,14 @@
 import { describe, expect, it } from 'vitest';
 import {
+  doesTask,
+  longQuestion,
   type ModelMeasure,
   measureFileSchema,
+  TUNE_QUESTIONS,
+  TUNE_TASKS,
   tuneVerdict,
   USUAL_DEMANDS,
 } from '../../src/labs/tune/rules/tune.ts';
-import {
-  doesTask,
-  longQuestion,
-  TUNE_QUESTIONS,
-  TUNE_TASKS,
-} from '../../src/labs/tune/rules/tune-tasks.ts';
 
 const GOOD: ModelMeasure = {
   model: 'ollama/good',

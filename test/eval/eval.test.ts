@@ -4,12 +4,16 @@
 import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
-import { aggregateQuestions } from '../../src/labs/eval/rules/aggregates.ts';
-import { bestMove, moveText, PEGS, type Towers } from '../../src/labs/eval/rules/hanoi.ts';
-import { corpusOf, needleQuestion, sentenceOf } from '../../src/labs/eval/rules/haystack.ts';
-import { LEARN_FAMILIES, type LearnFamily, learnTasks } from '../../src/labs/eval/rules/learn.ts';
-import { seeded } from '../../src/labs/eval/rules/seeded.ts';
-import { sprintTasks } from '../../src/labs/eval/rules/sprint.ts';
+import { bestMove, moveText, PEGS, type Towers } from '../../src/labs/eval/hanoi.ts';
+import { LEARN_FAMILIES, type LearnFamily, learnTasks } from '../../src/labs/eval/learn.ts';
+import { seeded } from '../../src/labs/eval/rules/grade.ts';
+import {
+  aggregateQuestions,
+  corpusOf,
+  needleQuestion,
+  sentenceOf,
+} from '../../src/labs/eval/rules/haystack.ts';
+import { sprintTasks } from '../../src/labs/eval/sprint.ts';
 import {
   callTools,
   fail,

@@ -2,7 +2,7 @@
 
 import { expect, it } from 'vitest';
 import { callId } from '../../src/kernel/message/ids.ts';
-import { measureModel } from '../../src/labs/tune/measure-model.ts';
+import { measureModel } from '../../src/labs/tune/build-tune.ts';
 import type { CallMeter, ModelHandle } from '../../src/providers/provider.ts';
 import { capabilitiesOf } from '../../src/providers/rules/model-capabilities.ts';
 import { createMovableClock } from '../support/movable-clock.ts';

@@ -35,7 +35,7 @@ import {
 import { OWNER_TURN } from '../../src/kernel/message/notes.ts';
 import { createQuestions, type Questions } from '../../src/kernel/questions/questions.ts';
 import { createRows } from '../../src/kernel/rows.ts';
-import { supervise } from '../../src/lib/async/supervise.ts';
+import { supervise } from '../../src/lib/async.ts';
 import { silentLogger } from '../../src/lib/logger.ts';
 import type { Tool, ToolContext } from '../../src/tools/tool.ts';
 import { createToolbox } from '../../src/tools/toolbox.ts';

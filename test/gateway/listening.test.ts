@@ -11,7 +11,7 @@ import { openEmbeddedStore } from '../../src/kernel/bus/store/embedded.ts';
 import type { Attachment } from '../../src/kernel/message/attachment.ts';
 import type { OutboundMessage } from '../../src/kernel/message/message.ts';
 import { holdsWordsOfOthers, wordsOf } from '../../src/kernel/turns/rules/coalesce.ts';
-import { createPermits } from '../../src/lib/async/permits.ts';
+import { createPermits } from '../../src/lib/async.ts';
 import { silentLogger } from '../../src/lib/logger.ts';
 import { message } from '../contract/bus-bench.ts';
 import { createMemoryMedia } from '../support/memory-media.ts';

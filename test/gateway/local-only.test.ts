@@ -30,7 +30,8 @@ import {
 import { type ChatRef, sessionKeyOf } from '../../src/kernel/message/message.ts';
 import { createRows } from '../../src/kernel/rows.ts';
 import { silentLogger } from '../../src/lib/logger.ts';
-import { createLocalSites, createModelRegistry } from '../../src/providers/index.ts';
+import { createLocalSites } from '../../src/providers/local-site.ts';
+import { createModelRegistry } from '../../src/providers/registry.ts';
 import { createMovableClock } from '../support/movable-clock.ts';
 
 const clock = createMovableClock();

@@ -31,7 +31,7 @@ import {
 } from '../../src/kernel/message/ids.ts';
 import type { ChatRef, InboundMessage, OutboundMessage } from '../../src/kernel/message/message.ts';
 import { createQuestions } from '../../src/kernel/questions/questions.ts';
-import { supervise } from '../../src/lib/async/supervise.ts';
+import { supervise } from '../../src/lib/async.ts';
 import { silentLogger } from '../../src/lib/logger.ts';
 import { createMovableClock } from '../support/movable-clock.ts';
 import { person } from './people-rig.ts';

@@ -4,7 +4,7 @@
 import { afterAll, describe, expect, it } from 'vitest';
 import { MailReader } from '../../src/channels/email/mail-reader.ts';
 import { extract } from '../../src/kernel/media/extract/extract.ts';
-import { createReaderMemory } from '../../src/lib/async/permits.ts';
+import { createReaderMemory } from '../../src/lib/async.ts';
 import { htmlText } from '../../src/lib/html/html-text.ts';
 import { systemClock } from '../../src/lib/time/clock.ts';
 import { PageReader } from '../../src/tools/web/page-reader.ts';

@@ -13,7 +13,7 @@ import { renderEmailHtml } from '../../src/channels/email/rules/markup.ts';
 import { renderLark, splitForLark } from '../../src/channels/lark/rules/markup.ts';
 import { renderTelegramHtml } from '../../src/channels/telegram/rules/markup.ts';
 import { splitForWhatsApp } from '../../src/channels/whatsapp/rules/markup.ts';
-import { renderPlain } from '../../src/lib/markup/plain.ts';
+import { renderPlain } from '../../src/lib/markup/markup.ts';
 import { splitMarkdown } from '../../src/lib/markup/split.ts';
 import { parseHtml } from '../support/bot-api-html.ts';
 import { campaign } from '../support/campaign.ts';

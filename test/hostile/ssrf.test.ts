@@ -9,8 +9,8 @@ import {
 } from 'node:zlib';
 import { afterEach, describe, expect, it } from 'vitest';
 import { isPublicAddress } from '../../src/lib/net/address-rules.ts';
+import { SafeFetchError } from '../../src/lib/net/checked-address.ts';
 import { createSafeFetch, type SafeFetchOptions } from '../../src/lib/net/safe-fetch.ts';
-import { SafeFetchError } from '../../src/lib/net/safe-fetch-error.ts';
 
 const running: Server[] = [];
 

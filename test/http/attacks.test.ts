@@ -1,7 +1,6 @@
 import { describe, expect, it } from 'vitest';
-import { isHostAllowed } from '../../src/http/gate.ts';
+import { clientKey, isHostAllowed } from '../../src/http/authentication.ts';
 import { assertSafeBinding } from '../../src/http/safe-binding.ts';
-import { clientKey } from '../../src/http/token-guard.ts';
 import { ConfigError } from '../../src/kernel/message/errors.ts';
 import { askRaw, startHttp } from './http-rig.ts';
 

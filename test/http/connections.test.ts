@@ -1,8 +1,8 @@
 import { once } from 'node:events';
 import type { Socket } from 'node:net';
 import { describe, expect, it } from 'vitest';
+import { MAX_UNPROVEN_PER_CLIENT } from '../../src/http/authentication.ts';
 import { HttpServerError } from '../../src/http/server.ts';
-import { MAX_UNPROVEN_PER_CLIENT } from '../../src/http/token-guard.ts';
 import { openSocket, startHttp } from './http-rig.ts';
 
 const closed = (sockets: readonly Socket[]) => sockets.filter((socket) => socket.closed).length;

@@ -4,7 +4,7 @@
 import { expect, it } from 'vitest';
 import type { CallEnd, PlannedCall, SpendingGuard } from '../../src/agent/spending.ts';
 import { channelName, chatId, DEFAULT_ACCOUNT } from '../../src/kernel/message/ids.ts';
-import { LentSpending } from '../../src/labs/eval/lent-spending.ts';
+import { LentSpending } from '../../src/labs/eval/spending.ts';
 import { HTTP_TOKEN, startHttp } from './http-rig.ts';
 
 const CALL: PlannedCall = {

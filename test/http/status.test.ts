@@ -4,7 +4,7 @@ import { mkdtemp, open, rm, stat } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
-import { type GatewayStatus, readinessOf } from '../../src/http/status.ts';
+import { type GatewayStatus, readinessOf } from '../../src/http/channel-routes.ts';
 import { startHttp } from './http-rig.ts';
 
 const NOW = 1_000_000_000;

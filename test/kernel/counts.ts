@@ -1,7 +1,7 @@
 // A collection for tests: counts by their id.
 
 import { jsonRows, type RowsSpec } from '../../src/kernel/rows.ts';
-import { number, rowShape, text } from '../../src/lib/json/json-row.ts';
+import { number, rowShape, text } from '../../src/lib/json/json.ts';
 
 export type Count = { readonly id: string; readonly count: number };
 

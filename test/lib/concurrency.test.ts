@@ -1,7 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { createLanes } from '../../src/lib/async/lanes.ts';
-import { createPermits } from '../../src/lib/async/permits.ts';
-import { supervise } from '../../src/lib/async/supervise.ts';
+import { createLanes, createPermits, supervise } from '../../src/lib/async.ts';
 import { silentLogger } from '../../src/lib/logger.ts';
 import { createMovableClock } from '../support/movable-clock.ts';
 

@@ -4,7 +4,7 @@ import { mkdtemp, readFile, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { expect, onTestFinished, test } from 'vitest';
-import { openLogFile } from '../../src/lib/files/log-file.ts';
+import { openLogFile } from '../../src/lib/files/files.ts';
 import { createMovableClock } from '../support/movable-clock.ts';
 
 test('a program that stops before its log is open leaves quietly, with its last line', async () => {

@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest';
-import { supervise } from '../../src/lib/async/supervise.ts';
+import { supervise } from '../../src/lib/async.ts';
 import { silentLogger } from '../../src/lib/logger.ts';
 import { createMovableClock } from '../support/movable-clock.ts';
 

@@ -4,7 +4,7 @@
 import { deflateSync, gzipSync } from 'node:zlib';
 import { expect, it } from 'vitest';
 import { extract } from '../../src/kernel/media/extract/extract.ts';
-import { createReaderMemory } from '../../src/lib/async/permits.ts';
+import { createReaderMemory } from '../../src/lib/async.ts';
 import { systemClock } from '../../src/lib/time/clock.ts';
 import { campaign } from '../support/campaign.ts';
 import { watchStretches } from '../support/cpu-time.ts';

@@ -2,7 +2,7 @@
 
 import { describe, expect, it } from 'vitest';
 import { extract } from '../../src/kernel/media/extract/extract.ts';
-import { createReaderMemory } from '../../src/lib/async/permits.ts';
+import { createReaderMemory } from '../../src/lib/async.ts';
 import { systemClock } from '../../src/lib/time/clock.ts';
 import { bytesOf, docx, epub, odf, pdf, pptx, xlsx, zip } from './documents.ts';
 

@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
 import { callId } from '../../src/kernel/message/ids.ts';
-import { demoReply } from '../../src/providers/demo-script.ts';
+import { demoReply } from '../../src/providers/demo.ts';
 
 const tool = (name: string, ...properties: readonly string[]) => ({
   name,

@@ -5,7 +5,7 @@ import { describe, expect, it } from 'vitest';
 import type { ConfigInput } from '../../src/kernel/config/config.ts';
 import { configSchema } from '../../src/kernel/config/config.ts';
 import { silentLogger } from '../../src/lib/logger.ts';
-import { createLocalSites } from '../../src/providers/local-sites.ts';
+import { createLocalSites } from '../../src/providers/local-site.ts';
 import type { CallMeter } from '../../src/providers/provider.ts';
 import { createModelRegistry } from '../../src/providers/registry.ts';
 import { fail, type LlmServer, say, startLlmServer } from '../support/llm-server.ts';

@@ -16,11 +16,10 @@ import { type ConfigInput, configSchema } from '../../src/kernel/config/config.t
 import { homeOf } from '../../src/kernel/config/files/home.ts';
 import { maskSecrets } from '../../src/kernel/config/secrets.ts';
 import { silentLogger } from '../../src/lib/logger.ts';
+import { isHomeAddress, isHomeUrl } from '../../src/lib/net/address-rules.ts';
 import { proveConfigured, resolveConfigured } from '../../src/providers/model-setup.ts';
 import { createModelRegistry } from '../../src/providers/registry.ts';
-import { isHomeAddress, isHomeUrl } from '../../src/providers/rules/home-address.ts';
-import { priceOf } from '../../src/providers/rules/model-prices.ts';
-import { splitPeerName } from '../../src/providers/rules/peer-name.ts';
+import { priceOf, splitPeerName } from '../../src/providers/rules/model-names.ts';
 import { say, startLlmServer } from '../support/llm-server.ts';
 import { createMovableClock } from '../support/movable-clock.ts';
 import { ask, collect, finish } from './provider-setup.ts';

@@ -4,7 +4,7 @@ import { ProviderError } from '../../src/kernel/message/errors.ts';
 import { silentLogger } from '../../src/lib/logger.ts';
 import { systemClock } from '../../src/lib/time/clock.ts';
 import { discoverLocalModels, type LocalServer } from '../../src/providers/local-servers.ts';
-import { proveModel } from '../../src/providers/prove-model.ts';
+import { proveModel } from '../../src/providers/model-setup.ts';
 import { createModelRegistry } from '../../src/providers/registry.ts';
 import { fail, say, startLlmServer } from '../support/llm-server.ts';
 import { ask, finish, NO_RETRIES, simulated } from './provider-setup.ts';

@@ -5,7 +5,7 @@ import {
   decideRetry,
   type FailedTry,
   LONGEST_HINTED_WAIT_MS,
-} from '../../src/providers/rules/retry.ts';
+} from '../../src/providers/rules/provider-failure.ts';
 
 const POLICY = { maxRetries: 3, minMs: 1000, maxMs: 30_000 };
 const RETRY = (delayMs: number) => ({ action: 'retry', delayMs });

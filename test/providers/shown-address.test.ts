@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest';
-import { basedAt } from '../../src/providers/shown-address.ts';
+import { basedAt } from '../../src/providers/provider-call.ts';
 
 it('a server is named without what lets somebody in', () => {
   const base = 'https://models.test:8080/v1';

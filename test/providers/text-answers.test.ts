@@ -2,8 +2,8 @@
 
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
+import type { Reading } from '../../src/providers/text-tools/answer-parts.ts';
 import { AnswerReader } from '../../src/providers/text-tools/answer-reader.ts';
-import type { Reading } from '../../src/providers/text-tools/openings.ts';
 import { cpuMs } from '../support/cpu-time.ts';
 import { GOOD_ANSWERS } from '../support/good-answers.ts';
 

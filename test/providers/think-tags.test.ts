@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
-import { createThinkSplitter } from '../../src/providers/openai/think-tags.ts';
+import { createThinkSplitter } from '../../src/providers/openai/openai.ts';
 
 function splitIn(pieces: readonly string[]) {
   const splitter = createThinkSplitter();

@@ -4,7 +4,7 @@ import { expect, test } from 'vitest';
 import type { ProviderName } from '../../src/kernel/config/config.ts';
 import { callId } from '../../src/kernel/message/ids.ts';
 import type { ModelMessage } from '../../src/kernel/message/transcript.ts';
-import { claudeTraits } from '../../src/providers/manners.ts';
+import { claudeTraits } from '../../src/providers/vendors.ts';
 import { type callTools, say, startLlmServer } from '../support/llm-server.ts';
 import { ask, finish, type Request, simulated, timeTool } from './provider-setup.ts';
 

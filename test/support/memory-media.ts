@@ -1,7 +1,7 @@
 // A media store that keeps everything in memory, for tests of one channel without the gateway.
 
 import { createHash } from 'node:crypto';
-import { contentTypeOf } from '../../src/kernel/media/content-type.ts';
+import { contentTypeOf } from '../../src/kernel/media/files.ts';
 import { MediaError, type MediaStore } from '../../src/kernel/media/media.ts';
 import { createMediaReader } from '../../src/kernel/media/media-reader.ts';
 import { type MediaId, mediaId } from '../../src/kernel/message/ids.ts';

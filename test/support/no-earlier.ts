@@ -1,7 +1,6 @@
 // A conversation in which nothing was said before.
 
-import type { ExpandDeps } from '../../src/tools/expand.ts';
-import type { PastSessions } from '../../src/tools/session-search.ts';
+import type { ExpandDeps, PastSessions } from '../../src/tools/read-back.ts';
 
 export const NO_EARLIER: ExpandDeps['sessions'] = {
   load: async () => [],

@@ -3,8 +3,7 @@
 import { appendFile, mkdir, readFile, rm, truncate, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
-import { openAuditFile } from '../../src/kernel/observe/audit-file.ts';
-import { verifyAudit } from '../../src/kernel/observe/audit-verify.ts';
+import { openAuditFile, verifyAudit } from '../../src/kernel/observe/audit.ts';
 import { silentLogger } from '../../src/lib/logger.ts';
 import { temporaryFolder } from '../sessions/session-folder.ts';
 import { createMemoryStore } from '../support/memory-host.ts';

@@ -12,7 +12,7 @@ import { withOpenState } from '../../src/app/state.ts';
 import { checkAccounts } from '../../src/cli/doctor/checks.ts';
 import { openHome } from '../../src/kernel/config/files/first-run.ts';
 import { homeOf } from '../../src/kernel/config/files/home.ts';
-import { verifyAudit } from '../../src/kernel/observe/audit-verify.ts';
+import { verifyAudit } from '../../src/kernel/observe/audit.ts';
 import { AUDIT_SCOPE } from '../../src/kernel/observe/build-telemetry.ts';
 import { systemClock } from '../../src/lib/time/clock.ts';
 import { temporaryFolder } from '../sessions/session-folder.ts';

@@ -10,10 +10,10 @@ import {
   turnId,
 } from '../../src/kernel/message/ids.ts';
 import { OWNER_TURN } from '../../src/kernel/message/notes.ts';
-import { openAuditFile } from '../../src/kernel/observe/audit-file.ts';
+import { openAuditFile } from '../../src/kernel/observe/audit.ts';
 import { silentLogger } from '../../src/lib/logger.ts';
 import { systemClock } from '../../src/lib/time/clock.ts';
-import { auditedToolbox } from '../../src/tools/audited-toolbox.ts';
+import { auditedToolbox } from '../../src/tools/build-tools.ts';
 import { createExec } from '../../src/tools/exec/exec.ts';
 import type { Tool } from '../../src/tools/tool.ts';
 import { createToolbox } from '../../src/tools/toolbox.ts';

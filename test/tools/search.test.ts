@@ -6,9 +6,9 @@ import { join } from 'node:path';
 import { describe, expect, it, onTestFinished } from 'vitest';
 import { NO_RIGHTS } from '../../src/kernel/access/rights.ts';
 import { configSchema } from '../../src/kernel/config/config.ts';
-import { createSearchTools } from '../../src/tools/search/search-tools.ts';
+import { createSearchTools } from '../../src/tools/search/search.ts';
 import type { Tool } from '../../src/tools/tool.ts';
-import { toolboxSettings } from '../../src/tools/tool-settings.ts';
+import { toolboxSettings } from '../../src/tools/toolbox.ts';
 import { createSearchSetup, type SearchSetup } from '../support/search-setup.ts';
 import { createWorkspace } from './workspace-fixture.ts';
 

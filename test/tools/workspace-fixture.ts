@@ -15,9 +15,9 @@ import {
 import { OWNER_TURN } from '../../src/kernel/message/notes.ts';
 import { createGuardedFiles } from '../../src/lib/files/guarded-files.ts';
 import { silentLogger } from '../../src/lib/logger.ts';
-import { createTools } from '../../src/tools/index.ts';
+import { createTools } from '../../src/tools/build-tools.ts';
 import type { ToolContext } from '../../src/tools/tool.ts';
-import type { ToolboxSettings } from '../../src/tools/tool-settings.ts';
+import type { ToolboxSettings } from '../../src/tools/toolbox.ts';
 import { createToolbox } from '../../src/tools/toolbox.ts';
 import { temporaryFolder } from '../sessions/session-folder.ts';
 import { createIdleExecutor } from '../support/executor.ts';

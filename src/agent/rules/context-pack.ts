@@ -5,7 +5,7 @@
 import { SPECIALIST } from '../../features/modes/rules/route-decision.ts';
 import type { ToolEntry, TranscriptEntry, UserEntry } from '../../kernel/message/transcript.ts';
 import { unwrapped } from '../../kernel/message/untrusted.ts';
-import { isObject, parseJson } from '../../lib/json/fields.ts';
+import { isObject, parseJson } from '../../lib/json/json.ts';
 import { shortened } from '../../lib/text/cut.ts';
 import { type Round, roundsOf } from './turn-closing.ts';
 

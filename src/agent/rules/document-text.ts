@@ -7,8 +7,7 @@ import {
   shortValue,
   stepOf,
 } from '../../features/modes/rules/briefing-json.ts';
-import { cutBefore, partOf } from '../../lib/text/cut.ts';
-import { linesOf, parseLineRange } from '../../lib/text/lines.ts';
+import { cutBefore, linesOf, parseLineRange, partOf } from '../../lib/text/cut.ts';
 
 type Section = { readonly title: string; readonly text: string };
 

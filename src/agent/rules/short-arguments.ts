@@ -1,7 +1,7 @@
 // The arguments of a call that was made before, when there is no room for them any more: they stay
 // readable JSON of the same shape, with the middle of each long text left out.
 
-import { readJson } from '../../lib/json/fields.ts';
+import { readJson } from '../../lib/json/json.ts';
 import { truncateText } from '../../lib/text/cut.ts';
 
 const MAX_TEXT_CHARS = 500;

@@ -11,7 +11,7 @@ import type {
   ToolEntry,
   TranscriptEntry,
 } from '../../kernel/message/transcript.ts';
-import { readJson } from '../../lib/json/fields.ts';
+import { readJson } from '../../lib/json/json.ts';
 import { BOTH_OFFERED, type Offered, summaryText } from './context-marks.ts';
 
 export const INTERRUPTED_RESULT = '[interrupted: no result of this call is available]';

@@ -6,7 +6,7 @@ import type { Receipt, SendContext } from '../../kernel/bus/bus.ts';
 import { after, DeliveryError, FORBIDDEN, NEVER } from '../../kernel/message/errors.ts';
 import { nativeId } from '../../kernel/message/ids.ts';
 import type { OutboundMessage } from '../../kernel/message/message.ts';
-import { renderPlain } from '../../lib/markup/plain.ts';
+import { renderPlain } from '../../lib/markup/markup.ts';
 import type { ChannelHost } from '../channel.ts';
 import { TOKEN_REFUSED } from './access-tokens.ts';
 import type { MailAccount } from './connection-settings.ts';

@@ -3,7 +3,7 @@
 // connection of its own: a server may end the connection at such a mail.
 
 import type { KeyValueStore } from '../../kernel/bus/store/store.ts';
-import { jsonRow, number, rowShape, text } from '../../lib/json/json-row.ts';
+import { jsonRow, number, rowShape, text } from '../../lib/json/json.ts';
 import type { Clock } from '../../lib/time/clock.ts';
 import type { ImapConnection } from './imap-connection.ts';
 

@@ -5,7 +5,7 @@ import type { EmailConfig } from '../../kernel/config/config.ts';
 import { accountPath } from '../../kernel/message/account.ts';
 import { BACKOFF, ChannelError, DeliveryError } from '../../kernel/message/errors.ts';
 import { type AccountId, channelName, DEFAULT_ACCOUNT } from '../../kernel/message/ids.ts';
-import { aborted } from '../../lib/time/aborted.ts';
+import { aborted } from '../../lib/time/clock.ts';
 import {
   ArchiveError,
   AttachmentError,

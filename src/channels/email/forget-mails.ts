@@ -4,7 +4,7 @@
 import { z } from 'zod';
 import type { KeyValueStore } from '../../kernel/bus/store/store.ts';
 import type { Holds } from '../../kernel/sessions/rules/forgetting.ts';
-import { jsonRow, number, type RowShape, rowShape, text } from '../../lib/json/json-row.ts';
+import { jsonRow, number, type RowShape, rowShape, text } from '../../lib/json/json.ts';
 import type { KnownMail, ThreadRecord } from './mail-records.ts';
 
 const KNOWN = rowShape<KnownMail>({ sender: text, thread: text, level: text });

@@ -4,8 +4,8 @@
 
 import type { Worker } from 'node:worker_threads';
 import type { Attachment } from '../../kernel/message/attachment.ts';
-import { orAborted } from '../../lib/time/aborted.ts';
 import type { Clock } from '../../lib/time/clock.ts';
+import { orAborted } from '../../lib/time/clock.ts';
 import { AttachmentError } from '../channel.ts';
 import type { MailAccount } from './connection-settings.ts';
 import { ImapConnection } from './imap-connection.ts';

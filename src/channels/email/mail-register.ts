@@ -5,7 +5,7 @@
 import { createHash, randomBytes } from 'node:crypto';
 import type { KeyValueStore } from '../../kernel/bus/store/store.ts';
 import type { MessageId } from '../../kernel/message/ids.ts';
-import { jsonRow, object } from '../../lib/json/json-row.ts';
+import { jsonRow, object } from '../../lib/json/json.ts';
 import type {
   AnsweredMail,
   HeldMail,

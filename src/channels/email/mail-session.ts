@@ -7,7 +7,7 @@ import { type AccountRef, accountPath } from '../../kernel/message/account.ts';
 import { ChannelError, NEVER } from '../../kernel/message/errors.ts';
 import { DEFAULT_ACCOUNT, type MessageId } from '../../kernel/message/ids.ts';
 import type { OutboundMessage } from '../../kernel/message/message.ts';
-import { supervise } from '../../lib/async/supervise.ts';
+import { supervise } from '../../lib/async.ts';
 import type { ChannelHost, Inbox } from '../channel.ts';
 import { TOKEN_REFUSED } from './access-tokens.ts';
 import { Answers, receiptOf } from './answers.ts';

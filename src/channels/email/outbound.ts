@@ -7,7 +7,7 @@ import { fileNameOf, withoutFiles } from '../../kernel/delivery/outbound-files.t
 import type { MediaStore } from '../../kernel/media/media.ts';
 import type { OutboundAttachment } from '../../kernel/message/attachment.ts';
 import type { OutboundMessage } from '../../kernel/message/message.ts';
-import { renderPlain } from '../../lib/markup/plain.ts';
+import { renderPlain } from '../../lib/markup/markup.ts';
 import { shortened } from '../../lib/text/cut.ts';
 import type { OutgoingRecord } from './mail-records.ts';
 import type { MailRegister } from './mail-register.ts';

@@ -2,7 +2,7 @@
 // environment is noted by its name; one that is written already stays.
 
 import type { Asker } from '../../cli/onboard/asker.ts';
-import type { Settings } from '../../cli/onboard/draft.ts';
+import type { Settings } from '../../cli/onboard/owner-step.ts';
 import type { Terminal } from '../../cli/terminal.ts';
 import type { EmailConfig } from '../../kernel/config/config.ts';
 import type { JsonValue } from '../../kernel/config/json.ts';

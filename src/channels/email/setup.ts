@@ -1,10 +1,10 @@
 // Onboarding, third step: the mailbox, its servers found from the address or typed, proved both ways
 // by one mail to itself.
 
-import { CommandFailure, EXIT } from '../../cli/exit-codes.ts';
 import type { Asker } from '../../cli/onboard/asker.ts';
-import { currentConfig, type Settings, save, tryOut } from '../../cli/onboard/draft.ts';
+import { currentConfig, type Settings, save, tryOut } from '../../cli/onboard/owner-step.ts';
 import type { Terminal } from '../../cli/terminal.ts';
+import { CommandFailure, EXIT } from '../../cli/terminal.ts';
 import { mailboxSchema } from '../../kernel/config/channels.ts';
 import type { EmailConfig } from '../../kernel/config/config.ts';
 import { accountPath } from '../../kernel/message/account.ts';

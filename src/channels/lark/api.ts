@@ -6,7 +6,7 @@ import { Agent as HttpsAgent } from 'node:https';
 import { Readable } from 'node:stream';
 import { Client, defaultHttpInstance, type HttpInstance } from '@larksuiteoapi/node-sdk';
 import { ChannelError, NEVER } from '../../kernel/message/errors.ts';
-import { fieldsOf, parseJson } from '../../lib/json/fields.ts';
+import { fieldsOf, parseJson } from '../../lib/json/json.ts';
 import type { Clock } from '../../lib/time/clock.ts';
 import { at } from './content.ts';
 import {

@@ -3,7 +3,7 @@
 // open.feishu.cn/document/server-docs/im-v1/message-content-description/message_content
 
 import type { Attachment, AttachmentKind } from '../../kernel/message/attachment.ts';
-import { type Fields, fieldsOf, listOf, parseJson, textOf } from '../../lib/json/fields.ts';
+import { type Fields, fieldsOf, listOf, parseJson, textOf } from '../../lib/json/json.ts';
 import { isId } from './ids.ts';
 import { postContent } from './post-text.ts';
 

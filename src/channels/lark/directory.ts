@@ -1,7 +1,7 @@
 // What events leave out and people miss: the names of those who write, the titles of groups, what a
 // message answers. Asked beside the delivery, shortly and once; without an answer it goes on without.
 
-import { type Fields, fieldsOf, listOf, textOf } from '../../lib/json/fields.ts';
+import { type Fields, fieldsOf, listOf, textOf } from '../../lib/json/json.ts';
 import type { Clock } from '../../lib/time/clock.ts';
 import type { LarkApi } from './api.ts';
 import { at } from './content.ts';

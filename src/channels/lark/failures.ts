@@ -10,7 +10,7 @@ import {
   NEVER,
   type Remedy,
 } from '../../kernel/message/errors.ts';
-import { fieldsOf, textOf } from '../../lib/json/fields.ts';
+import { fieldsOf, textOf } from '../../lib/json/json.ts';
 import { at, numberOf } from './content.ts';
 
 export type CallFailure =

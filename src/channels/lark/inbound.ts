@@ -7,7 +7,7 @@ import type { InboundEntry } from '../../kernel/bus/bus.ts';
 import { textWithAttachments } from '../../kernel/message/attachment.ts';
 import { chatId, type MessageId, userId } from '../../kernel/message/ids.ts';
 import type { InboundMessage, PersonSender, Quote } from '../../kernel/message/message.ts';
-import { type Fields, fieldsOf, listOf, textOf } from '../../lib/json/fields.ts';
+import { type Fields, fieldsOf, listOf, textOf } from '../../lib/json/json.ts';
 import { at, CARD, contentOf, numberOf } from './content.ts';
 import type { Directory } from './directory.ts';
 import { LarkCallError } from './failures.ts';

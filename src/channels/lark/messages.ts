@@ -4,7 +4,7 @@
 
 import { type NativeId, nativeId } from '../../kernel/message/ids.ts';
 import type { ChatRef } from '../../kernel/message/message.ts';
-import { textOf } from '../../lib/json/fields.ts';
+import { textOf } from '../../lib/json/json.ts';
 import type { LarkApi } from './api.ts';
 import { at } from './content.ts';
 import { isNotThere, LarkCallError } from './failures.ts';

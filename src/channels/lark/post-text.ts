@@ -1,7 +1,7 @@
 // Rich text (`post`) as the model reads it, and the pictures and films in it. Pure.
 // open.feishu.cn/document/server-docs/im-v1/message-content-description/message_content
 
-import { type Fields, fieldsOf, listOf, textOf } from '../../lib/json/fields.ts';
+import { type Fields, fieldsOf, listOf, textOf } from '../../lib/json/json.ts';
 
 export type PostPart = { readonly kind: 'image' | 'media'; readonly key: string };
 

@@ -2,7 +2,7 @@
 // open.feishu.cn/document/server-docs/im-v1/message-reaction/create
 
 import type { LarkConfig } from '../../kernel/config/config.ts';
-import { listOf, textOf } from '../../lib/json/fields.ts';
+import { listOf, textOf } from '../../lib/json/json.ts';
 import type { Reactions } from '../channel.ts';
 import type { LarkApi } from './api.ts';
 import { at } from './content.ts';

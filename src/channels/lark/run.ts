@@ -2,7 +2,7 @@
 // growing waits. A refused secret ends it, because no waiting helps.
 
 import { ChannelError, NEVER } from '../../kernel/message/errors.ts';
-import { backoffMs } from '../../lib/time/backoff.ts';
+import { backoffMs } from '../../lib/time/clock.ts';
 import type { ChannelHost } from '../channel.ts';
 import { type BotInfo, botInfo, type LarkApi, type LarkApp, lastingTrouble } from './api.ts';
 import type { Events } from './events.ts';

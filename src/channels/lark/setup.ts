@@ -2,8 +2,7 @@
 // first sender becomes the owner.
 
 import type { Asker } from '../../cli/onboard/asker.ts';
-import { currentConfig, save } from '../../cli/onboard/draft.ts';
-import { offerPairing } from '../../cli/onboard/owner-step.ts';
+import { currentConfig, offerPairing, save } from '../../cli/onboard/owner-step.ts';
 import type { Terminal } from '../../cli/terminal.ts';
 import { type ProvenLarkBot, proveLark } from '../channel-setup.ts';
 

@@ -5,7 +5,7 @@ import type { InboundEntry } from '../../kernel/bus/bus.ts';
 import { emojiOf } from '../../kernel/message/change.ts';
 import { type ChatId, nativeId } from '../../kernel/message/ids.ts';
 import type { InboundMessage } from '../../kernel/message/message.ts';
-import { textOf } from '../../lib/json/fields.ts';
+import { textOf } from '../../lib/json/json.ts';
 import { at } from './content.ts';
 import { inboundId, isId } from './ids.ts';
 import { type InboundContext, isFromUs, placeNamed, senderOf } from './inbound.ts';

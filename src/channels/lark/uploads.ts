@@ -5,7 +5,7 @@
 import type { MediaStore } from '../../kernel/media/media.ts';
 import type { OutboundAttachment } from '../../kernel/message/attachment.ts';
 import { DeliveryError, NEVER } from '../../kernel/message/errors.ts';
-import { textOf } from '../../lib/json/fields.ts';
+import { textOf } from '../../lib/json/json.ts';
 import type { Clock } from '../../lib/time/clock.ts';
 import { AttachmentError } from '../channel.ts';
 import type { LarkApi } from './api.ts';

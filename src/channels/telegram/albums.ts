@@ -3,7 +3,7 @@
 
 import type { InboundEntry } from '../../kernel/bus/bus.ts';
 import type { InboundMessage } from '../../kernel/message/message.ts';
-import { fieldsOf, integerOf, textOf } from '../../lib/json/fields.ts';
+import { fieldsOf, integerOf, textOf } from '../../lib/json/json.ts';
 
 /** How long the rest of an album is waited for, milliseconds. */
 export const ALBUM_WAIT_MS = 700;

@@ -6,7 +6,7 @@ import type { InlineKeyboardMarkup } from 'grammy/types';
 import { toastOf } from '../../kernel/message/choices.ts';
 import type { MessageId } from '../../kernel/message/ids.ts';
 import type { Choice } from '../../kernel/message/message.ts';
-import { type Fields, fieldsOf, listOf, textOf } from '../../lib/json/fields.ts';
+import { type Fields, fieldsOf, listOf, textOf } from '../../lib/json/json.ts';
 import type { Logger } from '../../lib/logger.ts';
 import type { Clock } from '../../lib/time/clock.ts';
 import type { ShowOutcome } from '../channel.ts';

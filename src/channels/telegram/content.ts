@@ -1,7 +1,7 @@
 // The text of a Telegram message as the model reads it: what was written, links with their
 // addresses, and for everything that is not text a note that says what was sent.
 
-import { type Fields, fieldsOf, integerOf, listOf, textOf } from '../../lib/json/fields.ts';
+import { type Fields, fieldsOf, integerOf, listOf, textOf } from '../../lib/json/json.ts';
 import { isPicture } from './files.ts';
 
 /** What a message says; undefined where it says nothing, as service messages and files of one’s own. */

@@ -1,7 +1,7 @@
 // The place in Telegram's stream of updates, and when it may be used: after a week without updates
 // the next id is random (Bot API, "Update"), and an old offset would throw new updates away.
 
-import { fieldsOf, integerOf, parseJson } from '../../lib/json/fields.ts';
+import { fieldsOf, integerOf, parseJson } from '../../lib/json/json.ts';
 
 export type Place = {
   readonly botId: number;

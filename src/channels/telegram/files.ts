@@ -6,7 +6,7 @@ import type {
   AttachmentKind,
 } from '../../kernel/message/attachment.ts';
 import { sizeWords } from '../../kernel/message/attachment.ts';
-import { type Fields, fieldsOf, integerOf, listOf, textOf } from '../../lib/json/fields.ts';
+import { type Fields, fieldsOf, integerOf, listOf, textOf } from '../../lib/json/json.ts';
 import { AttachmentError } from '../channel.ts';
 import type { BotLink } from './client.ts';
 import { BotCallError } from './failures.ts';

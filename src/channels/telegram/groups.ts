@@ -2,7 +2,7 @@
 
 import { howToList, plain } from '../../kernel/access/group-names.ts';
 import type { ChatRef, InboundMessage } from '../../kernel/message/message.ts';
-import { type Fields, fieldsOf, integerOf, listOf, textOf } from '../../lib/json/fields.ts';
+import { type Fields, fieldsOf, integerOf, listOf, textOf } from '../../lib/json/json.ts';
 import type { ChannelHost } from '../channel.ts';
 import { nameOf } from './content.ts';
 import { TELEGRAM } from './ids.ts';

@@ -5,7 +5,7 @@ import type { InboundEntry } from '../../kernel/bus/bus.ts';
 import { textWithAttachments } from '../../kernel/message/attachment.ts';
 import { chatId, nativeId, threadId } from '../../kernel/message/ids.ts';
 import type { InboundMessage, Quote } from '../../kernel/message/message.ts';
-import { type Fields, fieldsOf, integerOf, textOf } from '../../lib/json/fields.ts';
+import { type Fields, fieldsOf, integerOf, textOf } from '../../lib/json/json.ts';
 import { type Press, pressOf } from './choices.ts';
 import { contentOf, nameOf } from './content.ts';
 import { attachmentsOf } from './files.ts';

@@ -4,7 +4,7 @@
 import type { ClientRequest, IncomingMessage } from 'node:http';
 import { Agent as HttpsAgent, request as httpsRequest } from 'node:https';
 import { ChannelError, NEVER } from '../../kernel/message/errors.ts';
-import { fieldsOf, integerOf, parseJson } from '../../lib/json/fields.ts';
+import { fieldsOf, integerOf, parseJson } from '../../lib/json/json.ts';
 import { nodeHttp } from '../../lib/net/node-http.ts';
 import type { Clock } from '../../lib/time/clock.ts';
 import { BotCallError } from './failures.ts';

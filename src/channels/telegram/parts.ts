@@ -6,7 +6,7 @@ import { BACKOFF, DeliveryError } from '../../kernel/message/errors.ts';
 import type { NativeId } from '../../kernel/message/ids.ts';
 import type { OutboundMessage } from '../../kernel/message/message.ts';
 import type { Logger } from '../../lib/logger.ts';
-import { plainText } from '../../lib/markup/plain.ts';
+import { plainText } from '../../lib/markup/markup.ts';
 import { splitMarkdown } from '../../lib/markup/split.ts';
 import { type Run, runsText } from '../../lib/markup/writer.ts';
 import type { Clock } from '../../lib/time/clock.ts';

@@ -4,7 +4,7 @@
 import type { InboundEntry } from '../../kernel/bus/bus.ts';
 import type { TelegramConfig } from '../../kernel/config/config.ts';
 import { BACKOFF, BusFullError, ChannelError, NEVER } from '../../kernel/message/errors.ts';
-import { backoffMs } from '../../lib/time/backoff.ts';
+import { backoffMs } from '../../lib/time/clock.ts';
 import type { ChannelHost, ShowOutcome } from '../channel.ts';
 import { ALBUM_WAIT_MS, joinAlbums, type OpenAlbums, wholeUpdates } from './albums.ts';
 import { openPresses } from './choices.ts';

@@ -2,7 +2,7 @@
 // changed). Neither may hold up the first poll.
 
 import { mayGive } from '../../kernel/access/command-access.ts';
-import { fieldsOf, integerOf, parseJson, textOf } from '../../lib/json/fields.ts';
+import { fieldsOf, integerOf, parseJson, textOf } from '../../lib/json/json.ts';
 import type { ChannelHost } from '../channel.ts';
 import type { BotApi } from './client.ts';
 

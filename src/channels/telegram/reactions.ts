@@ -4,7 +4,7 @@
 import type { TelegramConfig } from '../../kernel/config/config.ts';
 import { emojiOf } from '../../kernel/message/change.ts';
 import type { MessageId } from '../../kernel/message/ids.ts';
-import { type Fields, fieldsOf, integerOf, listOf, textOf } from '../../lib/json/fields.ts';
+import { type Fields, fieldsOf, integerOf, listOf, textOf } from '../../lib/json/json.ts';
 import type { Reactions } from '../channel.ts';
 import type { BotApi } from './client.ts';
 import { BotCallError, toDeliveryError } from './failures.ts';

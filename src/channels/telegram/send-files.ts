@@ -6,7 +6,7 @@ import type { MediaStore } from '../../kernel/media/media.ts';
 import type { OutboundAttachment } from '../../kernel/message/attachment.ts';
 import { DeliveryError, NEVER } from '../../kernel/message/errors.ts';
 import type { NativeId } from '../../kernel/message/ids.ts';
-import { fieldsOf, integerOf, listOf } from '../../lib/json/fields.ts';
+import { fieldsOf, integerOf, listOf } from '../../lib/json/json.ts';
 import { parseMarkup } from '../../lib/markup/markup.ts';
 import { truncateMarkup } from '../../lib/markup/split.ts';
 import { type Run, runsText } from '../../lib/markup/writer.ts';

@@ -2,7 +2,7 @@
 
 import { userId } from '../../kernel/message/ids.ts';
 import type { PersonSender } from '../../kernel/message/message.ts';
-import { type Fields, fieldsOf, integerOf, textOf } from '../../lib/json/fields.ts';
+import { type Fields, fieldsOf, integerOf, textOf } from '../../lib/json/json.ts';
 import { nameOf } from './content.ts';
 
 export type SenderRules = {

@@ -3,7 +3,7 @@
 
 import { stripVTControlCharacters } from 'node:util';
 import type { LiveUpdate, ToolActivity } from '../../kernel/message/event.ts';
-import { displayWidth } from '../../lib/markup/text.ts';
+import { displayWidth } from '../../lib/markup/writer.ts';
 import { renderTerminal } from './terminal-markdown.ts';
 
 const REDRAW_MS = 60;

@@ -2,8 +2,8 @@
 // channel and no web page.
 
 import { composeGateway, type Gateway } from '../../app/compose.ts';
-import { untilStopped } from '../../cli/stop-signals.ts';
 import type { Terminal } from '../../cli/terminal.ts';
+import { untilStopped } from '../../cli/terminal.ts';
 import { openHome } from '../../kernel/config/files/first-run.ts';
 import type { Conversation } from './conversation.ts';
 

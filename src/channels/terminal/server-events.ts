@@ -1,6 +1,6 @@
 // Reads a stream of server-sent events (HTML Living Standard, 9.2.6) whose data is JSON.
 
-import { parseJson } from '../../lib/json/fields.ts';
+import { parseJson } from '../../lib/json/json.ts';
 
 /** Yields the data of each event; what is no JSON is passed over. */
 export async function* readServerEvents(

@@ -2,8 +2,8 @@
 // person who links and the owner told, and how long to wait before the next connection.
 
 import type { Logger } from '../../lib/logger.ts';
-import { backoffMs } from '../../lib/time/backoff.ts';
 import type { Clock } from '../../lib/time/clock.ts';
+import { backoffMs } from '../../lib/time/clock.ts';
 import type { LinkStatus } from './link-status.ts';
 import type { LoginAttempt } from './login.ts';
 import {

@@ -3,7 +3,7 @@
 
 import type { WAMessageKey } from '@whiskeysockets/baileys';
 import type { ChatId } from '../../kernel/message/ids.ts';
-import { backoffMs } from '../../lib/time/backoff.ts';
+import { backoffMs } from '../../lib/time/clock.ts';
 import type { ChannelHost } from '../channel.ts';
 import { withoutOpenAlbums } from './albums.ts';
 import { handOver } from './hand-over.ts';

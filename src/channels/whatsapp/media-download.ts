@@ -15,8 +15,8 @@ import {
 } from '@whiskeysockets/baileys';
 import type { Logger } from '../../lib/logger.ts';
 import { isLoopbackHost } from '../../lib/net/address-rules.ts';
-import { orAborted } from '../../lib/time/aborted.ts';
 import type { Clock } from '../../lib/time/clock.ts';
+import { orAborted } from '../../lib/time/clock.ts';
 import { AttachmentError } from '../channel.ts';
 import type { WhatsAppMediaRef } from './rules/media.ts';
 

@@ -4,7 +4,7 @@
 import { z } from 'zod';
 import type { KeyValueChange, KeyValueStore } from '../../kernel/bus/store/store.ts';
 import { type ChatId, chatId, type UserId, userId } from '../../kernel/message/ids.ts';
-import { createLanes } from '../../lib/async/lanes.ts';
+import { createLanes } from '../../lib/async.ts';
 import type { Logger } from '../../lib/logger.ts';
 import type { Clock } from '../../lib/time/clock.ts';
 import { SELF, SELF_CHAT } from './hand-over.ts';

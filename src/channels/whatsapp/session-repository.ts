@@ -11,8 +11,8 @@ import {
 } from '@whiskeysockets/baileys';
 import { BACKOFF, ChannelError } from '../../kernel/message/errors.ts';
 import type { Logger } from '../../lib/logger.ts';
-import { aborted } from '../../lib/time/aborted.ts';
 import type { Clock } from '../../lib/time/clock.ts';
+import { aborted } from '../../lib/time/clock.ts';
 import type { Ledger } from './ledger.ts';
 import { createLidLookup } from './lid-directory.ts';
 import type { SignalUnits } from './signal-keys.ts';

@@ -4,8 +4,7 @@
 import { numberEntries } from '../../cli/flag-values.ts';
 import { logIn } from '../../cli/login/log-in.ts';
 import type { Asker } from '../../cli/onboard/asker.ts';
-import { currentConfig, type Settings, save } from '../../cli/onboard/draft.ts';
-import { offerPairing } from '../../cli/onboard/owner-step.ts';
+import { currentConfig, offerPairing, type Settings, save } from '../../cli/onboard/owner-step.ts';
 import type { Terminal } from '../../cli/terminal.ts';
 import type { WhatsAppConfig } from '../../kernel/config/config.ts';
 import { linkWhatsApp } from '../channel-setup.ts';

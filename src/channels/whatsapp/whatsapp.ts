@@ -6,7 +6,7 @@ import type { WhatsAppConfig } from '../../kernel/config/config.ts';
 import { BACKOFF, ChannelError, DeliveryError } from '../../kernel/message/errors.ts';
 import { DEFAULT_ACCOUNT } from '../../kernel/message/ids.ts';
 import type { OutboundMessage } from '../../kernel/message/message.ts';
-import { orAborted } from '../../lib/time/aborted.ts';
+import { orAborted } from '../../lib/time/clock.ts';
 import {
   type Attachments,
   type Channel,

@@ -1,15 +1,198 @@
-// Connects a channel's account from a terminal: through the gateway that runs, or without one by
-// itself. Ctrl+C ends the attempt, and what was half made is cleaned up.
+// What a login shows at one moment, as lines: the QR code, the code to type beside or below it, and
+// how far things are. Pure; the screen decides where the lines go.
 
 import { findRunningGateway } from '../../app/running-gateway.ts';
 import type { LoginOptions, LoginStep } from '../../channels/channel.ts';
 import { loadConfig } from '../../kernel/config/files/config-file.ts';
-import { CommandFailure, EXIT } from '../exit-codes.ts';
-import { untilStopped } from '../stop-signals.ts';
+import { type QrMatrix, qrMatrix, qrTerminalLines, qrTerminalSize } from '../../lib/qr-code.ts';
 import type { Terminal } from '../terminal.ts';
-import { createLoginScreen, type LoginScreen } from './login-screen.ts';
-import type { LoginWords } from './login-text.ts';
+import { CommandFailure, EXIT, untilStopped } from '../terminal.ts';
 import { remoteGateway, remoteLogin } from './remote-login.ts';
+
+/** How a person uses what is shown, in the words of the platform. */
+export type LoginWords = {
+  readonly scan: string;
+  readonly type: string;
+};
+
+export type LoginView = {
+  readonly qr?: QrMatrix;
+  readonly code?: string;
+  readonly progress?: string;
+};
+
+export type Room = { readonly columns: number; readonly rows: number };
+
+export type LoginLook = {
+  readonly words: LoginWords;
+  /** Undefined where nothing limits it, as in a file. */
+  readonly room: Room | undefined;
+  readonly colors: boolean;
+  readonly bold: (text: string) => string;
+};
+
+const GAP = 3;
+const SIDE_COLUMNS = 36;
+/** Lines that must fit below the code, the cursor's own among them. */
+const LINES_BELOW = 2;
+
+export function loginLines(view: LoginView, look: LoginLook): readonly string[] {
+  const { qr } = view;
+  if (qr === undefined) return textOf(view, look, widthBelow(look.room));
+  const size = qrTerminalSize(qr);
+  const { room } = look;
+  if (room !== undefined && !fits(size, room)) {
+    return [...tooSmall(size, room), '', ...textOf(view, look, widthBelow(room))];
+  }
+  const code = qrTerminalLines(qr, look);
+  if (room === undefined || room.columns < size.columns + GAP + SIDE_COLUMNS) {
+    return [...code, ...textOf(view, look, widthBelow(room))];
+  }
+  const beside = textOf(view, look, room.columns - size.columns - GAP);
+  const first = Math.max(0, Math.floor((code.length - beside.length) / 2));
+  return code.map((line, index) => {
+    const text = beside[index - first] ?? '';
+    return text === '' ? line : `${line}${' '.repeat(GAP)}${text}`;
+  });
+}
+
+/** Eight characters as WhatsApp's own app groups them. */
+function spacedCode(code: string): string {
+  return code.length === 8 ? `${code.slice(0, 4)}-${code.slice(4)}` : code;
+}
+
+function fits(size: Room, room: Room): boolean {
+  return size.columns < room.columns && size.rows + LINES_BELOW < room.rows;
+}
+
+function tooSmall(size: Room, room: Room): readonly string[] {
+  const needed = `${size.columns + 1} columns and ${size.rows + LINES_BELOW + 1} rows`;
+  return [
+    `The QR code needs a window of ${needed}; this one has ${room.columns} and ${room.rows}.`,
+    'Make it larger, or its letters smaller: the code appears by itself.',
+  ];
+}
+
+const widthBelow = (room: Room | undefined) => room?.columns ?? 80;
+
+function textOf(view: LoginView, { words, bold }: LoginLook, width: number): readonly string[] {
+  const { qr, code, progress } = view;
+  const scan = qr === undefined ? [] : wrapped(words.scan, width);
+  const type =
+    code === undefined ? [] : [...wrapped(words.type, width), `  ${bold(spacedCode(code))}`];
+  const far = progress === undefined ? [] : wrapped(progress, width);
+  return [scan, type, far]
+    .filter((part) => part.length > 0)
+    .flatMap((part, index) => {
+      return index === 0 ? part : ['', ...part];
+    });
+}
+
+function wrapped(text: string, width: number): readonly string[] {
+  const lines: string[] = [];
+  let line = '';
+  for (const word of text.split(' ')) {
+    const longer = line === '' ? word : `${line} ${word}`;
+    if (line !== '' && longer.length > width) {
+      lines.push(line);
+      line = word;
+    } else {
+      line = longer;
+    }
+  }
+  return [...lines, line];
+}
+
+// Shows a login while it is under way: on a terminal in one place that is drawn anew, elsewhere line
+// after line. The result is said by whoever began the login.
+
+export interface LoginScreen extends Disposable {
+  show(step: LoginStep): void;
+}
+
+const ESCAPE = '\u001B';
+const CLEAR_BELOW = `${ESCAPE}[0J`;
+
+/** Disposing takes away what is shown, where that is possible. */
+export function createLoginScreen(terminal: Terminal, words: LoginWords): LoginScreen {
+  return terminal.interactive ? placedScreen(terminal, words) : writtenScreen(terminal, words);
+}
+
+function placedScreen(terminal: Terminal, words: LoginWords): LoginScreen {
+  const { output, clock } = terminal;
+  let view: LoginView = {};
+  let height = 0;
+  let expiry: Disposable | undefined;
+
+  function draw() {
+    const room = { columns: output.columns, rows: output.rows };
+    const bold = (text: string) => terminal.style('bold', text);
+    const lines = loginLines(view, { words, room, colors: true, bold });
+    output.write(`${takenAway()}${lines.map((line) => `${line}\n`).join('')}`);
+    height = lines.length;
+  }
+
+  /** Nobody should point a phone at a code that is worth nothing any more. */
+  function expire() {
+    const { qr: _expired, ...rest } = view;
+    view = rest;
+    draw();
+  }
+
+  const takenAway = () => (height === 0 ? '' : `${ESCAPE}[${height}A\r${CLEAR_BELOW}`);
+  output.on('resize', draw);
+  return {
+    show(step) {
+      view = after(view, step);
+      draw();
+      if (step.kind !== 'show_qr') return;
+      expiry?.[Symbol.dispose]();
+      expiry = clock.timer(step.expiresAt - clock.now(), expire);
+    },
+    [Symbol.dispose]() {
+      expiry?.[Symbol.dispose]();
+      output.off('resize', draw);
+      output.write(takenAway());
+      height = 0;
+    },
+  };
+}
+
+function writtenScreen(terminal: Terminal, words: LoginWords): LoginScreen {
+  const bold = (text: string) => text;
+  const colors = terminal.output.isTTY === true;
+  const look = { words, room: undefined, colors, bold };
+  return {
+    show(step) {
+      if (step.kind === 'progress') return terminal.note(step.text);
+      if (step.kind !== 'show_qr' && step.kind !== 'show_code') return;
+      for (const line of loginLines(after({}, step), look)) terminal.tell(line);
+    },
+    [Symbol.dispose]() {},
+  };
+}
+
+function after(view: LoginView, step: LoginStep): LoginView {
+  switch (step.kind) {
+    case 'show_qr': {
+      const qr = qrMatrix(step.qr);
+      if (view.qr !== undefined) return { ...view, qr };
+      // What led to the first code is over with it.
+      const { progress: _over, ...rest } = view;
+      return { ...rest, qr };
+    }
+    case 'show_code':
+      return { ...view, code: step.code };
+    case 'progress':
+      return { ...view, progress: step.text };
+    case 'done':
+    case 'failed':
+      return {};
+  }
+}
+
+// Connects a channel's account from a terminal: through the gateway that runs, or without one by
+// itself. Ctrl+C ends the attempt, and what was half made is cleaned up.
 
 export type LogIn = {
   readonly channel: string;

@@ -11,8 +11,8 @@ import type { LoginOptions, LoginStep } from '../../channels/channel.ts';
 import { readServerEvents } from '../../channels/terminal/server-events.ts';
 import { loadConfig } from '../../kernel/config/files/config-file.ts';
 import type { Clock } from '../../lib/time/clock.ts';
-import { CommandFailure, EXIT } from '../exit-codes.ts';
 import type { Terminal } from '../terminal.ts';
+import { CommandFailure, EXIT } from '../terminal.ts';
 
 const REQUEST_TIMEOUT_MS = 10_000;
 /** The gateway notices a changed configuration within a second; the channel's start comes on top. */

@@ -9,7 +9,7 @@ import type { ChatRef, SystemSender } from '../../kernel/message/message.ts';
 import type { TurnPerson } from '../../kernel/message/notes.ts';
 import { jsonRows, type OpenRows, type Rows } from '../../kernel/rows.ts';
 import { type Holds, isOfChats } from '../../kernel/sessions/rules/forgetting.ts';
-import { flag, kind, number, object, place, rowShape, text } from '../../lib/json/json-row.ts';
+import { flag, kind, number, object, place, rowShape, text } from '../../lib/json/json.ts';
 
 export type Approval = {
   /** `turnId/place of the call`: the same on every retry of the turn. */

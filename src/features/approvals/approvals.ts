@@ -19,7 +19,7 @@ import type { Chooser, QuestionHandler } from '../../kernel/questions/question.t
 import type { Questions } from '../../kernel/questions/questions.ts';
 import type { Rows } from '../../kernel/rows.ts';
 import type { Holds } from '../../kernel/sessions/rules/forgetting.ts';
-import { createLanes } from '../../lib/async/lanes.ts';
+import { createLanes } from '../../lib/async.ts';
 import type { Logger } from '../../lib/logger.ts';
 import type { Clock } from '../../lib/time/clock.ts';
 import type { ToolOutcome } from '../../tools/tool.ts';

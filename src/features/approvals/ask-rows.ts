@@ -8,16 +8,7 @@ import type { MessageId, SessionKey, UserId } from '../../kernel/message/ids.ts'
 import type { ChatRef, GroupRef } from '../../kernel/message/message.ts';
 import { jsonRows, type OpenRows, type Rows } from '../../kernel/rows.ts';
 import { type Holds, isOfChats } from '../../kernel/sessions/rules/forgetting.ts';
-import {
-  flag,
-  kind,
-  number,
-  object,
-  place,
-  rowShape,
-  text,
-  texts,
-} from '../../lib/json/json-row.ts';
+import { flag, kind, number, object, place, rowShape, text, texts } from '../../lib/json/json.ts';
 
 export type AskState =
   | { readonly kind: 'open' | 'replaced' }

@@ -18,7 +18,7 @@ import { verbatim } from '../../kernel/message/stranger-words.ts';
 import type { QuestionHandler, Questions } from '../../kernel/questions/question.ts';
 import type { Rows } from '../../kernel/rows.ts';
 import type { Holds } from '../../kernel/sessions/rules/forgetting.ts';
-import { createLanes } from '../../lib/async/lanes.ts';
+import { createLanes } from '../../lib/async.ts';
 import type { Logger } from '../../lib/logger.ts';
 import type { Clock } from '../../lib/time/clock.ts';
 import { type Ask, type AskState, addAsk, asksOf, eraseAsks, settle } from './ask-rows.ts';

@@ -2,11 +2,9 @@
 // the running gateway; a rule can be revoked without one.
 
 import { Command } from 'commander';
-import { CommandFailure, EXIT } from '../../cli/exit-codes.ts';
 import { momentText } from '../../cli/flag-values.ts';
 import type { Terminal } from '../../cli/terminal.ts';
-import { printable } from '../../cli/terminal.ts';
-import { withState } from '../../cli/with-state.ts';
+import { CommandFailure, EXIT, printable, withState } from '../../cli/terminal.ts';
 import type { Approval } from './approval-rows.ts';
 import type { ShownYes } from './standing-list.ts';
 

@@ -9,7 +9,7 @@ import type { SessionKey } from '../../kernel/message/ids.ts';
 import type { ChatRef, PersonSender } from '../../kernel/message/message.ts';
 import { jsonRows, type OpenRows, type Rows } from '../../kernel/rows.ts';
 import { type Holds, isOfChats } from '../../kernel/sessions/rules/forgetting.ts';
-import { flag, kind, number, place, rowShape, text } from '../../lib/json/json-row.ts';
+import { flag, kind, number, place, rowShape, text } from '../../lib/json/json.ts';
 import { APPROVALS_SCOPE } from './approval-rows.ts';
 
 /** All that two calls have in common which one standing yes covers. */

@@ -2,7 +2,7 @@
 // it was last asked. Others may write beside it (the command line).
 
 import type { KeyValueStore } from '../../kernel/bus/store/store.ts';
-import { jsonRow, number, rowShape, text } from '../../lib/json/json-row.ts';
+import { jsonRow, number, rowShape, text } from '../../lib/json/json.ts';
 import type { LocalVendor } from '../../providers/rules/model-names.ts';
 
 export const CLUSTER_SCOPE = 'cluster';

@@ -2,8 +2,8 @@
 // and its peers and searches changed while it runs. An answer under way at a peer that is taken out ends there.
 
 import type { Config } from '../../kernel/config/config.ts';
-import { aborted } from '../../lib/time/aborted.ts';
-import type { Peers } from '../../providers/index.ts';
+import { aborted } from '../../lib/time/clock.ts';
+import type { Peers } from '../../providers/local-site.ts';
 import type { BuiltCluster, ClusterParts } from './build-cluster.ts';
 
 /** Nothing of it is loaded where it is off. @throws StoreError */

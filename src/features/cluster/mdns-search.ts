@@ -3,7 +3,7 @@
 
 import { createSocket, type Socket } from 'node:dgram';
 import { networkInterfaces } from 'node:os';
-import { isHomeAddress } from '../../providers/rules/home-address.ts';
+import { isHomeAddress } from '../../lib/net/address-rules.ts';
 import { announcedPorts, serviceQuestion } from './rules/mdns.ts';
 
 export type MdnsSearch = {

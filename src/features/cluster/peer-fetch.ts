@@ -1,12 +1,14 @@
 // How a peer is asked: at its one origin, with the address checked at every request and pinned for the
 // connection, no redirect followed, and plain http only where it stays in one's own nets.
 
-import { isAddress } from '../../lib/net/address-rules.ts';
-import { type HostResolver, systemResolver } from '../../lib/net/checked-address.ts';
+import { isAddress, isHomeAddress } from '../../lib/net/address-rules.ts';
+import {
+  type HostResolver,
+  SafeFetchError,
+  systemResolver,
+} from '../../lib/net/checked-address.ts';
 import { createGuardedFetch } from '../../lib/net/guarded-fetch.ts';
-import { SafeFetchError } from '../../lib/net/safe-fetch-error.ts';
 import type { LocalFetch } from '../../providers/local-http.ts';
-import { isHomeAddress } from '../../providers/rules/home-address.ts';
 
 export type PeerFetchDeps = {
   readonly apiBase: string;

@@ -2,7 +2,7 @@
 // word of a conversation. Also the search for servers at configured places.
 
 import { z } from 'zod';
-import { mapLimited } from '../../lib/async/lanes.ts';
+import { mapLimited } from '../../lib/async.ts';
 import { askLocal, isOk, type LocalAddress } from '../../providers/local-http.ts';
 import { canChat } from '../../providers/local-servers.ts';
 import type { LocalVendor } from '../../providers/rules/model-names.ts';

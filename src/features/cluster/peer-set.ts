@@ -3,7 +3,7 @@
 // where it says otherwise it is out.
 
 import type { HostResolver } from '../../lib/net/checked-address.ts';
-import type { Peer, Peers } from '../../providers/peer.ts';
+import type { Peer, Peers } from '../../providers/local-site.ts';
 import type { LocalVendor } from '../../providers/rules/model-names.ts';
 import { createPeerFetch, type PeerFetch } from './peer-fetch.ts';
 import { askWhatItHas, type ServerSaid } from './peer-probe.ts';

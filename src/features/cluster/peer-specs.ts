@@ -4,7 +4,7 @@
 import type { Config } from '../../kernel/config/config.ts';
 import type { Home } from '../../kernel/config/files/home.ts';
 import type { Clock } from '../../lib/time/clock.ts';
-import type { Peers } from '../../providers/index.ts';
+import type { Peers } from '../../providers/local-site.ts';
 import { CLUSTER_SCOPE, ClusterBook, type HostRow, hostName } from './cluster-book.ts';
 import type { PeerSpec } from './peer-set.ts';
 

@@ -2,7 +2,7 @@
 
 import { z } from 'zod';
 import { count, port, seconds, secret } from '../../kernel/config/settings-fields.ts';
-import { isHomeUrl } from '../../providers/rules/home-address.ts';
+import { isHomeUrl } from '../../lib/net/address-rules.ts';
 import { discoveryHosts } from './rules/discovery-places.ts';
 
 /** No dot: it stands in the paths of settings. */

@@ -2,9 +2,8 @@
 // each hop took, and a verdict by channel.
 
 import { Command } from 'commander';
-import { CommandFailure, EXIT } from '../../cli/exit-codes.ts';
 import type { Terminal } from '../../cli/terminal.ts';
-import { textTable } from '../../cli/terminal.ts';
+import { CommandFailure, EXIT, textTable } from '../../cli/terminal.ts';
 
 type Flags = { readonly live: boolean; readonly json?: boolean };
 type Verdict = {

@@ -7,7 +7,7 @@ import { type AccountName, accountName } from '../../kernel/message/account.ts';
 import type { SessionKey } from '../../kernel/message/ids.ts';
 import { LATE_MS, saidAt, whenText } from '../../kernel/message/late.ts';
 import { type InboundMessage, sessionOf } from '../../kernel/message/message.ts';
-import { jsonRow, number, type RowShape, rowShape, text, texts } from '../../lib/json/json-row.ts';
+import { jsonRow, number, type RowShape, rowShape, text, texts } from '../../lib/json/json.ts';
 import type { Clock } from '../../lib/time/clock.ts';
 
 /** After a door is back, what had waited comes in for so long. */

@@ -2,10 +2,8 @@
 //   POST /api/selftest   {}; server-sent events, one per step: `started`, then hops and verdicts
 
 import { z } from 'zod';
-import type { HttpApp } from '../../http/app.ts';
-import { eventText, replyWithEvents } from '../../http/event-stream.ts';
-import { Refusal } from '../../http/failure-reply.ts';
-import { valid } from '../../http/valid.ts';
+import type { HttpApp } from '../../http/replies.ts';
+import { eventText, Refusal, replyWithEvents, valid } from '../../http/replies.ts';
 import type { Clock } from '../../lib/time/clock.ts';
 
 /** Steps as they are sent; they end with the last channel's verdict. */

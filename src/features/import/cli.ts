@@ -3,8 +3,7 @@
 import { resolve } from 'node:path';
 import { Command } from 'commander';
 import type { Terminal } from '../../cli/terminal.ts';
-import type { FilePlan } from './import-files.ts';
-import type { ForeignHome } from './import-home.ts';
+import type { FilePlan, ForeignHome } from './import-home.ts';
 import type { ImportedSettings } from './rules/import-settings.ts';
 
 const WITH_LOGIN = /:\/\/[^/"]*@/;
@@ -28,9 +27,9 @@ export function importCommand(terminal: Terminal): Command {
 
 async function takeOver(terminal: Terminal, folder: string, { yes, dryRun }: ImportFlags) {
   const { readForeignHome } = await import('./import-home.ts');
-  const { carryOut } = await import('./import-files.ts');
-  const { confirmOrStop } = await import('../../cli/confirmation.ts');
-  const { currentConfig, save } = await import('../../cli/onboard/draft.ts');
+  const { carryOut } = await import('./import-home.ts');
+  const { confirmOrStop } = await import('../../cli/terminal.ts');
+  const { currentConfig, save } = await import('../../cli/onboard/owner-step.ts');
   const { openHome } = await import('../../kernel/config/files/first-run.ts');
   const root = resolve(folder);
   await refuseOwnHome(terminal, root);
@@ -54,7 +53,7 @@ async function takeOver(terminal: Terminal, folder: string, { yes, dryRun }: Imp
 
 /** The Python program's home has the name of ours. */
 async function refuseOwnHome({ home }: Terminal, root: string) {
-  const { CommandFailure, EXIT } = await import('../../cli/exit-codes.ts');
+  const { CommandFailure, EXIT } = await import('../../cli/terminal.ts');
   if (root !== home.root) return;
   throw new CommandFailure(
     EXIT.usage,
@@ -65,7 +64,7 @@ async function refuseOwnHome({ home }: Terminal, root: string) {
 /** What stands in our configuration already stays; what would not load stays behind. */
 async function planOf(terminal: Terminal, foreign: ForeignHome, workspace: string): Promise<Plan> {
   const { readRawConfig } = await import('../../kernel/config/files/config-store.ts');
-  const { planFiles } = await import('./import-files.ts');
+  const { planFiles } = await import('./import-home.ts');
   const { valueAt } = await import('../../kernel/config/json-paths.ts');
   const raw = await readRawConfig(terminal.home);
   const entries = Object.entries(foreign.settings);
@@ -88,7 +87,7 @@ async function planOf(terminal: Terminal, foreign: ForeignHome, workspace: strin
 }
 
 async function usableOf(terminal: Terminal, settings: ImportedSettings) {
-  const { tryOut } = await import('../../cli/onboard/draft.ts');
+  const { tryOut } = await import('../../cli/onboard/owner-step.ts');
   const { ConfigError } = await import('../../kernel/message/errors.ts');
   const left: string[] = [];
   for (let rest = settings; ; ) {

@@ -8,7 +8,7 @@ import type { KeyValueStore } from '../../kernel/bus/store/store.ts';
 import type { MessageId } from '../../kernel/message/ids.ts';
 import { type ChatRef, sessionKeyOf } from '../../kernel/message/message.ts';
 import { FORGOTTEN, type Holds, isOfChats } from '../../kernel/sessions/rules/forgetting.ts';
-import { readOnce } from '../../lib/async/lanes.ts';
+import { readOnce } from '../../lib/async.ts';
 import {
   flag,
   jsonRow,
@@ -18,7 +18,7 @@ import {
   rowShape,
   text,
   texts,
-} from '../../lib/json/json-row.ts';
+} from '../../lib/json/json.ts';
 import type { AskingTurn } from '../approvals/approvals.ts';
 import type { Letter } from './rules/letter.ts';
 

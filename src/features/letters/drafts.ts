@@ -16,7 +16,7 @@ import type {
 } from '../../kernel/questions/question.ts';
 import type { Questions } from '../../kernel/questions/questions.ts';
 import type { Holds } from '../../kernel/sessions/rules/forgetting.ts';
-import { createLanes } from '../../lib/async/lanes.ts';
+import { createLanes } from '../../lib/async.ts';
 import type { Logger } from '../../lib/logger.ts';
 import type { Clock } from '../../lib/time/clock.ts';
 import type { ToolOutcome } from '../../tools/tool.ts';

@@ -10,16 +10,17 @@ import type { LiveConfig } from '../../kernel/config/files/live-config.ts';
 import type { ChatRef } from '../../kernel/message/message.ts';
 import type { Logger } from '../../lib/logger.ts';
 import type { Clock } from '../../lib/time/clock.ts';
+import { discoverLocalModels } from '../../providers/local-servers.ts';
+import type { LocalSite, SiteReport } from '../../providers/local-site.ts';
+import type { LocalModel } from '../../providers/registry.ts';
 import {
-  discoverLocalModels,
-  type LocalModel,
-  type LocalSite,
-  type SiteReport,
-  vendorOf,
-} from '../../providers/index.ts';
-import { prefixOf } from '../../providers/rules/model-names.ts';
-import { localModelName, peerModelName, serverLabel } from '../../providers/rules/peer-name.ts';
-import type { HealthChange } from '../../providers/rules/server-health.ts';
+  localModelName,
+  peerModelName,
+  prefixOf,
+  serverLabel,
+} from '../../providers/rules/model-names.ts';
+import type { HealthChange } from '../../providers/rules/provider-failure.ts';
+import { vendorOf } from '../../providers/vendors.ts';
 import type { FoundModel, FoundServer, LocalModels } from './local-models.ts';
 import { serverLines } from './local-models.ts';
 import type { LocalOnly } from './local-only.ts';

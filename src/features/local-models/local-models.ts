@@ -1,6 +1,6 @@
 // What /local and /status know of the models on one's own machines, and the words for it.
 
-import type { Warmth } from '../../providers/rules/server-health.ts';
+import type { Warmth } from '../../providers/rules/provider-failure.ts';
 import type { ClusterDesk } from '../cluster/cluster-desk.ts';
 import type { LocalOnly } from './local-only.ts';
 

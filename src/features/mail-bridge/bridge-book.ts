@@ -5,8 +5,8 @@ import { z } from 'zod';
 import type { KeyValueStore } from '../../kernel/bus/store/store.ts';
 import type { MessageId } from '../../kernel/message/ids.ts';
 import { type ChatRef, sessionKeyOf } from '../../kernel/message/message.ts';
-import { createLanes, readOnce } from '../../lib/async/lanes.ts';
-import { jsonRow, kind, number, place, rowShape, text, texts } from '../../lib/json/json-row.ts';
+import { createLanes, readOnce } from '../../lib/async.ts';
+import { jsonRow, kind, number, place, rowShape, text, texts } from '../../lib/json/json.ts';
 import type { MailNote } from './rules/bridge.ts';
 import type { MailSummary } from './rules/summary.ts';
 

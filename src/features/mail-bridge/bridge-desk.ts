@@ -8,7 +8,7 @@ import type { KeyValueStore } from '../../kernel/bus/store/store.ts';
 import { messageId } from '../../kernel/message/ids.ts';
 import type { ChatRef } from '../../kernel/message/message.ts';
 import type { Question, Questions } from '../../kernel/questions/questions.ts';
-import { jsonRow, number, rowShape } from '../../lib/json/json-row.ts';
+import { jsonRow, number, rowShape } from '../../lib/json/json.ts';
 import type { Logger } from '../../lib/logger.ts';
 import type { Clock } from '../../lib/time/clock.ts';
 import { MAIL_SUBJECT } from './bridge-answers.ts';

@@ -5,7 +5,7 @@ import type { SideModel } from '../../agent/side-model.ts';
 import { SpendingRefusedError } from '../../agent/spending.ts';
 import type { MessageId } from '../../kernel/message/ids.ts';
 import type { ChatRef } from '../../kernel/message/message.ts';
-import { createPermits } from '../../lib/async/permits.ts';
+import { createPermits } from '../../lib/async.ts';
 import { newBoundary } from '../../lib/boundary.ts';
 import type { Logger } from '../../lib/logger.ts';
 import type { Clock } from '../../lib/time/clock.ts';

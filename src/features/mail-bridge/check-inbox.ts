@@ -4,8 +4,8 @@ import { z } from 'zod';
 import type { InboxMail, InboxQuestion, InboxText } from '../../channels/channel.ts';
 import { ToolError } from '../../kernel/message/errors.ts';
 import { createTimeText } from '../../lib/time/zone-time.ts';
-import { readDescription } from '../../tools/description.ts';
 import type { Tool, ToolContext } from '../../tools/tool.ts';
+import { readDescription } from '../../tools/tool.ts';
 import { QUERY_NAMES } from '../../tools/toolbox.ts';
 
 /** A mailbox that is open. */

@@ -2,7 +2,7 @@
 // as words of others by the toolbox.
 
 import { ToolError, type ToolFailureKind } from '../../kernel/message/errors.ts';
-import { SafeFetchError } from '../../lib/net/safe-fetch-error.ts';
+import { SafeFetchError } from '../../lib/net/checked-address.ts';
 import { headOf } from '../../lib/text/cut.ts';
 
 /** JSON-RPC 2.0 section 5.1, and those the protocol's own library adds. */

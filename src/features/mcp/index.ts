@@ -2,7 +2,7 @@
 // gone ended, those that changed both. Nothing waits for a server, at the start least of all.
 
 import { isDeepStrictEqual } from 'node:util';
-import { aborted } from '../../lib/time/aborted.ts';
+import { aborted } from '../../lib/time/clock.ts';
 import type { ToolServers } from './mcp.ts';
 import type { ToolServersConfig } from './settings.ts';
 import { ToolServer, type ToolServerDeps } from './tool-server.ts';

@@ -4,10 +4,10 @@
 
 import type { MediaStore } from '../../kernel/media/media.ts';
 import { ToolError } from '../../kernel/message/errors.ts';
-import { supervise } from '../../lib/async/supervise.ts';
+import { supervise } from '../../lib/async.ts';
 import type { Logger } from '../../lib/logger.ts';
-import { orAborted } from '../../lib/time/aborted.ts';
 import type { Clock } from '../../lib/time/clock.ts';
+import { orAborted } from '../../lib/time/clock.ts';
 import type { Tool } from '../../tools/tool.ts';
 import { callFailure } from './call-failure.ts';
 import { type CallOptions, type Connection, type ConnectionDeps, connect } from './connection.ts';

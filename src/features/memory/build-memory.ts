@@ -18,7 +18,7 @@ import { deleteLeftovers } from '../../kernel/sessions/leftovers.ts';
 import type { SessionStore } from '../../kernel/sessions/store.ts';
 import { createTurnPersonOf, type TurnPersonOf } from '../../kernel/turns/turn-person.ts';
 import { createGuardedFiles, type GuardedFiles } from '../../lib/files/guarded-files.ts';
-import type { PastSessions } from '../../tools/session-search.ts';
+import type { PastSessions } from '../../tools/read-back.ts';
 import type { LocalOnly } from '../local-models/local-only.ts';
 import type { Persons } from '../people/persons.ts';
 import { ForgetWork } from '../privacy/forget-work.ts';

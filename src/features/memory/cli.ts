@@ -1,10 +1,8 @@
 // `nanobot memory`: what is remembered, and having it thought over, with the gateway running or not.
 
 import { Command } from 'commander';
-import { CommandFailure, EXIT } from '../../cli/exit-codes.ts';
 import type { Terminal } from '../../cli/terminal.ts';
-import { printable } from '../../cli/terminal.ts';
-import { withState } from '../../cli/with-state.ts';
+import { CommandFailure, EXIT, printable, withState } from '../../cli/terminal.ts';
 
 export function memoryCommand(terminal: Terminal): Command {
   const command = new Command('memory').description('what the agent remembers');

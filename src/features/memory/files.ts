@@ -6,7 +6,7 @@ import { MEMORY_FILE } from '../../agent/rules/prompt.ts';
 import { NanobotError } from '../../kernel/message/errors.ts';
 import { isoTime } from '../../kernel/sessions/rules/file.ts';
 import { daysBack } from '../../kernel/sessions/rules/name.ts';
-import { mapLimited } from '../../lib/async/lanes.ts';
+import { mapLimited } from '../../lib/async.ts';
 import { fileStamp } from '../../lib/files/files.ts';
 import { keepLastLines } from '../../lib/text/cut.ts';
 import type { Clock } from '../../lib/time/clock.ts';

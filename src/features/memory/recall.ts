@@ -1,8 +1,8 @@
 // Tool: looks up what was remembered or noted.
 
 import { z } from 'zod';
-import { readDescription } from '../../tools/description.ts';
 import type { Tool } from '../../tools/tool.ts';
+import { readDescription } from '../../tools/tool.ts';
 import { QUERY_NAMES } from '../../tools/toolbox.ts';
 import type { MemoryStore } from './memory.ts';
 

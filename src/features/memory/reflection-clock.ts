@@ -2,7 +2,7 @@
 // the configuration says so and there is something new, and once where the machine's user asked for it.
 
 import type { KeyValueStore } from '../../kernel/bus/store/store.ts';
-import { jsonRow, number, rowShape, text } from '../../lib/json/json-row.ts';
+import { jsonRow, number, rowShape, text } from '../../lib/json/json.ts';
 import type { Logger } from '../../lib/logger.ts';
 import type { Clock } from '../../lib/time/clock.ts';
 import type { ThoughtOver } from './reflection-desk.ts';

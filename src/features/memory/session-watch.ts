@@ -6,7 +6,7 @@ import type { SessionKey } from '../../kernel/message/ids.ts';
 import { firstSeqOf } from '../../kernel/message/ids.ts';
 import type { TurnPerson } from '../../kernel/message/notes.ts';
 import type { ToolEntry, TranscriptEntry } from '../../kernel/message/transcript.ts';
-import { createLanes } from '../../lib/async/lanes.ts';
+import { createLanes } from '../../lib/async.ts';
 import type { Logger } from '../../lib/logger.ts';
 import type { Learning, MemoryStore } from './memory.ts';
 import type { WorkingMemories } from './working-memory.ts';

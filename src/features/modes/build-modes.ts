@@ -10,7 +10,7 @@ import type { SessionSettingsStore } from '../../kernel/turns/session-settings.t
 import type { Logger } from '../../lib/logger.ts';
 import type { Clock } from '../../lib/time/clock.ts';
 import type { ModelRegistry } from '../../providers/provider.ts';
-import { priceOf } from '../../providers/rules/model-prices.ts';
+import { priceOf } from '../../providers/rules/model-names.ts';
 import { openAgentFiles } from './agent-files.ts';
 import { createModes, type ModeKinds } from './create-modes.ts';
 import { createDelegation, openDigests } from './delegation.ts';

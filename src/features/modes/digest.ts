@@ -7,7 +7,7 @@ import type { ResultId } from '../../kernel/message/ids.ts';
 import type { ModelMessage, ToolCall } from '../../kernel/message/transcript.ts';
 import { wrapUntrusted } from '../../kernel/message/untrusted.ts';
 import { newBoundary } from '../../lib/boundary.ts';
-import { isObject, parseJson } from '../../lib/json/fields.ts';
+import { isObject, parseJson } from '../../lib/json/json.ts';
 import { headOf, shortened, tailOf } from '../../lib/text/cut.ts';
 import type { ToolSpec } from '../../providers/provider.ts';
 import { askRole, payerOf, type RoleAnswer } from './ask-role.ts';

@@ -8,7 +8,7 @@ import {
   type BreakerPolicy,
   CLOSED,
   isOpen,
-} from '../../providers/rules/retry.ts';
+} from '../../providers/rules/provider-failure.ts';
 import type { Payer } from '../spending/rules/budget-limits.ts';
 
 export type RoleName =

@@ -5,7 +5,7 @@ import { chargedMeter } from '../../agent/charge.ts';
 import type { SpendingGuard } from '../../agent/spending.ts';
 import { untilAborted } from '../../agent/until-aborted.ts';
 import { ProviderError } from '../../kernel/message/errors.ts';
-import { withFenceClosed } from '../../lib/text/characters.ts';
+import { withFenceClosed } from '../../lib/text/cut.ts';
 import type { Clock } from '../../lib/time/clock.ts';
 import type { ModelRegistry } from '../../providers/provider.ts';
 import type { RoleAnswer } from './ask-role.ts';

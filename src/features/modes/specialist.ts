@@ -10,7 +10,7 @@ import {
 } from '../../agent/rules/context-pack.ts';
 import { wrapUntrusted } from '../../kernel/message/untrusted.ts';
 import { newBoundary } from '../../lib/boundary.ts';
-import { parseJson } from '../../lib/json/fields.ts';
+import { parseJson } from '../../lib/json/json.ts';
 import { shortened } from '../../lib/text/cut.ts';
 import type { BoundCall, Toolbox, ToolContext, ToolOutcome } from '../../tools/tool.ts';
 import { askHeld } from './ask-held.ts';

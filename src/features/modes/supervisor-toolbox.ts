@@ -2,7 +2,7 @@
 // a specialist, its work handed back, and a tool that it was not given.
 
 import { z } from 'zod';
-import { isObject, parseJson } from '../../lib/json/fields.ts';
+import { isObject, parseJson } from '../../lib/json/json.ts';
 import { shortened } from '../../lib/text/cut.ts';
 import type { BoundCall, Toolbox, ToolContext, ToolOutcome } from '../../tools/tool.ts';
 import { REPORT, TASK } from './rules/supervised-turn.ts';

@@ -4,10 +4,8 @@
 import { rm } from 'node:fs/promises';
 import { join } from 'node:path';
 import { Command, Option } from 'commander';
-import { CommandFailure, EXIT } from '../../cli/exit-codes.ts';
 import type { Terminal } from '../../cli/terminal.ts';
-import { textTable } from '../../cli/terminal.ts';
-import { withState } from '../../cli/with-state.ts';
+import { CommandFailure, EXIT, textTable, withState } from '../../cli/terminal.ts';
 import { ADMITTED_ROLES, type AdmittedRole } from '../../kernel/access/admission.ts';
 import {
   CONVERSATIONS,

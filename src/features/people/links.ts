@@ -6,8 +6,8 @@ import { LINK_COMMAND, type Role } from '../../kernel/access/admission.ts';
 import { mayVouchFor, type Person } from '../../kernel/access/person.ts';
 import type { MessageId, PersonId } from '../../kernel/message/ids.ts';
 import { type ChatRef, type InboundMessage, idsOf } from '../../kernel/message/message.ts';
-import { createLanes } from '../../lib/async/lanes.ts';
-import { jsonRow, listShape, number, place, rowShape, text } from '../../lib/json/json-row.ts';
+import { createLanes } from '../../lib/async.ts';
+import { jsonRow, listShape, number, place, rowShape, text } from '../../lib/json/json.ts';
 import { type CodesDeps, equal, hashOf, randomCode } from './pairing-codes.ts';
 import type { Persons } from './persons.ts';
 

@@ -3,11 +3,9 @@
 import { Command, Option } from 'commander';
 import type { OpenedState } from '../../app/state.ts';
 import { isAllowEntry, normaliseAllowed } from '../../channels/whatsapp/rules/jid.ts';
-import { CommandFailure, EXIT } from '../../cli/exit-codes.ts';
 import { momentText } from '../../cli/flag-values.ts';
 import type { Terminal } from '../../cli/terminal.ts';
-import { textTable } from '../../cli/terminal.ts';
-import { withState } from '../../cli/with-state.ts';
+import { CommandFailure, EXIT, textTable, withState } from '../../cli/terminal.ts';
 import { ADMITTED_ROLES, type AdmittedRole, EVERYBODY } from '../../kernel/access/admission.ts';
 import type { Subject } from './decisions.ts';
 

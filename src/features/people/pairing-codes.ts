@@ -3,7 +3,7 @@
 
 import { createHash, timingSafeEqual } from 'node:crypto';
 import type { KeyValueStore } from '../../kernel/bus/store/store.ts';
-import { jsonRow, listShape, number, rowShape, text } from '../../lib/json/json-row.ts';
+import { jsonRow, listShape, number, rowShape, text } from '../../lib/json/json.ts';
 import type { Clock } from '../../lib/time/clock.ts';
 import type { Stranger, Strangers } from './strangers.ts';
 

@@ -6,7 +6,7 @@ import type { PersonRecord } from '../../kernel/access/person.ts';
 import type { KeyValueChange, KeyValueStore } from '../../kernel/bus/store/store.ts';
 import { type PersonId, type SessionKey, sessionKey } from '../../kernel/message/ids.ts';
 import type { ChatRef } from '../../kernel/message/message.ts';
-import { jsonRow, number, place, rowShape, text, texts } from '../../lib/json/json-row.ts';
+import { jsonRow, number, place, rowShape, text, texts } from '../../lib/json/json.ts';
 import type { Approval } from './approval.ts';
 
 export type PeopleBookDeps = {

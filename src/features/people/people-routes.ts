@@ -5,9 +5,8 @@
 //   POST /api/people/answers        {token} of a choice; {result: words}
 
 import { z } from 'zod';
-import type { HttpApp } from '../../http/app.ts';
-import { Refusal } from '../../http/failure-reply.ts';
-import { valid } from '../../http/valid.ts';
+import type { HttpApp } from '../../http/replies.ts';
+import { Refusal, valid } from '../../http/replies.ts';
 
 /** Times are epoch milliseconds; names and texts are others' words, never to be taken for markup. */
 export type PeopleView = {

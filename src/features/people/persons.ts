@@ -21,7 +21,7 @@ import {
 } from '../../kernel/message/ids.ts';
 import { type ChatRef, type InboundMessage, idsOf } from '../../kernel/message/message.ts';
 import { shortName } from '../../kernel/message/stranger-words.ts';
-import { createLanes } from '../../lib/async/lanes.ts';
+import { createLanes } from '../../lib/async.ts';
 import type { PeopleBook, PeopleRows } from './people-book.ts';
 import {
   apartRows,

@@ -8,10 +8,10 @@ import type { KeyValueStore } from '../../kernel/bus/store/store.ts';
 import { type MessageId, messageId, type SessionKey } from '../../kernel/message/ids.ts';
 import type { ChatRef } from '../../kernel/message/message.ts';
 import type { Holds } from '../../kernel/sessions/rules/forgetting.ts';
-import { readOnce } from '../../lib/async/lanes.ts';
-import { flag, jsonRow, number, objects, place, rowShape } from '../../lib/json/json-row.ts';
-import { orAborted } from '../../lib/time/aborted.ts';
+import { readOnce } from '../../lib/async.ts';
+import { flag, jsonRow, number, objects, place, rowShape } from '../../lib/json/json.ts';
 import type { Clock } from '../../lib/time/clock.ts';
+import { orAborted } from '../../lib/time/clock.ts';
 import {
   type Checkpoint,
   checklist,

@@ -6,10 +6,10 @@ import type { MessageBus } from '../../kernel/bus/bus.ts';
 import type { KeyValueStore } from '../../kernel/bus/store/store.ts';
 import { messageId } from '../../kernel/message/ids.ts';
 import type { ChatRef } from '../../kernel/message/message.ts';
-import { flag, jsonRow, object, place, rowShape } from '../../lib/json/json-row.ts';
+import { flag, jsonRow, object, place, rowShape } from '../../lib/json/json.ts';
 import type { Logger } from '../../lib/logger.ts';
-import { aborted } from '../../lib/time/aborted.ts';
 import type { Clock } from '../../lib/time/clock.ts';
+import { aborted } from '../../lib/time/clock.ts';
 import type { ForgetReport, KeptData, Reach } from './kept-data.ts';
 
 export type ForgetWorkDeps = {

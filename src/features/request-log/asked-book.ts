@@ -8,7 +8,7 @@ import { hasErrorCode, orUndefined, stemOf } from '../../kernel/sessions/file-er
 import { ofChats } from '../../kernel/sessions/forget.ts';
 import { FORGOTTEN, type Holds } from '../../kernel/sessions/rules/forgetting.ts';
 import type { AskedBook } from '../../kernel/sessions/store.ts';
-import { createLanes } from '../../lib/async/lanes.ts';
+import { createLanes } from '../../lib/async.ts';
 import type { Logger } from '../../lib/logger.ts';
 import type { Redactor } from '../../lib/text/redact.ts';
 import type { Clock } from '../../lib/time/clock.ts';

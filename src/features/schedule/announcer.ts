@@ -6,18 +6,10 @@ import type { KeyValueStore } from '../../kernel/bus/store/store.ts';
 import type { OutboundAttachment } from '../../kernel/message/attachment.ts';
 import { type MessageId, messageId, type SessionKey } from '../../kernel/message/ids.ts';
 import { type ChatRef, type InboundMessage, sessionKeyOf } from '../../kernel/message/message.ts';
-import { createLanes } from '../../lib/async/lanes.ts';
-import {
-  flag,
-  jsonRow,
-  listShape,
-  number,
-  place,
-  rowShape,
-  text,
-} from '../../lib/json/json-row.ts';
-import { aborted } from '../../lib/time/aborted.ts';
+import { createLanes } from '../../lib/async.ts';
+import { flag, jsonRow, listShape, number, place, rowShape, text } from '../../lib/json/json.ts';
 import type { Clock } from '../../lib/time/clock.ts';
+import { aborted } from '../../lib/time/clock.ts';
 import { createMinuteText } from '../../lib/time/zone-time.ts';
 import { nameAfter } from './rules/job.ts';
 

@@ -2,11 +2,9 @@
 // is made here has an owner's rights.
 
 import { Command, InvalidArgumentError } from 'commander';
-import { CommandFailure, EXIT } from '../../cli/exit-codes.ts';
 import { parseCount } from '../../cli/flag-values.ts';
 import type { Terminal } from '../../cli/terminal.ts';
-import { printable } from '../../cli/terminal.ts';
-import { withState } from '../../cli/with-state.ts';
+import { CommandFailure, EXIT, printable, withState } from '../../cli/terminal.ts';
 import type { JobWish } from './rules/job.ts';
 import { JobError } from './rules/schedule.ts';
 import type { JobDesk, ShownJob } from './schedules.ts';

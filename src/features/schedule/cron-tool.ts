@@ -3,8 +3,8 @@
 import { z } from 'zod';
 import { ToolError } from '../../kernel/message/errors.ts';
 import { headOf } from '../../lib/text/cut.ts';
-import { readDescription } from '../../tools/description.ts';
 import type { Tool, ToolContext } from '../../tools/tool.ts';
+import { readDescription } from '../../tools/tool.ts';
 import type { JobWish } from './rules/job.ts';
 import { JobError, readSchedule } from './rules/schedule.ts';
 

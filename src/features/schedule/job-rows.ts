@@ -2,7 +2,7 @@
 // conversation is on disk.
 
 import { jsonRows, type OpenRows, type Rows } from '../../kernel/rows.ts';
-import { flag, kind, number, object, rowShape, text } from '../../lib/json/json-row.ts';
+import { flag, kind, number, object, rowShape, text } from '../../lib/json/json.ts';
 import type { Job } from './rules/job.ts';
 
 type RemovedJob = Pick<Job, 'id' | 'maker'>;

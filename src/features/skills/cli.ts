@@ -3,10 +3,8 @@
 
 import { createHash } from 'node:crypto';
 import { Command } from 'commander';
-import { confirmOrStop } from '../../cli/confirmation.ts';
-import { CommandFailure, EXIT } from '../../cli/exit-codes.ts';
 import type { Terminal } from '../../cli/terminal.ts';
-import { printable, textTable } from '../../cli/terminal.ts';
+import { CommandFailure, confirmOrStop, EXIT, printable, textTable } from '../../cli/terminal.ts';
 import type { SkillReview } from './package.ts';
 import type { SkillCare } from './skill-care.ts';
 import type { Skill } from './skills.ts';

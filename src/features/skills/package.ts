@@ -2,8 +2,7 @@
 // and what a person should look at. Nothing of it is run.
 
 import { foldName, isProtected } from '../../lib/files/guarded-path.ts';
-import { hiddenCharactersIn } from '../../lib/text/characters.ts';
-import { headOf } from '../../lib/text/cut.ts';
+import { headOf, hiddenCharactersIn } from '../../lib/text/cut.ts';
 import { readSkillFile, SKILL_FILE } from './catalog.ts';
 import { isSkillName } from './rules/skill.ts';
 import { SkillError } from './skills.ts';

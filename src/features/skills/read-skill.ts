@@ -2,8 +2,8 @@
 
 import { z } from 'zod';
 import { ToolError } from '../../kernel/message/errors.ts';
-import { readDescription } from '../../tools/description.ts';
 import type { Tool } from '../../tools/tool.ts';
+import { readDescription } from '../../tools/tool.ts';
 import { SkillError, type SkillProblem, type Skills } from './skills.ts';
 
 const ITSELF = /^(?:\.\/)*(?:skill\.md)?$/i;

@@ -7,7 +7,7 @@ import type { StateStore } from '../../kernel/bus/store/store.ts';
 import type { LiveConfig } from '../../kernel/config/files/live-config.ts';
 import type { ChatRef } from '../../kernel/message/message.ts';
 import type { Measuring } from '../../kernel/observe/build-telemetry.ts';
-import { observedSpending } from '../../kernel/observe/observed-spending.ts';
+import { observedSpending } from '../../kernel/observe/observed.ts';
 import type { SessionStore } from '../../kernel/sessions/store.ts';
 import type { Logger } from '../../lib/logger.ts';
 import type { Clock } from '../../lib/time/clock.ts';

@@ -3,8 +3,7 @@
 import { Command } from 'commander';
 import { parseLimit } from '../../cli/flag-values.ts';
 import type { Terminal } from '../../cli/terminal.ts';
-import { printable } from '../../cli/terminal.ts';
-import { withState } from '../../cli/with-state.ts';
+import { printable, withState } from '../../cli/terminal.ts';
 import { createDayText } from '../../lib/time/zone-time.ts';
 import type { BudgetOwners } from './budget-owners.ts';
 import { budgetCap } from './rules/budget-limits.ts';

@@ -4,7 +4,7 @@ import { type Finding, ok, warn } from '../../cli/doctor/finding.ts';
 import type { Terminal } from '../../cli/terminal.ts';
 import type { Config } from '../../kernel/config/config.ts';
 import { findDefaultModel } from '../../providers/model-setup.ts';
-import { assumedPrice, priceOf } from '../../providers/rules/model-prices.ts';
+import { assumedPrice, priceOf } from '../../providers/rules/model-names.ts';
 
 export async function checkPrices({ env, clock }: Terminal, config: Config): Promise<Finding> {
   const { budget } = config.limits;

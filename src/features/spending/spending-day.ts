@@ -5,7 +5,7 @@ import { z } from 'zod';
 import type { PersonLimits } from '../../kernel/access/person-limits.ts';
 import type { KeyValueStore } from '../../kernel/bus/store/store.ts';
 import type { CountNames } from '../../kernel/message/message-limits.ts';
-import { jsonRow, number, rowShape, texts } from '../../lib/json/json-row.ts';
+import { jsonRow, number, rowShape, texts } from '../../lib/json/json.ts';
 import { CountBook, type CountRow } from './count-book.ts';
 import type { Charged } from './rules/budget-limits.ts';
 import { afterCrash, EMPTY_LEDGER, joinedLedgers, type Ledger } from './rules/spending.ts';

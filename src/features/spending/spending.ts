@@ -15,7 +15,7 @@ import type { KeyValueStore } from '../../kernel/bus/store/store.ts';
 import type { LimitsConfig } from '../../kernel/config/limits.ts';
 import type { Logger } from '../../lib/logger.ts';
 import type { Clock } from '../../lib/time/clock.ts';
-import { assumedPrice, type ConfiguredPrice, priceOf } from '../../providers/rules/model-prices.ts';
+import { assumedPrice, type ConfiguredPrice, priceOf } from '../../providers/rules/model-names.ts';
 import type { Known, KnownAs } from '../people/people.ts';
 import type { BudgetNotes } from './budget-notes.ts';
 import type { BudgetOwners } from './budget-owners.ts';

@@ -13,7 +13,7 @@ import {
   type DispatcherDeps,
 } from '../../kernel/turns/dispatcher.ts';
 import type { SessionSettingsStore } from '../../kernel/turns/session-settings.ts';
-import { createPermits } from '../../lib/async/permits.ts';
+import { createPermits } from '../../lib/async.ts';
 import type { GuardedFiles } from '../../lib/files/guarded-files.ts';
 import type { Logger } from '../../lib/logger.ts';
 import type { ModelRegistry } from '../../providers/provider.ts';

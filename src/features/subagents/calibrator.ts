@@ -2,8 +2,8 @@
 // rules in core/calibration.ts what that says of the next one. While it is off nothing is read or kept.
 
 import type { KeyValueStore } from '../../kernel/bus/store/store.ts';
-import { createLanes } from '../../lib/async/lanes.ts';
-import { jsonRow, listShape, number, rowShape, text } from '../../lib/json/json-row.ts';
+import { createLanes } from '../../lib/async.ts';
+import { jsonRow, listShape, number, rowShape, text } from '../../lib/json/json.ts';
 import {
   type Advice,
   advise,

@@ -4,7 +4,7 @@
 
 import type { Rows } from '../../kernel/rows.ts';
 import type { Logger } from '../../lib/logger.ts';
-import { aborted, orAborted } from '../../lib/time/aborted.ts';
+import { aborted, orAborted } from '../../lib/time/clock.ts';
 import type { HelperDesk } from './helper-desk.ts';
 import type { HelperRun, PartAnswer, Plan } from './rules/subagent.ts';
 import { type Next, nextOf, stepVerdict } from './rules/subagent-series.ts';

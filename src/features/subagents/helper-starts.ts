@@ -2,7 +2,7 @@
 
 import type { SessionKey } from '../../kernel/message/ids.ts';
 import type { Rows } from '../../kernel/rows.ts';
-import { createLanes } from '../../lib/async/lanes.ts';
+import { createLanes } from '../../lib/async.ts';
 import type { Clock } from '../../lib/time/clock.ts';
 import type { ToolContext } from '../../tools/tool.ts';
 import type { HelperDesk } from './helper-desk.ts';

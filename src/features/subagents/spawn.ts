@@ -4,8 +4,8 @@
 import { z } from 'zod';
 import { ToolError } from '../../kernel/message/errors.ts';
 import { headOf } from '../../lib/text/cut.ts';
-import { readDescription } from '../../tools/description.ts';
 import type { Tool, ToolContext } from '../../tools/tool.ts';
+import { readDescription } from '../../tools/tool.ts';
 import {
   type HelperAnswer,
   type HelperWish,

@@ -2,9 +2,8 @@
 // the home's own, and whether they can be used. With the gateway running or not.
 
 import { Command } from 'commander';
-import { CommandFailure, EXIT } from '../../cli/exit-codes.ts';
 import type { Terminal } from '../../cli/terminal.ts';
-import { printable } from '../../cli/terminal.ts';
+import { CommandFailure, EXIT, printable } from '../../cli/terminal.ts';
 
 export function specialistsCommand(terminal: Terminal): Command {
   const command = new Command('specialists').description(

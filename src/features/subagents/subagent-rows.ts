@@ -2,7 +2,7 @@
 // conversation is on disk.
 
 import { jsonRows, type OpenRows, type Rows } from '../../kernel/rows.ts';
-import { number, object, objects, rowShape, text } from '../../lib/json/json-row.ts';
+import { number, object, objects, rowShape, text } from '../../lib/json/json.ts';
 import type { HelperRun } from './rules/subagent.ts';
 
 type RemovedRun = Pick<HelperRun, 'id' | 'parent'>;

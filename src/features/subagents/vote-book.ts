@@ -2,8 +2,8 @@
 
 import type { KeyValueStore } from '../../kernel/bus/store/store.ts';
 import type { VoteRecord } from '../../kernel/observe/telemetry.ts';
-import { createLanes } from '../../lib/async/lanes.ts';
-import { jsonRow, number, rowShape } from '../../lib/json/json-row.ts';
+import { createLanes } from '../../lib/async.ts';
+import { jsonRow, number, rowShape } from '../../lib/json/json.ts';
 import { type Figures, type Verdict, VOTE_TARGET, votersFor } from './rules/vote.ts';
 
 export const VOTES_SCOPE = 'votes';

@@ -16,7 +16,7 @@ import type { AccountName } from '../../kernel/message/account.ts';
 import type { InboundMessage } from '../../kernel/message/message.ts';
 import type { Dispatcher } from '../../kernel/turns/dispatcher.ts';
 import { withFiles } from '../../kernel/turns/turns-with-files.ts';
-import { createPermits } from '../../lib/async/permits.ts';
+import { createPermits } from '../../lib/async.ts';
 import type { Logger } from '../../lib/logger.ts';
 import type { Clock } from '../../lib/time/clock.ts';
 import { createListening } from './listening.ts';

@@ -16,7 +16,7 @@ import {
   type OutboundMessage,
   sessionKeyOf,
 } from '../../kernel/message/message.ts';
-import type { Permits } from '../../lib/async/permits.ts';
+import type { Permits } from '../../lib/async.ts';
 import type { Logger } from '../../lib/logger.ts';
 import type { Clock } from '../../lib/time/clock.ts';
 import { createDayText } from '../../lib/time/zone-time.ts';

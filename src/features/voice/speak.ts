@@ -3,7 +3,7 @@
 
 import { open } from 'node:fs/promises';
 import { join } from 'node:path';
-import { isHomeUrl } from '../../providers/rules/home-address.ts';
+import { isHomeUrl } from '../../lib/net/address-rules.ts';
 import { callEngine } from './engine-call.ts';
 import type { SpeechEngine } from './rules/voice-engine.ts';
 import { filledIn, inPrivateFolder, runProgram } from './run-program.ts';

@@ -8,7 +8,7 @@ import type { Foundations } from '../../app/foundations.ts';
 import type { BackgroundWork } from '../../app/gateway-service.ts';
 import type { SessionKey } from '../../kernel/message/ids.ts';
 import { OWNER_TURN } from '../../kernel/message/notes.ts';
-import { observedAgent } from '../../kernel/observe/observed-agent.ts';
+import { observedAgent } from '../../kernel/observe/observed.ts';
 import {
   createDispatcher,
   type Dispatcher,
@@ -17,7 +17,7 @@ import {
 import type { Origins } from '../../kernel/turns/origins.ts';
 import type { SessionSettingsStore } from '../../kernel/turns/session-settings.ts';
 import { createTurnPersonOf } from '../../kernel/turns/turn-person.ts';
-import { createPermits } from '../../lib/async/permits.ts';
+import { createPermits } from '../../lib/async.ts';
 import type { GuardedFiles } from '../../lib/files/guarded-files.ts';
 import type { ModelRegistry } from '../../providers/provider.ts';
 import type { Toolbox } from '../../tools/tool.ts';

@@ -3,10 +3,8 @@
 
 import { Command } from 'commander';
 import { chatNames, chatText } from '../../cli/chat-names.ts';
-import { CommandFailure, EXIT } from '../../cli/exit-codes.ts';
 import type { Terminal } from '../../cli/terminal.ts';
-import { printable } from '../../cli/terminal.ts';
-import { withState } from '../../cli/with-state.ts';
+import { CommandFailure, EXIT, printable, withState } from '../../cli/terminal.ts';
 
 export function workflowsCommand(terminal: Terminal): Command {
   const command = new Command('workflows').description(

@@ -2,7 +2,7 @@
 // value of a secret.
 
 import { jsonRows, MARKS, type OpenRows, type Rows } from '../../kernel/rows.ts';
-import { number, object, rowShape, text } from '../../lib/json/json-row.ts';
+import { number, object, rowShape, text } from '../../lib/json/json.ts';
 import type { Redactor } from '../../lib/text/redact.ts';
 import type { Definition } from './rules/definition.ts';
 import { isOver, type WorkflowRun } from './rules/workflow.ts';

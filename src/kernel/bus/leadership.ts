@@ -1,7 +1,7 @@
 // One leader per resource. In the embedded store the home lock makes this process the only one, so
 // leading is a queue in memory: nothing durable, nothing stale after a crash, no heartbeat.
 
-import { createLanes } from '../../lib/async/lanes.ts';
+import { createLanes } from '../../lib/async.ts';
 import type { Clock } from '../../lib/time/clock.ts';
 import type { MessageBus } from './bus.ts';
 

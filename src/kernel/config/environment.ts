@@ -1,7 +1,7 @@
 // The environment in the configuration: `${NAME}` in any text stands for a variable (`$${NAME}` is the
 // literal text), and a variable `NANOBOT__channels__telegram__token` sets the key of that path.
 
-import { parseJson } from '../../lib/json/fields.ts';
+import { parseJson } from '../../lib/json/json.ts';
 import { isJsonObject, type JsonObject, type JsonValue, joinPath } from './json.ts';
 import { withValue } from './json-paths.ts';
 

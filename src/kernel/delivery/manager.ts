@@ -2,7 +2,7 @@
 // replies. One can fail, stop or be replaced without the others noticing.
 
 import type { Channel, ChannelHost, ChannelStatus } from '../../channels/channel.ts';
-import { supervise } from '../../lib/async/supervise.ts';
+import { supervise } from '../../lib/async.ts';
 import type { Logger } from '../../lib/logger.ts';
 import type { Clock } from '../../lib/time/clock.ts';
 import { isStranger, withoutCode } from '../access/admission.ts';

@@ -4,11 +4,10 @@
 
 import { AttachmentError, type Channel } from '../../channels/channel.ts';
 import { isUnheard, type Listening, missedReason } from '../../features/voice/listening.ts';
-import { createPermits, type Permits } from '../../lib/async/permits.ts';
+import { createPermits, type Permits } from '../../lib/async.ts';
 import type { Logger } from '../../lib/logger.ts';
-import { orAborted } from '../../lib/time/aborted.ts';
-import { backoffMs } from '../../lib/time/backoff.ts';
 import type { Clock } from '../../lib/time/clock.ts';
+import { backoffMs, orAborted } from '../../lib/time/clock.ts';
 import type { BusStore } from '../bus/store/store.ts';
 import { MediaError, type MediaStore } from '../media/media.ts';
 import { type AccountName, accountName } from '../message/account.ts';

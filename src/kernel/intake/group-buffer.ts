@@ -1,8 +1,8 @@
 // What was said in groups and not to the agent, per conversation: durable, bounded and short-lived.
 // It is shown once, with the next message that is for the agent. Which talk counts is the gate's.
 
-import { createLanes } from '../../lib/async/lanes.ts';
-import { jsonRow, listShape, number, rowShape, text } from '../../lib/json/json-row.ts';
+import { createLanes } from '../../lib/async.ts';
+import { jsonRow, listShape, number, rowShape, text } from '../../lib/json/json.ts';
 import type { Clock } from '../../lib/time/clock.ts';
 import { parseCommand } from '../access/command.ts';
 import type { KeyValueStore } from '../bus/store/store.ts';

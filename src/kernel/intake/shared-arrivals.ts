@@ -2,8 +2,8 @@
 // in. Which one that is, is on disk before anything is answered.
 
 import { createHash } from 'node:crypto';
-import { createLanes } from '../../lib/async/lanes.ts';
-import { flag, jsonRow, rowShape, text } from '../../lib/json/json-row.ts';
+import { createLanes } from '../../lib/async.ts';
+import { flag, jsonRow, rowShape, text } from '../../lib/json/json.ts';
 import type { Clock } from '../../lib/time/clock.ts';
 import { withoutCode } from '../access/admission.ts';
 import type { KeyValueStore, StateStore } from '../bus/store/store.ts';

@@ -1,19 +1,203 @@
+// What was made of stored contents, so that it is made once: a text, a smaller image. A file may
+// vanish at any time and is made again then; it does not outlive what it was made of for long.
+
+import { createHash } from 'node:crypto';
+import { mkdir, readdir, readFile, rm, stat, unlink, utimes } from 'node:fs/promises';
+import { join } from 'node:path';
+import type { Metadata, Sharp } from 'sharp';
+import { z } from 'zod';
+import { createLanes, createReaderMemory, type ReaderMemory } from '../../lib/async.ts';
+import { writeAtomic } from '../../lib/files/files.ts';
+import type { Clock } from '../../lib/time/clock.ts';
+import { orAborted } from '../../lib/time/clock.ts';
+import { type MediaId, mediaId } from '../message/ids.ts';
+import { extract } from './extract/extract.ts';
+import { tooLargeHere } from './extract/sections.ts';
+import { contentTypeOf, HEAD_BYTES } from './files.ts';
+import type { DocumentReading, ImageReading, MediaReader, MediaStore } from './media.ts';
+
+/** `reading`: how many readings of the content ended with the process. */
+export type DerivedKind = 'image' | 'text' | 'reading';
+
+export interface DerivedFiles {
+  read(id: MediaId, kind: DerivedKind): Promise<Uint8Array | undefined>;
+  /** A disk that is full costs the next reader the work, and nobody anything else. */
+  keep(id: MediaId, kind: DerivedKind, content: Uint8Array): Promise<void>;
+  drop(id: MediaId, kind: DerivedKind): Promise<void>;
+  sweep(unusedMs: number): Promise<void>;
+}
+
+const MAX_BYTES = 500_000_000;
+/** After this many new files the folder is looked through. */
+const LOOK_EVERY = 50;
+const NAME = /^[0-9a-f]{64}\.(?:image|text|reading)$/;
+
+/** `folder` is made when something is kept first. */
+export function createDerivedFiles(folder: string, clock: Clock): DerivedFiles {
+  const state = { kept: 0 };
+  const pathOf = (id: MediaId, kind: DerivedKind) => join(folder, `${id}.${kind}`);
+
+  async function sweep(unusedMs: number): Promise<void> {
+    const before = clock.now() - unusedMs;
+    let total = 0;
+    for (const { path, sizeBytes, usedAt } of await newestFirst(folder)) {
+      total += sizeBytes;
+      if (usedAt < before || total > MAX_BYTES) await unlink(path).catch(() => undefined);
+    }
+  }
+
+  return {
+    async read(id, kind) {
+      const path = pathOf(id, kind);
+      const content = await readFile(path).catch(() => undefined);
+      const now = clock.now() / 1000;
+      if (content !== undefined) await utimes(path, now, now).catch(() => undefined);
+      return content;
+    },
+    async keep(id, kind, content) {
+      try {
+        await mkdir(folder, { recursive: true, mode: 0o700 });
+        await writeAtomic(pathOf(id, kind), content);
+        const now = clock.now() / 1000;
+        await utimes(pathOf(id, kind), now, now);
+        state.kept += 1;
+        if (state.kept % LOOK_EVERY === 0) await sweep(Number.POSITIVE_INFINITY);
+      } catch {
+        return;
+      }
+    },
+    drop: (id, kind) => rm(pathOf(id, kind), { force: true }).catch(() => undefined),
+    sweep,
+  };
+}
+
+async function newestFirst(folder: string) {
+  const names = (await readdir(folder).catch(() => [])).filter((name) => NAME.test(name));
+  const files = await Promise.all(
+    names.map(async (name) => {
+      const path = join(folder, name);
+      const info = await stat(path).catch(() => undefined);
+      return { path, sizeBytes: info?.size ?? 0, usedAt: info?.mtimeMs ?? 0 };
+    }),
+  );
+  return files.toSorted((a, b) => b.usedAt - a.usedAt);
+}
+
+// An image as models take it: upright, its longest side bounded, a plain JPEG or PNG without what the
+// camera noted of place and owner. The library is loaded with the first image: a start must not wait
+// for it, and a gateway that sees no image must not pay for it.
+
+/** Larger ones are made smaller by the vendors, at our cost. */
+const MAX_SIDE_PIXELS = 1568;
+/** More would have to be unpacked than a photo has. */
+const MAX_INPUT_PIXELS = 100_000_000;
+/** Bytes that opening takes for each pixel, measured; a format without a figure takes `MOST`. */
+const STREAMED: Readonly<Record<string, number>> = { jpeg: 0.7, png: 3 };
+const WHOLE: Readonly<Record<string, number>> = { jpeg: 4, png: 5, webp: 5, gif: 6, tiff: 6 };
+const MOST = 20;
+const MAX_INPUT_BYTES = 60_000_000;
+/** Vendors count the 5 MB in base64. */
+const MAX_OUTPUT_BYTES = 3_750_000;
+/** Drawings and screens stay without loss while that is cheap. */
+const MAX_PNG_BYTES = 1_000_000;
+const QUALITIES = [85, 60, 35] as const;
+/** What is opened, by its content; an SVG is text, and may name files. */
+const OPENED = new Set(['jpeg', 'png', 'webp', 'gif', 'heif', 'tiff']);
+const LOADERS = ['Jpeg', 'Png', 'Webp', 'Nsgif', 'Heif', 'Tiff'].map(
+  (format) => `VipsForeignLoad${format}`,
+);
+/** Types of what is opened; HEIC is not, for its codec is patented. */
+const OPENED_TYPES = /^image\/(?:jpeg|png|apng|webp|gif|avif|tiff)$/;
+const DRAWN = new Set(['png', 'gif']);
+
+const TOO_LARGE = 'it is larger than an image may be';
+const DAMAGED = 'it is damaged';
+const NO_IMAGE = 'it is no image that can be opened; as JPEG or PNG it can';
+const NAMES: Readonly<Record<string, string>> = { 'x-icon': 'ICO', heif: 'HEIC' };
+
+/** `maxBytes`: what opening it may take. */
+export async function modelImage(
+  content: Uint8Array,
+  maxBytes = Number.POSITIVE_INFINITY,
+): Promise<ImageReading> {
+  if (content.length > MAX_INPUT_BYTES) return { kind: 'unreadable', reason: TOO_LARGE };
+  try {
+    return await opened(content, maxBytes);
+  } catch (error) {
+    const isTooLarge = error instanceof Error && /pixel limit/i.test(error.message);
+    return { kind: 'unreadable', reason: isTooLarge ? TOO_LARGE : await closedReason(content) };
+  }
+}
+
+async function opened(content: Uint8Array, maxBytes: number): Promise<ImageReading> {
+  const sharp = await openers();
+  const options = { limitInputPixels: MAX_INPUT_PIXELS, failOn: 'error', pages: 1 } as const;
+  const metadata = await sharp(content, options).metadata();
+  const { format = '' } = metadata;
+  if (!OPENED.has(format)) return { kind: 'unreadable', reason: await closedReason(content) };
+  if (content.length + unpackedBytes(metadata) > maxBytes) {
+    return { kind: 'unreadable', reason: tooLargeHere(maxBytes) };
+  }
+  const upright = sharp(content, options)
+    .autoOrient()
+    .resize({
+      width: MAX_SIDE_PIXELS,
+      height: MAX_SIDE_PIXELS,
+      fit: 'inside',
+      withoutEnlargement: true,
+    })
+    .toColourspace('srgb');
+  return (DRAWN.has(format) ? await asPng(upright) : undefined) ?? asJpeg(upright);
+}
+
+/** Why it is not opened, by what it is. */
+async function closedReason(content: Uint8Array): Promise<string> {
+  const type = await contentTypeOf(content.subarray(0, HEAD_BYTES));
+  if (OPENED_TYPES.test(type)) return DAMAGED;
+  const name = /^image\/(.+)$/.exec(type)?.[1];
+  if (name === undefined) return NO_IMAGE;
+  const label = NAMES[name] ?? name.replace(/^(?:x-|vnd\.)/, '').toUpperCase();
+  return `pictures of the format ${label} cannot be opened; saved as JPEG or PNG it can be seen`;
+}
+
+function unpackedBytes({ format, width, height, depth, isProgressive }: Metadata): number {
+  const known = isProgressive ? WHOLE[format] : (STREAMED[format] ?? WHOLE[format]);
+  return width * height * (known ?? MOST) * (depth === 'uchar' ? 1 : 2);
+}
+
+/** Only the loaders of what is opened: the others never see what strangers send. */
+async function openers() {
+  const { default: sharp } = await import('sharp');
+  sharp.block({ operation: ['VipsForeignLoad'] });
+  sharp.unblock({ operation: LOADERS });
+  sharp.cache(false);
+  // One thread is fast enough, and the machine belongs to others too.
+  sharp.concurrency(1);
+  return sharp;
+}
+
+async function asPng(image: Sharp): Promise<ImageReading | undefined> {
+  const content = await image.clone().png().toBuffer();
+  if (content.length > MAX_PNG_BYTES) return undefined;
+  return { kind: 'image', mimeType: 'image/png', content };
+}
+
+async function asJpeg(image: Sharp): Promise<ImageReading> {
+  for (const quality of QUALITIES) {
+    const content = await image
+      .clone()
+      .flatten({ background: '#fff' })
+      .jpeg({ quality })
+      .toBuffer();
+    if (content.length <= MAX_OUTPUT_BYTES)
+      return { kind: 'image', mimeType: 'image/jpeg', content };
+  }
+  return { kind: 'unreadable', reason: TOO_LARGE };
+}
+
 // Reads stored contents for models: each once at a time, as many side by side as the memory allows, and
 // what was found is kept beside the original. Before a content is read this is noted, so that one that
 // ends the process is not read again and again after every restart.
-
-import { createHash } from 'node:crypto';
-import { z } from 'zod';
-import { createLanes } from '../../lib/async/lanes.ts';
-import { createReaderMemory, type ReaderMemory } from '../../lib/async/permits.ts';
-import { orAborted } from '../../lib/time/aborted.ts';
-import type { Clock } from '../../lib/time/clock.ts';
-import { type MediaId, mediaId } from '../message/ids.ts';
-import { createDerivedFiles } from './derived-files.ts';
-import { extract } from './extract/extract.ts';
-import type { MediaStore } from './media.ts';
-import { modelImage } from './model-image.ts';
-import type { DocumentReading, ImageReading, MediaReader } from './reader.ts';
 
 export type MediaReaderOptions = {
   readonly store: Pick<MediaStore, 'read' | 'stat'>;

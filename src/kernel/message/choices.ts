@@ -1,7 +1,7 @@
 // Choices where a platform has no buttons: the labels are numbered below the text, and the number is
 // the answer.
 
-import { renderPlain } from '../../lib/markup/plain.ts';
+import { renderPlain } from '../../lib/markup/markup.ts';
 import { shortened } from '../../lib/text/cut.ts';
 import type { Choice, OutboundMessage } from './message.ts';
 

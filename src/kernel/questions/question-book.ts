@@ -2,8 +2,8 @@
 // message costs a look into the store.
 
 import { z } from 'zod';
-import { readOnce } from '../../lib/async/lanes.ts';
-import { flag, jsonRow, number, place, rowShape, text, texts } from '../../lib/json/json-row.ts';
+import { readOnce } from '../../lib/async.ts';
+import { flag, jsonRow, number, place, rowShape, text, texts } from '../../lib/json/json.ts';
 import type { AdmittedRole } from '../access/admission.ts';
 import type { KeyValueStore } from '../bus/store/store.ts';
 import { type MessageId, messageId, type UserId } from '../message/ids.ts';

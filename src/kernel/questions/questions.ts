@@ -2,7 +2,7 @@
 // good once, in one chat, for those who may decide. What an answer does, its handler knows. Only what
 // a person sent is ever an answer; nothing the agent writes comes here. Cases T09 and A07.
 
-import { createLanes } from '../../lib/async/lanes.ts';
+import { createLanes } from '../../lib/async.ts';
 import type { Logger } from '../../lib/logger.ts';
 import type { Clock } from '../../lib/time/clock.ts';
 import type { MessageBus } from '../bus/bus.ts';

@@ -3,7 +3,7 @@
 
 import { type FileHandle, open, opendir, stat } from 'node:fs/promises';
 import { join } from 'node:path';
-import { mapLimited } from '../../lib/async/lanes.ts';
+import { mapLimited } from '../../lib/async.ts';
 import { type SessionKey, sessionKey } from '../message/ids.ts';
 import type { TranscriptEntry } from '../message/transcript.ts';
 import { orUndefined } from './file-errors.ts';

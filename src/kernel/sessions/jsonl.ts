@@ -3,7 +3,7 @@
 
 import { mkdirSync, statSync } from 'node:fs';
 import { join } from 'node:path';
-import { createLanes } from '../../lib/async/lanes.ts';
+import { createLanes } from '../../lib/async.ts';
 import { syncFolder } from '../../lib/files/files.ts';
 import type { Logger } from '../../lib/logger.ts';
 import type { Clock } from '../../lib/time/clock.ts';

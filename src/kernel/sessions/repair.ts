@@ -2,7 +2,7 @@
 // cannot be read is noted in `<file>.damaged`; only bytes behind the last newline are cut off.
 
 import { appendFile, open, readFile } from 'node:fs/promises';
-import { fieldsOf, parseJson } from '../../lib/json/fields.ts';
+import { fieldsOf, parseJson } from '../../lib/json/json.ts';
 import { orUndefined } from './file-errors.ts';
 import type { FileLine, FileScan } from './read-lines.ts';
 

@@ -4,7 +4,7 @@
 
 import type { Agent, PreparedContext, TurnInput, TurnMessage } from '../../agent/agent.ts';
 import type { Channel } from '../../channels/channel.ts';
-import type { Permits } from '../../lib/async/permits.ts';
+import type { Permits } from '../../lib/async.ts';
 import type { Logger } from '../../lib/logger.ts';
 import type { Clock } from '../../lib/time/clock.ts';
 import { withoutCode } from '../access/admission.ts';

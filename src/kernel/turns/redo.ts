@@ -5,7 +5,7 @@
 import type { Agent } from '../../agent/agent.ts';
 import type { Channel } from '../../channels/channel.ts';
 import type { Logger } from '../../lib/logger.ts';
-import { aborted } from '../../lib/time/aborted.ts';
+import { aborted } from '../../lib/time/clock.ts';
 import { parseCommand } from '../access/command.ts';
 import { isSameChat } from '../access/person.ts';
 import type { MessageBus, QueuedMessage, SentText, Turn, TurnResult } from '../bus/bus.ts';

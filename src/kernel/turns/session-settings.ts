@@ -4,7 +4,7 @@
 import type { TurnSettings } from '../../agent/agent.ts';
 import type { CompactionEngine } from '../../agent/rules/compaction.ts';
 import type { AgentMode } from '../../features/modes/rules/mode.ts';
-import { jsonRow, number, rowShape, text } from '../../lib/json/json-row.ts';
+import { jsonRow, number, rowShape, text } from '../../lib/json/json.ts';
 import type { KeyValueStore } from '../bus/store/store.ts';
 import type { SessionKey } from '../message/ids.ts';
 

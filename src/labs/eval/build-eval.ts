@@ -1,14 +1,18 @@
-// Opens a home for an evaluation: the model that is measured, a purse with the budgets of the day, and
-// a workbench with the whole agent once somebody asks for it. The home is held meanwhile.
+// The model alone as a benchmark asks it: through the registry, paid for like every call, with a
+// deadline of its own.
 
 import { LOCAL_MODELS_SCOPE } from '../../agent/build-models.ts';
+import { chargedMeter } from '../../agent/charge.ts';
 import { createModels, type ModelsDeps, openModelForAll } from '../../agent/models.ts';
+import { textTokens } from '../../agent/rules/tokens.ts';
 import type { SpendingGuard } from '../../agent/spending.ts';
+import { untilAborted } from '../../agent/until-aborted.ts';
 import { openCollections } from '../../app/collections.ts';
 import { askGateway, findRunningGateway } from '../../app/running-gateway.ts';
 import { clusterOf } from '../../features/cluster/cluster-keeper.ts';
 import { buildLocalOnly } from '../../features/local-models/build-local-only.ts';
 import { SPENDING_SCOPE } from '../../features/spending/build-spending.ts';
+import type { Payer } from '../../features/spending/rules/budget-limits.ts';
 import { Spending } from '../../features/spending/spending.ts';
 import { openEmbeddedStore } from '../../kernel/bus/store/embedded.ts';
 import { holdHome } from '../../kernel/bus/store/home-lock.ts';
@@ -17,22 +21,90 @@ import type { Environment } from '../../kernel/config/environment.ts';
 import type { LoadedConfig } from '../../kernel/config/files/config-file.ts';
 import type { Home } from '../../kernel/config/files/home.ts';
 import { LiveConfig } from '../../kernel/config/files/live-config.ts';
-import { ProviderError } from '../../kernel/message/errors.ts';
+import { ProviderError, type ProviderFailure } from '../../kernel/message/errors.ts';
 import { chatId, DEFAULT_ACCOUNT } from '../../kernel/message/ids.ts';
 import { type ChatRef, sessionKeyOf } from '../../kernel/message/message.ts';
-import { openMetricsFile } from '../../kernel/observe/metrics-file.ts';
-import { observedSpending } from '../../kernel/observe/observed-spending.ts';
+import { openMetricsFile } from '../../kernel/observe/metrics.ts';
+import { observedSpending } from '../../kernel/observe/observed.ts';
 import { createRows } from '../../kernel/rows.ts';
-import { readOnce } from '../../lib/async/lanes.ts';
-import { openLogFile } from '../../lib/files/log-file.ts';
+import { readOnce } from '../../lib/async.ts';
+import { openLogFile } from '../../lib/files/files.ts';
 import { createLogger, type Logger, silentLogger } from '../../lib/logger.ts';
 import { type Clock, systemClock } from '../../lib/time/clock.ts';
-import type { VendorRegistry } from '../../providers/index.ts';
-import { type CostCounter, createCostCounter } from './cost.ts';
-import type { Trial } from './eval.ts';
-import { type Lender, LentSpending } from './lent-spending.ts';
-import { createSubject } from './subject.ts';
+import type { ModelHandle } from '../../providers/provider.ts';
+import type { VendorRegistry } from '../../providers/registry.ts';
+import type { Question, Reply, Subject, Trial } from './eval.ts';
+import {
+  type CostCounter,
+  createCostCounter,
+  EVAL_ROLE,
+  type Lender,
+  LentSpending,
+} from './spending.ts';
 import { createWorkbench, EVAL_CHANNEL } from './workbench.ts';
+
+export type SubjectDeps = {
+  readonly handle: ModelHandle;
+  readonly spending: SpendingGuard;
+  readonly payer: Payer;
+  readonly clock: Clock;
+  readonly maxTokens: number;
+};
+
+const DEADLINE_MS = 300_000;
+
+export function createSubject(deps: SubjectDeps): Subject {
+  const { handle, spending, payer, clock, maxTokens } = deps;
+
+  async function ask({ system, said, temperature }: Question, signal: AbortSignal): Promise<Reply> {
+    const messages = said.map(({ role, text }) =>
+      role === 'user'
+        ? ({ role, text } as const)
+        : ({ role, text, toolCalls: [], thinking: [] } as const),
+    );
+    const sizes = textTokens([system, ...said.map(({ text }) => text)].join('\n'));
+    const meter = chargedMeter(spending, payer, {
+      role: EVAL_ROLE,
+      maxTokens,
+      inputTokens: () => sizes,
+    });
+    const started = clock.monotonic();
+    const request = {
+      system: [{ text: system, stable: true }],
+      ...{ messages, tools: [], maxTokens, temperature },
+    };
+    for await (const event of untilAborted(handle.stream(request, signal, meter), signal)) {
+      if (event.type !== 'finished') continue;
+      const ms = Math.round(clock.monotonic() - started);
+      return { text: event.text.trim(), isCut: event.stop === 'length', ms };
+    }
+    throw failed(handle, { kind: 'malformed' }, 'the answer did not end');
+  }
+
+  return {
+    model: handle.name,
+    contextTokens: handle.contextTokens,
+    maxTokens,
+    async ask(question, signal) {
+      const late = new AbortController();
+      const deadline = clock.timer(DEADLINE_MS, () =>
+        late.abort(failed(handle, { kind: 'timeout', stage: 'whole_call' }, 'it took too long')),
+      );
+      try {
+        return await ask(question, AbortSignal.any([signal, late.signal]));
+      } finally {
+        deadline[Symbol.dispose]();
+      }
+    },
+  };
+}
+
+function failed({ name }: ModelHandle, failure: ProviderFailure, message: string): ProviderError {
+  return new ProviderError(message, { failure, provider: name.split('/', 1).join(), model: name });
+}
+
+// Opens a home for an evaluation: the model that is measured, a purse with the budgets of the day, and
+// a workbench with the whole agent once somebody asks for it. The home is held meanwhile.
 
 export type PurseWish = {
   readonly home: Home;

@@ -27,7 +27,7 @@ import { NanobotError } from '../../kernel/message/errors.ts';
 import type { AskedBook, SessionStore } from '../../kernel/sessions/store.ts';
 import { createSessionSettings } from '../../kernel/turns/session-settings.ts';
 import type { ModelRegistry } from '../../providers/provider.ts';
-import { buildExec } from '../../tools/exec/build-exec.ts';
+import { buildExec } from '../../tools/exec/exec.ts';
 import type { Executor } from '../../tools/exec/executor.ts';
 import type { Toolbox } from '../../tools/tool.ts';
 

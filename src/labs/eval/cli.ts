@@ -3,7 +3,7 @@
 import { Command, InvalidArgumentError, Option } from 'commander';
 import { parseCount, parseMoney } from '../../cli/flag-values.ts';
 import type { Terminal } from '../../cli/terminal.ts';
-import { LEARN_FAMILIES, type LearnFamily } from './rules/learn.ts';
+import { LEARN_FAMILIES, type LearnFamily } from './learn.ts';
 import { type EvalFlags, reportResults, runEval } from './run-eval.ts';
 
 const DEFAULT_SEED = 42;

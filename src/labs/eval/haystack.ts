@@ -2,11 +2,12 @@
 // The model is given the text itself, or the whole agent finds it with the tools of its memory.
 
 import { textTokens } from '../../agent/rules/tokens.ts';
-import { askAgent, attempt, skipped } from './ask-agent.ts';
 import type { Benchmark, Trial } from './eval.ts';
-import { type AggregateQuestion, aggregateQuestions } from './rules/aggregates.ts';
-import { isExact } from './rules/grade.ts';
+import { askAgent, attempt, skipped } from './eval.ts';
+import { isExact, mean, medianSeconds } from './rules/grade.ts';
 import {
+  type AggregateQuestion,
+  aggregateQuestions,
   type Corpus,
   corpusOf,
   gradeNeedles,
@@ -15,7 +16,6 @@ import {
   sentenceOf,
 } from './rules/haystack.ts';
 import { barsOf, type EvalItem, type EvalPlot, known, scoreOf, sumOf } from './rules/result.ts';
-import { mean, medianSeconds } from './rules/stats.ts';
 
 export type HaystackOptions = {
   readonly seed: number;

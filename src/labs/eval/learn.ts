@@ -1,19 +1,162 @@
-// Learning: tasks in a row, with feedback after each that the next ones are asked with. What was learnt
-// shows in the second half, and in how many tries a task takes.
+// Tasks in a row whose earlier feedback helps with the later ones: nobody can know the rules at first,
+// everybody is told them after the first try, and they come again.
 
 import { textTokens } from '../../agent/rules/tokens.ts';
-import { askAgent, attempt } from './ask-agent.ts';
 import type { Benchmark, Question, Trial } from './eval.ts';
+import { askAgent, attempt } from './eval.ts';
 import {
-  chanceOf,
-  feedbackOn,
-  LEARN_SYSTEM,
-  type LearnFamily,
-  type LearnTask,
-  learnTasks,
-} from './rules/learn.ts';
+  choiceSaid,
+  forwardTransfer,
+  mean,
+  numberSaid,
+  seeded,
+  surpriseRate,
+  windows,
+} from './rules/grade.ts';
 import { type EvalItem, type EvalPlot, known } from './rules/result.ts';
-import { forwardTransfer, mean, surpriseRate, windows } from './rules/stats.ts';
+
+export const LEARN_FAMILIES = ['arithmetic', 'fact-retrieval', 'tool-chain'] as const;
+export type LearnFamily = (typeof LEARN_FAMILIES)[number];
+
+export type LearnTask = {
+  readonly question: string;
+  readonly wanted: string;
+  /** What whoever answers is told afterwards: the right answer, and why. */
+  readonly lesson: string;
+  /** By path below the workspace; only of chains. */
+  readonly files: Readonly<Record<string, string>>;
+  isRight(answer: string): boolean;
+};
+
+export type LearnWish = {
+  readonly family: LearnFamily;
+  readonly seed: number;
+  readonly tasks: number;
+  /** Files that lie between the first and the value, of chains. */
+  readonly depth: number;
+};
+
+const MODULUS = 10;
+const OPTIONS = 4;
+const SIGNS = ['#', '@', '~'] as const;
+const PEOPLE = [
+  'Alder',
+  'Birch',
+  'Cedar',
+  'Dogwood',
+  'Elm',
+  'Fir',
+  'Ginkgo',
+  'Hazel',
+  'Ivy',
+  'Juniper',
+] as const;
+const COLOURS = [
+  'amber',
+  'cobalt',
+  'crimson',
+  'ivory',
+  'jade',
+  'lilac',
+  'ochre',
+  'scarlet',
+  'teal',
+  'umber',
+] as const;
+
+/** What guessing gives; undefined: next to nothing. */
+export function chanceOf(family: LearnFamily): number | undefined {
+  if (family === 'arithmetic') return 1 / MODULUS;
+  return family === 'fact-retrieval' ? 1 / OPTIONS : undefined;
+}
+
+export function learnTasks(wish: LearnWish): readonly LearnTask[] {
+  const make = { arithmetic: arithmetic, 'fact-retrieval': facts, 'tool-chain': chains }[
+    wish.family
+  ];
+  return make(wish);
+}
+
+function arithmetic({ seed, tasks }: LearnWish): readonly LearnTask[] {
+  const draw = seeded(seed, 'arithmetic');
+  const rules = new Map(
+    SIGNS.map((sign) => [
+      sign,
+      { left: 2 + draw.below(6), right: 2 + draw.below(6), plus: 1 + draw.below(8) },
+    ]),
+  );
+  return Array.from({ length: tasks }, () => {
+    const sign = draw.pick(SIGNS);
+    const { left, right, plus } = rules.get(sign) ?? { left: 1, right: 1, plus: 0 };
+    const one = 1 + draw.below(9);
+    const other = 1 + draw.below(9);
+    const value = (left * one + right * other + plus) % MODULUS;
+    return {
+      question: `What is ${one} ${sign} ${other}? Answer with one digit.`,
+      wanted: String(value),
+      lesson: `a ${sign} b is the last digit of ${left}·a + ${right}·b + ${plus}, so ${one} ${sign} ${other} is ${value}.`,
+      files: {},
+      isRight: (answer) => numberSaid(answer) === value,
+    };
+  });
+}
+
+function facts({ seed, tasks }: LearnWish): readonly LearnTask[] {
+  const draw = seeded(seed, 'facts');
+  const known = new Map(PEOPLE.map((person) => [person, draw.pick(COLOURS)]));
+  return Array.from({ length: tasks }, () => {
+    const person = draw.pick(PEOPLE);
+    const colour = known.get(person) ?? COLOURS[0];
+    const wrong = draw.shuffled(COLOURS.filter((one) => one !== colour)).slice(0, OPTIONS - 1);
+    const options = draw.shuffled([colour, ...wrong]);
+    return {
+      question: `Which colour does house ${person} have: ${options.join(', ')}? Answer with the colour.`,
+      wanted: colour,
+      lesson: `House ${person} is ${colour}.`,
+      files: {},
+      isRight: (answer) => choiceSaid(answer, COLOURS) === colour,
+    };
+  });
+}
+
+const CHAIN_FOLDER = 'chains';
+
+/** Where a reference leads is a rule that can be learnt; without it one has to look around. */
+function chains({ seed, tasks, depth }: LearnWish): readonly LearnTask[] {
+  const draw = seeded(seed, 'chains');
+  const shelves = draw.shuffled(COLOURS).slice(0, SIGNS.length);
+  return Array.from({ length: tasks }, (_, task) => {
+    const folder = `${CHAIN_FOLDER}/${task + 1}`;
+    const value = 100 + draw.below(900);
+    const files: Record<string, string> = {};
+    let path = `${folder}/start.txt`;
+    for (let hop = 0; hop < depth; hop += 1) {
+      const kind = draw.below(SIGNS.length);
+      const number = 10 * (hop + 1) + draw.below(10);
+      files[path] = `Go on with ${'XYZ'.charAt(kind)}${number}.\n`;
+      path = `${folder}/${shelves[kind] ?? shelves[0]}/${number}.txt`;
+    }
+    files[path] = `The value is ${value}.\n`;
+    const rule = shelves.map((shelf, kind) => `${'XYZ'.charAt(kind)} means the folder ${shelf}`);
+    return {
+      question: `In the workspace, ${folder}/start.txt begins a chain of files. Each names a reference to the next file of the same chain, all of them below ${folder}/. Follow it to its end and answer with the value that stands there.`,
+      wanted: String(value),
+      lesson: `The value is ${value}. In references ${rule.join(', ')}, and the number is the name of the file: X10 of chain 7 would be ${CHAIN_FOLDER}/7/${shelves[0] ?? ''}/10.txt.`,
+      files,
+      isRight: (answer) => numberSaid(answer) === value,
+    };
+  });
+}
+
+export const LEARN_SYSTEM =
+  'You are asked short questions, one after the other, about things made up for the occasion. After each answer you are told whether it was right, and what would have been. Use what you were told before; where you cannot know, guess. Answer in as few words as you can.';
+
+export function feedbackOn(task: LearnTask, isRight: boolean): string {
+  return isRight ? `Right. ${task.lesson}` : `Wrong. ${task.lesson}`;
+}
+
+// Learning: tasks in a row, with feedback after each that the next ones are asked with. What was learnt
+// shows in the second half, and in how many tries a task takes.
 
 export type LearnOptions = {
   readonly seed: number;

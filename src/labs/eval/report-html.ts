@@ -1,11 +1,134 @@
-// All results as one page that needs nothing else: a comparison of the runs of the same tasks, then each
-// run with its figures, its plots and what went wrong in it.
+// Plots as inline SVG, without a script and without anything from elsewhere.
 
 import { shortened } from '../../lib/text/cut.ts';
-import { barsSvg, escaped, plotSvg } from './plot-svg.ts';
-import { costText, figureText, kindOf, scoreText } from './report-text.ts';
-import type { StoredResult } from './results.ts';
-import type { EvalResult } from './rules/result.ts';
+import type { StoredResult } from './report-text.ts';
+import { costText, figureText, kindOf, percent, scoreText } from './report-text.ts';
+import type { EvalPlot, EvalResult } from './rules/result.ts';
+
+const WIDTH = 560;
+const LEFT = 110;
+const RIGHT = 70;
+const TOP = 12;
+const ROW = 26;
+const BAR = 16;
+const LINE_HEIGHT = 200;
+const BOTTOM = 40;
+const CELL = 34;
+const TICKS = 4;
+
+type Bars = Extract<EvalPlot, { readonly kind: 'bars' }>['bars'];
+
+export const escaped = (text: string) =>
+  text.replace(/[&<>"']/g, (mark) => `&#${mark.charCodeAt(0)};`).replace(/\p{Cc}/gu, ' ');
+
+export function plotSvg(plot: EvalPlot): string {
+  if (plot.kind === 'bars') return barsSvg(plot.title, plot.bars);
+  return plot.kind === 'grid' ? gridSvg(plot) : lineSvg(plot);
+}
+
+const svg = (title: string, height: number, width: number, inner: readonly string[]) =>
+  `<svg role="img" aria-label="${escaped(title)}" viewBox="0 0 ${width} ${height}" width="${width}" height="${height}">${inner.join('')}</svg>`;
+
+const text = (x: number, y: number, words: string, anchor: 'start' | 'middle' | 'end', kind = '') =>
+  `<text x="${x.toFixed(1)}" y="${y.toFixed(1)}" text-anchor="${anchor}"${kind === '' ? '' : ` class="${kind}"`}>${escaped(words)}</text>`;
+
+const line = (x1: number, y1: number, x2: number, y2: number, kind: string) =>
+  `<line x1="${x1.toFixed(1)}" y1="${y1.toFixed(1)}" x2="${x2.toFixed(1)}" y2="${y2.toFixed(1)}" class="${kind}"/>`;
+
+/** Shares with the interval in which they truly lie. */
+export function barsSvg(title: string, bars: Bars): string {
+  const longest = Math.max(0, ...bars.map(({ label }) => label.length));
+  const left = Math.max(LEFT, Math.min(460, longest * 7.4 + 16));
+  const width = Math.max(WIDTH, left + 320);
+  const span = width - left - RIGHT;
+  const height = TOP + bars.length * ROW + 24;
+  const ticks = Array.from({ length: TICKS + 1 }, (_, at) => {
+    const x = left + (span * at) / TICKS;
+    const label = text(x, height - 4, `${(100 * at) / TICKS} %`, 'middle', 'small');
+    return line(x, TOP, x, height - 20, 'rule') + label;
+  });
+  const drawn = bars.map(({ label, value, low, high }, at) => {
+    const y = TOP + at * ROW + ROW / 2;
+    const to = (share: number) => left + span * share;
+    return [
+      text(left - 8, y + 4, label, 'end'),
+      `<rect x="${left}" y="${y - BAR / 2}" width="${(span * value).toFixed(1)}" height="${BAR}" class="bar"/>`,
+      line(to(low), y, to(high), y, 'whisker'),
+      line(to(low), y - 4, to(low), y + 4, 'whisker'),
+      line(to(high), y - 4, to(high), y + 4, 'whisker'),
+      text(width - RIGHT + 8, y + 4, percent(value), 'start'),
+    ].join('');
+  });
+  return svg(title, height, width, [...ticks, ...drawn]);
+}
+
+function gridSvg({
+  title,
+  rows,
+  columns,
+  cells,
+}: Extract<EvalPlot, { readonly kind: 'grid' }>): string {
+  const wide = Math.max(64, ...columns.map((column) => column.length * 8 + 12));
+  const width = Math.max(240, LEFT + columns.length * wide + 8);
+  const height = TOP + 24 + rows.length * CELL;
+  const heads = columns.map((column, at) =>
+    text(LEFT + (at + 0.5) * wide, TOP + 12, column, 'middle', 'small'),
+  );
+  const drawn = rows.flatMap((row, down) => {
+    const y = TOP + 24 + down * CELL;
+    const inRow = columns.map((column, at) => {
+      const found = cells.find((cell) => cell.row === row && cell.column === column);
+      const x = LEFT + at * wide;
+      const fill = found === undefined ? '#e5e5e5' : shade(found.value);
+      const words = found === undefined ? 'not tried' : percent(found.value);
+      return `<rect x="${x + 1}" y="${y + 1}" width="${wide - 2}" height="${CELL - 2}" fill="${fill}"/>${text(x + wide / 2, y + CELL / 2 + 4, words, 'middle', 'small cell')}`;
+    });
+    return [text(LEFT - 8, y + CELL / 2 + 4, row, 'end', 'small'), ...inRow];
+  });
+  return svg(title, height, width, [...heads, ...drawn]);
+}
+
+/** From red over yellow to green. */
+const shade = (share: number) => `hsl(${Math.round(share * 120)} 65% 72%)`;
+
+function lineSvg({
+  title,
+  xLabel,
+  yLabel,
+  points,
+}: Extract<EvalPlot, { readonly kind: 'line' }>): string {
+  const height = TOP + LINE_HEIGHT + BOTTOM;
+  const xs = points.map(({ x }) => x);
+  const [first, last] = [Math.min(...xs), Math.max(...xs)];
+  const highest = Math.max(1, ...points.map(({ y }) => y));
+  const span = WIDTH - LEFT - 20;
+  const atX = (x: number) => LEFT + (span * (x - first)) / Math.max(1, last - first);
+  const atY = (y: number) => TOP + LINE_HEIGHT * (1 - y / highest);
+  const rules = Array.from({ length: TICKS + 1 }, (_, at) => {
+    const value = (highest * at) / TICKS;
+    const y = atY(value);
+    return (
+      line(LEFT, y, WIDTH - 20, y, 'rule') +
+      text(LEFT - 8, y + 4, figureText(value), 'end', 'small')
+    );
+  });
+  const path = points.map(({ x, y }) => `${atX(x).toFixed(1)},${atY(y).toFixed(1)}`).join(' ');
+  return svg(title, height, WIDTH, [
+    ...rules,
+    `<polyline points="${path}" class="line"/>`,
+    ...points.map(
+      ({ x, y }) =>
+        `<circle cx="${atX(x).toFixed(1)}" cy="${atY(y).toFixed(1)}" r="2.5" class="dot"/>`,
+    ),
+    text(LEFT, height - 22, figureText(first), 'middle', 'small'),
+    text(WIDTH - 20, height - 22, figureText(last), 'middle', 'small'),
+    text(LEFT + span / 2, height - 6, xLabel, 'middle', 'small'),
+    text(0, TOP + 4, yLabel, 'start', 'small'),
+  ]);
+}
+
+// All results as one page that needs nothing else: a comparison of the runs of the same tasks, then each
+// run with its figures, its plots and what went wrong in it.
 
 const MAX_SHOWN_FAULTS = 20;
 const MAX_FAULT_CHARS = 300;

@@ -1,11 +1,116 @@
+// Runs a benchmark to its end, to Ctrl+C, to the end of the money or of its luck: what there is by then
+// is a valid result, and is kept while it grows.
+
+import { SpendingRefusedError } from '../../agent/spending.ts';
+import { CommandFailure, EXIT, printable, type Terminal } from '../../cli/terminal.ts';
+import { NanobotError } from '../../kernel/message/errors.ts';
+import type { Benchmark, Trial } from './eval.ts';
+import { EVAL_VERSION, type EvalItem, type EvalResult, scoreOf } from './rules/result.ts';
+import type { CostCounter } from './spending.ts';
+
+export type BenchmarkRun = {
+  readonly trial: Trial;
+  readonly cost: Pick<CostCounter, 'total'>;
+  /** Version of nanobot. */
+  readonly program: string;
+  keep(result: EvalResult): Promise<void>;
+  /** At most once a second. */
+  progress(done: EvalItem, items: readonly EvalItem[], planned: number): void;
+};
+
+type Progress = {
+  readonly startedAt: number;
+  readonly items: readonly EvalItem[];
+  /** Why it is not whole. */
+  readonly because: string | undefined;
+};
+
+/** Errors in a row after which nothing more is to be hoped for. */
+const MAX_ERRORS_IN_A_ROW = 5;
+const KEEP_EVERY_MS = 10_000;
+const TELL_EVERY_MS = 1000;
+
+/** Never throws for the sake of the model: the result says what happened. */
+export async function runBenchmark(
+  benchmark: Benchmark,
+  run: BenchmarkRun,
+  signal: AbortSignal,
+): Promise<EvalResult> {
+  const { clock } = run.trial;
+  const startedAt = clock.now();
+  const items: EvalItem[] = [];
+  const result = (because?: string) => resultOf(benchmark, run, { startedAt, items, because });
+  const due = { keep: clock.monotonic() + KEEP_EVERY_MS, tell: clock.monotonic() + TELL_EVERY_MS };
+  const because = await untilItEnds(benchmark, run, signal, async (item) => {
+    items.push(item);
+    const now = clock.monotonic();
+    if (now >= due.tell) {
+      due.tell = now + TELL_EVERY_MS;
+      run.progress(item, items, benchmark.planned);
+    }
+    if (now >= due.keep) {
+      due.keep = now + KEEP_EVERY_MS;
+      await run.keep(result('it is still running, or was cut off'));
+    }
+  });
+  const whole = result(because);
+  await run.keep(whole);
+  return whole;
+}
+
+function resultOf(
+  benchmark: Benchmark,
+  { trial, cost, program }: BenchmarkRun,
+  { startedAt, items, because }: Progress,
+): EvalResult {
+  const { figures, plots } = benchmark.summary(items);
+  return {
+    version: EVAL_VERSION,
+    benchmark: benchmark.benchmark,
+    variant: benchmark.variant,
+    status: because === undefined ? 'complete' : 'partial',
+    ...(because === undefined ? {} : { because }),
+    startedAt: new Date(startedAt).toISOString(),
+    endedAt: new Date(trial.clock.now()).toISOString(),
+    program,
+    model: trial.subject.model,
+    seed: benchmark.seed,
+    options: benchmark.options,
+    planned: benchmark.planned,
+    score: scoreOf(items, benchmark.chance),
+    figures: { ...figures },
+    plots: [...plots],
+    cost: cost.total(),
+    items: [...items],
+  };
+}
+
+/** Why it ended early; undefined where it did not. */
+async function untilItEnds(
+  benchmark: Benchmark,
+  { trial }: BenchmarkRun,
+  signal: AbortSignal,
+  take: (item: EvalItem) => Promise<void>,
+): Promise<string | undefined> {
+  let errors = 0;
+  try {
+    for await (const item of benchmark.run(trial, signal)) {
+      await take(item);
+      errors = item.state === 'error' ? errors + 1 : 0;
+      if (signal.aborted) return 'it was stopped';
+      if (errors >= MAX_ERRORS_IN_A_ROW) return `${errors} errors in a row: ${item.got}`;
+    }
+    return undefined;
+  } catch (error) {
+    if (signal.aborted) return 'it was stopped';
+    if (error instanceof SpendingRefusedError) return error.text;
+    if (error instanceof NanobotError) return `${error.code}: ${error.message}`;
+    throw error;
+  }
+}
+
 // Runs one benchmark from the command line: what is said while it runs, what is printed at the end, and
 // the report over all results.
-
-import { CommandFailure, EXIT } from '../../cli/exit-codes.ts';
-import type { Terminal } from '../../cli/terminal.ts';
-import { printable } from '../../cli/terminal.ts';
-import type { Benchmark } from './eval.ts';
-import type { EvalItem } from './rules/result.ts';
 
 /** What every benchmark takes. */
 export type EvalFlags = {
@@ -21,10 +126,9 @@ export async function runEval(terminal: Terminal, benchmark: Benchmark, flags: E
   const { openHome } = await import('../../kernel/config/files/first-run.ts');
   const { openEval } = await import('./build-eval.ts');
   const { programVersion } = await import('../../kernel/config/files/package-files.ts');
-  const { runBenchmark } = await import('./run-benchmark.ts');
-  const { keepResult } = await import('./results.ts');
+  const { keepResult } = await import('./report-text.ts');
   const { resultLines } = await import('./report-text.ts');
-  const { untilStopped } = await import('../../cli/stop-signals.ts');
+  const { untilStopped } = await import('../../cli/terminal.ts');
   const { home, env } = terminal;
   const { loaded } = await openHome(home, env);
   const resources = new AsyncDisposableStack();
@@ -82,7 +186,7 @@ export async function reportResults(
   terminal: Terminal,
   { html, json }: { readonly html?: string; readonly json?: boolean },
 ) {
-  const { readResults } = await import('./results.ts');
+  const { readResults } = await import('./report-text.ts');
   const { comparisonLines } = await import('./report-text.ts');
   const { results, unread } = await readResults(terminal.home.eval);
   for (const name of unread) terminal.note(`${name} is no result that this version can read`);

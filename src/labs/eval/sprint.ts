@@ -1,11 +1,245 @@
+// Mixed tasks for an agent with tools: files to look things up in, to change and to make. Graded by
+// what came of them, never by how.
+
+import { canonicalJson } from '../../lib/json/json.ts';
+import type { Benchmark, Trial } from './eval.ts';
+import { askAgent, attempt } from './eval.ts';
+import {
+  choiceSaid,
+  mean,
+  medianSeconds,
+  numberSaid,
+  plain,
+  type Seeded,
+  seeded,
+} from './rules/grade.ts';
+import { barsOf, type EvalItem, known, scoreOf, sumOf } from './rules/result.ts';
+
+export const SPRINT_TIERS = ['lookup', 'hops', 'count', 'edit', 'list', 'synthesis'] as const;
+export type SprintTier = (typeof SPRINT_TIERS)[number];
+
+/** A file that has to be there afterwards: the same JSON value, or the same lines. */
+export type WantedFile = {
+  readonly path: string;
+  readonly as: 'json' | 'lines';
+  readonly text: string;
+};
+
+export type SprintTask = {
+  readonly tier: SprintTier;
+  readonly instruction: string;
+  /** By path below the workspace. All of them stay as they are but those that are wanted otherwise. */
+  readonly files: Readonly<Record<string, string>>;
+  readonly wanted: { readonly answer: string } | { readonly file: WantedFile };
+  isRight(answer: string): boolean;
+};
+
+export type SprintGrade = { readonly isPassed: boolean; readonly why: string };
+
+const NAMES = [
+  'Ansel',
+  'Berit',
+  'Cosmo',
+  'Dagny',
+  'Eskil',
+  'Freya',
+  'Gerda',
+  'Halvor',
+  'Ingrid',
+  'Jarle',
+  'Kaja',
+  'Ludo',
+] as const;
+const TOWNS = ['Bremen', 'Cork', 'Deventer', 'Esbjerg', 'Ghent', 'Lund'] as const;
+const GOODS = ['lamp', 'chair', 'shelf', 'table', 'vase'] as const;
+const STATES = ['open', 'sent', 'returned'] as const;
+const PEOPLE = 10;
+const ORDERS = 24;
+
+type Person = {
+  readonly name: string;
+  readonly town: string;
+  readonly extension: number;
+  readonly manager: string;
+};
+type Order = {
+  readonly id: string;
+  readonly customer: string;
+  readonly item: string;
+  readonly amount: number;
+  readonly state: string;
+};
+
+export function sprintTasks(seed: number, count: number): readonly SprintTask[] {
+  return Array.from({ length: count }, (_, index) => {
+    const tier = SPRINT_TIERS[index % SPRINT_TIERS.length] ?? 'lookup';
+    return MAKERS[tier](seeded(seed, `sprint ${index}`), `task-${index + 1}`);
+  });
+}
+
+/** `files`: what the workspace holds afterwards, as far as the task speaks of it. */
+export function gradeSprint(
+  task: SprintTask,
+  answer: string,
+  files: ReadonlyMap<string, string>,
+): SprintGrade {
+  const { wanted } = task;
+  const file = 'file' in wanted ? wanted.file : undefined;
+  for (const [path, text] of Object.entries(task.files)) {
+    if (path !== file?.path && files.get(path) !== text) {
+      return { isPassed: false, why: `${path} was changed` };
+    }
+  }
+  if (file === undefined) {
+    return { isPassed: task.isRight(answer), why: 'the answer' };
+  }
+  const found = files.get(file.path);
+  if (found === undefined) return { isPassed: false, why: `${file.path} is not there` };
+  const isSame = file.as === 'json' ? sameJson(found, file.text) : sameLines(found, file.text);
+  return { isPassed: isSame, why: `the content of ${file.path}` };
+}
+
+const MAKERS: Readonly<Record<SprintTier, (draw: Seeded, folder: string) => SprintTask>> = {
+  lookup(draw, folder) {
+    const people = peopleOf(draw);
+    const { name, extension } = anyOf(draw, people);
+    return {
+      tier: 'lookup',
+      instruction: `In ${folder}/people there is a file for each person. What is the extension of ${name}? Answer with the number.`,
+      files: personFiles(folder, people),
+      wanted: { answer: String(extension) },
+      isRight: (answer) => numberSaid(answer) === extension,
+    };
+  },
+  hops(draw, folder) {
+    const people = peopleOf(draw);
+    const { name, manager } = anyOf(draw, people);
+    const town = people.find((one) => one.name === manager)?.town ?? '';
+    return {
+      tier: 'hops',
+      instruction: `In ${folder}/people there is a file for each person. In which town does the manager of ${name} work? Answer with the town.`,
+      files: personFiles(folder, people),
+      wanted: { answer: town },
+      isRight: (answer) => choiceSaid(answer, TOWNS) === town,
+    };
+  },
+  count(draw, folder) {
+    const orders = ordersOf(draw);
+    const state = draw.pick(STATES);
+    const sum = totalOf(orders.filter((order) => order.state === state));
+    return {
+      tier: 'count',
+      instruction: `${folder}/orders.csv lists orders. What do the amounts of all orders in the state "${state}" add up to? Answer with the number.`,
+      files: { [`${folder}/orders.csv`]: csvOf(orders) },
+      wanted: { answer: String(sum) },
+      isRight: (answer) => numberSaid(answer) === sum,
+    };
+  },
+  edit(draw, folder) {
+    const path = `${folder}/settings.json`;
+    const before = {
+      name: draw.pick(GOODS),
+      port: 4000 + draw.below(900),
+      retries: draw.below(9),
+      limits: { hourly: 10 + draw.below(90), daily: 200 + draw.below(700) },
+    };
+    const daily = before.limits.daily + 1 + draw.below(50);
+    const after = { ...before, limits: { ...before.limits, daily } };
+    return {
+      tier: 'edit',
+      instruction: `Change the daily limit in ${path} to ${daily}. Leave everything else in that file as it is.`,
+      files: { [path]: jsonOf(before) },
+      wanted: { file: { path, as: 'json', text: jsonOf(after) } },
+      isRight: () => true,
+    };
+  },
+  list(draw, folder) {
+    const people = peopleOf(draw);
+    const { town } = anyOf(draw, people);
+    const names = people.filter((one) => one.town === town).map(({ name }) => name);
+    const path = `${folder}/in-town.txt`;
+    return {
+      tier: 'list',
+      instruction: `In ${folder}/people there is a file for each person. Write the names of all who work in ${town} to ${path}, one a line, in alphabetical order and nothing else.`,
+      files: personFiles(folder, people),
+      wanted: { file: { path, as: 'lines', text: `${names.toSorted().join('\n')}\n` } },
+      isRight: () => true,
+    };
+  },
+  synthesis(draw, folder) {
+    const people = peopleOf(draw);
+    const orders = ordersOf(
+      draw,
+      people.map(({ name }) => name),
+    );
+    const { town } = anyOf(draw, people);
+    const there = people.filter((one) => one.town === town).map(({ name }) => name);
+    const theirs = orders.filter(({ customer }) => there.includes(customer));
+    const path = `${folder}/summary.json`;
+    const summary = { town, people: there.length, orders: theirs.length, amount: totalOf(theirs) };
+    return {
+      tier: 'synthesis',
+      instruction: `${folder}/people has a file for each customer, ${folder}/orders.csv their orders. Write ${path}: a JSON object with "town": "${town}", "people": how many customers work there, "orders": how many orders these have, "amount": what the amounts of these add up to.`,
+      files: { ...personFiles(folder, people), [`${folder}/orders.csv`]: csvOf(orders) },
+      wanted: { file: { path, as: 'json', text: jsonOf(summary) } },
+      isRight: () => true,
+    };
+  },
+};
+
+function peopleOf(draw: Seeded): readonly Person[] {
+  const names = draw.shuffled(NAMES).slice(0, PEOPLE);
+  return names.map((name, at) => ({
+    name,
+    town: draw.pick(TOWNS),
+    extension: 100 + draw.below(900),
+    manager: names[(at + 1 + draw.below(names.length - 1)) % names.length] ?? name,
+  }));
+}
+
+function anyOf(draw: Seeded, people: readonly Person[]): Person {
+  return people[draw.below(people.length)] ?? { name: '', town: '', extension: 0, manager: '' };
+}
+
+function ordersOf(draw: Seeded, customers: readonly string[] = NAMES): readonly Order[] {
+  return Array.from({ length: ORDERS }, (_, at) => ({
+    id: `O${1001 + at}`,
+    customer: customers[draw.below(customers.length)] ?? '',
+    item: draw.pick(GOODS),
+    amount: 5 + draw.below(195),
+    state: draw.pick(STATES),
+  }));
+}
+
+const personFiles = (folder: string, people: readonly Person[]) =>
+  Object.fromEntries(
+    people.map(({ name, town, extension, manager }) => [
+      `${folder}/people/${name.toLowerCase()}.md`,
+      `# ${name}\n\n- town: ${town}\n- extension: ${extension}\n- manager: ${manager}\n`,
+    ]),
+  );
+
+const csvOf = (orders: readonly Order[]) =>
+  ['id,customer,item,amount,state', ...orders.map((order) => Object.values(order).join(','))]
+    .join('\n')
+    .concat('\n');
+
+const totalOf = (orders: readonly Order[]) => orders.reduce((sum, { amount }) => sum + amount, 0);
+const jsonOf = (value: unknown) => `${JSON.stringify(value, undefined, 2)}\n`;
+
+const sameJson = (found: string, wanted: string) => canonicalJson(found) === canonicalJson(wanted);
+
+function sameLines(found: string, wanted: string): boolean {
+  const linesOf = (text: string) =>
+    text
+      .split(/\r?\n/)
+      .map(plain)
+      .filter((line) => line !== '');
+  return linesOf(found).join('\n') === linesOf(wanted).join('\n');
+}
+
 // Mixed tasks for the whole agent with its tools, in a workspace of their own: what came of them is
 // graded, and what they took is counted.
-
-import { askAgent, attempt } from './ask-agent.ts';
-import type { Benchmark, Trial } from './eval.ts';
-import { barsOf, type EvalItem, known, scoreOf, sumOf } from './rules/result.ts';
-import { gradeSprint, type SprintTask, sprintTasks } from './rules/sprint.ts';
-import { mean, medianSeconds } from './rules/stats.ts';
 
 export type SprintOptions = { readonly seed: number; readonly tasks: number };
 

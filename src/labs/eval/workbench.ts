@@ -16,8 +16,8 @@ import {
 import { type ChatRef, sessionKeyOf } from '../../kernel/message/message.ts';
 import { OWNER_TURN } from '../../kernel/message/notes.ts';
 import type { Clock } from '../../lib/time/clock.ts';
-import type { CostCounter } from './cost.ts';
 import type { TurnReport, Workbench } from './eval.ts';
+import type { CostCounter } from './spending.ts';
 
 export type WorkbenchDeps = {
   readonly agent: Pick<Agent, 'prepare' | 'run'>;

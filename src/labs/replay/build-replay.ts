@@ -1,17 +1,24 @@
-// Opens a recorded conversation to be played again: over the workspace as it is, which nothing writes
-// to, with a home that is thrown away.
+// The settings that a turn is played again with: those it was recorded with, those of today, or those of a
+// file; what is set on the command line counts over all of them.
 
 import { randomBytes } from 'node:crypto';
+import { mkdtemp, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
 import type { ModelsDeps } from '../../agent/models.ts';
 import type { PromptSources } from '../../agent/prompt-sources.ts';
-import type { PromptFile } from '../../agent/rules/prompt.ts';
+import { type PromptFile, titledPart, WORKSPACE_FILES } from '../../agent/rules/prompt.ts';
 import type { SpendingGuard } from '../../agent/spending.ts';
+import { loadedImage } from '../../app/build-media.ts';
 import { hasState, PAIRING_SCOPE } from '../../app/state.ts';
 import { OWN_DOORS } from '../../channels/own-doors.ts';
 import { createPeople } from '../../features/people/people.ts';
+import { withAskedConfig } from '../../features/request-log/asked-config.ts';
 import { readAsked } from '../../features/request-log/asked-lines.ts';
+import type { RecordedAsk } from '../../features/request-log/rules/asked.ts';
 import { openEmbeddedStore } from '../../kernel/bus/store/embedded.ts';
 import type { ConfigOverrides } from '../../kernel/config/check.ts';
+import { type Config, configSchema } from '../../kernel/config/config.ts';
 import type { Environment } from '../../kernel/config/environment.ts';
 import {
   type LoadedConfig,
@@ -20,7 +27,11 @@ import {
 } from '../../kernel/config/files/config-file.ts';
 import type { Home } from '../../kernel/config/files/home.ts';
 import { LiveConfig } from '../../kernel/config/files/live-config.ts';
+import type { JsonObject } from '../../kernel/config/json.ts';
+import { withValue } from '../../kernel/config/json-paths.ts';
 import { gateOf } from '../../kernel/intake/doors.ts';
+import { createKeptMedia } from '../../kernel/media/files.ts';
+import { createMediaReader } from '../../kernel/media/media-reader.ts';
 import { messageId, type SessionKey } from '../../kernel/message/ids.ts';
 import { chatRefOf, type InboundMessage } from '../../kernel/message/message.ts';
 import { OWNER_TURN, type TurnPerson } from '../../kernel/message/notes.ts';
@@ -33,13 +44,137 @@ import { systemClock } from '../../lib/time/clock.ts';
 import type { ModelRegistry } from '../../providers/provider.ts';
 import { openPurse } from '../eval/build-eval.ts';
 import { openLab } from '../eval/build-lab.ts';
-import type { CostCounter } from '../eval/cost.ts';
-import type { ReplayDeps, ReplayModel } from './replay.ts';
-import { keptImages } from './replay-images.ts';
-import { replayedPrompt } from './replay-prompt.ts';
-import { settleFor } from './replay-settings.ts';
+import type { CostCounter } from '../eval/spending.ts';
+import type { ReplayDeps, ReplayModel, Settled } from './replay.ts';
 import { ReplayStage } from './replay-stage.ts';
 import { type RecordedTurn, recordedTurns } from './rules/replay.ts';
+
+export type ReplaySettings = {
+  /** As loaded, with what was set. */
+  readonly config: Config;
+  readonly overrides: ConfigOverrides;
+  readonly isRecorded: boolean;
+  /** From the next turn on the agent works with them. */
+  configure(config: Config): void;
+};
+
+const THINKING = 'agents.defaults.thinkingBudget';
+const MODE = 'agents.mode';
+const NOT_FITTING =
+  'the settings it was recorded with do not fit this program: those of today are used';
+
+export function settleFor(wish: ReplaySettings): (ask: RecordedAsk | undefined) => Settled {
+  const { config, overrides, isRecorded, configure } = wish;
+  const today = { notes: [], settings: { thinkingBudget: config.agents.defaults.thinkingBudget } };
+  return (ask) => {
+    const isWanted = isRecorded && ask?.config !== undefined;
+    const then = isWanted ? withAskedConfig(config, ask.config) : undefined;
+    configure(unsummed(then === undefined ? config : withSet(then, overrides)));
+    if (ask === undefined || !isRecorded) return today;
+    const { thinkingBudget, mode, engine } = ask;
+    const chosen = {
+      ...(THINKING in overrides ? today.settings : { thinkingBudget }),
+      ...(mode === undefined || MODE in overrides ? {} : { mode }),
+      ...(engine === undefined ? {} : { engine }),
+    };
+    const notes = isWanted && then === undefined ? [NOT_FITTING] : [];
+    return { notes, settings: chosen };
+  };
+}
+
+/** What was set was found to fit when the configuration was loaded. */
+function withSet(config: Config, overrides: ConfigOverrides): Config {
+  const written: JsonObject = JSON.parse(JSON.stringify(config));
+  const set = Object.entries(overrides).reduce(
+    (result, [path, value]) => withValue(result, path, value),
+    written,
+  );
+  return configSchema.parse(set);
+}
+
+/** What the record leaves out is not summed up anew. */
+function unsummed(config: Config): Config {
+  const { agents } = config;
+  const compaction = { ...agents.defaults.compaction, enabled: false };
+  return { ...config, agents: { ...agents, defaults: { ...agents.defaults, compaction } } };
+}
+
+// The images of a conversation that is played again: from the media that are still kept, which are only
+// looked at; what is made of them is thrown away.
+
+export type KeptImages = {
+  readonly load: ModelsDeps['loadImage'];
+  /** How many could not be shown since it was asked last. */
+  missing(): number;
+};
+
+export async function keptImages(
+  { media }: Pick<Home, 'media'>,
+  resources: AsyncDisposableStack,
+): Promise<KeptImages> {
+  const folder = await mkdtemp(join(tmpdir(), 'nanobot-replay-'));
+  resources.defer(() => rm(folder, { recursive: true, force: true, maxRetries: 3 }));
+  const reader = createMediaReader({ store: createKeptMedia(media), folder, clock: systemClock });
+  const missing = new Set<string>();
+  return {
+    async load(id) {
+      const loaded = await loadedImage(reader, id);
+      if (loaded.kind === 'unreadable') missing.add(id);
+      return loaded;
+    },
+    missing() {
+      const { size } = missing;
+      missing.clear();
+      return size;
+    },
+  };
+}
+
+// The prompt that a turn is played again with: that of then where it is on record, else that of today, and
+// in either one file may be another.
+
+type Parts = NonNullable<ReplayStage['prompt']>;
+
+/** A file of the workspace is replaced, any other stands where the agent's instructions do. */
+export function replayedPrompt(
+  real: PromptSources,
+  stage: Pick<ReplayStage, 'prompt'>,
+  wish: 'recorded' | 'today' | PromptFile,
+): PromptSources {
+  const file = typeof wish === 'string' ? undefined : placed(wish);
+  return {
+    async read(channel, notes) {
+      const material = await real.read(channel, notes);
+      const { prompt } = stage;
+      if (prompt !== undefined) {
+        return { ...material, whole: file === undefined ? prompt : withPart(prompt, file) };
+      }
+      return file === undefined ? material : { ...material, files: withFile(material.files, file) };
+    },
+  };
+}
+
+function placed({ name, text }: PromptFile): PromptFile {
+  return { name: WORKSPACE_FILES.find((each) => each === name) ?? WORKSPACE_FILES[0], text };
+}
+
+function withFile(files: readonly PromptFile[], file: PromptFile): readonly PromptFile[] {
+  return WORKSPACE_FILES.flatMap((name) =>
+    name === file.name ? file : files.filter((other) => other.name === name),
+  );
+}
+
+/** Where there was no such file, behind what says who the agent is. */
+function withPart(parts: Parts, { name, text }: PromptFile): Parts {
+  const part = titledPart(name, text);
+  if (parts.some((each) => each.name === name)) {
+    return parts.map((each) => (each.name === name ? part : each));
+  }
+  return [...parts.slice(0, 1), part, ...parts.slice(1)];
+}
+
+// Opens a recorded conversation to be played again: over the workspace as it is, which nothing writes
+// to, with a home that is thrown away.
 
 export type ReplayWish = {
   readonly home: Home;

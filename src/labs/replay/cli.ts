@@ -1,19 +1,75 @@
-// `nanobot replay`: plays recorded turns again, with what the models said then or with another model,
-// prompt or setting, and shows what is different.
+// A turn that was played again, as lines for a terminal: the same, or what is different.
 
 import { readFile } from 'node:fs/promises';
 import { basename } from 'node:path';
 import { Command, Option } from 'commander';
 import type { PromptFile } from '../../agent/rules/prompt.ts';
-import { CommandFailure, EXIT } from '../../cli/exit-codes.ts';
 import { parseMoney } from '../../cli/flag-values.ts';
-import type { Terminal } from '../../cli/terminal.ts';
-import { printable } from '../../cli/terminal.ts';
+import { CommandFailure, EXIT, printable, type Terminal } from '../../cli/terminal.ts';
 import type { ConfigOverrides } from '../../kernel/config/check.ts';
 import { sessionKey } from '../../kernel/message/ids.ts';
+import type { DiffLine } from '../../lib/text/cut.ts';
+import { shortened } from '../../lib/text/cut.ts';
 import type { OpenedReplay, ReplayWish } from './build-replay.ts';
 import type { PlayedTurn } from './replay.ts';
-import type { RecordedTurn } from './rules/replay.ts';
+import type { Pricing, RecordedTurn, TurnOutline } from './rules/replay.ts';
+
+const MARKS: Readonly<Record<DiffLine['kind'], string>> = { same: ' ', gone: '-', new: '+' };
+const MAX_LINE_CHARS = 200;
+/** Lines around a difference that are shown with it. */
+const AROUND = 2;
+const MICROS = 1_000_000;
+
+export function replayLines(turn: PlayedTurn, { currency }: Pricing): readonly string[] {
+  const head = `turn ${turn.place}  ${turn.id}  "${turn.about}"`;
+  if (turn.kind === 'skipped') return [`${head}  left out: ${turn.why}`];
+  const { recorded, played, comparison, notes, asked } = turn;
+  const { isSame, calls, answer } = comparison;
+  const took = `  ${modelsOf(recorded)} -> ${modelsOf(played)}: ${tookText(recorded, currency)} -> ${tookText(played, currency)}`;
+  const circumstances = [
+    ...notes.map((note) => `  ${note}`),
+    ...(asked.every(({ kind }) => kind === 'same') ? [] : section('asked with', asked)),
+  ];
+  if (isSame) {
+    const isByOthers = modelsOf(recorded) !== modelsOf(played);
+    return [`${head}  the same`, ...circumstances, ...(isByOthers ? [took] : [])];
+  }
+  const ended =
+    recorded.outcome === played.outcome
+      ? []
+      : [`  ended: ${recorded.outcome} -> ${played.outcome}`];
+  return [
+    `${head}  DIFFERENT`,
+    ...circumstances,
+    ...ended,
+    ...section('calls', calls),
+    ...section('answer', answer),
+    took,
+  ];
+}
+
+const modelsOf = ({ models }: TurnOutline) => (models.length === 0 ? 'nobody' : models.join(', '));
+
+function tookText({ rounds, inputTokens, outputTokens, cost }: TurnOutline, currency: string) {
+  const money = (cost.spent.micros / MICROS).toFixed(4);
+  const price = cost.unpriced > 0 ? 'no known price' : `${money} ${currency}`;
+  return `${rounds} model calls, ${inputTokens} + ${outputTokens} tokens, ${price}`;
+}
+
+function section(title: string, lines: readonly DiffLine[]): readonly string[] {
+  const changed = lines.flatMap(({ kind }, at) => (kind === 'same' ? [] : [at]));
+  if (changed.length === 0) return [`  ${title}: the same`];
+  const isNear = (at: number) => changed.some((other) => Math.abs(other - at) <= AROUND);
+  const shown = lines.flatMap(({ kind, text }, at) =>
+    isNear(at) ? [`    ${MARKS[kind]} ${cut(text)}`] : [],
+  );
+  return [`  ${title}:`, ...shown];
+}
+
+const cut = (text: string) => shortened(text, MAX_LINE_CHARS, ' [...]');
+
+// `nanobot replay`: plays recorded turns again, with what the models said then or with another model,
+// prompt or setting, and shows what is different.
 
 type Flags = {
   readonly turn?: readonly string[];
@@ -51,7 +107,7 @@ export function replayCommand(terminal: Terminal): Command {
 
 async function replay(terminal: Terminal, session: string, flags: Flags) {
   const { openReplay, readTurns } = await import('./build-replay.ts');
-  const { untilStopped } = await import('../../cli/stop-signals.ts');
+  const { untilStopped } = await import('../../cli/terminal.ts');
   const { home, env } = terminal;
   const key = sessionKey(session);
   const known = await readTurns(home, key);
@@ -139,7 +195,6 @@ async function playAll(
   signal: AbortSignal,
 ): Promise<readonly PlayedTurn[]> {
   const { replayTurn } = await import('./replay.ts');
-  const { replayLines } = await import('./replay-text.ts');
   const played: PlayedTurn[] = [];
   try {
     for (const turn of chosen) {

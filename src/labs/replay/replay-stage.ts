@@ -8,7 +8,7 @@ import { ProviderError } from '../../kernel/message/errors.ts';
 import type { TurnId } from '../../kernel/message/ids.ts';
 import type { ToolEntry, TranscriptEntry } from '../../kernel/message/transcript.ts';
 import type { AskedBook, SessionStore } from '../../kernel/sessions/store.ts';
-import { canonicalJson } from '../../lib/json/canonical-json.ts';
+import { canonicalJson } from '../../lib/json/json.ts';
 import type { ModelHandle, ModelRegistry } from '../../providers/provider.ts';
 import type { ModelCapabilities } from '../../providers/rules/model-capabilities.ts';
 import type { BoundCall, OfferedTool, Toolbox, ToolOutcome } from '../../tools/tool.ts';

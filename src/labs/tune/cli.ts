@@ -3,12 +3,11 @@
 
 import { readFile } from 'node:fs/promises';
 import { Command, InvalidArgumentError } from 'commander';
-import { CommandFailure, EXIT } from '../../cli/exit-codes.ts';
 import { parseCount } from '../../cli/flag-values.ts';
 import type { Terminal } from '../../cli/terminal.ts';
-import { printable, textTable } from '../../cli/terminal.ts';
+import { CommandFailure, EXIT, printable, textTable } from '../../cli/terminal.ts';
 import { NanobotError } from '../../kernel/message/errors.ts';
-import { parseJson } from '../../lib/json/fields.ts';
+import { parseJson } from '../../lib/json/json.ts';
 import {
   type ModelMeasure,
   measureFileSchema,
@@ -83,7 +82,7 @@ function demandsOf({ minQuality, minTools, minSpeed, minContext }: Flags): TuneD
 async function measureAll(terminal: Terminal, { model }: Flags): Promise<Measured> {
   const { openHome } = await import('../../kernel/config/files/first-run.ts');
   const { openTuning } = await import('./build-tune.ts');
-  const { untilStopped } = await import('../../cli/stop-signals.ts');
+  const { untilStopped } = await import('../../cli/terminal.ts');
   const { home, env } = terminal;
   const { loaded } = await openHome(home, env);
   const resources = new AsyncDisposableStack();

@@ -1,9 +1,12 @@
 // Files that survive a crash: written beside, synced, renamed, and the folder synced after.
 
 import { randomUUID } from 'node:crypto';
-import { lstatSync } from 'node:fs';
-import { open, rename, rm } from 'node:fs/promises';
+import { once } from 'node:events';
+import { lstatSync, mkdirSync } from 'node:fs';
+import { open, readdir, rename, rm } from 'node:fs/promises';
 import { basename, dirname, join } from 'node:path';
+import { type DestinationStream, pino } from 'pino';
+import type { Clock } from '../time/clock.ts';
 
 /** Replaces the file in one step. `mode` defaults to 0600. */
 export async function writeAtomic(
@@ -48,5 +51,61 @@ export function fileStamp(path: string): string | undefined {
     return info?.isFile() === true ? `${info.ino} ${info.size} ${info.mtimeNs}` : undefined;
   } catch {
     return undefined;
+  }
+}
+
+// The log as one file a day, `nanobot.YYYY-MM-DD.log`, mode 0600; old ones are deleted at the turn
+// of the day. Writing is buffered by pino's own destination; the newest lines survive a clean stop.
+
+export type LogFileOptions = {
+  readonly folder: string;
+  readonly clock: Clock;
+  keepDays(): number;
+};
+
+export interface LogFile extends DestinationStream, AsyncDisposable {}
+
+const DAY_MS = 86_400_000;
+const FILE_NAME = /^nanobot\.(\d{4}-\d{2}-\d{2})\.log$/;
+const FLUSH_INTERVAL_MS = 500;
+
+export function openLogFile(options: LogFileOptions): LogFile {
+  mkdirSync(options.folder, { recursive: true, mode: 0o700 });
+  let day = dayOf(options.clock.now());
+  const stream = pino.destination({
+    dest: pathOf(options.folder, day),
+    sync: false,
+    mode: 0o600,
+    periodicFlush: FLUSH_INTERVAL_MS,
+  });
+  const opened = once(stream, 'ready');
+  void deleteOld(options, day);
+  return {
+    write(line) {
+      const today = dayOf(options.clock.now());
+      if (today !== day) {
+        day = today;
+        stream.reopen(pathOf(options.folder, day));
+        void deleteOld(options, day);
+      }
+      stream.write(line);
+    },
+    async [Symbol.asyncDispose]() {
+      // A program that leaves at once, because its port is taken, is faster than the file.
+      await opened;
+      stream.flushSync();
+    },
+  };
+}
+
+const dayOf = (now: number) => new Date(now).toISOString().slice(0, 10);
+const pathOf = (folder: string, day: string) => join(folder, `nanobot.${day}.log`);
+
+async function deleteOld(options: LogFileOptions, today: string): Promise<void> {
+  const oldest = dayOf(Date.parse(today) - options.keepDays() * DAY_MS);
+  const names = await readdir(options.folder).catch((): string[] => []);
+  for (const name of names) {
+    const day = FILE_NAME.exec(name)?.[1];
+    if (day !== undefined && day < oldest) await rm(join(options.folder, name), { force: true });
   }
 }

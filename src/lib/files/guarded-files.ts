@@ -1,19 +1,200 @@
+// What may be done with one entry of an open guarded folder: read a regular file, replace one in one
+// step, list. How the folder was reached is left to guarded-folder.ts.
+
+import { randomUUID } from 'node:crypto';
+import { constants, type Stats } from 'node:fs';
+import {
+  type FileHandle,
+  lstat,
+  open,
+  opendir,
+  realpath,
+  rename,
+  rm,
+  stat,
+} from 'node:fs/promises';
+import { createLanes } from '../async.ts';
+import {
+  explain,
+  foldName,
+  GuardedFileError,
+  type GuardedFolder,
+  guardedNames,
+  hasHandlePaths,
+  isProtected,
+  linked,
+  NOFOLLOW,
+  openFolder,
+} from './guarded-path.ts';
+
+export type GuardedEntry = {
+  readonly name: string;
+  readonly kind: 'file' | 'folder' | 'link' | 'other';
+  /** Size of a file, bytes. */
+  readonly bytes: number;
+  /** Epoch milliseconds. */
+  readonly modifiedAt: number;
+};
+
+export type GuardedListing = {
+  /** By name. */
+  readonly entries: readonly GuardedEntry[];
+  /** Entries that were left out because the folder holds too many. */
+  readonly omitted: number;
+  /** Protected entries, which are not shown. */
+  readonly hidden: number;
+};
+
+const OPEN_TO_READ = constants.O_RDONLY | NOFOLLOW | constants.O_NONBLOCK | constants.O_NOCTTY;
+const OPEN_NEW = constants.O_WRONLY | constants.O_CREAT | constants.O_EXCL | NOFOLLOW;
+const PIECE_BYTES = 65_536;
+const NEW_FILE_MODE = 0o600;
+/** Names read of a folder before the rest is only counted. */
+const MAX_SCANNED_ENTRIES = 20_000;
+
+export type ReadLimits = {
+  readonly maxBytes: number;
+  /** A file that has further names, maybe outside, is refused. */
+  readonly onlyName?: boolean;
+};
+
+export async function readEntry(
+  folder: GuardedFolder,
+  name: string,
+  { maxBytes, onlyName = false }: ReadLimits,
+): Promise<Buffer> {
+  mustBeFile(await statEntry(folder, name));
+  const path = folder.at(name);
+  const file = await open(path, OPEN_TO_READ).catch((cause: unknown) => explain(path, cause));
+  try {
+    const info = mustBeFile(await file.stat());
+    if (onlyName && info.nlink > 1) {
+      throw new GuardedFileError('hard_link', 'the file has further names (hard links)');
+    }
+    if (info.size > maxBytes) throw tooLarge(info.size, maxBytes);
+    if (!folder.byHandle) await mustStandAt(path, info);
+    return await readUpTo(file, info.size, maxBytes);
+  } finally {
+    await file.close();
+  }
+}
+
+/** Writes beside, then replaces in one step; keeps the mode of a file that exists. */
+export async function replaceEntry(
+  folder: GuardedFolder,
+  name: string,
+  content: string | AsyncIterable<Uint8Array>,
+): Promise<'created' | 'replaced'> {
+  const before = await statEntry(folder, name).catch(undefinedIfMissing);
+  if (before !== undefined && mustBeFile(before).nlink > 1) {
+    throw new GuardedFileError('hard_link', 'the file has further names (hard links)');
+  }
+  const mode = before === undefined ? NEW_FILE_MODE : before.mode & 0o777;
+  const temporary = folder.at(`.nanobot-${randomUUID()}.tmp`);
+  try {
+    await writeNew(temporary, content, mode);
+    await rename(temporary, folder.at(name));
+  } catch (cause) {
+    await rm(temporary, { force: true });
+    await explain(folder.at(name), cause);
+  }
+  await folder.handle.sync();
+  return before === undefined ? 'created' : 'replaced';
+}
+
+async function writeNew(
+  path: string,
+  content: string | AsyncIterable<Uint8Array>,
+  mode: number,
+): Promise<void> {
+  const file = await open(path, OPEN_NEW, mode);
+  try {
+    await file.writeFile(content);
+    await file.sync();
+  } finally {
+    await file.close();
+  }
+}
+
+async function statEntry(folder: GuardedFolder, name: string): Promise<Stats> {
+  const path = folder.at(name);
+  const info = await lstat(path).catch((cause: unknown) => explain(path, cause));
+  if (info.isSymbolicLink()) throw linked();
+  return info;
+}
+
+function mustBeFile(info: Stats): Stats {
+  if (info.isFile()) return info;
+  const what = info.isDirectory() ? 'a folder' : 'a special file';
+  throw new GuardedFileError('not_a_file', `this is ${what}, not a file`);
+}
+
+async function mustStandAt(path: string, opened: Stats): Promise<void> {
+  const info = await lstat(path);
+  if (info.ino !== opened.ino || info.dev !== opened.dev) throw linked();
+}
+
+const tooLarge = (bytes: number, maxBytes: number) =>
+  new GuardedFileError(
+    'too_large',
+    `the file has ${bytes.toLocaleString('en-US')} bytes; the limit is ${maxBytes.toLocaleString('en-US')}`,
+  );
+
+/** The size may have grown since it was asked for. */
+/** A file may grow while it is read, and one below /proc is larger than it says. */
+async function readUpTo(file: FileHandle, size: number, maxBytes: number): Promise<Buffer> {
+  const pieces: Buffer[] = [];
+  let total = 0;
+  for (;;) {
+    const room = Buffer.allocUnsafe(pieces.length === 0 ? size + 1 : PIECE_BYTES);
+    const { bytesRead } = await file.read(room, 0, room.length);
+    if (bytesRead === 0) return Buffer.concat(pieces, total);
+    total += bytesRead;
+    if (total > maxBytes) throw tooLarge(total, maxBytes);
+    pieces.push(room.subarray(0, bytesRead));
+  }
+}
+
+export async function listFolder(
+  folder: GuardedFolder,
+  names: readonly string[],
+  maxEntries: number,
+): Promise<GuardedListing> {
+  const found: string[] = [];
+  let seen = 0;
+  for await (const entry of await opendir(folder.here)) {
+    seen += 1;
+    if (found.length < MAX_SCANNED_ENTRIES) found.push(entry.name);
+  }
+  const visible = found.filter((name) => !isProtected([...names, name])).sort();
+  const shown = visible.slice(0, maxEntries);
+  return {
+    entries: await Promise.all(shown.map((name) => describeEntry(folder, name))),
+    omitted: visible.length - shown.length + (seen - found.length),
+    hidden: found.length - visible.length,
+  };
+}
+
+async function describeEntry(folder: GuardedFolder, name: string): Promise<GuardedEntry> {
+  const info = await lstat(folder.at(name)).catch(() => undefined);
+  const bytes = info?.isFile() ? info.size : 0;
+  return { name, kind: kindOf(info), bytes, modifiedAt: info?.mtimeMs ?? 0 };
+}
+
+function kindOf(info: Stats | undefined): GuardedEntry['kind'] {
+  if (info?.isFile()) return 'file';
+  if (info?.isDirectory()) return 'folder';
+  return info?.isSymbolicLink() ? 'link' : 'other';
+}
+
+export function undefinedIfMissing(error: unknown): undefined {
+  if (error instanceof GuardedFileError && error.reason === 'not_found') return undefined;
+  throw error;
+}
+
 // Files of one folder for callers that are not trusted with paths (case X08): links are never
 // followed, only regular files are opened, sizes are capped, writing replaces in one step. Changes
 // of one file run one after the other.
-
-import { realpath, stat } from 'node:fs/promises';
-import { createLanes } from '../async/lanes.ts';
-import {
-  type GuardedListing,
-  listFolder,
-  type ReadLimits,
-  readEntry,
-  replaceEntry,
-  undefinedIfMissing,
-} from './guarded-entries.ts';
-import { explain, type GuardedFolder, hasHandlePaths, openFolder } from './guarded-folder.ts';
-import { foldName, GuardedFileError, guardedNames } from './guarded-path.ts';
 
 /** `root` is the folder, `path` what the caller wants in it. @throws GuardedFileError */
 export interface GuardedFiles {

@@ -2,10 +2,15 @@
 // in their form, what is hidden left out (case E23). Reads once over the tags and builds no tree.
 
 import { type Hiding, hidingOf, setsReadableSize } from './hidden-style.ts';
-import { attributeOf, type MarkupToken, markupTokens } from './markup-tokens.ts';
-import { BLOCKS, OpenElements, VOID } from './open-elements.ts';
-import { type TableCell, TableText } from './table-text.ts';
-import { type Mark, TextLines } from './text-lines.ts';
+import {
+  attributeOf,
+  BLOCKS,
+  type MarkupToken,
+  markupTokens,
+  OpenElements,
+  VOID,
+} from './markup-tokens.ts';
+import { type Mark, type TableCell, TableText, TextLines } from './text-lines.ts';
 
 export type HtmlTextOptions = {
   /** Emphasis, code and links as Markdown writes them. */

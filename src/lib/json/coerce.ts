@@ -2,7 +2,7 @@
 // other names of a parameter, numbers as text, lists for strings, JSON inside strings. It never
 // invents a value, and keys that reach into prototypes are dropped at every depth.
 
-import { isObject, type ReadJson, readJson } from './fields.ts';
+import { isObject, type ReadJson, readJson } from './json.ts';
 
 /** The part of JSON Schema that decides on coercion. */
 export type ShapeSchema = {

@@ -1,11 +1,39 @@
+// Why an address was not fetched, in words for a model and for a person.
+
+import { lookup } from 'node:dns/promises';
+import { orAborted } from '../time/clock.ts';
+import { isAddress, isPublicAddress } from './address-rules.ts';
+
+export type SafeFetchReason =
+  | 'bad_url'
+  | 'scheme'
+  | 'credentials'
+  | 'port'
+  | 'private_address'
+  | 'not_found'
+  | 'redirects'
+  | 'too_large'
+  | 'timeout'
+  | 'unreachable'
+  | 'unreadable';
+
+/** `message` is fit to be shown; it never holds the path or the query of the address. */
+export class SafeFetchError extends Error {
+  override readonly name = 'SafeFetchError';
+  readonly reason: SafeFetchReason;
+  constructor(
+    reason: SafeFetchReason,
+    message: string,
+    options: { readonly cause?: unknown } = {},
+  ) {
+    super(message, options);
+    this.reason = reason;
+  }
+}
+
 // From the text of an address to the hosts that may be connected to: its form is checked, its name
 // is resolved once, and what was found is what the connection gets (cases X11, X12). A name that
 // also points inside is refused whole.
-
-import { lookup } from 'node:dns/promises';
-import { orAborted } from '../time/aborted.ts';
-import { isAddress, isPublicAddress } from './address-rules.ts';
-import { SafeFetchError } from './safe-fetch-error.ts';
 
 /** All addresses of a host name; rejects or gives none where there is none. */
 export type HostResolver = (host: string) => Promise<readonly string[]>;

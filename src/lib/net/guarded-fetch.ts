@@ -8,9 +8,9 @@ import {
   checkAddress,
   type HostResolver,
   readWebUrl,
+  SafeFetchError,
   systemResolver,
 } from './checked-address.ts';
-import { SafeFetchError } from './safe-fetch-error.ts';
 
 export type GuardedFetchDeps = {
   /** Only this scheme, host and port are ever asked. */

@@ -136,3 +136,183 @@ export function findSnippet(text: string, query: string): string | undefined {
   const cut = partOf(flat, start, end);
   return `${start > 0 ? '…' : ''}${cut}${end < flat.length ? '…' : ''}`;
 }
+
+// Characters in a text that nobody sees and that change what is read: marks of direction, tags,
+// zero widths (case J04). Joiners between letters and the choice of a picture are in use by people.
+
+/** Bidirectional controls (UAX 9), tags, zero widths, invisible operators, fillers, other controls. */
+const HIDDEN =
+  /(?!\t|\n|\r|\f|\u200C|\u200D)[\p{Cc}\u00AD\u061C\u180E\u200B-\u200F\u202A-\u202E\u2060-\u206F\u3164\uFFA0\uFFF9-\uFFFB\u{E0000}-\u{E007F}]|(?<!^)\uFEFF|\u{E0100}/u;
+/** Joiners make sense between letters and signs only. */
+const STRAY_JOINER = /(?<!\p{L}|\p{M}|\p{S}|\p{N}|\uFE0F)(?:\u200C|\u200D)|(?:\u200C|\u200D){2}/u;
+
+/** The first one as `U+202E`; undefined where there is none. */
+export function hiddenCharactersIn(text: string): string | undefined {
+  const [found] = HIDDEN.exec(text) ?? STRAY_JOINER.exec(text) ?? [];
+  if (found === undefined) return undefined;
+  const code = (found.codePointAt(0) ?? 0).toString(16).toUpperCase().padStart(4, '0');
+  return `U+${code}`;
+}
+
+const BREAKS_LINE = /[\t\n\v\f\r\u0085\u2028\u2029]/;
+/** Beside those that JSON escapes itself. */
+const NOT_ESCAPED = /[\u007F-\u009F\u2028\u2029\p{Cf}\u3164\uFFA0]|\u{E0100}/gu;
+
+/** A name of a file as part of one line: as it is, or as JSON where it would not look like what it is. */
+export function nameOnLine(name: string): string {
+  if (!BREAKS_LINE.test(name) && hiddenCharactersIn(name) === undefined) return name;
+  return JSON.stringify(name).replace(NOT_ESCAPED, (found) => {
+    return Array.from({ length: found.length }, (_, at) => unitEscape(found.charCodeAt(at))).join(
+      '',
+    );
+  });
+}
+
+const unitEscape = (unit: number) => `\\u${unit.toString(16).padStart(4, '0')}`;
+
+// A text that was cut off in the midst of a block of code: closed, so that what follows is none of it.
+
+export function withFenceClosed(text: string): string {
+  const fences = text.match(/^ {0,3}(?:`{3,}|~{3,})/gm) ?? [];
+  return fences.length % 2 === 1 ? `${text}\n${fences.at(-1)?.trim() ?? ''}` : text;
+}
+
+// A stream of bytes of which only the beginning and the end are kept, in bounded memory.
+
+export type Kept = {
+  readonly head: Buffer;
+  readonly tail: Buffer;
+  /** Bytes between the two that were not kept; 0: `head` and `tail` are the whole. */
+  readonly omitted: number;
+};
+
+export class HeadAndTail {
+  readonly #headBytes: number;
+  readonly #tailBytes: number;
+  readonly #head: Buffer[] = [];
+  #tail: Buffer[] = [];
+  #headSize = 0;
+  #tailSize = 0;
+  #total = 0;
+
+  constructor(maxBytes: number) {
+    this.#headBytes = Math.ceil(maxBytes / 2);
+    this.#tailBytes = Math.floor(maxBytes / 2);
+  }
+
+  push(part: Buffer): void {
+    this.#total += part.length;
+    const first = part.subarray(0, Math.max(0, this.#headBytes - this.#headSize));
+    if (first.length > 0) {
+      this.#head.push(Buffer.from(first));
+      this.#headSize += first.length;
+    }
+    const rest = part.subarray(first.length);
+    if (rest.length === 0) return;
+    this.#tail.push(Buffer.from(rest.subarray(Math.max(0, rest.length - this.#tailBytes))));
+    this.#tailSize += Math.min(rest.length, this.#tailBytes);
+    // Joined now and then only: many small parts must not cost their square.
+    if (this.#tailSize > 2 * this.#tailBytes || this.#tail.length > 1000) this.#shrink();
+  }
+
+  /** All bytes that came. */
+  get total(): number {
+    return this.#total;
+  }
+
+  get kept(): Kept {
+    this.#shrink();
+    const head = Buffer.concat(this.#head);
+    const tail = this.#tail[0] ?? Buffer.alloc(0);
+    return { head, tail, omitted: this.#total - head.length - tail.length };
+  }
+
+  #shrink() {
+    const whole = Buffer.concat(this.#tail);
+    const tail = Buffer.from(whole.subarray(Math.max(0, whole.length - this.#tailBytes)));
+    this.#tail = [tail];
+    this.#tailSize = tail.length;
+  }
+}
+
+// Ranges of lines as a model writes them, `a:b`, 1-based and inclusive; also `a:`, `:b`, `a-b`, `a`.
+
+export type LineRange = { readonly first: number; readonly last: number };
+
+const RANGE = /^(\d{1,9})?\s*([:-])?\s*(\d{1,9})?$/;
+
+/** Undefined where the text is no range. */
+export function parseLineRange(text: string): LineRange | undefined {
+  const match = RANGE.exec(text.trim());
+  if (match === null) return undefined;
+  const [, from, separator, to] = match;
+  if (from === undefined && to === undefined) return undefined;
+  const first = Math.max(1, Number(from ?? 1));
+  const end = separator === undefined ? first : Number.POSITIVE_INFINITY;
+  const last = to === undefined ? end : Number(to);
+  return last < first ? undefined : { first, last };
+}
+
+/** The lines of the text without the empty one behind a final newline. */
+export function linesOf(text: string): readonly string[] {
+  const lines = text.split('\n');
+  return lines.at(-1) === '' ? lines.slice(0, -1) : lines;
+}
+
+// What became of a text, line by line: what went, what came, and what stayed between them.
+
+export type DiffLine = { readonly kind: 'same' | 'gone' | 'new'; readonly text: string };
+
+/** Beyond it lines are not matched: all of the one is gone and all of the other is new. */
+const MAX_CELLS = 4_000_000;
+
+export function lineDiff(before: readonly string[], after: readonly string[]): readonly DiffLine[] {
+  if (before.length * after.length > MAX_CELLS) {
+    return [...lines('gone', before), ...lines('new', after)];
+  }
+  const common = commonLengths(before, after);
+  const found: DiffLine[] = [];
+  let left = 0;
+  let right = 0;
+  while (left < before.length || right < after.length) {
+    const old = before[left];
+    const fresh = after[right];
+    if (old !== undefined && old === fresh) {
+      found.push({ kind: 'same', text: old });
+      left += 1;
+      right += 1;
+    } else if (
+      fresh === undefined ||
+      (old !== undefined && (common[left + 1]?.[right] ?? 0) >= (common[left]?.[right + 1] ?? 0))
+    ) {
+      found.push({ kind: 'gone', text: old ?? '' });
+      left += 1;
+    } else {
+      found.push({ kind: 'new', text: fresh });
+      right += 1;
+    }
+  }
+  return found;
+}
+
+const lines = (kind: DiffLine['kind'], texts: readonly string[]): readonly DiffLine[] =>
+  texts.map((text) => ({ kind, text }));
+
+/** Of what follows each pair of places: the length of the longest row of lines that both have. */
+function commonLengths(before: readonly string[], after: readonly string[]) {
+  const table = Array.from({ length: before.length + 1 }, () =>
+    new Array<number>(after.length + 1).fill(0),
+  );
+  for (let left = before.length - 1; left >= 0; left -= 1) {
+    for (let right = after.length - 1; right >= 0; right -= 1) {
+      const row = table[left];
+      const below = table[left + 1];
+      if (row === undefined || below === undefined) continue;
+      row[right] =
+        before[left] === after[right]
+          ? (below[right + 1] ?? 0) + 1
+          : Math.max(below[right] ?? 0, row[right + 1] ?? 0);
+    }
+  }
+  return table;
+}

@@ -33,3 +33,38 @@ export const systemClock: Clock = {
     return { [Symbol.dispose]: () => clearTimeout(handle) };
   },
 };
+
+// Waiting times between tries: doubling, with jitter, capped.
+
+export type BackoffOptions = {
+  readonly minMs: number;
+  readonly maxMs: number;
+  /** 0 to 1; random so that many clients do not return at the same instant. */
+  readonly random: () => number;
+};
+
+/** The wait before try `failures + 1`: between half and all of min · 2^(failures-1), at most max. */
+export function backoffMs(failures: number, options: BackoffOptions): number {
+  const ceiling = Math.min(options.maxMs, options.minMs * 2 ** Math.max(0, failures - 1));
+  return Math.round(ceiling / 2 + (ceiling / 2) * options.random());
+}
+
+// Waiting with an AbortSignal: for it, or for something else until it.
+
+/** Resolves when the signal aborts, at once where it has. */
+export function aborted(signal: AbortSignal): Promise<void> {
+  return new Promise((resolve) => {
+    if (signal.aborted) resolve();
+    else signal.addEventListener('abort', () => resolve(), { once: true });
+  });
+}
+
+/** The work's outcome; rejects with the signal's reason when that aborts first. */
+export function orAborted<T>(work: Promise<T>, signal: AbortSignal): Promise<T> {
+  return new Promise((resolve, reject) => {
+    const onAbort = () => reject(signal.reason);
+    if (signal.aborted) return onAbort();
+    signal.addEventListener('abort', onAbort, { once: true });
+    work.then(resolve, reject).finally(() => signal.removeEventListener('abort', onAbort));
+  });
+}

@@ -8,10 +8,9 @@ import type {
   ChatCompletionTool,
 } from 'openai/resources/chat/completions';
 import type { ModelRequest } from '../provider.ts';
-import { unsealed } from '../seal.ts';
 import { imageLabel, NO_IMAGES, type ShownImages } from '../seen-images.ts';
 import type { Quirks } from '../vendors.ts';
-import { argumentsObject, type WireMessage, wireMessages } from '../wire-messages.ts';
+import { argumentsObject, unsealed, type WireMessage, wireMessages } from '../wire-messages.ts';
 
 type AssistantMessage = Extract<WireMessage, { role: 'assistant' }>;
 

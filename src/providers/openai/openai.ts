@@ -1,17 +1,233 @@
-// The provider for every vendor that speaks OpenAI's chat completions, by the `openai` package with
-// its retries off. The package is loaded at the first call: a start must not wait for it.
+// Some local models write their thinking into the text, between think tags at its very beginning.
+// This takes it apart while it streams, so that it is recorded as thinking and a call that broke off
+// in it may be tried again. What else a text may hide is left to core/hidden-text.ts.
 
 import type { OpenAI } from 'openai';
 import type { ChatCompletionChunk } from 'openai/resources/chat/completions';
-import type { CallDeadline } from '../call-deadline.ts';
+import { Completion, createCallIds, type MintCallId } from '../completion.ts';
 import { type LocalFetch, refusingRedirects } from '../local-http.ts';
-import type { LLMProvider, ModelRequest } from '../provider.ts';
-import type { ProviderDeps } from '../provider-deps.ts';
+import type { LLMProvider, ModelEvent, ModelRequest, StopReason } from '../provider.ts';
+import type { CallDeadline, ProviderDeps } from '../provider-call.ts';
+import { basedAt, LIBRARY_TIMEOUT_MS, type StreamReader, streamCall } from '../provider-call.ts';
 import { openShowing } from '../seen-images.ts';
-import { basedAt } from '../shown-address.ts';
-import { LIBRARY_TIMEOUT_MS, streamCall } from '../stream-call.ts';
+import type { Quirks } from '../vendors.ts';
+import { sealed } from '../wire-messages.ts';
 import { cacheKeyField, openaiRequest } from './openai-request.ts';
-import { OpenaiReader } from './openai-stream.ts';
+
+const OPEN = '<think>';
+const CLOSE = '</think>';
+
+export type Split = { readonly text: string; readonly thinking: string };
+
+export interface ThinkSplitter {
+  push(delta: string): Split;
+  /** What was held back because it might have become a tag. */
+  flush(): Split;
+}
+
+type State = 'start' | 'thinking' | 'gap' | 'text';
+
+const thought = (thinking: string): Split => ({ text: '', thinking });
+const said = (text: string): Split => ({ text, thinking: '' });
+
+export function createThinkSplitter(): ThinkSplitter {
+  let state: State = 'start';
+  let held = '';
+  /** Blanks at the very beginning, which a tag may follow. */
+  let blanks = '';
+
+  function push(delta: string): Split {
+    if (state === 'text') return said(delta);
+    held += delta;
+    if (state === 'start') readStart();
+    const thinking = state === 'thinking' ? readThinking() : '';
+    return { text: state === 'start' ? '' : readText(), thinking };
+  }
+
+  function readStart() {
+    const begun = held.trimStart();
+    blanks += held.slice(0, held.length - begun.length);
+    held = begun;
+    if (OPEN.startsWith(begun)) return;
+    state = begun.startsWith(OPEN) ? 'thinking' : 'text';
+    if (state === 'thinking') held = begun.slice(OPEN.length);
+    else held = blanks + begun;
+  }
+
+  function readThinking(): string {
+    const end = held.indexOf(CLOSE);
+    const upTo = end < 0 ? held.length - partialLength(held, CLOSE) : end;
+    const thinking = held.slice(0, upTo);
+    held = held.slice(end < 0 ? upTo : end + CLOSE.length);
+    if (end >= 0) state = 'gap';
+    return thinking;
+  }
+
+  /** The blank lines after the thinking are no part of the answer. */
+  function readText(): string {
+    if (state === 'thinking') return '';
+    if (state === 'gap') held = held.trimStart();
+    if (held !== '') state = 'text';
+    const text = held;
+    held = '';
+    return text;
+  }
+
+  return {
+    push,
+    flush() {
+      const rest = state === 'start' ? blanks + held : held;
+      held = '';
+      return state === 'thinking' ? thought(rest) : said(rest);
+    },
+  };
+}
+
+/** Length of the longest end of `text` that is a beginning of `tag`. */
+function partialLength(text: string, tag: string): number {
+  for (let length = Math.min(text.length, tag.length - 1); length > 0; length -= 1) {
+    if (text.endsWith(tag.slice(0, length))) return length;
+  }
+  return 0;
+}
+
+// Reads the chunks of an OpenAI stream: text, reasoning under its several names, tool calls, usage.
+
+type Delta = ChatCompletionChunk['choices'][number]['delta'] & {
+  readonly reasoning_content?: string | null;
+  readonly reasoning?: string | null;
+};
+
+const STOPS: Readonly<Record<string, StopReason>> = {
+  stop: 'end',
+  tool_calls: 'tool_calls',
+  function_call: 'tool_calls',
+  length: 'length',
+  content_filter: 'refused',
+};
+
+export class OpenaiReader implements StreamReader {
+  readonly #model: string;
+  readonly #completion = new Completion();
+  readonly #toolCalls: ToolCallFragments;
+  readonly #splitter: ReturnType<typeof createThinkSplitter> | undefined;
+  #stop: StopReason | undefined;
+
+  constructor(request: ModelRequest, quirks: Quirks) {
+    this.#model = request.model;
+    this.#toolCalls = new ToolCallFragments(request, this.#completion);
+    this.#splitter = quirks.thinkTags === true ? createThinkSplitter() : undefined;
+  }
+
+  /** A finish reason came; usage may still follow. */
+  get ended(): boolean {
+    return this.#stop !== undefined;
+  }
+
+  get overlong(): boolean {
+    return this.#completion.overlong;
+  }
+
+  *push(chunk: ChatCompletionChunk): Generator<ModelEvent, void, void> {
+    if (chunk.usage) this.#completion.usage(usageOf(chunk.usage));
+    const choice = chunk.choices?.[0];
+    if (choice === undefined) return;
+    const delta: Delta = choice.delta ?? {};
+    const reasoning = delta.reasoning_content ?? delta.reasoning;
+    if (reasoning) yield this.#completion.thinking(reasoning);
+    if (delta.content) yield* this.#said(delta.content);
+    for (const fragment of delta.tool_calls ?? []) {
+      if (this.overlong) return;
+      const event = this.#toolCalls.push(fragment);
+      if (event !== undefined) yield event;
+    }
+    if (choice.finish_reason) this.#stop = STOPS[choice.finish_reason] ?? 'end';
+  }
+
+  /** What was held back while it might have been a tag, then the whole. */
+  *finish(): Generator<ModelEvent, void, void> {
+    if (this.#splitter !== undefined) yield* this.#emit(this.#splitter.flush());
+    yield this.#completion.finish(this.#model, this.#stop ?? 'end');
+  }
+
+  #said(piece: string) {
+    return this.#emit(this.#splitter?.push(piece) ?? { text: piece, thinking: '' });
+  }
+
+  *#emit({ text, thinking }: Split): Generator<ModelEvent, void, void> {
+    if (thinking !== '') yield this.#completion.thinking(thinking);
+    if (text !== '') yield this.#completion.text(text);
+  }
+}
+
+function usageOf(usage: NonNullable<ChatCompletionChunk['usage']>) {
+  const deepseekHits = (usage as { readonly prompt_cache_hit_tokens?: number })
+    .prompt_cache_hit_tokens;
+  return {
+    inputTokens: usage.prompt_tokens ?? 0,
+    outputTokens: usage.completion_tokens ?? 0,
+    cachedTokens: usage.prompt_tokens_details?.cached_tokens ?? deepseekHits ?? 0,
+  };
+}
+
+// Puts the fragments of tool calls together, with the liberties vendors take: no index, no id, one
+// index for several calls, the name repeated.
+
+type FragmentDelta = ChatCompletionChunk['choices'][number]['delta'];
+type WireFragment = NonNullable<FragmentDelta['tool_calls']>[number];
+export type Fragment = Omit<WireFragment, 'index'> & {
+  readonly index?: number;
+  readonly extra_content?: { readonly google?: { readonly thought_signature?: string } };
+};
+type Slot = { readonly wireId: string; readonly at: number };
+
+export class ToolCallFragments {
+  readonly #model: string;
+  readonly #mint: MintCallId;
+  readonly #completion: Completion;
+  /** The newest of each. */
+  readonly #byIndex = new Map<number, Slot>();
+  readonly #byId = new Map<string, Slot>();
+  #newest: Slot | undefined;
+
+  constructor(request: ModelRequest, completion: Completion) {
+    this.#model = request.model;
+    this.#mint = createCallIds(request.messages);
+    this.#completion = completion;
+  }
+
+  /** The event of a call that begins with this fragment. */
+  push(fragment: Fragment): ModelEvent | undefined {
+    const known = this.#slotOf(fragment);
+    const begun = known === undefined ? this.#begin(fragment) : undefined;
+    const at = known?.at ?? begun?.at ?? -1;
+    this.#completion.toolArguments(at, fragment.function?.arguments ?? '');
+    return begun?.event;
+  }
+
+  #begin(fragment: Fragment) {
+    const wireId = fragment.id ?? '';
+    const id = this.#mint(wireId);
+    const begun = this.#completion.toolCall({ id, name: fragment.function?.name ?? '' });
+    const slot = { wireId, at: begun.at };
+    if (fragment.index !== undefined) this.#byIndex.set(fragment.index, slot);
+    this.#byId.set(wireId, slot);
+    this.#newest = slot;
+    const signature = fragment.extra_content?.google?.thought_signature;
+    if (signature) this.#completion.sealThinking(sealed(`${this.#model}#${id}`, signature));
+    return begun;
+  }
+
+  #slotOf({ id = '', index }: Fragment): Slot | undefined {
+    if (index === undefined && id === '') return this.#newest;
+    const slot = index === undefined ? this.#byId.get(id) : this.#byIndex.get(index);
+    const isAnother = slot !== undefined && id !== '' && slot.wireId !== '' && slot.wireId !== id;
+    return isAnother ? undefined : slot;
+  }
+}
+
+// The provider for every vendor that speaks OpenAI's chat completions, by the `openai` package with
+// its retries off. The package is loaded at the first call: a start must not wait for it.
 
 export function createOpenaiProvider(deps: ProviderDeps): LLMProvider {
   const { vendor, apiBase, apiKey } = deps;

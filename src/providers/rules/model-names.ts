@@ -1,6 +1,7 @@
 // Names of models: prefixes, what a bare name says of its vendor, and the tables of defaults, cheaper
 // siblings and context sizes. Names age; everything that knows one by heart is in this file.
 
+import type { Price } from '../../features/spending/rules/spending.ts';
 import { CLOUD_ORDER, LOCAL_VENDORS, PROVIDER_NAMES, type ProviderName } from '../settings.ts';
 
 export { CLOUD_ORDER, LOCAL_VENDORS };
@@ -96,4 +97,116 @@ export function contextTokensOf(vendor: ProviderName, model: string): number {
   if (isLocalVendor(vendor)) return LOCAL_CONTEXT_TOKENS;
   const lower = model.toLowerCase();
   return CONTEXT_TOKENS.find((row) => row.pattern.test(lower))?.tokens ?? DEFAULT_CONTEXT_TOKENS;
+}
+
+// How a model on a peer is called: `peer:<name>/<model>`.
+
+const PREFIX = 'peer:';
+
+export type PeerModel = { readonly peer: string; readonly model: string };
+
+export const peerModelName = ({ peer, model }: PeerModel) => `${PREFIX}${peer}/${model}`;
+
+export const namesPeer = (name: string) => name.startsWith(PREFIX);
+
+/** Undefined for any other name. */
+export function splitPeerName(name: string): PeerModel | undefined {
+  const slash = name.indexOf('/');
+  if (!namesPeer(name) || slash <= PREFIX.length || slash === name.length - 1) return undefined;
+  return { peer: name.slice(PREFIX.length, slash), model: name.slice(slash + 1) };
+}
+
+/** As a model of a server is called, which may be that of a peer. */
+export function localModelName(
+  { vendor, peer }: { readonly vendor: LocalVendor; readonly peer?: string },
+  model: string,
+): string {
+  return peer === undefined ? `${prefixOf(vendor)}/${model}` : peerModelName({ peer, model });
+}
+
+export const serverLabel = (label: string, peer: string | undefined) =>
+  peer === undefined ? label : `the peer ${peer}`;
+
+// What models cost, in US dollars per million tokens, as their vendors list it. Prices age: a model
+// that is not here has no price rather than a wrong one, and the configuration can name it.
+
+const PRICE_CURRENCY = 'USD';
+
+export type ConfiguredPrice = Price & { readonly model: string };
+
+const FREE: Price = { input: 0, output: 0, cached: 0 };
+
+type Row = readonly [
+  pattern: RegExp,
+  input: number,
+  output: number,
+  cached: number,
+  /** To the cache, for five minutes. */
+  written?: number,
+];
+
+/** A date or `latest` behind a name is the same model. */
+const DATED = '(-\\d{4}-?\\d{2}-?\\d{2}|-latest)?$';
+const exactly = (name: string) => new RegExp(`(^|/)${name}${DATED}`);
+
+const PRICES: readonly Row[] = [
+  [exactly('claude-opus-4[-.][5-6]'), 5, 25, 0.5, 6.25],
+  [exactly('claude-opus-4([-.]1)?'), 15, 75, 1.5, 18.75],
+  [exactly('claude-sonnet-4([-.][5-6])?'), 3, 15, 0.3, 3.75],
+  [exactly('claude-haiku-4[-.]5'), 1, 5, 0.1, 1.25],
+  [exactly('gpt-4o'), 2.5, 10, 1.25],
+  [exactly('gpt-4o-mini'), 0.15, 0.6, 0.075],
+  [exactly('gpt-4\\.1'), 2, 8, 0.5],
+  [exactly('gpt-4\\.1-mini'), 0.4, 1.6, 0.1],
+  [exactly('gpt-4\\.1-nano'), 0.1, 0.4, 0.025],
+  [exactly('gpt-5(\\.1)?'), 1.25, 10, 0.125],
+  [exactly('gpt-5-mini'), 0.25, 2, 0.025],
+  [exactly('gpt-5-nano'), 0.05, 0.4, 0.005],
+  [exactly('o3'), 2, 8, 0.5],
+  [exactly('o4-mini'), 1.1, 4.4, 0.275],
+  [exactly('gemini-2\\.5-flash'), 0.3, 2.5, 0.075],
+  [exactly('gemini-2\\.5-flash-lite'), 0.1, 0.4, 0.025],
+];
+
+/** Times the dearest that is known: what nobody knows must not be taken for too cheap. */
+const CAUTION = 2;
+
+/** What is done about a model without a price where a budget in money counts. */
+export type UnpricedRule = 'refuse' | { readonly input: number; readonly output: number };
+
+/** What such a model is charged; undefined: it is not to be asked. */
+export function assumedPrice(rule: UnpricedRule | undefined, currency: string): Price | undefined {
+  if (rule === 'refuse') return undefined;
+  if (rule !== undefined) return { ...rule, cached: rule.input };
+  if (currency !== PRICE_CURRENCY) return undefined;
+  const input = CAUTION * Math.max(...PRICES.map(([, each]) => each));
+  const output = CAUTION * Math.max(...PRICES.map(([, , each]) => each));
+  return { input, output, cached: input };
+}
+
+/**
+ * The price of a model by its name with prefix; undefined where nobody knows it. Configured prices
+ * count first, by the whole name or the one behind the prefix. The table is in US dollars: for
+ * another currency every price has to be configured.
+ */
+export function priceOf(
+  model: string,
+  configured: readonly ConfiguredPrice[],
+  currency: string = PRICE_CURRENCY,
+): Price | undefined {
+  const bare = (splitModelName(model) ?? splitPeerName(model))?.model;
+  const own = configured.find((row) => row.model === model || row.model === bare);
+  if (own !== undefined) return own;
+  if (isFree(model)) return FREE;
+  if (currency !== PRICE_CURRENCY) return undefined;
+  const row = PRICES.find(([pattern]) => pattern.test(model.toLowerCase()));
+  if (row === undefined) return undefined;
+  const [, input, output, cached, written] = row;
+  return { input, output, cached, ...(written === undefined ? {} : { written }) };
+}
+
+/** Runs on one's own machines, or costs nobody anything. */
+function isFree(model: string): boolean {
+  const vendor = splitModelName(model)?.vendor;
+  return isDemo(model) || namesPeer(model) || (vendor !== undefined && isLocalVendor(vendor));
 }

@@ -1,9 +1,40 @@
-// Reads what a vendor said when a call failed and names it: which class of failure, how long it asks
-// us to wait, and the sentence the person is told. Knows vendors' wordings, never their libraries.
+// Which window a server names when it finds a question too long. Each names it in words of its own, among
+// other numbers; what is named in none of these stays unknown.
 
 import type { ProviderFailure } from '../../kernel/message/errors.ts';
 import { shortened } from '../../lib/text/cut.ts';
-import { overflowSize } from './overflow-size.ts';
+
+/** What no window is below, or above; tokens. */
+export const LEAST_CONTEXT_TOKENS = 256;
+export const MOST_CONTEXT_TOKENS = 100_000_000;
+
+/** Enough for every such sentence; the rest may be the question itself. */
+const MAX_READ_CHARS = 2000;
+const SIZE = String.raw`\(?\s*(\d[\d,]{2,11})\b`;
+const SAID = [
+  // llama.cpp, and what is built on it.
+  String.raw`n_ctx["']?\s*[:=]?\s*${SIZE}`,
+  String.raw`available context size\s*${SIZE}`,
+  // vLLM, OpenAI and those that speak like them.
+  String.raw`max(?:imum)? (?:context|model) (?:length|size|window)(?: (?:is|of)(?: only)?)?\s*${SIZE}`,
+  // LM Studio.
+  String.raw`context (?:length|size|window) (?:is|of)(?: only)?\s*${SIZE}`,
+  // Anthropic, and gateways that speak like it.
+  `tokens? > ${SIZE} maximum`,
+].map((words) => new RegExp(words, 'i'));
+
+/** Tokens; undefined where none is named, or none that could be. `field`: beside the words. */
+export function overflowSize(said: string, field: unknown): number | undefined {
+  const read = said.slice(0, MAX_READ_CHARS);
+  const sizes = SAID.map((words) => Number(words.exec(read)?.[1]?.replaceAll(',', '')));
+  return [Number(field), ...sizes].find(isPossible);
+}
+
+const isPossible = (size: number) =>
+  Number.isSafeInteger(size) && size >= LEAST_CONTEXT_TOKENS && size <= MOST_CONTEXT_TOKENS;
+
+// Reads what a vendor said when a call failed and names it: which class of failure, how long it asks
+// us to wait, and the sentence the person is told. Knows vendors' wordings, never their libraries.
 
 /** What the adapters could make out of a vendor's error. */
 export type VendorProblem = {
@@ -206,3 +237,156 @@ function waitHint(retryAfterMs: number | undefined): string {
 }
 
 const quoted = (detail: string) => (detail === '' ? '.' : `: "${detail}".`);
+
+// What to do after a model call failed: try again and when, let the next model answer, or give up.
+
+export type RetryPolicy = {
+  /** Retries of one model after its first try. */
+  readonly maxRetries: number;
+  readonly minMs: number;
+  readonly maxMs: number;
+};
+
+export type FailedTry = {
+  readonly failure: ProviderFailure;
+  /** Retries of this model so far. */
+  readonly retriesUsed: number;
+  /** Text of this answer has been delivered: a second answer would contradict the first. */
+  readonly outputShown: boolean;
+  /** Another model waits. */
+  readonly fallbackLeft: boolean;
+  /** The call before failed as well. */
+  readonly isFailing: boolean;
+  /** 0 to 1, random. */
+  readonly jitter: number;
+};
+
+export type RetryStep =
+  | { readonly action: 'retry'; readonly delayMs: number }
+  | { readonly action: 'fall_over' }
+  | { readonly action: 'give_up' };
+
+/** A vendor that asks for a longer wait than this is not waited for. */
+export const LONGEST_HINTED_WAIT_MS = 60_000;
+/** Each try of a silent server costs its whole deadline, so it gets one more. */
+const MAX_TIMEOUT_RETRIES = 1;
+/** Large models take two minutes to be loaded. */
+const MAX_LOADING_RETRIES = 16;
+const FIRST_LOADING_WAIT_MS = 2000;
+const LONGEST_LOADING_WAIT_MS = 8000;
+
+export function decideRetry(failed: FailedTry, policy: RetryPolicy): RetryStep {
+  const { failure } = failed;
+  if (failed.outputShown || failure.kind === 'cancelled') return { action: 'give_up' };
+  const next: RetryStep = { action: failed.fallbackLeft ? 'fall_over' : 'give_up' };
+  if (!isTransient(failure)) return next;
+  if (failed.retriesUsed >= retryLimit(failed, policy)) return next;
+  const hintMs = hintOf(failure) ?? 0;
+  if (hintMs > LONGEST_HINTED_WAIT_MS) return next;
+  const backoff = backoffMs(failed, policy);
+  return { action: 'retry', delayMs: Math.max(hintMs, backoff) };
+}
+
+/** The model itself is away: no matter what it is asked, the next call fails as well. */
+export const isOutage = (failure: ProviderFailure) =>
+  isTransient(failure) && failure.kind !== 'rate_limited' && !isLoading(failure);
+
+function isTransient(failure: ProviderFailure): boolean {
+  if (failure.kind === 'timeout') return failure.stage !== 'whole_call';
+  return ['rate_limited', 'server', 'network', 'malformed'].includes(failure.kind);
+}
+
+function retryLimit(failed: FailedTry, { maxRetries }: RetryPolicy): number {
+  const { failure, fallbackLeft } = failed;
+  // The retries were spent on it already: the person gets the answer of the fallback sooner.
+  if (failed.isFailing && fallbackLeft) return 0;
+  if (failure.kind === 'timeout') return Math.min(MAX_TIMEOUT_RETRIES, maxRetries);
+  const waitsItOut = isLoading(failure) && !fallbackLeft && maxRetries > 0;
+  return waitsItOut ? Math.max(MAX_LOADING_RETRIES, maxRetries) : maxRetries;
+}
+
+const isLoading = (failure: ProviderFailure) => failure.kind === 'server' && failure.isLoading;
+
+/**
+ * 1, 2, 4 ... times the least wait, a quarter more or less by chance, never above the longest. Of a
+ * model that is being loaded: 2, 4, 8, 8 ... seconds.
+ */
+function backoffMs({ failure, retriesUsed, jitter }: FailedTry, policy: RetryPolicy): number {
+  if (isLoading(failure)) {
+    return Math.min(LONGEST_LOADING_WAIT_MS, FIRST_LOADING_WAIT_MS * 2 ** retriesUsed);
+  }
+  const base = policy.minMs * 2 ** retriesUsed;
+  return Math.round(Math.min(policy.maxMs, base * (0.75 + jitter / 2)));
+}
+
+/** Why a call is tried again, for the person who waits. */
+export function retryReason(failure: ProviderFailure, vendor: string): string {
+  switch (failure.kind) {
+    case 'server':
+      return failure.isLoading ? `${vendor} is loading the model` : `${vendor} has a problem`;
+    case 'rate_limited':
+      return `${vendor} is rate limiting`;
+    case 'network':
+      return `${vendor} could not be reached`;
+    case 'timeout':
+      return `${vendor} did not answer in time`;
+    case 'malformed':
+      return `${vendor} sent an unreadable answer`;
+    default:
+      return `${vendor} has a problem`;
+  }
+}
+
+// Whether a model that failed is asked again: some failures in a row open the breaker for a while, then one
+// try is let through, and a success closes it.
+
+export type Breaker = { readonly failures: number; readonly openUntil: number | undefined };
+export type BreakerPolicy = { readonly failures: number; readonly cooldownMs: number };
+
+export const CLOSED: Breaker = { failures: 0, openUntil: undefined };
+
+/** `now`: milliseconds of any clock, the same at each call. */
+export function afterFailure({ failures }: Breaker, policy: BreakerPolicy, now: number): Breaker {
+  const count = failures + 1;
+  return {
+    failures: count,
+    openUntil: count >= policy.failures ? now + policy.cooldownMs : undefined,
+  };
+}
+
+export const isOpen = ({ openUntil }: Breaker, now: number) =>
+  openUntil !== undefined && now < openUntil;
+
+// Whether a model server on one's own machine is there, by what looking after it brought, and whether a
+// model of it is ready. One failure is none: only after three in a row the server counts as down, and
+// each change is told once.
+
+export type ServerHealth = {
+  readonly state: 'unknown' | 'up' | 'down';
+  /** Since it answered last. */
+  readonly failures: number;
+};
+
+export type HealthChange = 'went_down' | 'came_back';
+
+/** How far a model is from answering at once. */
+export type Warmth =
+  | { readonly kind: 'warming' }
+  | { readonly kind: 'ready'; readonly tookMs: number }
+  | { readonly kind: 'failed' };
+
+export const UNKNOWN_HEALTH: ServerHealth = { state: 'unknown', failures: 0 };
+const FAILURES_UNTIL_DOWN = 3;
+
+export function afterProbe(
+  { state, failures }: ServerHealth,
+  answered: boolean,
+): { readonly health: ServerHealth; readonly change?: HealthChange } {
+  if (answered) {
+    const health: ServerHealth = { state: 'up', failures: 0 };
+    return state === 'down' ? { health, change: 'came_back' } : { health };
+  }
+  const more = failures + 1;
+  if (more < FAILURES_UNTIL_DOWN || state === 'down') return { health: { state, failures: more } };
+  return { health: { state: 'down', failures: more }, change: 'went_down' };
+}

@@ -2,13 +2,20 @@
 // protocol's JSON as it is written. Where the pieces are cut makes no difference. What may be for the
 // program is held back until that is decided; what is not comes out as it went in.
 
-import { isObject } from '../../lib/json/fields.ts';
-import { AnswerParts, type Ended, type Part, type Pieces } from './answer-parts.ts';
+import { isObject } from '../../lib/json/json.ts';
+import {
+  AnswerParts,
+  type Ended,
+  mayOpen,
+  openingOf,
+  type Part,
+  type Pieces,
+  type Reading,
+  type Spot,
+} from './answer-parts.ts';
 import { type Dialect, isMeant, saidIn, type WrittenBy } from './dialects.ts';
-import { looseJson } from './loose-json.ts';
-import { ObjectReader } from './object-reader.ts';
-import { mayOpen, openingOf, type Reading, type Spot } from './openings.ts';
-import { isForTheProgram, readSaid, type Said } from './protocol.ts';
+import { isForTheProgram, looseJson, readSaid, type Said } from './protocol.ts';
+import { ObjectReader } from './written-calls.ts';
 
 type Candidate =
   | { readonly kind: 'opening'; readonly begun: string }

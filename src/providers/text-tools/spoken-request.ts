@@ -1,13 +1,156 @@
+// What a model without tool calling is told: the protocol, the tools it has, and what was wrong with
+// an answer that did not keep to it.
+
+import { CONTINUE, CONVERSATION_RESUMED, joinedUsers } from '../../agent/rules/thread-repair.ts';
+import type { ModelMessage } from '../../kernel/message/transcript.ts';
+import { truncateText } from '../../lib/text/cut.ts';
+import type { ModelRequest, ToolSpec } from '../provider.ts';
+import type { ModelCapabilities } from '../rules/model-capabilities.ts';
+import { argumentsObject } from '../wire-messages.ts';
+import type { Reading } from './answer-parts.ts';
+import { AnswerReader } from './answer-reader.ts';
+
+const RULES = `# Tools
+
+You work with tools by writing JSON. Each message of yours is one of these and nothing else: no other text, no code fences.
+
+A call: {"tool": "<name>", "args": {<arguments>}}
+The end of the work: {"done": true, "response": "<the whole answer for the person, in Markdown>"}
+
+- "args" is always there; {} where a tool takes nothing.
+- Several calls at once: one per line.
+- After calls stop and wait. Each result comes as {"tool_result": {"tool": "<name>", "success": true, "data": "..."}}, or with "success": false and "error". Never write a tool_result yourself.
+- Needs no tool: answer at once with "done".
+
+The tools, each with the JSON schema of its arguments:`;
+
+export function protocolPrompt(tools: readonly ToolSpec[]): string {
+  const described = tools.map(
+    ({ name, description, schema }) =>
+      `## ${name}\n${description.trim()}\n${JSON.stringify(compact(schema))}`,
+  );
+  return [RULES, ...described].join('\n\n');
+}
+
+/** For a model that calls tools by itself, and sees earlier calls as text. */
+export const EARLIER_CALLS =
+  'Earlier calls of tools and their results are shown as JSON in the text. Call tools as you always do.';
+
+/** Schema keywords that tell a model nothing. */
+const NOISE: ReadonlySet<string> = new Set(['$schema', '$id', 'additionalProperties']);
+
+function compact(schema: unknown): unknown {
+  if (Array.isArray(schema)) return schema.map(compact);
+  if (typeof schema !== 'object' || schema === null) return schema;
+  const kept = Object.entries(schema).filter(([key]) => !NOISE.has(key));
+  return Object.fromEntries(kept.map(([key, value]) => [key, compact(value)]));
+}
+
+/** Enough to see one's own mistake. */
+const MAX_SHOWN_CHARS = 4000;
+
+type Mistake = {
+  readonly answer: string;
+  readonly problem: string;
+  /** The model was told the protocol. */
+  readonly isAsked: boolean;
+};
+
+export function corrected(
+  messages: readonly ModelMessage[],
+  { answer, problem, isAsked }: Mistake,
+): readonly ModelMessage[] {
+  const shown = truncateText(answer, MAX_SHOWN_CHARS, 'too long to be repeated');
+  const forms = isAsked ? FORMS : 'Call the tool again, or answer.';
+  return [
+    ...messages,
+    { role: 'assistant', text: shown, toolCalls: [], thinking: [] },
+    { role: 'user', text: `Your last message cannot be used: ${problem}.\n${forms}` },
+  ];
+}
+
+const FORMS = `Write it again, as one of these and nothing else:
+{"tool": "<name>", "args": {}}
+{"done": true, "response": "..."}`;
+
+export const NO_TOOL_NOW = '[No tool may be called now: answer with "done".]';
+
+// A conversation in text alone, for models that know neither tools nor their results as messages:
+// calls and results as JSON of the protocol, person and model strictly by turns, the person first and
+// last.
+
+type User = Extract<ModelMessage, { role: 'user' }>;
+type Assistant = Extract<ModelMessage, { role: 'assistant' }>;
+type Tool = Extract<ModelMessage, { role: 'tool' }>;
+
+/** `done`: earlier answers are shown as the protocol wants the next one. */
+export type AnswersAs = 'done' | 'text';
+
+export function spokenThread(
+  messages: readonly ModelMessage[],
+  answersAs: AnswersAs,
+  unimitated: (text: string) => string,
+): readonly ModelMessage[] {
+  const spoken = messages.flatMap((message) => spokenMessage(message, answersAs, unimitated));
+  const merged = byTurns(spoken);
+  if (merged[0]?.role !== 'user') merged.unshift({ role: 'user', text: CONVERSATION_RESUMED });
+  if (merged.at(-1)?.role !== 'user') merged.push({ role: 'user', text: CONTINUE });
+  return merged;
+}
+
+function spokenMessage(
+  message: ModelMessage,
+  answersAs: AnswersAs,
+  unimitated: (text: string) => string,
+): readonly (User | Assistant)[] {
+  if (message.role === 'tool') return [spokenResult(message)];
+  if (message.role === 'user') return isEmpty(message) ? [] : [unforged(message)];
+  const text = unimitated(message.text).trim();
+  const calls = message.toolCalls.map(({ name, arguments: raw }) =>
+    JSON.stringify({ tool: name, args: argumentsObject(raw) }),
+  );
+  if (text === '' && calls.length === 0) return [];
+  const isEnd = calls.length === 0 && answersAs === 'done';
+  const said = isEnd ? JSON.stringify({ done: true, response: text }) : text;
+  const whole = [said, ...calls].filter((part) => part !== '').join('\n');
+  return [{ role: 'assistant', text: whole, toolCalls: [], thinking: [] }];
+}
+
+function spokenResult({ name, text, failed, images }: Tool): User {
+  const outcome = failed ? { success: false, error: text } : { success: true, data: text };
+  return {
+    role: 'user',
+    text: JSON.stringify({ tool_result: { tool: name, ...outcome } }),
+    ...(images === undefined ? {} : { images }),
+  };
+}
+
+const isEmpty = ({ text, images, note }: User) =>
+  text.trim() === '' && images === undefined && note === undefined;
+
+/** What a person writes must not pass for the result of a tool. */
+const unforged = (message: User): User => ({
+  ...message,
+  text: message.text.replace(/\{(\s*)"tool_result"/g, '{$1"quoted_tool_result"'),
+});
+
+function byTurns(messages: readonly (User | Assistant)[]): (User | Assistant)[] {
+  const merged: (User | Assistant)[] = [];
+  for (const message of messages) {
+    const last = merged.at(-1);
+    if (message.role === 'user' && last?.role === 'user') {
+      merged[merged.length - 1] = joinedUsers(last, message);
+    } else if (message.role === 'assistant' && last?.role === 'assistant') {
+      merged[merged.length - 1] = { ...last, text: `${last.text}\n${message.text}` };
+    } else {
+      merged.push(message);
+    }
+  }
+  return merged;
+}
+
 // What of a request goes out as text: for a model that cannot call tools all of it, for one that must
 // be asked by turns its earlier calls and results.
-
-import type { ModelMessage } from '../../kernel/message/transcript.ts';
-import type { ModelRequest } from '../provider.ts';
-import type { ModelCapabilities } from '../rules/model-capabilities.ts';
-import { AnswerReader } from './answer-reader.ts';
-import type { Reading } from './openings.ts';
-import { EARLIER_CALLS, NO_TOOL_NOW, protocolPrompt } from './protocol-prompt.ts';
-import { spokenThread } from './spoken-thread.ts';
 
 type Model = { readonly name: string; readonly capabilities: ModelCapabilities };
 

@@ -9,9 +9,8 @@ import { join, relative } from 'node:path';
 import { promisify } from 'node:util';
 import type { Environment } from '../../kernel/config/environment.ts';
 import { ToolError } from '../../kernel/message/errors.ts';
-import type { ExecLimits } from './limits.ts';
-import { isWithin } from './paths.ts';
-import type { Confinement, Launch, RemoteRun, Sandbox, ToLaunch } from './sandbox.ts';
+import type { Confinement, ExecLimits, Launch, RemoteRun, Sandbox, ToLaunch } from './sandbox.ts';
+import { isWithin } from './sandbox.ts';
 
 export type ContainerChoice = {
   readonly engine: ContainerEngine;

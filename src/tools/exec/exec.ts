@@ -1,15 +1,23 @@
 // Tool: runs a program of this machine, or a short script, in the workspace. How it is confined and for
 // how long at most is the configuration's; who has to be asked first, of the agent.
 
+import { createHash } from 'node:crypto';
+import { realpathSync } from 'node:fs';
 import { z } from 'zod';
+import type { Environment } from '../../kernel/config/environment.ts';
+import type { Home } from '../../kernel/config/files/home.ts';
+import type { LiveConfig } from '../../kernel/config/files/live-config.ts';
 import { ToolError } from '../../kernel/message/errors.ts';
+import type { Logger } from '../../lib/logger.ts';
 import { headOf } from '../../lib/text/cut.ts';
-import { readDescription } from '../description.ts';
+import type { Clock } from '../../lib/time/clock.ts';
 import { MAX_PATH_CHARS } from '../files/workspace-access.ts';
 import type { Tool } from '../tool.ts';
-import type { ExecRequest, ExecSettings } from './exec-request.ts';
-import { type Executor, MAX_WAIT_MS } from './executor.ts';
-import { INTERPRETERS } from './scripts.ts';
+import { readDescription } from '../tool.ts';
+import { createExecutor, type Executor, MAX_WAIT_MS } from './executor.ts';
+import { createKnownSandbox, thisSystem } from './find-sandbox.ts';
+import type { ExecRequest, ExecSettings } from './plan-run.ts';
+import { INTERPRETERS, type Interpreter, removeOldFolders } from './scripts.ts';
 import { type ExecConfig, MAX_EXEC_SECS } from './settings.ts';
 
 /** For ending a run and telling of it. */
@@ -123,4 +131,115 @@ export function execSettings(config: ExecConfig): ExecSettings {
       outputBytes: limits.outputBytes,
     },
   };
+}
+
+// Tool: runs a piece of code. Without files of the workspace nothing but the code goes in, and so
+// nothing of others comes out.
+
+const BY_LANGUAGE = {
+  javascript: 'node',
+  typescript: 'node',
+  python: 'python3',
+  shell: 'bash',
+} as const satisfies Readonly<Record<string, Interpreter>>;
+type Language = keyof typeof BY_LANGUAGE;
+
+const MAX_CODE_DETAIL_CHARS = 200;
+
+const codeInput = z.object({
+  language: z
+    .enum(Object.keys(BY_LANGUAGE) as [Language, ...Language[]])
+    .default('javascript')
+    .describe('javascript and typescript: ES module in Node.js.'),
+  code: z
+    .string()
+    .min(1)
+    .max(MAX_CODE_CHARS)
+    .describe('Whole program; what it prints is the result.'),
+  files: z
+    .boolean()
+    .default(false)
+    .describe('Whether it works in the workspace and may change its files. Else it sees none.'),
+  timeout_secs: z.number().min(1).max(MAX_EXEC_SECS).optional().describe('Longest run, seconds.'),
+});
+type CodeInput = z.infer<typeof codeInput>;
+
+export function createExecuteCode(executor: Executor): Tool<CodeInput> {
+  return {
+    name: 'execute_code',
+    aliases: ['run_code', 'code_interpreter', { name: 'python', implies: { language: 'python' } }],
+    parameterAliases: { code: ['source', 'program'], timeout_secs: ['timeout'] },
+    ...readDescription('execute_code'),
+    access: 'execute',
+    taints: true,
+    isOwn: ({ files }, found) => (!files && executor.isIsolated()) || wasRefused(found),
+    input: codeInput,
+    isAvailable: () => executor.isAvailable(),
+    unavailableBecause: () => executor.unavailableBecause(),
+    timeoutMs: (wanted) => codeRequest(wanted, executor).timeoutMs + MAX_WAIT_MS + END_MS,
+    describe: ({ language, code }) =>
+      headOf(`${language}: ${code.trim().split('\n', 1)[0] ?? ''}`, MAX_CODE_DETAIL_CHARS),
+    sealOf: (wanted, { workspace }) => executor.seal(codeRequest(wanted, executor), workspace),
+    standing: (wanted) => executor.standing(codeRequest(wanted, executor)),
+    run: (wanted, context) => executor.run(codeRequest(wanted, executor), context),
+  };
+}
+
+function codeRequest(
+  { language, code, files, timeout_secs }: CodeInput,
+  executor: Executor,
+): ExecRequest {
+  return {
+    work: { kind: 'script', interpreter: BY_LANGUAGE[language], code },
+    folder: files ? '.' : undefined,
+    timeoutMs: timeout_secs === undefined ? executor.defaultTimeoutMs() : timeout_secs * 1000,
+  };
+}
+
+// Builds what runs programs for the agent. The system's sandbox is looked for once, beside the start.
+
+/** Where no /proc is mounted Node does not know where it lies itself. */
+function realPath(path: string): string {
+  try {
+    return realpathSync(path);
+  } catch {
+    return path;
+  }
+}
+
+const OWNER_CHARS = 16;
+/** Longer than any run. */
+const OLD_MS = 3_600_000;
+
+export type ExecParts = {
+  readonly live: LiveConfig;
+  readonly clock: Clock;
+  readonly log: Logger;
+  readonly home: Home;
+  readonly env: Environment;
+};
+
+export function buildExec({ live, clock, log, home, env }: ExecParts): Executor {
+  const system = thisSystem(env);
+  const root = realpathSync(home.root);
+  const owner = createHash('sha256').update(root).digest('hex').slice(0, OWNER_CHARS);
+  const sandbox = createKnownSandbox({
+    system,
+    log,
+    clock,
+    owner,
+    config: () => live.config.tools.exec,
+  });
+  // Beside the start: nobody has to wait for it later.
+  sandbox();
+  const tidying = removeOldFolders(clock.now() - OLD_MS);
+  tidying.catch((error: unknown) => log.warn('old scripts not removed', { error }));
+  return createExecutor({
+    sandbox,
+    settings: () => execSettings(live.config.tools.exec),
+    forbidden: [root],
+    env,
+    nodePath: realPath(system.nodePath),
+    redact: (text) => live.redact(text),
+  });
 }

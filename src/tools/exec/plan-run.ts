@@ -1,20 +1,244 @@
-// From what the model asks for to a run that is confined: where, which file, what it may see. What an
-// owner was shown is compared here with what would run, as late as can be.
+// CONTRACT between the tools that run programs and what runs them: what is asked for, and what an owner
+// has settled beforehand.
 
-import { realpath, stat } from 'node:fs/promises';
-import { join } from 'node:path';
+import { createHash } from 'node:crypto';
+import { constants, createReadStream } from 'node:fs';
+import { access, open, realpath, stat } from 'node:fs/promises';
+import { basename, dirname, join, resolve } from 'node:path';
+import { pipeline } from 'node:stream/promises';
+import type { Environment } from '../../kernel/config/environment.ts';
 import { ToolError } from '../../kernel/message/errors.ts';
 import { guardedNames } from '../../lib/files/guarded-path.ts';
 import { checkNotes } from '../files/workspace-access.ts';
 import type { ToolContext } from '../tool.ts';
-import { programEnvironment } from './environment.ts';
-import type { ExecDeps, ExecRequest } from './exec-request.ts';
-import { findProgram, type ProgramPlaces } from './programs.ts';
+import type { FoundSandbox } from './find-sandbox.ts';
 import type { ConfinedRun } from './run-confined.ts';
-import { type Argv, NO_SHIELDS, type Sandbox } from './sandbox.ts';
-import { writeScript } from './scripts.ts';
-import { allowedCopies, type Replaced, sealOf, sealText } from './seal.ts';
+import type { ExecLimits } from './sandbox.ts';
+import { type Argv, type Confinement, isWithin, NO_SHIELDS, type Sandbox } from './sandbox.ts';
+import { type Script, writeScript } from './scripts.ts';
+import { isLoaderVariable } from './settings.ts';
 import { shieldsOf, type WorkspaceShields } from './shields.ts';
+
+export type ExecSettings = {
+  readonly isEnabled: boolean;
+  readonly limits: ExecLimits;
+  readonly hasNetwork: boolean;
+  /** Folders programs may read besides the workspace and the system's. */
+  readonly readOnly: readonly string[];
+  /** Names of environment variables they get. */
+  readonly passedOn: readonly string[];
+};
+
+export type ExecDeps = {
+  /** What is known of it by now. */
+  sandbox(): FoundSandbox;
+  settings(): ExecSettings;
+  /** Absolute real paths that no program sees. */
+  readonly forbidden: readonly string[];
+  readonly env: Environment;
+  readonly nodePath: string;
+  /** Masks the values of configured secrets. */
+  redact(text: string): string;
+};
+
+export type ExecRequest = {
+  readonly work: { readonly kind: 'argv'; readonly argv: Argv } | Script;
+  /** Relative to the workspace; undefined: it gets no files. */
+  readonly folder: string | undefined;
+  readonly timeoutMs: number;
+};
+
+// The environment of a program: what it needs to run, and what an owner lists; never what nanobot was
+// started with (case X07).
+
+export type EnvironmentParts = {
+  readonly env: Environment;
+  /** Names of `env` that an owner lists. */
+  readonly passedOn: readonly string[];
+  readonly home: string;
+  readonly sandbox: Sandbox;
+  /** Masks the values of configured secrets. */
+  readonly redact: (text: string) => string;
+};
+
+export function programEnvironment(parts: EnvironmentParts): Environment {
+  const { env, passedOn, home, sandbox, redact } = parts;
+  const listed = passedOn.flatMap((name): readonly (readonly [string, string])[] => {
+    const value = env[name];
+    const isFit = value !== undefined && !isLoaderVariable(name) && redact(value) === value;
+    return isFit ? [[name, value]] : [];
+  });
+  return {
+    LANG: 'C.UTF-8',
+    TERM: 'dumb',
+    NO_COLOR: '1',
+    ...Object.fromEntries(listed),
+    // `node` is the program that runs us, as everywhere else; an image has its own, and its own PATH.
+    ...(sandbox.image === undefined
+      ? { PATH: [dirname(sandbox.node), ...PROGRAM_FOLDERS].join(':') }
+      : {}),
+    HOME: home,
+    TMPDIR: sandbox.scratch,
+  };
+}
+
+// Which file a program's name means: looked up in a fixed list of folders, never in one the model
+// names.
+
+export const PROGRAM_FOLDERS: readonly string[] = [
+  ...['/usr/local/sbin', '/usr/local/bin', '/usr/sbin', '/usr/bin', '/sbin', '/bin'],
+  ...(process.platform === 'darwin' ? ['/opt/homebrew/bin'] : []),
+];
+
+export type Program = {
+  /** How it is called in the sandbox. */
+  readonly called: string;
+  /** The file outside of it; undefined where it is one of the sandbox's own. */
+  readonly file: string | undefined;
+};
+
+export type ProgramPlaces = {
+  readonly sandbox: Sandbox;
+  readonly nodePath: string;
+  readonly cwd: string;
+  readonly workspace: string;
+  /** Further folders that a command may see. */
+  readonly visible: readonly string[];
+};
+
+/** @throws ToolError not_found, blocked */
+export async function findProgram(name: string, places: ProgramPlaces): Promise<Program> {
+  const { sandbox, nodePath } = places;
+  if (sandbox.image !== undefined) return inImage(name, places);
+  if (name === 'node') return { called: sandbox.node, file: nodePath };
+  if (!name.includes('/')) return inFolders(name);
+  const called = resolve(places.cwd, name);
+  const isSeen = [places.workspace, ...PROGRAM_FOLDERS, ...places.visible, '/usr'].some((folder) =>
+    isWithin(called, folder),
+  );
+  if (!isSeen) throw notFound(`${name} lies where programs cannot be run from`);
+  const file = await executable(called);
+  if (file === undefined) throw notFound(`there is no program ${name}`);
+  return { called, file };
+}
+
+/** What is not in the workspace is looked for by whoever runs the image. */
+async function inImage(name: string, { cwd, workspace }: ProgramPlaces): Promise<Program> {
+  if (!name.includes('/')) return { called: name, file: undefined };
+  const called = resolve(cwd, name);
+  if (!isWithin(called, workspace)) return { called, file: undefined };
+  const file = await executable(called);
+  if (file === undefined) throw notFound(`there is no program ${name}`);
+  return { called, file };
+}
+
+async function inFolders(name: string): Promise<Program> {
+  for (const folder of PROGRAM_FOLDERS) {
+    const called = join(folder, name);
+    const file = await executable(called);
+    if (file !== undefined) return { called, file };
+  }
+  throw notFound(`there is no program ${name} on this machine`);
+}
+
+const notFound = (message: string) => new ToolError('not_found', message);
+
+async function executable(path: string): Promise<string | undefined> {
+  try {
+    await access(path, constants.X_OK);
+    const file = await realpath(path);
+    return (await stat(file)).isFile() ? file : undefined;
+  } catch {
+    return undefined;
+  }
+}
+
+// Binds a command to the files it stands on: by place, inode and content. An owner's yes is for these;
+// what runs are copies of what was compared, so that nobody can exchange them in between (case X06).
+
+export type SealedFile = {
+  readonly path: string;
+  readonly inode: string;
+  /** SHA-256, hexadecimal. */
+  readonly hash: string;
+};
+
+export type Replaced = Confinement['replaced'][number];
+
+const INTERPRETER_NAMES =
+  /^(?:[abdkz]?sh|bash|dash|fish|busybox|node(?:js)?|deno|bun|pypy[\d.]*|python[\d.]*|perl[\d.]*|ruby[\d.]*|php[\d.]*|lua[\d.]*|tclsh[\d.]*|[gmn]?awk|sed|Rscript|g?make|java|env|nice|nohup|setsid|stdbuf|time|timeout|xargs)$/;
+/** Larger ones are data, not programs. */
+const MAX_COPIED_BYTES = 20_000_000;
+
+/** The program, and the files of the workspace that an interpreter is given. */
+export async function sealOf(
+  program: Program,
+  args: readonly string[],
+  { cwd, workspace }: Pick<ProgramPlaces, 'cwd' | 'workspace'>,
+): Promise<readonly SealedFile[]> {
+  const given = INTERPRETER_NAMES.test(basename(program.called)) ? args : [];
+  const paths = given.map((arg) => resolve(cwd, arg)).filter((path) => isWithin(path, workspace));
+  const files = program.file === undefined ? paths : [program.file, ...paths];
+  const sealed = await Promise.all([...new Set(files)].map(sealedFile));
+  return sealed.filter((file) => file !== undefined);
+}
+
+async function sealedFile(path: string): Promise<SealedFile | undefined> {
+  const info = await stat(path, { bigint: true }).catch(() => undefined);
+  if (info === undefined || !info.isFile()) return undefined;
+  return { path, inode: `${info.dev}:${info.ino}`, hash: await hashOf(path) };
+}
+
+async function hashOf(path: string): Promise<string> {
+  const hash = createHash('sha256');
+  await pipeline(createReadStream(path), hash);
+  return hash.digest('hex');
+}
+
+/** `image`: what the programs come from, where that is not this machine. */
+export function sealText(files: readonly SealedFile[], image: string | undefined): string {
+  const lines = files.map(({ path, inode, hash }) => `${path} ${inode} sha256:${hash}`);
+  return [...(image === undefined ? [] : [`image ${image}`]), ...lines].join('\n');
+}
+
+/**
+ * Copies those of the workspace, which anybody may change: the first is the one that is run and is
+ * seen as its copy, with the hash of the copy; others are data, only compared.
+ */
+export async function allowedCopies(
+  files: readonly SealedFile[],
+  workspace: string,
+  folder: string,
+): Promise<{ readonly files: readonly SealedFile[]; readonly replaced: readonly Replaced[] }> {
+  const first = files.findIndex(({ path }) => isWithin(path, workspace));
+  const script = files[first];
+  if (script === undefined) return { files, replaced: [] };
+  const by = join(folder, 'allowed');
+  const copied = await copyOf(script, by);
+  return {
+    files: files.map((file, index) => (index === first ? copied : file)),
+    replaced: [{ path: script.path, by }],
+  };
+}
+
+async function copyOf(file: SealedFile, to: string): Promise<SealedFile> {
+  const source = await open(file.path, constants.O_RDONLY | constants.O_NOFOLLOW).catch(() => {
+    throw new ToolError('blocked', 'the file to be run is a link, or gone');
+  });
+  try {
+    const { size, mode } = await source.stat();
+    if (size > MAX_COPIED_BYTES) return file;
+    const content = await source.readFile();
+    const copy = await open(to, 'wx', mode & 0o700);
+    await copy.writeFile(content).finally(() => copy.close());
+    return { ...file, hash: createHash('sha256').update(content).digest('hex') };
+  } finally {
+    await source.close();
+  }
+}
+
+// From what the model asks for to a run that is confined: where, which file, what it may see. What an
+// owner was shown is compared here with what would run, as late as can be.
 
 export type PlanDeps = Omit<ExecDeps, 'sandbox'> & { readonly sandbox: Sandbox };
 

@@ -1,17 +1,186 @@
-// One run of a confined command: started, watched, and ended with everything it has started. Its
-// outcome is known only when nothing of it is left.
+// Which processes of this machine a run has, as Linux tells in /proc; elsewhere nobody can say. What is
+// looked at while it runs is read in the background; what ends it at once cannot wait for that.
 
 import type { ChildProcess } from 'node:child_process';
 import { randomUUID } from 'node:crypto';
+import { readdirSync, readFileSync } from 'node:fs';
+import { lstat, readdir, readFile, statfs } from 'node:fs/promises';
 import { constants } from 'node:os';
+import { join } from 'node:path';
 import type { Environment } from '../../kernel/config/environment.ts';
 import { isOver, killGroup, signalProcess, spawnGroup } from '../../lib/process-group.ts';
-import { HeadAndTail, type Kept } from '../../lib/text/head-and-tail.ts';
+import { HeadAndTail, type Kept } from '../../lib/text/cut.ts';
 import type { Clock } from '../../lib/time/clock.ts';
-import type { ExecLimits } from './limits.ts';
-import { childrenOf, descendantsOf, markedProcesses } from './process-tree.ts';
-import { type Excess, watchResources } from './resource-watch.ts';
-import type { Argv, Confinement, RemoteRun, Sandbox } from './sandbox.ts';
+import type { Argv, Confinement, ExecLimits, RemoteRun, Sandbox } from './sandbox.ts';
+
+const PAGE_BYTES = 4096;
+const KILOBYTE = 1024;
+
+/** All that descend from the process, itself left out; no more than `atMost`. */
+export async function descendantsOf(pid: number, atMost: number): Promise<readonly number[]> {
+  const found: number[] = [];
+  const open = [pid];
+  for (let next = open.pop(); next !== undefined && found.length < atMost; next = open.pop()) {
+    const tasks = (await orNothing(readdir(`/proc/${next}/task`))) ?? [];
+    const texts = await Promise.all(
+      tasks.map((task) => orNothing(readFile(childrenFile(next, task), 'utf8'))),
+    );
+    const children = texts.flatMap(numbersIn);
+    found.push(...children);
+    open.push(...children);
+  }
+  return found.slice(0, atMost);
+}
+
+const childrenFile = (pid: number, task: string) => `/proc/${pid}/task/${task}/children`;
+
+const numbersIn = (text = '') => text.split(' ').filter(Boolean).map(Number);
+
+export function childrenOf(pid: number): readonly number[] {
+  const tasks = read(() => readdirSync(`/proc/${pid}/task`)) ?? [];
+  return tasks.flatMap((task) => {
+    return numbersIn(read(() => readFileSync(childrenFile(pid, task), 'utf8')));
+  });
+}
+
+/** Bytes in memory; what processes share counts for each of them. */
+export async function residentBytes(pid: number): Promise<number> {
+  const text = (await orNothing(readFile(`/proc/${pid}/statm`, 'utf8'))) ?? '';
+  const [, resident = 0, shared = 0] = text.split(' ').map(Number);
+  return (resident - shared) * PAGE_BYTES;
+}
+
+/** Bytes in memory, its part of what is shared; costs more than `residentBytes`. */
+export async function ownBytes(pid: number): Promise<number> {
+  const text = await orNothing(readFile(`/proc/${pid}/smaps_rollup`, 'utf8'));
+  const kilobytes = text?.match(/^Pss:\s+(\d+)/m)?.[1];
+  return kilobytes === undefined ? residentBytes(pid) : Number(kilobytes) * KILOBYTE;
+}
+
+/** Processes of ours with this in their environment, also those that detached themselves. */
+export function markedProcesses(mark: string): readonly number[] {
+  const all = read(() => readdirSync('/proc')) ?? [];
+  return all
+    .filter((name) => /^\d+$/.test(name))
+    .filter((name) => read(() => readFileSync(`/proc/${name}/environ`, 'latin1'))?.includes(mark))
+    .map(Number);
+}
+
+const orNothing = <T>(reading: Promise<T>) => reading.catch(() => undefined);
+
+/** A process may end at any moment, or not be ours. */
+function read<T>(reading: () => T): T | undefined {
+  try {
+    return reading();
+  } catch {
+    return undefined;
+  }
+}
+
+// What the kernel does not hold for a whole run: memory and processes together, and what it adds to the
+// disk. Looked at again and again while it runs; processes only where the system tells of them.
+
+export type Excess = 'memory' | 'processes' | 'disk' | 'output';
+
+export type Watched = {
+  readonly pid: number;
+  readonly workspace: string | undefined;
+  readonly limits: ExecLimits;
+  readonly atEachLook: (() => Promise<void>) | undefined;
+};
+
+const LOOK_EVERY_MS = 100;
+/** The confining programs themselves. */
+const OWN_PROCESSES = 3;
+
+/** Calls `over` once, when a limit is passed. */
+export function watchResources(
+  { pid, workspace, limits, atEachLook }: Watched,
+  clock: Clock,
+  over: (what: Excess) => void,
+): Disposable {
+  const hasFilled = workspace === undefined ? NEVER : diskWatch(workspace, limits.diskBytes, clock);
+  const ended = new AbortController();
+  let timer = clock.timer(LOOK_EVERY_MS, look);
+  async function look() {
+    await atEachLook?.();
+    const what = (await excessOf(pid, limits)) ?? ((await hasFilled()) ? 'disk' : undefined);
+    if (ended.signal.aborted) return;
+    if (what === undefined) timer = clock.timer(LOOK_EVERY_MS, look);
+    else over(what);
+  }
+  return {
+    [Symbol.dispose]() {
+      ended.abort();
+      timer[Symbol.dispose]();
+    },
+  };
+}
+
+const NEVER = async () => false;
+
+async function excessOf(pid: number, limits: ExecLimits): Promise<Excess | undefined> {
+  const most = limits.maxProcesses + OWN_PROCESSES;
+  const tree = await descendantsOf(pid, most + 1);
+  if (tree.length > most) return 'processes';
+  const sum = async (bytesOf: (pid: number) => Promise<number>) =>
+    (await Promise.all(tree.map(bytesOf))).reduce((total, bytes) => total + bytes, 0);
+  const isNear = (await sum(residentBytes)) > limits.memoryBytes;
+  return isNear && (await sum(ownBytes)) > limits.memoryBytes ? 'memory' : undefined;
+}
+
+function diskWatch(workspace: string, mostBytes: number, clock: Clock): () => Promise<boolean> {
+  const since = clock.now();
+  const start = usedBytes(workspace);
+  /** Growth of the disk that others are known to have caused. */
+  let ofOthers = 0;
+  return async () => {
+    const [before, now] = [await start, await usedBytes(workspace)];
+    if (before === undefined || now === undefined) return false;
+    const grown = now - before;
+    if (grown - ofOthers <= mostBytes) return false;
+    const changed = await changedBytes(workspace, since, mostBytes);
+    ofOthers = Math.max(ofOthers, grown - changed);
+    return changed > mostBytes;
+  };
+}
+
+// How much a program has put on the disk. The disk's own count is cheap and counts everybody; only where
+// it has grown too much the files themselves are looked at.
+
+/** What a file costs beside its content. */
+const INODE_BYTES = 4096;
+const BLOCK_BYTES = 512;
+
+/** Of the whole disk; undefined where the folder is gone. */
+export async function usedBytes(folder: string): Promise<number | undefined> {
+  const found = await statfs(folder).catch(() => undefined);
+  if (found === undefined) return undefined;
+  const { blocks, bfree, bsize, files, ffree } = found;
+  return (blocks - bfree) * bsize + (files - ffree) * INODE_BYTES;
+}
+
+/** Of what was changed in the folder since then, up to `enough`. */
+export async function changedBytes(folder: string, since: number, enough: number): Promise<number> {
+  const open = [folder];
+  let total = 0;
+  for (let next = open.pop(); next !== undefined && total <= enough; next = open.pop()) {
+    const entries = await readdir(next, { withFileTypes: true }).catch(() => []);
+    const parent = next;
+    open.push(
+      ...entries.filter((each) => each.isDirectory()).map(({ name }) => join(parent, name)),
+    );
+    for (const { name } of entries) {
+      const info = await lstat(join(parent, name)).catch(() => undefined);
+      if (info !== undefined && info.ctimeMs >= since)
+        total += info.blocks * BLOCK_BYTES + INODE_BYTES;
+    }
+  }
+  return total;
+}
+
+// One run of a confined command: started, watched, and ended with everything it has started. Its
+// outcome is known only when nothing of it is left.
 
 export type ConfinedRun = {
   readonly command: Argv;

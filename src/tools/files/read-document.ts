@@ -3,8 +3,7 @@
 
 import { z } from 'zod';
 import { documentPart, documentSize, documentText } from '../../agent/rules/document-text.ts';
-import type { MediaStore } from '../../kernel/media/media.ts';
-import type { DocumentReading, MediaReader } from '../../kernel/media/reader.ts';
+import type { DocumentReading, MediaReader, MediaStore } from '../../kernel/media/media.ts';
 import {
   type AttachedMedia,
   attachedTitle,
@@ -14,9 +13,9 @@ import {
 import { ToolError } from '../../kernel/message/errors.ts';
 import type { GuardedFiles } from '../../lib/files/guarded-files.ts';
 import { GuardedFileError } from '../../lib/files/guarded-path.ts';
-import { parseLineRange } from '../../lib/text/lines.ts';
-import { readDescription } from '../description.ts';
+import { parseLineRange } from '../../lib/text/cut.ts';
 import type { Tool, ToolContext } from '../tool.ts';
+import { readDescription } from '../tool.ts';
 import { checkNotes, MAX_PATH_CHARS } from './workspace-access.ts';
 
 export type ReadDocumentDeps = {

@@ -9,8 +9,8 @@ import type { AttachmentKind, OutboundAttachment } from '../../kernel/message/at
 import { sizeWords } from '../../kernel/message/attachment.ts';
 import { ToolError } from '../../kernel/message/errors.ts';
 import type { GuardedFiles } from '../../lib/files/guarded-files.ts';
-import { readDescription } from '../description.ts';
 import type { Tool, ToolContext } from '../tool.ts';
+import { readDescription } from '../tool.ts';
 import { checkNotes, MAX_PATH_CHARS } from './workspace-access.ts';
 
 const MAX_FILES = 10;

@@ -6,9 +6,9 @@ import { z } from 'zod';
 import type { ToolAccess } from '../../kernel/access/rights.ts';
 import { ToolError } from '../../kernel/message/errors.ts';
 import { headOf } from '../../lib/text/cut.ts';
-import { readDescription } from '../description.ts';
-import { describeFailure, type ToolFailure } from '../failure.ts';
+import { describeFailure, type ToolFailure } from '../catalog.ts';
 import type { Tool, ToolContext } from '../tool.ts';
+import { readDescription } from '../tool.ts';
 import { QUERY_NAMES } from '../toolbox.ts';
 
 /** One that can be asked. */

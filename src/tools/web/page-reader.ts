@@ -4,10 +4,10 @@
 import { extname } from 'node:path';
 import { Worker } from 'node:worker_threads';
 import { ToolError } from '../../kernel/message/errors.ts';
-import { createReaderMemory, type ReaderMemory } from '../../lib/async/permits.ts';
-import { orAborted } from '../../lib/time/aborted.ts';
+import { createReaderMemory, type ReaderMemory } from '../../lib/async.ts';
 import type { Clock } from '../../lib/time/clock.ts';
-import type { FromReader, PageSource, ReadPage, ToReader } from './page.ts';
+import { orAborted } from '../../lib/time/clock.ts';
+import type { FromReader, PageSource, ReadPage, ToReader } from './readable-page.ts';
 
 const READ_LIMIT_MS = 10_000;
 const START_LIMIT_MS = 30_000;

@@ -1,16 +1,71 @@
-// Tool: reads one address of the web, a page as Markdown of what a person would see there. Where it
-// may go is the business of lib/safe-fetch.ts; who has to be asked first, of the agent.
+// What came for an address: a page to be read, text as it is, or something that is named only.
 
 import { z } from 'zod';
 import { visibleText } from '../../channels/email/rules/text.ts';
+import type { LiveConfig } from '../../kernel/config/files/live-config.ts';
 import { ToolError } from '../../kernel/message/errors.ts';
-import type { SafeFetch, SafeFetched } from '../../lib/net/safe-fetch.ts';
+import type { ReaderMemory } from '../../lib/async.ts';
+import { createSafeFetch, type SafeFetch, type SafeFetched } from '../../lib/net/safe-fetch.ts';
 import { cutBefore, headOf } from '../../lib/text/cut.ts';
-import { readDescription } from '../description.ts';
+import { decodeText } from '../../lib/text/decode-text.ts';
+import type { Clock } from '../../lib/time/clock.ts';
 import type { Tool, ToolContext } from '../tool.ts';
-import { fetchedKind } from './fetched-kind.ts';
-import type { PageReader } from './page-reader.ts';
-import { createPageCache } from './page-reader.ts';
+import { readDescription } from '../tool.ts';
+import { createPageCache, PageReader } from './page-reader.ts';
+
+/** `label` says in words what it is. */
+export type FetchedKind =
+  | { readonly kind: 'page' }
+  | { readonly kind: 'text'; readonly text: string }
+  | { readonly kind: 'other'; readonly label: string };
+
+const PAGE_TYPES = ['text/html', 'application/xhtml+xml'];
+const TEXT_TYPE =
+  /^(?:text\/|application\/(?:(?:[a-z0-9.-]+\+)?(?:json|xml|yaml)|x-yaml|x-ndjson|jsonl?|javascript|ecmascript|toml|sql|graphql|x-sh|rtf|x-subrip)$)/;
+const SNIFFED_CHARS = 512;
+const SIGNATURES: readonly (readonly [signature: string, label: string])[] = [
+  ['%PDF-', 'a PDF document'],
+  ['PK\u0003\u0004', 'a ZIP archive or an office document'],
+  ['\u0089PNG', 'a PNG image'],
+  ['\u00ff\u00d8\u00ff', 'a JPEG image'],
+  ['GIF8', 'a GIF image'],
+  ['\u001f\u008b', 'a gzip archive'],
+];
+
+export function fetchedKind(body: Uint8Array, contentType: string): FetchedKind {
+  const mimeType = (contentType.split(';')[0] ?? '').trim().toLowerCase();
+  const head = Buffer.from(body.subarray(0, SNIFFED_CHARS)).toString('latin1');
+  const signature = SIGNATURES.find(([start]) => head.startsWith(start));
+  if (signature !== undefined) return { kind: 'other', label: signature[1] };
+  const isPage =
+    PAGE_TYPES.includes(mimeType) || (mimeType === '' && /<(?:!doctype )?html/i.test(head));
+  if (isPage) return { kind: 'page' };
+  if (mimeType !== '' && !TEXT_TYPE.test(mimeType)) {
+    const name = /^[a-z0-9.+-]+\/[a-z0-9.+-]+$/.test(mimeType) ? mimeType : 'of an unknown type';
+    return { kind: 'other', label: `a file (${name})` };
+  }
+  const text = decoded(body, contentType);
+  return text === undefined ? { kind: 'other', label: 'binary data' } : { kind: 'text', text };
+}
+
+/** Undefined for what is no text in the character set it claims, or in any where it claims none. */
+function decoded(body: Uint8Array, contentType: string): string | undefined {
+  const charset = /charset\s*=\s*"?([^\s;"]+)/i.exec(contentType)?.[1];
+  if (charset === undefined) return decodeText(body);
+  const text = (decoderFor(charset) ?? new TextDecoder()).decode(body);
+  return text.includes('\0') ? undefined : text;
+}
+
+function decoderFor(charset: string): TextDecoder | undefined {
+  try {
+    return new TextDecoder(charset);
+  } catch {
+    return undefined;
+  }
+}
+
+// Tool: reads one address of the web, a page as Markdown of what a person would see there. Where it
+// may go is the business of lib/safe-fetch.ts; who has to be asked first, of the agent.
 
 export type WebFetchSettings = {
   readonly timeoutMs: number;
@@ -160,4 +215,29 @@ function partOf({ url, about, text }: WebText, offset: number, maxResultChars: n
       ? `\n\n[characters ${offset} to ${end} of ${total}; read on with offset ${end}]`
       : '';
   return `${head.join('\n')}\n\n${part}${more}`;
+}
+
+// Builds what reads the web for the agent.
+
+export function buildWeb(
+  live: LiveConfig,
+  clock: Clock,
+  memory: ReaderMemory,
+  resources: AsyncDisposableStack,
+): WebFetchDeps {
+  return {
+    safeFetch: createSafeFetch({ rules: () => live.config.tools.web }),
+    reader: resources.use(new PageReader({ clock, memory })),
+    redact: (text) => live.redact(text),
+    settings() {
+      const { timeoutSecs, maxBytes, maxDecompressedBytes } = live.config.tools.web;
+      const { maxToolResultChars } = live.defaults;
+      return {
+        timeoutMs: timeoutSecs * 1000,
+        maxBytes,
+        maxDecompressedBytes,
+        maxResultChars: maxToolResultChars,
+      };
+    },
+  };
 }

@@ -1,6 +1,6 @@
 import type { DoorEvent } from '../../../src/channels/door.ts';
 import { BusFullError } from '../../../src/kernel/message/errors.ts';
-import { renderPlain } from '../../../src/lib/markup/plain.ts';
+import { renderPlain } from '../../../src/lib/markup/markup.ts';
 import { channelContract } from '../../contract/channel.ts';
 import { chatRef, openDoor, readEvents } from './door-rig.ts';
 

@@ -1,8 +1,7 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import { renderTelegramHtml } from '../../../src/channels/telegram/rules/markup.ts';
-import { parseMarkup } from '../../../src/lib/markup/markup.ts';
-import { plainText } from '../../../src/lib/markup/plain.ts';
+import { parseMarkup, plainText } from '../../../src/lib/markup/markup.ts';
 import { splitMarkdown, truncateMarkup } from '../../../src/lib/markup/split.ts';
 import { runsText } from '../../../src/lib/markup/writer.ts';
 import { parseHtml } from '../../support/bot-api-html.ts';

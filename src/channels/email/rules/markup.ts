@@ -1,10 +1,14 @@
 // Markdown as the HTML part of a mail. Every text is escaped, raw HTML is shown as written, and only
 // web and mail addresses become links, so nothing a model writes can act in a mail reader.
 
-import type { MarkedToken, Tokens } from '../../../lib/markup/lex.ts';
-import { lexMarkdown, strictTokens } from '../../../lib/markup/lex.ts';
 import { safeHref } from '../../../lib/markup/markup.ts';
-import { decodeReferences, escapeHtml } from '../../../lib/markup/text.ts';
+import type { MarkedToken, Tokens } from '../../../lib/markup/writer.ts';
+import {
+  decodeReferences,
+  escapeHtml,
+  lexMarkdown,
+  strictTokens,
+} from '../../../lib/markup/writer.ts';
 
 const CELL = 'border:1px solid #ccc;padding:4px 8px';
 const CODE = 'background:#f5f5f5;padding:8px;white-space:pre-wrap';

@@ -1,7 +1,7 @@
 // The mail that is answered, quoted below the answer as people's mail programs do it: bounded, and
 // plain words in the HTML part too.
 
-import { escapeHtml } from '../../../lib/markup/text.ts';
+import { escapeHtml } from '../../../lib/markup/writer.ts';
 import { boundedText } from './text.ts';
 
 /** The mail lies in the person's own mailbox; a quote only has to remind of it. */

@@ -1,8 +1,7 @@
 // Styled text in Telegram's HTML mode (Bot API, "HTML style"). Only tags Telegram knows, always
 // closed, never code around or inside another style.
 
-import { escapeHtml } from '../../../lib/markup/text.ts';
-import { type Run, type Style, sharedStyles } from '../../../lib/markup/writer.ts';
+import { escapeHtml, type Run, type Style, sharedStyles } from '../../../lib/markup/writer.ts';
 
 const RANK: Readonly<Record<Style['kind'], number>> = {
   quote: 0,

@@ -1,7 +1,7 @@
 // Where model servers are looked for: single addresses and small nets, as they are configured, never
 // beyond one's own nets.
 
-import { isHomeAddress } from '../../../providers/rules/home-address.ts';
+import { isHomeAddress } from '../../../lib/net/address-rules.ts';
 
 export type DiscoveryHost = {
   /** IPv4. */

@@ -2,7 +2,7 @@
 // people corrected. Names and kinds only where others may have had a say in the words.
 
 import { z } from 'zod';
-import { parseJson } from '../../../lib/json/fields.ts';
+import { parseJson } from '../../../lib/json/json.ts';
 import { headOf } from '../../../lib/text/cut.ts';
 
 const learning = z.object({

@@ -3,8 +3,7 @@
 // itself is result-part.ts.
 
 import type { ResultId } from '../../../kernel/message/ids.ts';
-import { headOf, keepFirstLines, keepLastLines } from '../../../lib/text/cut.ts';
-import { linesOf } from '../../../lib/text/lines.ts';
+import { headOf, keepFirstLines, keepLastLines, linesOf } from '../../../lib/text/cut.ts';
 import { factOf, jsonLines, jsonParsed } from './briefing-json.ts';
 
 /** Of the room, for how it is built. */

@@ -2,8 +2,13 @@
 // there. Each row gives the arguments its tool really takes; where a sentence does not name them, the row
 // takes the harmless first step, or asks.
 
-import { isObject, parseJson } from '../../../lib/json/fields.ts';
-import { objectsIn, repaired, withoutThoughts } from '../../../lib/json/lenient-json.ts';
+import {
+  isObject,
+  objectsIn,
+  parseJson,
+  repaired,
+  withoutThoughts,
+} from '../../../lib/json/json.ts';
 import { ROUTE_ACTIONS, type RouteDecision, routeDecisionSchema } from './route-decision.ts';
 import {
   commandIn,

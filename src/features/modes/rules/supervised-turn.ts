@@ -11,7 +11,7 @@ import type {
   ToolEntry,
   TranscriptEntry,
 } from '../../../kernel/message/transcript.ts';
-import { isObject, parseJson } from '../../../lib/json/fields.ts';
+import { isObject, parseJson } from '../../../lib/json/json.ts';
 import { shortened } from '../../../lib/text/cut.ts';
 
 /** Calls that are no tools: a specialist is handed a task, and hands its work back. */

@@ -5,8 +5,13 @@ import { z } from 'zod';
 import { historyLines, type Wrap } from '../../../agent/rules/context-pack.ts';
 import type { TranscriptEntry } from '../../../kernel/message/transcript.ts';
 import { unwrapped } from '../../../kernel/message/untrusted.ts';
-import { isObject, parseJson } from '../../../lib/json/fields.ts';
-import { objectsIn, repaired, withoutThoughts } from '../../../lib/json/lenient-json.ts';
+import {
+  isObject,
+  objectsIn,
+  parseJson,
+  repaired,
+  withoutThoughts,
+} from '../../../lib/json/json.ts';
 import { shortened } from '../../../lib/text/cut.ts';
 import { type DeclaredAgent, FINISH, type Service } from './declared-agent.ts';
 import {

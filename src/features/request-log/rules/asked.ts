@@ -5,7 +5,7 @@ import { z } from 'zod';
 import { COMPACTION_ENGINES } from '../../../agent/rules/compaction.ts';
 import { PERMISSIONS, type Rights, TOOL_ACCESSES } from '../../../kernel/access/rights.ts';
 import { FORGOTTEN } from '../../../kernel/sessions/rules/forgetting.ts';
-import { parseJson } from '../../../lib/json/fields.ts';
+import { parseJson } from '../../../lib/json/json.ts';
 import { AGENT_MODES } from '../../modes/rules/mode.ts';
 
 /** A text with the print by which others name it. */

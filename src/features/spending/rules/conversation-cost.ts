@@ -1,7 +1,7 @@
 // What the model calls of a conversation took, by what their vendors counted.
 
 import type { TokenUsage, TranscriptEntry } from '../../../kernel/message/transcript.ts';
-import { type ConfiguredPrice, priceOf } from '../../../providers/rules/model-prices.ts';
+import { type ConfiguredPrice, priceOf } from '../../../providers/rules/model-names.ts';
 import { supervisedRoles } from '../../modes/rules/supervised-turn.ts';
 import { type Amount, amountOf, NOTHING, plus } from './spending.ts';
 

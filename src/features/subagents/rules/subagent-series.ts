@@ -1,7 +1,7 @@
 // What comes next in a pipeline or a loop, told from the answers there are: so that one that is taken
 // up after a crash goes on where it was.
 
-import { fieldsOf, parseJson } from '../../../lib/json/fields.ts';
+import { fieldsOf, parseJson } from '../../../lib/json/json.ts';
 import { headOf, shortened } from '../../../lib/text/cut.ts';
 import type { VotingConfig } from '../settings.ts';
 import type { HelperRun, PartAnswer, Plan, Step, Until } from './subagent.ts';

@@ -3,7 +3,7 @@
 
 import { z } from 'zod';
 import type { JsonObject, JsonValue } from '../../../kernel/config/json.ts';
-import { canonicalJson } from '../../../lib/json/canonical-json.ts';
+import { canonicalJson } from '../../../lib/json/json.ts';
 import { PATH, valueAtPath } from './path.ts';
 
 export type Condition =

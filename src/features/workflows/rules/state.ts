@@ -2,8 +2,7 @@
 // it is given: every update is a new state, so that each can be stored, compared and looked at later.
 
 import type { JsonObject, JsonValue } from '../../../kernel/config/json.ts';
-import { canonicalJson } from '../../../lib/json/canonical-json.ts';
-import { readJson } from '../../../lib/json/fields.ts';
+import { canonicalJson, readJson } from '../../../lib/json/json.ts';
 import { headOf } from '../../../lib/text/cut.ts';
 import type { Step } from './definition.ts';
 import type { Cast, Spent, StepResult } from './result.ts';

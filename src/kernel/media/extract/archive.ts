@@ -10,7 +10,7 @@ import {
   MAX_ARCHIVE_ENTRIES,
   MAX_RATIO,
   MAX_UNPACKED_BYTES,
-} from './problem.ts';
+} from './sections.ts';
 
 /** Signatures and sizes of APPNOTE.TXT 6.3.10, sections 4.3.7, 4.3.12 and 4.3.16. */
 const END = 0x06054b50;

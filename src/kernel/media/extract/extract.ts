@@ -3,10 +3,10 @@
 
 import { extname } from 'node:path';
 import { Worker } from 'node:worker_threads';
-import type { ReaderMemory } from '../../../lib/async/permits.ts';
+import type { ReaderMemory } from '../../../lib/async.ts';
 import type { Clock } from '../../../lib/time/clock.ts';
-import type { DocumentReading } from '../reader.ts';
-import { DAMAGED, TOO_LARGE, TOO_SLOW, tooLargeHere } from './problem.ts';
+import type { DocumentReading } from '../media.ts';
+import { DAMAGED, TOO_LARGE, TOO_SLOW, tooLargeHere } from './sections.ts';
 
 const DEADLINE_MS = 20_000;
 const MIB = 1_048_576;

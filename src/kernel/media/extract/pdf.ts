@@ -2,8 +2,7 @@
 // names are not used.
 
 import { getDocumentProxy } from 'unpdf';
-import { DAMAGED, DocumentProblem, LOCKED } from './problem.ts';
-import { Sections } from './sections.ts';
+import { DAMAGED, DocumentProblem, LOCKED, Sections } from './sections.ts';
 
 const NO_TEXT = 'this PDF has no text, only scanned pages or pictures';
 

@@ -3,10 +3,9 @@
 
 import { htmlText } from '../../../lib/html/html-text.ts';
 import { decodeText } from '../../../lib/text/decode-text.ts';
-import type { DocumentReading } from '../reader.ts';
+import type { DocumentReading } from '../media.ts';
 import { Archive } from './archive.ts';
-import { ARCHIVE, DAMAGED, DocumentProblem, LOCKED, UNKNOWN } from './problem.ts';
-import { Sections } from './sections.ts';
+import { ARCHIVE, DAMAGED, DocumentProblem, LOCKED, Sections, UNKNOWN } from './sections.ts';
 
 /** How contents begin, a character for each byte. */
 const ZIP = ['PK\x03\x04', 'PK\x05\x06'];
@@ -66,17 +65,17 @@ const isLocked = (content: Uint8Array) =>
 async function readArchive(archive: Archive): Promise<DocumentReading> {
   if (archive.has('word/document.xml')) return (await import('./docx.ts')).readDocx(archive);
   if (archive.has('xl/workbook.xml')) return (await import('./xlsx.ts')).readXlsx(archive);
-  if (archive.has('ppt/presentation.xml')) return (await import('./pptx.ts')).readPptx(archive);
+  if (archive.has('ppt/presentation.xml')) return (await import('./packages.ts')).readPptx(archive);
   if (archive.has('xl/workbook.bin')) throw new DocumentProblem(OLD);
   switch (archive.text('mimetype')?.trim()) {
     case 'application/vnd.oasis.opendocument.text':
-      return (await import('./odf.ts')).readOdf(archive, 'text');
+      return (await import('./packages.ts')).readOdf(archive, 'text');
     case 'application/vnd.oasis.opendocument.spreadsheet':
-      return (await import('./odf.ts')).readOdf(archive, 'sheets');
+      return (await import('./packages.ts')).readOdf(archive, 'sheets');
     case 'application/vnd.oasis.opendocument.presentation':
-      return (await import('./odf.ts')).readOdf(archive, 'slides');
+      return (await import('./packages.ts')).readOdf(archive, 'slides');
     case 'application/epub+zip':
-      return (await import('./epub.ts')).readEpub(archive);
+      return (await import('./packages.ts')).readEpub(archive);
     default:
       throw new DocumentProblem(ARCHIVE);
   }

@@ -3,10 +3,9 @@
 
 import { posix } from 'node:path';
 import { attributeOf, markupTokens } from '../../../lib/html/markup-tokens.ts';
-import { rowLine } from '../../../lib/html/table-text.ts';
+import { rowLine } from '../../../lib/html/text-lines.ts';
 import type { Archive } from './archive.ts';
-import { DAMAGED, DocumentProblem } from './problem.ts';
-import { Sections } from './sections.ts';
+import { DAMAGED, DocumentProblem, Sections } from './sections.ts';
 
 const NO_TEXT = 'this table is empty';
 const WORKBOOK = 'xl/workbook.xml';

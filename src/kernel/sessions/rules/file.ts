@@ -1,7 +1,7 @@
 // One line of a session file, written and read. Fields keep the names of the original's files;
 // unknown fields are tolerated, so that an older program reads a newer file.
 
-import { fieldsOf, parseJson } from '../../../lib/json/fields.ts';
+import { fieldsOf, parseJson } from '../../../lib/json/json.ts';
 import type { SessionKey } from '../../message/ids.ts';
 import type { TokenUsage, TranscriptEntry, UserEntry } from '../../message/transcript.ts';
 import { fromDisk } from './entry.ts';

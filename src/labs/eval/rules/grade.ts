@@ -134,3 +134,127 @@ export function listSaid(
 
 export const isExact = ({ right, named, wanted }: Retrieval) =>
   right === wanted && named === wanted;
+
+// Numbers that look random and are the same for the same seed, on every machine: for test material
+// that can be made again. Never for a secret.
+
+export interface Seeded {
+  /** From 0 to below 1. */
+  next(): number;
+  /** A whole number from 0 to below `count`. */
+  below(count: number): number;
+  pick<T>(items: readonly [T, ...T[]]): T;
+  /** All of them in another order. */
+  shuffled<T>(items: readonly T[]): readonly T[];
+}
+
+const STEP = 0x6d2b79f5;
+const RANGE = 2 ** 32;
+const HASH_START = 0x811c9dc5;
+const HASH_PRIME = 0x01000193;
+
+/** `stream`: of one seed, a row of numbers for each purpose, so that one more of one changes no other. */
+export function seeded(seed: number, stream = ''): Seeded {
+  let state = hashed(`${seed}/${stream}`);
+  // Mulberry32, public domain (T. Ettinger).
+  const next = () => {
+    state = (state + STEP) | 0;
+    const mixed = Math.imul(state ^ (state >>> 15), 1 | state);
+    const more = (mixed + Math.imul(mixed ^ (mixed >>> 7), 61 | mixed)) ^ mixed;
+    return ((more ^ (more >>> 14)) >>> 0) / RANGE;
+  };
+  const below = (count: number) => Math.floor(next() * count);
+  return {
+    next,
+    below,
+    pick: (items) => items[below(items.length)] ?? items[0],
+    shuffled(items) {
+      const keyed = items.map((item) => ({ item, at: next() }));
+      return keyed.sort((one, other) => one.at - other.at).map(({ item }) => item);
+    },
+  };
+}
+
+/** FNV-1a over UTF-16 units. */
+function hashed(text: string): number {
+  let hash = HASH_START;
+  for (let at = 0; at < text.length; at += 1) {
+    hash = Math.imul(hash ^ text.charCodeAt(at), HASH_PRIME);
+  }
+  return hash;
+}
+
+// What the benchmarks compute from what they counted: intervals, windows, transfer, surprise, leads.
+
+export type Interval = { readonly low: number; readonly high: number };
+
+/** 95 % of a normal distribution lie within so many standard deviations. */
+const Z_95 = 1.959964;
+
+/** Where the true rate lies with 95 % certainty (Wilson, 1927); of nothing it lies anywhere. */
+export function wilson(successes: number, total: number): Interval {
+  if (total === 0) return { low: 0, high: 1 };
+  const rate = successes / total;
+  const spread = Z_95 ** 2 / total;
+  const middle = rate + spread / 2;
+  const half = Z_95 * Math.sqrt((rate * (1 - rate)) / total + spread / (4 * total));
+  const low = (middle - half) / (1 + spread);
+  return { low: Math.max(0, low), high: Math.min(1, (middle + half) / (1 + spread)) };
+}
+
+export function mean(values: readonly number[]): number | undefined {
+  return values.length === 0
+    ? undefined
+    : values.reduce((sum, one) => sum + one, 0) / values.length;
+}
+
+export function median(values: readonly number[]): number | undefined {
+  const sorted = values.toSorted((one, other) => one - other);
+  const half = Math.floor(sorted.length / 2);
+  const upper = sorted[half];
+  const lower = sorted[sorted.length % 2 === 0 ? half - 1 : half];
+  return upper === undefined || lower === undefined ? undefined : (lower + upper) / 2;
+}
+
+/** In seconds, of milliseconds; undefined where there are none. */
+export function medianSeconds(milliseconds: readonly number[]): number | undefined {
+  const middle = median(milliseconds);
+  return middle === undefined ? undefined : middle / 1000;
+}
+
+/** Means over `size` neighbours, one for each place such a window can stand. */
+export function windows(values: readonly number[], size: number): readonly number[] {
+  if (values.length < size) return [];
+  return values.slice(size - 1).map((_, at) => mean(values.slice(at, at + size)) ?? 0);
+}
+
+/**
+ * The rate of the second half over that of the first; undefined where there is no first half to speak
+ * of: nothing was asked there, or nothing of it went well.
+ */
+export function forwardTransfer(successes: readonly boolean[]): number | undefined {
+  const half = Math.floor(successes.length / 2);
+  const rate = (some: readonly boolean[]) => mean(some.map(Number)) ?? 0;
+  const first = rate(successes.slice(0, half));
+  return first === 0 ? undefined : rate(successes.slice(half)) / first;
+}
+
+/** The share of tasks that took more than twice the mean. */
+export function surpriseRate(iterations: readonly number[]): number | undefined {
+  const usual = mean(iterations);
+  if (usual === undefined) return undefined;
+  return mean(iterations.map((taken) => (taken > 2 * usual ? 1 : 0)));
+}
+
+/**
+ * By how many votes an answer has to lead so that all `steps` are right so often: the worst case, in
+ * which all wrong answers are the same (gambler's ruin). Undefined where the voters are wrong more
+ * often than right.
+ */
+export function leadFor(rate: number, steps: number, target: number): number | undefined {
+  if (rate >= 1) return 1;
+  if (rate <= 0.5 || steps <= 0) return undefined;
+  const perStep = target ** (1 / steps);
+  const odds = (1 - rate) / rate;
+  return Math.max(1, Math.ceil(Math.log((1 - perStep) / perStep) / Math.log(odds) - 1e-9));
+}

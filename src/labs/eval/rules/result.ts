@@ -2,7 +2,7 @@
 // the model's service are no wrong answers and are counted apart.
 
 import { z } from 'zod';
-import { wilson } from './stats.ts';
+import { wilson } from './grade.ts';
 
 export const EVAL_VERSION = 1;
 export const BENCHMARKS = ['hanoi', 'haystack', 'learn', 'sprint'] as const;

@@ -13,9 +13,9 @@ import type {
   UserEntry,
 } from '../../../kernel/message/transcript.ts';
 import { turnOf, windowOf } from '../../../kernel/sessions/rules/carry.ts';
-import { canonicalJson } from '../../../lib/json/canonical-json.ts';
-import { type DiffLine, lineDiff } from '../../../lib/text/lines.ts';
-import type { ConfiguredPrice } from '../../../providers/rules/model-prices.ts';
+import { canonicalJson } from '../../../lib/json/json.ts';
+import { type DiffLine, lineDiff } from '../../../lib/text/cut.ts';
+import type { ConfiguredPrice } from '../../../providers/rules/model-names.ts';
 
 export type RecordedTurn = {
   readonly id: TurnId;

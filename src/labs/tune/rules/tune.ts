@@ -2,6 +2,8 @@
 // weighed against each other. The figures come from measuring or from a file.
 
 import { z } from 'zod';
+import { CHARS_PER_TOKEN } from '../../../agent/rules/tokens.ts';
+import { isObject, parseJson } from '../../../lib/json/json.ts';
 
 const share = z.number().min(0).max(1);
 
@@ -117,3 +119,137 @@ function scoreOf(one: ModelMeasure): number {
 }
 
 const percent = (part: number) => `${Math.round(part * 100)} %`;
+
+// What a model is asked when `nanobot tune` measures it: short questions whose answers can be checked,
+// tasks that one call does, and a long text with a word to be found in its middle.
+
+/** `right`: found in a right answer and in no wrong one. */
+export type TuneQuestion = {
+  readonly text: string;
+  readonly right: RegExp;
+};
+
+export const TUNE_QUESTIONS: readonly TuneQuestion[] = [
+  { text: 'What is 17 + 26? Reply with the number only.', right: /(?<!\d)43(?!\d)/ },
+  { text: 'What is 9 times 8? Reply with the number only.', right: /(?<!\d)72(?!\d)/ },
+  {
+    text: 'A train leaves at 14:50 and takes 35 minutes. When does it arrive? Reply with the time only.',
+    right: /15[:.]25|3[:.]25/,
+  },
+  {
+    text: 'Tom is taller than Mia, and Mia is taller than Jo. Who is the smallest? Reply with the name only.',
+    right: /^\W*jo\W*$|smallest\W+(?:is|:)\W+jo\b|\bjo is the smallest/i,
+  },
+  {
+    text: 'Reply with exactly these three words in this order, in lower case, separated by commas: red, blue, green',
+    right: /^\W*red, ?blue, ?green\W*$/,
+  },
+  {
+    text: 'Reply with a JSON object that has the one key "city" with the value "Lisbon", and nothing else.',
+    right: /^\s*(?:```(?:json)?\s*)?\{\s*"city"\s*:\s*"Lisbon"\s*\}\s*(?:```)?\s*$/,
+  },
+  {
+    text: 'The meeting was moved from Tuesday to Thursday and from room 4 to room 12. In which room is it? Reply with the number only.',
+    right: /(?<!\d)12(?!\d)/,
+  },
+  {
+    text: 'Translate into German, one word only: house',
+    right: /^\W*(?:das )?haus\W*$/i,
+  },
+];
+
+/** A task that is done by one call. */
+export type TuneTask = {
+  readonly text: string;
+  readonly tool: string;
+  /** What the arguments must hold, as text; compared without case and surrounding spaces. */
+  readonly wanted: Readonly<Record<string, string>>;
+};
+
+export const TUNE_TOOLS = [
+  {
+    name: 'get_weather',
+    description: 'The weather of a city today.',
+    schema: {
+      type: 'object',
+      properties: { city: { type: 'string', description: 'Name of the city.' } },
+      required: ['city'],
+    },
+  },
+  {
+    name: 'set_timer',
+    description: 'Sets a timer.',
+    schema: {
+      type: 'object',
+      properties: {
+        minutes: { type: 'integer', description: 'How long, in minutes.' },
+        label: { type: 'string', description: 'What for.' },
+      },
+      required: ['minutes', 'label'],
+    },
+  },
+  {
+    name: 'read_file',
+    description: 'Reads a text file.',
+    schema: {
+      type: 'object',
+      properties: { path: { type: 'string', description: 'Path of the file.' } },
+      required: ['path'],
+    },
+  },
+] as const;
+
+export const TUNE_TASKS: readonly TuneTask[] = [
+  { text: 'What is the weather in Oslo today?', tool: 'get_weather', wanted: { city: 'oslo' } },
+  {
+    text: 'Set a timer of 12 minutes for the tea.',
+    tool: 'set_timer',
+    wanted: { minutes: '12', label: 'tea' },
+  },
+  {
+    text: 'Read the file notes/today.md and tell me what is in it.',
+    tool: 'read_file',
+    wanted: { path: 'notes/today.md' },
+  },
+  {
+    text: 'I am about to leave for Lima. Do I need an umbrella there today?',
+    tool: 'get_weather',
+    wanted: { city: 'lima' },
+  },
+];
+
+/** Whether this call does the task. `given`: JSON, as the model wrote it. */
+export function doesTask({ tool, wanted }: TuneTask, name: string, given: string): boolean {
+  const args = parseJson(given);
+  if (name !== tool || !isObject(args)) return false;
+  return Object.entries(wanted).every(([key, value]) => {
+    const said = args[key];
+    if (typeof said !== 'string' && typeof said !== 'number') return false;
+    const text = String(said).trim().toLowerCase();
+    return /^\d+$/.test(value) ? text === value : text.includes(value);
+  });
+}
+
+const CODE_WORD = 'heron-41';
+const FILLER = [
+  'The tide came in late and nobody hurried along the pier.',
+  'A crate of lemons stood open beside the door of the shed.',
+  'The ferry was repainted in the winter, and the old name was kept.',
+  'In the evening the lamps along the wall were lit one after the other.',
+] as const;
+
+/** About so many tokens. */
+export function longQuestion(tokens: number): TuneQuestion {
+  const half: string[] = [];
+  const halfChars = Math.max(0, (tokens * CHARS_PER_TOKEN) / 2);
+  for (let chars = 0, at = 0; chars < halfChars; at += 1) {
+    const sentence = FILLER[at % FILLER.length] ?? FILLER[0];
+    half.push(sentence);
+    chars += sentence.length + 1;
+  }
+  const filler = half.join(' ');
+  return {
+    text: `${filler} The code word of the lighthouse is ${CODE_WORD}. ${filler}\n\nWhat is the code word of the lighthouse? Reply with the code word only.`,
+    right: new RegExp(CODE_WORD, 'i'),
+  };
+}

@@ -1,0 +1,307 @@
+// Checks what a request shows of itself and limits wrong tokens per client, on loopback too: any page
+// in a browser there could guess.
+
+import type { IncomingHttpHeaders, IncomingMessage, Server, ServerResponse } from 'node:http';
+import type { Socket } from 'node:net';
+import type { FastifyInstance, FastifyRequest } from 'fastify';
+import { z } from 'zod';
+import type { AuditLog } from '../kernel/observe/telemetry.ts';
+import { isLoopbackHost } from '../lib/net/address-rules.ts';
+import type { Clock } from '../lib/time/clock.ts';
+import { type Access, type Credential, isSessionSecret } from './access.ts';
+import { Refusal, valid } from './replies.ts';
+
+const MAX_WRONG_TOKENS = 10;
+const WRONG_TOKEN_WINDOW_MS = 60_000;
+/** After too many. */
+const LOCK_MS = 5 * 60_000;
+/** Clients remembered; beyond that the one that was seen first is forgotten. */
+const MAX_CLIENTS = 10_000;
+
+export type TokenVerdict =
+  | { readonly kind: 'right'; readonly credential: Credential }
+  | { readonly kind: 'missing' }
+  | { readonly kind: 'wrong' }
+  /** Once a page's login, or made to look like one: too long to be guessed, so not counted. */
+  | { readonly kind: 'ended' }
+  /** Too many wrong ones: this one was not even looked at. */
+  | { readonly kind: 'limited'; readonly retryAfterMs: number };
+
+export interface TokenGuard {
+  check(authorization: string | undefined, address: string | undefined): Promise<TokenVerdict>;
+}
+
+type Window = { readonly endsAt: number; readonly wrong: number };
+
+export function createTokenGuard(access: Access, clock: Clock): TokenGuard {
+  const windows = new Map<string, Window>();
+
+  function windowOf(client: string): Window {
+    const window = windows.get(client);
+    const now = clock.monotonic();
+    if (window !== undefined && window.endsAt > now) return window;
+    return { endsAt: now + WRONG_TOKEN_WINDOW_MS, wrong: 0 };
+  }
+
+  function countWrong(client: string) {
+    const { wrong: before, endsAt } = windowOf(client);
+    const wrong = before + 1;
+    const isLocked = wrong >= MAX_WRONG_TOKENS;
+    windows.delete(client);
+    windows.set(client, { wrong, endsAt: isLocked ? clock.monotonic() + LOCK_MS : endsAt });
+    const [oldest] = windows.keys();
+    if (windows.size > MAX_CLIENTS && oldest !== undefined) windows.delete(oldest);
+  }
+
+  return {
+    async check(authorization, address) {
+      const offered = /^Bearer ([\x21-\x7e]+)$/i.exec(authorization ?? '')?.[1];
+      if (offered === undefined) return { kind: 'missing' };
+      // Before the limit: nobody locks a page out by guessing beside it.
+      const session = await access.bySession(offered);
+      if (session !== undefined) return { kind: 'right', credential: session };
+      const client = clientKey(address);
+      const { wrong, endsAt } = windowOf(client);
+      if (wrong >= MAX_WRONG_TOKENS) {
+        return { kind: 'limited', retryAfterMs: endsAt - clock.monotonic() };
+      }
+      const credential = access.byToken(offered);
+      if (credential !== undefined) return { kind: 'right', credential };
+      if (isSessionSecret(offered)) return { kind: 'ended' };
+      countWrong(client);
+      return { kind: 'wrong' };
+    },
+  };
+}
+
+/** One key per client: IPv4 also where it comes mapped into IPv6, else the IPv6 network (/64). */
+export function clientKey(address: string | undefined): string {
+  const plain = (address ?? '').toLowerCase().replace(/^::ffff:(?=\d+\.)/, '');
+  if (!plain.includes(':')) return plain;
+  const [head = '', tail] = plain.split('::');
+  const groups = head.split(':').filter((group) => group !== '');
+  const rest = tail === undefined ? [] : tail.split(':').filter((group) => group !== '');
+  const zeros = Array.from({ length: 8 - groups.length - rest.length }, () => '0');
+  return [...groups, ...(tail === undefined ? [] : zeros), ...rest].slice(0, 4).join(':');
+}
+
+// Connections over which nobody has shown who they are hold no more than a few places, per client and
+// in all: the one that has been quiet longest goes. One that waits for an answer goes last (case H07).
+
+/** More than the six that a browser opens to one host. */
+export const MAX_UNPROVEN_PER_CLIENT = 8;
+const MAX_UNPROVEN = 64;
+
+type Connection = { readonly client: string; requests: number };
+
+export interface UnprovenConnections {
+  /** A right token or login came over it: it no longer counts. */
+  proven(socket: Socket): void;
+}
+
+export function limitUnproven(server: Server): UnprovenConnections {
+  // In the order in which they were heard of last.
+  const open = new Map<Socket, Connection>();
+
+  function evict(client: string) {
+    const all = [...open];
+    const ofClient = all.filter(([, connection]) => connection.client === client);
+    if (ofClient.length > MAX_UNPROVEN_PER_CLIENT) quietest(ofClient)?.destroy();
+    else if (all.length > MAX_UNPROVEN) quietest(all)?.destroy();
+  }
+
+  function heard(socket: Socket, change: number) {
+    const connection = open.get(socket);
+    if (connection === undefined) return;
+    connection.requests += change;
+    open.delete(socket);
+    open.set(socket, connection);
+  }
+
+  server.on('connection', (socket) => {
+    const client = clientKey(socket.remoteAddress);
+    open.set(socket, { client, requests: 0 });
+    socket.once('close', () => open.delete(socket));
+    evict(client);
+  });
+  server.on('request', ({ socket }: IncomingMessage, response: ServerResponse) => {
+    heard(socket, 1);
+    response.once('close', () => heard(socket, -1));
+  });
+  return { proven: (socket) => open.delete(socket) };
+}
+
+function quietest(connections: readonly [Socket, Connection][]): Socket | undefined {
+  const quiet = connections.find(([, { requests }]) => requests === 0);
+  return (quiet ?? connections[0])?.[0];
+}
+
+// What every request passes before its body is read: is it meant for us (Host), does it come from
+// our own page (Origin), may it be here (token or login), is it JSON.
+
+declare module 'fastify' {
+  interface FastifyContextConfig {
+    /** Needs no token and may be asked for from anywhere: the page's files, /healthz. */
+    isOpen?: true;
+    /** Takes a form with a file instead of JSON. */
+    isUpload?: true;
+    /** Brings its own proof in its body. */
+    isLogin?: true;
+  }
+  interface FastifyRequest {
+    /** By what it may be here; undefined where nothing is asked for. */
+    credential: Credential | undefined;
+  }
+}
+
+export type GateOptions = HostRules & { readonly access: Access; readonly clock: Clock };
+
+/** Another page could send it without asking first, but not with the proof that is asked for. */
+const FORM_TYPE = /^multipart\/form-data; ?boundary=/i;
+const JSON_TYPE = /^application\/json(?:; ?charset=utf-8)?$/i;
+
+export function createGate(
+  options: GateOptions,
+  unproven: UnprovenConnections,
+): (request: FastifyRequest) => Promise<void> {
+  const guard = createTokenGuard(options.access, options.clock);
+  return async (request) => {
+    checkHost(request, options);
+    const { isOpen, isLogin, isUpload } = request.routeOptions.config;
+    if (isOpen === true) return;
+    checkOrigin(request);
+    if (isLogin !== true) {
+      request.credential = await credentialOf(request, guard);
+      unproven.proven(request.raw.socket);
+    }
+    checkType(request, isUpload === true ? FORM_TYPE : JSON_TYPE);
+  };
+}
+
+function checkHost({ headers, socket }: FastifyRequest, rules: HostRules) {
+  if (isHostAllowed(headers.host, socket.localAddress, rules)) return;
+  const remedy = 'Add the name to gateway.allowedHosts if it is yours.';
+  throw new Refusal(421, 'host_refused', `The gateway does not go by this name. ${remedy}`);
+}
+
+function checkOrigin({ headers }: FastifyRequest) {
+  if (isSameOrigin(headers)) return;
+  throw new Refusal(403, 'origin_refused', 'Only the gateway’s own page may ask this.');
+}
+
+async function credentialOf(
+  { headers, socket }: FastifyRequest,
+  guard: TokenGuard,
+): Promise<Credential> {
+  const verdict = await guard.check(headers.authorization, socket.remoteAddress);
+  switch (verdict.kind) {
+    case 'right':
+      return verdict.credential;
+    case 'missing':
+      throw new Refusal(401, 'token_missing', 'Log in: "nanobot link" prints a link for the page.');
+    case 'wrong':
+      throw new Refusal(401, 'token_wrong', 'This is not the gateway’s token.');
+    case 'ended':
+      throw new Refusal(401, 'login_ended', 'This login has ended.');
+    case 'limited': {
+      const retryAfterSecs = Math.ceil(verdict.retryAfterMs / 1000);
+      const message = `Too many wrong tokens. Try again in ${retryAfterSecs} seconds.`;
+      throw new Refusal(429, 'token_limited', message, { retryAfterSecs });
+    }
+  }
+}
+
+/** A type that a web page elsewhere could send without asking first is refused. */
+function checkType({ method, headers }: FastifyRequest, type: RegExp) {
+  if (method === 'GET' || type.test(headers['content-type'] ?? '')) return;
+  const wanted = type === JSON_TYPE ? 'application/json' : 'multipart/form-data';
+  throw new Refusal(415, 'type_refused', `Send "Content-Type: ${wanted}".`);
+}
+
+// Whether a request may come from where it says it comes from: pure checks on its headers against
+// DNS rebinding (Host) and other web pages (Origin, Sec-Fetch-Site). What a proxy adds is not read.
+
+export type HostRules = {
+  /** The address the server was told to listen on. */
+  readonly host: string;
+  /** Further names under which it may be reached. */
+  readonly allowedHosts: readonly string[];
+};
+
+/** `[::1]:18790` gives `::1`; undefined where it is no host with an optional port. */
+function hostNameOf(host: string | undefined): string | undefined {
+  const match = /^(?:\[([0-9a-f:.]+)\]|([a-z0-9_.-]+))(?::\d{1,5})?$/i.exec(host ?? '');
+  return (match?.[1] ?? match?.[2])?.toLowerCase();
+}
+
+/** `localAddress`: where the connection arrived; an address cannot be rebound as a name can. */
+export function isHostAllowed(
+  host: string | undefined,
+  localAddress: string | undefined,
+  rules: HostRules,
+): boolean {
+  const name = hostNameOf(host);
+  if (name === undefined) return false;
+  const allowed = [rules.host, ...rules.allowedHosts].map((entry) => hostNameOf(entry) ?? entry);
+  return (
+    isLoopbackHost(name) ||
+    allowed.includes(name) ||
+    name === localAddress?.replace(/^::ffff:/, '').toLowerCase()
+  );
+}
+
+/**
+ * A browser names the page a request comes from; it has to be ours. Programs name none. Call it for
+ * requests whose Host is allowed.
+ */
+export function isSameOrigin(headers: IncomingHttpHeaders): boolean {
+  const { origin, host } = headers;
+  const site = headers['sec-fetch-site'];
+  if (site !== undefined && site !== 'same-origin' && site !== 'none') return false;
+  return origin === undefined || origin === `http://${host}` || origin === `https://${host}`;
+}
+
+// How a page logs in: whoever holds the token has a one-time code made, the page redeems it.
+//   POST /api/links   {revokeAll?}; {code, expiresAt}; only with the token
+//   POST /api/login   {code}; {session}: the secret that the page sends from now on
+
+export type LoginRoutesOptions = {
+  readonly access: Access;
+  /** Ends every login and, where the gateway made its token itself, that token. */
+  readonly revokeAll: () => Promise<void>;
+  readonly audit: AuditLog;
+};
+
+/** Asked before anybody is known, so there is room for a code and nothing else. */
+const MAX_LOGIN_BYTES = 1024;
+
+const linkBody = z.strictObject({ revokeAll: z.boolean().default(false) });
+const loginBody = z.strictObject({ code: z.string().regex(/^[A-Za-z0-9_-]{43}$/, 'is no code') });
+
+export function addLoginRoutes(
+  app: FastifyInstance,
+  { access, revokeAll, audit }: LoginRoutesOptions,
+) {
+  app.post('/api/links', async (request, reply) => {
+    const { revokeAll: isAnew } = valid(linkBody, request.body);
+    if (request.credential?.kind !== 'token') {
+      throw new Refusal(403, 'token_needed', 'Only the gateway’s token makes links.');
+    }
+    if (isAnew) await revokeAll();
+    audit.note({ kind: 'login', fields: { what: isAnew ? 'all ended' : 'link made' } });
+    return reply.code(201).header('cache-control', 'no-store').send(access.makeCode());
+  });
+
+  const config = { isLogin: true } as const;
+  app.post('/api/login', { config, bodyLimit: MAX_LOGIN_BYTES }, async (request, reply) => {
+    const { code } = valid(loginBody, request.body);
+    const session = await access.redeem(code);
+    if (session === undefined) {
+      audit.note({ kind: 'login', fields: { what: 'link refused', from: request.ip } });
+      const message = 'This link was used already or has expired. Make another: nanobot link';
+      throw new Refusal(401, 'link_over', message);
+    }
+    audit.note({ kind: 'login', fields: { what: 'page let in', from: request.ip } });
+    return reply.header('cache-control', 'no-store').send({ session });
+  });
+}

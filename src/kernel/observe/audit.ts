@@ -1,0 +1,371 @@
+// The chain of the audit file: every line carries the hash of the one before and of all its own fields,
+// so that a line that was changed, taken out or put in is found.
+
+import { createHash } from 'node:crypto';
+import { createReadStream } from 'node:fs';
+import { type FileHandle, open, readdir, rename, stat } from 'node:fs/promises';
+import { basename, dirname, join } from 'node:path';
+import { z } from 'zod';
+import { parseJson } from '../../lib/json/json.ts';
+import type { Logger } from '../../lib/logger.ts';
+import type { Clock } from '../../lib/time/clock.ts';
+import type { KeyValueStore } from '../bus/store/store.ts';
+import { type AuditEvent, BEGUN, type EffectLog } from './telemetry.ts';
+
+const hash = z.string().regex(/^[0-9a-f]{64}$/);
+const line = z.strictObject({
+  seq: z.int().min(1),
+  at: z.iso.datetime(),
+  kind: z.string(),
+  fields: z.record(z.string(), z.union([z.string(), z.number(), z.boolean()])),
+  prev: hash,
+  hash,
+});
+export type AuditLine = Readonly<z.infer<typeof line>>;
+
+/** The last line there was. */
+export type AuditHead = { readonly seq: number; readonly hash: string };
+
+const headShape = z.object({ seq: z.int().min(0), hash });
+
+/** What is kept of it; undefined where that is damaged. */
+export function readHead(text: string | undefined): AuditHead | undefined {
+  if (text === undefined) return AUDIT_START;
+  try {
+    return headShape.parse(JSON.parse(text));
+  } catch {
+    return undefined;
+  }
+}
+
+/** Before the first line. */
+export const AUDIT_START: AuditHead = { seq: 0, hash: '0'.repeat(64) };
+
+export function nextLine(head: AuditHead, event: AuditEvent, at: Date): AuditLine {
+  const bare = { seq: head.seq + 1, at: at.toISOString(), ...event, prev: head.hash };
+  return { ...bare, hash: hashOf(bare) };
+}
+
+/** Undefined where it is none, or not the whole of one. */
+export function readLine(text: string): AuditLine | undefined {
+  try {
+    return line.parse(JSON.parse(text));
+  } catch {
+    return undefined;
+  }
+}
+
+/** What is wrong with a line behind `head`; undefined where it follows. */
+export function problemOf(head: AuditHead, found: AuditLine): string | undefined {
+  const { hash: own, ...bare } = found;
+  if (hashOf(bare) !== own) return 'its content is not what was written';
+  if (found.seq !== head.seq + 1) {
+    return found.seq > head.seq + 1
+      ? `${found.seq - head.seq - 1} entries before it are missing`
+      : 'it stands in the wrong place';
+  }
+  return found.prev === head.hash ? undefined : 'the entry before it was replaced';
+}
+
+/** All fields in one fixed form, keys in order. */
+function hashOf({ seq, at, kind, fields, prev }: Omit<AuditLine, 'hash'>): string {
+  const sorted = Object.entries(fields).sort(([a], [b]) => (a < b ? -1 : 1));
+  return createHash('sha256')
+    .update(JSON.stringify([seq, at, kind, sorted, prev]))
+    .digest('hex');
+}
+
+// Where the audit lies: its files, how a line is added to the newest, and the word of the store on where
+// it ends.
+
+const HEAD_KEY = 'head';
+const FILE_MODE = 0o600;
+const TAIL_BYTES = 65_536;
+const NUMBER_DIGITS = 4;
+const NUMBER = /\.(\d{4})\.jsonl$/;
+const NEWLINE = 0x0a;
+
+export const keepHead = (state: KeyValueStore, head: AuditHead) =>
+  state.set(HEAD_KEY, JSON.stringify(head));
+
+/** `isSynced`: it survives a power cut too, not the end of the process alone. */
+export async function append(path: string, text: string, isSynced: boolean): Promise<void> {
+  const file = await open(path, 'a+', FILE_MODE);
+  try {
+    await cutTornLine(file);
+    await file.appendFile(text);
+    if (isSynced) await file.sync();
+  } finally {
+    await file.close();
+  }
+}
+
+/** What a kill left of a line was never counted. */
+async function cutTornLine(file: FileHandle): Promise<void> {
+  const { size } = await file.stat();
+  const length = Math.min(size, TAIL_BYTES);
+  const { buffer } = await file.read(Buffer.alloc(length), 0, length, size - length);
+  const end = buffer.lastIndexOf(NEWLINE) + 1;
+  if (length > 0 && end < length) await file.truncate(size - length + end);
+}
+
+export async function turnOver(path: string, maxBytes: number): Promise<void> {
+  const size = await stat(path).then(
+    (info) => info.size,
+    () => 0,
+  );
+  if (size < maxBytes) return;
+  // One that was moved away leaves its number empty.
+  const newest = NUMBER.exec((await olderFiles(path)).at(-1) ?? '')?.[1] ?? 0;
+  const number = String(Number(newest) + 1).padStart(NUMBER_DIGITS, '0');
+  await rename(path, path.replace(/\.jsonl$/, `.${number}.jsonl`));
+}
+
+/** Oldest first. */
+export async function olderFiles(path: string): Promise<readonly string[]> {
+  const stem = basename(path, '.jsonl');
+  const names = await readdir(dirname(path)).catch((): string[] => []);
+  const isOlder = (name: string) => name.startsWith(`${stem}.`) && NUMBER.test(name);
+  return names
+    .filter(isOlder)
+    .sort()
+    .map((name) => join(dirname(path), name));
+}
+
+/** Undefined where it cannot be read. */
+export const keptHead = async (state: KeyValueStore) => readHead(await state.get(HEAD_KEY));
+
+export async function lastLine(path: string): Promise<AuditLine | undefined> {
+  const file = await open(path, 'r').catch(() => undefined);
+  if (file === undefined) return undefined;
+  try {
+    const { size } = await file.stat();
+    const length = Math.min(size, TAIL_BYTES);
+    const { buffer } = await file.read(Buffer.alloc(length), 0, length, size - length);
+    const lines = buffer.toString('utf8').split('\n').map(readLine);
+    return lines.findLast((line) => line !== undefined);
+  } finally {
+    await file.close();
+  }
+}
+
+// audit.jsonl: what was done with effects, as a chain. Where it ends is kept in the store too, written
+// after the file: so a file that was cut off is found, and a kill in between is no false alarm.
+
+export type AuditFileDeps = {
+  readonly path: string;
+  readonly state: KeyValueStore;
+  readonly clock: Clock;
+  readonly log: Logger;
+  readonly maxBytes?: number;
+};
+
+const MAX_BYTES = 50_000_000;
+/** While nothing can be written, about 10 MB of memory. */
+const MAX_WAITING = 10_000;
+const TRY_AGAIN_MS = 10_000;
+
+export interface AuditFile extends EffectLog, AsyncDisposable {}
+
+export function openAuditFile(deps: AuditFileDeps): AuditFile {
+  return new ChainedFile(deps);
+}
+
+type Waiting = {
+  readonly event: AuditEvent;
+  readonly at: Date;
+  /** The outcome comes later, and with it the disk's own word. */
+  readonly isIntent: boolean;
+};
+
+class ChainedFile implements AuditFile {
+  readonly #deps: AuditFileDeps;
+  readonly #waiting: Waiting[] = [];
+  #head: AuditHead | undefined;
+  /** Where the write began that may have failed half-way. */
+  #begunAt: AuditHead | undefined;
+  #writing: Promise<void> | undefined;
+  #nextTry: Disposable | undefined;
+
+  constructor(deps: AuditFileDeps) {
+    this.#deps = deps;
+  }
+
+  note(event: AuditEvent): void {
+    this.#add(event, false);
+  }
+
+  async enter(event: AuditEvent): Promise<void> {
+    // What is about to be done is not left to the next try: the file may be there again.
+    this.#stopWaiting();
+    this.#add(event, true);
+    // While nothing can be written this fails at once, and nobody waits for it.
+    await this.#writing;
+  }
+
+  #add(event: AuditEvent, isIntent: boolean): void {
+    const { clock, log } = this.#deps;
+    if (this.#waiting.length >= MAX_WAITING) {
+      log.error('audit entry lost', { kind: event.kind });
+      return;
+    }
+    this.#waiting.push({ event, at: new Date(clock.now()), isIntent });
+    if (this.#nextTry === undefined) this.#writing ??= this.#writeAll();
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    await this.#writing;
+    this.#stopWaiting();
+    if (this.#waiting.length > 0) this.#writing ??= this.#writeAll();
+    await this.#writing;
+    this.#stopWaiting();
+    const entries = this.#waiting.length;
+    if (entries > 0) this.#deps.log.error('audit entries lost', { entries });
+  }
+
+  #stopWaiting(): void {
+    this.#nextTry?.[Symbol.dispose]();
+    this.#nextTry = undefined;
+  }
+
+  async #writeAll(): Promise<void> {
+    const { clock, log } = this.#deps;
+    try {
+      while (this.#waiting.length > 0) await this.#write();
+    } catch (error) {
+      log.error('audit entries wait for another try', { entries: this.#waiting.length, error });
+      this.#nextTry = clock.timer(TRY_AGAIN_MS, () => {
+        this.#nextTry = undefined;
+        this.#writing ??= this.#writeAll();
+      });
+    }
+    this.#writing = undefined;
+  }
+
+  async #write(): Promise<void> {
+    const { path, state, maxBytes = MAX_BYTES } = this.#deps;
+    const head = this.#head ?? (await this.#findHead());
+    // Of a write that failed, whole lines may stand in the file all the same.
+    this.#waiting.splice(0, Math.max(0, head.seq - (this.#begunAt ?? head).seq));
+    this.#begunAt = head;
+    this.#head = undefined;
+    const batch = this.#waiting.length;
+    const isSynced = this.#waiting.some(({ isIntent }) => !isIntent);
+    let last = head;
+    const lines = this.#waiting.map(({ event, at }) => {
+      const line = nextLine(last, event, at);
+      last = { seq: line.seq, hash: line.hash };
+      return `${JSON.stringify(line)}\n`;
+    });
+    await turnOver(path, maxBytes);
+    await append(path, lines.join(''), isSynced);
+    if (isSynced) await keepHead(state, last);
+    this.#waiting.splice(0, batch);
+    this.#head = last;
+    this.#begunAt = undefined;
+  }
+
+  /** The store's word counts, unless the file went on from there before a kill. */
+  async #findHead(): Promise<AuditHead> {
+    const { path, state, log } = this.#deps;
+    const kept = await keptHead(state);
+    const last = await lastLine(path);
+    if (kept === undefined) log.error('where the audit file ends cannot be read from the store');
+    if (last === undefined) return kept ?? AUDIT_START;
+    if (kept === undefined) return { seq: last.seq, hash: last.hash };
+    if (last.seq > kept.seq) return { seq: last.seq, hash: last.hash };
+    if (last.hash !== kept.hash) log.error('audit file was changed', { seq: last.seq });
+    return kept;
+  }
+}
+
+// Reads the audit from its first line to its last: whether it is what was written, and what was begun
+// and never told to have ended.
+
+export type AuditVerdict =
+  | {
+      readonly kind: 'intact';
+      readonly entries: number;
+      /** Begun, of which no outcome is told: under way, or cut off with the process. */
+      readonly unfinished: readonly AuditLine[];
+    }
+  | {
+      readonly kind: 'broken';
+      readonly file: string;
+      readonly line: number;
+      readonly problem: string;
+    };
+
+/** Reads every file from the first line on. */
+export async function verifyAudit(path: string, state: KeyValueStore): Promise<AuditVerdict> {
+  const kept = await keptHead(state);
+  let head = AUDIT_START;
+  let wasKept = kept?.seq === 0;
+  let at = { file: path, line: 0 };
+  let unread: typeof at | undefined;
+  const begun = new Map<AuditLine['fields'][string], AuditLine>();
+  for await (const { file, line, text, isWhole } of auditLines(path)) {
+    if (unread !== undefined) return { kind: 'broken', ...unread, problem: 'this is no entry' };
+    at = { file, line };
+    const found = isAsWritten(text) ? readLine(text) : undefined;
+    if (found === undefined && isWhole) {
+      return { kind: 'broken', ...at, problem: 'this is no entry, or not as it was written' };
+    }
+    // At the very end it may be what a kill left of an entry that was never counted.
+    if (found === undefined) {
+      unread = at;
+      continue;
+    }
+    const problem = problemOf(head, found);
+    if (problem !== undefined) return { kind: 'broken', ...at, problem };
+    head = { seq: found.seq, hash: found.hash };
+    follow(begun, found);
+    if (head.seq === kept?.seq && head.hash === kept.hash) wasKept = true;
+  }
+  if (kept === undefined) {
+    return { kind: 'broken', ...at, problem: 'where it ends cannot be read from the store' };
+  }
+  if (!wasKept) {
+    const missing = Math.max(1, kept.seq - head.seq);
+    return { kind: 'broken', ...at, problem: `at least ${missing} entries after it are missing` };
+  }
+  return { kind: 'intact', entries: head.seq, unfinished: [...begun.values()] };
+}
+
+function follow(begun: Map<AuditLine['fields'][string], AuditLine>, line: AuditLine): void {
+  const { call, status } = line.fields;
+  if (call === undefined) return;
+  if (status === BEGUN) begun.set(call, line);
+  else begun.delete(call);
+}
+
+/** Without blanks and whatever else a parser does not notice. */
+function isAsWritten(text: string): boolean {
+  return JSON.stringify(parseJson(text)) === text;
+}
+
+type FoundLine = {
+  readonly file: string;
+  readonly line: number;
+  readonly text: string;
+  /** It ends with a newline. */
+  readonly isWhole: boolean;
+};
+
+/** Oldest first. */
+export async function* auditLines(path: string): AsyncGenerator<FoundLine> {
+  for (const file of [...(await olderFiles(path)), path]) {
+    if (!(await stat(file).catch(() => undefined))?.isFile()) continue;
+    let line = 0;
+    let rest = '';
+    for await (const part of createReadStream(file, { encoding: 'utf8' })) {
+      const texts = `${rest}${part}`.split('\n');
+      rest = texts.pop() ?? '';
+      for (const text of texts) {
+        line += 1;
+        yield { file, line, text, isWhole: true };
+      }
+    }
+    if (rest !== '') yield { file, line: line + 1, text: rest, isWhole: false };
+  }
+}

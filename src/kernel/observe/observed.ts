@@ -1,0 +1,163 @@
+// The agent with every turn and every tool call of it measured.
+
+import type { Agent } from '../../agent/agent.ts';
+import type { CallEnd, PlannedCall, SpendingGuard } from '../../agent/spending.ts';
+import type { Clock } from '../../lib/time/clock.ts';
+import { accountName } from '../message/account.ts';
+import type { ProviderFailure } from '../message/errors.ts';
+import type { AgentEvent, TurnOutcome } from '../message/event.ts';
+import type { CallId } from '../message/ids.ts';
+import { sessionKeyOf } from '../message/message.ts';
+import type { Measuring } from './build-telemetry.ts';
+import type { ModelCallRecord, Telemetry, TurnRecord } from './telemetry.ts';
+
+export function observedAgent<T extends Agent>(
+  agent: T,
+  { telemetry, calls }: Pick<Measuring, 'telemetry' | 'calls'>,
+  clock: Clock,
+): T {
+  return {
+    ...agent,
+    async *run(input, context, signal) {
+      const { session, turnId, chat } = input;
+      const from = { at: clock.now(), started: clock.monotonic() };
+      const tools = new ToolTimes({ session, turnId }, telemetry, clock);
+      const models = calls.follow(turnId);
+      let outcome: TurnRecord['outcome'] = 'interrupted';
+      try {
+        const events = agent.run(input, context, signal);
+        const ended = yield* watched(events, (event) => {
+          models.see(event);
+          tools.see(event);
+        });
+        outcome = ended.kind;
+        return ended;
+      } finally {
+        models[Symbol.dispose]();
+        const durationMs = Math.round(clock.monotonic() - from.started);
+        const account = accountName(chat);
+        const turn = { at: from.at, durationMs, session, turnId, account, outcome };
+        telemetry.record({ kind: 'turn', ...turn });
+      }
+    },
+  };
+}
+
+async function* watched(
+  events: AsyncGenerator<AgentEvent, TurnOutcome, void>,
+  see: (event: AgentEvent) => void,
+): AsyncGenerator<AgentEvent, TurnOutcome, void> {
+  try {
+    for (;;) {
+      const next = await events.next();
+      if (next.done === true) return next.value;
+      see(next.value);
+      yield next.value;
+    }
+  } finally {
+    await events.return(undefined as never);
+  }
+}
+
+class ToolTimes {
+  readonly #turn: Pick<TurnRecord, 'session' | 'turnId'>;
+  readonly #telemetry: Telemetry;
+  readonly #clock: Clock;
+  readonly #running = new Map<CallId, { tool: string; at: number; started: number }>();
+
+  constructor(turn: Pick<TurnRecord, 'session' | 'turnId'>, telemetry: Telemetry, clock: Clock) {
+    this.#turn = turn;
+    this.#telemetry = telemetry;
+    this.#clock = clock;
+  }
+
+  see(event: AgentEvent): void {
+    const clock = this.#clock;
+    if (event.type === 'tool_started') {
+      const begun = { tool: event.name, at: clock.now(), started: clock.monotonic() };
+      this.#running.set(event.callId, begun);
+    }
+    if (event.type !== 'tool_finished') return;
+    const begun = this.#running.get(event.callId);
+    if (begun === undefined) return;
+    this.#running.delete(event.callId);
+    const durationMs = Math.round(clock.monotonic() - begun.started);
+    const { tool, at } = begun;
+    const { failure } = event;
+    const status = event.status === 'ok' ? ('ok' as const) : ('failed' as const);
+    const how = { status, ...(failure === undefined ? {} : { failure }) };
+    this.#telemetry.record({ kind: 'tool_call', ...this.#turn, tool, at, durationMs, ...how });
+  }
+}
+
+// The guard of the budgets with every try of a model call measured: each of them passes here, those of
+// side work too.
+
+export function observedSpending(
+  spending: SpendingGuard,
+  called: (record: ModelCallRecord) => void,
+  clock: Clock,
+): SpendingGuard {
+  return {
+    modelFor: (payer, model, cheaper) => spending.modelFor(payer, model, cheaper),
+    async reserve(call, signal) {
+      const reserved = await spending.reserve(call, signal);
+      if (reserved.kind === 'refused') return reserved;
+      const from = { at: clock.now(), started: clock.monotonic() };
+      let isOver = false;
+      return {
+        ...reserved,
+        settle(end) {
+          reserved.settle(end);
+          if (isOver) return;
+          isOver = true;
+          const durationMs = Math.round(clock.monotonic() - from.started);
+          called({ ...recordOf(call, end), at: from.at, durationMs });
+        },
+      };
+    },
+  };
+}
+
+function recordOf(call: PlannedCall, end: CallEnd): Omit<ModelCallRecord, 'at' | 'durationMs'> {
+  const { payer, model, base, role, turnId, waitedMs } = call;
+  const { answerTokens, drift } = end;
+  const known = {
+    ...({ kind: 'model_call', role, model, answerTokens } as const),
+    session: sessionKeyOf(payer.chat),
+    ...(turnId === undefined ? {} : { turnId }),
+    ...(base === undefined ? {} : { base }),
+    ...(waitedMs === undefined ? {} : { waitedMs }),
+    ...(drift === undefined ? {} : { drift }),
+  };
+  if (end.kind === 'finished') {
+    return { ...known, status: 'ok', ...(end.usage === undefined ? {} : { usage: end.usage }) };
+  }
+  const { failure } = end;
+  const httpStatus = 'status' in failure ? failure.status : undefined;
+  const detail = detailOf(failure);
+  return {
+    ...known,
+    status: failure.kind,
+    ...(httpStatus === undefined ? {} : { httpStatus }),
+    ...(detail === undefined ? {} : { detail }),
+  };
+}
+
+/** Never a vendor's words: they may hold what was asked. */
+function detailOf(failure: ProviderFailure): string | undefined {
+  switch (failure.kind) {
+    case 'timeout':
+      return failure.stage;
+    case 'auth':
+      return failure.reason;
+    case 'server':
+      return failure.isLoading === true ? 'loading' : undefined;
+    case 'rate_limited':
+      return failure.retryAfterMs === undefined ? undefined : `retry in ${failure.retryAfterMs} ms`;
+    case 'context_overflow':
+      return failure.contextTokens === undefined ? undefined : `of ${failure.contextTokens} tokens`;
+    default:
+      return undefined;
+  }
+}

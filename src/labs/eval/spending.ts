@@ -1,0 +1,241 @@
+// Counts what an evaluation takes and keeps it below what it may cost, in front of the guard that keeps
+// the budgets of the day. All its calls are of the role `eval`, those of a whole agent too.
+
+import { z } from 'zod';
+import type {
+  CallEnd,
+  PlannedCall,
+  Refusal,
+  Reservation,
+  SpendingGuard,
+} from '../../agent/spending.ts';
+import { tellGateway } from '../../app/running-gateway.ts';
+import {
+  type Amount,
+  amountOf,
+  NOTHING,
+  plus,
+  worstCase,
+} from '../../features/spending/rules/spending.ts';
+import { NanobotError } from '../../kernel/message/errors.ts';
+import { type ConfiguredPrice, priceOf } from '../../providers/rules/model-names.ts';
+import type { EvalCost } from './rules/result.ts';
+
+export const EVAL_ROLE = 'eval';
+
+export interface CostCounter {
+  readonly guard: SpendingGuard;
+  total(): EvalCost;
+  /** Whether a call was refused; nothing more can be asked then. */
+  readonly refusal: string | undefined;
+}
+
+export type CostDeps = {
+  readonly inner: SpendingGuard;
+  readonly prices: readonly ConfiguredPrice[];
+  readonly currency: string;
+  /** In millionths; undefined: no limit of its own. */
+  readonly maxMicros: number | undefined;
+};
+
+type Counted = {
+  readonly calls: number;
+  readonly unpriced: number;
+  readonly input: number;
+  readonly output: number;
+  readonly spent: Amount;
+};
+
+const MICROS = 1_000_000;
+
+export function createCostCounter({ inner, prices, currency, maxMicros }: CostDeps): CostCounter {
+  let counted: Counted = { calls: 0, unpriced: 0, input: 0, output: 0, spent: NOTHING };
+  let refusal: string | undefined;
+
+  function count(call: PlannedCall, end: CallEnd) {
+    const price = priceOf(call.model, prices, currency);
+    const usage = end.kind === 'finished' ? end.usage : undefined;
+    // A call that failed before anything came is not billed.
+    const isFree = end.kind === 'failed' && end.answerTokens === 0;
+    const input = isFree ? 0 : (usage?.inputTokens ?? call.inputTokens);
+    const output = usage?.outputTokens ?? end.answerTokens;
+    const cached = usage?.cachedTokens ?? 0;
+    const written = usage?.writtenTokens ?? 0;
+    counted = {
+      calls: counted.calls + 1,
+      unpriced:
+        counted.unpriced + (price === undefined || (usage === undefined && !isFree) ? 1 : 0),
+      input: counted.input + input,
+      output: counted.output + output,
+      spent: plus(counted.spent, amountOf(price, { input, output, cached, written })),
+    };
+  }
+
+  /** Why the call must not be made. */
+  function tooDear({ model, inputTokens, outputTokens }: PlannedCall): string | undefined {
+    if (maxMicros === undefined) return undefined;
+    const price = priceOf(model, prices, currency);
+    if (price === undefined) {
+      return `${model} has no known price, so a limit in money cannot be kept: set models.prices`;
+    }
+    const after = plus(
+      counted.spent,
+      worstCase({ inputTokens, outputTokens, price }, outputTokens),
+    );
+    if (after.micros <= maxMicros) return undefined;
+    const spent = (counted.spent.micros / MICROS).toFixed(4);
+    return `the next call could pass the limit of ${maxMicros / MICROS} ${currency}; ${spent} are spent`;
+  }
+
+  const guard: SpendingGuard = {
+    // The model that was chosen is the one that is measured.
+    modelFor: (_payer, model) => model,
+    async reserve(planned, signal) {
+      const call = { ...planned, role: EVAL_ROLE };
+      const dear = tooDear(call);
+      const reserved =
+        dear === undefined
+          ? await inner.reserve(call, signal)
+          : ({ kind: 'refused', text: dear } as const);
+      if (reserved.kind === 'refused') {
+        refusal = reserved.text;
+        return reserved;
+      }
+      let isOpen = true;
+      return {
+        ...reserved,
+        settle(end) {
+          reserved.settle(end);
+          if (isOpen) count(call, end);
+          isOpen = false;
+        },
+      };
+    },
+  };
+
+  return {
+    guard,
+    total: () => ({
+      calls: counted.calls,
+      inputTokens: counted.input,
+      outputTokens: counted.output,
+      money: counted.spent.micros / MICROS,
+      currency,
+      unpriced: counted.unpriced,
+    }),
+    get refusal() {
+      return refusal;
+    },
+  };
+}
+
+// The budgets of a gateway that runs in this home, for another process that asks models: each try of a
+// call is counted there before it is made. While it lasts a connection stands for it, so that the end of
+// this process ends it there too.
+
+export type Lender = { readonly address: string; readonly token: string };
+
+const PATH = '/api/model-calls';
+const END_TIMEOUT_MS = 5000;
+const GONE = 'the gateway that keeps the budgets does not answer any more';
+
+const answer = z.discriminatedUnion('kind', [
+  z.object({
+    kind: z.literal('refused'),
+    text: z.string(),
+    because: z.literal('local_only').optional(),
+  }),
+  z.object({ kind: z.literal('reserved'), id: z.string(), outputTokens: z.number() }),
+]);
+
+/** Disposing waits until every end was told. */
+export class LentSpending implements SpendingGuard, AsyncDisposable {
+  readonly #lender: Lender;
+  readonly #ending = new Set<Promise<void>>();
+
+  constructor(lender: Lender) {
+    this.#lender = lender;
+  }
+
+  modelFor(_payer: PlannedCall['payer'], model: string): string {
+    return model;
+  }
+
+  async reserve(call: PlannedCall, signal: AbortSignal): Promise<Reservation | Refusal> {
+    const connection = new AbortController();
+    const leave = () => connection.abort(signal.reason);
+    signal.addEventListener('abort', leave, { once: true });
+    try {
+      const said = await this.#asked(call, connection.signal);
+      if (said.kind === 'refused') {
+        connection.abort();
+        const { text, because } = said;
+        return { kind: 'refused', text, ...(because === undefined ? {} : { because }) };
+      }
+      return this.#reserved(said, connection);
+    } catch {
+      signal.throwIfAborted();
+      return { kind: 'refused', text: GONE };
+    } finally {
+      signal.removeEventListener('abort', leave);
+    }
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    await Promise.all(this.#ending);
+  }
+
+  #reserved(
+    { id, outputTokens }: Extract<z.infer<typeof answer>, { readonly kind: 'reserved' }>,
+    connection: AbortController,
+  ): Reservation {
+    let isOpen = true;
+    return {
+      kind: 'reserved',
+      outputTokens,
+      settle: (end) => {
+        if (!isOpen) return;
+        isOpen = false;
+        const told: Promise<void> = this.#tell(id, end)
+          // Where it cannot be told, the end of the connection tells it at worst.
+          .catch(() => undefined)
+          .finally(() => {
+            connection.abort();
+            this.#ending.delete(told);
+          });
+        this.#ending.add(told);
+      },
+    };
+  }
+
+  async #asked(call: PlannedCall, signal: AbortSignal) {
+    const { payer, turnId: _, ...rest } = call;
+    const response = await tellGateway(this.#lender, PATH, { ...rest, chat: payer.chat }, signal);
+    if (!response.ok || response.body === null) throw new NanobotError('not_lent', GONE);
+    return answer.parse(await firstEvent(response.body));
+  }
+
+  async #tell(id: string, { drift: _, ...end }: CallEnd): Promise<void> {
+    const response = await tellGateway(
+      this.#lender,
+      `${PATH}/${id}`,
+      end,
+      AbortSignal.timeout(END_TIMEOUT_MS),
+    );
+    await response.arrayBuffer();
+  }
+}
+
+/** The stream stays open behind it. */
+async function firstEvent(body: ReadableStream<Uint8Array>): Promise<unknown> {
+  const decoder = new TextDecoder();
+  const reader = body.getReader();
+  let text = '';
+  for (;;) {
+    const { done, value } = await reader.read();
+    if (done) throw new NanobotError('not_lent', GONE);
+    text += decoder.decode(value, { stream: true });
+    const found = /^data: (.*)\n\n/m.exec(text)?.[1];
+    if (found !== undefined) return JSON.parse(found);
+  }
+}

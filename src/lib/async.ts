@@ -1,0 +1,241 @@
+// A serial lane per key: tasks of one key run one after the other, tasks of different keys side by
+// side. A lane that is empty costs nothing.
+
+import { readFileSync } from 'node:fs';
+import { totalmem } from 'node:os';
+import type { Logger } from './logger.ts';
+import type { Clock } from './time/clock.ts';
+import { backoffMs } from './time/clock.ts';
+
+export interface Lanes {
+  /** Runs the task when all earlier tasks of the key are over; a failure does not stop the lane. */
+  run<T>(key: string, task: () => Promise<T>): Promise<T>;
+  /** Lanes with a task running or waiting. */
+  readonly size: number;
+}
+
+export function createLanes(): Lanes {
+  const tails = new Map<string, Promise<unknown>>();
+  return {
+    get size() {
+      return tails.size;
+    },
+    run(key, task) {
+      const before = tails.get(key) ?? Promise.resolve();
+      const result = before.then(task, task);
+      const tail = result.then(ignore, ignore).then(() => {
+        if (tails.get(key) === tail) tails.delete(key);
+      });
+      tails.set(key, tail);
+      return result;
+    },
+  };
+}
+
+function ignore() {}
+
+// What is read or worked out once and kept in memory.
+
+/** Reads when first asked; a read that failed is made again by whoever asks next. */
+export function readOnce<T>(read: () => Promise<T>): () => Promise<T> {
+  let known: Promise<T> | undefined;
+  return () => {
+    known ??= read();
+    const reading = known;
+    reading.catch(() => {
+      if (known === reading) known = undefined;
+    });
+    return reading;
+  };
+}
+
+/** What follows from an object that is never changed: worked out again where another one is given. */
+export function rememberedFor<K extends object, V>(work: (key: K) => V): (key: K) => V {
+  let known: { readonly key: K; readonly value: V } | undefined;
+  return (key) => {
+    if (known?.key !== key) known = { key, value: work(key) };
+    return known.value;
+  };
+}
+
+// Maps with a bounded number of tasks at work; results keep the order of the items.
+
+export async function mapLimited<Item, Result>(
+  items: readonly Item[],
+  limit: number,
+  task: (item: Item) => Promise<Result>,
+): Promise<readonly Result[]> {
+  const results = new Map<number, Result>();
+  const queue = items.entries();
+  const worker = async () => {
+    for (const [index, item] of queue) results.set(index, await task(item));
+  };
+  await Promise.all(Array.from({ length: Math.min(limit, items.length) }, worker));
+  return items.map((_, index) => results.get(index) as Result);
+}
+
+// A counting semaphore, first come first served. Its size may change while permits are out.
+
+export interface Permits {
+  /** Resolves with a permit; disposing gives it back. Rejects when the signal aborts first. */
+  acquire(signal: AbortSignal): Promise<Disposable>;
+  resize(size: number): void;
+}
+
+type Waiter = { readonly grant: () => void };
+
+export function createPermits(initialSize: number): Permits {
+  let size = initialSize;
+  let used = 0;
+  const waiters = new Set<Waiter>();
+
+  function grantNext() {
+    for (const waiter of waiters) {
+      if (used >= size) return;
+      waiters.delete(waiter);
+      waiter.grant();
+    }
+  }
+
+  function take(): Disposable {
+    used += 1;
+    let held = true;
+    return {
+      [Symbol.dispose]() {
+        if (!held) return;
+        held = false;
+        used -= 1;
+        grantNext();
+      },
+    };
+  }
+
+  return {
+    async acquire(signal) {
+      signal.throwIfAborted();
+      if (used < size && waiters.size === 0) return take();
+      return new Promise((resolve, reject) => {
+        const onAbort = () => {
+          waiters.delete(waiter);
+          reject(signal.reason);
+        };
+        const waiter: Waiter = {
+          grant: () => {
+            signal.removeEventListener('abort', onAbort);
+            resolve(take());
+          },
+        };
+        waiters.add(waiter);
+        signal.addEventListener('abort', onAbort, { once: true });
+      });
+    },
+    resize(next) {
+      size = next;
+      grantNext();
+    },
+  };
+}
+
+// How much memory the readers of documents, pictures and web pages may take, and how many of them run
+// side by side, by what this process may take at all: a container's limit, or the machine's memory.
+
+export interface ReaderMemory {
+  /** Waits for a place for one reader; rejects when the signal aborts first. */
+  acquire(signal: AbortSignal): Promise<Disposable>;
+  /** What one reader may take. */
+  readonly bytes: number;
+  /** One reader at a time, and nothing that it took stays. */
+  readonly isTight: boolean;
+  /** The process as a whole is about to reach its limit. */
+  isUsedUp(): boolean;
+}
+
+const MIB = 1_048_576;
+/** What the gateway takes beside its readers. */
+const GATEWAY_BYTES = 192 * MIB;
+const READER_BYTES = 384 * MIB;
+/** Less does not hold the program that reads. */
+const MIN_READER_BYTES = 64 * MIB;
+const MAX_READERS = 3;
+const TIGHT_BELOW_BYTES = 1024 * MIB;
+/** Of the limit. */
+const USED_UP = 0.9;
+
+export function createReaderMemory(limitBytes = processLimit()): ReaderMemory {
+  const isTight = limitBytes < TIGHT_BELOW_BYTES;
+  const room = limitBytes - GATEWAY_BYTES;
+  const atOnce = isTight ? 1 : Math.min(MAX_READERS, Math.floor(room / READER_BYTES));
+  const permits = createPermits(atOnce);
+  return {
+    acquire: (signal) => permits.acquire(signal),
+    bytes: Math.max(MIN_READER_BYTES, Math.floor(room / atOnce)),
+    isTight,
+    isUsedUp: () => heldBytes() > limitBytes * USED_UP,
+  };
+}
+
+/** Zero, or more than there is, stands for no limit. */
+function processLimit(): number {
+  const limit = process.constrainedMemory();
+  return limit > 0 ? Math.min(limit, totalmem()) : totalmem();
+}
+
+/** Without pages of files, which the kernel takes back by itself. */
+function heldBytes(): number {
+  try {
+    const held = /^RssAnon:\s+(\d+) kB$/m.exec(readFileSync('/proc/self/status', 'utf8'))?.[1];
+    return held === undefined ? process.memoryUsage.rss() : Number(held) * 1024;
+  } catch {
+    return process.memoryUsage.rss();
+  }
+}
+
+// Keeps a long-lived task running: a failure becomes a log line and a wait, never a crash, until the
+// caller aborts or the task says that starting again is useless.
+
+export type SuperviseOptions = {
+  readonly name: string;
+  readonly signal: AbortSignal;
+  readonly clock: Clock;
+  readonly log: Logger;
+  readonly minMs: number;
+  readonly maxMs: number;
+  /** A run this long counts as healthy and resets the backoff. */
+  readonly stableMs: number;
+  /** `stop` ends the supervision. */
+  onFailure(error: unknown, retryInMs: number): 'restart' | 'stop';
+};
+
+/** Failures within `stableMs` after which a task that works in between is slowed down all the same. */
+const MAX_QUICK_RESTARTS = 10;
+
+/** The run calls `works` once it has done something useful: its earlier failures are forgotten then. */
+export async function supervise(
+  run: (signal: AbortSignal, works: () => void) => Promise<void>,
+  options: SuperviseOptions,
+): Promise<void> {
+  const { signal, clock, stableMs } = options;
+  let failures = 0;
+  let recent: readonly number[] = [];
+  while (!signal.aborted) {
+    const startedAt = clock.monotonic();
+    let hasWorked = false;
+    try {
+      await run(signal, () => {
+        hasWorked = true;
+      });
+      return;
+    } catch (error) {
+      if (signal.aborted) return;
+      const now = clock.monotonic();
+      recent = [...recent.filter((at) => now - at < stableMs), now];
+      const isFlapping = recent.length > MAX_QUICK_RESTARTS;
+      const isForgiven = now - startedAt >= stableMs || (hasWorked && !isFlapping);
+      failures = isForgiven ? 1 : failures + 1;
+      const waitMs = backoffMs(failures, { ...options, random: Math.random });
+      options.log.warn('task failed', { task: options.name, failures, waitMs, error });
+      if (options.onFailure(error, waitMs) === 'stop') return;
+      await clock.sleep(waitMs, signal).catch(() => undefined);
+    }
+  }
+}

@@ -1,0 +1,164 @@
+// Reads JSON that others wrote without believing it: what is missing or misshapen is undefined.
+
+import { z } from 'zod';
+
+export type Fields = Readonly<Record<string, unknown>>;
+
+/** The value JSON text stands for; undefined where it is none. */
+export function parseJson(text: string): unknown {
+  try {
+    return JSON.parse(text);
+  } catch {
+    return undefined;
+  }
+}
+
+/** Neither a list nor `null`. */
+export const isObject = (value: unknown): value is Fields =>
+  typeof value === 'object' && value !== null && !Array.isArray(value);
+
+export const fieldsOf = (value: unknown): Fields | undefined =>
+  isObject(value) ? value : undefined;
+
+export const textOf = (value: unknown): string | undefined =>
+  typeof value === 'string' && value !== '' ? value.toWellFormed() : undefined;
+
+/** Ids of vendors fit 52 bits; anything else is none. */
+export const integerOf = (value: unknown): number | undefined =>
+  Number.isSafeInteger(value) ? Number(value) : undefined;
+
+export const listOf = (value: unknown): readonly unknown[] => (Array.isArray(value) ? value : []);
+
+// JSON that a model or a tool wrote, read so that it can be written again: what is nested thousands
+// deep can be read, but to write it overflows the stack, and it would stand in its conversation for good.
+
+/** Far deeper than what any tool asks for, as levels of lists and objects. */
+const MAX_DEPTH = 200;
+const AT = /at position (\d+)/;
+
+export type ReadJson =
+  | { readonly kind: 'parsed'; readonly value: unknown }
+  | { readonly kind: 'unreadable'; readonly problem: string };
+
+export function readJson(text: string): ReadJson {
+  try {
+    const value: unknown = JSON.parse(text);
+    if (!isDeeper(value, MAX_DEPTH)) return { kind: 'parsed', value };
+    return { kind: 'unreadable', problem: 'it is nested too deep' };
+  } catch (error) {
+    const problem = error instanceof Error ? error.message : '';
+    return { kind: 'unreadable', problem: `${problem}${isCut(problem, text) ? CUT : ''}` };
+  }
+}
+
+const CUT =
+  '. It ends in the middle, as what reaches the length limit of one answer does: give less in one call, and a long text in several';
+
+const isCut = (problem: string, { length }: string) =>
+  problem.startsWith('Unexpected end') || AT.exec(problem)?.[1] === `${length}`;
+
+function isDeeper(value: unknown, levels: number): boolean {
+  if (typeof value !== 'object' || value === null) return false;
+  return levels === 0 || Object.values(value).some((inner) => isDeeper(inner, levels - 1));
+}
+
+// JSON in one spelling: what means the same compares the same, whatever the order of its keys.
+
+/** Text that is no JSON stays as it is, without the blanks around it. */
+export function canonicalJson(text: string): string {
+  try {
+    return JSON.stringify(ordered(JSON.parse(text)));
+  } catch {
+    return text.trim();
+  }
+}
+
+function ordered(value: unknown): unknown {
+  if (Array.isArray(value)) return value.map(ordered);
+  if (typeof value !== 'object' || value === null) return value;
+  const entries = Object.entries(value).map(([key, inner]) => [key, ordered(inner)] as const);
+  return Object.fromEntries(entries.sort(([one], [other]) => (one < other ? -1 : 1)));
+}
+
+// JSON as small models write it among other words: the objects of a text, and slips of the hand put right.
+// What an object means is left to whoever asked.
+
+const THOUGHT = /<think(?:ing)?>[\s\S]*?(?:<\/think(?:ing)?>|$)/gi;
+
+/** What a model says without what it thought aloud. */
+export const withoutThoughts = (text: string) => text.replace(THOUGHT, ' ');
+
+/** Keys without quotes, single quotes, commas before the end. */
+export function repaired(json: string): unknown {
+  return (
+    parseJson(json) ??
+    parseJson(
+      json
+        .replace(/'((?:[^'\\\n]|\\.)*)'(?=\s*[:,}\]])/g, (_, inner) => JSON.stringify(inner))
+        .replace(/([{,]\s*)([A-Za-z_]\w*)(?=\s*:)/g, '$1"$2"')
+        .replace(/,(?=\s*[}\]])/g, ''),
+    )
+  );
+}
+
+/** Everything between braces that belong together, outermost first. */
+export function objectsIn(text: string): readonly string[] {
+  const found: string[] = [];
+  let [depth, start, inString] = [0, 0, false];
+  for (let at = 0; at < text.length; at += 1) {
+    const char = text[at];
+    if (inString && char === '\\') at += 1;
+    else if (char === '"' && depth > 0) inString = !inString;
+    else if (inString) continue;
+    else if (char === '{') {
+      if (depth === 0) start = at;
+      depth += 1;
+    } else if (char === '}' && depth > 0) {
+      depth -= 1;
+      if (depth === 0) found.push(text.slice(start, at + 1));
+    }
+  }
+  return found;
+}
+
+// Rows of JSON as they come from a store: what is damaged, or has another form than it should, is as if
+// it were not there, and stops nothing.
+
+type RequiredKeys<T> = {
+  [K in keyof T]-?: Record<never, never> extends Pick<T, K> ? never : K;
+}[keyof T];
+
+/** What is looked at of a row; further fields stay as they are. */
+export type RowShape<T> = z.ZodType & { readonly row?: T };
+
+/** Every field that a row has for sure, and of others those that whoever reads it relies on. */
+type RowFields<T> = { readonly [K in RequiredKeys<T>]: z.ZodType } & {
+  readonly [K in keyof T]?: z.ZodType;
+};
+
+export const rowShape = <T>(fields: RowFields<T>): RowShape<T> => z.looseObject({ ...fields });
+
+export const listShape = <T>(shape: RowShape<T>): RowShape<readonly T[]> => z.array(shape);
+
+/** Fields of rows. */
+export const text = z.string();
+export const number = z.number();
+export const flag = z.boolean();
+export const texts = z.array(z.string());
+export const object = z.looseObject({});
+export const objects = z.array(object);
+/** Of several forms that say which one they are. */
+export const kind = z.looseObject({ kind: z.string() });
+export const place = z.looseObject({ channel: z.string(), account: z.string(), chat: z.string() });
+
+/** Undefined where it is damaged or of another form. */
+export function jsonRow<T>(json: string, shape: RowShape<T>): T | undefined {
+  let value: unknown;
+  try {
+    value = JSON.parse(json);
+  } catch {
+    return undefined;
+  }
+  // The value itself: what is not looked at stays in it.
+  return shape.safeParse(value).success ? (value as T) : undefined;
+}
