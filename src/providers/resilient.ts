@@ -1,4 +1,5 @@
-// A model that may answer a call, and what its failure means for the person who asked.
+// A dependable model call: the candidates that may answer it, one metered attempt, retries with backoff,
+// fallback models in order, the shared pause a vendor asks for, and a last error that a person understands.
 
 import type { ProviderName } from '../kernel/config/config.ts';
 import { ProviderError, type ProviderFailure } from '../kernel/message/errors.ts';
@@ -68,10 +69,6 @@ export function forThePerson(error: ProviderError, candidate: Candidate): Provid
   });
 }
 
-// Gives each model the form in which it can be asked: who cannot call tools, or must be spoken to by
-// turns, is asked in text; of a model on one's own machine the text is read, since it may print calls,
-// and what its server refuses is not asked of it again.
-
 type Speaker = Pick<
   Candidate,
   'name' | 'local' | 'capabilities' | 'contextTokens' | 'manners' | 'vendor'
@@ -116,9 +113,6 @@ async function* asked(
   const { withTextTools } = await import('./text-tools/text-tools.ts');
   yield* withTextTools(inner, speaker).stream(request, signal);
 }
-
-// One try of one model, watched by the meter: asked before it, told how it ended, also where nobody
-// waits for its end any more.
 
 export type MeteredModel = {
   readonly provider: LLMProvider;
@@ -173,10 +167,6 @@ function finished(event: Extract<ModelEvent, { type: 'finished' }>): TryEnd {
   const answerChars = parts.reduce((sum, part) => sum + part.length, 0);
   return { kind: 'finished', answerChars, ...(usage === undefined ? {} : { usage }) };
 }
-
-// One model call with everything that makes it dependable: retries with backoff, fallback models in
-// order, a shared pause when the vendor asks for one, and a last error that a person understands. The
-// decisions are core/retry.ts; this only carries them out.
 
 export type ResilientDeps = {
   readonly clock: Clock;
