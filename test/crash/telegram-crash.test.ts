@@ -239,11 +239,11 @@ describe('kill -9 soon after each of many starts', () => {
       }
       const unanswered = () => chats.filter((chat) => texts(chat).length === 0);
       await expect
-        .poll(unanswered, { timeout: campaign({ short: 100_000, full: 400_000 }), interval: 100 })
+        .poll(unanswered, { timeout: campaign({ short: 160_000, full: 400_000 }), interval: 100 })
         .toEqual([]);
       expect(chats.map(texts)).toEqual(chats.map((chat) => [nonceOf(chat, 1)]));
     },
-    campaign({ short: 180_000, full: 600_000 }),
+    campaign({ short: 240_000, full: 600_000 }),
   );
 });
 

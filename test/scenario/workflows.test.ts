@@ -114,6 +114,7 @@ it('runs step by step from chat, tells how far it is and what came of it, and sa
   const id = /(w\w{10}) note: done/.exec(await answerTo('/workflow runs', /note: done/))?.[1] ?? '';
   const shown = await answerTo(`/workflow show ${id}`, /"status": "done"/);
   expect(shown).toMatch(/Buy milk\. Buy eggs\. \[redacted\]/);
+  expect(await nanobot('workflows', 'runs')).toMatch(/\[\S.* \(telegram:\d+\)\]$/m);
   expect(JSON.parse(await nanobot('workflows', 'show', id))).toMatchObject({
     status: 'done',
     state: {
