@@ -4,7 +4,7 @@ import type { Agent } from '../agent/agent.ts';
 import type { BuiltAgent } from '../agent/build-agent.ts';
 import type { Asks } from '../features/approvals/asks.ts';
 import type { BuiltMemory } from '../features/memory/build-memory.ts';
-import type { Persons } from '../features/people/persons.ts';
+import type { People } from '../features/people/people.ts';
 import type { CommandDeps } from '../kernel/commands/command.ts';
 import type { ConversationDesk } from '../kernel/commands/conversation-desk.ts';
 import type { Home } from '../kernel/config/files/home.ts';
@@ -20,8 +20,8 @@ export type ConversationParts = Pick<Foundations, 'live' | 'clock'> & {
   readonly agent: Agent;
   readonly home: Home;
   readonly settings: CommandDeps['settings'];
-  persons(): Persons;
-  deciding(): { readonly origins: Origins };
+  readonly people: Pick<People, 'persons'>;
+  readonly origins: Origins;
 };
 
 /** What waits for an answer in a conversation and what was under way ends with it. */
@@ -32,11 +32,11 @@ export function createBeginAnew({
 }: {
   readonly agent: BuiltAgent;
   readonly remembering: Pick<BuiltMemory, 'takesUp' | 'watch'>;
-  asks(): Pick<Asks, 'drop'>;
+  readonly asks: Pick<Asks, 'drop'>;
 }): CommandDeps['resetSession'] {
   return async (session, message) => {
     await remembering.takesUp(session, message);
-    await asks().drop(session);
+    await asks.drop(session);
     await agent.plans.clear(session);
     await agent.reset(session);
     await remembering.watch.settled();
@@ -70,7 +70,8 @@ const NO_TURN = {
 };
 
 export function buildConversations(parts: ConversationParts): ConversationDesk {
-  const { live, clock, agent, home, settings, persons, deciding } = parts;
+  const { live, clock, agent, home, settings, people, origins } = parts;
+  const personOf = createTurnPersonOf(people.persons);
   const care = () =>
     createSessionMaintenance({ folder: home.sessions, workspace: live.defaults.workspace, clock });
   return {
@@ -78,8 +79,8 @@ export function buildConversations(parts: ConversationParts): ConversationDesk {
       const session = sessionOf(message);
       const [chosen, person, { rights }] = await Promise.all([
         settings.get(session),
-        createTurnPersonOf(persons())(message),
-        deciding().origins(message),
+        personOf(message),
+        origins(message),
       ]);
       return agent.inspect({
         ...NO_TURN,

@@ -3,19 +3,19 @@
 
 import type { Models } from '../agent/models.ts';
 import type { LoginOptions, LoginStep } from '../channels/channel.ts';
-import { reportLine } from '../channels/channel-reports.ts';
 import { ConfiguredChannels } from '../channels/configured-channels.ts';
 import type { Door } from '../channels/door.ts';
 import type { SeenPeer } from '../features/cluster/cluster-desk.ts';
 import { keepTidy } from '../features/health/upkeep.ts';
 import type { Tooling, ToolingReport } from '../features/mcp/build-tool-servers.ts';
 import type { People } from '../features/people/people.ts';
-import type { TellOwner } from '../features/schedule/owner-notes.ts';
 import { type HttpParts, loginLink, type ServedHttp, serveHttp } from '../http/serve-http.ts';
 import type { MessageBus, Turn } from '../kernel/bus/bus.ts';
 import type { StateStore } from '../kernel/bus/store/store.ts';
+import type { ChannelDirectory } from '../kernel/channels.ts';
 import type { LiveConfig } from '../kernel/config/files/live-config.ts';
 import { programVersion } from '../kernel/config/files/package-files.ts';
+import type { Contributed } from '../kernel/contributions.ts';
 import type { ChannelManager } from '../kernel/delivery/manager.ts';
 import type { Doors } from '../kernel/intake/doors.ts';
 import type { GroupBuffer } from '../kernel/intake/group-buffer.ts';
@@ -23,18 +23,15 @@ import type { MediaReader, MediaStore } from '../kernel/media/media.ts';
 import { type ChannelName, channelName, chatId, DEFAULT_ACCOUNT } from '../kernel/message/ids.ts';
 import type { ChatRef, OutboundDraft } from '../kernel/message/message.ts';
 import type { Measuring } from '../kernel/observe/build-telemetry.ts';
+import type { TellOwner } from '../kernel/owners.ts';
 import type { Questions } from '../kernel/questions/questions.ts';
 import type { Dispatcher } from '../kernel/turns/dispatcher.ts';
-import type { Permits } from '../lib/async.ts';
-import { supervise } from '../lib/async.ts';
+import { type Permits, supervise } from '../lib/async.ts';
 import type { Logger } from '../lib/logger.ts';
-import type { Clock } from '../lib/time/clock.ts';
-import { aborted } from '../lib/time/clock.ts';
+import { aborted, type Clock } from '../lib/time/clock.ts';
 import type { ChannelReport, Gateway, GatewayOptions } from './gateway.ts';
 import { followConfig } from './reload.ts';
 import { announceGateway } from './running-gateway.ts';
-
-export type BackgroundWork = { readonly name: string; run(signal: AbortSignal): Promise<void> };
 
 export type GatewayParts = {
   readonly live: LiveConfig;
@@ -52,8 +49,8 @@ export type GatewayParts = {
   readonly people: People;
   readonly groupTalk: Pick<GroupBuffer, 'expire'>;
   readonly questions: Questions;
-  /** What runs beside the turns, as long as the gateway does; restarted when it fails. */
-  readonly background: readonly BackgroundWork[];
+  readonly channels: ChannelDirectory;
+  readonly contributed: Pick<Contributed, 'tasks'>;
   readonly media: MediaStore;
   readonly reader: Pick<MediaReader, 'sweep'>;
   readonly tooling: Tooling;
@@ -150,10 +147,6 @@ export class GatewayService implements Gateway {
     return this.#channels.login(name, options, signal);
   }
 
-  channelLines(): readonly string[] {
-    return this.channels().map(reportLine);
-  }
-
   async stop(chat: string): Promise<void> {
     await this.stopChat(channelName('terminal'), chat);
   }
@@ -176,7 +169,9 @@ export class GatewayService implements Gateway {
       });
     const work = kept('turns', (workSignal) => this.#work(workSignal));
     const background = [
-      ...this.#parts.background.map((part) => kept(part.name, (runSignal) => part.run(runSignal))),
+      ...this.#parts.contributed
+        .tasks()
+        .map((part) => kept(part.name, (runSignal) => part.run(runSignal))),
       followConfig(this, this.#parts, this.#options, whole),
       keepTidy(this.#parts, whole),
     ];

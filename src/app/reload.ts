@@ -3,7 +3,6 @@
 
 import type { Models } from '../agent/models.ts';
 import type { Tooling } from '../features/mcp/build-tool-servers.ts';
-import type { TellOwner } from '../features/schedule/owner-notes.ts';
 import type { ConfigChange } from '../kernel/config/diff.ts';
 import type { LoadedConfig } from '../kernel/config/files/config-file.ts';
 import { watchConfig } from '../kernel/config/files/config-watch.ts';
@@ -12,6 +11,7 @@ import { problemLines } from '../kernel/config/issues.ts';
 import type { ConfigProblem } from '../kernel/message/errors.ts';
 import { verbatim } from '../kernel/message/stranger-words.ts';
 import type { Measuring } from '../kernel/observe/build-telemetry.ts';
+import type { TellOwner } from '../kernel/owners.ts';
 import type { Permits } from '../lib/async.ts';
 import type { Logger } from '../lib/logger.ts';
 import type { Clock } from '../lib/time/clock.ts';

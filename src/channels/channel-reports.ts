@@ -1,14 +1,14 @@
 // How each account fares, as the gateway says it of itself.
 
 import type { ChannelReport } from '../app/gateway.ts';
-import type { ChannelManager } from '../kernel/delivery/manager.ts';
+import type { ChannelDirectory } from '../kernel/channels.ts';
 import { DEFAULT_ACCOUNT } from '../kernel/message/ids.ts';
 import { type ConfiguredAccount, configuredAccounts } from './accounts.ts';
 import type { ChannelsConfig } from './index.ts';
 
 export function channelReports(
   channels: ChannelsConfig,
-  manager: Pick<ChannelManager, 'status' | 'channel'>,
+  running: ChannelDirectory,
 ): readonly ChannelReport[] {
   return configuredAccounts(channels).map((account) => {
     const { name, label, isEnabled } = account;
@@ -16,8 +16,8 @@ export function channelReports(
       const status = { kind: 'off', remedy: howToEnable(account) } as const;
       return { name, label, enabled: false, status, canLogIn: false };
     }
-    const status = manager.status(name) ?? { kind: 'starting' };
-    const channel = manager.channel(name);
+    const status = running.status(name) ?? { kind: 'starting' };
+    const channel = running.get(name);
     const canLogIn = channel?.login !== undefined;
     const waiting = channel?.waiting?.();
     const held = waiting === undefined ? {} : { waiting };

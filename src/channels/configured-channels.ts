@@ -2,6 +2,7 @@
 // each to what the configuration in force says.
 
 import type { ChannelReport, GatewayOptions } from '../app/gateway.ts';
+import type { ChannelDirectory } from '../kernel/channels.ts';
 import type { LiveConfig } from '../kernel/config/files/live-config.ts';
 import type { ChannelManager } from '../kernel/delivery/manager.ts';
 import { type AccountName, accountName, accountOf } from '../kernel/message/account.ts';
@@ -15,6 +16,7 @@ import { CHANNELS } from './index.ts';
 type ConfiguredChannelsDeps = {
   readonly live: LiveConfig;
   readonly manager: ChannelManager;
+  readonly channels: ChannelDirectory;
   readonly clock: Clock;
 };
 
@@ -31,7 +33,7 @@ export class ConfiguredChannels {
   }
 
   reports(): readonly ChannelReport[] {
-    return channelReports(this.#deps.live.config.channels, this.#deps.manager);
+    return channelReports(this.#deps.live.config.channels, this.#deps.channels);
   }
 
   /** Undefined where the channel is not there or connects no account so. */
@@ -40,7 +42,7 @@ export class ConfiguredChannels {
     options: LoginOptions,
     signal: AbortSignal,
   ): AsyncIterable<LoginStep> | undefined {
-    return this.#deps.manager.channel(accountName(accountOf(name)))?.login?.begin(options, signal);
+    return this.#deps.channels.get(accountName(accountOf(name)))?.login?.begin(options, signal);
   }
 
   async startAll(): Promise<void> {

@@ -1,7 +1,7 @@
 // A gateway in the foreground: makes the home, says what is on and what is not, runs until stopped.
 
 import { Command } from 'commander';
-import type { ChannelReport, Gateway } from '../app/compose.ts';
+import type { ChannelReport, Gateway } from '../app/gateway.ts';
 import type { ConfigOverrides } from '../kernel/config/check.ts';
 import type { OpenedHome } from '../kernel/config/files/first-run.ts';
 import { ProviderError } from '../kernel/message/errors.ts';
@@ -24,7 +24,7 @@ const LINK_NOTE = 'Opens once, within 15 minutes; "nanobot link" prints another 
 /** @throws ConfigError, HomeLockedError */
 export async function runGateway(terminal: Terminal, options: ForegroundOptions): Promise<void> {
   const { openHome } = await import('../kernel/config/files/first-run.ts');
-  const { composeGateway } = await import('../app/compose.ts');
+  const { boot } = await import('../boot.ts');
   const { home, env } = terminal;
   const opened = await openHome(home, env, options.overrides);
   const isLogged = opened.loaded.config.logging.stdout && terminal.output.isTTY !== true;
@@ -33,7 +33,7 @@ export async function runGateway(terminal: Terminal, options: ForegroundOptions)
   const onStop = () => {
     if (!isLogged) terminal.note('Stopping: running answers may finish. Once more leaves at once.');
   };
-  const gateway = await composeGateway(opened.loaded, {
+  const gateway = await boot(opened.loaded, {
     home,
     env,
     channels: options.channels,

@@ -10,13 +10,12 @@ import type { People } from '../features/people/people.ts';
 import { createPeopleDesk } from '../features/people/people-desk.ts';
 import type { MessageBus } from '../kernel/bus/bus.ts';
 import type { StateStore } from '../kernel/bus/store/store.ts';
+import type { ChannelDirectory } from '../kernel/channels.ts';
 import type { Home } from '../kernel/config/files/home.ts';
 import type { LiveConfig } from '../kernel/config/files/live-config.ts';
 import { renewMadeToken } from '../kernel/config/files/made-token.ts';
-import type { ChannelManager } from '../kernel/delivery/manager.ts';
 import type { Doors } from '../kernel/intake/doors.ts';
-import type { ChannelName } from '../kernel/message/ids.ts';
-import { channelName } from '../kernel/message/ids.ts';
+import { type ChannelName, channelName } from '../kernel/message/ids.ts';
 import type { Measuring } from '../kernel/observe/build-telemetry.ts';
 import type { GaugeValues } from '../kernel/observe/telemetry.ts';
 import type { Questions } from '../kernel/questions/questions.ts';
@@ -36,7 +35,7 @@ export type HttpParts = {
   readonly store: StateStore;
   readonly doors: Doors;
   readonly people: People;
-  readonly manager: ChannelManager;
+  readonly channels: ChannelDirectory;
   readonly questions: Pick<Questions, 'open' | 'answer' | 'withdraw'>;
   readonly bus: Pick<MessageBus, 'stats'>;
   readonly measuring: Measuring;
@@ -65,7 +64,7 @@ export async function serveHttp(
   const { createHttpServer } = await import('./server.ts');
   const { openAccess } = await import('./access.ts');
   const { assertSafeBinding } = await import('./safe-binding.ts');
-  const { live, clock, log, store, doors, people, questions, manager, bus, measuring } = parts;
+  const { live, clock, log, store, doors, people, questions, channels, bus, measuring } = parts;
   const { host, port, token, allowedHosts } = live.config.gateway;
   assertSafeBinding(host, token);
   const state = store.scope(LOGIN_SCOPE);
@@ -81,7 +80,11 @@ export async function serveHttp(
     revokeAll: () => revokeAll(access, live, home),
     stop: (door, chat) => gateway.stopChat(channelName(door), chat),
     control: gateway,
-    selfTest: buildSelfTest({ channels: () => gateway.channels(), manager, people, clock, log }),
+    selfTest: buildSelfTest({
+      channels: () => gateway.channels(),
+      running: channels,
+      ...{ people, clock, log },
+    }),
     metrics: measuring.metrics,
     gauges: () => gaugesOf(gateway, bus),
     audit: measuring.audit,

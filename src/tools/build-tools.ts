@@ -19,15 +19,13 @@ import {
   createPlan,
   type Plans,
 } from '../features/plans/tool.ts';
-import { createCron, type Schedules } from '../features/schedule/cron-tool.ts';
 import { createReadSkill } from '../features/skills/read-skill.ts';
 import type { Skills } from '../features/skills/skills.ts';
-import { createSpawn, type Helpers } from '../features/subagents/spawn.ts';
-import { createWorkflow, type Workflows } from '../features/workflows/tool.ts';
 import type { ToolAccess } from '../kernel/access/rights.ts';
 import type { StateStore } from '../kernel/bus/store/store.ts';
 import type { Environment } from '../kernel/config/environment.ts';
 import type { LiveConfig } from '../kernel/config/files/live-config.ts';
+import type { Contributed } from '../kernel/contributions.ts';
 import type { MediaReader, MediaStore } from '../kernel/media/media.ts';
 import type { Measuring } from '../kernel/observe/build-telemetry.ts';
 import { BEGUN, type EffectLog } from '../kernel/observe/telemetry.ts';
@@ -82,10 +80,7 @@ export type ToolsDeps = {
   readonly reading: Omit<ReadDocumentDeps, 'files'>;
   readonly results: ReadResultDeps;
   readonly sending: Omit<SendFileDeps, 'files'>;
-  readonly schedules: () => Schedules;
   readonly plans: () => Plans;
-  readonly helpers: () => Helpers;
-  readonly workflows: () => Workflows;
 };
 
 export function createTools({
@@ -104,9 +99,6 @@ export function createTools({
   results,
   reading,
   plans,
-  schedules,
-  helpers,
-  workflows,
 }: ToolsDeps): readonly Tool[] {
   const recall = createRecall(memory);
   const sessionSearch = createSessionSearch({ past, maxResultChars: reading.maxResultChars });
@@ -137,9 +129,6 @@ export function createTools({
     mailbox,
     ...createSearchTools(search, { files }, { memory: recall, sessions: sessionSearch, mailbox }),
     createTime(timeZone),
-    createCron(schedules),
-    createSpawn(helpers),
-    createWorkflow(workflows),
   ];
 }
 
@@ -220,11 +209,10 @@ export type ToolParts = {
   readonly reader: MediaReader;
   readonly readerMemory: ReaderMemory;
   readonly skills: Skills;
-  readonly schedules: () => Schedules;
-  readonly helpers: () => Helpers;
-  readonly workflows: () => Workflows;
   readonly inboxes: () => readonly OpenInbox[];
   readonly executor: Executor;
+  /** Tools of features, which come behind these. */
+  readonly contributed: Pick<Contributed, 'tools'>;
   readonly toolServers: Pick<ToolServers, 'tools'>;
   readonly measuring: Pick<Measuring, 'audit'>;
   maxFileBytes: SendFileDeps['limit'];
@@ -239,12 +227,12 @@ export type BuiltTools = {
 export function buildTools(parts: ToolParts, plans: PlanDesk): BuiltTools {
   const { live, clock, log, media, reader, sessions, toolServers } = parts;
   const { files, memory, past } = parts.remembering;
-  const { schedules, helpers, workflows, inboxes, skills, executor } = parts;
+  const { contributed, inboxes, skills, executor } = parts;
   const redact = (text: string) => live.redact(text);
   const maxResultChars = () => live.defaults.maxToolResultChars;
   const tools = createTools({
     plans: () => plans,
-    ...{ schedules, helpers, workflows, inboxes, skills, executor },
+    ...{ inboxes, skills, executor },
     ...{ files, memory, past, sessions },
     timeZone: () => live.config.sessions.timeZone,
     own: createOwnFiles(parts.store.scope(OWN_FILES_SCOPE)),
@@ -255,7 +243,7 @@ export function buildTools(parts: ToolParts, plans: PlanDesk): BuiltTools {
     results: { find: (session, id) => findResult(sessions, session, id), maxResultChars },
   });
   const toolbox = createToolbox({
-    tools: () => [...tools, ...toolServers.tools()],
+    tools: () => [...tools, ...contributed.tools(), ...toolServers.tools()],
     settings: () => toolboxSettings(live.config),
     clock,
     log,

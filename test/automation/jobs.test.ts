@@ -65,7 +65,7 @@ describe('a reminder', () => {
       ...noSchedules(),
       add: async (wish: JobWish) => (await rig.desk.add(wish, asker())).line,
     };
-    const cron = createCron(() => schedules);
+    const cron = createCron(schedules);
     for (const [at, text] of [
       ['in 20m', 'Tea'],
       ['in 1m', 'Late'],
@@ -263,7 +263,7 @@ describe('a job for the agent', () => {
 
 test('an owner is not asked to allow a job that never comes to a run, or to none that can begin', async () => {
   const { desk, edge } = await makeJobsRig('2026-01-15T12:00:00Z');
-  const tool = createCron(() => ({ ...noSchedules(), check: (wish) => desk.check(wish) }));
+  const tool = createCron({ ...noSchedules(), check: (wish) => desk.check(wish) });
   const seal = (cron: string, kind: 'ask' | 'workflow' = 'ask') =>
     tool.sealOf?.({ action: 'add', text: 'tea', kind, cron }, { workspace: '/none' });
   await expect(seal('61 8 * * *')).rejects.toThrow(/no cron expression.*"0 8 \* \* 1-5"/s);

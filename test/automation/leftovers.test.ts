@@ -91,7 +91,10 @@ it('is known by whose it was until its files go, those in use never', async () =
   await removeJob(jobs, 'j1');
   await clean();
   const forgetting = createHelperForgetting(subagents);
-  expect(await forgetting.chatsBelow(['telegram:1'])).toEqual(['subagent:z1', 'subagent:a2']);
+  expect(await forgetting.chatsBelow(['telegram:1'], false)).toEqual([
+    'subagent:z1',
+    'subagent:a2',
+  ]);
   expect(await chatsOfJobs(jobs, ['telegram:1'], false)).toEqual(['cron:j2', 'cron:j1']);
   const onDisk = (channel: string) => chatsOfChannel(folder, channel);
   expect(await chatsOfNobody({ subagents, jobs }, onDisk)).toEqual(['subagent:lost']);

@@ -15,7 +15,7 @@ import { openJobRows } from '../../src/features/schedule/job-rows.ts';
 import { createJobStart } from '../../src/features/schedule/job-start.ts';
 import { withJobs } from '../../src/features/schedule/job-turns.ts';
 import { createNextSlot } from '../../src/features/schedule/next-slot.ts';
-import { createOwnerNotes } from '../../src/features/schedule/owner-notes.ts';
+import { createNoteKeeper } from '../../src/features/schedule/owner-notes.ts';
 import { HEARTBEAT, type Job, jobChat } from '../../src/features/schedule/rules/job.ts';
 import { quietUntil } from '../../src/features/schedule/rules/quiet-hours.ts';
 import { Scheduler } from '../../src/features/schedule/scheduler.ts';
@@ -149,10 +149,10 @@ export async function makeJobsRig(startsAt: string) {
       tell: async (job, id, text) =>
         announcer.announce({ ...(await placeOf(job)), id, markdown: text, isForeign: false }),
     });
-    const note = createOwnerNotes({
-      ...{ announcer, log, noticeChat: async () => CHAT, quietUntil: quietIn },
-      tellNow: (text) => void told.push(text),
-    });
+    const keepNote = createNoteKeeper({ announcer, quietUntil: quietIn });
+    const note = async (text: string) => {
+      if (!(await keepNote(text, CHAT))) told.push(text);
+    };
     const heartbeat = createHeartbeat({
       ...{ state: store.scope('heartbeat'), bus, clock, log, ownerRights: OWNER_RIGHTS },
       settings: () => ({ enabled: true, everyMins: 30, activeHours: '', timeZone: ZONE }),

@@ -67,8 +67,8 @@ async function makeRuns(maxRunning = 2) {
       send: async () => 'queued' as const,
     },
     settings: () => ({ enabled: true, maxRunning, steps: 9, minutes: 9, tokens: 9000 }),
-    jobEnded: async (job, _run, how) => void ended.push([job, how]),
   });
+  runs.whenJobEnds(async (job, _run, how) => void ended.push([job, how]));
   const starter = {
     home: { kind: 'chat', session: 'chat:1' as never, chat: CHAT },
     ...{ rights: OWNER_RIGHTS, isTainted: false, person: OWNER_TURN, payingChat: CHAT, payer: {} },

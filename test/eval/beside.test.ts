@@ -3,7 +3,7 @@
 
 import { readFile } from 'node:fs/promises';
 import { expect, it } from 'vitest';
-import { composeGateway } from '../../src/app/compose.ts';
+import { boot } from '../../src/boot.ts';
 import { openHome } from '../../src/kernel/config/files/first-run.ts';
 import { say } from '../support/llm-server.ts';
 import { createEvalRig } from './eval-rig.ts';
@@ -16,7 +16,7 @@ it('evaluates and replays beside the gateway, in its budgets, and leaves local m
   const usage = { input: 1000, output: 10 };
   server.respond(() => ({ ...say('Noted.'), usage }));
   const env = { NANOBOT_HOME: home.root, HOME: home.root, PATH: process.env['PATH'] ?? '' };
-  await using gateway = await composeGateway((await openHome(home, env)).loaded, {
+  await using gateway = await boot((await openHome(home, env)).loaded, {
     ...{ home, env, channels: [], http: true, foreground: () => undefined },
   });
   const stopping = new AbortController();

@@ -2,7 +2,6 @@
 
 import { randomBytes } from 'node:crypto';
 import { expect, it } from 'vitest';
-import { createOwnerDoor } from '../../src/app/owner-door.ts';
 import { openApprovalRows, openCalls } from '../../src/features/approvals/approval-rows.ts';
 import { openAsks } from '../../src/features/approvals/ask-rows.ts';
 import { createOutages } from '../../src/features/health/outages.ts';
@@ -19,6 +18,7 @@ import type { KeyValueStore } from '../../src/kernel/bus/store/store.ts';
 import { createGroupBuffer } from '../../src/kernel/intake/group-buffer.ts';
 import { channelName, chatId, DEFAULT_ACCOUNT, messageId } from '../../src/kernel/message/ids.ts';
 import { type InboundMessage, sessionKeyOf } from '../../src/kernel/message/message.ts';
+import { createOwnerDoor } from '../../src/kernel/owners.ts';
 import { QuestionBook } from '../../src/kernel/questions/question-book.ts';
 import { createSessionSettings } from '../../src/kernel/turns/session-settings.ts';
 import { createMemoryStore, memoryRows } from '../support/memory-host.ts';

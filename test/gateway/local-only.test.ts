@@ -13,13 +13,20 @@ import {
 } from '../../src/agent/spending.ts';
 import { openCollections } from '../../src/app/collections.ts';
 import { buildLocalOnly } from '../../src/features/local-models/build-local-only.ts';
-import { type Job, jobChat } from '../../src/features/schedule/rules/job.ts';
+import { startedFromJobs } from '../../src/features/schedule/job-chats.ts';
+import { JOB_CHANNEL, type Job, jobChat } from '../../src/features/schedule/rules/job.ts';
 import { charged } from '../../src/features/spending/paid-call.ts';
-import { type HelperRun, helperChat } from '../../src/features/subagents/rules/subagent.ts';
+import { startedFromHelpers } from '../../src/features/subagents/helper-forgetting.ts';
+import {
+  type HelperRun,
+  helperChat,
+  SUBAGENT_CHANNEL,
+} from '../../src/features/subagents/rules/subagent.ts';
 import { openEmbeddedStore } from '../../src/kernel/bus/store/embedded.ts';
 import type { EmbeddedStore } from '../../src/kernel/bus/store/store.ts';
 import { configSchema } from '../../src/kernel/config/config.ts';
 import { LiveConfig } from '../../src/kernel/config/files/live-config.ts';
+import { createRegistries } from '../../src/kernel/contributions.ts';
 import {
   channelName,
   chatId,
@@ -91,7 +98,11 @@ function open(only = false) {
   };
   const sessionOf = async (chat: ChatRef) => moved[chat.chat] ?? sessionKeyOf(chat);
   const collections = openCollections(createRows(store), (text) => text);
-  const held = buildLocalOnly({ live, store, collections, models, routes: () => ({ sessionOf }) });
+  const { add, contributed } = createRegistries();
+  add.startedFrom(JOB_CHANNEL, startedFromJobs(collections.jobs, sessionOf));
+  add.startedFrom(SUBAGENT_CHANNEL, startedFromHelpers(collections.subagents));
+  const people = { routes: { sessionOf } };
+  const held = buildLocalOnly({ live, store, models, people, contributed });
   const guard = held.guard(inner);
   const ask = (
     model: string,

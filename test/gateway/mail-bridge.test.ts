@@ -90,7 +90,7 @@ async function makeRig() {
       },
     });
     const desk = new BridgeDesk({
-      ...{ book, state, bus, clock, log: silentLogger, questions: () => questions },
+      ...{ book, state, bus, clock, log: silentLogger, questions },
       ...{ ownerChat, summaries },
       async archive({ id }) {
         if (edge.archiveFails !== undefined) throw edge.archiveFails;

@@ -5,7 +5,6 @@ import { randomBytes } from 'node:crypto';
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { createOwnerDoor } from '../../src/app/owner-door.ts';
 import { BridgeBook } from '../../src/features/mail-bridge/bridge-book.ts';
 import { createMailBridge } from '../../src/features/mail-bridge/mail-bridge.ts';
 import { createKnock } from '../../src/features/people/knock.ts';
@@ -35,6 +34,7 @@ import {
   userId,
 } from '../../src/kernel/message/ids.ts';
 import type { ChatRef, InboundMessage, PersonSender } from '../../src/kernel/message/message.ts';
+import { createOwnerDoor } from '../../src/kernel/owners.ts';
 import { createQuestions, type Questions } from '../../src/kernel/questions/questions.ts';
 import { createSessionSettings } from '../../src/kernel/turns/session-settings.ts';
 import { silentLogger } from '../../src/lib/logger.ts';
@@ -143,7 +143,7 @@ export async function makePeopleRig(
     const buffer = createGroupBuffer(store.scope('groups'), clock);
     const groups = createGroupIntake({ buffer, tellOwner: () => undefined });
     const knownAs = createKnownAs(people.persons);
-    const ownerOf = createBudgetOwners(() => people.persons);
+    const ownerOf = createBudgetOwners(people.persons);
     const fairUse = createFairUse({
       ...{ state: store.scope('fair-use'), bus, clock, log, knownAs },
       settings: () => ({ limits: fairLimits, timeZone: 'UTC' }),
@@ -200,8 +200,8 @@ export async function makePeopleRig(
           work: async () => [],
         },
         defaults: () => ({ thinkingBudget: 0, queueMode: 'steer' }),
-        status: [],
-        jobs: noJobs,
+        status: () => [],
+        jobs: noJobs(),
         memory: NO_MEMORY,
         helpers: NO_HELPERS,
         workflows: NO_WORKFLOWS,

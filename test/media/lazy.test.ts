@@ -21,7 +21,7 @@ const LIST_LOADED = `
       return next(url, context);
     },
   });
-  await import('./src/app/compose.ts');
+  await import('./src/boot.ts');
   await import('./src/channels/telegram/telegram.ts');
   for (const builtin of process.moduleLoadList) loaded.add(builtin.split(' ').at(-1));
   console.log(JSON.stringify([...loaded]));

@@ -2,6 +2,9 @@
 
 import { expect, test } from 'vitest';
 import { createFileMemory } from '../../src/features/memory/files.ts';
+import { createCron } from '../../src/features/schedule/cron-tool.ts';
+import { createSpawn } from '../../src/features/subagents/spawn.ts';
+import { createWorkflow } from '../../src/features/workflows/tool.ts';
 import { ALL_RIGHTS } from '../../src/kernel/access/rights.ts';
 import { configSchema } from '../../src/kernel/config/config.ts';
 import { createGuardedFiles } from '../../src/lib/files/guarded-files.ts';
@@ -37,16 +40,12 @@ const web = createWebTools();
 const skills = createTestSkills('/nowhere');
 const executor = createIdleExecutor();
 const results = { find: async () => undefined, maxResultChars: () => 10_000 };
-const schedules = noSchedules;
 const tools = createTools({
   plans: () => ({
     keep: async () => undefined,
     mark: async () => undefined,
     goBack: async () => ({ done: 'Boiled.', open: 'Pour.' }),
   }),
-  schedules,
-  helpers: noHelpers,
-  workflows: noWorkflows,
   inboxes: () => [],
   files,
   memory,
@@ -62,7 +61,12 @@ const tools = createTools({
   results,
 });
 const toolbox = createToolbox({
-  tools: () => tools,
+  tools: () => [
+    ...tools,
+    createCron(noSchedules()),
+    createSpawn(noHelpers()),
+    createWorkflow(noWorkflows()),
+  ],
   settings: () => toolboxSettings(configSchema.parse({})),
   clock: systemClock,
   log: silentLogger,

@@ -7,8 +7,8 @@ import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { join } from 'node:path';
 import { expect, it, onTestFinished } from 'vitest';
-import { composeGateway } from '../../src/app/compose.ts';
 import { withOpenState } from '../../src/app/state.ts';
+import { boot } from '../../src/boot.ts';
 import { checkAccounts } from '../../src/cli/doctor/checks.ts';
 import { openHome } from '../../src/kernel/config/files/first-run.ts';
 import { homeOf } from '../../src/kernel/config/files/home.ts';
@@ -65,7 +65,7 @@ it('one turn is found by one id wherever the gateway keeps account of it', async
     ),
     say('It is in list.txt.'),
   );
-  const gateway = await composeGateway(loaded, {
+  const gateway = await boot(loaded, {
     ...{ home, env, channels: [], http: true, foreground: () => undefined },
   });
   const stopping = new AbortController();
@@ -175,7 +175,7 @@ it('what is switched off is not there', async () => {
     gateway: { port: 0, token: TOKEN },
     telemetry: { metricsFile: false, prometheus: false, audit: false },
   });
-  await using gateway = await composeGateway(loaded, {
+  await using gateway = await boot(loaded, {
     ...{ home, env, channels: [], http: true, foreground: () => undefined },
   });
   const stopping = new AbortController();

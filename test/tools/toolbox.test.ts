@@ -218,7 +218,7 @@ describe('the toolbox', () => {
     await call('count', { number: 4 });
     expect(ran).toEqual([10, 3, 4]);
     expect(await call('tally', { n: 1 })).toBe('the real one');
-    const cron = createCron(() => ({}) as never) as Tool;
+    const cron = createCron({} as never) as Tool;
     const jobs = createToolbox({ ...toolboxDeps(clock), tools: () => [cron] });
     const every = jobs.bind('schedule', '{"action":"add","message":"tea","every_seconds":3600}');
     expect(every).toMatchObject({ arguments: expect.stringContaining('"every":"3600"') });
@@ -234,7 +234,7 @@ describe('the toolbox', () => {
       const seal = bound.kind === 'ready' ? await bound.seal(context) : undefined;
       expect(seal).toMatchObject({ status: 'failed', failure: 'invalid_arguments' });
     }
-    const spawn = createSpawn(noHelpers) as Tool;
+    const spawn = createSpawn(noHelpers()) as Tool;
     const helpers = createToolbox({ ...toolboxDeps(clock), tools: () => [spawn] });
     for (const action of ['wait', 'check', 'list', 'cancel']) {
       const meant = { name: 'spawn', arguments: JSON.stringify({ action, id: 'h1' }) };

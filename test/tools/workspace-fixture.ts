@@ -3,6 +3,9 @@
 import { mkdir, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { createFileMemory } from '../../src/features/memory/files.ts';
+import { createCron } from '../../src/features/schedule/cron-tool.ts';
+import { createSpawn } from '../../src/features/subagents/spawn.ts';
+import { createWorkflow } from '../../src/features/workflows/tool.ts';
 import { ALL_RIGHTS } from '../../src/kernel/access/rights.ts';
 import type { OutboundAttachment } from '../../src/kernel/message/attachment.ts';
 import {
@@ -16,9 +19,8 @@ import { OWNER_TURN } from '../../src/kernel/message/notes.ts';
 import { createGuardedFiles } from '../../src/lib/files/guarded-files.ts';
 import { silentLogger } from '../../src/lib/logger.ts';
 import { createTools } from '../../src/tools/build-tools.ts';
-import type { ToolContext } from '../../src/tools/tool.ts';
-import type { ToolboxSettings } from '../../src/tools/toolbox.ts';
-import { createToolbox } from '../../src/tools/toolbox.ts';
+import type { Tool, ToolContext } from '../../src/tools/tool.ts';
+import { createToolbox, type ToolboxSettings } from '../../src/tools/toolbox.ts';
 import { temporaryFolder } from '../sessions/session-folder.ts';
 import { createIdleExecutor } from '../support/executor.ts';
 import { createMemoryMedia, createTestReader } from '../support/memory-media.ts';
@@ -50,7 +52,7 @@ export function createToolSet(home: string) {
   const sending = { media, limit: () => ({ eachBytes: 1_000_000, togetherBytes: 1_500_000 }) };
   const reader = createTestReader(media, join(home, 'derived'));
   const reading = { media, reader, maxResultChars: () => 10_000 };
-  const tools = createTools({
+  const own = createTools({
     plans: () => ({
       keep: async () => undefined,
       mark: async () => undefined,
@@ -62,13 +64,16 @@ export function createToolSet(home: string) {
     sessions: NO_EARLIER,
     past: NO_PAST,
     executor: createIdleExecutor(),
-    schedules: noSchedules,
-    helpers: noHelpers,
-    workflows: noWorkflows,
     web: createWebTools(),
     search: createSearchSetup(),
     inboxes: () => [],
   });
+  const contributed = [
+    createCron(noSchedules()),
+    createSpawn(noHelpers()),
+    createWorkflow(noWorkflows()),
+  ];
+  const tools: readonly Tool[] = [...own, ...contributed];
   return { workspace, clock, files, memory, media, reader, tools };
 }
 

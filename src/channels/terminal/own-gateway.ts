@@ -1,9 +1,9 @@
 // A gateway in this process for as long as one conversation lasts: the whole agent, but no platform
 // channel and no web page.
 
-import { composeGateway, type Gateway } from '../../app/compose.ts';
-import type { Terminal } from '../../cli/terminal.ts';
-import { untilStopped } from '../../cli/terminal.ts';
+import type { Gateway } from '../../app/gateway.ts';
+import { boot } from '../../boot.ts';
+import { type Terminal, untilStopped } from '../../cli/terminal.ts';
 import { openHome } from '../../kernel/config/files/first-run.ts';
 import type { Conversation } from './conversation.ts';
 
@@ -19,7 +19,7 @@ export async function withOwnGateway<Result>(
   const { home, env } = terminal;
   const { loaded, notes } = await openHome(home, env);
   for (const note of notes) terminal.note(note);
-  const gateway = await composeGateway(loaded, {
+  const gateway = await boot(loaded, {
     home,
     env,
     channels: [],

@@ -1,9 +1,9 @@
 // Builds the peers that are configured or confirmed, looks after them, and searches for others where
 // that is switched on. Loaded only where the cluster is. What is configured is read anew each time.
 
-import type { BackgroundWork } from '../../app/gateway-service.ts';
 import type { StateStore } from '../../kernel/bus/store/store.ts';
 import type { LiveConfig } from '../../kernel/config/files/live-config.ts';
+import type { BackgroundTask } from '../../kernel/contributions.ts';
 import type { Logger } from '../../lib/logger.ts';
 import type { Clock } from '../../lib/time/clock.ts';
 import { addressOf } from '../../providers/local-site.ts';
@@ -30,7 +30,7 @@ export type BuiltCluster = {
   readonly desk: ClusterDesk;
   readonly status: () => readonly string[];
   /** As it is configured now. */
-  background(): readonly BackgroundWork[];
+  background(): readonly BackgroundTask[];
   /** What is configured and confirmed now may be asked, and nobody else. @throws StoreError */
   taken(): Promise<void>;
 };
@@ -88,7 +88,7 @@ class Cluster implements BuiltCluster {
     return this.#parts.live.config.cluster;
   }
 
-  background(): readonly BackgroundWork[] {
+  background(): readonly BackgroundTask[] {
     const looking = { name: 'peers', run: (signal: AbortSignal) => this.#look(signal) };
     const searching = {
       name: 'search for peers',

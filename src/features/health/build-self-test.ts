@@ -2,7 +2,7 @@
 
 import { randomBytes } from 'node:crypto';
 import { chatsOf } from '../../kernel/access/person.ts';
-import type { ChannelManager } from '../../kernel/delivery/manager.ts';
+import type { ChannelDirectory } from '../../kernel/channels.ts';
 import { type AccountName, accountName, accountOf } from '../../kernel/message/account.ts';
 import { chatId } from '../../kernel/message/ids.ts';
 import type { ChatRef } from '../../kernel/message/message.ts';
@@ -14,13 +14,13 @@ import type { SelfTest } from './self-test-routes.ts';
 
 export type SelfTestParts = {
   readonly channels: SelfTestDeps['channels'];
-  readonly manager: Pick<ChannelManager, 'channel'>;
+  readonly running: Pick<ChannelDirectory, 'get'>;
   readonly people: Pick<People, 'persons' | 'pairing'>;
   readonly clock: Clock;
   readonly log: Logger;
 };
 
-export function buildSelfTest({ channels, manager, people, clock, log }: SelfTestParts): SelfTest {
+export function buildSelfTest({ channels, running, people, clock, log }: SelfTestParts): SelfTest {
   async function ownerChat(name: AccountName): Promise<ChatRef | undefined> {
     const owners = (await people.persons.list()).filter(({ role }) => role === 'owner');
     const written = owners.flatMap(chatsOf).find((chat) => accountName(chat) === name);
@@ -30,6 +30,6 @@ export function buildSelfTest({ channels, manager, people, clock, log }: SelfTes
     const paired = approved.find(({ role, channel }) => role === 'owner' && channel === at.channel);
     return paired?.chat === undefined ? undefined : { ...at, chat: chatId(paired.chat) };
   }
-  const deps = { channels, channel: manager.channel, ownerChat, clock, log, randomBytes };
+  const deps = { channels, channel: running.get, ownerChat, clock, log, randomBytes };
   return (signal) => selfTest(deps, signal);
 }

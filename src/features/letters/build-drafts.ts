@@ -3,10 +3,12 @@
 import { configuredAccounts } from '../../channels/accounts.ts';
 import type { MessageBus } from '../../kernel/bus/bus.ts';
 import type { BusStore, StateStore } from '../../kernel/bus/store/store.ts';
+import type { ChannelDirectory } from '../../kernel/channels.ts';
 import type { LiveConfig } from '../../kernel/config/files/live-config.ts';
+import type { Contributions } from '../../kernel/contributions.ts';
 import { policyOf } from '../../kernel/intake/doors.ts';
 import { type AccountName, accountName } from '../../kernel/message/account.ts';
-import type { ChatRef } from '../../kernel/message/message.ts';
+import type { Owners } from '../../kernel/owners.ts';
 import type { Questions } from '../../kernel/questions/questions.ts';
 import type { Logger } from '../../lib/logger.ts';
 import type { Clock } from '../../lib/time/clock.ts';
@@ -27,13 +29,13 @@ export type DraftParts = {
   readonly persons: Persons;
   readonly questions: Questions;
   readonly standing: Standing;
-  ownerChat(): Promise<ChatRef>;
-  /** Whether the account carries messages, now or soon. */
-  isThere(account: AccountName): boolean;
+  readonly owners: Pick<Owners, 'askChat'>;
+  readonly channels: Pick<ChannelDirectory, 'isThere'>;
+  readonly add: Contributions;
 };
 
 export function buildDrafts(parts: DraftParts): Drafts {
-  const { live, clock, log, store, bus, persons, questions, standing, ownerChat, isThere } = parts;
+  const { live, clock, log, store, bus, persons, questions, standing, owners, channels } = parts;
   const minuteText = createMinuteText();
   const minuteIn = (timeZone: string) => {
     const [hour = 0, minute = 0] = minuteText(clock.now(), timeZone)
@@ -43,13 +45,13 @@ export function buildDrafts(parts: DraftParts): Drafts {
     return hour * 60 + minute;
   };
   const isChat = (account: AccountName) => policyOf(account, live.config).medium === 'chat';
-  return createDrafts({
-    ...{ bus, questions, standing, clock, log, ownerChat },
+  const drafts = createDrafts({
+    ...{ bus, questions, standing, clock, log, ownerChat: owners.askChat },
     hasWrittenTo: (chat) => store.hasWrittenTo(chat),
     book: new DraftBook(store.scope(DRAFTS_SCOPE)),
     targets: createTargets({
       persons,
-      isReached: (chat) => isThere(accountName(chat)) && isChat(accountName(chat)),
+      isReached: (chat) => channels.isThere(accountName(chat)) && isChat(accountName(chat)),
       mailboxes: () =>
         configuredAccounts(live.config.channels)
           .filter(({ isEnabled }) => isEnabled)
@@ -68,4 +70,8 @@ export function buildDrafts(parts: DraftParts): Drafts {
     },
     redact: (text) => live.redact(text),
   });
+  const handler = { ...drafts.handler, takeUp: () => drafts.takeUp() };
+  parts.add.answers('draft', handler, 'letter');
+  parts.add.personalData(drafts);
+  return drafts;
 }

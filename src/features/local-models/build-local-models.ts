@@ -4,10 +4,10 @@
 import { chargedMeter } from '../../agent/charge.ts';
 import type { ModelForAll, Models } from '../../agent/models.ts';
 import type { SpendingGuard } from '../../agent/spending.ts';
-import type { BackgroundWork } from '../../app/gateway-service.ts';
 import type { StatusSource } from '../../kernel/commands/command.ts';
 import type { LiveConfig } from '../../kernel/config/files/live-config.ts';
-import type { ChatRef } from '../../kernel/message/message.ts';
+import type { Contributions } from '../../kernel/contributions.ts';
+import type { Owners } from '../../kernel/owners.ts';
 import type { Logger } from '../../lib/logger.ts';
 import type { Clock } from '../../lib/time/clock.ts';
 import { discoverLocalModels } from '../../providers/local-servers.ts';
@@ -21,8 +21,13 @@ import {
 } from '../../providers/rules/model-names.ts';
 import type { HealthChange } from '../../providers/rules/provider-failure.ts';
 import { vendorOf } from '../../providers/vendors.ts';
-import type { FoundModel, FoundServer, LocalModels } from './local-models.ts';
-import { serverLines } from './local-models.ts';
+import type { ClusterKeeper } from '../cluster/cluster-keeper.ts';
+import {
+  type FoundModel,
+  type FoundServer,
+  type LocalModels,
+  serverLines,
+} from './local-models.ts';
 import type { LocalOnly } from './local-only.ts';
 
 export type LocalModelsParts = {
@@ -32,20 +37,10 @@ export type LocalModelsParts = {
   readonly models: Models;
   readonly forAll: ModelForAll;
   readonly only: LocalOnly;
-  /** Built later than this. */
-  care(): {
-    readonly spending: SpendingGuard;
-    ownerChat(): Promise<ChatRef>;
-    tell(text: string): void;
-  };
-};
-
-export type BuiltLocalModels = {
-  readonly desk: LocalModels;
-  /** What spends passes it. */
-  readonly only: LocalOnly;
-  readonly status: StatusSource;
-  readonly background: readonly BackgroundWork[];
+  readonly cluster: ClusterKeeper;
+  readonly spending: SpendingGuard;
+  readonly owners: Pick<Owners, 'chat' | 'tell'>;
+  readonly add: Contributions;
 };
 
 /** Where nothing is to be looked after, a look whether that has changed. */
@@ -55,17 +50,21 @@ const MAX_LISTED = 20;
 /** Configured servers may be on another machine. */
 const LOOK_MS = 1500;
 
-export function buildLocalModels(parts: LocalModelsParts): BuiltLocalModels {
-  return new LocalCare(parts);
+export function buildLocalModels(parts: LocalModelsParts): LocalModels {
+  const care = new LocalCare(parts);
+  const { add, cluster } = parts;
+  add.status(care.status);
+  add.task({ name: 'local models', run: (signal) => care.run(signal) });
+  add.task({ name: 'cluster', run: (signal) => cluster.run(signal) });
+  return care.desk;
 }
 
-class LocalCare implements BuiltLocalModels {
-  readonly background = [{ name: 'local models', run: (signal: AbortSignal) => this.#run(signal) }];
-  readonly only: LocalOnly;
+class LocalCare {
   readonly desk: LocalModels;
   readonly status: StatusSource = async (session) => [
-    ...(await this.only.lines(session)),
+    ...(await this.#parts.only.lines(session)),
     ...serverLines(this.#inUse().map((site) => shown(site.report()))),
+    ...(this.#parts.cluster.current?.status() ?? []),
   ];
   readonly #parts: LocalModelsParts;
   readonly #stop = new AbortController();
@@ -74,14 +73,16 @@ class LocalCare implements BuiltLocalModels {
 
   constructor(parts: LocalModelsParts) {
     this.#parts = parts;
-    this.only = parts.only;
     this.desk = this.#desk(parts);
     parts.models.onRebuilt(() => this.#changed.abort());
   }
 
-  #desk({ live, models, forAll, only }: LocalModelsParts): LocalModels {
+  #desk({ live, models, forAll, only, cluster }: LocalModelsParts): LocalModels {
     return {
       only,
+      get cluster() {
+        return cluster.current?.desk;
+      },
       isLocal: (model) => this.#model(model) !== undefined,
       look: () => this.#look(),
       preferred: () => live.config.localModels.model,
@@ -93,7 +94,7 @@ class LocalCare implements BuiltLocalModels {
     };
   }
 
-  async #run(signal: AbortSignal): Promise<void> {
+  async run(signal: AbortSignal): Promise<void> {
     signal.addEventListener('abort', () => this.#stop.abort(), { once: true });
     while (!signal.aborted) {
       this.#warmDefault(signal);
@@ -137,9 +138,9 @@ class LocalCare implements BuiltLocalModels {
     if (change === undefined) return;
     const { vendor, peer, address } = site.report();
     this.#parts.log.warn('local model server', { change, address });
-    this.#parts
-      .care()
-      .tell(changeText(change, `${serverLabel(vendorOf(vendor).label, peer)} at ${address}`));
+    this.#parts.owners.tell(
+      changeText(change, `${serverLabel(vendorOf(vendor).label, peer)} at ${address}`),
+    );
     if (change === 'came_back') this.#warmed = '';
   }
 
@@ -159,8 +160,8 @@ class LocalCare implements BuiltLocalModels {
   }
 
   async #meter() {
-    const { spending, ownerChat } = this.#parts.care();
-    const chat = await ownerChat();
+    const { spending, owners } = this.#parts;
+    const chat = await owners.chat();
     const payer = {
       chat,
       sender: { kind: 'system', source: 'heartbeat' },

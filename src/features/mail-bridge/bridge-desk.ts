@@ -38,7 +38,7 @@ export type BridgeDeskDeps = {
   readonly bus: Pick<MessageBus, 'send'>;
   readonly clock: Clock;
   readonly log: Logger;
-  readonly questions: () => Pick<Questions, 'ask' | 'withdraw'>;
+  readonly questions: Pick<Questions, 'ask' | 'withdraw'>;
   readonly summaries: BridgeSummaries;
   ownerChat(): Promise<ChatRef>;
   /** Takes the mail out of the inbox; one that is gone already is no failure. */
@@ -129,9 +129,9 @@ export class BridgeDesk {
   /** The question has the round in its id, so that asking twice is asking once. */
   async #ask(mail: BridgedMail, stage: Asked): Promise<void> {
     const { book, questions } = this.#deps;
-    await questions().ask(questionOf(mail, stage));
+    await questions.ask(questionOf(mail, stage));
     // An answer that grew was asked about before.
-    await questions().withdraw(questionId(mail, mail.round - 1));
+    await questions.withdraw(questionId(mail, mail.round - 1));
     await book.change(mail.id, (now) =>
       now.round === mail.round && 'isAsked' in now.stage
         ? { ...now, stage: { ...now.stage, isAsked: true } }

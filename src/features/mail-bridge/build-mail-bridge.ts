@@ -5,16 +5,17 @@ import { ArchiveError } from '../../channels/channel.ts';
 import { nameOfLanguage } from '../../kernel/access/person.ts';
 import type { MessageBus } from '../../kernel/bus/bus.ts';
 import type { StateStore } from '../../kernel/bus/store/store.ts';
+import type { ChannelDirectory } from '../../kernel/channels.ts';
 import type { LiveConfig } from '../../kernel/config/files/live-config.ts';
-import type { ChannelManager } from '../../kernel/delivery/manager.ts';
+import type { Contributions } from '../../kernel/contributions.ts';
 import { policyOf } from '../../kernel/intake/doors.ts';
 import { accountName } from '../../kernel/message/account.ts';
-import type { ChatRef } from '../../kernel/message/message.ts';
-import type { QuestionHandler, Questions } from '../../kernel/questions/questions.ts';
+import type { Owners } from '../../kernel/owners.ts';
+import type { Questions } from '../../kernel/questions/questions.ts';
 import type { Logger } from '../../lib/logger.ts';
 import type { Clock } from '../../lib/time/clock.ts';
 import type { People } from '../people/people.ts';
-import { createBridgeAnswers } from './bridge-answers.ts';
+import { createBridgeAnswers, MAIL_SUBJECT } from './bridge-answers.ts';
 import { BridgeBook } from './bridge-book.ts';
 import { BridgeDesk } from './bridge-desk.ts';
 import { createBridgeSummaries, type Summarise, summariseMail } from './bridge-summaries.ts';
@@ -28,19 +29,15 @@ export type MailBridgeParts = {
   readonly bus: MessageBus;
   readonly people: People;
   readonly side: SideModel;
-  readonly questions: () => Questions;
-  manager(): ChannelManager;
-  ownerChat(): Promise<ChatRef>;
+  readonly questions: Questions;
+  readonly channels: ChannelDirectory;
+  readonly owners: Pick<Owners, 'askChat'>;
+  readonly add: Contributions;
 };
 
-export type BuiltMailBridge = {
-  readonly bridge: MailBridge;
-  readonly handler: QuestionHandler;
-  readonly desk: Pick<BridgeDesk, 'run'>;
-};
-
-export function buildMailBridge(parts: MailBridgeParts): BuiltMailBridge {
-  const { live, clock, log, store, bus, people, questions, manager, ownerChat } = parts;
+export function buildMailBridge(parts: MailBridgeParts): MailBridge {
+  const { live, clock, log, store, bus, people, questions, channels, add } = parts;
+  const ownerChat = parts.owners.askChat;
   const state = store.scope('mail-bridge');
   const book = new BridgeBook(state);
   const changed = () => desk.changed();
@@ -49,7 +46,7 @@ export function buildMailBridge(parts: MailBridgeParts): BuiltMailBridge {
   const desk = new BridgeDesk({
     ...{ book, state, bus, clock, log, questions, ownerChat, summaries },
     async archive({ id, chat }, signal) {
-      const archive = manager().channel(accountName(chat))?.archive;
+      const archive = channels.get(accountName(chat))?.archive;
       if (archive === undefined) throw new ArchiveError('no_archive', 'the mailbox is not open');
       await archive(id, signal);
     },
@@ -60,8 +57,9 @@ export function buildMailBridge(parts: MailBridgeParts): BuiltMailBridge {
       (await people.persons.inChat(chat))?.timeZone ?? live.config.sessions.timeZone,
   });
   const mode = (account: string) => policyOf(account, live.config).bridge ?? 'off';
-  const bridge = createMailBridge({ book, mode, changed, now: () => clock.now() });
-  return { bridge, handler, desk };
+  add.answers(MAIL_SUBJECT, handler, 'letter');
+  add.task({ name: 'mails', run: (signal) => desk.run(signal) });
+  return createMailBridge({ book, mode, changed, now: () => clock.now() });
 }
 
 /** In the language of whoever reads it, and without what is secret here. */

@@ -5,6 +5,7 @@ import type { Foundations } from '../../app/foundations.ts';
 import { chatsOfTurn, createPastSessions, isOwnDoor } from '../../app/past-sessions.ts';
 import { createTextIndex } from '../../kernel/bus/store/text-index.ts';
 import type { Home } from '../../kernel/config/files/home.ts';
+import type { Registries } from '../../kernel/contributions.ts';
 import type { SessionKey } from '../../kernel/message/ids.ts';
 import type { InboundMessage } from '../../kernel/message/message.ts';
 import { OWNER_TURN } from '../../kernel/message/notes.ts';
@@ -14,26 +15,21 @@ import {
   createSessionIndexing,
   type SessionIndexing,
 } from '../../kernel/sessions/index-sessions.ts';
-import { deleteLeftovers } from '../../kernel/sessions/leftovers.ts';
 import type { SessionStore } from '../../kernel/sessions/store.ts';
 import { createTurnPersonOf, type TurnPersonOf } from '../../kernel/turns/turn-person.ts';
 import { createGuardedFiles, type GuardedFiles } from '../../lib/files/guarded-files.ts';
 import type { PastSessions } from '../../tools/read-back.ts';
 import type { LocalOnly } from '../local-models/local-only.ts';
-import type { Persons } from '../people/persons.ts';
+import type { People } from '../people/people.ts';
 import { ForgetWork } from '../privacy/forget-work.ts';
 import { createHandOut, type HandOutDeps } from '../privacy/hand-out.ts';
 import { createHandedOut } from '../privacy/handed-out.ts';
 import type { Asking } from '../privacy/kept-data.ts';
-import { createForgetting, type ForgettingDeps } from '../privacy/personal-data.ts';
-import { chatsOfJobs } from '../schedule/job-chats.ts';
-import { jobsHolding } from '../schedule/job-forgetting.ts';
-import { createHelperForgetting } from '../subagents/helper-forgetting.ts';
-import { chatsOfNobody, createWorkLeftovers } from '../subagents/work-leftovers.ts';
+import { createForgetting } from '../privacy/personal-data.ts';
 import { createFileMemory } from './files.ts';
 import { forgetMissingNotes } from './index-notes.ts';
 import type { MemoryStore } from './memory.ts';
-import { createMemoryDesk, type MemoryDesk } from './memory-desk.ts';
+import { createMemoryDesk, FORGET_SUBJECT, type MemoryDesk } from './memory-desk.ts';
 import { removeTornNotes } from './notes.ts';
 import { createReflection } from './reflect.ts';
 import {
@@ -50,13 +46,9 @@ export type BuiltMemory = {
   readonly memory: MemoryStore;
   readonly past: PastSessions;
   readonly desk: MemoryDesk;
-  readonly forgetting: Pick<ForgetWork, 'run'>;
-  reflecting(later: Pick<ReflectionDeskDeps, 'side' | 'questions' | 'ownerChat'>): ReflectionDesk;
+  reflecting(later: Pick<ReflectionDeskDeps, 'side' | 'ownerChat'>): ReflectionDesk;
   /** Of what the owners' memory could be thought over for. */
   reflectionStamp(): Promise<string>;
-  readonly indexing: Pick<SessionIndexing, 'run'>;
-  /** Conversations of work that is over. */
-  readonly leftovers: ReturnType<typeof createWorkLeftovers>;
   readonly watch: SessionWatch;
   readonly working: Pick<WorkingMemories, 'standing'>;
   /** A command says whose the conversation is, where no turn of it has in this process. */
@@ -71,14 +63,15 @@ export type MemoryParts = Foundations & {
   readonly maxFileBytes: HandOutDeps['limit'];
   /** Which conversations must not be read from others. */
   readonly only: Pick<LocalOnly, 'closedTo' | 'holding'>;
-  /** Built later, as is what follows. */
-  persons(): Persons;
-  questions(): Questions;
-  forgetful: ForgettingDeps['forgetful'];
+  readonly people: Pick<People, 'persons'>;
+  readonly questions: Pick<Questions, 'ask'>;
+  readonly registries: Registries;
 };
 
 export function buildMemory(parts: MemoryParts): BuiltMemory {
-  const { live, clock, log, sessions, home, resources, store, only } = parts;
+  const { live, clock, log, sessions, home, resources, store, only, questions } = parts;
+  const { persons } = parts.people;
+  const { add, contributed } = parts.registries;
   const workspace = () => live.defaults.workspace;
   const timeZone = () => live.config.sessions.timeZone;
   const files = createGuardedFiles({ forbidden: [home.root] });
@@ -98,7 +91,7 @@ export function buildMemory(parts: MemoryParts): BuiltMemory {
   const watch = resources.use(createSessionWatch({ memory, working, log, isEnabled, staysIn }));
   const ownDoorChats = async (channel: string) =>
     isOwnDoor(channel) ? chatsOfChannel(folder, channel) : [];
-  const whose = { persons: parts.persons, ownDoorChats };
+  const whose = { persons: () => persons, ownDoorChats };
   const past = createPastSessions({
     ...{ index, indexing, sessions, clock, ...whose },
     closedTo: (session) => only.closedTo(session),
@@ -106,35 +99,22 @@ export function buildMemory(parts: MemoryParts): BuiltMemory {
   const chatsOf = ({ message, session, person }: Asking) =>
     chatsOfTurn({ chat: message.chat, session, person }, whose);
   const { exclusively, media, bus } = parts;
-  const { subagents, jobs } = parts.collections;
-  const helpers = createHelperForgetting(subagents);
   const held = { reader, sessions: { folder, exclusively }, index, indexing, store };
-  const work = { subagents, jobs };
-  const onDisk = (channel: string) => chatsOfChannel(folder, channel);
-  const ofJobs: ForgettingDeps['chatsOfJobs'] = async (chats, isOwner) => [
-    ...(await chatsOfJobs(jobs, chats, isOwner)),
-    ...(isOwner ? await chatsOfNobody(work, onDisk) : []),
-  ];
-  const leftovers = createWorkLeftovers({
-    ...{ ...work, clock, log, keepDays: () => live.config.sessions.keepWorkDays },
-    deleteFiles: (rule) => deleteLeftovers({ folder, exclusively }, rule),
-  });
-  const { forgetful } = parts;
   const limit = parts.maxFileBytes;
   const handedOut = createHandedOut({ state: store.scope('exports'), media, reader });
-  const inJobs: ForgettingDeps['inJobs'] = (chats, holds) => jobsHolding(jobs, chats, holds);
-  const others = { helpers, handedOut, inJobs, forgetful };
-  const forgetting = { ...held, ...others, chatsOf, chatsOfJobs: ofJobs };
+  const forgetting = { ...held, handedOut, chatsOf, personalData: contributed.personalData };
   const handing = { handedOut, reader, memory, working, folder, media, bus, clock, chatsOf, limit };
-  const personOf: TurnPersonOf = (message) => createTurnPersonOf(parts.persons())(message);
+  const personOf: TurnPersonOf = createTurnPersonOf(persons);
   const kept = { ...createForgetting(forgetting), ...createHandOut(handing) };
   const forgetWork = new ForgetWork({ kept, state: store.scope('forget'), bus, clock, log });
   const desk = createMemoryDesk({
-    ...{ personOf, kept, forgetting: forgetWork },
-    questions: parts.questions,
+    ...{ personOf, kept, forgetting: forgetWork, questions },
   });
+  add.answers(FORGET_SUBJECT, desk.handler);
+  add.task({ name: 'index', run: (signal) => indexing.run(signal) });
+  add.task({ name: 'forgetting', run: (signal) => forgetWork.run(signal) });
   const reflection = createReflection({ ...reader, working });
-  const reflected = { personOf, state: store.scope('reflection'), reflection };
+  const reflected = { personOf, state: store.scope('reflection'), reflection, questions };
   const reflecting: BuiltMemory['reflecting'] = (later) =>
     createReflectionDesk({ ...reflected, ...later });
   const followed = followedSessions(sessions, indexing, watch);
@@ -144,12 +124,9 @@ export function buildMemory(parts: MemoryParts): BuiltMemory {
       memory,
       past,
       desk,
-      forgetting: forgetWork,
       reflecting,
       watch,
       working,
-      leftovers,
-      indexing,
       sessions: followed,
     },
     reflectionStamp: () => reflection.stamp(OWNER_TURN.notes),

@@ -1,7 +1,7 @@
 // Builds what has the owners' memory thought over without a message.
 
 import type { Foundations } from '../../app/foundations.ts';
-import type { BackgroundWork } from '../../app/gateway-service.ts';
+import type { BackgroundTask } from '../../kernel/contributions.ts';
 import { messageId } from '../../kernel/message/ids.ts';
 import type { ChatRef } from '../../kernel/message/message.ts';
 import { quietUntil } from '../schedule/rules/quiet-hours.ts';
@@ -18,7 +18,7 @@ export function buildReflectionClock(
   { live, clock, log, store, bus, remembering }: ReflectionParts,
   desk: Pick<ReflectionDesk, 'byItself'>,
   ownerChat: () => Promise<ChatRef>,
-): BackgroundWork {
+): BackgroundTask {
   const thinking = createReflectionClock({
     ...{ clock, log, state: store.scope(REFLECTION_CLOCK_SCOPE) },
     revision: () => store.revision(),

@@ -22,7 +22,7 @@ export type MemoryDeskDeps = {
   readonly personOf: TurnPersonOf;
   readonly kept: KeptData;
   readonly forgetting: ForgetWork;
-  questions(): Pick<Questions, 'ask'>;
+  readonly questions: Pick<Questions, 'ask'>;
 };
 
 /** The kind of the question's subject. */
@@ -52,7 +52,7 @@ export function createMemoryDesk(deps: MemoryDeskDeps): MemoryDesk {
       const { places, count } = await kept.find(reach, LISTED);
       if (count === 0) return NOTHING;
       await forgetting.keep(message.id, { reach, chat: message.chat });
-      await questions().ask({
+      await questions.ask({
         id: `${FORGET_SUBJECT}/${message.id}`,
         chat: message.chat,
         markdown: `Shall I forget ${placesIn(count)} for good? I list them below.`,

@@ -32,7 +32,7 @@ export type Reflected =
 
 export type ReflectionDeskDeps = {
   readonly personOf: TurnPersonOf;
-  readonly side: () => SideModel;
+  readonly side: SideModel;
   readonly state: KeyValueStore;
   /** A proposal is opaque here, and JSON. */
   readonly reflection: {
@@ -42,7 +42,7 @@ export type ReflectionDeskDeps = {
     ): Promise<Reflected>;
     apply(proposal: unknown): Promise<'written' | 'changed'>;
   };
-  questions(): Pick<Questions, 'ask'>;
+  readonly questions: Pick<Questions, 'ask'>;
   /** Where an owner is asked. */
   ownerChat(): Promise<ChatRef>;
 };
@@ -65,7 +65,7 @@ export function createReflectionDesk(deps: ReflectionDeskDeps): ReflectionDesk {
   function askFor(payer: Payer) {
     const { signal } = new AbortController();
     return (system: string, text: string, maxTokens: number) =>
-      side().complete({ role: 'reflection', payer, system, text, maxTokens }, signal);
+      side.complete({ role: 'reflection', payer, system, text, maxTokens }, signal);
   }
 
   /** What was proposed under this name before a crash is proposed as it was; else why there is nothing. */
@@ -80,7 +80,7 @@ export function createReflectionDesk(deps: ReflectionDeskDeps): ReflectionDesk {
   }
 
   const ask = (name: string, { changes }: Kept, who: Pick<Question, 'chat' | 'approvers'>) =>
-    questions().ask({
+    questions.ask({
       ...who,
       id: `${REFLECTION_SUBJECT}/${name}`,
       markdown: `Shall I change what I remember like this?\n\n${shown(changes)}`,

@@ -1,10 +1,10 @@
 // Builds the modes of the agent: which models share the work of a turn, and what people see of that.
 
 import type { SpendingGuard } from '../../agent/spending.ts';
-import type { BackgroundWork } from '../../app/gateway-service.ts';
 import type { StatusSource } from '../../kernel/commands/command.ts';
 import type { Home } from '../../kernel/config/files/home.ts';
 import type { LiveConfig } from '../../kernel/config/files/live-config.ts';
+import type { Contributions } from '../../kernel/contributions.ts';
 import type { SessionStore } from '../../kernel/sessions/store.ts';
 import type { SessionSettingsStore } from '../../kernel/turns/session-settings.ts';
 import type { Logger } from '../../lib/logger.ts';
@@ -34,14 +34,12 @@ export type ModeParts = {
   models(): ModelRegistry;
   /** An owner is told. */
   tell(text: string): void;
+  readonly add: Contributions;
 };
 
 export type BuiltModes = {
   readonly modes: Modes;
   readonly desk: ModeDesk;
-  readonly status: StatusSource;
-  readonly background: readonly BackgroundWork[];
-  readonly traces: Pick<ReturnType<typeof createTraceFiles>, 'forget'>;
 };
 
 export function buildModes(parts: ModeParts): BuiltModes {
@@ -78,20 +76,18 @@ export function buildModes(parts: ModeParts): BuiltModes {
   const kinds: ModeKinds = { delegated: createDelegation(delegating), trio, supervisor };
   const probing = { health, spending, clock, models };
   const everyMs = () => agents().circuit.probeSecs * 1000;
-  return {
-    ...shownModes(kinds, parts),
-    modes: createModes(kinds, () => agents().mode),
-    traces,
-    background: [
-      { name: 'model probes', run: (signal) => probeRoles({ ...probing, everyMs }, signal) },
-    ],
-  };
+  const { desk, status } = shownModes(kinds, parts);
+  const { add } = parts;
+  add.personalData(traces);
+  add.status(status);
+  add.task({ name: 'model probes', run: (signal) => probeRoles({ ...probing, everyMs }, signal) });
+  return { desk, modes: createModes(kinds, () => agents().mode) };
 }
 
 function shownModes(
   kinds: ModeKinds,
   { live, settings, sessions }: ModeParts,
-): Pick<BuiltModes, 'desk' | 'status'> {
+): { readonly desk: ModeDesk; readonly status: StatusSource } {
   const configured = () => live.config.agents.mode;
   const desk: ModeDesk = {
     configured,

@@ -2,29 +2,28 @@
 
 import { randomBytes } from 'node:crypto';
 import type { Foundations } from '../../app/foundations.ts';
-import type { OwnerDoor } from '../../app/owner-door.ts';
 import { PAIRING_SCOPE } from '../../app/state.ts';
 import type { CommandDeps } from '../../kernel/commands/command.ts';
 import { createGroupBuffer, type GroupBuffer } from '../../kernel/intake/group-buffer.ts';
 import { createGroupIntake } from '../../kernel/intake/group-intake.ts';
 import type { Judge } from '../../kernel/intake/judge.ts';
 import { createReceiver, type ReceiveDeps, type Receiver } from '../../kernel/intake/receive.ts';
+import type { Owners } from '../../kernel/owners.ts';
+import type { Questions } from '../../kernel/questions/question.ts';
 import type { Deciding } from '../approvals/build-decisions.ts';
-import type { TellOwner } from '../schedule/owner-notes.ts';
 import { buildFairUse } from './build-fair-use.ts';
 import { createKnock } from './knock.ts';
-import { createOwnerNotices, type OwnerNoticesDeps } from './owner-notices.ts';
+import { createOwnerNotices } from './owner-notices.ts';
 import type { People } from './people.ts';
 
 export type ReceivingParts = Foundations &
-  Pick<ReceiveDeps, 'arrived' | 'fetchAttachments'> &
-  Pick<OwnerNoticesDeps, 'noticeChat'> & {
+  Pick<ReceiveDeps, 'arrived' | 'fetchAttachments'> & {
     readonly people: People;
     readonly judge: Judge;
-    readonly deciding: Pick<Deciding, 'questions' | 'bridge' | 'drafts'>;
+    readonly questions: Questions;
+    readonly deciding: Pick<Deciding, 'bridge' | 'drafts'>;
     readonly commands: CommandDeps;
-    readonly ownerDoor: Pick<OwnerDoor, 'wroteIn'>;
-    readonly tell: TellOwner;
+    readonly owners: Pick<Owners, 'wroteIn' | 'tell' | 'noticeChat'>;
   };
 
 export type BuiltReceiving = {
@@ -34,9 +33,10 @@ export type BuiltReceiving = {
 };
 
 export function buildReceiving(parts: ReceivingParts): BuiltReceiving {
-  const { store, bus, clock, log, people, judge, deciding, commands, noticeChat, tell } = parts;
+  const { store, bus, clock, log, people, judge, deciding, commands, questions } = parts;
+  const { tell, noticeChat, wroteIn } = parts.owners;
   const { pairing, persons, strangers, decisions } = people;
-  const { questions, bridge, drafts } = deciding;
+  const { bridge, drafts } = deciding;
   const state = store.scope(PAIRING_SCOPE);
   const groupTalk = createGroupBuffer(store.scope('groups'), clock);
   const announce = createOwnerNotices({ state, bus, questions, strangers, clock, noticeChat });
@@ -48,7 +48,7 @@ export function buildReceiving(parts: ReceivingParts): BuiltReceiving {
     fairUse: buildFairUse(parts, persons),
     arrived: parts.arrived,
     tellOwner: tell,
-    ownerWroteIn: parts.ownerDoor.wroteIn,
+    ownerWroteIn: wroteIn,
     fetchAttachments: parts.fetchAttachments,
   });
   return { receiver, groupTalk };

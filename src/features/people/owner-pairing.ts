@@ -1,9 +1,9 @@
 // Waits for the first tap on a pairing link: the person who makes it becomes the channel's owner.
 // The gateway that runs hears it; where none does, one is run for as long as the wait lasts.
 
-import { composeGateway } from '../../app/compose.ts';
 import { findRunningGateway } from '../../app/running-gateway.ts';
 import { type OpenedState, withOpenState } from '../../app/state.ts';
+import { boot } from '../../boot.ts';
 import type { Environment } from '../../kernel/config/environment.ts';
 import { loadConfig } from '../../kernel/config/files/config-file.ts';
 import type { Home } from '../../kernel/config/files/home.ts';
@@ -50,7 +50,7 @@ export async function waitForOwner(
   const { home, env, channel } = wait;
   const loaded = await loadConfig(home, env);
   const options = { home, env, channels: [channel], http: false, foreground: () => undefined };
-  const gateway = await composeGateway(loaded, options);
+  const gateway = await boot(loaded, options);
   const found = new AbortController();
   const run = gateway.run(AbortSignal.any([signal, found.signal]));
   try {

@@ -1,9 +1,9 @@
 // Builds where the agent's plans are kept and how they are shown.
 
-import type { Channel } from '../../channels/channel.ts';
 import type { MessageBus } from '../../kernel/bus/bus.ts';
 import type { StateStore } from '../../kernel/bus/store/store.ts';
-import { type AccountName, accountName } from '../../kernel/message/account.ts';
+import type { ChannelDirectory } from '../../kernel/channels.ts';
+import { accountName } from '../../kernel/message/account.ts';
 import { DeliveryError } from '../../kernel/message/errors.ts';
 import type { MessageId } from '../../kernel/message/ids.ts';
 import type { Logger } from '../../lib/logger.ts';
@@ -15,18 +15,18 @@ export type PlanParts = {
   readonly bus: Pick<MessageBus, 'send' | 'outbound' | 'trace'>;
   readonly clock: Clock;
   readonly log: Logger;
-  channelOf(name: AccountName): Channel | undefined;
+  readonly channels: Pick<ChannelDirectory, 'get'>;
 };
 
 const EDIT_DEADLINE_MS = 15_000;
 /** Of a text that has yet to get its place in the chat, or got it between the two looks. */
 const ON_ITS_WAY = ['queued', 'sending', 'sent'];
 
-export function buildPlans({ store, bus, clock, log, channelOf }: PlanParts): PlanDesk {
+export function buildPlans({ store, bus, clock, log, channels }: PlanParts): PlanDesk {
   async function edit(text: MessageId, markdown: string) {
     const sent = await bus.outbound(text);
     if (sent === undefined) return 'cannot';
-    const editing = channelOf(accountName(sent.chat))?.editing;
+    const editing = channels.get(accountName(sent.chat))?.editing;
     if (editing === undefined) return 'cannot';
     const [part] = sent.parts;
     if (part === undefined) {
@@ -45,6 +45,6 @@ export function buildPlans({ store, bus, clock, log, channelOf }: PlanParts): Pl
 
   return createPlans({
     ...{ state: store.scope(PLANS_SCOPE), bus, clock, edit },
-    isDoor: (chat) => channelOf(accountName(chat)) !== undefined,
+    isDoor: (chat) => channels.get(accountName(chat)) !== undefined,
   });
 }

@@ -7,6 +7,7 @@ import { forgetSaid } from '../../channels/web/door-rows.ts';
 import type { EmbeddedStore } from '../../kernel/bus/store/store.ts';
 import { chatRefOf } from '../../kernel/message/message.ts';
 import { verbatim } from '../../kernel/message/stranger-words.ts';
+import type { PersonalData } from '../../kernel/personal-data.ts';
 import {
   findToForget,
   forgetInSessions,
@@ -15,13 +16,11 @@ import {
 import type { SessionIndexing } from '../../kernel/sessions/index-sessions.ts';
 import { placeOfWords } from '../../kernel/sessions/rules/extract.ts';
 import { isoTime } from '../../kernel/sessions/rules/file.ts';
-import { type Holds, holdsWords } from '../../kernel/sessions/rules/forgetting.ts';
+import { holdsWords } from '../../kernel/sessions/rules/forgetting.ts';
 import { partOf } from '../../lib/text/cut.ts';
 import type { TextIndex } from '../memory/memory.ts';
 import type { NoteReader } from '../memory/note-files.ts';
 import { findInNotes, forgetInNotes } from '../memory/notes.ts';
-import type { Job } from '../schedule/rules/job.ts';
-import type { HelperForgetting } from '../subagents/helper-forgetting.ts';
 import type { HandedOut } from './handed-out.ts';
 import type { Asking, ForgetReport, KeptData, Reach } from './kept-data.ts';
 
@@ -31,16 +30,11 @@ export type ForgettingDeps = {
   readonly index: TextIndex;
   readonly indexing: SessionIndexing;
   readonly store: EmbeddedStore;
-  readonly helpers: HelperForgetting;
   readonly handedOut: Pick<HandedOut, 'forget'>;
-  /** Jobs of these chats that hold the words. */
-  inJobs(chats: readonly string[], holds: Holds): Promise<readonly Job[]>;
-  /** What else keeps words of conversations. */
-  forgetful(): readonly Pick<HelperForgetting, 'forget'>[];
+  /** What features keep of conversations. */
+  personalData(): readonly PersonalData[];
   /** Whose conversations, without topics. */
   chatsOf(asking: Asking): Promise<readonly string[]>;
-  /** Those of the jobs made in them. */
-  chatsOfJobs(chats: readonly string[], isOwner: boolean): Promise<readonly string[]>;
 };
 
 const SNIPPET_CHARS = 80;
@@ -49,13 +43,25 @@ const MAIL = 'email';
 export function createForgetting(
   deps: ForgettingDeps,
 ): Pick<KeptData, 'reach' | 'find' | 'forget' | 'scrub'> {
-  const { reader, sessions, index, indexing, store, helpers } = deps;
+  const { reader, sessions, index, indexing, store } = deps;
+
+  /** With the conversations of jobs and subagents that were started in them, however deep. */
+  async function withThoseBelow(own: readonly string[], isOwner: boolean) {
+    const chats = new Set(own);
+    for (let before = -1; before !== chats.size; ) {
+      before = chats.size;
+      for (const data of deps.personalData()) {
+        for (const chat of (await data.chatsBelow?.([...chats], isOwner)) ?? []) chats.add(chat);
+      }
+    }
+    return [...chats];
+  }
+
   return {
     async reach(asking, words) {
       const { notes } = asking.person;
-      const own = await deps.chatsOf(asking);
-      const chats = [...own, ...(await deps.chatsOfJobs(own, notes === ''))];
-      return { words, notes, chats: [...chats, ...(await helpers.chatsBelow(chats))] };
+      const chats = await withThoseBelow(await deps.chatsOf(asking), notes === '');
+      return { words, notes, chats };
     },
     async find({ words, notes, chats }, limit) {
       const holds = holdsWords(words) ?? (() => false);
@@ -64,8 +70,10 @@ export function createForgetting(
         where: `${path}:${line}`,
         text: around(text, words),
       }));
-      for (const { id, text } of await deps.inJobs(chats, holds)) {
-        places.push({ where: `job ${id}`, text: around(text, words) });
+      for (const data of deps.personalData()) {
+        for (const { where, text } of (await data.find?.(chats, holds)) ?? []) {
+          places.push({ where, text: around(text, words) });
+        }
       }
       let count = places.length;
       for await (const { session, at, text } of findToForget(sessions.folder, chats, holds)) {
@@ -84,8 +92,9 @@ export function createForgetting(
       for (const name of files) indexing.rewritten(name);
       for (const name of index.sources(`notes/${notes}memory/`)) index.remove(name);
       const texts = [await store.forgetTexts(chats, holds), await inChannels(store, chats, holds)];
-      for (const each of [helpers, ...deps.forgetful()])
-        texts.push(await each.forget(chats, holds));
+      for (const data of deps.personalData()) {
+        texts.push((await data.forget?.(chats, holds)) ?? 0);
+      }
       await deps.handedOut.forget(notes);
       // Also what a try that was killed rewrote and could not tell the index of.
       await indexing.flush();

@@ -35,7 +35,7 @@ export const CRON_COMMANDS: readonly Command[] = [
 ];
 
 async function cron(origin: CommandOrigin, argument: string, deps: CommandDeps): Promise<string> {
-  const { desk, askerOf } = deps.jobs();
+  const { desk, askerOf } = deps.jobs;
   const asker = await askerOf(origin.message);
   if (asker === undefined) return 'I keep no jobs for you.';
   const [word = '', ...rest] = argument.split(/\s+/);

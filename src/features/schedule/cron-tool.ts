@@ -3,8 +3,7 @@
 import { z } from 'zod';
 import { ToolError } from '../../kernel/message/errors.ts';
 import { headOf } from '../../lib/text/cut.ts';
-import type { Tool, ToolContext } from '../../tools/tool.ts';
-import { readDescription } from '../../tools/tool.ts';
+import { readDescription, type Tool, type ToolContext } from '../../tools/tool.ts';
 import type { JobWish } from './rules/job.ts';
 import { JobError, readSchedule } from './rules/schedule.ts';
 
@@ -59,11 +58,9 @@ const input = z.object({
 });
 type Input = z.infer<typeof input>;
 
-/** `where`: asked at each call, because jobs are built later than tools. */
-export function createCron(where: () => Schedules): Tool<Input> {
+export function createCron(schedules: Schedules): Tool<Input> {
   async function run(asked: Input, context: ToolContext): Promise<string> {
     const todo = todoOf(asked);
-    const schedules = where();
     if (todo.kind === 'list') return schedules.list(context);
     const { askedAt } = context;
     const since = askedAt === undefined ? {} : { askedAt };
@@ -90,7 +87,7 @@ export function createCron(where: () => Schedules): Tool<Input> {
     async sealOf(asked) {
       return explained(async () => {
         const todo = todoOf(asked);
-        if (todo.kind === 'add') await where().check(todo.wish);
+        if (todo.kind === 'add') await schedules.check(todo.wish);
         return '';
       });
     },

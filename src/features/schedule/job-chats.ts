@@ -1,7 +1,9 @@
 // Whose the conversations of jobs are, for whoever wants words forgotten: those of whoever made the job,
 // and of the machine's owners where that was done at the command line.
 
-import { sessionKeyOf } from '../../kernel/message/message.ts';
+import type { StartedFrom } from '../../kernel/contributions.ts';
+import type { SessionKey } from '../../kernel/message/ids.ts';
+import { type ChatRef, sessionKeyOf } from '../../kernel/message/message.ts';
 import type { JobRows } from './job-rows.ts';
 import { HEARTBEAT, jobChat } from './rules/job.ts';
 
@@ -19,4 +21,17 @@ export async function chatsOfJobs(
   });
   const ids = [...theirs.map(({ id }) => id), ...(isOwner ? [HEARTBEAT] : [])];
   return ids.map((id) => sessionKeyOf(jobChat(id)));
+}
+
+/** The conversations that the job was made in. */
+export function startedFromJobs(
+  { all, removed }: JobRows,
+  sessionOf: (chat: ChatRef) => Promise<SessionKey>,
+): StartedFrom {
+  return async (id) => {
+    const job = (await all.get(id)) ?? (await removed.get(id));
+    const maker = job?.maker;
+    if (maker?.kind !== 'person') return [];
+    return [...new Set([sessionKeyOf(maker.chat), await sessionOf(maker.chat)])];
+  };
 }

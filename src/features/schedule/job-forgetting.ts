@@ -2,7 +2,9 @@
 // so it goes as a whole.
 
 import { sessionKeyOf } from '../../kernel/message/message.ts';
+import type { PersonalData } from '../../kernel/personal-data.ts';
 import type { Holds } from '../../kernel/sessions/rules/forgetting.ts';
+import { chatsOfJobs } from './job-chats.ts';
 import { type JobRows, removeJob } from './job-rows.ts';
 import { type Job, jobChat } from './rules/job.ts';
 
@@ -21,8 +23,13 @@ export async function jobsHolding(
 }
 
 /** `removed`: jobs went. */
-export function createJobForgetting(jobs: JobRows, removed: () => void) {
+export function createJobForgetting(jobs: JobRows, removed: () => void): PersonalData {
   return {
+    chatsBelow: (chats, isOwner) => chatsOfJobs(jobs, chats, isOwner),
+    async find(chats, holds) {
+      const theirs = await jobsHolding(jobs, chats, holds);
+      return theirs.map(({ id, text }) => ({ where: `job ${id}`, text }));
+    },
     async forget(chats: readonly string[], holds: Holds): Promise<number> {
       const theirs = await jobsHolding(jobs, chats, holds);
       for (const { id } of theirs) await removeJob(jobs, id);

@@ -17,17 +17,17 @@ const EVALUATIONS = 'eval';
 
 export type BudgetOwners = (names: CountNames) => Promise<BudgetOwner>;
 
-export function createBudgetOwners(persons: () => Pick<Persons, 'of' | 'inChat'>): BudgetOwners {
+export function createBudgetOwners(persons: Pick<Persons, 'of' | 'inChat'>): BudgetOwners {
   async function ownerOf(name: string): Promise<BudgetOwner | undefined> {
     const holder = budgetHolder(name);
     switch (holder.kind) {
       case 'person': {
-        const person = await persons().of(holder.channel, [holder.id]);
+        const person = await persons.of(holder.channel, [holder.id]);
         return person && { ...named(person), ...(person.limits && { limits: person.limits }) };
       }
       case 'chat': {
         if (holder.chat.channel === EVALUATIONS) return { name: `Evaluation ${holder.chat.chat}` };
-        const person = await persons().inChat(holder.chat);
+        const person = await persons.inChat(holder.chat);
         return person && named(person);
       }
       case 'nobody':

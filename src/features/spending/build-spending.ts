@@ -5,18 +5,19 @@ import type { PaidCalls, SpendingGuard } from '../../agent/spending.ts';
 import type { MessageBus } from '../../kernel/bus/bus.ts';
 import type { StateStore } from '../../kernel/bus/store/store.ts';
 import type { LiveConfig } from '../../kernel/config/files/live-config.ts';
-import type { ChatRef } from '../../kernel/message/message.ts';
+import type { Contributions } from '../../kernel/contributions.ts';
 import type { Measuring } from '../../kernel/observe/build-telemetry.ts';
 import { observedSpending } from '../../kernel/observe/observed.ts';
+import type { Owners } from '../../kernel/owners.ts';
+import type { Questions } from '../../kernel/questions/question.ts';
 import type { SessionStore } from '../../kernel/sessions/store.ts';
 import type { Logger } from '../../lib/logger.ts';
 import type { Clock } from '../../lib/time/clock.ts';
-import type { Deciding } from '../approvals/build-decisions.ts';
-import { createKnownAs, type KnownAs } from '../people/people.ts';
+import { createKnownAs } from '../people/people.ts';
 import type { Persons } from '../people/persons.ts';
 import { createBudgetNotes } from './budget-notes.ts';
 import { createBudgetOwners } from './budget-owners.ts';
-import { budgetQuestion } from './budget-question.ts';
+import { BUDGET_SUBJECT, budgetQuestion, createBudgetAnswers } from './budget-question.ts';
 import { Spending } from './spending.ts';
 import { createSpendingDesk, type SpendingDesk } from './spending-desk.ts';
 
@@ -31,14 +32,10 @@ export type SpendingParts = {
   readonly bus: Pick<MessageBus, 'send'>;
   readonly sessions: Pick<SessionStore, 'load'>;
   readonly measuring: Pick<Measuring, 'calls'>;
-};
-
-/** Where an owner is told, and by whom asked. */
-export type Asking = {
-  ownerChat(): Promise<ChatRef>;
-  /** Built later than this, as the other. */
-  persons(): Pick<Persons, 'of' | 'inChat'>;
-  deciding(): Pick<Deciding, 'questions' | 'ownerChat'>;
+  readonly owners: Pick<Owners, 'chat' | 'askChat'>;
+  readonly questions: Pick<Questions, 'ask'>;
+  readonly people: { readonly persons: Pick<Persons, 'of' | 'inChat'> };
+  readonly add: Contributions;
 };
 
 /** Before it is asked where the conversation may go at all. */
@@ -46,8 +43,7 @@ export type Counted = SpendingGuard & Pick<PaidCalls, 'reservePaid'>;
 
 /** @throws StoreError */
 export async function buildSpending(
-  { live, clock, log, store, bus, sessions, measuring }: SpendingParts,
-  asking: Asking,
+  { live, clock, log, store, bus, sessions, measuring, owners, questions, ...parts }: SpendingParts,
   resources: AsyncDisposableStack,
 ): Promise<{ readonly counted: Counted; readonly desk: SpendingDesk }> {
   const settings = () => ({
@@ -55,18 +51,16 @@ export async function buildSpending(
     prices: live.config.models.prices,
     timeZone: live.config.sessions.timeZone,
   });
-  const knownAs: KnownAs = (message) => createKnownAs(asking.persons())(message);
-  const ownerOf = createBudgetOwners(asking.persons);
+  const { persons } = parts.people;
+  const knownAs = createKnownAs(persons);
+  const ownerOf = createBudgetOwners(persons);
   const notes = createBudgetNotes({
     bus,
     log,
-    ownerChat: asking.ownerChat,
+    ownerChat: owners.chat,
     now: () => clock.now(),
     currency: () => live.config.limits.budget.currency,
-    async askOwner(usedUp) {
-      const { questions, ownerChat } = asking.deciding();
-      await questions.ask(budgetQuestion(usedUp, await ownerChat()));
-    },
+    askOwner: async (usedUp) => questions.ask(budgetQuestion(usedUp, await owners.askChat())),
   });
   const state = store.scope(SPENDING_SCOPE);
   const spending = resources.use(
@@ -77,5 +71,7 @@ export async function buildSpending(
     ...observedSpending(spending, measuring.calls.called, clock),
     reservePaid: (...call: Parameters<PaidCalls['reservePaid']>) => spending.reservePaid(...call),
   };
-  return { counted: observed, desk: createSpendingDesk(spending, settings, ownerOf, sessions) };
+  const desk = createSpendingDesk(spending, settings, ownerOf, sessions);
+  parts.add.answers(BUDGET_SUBJECT, createBudgetAnswers(desk), 'configuration');
+  return { counted: observed, desk };
 }

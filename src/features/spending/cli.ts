@@ -2,8 +2,7 @@
 
 import { Command } from 'commander';
 import { parseLimit } from '../../cli/flag-values.ts';
-import type { Terminal } from '../../cli/terminal.ts';
-import { printable, withState } from '../../cli/terminal.ts';
+import { printable, type Terminal, withState } from '../../cli/terminal.ts';
 import { createDayText } from '../../lib/time/zone-time.ts';
 import type { BudgetOwners } from './budget-owners.ts';
 import { budgetCap } from './rules/budget-limits.ts';
@@ -31,7 +30,7 @@ async function showUsage(terminal: Terminal, { days, json }: Options) {
   const since = terminal.clock.now() - Math.max(0, days - 1) * DAY_MS;
   const from = createDayText()(since, config.sessions.timeZone);
   const found = await withState(terminal, async ({ store, people }) => {
-    const ownerOf = createBudgetOwners(() => people.persons);
+    const ownerOf = createBudgetOwners(people.persons);
     const stored = await storedDays(store.scope(SPENDING_SCOPE), from);
     return Promise.all(stored.map((day) => withOwners(day, ownerOf)));
   });

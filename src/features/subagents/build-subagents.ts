@@ -3,10 +3,9 @@
 
 import type { Agent } from '../../agent/agent.ts';
 import type { Foundations } from '../../app/foundations.ts';
-import type { BackgroundWork } from '../../app/gateway-service.ts';
 import type { Courier } from '../../kernel/bus/bus.ts';
 import type { Config } from '../../kernel/config/config.ts';
-import type { TokenUsage } from '../../kernel/message/transcript.ts';
+import type { Contributions } from '../../kernel/contributions.ts';
 import {
   createDispatcher,
   type Dispatcher,
@@ -17,9 +16,12 @@ import { createPermits } from '../../lib/async.ts';
 import type { GuardedFiles } from '../../lib/files/guarded-files.ts';
 import type { Logger } from '../../lib/logger.ts';
 import type { ModelRegistry } from '../../providers/provider.ts';
+import { knownCost } from '../spending/model-cost.ts';
+import { helpersAtWork } from './agents-commands.ts';
 import { CALIBRATION_SCOPE, Calibrator } from './calibrator.ts';
 import { createExperience, type Experience } from './experience.ts';
 import { HelperDesk } from './helper-desk.ts';
+import { createHelperForgetting, startedFromHelpers } from './helper-forgetting.ts';
 import { createHelperPeople } from './helper-people.ts';
 import { createHelperSeries } from './helper-series.ts';
 import { createHelperSignals } from './helper-signals.ts';
@@ -30,7 +32,7 @@ import type { HelperDesk as PeoplesDesk } from './helpers.ts';
 import { createProfileBook } from './profile-book.ts';
 import { configuredOf } from './rules/calibration.ts';
 import { SUBAGENT_CHANNEL } from './rules/subagent.ts';
-import type { Helpers } from './spawn.ts';
+import { createSpawn } from './spawn.ts';
 import { VOTES_SCOPE, VoteBook } from './vote-book.ts';
 
 export type SubagentParts = Foundations & {
@@ -38,22 +40,16 @@ export type SubagentParts = Foundations & {
   readonly agent: Agent;
   readonly settings: SessionSettingsStore;
   models(): ModelRegistry;
-  /** In millionths of the currency; undefined: nobody knows its price. */
-  costOf(model: string, usage: TokenUsage): number | undefined;
+  readonly add: Contributions;
 };
 
 export type Subagents = {
-  /** For the tool. */
-  readonly helpers: Helpers;
   /** For commands. */
   readonly desk: PeoplesDesk;
   /** `deps`: of the dispatcher for people's turns. */
   with(dispatcher: Dispatcher, deps: DispatcherDeps): Dispatcher;
-  readonly background: readonly BackgroundWork[];
   readonly experience: Experience;
   readonly votes: VoteBook;
-  /** Votes and experience, for `/status`. */
-  status(): Promise<readonly string[]>;
 };
 
 const MAX_STATUS_LINES = 5;
@@ -77,7 +73,8 @@ export function buildSubagents(parts: SubagentParts): Subagents {
     configured,
   });
   const experience = createExperience({
-    ...{ calibrator, runs, sessions, clock, log, configured, costOf: parts.costOf },
+    ...{ calibrator, runs, sessions, clock, log, configured },
+    costOf: (model, usage) => knownCost(live, model, usage),
     modelOf: (name) => helperModel(name, models()),
   });
   const terms = createHelperTerms({
@@ -97,9 +94,30 @@ export function buildSubagents(parts: SubagentParts): Subagents {
   const maxDepth = () => settings().maxDepth;
   const signals = createHelperSignals({ ...parts, isOn: () => hears(live.config) });
   const turns = { runs, desk, sessions, clock, log, models, experience, maxDepth, signals };
+  const shown = createHelperPeople({ runs, desk, clock });
+  const { add } = parts;
+  const spawn = createSpawn(starts);
+  add.tools(() => [spawn]);
+  add.personalData(createHelperForgetting(subagents));
+  add.startedFrom(SUBAGENT_CHANNEL, startedFromHelpers(subagents));
+  add.status(async (session) => [
+    ...(await helpersAtWork(session, shown)),
+    ...(await votes.lines()),
+    ...(await calibrator.lines()).slice(0, MAX_STATUS_LINES),
+  ]);
+  add.task({
+    name: 'helpers',
+    async run(signal) {
+      await desk.recover();
+      await series.run(signal);
+    },
+  });
+  add.task({
+    name: 'words of helpers',
+    run: (signal) => bus.deliver(unheard(log), { signal, concurrency: 1 }),
+  });
   return {
-    helpers: starts,
-    desk: createHelperPeople({ runs, desk, clock }),
+    desk: shown,
     with(dispatcher, deps) {
       const own = createDispatcher({
         ...deps,
@@ -114,23 +132,6 @@ export function buildSubagents(parts: SubagentParts): Subagents {
       return withHelpers(dispatcher, own, turns);
     },
     ...{ experience, votes },
-    status: async () => [
-      ...(await votes.lines()),
-      ...(await calibrator.lines()).slice(0, MAX_STATUS_LINES),
-    ],
-    background: [
-      {
-        name: 'helpers',
-        async run(signal) {
-          await desk.recover();
-          await series.run(signal);
-        },
-      },
-      {
-        name: 'words of helpers',
-        run: (signal) => bus.deliver(unheard(log), { signal, concurrency: 1 }),
-      },
-    ],
   };
 }
 

@@ -1,18 +1,17 @@
 // What a person wants forgotten, in what is kept of helpers: whose a helper is follows from the
 // conversation that started it.
 
-import { FORGOTTEN, type Holds } from '../../kernel/sessions/rules/forgetting.ts';
+import type { StartedFrom } from '../../kernel/contributions.ts';
+import type { PersonalData } from '../../kernel/personal-data.ts';
+import { FORGOTTEN } from '../../kernel/sessions/rules/forgetting.ts';
 import { type HelperRun, helperSession } from './rules/subagent.ts';
 import type { SubagentRows } from './subagent-rows.ts';
 
-export type HelperForgetting = {
-  /** Keys of the chats of helpers that were started in these, and of those which these started. */
-  chatsBelow(chats: readonly string[]): Promise<readonly string[]>;
-  /** Of these chats; how many held the words. One at work keeps its task until it has ended. */
-  forget(chats: readonly string[], holds: Holds): Promise<number>;
-};
-
-export function createHelperForgetting({ runs, removed }: SubagentRows): HelperForgetting {
+/** A subagent at work keeps its task until it has ended. */
+export function createHelperForgetting({
+  runs,
+  removed,
+}: SubagentRows): Required<Omit<PersonalData, 'find'>> {
   return {
     async chatsBelow(chats) {
       const above = new Set(chats);
@@ -52,4 +51,12 @@ const textsOf = ({ name, label, plan, result, answers }: HelperRun) =>
 function withoutTexts({ name: _, ...run }: HelperRun): HelperRun {
   const plan = { kind: 'task', task: FORGOTTEN } as const;
   return { ...run, plan, label: FORGOTTEN, result: FORGOTTEN, answers: [] };
+}
+
+/** The conversation that started the subagent. */
+export function startedFromHelpers({ runs, removed }: SubagentRows): StartedFrom {
+  return async (id) => {
+    const run = (await runs.get(id)) ?? (await removed.get(id));
+    return run === undefined ? [] : [run.parent.session];
+  };
 }

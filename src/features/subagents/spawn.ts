@@ -4,8 +4,7 @@
 import { z } from 'zod';
 import { ToolError } from '../../kernel/message/errors.ts';
 import { headOf } from '../../lib/text/cut.ts';
-import type { Tool, ToolContext } from '../../tools/tool.ts';
-import { readDescription } from '../../tools/tool.ts';
+import { readDescription, type Tool, type ToolContext } from '../../tools/tool.ts';
 import {
   type HelperAnswer,
   type HelperWish,
@@ -109,13 +108,11 @@ const input = z.object({
 });
 type Input = z.infer<typeof input>;
 
-/** `where`: asked at each call, because helpers are built later than tools. */
-export function createSpawn(where: () => Helpers): Tool<Input> {
+export function createSpawn(helpers: Helpers): Tool<Input> {
   /** What helpers read of others taints whoever reads their words. */
   const foreign = new WeakMap<Input, boolean>();
 
   async function run(asked: Input, context: ToolContext): Promise<HelperAnswer> {
-    const helpers = where();
     const { action, id } = asked;
     if (action === 'list') return helpers.list(context);
     if (action === 'wait') {
@@ -149,7 +146,7 @@ export function createSpawn(where: () => Helpers): Tool<Input> {
     taints: true,
     isOwn: (asked) => foreign.get(asked) !== true,
     isVerbatim: true,
-    isAvailable: () => where().isEnabled(),
+    isAvailable: () => helpers.isEnabled(),
     unavailableBecause: () => 'agents.subagents.enabled is false',
     input,
     timeoutMs: ({ action, seconds = USUAL_WAIT_SECS }) =>

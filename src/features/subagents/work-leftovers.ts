@@ -1,13 +1,23 @@
 // What is left of work that is over: conversations of helpers and jobs lie on the disk for a while, are
 // known by whose work they were, and go.
 
+import type { Foundations } from '../../app/foundations.ts';
+import type { Home } from '../../kernel/config/files/home.ts';
+import type { Contributions } from '../../kernel/contributions.ts';
 import { sessionKeyOf } from '../../kernel/message/message.ts';
+import { chatsOfChannel } from '../../kernel/sessions/forget.ts';
+import { deleteLeftovers } from '../../kernel/sessions/leftovers.ts';
 import type { Logger } from '../../lib/logger.ts';
 import type { Clock } from '../../lib/time/clock.ts';
 import type { JobRows } from '../schedule/job-rows.ts';
 import { HEARTBEAT, JOB_CHANNEL, jobChat } from '../schedule/rules/job.ts';
 import { helperSession, SUBAGENT_CHANNEL } from './rules/subagent.ts';
 import type { SubagentRows } from './subagent-rows.ts';
+
+export type LeftoverParts = Pick<
+  Foundations,
+  'live' | 'clock' | 'log' | 'collections' | 'exclusively'
+> & { readonly home: Home; readonly add: Contributions };
 
 export type WorkLeftoversDeps = {
   readonly subagents: SubagentRows;
@@ -27,6 +37,23 @@ const DAY_MS = 86_400_000;
 const EVERY_MS = 3_600_000;
 
 const sessionOfJob = (id: string) => sessionKeyOf(jobChat(id));
+
+/** Deletes old conversations of work that is over, and says what an owner may have erased of them. */
+export function buildLeftovers(parts: LeftoverParts): void {
+  const { live, clock, log, home, exclusively, add } = parts;
+  const { subagents, jobs } = parts.collections;
+  const folder = home.sessions;
+  const leftovers = createWorkLeftovers({
+    ...{ subagents, jobs, clock, log, keepDays: () => live.config.sessions.keepWorkDays },
+    deleteFiles: (rule) => deleteLeftovers({ folder, exclusively }, rule),
+  });
+  const onDisk = (channel: string) => chatsOfChannel(folder, channel);
+  add.task({ name: 'leftovers', run: leftovers.run });
+  add.personalData({
+    chatsBelow: async (_chats, isOwner) =>
+      isOwner ? chatsOfNobody({ subagents, jobs }, onDisk) : [],
+  });
+}
 
 export function createWorkLeftovers(deps: WorkLeftoversDeps) {
   const { subagents, jobs, clock, log } = deps;

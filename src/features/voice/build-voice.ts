@@ -2,17 +2,16 @@
 
 import type { PaidCalls } from '../../agent/spending.ts';
 import { buildAttachments } from '../../app/build-media.ts';
-import type { Channel } from '../../channels/channel.ts';
 import { withoutCode } from '../../kernel/access/admission.ts';
 import type { MessageBus } from '../../kernel/bus/bus.ts';
 import type { BusStore, StateStore } from '../../kernel/bus/store/store.ts';
+import type { ChannelDirectory } from '../../kernel/channels.ts';
 import type { Environment } from '../../kernel/config/environment.ts';
 import type { LiveConfig } from '../../kernel/config/files/live-config.ts';
 import type { InboundAttachments } from '../../kernel/intake/attachments.ts';
 import { policyOf } from '../../kernel/intake/doors.ts';
 import type { Judge } from '../../kernel/intake/judge.ts';
 import type { MediaStore } from '../../kernel/media/media.ts';
-import type { AccountName } from '../../kernel/message/account.ts';
 import type { InboundMessage } from '../../kernel/message/message.ts';
 import type { Dispatcher } from '../../kernel/turns/dispatcher.ts';
 import { withFiles } from '../../kernel/turns/turns-with-files.ts';
@@ -46,7 +45,7 @@ export type VoiceParts = {
   readonly spending: PaidCalls;
   readonly env: Environment;
   tellOwner(text: string): void;
-  channel(name: AccountName): Channel | undefined;
+  readonly channels: Pick<ChannelDirectory, 'get'>;
 };
 
 export type Voice = Pick<InboundAttachments, 'begin'> & {
@@ -56,10 +55,11 @@ export type Voice = Pick<InboundAttachments, 'begin'> & {
 
 /** Fetching and listening end with the resources. */
 export function buildVoice(
-  { live, store, bus, judge, env, channel, spending, tellOwner, ...parts }: VoiceParts,
+  { live, store, bus, judge, env, channels, spending, tellOwner, ...parts }: VoiceParts,
   resources: AsyncDisposableStack,
 ): Voice {
   const { media, clock, log } = parts;
+  const channel = channels.get;
   const engines = createVoiceEngines(() => live.config, env, clock);
   const settings = () => live.config.voice;
   const isOwnerAlone = async (message: InboundMessage) => {

@@ -5,7 +5,7 @@ import type { Agent } from '../../agent/agent.ts';
 import { agentSettingsOf } from '../../agent/settings.ts';
 import type { SpendingGuard } from '../../agent/spending.ts';
 import type { Foundations } from '../../app/foundations.ts';
-import type { BackgroundWork } from '../../app/gateway-service.ts';
+import type { Registries } from '../../kernel/contributions.ts';
 import type { SessionKey } from '../../kernel/message/ids.ts';
 import { OWNER_TURN } from '../../kernel/message/notes.ts';
 import { observedAgent } from '../../kernel/observe/observed.ts';
@@ -23,16 +23,19 @@ import type { ModelRegistry } from '../../providers/provider.ts';
 import type { Toolbox } from '../../tools/tool.ts';
 import type { People } from '../people/people.ts';
 import type { JobStartDeps } from '../schedule/job-start.ts';
-import { jobChat } from '../schedule/rules/job.ts';
+import { JOB_CHANNEL, jobChat } from '../schedule/rules/job.ts';
+import { chargedCost, knownCost } from '../spending/model-cost.ts';
 import type { Experience } from '../subagents/experience.ts';
 import { namedAs } from './rules/inputs.ts';
-import type { Workflows } from './tool.ts';
+import { WORKFLOW_CHANNEL } from './rules/workflow.ts';
+import { createWorkflow } from './tool.ts';
 import type { WorkflowAgentDeps } from './workflow-agent.ts';
+import { workflowsAtWork } from './workflow-commands.ts';
 import type { WorkflowDesk } from './workflow-desk.ts';
 import { createWorkflowFiles } from './workflow-files.ts';
 import { tellHome } from './workflow-messages.ts';
 import { createWorkflowPeople } from './workflow-people.ts';
-import { WorkflowRuns, type WorkflowRunsDeps } from './workflow-runs.ts';
+import { WorkflowRuns } from './workflow-runs.ts';
 import { withWorkflows, workflowAgent, workflowCourier } from './workflow-turns.ts';
 import { checkTyped } from './workflow-wish.ts';
 
@@ -42,44 +45,42 @@ export type WorkflowParts = Foundations & {
   readonly spending: SpendingGuard;
   readonly settings: SessionSettingsStore;
   models(): ModelRegistry;
-  /** Built later. */
-  people(): Pick<People, 'persons'>;
-  origins(): Origins;
-  jobEnded: WorkflowRunsDeps['jobEnded'];
-  readonly costOf: WorkflowAgentDeps['costOf'];
+  readonly people: Pick<People, 'persons'>;
+  readonly origins: Origins;
+  readonly registries: Registries;
   readonly votes: WorkflowAgentDeps['votes'];
   readonly experience: Pick<Experience, 'workflowEnded'>;
 };
 
 export type BuiltWorkflows = {
-  /** For the tool. */
-  readonly workflows: Workflows;
   /** For commands. */
   readonly desk: WorkflowDesk;
-  readonly runs: WorkflowRuns;
+  readonly runs: Pick<WorkflowRuns, 'whenJobEnds'>;
   readonly startWorkflow: JobStartDeps['startWorkflow'];
   /** What a job that is made is to start. @throws WorkflowError */
   checkWorkflow(typed: string): Promise<void>;
   /** `deps`: of the dispatcher for people's turns. */
   with(dispatcher: Dispatcher, deps: DispatcherDeps): Dispatcher;
-  readonly background: readonly BackgroundWork[];
 };
 
 /** They are counted where they start; this only keeps them out of the places of people. */
 const PLACES = 200;
 
 export function buildWorkflows(parts: WorkflowParts): BuiltWorkflows {
-  const { live, clock, log, bus, agent, spending, models, jobEnded } = parts;
+  const { live, clock, log, bus, agent, spending, models } = parts;
+  const { add, contributed } = parts.registries;
   // What is off takes no place: it counts from the start of the gateway on.
   const { enabled } = live.config.agents.workflows;
   const settings = () => ({ ...live.config.agents.workflows, enabled });
   const isEnabled = () => enabled;
   const { workflows: rows } = parts.collections;
   const files = createWorkflowFiles(parts.files, () => live.defaults.workspace);
-  const runs = new WorkflowRuns({ rows, files, bus, clock, log, settings, jobEnded });
+  const runs = new WorkflowRuns({ rows, files, bus, clock, log, settings });
   const turns: WorkflowAgentDeps = {
     ...{ rows, spending, models, clock, log, most: settings },
-    ...{ costOf: parts.costOf, votes: parts.votes, voting: () => live.config.agents.voting },
+    costOf: (model, usage, countsMoney) =>
+      countsMoney ? chargedCost(live, model, usage) : knownCost(live, model, usage),
+    ...{ votes: parts.votes, voting: () => live.config.agents.voting },
     approvals: parts.collections.calls,
     toolbox: () => agent.toolbox(),
     settings: () => agentSettingsOf(live.config, live.defaults.workspace),
@@ -93,16 +94,35 @@ export function buildWorkflows(parts: WorkflowParts): BuiltWorkflows {
     },
     tell: (id) => runs.tell(id),
   };
+  const personOf = createTurnPersonOf(parts.people.persons);
+  const { workflows, desk } = createWorkflowPeople({
+    ...{ rows, files, runs, clock, isEnabled },
+    async standingOf(message) {
+      const { rights, isForeign: isTainted } = await parts.origins(message);
+      return { rights, isTainted, person: await personOf(message) };
+    },
+    modelOf: async (session: SessionKey) => (await parts.settings.get(session)).model,
+  });
+  const tool = createWorkflow(workflows);
+  add.tools(() => [tool]);
+  add.personalData(runs);
+  add.startedFrom(WORKFLOW_CHANNEL, async (id) => {
+    const home = (await rows.runs.get(id))?.starter.home;
+    if (home === undefined) return [];
+    return home.kind === 'chat'
+      ? [home.session]
+      : ((await contributed.startedFrom(JOB_CHANNEL)?.(home.job)) ?? []);
+  });
+  add.status((session) => workflowsAtWork(session, desk));
+  if (enabled) {
+    const courier = workflowCourier({ rows, bus, clock, log });
+    add.task({
+      name: 'words of workflows',
+      run: (signal) => bus.deliver(courier, { signal, concurrency: 1 }),
+    });
+  }
   return {
-    ...createWorkflowPeople({
-      ...{ rows, files, runs, clock, isEnabled },
-      async standingOf(message) {
-        const { rights, isForeign: isTainted } = await parts.origins()(message);
-        const person = await createTurnPersonOf(parts.people().persons)(message);
-        return { rights, isTainted, person };
-      },
-      modelOf: async (session: SessionKey) => (await parts.settings.get(session)).model,
-    }),
+    desk,
     runs,
     checkWorkflow: (typed) => checkTyped(files, enabled, typed),
     async startWorkflow({ job, id }, { rights, person = OWNER_TURN, isTainted, paidBy, limits }) {
@@ -128,14 +148,5 @@ export function buildWorkflows(parts: WorkflowParts): BuiltWorkflows {
       });
       return withWorkflows(dispatcher, own, turns);
     },
-    background: enabled
-      ? [
-          {
-            name: 'words of workflows',
-            run: (signal) =>
-              bus.deliver(workflowCourier({ rows, bus, clock, log }), { signal, concurrency: 1 }),
-          },
-        ]
-      : [],
   };
 }

@@ -4,8 +4,7 @@
 import { z } from 'zod';
 import { ToolError } from '../../kernel/message/errors.ts';
 import { headOf } from '../../lib/text/cut.ts';
-import type { Tool, ToolContext } from '../../tools/tool.ts';
-import { readDescription } from '../../tools/tool.ts';
+import { readDescription, type Tool, type ToolContext } from '../../tools/tool.ts';
 import { type WorkflowAnswer, WorkflowError, type WorkflowWish } from './rules/workflow.ts';
 
 /** Where workflows are kept. Whatever cannot be done is a WorkflowError. */
@@ -40,13 +39,11 @@ const input = z.object({
 });
 type Input = z.infer<typeof input>;
 
-/** `where`: asked at each call, because workflows are built later than tools. */
-export function createWorkflow(where: () => Workflows): Tool<Input> {
+export function createWorkflow(workflows: Workflows): Tool<Input> {
   /** What a run read of others taints whoever looks at it. */
   const foreign = new WeakMap<Input, boolean>();
 
   async function run(asked: Input, context: ToolContext): Promise<WorkflowAnswer> {
-    const workflows = where();
     const { action, name } = asked;
     if (action === 'list') return workflows.list();
     if (action === 'runs') return workflows.runs(context);
@@ -63,7 +60,7 @@ export function createWorkflow(where: () => Workflows): Tool<Input> {
     access: 'read',
     taints: true,
     isOwn: (asked) => foreign.get(asked) !== true,
-    isAvailable: () => where().isEnabled(),
+    isAvailable: () => workflows.isEnabled(),
     unavailableBecause: () => 'agents.workflows.enabled is false',
     input,
     describe: ({ action, name = '' }) => `${action} ${headOf(name, DETAIL_CHARS)}`.trim(),

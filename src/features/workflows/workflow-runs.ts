@@ -38,9 +38,15 @@ export type WorkflowRunsDeps = {
   readonly clock: Clock;
   readonly log: Logger;
   settings(): WorkflowsConfig;
-  /** The run of a job is over; told twice, the second changes nothing. */
-  jobEnded(job: string, run: MessageId, how: JobEnding, detail?: string): Promise<void>;
 };
+
+/** The run of a job is over; told twice, the second changes nothing. */
+export type JobEnded = (
+  job: string,
+  run: MessageId,
+  how: JobEnding,
+  detail?: string,
+) => Promise<void>;
 
 /** `key`: the same for the same wish. */
 export type WorkflowStart = WorkflowWish & {
@@ -58,9 +64,15 @@ const HOW: Readonly<Record<WorkflowEnding, JobEnding>> = {
 
 export class WorkflowRuns {
   readonly #deps: WorkflowRunsDeps;
+  #jobEnded: JobEnded = async () => undefined;
 
   constructor(deps: WorkflowRunsDeps) {
     this.#deps = deps;
+  }
+
+  /** Schedules say here what an end means for the job that started the run. */
+  whenJobEnds(ended: JobEnded): void {
+    this.#jobEnded = ended;
   }
 
   /** Durable when resolved. @throws WorkflowError */
@@ -111,7 +123,7 @@ export class WorkflowRuns {
 
   /** Whoever started it hears how it ended, once. */
   async tell(id: string): Promise<void> {
-    const { rows, bus, clock, jobEnded } = this.#deps;
+    const { rows, bus, clock } = this.#deps;
     const run = await rows.runs.get(id);
     if (run === undefined || run.telling === 'over' || !isOver(run)) return;
     const { starter, status, result = '', begunBy } = run;
@@ -122,7 +134,7 @@ export class WorkflowRuns {
     }
     if (home.kind === 'job' && isOver(run)) {
       const how = HOW[status as WorkflowEnding];
-      await jobEnded(home.job, begunBy, how, ...(status === 'done' ? [] : [result]));
+      await this.#jobEnded(home.job, begunBy, how, ...(status === 'done' ? [] : [result]));
     }
     await changeRun(rows, id, (each) => ({ ...each, telling: 'over' }));
   }

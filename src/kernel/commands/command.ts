@@ -37,8 +37,7 @@ export type CommandDeps = {
   readonly drafts: Pick<Drafts, 'open' | 'askAgain'>;
   readonly standing: Pick<Standing, 'list' | 'takeBack'>;
   readonly spending: SpendingDesk;
-  /** Built later than the commands. */
-  jobs(): {
+  readonly jobs: {
     readonly desk: JobDesk;
     /** Undefined where nobody vouches for them, or it is not between the two of us. */
     askerOf(message: InboundMessage): Promise<JobAsker | undefined>;
@@ -51,7 +50,7 @@ export type CommandDeps = {
   readonly modes: ModeDesk;
   defaults(): { readonly thinkingBudget: number; readonly queueMode: 'steer' | 'followup' };
   /** What each part says of itself in `/status`. */
-  readonly status: readonly StatusSource[];
+  status(): readonly StatusSource[];
   /** What kind of door a channel is. */
   mediumOf(channel: string): Medium;
   readonly compacting: {

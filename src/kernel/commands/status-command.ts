@@ -15,7 +15,7 @@ async function showStatus(origin: CommandOrigin, _argument: string, deps: Comman
   const chosen = await deps.settings.get(session);
   const stats = await deps.bus.stats();
   const thinking = chosen.thinkingBudget ?? deps.defaults().thinkingBudget;
-  const lines = await Promise.all(deps.status.map((linesOf) => linesOf(session)));
+  const lines = await Promise.all(deps.status().map((linesOf) => linesOf(session)));
   return [
     `- Model: ${chosen.model ?? deps.models().defaultModel}`,
     `- Thinking: ${thinking === 0 ? 'off' : `${thinking} tokens`}`,

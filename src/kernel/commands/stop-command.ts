@@ -58,7 +58,7 @@ async function stop({ session, chat, isAll }: Stop, deps: StopDeps): Promise<Sto
   const { bus, helpers, workflows } = deps;
   const { running, withdrawn, unsent } = await bus.cancel(session, 'stopped by /stop');
   const helped = await helpers.stopAll(session);
-  const jobs = await deps.jobs().desk.atWork(chat);
+  const jobs = await deps.jobs.desk.atWork(chat);
   const stopped = { isAnswer: running, withdrawn, unsent, helpers: helped };
   if (isAll) {
     const ended = await workflows.stopAll(session);
@@ -79,7 +79,7 @@ export async function stopJob(
   { helpers, workflows, jobs }: Pick<StopDeps, 'helpers' | 'workflows' | 'jobs'>,
 ): Promise<boolean> {
   const session = sessionKeyOf(jobChat(id));
-  const wasAtWork = await jobs().desk.endRun(id);
+  const wasAtWork = await jobs.desk.endRun(id);
   const helped = await helpers.stopAll(session);
   const ended = await workflows.stopAll(session);
   return wasAtWork || helped + ended > 0;

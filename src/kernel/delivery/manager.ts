@@ -8,6 +8,7 @@ import type { Clock } from '../../lib/time/clock.ts';
 import { isStranger, withoutCode } from '../access/admission.ts';
 import type { Courier, MessageBus } from '../bus/bus.ts';
 import type { StateStore } from '../bus/store/store.ts';
+import type { ChannelRegister } from '../channels.ts';
 import type { Judge } from '../intake/judge.ts';
 import type { Receiver } from '../intake/receive.ts';
 import type { SharedArrivals } from '../intake/shared-arrivals.ts';
@@ -29,6 +30,8 @@ const STABLE_MS = 600_000;
 const DELIVERY_CONCURRENCY = 64;
 
 export type ManagerDeps = {
+  /** Where everybody looks up what runs. */
+  readonly directory: ChannelRegister;
   readonly bus: MessageBus;
   readonly receiver: Receiver;
   readonly judge: Judge;
@@ -52,7 +55,6 @@ export type ManagerDeps = {
 type StoppedStatus = Extract<ChannelStatus, { readonly kind: 'stopped' }>;
 
 type Running = {
-  readonly channel: Channel;
   readonly intake: AbortController;
   readonly whole: AbortController;
   readonly done: Promise<void>;
@@ -65,13 +67,11 @@ export interface ChannelManager {
   /** Takes no more in, but goes on delivering: the first half of a graceful stop. */
   stopReceiving(): void;
   stopAll(): Promise<void>;
-  status(name: AccountName): ChannelStatus | undefined;
-  channel(name: AccountName): Channel | undefined;
 }
 
 export function createChannelManager(deps: ManagerDeps): ChannelManager {
+  const { directory } = deps;
   const running = new Map<AccountName, Running>();
-  const statuses = new Map<AccountName, ChannelStatus>();
 
   async function stop(name: AccountName) {
     const current = running.get(name);
@@ -79,7 +79,7 @@ export function createChannelManager(deps: ManagerDeps): ChannelManager {
     running.delete(name);
     current.whole.abort();
     await current.done;
-    statuses.delete(name);
+    directory.remove(name);
   }
 
   return {
@@ -93,12 +93,13 @@ export function createChannelManager(deps: ManagerDeps): ChannelManager {
         intake: AbortSignal.any([whole.signal, intake.signal]),
       };
       const report = (status: ChannelStatus) => {
-        if (isNewStop(status, statuses.get(name))) deps.onStopped(name, status);
-        statuses.set(name, status);
+        if (isNewStop(status, directory.status(name))) deps.onStopped(name, status);
+        directory.report(name, status);
       };
+      directory.put(name, channel);
       report({ kind: 'starting' });
       const done = runChannel(channel, deps, report, signals);
-      running.set(name, { channel, intake, whole, done });
+      running.set(name, { intake, whole, done });
     },
     stop,
     stopReceiving() {
@@ -107,8 +108,6 @@ export function createChannelManager(deps: ManagerDeps): ChannelManager {
     async stopAll() {
       await Promise.all([...running.keys()].map(stop));
     },
-    status: (name) => statuses.get(name),
-    channel: (name) => running.get(name)?.channel,
   };
 }
 

@@ -19,6 +19,7 @@ export type SpentButtonsDeps = {
   channel(name: AccountName): Channel | undefined;
 };
 
+export const SPENT_SCOPE = 'spent-buttons';
 const DEADLINE_MS = 15_000;
 const LOOKS = 5;
 const LOOK_MS = 300;

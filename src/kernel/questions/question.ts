@@ -36,6 +36,8 @@ export type QuestionHandler = {
   answer(rest: string, action: string, ...chooser: Chooser): Promise<Answered>;
   /** Nobody answered in time. */
   expired?(rest: string): Promise<void>;
+  /** At the start, before any question: asks what a process that is gone had not come to ask. */
+  takeUp?(): Promise<void>;
 };
 
 export interface Questions {

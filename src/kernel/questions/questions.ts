@@ -227,6 +227,7 @@ export function createQuestions(deps: QuestionsDeps): Questions {
         if (open !== undefined) await close(open, outcome);
       }),
     async run(signal) {
+      for (const handler of Object.values(deps.handlers())) await handler.takeUp?.();
       await oneByOne(recover);
       while (!signal.aborted) {
         changed = Promise.withResolvers<void>();

@@ -7,7 +7,6 @@ import { createModels, type ModelsDeps, openModelForAll } from '../../agent/mode
 import { textTokens } from '../../agent/rules/tokens.ts';
 import type { SpendingGuard } from '../../agent/spending.ts';
 import { untilAborted } from '../../agent/until-aborted.ts';
-import { openCollections } from '../../app/collections.ts';
 import { askGateway, findRunningGateway } from '../../app/running-gateway.ts';
 import { clusterOf } from '../../features/cluster/cluster-keeper.ts';
 import { buildLocalOnly } from '../../features/local-models/build-local-only.ts';
@@ -21,12 +20,12 @@ import type { Environment } from '../../kernel/config/environment.ts';
 import type { LoadedConfig } from '../../kernel/config/files/config-file.ts';
 import type { Home } from '../../kernel/config/files/home.ts';
 import { LiveConfig } from '../../kernel/config/files/live-config.ts';
+import { createRegistries } from '../../kernel/contributions.ts';
 import { ProviderError, type ProviderFailure } from '../../kernel/message/errors.ts';
 import { chatId, DEFAULT_ACCOUNT } from '../../kernel/message/ids.ts';
 import { type ChatRef, sessionKeyOf } from '../../kernel/message/message.ts';
 import { openMetricsFile } from '../../kernel/observe/metrics.ts';
 import { observedSpending } from '../../kernel/observe/observed.ts';
-import { createRows } from '../../kernel/rows.ts';
 import { readOnce } from '../../lib/async.ts';
 import { openLogFile } from '../../lib/files/files.ts';
 import { createLogger, type Logger, silentLogger } from '../../lib/logger.ts';
@@ -187,8 +186,10 @@ async function openOwn(
   const peers = { peers: cluster?.peers, configured: async () => undefined };
   const models = await createModels({ live, env, clock, log, forAll, loadImage, cluster: peers });
   const routes = { sessionOf: async (chat: ChatRef) => sessionKeyOf(chat) };
-  const collections = openCollections(createRows(store), (text) => live.redact(text));
-  const only = buildLocalOnly({ live, store, collections, models, routes: () => routes });
+  const only = buildLocalOnly({
+    ...{ live, store, models, people: { routes } },
+    contributed: createRegistries().contributed,
+  });
   const cost = counterOf(live, only.guard(inner), maxCost);
   return { models: models.current(), cost, clock };
 }

@@ -17,12 +17,17 @@ import { buildMemory } from '../../features/memory/build-memory.ts';
 import { buildModes } from '../../features/modes/build-modes.ts';
 import { createModes } from '../../features/modes/create-modes.ts';
 import { createPeople, type People } from '../../features/people/people.ts';
+import { createCron } from '../../features/schedule/cron-tool.ts';
 import { buildSkills } from '../../features/skills/build-skills.ts';
+import { createSpawn } from '../../features/subagents/spawn.ts';
+import { createWorkflow } from '../../features/workflows/tool.ts';
+import { createChannelDirectory } from '../../kernel/channels.ts';
 import type { Config } from '../../kernel/config/config.ts';
 import type { Environment } from '../../kernel/config/environment.ts';
 import type { LoadedConfig } from '../../kernel/config/files/config-file.ts';
 import { homeOf } from '../../kernel/config/files/home.ts';
 import { LiveConfig } from '../../kernel/config/files/live-config.ts';
+import { createRegistries } from '../../kernel/contributions.ts';
 import { NanobotError } from '../../kernel/message/errors.ts';
 import type { AskedBook, SessionStore } from '../../kernel/sessions/store.ts';
 import { createSessionSettings } from '../../kernel/turns/session-settings.ts';
@@ -78,11 +83,11 @@ export async function openLab(wish: LabWish, resources: AsyncDisposableStack): P
   const { clock, log } = foundations;
   const people = peopleOf(foundations);
   const maxFileBytes = () => undefined;
+  const registries = createRegistries();
   const remembering = buildMemory({
     ...{ ...foundations, home, resources, maxFileBytes },
-    persons: () => people.persons,
-    questions: () => nobody(),
-    forgetful: () => [],
+    ...{ people, registries },
+    questions: NO_QUESTIONS,
     only: { closedTo: async () => [], holding: async () => undefined },
   });
   const side = createSideModel({ spending, clock, models: () => models });
@@ -95,10 +100,9 @@ export async function openLab(wish: LabWish, resources: AsyncDisposableStack): P
       asked: instead?.asked ?? foundations.asked,
       skills: buildSkills({ home, env, clock, workspace: () => workspace }),
       ...labTools(live, instead !== undefined, buildExec({ live, clock, log, home, env })),
-      schedules: () => ({ add: refused, check: refused, list: refused, change: refused }),
       inboxes: () => [],
       toolServers: { tools: () => [] },
-      channelOf: () => undefined,
+      channels: createChannelDirectory(),
       ...(instead === undefined ? {} : { instead }),
     },
     () => models,
@@ -152,8 +156,9 @@ function labTools(live: LiveConfig, isReplayed: boolean, executor: Executor) {
   const isAvailable = () => (isReplayed ? tools.exec.enabled : executor.isAvailable());
   return {
     executor: { ...executor, isAvailable },
-    helpers: () => helpers,
-    workflows: () => workflows,
+    contributed: {
+      tools: () => [createCron(NO_JOBS), createSpawn(helpers), createWorkflow(workflows)],
+    },
   };
 }
 
@@ -164,16 +169,15 @@ function modesOf(foundations: Foundations, wish: LabWish, traces: string) {
   const settings = createSessionSettings(foundations.store.scope('session-settings'));
   const tell = () => undefined;
   const home = { traces, agents: homeOf(env).agents };
-  const parts = { spending, settings, tell, models: () => models, home };
+  const { add } = createRegistries();
+  const parts = { spending, settings, tell, models: () => models, home, add };
   return buildModes({ ...foundations, ...parts }).modes;
-}
-
-function nobody(): never {
-  throw new NanobotError('not_in_lab', NOT_HERE);
 }
 
 const refused = () => Promise.reject(new NanobotError('not_in_lab', NOT_HERE));
 
+const NO_QUESTIONS = { ask: refused };
+const NO_JOBS = { add: refused, check: refused, list: refused, change: refused };
 const NO_HELPERS = {
   ...{ start: refused, list: refused, check: refused, wait: refused, cancel: refused },
 };

@@ -21,6 +21,6 @@ async function sdkFilesAfter(...files: readonly string[]): Promise<number> {
 
 test('the SDK is loaded with the channel and with nothing else', async () => {
   expect(await sdkFilesAfter('src/channels/lark/lark.ts')).toBeGreaterThan(0);
-  const shared = ['src/channels/index.ts', 'src/channels/channel-setup.ts', 'src/app/compose.ts'];
+  const shared = ['src/channels/index.ts', 'src/channels/channel-setup.ts', 'src/boot.ts'];
   expect(await sdkFilesAfter(...shared)).toBe(0);
 });

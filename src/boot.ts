@@ -1,0 +1,218 @@
+// The composition root: from configuration to a running gateway. Every service is handed to what is built
+// behind it; what a later part has to offer an earlier one, it contributes to a registry (kernel/contributions.ts).
+
+import { randomBytes } from 'node:crypto';
+import { hostname } from 'node:os';
+import { buildAgent } from './agent/build-agent.ts';
+import { buildModels } from './agent/build-models.ts';
+import { createSideModel } from './agent/side-model.ts';
+import { buildArrivals } from './app/build-arrivals.ts';
+import { buildAsides } from './app/build-asides.ts';
+import { buildCommands, configurationLines } from './app/build-commands.ts';
+import { sendableBytes } from './app/build-media.ts';
+import { type Foundations, layFoundations } from './app/foundations.ts';
+import type { Gateway, GatewayOptions } from './app/gateway.ts';
+import { GatewayService } from './app/gateway-service.ts';
+import { PAIRING_SCOPE } from './app/state.ts';
+import { channelReports, reportLine } from './channels/channel-reports.ts';
+import { buildDecisions } from './features/approvals/build-decisions.ts';
+import { buildDoorWatch } from './features/health/build-door-watch.ts';
+import { buildLocalModels } from './features/local-models/build-local-models.ts';
+import { buildLocalOnly } from './features/local-models/build-local-only.ts';
+import { openInboxes } from './features/mail-bridge/build-inboxes.ts';
+import { buildToolServers, toolingOf } from './features/mcp/build-tool-servers.ts';
+import { buildMemory } from './features/memory/build-memory.ts';
+import { buildModes } from './features/modes/build-modes.ts';
+import { buildPeople } from './features/people/build-people.ts';
+import { buildReceiving } from './features/people/build-receiving.ts';
+import { createKnownAs } from './features/people/people.ts';
+import { buildAutomation } from './features/schedule/build-automation.ts';
+import { buildSkills } from './features/skills/build-skills.ts';
+import { buildSpending } from './features/spending/build-spending.ts';
+import { steadinessLines } from './features/steadiness/rules/steady-view.ts';
+import { buildSubagents } from './features/subagents/build-subagents.ts';
+import { buildLeftovers } from './features/subagents/work-leftovers.ts';
+import { buildVoice } from './features/voice/build-voice.ts';
+import { buildWorkflows } from './features/workflows/build-workflows.ts';
+import { holdHome } from './kernel/bus/store/home-lock.ts';
+import { createChannelDirectory } from './kernel/channels.ts';
+import { stopByButton } from './kernel/commands/stop-command.ts';
+import type { LoadedConfig } from './kernel/config/files/config-file.ts';
+import { LiveConfig } from './kernel/config/files/live-config.ts';
+import { createRegistries } from './kernel/contributions.ts';
+import { createChannelManager } from './kernel/delivery/manager.ts';
+import { createSpentButtons, SPENT_SCOPE } from './kernel/delivery/spent-buttons.ts';
+import { createUndelivered } from './kernel/delivery/undelivered.ts';
+import { createDoors, policyOf } from './kernel/intake/doors.ts';
+import { createJudge } from './kernel/intake/judge.ts';
+import type { AccountName } from './kernel/message/account.ts';
+import { createOwnerDoor, createOwners } from './kernel/owners.ts';
+import { auditedHandlers } from './kernel/questions/audited-handlers.ts';
+import { closeDecided } from './kernel/questions/decided-elsewhere.ts';
+import { createQuestions } from './kernel/questions/questions.ts';
+import { createDispatcher, type DispatcherDeps } from './kernel/turns/dispatcher.ts';
+import { createOrigins } from './kernel/turns/origins.ts';
+import { createSessionSettings } from './kernel/turns/session-settings.ts';
+import { withoutBlocked } from './kernel/turns/shut-out.ts';
+import { createTurnPersonOf } from './kernel/turns/turn-person.ts';
+import { withLimits } from './kernel/turns/turns-with-limits.ts';
+import { createPermits } from './lib/async.ts';
+import { buildExec } from './tools/exec/exec.ts';
+
+/**
+ * Takes the home and builds a gateway in it; `run` starts it.
+ * @throws HomeLockedError when another gateway holds the home.
+ */
+export async function boot(loaded: LoadedConfig, options: GatewayOptions): Promise<Gateway> {
+  const resources = new AsyncDisposableStack();
+  try {
+    const { home } = options;
+    const startedAt = new Date().toISOString();
+    const holder = { pid: process.pid, host: hostname(), startedAt };
+    resources.use(await holdHome(home.lock, holder));
+    const live = new LiveConfig(loaded, options.env);
+    const kernel = openKernel(await layFoundations(live, options, resources));
+    return await install(kernel, options, resources);
+  } catch (error) {
+    await resources.disposeAsync();
+    throw error;
+  }
+}
+
+type Kernel = ReturnType<typeof openKernel>;
+
+/** What exists before the first feature: who people are, where owners are reached, and the registries. */
+function openKernel(foundations: Foundations) {
+  const { live, clock, log, store, bus, measuring } = foundations;
+  const registries = createRegistries();
+  const { add, contributed } = registries;
+  const channels = createChannelDirectory();
+  const people = buildPeople(foundations);
+  const { persons, pairing } = people;
+  const policy = (account: AccountName) => policyOf(account, live.config);
+  const judge = createJudge({ persons, policy });
+  const mediumOf = (channel: string) => policyOf(channel, live.config).medium;
+  const origins = createOrigins({
+    ...{ judge, mediumOf, knownAs: createKnownAs(persons) },
+    policies: () => live.config.tools,
+  });
+  const chosen = () => live.config.notices.channel;
+  const door = createOwnerDoor({ state: store.scope(PAIRING_SCOPE), pairing, chosen });
+  const isChat = (account: AccountName) => mediumOf(account) === 'chat';
+  const owners = createOwners({ door, channels, bus, clock, log, isChat });
+  const spent = { state: store.scope(SPENT_SCOPE), bus, clock, log, channel: channels.get };
+  const buttons = createSpentButtons(spent);
+  const questions = createQuestions({
+    ...{ state: store.scope('questions'), bus, clock, log, randomBytes },
+    handlers: () => auditedHandlers(contributed, measuring.audit),
+    spendButtons: buttons.spend,
+    hasButtons: (name) => channels.get(name)?.choices !== undefined,
+  });
+  const settings = createSessionSettings(store.scope('session-settings'));
+  const permits = createPermits(live.defaults.maxConcurrentChats);
+  const asking = { questions, buttons };
+  const known = { people, judge, origins, owners, settings, permits };
+  return { ...foundations, registries, add, contributed, channels, ...known, ...asking };
+}
+
+/** Every feature, in this order: the later may use the earlier. */
+async function install(
+  kernel: Kernel,
+  options: GatewayOptions,
+  resources: AsyncDisposableStack,
+): Promise<Gateway> {
+  const { live, clock, log, store, bus, add, channels, people, judge } = kernel;
+  const { owners, questions, permits } = kernel;
+  const { env, home } = options;
+  const shared = { ...kernel, env, home, resources };
+  const maxFileBytes = (name: AccountName) => sendableBytes(live, channels.get(name));
+  const turnDefaults = () => ({
+    thinkingBudget: live.defaults.thinkingBudget,
+    queueMode: live.config.queue.mode,
+  });
+  const { models, forAll, cluster } = await buildModels(shared);
+  const only = buildLocalOnly({ ...shared, models });
+  const { counted, desk } = await buildSpending(shared, resources);
+  const spending = { ...only.guard(counted), ...only.paid(counted) };
+  const charged = { ...shared, models: models.current, spending };
+  const { tell } = owners;
+  const modes = buildModes({ ...charged, tell });
+  const local = buildLocalModels({ ...charged, models, forAll, cluster, only });
+  add.status(() => steadinessLines(live.config.agents));
+  const skills = buildSkills({ home, env, clock, workspace: () => live.defaults.workspace });
+  const remembering = buildMemory({ ...shared, maxFileBytes, only });
+  const { sessions, files } = remembering;
+  const side = createSideModel({ spending, clock, models: models.current });
+  const toolServers = buildToolServers(kernel, env);
+  const tools = { ...charged, sessions, files, remembering, skills, toolServers, maxFileBytes };
+  const executor = buildExec({ live, clock, log, home, env });
+  const inboxes = () => openInboxes(live, channels.get);
+  const working = { ...tools, side, executor, inboxes, modes: modes.modes, tell };
+  const agent = buildAgent(working, models.current, spending);
+  for (const kept of [agent.plans, kernel.asked]) add.personalData(kept);
+  const agents = { ...tools, agent };
+  const subagents = buildSubagents(agents);
+  const workflows = buildWorkflows({ ...agents, ...subagents });
+  buildLeftovers(shared);
+  const deciding = buildDecisions({ ...shared, agent, side, remembering });
+  const automation = buildAutomation({ ...shared, sessions, agent, workflows });
+  add.status(() => channelReports(live.config.channels, channels).map(reportLine));
+  add.status(() => configurationLines(live));
+  const own = { helpers: subagents.desk, workflows: workflows.desk, jobs: automation.jobs };
+  const commanded = { ...shared, ...own, desk, skills, agent, remembering, modes, local, deciding };
+  const commands = buildCommands({ ...commanded, models: models.current, turnDefaults });
+  const doorWatch = await buildDoorWatch({ ...shared, isRunning: channels.isRunning, tell });
+  const voice = buildVoice({ ...charged, tellOwner: tell }, resources);
+  const { receiver, groupTalk } = buildReceiving({
+    ...{ ...shared, deciding, commands },
+    arrived: doorWatch.arrived,
+    fetchAttachments: voice.begin,
+  });
+  const manager = createChannelManager({
+    ...{ directory: channels, bus, receiver, judge, state: store, media: kernel.media, clock, log },
+    arrivals: buildArrivals(shared),
+    timeZone: () => live.config.sessions.timeZone,
+    ...{ alert: owners.alert, tell },
+    setAside: createUndelivered({ bus, clock, log, ...owners }),
+    onStopped: (name, { reason, remedy }) =>
+      options.foreground(live.redact(`${name} stopped: ${reason}. ${remedy}`)),
+  });
+  const { routes } = people;
+  const dispatching: DispatcherDeps = {
+    ...{ ...shared, ...deciding, agent, commands, routes },
+    personOf: createTurnPersonOf(people.persons),
+    channel: channels.get,
+    maxAnswerChars: () => live.config.limits.answers.maxChars,
+    redact: (text) => live.redact(text),
+    settings: () => ({ coalesce: live.config.coalesce, ...turnDefaults() }),
+  };
+  const voiced = voice.with(createDispatcher(dispatching));
+  const withChannel = { ...shared, agent, channel: channels.get };
+  const allowed = withoutBlocked(withLimits(voiced, withChannel), withChannel);
+  const scheduled = automation.with(buildAsides(allowed, withChannel));
+  const dispatcher = workflows.with(subagents.with(scheduled, dispatching), dispatching);
+  add.task({ name: 'door watch', run: doorWatch.run });
+  add.task({
+    name: 'questions',
+    run: async (signal) => {
+      await Promise.all([questions.run(signal), kernel.buttons.run(signal)]);
+    },
+  });
+  add.task({ name: 'plans', run: (signal) => agent.plans.run(signal) });
+  add.task({ name: 'tool servers', run: (signal) => toolServers.run(signal) });
+  const elsewhere = { ...people, bus, questions, clock };
+  add.task({ name: 'decided elsewhere', run: (signal) => closeDecided(elsewhere, signal) });
+  const gateway = new GatewayService(
+    {
+      ...{ ...shared, models, spending, tell, manager, dispatcher, permits, groupTalk },
+      stopIn: (chat) => stopByButton(chat, { ...commands, routes, clock }),
+      doors: createDoors(clock, () => live.config.media.maxFileBytes),
+      peers: () => local.cluster?.seen() ?? [],
+      tooling: toolingOf(toolServers, agent.missingTools, (text) => live.redact(text)),
+    },
+    options,
+    resources,
+  );
+  await gateway.listen();
+  return gateway;
+}

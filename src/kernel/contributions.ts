@@ -1,0 +1,71 @@
+// What features contribute, in registries that exist before the first feature: whoever needs all tools, tasks
+// or handlers reads them here when it needs them, so that nothing is handed to what is built before it.
+
+import type { Tool } from '../tools/tool.ts';
+import type { StatusSource } from './commands/command.ts';
+import type { SessionKey } from './message/ids.ts';
+import type { AuditEvent } from './observe/telemetry.ts';
+import type { PersonalData } from './personal-data.ts';
+import type { QuestionHandler } from './questions/question.ts';
+
+/** Runs beside the turns as long as the gateway does; restarted when it fails. */
+export type BackgroundTask = { readonly name: string; run(signal: AbortSignal): Promise<void> };
+
+/** The conversations that the one of this chat was started from; the channel is one of our own. */
+export type StartedFrom = (chat: string) => Promise<readonly SessionKey[]>;
+
+export interface Contributions {
+  /** Read at every turn. */
+  tools(source: () => readonly Tool[]): void;
+  status(source: StatusSource): void;
+  task(task: BackgroundTask): void;
+  personalData(data: PersonalData): void;
+  /** `audited`: how decisions on the subject are entered in the audit file; undefined: they are not. */
+  answers(subject: string, handler: QuestionHandler, audited?: AuditEvent['kind']): void;
+  startedFrom(channel: string, source: StartedFrom): void;
+}
+
+export type AnswerSource = {
+  readonly handler: QuestionHandler;
+  readonly audited?: AuditEvent['kind'];
+};
+
+export interface Contributed {
+  tools(): readonly Tool[];
+  status(): readonly StatusSource[];
+  tasks(): readonly BackgroundTask[];
+  personalData(): readonly PersonalData[];
+  /** By the kind of the subject. */
+  answers(): ReadonlyMap<string, AnswerSource>;
+  startedFrom(channel: string): StartedFrom | undefined;
+}
+
+export type Registries = { readonly add: Contributions; readonly contributed: Contributed };
+
+export function createRegistries(): Registries {
+  const tools: (() => readonly Tool[])[] = [];
+  const status: StatusSource[] = [];
+  const tasks: BackgroundTask[] = [];
+  const personalData: PersonalData[] = [];
+  const answers = new Map<string, AnswerSource>();
+  const starts = new Map<string, StartedFrom>();
+  return {
+    add: {
+      tools: (source) => void tools.push(source),
+      status: (source) => void status.push(source),
+      task: (task) => void tasks.push(task),
+      personalData: (data) => void personalData.push(data),
+      answers: (subject, handler, audited) =>
+        void answers.set(subject, audited === undefined ? { handler } : { handler, audited }),
+      startedFrom: (channel, source) => void starts.set(channel, source),
+    },
+    contributed: {
+      tools: () => tools.flatMap((source) => source()),
+      status: () => status,
+      tasks: () => tasks,
+      personalData: () => personalData,
+      answers: () => answers,
+      startedFrom: (channel) => starts.get(channel),
+    },
+  };
+}

@@ -1,0 +1,187 @@
+// Who the owners are told things by, and where: on the channel they used last, as far as it lasts; else on one
+// they were paired on; else in the notices of the web page. A notice goes to the account that it is about, or
+// to the channel the owner chose, and into no conversation of the page. An alert needs a person: it goes out at
+// once, and once an hour per text. A note can wait for the end of quiet hours.
+
+import { randomUUID } from 'node:crypto';
+import { z } from 'zod';
+import type { Pairing } from '../features/people/pairing.ts';
+import { jsonRow, place, type RowShape } from '../lib/json/json.ts';
+import type { Logger } from '../lib/logger.ts';
+import type { Clock } from '../lib/time/clock.ts';
+import type { MessageBus } from './bus/bus.ts';
+import type { KeyValueStore } from './bus/store/store.ts';
+import type { ChannelDirectory } from './channels.ts';
+import { ALERT } from './delivery/undelivered.ts';
+import { type AccountName, accountName } from './message/account.ts';
+import { channelName, chatId, DEFAULT_ACCOUNT, messageId } from './message/ids.ts';
+import type { ChatRef } from './message/message.ts';
+
+/** The chat of the web page that holds notices for which no other door is known. */
+export const NOTICES: ChatRef = {
+  channel: channelName('web'),
+  account: DEFAULT_ACCOUNT,
+  chat: chatId('notices'),
+};
+/** Its chats end with the process that shows them. */
+const TERMINAL = channelName('terminal');
+const KEY = 'owner-door';
+
+export type OwnerDoorDeps = {
+  readonly state: KeyValueStore;
+  readonly pairing: Pairing;
+  /** The account that notices go to, as configured now; empty: none was chosen. */
+  chosen?(): string;
+};
+
+/** Whether an account may carry a message now. */
+export type IsFit = (account: AccountName) => boolean;
+
+export interface OwnerDoor {
+  /** An owner wrote here. */
+  wroteIn(chat: ChatRef): Promise<void>;
+  /** The chat to ask the owner something in, with an account of which `isFit` is true. */
+  chat(isFit: IsFit): Promise<ChatRef>;
+  /** Where the owner is told something outside their conversations. `about`: the account it concerns. */
+  notices(isFit: IsFit, about?: AccountName): Promise<ChatRef>;
+}
+
+export function createOwnerDoor({ state, pairing, chosen }: OwnerDoorDeps): OwnerDoor {
+  let written: readonly ChatRef[] | undefined;
+
+  /** The newest chat with each account, newest first; asked at every message of an owner. */
+  async function last(): Promise<readonly ChatRef[]> {
+    written ??= chatsIn(await state.get(KEY));
+    return written;
+  }
+
+  async function paired(): Promise<readonly ChatRef[]> {
+    const { approved } = await pairing.list();
+    return approved.flatMap(({ role, channel, chat }) =>
+      role === 'owner' && chat !== undefined
+        ? [{ channel: channelName(channel), account: DEFAULT_ACCOUNT, chat: chatId(chat) }]
+        : [],
+    );
+  }
+
+  return {
+    async wroteIn(chat) {
+      if (chat.channel === TERMINAL) return;
+      const known = await last();
+      if (JSON.stringify(known[0]) === JSON.stringify(chat)) return;
+      written = [chat, ...known.filter((one) => accountName(one) !== accountName(chat))];
+      await state.set(KEY, JSON.stringify(written));
+    },
+    async chat(isFit) {
+      const known = [...(await last()), ...(await paired())];
+      return known.find((one) => isFit(accountName(one))) ?? NOTICES;
+    },
+    async notices(isFit, about) {
+      const wanted = chosen?.() ?? '';
+      if (wanted === NOTICES.channel) return NOTICES;
+      const known = [...(await last()), ...(await paired())].filter(
+        (one) => one.channel !== NOTICES.channel && isFit(accountName(one)),
+      );
+      const at = (account: string | undefined) => known.find((one) => accountName(one) === account);
+      const found = at(wanted) ?? at(about) ?? known[0];
+      if (found === undefined) return NOTICES;
+      // A topic, or the thread of a mail, is a conversation.
+      const { thread: _topic, ...chat } = found;
+      return chat;
+    },
+  };
+}
+
+const CHATS: RowShape<ChatRef | readonly ChatRef[]> = z.union([place, z.array(place)]);
+
+function chatsIn(stored: string | undefined): readonly ChatRef[] {
+  const row = jsonRow(stored ?? '[]', CHATS) ?? [];
+  // Once it was one chat alone.
+  return 'channel' in row ? [row] : row;
+}
+
+const REPEAT_MS = 3_600_000;
+const MAX_REMEMBERED = 50;
+
+/**
+ * `troubled`: the account that is in trouble and does not carry the text; undefined: none.
+ * `about`: the account that the text is about, which carries it where the owner is reached there.
+ */
+export type Alert = (troubled: AccountName | undefined, text: string, about?: AccountName) => void;
+
+/** `about`: the account that the text is about. */
+export type TellOwner = (text: string, about?: AccountName) => void;
+
+/** Keeps a note for the end of the owner's quiet hours. False: the hour is not quiet, tell it now. */
+export type KeepNote = (text: string, chat: ChatRef) => Promise<boolean>;
+
+export interface Owners {
+  /** An owner wrote here. */
+  readonly wroteIn: OwnerDoor['wroteIn'];
+  /** Where an owner is written to. */
+  chat(): Promise<ChatRef>;
+  /** Where an owner is asked: by chat, because the sender of a mail may not have written it. */
+  askChat(): Promise<ChatRef>;
+  /** Where an owner is told something outside their conversations; `about`: the account it concerns. */
+  noticeChat(about?: AccountName): Promise<ChatRef>;
+  readonly alert: Alert;
+  readonly tell: TellOwner;
+  /** Whoever keeps notes in quiet hours says so here; without one every note is told at once. */
+  keepNotes(keep: KeepNote): void;
+}
+
+export type OwnersDeps = {
+  readonly door: OwnerDoor;
+  readonly channels: ChannelDirectory;
+  readonly bus: Pick<MessageBus, 'send'>;
+  readonly clock: Clock;
+  readonly log: Logger;
+  isChat(account: AccountName): boolean;
+};
+
+export function createOwners({ door, channels, bus, clock, log, isChat }: OwnersDeps): Owners {
+  const lastAt = new Map<string, number>();
+  const noticeChat = (about?: AccountName) => door.notices(channels.isThere, about);
+  let keep: KeepNote = async () => false;
+
+  function isRepeated(key: string): boolean {
+    const now = clock.now();
+    if (now - (lastAt.get(key) ?? Number.NEGATIVE_INFINITY) < REPEAT_MS) return true;
+    lastAt.delete(key);
+    lastAt.set(key, now);
+    for (const oldest of lastAt.keys()) {
+      if (lastAt.size <= MAX_REMEMBERED) break;
+      lastAt.delete(oldest);
+    }
+    return false;
+  }
+
+  const alert: Alert = (troubled, text, about) => {
+    if (isRepeated(`${troubled}\n${text}`)) return;
+    log.warn('owner alerted', { channel: troubled });
+    const isFit = (name: AccountName) => name !== troubled && channels.isRunning(name);
+    const markdown = troubled === undefined ? text : `**${troubled}:** ${text}`;
+    door
+      .notices(isFit, about)
+      .then((chat) => bus.send({ id: messageId(`${ALERT}${randomUUID()}`), chat, markdown }))
+      .catch((error) => log.error('alert failed', { channel: troubled, error }));
+  };
+
+  async function note(text: string, about?: AccountName): Promise<void> {
+    if (!(await keep(text, await noticeChat(about)))) alert(undefined, text, about);
+  }
+
+  return {
+    wroteIn: door.wroteIn,
+    chat: () => door.chat(channels.isThere),
+    askChat: () => door.chat((name) => channels.isThere(name) && isChat(name)),
+    noticeChat,
+    alert,
+    tell(text, about) {
+      note(text, about).catch((error) => log.error('note to the owner failed', { error }));
+    },
+    keepNotes(keeper) {
+      keep = keeper;
+    },
+  };
+}
