@@ -34,7 +34,7 @@ it('sends the checklist anew where the one before never arrived, and holds on to
   };
   const parts = {
     ...{ store: { scope: createMemoryStore }, bus, clock, log },
-    channelOf: () => ({ editing: { edit: async () => undefined } }),
+    channels: { get: () => ({ editing: { edit: async () => undefined } }) },
   };
   const plans = buildPlans(parts as unknown as PlanParts);
   const stop = new AbortController();
@@ -74,8 +74,8 @@ it('shows the plan as it is where a kill came between sending the checklist and 
       await state.set(key, value);
     };
     const store = { scope: () => ({ ...state, set }) };
-    const channelOf = () => ({ editing: { edit } });
-    return buildPlans({ ...{ store, bus, clock, log }, channelOf } as unknown as PlanParts);
+    const channels = { get: () => ({ editing: { edit } }) };
+    return buildPlans({ ...{ store, bus, clock, log }, channels } as unknown as PlanParts);
   };
   async function shows(plans: ReturnType<typeof buildPlans>) {
     const stop = new AbortController();
