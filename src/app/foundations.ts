@@ -63,7 +63,7 @@ export async function layFoundations(
   const { level } = live.config.logging;
   const log = createLogger({ level, destination, redact });
   const store = resources.use(
-    await openStore(home, { clock, log, checkUpToBytes: CHECK_UP_TO_BYTES }),
+    await openStore(home, { clock, log, checkUpToBytes: CHECK_UP_TO_BYTES, inBackground: true }),
   );
   const { maxPending, maxPendingPerChat } = live.config.queue;
   const limits = { maxPending, maxPendingPerChat };

@@ -11,7 +11,7 @@ import type { Tooling, ToolingReport } from '../features/mcp/build-tool-servers.
 import type { People } from '../features/people/people.ts';
 import { type HttpParts, loginLink, type ServedHttp, serveHttp } from '../http/serve-http.ts';
 import type { MessageBus, Turn } from '../kernel/bus/bus.ts';
-import type { StateStore } from '../kernel/bus/store/store.ts';
+import type { EmbeddedStore, StateStore } from '../kernel/bus/store/store.ts';
 import type { ChannelDirectory } from '../kernel/channels.ts';
 import type { LiveConfig } from '../kernel/config/files/live-config.ts';
 import { programVersion } from '../kernel/config/files/package-files.ts';
@@ -37,7 +37,7 @@ export type GatewayParts = {
   readonly live: LiveConfig;
   readonly clock: Clock;
   readonly log: Logger;
-  readonly store: StateStore;
+  readonly store: StateStore & Pick<EmbeddedStore, 'lost' | 'waitMs'>;
   readonly bus: MessageBus;
   readonly models: Models;
   readonly manager: ChannelManager;
@@ -176,7 +176,7 @@ export class GatewayService implements Gateway {
       keepTidy(this.#parts, whole),
     ];
     try {
-      await Promise.race([aborted(signal), work, ...background]);
+      await Promise.race([aborted(signal), this.#parts.store.lost, work, ...background]);
     } finally {
       log.info('gateway stopping');
       manager.stopReceiving();

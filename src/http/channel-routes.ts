@@ -1,5 +1,5 @@
 // What the gateway says of itself over HTTP, and the verdict whether it is ready: a channel that
-// should run is ready while it completes polls, IDLEs or pings.
+// should run is ready while it completes polls, IDLEs or pings, the store while the disk takes writes.
 
 import type { FastifyInstance } from 'fastify';
 import { z } from 'zod';
@@ -29,13 +29,18 @@ export type GatewayStatus = {
   };
   /** Other machines that run models; left out: nothing is known of any. */
   readonly peers?: readonly SeenPeer[];
+  /** How long the disk has been holding back a write of the store. */
+  readonly storeWaitMs: number;
 };
 
 /** A channel that completed nothing for so long has stalled. */
 const STALLED_MS = 150_000;
+/** A disk that holds back a write for so long is not merely busy. */
+const SLOW_STORE_MS = 5000;
 
 export type Readiness = {
   readonly ready: boolean;
+  readonly store: { readonly ready: boolean; readonly waitMs: number };
   readonly channels: readonly {
     readonly name: string;
     readonly ready: boolean;
@@ -47,14 +52,19 @@ export type Readiness = {
 };
 
 /** A channel that is off is nobody's concern; one that is starting or failing is not ready. */
-export function readinessOf({ channels }: Omit<GatewayStatus, 'tooling'>, now: number): Readiness {
+export function readinessOf(
+  { channels, storeWaitMs }: Pick<GatewayStatus, 'channels' | 'storeWaitMs'>,
+  now: number,
+): Readiness {
   const judged = channels.map(({ name, status, waiting }) => {
     const held = waiting === undefined ? {} : { waiting };
     if (status.kind !== 'running') return { name, ready: status.kind === 'off', status, ...held };
     const idleMs = Math.max(0, now - status.activeAt);
     return { name, ready: idleMs <= STALLED_MS, status, ...held, idleMs };
   });
-  return { ready: judged.every(({ ready }) => ready), channels: judged };
+  const store = { ready: storeWaitMs <= SLOW_STORE_MS, waitMs: storeWaitMs };
+  const ready = store.ready && judged.every((channel) => channel.ready);
+  return { ready, store, channels: judged };
 }
 
 // What Prometheus scrapes, with the gateway's token as a bearer token; a login of the page is not enough.

@@ -9,7 +9,7 @@ import type { ToolingReport } from '../features/mcp/build-tool-servers.ts';
 import type { People } from '../features/people/people.ts';
 import { createPeopleDesk } from '../features/people/people-desk.ts';
 import type { MessageBus } from '../kernel/bus/bus.ts';
-import type { StateStore } from '../kernel/bus/store/store.ts';
+import type { EmbeddedStore, StateStore } from '../kernel/bus/store/store.ts';
 import type { ChannelDirectory } from '../kernel/channels.ts';
 import type { Home } from '../kernel/config/files/home.ts';
 import type { LiveConfig } from '../kernel/config/files/live-config.ts';
@@ -32,7 +32,7 @@ export type HttpParts = {
   readonly live: LiveConfig;
   readonly clock: Clock;
   readonly log: Logger;
-  readonly store: StateStore;
+  readonly store: StateStore & Pick<EmbeddedStore, 'waitMs'>;
   readonly doors: Doors;
   readonly people: People;
   readonly channels: ChannelDirectory;
@@ -97,6 +97,7 @@ export async function serveHttp(
       channels: gateway.channels(),
       tooling: gateway.tooling(),
       peers: gateway.peers(),
+      storeWaitMs: Math.round(store.waitMs()),
     }),
   });
   const { address } = await server.listen();

@@ -20,7 +20,7 @@ const last = Number(total);
 const say = (stage: string) => writeSync(STDOUT, `${stage}\n`);
 
 const deps = { clock: systemClock, log: silentLogger };
-const store = await openEmbeddedStore({ path, ...deps });
+const store = await openEmbeddedStore({ path, ...deps, inBackground: true });
 const bus = createMessageBus({
   store,
   ...deps,

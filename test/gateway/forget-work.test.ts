@@ -29,7 +29,7 @@ function create() {
       tries += 1;
       return works.promise;
     },
-    scrub: () => undefined,
+    scrub: async () => undefined,
   };
   const again = () => {
     works = Promise.withResolvers();

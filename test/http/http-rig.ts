@@ -114,6 +114,7 @@ export async function startHttp(given: HttpRigOptions = {}): Promise<HttpRig> {
       model: 'demo/demo',
       channels: [],
       tooling: { servers: [], missing: [] },
+      storeWaitMs: 0,
     }),
     control: noChannels,
     people: nobody,

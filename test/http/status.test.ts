@@ -22,7 +22,7 @@ describe('readiness', () => {
     ['stopped', { kind: 'stopped', reason: 'token refused', remedy: 'log in' }, false],
   ])('of a channel that is %s', (_name, status, ready) => {
     const channels = [{ name: 'telegram', status }];
-    expect(readinessOf({ model: 'm', channels }, NOW)).toMatchObject({
+    expect(readinessOf({ channels, storeWaitMs: 0 }, NOW)).toMatchObject({
       ready,
       channels: [{ name: 'telegram', ready, status }],
     });
@@ -37,6 +37,7 @@ describe('readiness', () => {
         { name: 'email', status: { kind: 'running', activeAt: rig.clock.now() } },
       ],
       tooling: { servers: [], missing: [] },
+      storeWaitMs: 0,
     });
     await using rig = await startHttp({ status });
     activeAt = rig.clock.now();
@@ -53,6 +54,17 @@ describe('readiness', () => {
       ],
     });
     expect((await rig.ask('/healthz')).status).toBe(200);
+  });
+
+  it.each([
+    [5000, true],
+    [5001, false],
+  ])('of a store that waited %i ms for the disk', (waitMs, ready) => {
+    expect(readinessOf({ channels: [], storeWaitMs: waitMs }, NOW)).toEqual({
+      ready,
+      store: { ready, waitMs },
+      channels: [],
+    });
   });
 
   it('comes with the model that answers', async () => {

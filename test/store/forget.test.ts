@@ -32,7 +32,7 @@ it('leave the log of a page with its title, and the file that held them', async 
   expect(await forgetSaid(state, 'w1', holds)).toBe(0);
   expect((await log.read('w1', 0, 10)).said.map(({ text }) => text)).toEqual(['and it rains']);
   expect(await log.chats(5)).toMatchObject([{ chat: 'w1', title: '…' }]);
-  store.scrub();
+  await store.scrub();
   for (const end of ['', '-wal']) {
     expect(await readFile(path + end, 'latin1')).not.toContain('Quasimodo');
   }

@@ -60,7 +60,7 @@ export async function openPage(options: PageOptions): Promise<PageRig> {
   const http = await startHttp({
     ...(token === undefined ? {} : { token }),
     clock: systemClock,
-    status: () => ({ model, channels: [], tooling: { servers: [], missing: [] } }),
+    status: () => ({ model, channels: [], tooling: { servers: [], missing: [] }, storeWaitMs: 0 }),
     ...(options.control === undefined ? {} : { control: options.control }),
     ...(options.people === undefined ? {} : { people: options.people }),
   });

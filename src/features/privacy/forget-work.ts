@@ -88,7 +88,7 @@ export class ForgetWork {
     const { kept, state } = this.#deps;
     const report = await kept.forget(reach);
     await state.delete(id);
-    kept.scrub();
+    await kept.scrub();
     return wordsFor(report);
   }
 

@@ -38,7 +38,7 @@ export interface KeptData {
   /** May be repeated. Nothing of it is left in any file when this resolves. */
   forget(reach: Reach): Promise<ForgetReport>;
   /** Leaves nothing of a wish that was deleted in the file of the store. */
-  scrub(): void;
+  scrub(): Promise<void>;
   /** In words. */
   overview(asking: Asking): Promise<string>;
   /** The facts and files in this folder of the workspace, in words. */

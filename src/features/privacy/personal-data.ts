@@ -99,7 +99,7 @@ export function createForgetting(
       // Also what a try that was killed rewrote and could not tell the index of.
       await indexing.flush();
       await index.scrub();
-      store.scrub();
+      await store.scrub();
       return { noteLines, entries, texts: texts.reduce((sum, count) => sum + count, 0) };
     },
     scrub: () => store.scrub(),

@@ -1,4 +1,4 @@
-// Opens an SQLite file for durable use: private to its user, every commit fsynced, brought to the
+// Opens an SQLite file for durable use: private to its user, every commit synced, brought to the
 // newest schema. Failures of the vendor become a StoreError that says what to do.
 
 import { chmodSync, closeSync, existsSync, openSync } from 'node:fs';
@@ -9,6 +9,14 @@ import { StoreError } from './store.ts';
 const PRIVATE_FILE_MODE = 0o600;
 /** Another process writes for a moment only (a command beside the gateway). */
 const BUSY_TIMEOUT_MS = 5000;
+/** A checkpoint that others hold up is left to the next one. */
+const CHECKPOINT_TIMEOUT_MS = 1000;
+
+const SYNCS = `
+  PRAGMA synchronous = FULL;
+  PRAGMA fullfsync = ON;
+  PRAGMA checkpoint_fullfsync = ON;
+`;
 
 /** @throws StoreError */
 export function openDatabase(path: string): DatabaseSync {
@@ -19,10 +27,8 @@ export function openDatabase(path: string): DatabaseSync {
     database.exec(`
       PRAGMA journal_mode = WAL;
       PRAGMA temp_store = MEMORY;
-      PRAGMA synchronous = FULL;
       PRAGMA secure_delete = ON;
-      PRAGMA fullfsync = ON;
-      PRAGMA checkpoint_fullfsync = ON;
+      ${SYNCS}
     `);
     migrate(database, path);
   } catch (error) {
@@ -30,6 +36,33 @@ export function openDatabase(path: string): DatabaseSync {
     throw error instanceof StoreError ? error : storeErrorOf(error, path);
   }
   return database;
+}
+
+/** A further connection of a process that has the file open. */
+export function openForCheckpoint(path: string): DatabaseSync {
+  const database = new DatabaseSync(path, { timeout: CHECKPOINT_TIMEOUT_MS });
+  database.exec(SYNCS);
+  return database;
+}
+
+/**
+ * Copies the write-ahead log into the file and begins the log anew with a transaction that changes
+ * nothing: SQLite syncs the header of a log before its first frames, and here that wait is done.
+ */
+export function renewLog(database: DatabaseSync): void {
+  database.exec('PRAGMA wal_checkpoint(TRUNCATE)');
+  database.exec('BEGIN IMMEDIATE');
+  database.exec(`PRAGMA user_version = ${versionOf(database)}; COMMIT`);
+}
+
+/**
+ * From here on COMMIT does not wait for the disk and copies nothing; the caller syncs the log. The
+ * log has begun, so that SQLite has no header of it to sync either, and what an earlier process left
+ * in it is in the file: a log that a failed sync left may be whole in memory only.
+ */
+export function leaveSyncsToCaller(database: DatabaseSync): void {
+  renewLog(database);
+  database.exec('PRAGMA synchronous = NORMAL; PRAGMA wal_autocheckpoint = 0');
 }
 
 /**
@@ -103,6 +136,17 @@ export function assertWhole(database: DatabaseSync, path: string, maxBytes: numb
 }
 
 const SIZE = 'SELECT page_count * page_size AS bytes FROM pragma_page_count(), pragma_page_size()';
+
+/** After a sync that failed: what of the log is on the disk is known when the file is opened again. */
+export function lostStore(path: string, cause: unknown): StoreError {
+  const code = cause instanceof Error && 'code' in cause ? ` (${String(cause.code)})` : '';
+  return new StoreError(
+    'store_failed',
+    `The disk did not take what was written last to ${path}${code}. Check the disk, then start ` +
+      'nanobot again; what was taken in before is kept.',
+    cause,
+  );
+}
 
 export function storeErrorOf(error: unknown, path: string): StoreError {
   switch (primaryCodeOf(error)) {

@@ -6,12 +6,18 @@ import type { DatabaseSync } from 'node:sqlite';
 import type { Logger } from '../../../lib/logger.ts';
 import type { Clock } from '../../../lib/time/clock.ts';
 import { neededMedia, setAttachments } from './attachments.ts';
-import { assertWhole, openDatabase } from './database.ts';
+import {
+  assertWhole,
+  isDatabaseError,
+  leaveSyncsToCaller,
+  openDatabase,
+  storeErrorOf,
+} from './database.ts';
 import { dropDead, listDead, retryDead } from './dead-letters.ts';
 import { divert, stranded } from './diversion.ts';
 import { forgetDraft, orphanDrafts, readDraft, recordDraft } from './drafts.ts';
 import { forgetTexts } from './forget.ts';
-import { GroupCommit } from './group-commit.ts';
+import { type Background, GroupCommit } from './group-commit.ts';
 import { accept, cancel, readCursor } from './inbound.ts';
 import { expire, get, list, put, putMany, swap } from './key-value.ts';
 import * as outbound from './outbound.ts';
@@ -20,6 +26,7 @@ import type { BusStore, EmbeddedStore, KeyValueStore } from './store.ts';
 import { traceMessage } from './trace.ts';
 import { claimTurns, endTurn, joinTurn, recoverTurns } from './turns.ts';
 import { readStats, sweep, TOPICS } from './upkeep.ts';
+import { WriteAheadLog } from './write-ahead-log.ts';
 
 export type EmbeddedStoreOptions = {
   readonly path: string;
@@ -27,6 +34,11 @@ export type EmbeddedStoreOptions = {
   readonly log: Logger;
   /** Files up to this size are read through at once; none where it is left out. */
   readonly checkUpToBytes?: number;
+  /**
+   * Waits for the disk beside the event loop, for a process that others wait for. Only where this
+   * process has the home to itself: what is in the log is put into the file when it is opened.
+   */
+  readonly inBackground?: boolean;
 };
 
 /** @throws StoreError when the file is damaged or from a newer version. */
@@ -34,16 +46,19 @@ export async function openEmbeddedStore(options: EmbeddedStoreOptions): Promise<
   const { path, clock, log } = options;
   const startedAt = clock.monotonic();
   const database = openDatabase(path);
-  const { checkUpToBytes = 0 } = options;
-  if (checkUpToBytes > 0) {
-    try {
-      assertWhole(database, path, checkUpToBytes);
-    } catch (error) {
-      database.close();
-      throw error;
+  const { checkUpToBytes = 0, inBackground = false } = options;
+  let background: Background | undefined;
+  try {
+    if (checkUpToBytes > 0) assertWhole(database, path, checkUpToBytes);
+    if (inBackground) {
+      leaveSyncsToCaller(database);
+      background = { wal: new WriteAheadLog(path), clock, log };
     }
+  } catch (error) {
+    database.close();
+    throw isDatabaseError(error) ? storeErrorOf(error, path) : error;
   }
-  const commits = new GroupCommit(database, path);
+  const commits = new GroupCommit(database, path, background);
   log.debug('store opened', { path, tookMs: Math.round(clock.monotonic() - startedAt) });
   // Marks what this process holds: a hold of an earlier process is never taken for ours.
   const owner = randomUUID();
@@ -53,11 +68,11 @@ export async function openEmbeddedStore(options: EmbeddedStoreOptions): Promise<
     ...upkeep(commits, clock),
     ...outsideWrites(database),
     forgetTexts: (chats, holds) => commits.write(() => forgetTexts(chats, holds)),
-    scrub: () => database.exec('PRAGMA wal_checkpoint(TRUNCATE)'),
+    scrub: () => commits.renew(),
+    waitMs: () => commits.waitMs(),
+    lost: commits.lost,
     scope: (name) => keyValueScope(commits, clock, name),
-    async [Symbol.asyncDispose]() {
-      commits.close();
-    },
+    [Symbol.asyncDispose]: () => commits.close(),
   };
 }
 
@@ -158,7 +173,7 @@ function upkeep(commits: GroupCommit, clock: Clock): Upkeep {
     retry: (ids) => commits.write(() => retryDead(ids, clock.now())),
     drop: (ids) => commits.write(() => dropDead(ids)),
     trace: (wanted) => commits.read(() => traceMessage(wanted)),
-    stats: () => commits.read(readStats),
+    stats: () => commits.glance(readStats),
     neededMedia: () => commits.read(neededMedia),
     gc: (windowMs) => collectGarbage(commits, clock.now() - windowMs),
   };

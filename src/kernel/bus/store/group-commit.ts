@@ -1,11 +1,16 @@
 // The embedded driver of operations. All operations issued in one event-loop turn run in one
-// transaction with one fsync; promises resolve after the commit. An operation that throws undoes its
-// own writes only; when the commit fails, all of its batch fail.
+// transaction with one sync; promises resolve when it is on the disk. In the background the sync runs
+// beside the event loop, and what is issued meanwhile is the next transaction: nothing is read or
+// written on top of rows that are not on the disk. An operation that throws undoes its own writes
+// only; when the commit fails, all of its batch fail.
 
 import type { DatabaseSync, StatementSync } from 'node:sqlite';
-import { isDatabaseError, storeErrorOf } from './database.ts';
+import type { Logger } from '../../../lib/logger.ts';
+import type { Clock } from '../../../lib/time/clock.ts';
+import { isDatabaseError, lostStore, renewLog, storeErrorOf } from './database.ts';
 import type { Answer, Operation, Row, Statement } from './operation.ts';
 import { StoreError } from './store.ts';
+import type { WriteAheadLog } from './write-ahead-log.ts';
 
 type Job = {
   readonly operation: () => Operation<unknown>;
@@ -19,28 +24,134 @@ type Outcome = { readonly job: Job; readonly value?: unknown; readonly error?: u
 /** `last`: behind everything else of the batch, so that it sees what the others wrote. */
 export type Place = 'in order' | 'last';
 
+/** Commits to a database of which `leaveSyncsToCaller` was called. */
+export type Background = {
+  readonly wal: WriteAheadLog;
+  readonly clock: Clock;
+  readonly log: Logger;
+};
+
+/** One at a time. `scheduled`: a batch waits for the end of the event-loop turn. */
+type Work = 'none' | 'scheduled' | 'sync' | 'renewal' | 'closed';
+
 export class GroupCommit {
   readonly #database: DatabaseSync;
   readonly #path: string;
+  readonly #background: Background | undefined;
   readonly #statements = new Map<string, StatementSync>();
+  readonly #lost = Promise.withResolvers<never>();
   #queue: Job[] = [];
   #last: Job[] = [];
-  #isScheduled = false;
+  #work: Work = 'none';
+  /** Since when the disk works on a sync or a renewal. */
+  #waitsSince: number | undefined;
+  #changes = 0;
+  #renewals: Promise<void> = Promise.resolve();
+  #beginRenewal: (() => void) | undefined;
+  #beginClosing: (() => void) | undefined;
+  #closing: Promise<void> | undefined;
+  #failure: StoreError | undefined;
 
-  constructor(database: DatabaseSync, path: string) {
+  /** @param background left out: COMMIT itself waits for the disk */
+  constructor(database: DatabaseSync, path: string, background?: Background) {
     this.#database = database;
     this.#path = path;
+    this.#background = background;
+    this.#lost.promise.catch(() => undefined);
+  }
+
+  /** Rejects when a sync failed; nothing is read or written from then on. */
+  get lost(): Promise<never> {
+    return this.#lost.promise;
+  }
+
+  /** How long the disk has been holding back a commit. */
+  waitMs(): number {
+    if (this.#background === undefined || this.#waitsSince === undefined) return 0;
+    return this.#background.clock.monotonic() - this.#waitsSince;
   }
 
   write<T>(operation: () => Operation<T>, place: Place = 'in order'): Promise<T> {
     return this.#enqueue(operation, place, true);
   }
 
-  /** Answered at once, unless writes wait that it has to see. */
+  /** Answered at once, unless writes wait that it has to see or that are not on the disk yet. */
   read<T>(operation: () => Operation<T>): Promise<T> {
-    if (this.#isScheduled || !this.#database.isOpen) {
-      return this.#enqueue(operation, 'in order', false);
+    const isFree = this.#work === 'none' || (this.#work === 'renewal' && this.#queue.length === 0);
+    return isFree && this.#refusal() === undefined
+      ? this.#readNow(operation)
+      : this.#enqueue(operation, 'in order', false);
+  }
+
+  /** Answered also while the disk holds back a commit: for figures, on which nothing depends. */
+  glance<T>(operation: () => Operation<T>): Promise<T> {
+    const isHeld = this.#waitsSince !== undefined || this.#failure !== undefined;
+    return isHeld && this.#work !== 'closed' ? this.#readNow(operation) : this.read(operation);
+  }
+
+  /** Copies the write-ahead log into the file and empties it. */
+  renew(): Promise<void> {
+    const renewal = this.#renewals.then(() => this.#renew());
+    this.#renewals = renewal.catch(() => undefined);
+    return renewal;
+  }
+
+  /** Commits what was issued, then closes the file. */
+  close(): Promise<void> {
+    this.#closing ??= this.#close();
+    return this.#closing;
+  }
+
+  async #close(): Promise<void> {
+    await this.#renewals;
+    await new Promise<void>((resolve) => {
+      this.#beginClosing = resolve;
+      this.#next();
+    });
+    this.#statements.clear();
+    this.#background?.wal.close();
+    // Closing the file copies the log into it, unchecked, of which the disk may have lost a part.
+    if (this.#failure === undefined) this.#database.close();
+  }
+
+  async #renew(): Promise<void> {
+    if (this.#background === undefined) {
+      renewLog(this.#database);
+      return;
     }
+    try {
+      await this.#background.wal.renew(() => this.#pause());
+    } finally {
+      if (this.#work === 'renewal') this.#finish();
+    }
+  }
+
+  /** Resolves when no commit is under way; none begins before the renewal ends. */
+  async #pause(): Promise<void> {
+    await new Promise<void>((resolve) => {
+      this.#beginRenewal = resolve;
+      this.#next();
+    });
+    if (this.#failure !== undefined) throw this.#failure;
+  }
+
+  #refusal(): StoreError | undefined {
+    if (this.#closing === undefined) return this.#failure;
+    return new StoreError('store_closed', `${this.#path} is closed.`);
+  }
+
+  #enqueue<T>(operation: () => Operation<T>, place: Place, writes: boolean): Promise<T> {
+    const refusal = this.#refusal();
+    if (refusal !== undefined) return Promise.reject(refusal);
+    return new Promise<T>((resolve, reject) => {
+      const job: Job = { operation, writes, resolve: (value) => resolve(value as T), reject };
+      if (place === 'last') this.#last.push(job);
+      else this.#queue.push(job);
+      this.#next();
+    });
+  }
+
+  #readNow<T>(operation: () => Operation<T>): Promise<T> {
     try {
       return Promise.resolve(this.#drive(operation()));
     } catch (error) {
@@ -48,46 +159,83 @@ export class GroupCommit {
     }
   }
 
-  /** Commits what was issued, then closes the file. */
-  close(): void {
-    if (!this.#database.isOpen) return;
-    this.#flush();
-    this.#statements.clear();
-    this.#database.close();
+  /** A renewal goes before what is issued, closing behind it. */
+  #next(): void {
+    if (this.#work !== 'none') return;
+    if (this.#beginRenewal !== undefined) {
+      this.#begin('renewal');
+      this.#beginRenewal();
+      this.#beginRenewal = undefined;
+    } else if (this.#queue.length + this.#last.length > 0) {
+      this.#work = 'scheduled';
+      setImmediate(() => this.#flush());
+    } else if (this.#beginClosing !== undefined) {
+      this.#work = 'closed';
+      this.#beginClosing();
+    }
   }
 
-  #enqueue<T>(operation: () => Operation<T>, place: Place, writes: boolean): Promise<T> {
-    if (!this.#database.isOpen) {
-      return Promise.reject(new StoreError('store_closed', `${this.#path} is closed.`));
-    }
-    return new Promise<T>((resolve, reject) => {
-      const job: Job = { operation, writes, resolve: (value) => resolve(value as T), reject };
-      if (place === 'last') this.#last.push(job);
-      else this.#queue.push(job);
-      if (this.#isScheduled) return;
-      this.#isScheduled = true;
-      setImmediate(() => this.#flush());
-    });
+  #begin(work: 'sync' | 'renewal'): void {
+    this.#work = work;
+    this.#waitsSince = this.#background?.clock.monotonic();
+  }
+
+  #finish(): void {
+    this.#work = 'none';
+    this.#waitsSince = undefined;
+    this.#next();
   }
 
   #flush(): void {
     const jobs = [...this.#queue, ...this.#last];
     this.#queue = [];
     this.#last = [];
-    this.#isScheduled = false;
-    if (jobs.length === 0) return;
     let outcomes: readonly Outcome[];
     try {
+      if (this.#failure !== undefined) throw this.#failure;
       outcomes = this.#commit(jobs);
     } catch (error) {
       if (this.#database.isTransaction) this.#execute('ROLLBACK');
       for (const job of jobs) job.reject(this.#named(error));
+      this.#finish();
       return;
     }
-    for (const outcome of outcomes) {
-      if ('error' in outcome) outcome.job.reject(outcome.error);
-      else outcome.job.resolve(outcome.value);
+    if (this.#background === undefined || !this.#hasWritten()) {
+      this.#finish();
+      settle(outcomes);
+      return;
     }
+    // What was read in front of the first write was on the disk before.
+    const unsynced = outcomes.findIndex(({ job }) => job.writes);
+    settle(outcomes.slice(0, unsynced));
+    void this.#sync(outcomes.slice(unsynced), this.#background);
+  }
+
+  async #sync(outcomes: readonly Outcome[], { wal, log }: Background): Promise<void> {
+    this.#begin('sync');
+    try {
+      await wal.sync();
+    } catch (error) {
+      // The kernel forgets what it could not write, so another sync would succeed without it.
+      this.#failure = lostStore(this.#path, error);
+      log.error('store lost', { error: this.#failure });
+      for (const { job } of outcomes) job.reject(this.#failure);
+      this.#finish();
+      this.#lost.reject(this.#failure);
+      return;
+    }
+    this.#finish();
+    settle(outcomes);
+    if (wal.isLong()) {
+      this.renew().catch((error) => log.warn('write-ahead log not copied yet', { error }));
+    }
+  }
+
+  /** An operation that changed nothing costs no sync. */
+  #hasWritten(): boolean {
+    const before = this.#changes;
+    this.#changes = Number(this.#prepare('SELECT total_changes() AS n').get()?.['n']);
+    return this.#changes !== before;
   }
 
   #commit(jobs: readonly Job[]): readonly Outcome[] {
@@ -146,5 +294,12 @@ export class GroupCommit {
       this.#statements.set(sql, statement);
     }
     return statement;
+  }
+}
+
+function settle(outcomes: readonly Outcome[]): void {
+  for (const outcome of outcomes) {
+    if ('error' in outcome) outcome.job.reject(outcome.error);
+    else outcome.job.resolve(outcome.value);
   }
 }

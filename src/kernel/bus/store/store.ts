@@ -205,7 +205,11 @@ export interface EmbeddedStore extends StateStore, BusStore, AsyncDisposable {
   /** Takes texts of messages that are done with out of these chats; how many. */
   forgetTexts(chats: readonly string[], holds: Holds): Promise<number>;
   /** Leaves nothing of what was deleted in the files. */
-  scrub(): void;
+  scrub(): Promise<void>;
+  /** How long the disk has been holding back what was written. */
+  waitMs(): number;
+  /** Rejects when the disk did not take what was written; then the file has to be opened again. */
+  readonly lost: Promise<never>;
   /** Another number once another process has written; costs no look at a table. */
   revision(): number;
 }

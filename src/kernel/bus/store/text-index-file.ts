@@ -6,9 +6,10 @@ import { StoreError } from './store.ts';
 
 const VERSION = 1;
 const BUSY_TIMEOUT_MS = 2000;
+/** No sync comes first: going over to a write-ahead log would wait for the disk. */
 const SETTINGS = `
-  PRAGMA journal_mode = WAL;
   PRAGMA synchronous = OFF;
+  PRAGMA journal_mode = WAL;
   PRAGMA secure_delete = ON;
   PRAGMA cache_size = -2000;
 `;
