@@ -41,7 +41,7 @@ import type { LoadedConfig } from './kernel/config/files/config-file.ts';
 import { LiveConfig } from './kernel/config/files/live-config.ts';
 import { createRegistries } from './kernel/contributions.ts';
 import { createChannelManager } from './kernel/delivery/manager.ts';
-import { createSpentButtons, SPENT_SCOPE } from './kernel/delivery/spent-buttons.ts';
+import { createSpentButtons } from './kernel/delivery/spent-buttons.ts';
 import { createUndelivered } from './kernel/delivery/undelivered.ts';
 import { createDoors, policyOf } from './kernel/intake/doors.ts';
 import { createJudge } from './kernel/intake/judge.ts';
@@ -49,6 +49,7 @@ import type { AccountName } from './kernel/message/account.ts';
 import { createOwnerDoor, createOwners } from './kernel/owners.ts';
 import { auditedHandlers } from './kernel/questions/audited-handlers.ts';
 import { closeDecided } from './kernel/questions/decided-elsewhere.ts';
+import { openQuestionRows } from './kernel/questions/question-rows.ts';
 import { createQuestions } from './kernel/questions/questions.ts';
 import { createDispatcher, type DispatcherDeps } from './kernel/turns/dispatcher.ts';
 import { createOrigins } from './kernel/turns/origins.ts';
@@ -83,7 +84,7 @@ type Kernel = ReturnType<typeof openKernel>;
 
 /** What exists before the first feature: who people are, where owners are reached, and the registries. */
 function openKernel(foundations: Foundations) {
-  const { live, clock, log, store, bus, measuring } = foundations;
+  const { live, clock, log, store, rows, bus, measuring } = foundations;
   const registries = createRegistries();
   const { add, contributed } = registries;
   const channels = createChannelDirectory();
@@ -100,10 +101,10 @@ function openKernel(foundations: Foundations) {
   const door = createOwnerDoor({ state: store.scope(PAIRING_SCOPE), pairing, chosen });
   const isChat = (account: AccountName) => mediumOf(account) === 'chat';
   const owners = createOwners({ door, channels, bus, clock, log, isChat });
-  const spent = { state: store.scope(SPENT_SCOPE), bus, clock, log, channel: channels.get };
+  const spent = { rows, bus, clock, log, channel: channels.get };
   const buttons = createSpentButtons(spent);
   const questions = createQuestions({
-    ...{ state: store.scope('questions'), bus, clock, log, randomBytes },
+    ...{ rows: openQuestionRows(rows), bus, clock, log, randomBytes },
     handlers: () => auditedHandlers(contributed, measuring.audit),
     spendButtons: buttons.spend,
     hasButtons: (name) => channels.get(name)?.choices !== undefined,

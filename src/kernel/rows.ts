@@ -34,7 +34,7 @@ export interface Rows<T extends object> {
   change(
     id: string,
     step: (row: T | undefined) => T | 'remove' | undefined,
-    beside?: (row: T) => readonly RowWrite[],
+    beside?: (row: T, isRemoved: boolean) => readonly RowWrite[],
   ): Promise<T | undefined>;
   /** The row as part of another transaction; undefined deletes. */
   write(id: string, row: T | undefined): RowWrite;
@@ -141,7 +141,7 @@ class StoredRows<T extends object> implements Rows<T> {
   async change(
     id: string,
     step: (row: T | undefined) => T | 'remove' | undefined,
-    beside: (row: T) => readonly RowWrite[] = () => [],
+    beside: (row: T, isRemoved: boolean) => readonly RowWrite[] = () => [],
   ): Promise<T | undefined> {
     const key = this.#spec.prefix + id;
     for (;;) {
@@ -152,7 +152,7 @@ class StoredRows<T extends object> implements Rows<T> {
       if (outcome === 'remove' && stored === undefined) return undefined;
       const next = outcome === 'remove' ? undefined : outcome;
       const changed = next ?? before;
-      const others = changed === undefined ? [] : beside(changed);
+      const others = changed === undefined ? [] : beside(changed, next === undefined);
       const { value, committed } = this.write(id, next);
       if (!(await this.#state.swap({ key, from: stored, to: value }, others))) continue;
       await committed();

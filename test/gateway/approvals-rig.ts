@@ -33,6 +33,7 @@ import {
   sessionKeyOf,
 } from '../../src/kernel/message/message.ts';
 import { OWNER_TURN } from '../../src/kernel/message/notes.ts';
+import { openQuestionRows } from '../../src/kernel/questions/question-rows.ts';
 import { createQuestions, type Questions } from '../../src/kernel/questions/questions.ts';
 import { createRows } from '../../src/kernel/rows.ts';
 import { supervise } from '../../src/lib/async.ts';
@@ -153,8 +154,8 @@ export async function makeApprovalsRig() {
     const bus = createMessageBus({ store, clock, log: silentLogger, limits });
     const rows = createRows(store);
     const questions = createQuestions({
-      spendButtons: () => undefined,
-      ...{ state: store.scope('questions'), bus, clock, log: silentLogger, randomBytes },
+      spendButtons: () => ({ rows: [], begin: () => undefined }),
+      ...{ rows: openQuestionRows(rows), bus, clock, log: silentLogger, randomBytes },
       handlers: () => ({ approval: approvals.handler }),
       hasButtons: () => edge.hasButtons,
     });

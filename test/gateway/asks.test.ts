@@ -18,6 +18,7 @@ import {
   turnId,
 } from '../../src/kernel/message/ids.ts';
 import { type InboundMessage, sessionKeyOf } from '../../src/kernel/message/message.ts';
+import { openQuestionRows } from '../../src/kernel/questions/question-rows.ts';
 import { createQuestions } from '../../src/kernel/questions/questions.ts';
 import { createRows } from '../../src/kernel/rows.ts';
 import { silentLogger } from '../../src/lib/logger.ts';
@@ -37,9 +38,9 @@ async function makeRig() {
   /** As a process has it that was started now. */
   function process() {
     const questions = createQuestions({
-      ...{ state: store.scope('questions'), bus, clock, log, randomBytes },
+      ...{ rows: openQuestionRows(createRows(store)), bus, clock, log, randomBytes },
       handlers: () => ({ ask: asks.handler }),
-      spendButtons: () => undefined,
+      spendButtons: () => ({ rows: [], begin: () => undefined }),
       hasButtons: () => false,
     });
     const rows = openAsks(createRows(store));

@@ -5,8 +5,8 @@ import { expect, it } from 'vitest';
 import { openApprovalRows, openCalls } from '../../src/features/approvals/approval-rows.ts';
 import { openAsks } from '../../src/features/approvals/ask-rows.ts';
 import { createOutages } from '../../src/features/health/outages.ts';
-import { DraftBook } from '../../src/features/letters/draft-book.ts';
-import { BridgeBook } from '../../src/features/mail-bridge/bridge-book.ts';
+import { editedBy, openDraftRows } from '../../src/features/letters/draft-rows.ts';
+import { openBridgeRows, writtenIn } from '../../src/features/mail-bridge/bridge-rows.ts';
 import { createPairing } from '../../src/features/people/pairing.ts';
 import { createPairingCodes } from '../../src/features/people/pairing-codes.ts';
 import { PeopleBook } from '../../src/features/people/people-book.ts';
@@ -19,7 +19,8 @@ import { createGroupBuffer } from '../../src/kernel/intake/group-buffer.ts';
 import { channelName, chatId, DEFAULT_ACCOUNT, messageId } from '../../src/kernel/message/ids.ts';
 import { type InboundMessage, sessionKeyOf } from '../../src/kernel/message/message.ts';
 import { createOwnerDoor } from '../../src/kernel/owners.ts';
-import { QuestionBook } from '../../src/kernel/questions/question-book.ts';
+import { numberedIn, openQuestionRows } from '../../src/kernel/questions/question-rows.ts';
+import type { Rows } from '../../src/kernel/rows.ts';
 import { createSessionSettings } from '../../src/kernel/turns/session-settings.ts';
 import { createMemoryStore, memoryRows } from '../support/memory-host.ts';
 import { createMovableClock } from '../support/movable-clock.ts';
@@ -50,9 +51,21 @@ const BOOKS = [
     'call:1',
     async (state: KeyValueStore) => (await openCalls(openApprovalRows(memoryRows(state))))[0],
   ],
-  ['drafts', 'draft:1', (state: KeyValueStore) => new DraftBook(state).editedBy(chat, newest)],
-  ['mails', 'mail:1', (state: KeyValueStore) => new BridgeBook(state).writtenIn(chat, newest)],
-  ['questions', 'open:1', (state: KeyValueStore) => new QuestionBook(state).numberedIn(chat)],
+  [
+    'drafts',
+    'draft:1',
+    (state: KeyValueStore) => editedBy(openDraftRows(memoryRows(state)), chat, newest),
+  ],
+  [
+    'mails',
+    'mail:1',
+    (state: KeyValueStore) => writtenIn(openBridgeRows(memoryRows(state)), chat, newest),
+  ],
+  [
+    'questions',
+    'open:1',
+    (state: KeyValueStore) => numberedIn(openQuestionRows(memoryRows(state)), chat),
+  ],
   ['asks', 'ask:1', async (state: KeyValueStore) => (await openAsks(memoryRows(state)).list())[0]],
   [
     'helpers',
@@ -78,13 +91,13 @@ it.each(BOOKS)('a damaged row of %s is as if it were not there', async (_what, k
 });
 
 it.each([
-  ['drafts', (state: KeyValueStore) => new DraftBook(state)],
-  ['mails', (state: KeyValueStore) => new BridgeBook(state)],
-  ['questions', (state: KeyValueStore) => new QuestionBook(state)],
+  ['drafts', (state: KeyValueStore) => openDraftRows(memoryRows(state)).drafts],
+  ['mails', (state: KeyValueStore) => openBridgeRows(memoryRows(state)).mails],
+  ['questions', (state: KeyValueStore) => openQuestionRows(memoryRows(state)).open],
 ] as const)('%s that could not be read are read when asked for again', async (_what, open) => {
-  const book = open(stumbling(createMemoryStore()));
-  await expect(book.all()).rejects.toThrow('disk busy');
-  expect(await book.all()).toEqual([]);
+  const rows: Pick<Rows<object>, 'list'> = open(stumbling(createMemoryStore()));
+  await expect(rows.list()).rejects.toThrow('disk busy');
+  expect(await rows.list()).toEqual([]);
 });
 
 it('whoever was decided about in a damaged row is blocked, and nobody else', async () => {

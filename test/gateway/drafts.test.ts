@@ -8,7 +8,7 @@ import { join } from 'node:path';
 import { describe, expect, test } from 'vitest';
 import { createStanding } from '../../src/features/approvals/standing.ts';
 import { openStandingRows } from '../../src/features/approvals/standing-rows.ts';
-import { DraftBook } from '../../src/features/letters/draft-book.ts';
+import { openDraftRows } from '../../src/features/letters/draft-rows.ts';
 import { createDrafts } from '../../src/features/letters/drafts.ts';
 import {
   type Letter,
@@ -26,6 +26,7 @@ import {
   sessionKeyOf,
 } from '../../src/kernel/message/message.ts';
 import { OWNER_TURN } from '../../src/kernel/message/notes.ts';
+import { openQuestionRows } from '../../src/kernel/questions/question-rows.ts';
 import { createQuestions } from '../../src/kernel/questions/questions.ts';
 import { createRows } from '../../src/kernel/rows.ts';
 import { silentLogger as log } from '../../src/lib/logger.ts';
@@ -54,8 +55,8 @@ async function makeRig(policy: SendPolicy = 'first_contact') {
     const bus = createMessageBus({ store, clock, log, limits });
     const rows = createRows(store);
     const questions = createQuestions({
-      ...{ state: store.scope('questions'), bus, clock, log, randomBytes },
-      spendButtons: () => undefined,
+      ...{ rows: openQuestionRows(rows), bus, clock, log, randomBytes },
+      spendButtons: () => ({ rows: [], begin: () => undefined }),
       handlers: () => ({ draft: drafts.handler }),
       hasButtons: () => true,
     });
@@ -66,7 +67,7 @@ async function makeRig(policy: SendPolicy = 'first_contact') {
       outsideChats: placeOf(OWNER),
     });
     const drafts = createDrafts({
-      ...{ book: new DraftBook(store.scope('drafts')), bus, questions, standing, clock, log },
+      ...{ rows: openDraftRows(rows), bus, questions, standing, clock, log },
       hasWrittenTo: (chat) => store.hasWrittenTo(chat),
       targets: async ({ to }) => ({
         ...{ kind: 'found', name: to },

@@ -8,8 +8,8 @@ import { join } from 'node:path';
 import { describe, expect, test } from 'vitest';
 import { ArchiveError } from '../../src/channels/channel.ts';
 import { createBridgeAnswers } from '../../src/features/mail-bridge/bridge-answers.ts';
-import { BridgeBook } from '../../src/features/mail-bridge/bridge-book.ts';
 import { BridgeDesk } from '../../src/features/mail-bridge/bridge-desk.ts';
+import { openBridgeRows } from '../../src/features/mail-bridge/bridge-rows.ts';
 import {
   createBridgeSummaries,
   type MailToSummarise,
@@ -30,7 +30,9 @@ import {
   userId,
 } from '../../src/kernel/message/ids.ts';
 import type { ChatRef, InboundMessage, OutboundMessage } from '../../src/kernel/message/message.ts';
+import { openQuestionRows } from '../../src/kernel/questions/question-rows.ts';
 import { createQuestions } from '../../src/kernel/questions/questions.ts';
+import { createRows } from '../../src/kernel/rows.ts';
 import { supervise } from '../../src/lib/async.ts';
 import { silentLogger } from '../../src/lib/logger.ts';
 import { createMovableClock } from '../support/movable-clock.ts';
@@ -68,29 +70,29 @@ async function makeRig() {
     const limits = { maxPending: 10_000, maxPendingPerChat: 1000 };
     const bus = createMessageBus({ store, clock, log: silentLogger, limits });
     const state = store.scope('mail-bridge');
-    const book = new BridgeBook(state);
+    const rows = openBridgeRows(createRows(store));
     const changed = () => desk.changed();
     const questions = createQuestions({
-      ...{ state: store.scope('questions'), bus, clock, log: silentLogger, randomBytes },
-      spendButtons: () => undefined,
+      ...{ rows: openQuestionRows(createRows(store)), bus, clock, log: silentLogger, randomBytes },
+      spendButtons: () => ({ rows: [], begin: () => undefined }),
       hasButtons: () => true,
       handlers: () => ({
         mail: createBridgeAnswers({
-          ...{ book, bus, clock, changed },
+          ...{ rows, bus, clock, changed },
           timeZoneIn: async () => 'Europe/Berlin',
         }),
       }),
     });
     const ownerChat = async () => OWNER_CHAT;
     const summaries = createBridgeSummaries({
-      ...{ book, clock, log: silentLogger, ownerChat, changed },
+      ...{ rows, clock, log: silentLogger, ownerChat, changed },
       summarise(mail) {
         read.push(mail);
         return edge.summarise(mail);
       },
     });
     const desk = new BridgeDesk({
-      ...{ book, state, bus, clock, log: silentLogger, questions },
+      ...{ rows, state, bus, clock, log: silentLogger, questions },
       ...{ ownerChat, summaries },
       async archive({ id }) {
         if (edge.archiveFails !== undefined) throw edge.archiveFails;
@@ -99,7 +101,7 @@ async function makeRig() {
     });
     const bridge = createMailBridge({
       ...{
-        book,
+        rows,
         changed,
         now: () => clock.now(),
         mode: (name) => (name.startsWith(MAIL) ? edge.mode : 'off'),
@@ -111,7 +113,7 @@ async function makeRig() {
       ...{ minMs: 1000, maxMs: MINUTE, stableMs: HOUR, onFailure: () => 'restart' },
     });
     const running = Promise.all([questions.run(stop.signal), kept]);
-    return { store, bus, questions, bridge, book, stop, running };
+    return { store, bus, questions, bridge, rows, stop, running };
   }
 
   let opened = await open();
@@ -191,7 +193,7 @@ async function makeRig() {
     },
     /** Mails that the desk has not looked at. */
     waiting: async () =>
-      (await opened.book.all()).filter(({ stage }) => stage.kind === 'waiting').length,
+      (await opened.rows.mails.list()).filter(({ stage }) => stage.kind === 'waiting').length,
     async restart() {
       await close();
       opened = await open();

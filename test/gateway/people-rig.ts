@@ -5,7 +5,7 @@ import { randomBytes } from 'node:crypto';
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { BridgeBook } from '../../src/features/mail-bridge/bridge-book.ts';
+import { openBridgeRows } from '../../src/features/mail-bridge/bridge-rows.ts';
 import { createMailBridge } from '../../src/features/mail-bridge/mail-bridge.ts';
 import { createKnock } from '../../src/features/people/knock.ts';
 import { createOwnerNotices } from '../../src/features/people/owner-notices.ts';
@@ -35,7 +35,9 @@ import {
 } from '../../src/kernel/message/ids.ts';
 import type { ChatRef, InboundMessage, PersonSender } from '../../src/kernel/message/message.ts';
 import { createOwnerDoor } from '../../src/kernel/owners.ts';
+import { openQuestionRows } from '../../src/kernel/questions/question-rows.ts';
 import { createQuestions, type Questions } from '../../src/kernel/questions/questions.ts';
+import { createRows } from '../../src/kernel/rows.ts';
 import { createSessionSettings } from '../../src/kernel/turns/session-settings.ts';
 import { silentLogger } from '../../src/lib/logger.ts';
 import { createMovableClock, type MovableClock } from '../support/movable-clock.ts';
@@ -129,8 +131,8 @@ export async function makePeopleRig(
     const door = createOwnerDoor({ state, pairing });
     const noticeChat = () => door.notices(() => true);
     const questions = createQuestions({
-      spendButtons: () => undefined,
-      ...{ state: store.scope('questions'), bus, clock, randomBytes, log: silentLogger },
+      spendButtons: () => ({ rows: [], begin: () => undefined }),
+      ...{ rows: openQuestionRows(createRows(store)), bus, clock, randomBytes, log: silentLogger },
       handlers: () => ({ stranger: createStrangerAnswers(people) }),
       hasButtons: () => false,
     });
@@ -159,7 +161,7 @@ export async function makePeopleRig(
       settings: () => ({ limits: fairLimits, prices: [], timeZone: 'UTC' }),
     });
     const bridge = createMailBridge({
-      book: new BridgeBook(store.scope('mail-bridge')),
+      rows: openBridgeRows(createRows(store)),
       ...{ now, mode: () => 'off', changed: () => undefined },
     });
     const receiver = createReceiver({

@@ -11,7 +11,7 @@ import {
   nativeId,
 } from '../../src/kernel/message/ids.ts';
 import { silentLogger } from '../../src/lib/logger.ts';
-import { createMemoryStore } from '../support/memory-host.ts';
+import { createMemoryStore, memoryRows } from '../support/memory-host.ts';
 import { createMovableClock } from '../support/movable-clock.ts';
 
 const CHAT = { channel: channelName('chat'), account: DEFAULT_ACCOUNT, chat: chatId('1') };
@@ -29,11 +29,13 @@ test('buttons that a killed process left are taken away by the next one, once it
   const sent = { id: QUESTION, chat: CHAT, markdown: 'May it?', parts: [nativeId('77')] };
   const start = () =>
     createSpentButtons({
-      ...{ state, clock, log: silentLogger },
+      ...{ rows: memoryRows(state), clock, log: silentLogger },
       bus: { outbound: async () => sent as never },
       channel: () => ({ closeChoices }) as Partial<Channel> as Channel,
     });
-  start().spend(QUESTION, 'Allowed.');
+  const { rows, begin } = start().spend(QUESTION, 'Allowed.');
+  await state.setMany(rows);
+  begin();
   await expect.poll(() => state.list('')).toHaveLength(1);
 
   const running = start().run(new AbortController().signal);

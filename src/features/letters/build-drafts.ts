@@ -2,7 +2,7 @@
 
 import { configuredAccounts } from '../../channels/accounts.ts';
 import type { MessageBus } from '../../kernel/bus/bus.ts';
-import type { BusStore, StateStore } from '../../kernel/bus/store/store.ts';
+import type { BusStore } from '../../kernel/bus/store/store.ts';
 import type { ChannelDirectory } from '../../kernel/channels.ts';
 import type { LiveConfig } from '../../kernel/config/files/live-config.ts';
 import type { Contributions } from '../../kernel/contributions.ts';
@@ -10,12 +10,13 @@ import { policyOf } from '../../kernel/intake/doors.ts';
 import { type AccountName, accountName } from '../../kernel/message/account.ts';
 import type { Owners } from '../../kernel/owners.ts';
 import type { Questions } from '../../kernel/questions/questions.ts';
+import type { OpenRows } from '../../kernel/rows.ts';
 import type { Logger } from '../../lib/logger.ts';
 import type { Clock } from '../../lib/time/clock.ts';
 import { createMinuteText } from '../../lib/time/zone-time.ts';
 import type { Standing } from '../approvals/standing.ts';
 import type { Persons } from '../people/persons.ts';
-import { DRAFTS_SCOPE, DraftBook } from './draft-book.ts';
+import { openDraftRows } from './draft-rows.ts';
 import { createDrafts, type Drafts } from './drafts.ts';
 import { createTargets } from './letter-target.ts';
 import { readHours } from './rules/letter.ts';
@@ -24,7 +25,8 @@ export type DraftParts = {
   readonly live: LiveConfig;
   readonly clock: Clock;
   readonly log: Logger;
-  readonly store: StateStore & Pick<BusStore, 'hasWrittenTo'>;
+  readonly rows: OpenRows;
+  readonly store: Pick<BusStore, 'hasWrittenTo'>;
   readonly bus: MessageBus;
   readonly persons: Persons;
   readonly questions: Questions;
@@ -48,7 +50,7 @@ export function buildDrafts(parts: DraftParts): Drafts {
   const drafts = createDrafts({
     ...{ bus, questions, standing, clock, log, ownerChat: owners.askChat },
     hasWrittenTo: (chat) => store.hasWrittenTo(chat),
-    book: new DraftBook(store.scope(DRAFTS_SCOPE)),
+    rows: openDraftRows(parts.rows),
     targets: createTargets({
       persons,
       isReached: (chat) => channels.isThere(accountName(chat)) && isChat(accountName(chat)),

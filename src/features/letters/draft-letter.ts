@@ -6,8 +6,8 @@ import { type ChatRef, sessionKeyOf } from '../../kernel/message/message.ts';
 import { hasPlace } from '../approvals/approval-rows.ts';
 import type { AskingTurn } from '../approvals/approvals.ts';
 import type { StandingCall } from '../approvals/standing-rows.ts';
-import { type Draft, isWaiting } from './draft-book.ts';
 import { DRAFT_TEXTS } from './draft-outcome.ts';
+import { type Draft, isWaiting } from './draft-rows.ts';
 import { type Letter, recipientsOf } from './rules/letter.ts';
 
 /** Everybody a letter goes to, and where that is. */

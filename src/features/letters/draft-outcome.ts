@@ -5,7 +5,7 @@ import { messageId } from '../../kernel/message/ids.ts';
 import type { InboundMessage } from '../../kernel/message/message.ts';
 import { verbatim } from '../../kernel/message/stranger-words.ts';
 import { MAX_SHOWN_CHARS } from '../approvals/rules/approval-text.ts';
-import type { Draft } from './draft-book.ts';
+import type { Draft } from './draft-rows.ts';
 import { recipientsOf } from './rules/letter.ts';
 
 export const DRAFT_TEXTS = {

@@ -3,7 +3,7 @@
 
 import { accountName } from '../../kernel/message/account.ts';
 import type { Question } from '../../kernel/questions/questions.ts';
-import { type Draft, hashOfDraft } from './draft-book.ts';
+import { type Draft, hashOfDraft } from './draft-rows.ts';
 import { draftText, editText, recipientsOf } from './rules/letter.ts';
 
 export const DRAFT_HOURS = 24;

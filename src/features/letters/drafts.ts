@@ -7,7 +7,7 @@ import type { AdmittedRole } from '../../kernel/access/admission.ts';
 import type { MessageBus } from '../../kernel/bus/bus.ts';
 import { accountName } from '../../kernel/message/account.ts';
 import { messageId } from '../../kernel/message/ids.ts';
-import type { ChatRef, InboundMessage } from '../../kernel/message/message.ts';
+import { type ChatRef, type InboundMessage, sessionKeyOf } from '../../kernel/message/message.ts';
 import type {
   Answered,
   Chooser,
@@ -22,15 +22,23 @@ import type { Clock } from '../../lib/time/clock.ts';
 import type { ToolOutcome } from '../../tools/tool.ts';
 import type { AskingTurn } from '../approvals/approvals.ts';
 import type { Standing } from '../approvals/standing.ts';
-import { type Draft, type DraftBook, hashOfDraft, isWaiting } from './draft-book.ts';
 import { fullness, isSameLetter, placesOf, redactedLetter, standingOf } from './draft-letter.ts';
 import { alwaysSent, DRAFT_TEXTS, outcomeOf, toldOf, whoGets } from './draft-outcome.ts';
 import { DRAFT_HOURS, questionId, questionOf } from './draft-question.ts';
+import {
+  type Draft,
+  type DraftRows,
+  editedBy,
+  eraseLetters,
+  hashOfDraft,
+  isWaiting,
+  removeOldDrafts,
+} from './draft-rows.ts';
 import type { Targets } from './letter-target.ts';
 import { type Letter, mustAsk, recipientsOf, type SendMoment } from './rules/letter.ts';
 
 export type DraftsDeps = {
-  readonly book: DraftBook;
+  readonly rows: DraftRows;
   readonly bus: Pick<MessageBus, 'accept' | 'send'>;
   readonly questions: Pick<Questions, 'ask' | 'askAgain' | 'withdraw'>;
   readonly clock: Clock;
@@ -72,18 +80,19 @@ const ok = (text: string): ToolOutcome => ({ status: 'ok', text });
 const failed = (text: string): ToolOutcome => ({ status: 'failed', text });
 
 export function createDrafts(deps: DraftsDeps): Drafts {
-  const { book, bus, questions, clock, log, standing } = deps;
+  const { rows, bus, questions, clock, log, standing } = deps;
+  const { drafts, written } = rows;
   const lanes = createLanes();
   const oneByOne = <T>(task: () => Promise<T>) => lanes.run('drafts', task);
 
   async function post(posted: LetterToPost, turn: AskingTurn): Promise<ToolOutcome> {
     const { rights, isTainted, ordinal } = posted;
     const id = `${turn.turnId}/${ordinal}`;
-    const known = await book.get(id);
+    const known = await drafts.get(id);
     if (known !== undefined) return ok(toldOf(known));
     const letter = redactedLetter(posted.letter, deps.redact);
     const { isOwnerHere, ...from } = turn;
-    const all = await book.all();
+    const all = await drafts.list();
     const same = all.find((one) => isWaiting(one) && isSameLetter(one, letter, turn));
     if (same !== undefined) return ok(toldOf(same));
     const target = await deps.targets(letter, turn.chat, isOwnerHere);
@@ -98,7 +107,7 @@ export function createDrafts(deps: DraftsDeps): Drafts {
       ...{ id, letter, chat, name, newTo, turn: from, rights, isTainted, shownIn },
       ...{ version: 0, at: now, state: 'open' },
     };
-    await book.forgetOld(now);
+    await removeOldDrafts(rows, now);
     const isKnown = newTo.length === 0;
     const moment = { ...deps.policy(letter.kind, turn), isOwners: isOwnerHere, isTainted, isKnown };
     if (!mustAsk(moment) || (await isCovered(draft))) {
@@ -108,7 +117,7 @@ export function createDrafts(deps: DraftsDeps): Drafts {
     }
     const question = questionOf(draft, now, standing.days());
     if (question === undefined) return failed(DRAFT_TEXTS.TOO_LONG);
-    await book.put(draft);
+    await drafts.change(id, () => draft);
     await questions.ask(question);
     log.info('owner shown a draft', { to: accountName(chat), session: turn.session });
     return ok(toldOf(draft));
@@ -124,7 +133,8 @@ export function createDrafts(deps: DraftsDeps): Drafts {
   async function strangersTo(letter: Letter, chat: ChatRef): Promise<readonly string[]> {
     const found: string[] = [];
     for (const [to, there] of placesOf(letter, chat)) {
-      if (!(await book.wasWritten(there)) && !(await deps.hasWrittenTo(there))) found.push(to);
+      const isWritten = (await written.get(sessionKeyOf(there))) !== undefined;
+      if (!isWritten && !(await deps.hasWrittenTo(there))) found.push(to);
     }
     return found;
   }
@@ -137,14 +147,20 @@ export function createDrafts(deps: DraftsDeps): Drafts {
     const copied = copies.length === 0 ? {} : { copies };
     const mail = letter.kind === 'mail' ? { subject: letter.subject, ...copied } : {};
     await bus.send({ id: messageId(`letter/${id}`), chat, markdown, ...mail });
-    for (const [, there] of placesOf(letter, chat)) await book.noteWritten(there);
-    await book.put({ ...draft, state: 'sent' });
+    const places = placesOf(letter, chat).map(([, there]) =>
+      written.write(sessionKeyOf(there), {}),
+    );
+    await drafts.change(
+      id,
+      () => ({ ...draft, state: 'sent' }),
+      () => places,
+    );
   }
 
   async function end(draft: Draft, state: Draft['state']): Promise<void> {
     const ended: Draft = { ...draft, state };
     if (state === 'sent') await send(draft);
-    else await book.put(ended);
+    else await drafts.change(draft.id, () => ended);
     log.info('draft decided', { to: accountName(draft.chat), decision: state });
     await bus.accept([{ kind: 'queue', message: outcomeOf(ended, clock.now()) }]);
   }
@@ -152,7 +168,7 @@ export function createDrafts(deps: DraftsDeps): Drafts {
   /** The draft of a question, where it still is what was shown. */
   async function asked(rest: string): Promise<Draft | undefined> {
     const colon = rest.indexOf(':');
-    const draft = await book.get(rest.slice(colon + 1));
+    const draft = await drafts.get(rest.slice(colon + 1));
     return draft !== undefined && hashOfDraft(draft) === rest.slice(0, colon) ? draft : undefined;
   }
 
@@ -172,28 +188,30 @@ export function createDrafts(deps: DraftsDeps): Drafts {
       await end(draft, 'dropped');
       return 'Dropped: nothing is sent.';
     }
-    if (!isWaiting(draft)) return TOO_LATE;
     const next = await changed(draft, action === 'edit' ? 'editing' : 'open');
-    return next === undefined ? TOO_LATE : { words: '', next };
+    return typeof next === 'string' ? TOO_LATE : { words: '', next };
   }
 
-  /** The draft in its next version, and the question about it. */
+  /** The question about the draft in its next version; nothing is stored where there is none. */
   async function changed(
     draft: Draft,
     state: 'open' | 'editing',
     change: Partial<Pick<Draft, 'letter' | 'editedBy'>> = {},
-  ): Promise<Question | undefined> {
+  ): Promise<Question | 'too long' | 'decided'> {
     const now = clock.now();
     const version = draft.version + 1;
     const next: Draft = { ...draft, ...change, version, changedAt: now, state };
     const question = questionOf(next, now, standing.days());
-    if (question !== undefined) await book.put(next);
-    return question;
+    if (question === undefined) return 'too long';
+    const stored = await drafts.change(draft.id, (each) =>
+      each !== undefined && isWaiting(each) && each.version === draft.version ? next : undefined,
+    );
+    return stored === undefined ? 'decided' : question;
   }
 
   /** A message that is here again finds what it did, and only asks where that was not done. */
   async function take({ id, chat, text }: InboundMessage): Promise<void> {
-    const draft = await book.editedBy(chat, id);
+    const draft = await editedBy(rows, chat, id);
     if (draft === undefined) return;
     if (draft.editedBy === id) {
       const question = questionOf(draft, clock.now(), standing.days());
@@ -204,7 +222,8 @@ export function createDrafts(deps: DraftsDeps): Drafts {
     const letter = { ...draft.letter, markdown: deps.redact(text.trim()) };
     const change = isKept ? { editedBy: id } : { letter, editedBy: id };
     const question = await changed(draft, 'open', change);
-    if (question === undefined) {
+    if (question === 'decided') return;
+    if (question === 'too long') {
       const reply = { id: messageId(`${id}/reply`), chat, replyTo: id };
       await bus.send({ ...reply, markdown: TOO_LONG_NOW });
       return;
@@ -222,7 +241,7 @@ export function createDrafts(deps: DraftsDeps): Drafts {
     await bus.send({ id: messageId(`draft/${id}/told`), chat: shownIn, markdown });
   }
 
-  const waiting = async () => (await book.all()).filter(isWaiting);
+  const waiting = async () => (await drafts.list()).filter(isWaiting);
 
   return {
     post: (posted, turn) => oneByOne(() => post(posted, turn)),
@@ -231,15 +250,15 @@ export function createDrafts(deps: DraftsDeps): Drafts {
       const isOwner = role === 'owner' && sender.kind === 'person';
       const isHere = addressing === 'direct' && group === undefined && attachments.length === 0;
       if (!isOwner || sender.verified === 'unverified' || !isHere) return undefined;
-      if ((await book.editedBy(chat, message.id)) === undefined || text.trim() === '') return;
+      if ((await editedBy(rows, chat, message.id)) === undefined || text.trim() === '') return;
       return () => oneByOne(() => take(message));
     },
     open: waiting,
-    forget: (chats, holds) => book.forget(chats, holds),
+    forget: (chats, holds) => eraseLetters(rows, chats, holds),
     async askAgain(chat) {
       const open = await waiting();
       for (const draft of open) {
-        await book.put({ ...draft, shownIn: chat });
+        await drafts.change(draft.id, (each) => each && { ...each, shownIn: chat });
         await questions.askAgain(questionId(draft), chat);
       }
       return open.length;

@@ -7,7 +7,7 @@ import type { ChatRef } from '../../kernel/message/message.ts';
 import { verbatim } from '../../kernel/message/stranger-words.ts';
 import type { QuestionHandler } from '../../kernel/questions/questions.ts';
 import type { Clock } from '../../lib/time/clock.ts';
-import type { BridgeBook, BridgedMail, MailStage } from './bridge-book.ts';
+import { type BridgedMail, type BridgeRows, changeMail, type MailStage } from './bridge-rows.ts';
 import { subjectOf, tomorrowMorning } from './rules/bridge.ts';
 
 const HOUR_MS = 3_600_000;
@@ -19,7 +19,7 @@ const WRITING_WORDS = 'within half an hour';
 export const MAIL_SUBJECT = 'mail';
 
 export type BridgeAnswersDeps = {
-  readonly book: BridgeBook;
+  readonly rows: BridgeRows;
   readonly bus: Pick<MessageBus, 'send'>;
   readonly clock: Pick<Clock, 'now'>;
   /** IANA zone of whoever's chat it is; empty = the machine's. */
@@ -30,7 +30,7 @@ export type BridgeAnswersDeps = {
 const OVER = 'This mail was dealt with before.';
 
 export function createBridgeAnswers(deps: BridgeAnswersDeps): QuestionHandler {
-  const { book, bus, clock, timeZoneIn, changed } = deps;
+  const { rows, bus, clock, timeZoneIn, changed } = deps;
 
   /** From one stage to another; true too where a crash came behind that step. */
   async function move(
@@ -40,7 +40,7 @@ export function createBridgeAnswers(deps: BridgeAnswersDeps): QuestionHandler {
   ): Promise<boolean> {
     if (!('chat' in mail.stage)) return false;
     const next = to(mail.stage.chat);
-    const isMoved = await book.change(mail.id, (now) =>
+    const isMoved = await changeMail(rows, mail.id, (now) =>
       now.stage.kind === from ? { ...now, stage: next } : undefined,
     );
     changed();
@@ -70,13 +70,13 @@ export function createBridgeAnswers(deps: BridgeAnswersDeps): QuestionHandler {
       id: messageId(`bridge/${id}`),
       ...{ chat, markdown: stage.text, replyTo: id, isDictated: true },
     });
-    await book.change(id, () => 'done');
+    await changeMail(rows, id, () => 'done');
     return `On its way to ${verbatim(note.address)}.`;
   }
 
   return {
     async answer(rest, action) {
-      const mail = await book.get(rest);
+      const mail = await rows.mails.get(rest);
       if (mail === undefined) return OVER;
       const { stage } = mail;
       switch (action) {
@@ -106,7 +106,7 @@ export function createBridgeAnswers(deps: BridgeAnswersDeps): QuestionHandler {
       }
     },
     async expired(rest) {
-      await book.change(rest, (mail) => {
+      await changeMail(rows, rest, (mail) => {
         if (mail.stage.kind === 'drafted') return { ...mail, stage: { kind: 'waiting' } };
         return mail.stage.kind === 'shown' ? 'done' : undefined;
       });

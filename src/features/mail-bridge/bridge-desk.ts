@@ -12,7 +12,13 @@ import { jsonRow, number, rowShape } from '../../lib/json/json.ts';
 import type { Logger } from '../../lib/logger.ts';
 import type { Clock } from '../../lib/time/clock.ts';
 import { MAIL_SUBJECT } from './bridge-answers.ts';
-import type { BridgeBook, BridgedMail, MailStage } from './bridge-book.ts';
+import {
+  type BridgedMail,
+  type BridgeRows,
+  changeMail,
+  expireDone,
+  type MailStage,
+} from './bridge-rows.ts';
 import type { BridgeSummaries } from './bridge-summaries.ts';
 import {
   DRAFT_CHOICES,
@@ -33,7 +39,7 @@ const MAX_SLEEP_MS = DAY_MS;
 const COUNT_KEY = 'count';
 
 export type BridgeDeskDeps = {
-  readonly book: BridgeBook;
+  readonly rows: BridgeRows;
   readonly state: KeyValueStore;
   readonly bus: Pick<MessageBus, 'send'>;
   readonly clock: Clock;
@@ -66,11 +72,11 @@ export class BridgeDesk {
   }
 
   async run(signal: AbortSignal): Promise<void> {
-    const { book, clock } = this.#deps;
+    const { rows, clock } = this.#deps;
     while (!signal.aborted) {
       this.#changed = Promise.withResolvers<void>();
       await this.#tellMore();
-      const failures = await this.#attendAll(await book.all(), signal);
+      const failures = await this.#attendAll(await rows.mails.list(), signal);
       if (signal.aborted) return;
       if (failures.length > 0) throw failures[0];
       const stop = new AbortController();
@@ -111,7 +117,7 @@ export class BridgeDesk {
   }
 
   async #show(mail: BridgedMail, signal: AbortSignal): Promise<void> {
-    const { book, ownerChat, summaries } = this.#deps;
+    const { rows, ownerChat, summaries } = this.#deps;
     // Counted before a model is asked for it: of the many that are not shown none is asked.
     const isCounted = mail.round > 0 || (mail.summary !== undefined && mail.summary.kind !== 'due');
     if (!isCounted && !(await this.#mayShow(mail))) return;
@@ -122,17 +128,19 @@ export class BridgeDesk {
     const stage = { kind: 'shown', chat, isAsked: false } as const;
     const shown = { ...mail, round: mail.round + 1, stage };
     // Answered or written meanwhile, it stays as it is.
-    const isMoved = await book.change(mail.id, (now) => (now === mail ? shown : undefined));
+    const isMoved = await changeMail(rows, mail.id, (now) =>
+      JSON.stringify(now) === JSON.stringify(mail) ? shown : undefined,
+    );
     if (isMoved) await this.#ask(shown, stage);
   }
 
   /** The question has the round in its id, so that asking twice is asking once. */
   async #ask(mail: BridgedMail, stage: Asked): Promise<void> {
-    const { book, questions } = this.#deps;
+    const { rows, questions } = this.#deps;
     await questions.ask(questionOf(mail, stage));
     // An answer that grew was asked about before.
     await questions.withdraw(questionId(mail, mail.round - 1));
-    await book.change(mail.id, (now) =>
+    await changeMail(rows, mail.id, (now) =>
       now.round === mail.round && 'isAsked' in now.stage
         ? { ...now, stage: { ...now.stage, isAsked: true } }
         : undefined,
@@ -141,13 +149,13 @@ export class BridgeDesk {
 
   /** Counts one more; what is too many is dealt with thereby. */
   async #mayShow(mail: BridgedMail): Promise<boolean> {
-    const { book, state } = this.#deps;
+    const { rows, state } = this.#deps;
     const count = await this.#count();
     const mayShow = count.shown < MAX_SHOWN;
     const next = mayShow
       ? { ...count, shown: count.shown + 1 }
       : { ...count, more: count.more + 1 };
-    if (!mayShow) await book.change(mail.id, () => 'done');
+    if (!mayShow) await changeMail(rows, mail.id, () => 'done');
     await state.set(COUNT_KEY, JSON.stringify(next));
     return mayShow;
   }
@@ -161,7 +169,7 @@ export class BridgeDesk {
 
   /** Once the hour is over. */
   async #tellMore(): Promise<void> {
-    const { state, clock, bus, book, ownerChat } = this.#deps;
+    const { state, clock, bus, rows, ownerChat } = this.#deps;
     const stored = jsonRow((await state.get(COUNT_KEY)) ?? '', COUNT);
     if (stored === undefined) return;
     const { since, more } = stored;
@@ -171,20 +179,20 @@ export class BridgeDesk {
       await bus.send({ id, chat: await ownerChat(), markdown: moreMailsText(more) });
     }
     await state.delete(COUNT_KEY);
-    await book.expire(clock.now());
+    await expireDone(rows, clock.now());
   }
 
   async #dueAt(): Promise<number> {
-    const { book, state } = this.#deps;
+    const { rows, state } = this.#deps;
     const stored = jsonRow((await state.get(COUNT_KEY)) ?? '', COUNT);
     const count: readonly Count[] = stored === undefined ? [] : [stored];
-    const stages = (await book.all()).map(({ stage }) => stage);
+    const stages = (await rows.mails.list()).map(({ stage }) => stage);
     const due = stages.flatMap((stage) => ('until' in stage ? [stage.until] : []));
     return Math.min(...due, ...count.map(({ since }) => since + WINDOW_MS));
   }
 
   async #archive(mail: BridgedMail, chat: ChatRef, signal: AbortSignal): Promise<void> {
-    const { book, bus, log, archive } = this.#deps;
+    const { rows, bus, log, archive } = this.#deps;
     try {
       await archive(mail, signal);
     } catch (error) {
@@ -195,7 +203,7 @@ export class BridgeDesk {
       const markdown = `I could not archive ${subjectOf(mail.note)}: ${error.reason}.`;
       await bus.send({ id, chat, markdown });
     }
-    await book.change(mail.id, () => 'done');
+    await changeMail(rows, mail.id, () => 'done');
   }
 }
 

@@ -10,7 +10,7 @@ import { newBoundary } from '../../lib/boundary.ts';
 import type { Logger } from '../../lib/logger.ts';
 import type { Clock } from '../../lib/time/clock.ts';
 import type { Payer } from '../spending/rules/budget-limits.ts';
-import type { BridgeBook, BridgedMail } from './bridge-book.ts';
+import { type BridgedMail, type BridgeRows, changeMail } from './bridge-rows.ts';
 import {
   cleanSummary,
   type MailSummary,
@@ -35,7 +35,7 @@ export type MailToSummarise = Omit<SummaryAsk, 'language'> & {
 export type Summarise = (mail: MailToSummarise, signal: AbortSignal) => Promise<SummaryOutcome>;
 
 export type BridgeSummariesDeps = {
-  readonly book: BridgeBook;
+  readonly rows: BridgeRows;
   readonly clock: Clock;
   readonly log: Logger;
   readonly summarise: Summarise;
@@ -55,7 +55,7 @@ export interface BridgeSummaries {
 }
 
 export function createBridgeSummaries(deps: BridgeSummariesDeps): BridgeSummaries {
-  const { book, clock, log, summarise, ownerChat, changed } = deps;
+  const { rows, clock, log, summarise, ownerChat, changed } = deps;
   const permits = createPermits(AT_ONCE);
   const begun = new Set<string>();
 
@@ -94,12 +94,12 @@ export function createBridgeSummaries(deps: BridgeSummariesDeps): BridgeSummarie
   }
 
   async function wanted(id: MessageId): Promise<Wanted | undefined> {
-    await book.change(id, (mail) =>
+    await changeMail(rows, id, (mail) =>
       mail.summary?.kind === 'due'
         ? { ...mail, summary: { ...mail.summary, kind: 'wanted' } }
         : undefined,
     );
-    const mail = await book.get(id);
+    const mail = await rows.mails.get(id);
     const summary = mail?.summary;
     return mail && summary?.kind === 'wanted' ? { ...mail, summary } : undefined;
   }
@@ -108,7 +108,7 @@ export function createBridgeSummaries(deps: BridgeSummariesDeps): BridgeSummarie
     async advance({ id }, signal) {
       const summary = ready.get(id);
       if (summary !== undefined) {
-        await book.change(id, (mail) => ({ ...mail, summary }));
+        await changeMail(rows, id, (mail) => ({ ...mail, summary }));
         ready.delete(id);
         return changed();
       }

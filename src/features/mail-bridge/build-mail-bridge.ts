@@ -12,12 +12,13 @@ import { policyOf } from '../../kernel/intake/doors.ts';
 import { accountName } from '../../kernel/message/account.ts';
 import type { Owners } from '../../kernel/owners.ts';
 import type { Questions } from '../../kernel/questions/questions.ts';
+import type { OpenRows } from '../../kernel/rows.ts';
 import type { Logger } from '../../lib/logger.ts';
 import type { Clock } from '../../lib/time/clock.ts';
 import type { People } from '../people/people.ts';
 import { createBridgeAnswers, MAIL_SUBJECT } from './bridge-answers.ts';
-import { BridgeBook } from './bridge-book.ts';
 import { BridgeDesk } from './bridge-desk.ts';
+import { BRIDGE_SCOPE, openBridgeRows } from './bridge-rows.ts';
 import { createBridgeSummaries, type Summarise, summariseMail } from './bridge-summaries.ts';
 import { createMailBridge, type MailBridge } from './mail-bridge.ts';
 
@@ -26,6 +27,7 @@ export type MailBridgeParts = {
   readonly clock: Clock;
   readonly log: Logger;
   readonly store: StateStore;
+  readonly rows: OpenRows;
   readonly bus: MessageBus;
   readonly people: People;
   readonly side: SideModel;
@@ -38,13 +40,13 @@ export type MailBridgeParts = {
 export function buildMailBridge(parts: MailBridgeParts): MailBridge {
   const { live, clock, log, store, bus, people, questions, channels, add } = parts;
   const ownerChat = parts.owners.askChat;
-  const state = store.scope('mail-bridge');
-  const book = new BridgeBook(state);
+  const state = store.scope(BRIDGE_SCOPE);
+  const rows = openBridgeRows(parts.rows);
   const changed = () => desk.changed();
   const summarise = summariserOf(parts);
-  const summaries = createBridgeSummaries({ book, clock, log, summarise, ownerChat, changed });
+  const summaries = createBridgeSummaries({ rows, clock, log, summarise, ownerChat, changed });
   const desk = new BridgeDesk({
-    ...{ book, state, bus, clock, log, questions, ownerChat, summaries },
+    ...{ rows, state, bus, clock, log, questions, ownerChat, summaries },
     async archive({ id, chat }, signal) {
       const archive = channels.get(accountName(chat))?.archive;
       if (archive === undefined) throw new ArchiveError('no_archive', 'the mailbox is not open');
@@ -52,14 +54,14 @@ export function buildMailBridge(parts: MailBridgeParts): MailBridge {
     },
   });
   const handler = createBridgeAnswers({
-    ...{ book, bus, clock, changed },
+    ...{ rows, bus, clock, changed },
     timeZoneIn: async (chat) =>
       (await people.persons.inChat(chat))?.timeZone ?? live.config.sessions.timeZone,
   });
   const mode = (account: string) => policyOf(account, live.config).bridge ?? 'off';
   add.answers(MAIL_SUBJECT, handler, 'letter');
   add.task({ name: 'mails', run: (signal) => desk.run(signal) });
-  return createMailBridge({ book, mode, changed, now: () => clock.now() });
+  return createMailBridge({ rows, mode, changed, now: () => clock.now() });
 }
 
 /** In the language of whoever reads it, and without what is secret here. */

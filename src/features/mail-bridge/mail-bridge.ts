@@ -7,12 +7,18 @@ import { parseCommand } from '../../kernel/access/command.ts';
 import type { Gated } from '../../kernel/intake/group-intake.ts';
 import { accountName } from '../../kernel/message/account.ts';
 import type { InboundMessage } from '../../kernel/message/message.ts';
-import type { BridgeBook, BridgedMail } from './bridge-book.ts';
+import {
+  addMail,
+  type BridgedMail,
+  type BridgeRows,
+  changeMail,
+  writtenIn,
+} from './bridge-rows.ts';
 import { type BridgeMode, bodyOf, isBridged, mailNoteOf } from './rules/bridge.ts';
 import { dueSummary } from './rules/summary.ts';
 
 export type MailBridgeDeps = {
-  readonly book: BridgeBook;
+  readonly rows: BridgeRows;
   readonly now: () => number;
   mode(channel: string): BridgeMode;
   /** Something changed that the desk has to look at. */
@@ -26,18 +32,19 @@ export interface MailBridge {
   dictated(message: InboundMessage): Promise<Gated | undefined>;
 }
 
-export function createMailBridge({ book, now, mode, changed }: MailBridgeDeps): MailBridge {
+export function createMailBridge({ rows, now, mode, changed }: MailBridgeDeps): MailBridge {
   async function keep(message: InboundMessage) {
     const note = mailNoteOf(message);
     const { id, chat, sender, text, subject = '' } = message;
     const summary = dueSummary(bodyOf(text, subject), sender);
     const due = summary === undefined ? {} : { summary };
-    await book.add({ id, chat, note, ...due, round: 0, stage: { kind: 'waiting' }, at: now() });
+    const stage = { kind: 'waiting' } as const;
+    await addMail(rows, { id, chat, note, ...due, round: 0, stage, at: now() });
     changed();
   }
 
   async function draft(id: string, message: InboundMessage) {
-    await book.change(id, (mail) => draftedBy(mail, message));
+    await changeMail(rows, id, (mail) => draftedBy(mail, message));
     changed();
   }
 
@@ -50,7 +57,7 @@ export function createMailBridge({ book, now, mode, changed }: MailBridgeDeps): 
       };
     },
     async dictated(message) {
-      const mail = await book.writtenIn(message.chat, message.id);
+      const mail = await writtenIn(rows, message.chat, message.id);
       const isForAgent = message.text.trim() === '' || parseCommand(message.text) !== undefined;
       if (mail === undefined || isForAgent) return undefined;
       return {

@@ -2,7 +2,7 @@
 // the agent knows. Decides by the same handlers as buttons, numbers and commands do.
 
 import type { PersonSender } from '../../kernel/message/message.ts';
-import type { OpenQuestion } from '../../kernel/questions/question-book.ts';
+import type { OpenQuestion } from '../../kernel/questions/question-rows.ts';
 import type { Questions } from '../../kernel/questions/questions.ts';
 import type { People } from './people.ts';
 import {

@@ -6,20 +6,19 @@ import type { Channel } from '../../channels/channel.ts';
 import type { Logger } from '../../lib/logger.ts';
 import type { Clock } from '../../lib/time/clock.ts';
 import type { MessageBus } from '../bus/bus.ts';
-import type { KeyValueStore } from '../bus/store/store.ts';
 import { type AccountName, accountName } from '../message/account.ts';
 import { DeliveryError } from '../message/errors.ts';
 import { type MessageId, messageId } from '../message/ids.ts';
+import type { OpenRows, RowWrite } from '../rows.ts';
 
 export type SpentButtonsDeps = {
-  readonly state: KeyValueStore;
+  readonly rows: OpenRows;
   readonly bus: Pick<MessageBus, 'outbound'>;
   readonly clock: Clock;
   readonly log: Logger;
   channel(name: AccountName): Channel | undefined;
 };
 
-export const SPENT_SCOPE = 'spent-buttons';
 const DEADLINE_MS = 15_000;
 const LOOKS = 5;
 const LOOK_MS = 300;
@@ -28,11 +27,16 @@ const TRY_AGAIN_MS = 30_000;
 /** Most platforms let nobody change a text after that. */
 const KEEP_MS = 48 * 3_600_000;
 
-/**
- * Begins to take away what can be pressed below the text, and to say there what came of it. What is
- * stored with it in the same moment is stored together with it.
- */
-export type SpendButtons = (text: MessageId, outcome?: string) => void;
+/** Takes away what can be pressed below the text, and says there what came of it. */
+export type SpendButtons = (
+  text: MessageId,
+  outcome?: string,
+) => {
+  /** To be stored with what closes the question. */
+  readonly rows: readonly RowWrite[];
+  /** To be called when they are stored. */
+  begin(): void;
+};
 
 export type SpentButtons = {
   readonly spend: SpendButtons;
@@ -41,13 +45,19 @@ export type SpentButtons = {
 };
 
 export function createSpentButtons(deps: SpentButtonsDeps): SpentButtons {
-  const { state, bus, clock, log, channel } = deps;
+  const { bus, clock, log, channel } = deps;
+  const left = deps.rows<{ readonly outcome: string }>({
+    ...{ scope: 'spent-buttons', prefix: '' },
+    read: (outcome) => ({ outcome }),
+    write: ({ outcome }) => outcome,
+  });
+
   /** Somebody may answer before it is noted what the platform calls the question. */
   async function sentText(text: MessageId) {
     const signal = AbortSignal.timeout(DEADLINE_MS);
-    for (let left = LOOKS; ; left -= 1) {
+    for (let looks = LOOKS; ; looks -= 1) {
       const sent = await bus.outbound(text);
-      if (sent === undefined || sent.parts.length > 0 || left === 0) return sent;
+      if (sent === undefined || sent.parts.length > 0 || looks === 0) return sent;
       await clock.sleep(LOOK_MS, signal);
     }
   }
@@ -62,7 +72,7 @@ export function createSpentButtons(deps: SpentButtonsDeps): SpentButtons {
       const now = isWhole ? `${sent.markdown}\n\n${outcome}` : undefined;
       await channel(accountName(sent.chat))?.closeChoices?.(sent.chat, part, signal, now);
     }
-    await state.delete(text);
+    await left.change(text, () => 'remove');
   }
 
   function failed(text: string, error: unknown): void {
@@ -71,18 +81,19 @@ export function createSpentButtons(deps: SpentButtonsDeps): SpentButtons {
   }
 
   async function closeLeft(): Promise<number> {
-    await state.expire('', clock.now() - KEEP_MS);
-    const rows = await state.list('');
-    for (const { key, value } of rows) {
-      await close(messageId(key), value).catch((error: unknown) => failed(key, error));
+    await left.expire(clock.now() - KEEP_MS);
+    for (const [text, { outcome }] of await left.entries()) {
+      await close(messageId(text), outcome).catch((error: unknown) => failed(text, error));
     }
-    return (await state.list('')).length;
+    return (await left.list()).length;
   }
 
   return {
     spend(text, outcome = '') {
-      const noted = state.set(text, outcome);
-      noted.then(() => close(text, outcome)).catch((error: unknown) => failed(text, error));
+      return {
+        rows: [left.write(text, { outcome })],
+        begin: () => close(text, outcome).catch((error: unknown) => failed(text, error)),
+      };
     },
     async run(signal) {
       try {

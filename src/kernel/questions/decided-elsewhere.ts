@@ -10,7 +10,7 @@ import {
 import type { Strangers } from '../../features/people/strangers.ts';
 import type { Clock } from '../../lib/time/clock.ts';
 import type { MessageBus } from '../bus/bus.ts';
-import { type OpenQuestion, textOf } from './question-book.ts';
+import { type OpenQuestion, textOf } from './question-rows.ts';
 import type { Questions } from './questions.ts';
 
 export type DecidedElsewhereDeps = {

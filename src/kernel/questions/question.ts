@@ -4,7 +4,7 @@
 import type { AdmittedRole } from '../access/admission.ts';
 import type { MessageId, UserId } from '../message/ids.ts';
 import type { ChatRef, InboundMessage, PersonSender } from '../message/message.ts';
-import type { OpenQuestion } from './question-book.ts';
+import type { OpenQuestion } from './question-rows.ts';
 
 export type Question = {
   /** The same id is asked once. */

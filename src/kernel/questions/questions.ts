@@ -6,17 +6,25 @@ import { createLanes } from '../../lib/async.ts';
 import type { Logger } from '../../lib/logger.ts';
 import type { Clock } from '../../lib/time/clock.ts';
 import type { MessageBus } from '../bus/bus.ts';
-import type { KeyValueStore } from '../bus/store/store.ts';
 import type { SpendButtons } from '../delivery/spent-buttons.ts';
 import { type AccountName, accountName } from '../message/account.ts';
 import { messageId } from '../message/ids.ts';
+import type { RowWrite } from '../rows.ts';
 import type { Question, QuestionHandler, Questions } from './question.ts';
-import { mayDecide, type OpenQuestion, QuestionBook, textOf } from './question-book.ts';
+import {
+  byToken,
+  expireUsed,
+  mayDecide,
+  numberedIn,
+  type OpenQuestion,
+  type QuestionRows,
+  textOf,
+} from './question-rows.ts';
 
 export type { Answered, Question, QuestionHandler, Questions } from './question.ts';
 
 export type QuestionsDeps = {
-  readonly state: KeyValueStore;
+  readonly rows: QuestionRows;
   readonly bus: Pick<MessageBus, 'send'>;
   readonly clock: Clock;
   readonly log: Logger;
@@ -37,8 +45,7 @@ const NOT_YET = 'I noted it, and cannot do it right now: I try again.';
 const NOT_YOURS = 'This is not yours to decide.';
 
 export function createQuestions(deps: QuestionsDeps): Questions {
-  const { bus, clock, log } = deps;
-  const book = new QuestionBook(deps.state);
+  const { rows, bus, clock, log } = deps;
   /** Two presses at once must not both count. */
   const lanes = createLanes();
   let changed = Promise.withResolvers<void>();
@@ -49,23 +56,34 @@ export function createQuestions(deps: QuestionsDeps): Questions {
     await bus.send({ id: textOf({ id, round }), chat, markdown, choices: shown });
   }
 
-  async function pose(question: Omit<OpenQuestion, 'choices' | 'isNumbered'>, choices: Choices) {
+  async function pose(
+    question: Omit<OpenQuestion, 'choices' | 'isNumbered'>,
+    choices: Choices,
+    beside: readonly RowWrite[] = [],
+  ) {
     const withTokens = choices.map((choice) => ({ ...choice, token: newToken() }));
     const open = { ...question, choices: withTokens, isNumbered: true };
-    await book.put(open);
+    await rows.open.change(
+      open.id,
+      () => open,
+      () => beside,
+    );
     await send(open);
     changed.resolve();
   }
 
   async function close(open: OpenQuestion, outcome?: string) {
-    // In one moment: neither is stored without the other.
-    const closed = book.close(open.id);
-    deps.spendButtons(textOf(open), outcome);
-    await closed;
+    const buttons = deps.spendButtons(textOf(open), outcome);
+    await rows.open.change(
+      open.id,
+      () => 'remove',
+      () => buttons.rows,
+    );
+    buttons.begin();
   }
 
   async function ask({ choices, expiresInMs, ...question }: Question) {
-    const known = await book.get(question.id);
+    const known = await rows.open.get(question.id);
     if (known !== undefined) return send(known);
     const askedAt = clock.now();
     return pose({ ...question, round: 0, askedAt, expiresAt: askedAt + expiresInMs }, choices);
@@ -93,7 +111,7 @@ export function createQuestions(deps: QuestionsDeps): Questions {
 
   /** The question with the choice in it, or why there is none. */
   async function choiceOf(token: string, isTheirs: (open: OpenQuestion) => boolean) {
-    const open = await book.byToken(token);
+    const open = await byToken(rows, token);
     if (open === undefined || open.chosen !== undefined) return NO_LONGER;
     if (!isTheirs(open)) {
       log.warn('answer by somebody else', { question: open.id });
@@ -108,18 +126,19 @@ export function createQuestions(deps: QuestionsDeps): Questions {
     const choice = await choiceOf(token, isTheirs);
     if (typeof choice === 'string') return choice;
     const { open, action } = choice;
-    await book.put({ ...open, chosen: { ...chosen, action } });
+    await rows.open.change(open.id, (each) => each && { ...each, chosen: { ...chosen, action } });
     return undefined;
   }
 
   async function decide(token: string, chosen: Omit<Chosen, 'action'>, isTheirs: IsTheirs) {
     // Carried out, and answered, by a process that had it before.
-    if (chosen.message !== undefined && (await book.usedBy(chosen.message)) === token) return '';
-    const known = await book.byToken(token);
+    if (chosen.message !== undefined && (await rows.used.get(chosen.message))?.token === token)
+      return '';
+    const known = await byToken(rows, token);
     const isNoted = chosen.message !== undefined && known?.chosen?.message === chosen.message;
     const refusal = isNoted ? undefined : await choose(token, chosen, isTheirs);
     if (refusal !== undefined) return refusal;
-    const open = await book.byToken(token);
+    const open = await byToken(rows, token);
     return open === undefined ? NO_LONGER : carriedOut(open);
   }
 
@@ -130,22 +149,26 @@ export function createQuestions(deps: QuestionsDeps): Questions {
       log.error('answer not carried out yet', { question: open.id, error });
       // The press gets its words now; those of the outcome follow as a message of their own.
       const { message: _press, ...chosen } = open.chosen ?? {};
-      if ('action' in chosen) await book.put({ ...open, chosen });
+      if ('action' in chosen) {
+        await rows.open.change(open.id, (each) => each && { ...each, chosen });
+      }
       changed.resolve();
       return NOT_YET;
     }
   }
 
   async function recover() {
-    await book.expire(clock.now());
-    for (const open of await book.all()) if (open.chosen === undefined) await send(open);
+    await expireUsed(rows, clock.now());
+    for (const open of await rows.open.list()) if (open.chosen === undefined) await send(open);
   }
 
   /** Carries out what was chosen and could not be done then. */
   async function finish(open: OpenQuestion) {
     const { chosen } = open;
     const { token } = open.choices.find(({ action }) => action === chosen?.action) ?? {};
-    if (chosen?.message !== undefined && token !== undefined) await book.use(chosen.message, token);
+    if (chosen?.message !== undefined && token !== undefined) {
+      await rows.used.change(chosen.message, () => ({ token }));
+    }
     const markdown = await carryOut(open);
     // The name of the reply to the press: where that comes once more, its reply is no second one.
     const id = messageId(
@@ -165,15 +188,14 @@ export function createQuestions(deps: QuestionsDeps): Questions {
 
   /** As it stands now: it may have been answered or asked again meanwhile. */
   async function takeUp(id: string) {
-    const open = await book.get(id);
+    const open = await rows.open.get(id);
     if (open === undefined || !isDue(open, clock.now())) return;
     await (open.chosen === undefined ? expire(open) : finish(open));
   }
 
   /** Something else was written below the question. */
   async function wordsBetween(id: string) {
-    const open = await book.get(id);
-    if (open !== undefined) await book.put({ ...open, isNumbered: false });
+    await rows.open.change(id, (open) => open && { ...open, isNumbered: false });
   }
 
   const oneByOne = <T>(task: () => Promise<T>) => lanes.run('questions', task);
@@ -182,10 +204,11 @@ export function createQuestions(deps: QuestionsDeps): Questions {
     ask: (question) => oneByOne(() => ask(question)),
     askAgain: (id, chat) =>
       oneByOne(async () => {
-        const open = await book.get(id);
+        const open = await rows.open.get(id);
         if (open === undefined || open.chosen !== undefined) return 'closed';
-        await pose({ ...open, chat, round: open.round + 1 }, open.choices);
-        deps.spendButtons(textOf(open));
+        const buttons = deps.spendButtons(textOf(open));
+        await pose({ ...open, chat, round: open.round + 1 }, open.choices, buttons.rows);
+        buttons.begin();
         return 'asked';
       }),
     async choose({ id, press, sender, chat }, role) {
@@ -201,9 +224,9 @@ export function createQuestions(deps: QuestionsDeps): Questions {
     },
     async numbered({ id, chat, text, addressing, group }) {
       if (addressing !== 'direct' || group !== undefined) return undefined;
-      const used = await book.usedBy(id);
-      if (used !== undefined) return used;
-      const open = await book.numberedIn(chat);
+      const used = await rows.used.get(id);
+      if (used !== undefined) return used.token;
+      const open = await numberedIn(rows, chat);
       if (open === undefined || deps.hasButtons(accountName(chat))) return undefined;
       const number = Number(NUMBER.exec(text)?.[1] ?? 0);
       const choice = open.choices[number - 1];
@@ -211,19 +234,19 @@ export function createQuestions(deps: QuestionsDeps): Questions {
       return choice?.token;
     },
     async tokensOf(text) {
-      const open = (await book.all()).find((one) => textOf(one) === text);
+      const open = (await rows.open.list()).find((one) => textOf(one) === text);
       if (open === undefined || deps.hasButtons(accountName(open.chat))) return [];
       const meant = open.choices.filter(({ hasNoThumb }) => hasNoThumb !== true);
       return meant.map(({ token }) => token);
     },
-    open: async () => (await book.all()).filter(({ chosen }) => chosen === undefined),
+    open: async () => (await rows.open.list()).filter(({ chosen }) => chosen === undefined),
     answer: (token, owner) =>
       oneByOne(() =>
         decide(token, { by: owner, isOutside: true }, (open) => open.approvers === 'owners'),
       ),
     withdraw: (id, outcome) =>
       oneByOne(async () => {
-        const open = await book.get(id);
+        const open = await rows.open.get(id);
         if (open !== undefined) await close(open, outcome);
       }),
     async run(signal) {
@@ -231,8 +254,8 @@ export function createQuestions(deps: QuestionsDeps): Questions {
       await oneByOne(recover);
       while (!signal.aborted) {
         changed = Promise.withResolvers<void>();
-        await eachDue(await book.all(), clock.now(), ({ id }) => oneByOne(() => takeUp(id)));
-        await untilNext(await book.all(), changed.promise, clock, signal);
+        await eachDue(await rows.open.list(), clock.now(), ({ id }) => oneByOne(() => takeUp(id)));
+        await untilNext(await rows.open.list(), changed.promise, clock, signal);
       }
     },
   };

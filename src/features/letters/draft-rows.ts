@@ -1,0 +1,116 @@
+// Texts for somebody else that an owner has to see first, on disk from the asking to the end, and where
+// something was sent before. Read into memory once: every message asks whether it is a new text.
+
+import { createHash } from 'node:crypto';
+import { isSameChat } from '../../kernel/access/person.ts';
+import type { Rights } from '../../kernel/access/rights.ts';
+import type { MessageId } from '../../kernel/message/ids.ts';
+import { type ChatRef, sessionKeyOf } from '../../kernel/message/message.ts';
+import { chosenLast } from '../../kernel/questions/question-rows.ts';
+import { jsonRows, MARKS, type OpenRows, type Rows } from '../../kernel/rows.ts';
+import { FORGOTTEN, type Holds, isOfChats } from '../../kernel/sessions/rules/forgetting.ts';
+import { flag, number, object, place, rowShape, text, texts } from '../../lib/json/json.ts';
+import type { AskingTurn } from '../approvals/approvals.ts';
+import type { Letter } from './rules/letter.ts';
+
+export type DraftState = 'open' | 'editing' | 'sent' | 'dropped' | 'expired';
+
+export type Draft = {
+  /** `turnId/place of the call`: the same on every retry of the turn. */
+  readonly id: string;
+  readonly letter: Letter;
+  /** Where it goes. */
+  readonly chat: ChatRef;
+  /** Who that is, in words. */
+  readonly name: string;
+  /** Those it goes to whom nothing was sent before. */
+  readonly newTo: readonly string[];
+  readonly turn: Omit<AskingTurn, 'isOwnerHere'>;
+  /** Of the turn that asked; those of the turn that hears what came of it. */
+  readonly rights: Rights;
+  readonly isTainted: boolean;
+  /** Where an owner sees it. */
+  readonly shownIn: ChatRef;
+  /** Every change is asked anew. */
+  readonly version: number;
+  /** The message that held the newest text. */
+  readonly editedBy?: MessageId;
+  /** Epoch milliseconds. */
+  readonly at: number;
+  /** When an owner last chose something about it. */
+  readonly changedAt?: number;
+  readonly state: DraftState;
+};
+
+const SCOPE = 'drafts';
+/** A turn is tried again within minutes; limits count a day. */
+const KEPT_MS = 3 * 86_400_000;
+
+/** What a press is bound to. */
+export function hashOfDraft({ id, chat, letter, version }: Draft): string {
+  const parts = [id, sessionKeyOf(chat), letter, version];
+  return createHash('sha256').update(JSON.stringify(parts)).digest('hex');
+}
+
+export const isWaiting = ({ state }: Draft) => state === 'open' || state === 'editing';
+
+const KEPT = rowShape<Draft>({
+  ...{ id: text, letter: object, chat: place, name: text, newTo: texts, turn: object },
+  ...{ rights: object, isTainted: flag, shownIn: place, version: number, at: number },
+  state: text,
+});
+
+export type DraftRows = {
+  /** Oldest first. */
+  readonly drafts: Rows<Draft>;
+  /** Where a letter was sent, by session key. */
+  readonly written: Rows<object>;
+};
+
+export const openDraftRows = (rows: OpenRows): DraftRows => ({
+  drafts: rows({
+    ...jsonRows(KEPT),
+    ...{ scope: SCOPE, prefix: 'draft:', isCached: true },
+    order: (one, other) => one.at - other.at,
+  }),
+  written: rows({ ...MARKS, scope: SCOPE, prefix: 'written:' }),
+});
+
+/** Whose next text this message may be, or was before it came again. */
+export async function editedBy(
+  { drafts }: DraftRows,
+  chat: ChatRef,
+  message: MessageId,
+): Promise<Draft | undefined> {
+  const here = (await drafts.list()).filter(({ shownIn }) => isSameChat(shownIn, chat));
+  const taken = here.find((draft) => draft.editedBy === message);
+  const editing = here.filter(({ state }) => state === 'editing');
+  return taken ?? chosenLast(editing, ({ changedAt }) => changedAt);
+}
+
+/** Of letters of these conversations that wait for nobody, the text where it holds the words; how many. */
+export async function eraseLetters(
+  { drafts }: DraftRows,
+  chats: readonly string[],
+  holds: Holds,
+): Promise<number> {
+  const isMeant = (draft: Draft) =>
+    !isWaiting(draft) && isOfChats(draft.turn, chats) && holds(JSON.stringify(draft.letter));
+  const found = (await drafts.list()).filter(isMeant);
+  for (const { id } of found) {
+    await drafts.change(id, (draft) =>
+      draft !== undefined && isMeant(draft) ? withoutText(draft) : undefined,
+    );
+  }
+  return found.length;
+}
+
+function withoutText(draft: Draft): Draft {
+  const { letter } = draft;
+  const subject = letter.kind === 'mail' ? { subject: FORGOTTEN } : {};
+  return { ...draft, letter: { ...letter, ...subject, markdown: FORGOTTEN } };
+}
+
+/** Removes what was decided long ago. */
+export const removeOldDrafts = ({ drafts }: DraftRows, now: number) =>
+  drafts.erase((draft) => draft.at < now - KEPT_MS && !isWaiting(draft));

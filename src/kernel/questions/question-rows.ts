@@ -1,0 +1,120 @@
+// The questions that wait for an answer: on disk, and in memory as they are on disk, so that no
+// message costs a look into the store.
+
+import { z } from 'zod';
+import { flag, number, place, rowShape, text, texts } from '../../lib/json/json.ts';
+import type { AdmittedRole } from '../access/admission.ts';
+import { type MessageId, messageId, type UserId } from '../message/ids.ts';
+import { type ChatRef, idsOf, type PersonSender, sessionKeyOf } from '../message/message.ts';
+import { jsonRows, type OpenRows, type Rows } from '../rows.ts';
+
+export type OpenQuestion = {
+  readonly id: string;
+  /** How often it was asked before. */
+  readonly round: number;
+  readonly chat: ChatRef;
+  readonly markdown: string;
+  readonly choices: readonly {
+    readonly label: string;
+    readonly action: string;
+    readonly token: string;
+    readonly hasNoThumb?: true;
+  }[];
+  readonly approvers: 'owners' | readonly UserId[];
+  readonly subject: string;
+  /** Epoch milliseconds. */
+  readonly askedAt: number;
+  readonly expiresAt: number;
+  /** Nothing was written in its chat since. */
+  readonly isNumbered: boolean;
+  /** It was answered, and what that does may not have been done. */
+  readonly chosen?: {
+    readonly action: string;
+    readonly by: PersonSender;
+    /** The press, whose reply tells what came of it. */
+    readonly message?: MessageId;
+    /** It was chosen outside of any chat. */
+    readonly isOutside?: true;
+  };
+};
+
+const OPEN = rowShape<OpenQuestion>({
+  ...{ id: text, round: number, chat: place, markdown: text, subject: text },
+  choices: z.array(z.looseObject({ label: text, action: text, token: text })),
+  approvers: z.union([z.literal('owners'), texts]),
+  ...{ askedAt: number, expiresAt: number, isNumbered: flag },
+});
+
+/** The text that asks it. */
+export const textOf = ({ id, round }: Pick<OpenQuestion, 'id' | 'round'>): MessageId =>
+  messageId(`question/${id}/${round}`);
+
+const SCOPE = 'questions';
+/** A message that was not confirmed to its platform comes again sooner. */
+const USED_LIFETIME_MS = 7 * 86_400_000;
+
+/** Whether somebody may answer in this chat. */
+export function mayDecide(
+  open: OpenQuestion,
+  sender: PersonSender,
+  chat: ChatRef,
+  role: AdmittedRole,
+): boolean {
+  const isHere =
+    open.chat.channel === chat.channel &&
+    open.chat.account === chat.account &&
+    open.chat.chat === chat.chat;
+  if (!isHere || sender.verified === 'unverified') return false;
+  const { approvers } = open;
+  if (approvers === 'owners') return role === 'owner';
+  return idsOf(sender).some((id) => approvers.includes(id));
+}
+
+export type QuestionRows = {
+  /** That wait for an answer, oldest first. */
+  readonly open: Rows<OpenQuestion>;
+  /** Presses that were carried out before they were stored themselves, by the id of their message. */
+  readonly used: Rows<{ readonly token: string }>;
+};
+
+export const openQuestionRows = (rows: OpenRows): QuestionRows => ({
+  open: rows({
+    ...jsonRows(OPEN),
+    ...{ scope: SCOPE, prefix: 'open:', isCached: true },
+    order: (one, other) => one.askedAt - other.askedAt,
+  }),
+  used: rows({
+    read: (token) => ({ token }),
+    write: ({ token }) => token,
+    ...{ scope: SCOPE, prefix: 'used:', isCached: true },
+  }),
+});
+
+export async function byToken(
+  { open }: QuestionRows,
+  token: string,
+): Promise<OpenQuestion | undefined> {
+  const all = await open.list();
+  return all.find(({ choices }) => choices.some((choice) => choice.token === token));
+}
+
+/** The newest of the chat, while a number answers it. */
+export async function numberedIn(
+  { open }: QuestionRows,
+  chat: ChatRef,
+): Promise<OpenQuestion | undefined> {
+  const place = sessionKeyOf(chat);
+  const newest = (await open.list()).findLast((each) => sessionKeyOf(each.chat) === place);
+  return newest?.isNumbered === true ? newest : undefined;
+}
+
+/** Removes presses that cannot come again. */
+export const expireUsed = ({ used }: QuestionRows, now: number): Promise<void> =>
+  used.expire(now - USED_LIFETIME_MS);
+
+/** Of several rows the owner means the one chosen last. */
+export const chosenLast = <T>(
+  rows: readonly T[],
+  chosenAt: (row: T) => number | undefined,
+): T | undefined =>
+  rows.toSorted((one, other) => (chosenAt(one) ?? 0) - (chosenAt(other) ?? 0)).at(-1);
