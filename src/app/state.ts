@@ -4,9 +4,8 @@
 import { randomBytes } from 'node:crypto';
 import { existsSync } from 'node:fs';
 import { readdir, stat } from 'node:fs/promises';
-import { OWN_DOORS } from '../channels/own-doors.ts';
 import type { Pairing } from '../features/people/pairing.ts';
-import { createPeople, type People } from '../features/people/people.ts';
+import type { People } from '../features/people/people.ts';
 import type { InboundEntry } from '../kernel/bus/bus.ts';
 import { damagedStore } from '../kernel/bus/store/database.ts';
 import { type EmbeddedStoreOptions, openEmbeddedStore } from '../kernel/bus/store/embedded.ts';
@@ -72,6 +71,8 @@ export async function openState(
   clock: Clock,
   { checkUpToBytes = 0 }: Pick<EmbeddedStoreOptions, 'checkUpToBytes'> = {},
 ): Promise<OpenedState> {
+  const { createPeople } = await import('../features/people/people.ts');
+  const { OWN_DOORS } = await import('../channels/own-doors.ts');
   const store = await openStore(home, { clock, log: silentLogger, checkUpToBytes });
   const people = createPeople({
     state: store.scope(PAIRING_SCOPE),

@@ -6,8 +6,10 @@ import type { RunningGateway } from '../app/running-gateway.ts';
 import { type ReportedTooling, toolServerLine } from '../features/mcp/tooling.ts';
 import { budgetCap, TOTAL } from '../features/spending/rules/budget-limits.ts';
 import { budgetLine } from '../features/spending/rules/budget-words.ts';
+import type { StoredLedger } from '../features/spending/spending-day.ts';
 import type { HomeHolder } from '../kernel/bus/store/home-lock.ts';
 import type { Config } from '../kernel/config/config.ts';
+import { silentLogger } from '../lib/logger.ts';
 import { createDayText } from '../lib/time/zone-time.ts';
 import type { ReportedChannel } from './channel-lines.ts';
 import { channelLine } from './channel-lines.ts';
@@ -65,9 +67,7 @@ async function makeReport(terminal: Terminal): Promise<Report> {
   const { findHomeHolder } = await import('../kernel/bus/store/home-lock.ts');
   const heldBy = running === undefined ? await findHomeHolder(home.lock) : undefined;
   const { config, problems } = await configInForce(home, env, running !== undefined);
-  const messages = await messageCounts(terminal);
   const tooling = await reportTooling(running, config.gateway.token);
-  const spentToday = await totalOfToday(terminal, config);
   return {
     home: home.root,
     ...(problems.length === 0 ? {} : { configuration: problemLines(problems) }),
@@ -84,53 +84,52 @@ async function makeReport(terminal: Terminal): Promise<Report> {
     workspace: config.agents.defaults.workspace,
     channels: await reportChannels(config, running),
     ...(tooling === undefined ? {} : { tooling }),
-    ...(messages === undefined ? {} : { messages }),
-    ...(spentToday === undefined ? {} : { spentToday }),
+    ...(await storedCounts(terminal, config)),
   };
 }
 
 /** The running gateway's own word counts: its environment may hold other keys than this one. */
 async function modelInForce(
-  { env, clock }: Terminal,
+  { env }: Terminal,
   config: Config,
   running: RunningGateway | undefined,
 ): Promise<string> {
   const { askGateway } = await import('../app/running-gateway.ts');
-  const { findDefaultModel } = await import('../providers/model-setup.ts');
+  const { findDefaultModel } = await import('../providers/credentials.ts');
   if (running !== undefined) {
     const said = statusSchema.safeParse(
       await askGateway(running, '/api/status', config.gateway.token),
     );
     if (said.success) return said.data.model;
   }
-  return findDefaultModel(config, env, clock);
+  return findDefaultModel(config, env);
 }
 
-async function messageCounts({ home, clock }: Terminal): Promise<Report['messages']> {
-  const { hasState, withOpenState } = await import('../app/state.ts');
-  if (!hasState(home)) return undefined;
-  const stats = await withOpenState(home, clock, ({ store }) => store.stats());
-  const { pending, running, outboundQueued, dead, unknown } = stats;
-  return { pending, running, outboundQueued, dead, unknown };
-}
-
-async function totalOfToday(
+/** What the store counts: messages by their state, and what was spent today. */
+async function storedCounts(
   { home, clock }: Terminal,
   config: Config,
-): Promise<string | undefined> {
-  const { hasState, withOpenState } = await import('../app/state.ts');
-  if (!hasState(home)) return undefined;
-  const { SPENDING_SCOPE } = await import('../features/spending/build-spending.ts');
-  const { storedDays } = await import('../features/spending/spending-day.ts');
+): Promise<Pick<Report, 'messages' | 'spentToday'>> {
+  const { hasState, openStore } = await import('../app/state.ts');
+  if (!hasState(home)) return {};
+  const { SPENDING_SCOPE, storedDays } = await import('../features/spending/spending-day.ts');
   const today = createDayText()(clock.now(), config.sessions.timeZone);
-  const [stored] = await withOpenState(home, clock, ({ store }) =>
-    storedDays(store.scope(SPENDING_SCOPE), today),
-  );
-  const total = stored?.rows.find(({ key }) => key === TOTAL);
-  if (total === undefined) return 'nothing spent on models';
-  const cap = budgetCap(total.names, config.limits);
-  return budgetLine({ ...total, cap }, config.limits.budget.currency);
+  const store = await openStore(home, { clock, log: silentLogger });
+  try {
+    const { pending, running, outboundQueued, dead, unknown } = await store.stats();
+    const [stored] = await storedDays(store.scope(SPENDING_SCOPE), today);
+    const total = stored?.rows.find(({ key }) => key === TOTAL);
+    return {
+      messages: { pending, running, outboundQueued, dead, unknown },
+      spentToday: total === undefined ? 'nothing spent on models' : spentText(total, config),
+    };
+  } finally {
+    await store[Symbol.asyncDispose]();
+  }
 }
+
+const spentText = (total: StoredLedger, { limits }: Config) =>
+  budgetLine({ ...total, cap: budgetCap(total.names, limits) }, limits.budget.currency);
 
 function reportRows(report: Report, now: number): readonly (readonly string[])[] {
   const { messages } = report;

@@ -6,18 +6,11 @@ import type { Config, ProviderName } from '../kernel/config/config.ts';
 import type { ProviderFailure } from '../kernel/message/errors.ts';
 import type { Clock } from '../lib/time/clock.ts';
 import { createAnthropicProvider } from './anthropic/anthropic.ts';
+import type { Access, Credentials } from './credentials.ts';
 import type { LocalFetch } from './local-http.ts';
-import type { LocalServer } from './local-servers.ts';
 import type { Peer } from './local-site.ts';
 import { createOpenaiProvider } from './openai/openai.ts';
 import type { LLMProvider } from './provider.ts';
-import {
-  CLOUD_ORDER,
-  DEMO_MODEL,
-  defaultModelOf,
-  isLocalVendor,
-  prefixOf,
-} from './rules/model-names.ts';
 import {
   afterFailure,
   type BreakerPolicy,
@@ -66,69 +59,6 @@ export function createProviderHealth(clock: Clock, policy: BreakerPolicy): Provi
     },
   };
 }
-
-export type Access = {
-  readonly apiKey: string;
-  readonly apiBase: string;
-};
-
-export type Environment = Readonly<Record<string, string | undefined>>;
-
-/** The original's way of switching a vendor off although the environment holds its key. */
-const DISABLED = 'none';
-
-export interface Credentials {
-  /** How to reach a vendor; undefined when nothing is known that would let us in. */
-  accessTo(vendor: ProviderName): Access | undefined;
-  /** The model in force when none is configured. */
-  readonly firstFound: string;
-}
-
-export function createCredentials(
-  config: Config,
-  env: Environment,
-  discovered: readonly LocalServer[],
-): Credentials {
-  function configured(vendor: ProviderName): string {
-    return config.providers[vendor].apiKey;
-  }
-
-  function fromEnvironment(vendor: ProviderName): string {
-    return (
-      vendorOf(vendor)
-        .keyVariables.map((name) => env[name] ?? '')
-        .find((key) => key !== '') ?? ''
-    );
-  }
-
-  function accessTo(vendor: ProviderName): Access | undefined {
-    const row = vendorOf(vendor);
-    const own = config.providers[vendor];
-    const found = discovered.find((server) => server.vendor === vendor)?.apiBase;
-    const apiBase = trimmed(own.apiBase) || found || row.apiBase;
-    if (isLocalVendor(vendor)) return { apiKey: keyOrNothing(own.apiKey), apiBase };
-    const apiKey = own.apiKey === DISABLED ? '' : own.apiKey || fromEnvironment(vendor);
-    const reachable = apiKey !== '' || own.apiBase !== '';
-    return reachable ? { apiKey, apiBase } : undefined;
-  }
-
-  function firstFound(): string {
-    const enabled = CLOUD_ORDER.filter((vendor) => configured(vendor) !== DISABLED);
-    const keyed =
-      enabled.find((vendor) => configured(vendor) !== '') ??
-      enabled.find((vendor) => fromEnvironment(vendor) !== '');
-    if (keyed !== undefined) return defaultModelOf(keyed);
-    const server = discovered.find(({ models }) => models.length > 0);
-    const model = server?.models[0];
-    if (server === undefined || model === undefined) return DEMO_MODEL;
-    return `${prefixOf(server.vendor)}/${model}`;
-  }
-
-  return { accessTo, firstFound: firstFound() };
-}
-
-const trimmed = (base: string) => base.replace(/\/+$/, '');
-const keyOrNothing = (key: string) => (key === DISABLED ? '' : key);
 
 // One connection per vendor, made when a model of it is first resolved. Connecting costs nothing yet:
 // the vendor's package is loaded and its HTTP agent opened by the first call.

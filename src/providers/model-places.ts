@@ -4,7 +4,8 @@
 
 import type { Config, ProviderName } from '../kernel/config/config.ts';
 import { isHomeUrl } from '../lib/net/address-rules.ts';
-import type { Connection, Connections, Credentials } from './connections.ts';
+import type { Connection, Connections } from './connections.ts';
+import type { Credentials } from './credentials.ts';
 import type { LocalServer } from './local-servers.ts';
 import { isHandedOn } from './local-servers.ts';
 import type { LocalServerAddress, LocalSite, LocalSites, Peer, Peers } from './local-site.ts';

@@ -6,16 +6,11 @@ import type { Environment } from '../kernel/config/environment.ts';
 import type { Home } from '../kernel/config/files/home.ts';
 import { silentLogger } from '../lib/logger.ts';
 import type { Clock } from '../lib/time/clock.ts';
+import { discoverWhereNeeded } from './credentials.ts';
 import { discoverLocalModels, listModels } from './local-servers.ts';
 import type { ModelHandle } from './provider.ts';
 import { createModelRegistry } from './registry.ts';
-import {
-  CLOUD_ORDER,
-  DEMO_MODEL,
-  defaultModelOf,
-  prefixOf,
-  splitModelName,
-} from './rules/model-names.ts';
+import { CLOUD_ORDER, defaultModelOf, prefixOf, splitModelName } from './rules/model-names.ts';
 import { vendorOf } from './vendors.ts';
 
 export type ModelProof = {
@@ -135,15 +130,6 @@ export async function proveConfigured(
   return { ...(await proveModel(handle, signal, clock)), model: handle.name };
 }
 
-/** Name of the model that would answer, servers on this machine included; it need not be served. */
-export async function findDefaultModel(
-  config: Config,
-  env: Environment,
-  clock: Clock,
-): Promise<string> {
-  return (await findRegistry(config, env, clock)).defaultModel;
-}
-
 /** The model in force, servers on this machine included. @throws ProviderError where none serves it */
 export async function resolveConfigured(
   config: Config,
@@ -160,21 +146,13 @@ async function modelInForce(
   clock: Clock,
   home?: Home,
 ): Promise<ModelHandle> {
-  const registry = await findRegistry(config, env, clock, home);
-  return registry.resolve(registry.defaultModel);
-}
-
-/** Looks for servers on this machine only where nothing else names a model. */
-async function findRegistry(config: Config, env: Environment, clock: Clock, home?: Home) {
   const peers = home === undefined ? undefined : await peersOnce(config, home, clock);
-  const deps = {
+  const registry = createModelRegistry({
     ...{ config, env, clock, log: silentLogger, random: Math.random },
     ...(peers === undefined ? {} : { peers }),
-  };
-  const known = createModelRegistry(deps);
-  if (known.defaultModel !== DEMO_MODEL) return known;
-  const signal = AbortSignal.timeout(DISCOVERY_DEADLINE_MS);
-  return createModelRegistry({ ...deps, discovered: await discoverLocalModels({ signal }) });
+    discovered: await discoverWhereNeeded(config, env),
+  });
+  return registry.resolve(registry.defaultModel);
 }
 
 /** A fallback that works must not hide that the model does not, nor should retries take a minute. */

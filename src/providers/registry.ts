@@ -6,12 +6,8 @@ import type { MediaId } from '../kernel/message/ids.ts';
 import type { Logger } from '../lib/logger.ts';
 import { nearestName } from '../lib/text/nearest.ts';
 import type { Clock } from '../lib/time/clock.ts';
-import {
-  createConnections,
-  createCredentials,
-  createProviderHealth,
-  type Environment,
-} from './connections.ts';
+import { createConnections, createProviderHealth } from './connections.ts';
+import { createCredentials, type Environment } from './credentials.ts';
 import { createDemoProvider, DEMO_CONTEXT_TOKENS } from './demo.ts';
 import type { LocalServer } from './local-servers.ts';
 import type { LocalServerAddress, LocalSite } from './local-site.ts';

@@ -19,10 +19,8 @@ import { createBudgetNotes } from './budget-notes.ts';
 import { createBudgetOwners } from './budget-owners.ts';
 import { BUDGET_SUBJECT, budgetQuestion, createBudgetAnswers } from './budget-question.ts';
 import { Spending } from './spending.ts';
+import { SPENDING_SCOPE } from './spending-day.ts';
 import { createSpendingDesk, type SpendingDesk } from './spending-desk.ts';
-
-/** Where what was spent lives in the store. */
-export const SPENDING_SCOPE = 'spending';
 
 export type SpendingParts = {
   readonly live: LiveConfig;

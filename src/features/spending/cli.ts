@@ -23,7 +23,7 @@ export function usageCommand(terminal: Terminal): Command {
 
 async function showUsage(terminal: Terminal, { days, json }: Options) {
   const { loadConfig } = await import('../../kernel/config/files/config-file.ts');
-  const { SPENDING_SCOPE } = await import('./build-spending.ts');
+  const { SPENDING_SCOPE } = await import('./spending-day.ts');
   const { createBudgetOwners } = await import('./budget-owners.ts');
   const { storedDays } = await import('./spending-day.ts');
   const { config } = await loadConfig(terminal.home, terminal.env);

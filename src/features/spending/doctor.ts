@@ -3,12 +3,12 @@
 import { type Finding, ok, warn } from '../../cli/doctor/finding.ts';
 import type { Terminal } from '../../cli/terminal.ts';
 import type { Config } from '../../kernel/config/config.ts';
-import { findDefaultModel } from '../../providers/model-setup.ts';
+import { findDefaultModel } from '../../providers/credentials.ts';
 import { assumedPrice, priceOf } from '../../providers/rules/model-names.ts';
 
-export async function checkPrices({ env, clock }: Terminal, config: Config): Promise<Finding> {
+export async function checkPrices({ env }: Terminal, config: Config): Promise<Finding> {
   const { budget } = config.limits;
-  const answering = await findDefaultModel(config, env, clock);
+  const answering = await findDefaultModel(config, env);
   const { fallbackModels, fastModel } = config.agents.defaults;
   const models = [answering, ...fallbackModels, ...(fastModel === '' ? [] : [fastModel])];
   const unknown = models.filter(

@@ -10,6 +10,9 @@ import { CountBook, type CountRow } from './count-book.ts';
 import type { Charged } from './rules/budget-limits.ts';
 import { afterCrash, EMPTY_LEDGER, joinedLedgers, type Ledger } from './rules/spending.ts';
 
+/** The scope of the store that holds it. */
+export const SPENDING_SCOPE = 'spending';
+
 export type LedgerRow = CountRow<Ledger>;
 
 /** A budget a call is charged to, as it stands. */

@@ -4,7 +4,7 @@
 import type { Config } from '../../kernel/config/config.ts';
 import type { Environment } from '../../kernel/config/environment.ts';
 import type { Clock } from '../../lib/time/clock.ts';
-import { createCredentials } from '../../providers/connections.ts';
+import { createCredentials } from '../../providers/credentials.ts';
 import {
   type AccessTo,
   type SpeechEngine,

@@ -1,0 +1,96 @@
+// How each vendor can be reached (a key in the configuration, one in the environment, a configured
+// address, or a server found on this machine) and the default model that follows from it.
+
+import type { Config, ProviderName } from '../kernel/config/config.ts';
+import { discoverLocalModels, type LocalServer } from './local-servers.ts';
+import {
+  CLOUD_ORDER,
+  DEMO_MODEL,
+  defaultModelOf,
+  isLocalVendor,
+  prefixOf,
+} from './rules/model-names.ts';
+import { vendorOf } from './vendors.ts';
+
+export type Access = {
+  readonly apiKey: string;
+  readonly apiBase: string;
+};
+
+export type Environment = Readonly<Record<string, string | undefined>>;
+
+/** The original's way of switching a vendor off although the environment holds its key. */
+const DISABLED = 'none';
+
+export interface Credentials {
+  /** How to reach a vendor; undefined when nothing is known that would let us in. */
+  accessTo(vendor: ProviderName): Access | undefined;
+  /** The model in force when none is configured. */
+  readonly firstFound: string;
+}
+
+export function createCredentials(
+  config: Config,
+  env: Environment,
+  discovered: readonly LocalServer[],
+): Credentials {
+  function configured(vendor: ProviderName): string {
+    return config.providers[vendor].apiKey;
+  }
+
+  function fromEnvironment(vendor: ProviderName): string {
+    return (
+      vendorOf(vendor)
+        .keyVariables.map((name) => env[name] ?? '')
+        .find((key) => key !== '') ?? ''
+    );
+  }
+
+  function accessTo(vendor: ProviderName): Access | undefined {
+    const row = vendorOf(vendor);
+    const own = config.providers[vendor];
+    const found = discovered.find((server) => server.vendor === vendor)?.apiBase;
+    const apiBase = trimmed(own.apiBase) || found || row.apiBase;
+    if (isLocalVendor(vendor)) return { apiKey: keyOrNothing(own.apiKey), apiBase };
+    const apiKey = own.apiKey === DISABLED ? '' : own.apiKey || fromEnvironment(vendor);
+    const reachable = apiKey !== '' || own.apiBase !== '';
+    return reachable ? { apiKey, apiBase } : undefined;
+  }
+
+  function firstFound(): string {
+    const enabled = CLOUD_ORDER.filter((vendor) => configured(vendor) !== DISABLED);
+    const keyed =
+      enabled.find((vendor) => configured(vendor) !== '') ??
+      enabled.find((vendor) => fromEnvironment(vendor) !== '');
+    if (keyed !== undefined) return defaultModelOf(keyed);
+    const server = discovered.find(({ models }) => models.length > 0);
+    const model = server?.models[0];
+    if (server === undefined || model === undefined) return DEMO_MODEL;
+    return `${prefixOf(server.vendor)}/${model}`;
+  }
+
+  return { accessTo, firstFound: firstFound() };
+}
+
+const trimmed = (base: string) => base.replace(/\/+$/, '');
+const keyOrNothing = (key: string) => (key === DISABLED ? '' : key);
+
+/** For one command: a running gateway looks for servers all the time. */
+const DISCOVERY_DEADLINE_MS = 1000;
+
+/** Looks for servers on this machine only where nothing else names a model. */
+export async function discoverWhereNeeded(
+  config: Config,
+  env: Environment,
+): Promise<readonly LocalServer[]> {
+  if (defaultModelIn(config, env) !== DEMO_MODEL) return [];
+  return discoverLocalModels({ signal: AbortSignal.timeout(DISCOVERY_DEADLINE_MS) });
+}
+
+/** Name of the model that would answer, servers on this machine included; it need not be served. */
+export async function findDefaultModel(config: Config, env: Environment): Promise<string> {
+  return defaultModelIn(config, env, await discoverWhereNeeded(config, env));
+}
+
+const defaultModelIn = (config: Config, env: Environment, found: readonly LocalServer[] = []) =>
+  config.agents.defaults.model || createCredentials(config, env, found).firstFound;
