@@ -14,7 +14,7 @@ import { type Foundations, layFoundations } from './app/foundations.ts';
 import type { Gateway, GatewayOptions } from './app/gateway.ts';
 import { GatewayService } from './app/gateway-service.ts';
 import { PAIRING_SCOPE } from './app/state.ts';
-import { channelReports, reportLine } from './channels/channel-reports.ts';
+import { channelReports, reportLine } from './channels/configured-channels.ts';
 import { buildDecisions } from './features/approvals/build-decisions.ts';
 import { buildDoorWatch } from './features/health/build-door-watch.ts';
 import { buildLocalModels } from './features/local-models/build-local-models.ts';

@@ -1,18 +1,30 @@
 // Proves the platform channels for a person who sets them up or looks for what is wrong. What is
 // imported here costs start-up time, so commands import this file when they need it.
 
-import type { EmailConfig } from '../kernel/config/config.ts';
-import type { LoginStep } from './channel.ts';
+import { buildMedia } from '../app/build-media.ts';
+import { openEmbeddedStore } from '../kernel/bus/store/embedded.ts';
+import { holdHome } from '../kernel/bus/store/home-lock.ts';
+import type { EmbeddedStore } from '../kernel/bus/store/store.ts';
+import type { Environment } from '../kernel/config/environment.ts';
+import { loadConfig } from '../kernel/config/files/config-file.ts';
+import type { Home } from '../kernel/config/files/home.ts';
+import { LiveConfig } from '../kernel/config/files/live-config.ts';
+import { BusFullError, NanobotError } from '../kernel/message/errors.ts';
+import { openLogFile } from '../lib/files/files.ts';
+import { createLogger } from '../lib/logger.ts';
+import type { Clock } from '../lib/time/clock.ts';
+import { configuredAccount, createAccount } from './accounts.ts';
+import type { Channel, ChannelHost, LoginOptions, LoginStep } from './channel.ts';
 import { type MailProof, proveMailbox } from './email/prove.ts';
-import type { LarkCredentials, ProvenLarkBot } from './lark/prove.ts';
-import { type LinkOptions, linkChannel } from './link-channel.ts';
+import type { EmailConfig } from './email/settings.ts';
+import type { LarkCredentials, ProvenLarkBot } from './lark/api.ts';
 
 export { discoverMailbox } from './email/discover.ts';
 export type { MailProof, MailProofStep } from './email/prove.ts';
 export { proveMailbox } from './email/prove.ts';
-export type { ProvenLarkBot } from './lark/prove.ts';
-export { type ProvenBot, pairingLink, proveTelegram } from './telegram/prove.ts';
-export { readLinkHealth, reconnectsOfLastDay } from './whatsapp/link-health.ts';
+export type { ProvenLarkBot } from './lark/api.ts';
+export { type ProvenBot, pairingLink, proveTelegram } from './telegram/client.ts';
+export { readLinkHealth, reconnectsOfLastDay } from './whatsapp/link-status.ts';
 
 /** Both servers took the log-in; the mail to itself is left out. */
 class LoginsProven extends Error {
@@ -40,7 +52,7 @@ export async function proveLark(
   credentials: LarkCredentials,
   signal: AbortSignal,
 ): Promise<ProvenLarkBot> {
-  const lark = await import('./lark/prove.ts');
+  const lark = await import('./lark/api.ts');
   return lark.proveLark(credentials, signal);
 }
 
@@ -50,4 +62,108 @@ export async function proveLark(
  */
 export function linkWhatsApp(options: LinkOptions, signal: AbortSignal): AsyncIterable<LoginStep> {
   return linkChannel('whatsapp', options, signal);
+}
+
+// Connects a channel's account in a home where no gateway runs: the channel alone, for as long as
+// its login lasts. Messages that arrive meanwhile are refused, so they wait for the gateway.
+
+export type LinkOptions = {
+  readonly home: Home;
+  readonly env: Environment;
+  readonly clock: Clock;
+  readonly login: LoginOptions;
+};
+
+/**
+ * The steps of the login, the last of them `done` or `failed` unless the signal aborts first.
+ * @throws HomeLockedError where a gateway runs; ConfigError; what ends the channel's run.
+ */
+export async function* linkChannel(
+  name: string,
+  { home, env, clock, login }: LinkOptions,
+  signal: AbortSignal,
+): AsyncGenerator<LoginStep, void, void> {
+  const resources = new AsyncDisposableStack();
+  try {
+    const holder = { pid: process.pid, startedAt: new Date(clock.now()).toISOString() };
+    resources.use(await holdHome(home.lock, holder));
+    const live = new LiveConfig(await loadConfig(home, env), env);
+    const { level, keepDays } = live.config.logging;
+    const destination = resources.use(
+      openLogFile({ folder: home.logs, clock, keepDays: () => keepDays }),
+    );
+    const log = createLogger({ level, destination, redact: (line) => live.redact(line) });
+    const store = resources.use(await openEmbeddedStore({ path: home.state, clock, log }));
+    const channel = await createChannel(name, live, clock);
+    const media = await buildMedia({ live, clock, store }, home);
+    const parts = { store, media, clock, log: log.child({ channel: name }) };
+    const host = hostFor(channel, parts);
+    const over = new AbortController();
+    // Not `signal`: a login that is given up is cleaned up by the channel, which still runs then.
+    const run = channel.run(host, over.signal);
+    resources.defer(async () => {
+      over.abort();
+      await run.catch(() => undefined);
+    });
+    yield* loginWhile(run, channel, login, signal);
+  } finally {
+    await resources.disposeAsync();
+  }
+}
+
+async function createChannel(name: string, live: LiveConfig, clock: Clock): Promise<Channel> {
+  const account = configuredAccount(name, live.config.channels);
+  if (account === undefined) {
+    throw new NanobotError('channel_unknown', `there is no channel ${name}`);
+  }
+  const current = () => live.config.channels;
+  return createAccount(account, { clock, random: Math.random, current });
+}
+
+type HostParts = Pick<ChannelHost, 'media' | 'clock' | 'log'> & { readonly store: EmbeddedStore };
+
+function hostFor(channel: Channel, { store, media, clock, log }: HostParts): ChannelHost {
+  return {
+    receive() {
+      return Promise.reject(new BusFullError('no gateway runs yet that could answer'));
+    },
+    cursor: () => store.cursor(channel.name, channel.account),
+    bounced: (id, reason) => store.markBounced(id, reason),
+    answers: async () => true,
+    isStranger: async () => false,
+    isTrusted: async () => false,
+    report: (status) => log.debug('status while linking', { status: status.kind }),
+    alert: () => log.warn('notice while linking'),
+    tell: () => log.info('notice while linking'),
+    closing: new AbortController().signal,
+    state: store.scope(`channel:${channel.name}:${channel.account}`),
+    media,
+    clock,
+    log,
+  };
+}
+
+/** The steps; a channel that ends before them ends the login. */
+async function* loginWhile(
+  run: Promise<void>,
+  { name, login }: Channel,
+  options: LoginOptions,
+  signal: AbortSignal,
+): AsyncGenerator<LoginStep, void, void> {
+  if (login === undefined) {
+    throw new NanobotError('no_login', `${name} is connected by its configuration`);
+  }
+  const ended = run.then(() => undefined);
+  const steps = login.begin(options, signal)[Symbol.asyncIterator]();
+  try {
+    for (;;) {
+      const next = await Promise.race([steps.next(), ended]);
+      if (next === undefined || next.done === true) return;
+      yield next.value;
+      if (next.value.kind === 'done' || next.value.kind === 'failed') return;
+    }
+  } finally {
+    // Waits for nothing: a login that hangs ends with the channel's run.
+    void Promise.resolve(steps.return?.()).catch(() => undefined);
+  }
 }

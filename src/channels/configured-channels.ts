@@ -6,12 +6,17 @@ import type { ChannelDirectory } from '../kernel/channels.ts';
 import type { LiveConfig } from '../kernel/config/files/live-config.ts';
 import type { ChannelManager } from '../kernel/delivery/manager.ts';
 import { type AccountName, accountName, accountOf } from '../kernel/message/account.ts';
+import { DEFAULT_ACCOUNT } from '../kernel/message/ids.ts';
 import { createLanes } from '../lib/async.ts';
 import type { Clock } from '../lib/time/clock.ts';
-import { configuredAccount, configuredAccounts, createAccount } from './accounts.ts';
+import {
+  type ConfiguredAccount,
+  configuredAccount,
+  configuredAccounts,
+  createAccount,
+} from './accounts.ts';
 import type { LoginOptions, LoginStep } from './channel.ts';
-import { channelReports } from './channel-reports.ts';
-import { CHANNELS } from './index.ts';
+import { CHANNELS, type ChannelsConfig } from './index.ts';
 
 type ConfiguredChannelsDeps = {
   readonly live: LiveConfig;
@@ -72,4 +77,40 @@ export class ConfiguredChannels {
     await manager.start(await createAccount(found, { clock, random: Math.random, current }));
     return true;
   }
+}
+
+// How each account fares, as the gateway says it of itself.
+
+export function channelReports(
+  channels: ChannelsConfig,
+  running: ChannelDirectory,
+): readonly ChannelReport[] {
+  return configuredAccounts(channels).map((account) => {
+    const { name, label, isEnabled } = account;
+    if (!isEnabled) {
+      const status = { kind: 'off', remedy: howToEnable(account) } as const;
+      return { name, label, enabled: false, status, canLogIn: false };
+    }
+    const status = running.status(name) ?? { kind: 'starting' };
+    const channel = running.get(name);
+    const canLogIn = channel?.login !== undefined;
+    const waiting = channel?.waiting?.();
+    const held = waiting === undefined ? {} : { waiting };
+    return { name, label, enabled: true, status, ...held, canLogIn };
+  });
+}
+
+/** For a chat. */
+export function reportLine({ name, status, waiting }: ChannelReport): string {
+  const isInTrouble = status.kind === 'stopped' || status.kind === 'degraded';
+  const held = waiting === undefined ? '' : `, ${waiting}`;
+  return `${name}: ${status.kind}${isInTrouble ? `, ${status.reason}` : ''}${held}`;
+}
+
+export const howToEnable = (account: ConfiguredAccount) =>
+  `Turn it on with: ${howToLogIn(account)}`;
+
+export function howToLogIn({ definition, account }: ConfiguredAccount): string {
+  const which = account === DEFAULT_ACCOUNT ? '' : ` --account ${account}`;
+  return `${definition.howToEnable}${which}`;
 }

@@ -8,9 +8,8 @@ import type { Config } from '../kernel/config/config.ts';
 import type { AccountId } from '../kernel/message/ids.ts';
 import type { Clock } from '../lib/time/clock.ts';
 import type { Channel } from './channel.ts';
-import { addressesOf } from './email/rules/accounts.ts';
-import { SELF } from './whatsapp/hand-over.ts';
-import { normaliseAllowed } from './whatsapp/rules/jid.ts';
+import { addressesOf } from './email/settings.ts';
+import { normaliseAllowed, SELF } from './whatsapp/rules/jid.ts';
 
 export type ChannelsConfig = Config['channels'];
 

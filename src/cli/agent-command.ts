@@ -33,8 +33,8 @@ export function agentCommand(terminal: Terminal): Command {
 }
 
 async function ask(terminal: Terminal, chat: string, text: string) {
-  const { answerOnce } = await import('../channels/terminal/one-answer.ts');
-  const { createQuestions } = await import('../channels/terminal/follow-answer.ts');
+  const { answerOnce } = await import('../channels/terminal/repl.ts');
+  const { createQuestions } = await import('../channels/terminal/conversation.ts');
   const outcome = await withConversation(terminal, chat, (conversation, signal) =>
     answerOnce(terminal, createQuestions(conversation), text, signal),
   );

@@ -2,9 +2,8 @@
 // paired.
 
 import { Command } from 'commander';
-import type { CredentialFlags } from '../channels/email/setup-credentials.ts';
-import type { ReportedChannel } from './channel-lines.ts';
-import { channelLine } from './channel-lines.ts';
+import type { CredentialFlags } from '../channels/email/setup.ts';
+import { channelLine, type ReportedChannel } from './channel-lines.ts';
 import { parseNumbers, parsePhone, parseSeconds } from './flag-values.ts';
 import type { Terminal } from './terminal.ts';
 import { CommandFailure, EXIT, textTable } from './terminal.ts';

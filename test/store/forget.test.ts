@@ -3,7 +3,7 @@
 import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { expect, it } from 'vitest';
-import { forgetMails } from '../../src/channels/email/forget-mails.ts';
+import { forgetMails } from '../../src/channels/email/mail-records.ts';
 import { MailRegister } from '../../src/channels/email/mail-register.ts';
 import { DoorLog } from '../../src/channels/web/door-log.ts';
 import { forgetSaid } from '../../src/channels/web/door-rows.ts';

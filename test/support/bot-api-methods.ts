@@ -1,7 +1,7 @@
 // What each Bot API method does to the ledger and which requests it refuses, with Telegram's words.
 // getUpdates, which waits, is in bot-api-polls.ts.
 
-import { TELEGRAM_REACTIONS } from '../../src/channels/telegram/rules/reactions.ts';
+import { TELEGRAM_REACTIONS } from '../../src/channels/telegram/settings.ts';
 import { buttonsOf, isRecord, sameButtons } from './bot-api-buttons.ts';
 import type { Files } from './bot-api-files.ts';
 import { chatObject } from './bot-api-groups.ts';

@@ -6,7 +6,8 @@ import { ImapFlow } from 'imapflow';
 import nodemailer from 'nodemailer';
 import type { Channel } from '../../src/channels/channel.ts';
 import { createEmailChannel, type EmailDeps } from '../../src/channels/email/email.ts';
-import { configSchema, type EmailConfig } from '../../src/kernel/config/config.ts';
+import type { EmailConfig } from '../../src/channels/email/settings.ts';
+import { configSchema } from '../../src/kernel/config/config.ts';
 import {
   channelName,
   chatId,

@@ -2,8 +2,8 @@
 // Dovecot and Postfix.
 
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
+import type { EmailConfig } from '../../src/channels/email/settings.ts';
 import { createCheckInbox } from '../../src/features/mail-bridge/check-inbox.ts';
-import type { EmailConfig } from '../../src/kernel/config/config.ts';
 import { systemClock } from '../../src/lib/time/clock.ts';
 import { sending } from '../contract/channel.ts';
 import { type MailServers, mailServersAbsent, startMailServers } from '../support/mail-servers.ts';

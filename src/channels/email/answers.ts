@@ -8,16 +8,17 @@ import { nativeId } from '../../kernel/message/ids.ts';
 import type { OutboundMessage } from '../../kernel/message/message.ts';
 import { renderPlain } from '../../lib/markup/markup.ts';
 import type { ChannelHost } from '../channel.ts';
-import { TOKEN_REFUSED } from './access-tokens.ts';
 import type { MailAccount } from './connection-settings.ts';
+import { TOKEN_REFUSED } from './connection-settings.ts';
 import type { OutgoingRecord } from './mail-records.ts';
 import type { MailRegister } from './mail-register.ts';
 import { composeMail, outgoingRecord, packFiles, threadOf } from './outbound.ts';
 import type { ReplyLimits } from './reply-limits.ts';
 import { normalizeAddress } from './rules/address.ts';
 import type { SentReply } from './rules/budget.ts';
-import { copyRecipients, type ReplyAll } from './rules/recipients.ts';
 import type { ParentMail } from './rules/threading.ts';
+import { copyRecipients } from './rules/threading.ts';
+import type { EmailConfig } from './settings.ts';
 import { SMTP_AUTH_REFUSED, sendBySmtp } from './smtp.ts';
 
 /** After so many refused log-ins in a row the password is left alone for a while. */
@@ -35,7 +36,7 @@ export type AnswersDeps = {
   keepsCopies(): boolean;
   /** Copies wait to be stored. */
   wake(): void;
-  readonly replyAll: ReplyAll;
+  readonly replyAll: EmailConfig['replyAll'];
   /** In lower case, as configured now. */
   allowFrom(): readonly string[];
   /** No access token will ever come again from this refresh token. */

@@ -6,21 +6,23 @@ import type { AccountRef } from '../../kernel/message/account.ts';
 import { chatId, type MessageId, userId } from '../../kernel/message/ids.ts';
 import type { InboundMessage } from '../../kernel/message/message.ts';
 import { headOf } from '../../lib/text/cut.ts';
-import type { MailReading } from './mail-reader.ts';
-import type { MailSummary } from './mail-summary.ts';
-import type { ParsedMail } from './parsed-mail.ts';
+import type { MailReading, MailSummary, ParsedMail } from './mail-reader.ts';
 import {
   headerValue,
   type MailHeaders,
   messageIdsIn,
   type SortedParts,
   sortParts,
-} from './rules/headers.ts';
-import { type MailQuote, quoteOf } from './rules/quoting.ts';
-import { otherRecipients } from './rules/recipients.ts';
+} from './rules/address.ts';
 import type { SenderVerdict } from './rules/sender.ts';
 import { composeMailText, type MailForModel, visibleText } from './rules/text.ts';
-import { baseSubject, type ParentMail } from './rules/threading.ts';
+import {
+  baseSubject,
+  type MailQuote,
+  otherRecipients,
+  type ParentMail,
+  quoteOf,
+} from './rules/threading.ts';
 
 const MAX_NAME_CHARS = 100;
 

@@ -1,7 +1,6 @@
 // The email channel. This file holds the contract and costs nothing; the mail libraries are loaded
 // when the channel runs.
 
-import type { EmailConfig } from '../../kernel/config/config.ts';
 import { accountPath } from '../../kernel/message/account.ts';
 import { BACKOFF, ChannelError, DeliveryError } from '../../kernel/message/errors.ts';
 import { type AccountId, channelName, DEFAULT_ACCOUNT } from '../../kernel/message/ids.ts';
@@ -15,9 +14,10 @@ import {
   type Inbox,
   InboxError,
 } from '../channel.ts';
+import type { DnsLookup } from './mail-reader.ts';
 import type { MailSession } from './mail-session.ts';
 import { MAX_UPLOAD_BYTES } from './outbound.ts';
-import type { DnsLookup } from './parsed-mail.ts';
+import type { EmailConfig } from './settings.ts';
 
 /** A mail has no length limit worth splitting for. */
 const TEXT_UNITS = 1_000_000;

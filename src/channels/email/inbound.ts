@@ -4,7 +4,7 @@
 import { createHash } from 'node:crypto';
 import type { InboundEntry } from '../../kernel/bus/bus.ts';
 import type { AccountRef } from '../../kernel/message/account.ts';
-import { messageId, threadId } from '../../kernel/message/ids.ts';
+import { type MessageId, messageId, threadId } from '../../kernel/message/ids.ts';
 import type { InboundMessage } from '../../kernel/message/message.ts';
 import { shortName, verbatim } from '../../kernel/message/stranger-words.ts';
 import type { ChannelHost } from '../channel.ts';
@@ -18,22 +18,28 @@ import {
   textOf,
   wordsOf,
 } from './arrival.ts';
-import { type Bounced, isSent, noteBounces } from './mail-bounces.ts';
 import { filesOf } from './mail-files.ts';
+import { NO_SIGNATURES } from './mail-reader.ts';
+import type { KnownMail } from './mail-records.ts';
 import type { MailRegister } from './mail-register.ts';
-import { NO_SIGNATURES } from './parsed-mail.ts';
-import { readFrom } from './rules/address.ts';
-import { headerValue, messageIdsIn } from './rules/headers.ts';
-import { copyRecipients, type ReplyAll, recipientNote } from './rules/recipients.ts';
+import { headerValue, messageIdsIn, readFrom } from './rules/address.ts';
 import {
   heldNotice,
   isEncrypted,
   judgeMail,
   type MailVerdict,
   type Standing,
-} from './rules/rules.ts';
+} from './rules/machine-mail.ts';
 import { mailDate, type SenderVerdict, verifySender } from './rules/sender.ts';
-import { chooseThread, type ParentMail, parentIds, parseOwnMessageId } from './rules/threading.ts';
+import {
+  chooseThread,
+  copyRecipients,
+  type ParentMail,
+  parentIds,
+  parseOwnMessageId,
+  recipientNote,
+} from './rules/threading.ts';
+import type { EmailConfig } from './settings.ts';
 
 const REPEAT_WINDOW_MS = 24 * 3_600_000;
 /** A proven person may ask the same more than once a day; so often only a machine does. */
@@ -53,7 +59,7 @@ export type InboundSettings = {
   /** In lower case, as configured now. */
   readonly allowFrom: () => readonly string[];
   readonly acceptUnverified: boolean;
-  readonly replyAll: ReplyAll;
+  readonly replyAll: EmailConfig['replyAll'];
   readonly quoteOriginal: boolean;
   readonly authservId: string;
   readonly answers: ChannelHost['answers'];
@@ -319,3 +325,46 @@ const newThread = (address: string, fingerprint: string) =>
     .update(`${address}\n${fingerprint}`)
     .digest('hex')
     .slice(0, THREAD_HEX_CHARS);
+
+// What a delivery report says of a mail of ours: noted against its address, and told.
+
+/** What becomes known of the mail that the report is. */
+export type Bounced = {
+  /** Something the owner should hear of. */
+  readonly notice?: string;
+  /** A report that an answer of ours could not be delivered. */
+  readonly bounced?: { readonly id: MessageId; readonly reason: string };
+};
+
+export const isSent = (known: KnownMail | undefined): known is KnownMail =>
+  known !== undefined && known.inbound === undefined;
+
+/** A delivery report about an answer of ours counts against its address (RFC 3464). */
+export async function noteBounces<T extends Bounced>(
+  incoming: T,
+  arrival: MailArrival,
+  register: MailRegister,
+): Promise<T> {
+  const { result } = arrival.reading;
+  const bounce = result.kind === 'parsed' ? result.mail.bounce : undefined;
+  for (const id of bounce?.originalIds ?? []) {
+    const known = await register.knownMail(id);
+    if (bounce === undefined || !isSent(known)) continue;
+    const { reason, recipient = known.sender } = bounce;
+    // The person who asked has the answer; the report is about somebody's copy.
+    const isCopy = known.copies?.includes(recipient) === true;
+    await register.noteBounce(
+      { at: arrival.receivedAt, recipient: isCopy ? recipient : known.sender },
+      id,
+    );
+    const what = isCopy ? 'The copy of an answer for' : 'An answer to';
+    const notice = `${what} ${recipient} could not be delivered: ${reason}.`;
+    const outbound = isCopy ? undefined : known.outbound;
+    return {
+      ...incoming,
+      notice,
+      ...(outbound === undefined ? {} : { bounced: { id: outbound, reason } }),
+    };
+  }
+  return incoming;
+}

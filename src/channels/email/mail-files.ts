@@ -9,13 +9,12 @@ import { orAborted } from '../../lib/time/clock.ts';
 import { AttachmentError } from '../channel.ts';
 import type { MailAccount } from './connection-settings.ts';
 import { ImapConnection } from './imap-connection.ts';
-import { MailContents } from './mail-contents.ts';
+import { MAX_MAIL_BYTES } from './mail-form.ts';
+import type { FromParser, ToParser } from './mail-reader.ts';
 import { startWorker } from './mail-reader.ts';
 import type { RawMail } from './mail-spool.ts';
-import { openNameless, type SpooledMail, spoolMail } from './mail-spool.ts';
-import { MAX_MAIL_BYTES } from './mime-limits.ts';
-import type { FromParser, ToParser } from './parsed-mail.ts';
-import { kindOfPart, type SortedParts } from './rules/headers.ts';
+import { MailContents, openNameless, type SpooledMail, spoolMail } from './mail-spool.ts';
+import { kindOfPart, type SortedParts } from './rules/address.ts';
 import { visibleText } from './rules/text.ts';
 
 const PARSE_LIMIT_MS = 20_000;

@@ -5,16 +5,12 @@
 import { Resolver } from 'node:dns/promises';
 import { extname } from 'node:path';
 import { Worker } from 'node:worker_threads';
+import type { FetchMessageObject } from 'imapflow';
 import type { Clock } from '../../lib/time/clock.ts';
 import type { RawMail } from './mail-spool.ts';
-import {
-  type DnsLookup,
-  type FromParser,
-  NO_SIGNATURES,
-  type ParseResult,
-  type SignatureReport,
-  type ToParser,
-} from './parsed-mail.ts';
+import type { BounceReport } from './rules/machine-mail.ts';
+import type { DmarcEvidence, SignatureEvidence } from './rules/sender.ts';
+import type { AttachedPart, StrippedMail } from './rules/text.ts';
 
 const PARSE_LIMIT_MS = 10_000;
 /** Checking signatures waits for name servers. */
@@ -164,3 +160,113 @@ class Reading {
     this.#worker.postMessage(message);
   }
 }
+
+// What the parsing thread makes of a raw mail, and the messages it exchanges with the main thread.
+
+export type ParsedMail = {
+  readonly subject: string;
+  /** Decoded display name of the sender. */
+  readonly fromName: string | undefined;
+  /** The visible text with its quotes, from the plain part or else the HTML part. */
+  readonly text: string;
+  /** The same without quotes and signature. */
+  readonly stripped: StrippedMail;
+  readonly partsDiffer: boolean;
+  /** Lower case, the whole mail's first. */
+  readonly contentTypes: readonly string[];
+  readonly calendarMethod: string | undefined;
+  readonly attachments: readonly AttachedPart[];
+  /** Its calendar entries, in words. */
+  readonly calendars: readonly string[];
+  /** What a delivery report says, where it reports a failure. */
+  readonly bounce: BounceReport | undefined;
+};
+
+/** `unreadable`: over a limit, or the parser gave up; `gate` says which. */
+export type ParseResult =
+  | { readonly kind: 'parsed'; readonly mail: ParsedMail }
+  | { readonly kind: 'unreadable'; readonly gate: string };
+
+export type SignatureReport = {
+  readonly signatures: readonly SignatureEvidence[];
+  readonly dmarc: DmarcEvidence;
+};
+
+export const NO_SIGNATURES: SignatureReport = {
+  signatures: [],
+  dmarc: { result: 'temperror', strict: true },
+};
+
+/** Name service look-up: TXT records as lists of their pieces. Rejects with a Node DNS `code`. */
+export type DnsLookup = (domain: string, type: string) => Promise<string[][] | string[]>;
+
+export type ToParser =
+  | { readonly kind: 'read'; readonly raw: RawMail }
+  /**
+   * Asks for the contents of the mail's attachments, written one behind the other to the file
+   * descriptor `into`, in the order `ParsedMail` names them.
+   */
+  | { readonly kind: 'files'; readonly raw: RawMail; readonly into: number }
+  | {
+      readonly kind: 'records';
+      readonly query: number;
+      readonly records: string[][] | string[] | undefined;
+      readonly errorCode: string | undefined;
+    };
+
+export type FromParser =
+  | { readonly kind: 'parsed'; readonly result: ParseResult }
+  | { readonly kind: 'files'; readonly sizes: readonly number[] }
+  /** What it wrote into could not take all of it. */
+  | { readonly kind: 'no_room' }
+  | {
+      readonly kind: 'lookup';
+      readonly query: number;
+      readonly domain: string;
+      readonly type: string;
+    }
+  | { readonly kind: 'verified'; readonly report: SignatureReport };
+
+// What is known of a mail without reading it.
+
+export type MailSummary = {
+  readonly uid: number;
+  readonly bytes: number;
+  /** Epoch milliseconds at which the server took the mail in. */
+  readonly arrivedAtMs: number;
+  /** The Message-ID and Date fields, as they stand in the mail. */
+  readonly idFields: string;
+};
+
+/** What people look at in a list of mails. */
+export type MailHead = Pick<MailSummary, 'uid' | 'arrivedAtMs'> & {
+  /** Name and address, as the mail says. */
+  readonly from: string;
+  readonly subject: string;
+  readonly isSeen: boolean;
+};
+
+export function summaryOf(mail: FetchMessageObject): MailSummary | undefined {
+  if (mail.size === undefined || mail.headers === undefined) return undefined;
+  return {
+    uid: mail.uid,
+    bytes: mail.size,
+    arrivedAtMs: new Date(mail.internalDate ?? Number.NaN).getTime(),
+    idFields: mail.headers.toString('utf8').trim(),
+  };
+}
+
+export function headOf({ uid, envelope, flags, internalDate }: FetchMessageObject): MailHead {
+  const [sender] = envelope?.from ?? [];
+  const { name = '', address = '' } = sender ?? {};
+  return {
+    uid,
+    from: name === '' ? address : `${name} <${address}>`,
+    subject: envelope?.subject ?? '',
+    arrivedAtMs: new Date(internalDate ?? Number.NaN).getTime(),
+    isSeen: flags?.has('\\Seen') ?? false,
+  };
+}
+
+/** For a search of the server's. */
+export const byMessageId = (messageId: string) => ({ header: { 'message-id': messageId } });

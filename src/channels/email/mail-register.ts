@@ -2,7 +2,7 @@
 // answer each mail, what was sent and what bounced. Written before a mail is handed over, so a crash
 // in between only writes the same rows again.
 
-import { createHash, randomBytes } from 'node:crypto';
+import { createHash, createHmac, randomBytes, timingSafeEqual } from 'node:crypto';
 import type { KeyValueStore } from '../../kernel/bus/store/store.ts';
 import type { MessageId } from '../../kernel/message/ids.ts';
 import { jsonRow, object } from '../../lib/json/json.ts';
@@ -22,9 +22,8 @@ import {
   type SentReply,
   type ThreadPace,
 } from './rules/budget.ts';
-import type { MailQuote } from './rules/quoting.ts';
+import type { MailQuote } from './rules/threading.ts';
 import { type KnownThread, parseOwnMessageId } from './rules/threading.ts';
-import { ThreadSeal } from './thread-seal.ts';
 
 const DAY_MS = 86_400_000;
 /** Whole texts and the means to answer a mail. */
@@ -250,3 +249,29 @@ export class MailRegister {
 
 /** A damaged row is as if it were not there: it must not keep mail waiting. */
 const parsed = <T>(json: string): T | undefined => jsonRow<T>(json, object);
+
+// Proves of a Message-ID of ours that it was made for this thread and this recipient: nobody joins a
+// thread by guessing ids.
+
+const TAG_CHARS = 24;
+
+export class ThreadSeal {
+  readonly #secret: string;
+
+  constructor(secret: string) {
+    this.#secret = secret;
+  }
+
+  tag(thread: string, recipient: string): string {
+    return createHmac('sha256', this.#secret)
+      .update(`${thread}\n${recipient}`)
+      .digest('hex')
+      .slice(0, TAG_CHARS);
+  }
+
+  isProven(tag: string, thread: string, recipient: string): boolean {
+    const expected = Buffer.from(this.tag(thread, recipient));
+    const given = Buffer.from(tag);
+    return given.length === expected.length && timingSafeEqual(given, expected);
+  }
+}

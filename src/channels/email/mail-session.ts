@@ -2,28 +2,38 @@
 // share. Loaded only when the channel runs, with all the mail libraries behind it.
 
 import type { Receipt, SendContext } from '../../kernel/bus/bus.ts';
-import type { EmailConfig } from '../../kernel/config/config.ts';
 import { type AccountRef, accountPath } from '../../kernel/message/account.ts';
 import { ChannelError, NEVER } from '../../kernel/message/errors.ts';
-import { DEFAULT_ACCOUNT, type MessageId } from '../../kernel/message/ids.ts';
+import {
+  channelName,
+  chatId,
+  DEFAULT_ACCOUNT,
+  type MessageId,
+  messageId,
+} from '../../kernel/message/ids.ts';
 import type { OutboundMessage } from '../../kernel/message/message.ts';
 import { supervise } from '../../lib/async.ts';
+import type { Clock } from '../../lib/time/clock.ts';
 import type { ChannelHost, Inbox } from '../channel.ts';
-import { TOKEN_REFUSED } from './access-tokens.ts';
 import { Answers, receiptOf } from './answers.ts';
-import { archiveMail, serverFilesSentMail, wasSent } from './archive.ts';
-import { type MailAccount, mailAccountOf } from './connection-settings.ts';
-import { DeferredMails } from './deferred-mails.ts';
+import {
+  AUTH_REFUSED,
+  type MailAccount,
+  mailAccountOf,
+  TOKEN_REFUSED,
+} from './connection-settings.ts';
+import { DeferredMails } from './cursor.ts';
 import { ImapConnection } from './imap-connection.ts';
-import { AUTH_REFUSED } from './imap-failure.ts';
-import { createInbox } from './inbox.ts';
+import { archiveMail, createInbox, folderOf, serverFilesSentMail, wasSent } from './inbox.ts';
 import { MailFiles } from './mail-files.ts';
-import { MailReader } from './mail-reader.ts';
+import type { DnsLookup } from './mail-reader.ts';
+import { byMessageId, MailReader } from './mail-reader.ts';
 import { MailRegister } from './mail-register.ts';
 import { MailboxWatch } from './mailbox-watch.ts';
-import type { DnsLookup } from './parsed-mail.ts';
+import { composeMail } from './outbound.ts';
 import { ReplyLimits } from './reply-limits.ts';
-import { testMailbox } from './self-test.ts';
+import type { EmailConfig } from './settings.ts';
+import { sendBySmtp } from './smtp.ts';
 
 const RECONNECT_MIN_MS = 5_000;
 const RECONNECT_MAX_MS = 5 * 60_000;
@@ -248,3 +258,73 @@ const checkToken = (at: AccountRef) =>
   `check that IMAP and SMTP are switched on for the mailbox and that ${accountPath(at)}.oauth2.scope covers both, then restart the channel`;
 const newToken = ({ account }: AccountRef) =>
   `make a new refresh token and save it: nanobot channels login email${account === DEFAULT_ACCOUNT ? '' : ` --account ${account}`}`;
+
+// A mail of ours to ourselves: out by SMTP, seen again by IMAP, then put into the trash. It carries the
+// mark of our own mails, so it is read by nobody here and never answered (RFC 3834).
+
+const LOOK_MS = 2000;
+
+export type MailTestDeps = {
+  readonly account: MailAccount;
+  readonly mailbox: string;
+  readonly clock: Clock;
+};
+
+/** @throws DeliveryError, ChannelError */
+export async function* testMailbox(
+  { account, mailbox, clock }: MailTestDeps,
+  nonce: string,
+  signal: AbortSignal,
+): AsyncGenerator<string, void, void> {
+  const { from } = account;
+  const id = `<self-test.${nonce}@${from.slice(from.lastIndexOf('@') + 1)}>`;
+  await sendBySmtp(account, from, await testMail(from, id, nonce, clock.now()), signal);
+  yield 'sent';
+  const connection = await ImapConnection.connect(account, clock, signal);
+  try {
+    await connection.open(mailbox);
+    const uid = await arrival(connection, id, signal);
+    yield 'arrived';
+    const trash = folderOf(await connection.folders(), ['\\Trash']);
+    if (trash === undefined || trash === mailbox) return;
+    await connection.open(mailbox, false);
+    if (await connection.move(uid, trash)) yield 'removed';
+  } finally {
+    await connection[Symbol.asyncDispose]();
+  }
+}
+
+async function arrival(
+  connection: ImapConnection,
+  id: string,
+  signal: AbortSignal,
+): Promise<number> {
+  const never = new Promise<void>(() => undefined);
+  for (;;) {
+    const [uid] = await connection.search(byMessageId(id));
+    if (uid !== undefined) return uid;
+    await connection.waitForMail(LOOK_MS, never, signal);
+    signal.throwIfAborted();
+  }
+}
+
+function testMail(from: string, mailId: string, nonce: string, now: number): Promise<Buffer> {
+  const markdown = 'A mail of nanobot to itself, to test the way out and in. Nothing answers it.';
+  const message: OutboundMessage = {
+    id: messageId(`self-test/${nonce}`),
+    chat: { channel: channelName('email'), account: DEFAULT_ACCOUNT, chat: chatId(from) },
+    markdown,
+  };
+  return composeMail({
+    ...{ message, packed: { markdown, files: [] }, thread: nonce, recipient: from, from },
+    quote: undefined,
+    record: {
+      messageId: mailId,
+      dateMs: now,
+      subject: `nanobot self-test ${nonce}`,
+      references: [],
+      triedAt: now,
+      isSent: false,
+    },
+  });
+}

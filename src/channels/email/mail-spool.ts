@@ -7,9 +7,12 @@ import { readSync } from 'node:fs';
 import { type FileHandle, open, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { getDefaultHighWaterMark } from 'node:stream';
+import { getDefaultHighWaterMark, Transform } from 'node:stream';
+import { setFlagsFromString } from 'node:v8';
+import { runInNewContext } from 'node:vm';
+import type { MailParser } from 'mailparser';
 import { BACKOFF, ChannelError } from '../../kernel/message/errors.ts';
-import { createSweeper } from './bounded-bodies.ts';
+import { htmlText } from '../../lib/html/html-text.ts';
 
 /** Larger mails go through a file. */
 export const MAX_MEMORY_BYTES = 256 * 1024;
@@ -114,3 +117,231 @@ export function* passingPieces(raw: RawMail): Generator<Buffer, void, void> {
     sweeper.passed(PIECE_BYTES);
   }
 }
+
+// Bounds what a parser takes of the body of each part, which its options cannot. What is not wanted never
+// reaches its decoders, which keep texts and quoted-printable whole.
+
+/** Of all texts of a mail together, as they come. */
+const MAX_TEXT_BYTES = 768 * 1024;
+/** Of a file, as it comes: enough for a calendar or a report. */
+const MAX_HEAD_BYTES = 512 * 1024;
+
+/** `beginnings`: the texts and how each file begins; `files`: whole files and no text. */
+export type Wanted = 'beginnings' | 'files';
+
+/** The parts of mailparser this file knows; its types leave them out. */
+type Inside = {
+  processChunk(chunk: Chunk, done: (error?: Error) => void): void;
+  readonly curnode: { readonly isAttachment?: boolean } | false;
+};
+
+type Chunk =
+  | { readonly type: 'node'; readonly encoding: string | false; getDecoder(): Transform }
+  | { readonly type: 'body'; readonly value: Buffer }
+  | { readonly type: 'data' };
+
+/** Returns how large the part at hand is, decoded, where not all of it was taken. */
+export function boundBodies(parser: MailParser, wanted: Wanted): () => number | undefined {
+  const inside = parser as unknown as Inside;
+  const process = inside.processChunk.bind(parser);
+  const limits =
+    wanted === 'files'
+      ? { text: 0, file: Number.POSITIVE_INFINITY }
+      : {
+          text: MAX_TEXT_BYTES,
+          file: MAX_HEAD_BYTES,
+        };
+  let textLeft = limits.text;
+  let part = new PartSize(false);
+
+  inside.processChunk = (chunk, done) => {
+    if (chunk.type === 'node') {
+      part = new PartSize(chunk.encoding);
+      if (wanted === 'files' && chunk.encoding === 'quoted-printable') {
+        chunk.getDecoder = quotedPrintableDecoder;
+      }
+    }
+    if (chunk.type !== 'body') return process(chunk, done);
+    const { value } = chunk;
+    const isFile = inside.curnode !== false && inside.curnode.isAttachment === true;
+    const left = isFile ? limits.file - part.rawBytes : textLeft;
+    const taken = value.subarray(0, Math.max(0, left));
+    if (isFile) part.add(value, taken.length < value.length);
+    else textLeft -= taken.length;
+    if (taken.length > 0) process({ ...chunk, value: taken }, done);
+    else setImmediate(done);
+  };
+  return () => part.decodedBytes();
+}
+
+class PartSize {
+  readonly #encoding: string | false;
+  #isCut = false;
+  #digits = 0;
+  #escapes = 0;
+  rawBytes = 0;
+
+  constructor(encoding: string | false) {
+    this.#encoding = encoding;
+  }
+
+  add(value: Buffer, isCut: boolean): void {
+    this.#isCut ||= isCut;
+    this.rawBytes += value.length;
+    if (this.#encoding === 'base64') this.#digits += count(value, isDigit);
+    else if (this.#encoding === 'quoted-printable') this.#escapes += count(value, isEscape);
+  }
+
+  decodedBytes(): number | undefined {
+    if (!this.#isCut) return undefined;
+    if (this.#encoding === 'base64') return Math.floor((this.#digits * 3) / 4);
+    return this.rawBytes - 2 * this.#escapes;
+  }
+}
+
+const isEscape = (byte: number) => byte === 0x3d;
+
+/** Everything in base64 but padding and line ends. */
+const isDigit = (byte: number) => byte > 0x20 && byte !== 0x3d;
+
+function count(value: Buffer, isCounted: (byte: number) => boolean): number {
+  let found = 0;
+  for (const byte of value) if (isCounted(byte)) found += 1;
+  return found;
+}
+
+// Buffers lie outside the heap, and V8 looks for dead ones only after 32 MB of them: as much as a large
+// mail leaves behind in each thread it passes through. So they are cleared away as it passes.
+
+type Collect = (options: { readonly type: 'minor' }) => void;
+
+const CLEAR_EVERY_BYTES = 2 * 1024 * 1024;
+
+/** Counts what passes, and clears away the young dead every few megabytes: some milliseconds each time. */
+export function createSweeper(): { passed(bytes: number): void } {
+  let unswept = 0;
+  let collect: Collect | undefined;
+  return {
+    passed(bytes) {
+      unswept += bytes;
+      if (unswept < CLEAR_EVERY_BYTES) return;
+      unswept = 0;
+      collect ??= collector();
+      collect({ type: 'minor' });
+    },
+  };
+}
+
+/** The collector counts as a function of contexts made after the flag is set. */
+function collector(): Collect {
+  setFlagsFromString('--expose-gc');
+  return runInNewContext('gc');
+}
+
+// Decodes quoted-printable (RFC 2045 section 6.7) as it comes, for files too large to be kept whole.
+// What is no escape stays as it stands.
+
+const LF = 0x0a;
+const EQUALS = 0x3d;
+/** A line this long is decoded in pieces. */
+const MAX_LINE_BYTES = 256 * 1024;
+
+const BLANKS_BEFORE_END = /(^|[^\t ])[\t ]+(?=[\r\n])/g;
+const BLANKS_AT_END = /(^|[^\t ])[\t ]+$/;
+const SOFT_BREAK = /=\r?\n/g;
+const SOFT_END = /=$/;
+const ESCAPE = /=([\da-f]{2})/gi;
+
+export function quotedPrintableDecoder(): Transform {
+  let pending: Buffer = Buffer.alloc(0);
+  return new Transform({
+    transform(chunk: Buffer, _, done) {
+      const all = pending.length === 0 ? chunk : Buffer.concat([pending, chunk]);
+      const lines = all.lastIndexOf(LF) + 1;
+      const isEndless = lines === 0 && all.length > MAX_LINE_BYTES;
+      const end = isEndless ? Math.max(all.lastIndexOf(EQUALS), 0) || all.length : lines;
+      pending = all.subarray(end);
+      done(null, decoded(all.toString('latin1', 0, end).replace(BLANKS_BEFORE_END, '$1')));
+    },
+    flush(done) {
+      const rest = pending.toString('latin1').replace(BLANKS_BEFORE_END, '$1');
+      done(null, decoded(rest.replace(BLANKS_AT_END, '$1').replace(SOFT_END, '')));
+    },
+  });
+}
+
+function decoded(text: string): Buffer {
+  const bytes = text
+    .replace(SOFT_BREAK, '')
+    .replace(ESCAPE, (_, hex: string) => String.fromCharCode(Number.parseInt(hex, 16)));
+  return Buffer.from(bytes, 'latin1');
+}
+
+// The contents of a mail's files, one behind the other in a file without a name, until the last reader
+// has left.
+
+const COPY_BYTES = 64 * 1024;
+
+export class MailContents {
+  readonly #file: FileHandle;
+  readonly #sizes: readonly number[];
+  #readers = 1;
+
+  /** The file is closed by `close` and the end of every reader. */
+  constructor(file: FileHandle, sizes: readonly number[]) {
+    this.#file = file;
+    this.#sizes = sizes;
+  }
+
+  get isOpen(): boolean {
+    return this.#readers > 0;
+  }
+
+  has(index: number): boolean {
+    return index < this.#sizes.length;
+  }
+
+  async *read(index: number): AsyncGenerator<Uint8Array, void, void> {
+    this.#readers += 1;
+    try {
+      const start = this.#sizes.slice(0, index).reduce((sum, bytes) => sum + bytes, 0);
+      const end = start + (this.#sizes[index] ?? 0);
+      const sweeper = createSweeper();
+      for (let at = start; at < end; ) {
+        const wanted = Math.min(COPY_BYTES, end - at);
+        const { buffer, bytesRead } = await this.#file.read(
+          Buffer.allocUnsafe(wanted),
+          0,
+          wanted,
+          at,
+        );
+        if (bytesRead === 0) return;
+        yield buffer.subarray(0, bytesRead);
+        sweeper.passed(bytesRead);
+        at += bytesRead;
+      }
+    } finally {
+      this.#left();
+    }
+  }
+
+  /** Once; whoever reads goes on to the end. */
+  close(): void {
+    this.#left();
+  }
+
+  #left(): void {
+    this.#readers -= 1;
+    if (this.#readers === 0) void this.#file.close().catch(() => undefined);
+  }
+}
+
+// The text a person sees of an HTML mail (case E23).
+
+/** Without pictures. */
+const MAX_HTML_CHARS = 500_000;
+/** A picture written into the text. */
+const INLINE_PICTURE = /(data:image\/[a-z0-9.+-]{1,40};base64,)[a-z0-9+/=\s]{100,}/gi;
+
+export const htmlToVisibleText = (html: string): string =>
+  htmlText(html.replace(INLINE_PICTURE, '$1').slice(0, MAX_HTML_CHARS), { links: /^https?:/i });

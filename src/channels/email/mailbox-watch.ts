@@ -6,28 +6,29 @@
 import { verbatim } from '../../kernel/message/stranger-words.ts';
 import { shortened } from '../../lib/text/cut.ts';
 import type { ChannelHost } from '../channel.ts';
-import { storeCopies } from './archive.ts';
 import { fingerprintOf, type MailArrival } from './arrival.ts';
-import { formatCursor, type MailCursor, readFrom } from './cursor.ts';
+import { serverFault } from './connection-settings.ts';
 import {
   type DeferredMail,
   type DeferredMails,
+  formatCursor,
   MAX_TRIES,
+  type MailCursor,
   MIN_RETRY_MS,
+  readFrom,
   SpareConnection,
   TOLD_TRIES,
-} from './deferred-mails.ts';
+} from './cursor.ts';
 import type { ImapConnection, OpenMailbox } from './imap-connection.ts';
-import { serverFault } from './imap-failure.ts';
 import { type InboundSettings, type Incoming, readIncoming, unreadableMail } from './inbound.ts';
-import type { MailReader, MailReading } from './mail-reader.ts';
+import { storeCopies } from './inbox.ts';
+import { MAX_HEADER_BYTES, MAX_MAIL_BYTES, splitHeader } from './mail-form.ts';
+import type { MailReader, MailReading, MailSummary } from './mail-reader.ts';
+import { NO_SIGNATURES } from './mail-reader.ts';
 import type { MailRegister } from './mail-register.ts';
 import type { RawMail } from './mail-spool.ts';
 import { inMemory, type SpooledMail, spoolMail } from './mail-spool.ts';
-import type { MailSummary } from './mail-summary.ts';
-import { MAX_HEADER_BYTES, MAX_MAIL_BYTES, splitHeader } from './mime-limits.ts';
-import { NO_SIGNATURES } from './parsed-mail.ts';
-import { parseHeaderBlock } from './rules/headers.ts';
+import { parseHeaderBlock } from './rules/address.ts';
 
 /** How far back a renumbered mailbox is searched. */
 const RESCAN_MS = 14 * 86_400_000;

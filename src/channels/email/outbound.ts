@@ -11,12 +11,14 @@ import { renderPlain } from '../../lib/markup/markup.ts';
 import { shortened } from '../../lib/text/cut.ts';
 import type { OutgoingRecord } from './mail-records.ts';
 import type { MailRegister } from './mail-register.ts';
+import { OWN_MARK_HEADER } from './rules/machine-mail.ts';
 import { renderEmailHtml } from './rules/markup.ts';
-import { type MailQuote, quoteAsHtml, quoteAsText } from './rules/quoting.ts';
-import { OWN_MARK_HEADER } from './rules/rules.ts';
 import {
   formatOwnMessageId,
+  type MailQuote,
   type ParentMail,
+  quoteAsHtml,
+  quoteAsText,
   replyParent,
   replyReferences,
   replySubject,

@@ -3,26 +3,41 @@
 // go through the main thread, which owns the name service.
 
 import { writeSync } from 'node:fs';
+import { Readable } from 'node:stream';
 import { type MessagePort, parentPort } from 'node:worker_threads';
+import { dkimVerify } from 'mailauth/lib/dkim/verify.js';
+import { dmarc } from 'mailauth/lib/dmarc/index.js';
+import { type AddressObject, type Headers, MailParser, type MessageText } from 'mailparser';
 import { headOf } from '../../lib/text/cut.ts';
-import { htmlToVisibleText } from './mail-contents.ts';
-import type { RawMail } from './mail-spool.ts';
-import { mendedMail } from './mended-mail.ts';
-import type { MimeShape } from './mime-limits.ts';
+import { type MimeShape, mendedMail, splitHeader } from './mail-form.ts';
 import {
   type DnsLookup,
   type FromParser,
   NO_SIGNATURES,
   type ParsedMail,
   type ParseResult,
+  type SignatureReport,
   type ToParser,
-} from './parsed-mail.ts';
-import { type MimePart, readFiles, readMime } from './read-mime.ts';
-import { type ReportPart, readBounce } from './rules/bounce.ts';
+} from './mail-reader.ts';
+import {
+  boundBodies,
+  bytesOf,
+  htmlToVisibleText,
+  passingPieces,
+  piecesOf,
+  type RawMail,
+} from './mail-spool.ts';
+import { headerValues, parseHeaderBlock } from './rules/address.ts';
 import { calendarMethod, describeCalendar } from './rules/calendar.ts';
-import { stripQuotes } from './rules/quotes.ts';
-import { type AttachedPart, MAX_WHOLE_TEXT_CHARS, partsDiffer, visibleText } from './rules/text.ts';
-import { checkSignatures } from './signatures.ts';
+import { type ReportPart, readBounce } from './rules/machine-mail.ts';
+import type { SignatureEvidence } from './rules/sender.ts';
+import {
+  type AttachedPart,
+  MAX_WHOLE_TEXT_CHARS,
+  partsDiffer,
+  stripQuotes,
+  visibleText,
+} from './rules/text.ts';
 
 type Waiting = {
   readonly resolve: (records: string[][] | string[]) => void;
@@ -159,3 +174,202 @@ const reportPart = ({ type, head }: MimePart): ReportPart => ({
   type: type.toLowerCase(),
   text: head.toString('latin1', 0, MAX_REPORT_BYTES),
 });
+
+// What a mail consists of, read in one pass: words up to a limit, of its files the beginning alone or,
+// when they are asked for, everything, piece by piece. So memory does not grow with the mail.
+
+export type MimePart = AttachedPart & {
+  /** The beginning of its content. */
+  readonly head: Buffer;
+};
+
+export type MimeContent = {
+  readonly subject: string | undefined;
+  readonly fromName: string | undefined;
+  readonly text: string;
+  readonly html: string;
+  readonly parts: readonly MimePart[];
+};
+
+/** As mailparser hands it out; its types leave some of it out. */
+type Found = {
+  readonly type: 'attachment';
+  readonly contentType: string;
+  readonly filename?: string;
+  readonly related?: boolean;
+  readonly content: AsyncIterable<Buffer>;
+  release(): void;
+};
+
+/** `headBytes`: how much is kept of a file of this type. */
+export async function readMime(
+  raw: RawMail,
+  headBytes: (type: string) => number,
+): Promise<MimeContent> {
+  const { parser, headers, found } = open(raw);
+  const cutBytes = boundBodies(parser, 'beginnings');
+  const parts: MimePart[] = [];
+  let words: Partial<MessageText> = {};
+  for await (const one of found) {
+    if (one.type === 'text') words = one;
+    else parts.push(await partOf(one, headBytes, cutBytes));
+  }
+  const subject = headers.get('subject');
+  return {
+    subject: typeof subject === 'string' ? subject : undefined,
+    fromName: addressesIn(headers.get('from'))?.value[0]?.name,
+    text: words.text ?? '',
+    html: typeof words.html === 'string' ? words.html : '',
+    parts,
+  };
+}
+
+export type FileContent = { readonly type: string; readonly content: AsyncIterable<Buffer> };
+
+/** Its files one after the other, each to be read to its end before the next. */
+export async function* readFiles(raw: RawMail): AsyncGenerator<FileContent, void, void> {
+  const { parser, found } = open(raw);
+  boundBodies(parser, 'files');
+  for await (const one of found) {
+    if (one.type === 'text') continue;
+    yield { type: one.contentType, content: one.content };
+    one.release();
+  }
+}
+
+type Open = {
+  readonly parser: MailParser;
+  readonly headers: Headers;
+  /** The parser waits with the next file until this one was read and released. */
+  readonly found: AsyncIterable<Found | MessageText>;
+};
+
+function open(raw: RawMail): Open {
+  const parser = new MailParser({
+    skipHtmlToText: true,
+    skipTextToHtml: true,
+    skipImageLinks: true,
+    keepDeliveryStatus: true,
+  });
+  const headers: Headers = new Map();
+  parser.on('headers', (found: Headers) => {
+    for (const [key, value] of found) headers.set(key, value);
+  });
+  feed(parser, raw).catch((error) => parser.destroy(error));
+  return { parser, headers, found: parser };
+}
+
+/** A piece at a time: the parser has made a copy of it when it asks for the next. */
+async function feed(parser: MailParser, raw: RawMail): Promise<void> {
+  for (const piece of passingPieces(raw)) {
+    await new Promise<void>((resolve, reject) => {
+      parser.write(piece, (error) => (error ? reject(error) : resolve()));
+    });
+  }
+  parser.end();
+}
+
+async function partOf(
+  found: Found,
+  headBytes: (type: string) => number,
+  cutBytes: () => number | undefined,
+): Promise<MimePart> {
+  const { contentType: type, filename, related } = found;
+  const wanted = headBytes(type);
+  const head: Buffer[] = [];
+  let bytes = 0;
+  for await (const piece of found.content) {
+    if (bytes < wanted) head.push(piece.subarray(0, wanted - bytes));
+    bytes += piece.length;
+  }
+  const part = {
+    ...{ name: filename ?? 'unnamed', type, isInline: related === true },
+    bytes: cutBytes() ?? bytes,
+    head: Buffer.concat(head),
+  };
+  found.release();
+  return part;
+}
+
+const addressesIn = (value: unknown): AddressObject | undefined =>
+  typeof value === 'object' && value !== null && 'value' in value && Array.isArray(value.value)
+    ? (value as AddressObject)
+    : undefined;
+
+// Checks DKIM and DMARC on the raw bytes with mailauth and reports what each signature really
+// covers. Whether that is enough is decided in core/mail/sender.ts.
+
+/** More signatures than any honest mail has would only cost look-ups. */
+const MAX_SIGNATURES = 8;
+const MIN_KEY_BITS = 1024;
+const LF = 0x0a;
+const CR = 0x0d;
+const MAX_ODD_PIECES = 2;
+
+/** The parts of a mailauth result this file reads; its types leave some of them out. */
+type CheckedSignature = {
+  readonly signingDomain?: string;
+  readonly algo?: string;
+  readonly canonBodyLengthLimited?: boolean;
+  readonly signingHeaders?: { readonly keys?: string };
+  readonly status: {
+    readonly result: string;
+    readonly aligned?: unknown;
+    readonly underSized?: unknown;
+  };
+};
+
+export async function checkSignatures(raw: RawMail, lookup: DnsLookup): Promise<SignatureReport> {
+  const { block, bodyAt } = splitHeader(raw);
+  const fields = headerValues(parseHeaderBlock(block), 'dkim-signature');
+  if (fields.length > MAX_SIGNATURES) return NO_SIGNATURES;
+  if (fields.length > 0 && hasEndlessLine(raw)) return NO_SIGNATURES;
+  // Without a signature nothing is asked of the body.
+  const signed = fields.length > 0 ? raw : bytesOf(raw, 0, bodyAt);
+  const options = { resolver: lookup, minBitLength: MIN_KEY_BITS };
+  const checked = await dkimVerify(Readable.from(piecesOf(signed), { objectMode: false }), options);
+  const results: readonly CheckedSignature[] = checked.results;
+  const signatures = results.flatMap((one) => describe(one, fields));
+  const passing = signatures.filter((one) => one.result === 'pass' && !one.weak);
+  const policy = await dmarc({
+    headerFrom: checked.headerFrom,
+    spfDomains: [],
+    dkimDomains: passing.map(({ domain }) => ({ id: domain, domain, aligned: true })),
+    resolver: lookup,
+  });
+  if (policy === false) return { signatures, dmarc: { result: 'temperror', strict: true } };
+  const strict = policy.alignment?.dkim.strict ?? false;
+  return { signatures, dmarc: { result: policy.status.result, strict } };
+}
+
+/**
+ * A line is kept while it is hashed, and so are empty ones until another comes. Honest lines have less
+ * than 1,000 bytes (RFC 5322 section 2.1.1).
+ */
+function hasEndlessLine(raw: RawMail): boolean {
+  let pieces = 0;
+  for (const piece of passingPieces(raw)) {
+    const isOdd = !piece.includes(LF) || piece.every((byte) => byte === LF || byte === CR);
+    pieces = isOdd ? pieces + 1 : 0;
+    if (pieces > MAX_ODD_PIECES) return true;
+  }
+  return false;
+}
+
+function describe(one: CheckedSignature, fields: readonly string[]): readonly SignatureEvidence[] {
+  const domain = one.signingDomain;
+  if (domain === undefined || domain === '') return [];
+  const isPartial =
+    one.canonBodyLengthLimited === true || fields.some((field) => /;\s*l\s*=/i.test(field));
+  return [
+    {
+      domain: domain.toLowerCase(),
+      result: one.status.result,
+      aligned: typeof one.status.aligned === 'string',
+      signedFields: (one.signingHeaders?.keys ?? '')
+        .split(':')
+        .map((name) => name.trim().toLowerCase()),
+      weak: isPartial || /sha1/i.test(one.algo ?? ''),
+    },
+  ];
+}

@@ -2,16 +2,19 @@
 // arrives, so both ways are known to work. The mail libraries are loaded when it is called.
 
 import { randomUUID } from 'node:crypto';
-import type { EmailConfig } from '../../kernel/config/config.ts';
 import { ChannelError, DeliveryError } from '../../kernel/message/errors.ts';
 import { type Clock, systemClock } from '../../lib/time/clock.ts';
-import { TOKEN_REFUSED } from './access-tokens.ts';
-import { type MailAccount, mailAccountOf } from './connection-settings.ts';
+import {
+  AUTH_REFUSED,
+  type MailAccount,
+  mailAccountOf,
+  TOKEN_REFUSED,
+} from './connection-settings.ts';
 import type { ImapConnection } from './imap-connection.ts';
-import { AUTH_REFUSED } from './imap-failure.ts';
-import { byMessageId } from './mail-summary.ts';
-import { usesOAuth2 } from './rules/oauth.ts';
-import { OWN_MARK_HEADER } from './rules/rules.ts';
+import { byMessageId } from './mail-reader.ts';
+import { OWN_MARK_HEADER } from './rules/machine-mail.ts';
+import type { EmailConfig } from './settings.ts';
+import { usesOAuth2 } from './settings.ts';
 import type { sendBySmtp } from './smtp.ts';
 
 /** How long the mail to itself may take. */

@@ -4,8 +4,12 @@
 import { Readable } from 'node:stream';
 import SMTPConnection from 'nodemailer/lib/smtp-connection';
 import { after, BACKOFF, ChannelError, DeliveryError, NEVER } from '../../kernel/message/errors.ts';
-import { TOKEN_REFUSED } from './access-tokens.ts';
-import { type MailAccount, type MailCredential, tlsOptionsOf } from './connection-settings.ts';
+import {
+  type MailAccount,
+  type MailCredential,
+  TOKEN_REFUSED,
+  tlsOptionsOf,
+} from './connection-settings.ts';
 
 const CONNECT_TIMEOUT_MS = 30_000;
 /** RFC 5321 section 4.5.3.2.6 grants the server ten minutes behind the final dot. */

@@ -5,10 +5,9 @@ import { type Agent, Agent as HttpAgent } from 'node:http';
 import { Agent as HttpsAgent } from 'node:https';
 import { Readable } from 'node:stream';
 import { Client, defaultHttpInstance, type HttpInstance } from '@larksuiteoapi/node-sdk';
-import { ChannelError, NEVER } from '../../kernel/message/errors.ts';
+import { BACKOFF, ChannelError, NEVER } from '../../kernel/message/errors.ts';
 import { fieldsOf, parseJson } from '../../lib/json/json.ts';
-import type { Clock } from '../../lib/time/clock.ts';
-import { at } from './content.ts';
+import { type Clock, systemClock } from '../../lib/time/clock.ts';
 import {
   areCredentialsRefused,
   callErrorOf,
@@ -16,6 +15,8 @@ import {
   LarkCallError,
   refusalOf,
 } from './failures.ts';
+import { at } from './rules/content.ts';
+import { larkRoot } from './settings.ts';
 
 export type LarkApp = {
   readonly appId: string;
@@ -242,3 +243,33 @@ const nothing = () => undefined;
 export const SILENT_SDK = {
   ...{ error: nothing, warn: nothing, info: nothing, debug: nothing, trace: nothing },
 };
+
+// For setting the channel up: do this app id and secret work, and what is its bot called.
+
+export type ProvenLarkBot = BotInfo;
+
+export type LarkCredentials = {
+  readonly appId: string;
+  readonly appSecret: string;
+  /** `feishu`, `lark` or an address. */
+  readonly domain: string;
+};
+
+/** @throws ChannelError in words for the person at the keyboard; never holds the secret */
+export async function proveLark(
+  { appId, appSecret, domain }: LarkCredentials,
+  signal: AbortSignal,
+): Promise<ProvenLarkBot> {
+  const api = createLarkApi({ appId, appSecret, root: larkRoot(domain) }, systemClock);
+  try {
+    return await botInfo(api, signal);
+  } catch (error) {
+    if (!(error instanceof LarkCallError)) throw error;
+    throw (
+      lastingTrouble(error) ??
+      new ChannelError('lark_unreachable', `${error.message}.`, { remedy: BACKOFF })
+    );
+  } finally {
+    api.close();
+  }
+}

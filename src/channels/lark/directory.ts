@@ -4,9 +4,8 @@
 import { type Fields, fieldsOf, listOf, textOf } from '../../lib/json/json.ts';
 import type { Clock } from '../../lib/time/clock.ts';
 import type { LarkApi } from './api.ts';
-import { at } from './content.ts';
 import { LarkCallError } from './failures.ts';
-import { isId } from './ids.ts';
+import { at, isId } from './rules/content.ts';
 
 export type ChatInfo = { readonly isGroup: boolean; readonly title?: string };
 

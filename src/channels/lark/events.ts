@@ -5,17 +5,23 @@
 import { EventDispatcher } from '@larksuiteoapi/node-sdk';
 import { howToList, plain } from '../../kernel/access/group-names.ts';
 import type { InboundEntry } from '../../kernel/bus/bus.ts';
+import type { KeyValueStore } from '../../kernel/bus/store/store.ts';
 import { toastOf } from '../../kernel/message/choices.ts';
 import { BusFullError } from '../../kernel/message/errors.ts';
+import type { ThreadId } from '../../kernel/message/ids.ts';
 import { createLanes } from '../../lib/async.ts';
 import { textOf } from '../../lib/json/json.ts';
 import type { ChannelHost, ShowOutcome } from '../channel.ts';
 import { SILENT_SDK } from './api.ts';
-import { at } from './content.ts';
-import { isId, LARK, larkMessageId } from './ids.ts';
-import { type InboundContext, toEntry } from './inbound.ts';
-import { createRecentMessages, toPress, toReaction, toWithdrawal } from './signs.ts';
-import type { Threads } from './threads.ts';
+import {
+  createRecentMessages,
+  type InboundContext,
+  toEntry,
+  toPress,
+  toReaction,
+  toWithdrawal,
+} from './inbound.ts';
+import { at, isId, LARK, larkMessageId } from './rules/content.ts';
 
 export type EventDeps = {
   readonly host: ChannelHost;
@@ -117,5 +123,43 @@ export function createEvents({ host, threads, groups, context }: EventDeps): Eve
   return {
     dispatcher: new EventDispatcher({ logger: SILENT_SDK }).register({ ...handlers }),
     settled: async () => void (await Promise.allSettled(running)),
+  };
+}
+
+// Where a thread can be written into: Lark takes only answers to a message of it, so one of each thread is
+// remembered, once.
+
+export type Threads = {
+  note(thread: ThreadId | undefined, message: string | undefined): Promise<void>;
+  /** A message to answer; undefined where none is known. */
+  anchor(thread: ThreadId): Promise<string | undefined>;
+};
+
+const MAX_KNOWN = 1000;
+const keyOf = (thread: ThreadId) => `thread:${thread}`;
+
+export function createThreads(state: () => KeyValueStore | undefined): Threads {
+  const known = new Map<ThreadId, string>();
+  const keep = (thread: ThreadId, message: string) => {
+    known.set(thread, message);
+    const [oldest] = known.keys();
+    if (known.size > MAX_KNOWN && oldest !== undefined) known.delete(oldest);
+  };
+
+  async function anchor(thread: ThreadId): Promise<string | undefined> {
+    const kept = known.get(thread) ?? (await state()?.get(keyOf(thread)));
+    if (!isId(kept)) return undefined;
+    keep(thread, kept);
+    return kept;
+  }
+
+  return {
+    anchor,
+    async note(thread, message) {
+      if (thread === undefined || message === undefined) return;
+      if ((await anchor(thread)) !== undefined) return;
+      await state()?.set(keyOf(thread), message);
+      keep(thread, message);
+    },
   };
 }

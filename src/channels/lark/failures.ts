@@ -11,7 +11,7 @@ import {
   type Remedy,
 } from '../../kernel/message/errors.ts';
 import { fieldsOf, textOf } from '../../lib/json/json.ts';
-import { at, numberOf } from './content.ts';
+import { at, numberOf } from './rules/content.ts';
 
 export type CallFailure =
   /** Lark answered and said no. */

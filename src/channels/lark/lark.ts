@@ -1,26 +1,27 @@
 // Lark (Feishu) as a channel: one app's bot, over its long connection. What an event means is in
 // inbound.ts and signs.ts, when to connect in run.ts, how an answer goes out in parts.ts and drafts.ts.
 
-import type { LarkConfig } from '../../kernel/config/config.ts';
 import { DEFAULT_ACCOUNT, type MessageId } from '../../kernel/message/ids.ts';
 import type { ChatRef } from '../../kernel/message/message.ts';
+import { listOf, textOf } from '../../lib/json/json.ts';
 import { silentLogger } from '../../lib/logger.ts';
 import type { Clock } from '../../lib/time/clock.ts';
-import type { Channel, ChannelHost, Retracting } from '../channel.ts';
-import { type BotInfo, createLarkApi } from './api.ts';
-import { createOpenCards, TEXT_UNITS } from './cards.ts';
+import type { Channel, ChannelHost, Reactions, Retracting } from '../channel.ts';
+import { type BotInfo, createLarkApi, type LarkApi } from './api.ts';
+import {
+  createMessages,
+  createOpenCards,
+  type Messages,
+  type Target,
+  TEXT_UNITS,
+} from './cards.ts';
+import { runConnections } from './connection.ts';
 import { createDirectory } from './directory.ts';
-import { createDoubts } from './doubts.ts';
-import { createDrafts } from './drafts.ts';
-import { createEvents } from './events.ts';
-import { isNotThere, toDeliveryError } from './failures.ts';
-import { LARK, larkMessageId } from './ids.ts';
-import { createMessages, type Messages, type Target } from './messages.ts';
-import { sendParts } from './parts.ts';
-import { createReactions } from './reactions.ts';
-import { larkRoot } from './rules/reactions.ts';
-import { runConnections } from './run.ts';
-import { createThreads } from './threads.ts';
+import { createEvents, createThreads } from './events.ts';
+import { isNotThere, LarkCallError, toDeliveryError } from './failures.ts';
+import { createDoubts, createDrafts, sendParts } from './parts.ts';
+import { at, isId, LARK, larkMessageId, larkReaction } from './rules/content.ts';
+import { type LarkConfig, larkRoot } from './settings.ts';
 import { createUploads, fetchResource, MAX_UPLOAD_BYTES } from './uploads.ts';
 
 export type LarkDeps = {
@@ -122,6 +123,49 @@ function createRetracting(messages: Messages): Retracting {
         }
       }
       if (failure !== undefined) throw failure;
+    },
+  };
+}
+
+// The sign we set on people's messages while we work. To take one away Lark wants the id it has given it.
+// open.feishu.cn/document/server-docs/im-v1/message-reaction/create
+
+export function createReactions(
+  api: LarkApi,
+  appId: string,
+  acknowledgement: LarkConfig['ackReaction'],
+): Reactions {
+  const path = (message: string) => `im/v1/messages/${message}/reactions`;
+
+  async function set(message: string, name: string, signal: AbortSignal) {
+    const data = { reaction_type: { emoji_type: name } };
+    await api.call({ method: 'POST', path: path(message), data, signal });
+  }
+
+  /** Also what an earlier process had set. */
+  async function clear(message: string, signal: AbortSignal) {
+    const params = { page_size: '50' };
+    const answer = await api.call({ method: 'GET', path: path(message), params, signal });
+    for (const one of listOf(at(answer, 'data', 'items'))) {
+      const id = textOf(at(one, 'reaction_id'));
+      if (at(one, 'operator', 'operator_id') !== appId || !isId(id)) continue;
+      await api.call({ method: 'DELETE', path: `${path(message)}/${id}`, signal });
+    }
+  }
+
+  return {
+    ...(acknowledgement === '' ? {} : { acknowledgement }),
+    async react(to, emoji, signal) {
+      const message = larkMessageId(to);
+      if (message === undefined) return;
+      const name = emoji === undefined ? undefined : larkReaction(emoji);
+      try {
+        if (name === undefined) await clear(message, signal);
+        else await set(message, name, signal);
+      } catch (error) {
+        if (error instanceof LarkCallError && isNotThere(error)) return;
+        throw toDeliveryError(error, true);
+      }
     },
   };
 }

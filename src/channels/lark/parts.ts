@@ -4,18 +4,17 @@
 import { createHash } from 'node:crypto';
 import type { Receipt, SendContext } from '../../kernel/bus/bus.ts';
 import type { OutboundAttachment } from '../../kernel/message/attachment.ts';
-import { BACKOFF, DeliveryError } from '../../kernel/message/errors.ts';
-import type { NativeId } from '../../kernel/message/ids.ts';
-import type { Choice, OutboundMessage } from '../../kernel/message/message.ts';
+import { BACKOFF, DeliveryError, NEVER } from '../../kernel/message/errors.ts';
+import type { MessageId, NativeId } from '../../kernel/message/ids.ts';
+import type { ChatRef, Choice, OutboundMessage } from '../../kernel/message/message.ts';
 import type { Logger } from '../../lib/logger.ts';
-import type { Run } from '../../lib/markup/writer.ts';
+import { type Run, runsText } from '../../lib/markup/writer.ts';
 import type { Clock } from '../../lib/time/clock.ts';
-import type { OpenCards } from './cards.ts';
-import { type Card, cardJson, TEXT_UNITS } from './cards.ts';
-import type { Doubts } from './doubts.ts';
-import { isCardRefused, isGone, isNotThere, toDeliveryError } from './failures.ts';
-import type { Messages, Target } from './messages.ts';
-import { splitForLark } from './rules/markup.ts';
+import type { Editing } from '../channel.ts';
+import type { Messages, Target } from './cards.ts';
+import { type Card, cardJson, type OpenCards, TEXT_UNITS } from './cards.ts';
+import { isCardRefused, isGone, isNotThere, toDeliveryError, UNCLEAR_REFUSAL } from './failures.ts';
+import { beginningForLark, splitForLark } from './rules/markup.ts';
 import type { Uploads } from './uploads.ts';
 
 /** Lark takes five messages a second in a chat. */
@@ -181,4 +180,107 @@ async function pause(signal: AbortSignal, clock: Clock): Promise<void> {
     remedy: BACKOFF,
     code: 'lark_stopped',
   });
+}
+
+// What is remembered of a part between its tries: since when it is unknown whether it arrived, and how
+// often Lark refused it with a code that may pass. Within the hour Lark tells a repeat by its uuid and
+// nothing need be said; afterwards, and where a dead process cannot say since when, the repeat says so.
+
+/** Lark keeps a uuid for an hour; some minutes are its clock's and ours. */
+const KNOWN_AGAIN_MS = 50 * 60_000;
+const MAX_KNOWN = 1000;
+/** Refusals of one part with codes that may pass: with the waits between them about a quarter of an hour. */
+const MAX_UNCLEAR_TRIES = 20;
+
+export type Doubts = {
+  /** `isRepeat`: the part may stand in the chat already, and Lark may not know it again. */
+  during<T>(
+    id: MessageId,
+    part: number,
+    context: Pick<SendContext, 'repeatsUnknown' | 'sentParts'>,
+    send: (isRepeat: boolean) => Promise<T>,
+  ): Promise<T>;
+};
+
+type PartTries = { readonly since?: number; readonly unclear: number };
+
+export function createDoubts(clock: Clock): Doubts {
+  const tries = new Map<string, PartTries>();
+
+  function note(key: string, failed: PartTries) {
+    tries.set(key, failed);
+    const [oldest] = tries.keys();
+    if (tries.size > MAX_KNOWN && oldest !== undefined) tries.delete(oldest);
+  }
+
+  return {
+    async during(id, part, { repeatsUnknown, sentParts }, send) {
+      const key = `${id}#${part}`;
+      const before = tries.get(key) ?? { unclear: 0 };
+      const isFresh = before.since !== undefined && clock.now() - before.since < KNOWN_AGAIN_MS;
+      const isDoubtful = repeatsUnknown && part === sentParts.length;
+      try {
+        const result = await send(isDoubtful && !isFresh);
+        tries.delete(key);
+        return result;
+      } catch (error) {
+        if (!(error instanceof DeliveryError)) throw error;
+        const { certainty, code, message } = error;
+        const unclear = before.unclear + (code === UNCLEAR_REFUSAL ? 1 : 0);
+        const since = before.since ?? (certainty === 'unknown' ? clock.now() : undefined);
+        note(key, { unclear, ...(since === undefined ? {} : { since }) });
+        if (code !== UNCLEAR_REFUSAL || unclear < MAX_UNCLEAR_TRIES) throw error;
+        throw new DeliveryError(message, { certainty, remedy: NEVER, code });
+      }
+    },
+  };
+}
+
+// The editing power: an answer that grows in one card. A draft is best effort: what Lark has no time for
+// is skipped, never queued, so that the final text is not held up behind it.
+
+/** Lark takes five changes of one message a second, all apps of a group together. */
+const MIN_EDIT_INTERVAL_MS = 1000;
+/** Source text beyond this cannot be part of one card, whatever its markup. */
+const MAX_SOURCE_CHARS = 4 * TEXT_UNITS;
+
+export type DraftDeps = Pick<PartsDeps, 'messages' | 'log'> & {
+  targetOf(chat: ChatRef, replyTo: MessageId | undefined): Promise<Target>;
+};
+
+export function createDrafts({ messages, log, targetOf }: DraftDeps): Editing {
+  const beginning = (markdown: string) => ({
+    runs: beginningForLark(markdown.slice(0, MAX_SOURCE_CHARS), TEXT_UNITS),
+  });
+
+  return {
+    minIntervalMs: MIN_EDIT_INTERVAL_MS,
+    isFoundAgain: true,
+    async place(chat, markdown, { replyTo, name, signal }) {
+      try {
+        const target = await targetOf(chat, replyTo);
+        const uuid = name === undefined ? undefined : uuidOf(`${name}#draft`);
+        return await sendCard(target, beginning(markdown), uuid, signal, { messages, log });
+      } catch (error) {
+        throw toDeliveryError(error, false);
+      }
+    },
+    async edit(_chat, draft, markdown, signal) {
+      const card = beginning(markdown);
+      if (runsText(card.runs).trim() === '') return;
+      try {
+        await asCard(card, log(), (json) => messages.change(draft, json, signal));
+      } catch (error) {
+        if (isCardRefused(error)) return;
+        throw toDeliveryError(error, true);
+      }
+    },
+    async remove(_chat, draft, signal) {
+      try {
+        await messages.remove(draft, signal);
+      } catch (error) {
+        if (!isGone(error)) throw toDeliveryError(error, true);
+      }
+    },
+  };
 }

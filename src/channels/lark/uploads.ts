@@ -9,10 +9,9 @@ import { textOf } from '../../lib/json/json.ts';
 import type { Clock } from '../../lib/time/clock.ts';
 import { AttachmentError } from '../channel.ts';
 import type { LarkApi } from './api.ts';
-import { at } from './content.ts';
+import type { Body } from './cards.ts';
 import { LarkCallError, remedyFor } from './failures.ts';
-import { isId } from './ids.ts';
-import type { Body } from './messages.ts';
+import { at, isId } from './rules/content.ts';
 
 /** Largest file and largest picture that Lark takes. */
 export const MAX_UPLOAD_BYTES = 30_000_000;

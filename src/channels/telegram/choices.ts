@@ -3,15 +3,20 @@
 // came of a press is shown at its button.
 
 import type { InlineKeyboardMarkup } from 'grammy/types';
+import { emojiOf } from '../../kernel/message/change.ts';
 import { toastOf } from '../../kernel/message/choices.ts';
 import type { MessageId } from '../../kernel/message/ids.ts';
 import type { Choice } from '../../kernel/message/message.ts';
-import { type Fields, fieldsOf, listOf, textOf } from '../../lib/json/json.ts';
+import { type Fields, fieldsOf, integerOf, listOf, textOf } from '../../lib/json/json.ts';
 import type { Logger } from '../../lib/logger.ts';
 import type { Clock } from '../../lib/time/clock.ts';
-import type { ShowOutcome } from '../channel.ts';
+import type { Reactions, ShowOutcome } from '../channel.ts';
+import type { GroupMoves } from './chats.ts';
+import { type Bot, placeOfMessage } from './chats.ts';
 import type { BotApi } from './client.ts';
-import { BotCallError } from './failures.ts';
+import { BotCallError, toDeliveryError } from './failures.ts';
+import type { TelegramConfig } from './settings.ts';
+import { TELEGRAM_REACTIONS } from './settings.ts';
 
 /** Labels longer than this, all together, stand below each other. */
 const ROW_CHARS = 32;
@@ -116,6 +121,57 @@ export function openPresses(
     release() {
       late?.[Symbol.dispose]();
       release();
+    },
+  };
+}
+
+// Reactions: what people think of messages of ours, and the sign we set on theirs while we work. Pure
+// but for the call that sets it.
+
+export type TelegramReaction = {
+  readonly chat: Fields;
+  readonly message: number;
+  readonly from: Fields;
+  /** Undefined where they took theirs back. */
+  readonly emoji: string | undefined;
+};
+
+/** Undefined where a chat reacted, or by something that is no emoji. */
+export function reactionOf(update: unknown): TelegramReaction | undefined {
+  const change = fieldsOf(fieldsOf(update)?.['message_reaction']);
+  const chat = fieldsOf(change?.['chat']);
+  const from = fieldsOf(change?.['user']);
+  const message = integerOf(change?.['message_id']);
+  if (chat === undefined || from === undefined || message === undefined) return undefined;
+  const now = listOf(change?.['new_reaction']);
+  const emoji = now
+    .map((one) => emojiOf(textOf(fieldsOf(one)?.['emoji'])))
+    .findLast((one) => one !== undefined);
+  if (now.length > 0 && emoji === undefined) return undefined;
+  return { chat, message, from, emoji };
+}
+
+/** A bot sets one reaction of Telegram's list on a message (Bot API, setMessageReaction). */
+export function createReactions(
+  api: BotApi,
+  bot: Bot,
+  moves: Pick<GroupMoves, 'names'>,
+  acknowledgement: TelegramConfig['ackReaction'],
+): Reactions {
+  return {
+    ...(acknowledgement === '' ? {} : { acknowledgement }),
+    async react(to: MessageId, emoji, signal) {
+      const place = placeOfMessage(to, bot);
+      if (place === undefined) return;
+      const sign = TELEGRAM_REACTIONS.find((one) => one === emoji);
+      const reaction = sign === undefined ? [] : [{ type: 'emoji', emoji: sign } as const];
+      const today = moves.names(place.chat).at(-1) ?? place.chat;
+      const target = { chat_id: today, message_id: place.message };
+      try {
+        await api.setMessageReaction({ ...target, reaction }, signal);
+      } catch (error) {
+        throw error instanceof BotCallError ? toDeliveryError(error, true) : error;
+      }
     },
   };
 }

@@ -1,8 +1,18 @@
 // The text of a Telegram message as the model reads it: what was written, links with their
 // addresses, and for everything that is not text a note that says what was sent.
 
+import {
+  type Attachment,
+  type AttachmentContent,
+  type AttachmentKind,
+  sizeWords,
+} from '../../kernel/message/attachment.ts';
+import { userId } from '../../kernel/message/ids.ts';
+import type { PersonSender } from '../../kernel/message/message.ts';
 import { type Fields, fieldsOf, integerOf, listOf, textOf } from '../../lib/json/json.ts';
-import { isPicture } from './files.ts';
+import { AttachmentError } from '../channel.ts';
+import type { BotLink } from './client.ts';
+import { BotCallError } from './failures.ts';
 
 /** What a message says; undefined where it says nothing, as service messages and files of one’s own. */
 export function contentOf(message: Fields): string | undefined {
@@ -115,4 +125,148 @@ function forwardNote(message: Fields): string | undefined {
 export function nameOf(person: Fields): string | undefined {
   const names = [textOf(person['first_name']), textOf(person['last_name'])].filter(Boolean);
   return names.length > 0 ? names.join(' ') : textOf(person['username']);
+}
+
+// Files people send by Telegram: what a message says of them, and how they are fetched.
+
+/** A bot can download files of up to 20 MB (Bot API, getFile). */
+const MAX_DOWNLOAD_BYTES = 20_000_000;
+
+/** In the order in which they are looked for: an animation also comes as a document. */
+const KINDS: Readonly<Record<string, AttachmentKind>> = {
+  voice: 'voice',
+  audio: 'audio',
+  video: 'video',
+  video_note: 'video_note',
+  animation: 'video',
+  document: 'document',
+};
+
+/** What the message carries; a message has at most one file, several come as an album. */
+export function attachmentsOf(message: Fields): readonly Attachment[] {
+  const photo = fieldsOf(largestOf(listOf(message['photo'])));
+  if (photo !== undefined) return attachment('image', photo);
+  const sticker = fieldsOf(message['sticker']);
+  if (sticker !== undefined) return isPicture(sticker) ? attachment('sticker', sticker) : [];
+  for (const [field, kind] of Object.entries(KINDS)) {
+    const file = fieldsOf(message[field]);
+    if (file !== undefined) return attachment(kind, file);
+  }
+  return [];
+}
+
+/** A sticker that moves is told by its emoji. */
+export const isPicture = (sticker: Fields): boolean =>
+  sticker['is_animated'] !== true && sticker['is_video'] !== true;
+
+/** Telegram lists a photo in several sizes. */
+function largestOf(sizes: readonly unknown[]): unknown {
+  const area = (size: unknown) =>
+    (integerOf(fieldsOf(size)?.['width']) ?? 0) * (integerOf(fieldsOf(size)?.['height']) ?? 0);
+  return sizes.toSorted((a, b) => area(b) - area(a))[0];
+}
+
+function attachment(kind: AttachmentKind, file: Fields): readonly [Attachment] {
+  const name = textOf(file['file_name']) ?? textOf(file['emoji']);
+  const mimeType = textOf(file['mime_type']);
+  const sizeBytes = integerOf(file['file_size']);
+  const seconds = integerOf(file['duration']);
+  return [
+    {
+      kind,
+      ...(name === undefined ? {} : { name }),
+      ...(mimeType === undefined ? {} : { mimeType }),
+      ...(sizeBytes === undefined ? {} : { sizeBytes }),
+      ...(seconds === undefined ? {} : { durationMs: seconds * 1000 }),
+      content: fileContentOf(textOf(file['file_id']), sizeBytes),
+    },
+  ];
+}
+
+function fileContentOf(ref: string | undefined, sizeBytes = 0): AttachmentContent {
+  if (ref === undefined) return { kind: 'unread', reason: 'Telegram does not say where it is' };
+  return sizeBytes > MAX_DOWNLOAD_BYTES
+    ? { kind: 'unread', reason: tooLarge(sizeBytes) }
+    : { kind: 'remote', ref };
+}
+
+const tooLarge = (sizeBytes?: number) =>
+  `${sizeBytes === undefined ? 'it is' : `its ${sizeWords(sizeBytes)} are`} more than the ` +
+  `${sizeWords(MAX_DOWNLOAD_BYTES)} that Telegram lets a bot download`;
+
+/** A path holds for an hour (Bot API, File), so each try asks for a fresh one. */
+export async function* fetchFile(
+  ref: string,
+  signal: AbortSignal,
+  { api, file }: Pick<BotLink, 'api' | 'file'>,
+): AsyncGenerator<Uint8Array> {
+  try {
+    const { file_path: path } = await api.getFile({ file_id: ref }, signal);
+    if (path === undefined || !isRelative(path)) throw failed('it has no path', true);
+    const response = await file(encodeURI(path), signal);
+    for await (const piece of response) yield piece as Uint8Array;
+  } catch (error) {
+    throw error instanceof BotCallError ? explained(error) : error;
+  }
+}
+
+/** A server of one's own may name a file of its machine. */
+const isRelative = (path: string) => !path.startsWith('/') && !path.split('/').includes('..');
+
+function explained({ failure }: BotCallError): AttachmentError {
+  if (failure.kind !== 'refused') return failed('Telegram did not hand it over', false);
+  if (/file is too big/i.test(failure.description)) return failed(tooLarge(), true);
+  const isBusy = failure.code === 429 || failure.code >= 500 || failure.code === 404;
+  const isUnavailable = /temporarily unavailable/i.test(failure.description);
+  return failed('Telegram does not have it any more', !isBusy && !isUnavailable);
+}
+
+const failed = (reason: string, isFinal: boolean) =>
+  new AttachmentError('telegram_file', reason, { isFinal });
+
+// Who an update says did something: known by numeric ids alone, because names are chosen freely. Pure.
+
+export type SenderRules = {
+  /** Ids of chats in whose name people may write: a group for its hidden admins, a channel. */
+  readonly senderChats: readonly string[];
+};
+
+/** In the name of a chat anybody may write whom its admins let: that chat is listed or refused. */
+export function senderGate(fields: Fields, { senderChats }: SenderRules): string | undefined {
+  const onBehalf = fields['sender_chat'];
+  if (onBehalf === undefined) {
+    return fieldsOf(fields['from'])?.['is_bot'] === true ? 'sender is a bot' : undefined;
+  }
+  const id = integerOf(fieldsOf(onBehalf)?.['id']);
+  const isListed = id !== undefined && senderChats.includes(String(id));
+  return isListed ? undefined : 'sent in the name of a chat';
+}
+
+/** Known by the chat's id, which is never a person's: a hidden admin is nobody in particular. */
+export function senderChatOf(fields: Fields, context: SenderRules): PersonSender {
+  const chat = fieldsOf(fields['sender_chat']);
+  const id = integerOf(chat?.['id']);
+  const isListed = id !== undefined && context.senderChats.includes(String(id));
+  if (!isListed) return senderOf(undefined);
+  const name = textOf(chat?.['title']);
+  return {
+    kind: 'person',
+    id: userId(String(id)),
+    ...(name === undefined ? {} : { name }),
+    verified: 'verified',
+  };
+}
+
+export function senderOf(from: Fields | undefined): PersonSender {
+  const id = integerOf(from?.['id']);
+  if (from === undefined || id === undefined) {
+    return { kind: 'person', id: userId('unknown'), verified: 'unverified' };
+  }
+  const name = nameOf(from);
+  return {
+    kind: 'person',
+    id: userId(String(id)),
+    ...(name === undefined ? {} : { name }),
+    verified: 'verified',
+  };
 }

@@ -9,8 +9,8 @@ import { endOfMarkup, splitMarkdown } from '../../lib/markup/split.ts';
 import { type Run, runsText } from '../../lib/markup/writer.ts';
 import { tailOf } from '../../lib/text/cut.ts';
 import type { Editing } from '../channel.ts';
+import { draftMessages, fromNativeId, isGroupId, joinedDraft, telegramThreadId } from './chats.ts';
 import { BotCallError, isGone, isUnchanged, toDeliveryError } from './failures.ts';
-import { draftMessages, fromNativeId, isGroupId, joinedDraft, telegramThreadId } from './ids.ts';
 import { MESSAGE_UNITS, NO_PREVIEW, type PartsDeps, sendNew, withFallback } from './parts.ts';
 
 /** Fastest Telegram lets one chat's messages change for long. */

@@ -4,25 +4,27 @@
 import type { Receipt, SendContext } from '../../kernel/bus/bus.ts';
 import { BACKOFF, DeliveryError } from '../../kernel/message/errors.ts';
 import type { NativeId } from '../../kernel/message/ids.ts';
-import type { OutboundMessage } from '../../kernel/message/message.ts';
+import type { ChatRef, OutboundMessage } from '../../kernel/message/message.ts';
 import type { Logger } from '../../lib/logger.ts';
 import { plainText } from '../../lib/markup/markup.ts';
 import { splitMarkdown } from '../../lib/markup/split.ts';
 import { type Run, runsText } from '../../lib/markup/writer.ts';
 import type { Clock } from '../../lib/time/clock.ts';
+import type { Channel, Retracting } from '../channel.ts';
+import type { GroupMoves } from './chats.ts';
+import { draftMessages, fromNativeId, telegramThreadId, toNativeId } from './chats.ts';
 import { type Keyboard, keyboardOf } from './choices.ts';
 import type { BotApi } from './client.ts';
 import {
   BotCallError,
   isFormattingRefused,
   isGone,
+  isNotThere,
   isTopicGone,
   isUnchanged,
   migratedTo,
   toDeliveryError,
 } from './failures.ts';
-import type { GroupMoves } from './groups.ts';
-import { draftMessages, fromNativeId, telegramThreadId, toNativeId } from './ids.ts';
 import { renderTelegramHtml } from './rules/markup.ts';
 
 /** Longest visible text of one message, UTF-16 units (Bot API, sendMessage). */
@@ -219,4 +221,67 @@ async function sendOnce(post: Post, { api, log }: PartsDeps): Promise<NativeId> 
     api.sendMessage({ ...options, ...markup(keyboard), ...body }, signal),
   );
   return toNativeId(sent.message_id);
+}
+
+// What becomes of messages of ours after they were sent: their buttons are taken away, with a word of
+// what came of them, or they themselves.
+
+export type OwnMessages = {
+  readonly retracting: Retracting;
+  readonly closeChoices: NonNullable<Channel['closeChoices']>;
+};
+
+export function createOwnMessages(api: BotApi, moves: GroupMoves, log: () => Logger): OwnMessages {
+  const target = (chat: ChatRef, part: NativeId) => ({
+    chat_id: moves.address(chat),
+    message_id: fromNativeId(part),
+  });
+
+  /** A bot deletes what it sent within 48 hours (Bot API, deleteMessage); older messages stay. */
+  async function remove(chat: ChatRef, part: NativeId, signal: AbortSignal): Promise<unknown> {
+    try {
+      await api.deleteMessage(target(chat, part), signal);
+      return undefined;
+    } catch (error) {
+      if (isNotThere(error)) return undefined;
+      return error instanceof BotCallError ? toDeliveryError(error, true) : error;
+    }
+  }
+
+  /** Without a keyboard of its own the text loses the one it had (Bot API, editMessageText). */
+  async function rewrite(chat: ChatRef, part: NativeId, now: string, signal: AbortSignal) {
+    const [whole, ...more] = splitMarkdown(now, MESSAGE_UNITS);
+    if (whole === undefined || more.length > 0) {
+      await api.editMessageReplyMarkup(target(chat, part), signal);
+      return;
+    }
+    await withFallback(whole.runs, log(), (body) =>
+      api.editMessageText(
+        { ...target(chat, part), ...body, link_preview_options: NO_PREVIEW },
+        signal,
+      ),
+    );
+  }
+
+  return {
+    retracting: {
+      async retract(chat, parts, signal) {
+        let failure: unknown;
+        for (const part of parts.flatMap(draftMessages))
+          failure = (await remove(chat, part, signal)) ?? failure;
+        if (failure !== undefined) throw failure;
+      },
+    },
+
+    async closeChoices(chat, part, signal, now) {
+      try {
+        await (now === undefined
+          ? api.editMessageReplyMarkup(target(chat, part), signal)
+          : rewrite(chat, part, now, signal));
+      } catch (error) {
+        if (isUnchanged(error) || isGone(error)) return;
+        throw error instanceof BotCallError ? toDeliveryError(error, true) : error;
+      }
+    },
+  };
 }

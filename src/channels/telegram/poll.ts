@@ -2,19 +2,23 @@
 // offset moves only after the messages are durable; a poll that stalls is left behind for a new one.
 
 import type { InboundEntry } from '../../kernel/bus/bus.ts';
-import type { TelegramConfig } from '../../kernel/config/config.ts';
 import { BACKOFF, BusFullError, ChannelError, NEVER } from '../../kernel/message/errors.ts';
+import { fieldsOf, integerOf, parseJson } from '../../lib/json/json.ts';
 import { backoffMs } from '../../lib/time/clock.ts';
 import type { ChannelHost, ShowOutcome } from '../channel.ts';
-import { ALBUM_WAIT_MS, joinAlbums, type OpenAlbums, wholeUpdates } from './albums.ts';
+import { type Bot, type GroupMoves, joinedOf, moveOf, TELEGRAM } from './chats.ts';
 import { openPresses } from './choices.ts';
 import type { BotApi } from './client.ts';
-import { offsetAfter, type Place, readPlace, writePlace } from './cursor.ts';
 import { BotCallError, type CallFailure, describeFailure } from './failures.ts';
-import type { GroupMoves } from './groups.ts';
-import { joinedOf, moveOf } from './groups.ts';
-import { type Bot, TELEGRAM } from './ids.ts';
-import { toEntry, updateIdOf } from './inbound.ts';
+import {
+  ALBUM_WAIT_MS,
+  joinAlbums,
+  type OpenAlbums,
+  toEntry,
+  updateIdOf,
+  wholeUpdates,
+} from './inbound.ts';
+import type { TelegramConfig } from './settings.ts';
 
 export type PollDeps = {
   readonly api: BotApi;
@@ -318,4 +322,35 @@ function conflict(description: string, failures: number): PollVerdict {
     clearWebhook,
     ...(failures === CONFLICTS_BEFORE_ALERT ? { alert: `Telegram: ${reason}.` } : {}),
   };
+}
+
+// The place in Telegram's stream of updates, and when it may be used: after a week without updates
+// the next id is random (Bot API, "Update"), and an old offset would throw new updates away.
+
+export type Place = {
+  readonly botId: number;
+  readonly lastUpdateId: number;
+  /** Epoch milliseconds at which that update was stored. */
+  readonly at: number;
+};
+
+/** A day less than Telegram's week. */
+const STALE_MS = 6 * 24 * 3600 * 1000;
+
+export function writePlace(place: Place): string {
+  return JSON.stringify({ bot: place.botId, update: place.lastUpdateId, at: place.at });
+}
+
+/** The stored place, when it is this bot's. */
+export function readPlace(value: string | undefined, botId: number): Place | undefined {
+  const fields = value === undefined ? undefined : fieldsOf(parseJson(value));
+  const lastUpdateId = integerOf(fields?.['update']);
+  const at = integerOf(fields?.['at']);
+  if (lastUpdateId === undefined || at === undefined || fields?.['bot'] !== botId) return undefined;
+  return { botId, lastUpdateId, at };
+}
+
+/** The offset to ask with; undefined asks for everything not yet confirmed. */
+export function offsetAfter(place: Place | undefined, now: number): number | undefined {
+  return place === undefined || now - place.at > STALE_MS ? undefined : place.lastUpdateId + 1;
 }

@@ -1,10 +1,11 @@
 // Shows an answer while it grows: paragraphs that are complete stand, the one being written and what
 // the agent is doing are drawn again below them.
 
-import { stripVTControlCharacters } from 'node:util';
+import { stripVTControlCharacters, styleText } from 'node:util';
 import type { LiveUpdate, ToolActivity } from '../../kernel/message/event.ts';
+import { parseMarkup } from '../../lib/markup/markup.ts';
+import type { Run, Style } from '../../lib/markup/writer.ts';
 import { displayWidth } from '../../lib/markup/writer.ts';
-import { renderTerminal } from './terminal-markdown.ts';
 
 const REDRAW_MS = 60;
 const FALLBACK_COLUMNS = 80;
@@ -166,4 +167,40 @@ export function unseenPart(pieces: readonly string[], markdown: string): string 
 
 function rowsOf(line: string, columns: number): number {
   return Math.max(1, Math.ceil(displayWidth(stripVTControlCharacters(line)) / columns));
+}
+
+// Markdown as a terminal shows it: the styles that terminals have, the text of everything else.
+
+type Look = 'bold' | 'italic' | 'strikethrough' | 'cyan' | 'dim' | 'underline';
+
+const LOOKS: Readonly<Record<Style['kind'], readonly Look[]>> = {
+  bold: ['bold'],
+  italic: ['italic'],
+  strike: ['strikethrough'],
+  code: ['cyan'],
+  pre: ['cyan'],
+  quote: ['dim'],
+  link: ['underline'],
+};
+
+/** Control characters of the text never reach the terminal. */
+const CONTROLS = /[^\P{Cc}\n\t]/gu;
+
+/** Without colours the text stays as the agent wrote it. */
+export function renderTerminal(markdown: string, hasColors: boolean): string {
+  const clean = markdown.replace(CONTROLS, '');
+  if (!hasColors) return clean;
+  return parseMarkup(clean).runs.map(renderRun).join('');
+}
+
+function renderRun({ text, styles }: Run): string {
+  const target = styles.find((style) => style.kind === 'link');
+  const address = target !== undefined && target.href !== text ? ` (${target.href})` : '';
+  const looks = styles.flatMap((style) => LOOKS[style.kind]);
+  if (looks.length === 0) return text + address;
+  // Line by line, so that a style never reaches over the end of a line.
+  const styled = text
+    .split('\n')
+    .map((line) => (line === '' ? '' : styleText([...looks], line, { validateStream: false })));
+  return styled.join('\n') + address;
 }

@@ -1,7 +1,10 @@
 // CONTRACT of a conversation from this terminal: with a gateway in this process or one elsewhere on
 // this machine.
 
+import { randomUUID } from 'node:crypto';
 import { appendFile, readFile } from 'node:fs/promises';
+import type { LiveUpdate } from '../../kernel/message/event.ts';
+import type { MessageId } from '../../kernel/message/ids.ts';
 import { writeAtomic } from '../../lib/files/files.ts';
 import type { DoorEvent } from '../door.ts';
 
@@ -52,4 +55,92 @@ function parseEntry(line: string): readonly string[] {
   } catch {
     return [];
   }
+}
+
+// Follows one question through the chat's events to its last answer.
+
+export type AnswerEvent =
+  | { readonly type: 'live'; readonly update: LiveUpdate }
+  /** A text that stands: an answer, or one the agent sent on its way to it. */
+  | { readonly type: 'text'; readonly markdown: string; readonly final: boolean }
+  | { readonly type: 'done'; readonly outcome: 'answered' | 'stopped' | 'failed' };
+
+type TurnEnd = NonNullable<LiveUpdate['result']>;
+
+/** Asks one question after the other, each followed to its last answer. */
+export interface Questions {
+  ask(text: string, signal: AbortSignal): AsyncGenerator<AnswerEvent, void, void>;
+}
+
+export function createQuestions(conversation: Conversation): Questions {
+  let lastSeq = 0;
+
+  async function* noting(events: AsyncIterable<DoorEvent>) {
+    for await (const event of events) {
+      if (event.type === 'said') lastSeq = event.seq;
+      yield event;
+    }
+  }
+
+  return {
+    async *ask(text, signal) {
+      const clientId = randomUUID();
+      const events = conversation.events(lastSeq, signal);
+      await conversation.submit(clientId, text);
+      yield* followAnswer(noting(events), clientId);
+    },
+  };
+}
+
+/** `turnId/n`; texts sent on the way are `turnId/say/n`. */
+const ANSWER_ID = /^(.*#\d+)\/(\d+)$/;
+
+/**
+ * Ends with `done` once every answer to the question was said. Events before the question itself
+ * are passed over, and so is what answers only an earlier one.
+ */
+export async function* followAnswer(
+  events: AsyncIterable<DoorEvent>,
+  clientId: string,
+): AsyncGenerator<AnswerEvent, void, void> {
+  let question: MessageId | undefined;
+  /** The question and what persons said after it. */
+  const asked = new Set<MessageId>();
+  const isMine = (replyTo: MessageId | undefined) => replyTo === undefined || asked.has(replyTo);
+  const ends = new Map<string, TurnEnd>();
+  let heard = 0;
+  for await (const event of events) {
+    if (event.type === 'said' && event.from === 'person') {
+      if (event.id.endsWith(clientId)) question = event.id;
+      if (question !== undefined) asked.add(event.id);
+    } else if (question === undefined) {
+    } else if (event.type === 'live') {
+      const { turnId, phase, result, replyTo } = event.update;
+      if (phase === 'ended' && result !== undefined) ends.set(turnId, result);
+      // A turn that began with an earlier question may have taken this one in: its answers tell.
+      // Where it was stopped, so was what waited behind it.
+      const isStoppedBefore = !isMine(replyTo) && result?.kind === 'stopped';
+      if (isMine(replyTo)) yield { type: 'live', update: event.update };
+      if (isStoppedBefore || (isMine(replyTo) && result?.answers === 0)) {
+        return yield { type: 'done', outcome: endOf(result.kind) };
+      }
+    } else if (event.ended === undefined && isMine(event.replyTo)) {
+      const turn = ANSWER_ID.exec(event.id)?.[1];
+      const isReply = event.id === `${question}/reply`;
+      yield { type: 'text', markdown: event.text, final: turn !== undefined || isReply };
+      if (isReply) return yield { type: 'done', outcome: 'answered' };
+      if (turn === undefined) continue;
+      heard += 1;
+      // A command's reply and the word about a message set aside come without a turn's end.
+      const end = ends.get(turn);
+      if (heard >= (end?.answers ?? 1)) {
+        return yield { type: 'done', outcome: endOf(end?.kind) };
+      }
+    }
+  }
+}
+
+/** One that goes on in another chat is over here. */
+function endOf(kind: TurnEnd['kind'] = 'answered'): 'answered' | 'stopped' | 'failed' {
+  return kind === 'moved' ? 'stopped' : kind;
 }

@@ -4,14 +4,18 @@
 import { createInterface } from 'node:readline';
 import type { Terminal } from '../../cli/terminal.ts';
 import { COMMANDS } from '../../kernel/commands/commands.ts';
-import { createAnswerScreen } from './answer-screen.ts';
-import type { Conversation } from './conversation.ts';
-import { type History, openHistory } from './conversation.ts';
-import { createQuestions, type Questions } from './follow-answer.ts';
-import { readQuestion } from './line-input.ts';
-import { answerOnce } from './one-answer.ts';
-import { createSpokenTalk } from './spoken-talk.ts';
-import { listenForStopKeys } from './stop-keys.ts';
+import { NanobotError } from '../../kernel/message/errors.ts';
+import { createAnswerScreen, renderTerminal, toolLine } from './answer-screen.ts';
+import {
+  type AnswerEvent,
+  type Conversation,
+  createQuestions,
+  type History,
+  openHistory,
+  type Questions,
+} from './conversation.ts';
+import { listenForStopKeys, readQuestion } from './line-input.ts';
+import type { VoiceMode } from './voice-mode.ts';
 
 const LEAVE = ['/exit', '/quit'];
 const SPEAK = '/voice';
@@ -131,4 +135,93 @@ async function talkByLines(terminal: Terminal, questions: Questions, signal: Abo
     if (LEAVE.includes(text) || signal.aborted) return;
     await answerOnce(terminal, questions, text, signal);
   }
+}
+
+// The spoken part of a conversation at the terminal: opened when it is first asked for; what goes
+// wrong with it is said, and the conversation goes on in writing.
+
+export interface SpokenTalk {
+  /** Enter alone records. */
+  readonly isOn: boolean;
+  /** The next question; undefined where there is none. */
+  listen(signal: AbortSignal): Promise<string | undefined>;
+  speak(markdown: string, signal: AbortSignal): Promise<void>;
+}
+
+const HELP = 'Enter alone records the next question; /voice does too.';
+
+export function createSpokenTalk(terminal: Terminal): SpokenTalk {
+  let mode: VoiceMode | undefined;
+
+  async function opened(): Promise<VoiceMode> {
+    if (mode !== undefined) return mode;
+    const { openVoiceMode } = await import('./voice-mode.ts');
+    mode = await openVoiceMode(terminal);
+    terminal.print(terminal.style('dim', HELP));
+    return mode;
+  }
+
+  async function told<T>(work: () => Promise<T>): Promise<T | undefined> {
+    try {
+      return await work();
+    } catch (error) {
+      if (!(error instanceof NanobotError)) throw error;
+      terminal.print(terminal.style('yellow', `Voice: ${error.message}.`));
+      return undefined;
+    }
+  }
+
+  return {
+    get isOn() {
+      return mode !== undefined;
+    },
+    listen: (signal) =>
+      told(async () => {
+        const text = await (await opened()).listen(signal);
+        if (text !== undefined) terminal.print(terminal.style('green', `> ${text}`));
+        return text;
+      }),
+    speak: (markdown, signal) => told(async () => (await opened()).speak(markdown, signal)),
+  };
+}
+
+// One question, one answer, for scripts: only the answer on stdout, what the agent does on stderr.
+
+export type Outcome = Extract<AnswerEvent, { type: 'done' }>['outcome'];
+
+/** Resolves with how it ended. The answer of a failed turn is what went wrong: it goes to stderr. */
+export async function answerOnce(
+  terminal: Terminal,
+  questions: Questions,
+  text: string,
+  signal: AbortSignal,
+): Promise<Outcome> {
+  const answers: string[] = [];
+  const reporter = createReporter(terminal);
+  for await (const event of questions.ask(text, signal)) {
+    if (event.type === 'live') reporter(event);
+    else if (event.type === 'text') answers.push(event.markdown);
+    else {
+      const hasColors = terminal.output.isTTY === true && (terminal.env['NO_COLOR'] ?? '') === '';
+      const say = event.outcome === 'failed' ? terminal.note : terminal.print;
+      for (const answer of answers) say(renderTerminal(answer, hasColors));
+      return event.outcome;
+    }
+  }
+  signal.throwIfAborted();
+  return 'failed';
+}
+
+/** Each tool once when it starts and once when it ends; each notice once. */
+function createReporter(terminal: Terminal) {
+  const reported = new Set<string>();
+  const report = (line: string, key: string) => {
+    if (reported.has(key)) return;
+    reported.add(key);
+    terminal.note(renderTerminal(line, false));
+  };
+  return ({ update }: Extract<AnswerEvent, { type: 'live' }>) => {
+    for (const tool of update.tools) report(toolLine(tool), `${tool.callId} ${tool.status}`);
+    if (update.notice !== undefined) report(update.notice, update.notice);
+  };
 }

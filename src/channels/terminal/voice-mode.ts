@@ -10,8 +10,7 @@ import { type SpokenWords, VoiceError } from '../../features/voice/voice.ts';
 import { chosenEngines } from '../../features/voice/voice-engines.ts';
 import { loadConfig } from '../../kernel/config/files/config-file.ts';
 import { attachmentLines } from '../../kernel/message/attachment.ts';
-import { readQuestion } from './line-input.ts';
-import { listenForStopKeys } from './stop-keys.ts';
+import { listenForStopKeys, readQuestion } from './line-input.ts';
 
 export interface VoiceMode {
   /** What was said, as the model gets it; undefined where the person broke off. @throws VoiceError */

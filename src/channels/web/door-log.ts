@@ -3,8 +3,8 @@
 // part of the log in the transaction that removes it.
 
 import type { KeyValueStore } from '../../kernel/bus/store/store.ts';
-import type { MessageId } from '../../kernel/message/ids.ts';
-import { messageId } from '../../kernel/message/ids.ts';
+import { type MessageId, messageId } from '../../kernel/message/ids.ts';
+import { headOf } from '../../lib/text/cut.ts';
 import { DOOR_NAME, type DoorAmendment, type DoorChat, DoorNameError } from '../door.ts';
 import {
   type Head,
@@ -15,7 +15,6 @@ import {
   type Said,
   saidSchema,
 } from './door-rows.ts';
-import { titleOf } from './title.ts';
 
 type NumberedSaid = Said & { readonly seq: number };
 
@@ -225,4 +224,20 @@ export function checkNames(...names: readonly string[]): void {
   const wrong = names.find((name) => !DOOR_NAME.test(name));
   if (wrong === undefined) return;
   throw new DoorNameError('A chat or client id has 1 to 64 letters, digits, ".", "_" or "-".');
+}
+
+// The name of a chat in a list: the first words of what was said first.
+
+const MAX_TITLE_CHARS = 60;
+const ELLIPSIS = '…';
+/** A list shows plain text: a notice may begin with something bold. */
+const MARKED = /(\*\*|`)(\S.*?)\1/gu;
+
+export function titleOf(text: string): string {
+  const line = text.toWellFormed().replace(/\s+/gu, ' ').replace(MARKED, '$2').trim();
+  if (line.length <= MAX_TITLE_CHARS) return line;
+  const cut = headOf(line, MAX_TITLE_CHARS - 1);
+  const border = cut.lastIndexOf(' ');
+  const words = border > MAX_TITLE_CHARS / 2 ? cut.slice(0, border) : cut;
+  return `${words}${ELLIPSIS}`;
 }

@@ -1,21 +1,25 @@
 // One socket from its making to the moment when nothing of it is left: listeners, timers, pending
 // queries and the TCP connection. What its end means and whether another follows is for the link.
 
+import { Agent as PlainAgent } from 'node:http';
+import { Agent } from 'node:https';
+import type { Duplex } from 'node:stream';
 import {
   type BinaryNode,
   makeWASocket,
+  proto,
   type SocketConfig,
+  type UserFacingSocketConfig,
   type WASocket,
 } from '@whiskeysockets/baileys';
-import { BACKOFF, ChannelError } from '../../kernel/message/errors.ts';
+import { BACKOFF, ChannelError, NEVER } from '../../kernel/message/errors.ts';
 import type { Logger } from '../../lib/logger.ts';
+import { isLoopbackHost } from '../../lib/net/address-rules.ts';
 import type { Clock } from '../../lib/time/clock.ts';
-import { ACK_EVENT } from './acks.ts';
 import { createBaileysLogger } from './baileys-logger.ts';
-import { type Carrier, createCarrier } from './carrier.ts';
-import { limitPhoneRequests } from './phone-resend.ts';
+import { limitPhoneRequests } from './envelope.ts';
 import type { WhatsAppCause } from './rules/endings.ts';
-import { socketOptions } from './socket-options.ts';
+import { ACK_EVENT } from './sent-messages.ts';
 import type { Vault } from './vault.ts';
 
 /** The library itself would wait 30 s for the other side to close. */
@@ -244,5 +248,133 @@ function guardListeners({ ws }: WASocket, onRejection: (error: unknown) => void)
         if (result instanceof Promise) result.catch(onRejection);
       });
     }
+  }
+}
+
+// The connections that the library opens, reached through its agent options. The one under a socket is cut
+// where the closing handshake hangs, and held back while fresh credentials become durable. Those of uploads
+// go to WhatsApp's own hosts alone.
+
+export interface Carrier {
+  readonly agent: Agent;
+  /** Nothing more leaves until the work is done; where it fails, the connection is cut instead. */
+  holdDuring(work: Promise<unknown>): void;
+  /** Ends the connection without asking the other side. */
+  cut(): void;
+}
+
+export function createCarrier(url: URL): Carrier {
+  // Said here because an environment variable could otherwise switch the check off.
+  const agent = url.protocol === 'wss:' ? new Agent({ rejectUnauthorized: true }) : plainAgent();
+  const connect = agent.createConnection.bind(agent);
+  const lines = new Set<Duplex>();
+  agent.createConnection = (options, callback) => {
+    const line = connect(options, callback);
+    if (line) {
+      lines.add(line);
+      line.once('close', () => lines.delete(line));
+    }
+    return line;
+  };
+  const cut = () => {
+    for (const line of lines) line.destroy();
+  };
+  return {
+    agent,
+    cut,
+    holdDuring(work) {
+      const held = [...lines];
+      for (const line of held) line.cork();
+      work.then(() => {
+        for (const line of held) line.uncork();
+      }, cut);
+    },
+  };
+}
+
+/** On loopback there is no TLS; the library's type knows the other kind only. */
+function plainAgent(): Agent {
+  return new PlainAgent() as Agent;
+}
+
+const MEDIA_HOSTS = /(?:^|\.)whatsapp\.net$/i;
+
+/**
+ * For uploads. The library follows redirects, also to hosts of others and without TLS: those get nothing.
+ * @param socket where the account is connected: on this machine, its media host is there too
+ */
+export function createUploadAgent(socket: URL): Agent {
+  const agent = new Agent({ rejectUnauthorized: true });
+  const connect = agent.createConnection.bind(agent);
+  const isAllowed = (host: string) =>
+    isLoopbackHost(socket.hostname) ? host === socket.hostname : MEDIA_HOSTS.test(host);
+  agent.createConnection = (options, callback) => {
+    if (isAllowed(options.host ?? '')) return connect(options, callback);
+    throw new Error('an upload leads to a host that is not WhatsApp’s');
+  };
+  return agent;
+}
+
+// The options every socket of ours is made with, and which addresses it may connect to. TLS is the
+// only thing that authenticates WhatsApp's server: certificate checks are never switched off, and
+// an unencrypted connection stays on this machine.
+
+export type SocketParts = {
+  readonly url: URL;
+  readonly auth: UserFacingSocketConfig['auth'];
+  readonly logger: SocketConfig['logger'];
+  readonly agent: NonNullable<SocketConfig['agent']>;
+  readonly getMessage: SocketConfig['getMessage'];
+  readonly cachedGroupMetadata: SocketConfig['cachedGroupMetadata'];
+  readonly makeSignalRepository: SocketConfig['makeSignalRepository'];
+};
+
+const { HistorySyncType } = proto.HistorySync;
+
+/** @throws ChannelError with remedy `never` for an address that is not allowed. */
+export function parseSocketUrl(text: string): URL {
+  const url = URL.parse(text);
+  if (url?.protocol === 'wss:') return url;
+  if (url?.protocol === 'ws:' && isLoopbackHost(url.hostname)) return url;
+  const problem = 'channels.whatsapp.socketUrl must be wss:, or ws: on a loopback address';
+  throw new ChannelError('whatsapp_settings', problem, { remedy: NEVER });
+}
+
+/** Reference section 6. What is left out keeps the library's default, its client version as well. */
+export function socketOptions(parts: SocketParts): UserFacingSocketConfig {
+  return {
+    waWebSocketUrl: parts.url,
+    auth: parts.auth,
+    logger: parts.logger,
+    agent: parts.agent,
+    fetchAgent: createUploadAgent(parts.url),
+    getMessage: parts.getMessage,
+    cachedGroupMetadata: parts.cachedGroupMetadata,
+    makeSignalRepository: parts.makeSignalRepository,
+    // Else the owner's phone would no longer ring.
+    markOnlineOnConnect: false,
+    syncFullHistory: false,
+    shouldSyncHistoryMessage: wantsHistory,
+    generateHighQualityLinkPreview: false,
+    // After each message that could not be read the library waits for so long and takes in no other: by
+    // its default a flood from one person silences everybody. Without any wait it starves all timers.
+    retryRequestDelayMs: 1,
+  };
+}
+
+/**
+ * The first sync tells which LID is which number; recent chats are megabytes of no use to us. Asked
+ * about them before any came (then no file is named), the library only wants to know whether to
+ * wait for the first sync, which brings our own name.
+ */
+function wantsHistory(notice: proto.Message.IHistorySyncNotification): boolean {
+  switch (notice.syncType) {
+    case HistorySyncType.INITIAL_BOOTSTRAP:
+    case HistorySyncType.PUSH_NAME:
+      return true;
+    case HistorySyncType.RECENT:
+      return !notice.directPath && !notice.initialHistBootstrapInlinePayload?.length;
+    default:
+      return false;
   }
 }

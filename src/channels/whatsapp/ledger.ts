@@ -5,9 +5,9 @@
 import { type BinaryNode, proto, unpadRandomMax16 } from '@whiskeysockets/baileys';
 import type { KeyValueEntry, KeyValueStore } from '../../kernel/bus/store/store.ts';
 import { BACKOFF, ChannelError } from '../../kernel/message/errors.ts';
+import { createChange } from '../../lib/async.ts';
 import type { Logger } from '../../lib/logger.ts';
 import type { Clock } from '../../lib/time/clock.ts';
-import { createChange } from './change-signal.ts';
 import {
   ciphertextsOf,
   type Envelope,
@@ -17,8 +17,8 @@ import {
   type MessageKey,
   messageOf,
   type OwnIds,
+  resentByPhone,
 } from './envelope.ts';
-import { resentByPhone } from './phone-resend.ts';
 
 const DAMAGED_PREFIX = 'inbox-damaged/';
 /** The highest arrival number that was handed over: numbers go on behind it after a restart. */

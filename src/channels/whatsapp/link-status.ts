@@ -1,8 +1,11 @@
 // What the link tells of itself: its status for the gateway, the row for doctor, and alerts for the
 // owner on another channel, each trouble once.
 
+import { z } from 'zod';
+import type { KeyValueStore } from '../../kernel/bus/store/store.ts';
+import type { Logger } from '../../lib/logger.ts';
+import type { Clock } from '../../lib/time/clock.ts';
 import type { ChannelHost, ChannelStatus } from '../channel.ts';
-import { createHealthRecord, type HealthRecord } from './link-health.ts';
 import { LINK_REMEDY, type WhatsAppCause, type WhatsAppPhase } from './rules/endings.ts';
 import type { Vault } from './vault.ts';
 
@@ -124,5 +127,152 @@ export class LinkStatus {
     const trouble = status.kind === 'running' ? this.#trouble : undefined;
     this.#deps.host.report(trouble === undefined ? status : { kind: 'degraded', ...trouble });
     this.#health.set({ status: status.kind });
+  }
+}
+
+// What doctor shows of the link, as one row of the channel's state: written when something of it
+// changed, read by whoever asks while the channel may not even run.
+
+const HEALTH_KEY = 'link/health';
+const HOUR_MS = 3_600_000;
+const DAY_HOURS = 24;
+/** Unreadable messages may come by the thousand. */
+const COUNT_EVERY_MS = 60_000;
+
+const healthSchema = z.object({
+  status: z.enum(['starting', 'running', 'degraded', 'stopped']),
+  linkedNumber: z.string().exactOptional(),
+  /** Epoch milliseconds. */
+  openedAt: z.number().exactOptional(),
+  lastEnding: z
+    .object({ code: z.number().exactOptional(), reason: z.string(), at: z.number() })
+    .readonly()
+    .exactOptional(),
+  /** Hours since the epoch in which connections ended, with how many; the last day's. */
+  endings: z.array(z.tuple([z.number(), z.number()]).readonly()).readonly(),
+  /** Messages that could not be decrypted, ever. */
+  undecryptable: z.number(),
+});
+
+export type LinkHealth = Readonly<z.infer<typeof healthSchema>>;
+
+const NO_HEALTH: LinkHealth = { status: 'starting', endings: [], undecryptable: 0 };
+
+export async function readLinkHealth(
+  state: Pick<KeyValueStore, 'get'>,
+): Promise<LinkHealth | undefined> {
+  const text = await state.get(HEALTH_KEY);
+  if (text === undefined) return undefined;
+  try {
+    return healthSchema.parse(JSON.parse(text));
+  } catch {
+    // Only a report: the next change writes a new one.
+    return undefined;
+  }
+}
+
+/** New connections within 24 hours before `now` (epoch milliseconds), to the hour. */
+export function reconnectsOfLastDay(health: LinkHealth, now: number): number {
+  return lastDay(health.endings, now).reduce((sum, [, count]) => sum + count, 0);
+}
+
+function lastDay(endings: LinkHealth['endings'], now: number): LinkHealth['endings'] {
+  const firstHour = Math.floor(now / HOUR_MS) - DAY_HOURS;
+  return endings.filter(([hour]) => hour > firstHour);
+}
+
+function counted(endings: LinkHealth['endings'], hour: number): LinkHealth['endings'] {
+  const count = endings.find(([known]) => known === hour)?.[1] ?? 0;
+  return [...endings.filter(([known]) => known !== hour), [hour, count + 1]];
+}
+
+export interface HealthRecord {
+  readonly lastEnding: LinkHealth['lastEnding'];
+  /** What was known before this start. */
+  load(): Promise<void>;
+  set(change: Partial<Pick<LinkHealth, 'status' | 'linkedNumber' | 'openedAt'>>): void;
+  /** `isLinked`: another connection of the account is due. */
+  ended(ending: {
+    readonly code?: number;
+    readonly reason: string;
+    readonly isLinked: boolean;
+  }): void;
+  undecryptable(): void;
+  /** Resolves when everything said so far is written. */
+  flush(): Promise<void>;
+}
+
+export function createHealthRecord(deps: {
+  readonly state: KeyValueStore;
+  readonly clock: Clock;
+  readonly log: Logger;
+}): HealthRecord {
+  return new Record(deps);
+}
+
+class Record implements HealthRecord {
+  readonly #deps: { readonly state: KeyValueStore; readonly clock: Clock; readonly log: Logger };
+  #health = NO_HEALTH;
+  #written = '';
+  #writing: Promise<void> = Promise.resolve();
+  #counting: Disposable | undefined;
+
+  constructor(deps: {
+    readonly state: KeyValueStore;
+    readonly clock: Clock;
+    readonly log: Logger;
+  }) {
+    this.#deps = deps;
+  }
+
+  get lastEnding(): LinkHealth['lastEnding'] {
+    return this.#health.lastEnding;
+  }
+
+  async load(): Promise<void> {
+    const { state } = this.#deps;
+    this.#health = { ...((await readLinkHealth(state)) ?? NO_HEALTH), status: 'starting' };
+  }
+
+  set(change: Partial<LinkHealth>): void {
+    this.#health = { ...this.#health, ...change };
+    this.#write();
+  }
+
+  ended({ isLinked, ...ending }: Parameters<HealthRecord['ended']>[0]): void {
+    const at = this.#deps.clock.now();
+    const endings = lastDay(this.#health.endings, at);
+    this.set({
+      lastEnding: { ...ending, at },
+      endings: isLinked ? counted(endings, Math.floor(at / HOUR_MS)) : endings,
+    });
+  }
+
+  undecryptable(): void {
+    this.#health = { ...this.#health, undecryptable: this.#health.undecryptable + 1 };
+    this.#counting ??= this.#deps.clock.timer(COUNT_EVERY_MS, () => {
+      this.#counting = undefined;
+      this.#write();
+    });
+  }
+
+  async flush(): Promise<void> {
+    this.#counting?.[Symbol.dispose]();
+    this.#counting = undefined;
+    this.#write();
+    await this.#writing;
+  }
+
+  #write(): void {
+    this.#writing = this.#writing.then(async () => {
+      const value = JSON.stringify(this.#health);
+      if (value === this.#written) return;
+      this.#written = value;
+      try {
+        await this.#deps.state.set(HEALTH_KEY, value);
+      } catch (error) {
+        this.#deps.log.warn('whatsapp link health not written', { error });
+      }
+    });
   }
 }

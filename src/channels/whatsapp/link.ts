@@ -3,16 +3,16 @@
 // arrives is for ledger and inbox.
 
 import type { SocketConfig, WASocket } from '@whiskeysockets/baileys';
-import type { WhatsAppConfig } from '../../kernel/config/config.ts';
 import { ChannelError } from '../../kernel/message/errors.ts';
+import { type Change, createChange } from '../../lib/async.ts';
 import type { ChannelHost, Login } from '../channel.ts';
 import { quietConsole } from './baileys-logger.ts';
-import { type Change, createChange } from './change-signal.ts';
+import { parseSocketUrl } from './connection.ts';
 import { EndedConnections } from './ended-connections.ts';
 import { LinkStatus, type PassingTrouble } from './link-status.ts';
 import { LiveConnection, type LiveEvents } from './live-connection.ts';
 import { createLoginDesk, type LoginAttempt, type LoginDesk, pairingEvents } from './login.ts';
-import { parseSocketUrl } from './socket-options.ts';
+import type { WhatsAppConfig } from './settings.ts';
 import type { Vault } from './vault.ts';
 
 export type LinkDeps = {

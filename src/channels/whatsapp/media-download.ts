@@ -18,7 +18,7 @@ import { isLoopbackHost } from '../../lib/net/address-rules.ts';
 import type { Clock } from '../../lib/time/clock.ts';
 import { orAborted } from '../../lib/time/clock.ts';
 import { AttachmentError } from '../channel.ts';
-import type { WhatsAppMediaRef } from './rules/media.ts';
+import type { WhatsAppMediaRef } from './rules/message.ts';
 
 const MEDIA_GONE = 'whatsapp_media_gone';
 const MAC_BYTES = 10;

@@ -4,21 +4,30 @@
 
 import type { proto, WAMessageKey } from '@whiskeysockets/baileys';
 import type { Receipt, SendContext } from '../../kernel/bus/bus.ts';
-import type { WhatsAppConfig } from '../../kernel/config/config.ts';
 import { DeliveryError, FORBIDDEN, NEVER } from '../../kernel/message/errors.ts';
 import { type ChatId, type NativeId, nativeId } from '../../kernel/message/ids.ts';
 import type { OutboundMessage } from '../../kernel/message/message.ts';
 import type { ChannelHost, Editing, Reactions, Retracting, Typing } from '../channel.ts';
-import { type AckSource, createAcks } from './acks.ts';
-import { createEdits, type Edits } from './edits.ts';
+import { contentOfUnit, createEdits, type Edits, type Unit, unitsOf } from './drafts.ts';
+import {
+  createReactions,
+  createReadReceipts,
+  createTypingNotices,
+  type MarkRead,
+  type TakeUnread,
+  type TypingNotices,
+} from './notices.ts';
 import { createPacer, type Pacer, textName } from './pacer.ts';
-import { createReactions } from './reactions.ts';
-import { createReadReceipts, type MarkRead, type TakeUnread } from './read-receipts.ts';
 import { isPerson, isSameAddress, type PersonJid, parseJid } from './rules/jid.ts';
-import { contentOfUnit, type Unit, unitsOf } from './send-media.ts';
-import { createSentMessages, type SentMessages, sentId } from './sent-messages.ts';
+import {
+  type AckSource,
+  createAcks,
+  createSentMessages,
+  type SentMessages,
+  sentId,
+} from './sent-messages.ts';
+import type { WhatsAppConfig } from './settings.ts';
 import { createTransmitter, type OpenLink, type Transmitter } from './transmit.ts';
-import { createTypingNotices, type TypingNotices } from './typing.ts';
 
 /** What is asked of the people this account knows. */
 export type Addressees = {

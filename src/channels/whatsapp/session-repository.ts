@@ -14,9 +14,9 @@ import type { Logger } from '../../lib/logger.ts';
 import type { Clock } from '../../lib/time/clock.ts';
 import { aborted } from '../../lib/time/clock.ts';
 import type { Ledger } from './ledger.ts';
-import { createLidLookup } from './lid-directory.ts';
+import { createLidLookup } from './people.ts';
+import { isNotSaved } from './rows.ts';
 import type { SignalUnits } from './signal-keys.ts';
-import { isNotSaved } from './unit-queue.ts';
 import type { Vault } from './vault.ts';
 
 export type SessionRepositoryDeps = {

@@ -6,9 +6,9 @@ import { logIn } from '../../cli/login/log-in.ts';
 import type { Asker } from '../../cli/onboard/asker.ts';
 import { currentConfig, offerPairing, type Settings, save } from '../../cli/onboard/owner-step.ts';
 import type { Terminal } from '../../cli/terminal.ts';
-import type { WhatsAppConfig } from '../../kernel/config/config.ts';
 import { linkWhatsApp } from '../channel-setup.ts';
 import { isAllowEntry, normaliseAllowed, phoneDigits } from './rules/jid.ts';
+import type { WhatsAppConfig } from './settings.ts';
 
 export type WhatsAppFlags = {
   /** False for --no-whatsapp. */

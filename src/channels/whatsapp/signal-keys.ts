@@ -12,8 +12,8 @@ import {
 import type { KeyValueChange, KeyValueStore } from '../../kernel/bus/store/store.ts';
 import { ChannelError, NEVER } from '../../kernel/message/errors.ts';
 import type { Logger } from '../../lib/logger.ts';
-import { seal, unseal } from './stored-json.ts';
-import type { Unit } from './unit-queue.ts';
+import type { Unit } from './rows.ts';
+import { seal, unseal } from './rows.ts';
 
 export type SignalKeysDeps = {
   readonly state: KeyValueStore;

@@ -16,13 +16,21 @@ import {
   CredsGenerations,
   chooseStart,
   credsOf,
+  dropLink,
   freshIdentity,
   type Identity,
+  isLinked,
+  isSameButForCounters,
+  type LinkedAccount,
+  linkedAccountOf,
+  makeSpare,
   readGenerations,
+  type Spare,
   setAsideRows,
-} from './creds-generations.ts';
-import { isLinked, type LinkedAccount, linkedAccountOf } from './linked-account.ts';
-import { dropLink, setLinkAside } from './old-links.ts';
+  setLinkAside,
+  skipUsedIds,
+} from './creds.ts';
+import { UnitQueue, type UnitRows } from './rows.ts';
 import {
   clearKeys,
   createDurableKeys,
@@ -31,8 +39,6 @@ import {
   putAll,
   type SignalUnits,
 } from './signal-keys.ts';
-import { isSameButForCounters, makeSpare, type Spare, skipUsedIds } from './spare-pre-key.ts';
-import { UnitQueue, type UnitRows } from './unit-queue.ts';
 
 /** Code of the error that says so. */
 export const LINK_DAMAGED = 'whatsapp_link_damaged';

@@ -4,7 +4,7 @@ import { existsSync } from 'node:fs';
 import { askGateway, findRunningGateway } from '../../app/running-gateway.ts';
 import { hasState, type OpenedState, openState } from '../../app/state.ts';
 import { type ConfiguredAccount, configuredAccounts } from '../../channels/accounts.ts';
-import { howToLogIn } from '../../channels/channel-reports.ts';
+import { howToLogIn } from '../../channels/configured-channels.ts';
 import { EVERYBODY } from '../../kernel/access/admission.ts';
 import { findHomeHolder } from '../../kernel/bus/store/home-lock.ts';
 import type { Config } from '../../kernel/config/config.ts';

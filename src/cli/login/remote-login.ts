@@ -8,7 +8,7 @@ import {
   type RunningGateway,
 } from '../../app/running-gateway.ts';
 import type { LoginOptions, LoginStep } from '../../channels/channel.ts';
-import { readServerEvents } from '../../channels/terminal/server-events.ts';
+import { readServerEvents } from '../../channels/terminal/attached.ts';
 import { loadConfig } from '../../kernel/config/files/config-file.ts';
 import type { Clock } from '../../lib/time/clock.ts';
 import type { Terminal } from '../terminal.ts';

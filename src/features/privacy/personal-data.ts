@@ -2,7 +2,7 @@
 // over both, queues, the logs of our own doors, mails, and plans, questions, and what helpers did.
 
 import { isOwnDoor } from '../../app/past-sessions.ts';
-import { forgetMails } from '../../channels/email/forget-mails.ts';
+import { forgetMails } from '../../channels/email/mail-records.ts';
 import { forgetSaid } from '../../channels/web/door-rows.ts';
 import type { EmbeddedStore } from '../../kernel/bus/store/store.ts';
 import { chatRefOf } from '../../kernel/message/message.ts';

@@ -1,7 +1,7 @@
 // Which channels may have several accounts, and the configuration as each of them sees it: its own
 // settings stand where those of the channel stand, so that nobody who reads them knows of the others.
 
-import { mailboxesOf } from '../../channels/email/rules/accounts.ts';
+import { mailboxesOf } from '../../channels/email/settings.ts';
 import { type AccountId, DEFAULT_ACCOUNT } from '../message/ids.ts';
 import type { Config } from './config.ts';
 

@@ -4,6 +4,10 @@
 
 import { z } from 'zod';
 import { compactionSchema } from '../../agent/compaction-settings.ts';
+import { emailSchema } from '../../channels/email/settings.ts';
+import { larkSchema } from '../../channels/lark/settings.ts';
+import { telegramSchema } from '../../channels/telegram/settings.ts';
+import { whatsappSchema } from '../../channels/whatsapp/settings.ts';
 import { clusterSchema } from '../../features/cluster/settings.ts';
 import {
   localModelsSchema,
@@ -27,7 +31,6 @@ import { voiceSchema } from '../../features/voice/settings.ts';
 import { workflowsSchema } from '../../features/workflows/settings.ts';
 import { providersSchema } from '../../providers/settings.ts';
 import { telemetrySection } from '../observe/settings.ts';
-import { channelsSchema } from './channels.ts';
 import { limitsSchema, modelsSchema } from './limits.ts';
 import { memorySchema, sessionsSchema } from './sessions.ts';
 import { count, seconds, secret } from './settings-fields.ts';
@@ -121,7 +124,14 @@ export const configSchema = z.strictObject({
     })
     .prefault({}),
   providers: providersSchema.prefault({}),
-  channels: channelsSchema,
+  channels: z
+    .strictObject({
+      telegram: telegramSchema.prefault({}),
+      email: emailSchema.prefault({}),
+      whatsapp: whatsappSchema.prefault({}),
+      lark: larkSchema.prefault({}),
+    })
+    .prefault({}),
   gateway: z
     .strictObject({
       host: z.string().default('127.0.0.1'),
@@ -238,7 +248,3 @@ export const configSchema = z.strictObject({
 export type Config = z.infer<typeof configSchema>;
 /** What a person writes: any part may be left out. */
 export type ConfigInput = z.input<typeof configSchema>;
-export type TelegramConfig = Config['channels']['telegram'];
-export type EmailConfig = Config['channels']['email'];
-export type WhatsAppConfig = Config['channels']['whatsapp'];
-export type LarkConfig = Config['channels']['lark'];

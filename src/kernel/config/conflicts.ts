@@ -1,10 +1,10 @@
 // Settings that are each fine alone but not together, or fine for the schema but not for the world.
 // Found at load, so that nothing fails an hour later. Each channel's own are in a file of its own.
 
-import { emailConflicts } from '../../channels/email/rules/conflicts.ts';
-import { larkConflicts } from '../../channels/lark/rules/conflicts.ts';
-import { telegramConflicts } from '../../channels/telegram/rules/conflicts.ts';
-import { whatsappConflicts } from '../../channels/whatsapp/rules/conflicts.ts';
+import { emailConflicts } from '../../channels/email/settings.ts';
+import { larkConflicts } from '../../channels/lark/settings.ts';
+import { telegramConflicts } from '../../channels/telegram/settings.ts';
+import { whatsappConflicts } from '../../channels/whatsapp/settings.ts';
 import { toolServerConflicts } from '../../features/mcp/settings.ts';
 import { modeConflicts } from '../../features/modes/rules/conflicts-modes.ts';
 import { voiceConflicts } from '../../features/voice/rules/conflicts.ts';

@@ -1,7 +1,7 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { DoorClosedError, DoorNameError } from '../../../src/channels/door.ts';
-import { titleOf } from '../../../src/channels/web/title.ts';
+import { titleOf } from '../../../src/channels/web/door-log.ts';
 import { BusFullError } from '../../../src/kernel/message/errors.ts';
 import { messageId } from '../../../src/kernel/message/ids.ts';
 import { createMovableClock } from '../../support/movable-clock.ts';

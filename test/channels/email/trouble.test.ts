@@ -2,7 +2,8 @@
 
 import { afterEach, expect, it } from 'vitest';
 import type { EmailDeps } from '../../../src/channels/email/email.ts';
-import { configSchema, type EmailConfig } from '../../../src/kernel/config/config.ts';
+import type { EmailConfig } from '../../../src/channels/email/settings.ts';
+import { configSchema } from '../../../src/kernel/config/config.ts';
 import { systemClock } from '../../../src/lib/time/clock.ts';
 import { expiredCertificate } from '../../support/expired-certificate.ts';
 import {

@@ -1,8 +1,8 @@
 // What people do on Lark, as it reaches the gateway.
 
 import { expect, test } from 'vitest';
-import { contentOf } from '../../../src/channels/lark/content.ts';
 import { mentionsOf } from '../../../src/channels/lark/inbound.ts';
+import { contentOf } from '../../../src/channels/lark/rules/content.ts';
 import type { InboundMessage } from '../../../src/kernel/message/message.ts';
 import { holdsWordsOfOthers } from '../../../src/kernel/turns/rules/coalesce.ts';
 import { sending } from '../../contract/channel.ts';

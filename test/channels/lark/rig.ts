@@ -3,7 +3,7 @@
 import { expect } from 'vitest';
 import type { Channel } from '../../../src/channels/channel.ts';
 import { createLarkChannel } from '../../../src/channels/lark/lark.ts';
-import type { LarkConfig } from '../../../src/kernel/config/config.ts';
+import type { LarkConfig } from '../../../src/channels/lark/settings.ts';
 import { chatId, DEFAULT_ACCOUNT, messageId } from '../../../src/kernel/message/ids.ts';
 import type { ChatRef, OutboundMessage } from '../../../src/kernel/message/message.ts';
 import { type Clock, systemClock } from '../../../src/lib/time/clock.ts';

@@ -2,8 +2,8 @@
 
 import { expect } from 'vitest';
 import type { Channel } from '../../../src/channels/channel.ts';
+import type { TelegramConfig } from '../../../src/channels/telegram/settings.ts';
 import { createTelegramChannel } from '../../../src/channels/telegram/telegram.ts';
-import type { TelegramConfig } from '../../../src/kernel/config/config.ts';
 import { chatId, DEFAULT_ACCOUNT, messageId } from '../../../src/kernel/message/ids.ts';
 import type { ChatRef, OutboundMessage } from '../../../src/kernel/message/message.ts';
 import { type Clock, systemClock } from '../../../src/lib/time/clock.ts';

@@ -13,9 +13,12 @@ import {
   type Ledger,
   openLedger,
 } from '../../../src/channels/whatsapp/ledger.ts';
-import { createLidDirectory } from '../../../src/channels/whatsapp/lid-directory.ts';
 import { createOwnerPause } from '../../../src/channels/whatsapp/pacer.ts';
-import { createPeople, type People } from '../../../src/channels/whatsapp/people.ts';
+import {
+  createLidDirectory,
+  createPeople,
+  type People,
+} from '../../../src/channels/whatsapp/people.ts';
 import { createUnresolved } from '../../../src/channels/whatsapp/row-reader.ts';
 import { normaliseAllowed } from '../../../src/channels/whatsapp/rules/jid.ts';
 import {

@@ -1,7 +1,7 @@
 // How connections end, and what follows: against the WhatsApp server.
 
 import { afterAll, describe, expect, it } from 'vitest';
-import { readLinkHealth, reconnectsOfLastDay } from '../../../src/channels/whatsapp/link-health.ts';
+import { readLinkHealth, reconnectsOfLastDay } from '../../../src/channels/whatsapp/link-status.ts';
 import type { Ending } from '../../support/whatsapp-server/contract.ts';
 import { startWhatsAppServer } from '../../support/whatsapp-server/server.ts';
 import { trustWhatsAppServer } from '../../support/whatsapp-server/trust.ts';

@@ -5,7 +5,7 @@ import { createServer } from 'node:https';
 import type { AddressInfo } from 'node:net';
 import { afterAll, afterEach, describe, expect, it } from 'vitest';
 import { WebSocketServer } from 'ws';
-import { readLinkHealth } from '../../../src/channels/whatsapp/link-health.ts';
+import { readLinkHealth } from '../../../src/channels/whatsapp/link-status.ts';
 import { createSelfSigned } from '../../support/whatsapp-server/self-signed.ts';
 import { startWhatsAppServer } from '../../support/whatsapp-server/server.ts';
 import { trustWhatsAppServer } from '../../support/whatsapp-server/trust.ts';

@@ -1,7 +1,7 @@
 // The sign on a question while it is worked on, against the WhatsApp server.
 
 import { afterAll, afterEach, describe, expect, test, vi } from 'vitest';
-import { whatsappMessageId } from '../../../src/channels/whatsapp/hand-over.ts';
+import { whatsappMessageId } from '../../../src/channels/whatsapp/rules/jid.ts';
 import { NEVER } from '../../../src/kernel/message/errors.ts';
 import { messageId } from '../../../src/kernel/message/ids.ts';
 import type { Contact } from '../../support/whatsapp-server/contract.ts';

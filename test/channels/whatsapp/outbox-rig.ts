@@ -8,16 +8,12 @@ import type {
   WASocket,
 } from '@whiskeysockets/baileys';
 import { quietConsole } from '../../../src/channels/whatsapp/baileys-logger.ts';
-import { WHATSAPP } from '../../../src/channels/whatsapp/hand-over.ts';
 import { createOutbox, type Outbox } from '../../../src/channels/whatsapp/outbox.ts';
 import { createPeople } from '../../../src/channels/whatsapp/people.ts';
-import { isPerson, parseJid } from '../../../src/channels/whatsapp/rules/jid.ts';
+import { isPerson, parseJid, WHATSAPP } from '../../../src/channels/whatsapp/rules/jid.ts';
+import type { WhatsAppConfig } from '../../../src/channels/whatsapp/settings.ts';
 import type { SendContext } from '../../../src/kernel/bus/bus.ts';
-import {
-  type ConfigInput,
-  configSchema,
-  type WhatsAppConfig,
-} from '../../../src/kernel/config/config.ts';
+import { type ConfigInput, configSchema } from '../../../src/kernel/config/config.ts';
 import { DeliveryError } from '../../../src/kernel/message/errors.ts';
 import {
   type ChatId,

@@ -2,9 +2,10 @@ import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import {
   createLidDirectory,
+  createPeople,
   type LidMapping,
-} from '../../../src/channels/whatsapp/lid-directory.ts';
-import { createPeople, type Meeting } from '../../../src/channels/whatsapp/people.ts';
+  type Meeting,
+} from '../../../src/channels/whatsapp/people.ts';
 import { isPerson, type PersonJid, parseJid } from '../../../src/channels/whatsapp/rules/jid.ts';
 import { chatId } from '../../../src/kernel/message/ids.ts';
 import { silentLogger } from '../../../src/lib/logger.ts';

@@ -2,7 +2,7 @@
 
 import { describe, expect, test } from 'vitest';
 import type { DoorEvent } from '../../../src/channels/door.ts';
-import { followAnswer } from '../../../src/channels/terminal/follow-answer.ts';
+import { followAnswer } from '../../../src/channels/terminal/conversation.ts';
 import type { LiveUpdate } from '../../../src/kernel/message/event.ts';
 import {
   channelName,

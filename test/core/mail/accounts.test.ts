@@ -2,7 +2,7 @@
 // is no configuration.
 
 import { describe, expect, test } from 'vitest';
-import { mailboxesOf } from '../../../src/channels/email/rules/accounts.ts';
+import { mailboxesOf } from '../../../src/channels/email/settings.ts';
 import { checkConfig } from '../../../src/kernel/config/check.ts';
 import { type ConfigInput, configSchema } from '../../../src/kernel/config/config.ts';
 import { configChange } from '../../../src/kernel/config/diff.ts';

@@ -1,7 +1,7 @@
 // Delivery reports: which failures count, which mail they are about, and in whose words.
 
 import { describe, expect, it } from 'vitest';
-import { type ReportPart, readBounce } from '../../../src/channels/email/rules/bounce.ts';
+import { type ReportPart, readBounce } from '../../../src/channels/email/rules/machine-mail.ts';
 
 const OURS = '<nb.1.2.3@nanobot.test>';
 

@@ -1,14 +1,14 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { addressesIn, readFrom } from '../../../src/channels/email/rules/address.ts';
 import {
+  addressesIn,
   messageIdsIn,
   parseHeaderBlock,
+  readFrom,
   withoutComments,
-} from '../../../src/channels/email/rules/headers.ts';
-import { stripQuotes } from '../../../src/channels/email/rules/quotes.ts';
+} from '../../../src/channels/email/rules/address.ts';
 import { parseAuthResults } from '../../../src/channels/email/rules/sender.ts';
-import { visibleText } from '../../../src/channels/email/rules/text.ts';
+import { stripQuotes, visibleText } from '../../../src/channels/email/rules/text.ts';
 import { baseSubject, replySubject } from '../../../src/channels/email/rules/threading.ts';
 
 /** Text rich in what mail syntax is made of. */

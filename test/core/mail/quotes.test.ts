@@ -1,8 +1,8 @@
 import { describe, expect, it } from 'vitest';
-import { stripQuotes } from '../../../src/channels/email/rules/quotes.ts';
 import {
   composeMailText,
   partsDiffer,
+  stripQuotes,
   visibleText,
 } from '../../../src/channels/email/rules/text.ts';
 

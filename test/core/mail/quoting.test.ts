@@ -1,8 +1,8 @@
 // The quoted original below an answer: bounded, harmless, and cut again when it comes back.
 
 import { expect, it } from 'vitest';
-import { stripQuotes } from '../../../src/channels/email/rules/quotes.ts';
-import { quoteAsHtml, quoteAsText, quoteOf } from '../../../src/channels/email/rules/quoting.ts';
+import { stripQuotes } from '../../../src/channels/email/rules/text.ts';
+import { quoteAsHtml, quoteAsText, quoteOf } from '../../../src/channels/email/rules/threading.ts';
 
 const MAIL = {
   address: 'anna@person.test',

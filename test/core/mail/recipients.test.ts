@@ -1,12 +1,12 @@
 // Who gets an answer besides the sender: by default nobody, never anybody the allow list does not name.
 
 import { describe, expect, it } from 'vitest';
-import { parseHeaderBlock } from '../../../src/channels/email/rules/headers.ts';
+import { parseHeaderBlock } from '../../../src/channels/email/rules/address.ts';
 import {
   copyRecipients,
   otherRecipients,
   recipientNote,
-} from '../../../src/channels/email/rules/recipients.ts';
+} from '../../../src/channels/email/rules/threading.ts';
 
 const OWN = ['agent@nanobot.test'];
 const ANNA = 'anna@person.test';

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
-import { parseHeaderBlock } from '../../../src/channels/email/rules/headers.ts';
-import { judgeMail, type MailFacts } from '../../../src/channels/email/rules/rules.ts';
+import { parseHeaderBlock } from '../../../src/channels/email/rules/address.ts';
+import { judgeMail, type MailFacts } from '../../../src/channels/email/rules/machine-mail.ts';
 
 const PERSON = [
   'Return-Path: <anna@person.test>',

@@ -1,6 +1,9 @@
 import { describe, expect, it } from 'vitest';
-import { normalizeAddress, readFrom } from '../../../src/channels/email/rules/address.ts';
-import { parseHeaderBlock } from '../../../src/channels/email/rules/headers.ts';
+import {
+  normalizeAddress,
+  parseHeaderBlock,
+  readFrom,
+} from '../../../src/channels/email/rules/address.ts';
 import {
   mailDate,
   parseAuthResults,

@@ -2,8 +2,14 @@
 // the configured receiving server may assert it, everything else leaves it unverified.
 
 import type { Verification } from '../../../kernel/message/message.ts';
-import { domainOf, domainToAscii } from './address.ts';
-import { headerValue, headerValues, type MailHeaders, withoutComments } from './headers.ts';
+import {
+  domainOf,
+  domainToAscii,
+  headerValue,
+  headerValues,
+  type MailHeaders,
+  withoutComments,
+} from './address.ts';
 
 /** One DKIM signature, as checked on the raw bytes. */
 export type SignatureEvidence = {

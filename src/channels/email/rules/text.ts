@@ -2,7 +2,6 @@
 // was left out (cases E22, E23, J04).
 
 import { cutBefore, headOf } from '../../../lib/text/cut.ts';
-import type { StrippedMail } from './quotes.ts';
 
 /** What is looked at of a mail's text before quotes are cut, characters. */
 export const MAX_WHOLE_TEXT_CHARS = 256 * 1024;
@@ -111,4 +110,143 @@ export function composeMailText(mail: ReadableMail): MailForModel {
   if (quoted === undefined || !(mail.isFirst || stripped.isForward)) return { text };
   const maxChars = stripped.isForward ? MAX_FORWARD_CHARS : MAX_QUOTE_CHARS;
   return { text, quoted: boundedText(quoted, maxChars) };
+}
+
+// What the person wrote in this mail, without what their program quoted below it. Cuts only at
+// separators that mail programs are known to write; anything doubtful stays, and an answer written
+// between quoted lines stays whole (case E24).
+
+export type StrippedMail = {
+  /** The person's own words. */
+  readonly text: string;
+  /** What stood below the separator: somebody else's words. */
+  readonly quoted?: string;
+  /** The quoted part is the point of the mail, not its history. */
+  readonly isForward: boolean;
+};
+
+type Cut = { readonly at: number; readonly isForward: boolean };
+
+const ATTRIBUTIONS: readonly RegExp[] = [
+  /^on\b.{4,300}\bwrote\s*:$/i,
+  /^.{0,200}\b(wrote|schrieb|schreef|skrev)\b.{0,120}\d.{0,120}:$/i,
+  /^am\b.{4,300}\bschrieb\b.{0,200}:$/i,
+  /^le\b.{4,300}\ba écrit\s*:$/i,
+  /^el\b.{4,300}\bescribió\s*:$/i,
+  /^il\b.{4,300}\bha scritto\s*:$/i,
+  /^(em|no dia)\b.{4,300}\bescreveu\s*:$/i,
+  /^op\b.{4,300}\bschreef\b.{0,200}:$/i,
+  /^(den|tirsdag|.{2,12}dag)\b.{4,300}\bskrev\b.{0,200}:$/i,
+  /^w dniu\b.{4,300}\bnapisał\(?a?\)?\s*:$/i,
+  /^.{4,300}\sнаписал\(?а?\)?\s*:$/i,
+  /^\d{4}年.{4,300}(写道|のメール|：|:)$/,
+  /^.{4,300}写道\s*[:：]$/,
+  /^.{4,300}さんは書きました\s*[:：]$/,
+];
+
+const ORIGINAL =
+  /^[-_*\s]{0,12}(original message|original appointment|ursprüngliche nachricht|message d['’]origine|mensaje original|messaggio originale|mensagem original|oorspronkelijk bericht|元のメッセージ|原始邮件)[-_*\s]{0,12}$/i;
+const FORWARDED =
+  /^[-_*\s]{0,12}(forwarded message|weitergeleitete nachricht|message transféré|mensaje reenviado|messaggio inoltrato|doorgestuurd bericht|begin forwarded message|anfang der weitergeleiteten (nachricht|e-mail)|début du message (transféré|réexpédié)|転送されたメッセージ|转发的邮件)\s*:?[-_*\s]{0,12}$/i;
+const HEADER_FROM = /^\*?(from|von|de|da|van|från|fra|od|差出人|发件人)\s?\*?\s*[:：]/i;
+const HEADER_OTHER =
+  /^\*?(sent|date|to|subject|gesendet|datum|an|betreff|envoyé|à|objet|enviado|para|asunto|inviato|a|oggetto|verzonden|aan|onderwerp|skickat|till|ämne|sendt|til|emne|送信日時|宛先|件名|发送时间|收件人|主题)\s?\*?\s*[:：]/i;
+const SIGNATURE = /^-- ?$/;
+const DEVICE_LINE =
+  /^(sent from (my|mail|outlook|yahoo)\b.*|get outlook for .*|von meinem .{2,40} gesendet\.?|gesendet (von|mit) .{2,60}|diese nachricht wurde von meinem .*|outlook für (ios|android) .*|envoyé (de|depuis) .{2,60}|enviado desde .{2,60}|inviato da .{2,60}|verstuurd vanaf .{2,60}|skickat från .{2,60})$/i;
+
+/** A separator has to stand within this many lines of its continuation. */
+const LOOKAHEAD_LINES = 4;
+
+export function stripQuotes(mail: string): StrippedMail {
+  const lines = mail.replace(/\r\n?/g, '\n').split('\n');
+  const cut = findCut(lines);
+  const own = cut === undefined ? lines : lines.slice(0, cut.at);
+  const rest = cut === undefined ? [] : lines.slice(cut.at);
+  const { kept, trailing } = splitTrailingQuote(own);
+  const text = withoutSignature(kept).join('\n').trim();
+  const quoted = [...trailing, ...rest].join('\n').trim();
+  const isForward = cut?.isForward ?? false;
+  // Nothing of the person's own left: then the quote, or the signature, is all they sent.
+  if (text === '' && !isForward) return { text: mail.trim(), isForward: false };
+  return { text, ...(quoted === '' ? {} : { quoted }), isForward };
+}
+
+function findCut(lines: readonly string[]): Cut | undefined {
+  for (const [index, line] of lines.entries()) {
+    const text = line.trim();
+    if (text === '' || text.startsWith('>')) continue;
+    if (FORWARDED.test(text)) return { at: index, isForward: true };
+    if (ORIGINAL.test(text)) return { at: index, isForward: false };
+    if (isHeaderBlock(lines, index)) return { at: startOfBlock(lines, index), isForward: false };
+    const length = attributionLength(lines, index);
+    if (length > 0 && isTopPosted(lines, index, index + length)) {
+      return { at: index, isForward: false };
+    }
+  }
+  return undefined;
+}
+
+/** `From:` and at least two more header-like lines right below, as Outlook writes them. */
+function isHeaderBlock(lines: readonly string[], index: number): boolean {
+  if (!HEADER_FROM.test(lines[index]?.trim() ?? '')) return false;
+  const next = lines.slice(index + 1, index + 1 + LOOKAHEAD_LINES + 1);
+  return next.filter((line) => HEADER_OTHER.test(line.trim())).length >= 2;
+}
+
+/** Outlook draws a rule above its header block. */
+function startOfBlock(lines: readonly string[], index: number): number {
+  let start = index;
+  while (start > 0 && /^[\s_-]*$/.test(lines[start - 1] ?? '')) start -= 1;
+  return start;
+}
+
+/** Lines an attribution takes up from here: programs fold it over two or three. */
+function attributionLength(lines: readonly string[], index: number): number {
+  for (let length = 1; length <= 3; length += 1) {
+    const part = lines.slice(index, index + length);
+    if (part.some((line) => line.trim() === '' || line.startsWith('>'))) return 0;
+    const text = part.map((line) => line.trim()).join(' ');
+    if (/\d/.test(text) && ATTRIBUTIONS.some((pattern) => pattern.test(text))) return length;
+  }
+  return 0;
+}
+
+/**
+ * Everything below the attribution is quotation. Where the program marks quoted lines with `>`, one
+ * unmarked line is an answer between the quotes; where it does not, only an attribution with an
+ * address or a full date is sure enough.
+ */
+function isTopPosted(lines: readonly string[], from: number, below: number): boolean {
+  const rest = withoutSignature(lines.slice(below)).filter((line) => line.trim() !== '');
+  if (rest.length === 0) return true;
+  if (rest.some((line) => line.startsWith('>'))) {
+    return rest.every((line) => line.startsWith('>'));
+  }
+  const attribution = lines.slice(from, below).join(' ');
+  return /@/.test(attribution) || /\b\d{4}\b.*\d{1,2}[:.]\d{2}/.test(attribution);
+}
+
+/** Quoted lines at the very end, with the attribution above them if there is one. */
+function splitTrailingQuote(lines: readonly string[]): {
+  readonly kept: readonly string[];
+  readonly trailing: readonly string[];
+} {
+  let start = lines.length;
+  while (start > 0 && /^(>.*|\s*)$/.test(lines[start - 1] ?? '')) start -= 1;
+  const trailing = lines.slice(start);
+  const hasQuote = trailing.some((line) => line.startsWith('>'));
+  const hasQuoteAbove = lines.slice(0, start).some((line) => line.startsWith('>'));
+  // Quoted lines above as well: an answer between the quotes, kept whole.
+  if (!hasQuote || hasQuoteAbove) return { kept: lines, trailing: [] };
+  return { kept: lines.slice(0, start), trailing };
+}
+
+function withoutSignature(lines: readonly string[]): readonly string[] {
+  const mark = lines.findIndex((line) => SIGNATURE.test(line));
+  const body = mark > 0 ? lines.slice(0, mark) : [...lines];
+  let end = body.length;
+  while (end > 0 && (body[end - 1] ?? '').trim() === '') end -= 1;
+  if (end > 1 && DEVICE_LINE.test((body[end - 1] ?? '').trim())) end -= 1;
+  return body.slice(0, end);
 }

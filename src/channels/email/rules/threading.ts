@@ -2,9 +2,19 @@
 // headers say so that every mail program shows it in place (RFC 5322 section 3.6.4).
 
 import type { Verification } from '../../../kernel/message/message.ts';
+import { escapeHtml } from '../../../lib/markup/writer.ts';
 import { shortened } from '../../../lib/text/cut.ts';
-import { domainOf } from './address.ts';
-import { messageIdsIn } from './headers.ts';
+import type { EmailConfig } from '../settings.ts';
+import {
+  addressesIn,
+  domainOf,
+  headerValues,
+  isOwnAddress,
+  type MailHeaders,
+  messageIdsIn,
+} from './address.ts';
+import { isMachineAddress } from './machine-mail.ts';
+import { boundedText } from './text.ts';
 
 export type ParentMail = {
   /** `<id@domain>`; undefined where the mail had none. */
@@ -119,4 +129,98 @@ export function chooseThread(
 export function parentIds(parent: Pick<ParentMail, 'references' | 'inReplyTo'>): readonly string[] {
   const references = [...messageIdsIn(parent.references)].reverse();
   return [...new Set([...messageIdsIn(parent.inReplyTo), ...references])];
+}
+
+// Who besides the sender gets an answer (case E12): nobody, unless it is configured; then people the
+// allow list names, never more, and nobody at all where a mail went to a crowd.
+
+/** A mail to more people than this is no conversation. */
+const MAX_RECIPIENTS = 20;
+/** Copies of one answer. */
+const MAX_COPIES = 5;
+const MAX_NAMED = 10;
+
+/** The other people of To and Cc, where the mail was addressed to us among them. */
+export function otherRecipients(
+  headers: MailHeaders,
+  sender: string,
+  own: readonly string[],
+): readonly string[] {
+  const fields = ['to', 'cc'].flatMap((name) => headerValues(headers, name));
+  const named = [...new Set(fields.flatMap(addressesIn))];
+  const isToUs = named.some((address) => isOwnAddress(address, own));
+  if (!isToUs || named.length > MAX_RECIPIENTS) return [];
+  return named.filter((address) => !isOwnAddress(address, own) && address !== sender);
+}
+
+/** Who of them gets a copy of the answer. The list's "*" names nobody. */
+export function copyRecipients(
+  others: readonly string[],
+  replyAll: EmailConfig['replyAll'],
+  isAuthenticated: boolean,
+  allowFrom: readonly string[],
+): readonly string[] {
+  if (replyAll === 'never' || !isAuthenticated) return [];
+  const listed = new Set(allowFrom.map((address) => address.toLowerCase()));
+  const people = others.filter((one) => listed.has(one) && !isMachineAddress(one));
+  return people.slice(0, MAX_COPIES);
+}
+
+/** Tells the model whom it talks to: an answer meant for one must not surprise by its readers. */
+export function recipientNote(others: readonly string[], copies: readonly string[]): string {
+  if (others.length === 0) return '';
+  const named = others.slice(0, MAX_NAMED).join(', ');
+  const more = others.length > MAX_NAMED ? ` and ${others.length - MAX_NAMED} more` : '';
+  const readers = copies.length === 0 ? 'the sender only' : `the sender and ${copies.join(', ')}`;
+  return `[sent to ${named}${more} too; your answer goes to ${readers}]`;
+}
+
+// The mail that is answered, quoted below the answer as people's mail programs do it: bounded, and
+// plain words in the HTML part too.
+
+/** The mail lies in the person's own mailbox; a quote only has to remind of it. */
+const MAX_QUOTE_CHARS = 4_000;
+const QUOTE_STYLE = 'margin:0 0 0 0.8ex;border-left:1px solid #ccc;padding-left:1ex';
+
+export type MailQuote = {
+  /** E.g. `On Thu, 15 Jan 2026 at 12:00 UTC, Anna <anna@person.test> wrote:`. */
+  readonly attribution: string;
+  readonly text: string;
+};
+
+export type QuotedMail = {
+  readonly address: string;
+  /** Display name, one line. */
+  readonly name: string | undefined;
+  /** Epoch milliseconds. */
+  readonly sentAt: number;
+  /** Visible characters only. */
+  readonly text: string;
+};
+
+/** Undefined where the mail has no text to quote. */
+export function quoteOf(mail: QuotedMail): MailQuote | undefined {
+  const text = mail.text.trim();
+  if (text === '') return undefined;
+  const [weekday = '', day, month, year, time = ''] = new Date(mail.sentAt)
+    .toUTCString()
+    .split(' ');
+  const when = `${weekday} ${day} ${month} ${year} at ${time.slice(0, 5)} UTC`;
+  // Angle brackets and colons in a name would break what other programs cut a quote by.
+  const name = mail.name?.replace(/[<>:]/g, '').trim() ?? '';
+  const who = name === '' ? mail.address : `${name} <${mail.address}>`;
+  return { attribution: `On ${when}, ${who} wrote:`, text: boundedText(text, MAX_QUOTE_CHARS) };
+}
+
+export function quoteAsText({ attribution, text }: MailQuote): string {
+  const lines = text.split('\n').map((line) => {
+    if (line === '') return '>';
+    return line.startsWith('>') ? `>${line}` : `> ${line}`;
+  });
+  return [attribution, ...lines].join('\n');
+}
+
+export function quoteAsHtml({ attribution, text }: MailQuote): string {
+  const words = escapeHtml(text).replaceAll('\n', '<br>\n');
+  return `<p>${escapeHtml(attribution)}</p>\n<blockquote type="cite" style="${QUOTE_STYLE}">${words}</blockquote>\n`;
 }

@@ -1,6 +1,13 @@
 // The shape of a WhatsApp message as far as it is read: a structural part of the vendor's own type,
 // in which every field may be missing or null.
 
+import type {
+  Attachment,
+  AttachmentContent,
+  AttachmentKind,
+} from '../../../kernel/message/attachment.ts';
+import { headOf } from '../../../lib/text/cut.ts';
+
 type Maybe<T> = T | null | undefined;
 type Part<T> = Maybe<{ readonly [Field in keyof T]?: Maybe<T[Field]> }>;
 
@@ -106,3 +113,262 @@ export type WhatsAppContent = {
   readonly editedMessage?: Part<{ readonly message: WhatsAppContent }>;
   readonly botForwardedMessage?: Part<{ readonly message: WhatsAppContent }>;
 };
+
+// What a WhatsApp message carries beside its words, and what is needed to fetch it: the key it is
+// encrypted with and where on the media host it lies. Pure.
+
+/** As WhatsApp derives keys from `mediaKey`: each type has its own. */
+export type WhatsAppMediaType = 'image' | 'video' | 'audio' | 'document' | 'sticker';
+
+/** A file on the media host; what the sender says of it and nobody has checked. */
+export type WhatsAppMediaRef = {
+  readonly type: WhatsAppMediaType;
+  /** Base64. */
+  readonly mediaKey: string;
+  /** On the media host, begins with `/`. */
+  readonly path: string;
+  /** The host as the sender names it. */
+  readonly host: string;
+  /** The message it came with: by it the account's phone is asked for it again. */
+  readonly message?: WhatsAppMessageRef;
+};
+
+export type WhatsAppMessageRef = {
+  readonly remoteJid: string;
+  readonly id: string;
+  readonly fromMe: boolean;
+  readonly participant?: string;
+};
+
+type Kind = { readonly kind: AttachmentKind; readonly type: WhatsAppMediaType };
+
+const KINDS: Readonly<Record<string, Kind>> = {
+  imageMessage: { kind: 'image', type: 'image' },
+  videoMessage: { kind: 'video', type: 'video' },
+  ptvMessage: { kind: 'video_note', type: 'video' },
+  audioMessage: { kind: 'audio', type: 'audio' },
+  documentMessage: { kind: 'document', type: 'document' },
+  stickerMessage: { kind: 'sticker', type: 'sticker' },
+};
+
+const MEDIA_KEY_BYTES = 32;
+
+export const isMediaKind = (kind: string): boolean => Object.hasOwn(KINDS, kind);
+
+/** What an unwrapped message carries. */
+export function attachmentsOf(content: WhatsAppContent): readonly Attachment[] {
+  return Object.entries(KINDS).flatMap(([name, { kind, type }]) => {
+    const file: WhatsAppFile | null | undefined = content[name as keyof WhatsAppFiles];
+    if (file === undefined || file === null) return [];
+    const isVoice = kind === 'audio' && file.ptt === true;
+    return [attachment(file, isVoice ? 'voice' : kind, type)];
+  });
+}
+
+/** The files of this message. */
+export function filesOfMessage(
+  attachments: readonly Attachment[],
+  { remoteJid, id, fromMe, participant }: WhatsAppMessageRef,
+): readonly Attachment[] {
+  const message = { remoteJid, id, fromMe, ...(participant === undefined ? {} : { participant }) };
+  return attachments.map((one) => {
+    if (one.content.kind !== 'remote') return one;
+    const ref: WhatsAppMediaRef = { ...JSON.parse(one.content.ref), message };
+    return { ...one, content: { kind: 'remote', ref: JSON.stringify(ref) } };
+  });
+}
+
+type WhatsAppFiles = Pick<
+  WhatsAppContent,
+  | 'imageMessage'
+  | 'videoMessage'
+  | 'ptvMessage'
+  | 'audioMessage'
+  | 'documentMessage'
+  | 'stickerMessage'
+>;
+
+function attachment(file: WhatsAppFile, kind: AttachmentKind, type: WhatsAppMediaType): Attachment {
+  const name = file.fileName || file.title;
+  const sizeBytes = Number(file.fileLength ?? 0);
+  const seconds = Number(file.seconds ?? 0);
+  return {
+    kind,
+    ...(name ? { name: name.toWellFormed() } : {}),
+    ...(file.mimetype ? { mimeType: file.mimetype.toWellFormed() } : {}),
+    ...(sizeBytes > 0 && Number.isSafeInteger(sizeBytes) ? { sizeBytes } : {}),
+    ...(seconds > 0 ? { durationMs: seconds * 1000 } : {}),
+    content: contentOf(file, type),
+  };
+}
+
+function contentOf(file: WhatsAppFile, type: WhatsAppMediaType): AttachmentContent {
+  const { mediaKey, directPath } = file;
+  const isWhole = mediaKey?.length === MEDIA_KEY_BYTES && directPath?.startsWith('/') === true;
+  if (!isWhole || !mediaKey)
+    return { kind: 'unread', reason: 'it came without its key or its place' };
+  const ref: WhatsAppMediaRef = {
+    type,
+    mediaKey: btoa(String.fromCharCode(...mediaKey)),
+    path: directPath,
+    host: URL.parse(file.url ?? '')?.host ?? '',
+  };
+  return { kind: 'remote', ref: JSON.stringify(ref) };
+}
+
+// Everything in a WhatsApp message that is not plain text, put into words, so that nothing a person
+// sent is silently lost. What was written beside it (a caption) is its text.
+
+export type Words = {
+  /** What was sent, for the reader of the text. */
+  readonly note?: string;
+  /** What the person wrote. */
+  readonly text?: string;
+};
+
+const MAX_FIELD_CHARS = 200;
+const MAX_LISTED = 20;
+
+/**
+ * Signs between programs, changes of other messages, what is said again in another one. A protocol
+ * message says something only where it holds the new text of an earlier one.
+ */
+const SILENT: ReadonlySet<string> = new Set([
+  'albumMessage',
+  'bcallMessage',
+  'call',
+  'callLogMesssage',
+  'chat',
+  'encCommentMessage',
+  'encEventResponseMessage',
+  'encReactionMessage',
+  'fastRatchetKeySenderKeyDistributionMessage',
+  'keepInChatMessage',
+  'messageContextInfo',
+  'messageHistoryBundle',
+  'messageHistoryNotice',
+  'pinInChatMessage',
+  'placeholderMessage',
+  'pollResultSnapshotMessage',
+  'pollResultSnapshotMessageV3',
+  'pollUpdateMessage',
+  'protocolMessage',
+  'reactionMessage',
+  'scheduledCallEditMessage',
+  'secretEncryptedMessage',
+  'senderKeyDistributionMessage',
+  'statusNotificationMessage',
+  'stickerSyncRmrMessage',
+]);
+
+export const isSilentKind = (kind: string) => SILENT.has(kind);
+
+const NAMES: Readonly<Record<string, string>> = {
+  scheduledCallCreationMessage: 'a planned call',
+};
+
+type Describers = {
+  readonly [Kind in keyof WhatsAppContent]?: (value: NonNullable<WhatsAppContent[Kind]>) => Words;
+};
+
+const DESCRIBERS: Describers = {
+  conversation: (text) => written(text),
+  extendedTextMessage: ({ text }) => written(text),
+  imageMessage: ({ caption }) => written(caption),
+  videoMessage: ({ caption }) => written(caption),
+  ptvMessage: ({ caption }) => written(caption),
+  documentMessage: ({ caption }) => written(caption),
+  locationMessage: (place) => {
+    const name = [field(place.name), field(place.address)].filter(Boolean).join(', ');
+    const note = name === '' ? `[location: ${point(place)}]` : `[place: ${name} (${point(place)})]`;
+    return { note, ...written(place.comment) };
+  },
+  liveLocationMessage: (place) => ({
+    note: `[live location: ${point(place)}]`,
+    ...written(place.caption),
+  }),
+  contactMessage: (contact) => ({ note: contactNote(contact) }),
+  contactsArrayMessage: ({ contacts }) => ({
+    note: (contacts ?? []).slice(0, MAX_LISTED).map(contactNote).join('\n'),
+  }),
+  pollCreationMessage: (poll) => pollWords(poll),
+  pollCreationMessageV2: (poll) => pollWords(poll),
+  pollCreationMessageV3: (poll) => pollWords(poll),
+  pollCreationMessageV5: (poll) => pollWords(poll),
+  eventMessage: ({ name, description }) => ({
+    note: `[event: ${field(name)}]`,
+    ...written(description),
+  }),
+  groupInviteMessage: ({ groupName, caption }) => ({
+    note: `[invitation to the group "${field(groupName)}"]`,
+    ...written(caption),
+  }),
+  buttonsResponseMessage: (reply) => written(reply.selectedDisplayText || reply.selectedButtonId),
+  templateButtonReplyMessage: (reply) => written(reply.selectedDisplayText || reply.selectedId),
+  listResponseMessage: ({ title, description }) => written(lines(title, description)),
+  interactiveResponseMessage: ({ body }) => written(body?.text),
+  buttonsMessage: ({ contentText, footerText }) => written(lines(contentText, footerText)),
+  listMessage: ({ title, description }) => written(lines(title, description)),
+  interactiveMessage: ({ body }) => written(body?.text),
+  templateMessage: ({ hydratedTemplate }) => written(hydratedTemplate?.hydratedContentText),
+};
+
+/** One kind of a message in words; empty where it says nothing. */
+export function wordsOfKind(kind: string, content: WhatsAppContent): Words {
+  if (isSilentKind(kind)) return {};
+  const words = isDescribed(kind) ? describe(kind, content) : {};
+  if (words.note || words.text) return words;
+  // Files come along as such, and an empty text says nothing.
+  if (kind === 'conversation' || kind === 'extendedTextMessage' || isMediaKind(kind)) return {};
+  return unopened(NAMES[kind] ?? `something else (${spoken(kind)})`);
+}
+
+function isDescribed(kind: string): kind is keyof WhatsAppContent {
+  return Object.hasOwn(DESCRIBERS, kind);
+}
+
+function describe<Kind extends keyof WhatsAppContent>(kind: Kind, content: WhatsAppContent): Words {
+  const value = content[kind];
+  const describer = DESCRIBERS[kind];
+  return value === undefined || value === null || describer === undefined ? {} : describer(value);
+}
+
+const unopened = (name: string): Words => ({
+  note: `[sent ${name}, which cannot be opened here yet]`,
+});
+
+function written(text: string | null | undefined): Words {
+  return text ? { text: text.toWellFormed() } : {};
+}
+
+const lines = (...texts: readonly (string | null | undefined)[]) =>
+  texts.filter(Boolean).join('\n');
+
+/** A short text for one line. */
+function field(text: string | null | undefined): string {
+  return headOf((text ?? '').replace(/\s+/g, ' ').trim(), MAX_FIELD_CHARS);
+}
+
+function point(place: NonNullable<WhatsAppContent['liveLocationMessage']>): string {
+  return `${Number(place.degreesLatitude ?? 0)}, ${Number(place.degreesLongitude ?? 0)}`;
+}
+
+function contactNote(contact: NonNullable<WhatsAppContent['contactMessage']>): string {
+  const card = (contact.vcard ?? '').split(/\r?\n/);
+  const numbers = card.flatMap((line) => /^(?:item\d+\.)?TEL[^:]*:(.+)$/i.exec(line)?.[1] ?? []);
+  const listed = numbers.slice(0, MAX_LISTED).map(field);
+  return `[contact: ${[field(contact.displayName), ...listed].filter(Boolean).join(', ')}]`;
+}
+
+function pollWords(poll: NonNullable<WhatsAppContent['pollCreationMessage']>): Words {
+  const options = (poll.options ?? []).map(({ optionName }) => field(optionName)).filter(Boolean);
+  return {
+    note: `[poll: ${field(poll.name)}; options: ${options.slice(0, MAX_LISTED).join(' / ')}]`,
+  };
+}
+
+/** `stickerPackMessage` -> `sticker pack`. */
+function spoken(kind: string): string {
+  const words = kind.replace(/Message(V\d+)?$/, '').replace(/[A-Z]/g, (letter) => ` ${letter}`);
+  return words.toLowerCase().trim().slice(0, MAX_FIELD_CHARS);
+}

@@ -1,0 +1,336 @@
+// The email settings: their schema, the mailboxes they describe, where OAuth2 tokens come from, and what
+// the schema cannot check.
+
+import { z } from 'zod';
+import { BRIDGE_MODES } from '../../features/mail-bridge/rules/bridge.ts';
+import { allowFrom, strangers } from '../../kernel/config/channel-fields.ts';
+import {
+  accountName,
+  accountSection,
+  count,
+  port,
+  seconds,
+  secret,
+} from '../../kernel/config/settings-fields.ts';
+import { accountPath } from '../../kernel/message/account.ts';
+import type { ConfigProblem } from '../../kernel/message/errors.ts';
+import {
+  type AccountId,
+  accountId,
+  channelName,
+  DEFAULT_ACCOUNT,
+} from '../../kernel/message/ids.ts';
+import { isLoopbackHost } from '../../lib/net/address-rules.ts';
+import { isOwnAddress, normalizeAddress } from './rules/address.ts';
+
+const security = z
+  .enum(['tls', 'starttls', 'none'])
+  .describe('tls, starttls, or none (loopback hosts only).');
+
+const oauth2Schema = z.strictObject({
+  tokenUrl: z
+    .string()
+    .default('')
+    .describe('Where access tokens come from; empty: the provider’s own (Gmail, Outlook).'),
+  clientId: z.string().default(''),
+  clientSecret: secret().default('').describe('Empty for a public client.'),
+  refreshToken: secret().default('').describe('Set: log in by OAuth2 instead of the password.'),
+  scope: z.string().default('').describe('Empty: what the provider needs for IMAP and SMTP.'),
+});
+
+const answerCount = () => count(0, 5000);
+
+/** The log of what was sent goes back 7 days and holds 5,000 mails. */
+const emailLimits = z.strictObject({
+  perHour: answerCount()
+    .default(60)
+    .describe('Answers to one proven person in an hour; what is above waits. 0: no limit.'),
+  perDay: answerCount().default(300).describe('The same in 24 hours.'),
+  threadPerHour: answerCount()
+    .default(0)
+    .describe('Answers in one thread in an hour; what is above waits. 0: no limit.'),
+  spacingSecs: seconds(0, 3600)
+    .default(0)
+    .describe('Shortest time between two answers in a thread.'),
+  mailboxPerHour: answerCount()
+    .default(600)
+    .describe('Mails of this mailbox in an hour; what is above waits. 0: no limit.'),
+  mailboxPerDay: answerCount().default(3000).describe('The same in 24 hours.'),
+  unprovenPerDay: answerCount()
+    .default(1)
+    .describe('Answers in 24 hours to an address that nothing proves; 0: no limit.'),
+  unprovenDomainPerHour: answerCount()
+    .default(30)
+    .describe('Answers in an hour to all unproven addresses of a domain; what is above waits.'),
+  withoutReply: answerCount()
+    .default(200)
+    .describe('Mails in a thread in 7 days without a new one from the person; 0: no limit.'),
+  loopMails: count(0, 100)
+    .default(5)
+    .describe('Mails of a thread in a row, each soon after our answer, that end it; 0: never.'),
+  loopSecs: seconds(1, 3600).default(120).describe('What is soon after our answer.'),
+  bounces: count(0, 1000)
+    .default(3)
+    .describe('Reports in an hour that an address is not reached which pause it; 0: never.'),
+  bouncePauseDays: count(1, 7).default(7).describe('How long it is paused.'),
+  bouncePercent: count(0, 100)
+    .default(5)
+    .describe('Of the last 50 mails that may have come back before all are stopped; 0: any.'),
+});
+
+const mailboxFields = {
+  enabled: z.boolean().default(false),
+  imapHost: z.string().default(''),
+  imapPort: port.default(993),
+  imapSecurity: security.default('tls'),
+  smtpHost: z.string().default(''),
+  smtpPort: port.default(465),
+  smtpSecurity: security.default('tls'),
+  username: z.string().default(''),
+  password: secret().default('').describe('An app password where the provider has them.'),
+  oauth2: oauth2Schema.prefault({}),
+  from: z.string().default('').describe('Our address; empty: the username.'),
+  aliases: z.array(z.string()).default([]).describe('Further addresses of this mailbox.'),
+  mailbox: z.string().default('INBOX'),
+  allowFrom: allowFrom.describe('Sender addresses; empty = nobody, "*" = everybody.'),
+  strangers,
+  authservId: z
+    .string()
+    .default('')
+    .describe('authserv-id of the receiving server whose Authentication-Results are believed.'),
+  acceptUnverified: z
+    .boolean()
+    .default(false)
+    .describe('Also answer mail whose sender nothing verifies. Anyone can forge a From line.'),
+  bridge: z
+    .enum(BRIDGE_MODES)
+    .default('off')
+    .describe(
+      'Mails the owner answers from their chat instead of the agent: unlisted, of people who are ' +
+        'not let in; all, of everybody but the owner.',
+    ),
+  replyAll: z
+    .enum(['never', 'trusted'])
+    .default('never')
+    .describe('trusted: a proven sender’s mail is answered to its recipients in allowFrom too.'),
+  quoteOriginal: z
+    .boolean()
+    .default(true)
+    .describe('Answers quote the mail they answer, up to 4,000 characters.'),
+  limits: emailLimits.prefault({}),
+  pollSecs: seconds(5, 120).default(60).describe('Reconcile by UID at least this often.'),
+};
+
+/** One mailbox, whether it is the first or a further one. */
+export const mailboxSchema = z.strictObject(mailboxFields);
+
+export const emailSchema = z.strictObject({
+  ...mailboxFields,
+  accounts: z
+    .record(accountName, accountSection(mailboxFields))
+    .default({})
+    .describe('Further mailboxes by a short name; what one leaves out is as in the first.'),
+});
+export type EmailConfig = z.infer<typeof emailSchema>;
+
+const ADDRESS = /^[^\s@<>]+@[^\s@<>]+$/;
+
+export function emailConflicts(email: EmailConfig): readonly ConfigProblem[] {
+  const mailboxes = [...mailboxesOf(email)].flatMap(([account, mailbox]) => {
+    const path = accountPath({ channel: channelName('email'), account });
+    return mailboxConflicts(mailbox, path);
+  });
+  return [...mailboxes, ...sharedAddresses(email)];
+}
+
+const mailboxConflicts = (mailbox: EmailConfig, path: string) => [
+  ...emailServers(mailbox, path),
+  ...emailOAuth2(mailbox, path),
+  ...emailAddresses(mailbox, path),
+];
+
+function emailOAuth2({ oauth2, imapHost }: EmailConfig, path: string): readonly ConfigProblem[] {
+  if (!usesOAuth2(oauth2)) return [];
+  const problems: ConfigProblem[] = [];
+  if (oauth2.clientId === '') {
+    problems.push({
+      path: `${path}.oauth2.clientId`,
+      problem: `needed beside ${path}.oauth2.refreshToken`,
+      remedy: 'Set it to the id of the client the refresh token was made for.',
+    });
+  }
+  const { tokenUrl } = tokenEndpointOf(oauth2, imapHost);
+  if (isSafeTokenUrl(tokenUrl)) return problems;
+  const problem =
+    tokenUrl === '' ? `the token server of ${imapHost} is not known` : 'is no https address';
+  const remedy = 'Set it to the token endpoint of your provider, https://...';
+  return [...problems, { path: `${path}.oauth2.tokenUrl`, problem, remedy }];
+}
+
+function emailServers(email: EmailConfig, path: string): readonly ConfigProblem[] {
+  const credential = usesOAuth2(email.oauth2) ? [] : (['password'] as const);
+  const needed = ['imapHost', 'smtpHost', 'username', ...credential] as const;
+  const missing = (email.enabled ? needed : [])
+    .filter((key) => email[key] === '')
+    .map((key) => ({
+      path: `${path}.${key}`,
+      problem: `needed while ${path}.enabled is true`,
+      remedy: 'Set it; `nanobot onboard` finds the servers of most mailboxes.',
+    }));
+  const open = (['imap', 'smtp'] as const).filter((kind) => {
+    const host = email[`${kind}Host`];
+    return email[`${kind}Security`] === 'none' && host !== '' && !isLoopbackHost(host);
+  });
+  const unencrypted = open.map((kind) => ({
+    path: `${path}.${kind}Security`,
+    problem: `"none" would send the password unencrypted to ${email[`${kind}Host`]}`,
+    remedy: 'Use "tls" or "starttls"; "none" is for servers on this machine.',
+  }));
+  return [...missing, ...unencrypted];
+}
+
+function emailAddresses(email: EmailConfig, path: string): readonly ConfigProblem[] {
+  const senders = email.allowFrom.filter((address) => address !== '*');
+  const lists = [
+    { key: 'allowFrom', values: senders },
+    { key: 'aliases', values: email.aliases },
+    { key: 'from', values: email.from === '' ? [] : [email.from] },
+  ];
+  const wrong = lists.flatMap(({ key, values }) =>
+    values.filter((value) => !ADDRESS.test(value)).map((value) => ({ key, value })),
+  );
+  const problems: ConfigProblem[] = wrong.map(({ key, value }) => ({
+    path: `${path}.${key}`,
+    problem: `"${value}" is no mail address`,
+    remedy: 'Write it as name@example.org, without a display name.',
+  }));
+  if (
+    email.enabled &&
+    email.from === '' &&
+    email.username !== '' &&
+    !ADDRESS.test(email.username)
+  ) {
+    problems.push({
+      path: `${path}.from`,
+      problem: 'the username is no address, so ours is not known',
+      remedy: 'Set it to the address of this mailbox.',
+    });
+  }
+  return problems;
+}
+
+// The mailboxes of the email channel: the first is its own section, further ones take from it what they
+// leave out. Credentials, addresses and who may write are each mailbox's own, and a mailbox that names
+// a server of its own takes nothing that belongs to the other one.
+
+const OWN = ['accounts', 'username', 'password', 'oauth2', 'from', 'aliases', 'allowFrom'];
+/** Whose word on senders is believed depends on the receiving server. */
+const OF_IMAP = ['imapPort', 'imapSecurity', 'authservId'];
+const OF_SMTP = ['smtpPort', 'smtpSecurity'];
+
+/** Every mailbox as if it were the only one, the first one before the others. */
+export function mailboxesOf(email: EmailConfig): ReadonlyMap<AccountId, EmailConfig> {
+  const first: EmailConfig = { ...email, accounts: {} };
+  const further = Object.entries(email.accounts).map(
+    ([name, written]) => [accountId(name), furtherMailbox(email, written)] as const,
+  );
+  return new Map([[DEFAULT_ACCOUNT, first], ...further]);
+}
+
+function furtherMailbox(
+  first: EmailConfig,
+  written: Readonly<Record<string, unknown>>,
+): EmailConfig {
+  const own = [
+    ...OWN,
+    ...('imapHost' in written ? OF_IMAP : []),
+    ...('smtpHost' in written ? OF_SMTP : []),
+  ];
+  const taken = Object.entries(first).filter(([key]) => !own.includes(key));
+  const limits = { ...first.limits, ...(written['limits'] ?? {}) };
+  const merged = { ...Object.fromEntries(taken), ...written, limits };
+  const enabled = first.enabled && written['enabled'] !== false;
+  return { ...mailboxSchema.parse({ ...merged, enabled }), accounts: {} };
+}
+
+/** Addresses of a mailbox, its own first; none while it has no usable one. */
+export function addressesOf(mailbox: EmailConfig): readonly string[] {
+  const { from, username, aliases } = mailbox;
+  return [from === '' ? username : from, ...aliases].flatMap(
+    (address) => normalizeAddress(address) ?? [],
+  );
+}
+
+/** An answer could come from two mailboxes. */
+export function sharedAddresses(email: EmailConfig): readonly ConfigProblem[] {
+  const takenBy = new Map<string, string>();
+  const problems: ConfigProblem[] = [];
+  for (const [account, mailbox] of mailboxesOf(email)) {
+    const path = accountPath({ channel: channelName('email'), account });
+    for (const address of addressesOf(mailbox)) {
+      const [, other] = [...takenBy].find(([known]) => isOwnAddress(address, [known])) ?? [];
+      takenBy.set(address, other ?? path);
+      if (other === undefined || other === path) continue;
+      const problem = `"${address}" is an address of ${other} too`;
+      problems.push({ path, problem, remedy: 'Give each mailbox addresses of its own.' });
+    }
+  }
+  return problems;
+}
+
+// OAuth2 for mailboxes: when it is used instead of the password, and where the large providers hand
+// out access tokens. Asking for one is left to the channel.
+
+export type OAuth2Settings = {
+  readonly tokenUrl: string;
+  readonly clientId: string;
+  readonly clientSecret: string;
+  readonly refreshToken: string;
+  readonly scope: string;
+};
+
+export type TokenEndpoint = { readonly tokenUrl: string; readonly scope: string };
+
+/**
+ * By IMAP host, so that company domains at these providers are known too.
+ * @see https://developers.google.com/workspace/gmail/imap/xoauth2-protocol
+ * @see https://learn.microsoft.com/exchange/client-developer/legacy-protocols/how-to-authenticate-an-imap-pop-smtp-application-by-using-oauth
+ */
+const ENDPOINTS: readonly (TokenEndpoint & { readonly imapHosts: readonly string[] })[] = [
+  {
+    imapHosts: ['imap.gmail.com', 'imap.googlemail.com'],
+    tokenUrl: 'https://oauth2.googleapis.com/token',
+    scope: 'https://mail.google.com/',
+  },
+  {
+    imapHosts: ['outlook.office365.com', 'imap-mail.outlook.com'],
+    tokenUrl: 'https://login.microsoftonline.com/common/oauth2/v2.0/token',
+    scope:
+      'https://outlook.office.com/IMAP.AccessAsUser.All https://outlook.office.com/SMTP.Send offline_access',
+  },
+];
+
+/** A refresh token is set: the log-in is by OAuth2 and the password is not used. */
+export const usesOAuth2 = (settings: OAuth2Settings) => settings.refreshToken !== '';
+
+export function knownTokenEndpoint(imapHost: string): TokenEndpoint | undefined {
+  const host = imapHost.toLowerCase();
+  return ENDPOINTS.find((endpoint) => endpoint.imapHosts.includes(host));
+}
+
+/** Where tokens of this mailbox come from: what is configured, else the provider's own. */
+export function tokenEndpointOf(settings: OAuth2Settings, imapHost: string): TokenEndpoint {
+  const known = settings.tokenUrl === '' ? knownTokenEndpoint(imapHost) : undefined;
+  return {
+    tokenUrl: settings.tokenUrl || (known?.tokenUrl ?? ''),
+    scope: settings.scope || (known?.scope ?? ''),
+  };
+}
+
+/** A refresh token may be sent there: encrypted, or on this machine. */
+export function isSafeTokenUrl(tokenUrl: string): boolean {
+  if (!URL.canParse(tokenUrl)) return false;
+  const { protocol, hostname, username, password } = new URL(tokenUrl);
+  if (username !== '' || password !== '') return false;
+  return protocol === 'https:' || (protocol === 'http:' && isLoopbackHost(hostname));
+}

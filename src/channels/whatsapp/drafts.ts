@@ -1,0 +1,210 @@
+// Drafts: a message that is edited while the answer grows. An edit is a message of its own, with its
+// own id, place in the pace and row; one that would have to wait is left out, the next shows more.
+
+import type { AnyMessageContent, WAMessageKey } from '@whiskeysockets/baileys';
+import type { KeyValueChange } from '../../kernel/bus/store/store.ts';
+import type { MediaStore } from '../../kernel/media/media.ts';
+import type { OutboundAttachment } from '../../kernel/message/attachment.ts';
+import { DeliveryError, NEVER } from '../../kernel/message/errors.ts';
+import { type ChatId, type MessageId, type NativeId, nativeId } from '../../kernel/message/ids.ts';
+import type { OutboundMessage } from '../../kernel/message/message.ts';
+import type { Clock } from '../../lib/time/clock.ts';
+import type { Editing, Retracting } from '../channel.ts';
+import type { Pacer } from './pacer.ts';
+import { beginningForWhatsApp, splitForWhatsApp } from './rules/markup.ts';
+import { type SentMessage, type SentMessages, sentId } from './sent-messages.ts';
+import type { Transmitter } from './transmit.ts';
+
+/** Longest text of one message, UTF-16 units, marks included. */
+export const MESSAGE_UNITS = 4000;
+/** Each edit counts as a message; faster ones would only be left out. */
+export const MIN_EDIT_INTERVAL_MS = 3000;
+/** WhatsApp takes edits for this long after the message. */
+const EDIT_WINDOW_MS = 15 * 60_000;
+/** And deletions for everybody for this long. */
+const DELETE_WINDOW_MS = 48 * 3_600_000;
+/** Source text beyond this cannot be part of one message, whatever its marks. */
+const MAX_SOURCE_CHARS = 4 * MESSAGE_UNITS;
+
+export type EditsDeps = {
+  readonly transmitter: Transmitter;
+  readonly sent: SentMessages;
+  readonly pacer: Pacer;
+  readonly clock: Clock;
+  /** 0 to 1. */
+  readonly random: () => number;
+  /** The address of a chat that may be written to. @throws DeliveryError not_sent */
+  admit(chat: ChatId): Promise<string>;
+};
+
+type FinalEdit = {
+  readonly draft: NativeId;
+  readonly message: MessageId;
+  readonly chat: ChatId;
+  readonly text: string;
+  readonly rows: readonly KeyValueChange[];
+};
+
+export type Edits = Editing &
+  Retracting & {
+    /** Makes the draft the final text; false where it can no longer be edited. @throws DeliveryError */
+    finish(final: FinalEdit, signal: AbortSignal): Promise<boolean>;
+  };
+
+export function createEdits(deps: EditsDeps): Edits {
+  const { transmitter, sent, pacer, clock } = deps;
+  const paced = (chat: ChatId) => ({ chat, isFirstContact: false, isAnswer: true });
+  const noNotice = async () => undefined;
+
+  /** The message as we sent it, while it may be edited. */
+  async function editable(draft: NativeId): Promise<SentMessage | undefined> {
+    const row = await sent.get(draft);
+    const isYoung = row !== undefined && clock.now() - row.at < EDIT_WINDOW_MS;
+    return isYoung ? row : undefined;
+  }
+
+  async function revoke(chat: ChatId, id: NativeId, jid: string, signal: AbortSignal) {
+    const rows = await pacer.admit(paced(chat), signal, noNotice);
+    const content = { delete: keyOf(id, jid) };
+    await transmitter.send({ id: sentId(id, 'revoke'), chat, jid, content, rows }, signal);
+  }
+
+  return {
+    minIntervalMs: MIN_EDIT_INTERVAL_MS,
+
+    async place({ chat }, markdown, { name = `${clock.now()} ${deps.random()}`, signal }) {
+      const jid = await deps.admit(chat);
+      await transmitter.ready(signal);
+      const rows = await pacer.admit(paced(chat), signal, noNotice);
+      const id = sentId(`draft of ${chat}`, name);
+      const content = textContent(beginning(markdown));
+      await transmitter.send({ id, chat, jid, content, rows }, signal);
+      return nativeId(id);
+    },
+
+    async edit({ chat }, draft, markdown, signal) {
+      const text = beginning(markdown);
+      const row = await editable(draft);
+      if (row === undefined || text === '' || !(await pacer.takeFree(paced(chat)))) return;
+      const id = sentId(draft, `edit ${clock.now()}`);
+      const content = { ...textContent(text), edit: keyOf(draft, row.jid) };
+      await transmitter.send({ id, chat, jid: row.jid, content }, signal);
+    },
+
+    async remove({ chat }, draft, signal) {
+      const jid = (await sent.get(draft))?.jid ?? (await deps.admit(chat));
+      await revoke(chat, draft, jid, signal);
+    },
+
+    async retract({ chat }, parts, signal) {
+      let isKept = false;
+      for (const part of parts) {
+        const row = await sent.get(part);
+        if (row !== undefined && clock.now() - row.at < DELETE_WINDOW_MS) {
+          await revoke(chat, part, row.jid, signal);
+        } else isKept = true;
+      }
+      if (isKept) throw tooOld();
+    },
+
+    async finish({ draft, message, chat, text, rows }, signal) {
+      const row = await editable(draft);
+      if (row === undefined) return false;
+      const content = { ...textContent(text), edit: keyOf(draft, row.jid) };
+      const id = sentId(message, 'edit');
+      try {
+        await transmitter.send({ id, chat, jid: row.jid, content, rows }, signal);
+        return true;
+      } catch (error) {
+        const isRefused = error instanceof DeliveryError && error.code === 'whatsapp_refused';
+        if (isRefused && error.remedy.kind === 'never') return false;
+        throw error;
+      }
+    },
+  };
+}
+
+const tooOld = () =>
+  new DeliveryError('WhatsApp deletes messages of the last two days only', {
+    certainty: 'not_sent',
+    remedy: NEVER,
+    code: 'whatsapp_too_old',
+  });
+
+/** No preview: it would be fetched from an address that a stranger may have chosen. */
+export const textContent = (text: string) => ({ text, linkPreview: null });
+
+const keyOf = (id: string, jid: string): WAMessageKey => ({ remoteJid: jid, fromMe: true, id });
+
+const beginning = (markdown: string) =>
+  beginningForWhatsApp(markdown.slice(0, MAX_SOURCE_CHARS), MESSAGE_UNITS);
+
+// Files of an answer as WhatsApp messages: each one of its own, with its caption where that kind of
+// message has one. The content is encrypted and uploaded by the library when the message is made.
+
+/** Longest caption a person can write, UTF-16 units. */
+export const CAPTION_UNITS = 1024;
+
+/** What becomes one WhatsApp message. */
+export type Unit =
+  | { readonly kind: 'text'; readonly text: string }
+  | { readonly kind: 'file'; readonly file: OutboundAttachment; readonly caption?: string };
+
+export function unitsOf({ markdown, attachments = [] }: OutboundMessage): readonly Unit[] {
+  return [...textUnits(markdown), ...attachments.flatMap(fileUnits)];
+}
+
+const textUnits = (markdown: string): readonly Unit[] =>
+  splitForWhatsApp(markdown, MESSAGE_UNITS).map((text) => ({ kind: 'text', text }));
+
+function fileUnits(file: OutboundAttachment): readonly Unit[] {
+  const { caption, kind } = file;
+  if (caption === undefined) return [{ kind: 'file', file }];
+  const parts = splitForWhatsApp(caption, CAPTION_UNITS);
+  const [only, ...more] = parts;
+  const fits = kind === 'image' || kind === 'video' || kind === 'document';
+  if (only === undefined) return [{ kind: 'file', file }];
+  if (fits && more.length === 0) return [{ kind: 'file', file, caption: only }];
+  return [{ kind: 'file', file }, ...textUnits(caption)];
+}
+
+/** @throws DeliveryError where the media store does not have the file any more */
+export async function contentOfUnit(unit: Unit, media: MediaStore): Promise<AnyMessageContent> {
+  if (unit.kind === 'text') return textContent(unit.text);
+  const content = await media.read(unit.file.media);
+  if (content === undefined) {
+    throw new DeliveryError('a file of the answer is not in the media store any more', {
+      certainty: 'not_sent',
+      remedy: NEVER,
+      code: 'media_gone',
+    });
+  }
+  return fileContent(unit.file, Buffer.from(content), unit.caption);
+}
+
+/** A preview is not made: it would be made by reading the file with another program's library. */
+const NO_PREVIEW = { jpegThumbnail: '' } as const;
+
+function fileContent(
+  { kind, name, mimeType }: OutboundAttachment,
+  content: Buffer,
+  caption: string | undefined,
+): AnyMessageContent {
+  const words = caption === undefined ? {} : { caption };
+  switch (kind) {
+    case 'image':
+      return { image: content, mimetype: mimeType, ...NO_PREVIEW, ...words };
+    case 'video':
+      return { video: content, mimetype: mimeType, ...NO_PREVIEW, ...words };
+    case 'video_note':
+      return { video: content, mimetype: mimeType, ptv: true, ...NO_PREVIEW };
+    case 'audio':
+      return { audio: content, mimetype: mimeType, seconds: 0 };
+    case 'voice':
+      // Phones play nothing else as spoken.
+      return { audio: content, mimetype: 'audio/ogg; codecs=opus', ptt: true, seconds: 0 };
+    case 'sticker':
+    case 'document':
+      return { document: content, mimetype: mimeType, fileName: name, ...words };
+  }
+}

@@ -1,0 +1,48 @@
+// Settings that several channels share, and the check of the names by which groups call the agent.
+
+import { z } from 'zod';
+import { STRANGER_POLICIES } from '../access/admission.ts';
+import { isCallName } from '../access/group-names.ts';
+import type { ConfigProblem } from '../message/errors.ts';
+
+export const allowFrom = z
+  .array(z.string())
+  .default([])
+  .describe('Stable sender ids that may talk to the agent; empty = nobody, "*" = everybody.');
+
+export const groups = z
+  .array(z.string())
+  .default([])
+  .describe('Stable ids of the groups the agent takes part in; empty = no group.');
+
+export const groupSettings = {
+  groups,
+  groupAllow: z
+    .enum(['allowlisted', 'members'])
+    .default('allowlisted')
+    .describe('Who may speak to the agent in a listed group: who is on allowFrom, or any member.'),
+  groupNames: z
+    .array(z.string().max(64))
+    .max(20)
+    .default([])
+    .describe('Names that call the agent besides a mention; * stands for any letters of a word.'),
+};
+export const strangers = z
+  .enum(STRANGER_POLICIES)
+  .default('silent')
+  .describe(
+    'People who are not let in. silent: they get no answer and the owner is asked; pairing: they ' +
+      'get a code for the owner; closed: refused; open: answered, as guests.',
+  );
+
+export function strangeCallNames(
+  section: string,
+  names: readonly string[],
+): readonly ConfigProblem[] {
+  return names.flatMap((name, index) => {
+    if (isCallName(name)) return [];
+    const problem = `"${name}" is no name: it has no letter or digit`;
+    const remedy = 'Write plain words; * stands for any letters of a word.';
+    return [{ path: `${section}.groupNames.${index}`, problem, remedy }];
+  });
+}
