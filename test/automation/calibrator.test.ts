@@ -3,7 +3,7 @@
 import { expect, it } from 'vitest';
 import { Calibrator } from '../../src/features/subagents/calibrator.ts';
 import type { Execution } from '../../src/features/subagents/rules/calibration.ts';
-import { createMemoryStore } from '../support/memory-host.ts';
+import { memoryRows } from '../support/memory-host.ts';
 
 const CONFIGURED = { rounds: 20, tokens: 100_000, depth: 2 };
 
@@ -19,7 +19,7 @@ function ran(at: number, more: Partial<Execution> = {}): Execution {
 it('keeps each run once and the newest alone, and advises by model from enough of them on', async () => {
   const settings = { enabled: true, minConfidence: 0.5, keep: 10 };
   const calibrator = new Calibrator({
-    state: createMemoryStore(),
+    rows: memoryRows(),
     settings: () => settings,
     configured: () => CONFIGURED,
   });

@@ -8,7 +8,7 @@ import { HelperStarts } from '../../src/features/subagents/helper-starts.ts';
 import { type HelperRun, helperChat } from '../../src/features/subagents/rules/subagent.ts';
 import { subagentsSchema, votingSchema } from '../../src/features/subagents/settings.ts';
 import { openSubagents } from '../../src/features/subagents/subagent-rows.ts';
-import { VoteBook } from '../../src/features/subagents/vote-book.ts';
+import { Votes } from '../../src/features/subagents/votes.ts';
 import { ALL_RIGHTS } from '../../src/kernel/access/rights.ts';
 import type { MessageBus } from '../../src/kernel/bus/bus.ts';
 import { openEmbeddedStore } from '../../src/kernel/bus/store/embedded.ts';
@@ -19,7 +19,7 @@ import { OWNER_TURN } from '../../src/kernel/message/notes.ts';
 import { createRows } from '../../src/kernel/rows.ts';
 import { silentLogger as log } from '../../src/lib/logger.ts';
 import { temporaryFolder } from '../sessions/session-folder.ts';
-import { createMemoryStore, memoryRows } from '../support/memory-host.ts';
+import { memoryRows } from '../support/memory-host.ts';
 import { createMovableClock } from '../support/movable-clock.ts';
 
 const chat = { channel: channelName('chat'), account: DEFAULT_ACCOUNT, chat: chatId('1') };
@@ -166,7 +166,7 @@ it('what is long over is forgotten also while the same process goes on', async (
 
 it('asks the voters of a step at once, and after a kill only the one that was not heard', async () => {
   const { runs, open } = makeRig();
-  const votes = new VoteBook(createMemoryStore());
+  const votes = new Votes(memoryRows());
   const plan = { kind: 'pipeline', steps: [{ prompt: 'which?', aheadBy: 2 }] } as const;
   const drive = () => {
     const desk = open();

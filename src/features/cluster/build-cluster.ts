@@ -1,7 +1,6 @@
 // Builds the peers that are configured or confirmed, looks after them, and searches for others where
 // that is switched on. Loaded only where the cluster is. What is configured is read anew each time.
 
-import type { StateStore } from '../../kernel/bus/store/store.ts';
 import type { LiveConfig } from '../../kernel/config/files/live-config.ts';
 import type { BackgroundTask } from '../../kernel/contributions.ts';
 import type { Logger } from '../../lib/logger.ts';
@@ -9,8 +8,8 @@ import type { Clock } from '../../lib/time/clock.ts';
 import { addressOf } from '../../providers/local-site.ts';
 import { LOCAL_VENDORS } from '../../providers/rules/model-names.ts';
 import { vendorOf } from '../../providers/vendors.ts';
-import { CLUSTER_SCOPE, ClusterBook, hostName } from './cluster-book.ts';
 import { type ClusterDesk, createClusterDesk, peerLines } from './cluster-desk.ts';
+import { type ClusterRows, hostName } from './cluster-rows.ts';
 import { searchByMdns } from './mdns-search.ts';
 import { type FoundHost, findHosts } from './peer-probe.ts';
 import { PeerSet, type PeerSpec } from './peer-set.ts';
@@ -21,7 +20,7 @@ export type ClusterParts = {
   readonly live: LiveConfig;
   readonly clock: Clock;
   readonly log: Logger;
-  readonly store: StateStore;
+  readonly rows: ClusterRows;
   tell(text: string): void;
 };
 
@@ -42,14 +41,14 @@ export async function buildCluster(parts: ClusterParts): Promise<BuiltCluster> {
   return cluster;
 }
 
-async function rememberedOf({ live, store }: ClusterParts) {
-  const book = new ClusterBook(store.scope(CLUSTER_SCOPE));
+async function rememberedOf({ live, rows }: ClusterParts) {
   const had = await Promise.all(
-    peerSpecs(live.config.cluster, []).map(
-      async ({ name, apiBase }) => [name, await book.had(name, apiBase)] as const,
-    ),
+    peerSpecs(live.config.cluster, []).map(async ({ name, apiBase }) => {
+      const had = await rows.had.get(name);
+      return [name, had?.apiBase === apiBase ? had.models : []] as const;
+    }),
   );
-  const hosts = (await book.all()).map(
+  const hosts = (await rows.hosts.list()).map(
     ({ address, models }) => [hostName(address), models] as const,
   );
   return new Map([...hosts, ...had]);
@@ -63,22 +62,20 @@ class Cluster implements BuiltCluster {
   readonly desk: ClusterDesk;
   readonly status = () => peerLines(this.peers.states());
   readonly #parts: ClusterParts;
-  readonly #book: ClusterBook;
   readonly #had = new Map<string, string>();
 
   constructor(parts: ClusterParts, remembered: ReadonlyMap<string, readonly string[]>) {
     this.#parts = parts;
-    this.#book = new ClusterBook(parts.store.scope(CLUSTER_SCOPE));
     this.peers = new PeerSet({
       ...{ prefer: () => this.#settings.prefer, remembered },
       isConfirmed: async ({ apiBase, mark }) => {
-        const row = await this.#book.get(new URL(apiBase).host);
+        const row = await parts.rows.hosts.get(new URL(apiBase).host);
         return row?.state === 'confirmed' && row.mark === mark;
       },
       changed: (spec, said) => this.#changed(spec, said),
     });
     this.desk = createClusterDesk({
-      book: this.#book,
+      hosts: parts.rows.hosts,
       peers: () => this.peers.states(),
       decided: () => this.taken(),
     });
@@ -98,7 +95,7 @@ class Cluster implements BuiltCluster {
   }
 
   async taken(): Promise<void> {
-    await this.peers.replace(peerSpecs(this.#settings, await this.#book.all()));
+    await this.peers.replace(peerSpecs(this.#settings, await this.#parts.rows.hosts.list()));
   }
 
   async #look(signal: AbortSignal): Promise<void> {
@@ -116,7 +113,7 @@ class Cluster implements BuiltCluster {
     for (const { name, apiBase, models, isConfigured } of this.peers.states()) {
       const had = JSON.stringify(models);
       if (!isConfigured || models.length === 0 || this.#had.get(name) === had) continue;
-      await this.#book.noteHad(name, { apiBase, models });
+      await this.#parts.rows.had.change(name, () => ({ apiBase, models }));
       this.#had.set(name, had);
     }
   }
@@ -160,23 +157,28 @@ class Cluster implements BuiltCluster {
   }
 
   async #noteFound({ address, kind, models, mark }: FoundHost): Promise<void> {
-    const { clock, log } = this.#parts;
-    const row = await this.#book.get(address);
+    const { clock, log, rows } = this.#parts;
+    const row = await rows.hosts.get(address);
     if (row?.mark === mark) return;
     const said = { address, kind, models, mark, seenAt: clock.now() };
     if (row?.state === 'confirmed') return this.#changed(hostSpec(row), said);
     if (row === undefined) log.info('model server found', { address });
-    await this.#book.put({ ...said, state: row?.state ?? 'found' });
+    await rows.hosts.change(address, (known) =>
+      known?.state === 'confirmed' ? undefined : { ...said, state: known?.state ?? 'found' },
+    );
   }
 
   async #changed({ apiBase, mark }: PeerSpec, said: Omit<FoundHost, 'address'>): Promise<void> {
     const address = new URL(apiBase).host;
-    const row = await this.#book.get(address);
-    // Told once, and not where it was confirmed anew meanwhile.
-    if (row?.state !== 'confirmed' || row.mark !== mark) return;
     const { kind, models } = said;
     const seenAt = this.#parts.clock.now();
-    await this.#book.put({ address, kind, models, mark: said.mark, seenAt, state: 'changed' });
+    // Told once, and not where it was confirmed anew meanwhile.
+    const changed = await this.#parts.rows.hosts.change(address, (row) =>
+      row?.state !== 'confirmed' || row.mark !== mark
+        ? undefined
+        : { address, kind, models, mark: said.mark, seenAt, state: 'changed' },
+    );
+    if (changed === undefined) return;
     await this.taken();
     this.#parts.log.warn('a confirmed host says something else', { address });
     this.#parts.tell(

@@ -53,6 +53,6 @@ async function told(terminal: Terminal, work: (desk: ClusterDesk) => Promise<str
       : await askGateway(running, '/api/status', config.gateway.token);
   const { peers = [] } = statusSchema.safeParse(said).data ?? {};
   const seen = peers.map((peer) => ({ ...peer, isUp: peer.isUp }));
-  const text = await withState(terminal, ({ store }) => work(openCluster(store, config, seen)));
+  const text = await withState(terminal, ({ rows }) => work(openCluster(rows, config, seen)));
   for (const line of text.split('\n')) terminal.print(printable(line));
 }

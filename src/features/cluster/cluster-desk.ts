@@ -1,6 +1,6 @@
 // What people see of the cluster and an owner decides about it, in words.
 
-import { type ClusterBook, type HostRow, hostName } from './cluster-book.ts';
+import { type ClusterRows, type HostRow, hostName } from './cluster-rows.ts';
 
 export type SeenPeer = {
   readonly name: string;
@@ -19,7 +19,7 @@ export interface ClusterDesk {
 }
 
 export type ClusterDeskDeps = {
-  readonly book: ClusterBook;
+  readonly hosts: ClusterRows['hosts'];
   peers(): readonly SeenPeer[];
   /** What was decided counts from now on. */
   decided(): Promise<void>;
@@ -28,29 +28,29 @@ export type ClusterDeskDeps = {
 const MAX_MODELS = 8;
 const HOW = 'confirm with the address; nothing of a conversation goes there before';
 
-export function createClusterDesk({ book, peers, decided }: ClusterDeskDeps): ClusterDesk {
+export function createClusterDesk({ hosts, peers, decided }: ClusterDeskDeps): ClusterDesk {
   const unknown = (address: string) =>
     `No host at "${address}" was found. The list shows those there are, each as host:port.`;
   return {
     seen: peers,
     async list() {
-      const hosts = await book.all();
+      const found = await hosts.list();
       const lines = [
         ...peers()
           .filter(({ isConfigured }) => isConfigured)
           .map(peerLine),
-        ...hosts.map(hostLine),
+        ...found.map(hostLine),
       ];
       return lines.length === 0 ? 'There are no peers, and no hosts were found.' : lines.join('\n');
     },
     async confirm(address) {
-      const row = await book.confirm(address);
+      const row = await hosts.change(address, (host) => host && { ...host, state: 'confirmed' });
       if (row === undefined) return unknown(address);
       await decided();
       return `Confirmed: ${row.address}, as it is now (${modelWords(row.models)}). Its models are called peer:${hostName(row.address)}/<model>. Where it says something else one day, it has to be confirmed again.`;
     },
     async forget(address) {
-      const row = await book.forget(address);
+      const row = await hosts.change(address, () => 'remove');
       if (row === undefined) return unknown(address);
       await decided();
       return `Forgotten: ${row.address}. Nothing goes there any more; if it is found again it is only listed.`;

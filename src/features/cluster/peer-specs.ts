@@ -5,7 +5,7 @@ import type { Config } from '../../kernel/config/config.ts';
 import type { Home } from '../../kernel/config/files/home.ts';
 import type { Clock } from '../../lib/time/clock.ts';
 import type { Peers } from '../../providers/local-site.ts';
-import { CLUSTER_SCOPE, ClusterBook, type HostRow, hostName } from './cluster-book.ts';
+import { type HostRow, hostName, openClusterRows } from './cluster-rows.ts';
 import type { PeerSpec } from './peer-set.ts';
 
 export function peerSpecs(
@@ -37,9 +37,7 @@ export async function peersOnce(
   if (!cluster.enabled) return undefined;
   const { hasState, withOpenState } = await import('../../app/state.ts');
   const hosts = hasState(home)
-    ? await withOpenState(home, clock, ({ store }) =>
-        new ClusterBook(store.scope(CLUSTER_SCOPE)).all(),
-      )
+    ? await withOpenState(home, clock, ({ rows }) => openClusterRows(rows).hosts.list())
     : [];
   const { PeerSet } = await import('./peer-set.ts');
   const peers = new PeerSet({

@@ -1,17 +1,17 @@
 // Builds where the agent's plans are kept and how they are shown.
 
 import type { MessageBus } from '../../kernel/bus/bus.ts';
-import type { StateStore } from '../../kernel/bus/store/store.ts';
 import type { ChannelDirectory } from '../../kernel/channels.ts';
 import { accountName } from '../../kernel/message/account.ts';
 import { DeliveryError } from '../../kernel/message/errors.ts';
 import type { MessageId } from '../../kernel/message/ids.ts';
+import type { OpenRows } from '../../kernel/rows.ts';
 import type { Logger } from '../../lib/logger.ts';
 import type { Clock } from '../../lib/time/clock.ts';
-import { createPlans, PLANS_SCOPE, type PlanDesk } from './plans.ts';
+import { createPlans, type PlanDesk } from './plans.ts';
 
 export type PlanParts = {
-  readonly store: StateStore;
+  readonly rows: OpenRows;
   readonly bus: Pick<MessageBus, 'send' | 'outbound' | 'trace'>;
   readonly clock: Clock;
   readonly log: Logger;
@@ -22,7 +22,7 @@ const EDIT_DEADLINE_MS = 15_000;
 /** Of a text that has yet to get its place in the chat, or got it between the two looks. */
 const ON_ITS_WAY = ['queued', 'sending', 'sent'];
 
-export function buildPlans({ store, bus, clock, log, channels }: PlanParts): PlanDesk {
+export function buildPlans({ rows, bus, clock, log, channels }: PlanParts): PlanDesk {
   async function edit(text: MessageId, markdown: string) {
     const sent = await bus.outbound(text);
     if (sent === undefined) return 'cannot';
@@ -44,7 +44,7 @@ export function buildPlans({ store, bus, clock, log, channels }: PlanParts): Pla
   }
 
   return createPlans({
-    ...{ state: store.scope(PLANS_SCOPE), bus, clock, edit },
+    ...{ rows, bus, clock, edit },
     isDoor: (chat) => channels.get(accountName(chat)) !== undefined,
   });
 }

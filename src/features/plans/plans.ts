@@ -4,12 +4,16 @@
 
 import { z } from 'zod';
 import type { MessageBus } from '../../kernel/bus/bus.ts';
-import type { KeyValueStore } from '../../kernel/bus/store/store.ts';
-import { type MessageId, messageId, type SessionKey } from '../../kernel/message/ids.ts';
+import {
+  type MessageId,
+  messageId,
+  type SessionKey,
+  sessionKey,
+} from '../../kernel/message/ids.ts';
 import type { ChatRef } from '../../kernel/message/message.ts';
-import type { Holds } from '../../kernel/sessions/rules/forgetting.ts';
-import { readOnce } from '../../lib/async.ts';
-import { flag, jsonRow, number, objects, place, rowShape } from '../../lib/json/json.ts';
+import { jsonRows, type OpenRows } from '../../kernel/rows.ts';
+import { type Holds, isOfChats } from '../../kernel/sessions/rules/forgetting.ts';
+import { flag, number, objects, place, rowShape } from '../../lib/json/json.ts';
 import type { Clock } from '../../lib/time/clock.ts';
 import { orAborted } from '../../lib/time/clock.ts';
 import {
@@ -48,7 +52,7 @@ const KEPT = rowShape<Kept>({
 });
 
 export type PlansDeps = {
-  readonly state: KeyValueStore;
+  readonly rows: OpenRows;
   readonly bus: Pick<MessageBus, 'send'>;
   readonly clock: Clock;
   /** Whether a person reads the chat. */
@@ -72,43 +76,27 @@ export interface PlanDesk {
   run(signal: AbortSignal): Promise<void>;
 }
 
-export const PLANS_SCOPE = 'plans';
-const PREFIX = 'plan:';
 const KEPT_MS = 60 * 86_400_000;
 /** Between two looks at what changed, so that quick steps are one change of the text. */
 const SHOW_EVERY_MS = 1000;
 /** Checklists of one plan where none can be changed. */
 const MAX_TOLD = 6;
 
-export function createPlans({ state, bus, clock, isDoor, edit }: PlansDeps): PlanDesk {
-  const rows = readOnce(async () => {
-    await state.expire(PREFIX, clock.now() - KEPT_MS);
-    const found = await state.list(PREFIX);
-    return new Map(
-      found.flatMap(({ key, value }) => {
-        const kept = jsonRow(value, KEPT);
-        return kept === undefined ? [] : [[key.slice(PREFIX.length), kept] as const];
-      }),
-    );
-  });
+export function createPlans({ rows, bus, clock, isDoor, edit }: PlansDeps): PlanDesk {
+  const plans = rows({ ...jsonRows(KEPT), scope: 'plans', prefix: 'plan:', isCached: true });
   const dirty = new Set<string>();
   let changed = Promise.withResolvers<void>();
 
-  async function put(session: string, kept: Kept) {
-    const all = await rows();
-    all.set(session, kept);
-    await state.set(PREFIX + session, JSON.stringify(kept));
-  }
-
   async function change({ session, chat, isTainted }: PlanPlace, to: (kept: Kept) => Kept) {
-    const kept = (await rows()).get(session) ?? { ...NOTHING, chat };
-    await put(session, to({ ...kept, chat, isForeign: kept.isForeign || isTainted }));
+    await plans.change(session, (kept = { ...NOTHING, chat }) =>
+      to({ ...kept, chat, isForeign: kept.isForeign || isTainted }),
+    );
     dirty.add(session);
     changed.resolve();
   }
 
   async function show(session: string): Promise<'done' | 'later'> {
-    const kept = (await rows()).get(session);
+    const kept = await plans.get(session);
     if (kept?.plan === undefined || !isDoor(kept.chat)) return 'done';
     const markdown = checklist(kept.plan);
     if (kept.shown?.markdown === markdown) return 'done';
@@ -125,14 +113,13 @@ export function createPlans({ state, bus, clock, isDoor, edit }: PlansDeps): Pla
       const edits = await edit(id, markdown);
       if (edits === 'later') return 'later';
       if (edits === 'cannot') {
-        await put(session, { ...((await rows()).get(session) ?? kept), sent });
+        await plans.change(session, (now = kept) => ({ ...now, sent }));
         return 'later';
       }
     }
     const told = edited === 'cannot' ? kept.told + 1 : kept.told;
     // What was changed meanwhile stays, and is shown next.
-    const now = (await rows()).get(session);
-    if (now !== undefined) await put(session, { ...now, sent, told, shown: { id, markdown } });
+    await plans.change(session, (now) => now && { ...now, sent, told, shown: { id, markdown } });
     return 'done';
   }
 
@@ -159,7 +146,7 @@ export function createPlans({ state, bus, clock, isDoor, edit }: PlansDeps): Pla
         ].slice(-MAX_CHECKPOINTS),
       })),
     async goBack(way, place) {
-      const kept = (await rows()).get(place.session);
+      const kept = await plans.get(place.session);
       const gone = goneBack({ plan: kept?.plan, checkpoints: kept?.checkpoints ?? [] }, way);
       if (gone === undefined) return undefined;
       const { plan, checkpoints, to } = gone;
@@ -171,28 +158,27 @@ export function createPlans({ state, bus, clock, isDoor, edit }: PlansDeps): Pla
       return to;
     },
     async note(session) {
-      const kept = (await rows()).get(session);
+      const kept = await plans.get(session);
       if (kept === undefined) return undefined;
       const { plan, checkpoints, isForeign } = kept;
       const text = standingNote({ plan, checkpoints });
       return text === undefined ? undefined : { text, isForeign };
     },
     async clear(session) {
-      const kept = (await rows()).get(session);
-      if (kept === undefined) return;
-      await put(session, emptied(kept));
+      await plans.change(session, (kept) => kept && emptied(kept));
     },
     async forget(chats, holds) {
       let forgotten = 0;
-      for (const [session, kept] of await rows()) {
-        if (!chats.includes(session.split('#', 1).join()) || !holds(textsOf(kept))) continue;
-        await put(session, emptied(kept));
+      for (const [session, kept] of await plans.entries()) {
+        if (!isOfChats({ session: sessionKey(session) }, chats) || !holds(textsOf(kept))) continue;
+        await plans.change(session, (now) => now && emptied(now));
         forgotten += 1;
       }
       return forgotten;
     },
     async run(signal) {
-      for (const [session, { plan, shown }] of await rows()) {
+      await plans.expire(clock.now() - KEPT_MS);
+      for (const [session, { plan, shown }] of await plans.entries()) {
         if (plan !== undefined && shown?.markdown !== checklist(plan)) dirty.add(session);
       }
       while (!signal.aborted) {

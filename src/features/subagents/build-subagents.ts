@@ -18,7 +18,7 @@ import type { Logger } from '../../lib/logger.ts';
 import type { ModelRegistry } from '../../providers/provider.ts';
 import { knownCost } from '../spending/model-cost.ts';
 import { helpersAtWork } from './agents-commands.ts';
-import { CALIBRATION_SCOPE, Calibrator } from './calibrator.ts';
+import { Calibrator } from './calibrator.ts';
 import { createExperience, type Experience } from './experience.ts';
 import { HelperDesk } from './helper-desk.ts';
 import { createHelperForgetting, startedFromHelpers } from './helper-forgetting.ts';
@@ -33,7 +33,7 @@ import { createProfileBook } from './profile-book.ts';
 import { configuredOf } from './rules/calibration.ts';
 import { SUBAGENT_CHANNEL } from './rules/subagent.ts';
 import { createSpawn } from './spawn.ts';
-import { VOTES_SCOPE, VoteBook } from './vote-book.ts';
+import { Votes } from './votes.ts';
 
 export type SubagentParts = Foundations & {
   readonly files: GuardedFiles;
@@ -49,7 +49,7 @@ export type Subagents = {
   /** `deps`: of the dispatcher for people's turns. */
   with(dispatcher: Dispatcher, deps: DispatcherDeps): Dispatcher;
   readonly experience: Experience;
-  readonly votes: VoteBook;
+  readonly votes: Votes;
 };
 
 const MAX_STATUS_LINES = 5;
@@ -58,17 +58,17 @@ const PLACES = 200;
 const LIFETIME_MS = 86_400_000;
 
 export function buildSubagents(parts: SubagentParts): Subagents {
-  const { live, clock, log, store, bus, sessions, files, agent, models, measuring } = parts;
+  const { live, clock, log, bus, sessions, files, agent, models, measuring } = parts;
   const settings = () => live.config.agents.subagents;
   const { subagents } = parts.collections;
   const { runs } = subagents;
   const desk = new HelperDesk({ subagents, bus, clock, log });
-  const votes = new VoteBook(store.scope(VOTES_SCOPE), (vote) =>
+  const votes = new Votes(parts.rows, (vote) =>
     measuring.telemetry.record({ kind: 'vote', at: clock.now(), durationMs: 0, ...vote }),
   );
   const configured = () => configuredOf(live.config);
   const calibrator = new Calibrator({
-    state: store.scope(CALIBRATION_SCOPE),
+    rows: parts.rows,
     settings: () => live.config.agents.calibration,
     configured,
   });

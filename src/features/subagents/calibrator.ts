@@ -1,9 +1,8 @@
 // Keeps what helpers, steps and workflows took, the newest of each type of task and model, and asks the
 // rules in core/calibration.ts what that says of the next one. While it is off nothing is read or kept.
 
-import type { KeyValueStore } from '../../kernel/bus/store/store.ts';
-import { createLanes } from '../../lib/async.ts';
-import { jsonRow, listShape, number, rowShape, text } from '../../lib/json/json.ts';
+import { jsonRows, type OpenRows, type Rows } from '../../kernel/rows.ts';
+import { listShape, number, rowShape, text } from '../../lib/json/json.ts';
 import {
   type Advice,
   advise,
@@ -14,9 +13,6 @@ import {
 } from './rules/calibration.ts';
 import type { CalibrationConfig } from './settings.ts';
 
-export const CALIBRATION_SCOPE = 'calibration';
-const PREFIX = 'runs:';
-
 const RUN = rowShape<Execution>({
   ...{ id: text, group: text, type: text, model: text, outcome: text },
   ...{ rounds: number, maxRounds: number, tokens: number, maxTokens: number },
@@ -25,7 +21,7 @@ const RUN = rowShape<Execution>({
 const RUNS = listShape(RUN);
 
 export type CalibratorDeps = {
-  readonly state: KeyValueStore;
+  readonly rows: OpenRows;
   settings(): CalibrationConfig;
   /** What holds without advice. */
   configured(): Configured;
@@ -33,10 +29,12 @@ export type CalibratorDeps = {
 
 export class Calibrator {
   readonly #deps: CalibratorDeps;
-  readonly #lanes = createLanes();
+  /** By type of task and model. */
+  readonly #runs: Rows<readonly Execution[]>;
 
   constructor(deps: CalibratorDeps) {
     this.#deps = deps;
+    this.#runs = deps.rows({ ...jsonRows(RUNS), scope: 'calibration', prefix: 'runs:' });
   }
 
   isOn(): boolean {
@@ -45,16 +43,11 @@ export class Calibrator {
 
   /** The same one again changes nothing. */
   async note(run: Execution): Promise<void> {
-    const { state, settings } = this.#deps;
-    const { enabled, keep } = settings();
+    const { enabled, keep } = this.#deps.settings();
     if (!enabled) return;
-    const key = `${PREFIX}${run.type}|${run.model}`;
-    await this.#lanes.run(key, async () => {
-      const row = await state.get(key);
-      const known = (row === undefined ? undefined : jsonRow(row, RUNS)) ?? [];
-      if (known.some(({ id }) => id === run.id)) return;
-      await state.set(key, JSON.stringify([...known, run].slice(-keep)));
-    });
+    await this.#runs.change(`${run.type}|${run.model}`, (known = []) =>
+      known.some(({ id }) => id === run.id) ? undefined : [...known, run].slice(-keep),
+    );
   }
 
   /** Undefined where it is off, or too little is known. `model`: with its prefix. */
@@ -86,8 +79,7 @@ export class Calibrator {
 
   /** Oldest first. */
   async #all(): Promise<readonly Execution[]> {
-    const rows = await this.#deps.state.list(PREFIX);
-    const runs = rows.flatMap(({ value }) => jsonRow(value, RUNS) ?? []);
+    const runs = (await this.#runs.list()).flat();
     return runs.sort((one, other) => one.at - other.at);
   }
 }

@@ -9,13 +9,13 @@ import type { HelperDesk } from './helper-desk.ts';
 import type { HelperRun, PartAnswer, Plan } from './rules/subagent.ts';
 import { type Next, nextOf, stepVerdict } from './rules/subagent-series.ts';
 import type { VotingConfig } from './settings.ts';
-import type { VoteBook } from './vote-book.ts';
+import type { Votes } from './votes.ts';
 
 export type HelperSeriesDeps = {
   readonly runs: Rows<HelperRun>;
   readonly desk: Pick<HelperDesk, 'begin' | 'end' | 'over'>;
   readonly log: Logger;
-  readonly votes: Pick<VoteBook, 'note'>;
+  readonly votes: Pick<Votes, 'note'>;
   voting(): VotingConfig;
   /** The helper that is asked for the next part. @throws SubagentError where its profile is gone */
   childOf(

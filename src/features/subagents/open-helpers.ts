@@ -1,19 +1,19 @@
 // The helpers of a home and their profiles, as a command beside the gateway sees them.
 
 import type { OpenedState } from '../../app/state.ts';
-import type { StateStore } from '../../kernel/bus/store/store.ts';
 import type { Config } from '../../kernel/config/config.ts';
 import type { Home } from '../../kernel/config/files/home.ts';
 import type { SessionKey } from '../../kernel/message/ids.ts';
+import type { OpenRows } from '../../kernel/rows.ts';
 import { createGuardedFiles } from '../../lib/files/guarded-files.ts';
 import type { Clock } from '../../lib/time/clock.ts';
-import { CALIBRATION_SCOPE, Calibrator } from './calibrator.ts';
+import { Calibrator } from './calibrator.ts';
 import { createProfileBook } from './profile-book.ts';
 import { configuredOf } from './rules/calibration.ts';
 import type { ReadProfile } from './rules/profile.ts';
 import { type HelperRun, helperLine } from './rules/subagent.ts';
 import { openSubagents } from './subagent-rows.ts';
-import { VOTES_SCOPE, VoteBook } from './vote-book.ts';
+import { Votes } from './votes.ts';
 
 type ShownRun = Pick<HelperRun, 'id' | 'label' | 'state' | 'startedAt' | 'endedAt' | 'result'> & {
   readonly kind: HelperRun['plan']['kind'];
@@ -21,7 +21,7 @@ type ShownRun = Pick<HelperRun, 'id' | 'label' | 'state' | 'startedAt' | 'endedA
 };
 
 export async function openHelpers(
-  { store, rows }: Pick<OpenedState, 'store' | 'rows'>,
+  { rows }: Pick<OpenedState, 'rows'>,
   { home, clock }: { readonly home: Home; readonly clock: Clock },
   config: Config,
 ): Promise<{
@@ -42,7 +42,7 @@ export async function openHelpers(
       ...(endedAt === undefined ? {} : { endedAt }),
       ...(result === undefined ? {} : { result }),
     })),
-    figures: await figuresOf(store, config),
+    figures: await figuresOf(rows, config),
     lines: runs.map((run) => ({
       text: helperLine(run, clock.now()),
       session: run.parent.session,
@@ -50,11 +50,11 @@ export async function openHelpers(
   };
 }
 
-async function figuresOf(store: StateStore, config: Config): Promise<readonly string[]> {
+async function figuresOf(rows: OpenRows, config: Config): Promise<readonly string[]> {
   const calibrator = new Calibrator({
-    state: store.scope(CALIBRATION_SCOPE),
+    rows,
     settings: () => config.agents.calibration,
     configured: () => configuredOf(config),
   });
-  return [...(await new VoteBook(store.scope(VOTES_SCOPE)).lines()), ...(await calibrator.lines())];
+  return [...(await new Votes(rows).lines()), ...(await calibrator.lines())];
 }

@@ -16,7 +16,7 @@ import { isObject, objectsIn, repaired, withoutThoughts } from '../../lib/json/j
 import type { ModelHandle, ModelRegistry } from '../../providers/provider.ts';
 import type { Payer } from '../spending/rules/budget-limits.ts';
 import type { VotingConfig } from '../subagents/settings.ts';
-import type { VoteBook } from '../subagents/vote-book.ts';
+import type { Votes } from '../subagents/votes.ts';
 import type { Capability, SkillStep } from './rules/definition.ts';
 import type { Cast, Spent, StepResult } from './rules/result.ts';
 import type { WorkflowState } from './rules/state.ts';
@@ -31,7 +31,7 @@ export type SkillDeps = {
    */
   costOf(model: string, usage: TokenUsage, countsMoney: boolean): number | undefined;
   voting(): VotingConfig;
-  readonly votes: Pick<VoteBook, 'note'>;
+  readonly votes: Pick<Votes, 'note'>;
 };
 
 export type SkillCall = {

@@ -9,6 +9,7 @@ import type { SpendingGuard } from '../../agent/spending.ts';
 import { untilAborted } from '../../agent/until-aborted.ts';
 import { askGateway, findRunningGateway } from '../../app/running-gateway.ts';
 import { clusterOf } from '../../features/cluster/cluster-keeper.ts';
+import { openClusterRows } from '../../features/cluster/cluster-rows.ts';
 import { buildLocalOnly } from '../../features/local-models/build-local-only.ts';
 import type { Payer } from '../../features/spending/rules/budget-limits.ts';
 import { Spending } from '../../features/spending/spending.ts';
@@ -26,6 +27,7 @@ import { chatId, DEFAULT_ACCOUNT } from '../../kernel/message/ids.ts';
 import { type ChatRef, sessionKeyOf } from '../../kernel/message/message.ts';
 import { openMetricsFile } from '../../kernel/observe/metrics.ts';
 import { observedSpending } from '../../kernel/observe/observed.ts';
+import { createRows } from '../../kernel/rows.ts';
 import { readOnce } from '../../lib/async.ts';
 import { openLogFile } from '../../lib/files/files.ts';
 import { createLogger, type Logger, silentLogger } from '../../lib/logger.ts';
@@ -181,7 +183,10 @@ async function openOwn(
   const store = resources.use(await openEmbeddedStore({ path: home.state, clock, log }));
   const inner = await openSpending({ home, live, clock, log, store }, resources);
   const forAll = await openModelForAll(store.scope(LOCAL_MODELS_SCOPE), live);
-  const cluster = await clusterOf({ live, clock, log, store, tell: () => undefined });
+  const cluster = await clusterOf({
+    ...{ live, clock, log, rows: openClusterRows(createRows(store)) },
+    tell: () => undefined,
+  });
   resources.defer(async () => cluster?.peers.replace([]));
   const peers = { peers: cluster?.peers, configured: async () => undefined };
   const models = await createModels({ live, env, clock, log, forAll, loadImage, cluster: peers });

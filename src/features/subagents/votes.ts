@@ -1,12 +1,10 @@
 // How votes on steps ended, as sums over all of them: what /status and the command line tell.
 
-import type { KeyValueStore } from '../../kernel/bus/store/store.ts';
 import type { VoteRecord } from '../../kernel/observe/telemetry.ts';
-import { createLanes } from '../../lib/async.ts';
-import { jsonRow, number, rowShape } from '../../lib/json/json.ts';
+import { jsonRows, type OpenRows, type Rows } from '../../kernel/rows.ts';
+import { number, rowShape } from '../../lib/json/json.ts';
 import { type Figures, type Verdict, VOTE_TARGET, votersFor } from './rules/vote.ts';
 
-export const VOTES_SCOPE = 'votes';
 const SUMS = 'sums';
 
 type Sums = {
@@ -29,14 +27,13 @@ const PERCENT = 100;
 
 type VoteOver = Pick<VoteRecord, 'outcome' | 'votes' | 'flagged'>;
 
-export class VoteBook {
-  readonly #state: KeyValueStore;
+export class Votes {
+  readonly #sums: Rows<Sums>;
   readonly #over: (vote: VoteOver) => void;
-  readonly #lanes = createLanes();
 
   /** `over` hears of each vote that ended. */
-  constructor(state: KeyValueStore, over: (vote: VoteOver) => void = () => undefined) {
-    this.#state = state;
+  constructor(rows: OpenRows, over: (vote: VoteOver) => void = () => undefined) {
+    this.#sums = rows({ ...jsonRows(ROW), scope: 'votes', prefix: '' });
     this.#over = over;
   }
 
@@ -46,16 +43,15 @@ export class VoteBook {
     const how = verdict.kind === 'won' ? verdict.by : 'undecided';
     const { votes, flagged } = verdict.figures;
     this.#over({ outcome: how, votes, flagged });
-    await this.#lanes.run(SUMS, async () => {
-      const sums = await this.#sums();
-      const next = { ...withAnswers(sums, verdict.figures), [how]: sums[how] + 1 };
-      await this.#state.set(SUMS, JSON.stringify(next));
-    });
+    await this.#sums.change(SUMS, (sums = NONE) => ({
+      ...withAnswers(sums, verdict.figures),
+      [how]: sums[how] + 1,
+    }));
   }
 
   /** For people; nothing where there was no vote. */
   async lines(): Promise<readonly string[]> {
-    const { gate, lead, undecided, votes, agreed, flagged } = await this.#sums();
+    const { gate, lead, undecided, votes, agreed, flagged } = (await this.#sums.get(SUMS)) ?? NONE;
     const all = gate + lead + undecided;
     if (all === 0) return [];
     const rate = votes === 0 ? 0 : agreed / votes;
@@ -67,11 +63,6 @@ export class VoteBook {
         `${answers} answers each, ${Math.round(rate * PERCENT)} % agree, ${flagged} not usable; ` +
         `voters for 99.9 %: ${sure}`,
     ];
-  }
-
-  async #sums(): Promise<Sums> {
-    const row = await this.#state.get(SUMS);
-    return (row === undefined ? undefined : jsonRow(row, ROW)) ?? NONE;
   }
 }
 
