@@ -15,7 +15,7 @@ import type { ToolOutcome } from '../tools/tool.ts';
 import type { CompactionReport } from './compaction.ts';
 import type { Revisions } from './revise.ts';
 import type { CompactionEngine } from './rules/compaction.ts';
-import type { ContextReport } from './rules/context-report.ts';
+import type { ContextReport } from './rules/context-fit.ts';
 
 /** A message the agent is to answer, with its place in the session's order. */
 export type TurnMessage = {

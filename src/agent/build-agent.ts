@@ -2,9 +2,9 @@
 
 import type { BuiltMemory } from '../features/memory/build-memory.ts';
 import type { Modes } from '../features/modes/modes.ts';
-import { buildPlans, type PlanParts } from '../features/plans/build-plans.ts';
 import type { PlanDesk } from '../features/plans/plans.ts';
-import { createAskedConfig } from '../features/request-log/asked-config.ts';
+import { buildPlans, type PlanParts } from '../features/plans/plans.ts';
+import { createAskedConfig } from '../features/request-log/request-log.ts';
 import type { Measuring } from '../kernel/observe/build-telemetry.ts';
 import { observedAgent } from '../kernel/observe/observed.ts';
 import type { AskedBook } from '../kernel/sessions/store.ts';
@@ -14,8 +14,7 @@ import type { MissingTool, Toolbox } from '../tools/tool.ts';
 import type { Agent } from './agent.ts';
 import { createAgent } from './create-agent.ts';
 import type { NoteSources } from './prepared.ts';
-import { redactedPrompt } from './prompt-redaction.ts';
-import { createPromptSources, type PromptSources } from './prompt-sources.ts';
+import { createPromptSources, type PromptSources, redactedPrompt } from './prompt-sources.ts';
 import { agentSettingsOf } from './settings.ts';
 import type { SideModel } from './side-model.ts';
 import type { SpendingGuard } from './spending.ts';

@@ -6,7 +6,7 @@ import type { Drift } from '../features/steadiness/rules/anti-drift.ts';
 import { driftIn } from '../features/steadiness/steadiness.ts';
 import type { TurnId } from '../kernel/message/ids.ts';
 import type { CallMeter } from '../providers/provider.ts';
-import type { LoopWatch } from './loop-watch.ts';
+import type { LoopWatch } from './guard-calls.ts';
 import { expectedTokens, type ModelCall } from './model-call.ts';
 import { CHARS_PER_TOKEN } from './rules/tokens.ts';
 import { type SpendingGuard, SpendingRefusedError } from './spending.ts';

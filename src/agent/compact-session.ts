@@ -9,8 +9,8 @@ import { clearOldResults } from './clear-old-results.ts';
 import type { CompactionReport, CompactionRequest, Compactor } from './compaction.ts';
 import type { CalledModel, NotedCall } from './last-call.ts';
 import { notedCall, planCall } from './model-call.ts';
-import { callBudget } from './rules/budget.ts';
 import { type CompactionEngine, conversationRoom, watermarkTokens } from './rules/compaction.ts';
+import { callBudget } from './rules/tokens.ts';
 import { type AgentSettings, withEngine } from './settings.ts';
 import type { TurnContext } from './turn-context.ts';
 

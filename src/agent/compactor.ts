@@ -8,10 +8,9 @@ import type { TranscriptEntry } from '../kernel/message/transcript.ts';
 import { createPermits } from '../lib/async.ts';
 import { newBoundary } from '../lib/boundary.ts';
 import type { Clock } from '../lib/time/clock.ts';
+import { losslessStep } from './compact.ts';
 import type { CompactionReport, CompactionRequest, Compactor } from './compaction.ts';
 import type { CompactorDeps } from './compactor-deps.ts';
-import { losslessStep } from './lossless-step.ts';
-import { callBudget } from './rules/budget.ts';
 import {
   keptTokens,
   maxSummaryTokens,
@@ -20,8 +19,8 @@ import {
   summaryEntry,
 } from './rules/compaction.ts';
 import { audienceOf, compactionPrompt, compactionText } from './rules/compaction-prompt.ts';
-import { takenUp } from './rules/thread-view.ts';
-import { entriesTokens } from './rules/tokens.ts';
+import { callBudget, entriesTokens } from './rules/tokens.ts';
+import { takenUp } from './rules/turn-closing.ts';
 import { SpendingRefusedError } from './spending.ts';
 
 class SummaryUselessError extends NanobotError {

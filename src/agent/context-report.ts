@@ -1,16 +1,16 @@
 // What the next call of a conversation would take of the model's context window, from what is prepared
 // for it: the same prompt, tools and thread that the model would get, and the same estimates.
 
-import { workingNoteText } from '../features/memory/rules/working-memory.ts';
-import type { ClearedResults } from './cleared-results.ts';
+import { workingNoteText } from '../features/memory/rules/memory-notes.ts';
 import { planCall } from './model-call.ts';
 import { clearedAmong } from './rules/clear-results.ts';
 import { watermarkTokens } from './rules/compaction.ts';
-import type { ContextReport } from './rules/context-report.ts';
+import type { ContextReport } from './rules/context-fit.ts';
 import { imagesShownBy } from './rules/model-vision.ts';
 import { nodeId, nodesInView } from './rules/summary-nodes-text.ts';
 import { entryTokens, imagesTokens, messagesTokens, textTokens } from './rules/tokens.ts';
 import { toolsTokens } from './rules/tool-room.ts';
+import type { ClearedResults } from './thread.ts';
 import type { TurnContext } from './turn-context.ts';
 
 export function contextReport(turn: TurnContext, cleared: ClearedResults): ContextReport {

@@ -3,14 +3,17 @@
 
 import { isRepeatable } from '../kernel/access/rights.ts';
 import { type AgentEvent, previewOf } from '../kernel/message/event.ts';
-import type { ToolCall } from '../kernel/message/transcript.ts';
-import type { BoundCall } from '../tools/tool.ts';
+import type { ToolCall, ToolEntry } from '../kernel/message/transcript.ts';
+import { resultIdOf } from '../kernel/sessions/rules/earlier.ts';
+import type { Clock } from '../lib/time/clock.ts';
+import type { BoundCall, Toolbox, ToolOutcome } from '../tools/tool.ts';
+import type { ApprovedCall } from './agent.ts';
 import type { CallReport } from './call-report.ts';
 import { blockedCalls } from './guard-calls.ts';
-import { toolEntry } from './interrupted-calls.ts';
 import { isBlockedRound } from './rules/turn-closing.ts';
 import type { SignalOf, StateOf } from './rules/turn-state.ts';
-import { runCall } from './run-call.ts';
+import { permissionFor, runCall } from './run-call.ts';
+import type { AgentSettings } from './settings.ts';
 import { countSent } from './stream.ts';
 import type { TurnContext } from './turn-context.ts';
 
@@ -127,4 +130,97 @@ async function recordReport(turn: TurnContext, each: Planned, report: CallReport
     ...(report.isForeign === true ? { isForeign: true as const } : {}),
   };
   await turn.thread.record([marked], { durable: !isRead(each) });
+}
+
+// What becomes of tool calls that a killed process left without a result. Reading again is
+// harmless; anything else is never run again on its own: the model is told and decides.
+
+const OUTCOME_UNKNOWN = '[outcome unknown: the process stopped while this ran]';
+const NOT_RUN = '[not run: the process stopped before this call began]';
+
+/** Records what is known of the others and returns the calls that may run again, in order. */
+export async function settleInterruptedCalls(turn: TurnContext): Promise<readonly ToolCall[]> {
+  const { thread, toolbox } = turn;
+  const open = thread.openCalls;
+  const bound = new Map(open.map((call) => [call, toolbox.bind(call.name, call.arguments)]));
+  // A tool that is not there now may have been there when the call began, as those of servers are.
+  const gone = open.filter((call) => isGone(bound.get(call)));
+  const blocked = blockedCalls(turn);
+  const known = open.filter(
+    (call) => !blocked.has(call) && hasEffects(turn, call, bound.get(call)),
+  );
+  // Calls with effects run one by one, and each result is on disk before the next begins: only the
+  // first one without a result can have been running.
+  const [first] = known;
+  const effects = open.filter((call) => gone.includes(call) || known.includes(call));
+  const entries = effects.map((call) =>
+    call === first || gone.includes(call)
+      ? toolEntry(turn, call, { status: 'unknown', text: OUTCOME_UNKNOWN })
+      : toolEntry(turn, call, { status: 'failed', text: NOT_RUN, failure: 'cancelled' }),
+  );
+  if (entries.length > 0) {
+    turn.log.warn('tool calls were interrupted', { calls: entries.map(({ name }) => name) });
+  }
+  await thread.record(entries, { durable: true });
+  return open.filter((call) => !effects.includes(call));
+}
+
+const isGone = (bound: BoundCall | undefined) =>
+  bound?.kind === 'refused' && bound.outcome.failure === 'unknown_tool';
+
+function hasEffects(turn: TurnContext, call: ToolCall, bound: BoundCall | undefined): boolean {
+  if (bound === undefined || bound.kind === 'refused' || isRepeatable(bound.access)) return false;
+  // It did not run: asking the owner again changes nothing.
+  return permissionFor(turn, call, bound) === 'free';
+}
+
+export function toolEntry(
+  { input, clock, thread }: TurnContext,
+  call: ToolCall,
+  result: Pick<ToolEntry, 'status' | 'text' | 'failure' | 'isBlocked'>,
+): ToolEntry {
+  const resultId = resultIdOf(input.turnId, thread.ordinalOf(call));
+  return {
+    role: 'tool',
+    turnId: input.turnId,
+    callId: call.id,
+    name: call.name,
+    ...(resultId === undefined ? {} : { resultId }),
+    ...result,
+    at: clock.now(),
+  };
+}
+
+// Runs one call that an owner has allowed: what was shown to them, or nothing.
+
+export type RunApprovedDeps = {
+  readonly clock: Clock;
+  toolbox(): Toolbox;
+  settings(): AgentSettings;
+};
+
+const CHANGED =
+  'Error (permission): the tool understands this call otherwise by now. Nothing was done.';
+
+export async function runApproved(
+  { clock, toolbox, settings }: RunApprovedDeps,
+  call: ApprovedCall,
+  signal: AbortSignal,
+): Promise<ToolOutcome> {
+  const bound = toolbox().bind(call.tool, call.arguments);
+  if (bound.kind === 'refused') return bound.outcome;
+  if (bound.arguments !== call.arguments) {
+    return { status: 'failed', text: CHANGED, failure: 'permission' };
+  }
+  const { session, turnId, chat, person, rights, isTainted, seal } = call;
+  let texts = 0;
+  return bound.run({
+    ...{ session, turnId, chat, person, rights, isTainted, seal, signal, clock, askedAt: call.at },
+    workspace: settings().workspace,
+    say(markdown, attachments) {
+      const ordinal = texts;
+      texts += 1;
+      return call.say(markdown, ordinal, attachments);
+    },
+  });
 }

@@ -1,11 +1,15 @@
 // Shows the model with a question what was said word for word where a node in view is about it: for this
 // turn alone, as a passing note. Worked out anew, and the same, where the turn runs again.
 
+import type { TranscriptEntry } from '../kernel/message/transcript.ts';
+import type { Toolbox } from '../tools/tool.ts';
 import { expectedTokens, planCall } from './model-call.ts';
-import { hardTokens } from './rules/compaction.ts';
+import { type CompactionPolicy, hardTokens } from './rules/compaction.ts';
+import { EXPAND } from './rules/context-marks.ts';
 import { expansionNote, MIN_EXPANSION_TOKENS, relevantNode, termsOf } from './rules/expansion.ts';
 import type { SummaryNode } from './rules/summary-nodes.ts';
 import { nodesInView } from './rules/summary-nodes-text.ts';
+import { confinedTools } from './settings.ts';
 import type { TurnContext } from './turn-context.ts';
 
 const CONTEXT_SHARE = 0.05;
@@ -44,4 +48,15 @@ function roomIn(turn: TurnContext): number {
   const left = hardTokens(turn.settings.compaction, call) - expectedTokens(turn, call);
   const uncorrected = left / turn.correction.factor(handle.name);
   return Math.floor(Math.min(uncorrected, contextTokens * CONTEXT_SHARE, MAX_TOKENS));
+}
+
+// The tool that expands nodes exists for a turn only where its conversation has some, or gets some.
+
+export function withExpand(
+  toolbox: Toolbox,
+  { enabled, engine }: CompactionPolicy,
+  history: readonly TranscriptEntry[],
+): Toolbox {
+  const isUsed = (enabled && engine === 'lossless') || nodesInView(history).length > 0;
+  return isUsed ? toolbox : confinedTools(toolbox, { mayUse: (name) => name !== EXPAND });
 }

@@ -3,7 +3,7 @@
 
 import type { ModelMessage } from '../kernel/message/transcript.ts';
 import { withFenceClosed } from '../lib/text/cut.ts';
-import type { LoopWatch } from './loop-watch.ts';
+import type { LoopWatch } from './guard-calls.ts';
 import type { ModelCall } from './model-call.ts';
 import type { Finished } from './take-answer.ts';
 

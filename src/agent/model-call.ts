@@ -1,7 +1,7 @@
 // Puts one model call together: system prompt, thread, tools and a passing note, and estimates what
 // it will take of the model's context window.
 
-import { workingNoteText } from '../features/memory/rules/working-memory.ts';
+import { workingNoteText } from '../features/memory/rules/memory-notes.ts';
 import { correctionNote } from '../features/steadiness/rules/claims.ts';
 import {
   describedNow,
@@ -15,10 +15,15 @@ import type { ModelMessage } from '../kernel/message/transcript.ts';
 import type { ModelHandle, ModelRequest } from '../providers/provider.ts';
 import type { OfferedTool } from '../tools/tool.ts';
 import type { NotedCall } from './last-call.ts';
-import { type CallBudget, callBudget } from './rules/budget.ts';
 import { imagesShownBy } from './rules/model-vision.ts';
 import { buildPrompt, LEFT_OUT, type PromptSection, promptOf } from './rules/prompt.ts';
-import { imagesTokens, messagesTokens, textTokens } from './rules/tokens.ts';
+import {
+  type CallBudget,
+  callBudget,
+  imagesTokens,
+  messagesTokens,
+  textTokens,
+} from './rules/tokens.ts';
 import { sized, toolsFor, toolsTokens, toolsWithRoom } from './rules/tool-room.ts';
 import type { StateOf, TurnLimit } from './rules/turn-state.ts';
 import type { TurnContext } from './turn-context.ts';

@@ -1,7 +1,7 @@
 // The work that can be done while the person still writes: the conversation so far and the material
 // of the prompt. Good until the session changes; then it is simply loaded again.
 
-import type { WorkingNote } from '../features/memory/rules/working-memory.ts';
+import type { WorkingNote } from '../features/memory/rules/memory-notes.ts';
 import type { StandingNote } from '../features/plans/rules/plan.ts';
 import type { SessionKey } from '../kernel/message/ids.ts';
 import type { ChatRef } from '../kernel/message/message.ts';
@@ -10,7 +10,7 @@ import type { TranscriptEntry } from '../kernel/message/transcript.ts';
 import type { SessionStore } from '../kernel/sessions/store.ts';
 import type { PreparedContext } from './agent.ts';
 import type { PromptMaterial, PromptSources } from './prompt-sources.ts';
-import { takenUp } from './rules/thread-view.ts';
+import { takenUp } from './rules/turn-closing.ts';
 
 export type Prepared = PreparedContext & {
   readonly person: TurnPerson;

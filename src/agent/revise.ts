@@ -3,7 +3,7 @@
 
 import type { TurnOutcome } from '../kernel/message/event.ts';
 import type { MessageId, SessionKey, TurnId } from '../kernel/message/ids.ts';
-import type { RestorePoint } from '../kernel/sessions/rules/restore.ts';
+import type { RestorePoint } from '../kernel/sessions/rules/carry.ts';
 import type { SessionStore } from '../kernel/sessions/store.ts';
 import type { Clock } from '../lib/time/clock.ts';
 

@@ -9,7 +9,6 @@ import { chargedMeter } from './charge.ts';
 import { textTokens } from './rules/tokens.ts';
 import type { SpendingGuard } from './spending.ts';
 import { TurnTime } from './turn-context.ts';
-import { untilAborted } from './until-aborted.ts';
 
 const TIMEOUT_MS = 120_000;
 
@@ -97,4 +96,31 @@ function answerOf(
 
 function failed({ name }: ModelHandle, failure: ProviderFailure, message: string): ProviderError {
   return new ProviderError(message, { failure, provider: name.split('/', 1).join(), model: name });
+}
+
+// Waits for others only as long as the signal allows, also where they ignore it.
+
+/** Passes the source's values on; throws the signal's reason as soon as it aborts. */
+export async function* untilAborted<T>(
+  source: AsyncIterable<T>,
+  signal: AbortSignal,
+): AsyncGenerator<T, void, void> {
+  signal.throwIfAborted();
+  const iterator = source[Symbol.asyncIterator]();
+  const { promise: aborted, reject } = Promise.withResolvers<never>();
+  const onAbort = () => reject(signal.reason);
+  signal.addEventListener('abort', onAbort, { once: true });
+  let isOver = false;
+  try {
+    for (;;) {
+      const next = await Promise.race([iterator.next(), aborted]);
+      isOver = next.done === true;
+      if (next.done === true) return;
+      yield next.value;
+    }
+  } finally {
+    signal.removeEventListener('abort', onAbort);
+    // Not awaited: a source that ignores the signal would hold the turn.
+    if (!isOver) iterator.return?.().catch(() => undefined);
+  }
 }

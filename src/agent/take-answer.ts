@@ -1,15 +1,17 @@
 // Takes what the model answered: records it, before any tool with effects may run, and tells the
 // state machine what it was.
 
-import { unsupportedIn } from '../features/steadiness/check-claims.ts';
+import { JOB_CHANNEL } from '../features/schedule/rules/job.ts';
+import { unsupportedIn } from '../features/steadiness/steadiness.ts';
 import { isRepeatable } from '../kernel/access/rights.ts';
 import type { AgentEvent } from '../kernel/message/event.ts';
 import { callId } from '../kernel/message/ids.ts';
-import type { AssistantEntry, ToolCall } from '../kernel/message/transcript.ts';
+import type { AssistantEntry, ToolCall, TranscriptEntry } from '../kernel/message/transcript.ts';
 import type { ModelEvent } from '../providers/provider.ts';
 import { askedMain } from './asked-with.ts';
 import { type Asked, type ModelCall, mayAct } from './model-call.ts';
 import { textTokens } from './rules/tokens.ts';
+import { closingOf } from './rules/turn-closing.ts';
 import type { SignalOf, StateOf } from './rules/turn-state.ts';
 import type { TurnContext } from './turn-context.ts';
 
@@ -121,4 +123,43 @@ function tokensOf(call: ModelCall, { usage, text, toolCalls }: Finished): number
   if (usage !== undefined) return usage.inputTokens + usage.outputTokens;
   const output = text + toolCalls.map((toolCall) => toolCall.arguments).join('');
   return call.fixedTokens + call.threadTokens + textTokens(output);
+}
+
+// Finalizing: what the person gets, recorded on disk before anyone is told. Neither a stop nor a
+// deadline breaks this off.
+
+export async function finalizeTurn(
+  turn: TurnContext,
+  { ending, progress }: StateOf<'finalizing'>,
+): Promise<SignalOf<'finalizing'>> {
+  const { thread, input, clock } = turn;
+  const begun = thread.partial;
+  const written = thread.written(begun?.text);
+  // The answers of subagents and jobs are read by the program, which expects the words alone.
+  const isForPerson =
+    input.confines === undefined && input.messages[0].message.chat.channel !== JOB_CHANNEL;
+  const notices = isForPerson ? turn.notices.kept : [];
+  const { outcome, answers } = closingOf(ending, written, turn.limits, notices);
+  const { throughSeq } = thread;
+  const common = { turnId: input.turnId, at: clock.now() };
+  const unfinished: readonly TranscriptEntry[] =
+    begun === undefined
+      ? []
+      : [{ ...common, ...begun, role: 'assistant', toolCalls: [], thinking: [], throughSeq }];
+  const { unrecorded } = turn.shared;
+  const shared = unrecorded.length === 0 ? {} : { shared: unrecorded };
+  const end: TranscriptEntry = {
+    ...common,
+    ...{ role: 'turn_end', outcome, answers, throughSeq },
+    ...shared,
+  };
+  await thread.record([...unfinished, end], { durable: true });
+  turn.log.debug('turn closed', {
+    ending: ending.kind,
+    ...(ending.kind === 'limit' ? { limit: ending.limit } : {}),
+    rounds: progress.rounds,
+    tokens: progress.tokens,
+    elapsedMs: turn.time.elapsedMs(),
+  });
+  return { type: 'recorded', outcome: { kind: outcome, answers, throughSeq } };
 }

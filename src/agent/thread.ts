@@ -3,8 +3,7 @@
 
 import type { AttachedMedia } from '../kernel/message/attachment.ts';
 import type { MessageId, SessionKey, TurnId } from '../kernel/message/ids.ts';
-import type { TimeStamp } from '../kernel/message/message-times.ts';
-import { shownMessages } from '../kernel/message/message-times.ts';
+import { shownMessages, type TimeStamp } from '../kernel/message/late.ts';
 import type {
   AssistantEntry,
   ModelMessage,
@@ -15,7 +14,6 @@ import type {
 } from '../kernel/message/transcript.ts';
 import { withoutWhole } from '../kernel/sessions/rules/earlier.ts';
 import type { SessionStore } from '../kernel/sessions/store.ts';
-import type { ClearedResults } from './cleared-results.ts';
 import {
   type ClearingAim,
   clearedAmong,
@@ -26,9 +24,16 @@ import {
 import { fitEntries, floorTokens, onlyTurn } from './rules/context-fit.ts';
 import type { Offered } from './rules/context-marks.ts';
 import { type KnownTexts, knownTextsOf } from './rules/taint.ts';
-import { shownThrough, threadView } from './rules/thread-view.ts';
-import { openCallsOf, type Round, roundsOf, tokensSpent } from './rules/turn-closing.ts';
-import { lastWordOf, writtenTexts } from './rules/turn-texts.ts';
+import {
+  lastWordOf,
+  openCallsOf,
+  type Round,
+  roundsOf,
+  shownThrough,
+  threadView,
+  tokensSpent,
+  writtenTexts,
+} from './rules/turn-closing.ts';
 
 export type ThreadOptions = {
   readonly sessions: SessionStore;
@@ -259,5 +264,27 @@ export class Thread {
     this.#wasTainted = this.isTainted;
     this.#view = fitted.entries;
     this.#omitted += fitted.omitted;
+  }
+}
+
+// Which results of tools are no longer shown, by conversation: what is cleared stays cleared in later
+// turns, so that what they send begins with the same words. Only memory: after a restart the same is
+// cleared again as soon as it has to be.
+
+const MAX_SESSIONS = 256;
+const NOTHING: ReadonlySet<ResultKey> = new Set();
+
+export class ClearedResults {
+  readonly #bySession = new Map<SessionKey, ReadonlySet<ResultKey>>();
+
+  of(session: SessionKey): ReadonlySet<ResultKey> {
+    return this.#bySession.get(session) ?? NOTHING;
+  }
+
+  keep(session: SessionKey, cleared: ReadonlySet<ResultKey>): void {
+    this.#bySession.delete(session);
+    this.#bySession.set(session, cleared);
+    const [oldest] = this.#bySession.keys();
+    if (this.#bySession.size > MAX_SESSIONS && oldest !== undefined) this.#bySession.delete(oldest);
   }
 }

@@ -14,7 +14,7 @@ import type { LiveConfig } from '../kernel/config/files/live-config.ts';
 import { problemLines } from '../kernel/config/issues.ts';
 import type { Contributed } from '../kernel/contributions.ts';
 import { policyOf } from '../kernel/intake/doors.ts';
-import { verbatim } from '../kernel/message/stranger-words.ts';
+import { verbatim } from '../kernel/message/untrusted.ts';
 import type { Origins } from '../kernel/turns/origins.ts';
 import type { ModelRegistry } from '../providers/provider.ts';
 import { buildConversations, createBeginAnew, createCompactNow } from './build-conversations.ts';

@@ -1,8 +1,8 @@
 // What everything else of the gateway stands on: configuration, clock, log, the store with its bus,
 // conversations and files. Nothing here knows of channels or of the agent.
 
-import { redactedPicture } from '../agent/prompt-redaction.ts';
-import { type AskedFiles, createAskedFiles } from '../features/request-log/asked-book.ts';
+import { redactedPicture } from '../agent/prompt-sources.ts';
+import { type AskedFiles, createAskedFiles } from '../features/request-log/request-log.ts';
 import type { MessageBus } from '../kernel/bus/bus.ts';
 import { createMessageBus } from '../kernel/bus/message-bus.ts';
 import type { EmbeddedStore } from '../kernel/bus/store/store.ts';

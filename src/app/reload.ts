@@ -2,14 +2,14 @@
 // channel by starting that channel alone.
 
 import type { Models } from '../agent/models.ts';
-import type { Tooling } from '../features/mcp/build-tool-servers.ts';
+import type { Tooling } from '../features/mcp/tool-servers.ts';
 import type { ConfigChange } from '../kernel/config/diff.ts';
 import type { LoadedConfig } from '../kernel/config/files/config-file.ts';
-import { watchConfig } from '../kernel/config/files/config-watch.ts';
 import type { LiveConfig } from '../kernel/config/files/live-config.ts';
+import { watchConfig } from '../kernel/config/files/live-config.ts';
 import { problemLines } from '../kernel/config/issues.ts';
 import type { ConfigProblem } from '../kernel/message/errors.ts';
-import { verbatim } from '../kernel/message/stranger-words.ts';
+import { verbatim } from '../kernel/message/untrusted.ts';
 import type { Measuring } from '../kernel/observe/build-telemetry.ts';
 import type { TellOwner } from '../kernel/owners.ts';
 import type { Permits } from '../lib/async.ts';

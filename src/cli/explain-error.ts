@@ -3,9 +3,9 @@
 import { existsSync } from 'node:fs';
 import { hostname } from 'node:os';
 import { HomeLockedError } from '../kernel/bus/store/store.ts';
+import { isPythonConfig } from '../kernel/config/check.ts';
 import type { Environment } from '../kernel/config/environment.ts';
 import type { Home } from '../kernel/config/files/home.ts';
-import { isPythonConfig } from '../kernel/config/foreign-config.ts';
 import {
   ConfigError,
   type ConfigProblem,

@@ -1,6 +1,6 @@
 // Refuses to serve without a token, and with tokens that are none.
 
-import { type TokenProblem, tokenProblem } from '../kernel/config/gateway-token.ts';
+import { type TokenProblem, tokenProblem } from '../kernel/config/environment.ts';
 import { ConfigError } from '../kernel/message/errors.ts';
 
 const MISSING: TokenProblem = {

@@ -1,6 +1,6 @@
 // Proves a model by one tiny real completion, before onboarding saves it.
 
-import { peersOnce } from '../features/cluster/peer-specs.ts';
+import { peersOnce } from '../features/cluster/cluster-desk.ts';
 import type { Config, ProviderName } from '../kernel/config/config.ts';
 import type { Environment } from '../kernel/config/environment.ts';
 import type { Home } from '../kernel/config/files/home.ts';

@@ -1,7 +1,7 @@
 // A rig whose turns are shared among scripted models: main, router, specialist, runner. Each has a script
 // of its own; calls that nobody scripted fail the test.
 
-import { createModes } from '../../src/features/modes/create-modes.ts';
+import { createModes } from '../../src/features/modes/build-modes.ts';
 import { createDelegation, openDigests } from '../../src/features/modes/delegation.ts';
 import { RoleHealth } from '../../src/features/modes/role-health.ts';
 import type { AgentMode } from '../../src/features/modes/rules/mode.ts';

@@ -7,8 +7,8 @@ import { afterEach, beforeEach, expect, test } from 'vitest';
 import type { ConfigChange } from '../../src/kernel/config/diff.ts';
 import { loadConfig } from '../../src/kernel/config/files/config-file.ts';
 import { saveConfig } from '../../src/kernel/config/files/config-store.ts';
-import { watchConfig } from '../../src/kernel/config/files/config-watch.ts';
 import { type Home, homeOf } from '../../src/kernel/config/files/home.ts';
+import { watchConfig } from '../../src/kernel/config/files/live-config.ts';
 import type { ConfigError } from '../../src/kernel/message/errors.ts';
 import { systemClock } from '../../src/lib/time/clock.ts';
 

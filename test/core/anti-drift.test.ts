@@ -3,8 +3,8 @@
 
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { LoopWatch } from '../../src/agent/loop-watch.ts';
-import { loopIn } from '../../src/agent/rules/answer-loop.ts';
+import { LoopWatch } from '../../src/agent/guard-calls.ts';
+import { loopIn } from '../../src/agent/rules/guard.ts';
 import { repairThread } from '../../src/agent/rules/thread-repair.ts';
 import { driftOf, readAnswer } from '../../src/features/steadiness/rules/anti-drift.ts';
 import { steadied } from '../../src/features/steadiness/rules/steady-view.ts';

@@ -10,10 +10,14 @@ import { nodeId, nodesInView, rangeOfNode } from '../../src/agent/rules/summary-
 import { textTokens } from '../../src/agent/rules/tokens.ts';
 import { firstSeqOf, messageId, turnId } from '../../src/kernel/message/ids.ts';
 import type { TranscriptEntry } from '../../src/kernel/message/transcript.ts';
-import { carryOver, windowOf } from '../../src/kernel/sessions/rules/carry.ts';
+import {
+  carryOver,
+  pointsIn,
+  windowOf,
+  withRestored,
+} from '../../src/kernel/sessions/rules/carry.ts';
 import { decodeLine, encodeEntry } from '../../src/kernel/sessions/rules/file.ts';
 import { forgetNodes } from '../../src/kernel/sessions/rules/forgetting.ts';
-import { pointsIn, withRestored } from '../../src/kernel/sessions/rules/restore.ts';
 
 const LIMITS: LosslessLimits = {
   ...{ keepTokens: 100, keepMessages: 4, leafTokens: 400, minTokens: 50, nodesTokens: 300 },

@@ -2,7 +2,7 @@
 
 import { expect, it } from 'vitest';
 import { turnId } from '../../src/kernel/message/ids.ts';
-import { createTimeStamps, withTimes } from '../../src/kernel/message/message-times.ts';
+import { createTimeStamps, withTimes } from '../../src/kernel/message/late.ts';
 import type { TranscriptEntry } from '../../src/kernel/message/transcript.ts';
 
 const NOON = Date.UTC(2026, 10, 21, 12);

@@ -1,9 +1,8 @@
 // The system prompt: what is in it, in which order, how much of it, and what it admits to leave out.
 
 import { describe, expect, it } from 'vitest';
-import { callBudget, promptBudgets } from '../../src/agent/rules/budget.ts';
 import { buildPrompt, type PromptParts } from '../../src/agent/rules/prompt.ts';
-import { textTokens } from '../../src/agent/rules/tokens.ts';
+import { callBudget, promptBudgets, textTokens } from '../../src/agent/rules/tokens.ts';
 
 const CLOUD = { contextTokens: 128_000, local: false };
 const PARTS: PromptParts = {

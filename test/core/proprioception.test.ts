@@ -11,12 +11,12 @@ import {
 import { repairThread } from '../../src/agent/rules/thread-repair.ts';
 import { entriesTokens } from '../../src/agent/rules/tokens.ts';
 import { agentSettingsOf } from '../../src/agent/settings.ts';
-import { fadedTurns } from '../../src/features/steadiness/rules/gradient.ts';
 import {
+  fadedTurns,
   groundingNote,
   isGroundingDue,
   phaseOf,
-} from '../../src/features/steadiness/rules/grounding.ts';
+} from '../../src/features/steadiness/rules/gradient.ts';
 import { steadinessLines } from '../../src/features/steadiness/rules/steady-view.ts';
 import { proprioceptionSchema } from '../../src/features/steadiness/settings.ts';
 import { signalsIn } from '../../src/features/subagents/rules/subagent.ts';

@@ -1,7 +1,7 @@
 // What a turn sees of messages that were recorded more than once.
 
 import { describe, expect, it } from 'vitest';
-import { shownThrough, takenUp, threadView } from '../../src/agent/rules/thread-view.ts';
+import { shownThrough, takenUp, threadView } from '../../src/agent/rules/turn-closing.ts';
 import { messageId, turnId } from '../../src/kernel/message/ids.ts';
 import type { TranscriptEntry } from '../../src/kernel/message/transcript.ts';
 

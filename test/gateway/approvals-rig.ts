@@ -6,7 +6,7 @@ import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { z } from 'zod';
-import { runApproved } from '../../src/agent/run-approved.ts';
+import { runApproved } from '../../src/agent/execute.ts';
 import { openApprovalRows } from '../../src/features/approvals/approval-rows.ts';
 import { type Approvals, createApprovals } from '../../src/features/approvals/approvals.ts';
 import { createStanding, type Standing } from '../../src/features/approvals/standing.ts';

@@ -2,8 +2,7 @@
 // owner hears in one line what came in meanwhile.
 
 import { describe, expect, it, onTestFinished } from 'vitest';
-import { createFallback } from '../../src/features/health/fallback.ts';
-import { createOutages } from '../../src/features/health/outages.ts';
+import { createFallback, createOutages } from '../../src/features/health/channel-watch.ts';
 import type { AccountName } from '../../src/kernel/message/account.ts';
 import {
   type ChannelName,

@@ -3,7 +3,7 @@
 
 import { expect, it } from 'vitest';
 import { ForgetWork } from '../../src/features/privacy/forget-work.ts';
-import type { ForgetReport } from '../../src/features/privacy/kept-data.ts';
+import type { ForgetReport } from '../../src/features/privacy/personal-data.ts';
 import { channelName, chatId, DEFAULT_ACCOUNT } from '../../src/kernel/message/ids.ts';
 import { silentLogger as log } from '../../src/lib/logger.ts';
 import { createMemoryStore } from '../support/memory-host.ts';

@@ -21,8 +21,7 @@ import { openEmbeddedStore } from '../../src/kernel/bus/store/embedded.ts';
 import type { ClaimedDelivery, EmbeddedStore } from '../../src/kernel/bus/store/store.ts';
 import { type LimitsConfig, limitsSchema } from '../../src/kernel/config/limits.ts';
 import { createFairUse } from '../../src/kernel/intake/fair-use.ts';
-import { createGroupBuffer } from '../../src/kernel/intake/group-buffer.ts';
-import { createGroupIntake } from '../../src/kernel/intake/group-intake.ts';
+import { createGroupBuffer, createGroupIntake } from '../../src/kernel/intake/group-intake.ts';
 import { createJudge } from '../../src/kernel/intake/judge.ts';
 import { createReceiver, type Receiver } from '../../src/kernel/intake/receive.ts';
 import {

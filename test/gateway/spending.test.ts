@@ -19,7 +19,7 @@ import {
   createSpendingDesk,
   type SpendingDesk,
 } from '../../src/features/spending/spending-desk.ts';
-import type { PersonLimits } from '../../src/kernel/access/person-limits.ts';
+import type { PersonLimits } from '../../src/kernel/access/person.ts';
 import { openEmbeddedStore } from '../../src/kernel/bus/store/embedded.ts';
 import type { EmbeddedStore } from '../../src/kernel/bus/store/store.ts';
 import { limitsSchema } from '../../src/kernel/config/limits.ts';

@@ -5,7 +5,7 @@ import { mkdir, readdir, readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { expect, it } from 'vitest';
 import { createReflection } from '../../src/features/memory/reflect.ts';
-import { workingNoteText } from '../../src/features/memory/rules/working-memory.ts';
+import { workingNoteText } from '../../src/features/memory/rules/memory-notes.ts';
 import { createSessionWatch } from '../../src/features/memory/session-watch.ts';
 import { createWorkingMemories } from '../../src/features/memory/working-memory.ts';
 import { callId, sessionKey, turnId } from '../../src/kernel/message/ids.ts';

@@ -5,9 +5,13 @@ import { once } from 'node:events';
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { describe, expect, it } from 'vitest';
-import { createPeerFetch } from '../../src/features/cluster/peer-fetch.ts';
-import { askWhatItHas, findHosts } from '../../src/features/cluster/peer-probe.ts';
-import { PeerSet, type PeerSpec } from '../../src/features/cluster/peer-set.ts';
+import {
+  askWhatItHas,
+  createPeerFetch,
+  findHosts,
+  PeerSet,
+  type PeerSpec,
+} from '../../src/features/cluster/peer-set.ts';
 import {
   discoveryHosts,
   discoveryPlaces,

@@ -6,8 +6,12 @@ import { readdir, readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { afterAll, expect, it } from 'vitest';
 import { sessionKey, turnId } from '../../src/kernel/message/ids.ts';
-import { encodeEntry, encodeHeader } from '../../src/kernel/sessions/rules/file.ts';
-import { encodeKey, formatName } from '../../src/kernel/sessions/rules/name.ts';
+import {
+  encodeEntry,
+  encodeHeader,
+  encodeKey,
+  formatName,
+} from '../../src/kernel/sessions/rules/file.ts';
 import { callTools, type LlmReply, type LlmRequest, say } from '../support/llm-server.ts';
 import { startTelegramWorld } from '../support/telegram-world.ts';
 

@@ -4,8 +4,7 @@
 import { appendFile, readdir, readFile, rm, stat, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { expect, onTestFinished, test } from 'vitest';
-import { createAskedFiles } from '../../src/features/request-log/asked-book.ts';
-import { readAsked } from '../../src/features/request-log/asked-lines.ts';
+import { createAskedFiles, readAsked } from '../../src/features/request-log/request-log.ts';
 import { recordedAsk } from '../../src/features/request-log/rules/asked.ts';
 import { ALL_RIGHTS } from '../../src/kernel/access/rights.ts';
 import { sessionKey, turnId } from '../../src/kernel/message/ids.ts';

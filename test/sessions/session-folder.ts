@@ -6,7 +6,7 @@ import { join } from 'node:path';
 import { onTestFinished } from 'vitest';
 import type { SessionKey } from '../../src/kernel/message/ids.ts';
 import { listSessions, readSession } from '../../src/kernel/sessions/catalog.ts';
-import { stemOf } from '../../src/kernel/sessions/file-errors.ts';
+import { stemOf } from '../../src/kernel/sessions/file-lines.ts';
 import { createJsonlSessionStore } from '../../src/kernel/sessions/jsonl.ts';
 import type { SessionPolicy } from '../../src/kernel/sessions/rules/carry.ts';
 import { silentLogger } from '../../src/lib/logger.ts';

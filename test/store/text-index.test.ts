@@ -10,7 +10,7 @@ import { sessionKey, turnId } from '../../src/kernel/message/ids.ts';
 import type { TranscriptEntry } from '../../src/kernel/message/transcript.ts';
 import { createSessionIndexing } from '../../src/kernel/sessions/index-sessions.ts';
 import { createJsonlSessionStore } from '../../src/kernel/sessions/jsonl.ts';
-import { parseName } from '../../src/kernel/sessions/rules/name.ts';
+import { parseName } from '../../src/kernel/sessions/rules/file.ts';
 import { silentLogger } from '../../src/lib/logger.ts';
 import { ROOMY, temporaryFolder } from '../sessions/session-folder.ts';
 import { createMovableClock } from '../support/movable-clock.ts';

@@ -1,8 +1,7 @@
 // The skills of a test's workspace, and none that are shipped.
 
 import { join } from 'node:path';
-import { createSkillCatalog } from '../../src/features/skills/catalog.ts';
-import { createNeedsCheck } from '../../src/features/skills/needs.ts';
+import { createNeedsCheck, createSkillCatalog } from '../../src/features/skills/catalog.ts';
 import { createPinBook } from '../../src/features/skills/pins.ts';
 import type { Skills } from '../../src/features/skills/skills.ts';
 import { createGuardedFiles } from '../../src/lib/files/guarded-files.ts';

@@ -5,8 +5,8 @@ import type { TurnId } from '../../kernel/message/ids.ts';
 import type { SummaryEntry, TranscriptEntry } from '../../kernel/message/transcript.ts';
 import { turnOf } from '../../kernel/sessions/rules/carry.ts';
 import { keepFirstLines, truncateText } from '../../lib/text/cut.ts';
-import type { CallBudget } from './budget.ts';
 import { missingLines } from './summary-check.ts';
+import type { CallBudget } from './tokens.ts';
 import { CHARS_PER_TOKEN, entriesTokens, textTokens, toldTokens } from './tokens.ts';
 
 /** `agents.defaults.compaction` of the configuration. */

@@ -6,7 +6,7 @@ import type { InboundEntry } from '../../kernel/bus/bus.ts';
 import type { AccountRef } from '../../kernel/message/account.ts';
 import { type MessageId, messageId, threadId } from '../../kernel/message/ids.ts';
 import type { InboundMessage } from '../../kernel/message/message.ts';
-import { shortName, verbatim } from '../../kernel/message/stranger-words.ts';
+import { shortName, verbatim } from '../../kernel/message/untrusted.ts';
 import type { ChannelHost } from '../channel.ts';
 import {
   blankMessage,

@@ -3,7 +3,7 @@
 // connection; the next one reads mail by mail, so that one mail that cannot be read is told from the
 // rest and put off. Nothing is lost: the cursor moves only with what became durable.
 
-import { verbatim } from '../../kernel/message/stranger-words.ts';
+import { verbatim } from '../../kernel/message/untrusted.ts';
 import { shortened } from '../../lib/text/cut.ts';
 import type { ChannelHost } from '../channel.ts';
 import { fingerprintOf, type MailArrival } from './arrival.ts';

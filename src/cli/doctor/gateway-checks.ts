@@ -7,9 +7,9 @@ import { type ConfiguredAccount, configuredAccounts } from '../../channels/accou
 import { howToLogIn } from '../../channels/configured-channels.ts';
 import { EVERYBODY } from '../../kernel/access/admission.ts';
 import { findHomeHolder } from '../../kernel/bus/store/home-lock.ts';
+import { isPythonConfig } from '../../kernel/config/check.ts';
 import type { Config } from '../../kernel/config/config.ts';
 import { type LoadedConfig, loadConfig } from '../../kernel/config/files/config-file.ts';
-import { isPythonConfig } from '../../kernel/config/foreign-config.ts';
 import { literalSecrets } from '../../kernel/config/secrets.ts';
 import { accountPath } from '../../kernel/message/account.ts';
 import { ConfigError, NanobotError } from '../../kernel/message/errors.ts';

@@ -1,7 +1,7 @@
 // The `/command` about calls that wait for an owner's yes, and about the yeses that hold for longer.
 
 import type { Command, CommandDeps, CommandOrigin } from '../../kernel/commands/command.ts';
-import { verbatim } from '../../kernel/message/stranger-words.ts';
+import { verbatim } from '../../kernel/message/untrusted.ts';
 import { headOf } from '../../lib/text/cut.ts';
 import { shownText } from './rules/approval-text.ts';
 import { type ShownYes, shortId } from './standing-list.ts';

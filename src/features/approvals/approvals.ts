@@ -14,7 +14,7 @@ import {
 } from '../../kernel/message/ids.ts';
 import type { ChatRef, InboundMessage, SystemSender } from '../../kernel/message/message.ts';
 import type { TurnPerson } from '../../kernel/message/notes.ts';
-import { verbatim } from '../../kernel/message/stranger-words.ts';
+import { verbatim } from '../../kernel/message/untrusted.ts';
 import type { Chooser, QuestionHandler } from '../../kernel/questions/question.ts';
 import type { Questions } from '../../kernel/questions/questions.ts';
 import type { Rows } from '../../kernel/rows.ts';

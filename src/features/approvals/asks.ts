@@ -14,7 +14,7 @@ import {
   type TurnId,
 } from '../../kernel/message/ids.ts';
 import { type InboundMessage, idsOf, type PersonSender } from '../../kernel/message/message.ts';
-import { verbatim } from '../../kernel/message/stranger-words.ts';
+import { verbatim } from '../../kernel/message/untrusted.ts';
 import type { QuestionHandler, Questions } from '../../kernel/questions/question.ts';
 import type { Rows } from '../../kernel/rows.ts';
 import type { Holds } from '../../kernel/sessions/rules/forgetting.ts';

@@ -21,7 +21,7 @@ import type { Drafts } from '../letters/drafts.ts';
 import { buildMailBridge } from '../mail-bridge/build-mail-bridge.ts';
 import type { MailBridge } from '../mail-bridge/mail-bridge.ts';
 import type { BuiltMemory } from '../memory/build-memory.ts';
-import { buildReflectionClock } from '../memory/build-reflection.ts';
+import { buildReflectionClock } from '../memory/reflection-clock.ts';
 import { REFLECTION_SUBJECT, type ReflectionDesk } from '../memory/reflection-desk.ts';
 import type { People } from '../people/people.ts';
 import { createStrangerAnswers } from '../people/stranger-answers.ts';

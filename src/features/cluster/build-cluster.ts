@@ -8,12 +8,16 @@ import type { Clock } from '../../lib/time/clock.ts';
 import { addressOf } from '../../providers/local-site.ts';
 import { LOCAL_VENDORS } from '../../providers/rules/model-names.ts';
 import { vendorOf } from '../../providers/vendors.ts';
-import { type ClusterDesk, createClusterDesk, peerLines } from './cluster-desk.ts';
+import {
+  type ClusterDesk,
+  createClusterDesk,
+  hostSpec,
+  peerLines,
+  peerSpecs,
+} from './cluster-desk.ts';
 import { type ClusterRows, hostName } from './cluster-rows.ts';
 import { searchByMdns } from './mdns-search.ts';
-import { type FoundHost, findHosts } from './peer-probe.ts';
-import { PeerSet, type PeerSpec } from './peer-set.ts';
-import { hostSpec, peerSpecs } from './peer-specs.ts';
+import { type FoundHost, findHosts, PeerSet, type PeerSpec } from './peer-set.ts';
 import { discoveryPlaces } from './rules/discovery-places.ts';
 
 export type ClusterParts = {

@@ -2,11 +2,19 @@
 // that an owner confirmed is held to what it said then: before anything is sent it is asked again, and
 // where it says otherwise it is out.
 
-import type { HostResolver } from '../../lib/net/checked-address.ts';
+import { z } from 'zod';
+import { mapLimited } from '../../lib/async.ts';
+import { isAddress, isHomeAddress } from '../../lib/net/address-rules.ts';
+import {
+  type HostResolver,
+  SafeFetchError,
+  systemResolver,
+} from '../../lib/net/checked-address.ts';
+import { createGuardedFetch } from '../../lib/net/guarded-fetch.ts';
+import { askLocal, isOk, type LocalAddress, type LocalFetch } from '../../providers/local-http.ts';
+import { canChat } from '../../providers/local-servers.ts';
 import type { Peer, Peers } from '../../providers/local-site.ts';
 import type { LocalVendor } from '../../providers/rules/model-names.ts';
-import { createPeerFetch, type PeerFetch } from './peer-fetch.ts';
-import { askWhatItHas, type ServerSaid } from './peer-probe.ts';
 
 export type PeerSpec = {
   readonly name: string;
@@ -169,3 +177,132 @@ export class PeerSet implements Peers {
 }
 
 const isSame = (one: PeerSpec, other: PeerSpec) => JSON.stringify(one) === JSON.stringify(other);
+
+// How a peer is asked: at its one origin, with the address checked at every request and pinned for the
+// connection, no redirect followed, and plain http only where it stays in one's own nets.
+
+export type PeerFetchDeps = {
+  readonly apiBase: string;
+  /** http may leave one's own nets. */
+  readonly plainHttp: boolean;
+  /** Before anything but a question is sent. @throws where it must not be */
+  beforeSending(ask: LocalFetch): Promise<void>;
+  /** Default: the machine's. */
+  readonly resolver?: HostResolver;
+};
+
+export type PeerFetch = {
+  readonly fetch: LocalFetch;
+  /** When what is under way has come to its end. */
+  close(): Promise<void>;
+};
+
+/** Of one event of a stream, or of an answer. */
+const MAX_BYTES = 8_000_000;
+
+export function createPeerFetch(deps: PeerFetchDeps): PeerFetch {
+  const { plainHttp, resolver = systemResolver, beforeSending } = deps;
+  const origin = new URL(deps.apiBase);
+  const { hostname, protocol } = origin;
+  const port = origin.port || (protocol === 'https:' ? '443' : '80');
+  const isOpen = protocol === 'http:' && !plainHttp;
+
+  async function checked(host: string): Promise<readonly string[]> {
+    const literal = hostname.replace(/^\[(.*)\]$/, '$1');
+    const addresses = isAddress(literal) ? [literal] : await resolver(host);
+    if (!isOpen || addresses.every(isHomeAddress)) return addresses;
+    throw new SafeFetchError(
+      'private_address',
+      `${hostname} leads beyond your own nets, and what is sent by http anybody can read`,
+    );
+  }
+
+  const guarded = createGuardedFetch({
+    ...{ origin, maxBytes: MAX_BYTES, resolver: checked },
+    rules: { ports: [], allowPrivateHosts: [`${hostname}:${port}`] },
+  });
+  const ask: LocalFetch = async (url, init) => {
+    // A literal address is not looked up, and so is looked at here.
+    await checked(hostname);
+    return guarded.fetch(url, init);
+  };
+  return {
+    async fetch(url, init) {
+      const isQuestion = (init?.method ?? 'GET').toUpperCase() === 'GET';
+      if (!isQuestion) await beforeSending(ask);
+      return ask(url, init);
+    },
+    close: () => guarded.finish(),
+  };
+}
+
+// What a server says of itself when it is asked for its models, and nothing else is sent: no key, no
+// word of a conversation. Also the search for servers at configured places.
+
+export type ServerSaid = {
+  readonly kind: LocalVendor;
+  /** That can chat, in the server's order. */
+  readonly models: readonly string[];
+  /** Of all it says that stays the same from one question to the next. */
+  readonly mark: string;
+};
+
+export type FoundHost = ServerSaid & {
+  /** `host:port`. */
+  readonly address: string;
+};
+
+const AT_ONCE = 20;
+const TIMEOUT_MS = 3000;
+
+const modelList = z.object({
+  object: z.literal('list'),
+  data: z
+    .array(
+      z.object({
+        id: z.string().min(1).max(200),
+        owned_by: z.string().max(200).optional().catch(undefined),
+      }),
+    )
+    .max(10_000),
+});
+
+/** By whom a model is said to be owned. */
+const KINDS: Readonly<Record<string, LocalVendor>> = {
+  library: 'ollama',
+  organization_owner: 'lmstudio',
+  vllm: 'vllm',
+};
+
+/** Undefined where it does not answer as a model server does. */
+export async function askWhatItHas(
+  server: LocalAddress,
+  signal: AbortSignal,
+): Promise<ServerSaid | undefined> {
+  const question = { path: '/models', below: 'apiBase', timeoutMs: TIMEOUT_MS } as const;
+  const said = await askLocal(server, question, signal);
+  const answer = modelList.safeParse(said !== undefined && isOk(said) ? said.body : undefined);
+  // Servers that are just starting have nothing yet: that is no other server.
+  if (!answer.success || answer.data.data.length === 0) return undefined;
+  const { data } = answer.data;
+  const kind = data.map(({ owned_by: owner = '' }) => KINDS[owner]).find((each) => each);
+  const each = data.map(({ id, owned_by: owner = '' }) => `${id}\n${owner}`).sort();
+  return {
+    kind: kind ?? 'local',
+    models: data.map(({ id }) => id).filter(canChat),
+    mark: JSON.stringify(each),
+  };
+}
+
+/** Those that have models; whoever is absent, slow, redirects or answers oddly is left out. */
+export async function findHosts(
+  places: readonly string[],
+  signal: AbortSignal,
+): Promise<readonly FoundHost[]> {
+  const found = await mapLimited(places, AT_ONCE, async (address) => {
+    if (signal.aborted) return [];
+    const said = await askWhatItHas({ apiBase: `http://${address}/v1`, apiKey: '' }, signal);
+    return said === undefined || said.models.length === 0 ? [] : [{ address, ...said }];
+  });
+  return found.flat();
+}

@@ -1,7 +1,10 @@
 // Sends a marked text of our own through real channels and takes it away again, and says how long each
 // hop took. It goes past queue, agent and transcripts: it begins no turn, and no answer waits for it.
 
+import { randomBytes } from 'node:crypto';
 import type { Channel, ChannelStatus } from '../../channels/channel.ts';
+import { chatsOf } from '../../kernel/access/person.ts';
+import type { ChannelDirectory } from '../../kernel/channels.ts';
 import {
   type AccountName,
   accountName,
@@ -9,10 +12,12 @@ import {
   accountOf,
 } from '../../kernel/message/account.ts';
 import { NanobotError } from '../../kernel/message/errors.ts';
-import { messageId } from '../../kernel/message/ids.ts';
+import { chatId, messageId } from '../../kernel/message/ids.ts';
 import type { ChatRef } from '../../kernel/message/message.ts';
 import type { Logger } from '../../lib/logger.ts';
 import type { Clock } from '../../lib/time/clock.ts';
+import type { People } from '../people/people.ts';
+import type { SelfTest } from './self-test-routes.ts';
 
 /** Of one channel's test. */
 export const SELF_TEST_MS = 60_000;
@@ -208,4 +213,28 @@ function wordsOf(error: unknown, name: string, isLate: boolean) {
   if (isLate) return { reason: `it took longer than ${SELF_TEST_MS / 1000} s`, remedy };
   const isOurs = error instanceof NanobotError;
   return { reason: isOurs ? error.message : 'something went wrong in the gateway', remedy };
+}
+
+// Connects the self-test with the running channels and with the chats in which an owner is reached.
+
+export type SelfTestParts = {
+  readonly channels: SelfTestDeps['channels'];
+  readonly running: Pick<ChannelDirectory, 'get'>;
+  readonly people: Pick<People, 'persons' | 'pairing'>;
+  readonly clock: Clock;
+  readonly log: Logger;
+};
+
+export function buildSelfTest({ channels, running, people, clock, log }: SelfTestParts): SelfTest {
+  async function ownerChat(name: AccountName): Promise<ChatRef | undefined> {
+    const owners = (await people.persons.list()).filter(({ role }) => role === 'owner');
+    const written = owners.flatMap(chatsOf).find((chat) => accountName(chat) === name);
+    if (written !== undefined) return written;
+    const { approved } = await people.pairing.list();
+    const at = accountOf(name);
+    const paired = approved.find(({ role, channel }) => role === 'owner' && channel === at.channel);
+    return paired?.chat === undefined ? undefined : { ...at, chat: chatId(paired.chat) };
+  }
+  const deps = { channels, channel: running.get, ownerChat, clock, log, randomBytes };
+  return (signal) => selfTest(deps, signal);
 }

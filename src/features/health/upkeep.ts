@@ -3,7 +3,7 @@
 import { keptUnusedMs } from '../../app/build-media.ts';
 import type { MessageBus } from '../../kernel/bus/bus.ts';
 import type { LiveConfig } from '../../kernel/config/files/live-config.ts';
-import type { GroupBuffer } from '../../kernel/intake/group-buffer.ts';
+import type { GroupBuffer } from '../../kernel/intake/group-intake.ts';
 import type { MediaReader, MediaStore } from '../../kernel/media/media.ts';
 import type { Logger } from '../../lib/logger.ts';
 import type { Clock } from '../../lib/time/clock.ts';

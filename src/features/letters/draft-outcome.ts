@@ -3,7 +3,7 @@
 
 import { messageId } from '../../kernel/message/ids.ts';
 import type { InboundMessage } from '../../kernel/message/message.ts';
-import { verbatim } from '../../kernel/message/stranger-words.ts';
+import { verbatim } from '../../kernel/message/untrusted.ts';
 import { MAX_SHOWN_CHARS } from '../approvals/rules/approval-text.ts';
 import type { Draft } from './draft-rows.ts';
 import { recipientsOf } from './rules/letter.ts';

@@ -4,7 +4,7 @@
 import type { MessageBus } from '../../kernel/bus/bus.ts';
 import { messageId } from '../../kernel/message/ids.ts';
 import type { ChatRef } from '../../kernel/message/message.ts';
-import { verbatim } from '../../kernel/message/stranger-words.ts';
+import { verbatim } from '../../kernel/message/untrusted.ts';
 import type { QuestionHandler } from '../../kernel/questions/questions.ts';
 import type { Clock } from '../../lib/time/clock.ts';
 import { type BridgedMail, type BridgeRows, changeMail, type MailStage } from './bridge-rows.ts';

@@ -24,7 +24,7 @@ import type { People } from '../people/people.ts';
 import { ForgetWork } from '../privacy/forget-work.ts';
 import { createHandOut, type HandOutDeps } from '../privacy/hand-out.ts';
 import { createHandedOut } from '../privacy/handed-out.ts';
-import type { Asking } from '../privacy/kept-data.ts';
+import type { Asking } from '../privacy/personal-data.ts';
 import { createForgetting } from '../privacy/personal-data.ts';
 import { createFileMemory } from './files.ts';
 import { forgetMissingNotes } from './index-notes.ts';

@@ -4,8 +4,7 @@
 import { join } from 'node:path';
 import { MEMORY_FILE } from '../../agent/rules/prompt.ts';
 import { NanobotError } from '../../kernel/message/errors.ts';
-import { isoTime } from '../../kernel/sessions/rules/file.ts';
-import { daysBack } from '../../kernel/sessions/rules/name.ts';
+import { daysBack, isoTime } from '../../kernel/sessions/rules/file.ts';
 import { mapLimited } from '../../lib/async.ts';
 import { fileStamp } from '../../lib/files/files.ts';
 import { keepLastLines } from '../../lib/text/cut.ts';
@@ -20,8 +19,7 @@ import {
   type NoteReader,
   readNote,
 } from './note-files.ts';
-import { addLearnings } from './rules/learnings.ts';
-import { addFact, addNote } from './rules/memory-notes.ts';
+import { addFact, addLearnings, addNote } from './rules/memory-notes.ts';
 import { rankPassages } from './rules/recall-rank.ts';
 
 export type FileMemoryDeps = NoteReader & {

@@ -6,7 +6,7 @@ import type { QuestionHandler, Questions } from '../../kernel/questions/question
 import { holdsWords } from '../../kernel/sessions/rules/forgetting.ts';
 import type { TurnPersonOf } from '../../kernel/turns/turn-person.ts';
 import type { ForgetWork } from '../privacy/forget-work.ts';
-import type { Asking, KeptData } from '../privacy/kept-data.ts';
+import type { Asking, KeptData } from '../privacy/personal-data.ts';
 
 export interface MemoryDesk {
   show(message: InboundMessage): Promise<string>;

@@ -18,7 +18,7 @@ import {
   type NoteReader,
   readNote,
 } from './note-files.ts';
-import { learningPatterns, readLearnings } from './rules/learnings.ts';
+import { learningPatterns, readLearnings } from './rules/memory-notes.ts';
 import {
   lineChanges,
   type NoteToReflect,

@@ -24,7 +24,7 @@ import {
   type WorkingNote,
   type WorkingStatus,
   workingMemoryText,
-} from './rules/working-memory.ts';
+} from './rules/memory-notes.ts';
 
 export type WorkingMemoryDeps = NoteReader & { readonly clock: Clock };
 

@@ -4,14 +4,15 @@
 import { chargedMeter } from '../../agent/charge.ts';
 import { cutAnswer } from '../../agent/loop-cut.ts';
 import { messagesTokens, textTokens } from '../../agent/rules/tokens.ts';
+import { untilAborted } from '../../agent/side-model.ts';
 import { SpendingRefusedError } from '../../agent/spending.ts';
 import { waitingNotice } from '../../agent/stream.ts';
 import { TurnTime } from '../../agent/turn-context.ts';
-import { untilAborted } from '../../agent/until-aborted.ts';
 import { ProviderError } from '../../kernel/message/errors.ts';
-import type { ModelMessage } from '../../kernel/message/transcript.ts';
+import type { ModelMessage, TokenUsage } from '../../kernel/message/transcript.ts';
 import type { ModelEvent, ToolSpec } from '../../providers/provider.ts';
-import { loopWatch } from '../steadiness/steadiness.ts';
+import { correctionNote } from '../steadiness/rules/claims.ts';
+import { claimsUndone, loopWatch } from '../steadiness/steadiness.ts';
 import type { ModeTurn } from './modes.ts';
 import type { RoleHealth, RoleModel } from './role-health.ts';
 
@@ -112,3 +113,52 @@ async function answerOf(
     model: handle.name,
   });
 }
+
+// Asks a model for words that go to the person as they are: where they tell of what no tool did, it is
+// asked once to correct them, like the main model. Nothing is rewritten here.
+
+type Held = AskedRole & {
+  /** It was asked to correct its words; what it used for both stands in the answer. */
+  readonly wasDoubted?: true;
+};
+
+/** @throws as `askRole` */
+export async function askHeld(
+  turn: ModeTurn,
+  asking: Parameters<typeof askRole>[1],
+  call: RoleCall,
+  signal: AbortSignal,
+): Promise<Held> {
+  const first = await askRole(turn, asking, call, signal);
+  if (first.kind === 'failed' || first.answer.toolCalls.length > 0) return first;
+  const { answer } = first;
+  const sentences = claimsUndone(turn, answer, answer.text);
+  if (sentences.length === 0) return first;
+  const mayAct = call.tools.length > 0 && call.toolChoice === undefined;
+  const messages = [
+    ...call.messages,
+    { role: 'assistant', text: answer.text, toolCalls: [], thinking: [] },
+    { role: 'user', text: correctionNote(sentences, mayAct) },
+  ] as const;
+  const again = await askRole(turn, asking, { ...call, messages }, signal).catch(refused);
+  // There is no money to ask again: the first answer stands.
+  if (again === undefined) return { ...first, wasDoubted: true };
+  if (again.kind === 'failed') return { ...again, wasDoubted: true };
+  return { kind: 'answered', answer: together(answer, again.answer), wasDoubted: true };
+}
+
+function refused(error: unknown): undefined {
+  if (!(error instanceof SpendingRefusedError)) throw error;
+}
+
+function together({ usage: before }: RoleAnswer, answer: RoleAnswer): RoleAnswer {
+  const { usage } = answer;
+  if (before === undefined) return answer;
+  return { ...answer, usage: usage === undefined ? before : sum(before, usage) };
+}
+
+const sum = (one: TokenUsage, other: TokenUsage): TokenUsage => ({
+  inputTokens: one.inputTokens + other.inputTokens,
+  outputTokens: one.outputTokens + other.outputTokens,
+  cachedTokens: one.cachedTokens + other.cachedTokens,
+});

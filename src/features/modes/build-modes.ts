@@ -12,12 +12,12 @@ import type { Clock } from '../../lib/time/clock.ts';
 import type { ModelRegistry } from '../../providers/provider.ts';
 import { priceOf } from '../../providers/rules/model-names.ts';
 import { openAgentFiles } from './agent-files.ts';
-import { createModes, type ModeKinds } from './create-modes.ts';
 import { createDelegation, openDigests } from './delegation.ts';
 import type { ModeDesk } from './mode-desk.ts';
-import type { Modes } from './modes.ts';
+import type { ModeKind, Modes } from './modes.ts';
 import { RoleHealth } from './role-health.ts';
 import { probeRoles } from './role-probes.ts';
+import type { AgentMode } from './rules/mode.ts';
 import { supervisedSteps } from './rules/supervised-turn.ts';
 import { createSupervisor } from './supervisor.ts';
 import { createTraceFiles } from './trace-files.ts';
@@ -107,6 +107,23 @@ function shownModes(
       return problems.length === 0
         ? [`Mode: ${mode}`, ...(await desk.about(mode))]
         : [`Mode: ${mode}, cannot work: ${problems.join('; ')}`];
+    },
+  };
+}
+
+// The modes there are. A turn is inline, and nothing of the others is read, unless its mode says otherwise.
+
+export type ModeKinds = Readonly<Partial<Record<AgentMode, ModeKind>>>;
+
+export function createModes(kinds: ModeKinds, configured: () => AgentMode): Modes {
+  return {
+    async open(chosen, turn) {
+      const kind = kinds[chosen ?? configured()];
+      if (kind === undefined) return undefined;
+      const problems = await kind.problems();
+      if (problems.length === 0) return kind.open(turn);
+      turn.log.warn('mode cannot work, the main model answers alone', { problems });
+      return undefined;
     },
   };
 }

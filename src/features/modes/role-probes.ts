@@ -2,8 +2,8 @@
 // that is back is known before the next turn waits for it. Nothing is asked while all answer.
 
 import { chargedMeter } from '../../agent/charge.ts';
+import { untilAborted } from '../../agent/side-model.ts';
 import type { SpendingGuard } from '../../agent/spending.ts';
-import { untilAborted } from '../../agent/until-aborted.ts';
 import { ProviderError } from '../../kernel/message/errors.ts';
 import { withFenceClosed } from '../../lib/text/cut.ts';
 import type { Clock } from '../../lib/time/clock.ts';

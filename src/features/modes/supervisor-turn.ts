@@ -24,9 +24,14 @@ import {
   TASK,
 } from './rules/supervised-turn.ts';
 import type { SupervisorConfig } from './settings.ts';
-import { type Worked, workOn } from './specialist-work.ts';
-import { closingCue, finishCue, WITH_TOOLS, writingCue } from './supervisor-finish.ts';
-import { supervisorToolbox } from './supervisor-toolbox.ts';
+import { type Worked, workOn } from './specialist.ts';
+import {
+  closingCue,
+  finishCue,
+  supervisorToolbox,
+  WITH_TOOLS,
+  writingCue,
+} from './supervisor-finish.ts';
 import { markForeign, roleOf } from './supervisor-words.ts';
 
 /** With fewer rounds left in the turn, what was begun is brought to its end. */

@@ -4,7 +4,7 @@ import { roundsOf } from '../../agent/rules/turn-closing.ts';
 import type { Ask } from '../../agent/rules/turn-state.ts';
 import type { AssistantEntry, ToolEntry } from '../../kernel/message/transcript.ts';
 import { unwrapped } from '../../kernel/message/untrusted.ts';
-import { claimsUndone } from '../steadiness/check-claims.ts';
+import { claimsUndone } from '../steadiness/steadiness.ts';
 import type { Cue, Speaker, TurnMode } from './mode.ts';
 import type { TrioDeps } from './mode-deps.ts';
 import type { ModeTurn } from './modes.ts';

@@ -13,17 +13,15 @@ import {
   chatsOf,
   doorOf,
   languageTag,
-  type Person,
-  type PersonRecord,
-  withChoice,
-} from '../../kernel/access/person.ts';
-import {
   limitWords,
   PERSON_LIMITS,
+  type Person,
   type PersonLimits,
+  type PersonRecord,
   readLimit,
+  withChoice,
   withLimit,
-} from '../../kernel/access/person-limits.ts';
+} from '../../kernel/access/person.ts';
 import { sessionKeyOf } from '../../kernel/message/message.ts';
 import { PEOPLE_FOLDER } from '../../kernel/message/notes.ts';
 import { isTimeZone } from '../../lib/time/zone-time.ts';

@@ -6,7 +6,7 @@ import type { Judge } from '../../kernel/intake/judge.ts';
 import { accountName } from '../../kernel/message/account.ts';
 import { messageId } from '../../kernel/message/ids.ts';
 import { type InboundMessage, idsOf, type PersonSender } from '../../kernel/message/message.ts';
-import { codeNotice } from '../../kernel/message/stranger-words.ts';
+import { codeNotice } from '../../kernel/message/untrusted.ts';
 import type { Logger } from '../../lib/logger.ts';
 import type { Decisions } from './decisions.ts';
 import type { AnnounceStranger } from './owner-notices.ts';

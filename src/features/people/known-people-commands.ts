@@ -1,17 +1,18 @@
 // The `/command` by which an owner sees who is known, and what one of them may use up in a day.
 
 import type { Person } from '../../kernel/access/person.ts';
-import { personLine, withChoice } from '../../kernel/access/person.ts';
 import {
   limitNamed,
   limitWords,
   PERSON_LIMITS,
+  personLine,
   readLimit,
+  withChoice,
   withLimit,
-} from '../../kernel/access/person-limits.ts';
+} from '../../kernel/access/person.ts';
 import type { Command, CommandDeps } from '../../kernel/commands/command.ts';
 import { PEOPLE_FOLDER } from '../../kernel/message/notes.ts';
-import { verbatim } from '../../kernel/message/stranger-words.ts';
+import { verbatim } from '../../kernel/message/untrusted.ts';
 
 const MAX_LISTED = 50;
 const NOTES = 'notes';

@@ -7,7 +7,7 @@ import type { Command, CommandDeps, CommandOrigin } from '../../kernel/commands/
 import type { Gated } from '../../kernel/intake/group-intake.ts';
 import { messageId } from '../../kernel/message/ids.ts';
 import { type InboundMessage, idsOf } from '../../kernel/message/message.ts';
-import { verbatim } from '../../kernel/message/stranger-words.ts';
+import { verbatim } from '../../kernel/message/untrusted.ts';
 import type { Logger } from '../../lib/logger.ts';
 import { LINK_CODE_MINUTES, linkCommandOf } from './links.ts';
 import type { People } from './people.ts';

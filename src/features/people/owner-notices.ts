@@ -7,7 +7,7 @@ import type { KeyValueStore } from '../../kernel/bus/store/store.ts';
 import type { AccountName } from '../../kernel/message/account.ts';
 import { messageId } from '../../kernel/message/ids.ts';
 import type { ChatRef } from '../../kernel/message/message.ts';
-import { MANY_STRANGERS_NOTICE, strangerNotice } from '../../kernel/message/stranger-words.ts';
+import { MANY_STRANGERS_NOTICE, strangerNotice } from '../../kernel/message/untrusted.ts';
 import type { Questions } from '../../kernel/questions/questions.ts';
 import { createLanes } from '../../lib/async.ts';
 import { jsonRow, number, rowShape } from '../../lib/json/json.ts';

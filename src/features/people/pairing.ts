@@ -4,7 +4,7 @@
 import { type AdmittedRole, joinRoles, type Role } from '../../kernel/access/admission.ts';
 import type { PersonDoor } from '../../kernel/access/person.ts';
 import type { PersonSender } from '../../kernel/message/message.ts';
-import { shortName } from '../../kernel/message/stranger-words.ts';
+import { shortName } from '../../kernel/message/untrusted.ts';
 import type { Approval } from './approval.ts';
 import { type CodesDeps, createPairingCodes, type IssuedCode } from './pairing-codes.ts';
 import { doorKey, type PeopleBook, ROWS } from './people-book.ts';

@@ -2,7 +2,7 @@
 
 import type { Command, CommandDeps, CommandOrigin } from '../../kernel/commands/command.ts';
 import { idsOf } from '../../kernel/message/message.ts';
-import { strangerLine, verbatim } from '../../kernel/message/stranger-words.ts';
+import { strangerLine, verbatim } from '../../kernel/message/untrusted.ts';
 import type { Subject } from './decisions.ts';
 
 export const PEOPLE_COMMANDS: readonly Command[] = [

@@ -1,6 +1,6 @@
 // Everything that is known and decided about people, over one scope of the store.
 
-import type { PersonLimits } from '../../kernel/access/person-limits.ts';
+import type { PersonLimits } from '../../kernel/access/person.ts';
 import type { KeyValueStore } from '../../kernel/bus/store/store.ts';
 import { createRoutes, type Routes } from '../../kernel/intake/routes.ts';
 import { type InboundMessage, idsOf } from '../../kernel/message/message.ts';

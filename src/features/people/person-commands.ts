@@ -6,12 +6,12 @@ import {
   doorWords,
   languageTag,
   languageWords,
+  limitWords,
   type Person,
   withChoice,
 } from '../../kernel/access/person.ts';
-import { limitWords } from '../../kernel/access/person-limits.ts';
 import type { Command, CommandDeps, CommandOrigin } from '../../kernel/commands/command.ts';
-import { verbatim } from '../../kernel/message/stranger-words.ts';
+import { verbatim } from '../../kernel/message/untrusted.ts';
 import { isTimeZone } from '../../lib/time/zone-time.ts';
 
 /** Takes a choice back. */

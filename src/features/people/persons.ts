@@ -20,7 +20,7 @@ import {
   type UserId,
 } from '../../kernel/message/ids.ts';
 import { type ChatRef, type InboundMessage, idsOf } from '../../kernel/message/message.ts';
-import { shortName } from '../../kernel/message/stranger-words.ts';
+import { shortName } from '../../kernel/message/untrusted.ts';
 import { createLanes } from '../../lib/async.ts';
 import type { PeopleBook, PeopleRows } from './people-book.ts';
 import {

@@ -4,7 +4,7 @@
 import type { KeyValueStore } from '../../kernel/bus/store/store.ts';
 import { textWithAttachments } from '../../kernel/message/attachment.ts';
 import { type InboundMessage, idsOf, type PersonSender } from '../../kernel/message/message.ts';
-import { firstWords, shortName } from '../../kernel/message/stranger-words.ts';
+import { firstWords, shortName } from '../../kernel/message/untrusted.ts';
 import { createLanes } from '../../lib/async.ts';
 import { flag, jsonRow, kind, number, place, rowShape, text, texts } from '../../lib/json/json.ts';
 import type { Clock } from '../../lib/time/clock.ts';

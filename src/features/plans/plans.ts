@@ -4,6 +4,9 @@
 
 import { z } from 'zod';
 import type { MessageBus } from '../../kernel/bus/bus.ts';
+import type { ChannelDirectory } from '../../kernel/channels.ts';
+import { accountName } from '../../kernel/message/account.ts';
+import { DeliveryError } from '../../kernel/message/errors.ts';
 import {
   type MessageId,
   messageId,
@@ -14,8 +17,8 @@ import type { ChatRef } from '../../kernel/message/message.ts';
 import { jsonRows, type OpenRows } from '../../kernel/rows.ts';
 import { type Holds, isOfChats } from '../../kernel/sessions/rules/forgetting.ts';
 import { flag, number, objects, place, rowShape } from '../../lib/json/json.ts';
-import type { Clock } from '../../lib/time/clock.ts';
-import { orAborted } from '../../lib/time/clock.ts';
+import type { Logger } from '../../lib/logger.ts';
+import { type Clock, orAborted } from '../../lib/time/clock.ts';
 import {
   type Checkpoint,
   checklist,
@@ -197,3 +200,44 @@ const emptied = ({ chat, sent }: Kept): Kept => ({ ...NOTHING, chat, sent });
 
 const textsOf = ({ plan, checkpoints, shown }: Kept) =>
   JSON.stringify({ plan, checkpoints, shown });
+
+// Builds where the agent's plans are kept and how they are shown.
+
+export type PlanParts = {
+  readonly rows: OpenRows;
+  readonly bus: Pick<MessageBus, 'send' | 'outbound' | 'trace'>;
+  readonly clock: Clock;
+  readonly log: Logger;
+  readonly channels: Pick<ChannelDirectory, 'get'>;
+};
+
+const EDIT_DEADLINE_MS = 15_000;
+/** Of a text that has yet to get its place in the chat, or got it between the two looks. */
+const ON_ITS_WAY = ['queued', 'sending', 'sent'];
+
+export function buildPlans({ rows, bus, clock, log, channels }: PlanParts): PlanDesk {
+  async function edit(text: MessageId, markdown: string) {
+    const sent = await bus.outbound(text);
+    if (sent === undefined) return 'cannot';
+    const editing = channels.get(accountName(sent.chat))?.editing;
+    if (editing === undefined) return 'cannot';
+    const [part] = sent.parts;
+    if (part === undefined) {
+      const { state } = (await bus.trace(text)) ?? {};
+      return state !== undefined && ON_ITS_WAY.includes(state) ? 'later' : 'cannot';
+    }
+    try {
+      await editing.edit(sent.chat, part, markdown, AbortSignal.timeout(EDIT_DEADLINE_MS));
+      return 'done';
+    } catch (error) {
+      if (!(error instanceof DeliveryError)) throw error;
+      log.info('checklist not changed in place', { text, error });
+      return 'cannot';
+    }
+  }
+
+  return createPlans({
+    ...{ rows, bus, clock, edit },
+    isDoor: (chat) => channels.get(accountName(chat)) !== undefined,
+  });
+}

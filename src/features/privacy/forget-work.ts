@@ -10,7 +10,7 @@ import { flag, jsonRow, object, place, rowShape } from '../../lib/json/json.ts';
 import type { Logger } from '../../lib/logger.ts';
 import type { Clock } from '../../lib/time/clock.ts';
 import { aborted } from '../../lib/time/clock.ts';
-import type { ForgetReport, KeptData, Reach } from './kept-data.ts';
+import type { ForgetReport, KeptData, Reach } from './personal-data.ts';
 
 export type ForgetWorkDeps = {
   readonly kept: Pick<KeptData, 'forget' | 'scrub'>;

@@ -17,10 +17,10 @@ import type { UploadLimit } from '../../tools/files/send-file.ts';
 import { LEARNINGS_FILE } from '../memory/files.ts';
 import type { MemoryStore } from '../memory/memory.ts';
 import { listNotes, type NoteReader, readNote } from '../memory/note-files.ts';
-import { learningPatterns, readLearnings } from '../memory/rules/learnings.ts';
+import { learningPatterns, readLearnings } from '../memory/rules/memory-notes.ts';
 import type { StoredWorkingMemory, WorkingMemories } from '../memory/working-memory.ts';
 import { exportPath, type HandedOut } from './handed-out.ts';
-import type { Asking, KeptData } from './kept-data.ts';
+import type { Asking, KeptData } from './personal-data.ts';
 
 export type HandOutDeps = {
   readonly reader: NoteReader;

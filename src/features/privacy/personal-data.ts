@@ -5,8 +5,10 @@ import { isOwnDoor } from '../../app/past-sessions.ts';
 import { forgetMails } from '../../channels/email/mail-records.ts';
 import { forgetSaid } from '../../channels/web/door-rows.ts';
 import type { EmbeddedStore } from '../../kernel/bus/store/store.ts';
-import { chatRefOf } from '../../kernel/message/message.ts';
-import { verbatim } from '../../kernel/message/stranger-words.ts';
+import type { SessionKey } from '../../kernel/message/ids.ts';
+import { chatRefOf, type InboundMessage } from '../../kernel/message/message.ts';
+import type { TurnPerson } from '../../kernel/message/notes.ts';
+import { verbatim } from '../../kernel/message/untrusted.ts';
 import type { PersonalData } from '../../kernel/personal-data.ts';
 import {
   findToForget,
@@ -22,7 +24,6 @@ import type { TextIndex } from '../memory/memory.ts';
 import type { NoteReader } from '../memory/note-files.ts';
 import { findInNotes, forgetInNotes } from '../memory/notes.ts';
 import type { HandedOut } from './handed-out.ts';
-import type { Asking, ForgetReport, KeptData, Reach } from './kept-data.ts';
 
 export type ForgettingDeps = {
   readonly reader: NoteReader;
@@ -125,4 +126,49 @@ function around(text: string, words: string): string {
   const start = Math.max(0, placeOfWords(flat, words) - SNIPPET_CHARS / 2);
   const cut = partOf(flat, start, start + SNIPPET_CHARS);
   return verbatim(`${start > 0 ? '…' : ''}${cut}${start + SNIPPET_CHARS < flat.length ? '…' : ''}`);
+}
+
+// CONTRACT of all that is kept of people, wherever it lies: found, told, handed out and forgotten as one.
+
+/** A turn in the chat of a message, as far as it says whose it is. */
+export type Asking = {
+  readonly message: InboundMessage;
+  readonly session: SessionKey;
+  readonly person: TurnPerson;
+};
+
+/** What a wish to forget reaches, kept until it is answered. */
+export type Reach = {
+  readonly words: string;
+  readonly notes: string;
+  /** Session keys without topics. */
+  readonly chats: readonly string[];
+};
+
+export type KeptPlace = { readonly where: string; readonly text: string };
+
+export type ForgetReport = {
+  readonly noteLines: number;
+  readonly entries: number;
+  /** Of messages in the queues and the logs of our own doors. */
+  readonly texts: number;
+};
+
+export interface KeptData {
+  reach(asking: Asking, words: string): Promise<Reach>;
+  /** At most `limit` places are told; all are counted. */
+  find(
+    reach: Reach,
+    limit: number,
+  ): Promise<{ readonly places: readonly KeptPlace[]; readonly count: number }>;
+  /** May be repeated. Nothing of it is left in any file when this resolves. */
+  forget(reach: Reach): Promise<ForgetReport>;
+  /** Leaves nothing of a wish that was deleted in the file of the store. */
+  scrub(): Promise<void>;
+  /** In words. */
+  overview(asking: Asking): Promise<string>;
+  /** The facts and files in this folder of the workspace, in words. */
+  notesOf(folder: string): Promise<string>;
+  /** Sends it; the words for the person. */
+  handOut(asking: Asking, format: 'md' | 'jsonl'): Promise<string>;
 }

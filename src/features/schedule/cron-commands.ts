@@ -3,7 +3,7 @@
 import { type Person, withChoice } from '../../kernel/access/person.ts';
 import type { Command, CommandDeps, CommandOrigin } from '../../kernel/commands/command.ts';
 import { stopJob } from '../../kernel/commands/stop-command.ts';
-import { verbatim } from '../../kernel/message/stranger-words.ts';
+import { verbatim } from '../../kernel/message/untrusted.ts';
 import { withPerson } from '../people/person-commands.ts';
 import { parseHead } from './rules/cron-command.ts';
 import { NO_QUIET_HOURS, quietHoursOf } from './rules/quiet-hours.ts';

@@ -1,18 +1,27 @@
 // The skills that are there: folders of the workspace before those that are shipped. A file is read
 // again only when its stamp changed; links are not followed.
 
-import { readdirSync } from 'node:fs';
-import { join } from 'node:path';
+import { constants, readdirSync } from 'node:fs';
+import { access } from 'node:fs/promises';
+import { delimiter, join } from 'node:path';
+import { SKILLS_FOLDER } from '../../agent/rules/prompt.ts';
+import type { Environment } from '../../kernel/config/environment.ts';
+import type { Home } from '../../kernel/config/files/home.ts';
+import { SHIPPED_SKILLS } from '../../kernel/config/files/package-files.ts';
 import { NanobotError } from '../../kernel/message/errors.ts';
 import { fileStamp } from '../../lib/files/files.ts';
-import type { GuardedFiles } from '../../lib/files/guarded-files.ts';
+import { createGuardedFiles, type GuardedFiles } from '../../lib/files/guarded-files.ts';
+import type { Clock } from '../../lib/time/clock.ts';
 import { parseYaml, YamlError } from '../../lib/yaml.ts';
-import type { NeedsCheck } from './needs.ts';
-import { type PinBook, type SkillPin, sha256 } from './pins.ts';
+import { createPinBook, type PinBook, type SkillPin, sha256 } from './pins.ts';
 import { listSkillFiles } from './repository.ts';
-import { readManifest, type SkillManifest, splitFrontMatter } from './rules/skill.ts';
-import type { Skill, SkillFile, Skills } from './skills.ts';
-import { SkillError } from './skills.ts';
+import {
+  readManifest,
+  type SkillManifest,
+  type SkillNeeds,
+  splitFrontMatter,
+} from './rules/skill.ts';
+import { type Skill, SkillError, type SkillFile, type Skills } from './skills.ts';
 
 export type CatalogDeps = {
   readonly files: GuardedFiles;
@@ -212,4 +221,79 @@ function foldersIn(path: string): readonly string[] {
   } catch {
     return [];
   }
+}
+
+// Whether what a skill needs is there: programs on the path, environment variables, the system.
+
+/** A program that was just installed is noticed after at most this. */
+const REMEMBERED_MS = 30_000;
+const PLAIN_NAME = /^[A-Za-z0-9][A-Za-z0-9._+-]*$/;
+const MAX_REMEMBERED = 500;
+
+export interface NeedsCheck {
+  /** What is missing, in words; empty where all is there. */
+  missing(needs: SkillNeeds): Promise<readonly string[]>;
+}
+
+export function createNeedsCheck(
+  env: Environment,
+  clock: Pick<Clock, 'monotonic'>,
+  platform: string = process.platform,
+): NeedsCheck {
+  const found = new Map<string, { readonly isThere: boolean; readonly at: number }>();
+
+  async function hasProgram(name: string): Promise<boolean> {
+    const known = found.get(name);
+    if (known !== undefined && clock.monotonic() - known.at < REMEMBERED_MS) return known.isThere;
+    if (found.size >= MAX_REMEMBERED) found.clear();
+    const isThere = PLAIN_NAME.test(name) && (await isOnPath(name, env['PATH'] ?? ''));
+    found.set(name, { isThere, at: clock.monotonic() });
+    return isThere;
+  }
+
+  return {
+    async missing({ bins, env: names, os }) {
+      const programs = await Promise.all(
+        bins.map(async (name) => ((await hasProgram(name)) ? [] : [`the program ${name}`])),
+      );
+      const variables = names
+        .filter((name) => (env[name] ?? '') === '')
+        .map((name) => `the environment variable ${name}`);
+      const system = os.length === 0 || os.includes(platform) ? [] : [`one of: ${os.join(', ')}`];
+      return [...programs.flat(), ...variables, ...system];
+    },
+  };
+}
+
+async function isOnPath(name: string, path: string): Promise<boolean> {
+  for (const folder of path.split(delimiter)) {
+    if (folder === '') continue;
+    const isThere = await access(join(folder, name), constants.X_OK).then(
+      () => true,
+      () => false,
+    );
+    if (isThere) return true;
+  }
+  return false;
+}
+
+// Builds what knows the skills, for the agent and for the commands that look after them.
+
+export type SkillsParts = {
+  readonly home: Pick<Home, 'root' | 'skillPins'>;
+  readonly env: Environment;
+  readonly clock: Clock;
+  readonly workspace: () => string;
+};
+
+export const skillsFolder = (workspace: string) => join(workspace, SKILLS_FOLDER);
+
+export function buildSkills({ home, env, clock, workspace }: SkillsParts): Skills {
+  return createSkillCatalog({
+    files: createGuardedFiles({ forbidden: [home.root] }),
+    pins: createPinBook(home.skillPins),
+    needs: createNeedsCheck(env, clock),
+    workspace: () => skillsFolder(workspace()),
+    shipped: SHIPPED_SKILLS,
+  });
 }

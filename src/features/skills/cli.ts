@@ -5,10 +5,10 @@ import { createHash } from 'node:crypto';
 import { Command } from 'commander';
 import type { Terminal } from '../../cli/terminal.ts';
 import { CommandFailure, confirmOrStop, EXIT, printable, textTable } from '../../cli/terminal.ts';
+import type { FoundSkill } from './install.ts';
 import type { SkillReview } from './package.ts';
 import type { SkillCare } from './skill-care.ts';
 import type { Skill } from './skills.ts';
-import type { FoundSkill } from './source.ts';
 
 const SHOWN_LINES = 200;
 const HASH_CHARS = 16;

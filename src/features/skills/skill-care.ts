@@ -7,10 +7,12 @@ import type { Home } from '../../kernel/config/files/home.ts';
 import { createGuardedFiles } from '../../lib/files/guarded-files.ts';
 import { createSafeFetch } from '../../lib/net/safe-fetch.ts';
 import type { Clock } from '../../lib/time/clock.ts';
-import { buildSkills, skillsFolder } from './build-skills.ts';
+import { buildSkills, skillsFolder } from './catalog.ts';
 import {
   acceptSkill,
   existingSkill,
+  type FoundSkill,
+  findSkill,
   type InstallDeps,
   installSkill,
   removeSkill,
@@ -18,7 +20,6 @@ import {
 import { reviewPackage, type SkillReview } from './package.ts';
 import { createPinBook } from './pins.ts';
 import type { Skills } from './skills.ts';
-import { type FoundSkill, findSkill } from './source.ts';
 
 export interface SkillCare {
   readonly skills: Skills;

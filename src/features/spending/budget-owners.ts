@@ -1,7 +1,6 @@
 // Whose a budget is: the person's name and what an owner allows them, by the names it is kept under.
 
-import type { Person } from '../../kernel/access/person.ts';
-import type { PersonLimits } from '../../kernel/access/person-limits.ts';
+import type { Person, PersonLimits } from '../../kernel/access/person.ts';
 import type { CountNames } from '../../kernel/message/message-limits.ts';
 import type { Persons } from '../people/persons.ts';
 import { budgetHolder } from './rules/budget-limits.ts';

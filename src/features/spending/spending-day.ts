@@ -2,7 +2,7 @@
 // store so that a restart finds it. What a process that died held back counts as spent.
 
 import { z } from 'zod';
-import type { PersonLimits } from '../../kernel/access/person-limits.ts';
+import type { PersonLimits } from '../../kernel/access/person.ts';
 import type { KeyValueStore } from '../../kernel/bus/store/store.ts';
 import type { CountNames } from '../../kernel/message/message-limits.ts';
 import { jsonRow, number, rowShape, texts } from '../../lib/json/json.ts';

@@ -4,8 +4,8 @@
 import type { z } from 'zod';
 import { chargedMeter } from '../../agent/charge.ts';
 import { messagesTokens, textTokens } from '../../agent/rules/tokens.ts';
+import { untilAborted } from '../../agent/side-model.ts';
 import type { SpendingGuard } from '../../agent/spending.ts';
-import { untilAborted } from '../../agent/until-aborted.ts';
 import { isJsonObject, type JsonObject } from '../../kernel/config/json.ts';
 import { ProviderError } from '../../kernel/message/errors.ts';
 import type { TurnId } from '../../kernel/message/ids.ts';

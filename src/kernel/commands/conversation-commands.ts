@@ -2,7 +2,7 @@
 // `/restore`: what /new and /undo took out of sight, back again.
 
 import type { Agent } from '../../agent/agent.ts';
-import type { ContextReport } from '../../agent/rules/context-report.ts';
+import type { ContextReport } from '../../agent/rules/context-fit.ts';
 import type { Channel } from '../../channels/channel.ts';
 import type { Logger } from '../../lib/logger.ts';
 import { createMinuteText } from '../../lib/time/zone-time.ts';
@@ -13,8 +13,8 @@ import { isSameSender } from '../message/change.ts';
 import { DeliveryError } from '../message/errors.ts';
 import type { SessionKey, TurnId } from '../message/ids.ts';
 import { chatRefOf, sessionKeyOf } from '../message/message.ts';
-import { firstWords, verbatim } from '../message/stranger-words.ts';
-import type { RestorePoint } from '../sessions/rules/restore.ts';
+import { firstWords, verbatim } from '../message/untrusted.ts';
+import type { RestorePoint } from '../sessions/rules/carry.ts';
 import type { Command, CommandDeps, CommandOrigin } from './command.ts';
 import type { ConversationInfo } from './conversation-desk.ts';
 

@@ -1,7 +1,7 @@
 // CONTRACT of what people can see of their conversations, and bring back.
 
 import type { Revisions } from '../../agent/revise.ts';
-import type { ContextReport } from '../../agent/rules/context-report.ts';
+import type { ContextReport } from '../../agent/rules/context-fit.ts';
 import type { SessionKey } from '../message/ids.ts';
 import type { InboundMessage } from '../message/message.ts';
 

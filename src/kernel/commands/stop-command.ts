@@ -7,7 +7,7 @@ import type { Clock } from '../../lib/time/clock.ts';
 import type { Routes } from '../intake/routes.ts';
 import { messageId, type SessionKey } from '../message/ids.ts';
 import { type ChatRef, sessionKeyOf } from '../message/message.ts';
-import { verbatim } from '../message/stranger-words.ts';
+import { verbatim } from '../message/untrusted.ts';
 import type { Command, CommandDeps } from './command.ts';
 
 type StopDeps = Pick<CommandDeps, 'bus' | 'helpers' | 'workflows' | 'jobs'>;

@@ -5,7 +5,7 @@ import type { Trace, TraceStep } from '../bus/bus.ts';
 import { spanWords } from '../intake/rules/fair-use.ts';
 import type { TurnOutcome } from '../message/event.ts';
 import { sessionKeyOf } from '../message/message.ts';
-import { verbatim } from '../message/stranger-words.ts';
+import { verbatim } from '../message/untrusted.ts';
 import type { Command, CommandDeps, CommandOrigin } from './command.ts';
 
 export const WHY_COMMANDS: readonly Command[] = [

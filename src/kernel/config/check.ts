@@ -16,7 +16,7 @@ import {
 import { pathsIn, valueAt, withValue } from './json-paths.ts';
 import { configKeys } from './keys.ts';
 import { migrateConfig } from './migration.ts';
-import { type FoundSecrets, missingSecrets, NO_SECRETS, withSecrets } from './secret-ref.ts';
+import { type FoundSecrets, missingSecrets, NO_SECRETS, withSecrets } from './secrets.ts';
 
 export type CheckedConfig = {
   readonly config: Config;
@@ -124,3 +124,24 @@ function placed(problem: ConfigProblem, located: LocatedJson): ConfigProblem {
 }
 
 const parentOf = (path: string) => path.slice(0, Math.max(0, path.lastIndexOf('.')));
+
+// Knows the configuration of another program by its keys, so that its owner is met with a way on.
+
+/** Keys that only that program has; two of them are no slip of the pen. */
+const MARKS = [
+  'agents.defaults.provider',
+  'agents.defaults.memoryWindow',
+  'agents.defaults.contextWindowTokens',
+  'providers.custom',
+  'channels.sendProgress',
+  'channels.discord',
+  'channels.whatsapp.bridgeToken',
+  'gateway.heartbeat',
+  'tools.restrictToWorkspace',
+  'tools.mcpServers',
+];
+
+/** Whether keys that are not ours are those of the Python program, whose home has the same name. */
+export function isPythonConfig(unknownKeys: readonly string[]): boolean {
+  return MARKS.filter((mark) => unknownKeys.includes(mark)).length > 1;
+}

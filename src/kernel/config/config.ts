@@ -31,8 +31,7 @@ import { voiceSchema } from '../../features/voice/settings.ts';
 import { workflowsSchema } from '../../features/workflows/settings.ts';
 import { providersSchema } from '../../providers/settings.ts';
 import { telemetrySection } from '../observe/settings.ts';
-import { limitsSchema, modelsSchema } from './limits.ts';
-import { memorySchema, sessionsSchema } from './sessions.ts';
+import { limitsSchema, memorySchema, modelsSchema, sessionsSchema } from './limits.ts';
 import { count, seconds, secret } from './settings-fields.ts';
 import { toolsSchema } from './tools.ts';
 

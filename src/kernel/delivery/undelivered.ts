@@ -10,7 +10,7 @@ import { type AccountName, accountName } from '../message/account.ts';
 import type { SetAside } from '../message/delivery.ts';
 import { messageId, type SessionKey } from '../message/ids.ts';
 import { type ChatRef, type OutboundMessage, sessionKeyOf } from '../message/message.ts';
-import { firstWords, verbatim } from '../message/stranger-words.ts';
+import { firstWords, verbatim } from '../message/untrusted.ts';
 
 const REPEAT_MS = 3_600_000;
 const MAX_REMEMBERED = 1000;

@@ -7,7 +7,7 @@ import { CountBook, type CountRow } from '../../features/spending/count-book.ts'
 import type { Logger } from '../../lib/logger.ts';
 import type { Clock } from '../../lib/time/clock.ts';
 import { createLocalDays, type LocalDay } from '../../lib/time/zone-time.ts';
-import type { PersonLimits } from '../access/person-limits.ts';
+import type { PersonLimits } from '../access/person.ts';
 import type { AcceptResult, MessageBus } from '../bus/bus.ts';
 import type { KeyValueStore } from '../bus/store/store.ts';
 import type { LimitsConfig } from '../config/limits.ts';

@@ -2,12 +2,18 @@
 // the talk before it, and a call from an unlisted group is told to the owner. Nothing is said there.
 
 import type { ShowOutcome } from '../../channels/channel.ts';
+import { createLanes } from '../../lib/async.ts';
+import { jsonRow, listShape, number, rowShape, text } from '../../lib/json/json.ts';
+import type { Clock } from '../../lib/time/clock.ts';
 import type { AdmittedRole } from '../access/admission.ts';
+import { parseCommand } from '../access/command.ts';
 import { unlistedGroupText } from '../access/group-names.ts';
 import type { InboundEntry } from '../bus/bus.ts';
+import type { KeyValueStore } from '../bus/store/store.ts';
 import { type AccountName, accountName } from '../message/account.ts';
-import type { InboundMessage } from '../message/message.ts';
-import type { GroupBuffer } from './group-buffer.ts';
+import type { SessionKey } from '../message/ids.ts';
+import { type HeardLine, type InboundMessage, sessionKeyOf } from '../message/message.ts';
+import { heardLineOf, withHeard } from './rules/group-talk.ts';
 
 export type GroupIntakeDeps = {
   readonly buffer: GroupBuffer;
@@ -75,5 +81,80 @@ export function createGroupIntake({ buffer, tellOwner }: GroupIntakeDeps): Group
           };
         }),
       ),
+  };
+}
+
+// What was said in groups and not to the agent, per conversation: durable, bounded and short-lived.
+// It is shown once, with the next message that is for the agent. Which talk counts is the gate's.
+
+/** Older talk explains nothing any more. */
+const MAX_AGE_MS = 24 * 3_600_000;
+const HEARD = 'heard:';
+const CALLED = 'called:';
+
+const LINES = listShape(rowShape<HeardLine>({ id: text, author: text, text, at: number }));
+
+export interface GroupBuffer {
+  /** Keeps what was said among others. */
+  note(message: InboundMessage): Promise<void>;
+  /** The message with what was said before it; `earlier` came with it and is not kept yet. */
+  withTalk(message: InboundMessage, earlier: readonly InboundMessage[]): Promise<InboundMessage>;
+  /** Forgets what was shown with this message. */
+  shown(message: InboundMessage): Promise<void>;
+  /** Deletes talk that is too old to be shown, in groups that have gone quiet. */
+  expire(): Promise<void>;
+  /** True the first time somebody calls the agent in this unlisted group. */
+  isFirstCall(message: InboundMessage): Promise<boolean>;
+}
+
+export function createGroupBuffer(state: KeyValueStore, clock: Clock): GroupBuffer {
+  const lanes = createLanes();
+
+  async function heard(session: SessionKey): Promise<readonly HeardLine[]> {
+    const stored = await state.get(HEARD + session);
+    const lines = jsonRow(stored ?? '', LINES) ?? [];
+    return lines.filter(({ at }) => clock.now() - at < MAX_AGE_MS);
+  }
+
+  return {
+    note(message) {
+      const session = sessionKeyOf(message.chat);
+      return lanes.run(session, async () => {
+        const lines = withHeard(await heard(session), heardLineOf(message));
+        await state.set(HEARD + session, JSON.stringify(lines));
+      });
+    },
+
+    async withTalk(message, earlier) {
+      // A command is carried out, not read.
+      if (parseCommand(message.text) !== undefined) return message;
+      const session = sessionKeyOf(message.chat);
+      const ofSession = earlier.filter(({ chat }) => sessionKeyOf(chat) === session);
+      const kept = await heard(session);
+      const lines = ofSession.map(heardLineOf).reduce(withHeard, kept);
+      return lines.length === 0 ? message : { ...message, heard: lines };
+    },
+
+    shown(message) {
+      const session = sessionKeyOf(message.chat);
+      const ids = new Set((message.heard ?? []).map(({ id }) => id));
+      if (ids.size === 0) return Promise.resolve();
+      return lanes.run(session, async () => {
+        const rest = (await heard(session)).filter(({ id }) => !ids.has(id));
+        if (rest.length === 0) await state.delete(HEARD + session);
+        else await state.set(HEARD + session, JSON.stringify(rest));
+      });
+    },
+
+    async expire() {
+      await state.expire(HEARD, clock.now() - MAX_AGE_MS);
+    },
+
+    async isFirstCall({ chat }) {
+      const key = `${CALLED}${chat.channel}:${chat.account}:${chat.chat}`;
+      if ((await state.get(key)) !== undefined) return false;
+      await state.set(key, String(clock.now()));
+      return true;
+    },
   };
 }

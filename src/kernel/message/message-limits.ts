@@ -3,7 +3,7 @@
 // allows the person themselves counts over all of it.
 
 import type { AdmittedRole } from '../access/admission.ts';
-import type { PersonLimits } from '../access/person-limits.ts';
+import type { PersonLimits } from '../access/person.ts';
 import type { LimitsConfig } from '../config/limits.ts';
 import { type MessageLimits, ownerLimits } from '../intake/rules/fair-use.ts';
 import { type InboundMessage, idsOf } from './message.ts';

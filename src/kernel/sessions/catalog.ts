@@ -6,17 +6,17 @@ import { join } from 'node:path';
 import { mapLimited } from '../../lib/async.ts';
 import { type SessionKey, sessionKey } from '../message/ids.ts';
 import type { TranscriptEntry } from '../message/transcript.ts';
-import { orUndefined } from './file-errors.ts';
+import { orUndefined, readLines } from './file-lines.ts';
 import type { SessionInfo } from './maintenance.ts';
-import { readLines } from './read-lines.ts';
-import { decodeLine, MESSAGE_LINE_STARTS } from './rules/file.ts';
 import {
   compareAge,
+  decodeLine,
   decodeStem,
   formatName,
+  MESSAGE_LINE_STARTS,
   parseName,
   type SessionFileName,
-} from './rules/name.ts';
+} from './rules/file.ts';
 
 export const ARCHIVE_FOLDER = 'archive';
 const MAX_OPEN_AT_ONCE = 8;

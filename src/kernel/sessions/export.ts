@@ -3,9 +3,9 @@
 
 import type { SessionKey } from '../message/ids.ts';
 import { readSession } from './catalog.ts';
-import { stemOf } from './file-errors.ts';
+import { stemOf } from './file-lines.ts';
+import { markdownOfEntry } from './rules/extract.ts';
 import { encodeEntry, encodeHeader } from './rules/file.ts';
-import { markdownOfEntry } from './rules/markdown.ts';
 
 export async function* exportSession(
   folder: string,

@@ -6,20 +6,19 @@ import { join } from 'node:path';
 import { writeAtomic } from '../../lib/files/files.ts';
 import { firstSeqOf, type SessionKey, sessionKey } from '../message/ids.ts';
 import { ARCHIVE_FOLDER, keyOfFile, sessionNames } from './catalog.ts';
-import { orUndefined, stemOf } from './file-errors.ts';
+import { DAMAGED_SUFFIX, orUndefined, readLines, stemOf, textOfDamage } from './file-lines.ts';
 import { chatOfSession } from './index-file.ts';
-import { readLines } from './read-lines.ts';
-import { DAMAGED_SUFFIX, textOfDamage } from './repair.ts';
 import { turnOf } from './rules/carry.ts';
-import { decodeLine, encodeEntry } from './rules/file.ts';
-import { forgetIn, forgetNodes, type Holds, wordsOfEntry } from './rules/forgetting.ts';
 import {
+  decodeLine,
   decodeStem,
+  encodeEntry,
   encodeKey,
   formatName,
   parseName,
   type SessionFileName,
-} from './rules/name.ts';
+} from './rules/file.ts';
+import { forgetIn, forgetNodes, type Holds, wordsOfEntry } from './rules/forgetting.ts';
 
 export type SessionForgetting = {
   readonly folder: string;

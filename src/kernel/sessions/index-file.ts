@@ -1,18 +1,18 @@
 // Indexes one session file: what was said in it, less what was taken back, and what was brought back in
 // it. What was taken back leaves every file of the conversation.
 
-import { stat } from 'node:fs/promises';
+import { createHash } from 'node:crypto';
+import { access, mkdir, readlink, rename, rm, stat, symlink, writeFile } from 'node:fs/promises';
+import { dirname, join } from 'node:path';
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import type { IndexedPart, TextIndex } from '../../features/memory/memory.ts';
+import type { Logger } from '../../lib/logger.ts';
 import { firstSeqOf } from '../message/ids.ts';
 import type { TranscriptEntry } from '../message/transcript.ts';
-import { keyOfFile } from './catalog.ts';
-import { orUndefined } from './file-errors.ts';
-import { readLines } from './read-lines.ts';
-import { turnOf } from './rules/carry.ts';
-import { decodeLine } from './rules/file.ts';
-import { formatName, parseName, type SessionFileName } from './rules/name.ts';
-import { turnBrought } from './rules/restore.ts';
+import { keyOfFile, sessionNames } from './catalog.ts';
+import { hasErrorCode, orUndefined, readLines } from './file-lines.ts';
+import { turnBrought, turnOf } from './rules/carry.ts';
+import { daysBack, decodeLine, formatName, parseName, type SessionFileName } from './rules/file.ts';
 
 /** What the names of all sources begin with that are session files. */
 export const SESSION_SOURCES = 'session/';
@@ -90,4 +90,143 @@ function partsOf(entry: TranscriptEntry): readonly IndexedPart[] {
   const text = entry.text.slice(0, MAX_PART_CHARS).toWellFormed();
   if (text.trim() === '' || (role === 'assistant' && entry.isDraft === true)) return [];
   return [{ place: firstSeqOf(turnId) ?? 0, role, isForeign, text, at }];
+}
+
+// Finds the newest file of a session without listing the folder. A symbolic link per session under
+// `.index/` names it; being a link it takes no disk block. It is placed before the file is created,
+// so the end of the program leaves at most a link to nothing, which is noticed; a power cut may lose
+// a link, which looking for the last days' names makes up for. Rebuilt when it is missing.
+
+export interface NewestIndex extends AsyncDisposable {
+  find(stem: string, today: string): Promise<SessionFileName | undefined>;
+  /** The slow way, by reading the folder, for when the fast one led nowhere. */
+  rediscover(stem: string): Promise<SessionFileName | undefined>;
+  /** To be called before the file is created. */
+  record(name: SessionFileName): Promise<void>;
+}
+
+/** After a power cut a session is found again by name on the day itself and the next. */
+const PROBED_DAYS = 2;
+export const INDEX_FOLDER = '.index';
+const COMPLETE_MARK = 'complete';
+
+export function createNewestIndex(folder: string, log: Logger): NewestIndex {
+  const root = join(folder, INDEX_FOLDER);
+  /** Newest names that a rebuild has read but not linked yet. */
+  const unlinked = new Map<string, SessionFileName>();
+  let ready: Promise<void> | undefined;
+  let linking: Promise<void> = Promise.resolve();
+  let isClosed = false;
+
+  async function prepare() {
+    if (await exists(join(root, COMPLETE_MARK))) return;
+    await mkdir(root, { recursive: true, mode: 0o700 });
+    for (const [stem, name] of await newestByStem(folder)) unlinked.set(stem, name);
+    linking = linkAll().catch((error: unknown) => log.warn('session index incomplete', { error }));
+  }
+
+  async function linkAll() {
+    for (const [stem, name] of unlinked) {
+      if (isClosed) return;
+      await link(root, name);
+      unlinked.delete(stem);
+    }
+    await writeFile(join(root, COMPLETE_MARK), '', { mode: 0o600 });
+  }
+
+  async function rediscover(stem: string) {
+    const newest = await newestOf(folder, stem);
+    if (newest === undefined) await rm(linkPath(root, stem), { force: true });
+    else await link(root, newest);
+    return newest;
+  }
+
+  return {
+    rediscover,
+    async find(stem, today) {
+      ready ??= prepare().catch((error: unknown) => {
+        ready = undefined;
+        throw error;
+      });
+      await ready;
+      const linked = unlinked.get(stem) ?? (await readLink(root, stem));
+      const recent = await newestOfLastDays(folder, stem, today, linked);
+      if (recent !== undefined) return lastPart(folder, recent);
+      return linked === undefined ? undefined : rediscover(stem);
+    },
+    async record(name) {
+      unlinked.delete(name.stem);
+      await link(root, name);
+    },
+    async [Symbol.asyncDispose]() {
+      isClosed = true;
+      await linking;
+    },
+  };
+}
+
+function linkPath(root: string, stem: string): string {
+  const hash = createHash('sha256').update(stem).digest('hex');
+  return join(root, hash.slice(0, 2), hash.slice(2, 34));
+}
+
+async function link(root: string, name: SessionFileName): Promise<void> {
+  const path = linkPath(root, name.stem);
+  const temporary = `${path}.${name.day}.${name.part}.tmp`;
+  const place = () => symlink(join('..', '..', formatName(name)), temporary);
+  try {
+    await place();
+  } catch (error) {
+    if (hasErrorCode(error, 'ENOENT')) await mkdir(dirname(path), { recursive: true, mode: 0o700 });
+    else if (hasErrorCode(error, 'EEXIST')) await rm(temporary, { force: true });
+    else throw error;
+    await place();
+  }
+  await rename(temporary, path);
+}
+
+async function readLink(root: string, stem: string): Promise<SessionFileName | undefined> {
+  const target = await readlink(linkPath(root, stem)).catch(orUndefined('ENOENT'));
+  const name = target === undefined ? undefined : parseName(target.split('/').at(-1) ?? '');
+  return name?.stem === stem ? name : undefined;
+}
+
+async function newestOfLastDays(
+  folder: string,
+  stem: string,
+  today: string,
+  linked: SessionFileName | undefined,
+): Promise<SessionFileName | undefined> {
+  for (const day of daysBack(today, PROBED_DAYS)) {
+    if (linked !== undefined && day <= linked.day) break;
+    const name = { stem, day, part: 1 };
+    if (await exists(join(folder, formatName(name)))) return name;
+  }
+  if (linked === undefined) return undefined;
+  return (await exists(join(folder, formatName(linked)))) ? linked : undefined;
+}
+
+async function lastPart(folder: string, name: SessionFileName): Promise<SessionFileName> {
+  let last = name;
+  for (;;) {
+    const next = { ...last, part: last.part + 1 };
+    if (!(await exists(join(folder, formatName(next))))) return last;
+    last = next;
+  }
+}
+
+async function newestOf(folder: string, stem: string): Promise<SessionFileName | undefined> {
+  return (await sessionNames(folder, (name) => name.stem === stem)).at(-1);
+}
+
+/** Reads the names in the folder, once. */
+async function newestByStem(folder: string): Promise<Map<string, SessionFileName>> {
+  const newest = new Map<string, SessionFileName>();
+  for (const name of await sessionNames(folder)) newest.set(name.stem, name);
+  return newest;
+}
+
+async function exists(path: string): Promise<boolean> {
+  const found = access(path).then(() => true);
+  return (await found.catch(orUndefined('ENOENT'))) ?? false;
 }

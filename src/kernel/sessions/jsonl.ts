@@ -12,17 +12,22 @@ import { SessionError } from '../message/errors.ts';
 import type { MessageId, SessionKey, TurnId } from '../message/ids.ts';
 import type { TranscriptEntry } from '../message/transcript.ts';
 import { readEarlier } from './earlier.ts';
-import { stemOf } from './file-errors.ts';
+import { type FileScan, orUndefined, scanFile, stemOf } from './file-lines.ts';
 import type { SessionForgetting } from './forget.ts';
-import { createHotTails, shareRuns } from './hot-tails.ts';
+import { createNewestIndex, type NewestIndex } from './index-file.ts';
 import { type FileEnd, loadTail, SessionTail } from './load-tail.ts';
-import { createNewestIndex, type NewestIndex } from './newest-index.ts';
-import { findPoints } from './restore.ts';
-import { carryOver, isRotationDue, type SessionPolicy, startsTurn } from './rules/carry.ts';
-import type { EarlierQuestion, EarlierTurns } from './rules/earlier.ts';
-import { withoutWhole } from './rules/earlier.ts';
-import { formatName } from './rules/name.ts';
-import { type RestorePoint, withRestored } from './rules/restore.ts';
+import {
+  carryOver,
+  type HeldPoint,
+  isRotationDue,
+  pointsIn,
+  type RestorePoint,
+  type SessionPolicy,
+  startsTurn,
+  withRestored,
+} from './rules/carry.ts';
+import { type EarlierQuestion, type EarlierTurns, withoutWhole } from './rules/earlier.ts';
+import { formatName, parseName, type SessionFileName } from './rules/file.ts';
 import type { SessionStore } from './store.ts';
 import { appendEntries, beginFile, createOpenFiles } from './write-file.ts';
 
@@ -250,4 +255,93 @@ class JsonlSessionStore implements SessionStore {
 function createToday(deps: Pick<JsonlSessionStoreDeps, 'clock' | 'policy'>): () => string {
   const dayOf = createDayText();
   return () => dayOf(deps.clock.now(), deps.policy().timeZone);
+}
+
+// Finds in a conversation's files what was taken out of its view, from the newest file back. The number
+// of files one question opens is bounded.
+
+const MAX_FILES = 20;
+
+/** Newest first; what is in view again is left out. */
+export async function findPoints(
+  folder: string,
+  newest: SessionFileName | undefined,
+  maxPoints: number,
+): Promise<readonly HeldPoint[]> {
+  const back = new Set<string>();
+  const found: HeldPoint[] = [];
+  let name = newest;
+  for (let files = 0; name !== undefined && files < MAX_FILES; files += 1) {
+    const path = join(folder, formatName(name));
+    const scan: FileScan | undefined = await scanFile(path).catch(orUndefined('ENOENT'));
+    if (scan === undefined) break;
+    const { carried, own, header } = scan;
+    for (const entry of [...carried, ...own]) if (entry.role === 'restore') back.add(entry.brings);
+    found.push(...pointsIn(carried, own).toReversed());
+    if (found.filter(({ id }) => !back.has(id)).length >= maxPoints) break;
+    name = header?.continues === undefined ? undefined : parseName(header.continues);
+  }
+  return found.filter(({ id }) => !back.has(id)).slice(0, maxPoints);
+}
+
+// The tails of the sessions used last, bounded in number and in bytes of their files.
+
+export interface HotTails {
+  get(key: SessionKey): SessionTail | undefined;
+  /** Also after each append, so that the tail's new size counts. */
+  put(key: SessionKey, tail: SessionTail): void;
+  forget(key: SessionKey): void;
+}
+
+export type HotLimits = { readonly maxTails: number; readonly maxBytes: number };
+
+type Held = { readonly tail: SessionTail; readonly bytes: number };
+
+export function createHotTails(limits: HotLimits): HotTails {
+  const held = new Map<SessionKey, Held>();
+  let totalBytes = 0;
+
+  function forget(key: SessionKey) {
+    totalBytes -= held.get(key)?.bytes ?? 0;
+    held.delete(key);
+  }
+
+  return {
+    get: (key) => held.get(key)?.tail,
+    put(key, tail) {
+      forget(key);
+      const bytes = tail.end?.size ?? 0;
+      held.set(key, { tail, bytes });
+      totalBytes += bytes;
+      for (const oldest of held.keys()) {
+        if (held.size <= limits.maxTails && totalBytes <= limits.maxBytes) return;
+        if (oldest !== key) forget(oldest);
+      }
+    },
+    forget,
+  };
+}
+
+// Joins callers that want the same work: who comes while it runs waits for one more run, which
+// began after they asked. Many new session files then cost few syncs of their folder.
+
+/** The returned function resolves after a run that began after the call. */
+export function shareRuns(work: () => Promise<void>): () => Promise<void> {
+  let running: Promise<void> | undefined;
+  let next: Promise<void> | undefined;
+
+  function start(): Promise<void> {
+    next = undefined;
+    const run = work().finally(() => {
+      if (running === run) running = undefined;
+    });
+    running = run;
+    return run;
+  }
+
+  return () => {
+    if (running === undefined) return start();
+    next ??= running.then(start, start);
+    return next;
+  };
 }

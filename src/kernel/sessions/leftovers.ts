@@ -2,11 +2,11 @@
 // is in use is left alone.
 
 import { join } from 'node:path';
-import { removeAsked } from '../../features/request-log/asked-lines.ts';
+import { removeAsked } from '../../features/request-log/request-log.ts';
 import { type SessionKey, sessionKey } from '../message/ids.ts';
 import { ARCHIVE_FOLDER, byStem, keyOfFile, type StoredFile, storedFiles } from './catalog.ts';
 import type { SessionForgetting } from './forget.ts';
-import { encodeKey } from './rules/name.ts';
+import { encodeKey } from './rules/file.ts';
 import { removeFile } from './upkeep.ts';
 
 export type LeftoverRule = {

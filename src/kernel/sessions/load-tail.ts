@@ -6,12 +6,10 @@ import { join } from 'node:path';
 import type { Logger } from '../../lib/logger.ts';
 import type { TurnId } from '../message/ids.ts';
 import type { TranscriptEntry } from '../message/transcript.ts';
-import { orUndefined } from './file-errors.ts';
-import type { NewestIndex } from './newest-index.ts';
-import { type FileScan, isUnbegun, scanFile } from './read-lines.ts';
-import { repairFile } from './repair.ts';
+import { type FileScan, isUnbegun, orUndefined, repairFile, scanFile } from './file-lines.ts';
+import type { NewestIndex } from './index-file.ts';
 import { changesWindow, type Growth, tokensOfBytes, turnOf, windowOf } from './rules/carry.ts';
-import { formatName, parseName, type SessionFileName } from './rules/name.ts';
+import { formatName, parseName, type SessionFileName } from './rules/file.ts';
 
 export type TailSource = {
   readonly folder: string;

@@ -2,11 +2,11 @@
 
 import type { Clock } from '../../lib/time/clock.ts';
 import { listSessions } from './catalog.ts';
+import { searchSessions } from './earlier.ts';
 import { exportSession } from './export.ts';
-import { writeExtracts } from './extracts.ts';
-import { stemOf } from './file-errors.ts';
+import { stemOf } from './file-lines.ts';
+import { writeExtracts } from './index-sessions.ts';
 import type { SessionMaintenance } from './maintenance.ts';
-import { searchSessions } from './search.ts';
 import { archiveFiles, nukeFiles, purgeFiles } from './upkeep.ts';
 
 export type SessionMaintenanceDeps = {

@@ -4,8 +4,8 @@
 import type { AskedPiece } from '../../features/request-log/rules/asked.ts';
 import type { MessageId, SessionKey, TurnId } from '../message/ids.ts';
 import type { TranscriptEntry } from '../message/transcript.ts';
+import type { RestorePoint } from './rules/carry.ts';
 import type { EarlierQuestion, EarlierTurns } from './rules/earlier.ts';
-import type { RestorePoint } from './rules/restore.ts';
 
 /** Keeps what models were asked with, beside the conversations. */
 export interface AskedBook {

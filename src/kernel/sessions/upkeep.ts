@@ -3,15 +3,13 @@
 
 import { lstat, mkdir, open, realpath, rename, rm } from 'node:fs/promises';
 import { join } from 'node:path';
-import { purgeAsked, removeAllAsked } from '../../features/request-log/asked-lines.ts';
+import { purgeAsked, removeAllAsked } from '../../features/request-log/request-log.ts';
 import { ARCHIVE_FOLDER, byStem, type StoredFile, storedFiles } from './catalog.ts';
-import { removeAllExtracts, removeExtract } from './extracts.ts';
-import { orUndefined } from './file-errors.ts';
+import { DAMAGED_SUFFIX, orUndefined } from './file-lines.ts';
+import { INDEX_FOLDER } from './index-file.ts';
+import { removeAllExtracts, removeExtract } from './index-sessions.ts';
 import type { ArchiveReport, FileCount } from './maintenance.ts';
-import { INDEX_FOLDER } from './newest-index.ts';
-import { DAMAGED_SUFFIX } from './repair.ts';
-import { decodeLine } from './rules/file.ts';
-import { formatName } from './rules/name.ts';
+import { decodeLine, formatName } from './rules/file.ts';
 
 const TAIL_BYTES = 64 * 1024;
 

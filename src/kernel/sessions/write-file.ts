@@ -6,10 +6,9 @@ import { type FileHandle, open, rm, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import type { SessionKey } from '../message/ids.ts';
 import type { TranscriptEntry } from '../message/transcript.ts';
-import { hasErrorCode } from './file-errors.ts';
+import { hasErrorCode } from './file-lines.ts';
 import type { FileEnd } from './load-tail.ts';
-import { encodeEntry, encodeHeader } from './rules/file.ts';
-import { formatName, type SessionFileName } from './rules/name.ts';
+import { encodeEntry, encodeHeader, formatName, type SessionFileName } from './rules/file.ts';
 
 export type Opening = {
   readonly key: SessionKey;

@@ -20,7 +20,7 @@ import type { AgentEvent } from '../message/event.ts';
 import type { InboundMessage } from '../message/message.ts';
 import { personNames } from '../message/message-limits.ts';
 import type { TurnPerson } from '../message/notes.ts';
-import { verbatim } from '../message/stranger-words.ts';
+import { verbatim } from '../message/untrusted.ts';
 import type { Origin, Origins } from './origins.ts';
 import { answered } from './turn-answers.ts';
 

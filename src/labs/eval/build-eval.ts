@@ -1,12 +1,16 @@
 // The model alone as a benchmark asks it: through the registry, paid for like every call, with a
 // deadline of its own.
 
-import { LOCAL_MODELS_SCOPE } from '../../agent/build-models.ts';
 import { chargedMeter } from '../../agent/charge.ts';
-import { createModels, type ModelsDeps, openModelForAll } from '../../agent/models.ts';
+import {
+  createModels,
+  LOCAL_MODELS_SCOPE,
+  type ModelsDeps,
+  openModelForAll,
+} from '../../agent/models.ts';
 import { textTokens } from '../../agent/rules/tokens.ts';
+import { untilAborted } from '../../agent/side-model.ts';
 import type { SpendingGuard } from '../../agent/spending.ts';
-import { untilAborted } from '../../agent/until-aborted.ts';
 import { askGateway, findRunningGateway } from '../../app/running-gateway.ts';
 import { clusterOf } from '../../features/cluster/cluster-keeper.ts';
 import { openClusterRows } from '../../features/cluster/cluster-rows.ts';

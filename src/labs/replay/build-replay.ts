@@ -13,8 +13,7 @@ import { loadedImage } from '../../app/build-media.ts';
 import { hasState, PAIRING_SCOPE } from '../../app/state.ts';
 import { OWN_DOORS } from '../../channels/own-doors.ts';
 import { createPeople } from '../../features/people/people.ts';
-import { withAskedConfig } from '../../features/request-log/asked-config.ts';
-import { readAsked } from '../../features/request-log/asked-lines.ts';
+import { readAsked, withAskedConfig } from '../../features/request-log/request-log.ts';
 import type { RecordedAsk } from '../../features/request-log/rules/asked.ts';
 import { openEmbeddedStore } from '../../kernel/bus/store/embedded.ts';
 import type { ConfigOverrides } from '../../kernel/config/check.ts';
@@ -37,7 +36,7 @@ import { chatRefOf, type InboundMessage } from '../../kernel/message/message.ts'
 import { OWNER_TURN, type TurnPerson } from '../../kernel/message/notes.ts';
 import type { TranscriptEntry } from '../../kernel/message/transcript.ts';
 import { readSession } from '../../kernel/sessions/catalog.ts';
-import { stemOf } from '../../kernel/sessions/file-errors.ts';
+import { stemOf } from '../../kernel/sessions/file-lines.ts';
 import { createTurnPersonOf } from '../../kernel/turns/turn-person.ts';
 import { silentLogger } from '../../lib/logger.ts';
 import { systemClock } from '../../lib/time/clock.ts';

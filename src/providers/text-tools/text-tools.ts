@@ -1,8 +1,7 @@
 // One try of a model that may write calls into its text: turns the events of the provider below into
 // those of one that calls tools, and knows what was wrong with the answer.
 
-import { USABLE_CONTEXT_SHARE } from '../../agent/rules/budget.ts';
-import { messagesTokens, textTokens } from '../../agent/rules/tokens.ts';
+import { messagesTokens, textTokens, USABLE_CONTEXT_SHARE } from '../../agent/rules/tokens.ts';
 import { ProviderError } from '../../kernel/message/errors.ts';
 import type { ToolCall } from '../../kernel/message/transcript.ts';
 import { createCallIds, type MintCallId } from '../completion.ts';

@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import { takenUp } from '../../../src/agent/rules/thread-view.ts';
+import { takenUp } from '../../../src/agent/rules/turn-closing.ts';
 import { callId, messageId, turnId } from '../../../src/kernel/message/ids.ts';
 import type { TranscriptEntry } from '../../../src/kernel/message/transcript.ts';
 import {

@@ -8,7 +8,7 @@ import {
   encodeKey,
   formatName,
   parseName,
-} from '../../../src/kernel/sessions/rules/name.ts';
+} from '../../../src/kernel/sessions/rules/file.ts';
 
 describe('the name of a session file', () => {
   test('tells the key again, has no separator in it and no capitals', () => {

@@ -3,8 +3,7 @@
 import { describe, expect, test } from 'vitest';
 import { messageId, turnId } from '../../../src/kernel/message/ids.ts';
 import type { TranscriptEntry } from '../../../src/kernel/message/transcript.ts';
-import { windowOf } from '../../../src/kernel/sessions/rules/carry.ts';
-import { pointsIn, withRestored } from '../../../src/kernel/sessions/rules/restore.ts';
+import { pointsIn, windowOf, withRestored } from '../../../src/kernel/sessions/rules/carry.ts';
 
 const BY = messageId('chat:restore');
 const said = (turn: string, at: number): readonly TranscriptEntry[] => [

@@ -1,7 +1,7 @@
 // The wall against machine mail (case table D1): what must never be answered, decided before any
 // model call. One table; the first rule that applies is the recorded reason.
 
-import { verbatim } from '../../../kernel/message/stranger-words.ts';
+import { verbatim } from '../../../kernel/message/untrusted.ts';
 import {
   addressesIn,
   headerValue,

@@ -2,7 +2,7 @@
 // else. What would not fit on one screen is not asked at all. Cases X04 and X05.
 
 import type { ToolAccess } from '../../../kernel/access/rights.ts';
-import { verbatim } from '../../../kernel/message/stranger-words.ts';
+import { verbatim } from '../../../kernel/message/untrusted.ts';
 import { createMinuteText } from '../../../lib/time/zone-time.ts';
 import { JobError, readSchedule, scheduleText } from '../../schedule/rules/schedule.ts';
 

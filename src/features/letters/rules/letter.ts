@@ -1,7 +1,7 @@
 // A text for somebody outside the conversation: whom it is for, and what is said when. Where it has to
 // be shown to an owner first, the gateway keeps it as a draft.
 
-import { verbatim } from '../../../kernel/message/stranger-words.ts';
+import { verbatim } from '../../../kernel/message/untrusted.ts';
 import { fenced, MAX_SHOWN_CHARS, shownText } from '../../approvals/rules/approval-text.ts';
 
 export type Letter =

@@ -8,7 +8,7 @@ import { accountName } from '../../../kernel/message/account.ts';
 import { attachmentTitle } from '../../../kernel/message/attachment.ts';
 import { DEFAULT_ACCOUNT } from '../../../kernel/message/ids.ts';
 import type { InboundMessage, Verification } from '../../../kernel/message/message.ts';
-import { shortName, verbatim } from '../../../kernel/message/stranger-words.ts';
+import { shortName, verbatim } from '../../../kernel/message/untrusted.ts';
 import { headOf, shortened } from '../../../lib/text/cut.ts';
 import { createMinuteText } from '../../../lib/time/zone-time.ts';
 import { type MailSummary, SHORT_MAIL_CHARS } from './summary.ts';

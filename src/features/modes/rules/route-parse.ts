@@ -9,7 +9,6 @@ import {
   repaired,
   withoutThoughts,
 } from '../../../lib/json/json.ts';
-import { ROUTE_ACTIONS, type RouteDecision, routeDecisionSchema } from './route-decision.ts';
 import {
   commandIn,
   contentFor,
@@ -17,9 +16,12 @@ import {
   folderIn,
   pathIn,
   queryIn,
+  ROUTE_ACTIONS,
+  type RouteDecision,
   replacementFor,
+  routeDecisionSchema,
   urlIn,
-} from './route-extract.ts';
+} from './route-decision.ts';
 
 export type FallbackMeans = {
   readonly tools: ReadonlySet<string>;

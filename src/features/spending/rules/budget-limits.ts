@@ -1,6 +1,6 @@
 // The budgets a call is charged to, by name, and what the configuration allows each of them in a day.
 
-import type { PersonLimits } from '../../../kernel/access/person-limits.ts';
+import type { PersonLimits } from '../../../kernel/access/person.ts';
 import type { LimitsConfig } from '../../../kernel/config/limits.ts';
 import {
   type ChatRef,

@@ -1,7 +1,7 @@
 // What people are told about budgets.
 
 import { spanWords } from '../../../kernel/intake/rules/fair-use.ts';
-import { verbatim } from '../../../kernel/message/stranger-words.ts';
+import { verbatim } from '../../../kernel/message/untrusted.ts';
 import type { ConversationCost } from './conversation-cost.ts';
 import { type Amount, type Cap, capFor, type Ledger, type Price, shareUsed } from './spending.ts';
 

@@ -1,7 +1,7 @@
 // How far an answer is from one that is worth being read again by the model that wrote it. Only its
 // prose is measured: code, tables, lists, quotes, data and numbers are neither filler nor repetition.
 
-import { loopIn } from '../../../agent/rules/answer-loop.ts';
+import { loopIn } from '../../../agent/rules/guard.ts';
 
 export type DriftSignal =
   | 'filler_heavy'

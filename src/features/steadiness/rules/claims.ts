@@ -4,8 +4,18 @@
 
 import type { ToolAccess } from '../../../kernel/access/rights.ts';
 import { headOf } from '../../../lib/text/cut.ts';
-import { type ClaimKind, INNER_DOT, NOT_ABOUT_NOW, NOT_SAID_AS_DONE } from './claim-pattern.ts';
-import { ENGLISH, FRENCH, GERMAN, ITALIAN, PORTUGUESE, SPANISH } from './claims-words.ts';
+import {
+  type ClaimKind,
+  ENGLISH,
+  FRENCH,
+  GERMAN,
+  INNER_DOT,
+  ITALIAN,
+  NOT_ABOUT_NOW,
+  NOT_SAID_AS_DONE,
+  PORTUGUESE,
+  SPANISH,
+} from './claims-words.ts';
 
 export type Claim = {
   readonly kind: ClaimKind;

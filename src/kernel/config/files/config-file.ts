@@ -13,7 +13,7 @@ import { type JsonObject, readJson } from '../json.ts';
 import { valueAt } from '../json-paths.ts';
 import { keepLastGood, keepMigrated } from './config-store.ts';
 import type { Home } from './home.ts';
-import { readMadeToken } from './made-token.ts';
+import { readMadeToken } from './home.ts';
 import { findSecretsIn } from './secret-sources.ts';
 
 export type LoadedConfig = {

@@ -2,7 +2,7 @@
 
 import { z } from 'zod';
 import { configSchema } from '../config.ts';
-import { secretRefSchema } from '../secret-ref.ts';
+import { secretRefSchema } from '../secrets.ts';
 
 export function configJsonSchema(): Readonly<Record<string, unknown>> {
   const schema = z.toJSONSchema(configSchema, {

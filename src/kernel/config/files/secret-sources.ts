@@ -9,12 +9,7 @@ import { isContained, isOnReadOnlyMount } from '../../../lib/surroundings.ts';
 import { type Environment, expandEnvironment, withVariables } from '../environment.ts';
 import { isJsonObject, type JsonValue, readJson } from '../json.ts';
 import { migrateConfig } from '../migration.ts';
-import {
-  type FoundSecret,
-  type FoundSecrets,
-  placedSecrets,
-  type SecretRef,
-} from '../secret-ref.ts';
+import { type FoundSecret, type FoundSecrets, placedSecrets, type SecretRef } from '../secrets.ts';
 import type { Home } from './home.ts';
 
 const COMMAND_TIMEOUT_MS = 10_000;

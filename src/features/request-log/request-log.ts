@@ -3,26 +3,21 @@
 
 import { appendFile, mkdir, readdir, readFile, rm, stat } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
+import { printOf } from '../../agent/prints.ts';
+import { type Config, configSchema } from '../../kernel/config/config.ts';
 import type { SessionKey } from '../../kernel/message/ids.ts';
-import { hasErrorCode, orUndefined, stemOf } from '../../kernel/sessions/file-errors.ts';
+import { ARCHIVE_FOLDER, readSession, sessionNames } from '../../kernel/sessions/catalog.ts';
+import { hasErrorCode, orUndefined, readLines, stemOf } from '../../kernel/sessions/file-lines.ts';
 import { ofChats } from '../../kernel/sessions/forget.ts';
+import { isoTime } from '../../kernel/sessions/rules/file.ts';
 import { FORGOTTEN, type Holds } from '../../kernel/sessions/rules/forgetting.ts';
 import type { AskedBook } from '../../kernel/sessions/store.ts';
 import { createLanes } from '../../lib/async.ts';
+import { writeAtomic } from '../../lib/files/files.ts';
 import type { Logger } from '../../lib/logger.ts';
 import type { Redactor } from '../../lib/text/redact.ts';
 import type { Clock } from '../../lib/time/clock.ts';
-import {
-  ASKED_FOLDER,
-  ASKED_SUFFIX,
-  type AskedLine,
-  askedLine,
-  askedPath,
-  encodeAsked,
-  readAskedLines,
-  writeAskedLines,
-} from './asked-lines.ts';
-import type { AskedPiece } from './rules/asked.ts';
+import { type AskedPiece, type AskedTexts, namedIn } from './rules/asked.ts';
 
 export type AskedFilesDeps = {
   /** Of the sessions. */
@@ -210,3 +205,148 @@ function withoutWords(text: string, holds: Holds): string {
   const left = text.split('\n').map((line) => (holds(line) ? FORGOTTEN : line));
   return holds(left.join('\n')) ? FORGOTTEN : left.join('\n');
 }
+
+// What models were asked with, on the disk: a file for each conversation in a folder of its own, a line
+// for each piece, once. A line that was torn is passed over; its piece counts as not kept.
+
+/** Of the sessions folder. */
+export const ASKED_FOLDER = 'asked';
+export const ASKED_SUFFIX = '.jsonl';
+
+/** `at`: when it was first asked with, epoch milliseconds. */
+export type AskedLine = AskedPiece & { readonly at: number };
+
+export const askedPath = (sessions: string, stem: string) =>
+  join(sessions, ASKED_FOLDER, `${stem}${ASKED_SUFFIX}`);
+
+export const encodeAsked = (line: AskedLine) => askedLine(line, JSON.stringify(line.text));
+
+/** `json`: the text, encoded already. */
+export const askedLine = ({ print, at }: Omit<AskedLine, 'text'>, json: string) =>
+  `{"print":${JSON.stringify(print)},"at":"${isoTime(at)}","text":${json}}\n`;
+
+/** Undefined where there is no such file. */
+export async function readAskedLines(path: string): Promise<readonly AskedLine[] | undefined> {
+  const lines: AskedLine[] = [];
+  try {
+    for await (const { bytes } of readLines(path)) lines.push(...decoded(bytes.toString('utf8')));
+  } catch (error) {
+    return orUndefined('ENOENT')(error);
+  }
+  return lines;
+}
+
+function decoded(line: string): readonly AskedLine[] {
+  try {
+    const { print, at, text } = JSON.parse(line);
+    if (typeof print !== 'string' || typeof text !== 'string') return [];
+    return [{ print, text, at: Date.parse(at) || 0 }];
+  } catch {
+    return [];
+  }
+}
+
+/** Replaces the file; without lines there is none. */
+export async function writeAskedLines(path: string, lines: readonly AskedLine[]): Promise<void> {
+  if (lines.length === 0) await rm(path, { force: true });
+  else await writeAtomic(path, lines.map(encodeAsked).join(''));
+}
+
+/** All that is kept of a conversation; `sessions`: their folder. */
+export async function readAsked(sessions: string, session: SessionKey): Promise<AskedTexts> {
+  const lines = await readAskedLines(askedPath(sessions, stemOf(session)));
+  return new Map((lines ?? []).map(({ print, text }) => [print, text]));
+}
+
+// Deletes what models were asked with along with the conversations it belongs to: what no entry that is
+// left names, and all of a conversation that is gone.
+
+/** Of these conversations, and of such as have no file any more; `before` in epoch milliseconds. */
+export async function purgeAsked(
+  sessions: string,
+  stems: ReadonlySet<string>,
+  before: number,
+): Promise<void> {
+  const names = (await readdir(join(sessions, ASKED_FOLDER)).catch(orUndefined('ENOENT'))) ?? [];
+  if (names.length === 0) return;
+  const left = await stemsIn(sessions);
+  for (const name of names.filter((each) => each.endsWith(ASKED_SUFFIX))) {
+    const stem = name.slice(0, -ASKED_SUFFIX.length);
+    if (stems.has(stem) || !left.has(stem)) await purgeOne(sessions, stem, before);
+  }
+}
+
+/** A turn that runs may name what is young and stands nowhere yet. */
+async function purgeOne(sessions: string, stem: string, before: number): Promise<void> {
+  const path = askedPath(sessions, stem);
+  const lines = (await readAskedLines(path)) ?? [];
+  const named = await namedBy(sessions, stem, lines);
+  const kept = lines.filter(({ print, at }) => at >= before || named.has(print));
+  if (kept.length < lines.length) await writeAskedLines(path, kept);
+}
+
+async function namedBy(sessions: string, stem: string, lines: readonly AskedLine[]) {
+  const texts = new Map(lines.map(({ print, text }) => [print, text]));
+  const named = new Set<string>();
+  for await (const entry of readSession(sessions, stem)) {
+    if (entry.role === 'assistant' && entry.asked !== undefined) named.add(entry.asked);
+  }
+  for (const ask of [...named]) for (const each of namedIn(texts.get(ask) ?? '')) named.add(each);
+  return named;
+}
+
+/** Of all conversations that have a file. */
+async function stemsIn(sessions: string): Promise<ReadonlySet<string>> {
+  const places = [join(sessions, ARCHIVE_FOLDER), sessions];
+  const names = (await Promise.all(places.map((place) => sessionNames(place)))).flat();
+  return new Set(names.map(({ stem }) => stem));
+}
+
+export const removeAsked = (sessions: string, stem: string) =>
+  rm(askedPath(sessions, stem), { force: true });
+
+export const removeAllAsked = (sessions: string) =>
+  rm(join(sessions, ASKED_FOLDER), { recursive: true, force: true });
+
+// Those settings that shape a turn, as they are kept beside what a model was asked with, and put back
+// where a turn is played again. No secret is among them.
+
+/** Worked out once for each configuration. */
+export function createAskedConfig(): (config: Config) => AskedPiece {
+  const made = new WeakMap<Config, AskedPiece>();
+  return (config) => {
+    const text = () => JSON.stringify(shaping(config));
+    const piece = made.get(config) ?? pieceOf(text());
+    made.set(config, piece);
+    return piece;
+  };
+}
+
+const pieceOf = (text: string): AskedPiece => ({ print: printOf(text), text });
+
+function shaping({ agents, localModels, media, sessions }: Config) {
+  const { workspace: _, compaction, ...defaults } = agents.defaults;
+  // Whether it is summed up some time is no matter of one turn.
+  const { enabled: __, ...summing } = compaction;
+  return {
+    agents: { ...agents, defaults: { ...defaults, compaction: summing } },
+    localModels: { smallTools: localModels.smallTools },
+    media: { images: media.images, maxInlineChars: media.maxInlineChars },
+    sessions: { timeZone: sessions.timeZone },
+  };
+}
+
+/** `config` with the settings of then; undefined where they do not fit this program. */
+export function withAskedConfig(config: Config, then: unknown): Config | undefined {
+  const parsed = configSchema.safeParse(merged(config, then));
+  return parsed.success ? parsed.data : undefined;
+}
+
+function merged(base: unknown, over: unknown): unknown {
+  if (!isSection(base) || !isSection(over)) return over === undefined ? base : over;
+  const keys = [...new Set([...Object.keys(base), ...Object.keys(over)])];
+  return Object.fromEntries(keys.map((key) => [key, merged(base[key], over[key])]));
+}
+
+const isSection = (value: unknown): value is Readonly<Record<string, unknown>> =>
+  typeof value === 'object' && value !== null && !Array.isArray(value);

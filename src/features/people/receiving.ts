@@ -3,18 +3,27 @@
 import { randomBytes } from 'node:crypto';
 import type { Foundations } from '../../app/foundations.ts';
 import { PAIRING_SCOPE } from '../../app/state.ts';
+import type { MessageBus } from '../../kernel/bus/bus.ts';
+import type { StateStore } from '../../kernel/bus/store/store.ts';
 import type { CommandDeps } from '../../kernel/commands/command.ts';
-import { createGroupBuffer, type GroupBuffer } from '../../kernel/intake/group-buffer.ts';
-import { createGroupIntake } from '../../kernel/intake/group-intake.ts';
+import type { LiveConfig } from '../../kernel/config/files/live-config.ts';
+import { createFairUse, type FairUse } from '../../kernel/intake/fair-use.ts';
+import {
+  createGroupBuffer,
+  createGroupIntake,
+  type GroupBuffer,
+} from '../../kernel/intake/group-intake.ts';
 import type { Judge } from '../../kernel/intake/judge.ts';
 import { createReceiver, type ReceiveDeps, type Receiver } from '../../kernel/intake/receive.ts';
 import type { Owners } from '../../kernel/owners.ts';
 import type { Questions } from '../../kernel/questions/question.ts';
+import type { Logger } from '../../lib/logger.ts';
+import type { Clock } from '../../lib/time/clock.ts';
 import type { Deciding } from '../approvals/build-decisions.ts';
-import { buildFairUse } from './build-fair-use.ts';
 import { createKnock } from './knock.ts';
 import { createOwnerNotices } from './owner-notices.ts';
-import type { People } from './people.ts';
+import { createKnownAs, type People } from './people.ts';
+import type { Persons } from './persons.ts';
 
 export type ReceivingParts = Foundations &
   Pick<ReceiveDeps, 'arrived' | 'fetchAttachments'> & {
@@ -52,4 +61,23 @@ export function buildReceiving(parts: ReceivingParts): BuiltReceiving {
     fetchAttachments: parts.fetchAttachments,
   });
   return { receiver, groupTalk };
+}
+
+// Builds what keeps count of messages.
+
+export type FairUseParts = {
+  readonly live: LiveConfig;
+  readonly clock: Clock;
+  readonly log: Logger;
+  readonly store: StateStore;
+  readonly bus: Pick<MessageBus, 'send'>;
+};
+
+export function buildFairUse(parts: FairUseParts, persons: Pick<Persons, 'of'>): FairUse {
+  const { live, clock, log, store, bus } = parts;
+  return createFairUse({
+    ...{ state: store.scope('fair-use'), bus, clock, log },
+    knownAs: createKnownAs(persons),
+    settings: () => ({ limits: live.config.limits, timeZone: live.config.sessions.timeZone }),
+  });
 }

@@ -1,0 +1,250 @@
+// Looks after the doors once a minute: what waits at one that is down goes to another one, and what
+// came in after one was down is told.
+
+import { z } from 'zod';
+import { configuredAccounts } from '../../channels/accounts.ts';
+import { chatsOf } from '../../kernel/access/person.ts';
+import type { MessageBus } from '../../kernel/bus/bus.ts';
+import type { KeyValueStore, StateStore } from '../../kernel/bus/store/store.ts';
+import type { LiveConfig } from '../../kernel/config/files/live-config.ts';
+import { type AccountName, accountName } from '../../kernel/message/account.ts';
+import { messageId, type SessionKey } from '../../kernel/message/ids.ts';
+import { LATE_MS, saidAt, whenText } from '../../kernel/message/late.ts';
+import {
+  type ChatRef,
+  type InboundMessage,
+  type OutboundMessage,
+  sessionOf,
+} from '../../kernel/message/message.ts';
+import { jsonRow, number, type RowShape, rowShape, text, texts } from '../../lib/json/json.ts';
+import type { Logger } from '../../lib/logger.ts';
+import type { Clock } from '../../lib/time/clock.ts';
+import type { People } from '../people/people.ts';
+import type { Persons } from '../people/persons.ts';
+
+const INTERVAL_MS = 60_000;
+
+export type DoorWatchParts = {
+  readonly live: LiveConfig;
+  readonly store: StateStore;
+  readonly bus: MessageBus;
+  readonly people: People;
+  readonly clock: Clock;
+  readonly log: Logger;
+  isRunning(account: AccountName): boolean;
+  tell(text: string): void;
+};
+
+export type DoorWatch = Pick<Outages, 'arrived'> & {
+  /** Until the signal aborts. */
+  run(signal: AbortSignal): Promise<void>;
+};
+
+export async function buildDoorWatch(parts: DoorWatchParts): Promise<DoorWatch> {
+  const { live, store, bus, people, clock, log, isRunning, tell } = parts;
+  const accounts = () =>
+    configuredAccounts(live.config.channels)
+      .filter(({ isEnabled }) => isEnabled)
+      .map(({ name }) => name);
+  const common = { clock, accounts, isRunning };
+  const outages = await createOutages({
+    ...common,
+    state: store.scope('outages'),
+    timeZone: () => live.config.sessions.timeZone,
+    tellOwner: tell,
+  });
+  const fallback = createFallback({ ...common, bus, persons: people.persons, log });
+
+  return {
+    arrived: outages.arrived,
+    async run(signal) {
+      while (!signal.aborted) {
+        await outages.check();
+        await fallback.check();
+        await clock.sleep(INTERVAL_MS, signal).catch(() => undefined);
+      }
+    },
+  };
+}
+
+// When a door is down for long, what waits for a person there goes out on another door of theirs,
+// once: the move is one transaction, and what may have arrived is never moved.
+
+export type FallbackDeps = {
+  readonly bus: Pick<MessageBus, 'stranded' | 'divert'>;
+  readonly persons: Pick<Persons, 'inChat'>;
+  readonly clock: Clock;
+  readonly log: Logger;
+  /** Those that are on. */
+  accounts(): readonly AccountName[];
+  /** Whether an account, also one of our own doors, carries messages now. */
+  isRunning(account: AccountName): boolean;
+};
+
+export interface Fallback {
+  /** To be called every minute or so. */
+  check(): Promise<void>;
+}
+
+/** A question is good in the chat where it was asked. */
+const NOT_HERE = 'This cannot be answered here. `/approvals` asks here what waits for your yes.';
+
+export function createFallback(deps: FallbackDeps): Fallback {
+  const { bus, persons, clock, log, accounts, isRunning } = deps;
+  /** Since when an account has been down, as far as this process saw it. */
+  const downSince = new Map<AccountName, number>();
+
+  async function otherDoor({ chat }: OutboundMessage): Promise<ChatRef | undefined> {
+    const person = await persons.inChat(chat);
+    if (person === undefined || person.role === undefined || person.role === 'blocked') {
+      return undefined;
+    }
+    const down = accountName(chat);
+    return chatsOf(person).find(
+      (other) => accountName(other) !== down && isRunning(accountName(other)),
+    );
+  }
+
+  async function rescue(account: AccountName, since: number) {
+    for (const message of await bus.stranded(account, since)) {
+      // A letter goes the way an owner was shown.
+      const to = message.subject === undefined ? await otherDoor(message) : undefined;
+      if (to === undefined) continue;
+      const { finalizes: _draft, replyTo: _question, choices, ...rest } = message;
+      const note = choices === undefined ? '' : `\n\n${NOT_HERE}`;
+      const moved = {
+        ...rest,
+        id: messageId(`${message.id}/moved`),
+        chat: to,
+        markdown: `Could not reach you on ${account}:\n\n${message.markdown}${note}`,
+      };
+      const result = await bus.divert(message.id, moved);
+      log.info('message moved to another door', {
+        channel: account,
+        to: accountName(to),
+        id: message.id,
+        result,
+      });
+    }
+  }
+
+  return {
+    async check() {
+      const now = clock.now();
+      for (const account of accounts()) {
+        const since = downSince.get(account) ?? now;
+        if (isRunning(account)) downSince.delete(account);
+        else downSince.set(account, since);
+        if (!isRunning(account) && now - since > LATE_MS) await rescue(account, since);
+      }
+    },
+  };
+}
+
+// Notices when a door was down for long, or the gateway with all of them, and tells the owner in one
+// line what came in meanwhile. What it knows is on disk, a minute old at most.
+
+/** After a door is back, what had waited comes in for so long. */
+const SETTLE_MS = 2 * 60_000;
+const MAX_CHATS = 1000;
+const KEY = 'doors';
+
+type Outage = {
+  /** Epoch milliseconds. */
+  readonly since: number;
+  readonly until: number;
+  readonly messages: number;
+  readonly chats: readonly SessionKey[];
+};
+type DoorLife = { readonly aliveAt: number; readonly outage?: Outage };
+
+const DOORS: RowShape<readonly (readonly [string, DoorLife])[]> = z.array(
+  z.tuple([
+    text,
+    rowShape<DoorLife>({
+      aliveAt: number,
+      outage: z
+        .looseObject({ since: number, until: number, messages: number, chats: texts })
+        .optional(),
+    }),
+  ]),
+);
+
+export type OutagesDeps = {
+  readonly state: KeyValueStore;
+  readonly clock: Clock;
+  /** Those that are on. */
+  accounts(): readonly AccountName[];
+  isRunning(account: AccountName): boolean;
+  /** Of the owner; IANA, empty = the machine's. */
+  timeZone(): string;
+  tellOwner(text: string): void;
+};
+
+export interface Outages {
+  /** A message was taken in. */
+  arrived(message: InboundMessage): void;
+  /** To be called every minute or so. */
+  check(): Promise<void>;
+}
+
+export async function createOutages(deps: OutagesDeps): Promise<Outages> {
+  const { state, clock, accounts, isRunning, timeZone, tellOwner } = deps;
+  const stored = jsonRow((await state.get(KEY)) ?? '', DOORS);
+  const doors = new Map<string, DoorLife>(stored);
+
+  /** The door works now: was it away before? */
+  function alive(account: string, now: number): DoorLife {
+    const before = doors.get(account) ?? { aliveAt: now };
+    const wasAway = now - before.aliveAt > LATE_MS;
+    const { outage = wasAway ? newOutage(before.aliveAt, now) : undefined } = before;
+    const door = { aliveAt: now, ...(outage === undefined ? {} : { outage }) };
+    doors.set(account, door);
+    return door;
+  }
+
+  function report() {
+    const now = clock.now();
+    const over = [...doors].flatMap(([account, { aliveAt, outage }]) => {
+      if (outage === undefined || now - outage.until < SETTLE_MS) return [];
+      doors.set(account, { aliveAt });
+      return outage.messages === 0 ? [] : [{ account, outage }];
+    });
+    const [first] = over;
+    if (first === undefined) return;
+    const since = Math.min(...over.map(({ outage }) => outage.since));
+    const counts = over.map(({ account, outage }) => `${account}: ${countText(outage)}`);
+    const when = whenText(since, now, timeZone());
+    tellOwner(
+      `I heard nothing since ${when.replace(/^(at|on) /, '')}; meanwhile came ${counts.join('; ')}. ` +
+        'Those of one chat are answered together.',
+    );
+  }
+
+  return {
+    arrived(message) {
+      const account = accountName(message.chat);
+      if (!accounts().includes(account)) return;
+      const { aliveAt, outage } = alive(account, message.receivedAt);
+      if (outage === undefined || saidAt(message) >= outage.until) return;
+      const chats = [...new Set([...outage.chats, sessionOf(message)])].slice(0, MAX_CHATS);
+      doors.set(account, { aliveAt, outage: { ...outage, messages: outage.messages + 1, chats } });
+    },
+    async check() {
+      for (const account of accounts()) if (isRunning(account)) alive(account, clock.now());
+      report();
+      await state.set(KEY, JSON.stringify([...doors]));
+    },
+  };
+}
+
+const newOutage = (since: number, until: number): Outage => ({
+  ...{ since, until },
+  messages: 0,
+  chats: [],
+});
+
+function countText({ messages, chats }: Outage): string {
+  const several = (count: number, noun: string) => `${count} ${noun}${count === 1 ? '' : 's'}`;
+  return `${several(messages, 'message')} in ${several(chats.length, 'chat')}`;
+}
