@@ -7,7 +7,6 @@ import { buildAgent } from './agent/build-agent.ts';
 import { buildModels } from './agent/models.ts';
 import { createSideModel } from './agent/side-model.ts';
 import { buildArrivals } from './app/build-arrivals.ts';
-import { buildAsides } from './app/build-asides.ts';
 import { buildCommands, configurationLines } from './app/build-commands.ts';
 import { sendableBytes } from './app/build-media.ts';
 import { type Foundations, layFoundations } from './app/foundations.ts';
@@ -51,14 +50,29 @@ import { auditedHandlers } from './kernel/questions/audited-handlers.ts';
 import { closeDecided } from './kernel/questions/decided-elsewhere.ts';
 import { openQuestionRows } from './kernel/questions/question-rows.ts';
 import { createQuestions } from './kernel/questions/questions.ts';
-import { createDispatcher, type DispatcherDeps } from './kernel/turns/dispatcher.ts';
+import { accountLimitsStage } from './kernel/turns/account-limits.ts';
+import { blockedSendersStage } from './kernel/turns/blocked-senders.ts';
+import { createDispatcher } from './kernel/turns/dispatcher.ts';
+import { editsStage } from './kernel/turns/edits.ts';
 import { createOrigins } from './kernel/turns/origins.ts';
 import { createSessionSettings } from './kernel/turns/session-settings.ts';
-import { withoutBlocked } from './kernel/turns/shut-out.ts';
+import { createTurnStages } from './kernel/turns/stages.ts';
 import { createTurnPersonOf } from './kernel/turns/turn-person.ts';
-import { withLimits } from './kernel/turns/turns-with-limits.ts';
 import { createPermits } from './lib/async.ts';
 import { buildExec } from './tools/exec/exec.ts';
+
+/** The stages of a turn, from the outside in. */
+const STAGES = [
+  'workflows',
+  'subagents',
+  'schedule',
+  'approvals',
+  'edits',
+  'blocked-senders',
+  'limits',
+  'attachments',
+  'voice',
+];
 
 /**
  * Takes the home and builds a gateway in it; `run` starts it.
@@ -179,19 +193,18 @@ async function install(
       options.foreground(live.redact(`${name} stopped: ${reason}. ${remedy}`)),
   });
   const { routes } = people;
-  const dispatching: DispatcherDeps = {
-    ...{ ...shared, ...deciding, agent, commands, routes },
+  const withChannel = { ...shared, agent, channel: channels.get };
+  add.stage(editsStage({ ...withChannel, afterAnswer: () => live.config.edits.afterAnswer }));
+  add.stage(blockedSendersStage(kernel));
+  add.stage(accountLimitsStage(withChannel));
+  const dispatcher = createDispatcher({
+    ...{ ...withChannel, ...deciding, commands, routes },
+    stages: createTurnStages(STAGES, kernel.contributed.stages()),
     personOf: createTurnPersonOf(people.persons),
-    channel: channels.get,
     maxAnswerChars: () => live.config.limits.answers.maxChars,
     redact: (text) => live.redact(text),
     settings: () => ({ coalesce: live.config.coalesce, ...turnDefaults() }),
-  };
-  const voiced = voice.with(createDispatcher(dispatching));
-  const withChannel = { ...shared, agent, channel: channels.get };
-  const allowed = withoutBlocked(withLimits(voiced, withChannel), withChannel);
-  const scheduled = automation.with(buildAsides(allowed, withChannel));
-  const dispatcher = workflows.with(subagents.with(scheduled, dispatching), dispatching);
+  });
   add.task({ name: 'door watch', run: doorWatch.run });
   add.task({
     name: 'questions',

@@ -7,6 +7,7 @@ import type { SessionKey } from './message/ids.ts';
 import type { AuditEvent } from './observe/telemetry.ts';
 import type { PersonalData } from './personal-data.ts';
 import type { QuestionHandler } from './questions/question.ts';
+import type { TurnStage } from './turns/stages.ts';
 
 /** Runs beside the turns as long as the gateway does; restarted when it fails. */
 export type BackgroundTask = { readonly name: string; run(signal: AbortSignal): Promise<void> };
@@ -23,6 +24,8 @@ export interface Contributions {
   /** `audited`: how decisions on the subject are entered in the audit file; undefined: they are not. */
   answers(subject: string, handler: QuestionHandler, audited?: AuditEvent['kind']): void;
   startedFrom(channel: string, source: StartedFrom): void;
+  /** Its name stands in the order of the composition root. */
+  stage(stage: TurnStage): void;
 }
 
 export type AnswerSource = {
@@ -38,6 +41,8 @@ export interface Contributed {
   /** By the kind of the subject. */
   answers(): ReadonlyMap<string, AnswerSource>;
   startedFrom(channel: string): StartedFrom | undefined;
+  /** In the order in which they were added. */
+  stages(): readonly TurnStage[];
 }
 
 export type Registries = { readonly add: Contributions; readonly contributed: Contributed };
@@ -49,6 +54,7 @@ export function createRegistries(): Registries {
   const personalData: PersonalData[] = [];
   const answers = new Map<string, AnswerSource>();
   const starts = new Map<string, StartedFrom>();
+  const stages: TurnStage[] = [];
   return {
     add: {
       tools: (source) => void tools.push(source),
@@ -58,6 +64,7 @@ export function createRegistries(): Registries {
       answers: (subject, handler, audited) =>
         void answers.set(subject, audited === undefined ? { handler } : { handler, audited }),
       startedFrom: (channel, source) => void starts.set(channel, source),
+      stage: (stage) => void stages.push(stage),
     },
     contributed: {
       tools: () => tools.flatMap((source) => source()),
@@ -66,6 +73,7 @@ export function createRegistries(): Registries {
       personalData: () => personalData,
       answers: () => answers,
       startedFrom: (channel) => starts.get(channel),
+      stages: () => stages,
     },
   };
 }

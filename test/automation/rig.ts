@@ -13,13 +13,13 @@ import { createJobCourier } from '../../src/features/schedule/job-courier.ts';
 import { createJobDesk } from '../../src/features/schedule/job-desk.ts';
 import { openJobRows } from '../../src/features/schedule/job-rows.ts';
 import { createJobStart } from '../../src/features/schedule/job-start.ts';
-import { withJobs } from '../../src/features/schedule/job-turns.ts';
 import { createNextSlot } from '../../src/features/schedule/next-slot.ts';
 import { createNoteKeeper } from '../../src/features/schedule/owner-notes.ts';
 import { HEARTBEAT, type Job, jobChat } from '../../src/features/schedule/rules/job.ts';
 import { quietUntil } from '../../src/features/schedule/rules/quiet-hours.ts';
 import { Scheduler } from '../../src/features/schedule/scheduler.ts';
 import type { JobAsker } from '../../src/features/schedule/schedules.ts';
+import { scheduleStage } from '../../src/features/schedule/stage.ts';
 import type { Verdict } from '../../src/kernel/access/admission.ts';
 import type { Rights } from '../../src/kernel/access/rights.ts';
 import type { Turn } from '../../src/kernel/bus/bus.ts';
@@ -40,7 +40,7 @@ import {
 import { OWNER_TURN } from '../../src/kernel/message/notes.ts';
 import type { TranscriptEntry } from '../../src/kernel/message/transcript.ts';
 import { createRows } from '../../src/kernel/rows.ts';
-import type { HandledTurn } from '../../src/kernel/turns/dispatcher.ts';
+import type { HandledTurn } from '../../src/kernel/turns/stages.ts';
 import { supervise } from '../../src/lib/async.ts';
 import { silentLogger as log } from '../../src/lib/logger.ts';
 import { aborted } from '../../src/lib/time/clock.ts';
@@ -169,17 +169,15 @@ export async function makeJobsRig(startsAt: string) {
         await bus.cancel(sessionKeyOf(jobChat(id)), 'stopped');
       },
     });
-    const dispatcher = withJobs(
-      { handle: answer, onPoison: () => [] },
-      {
-        scheduler,
-        agent: {
-          remark: async (_session, remark) => void remarks.push(remark),
-          reset: async () => undefined,
-        },
-        answersTo: async (_session, message) => message.chat,
+    const stage = scheduleStage({
+      scheduler,
+      agent: {
+        remark: async (_session, remark) => void remarks.push(remark),
+        reset: async () => undefined,
       },
-    );
+      answersTo: async (_session, message) => message.chat,
+    });
+    const handle = (turn: Turn) => stage.run(turn, answer);
     const courier = createJobCourier({
       ...{ announcer, log, sessions: { turn: async () => edge.entries } },
       async placeOf(id) {
@@ -193,7 +191,7 @@ export async function makeJobsRig(startsAt: string) {
     const kept = (name: string, run: (inner: AbortSignal) => Promise<void>) =>
       supervise(run, { name, signal, clock, log, ...RESTARTS, onFailure: () => 'restart' });
     const running = Promise.all([
-      bus.work(dispatcher.handle, { signal, maxOpenTurns: 9, maxAttempts: 3, onPoison: () => [] }),
+      bus.work(handle, { signal, maxOpenTurns: 9, maxAttempts: 3, onPoison: () => [] }),
       bus.deliver(courier, { signal, concurrency: 8 }),
       bus.deliver(chatCourier(), { signal, concurrency: 8 }),
       kept('jobs', (inner) => scheduler.run(inner)),

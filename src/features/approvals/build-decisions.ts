@@ -12,7 +12,7 @@ import type { Measuring } from '../../kernel/observe/build-telemetry.ts';
 import { NOTICES, type Owners } from '../../kernel/owners.ts';
 import type { Questions } from '../../kernel/questions/question.ts';
 import type { OpenRows } from '../../kernel/rows.ts';
-import { createAgainHandler } from '../../kernel/turns/asides.ts';
+import { createAgainHandler } from '../../kernel/turns/edits.ts';
 import type { Origins } from '../../kernel/turns/origins.ts';
 import type { Logger } from '../../lib/logger.ts';
 import type { Clock } from '../../lib/time/clock.ts';

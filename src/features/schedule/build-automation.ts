@@ -11,7 +11,6 @@ import type { Contributions } from '../../kernel/contributions.ts';
 import type { Judge } from '../../kernel/intake/judge.ts';
 import { type ChatRef, chatRefOf, sessionKeyOf } from '../../kernel/message/message.ts';
 import type { Owners } from '../../kernel/owners.ts';
-import type { Dispatcher } from '../../kernel/turns/dispatcher.ts';
 import type { Origins } from '../../kernel/turns/origins.ts';
 import { createTurnPersonOf } from '../../kernel/turns/turn-person.ts';
 import { createGuardedFiles } from '../../lib/files/guarded-files.ts';
@@ -26,13 +25,13 @@ import { startedFromJobs } from './job-chats.ts';
 import { createJobCourier, type JobPlace } from './job-courier.ts';
 import { createJobForgetting } from './job-forgetting.ts';
 import { createJobStart } from './job-start.ts';
-import { withJobs } from './job-turns.ts';
 import { openJobs } from './open-jobs.ts';
 import { createNoteKeeper } from './owner-notes.ts';
 import { HEARTBEAT, JOB_CHANNEL, type Job, jobChat } from './rules/job.ts';
 import { HEARTBEAT_FILE } from './rules/job-report.ts';
 import { quietUntil } from './rules/quiet-hours.ts';
 import { Scheduler } from './scheduler.ts';
+import { scheduleStage } from './stage.ts';
 
 export type AutomationParts = Foundations & {
   readonly people: People;
@@ -46,7 +45,6 @@ export type AutomationParts = Foundations & {
 
 export type Automation = {
   readonly jobs: JobAskers['jobs'];
-  with(dispatcher: Dispatcher): Dispatcher;
 };
 
 const OWNER_RIGHTS = rightsOf({
@@ -128,14 +126,12 @@ export function buildAutomation(parts: AutomationParts): Automation {
   });
   add.task({ name: 'announcements', run: (signal) => announcer.run(signal) });
   add.task({ name: 'heartbeat', run: (signal) => heartbeat.run(signal) });
-  return {
-    jobs,
-    with: (dispatcher) =>
-      withJobs(dispatcher, {
-        ...{ agent, scheduler },
-        answersTo: (session, message) => routes.answersTo(session, message),
-      }),
-  };
+  const stage = scheduleStage({
+    ...{ agent, scheduler },
+    answersTo: (session, message) => routes.answersTo(session, message),
+  });
+  add.stage(stage);
+  return { jobs };
 }
 
 /** Where a job reports. */

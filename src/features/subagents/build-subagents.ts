@@ -6,11 +6,6 @@ import type { Foundations } from '../../app/foundations.ts';
 import type { Courier } from '../../kernel/bus/bus.ts';
 import type { Config } from '../../kernel/config/config.ts';
 import type { Contributions } from '../../kernel/contributions.ts';
-import {
-  createDispatcher,
-  type Dispatcher,
-  type DispatcherDeps,
-} from '../../kernel/turns/dispatcher.ts';
 import type { SessionSettingsStore } from '../../kernel/turns/session-settings.ts';
 import { createPermits } from '../../lib/async.ts';
 import type { GuardedFiles } from '../../lib/files/guarded-files.ts';
@@ -27,12 +22,12 @@ import { createHelperSeries } from './helper-series.ts';
 import { createHelperSignals } from './helper-signals.ts';
 import { HelperStarts } from './helper-starts.ts';
 import { createHelperTerms } from './helper-terms.ts';
-import { confinedAgent, helperModel, withHelpers } from './helper-turns.ts';
 import type { HelperDesk as PeoplesDesk } from './helpers.ts';
 import { createProfileBook } from './profile-book.ts';
 import { configuredOf } from './rules/calibration.ts';
 import { SUBAGENT_CHANNEL } from './rules/subagent.ts';
 import { createSpawn } from './spawn.ts';
+import { confinedAgent, helperModel, subagentsStage } from './stage.ts';
 import { Votes } from './votes.ts';
 
 export type SubagentParts = Foundations & {
@@ -46,14 +41,12 @@ export type SubagentParts = Foundations & {
 export type Subagents = {
   /** For commands. */
   readonly desk: PeoplesDesk;
-  /** `deps`: of the dispatcher for people's turns. */
-  with(dispatcher: Dispatcher, deps: DispatcherDeps): Dispatcher;
   readonly experience: Experience;
   readonly votes: Votes;
 };
 
 const MAX_STATUS_LINES = 5;
-/** They are counted where they start; this only keeps them out of the places of people. */
+/** Subagents are limited where they start; permits of their own keep them off those of people. */
 const PLACES = 200;
 const LIFETIME_MS = 86_400_000;
 
@@ -116,23 +109,9 @@ export function buildSubagents(parts: SubagentParts): Subagents {
     name: 'words of helpers',
     run: (signal) => bus.deliver(unheard(log), { signal, concurrency: 1 }),
   });
-  return {
-    desk: shown,
-    with(dispatcher, deps) {
-      const own = createDispatcher({
-        ...deps,
-        agent: confinedAgent(agent, turns),
-        permits: createPermits(PLACES),
-        settings() {
-          const usual = deps.settings();
-          // Nobody writes on in their conversations.
-          return { ...usual, coalesce: { ...usual.coalesce, mode: 'wait', quietMs: 0 } };
-        },
-      });
-      return withHelpers(dispatcher, own, turns);
-    },
-    ...{ experience, votes },
-  };
+  const setup = { agent: confinedAgent(agent, turns), permits: createPermits(PLACES) };
+  add.stage(subagentsStage(setup, turns));
+  return { desk: shown, experience, votes };
 }
 
 const hears = ({ agents: { proprioception } }: Config) =>

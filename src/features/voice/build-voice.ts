@@ -8,18 +8,17 @@ import type { BusStore, StateStore } from '../../kernel/bus/store/store.ts';
 import type { ChannelDirectory } from '../../kernel/channels.ts';
 import type { Environment } from '../../kernel/config/environment.ts';
 import type { LiveConfig } from '../../kernel/config/files/live-config.ts';
+import type { Contributions } from '../../kernel/contributions.ts';
 import type { InboundAttachments } from '../../kernel/intake/attachments.ts';
 import { policyOf } from '../../kernel/intake/doors.ts';
 import type { Judge } from '../../kernel/intake/judge.ts';
 import type { MediaStore } from '../../kernel/media/media.ts';
 import type { InboundMessage } from '../../kernel/message/message.ts';
-import type { Dispatcher } from '../../kernel/turns/dispatcher.ts';
-import { withFiles } from '../../kernel/turns/turns-with-files.ts';
 import { createPermits } from '../../lib/async.ts';
 import type { Logger } from '../../lib/logger.ts';
 import type { Clock } from '../../lib/time/clock.ts';
 import { createListening } from './listening.ts';
-import { type VoicingDeps, withVoice } from './turns-with-voice.ts';
+import { type VoicingDeps, voiceStage } from './stage.ts';
 import { createVoiceEngines } from './voice-engines.ts';
 
 /** Where the words of sounds live in the store. */
@@ -46,16 +45,14 @@ export type VoiceParts = {
   readonly env: Environment;
   tellOwner(text: string): void;
   readonly channels: Pick<ChannelDirectory, 'get'>;
+  readonly add: Contributions;
 };
 
-export type Voice = Pick<InboundAttachments, 'begin'> & {
-  /** The dispatcher whose turns have their files, and whose answers are spoken as it is set. */
-  with(dispatcher: Dispatcher): Dispatcher;
-};
+export type Voice = Pick<InboundAttachments, 'begin'>;
 
 /** Fetching and listening end with the resources. */
 export function buildVoice(
-  { live, store, bus, judge, env, channels, spending, tellOwner, ...parts }: VoiceParts,
+  { live, store, bus, judge, env, channels, spending, tellOwner, add, ...parts }: VoiceParts,
   resources: AsyncDisposableStack,
 ): Voice {
   const { media, clock, log } = parts;
@@ -94,8 +91,10 @@ export function buildVoice(
       isOwnerTold = true;
     },
   };
-  return {
-    begin: (message) => attachments.begin(message),
-    with: (dispatcher) => withFiles(withVoice(dispatcher, voicing), attachments),
-  };
+  add.stage({
+    name: 'attachments',
+    arrival: (messages, signal) => attachments.ready(messages, signal),
+  });
+  add.stage(voiceStage(voicing));
+  return { begin: (message) => attachments.begin(message) };
 }

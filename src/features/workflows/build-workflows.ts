@@ -9,11 +9,6 @@ import type { Registries } from '../../kernel/contributions.ts';
 import type { SessionKey } from '../../kernel/message/ids.ts';
 import { OWNER_TURN } from '../../kernel/message/notes.ts';
 import { observedAgent } from '../../kernel/observe/observed.ts';
-import {
-  createDispatcher,
-  type Dispatcher,
-  type DispatcherDeps,
-} from '../../kernel/turns/dispatcher.ts';
 import type { Origins } from '../../kernel/turns/origins.ts';
 import type { SessionSettingsStore } from '../../kernel/turns/session-settings.ts';
 import { createTurnPersonOf } from '../../kernel/turns/turn-person.ts';
@@ -28,6 +23,7 @@ import { chargedCost, knownCost } from '../spending/model-cost.ts';
 import type { Experience } from '../subagents/experience.ts';
 import { namedAs } from './rules/inputs.ts';
 import { WORKFLOW_CHANNEL } from './rules/workflow.ts';
+import { workflowAgent, workflowCourier, workflowsStage } from './stage.ts';
 import { createWorkflow } from './tool.ts';
 import type { WorkflowAgentDeps } from './workflow-agent.ts';
 import { workflowsAtWork } from './workflow-commands.ts';
@@ -36,7 +32,6 @@ import { createWorkflowFiles } from './workflow-files.ts';
 import { tellHome } from './workflow-messages.ts';
 import { createWorkflowPeople } from './workflow-people.ts';
 import { WorkflowRuns } from './workflow-runs.ts';
-import { withWorkflows, workflowAgent, workflowCourier } from './workflow-turns.ts';
 import { checkTyped } from './workflow-wish.ts';
 
 export type WorkflowParts = Foundations & {
@@ -59,11 +54,9 @@ export type BuiltWorkflows = {
   readonly startWorkflow: JobStartDeps['startWorkflow'];
   /** What a job that is made is to start. @throws WorkflowError */
   checkWorkflow(typed: string): Promise<void>;
-  /** `deps`: of the dispatcher for people's turns. */
-  with(dispatcher: Dispatcher, deps: DispatcherDeps): Dispatcher;
 };
 
-/** They are counted where they start; this only keeps them out of the places of people. */
+/** Workflows are limited where they start; permits of their own keep them off those of people. */
 const PLACES = 200;
 
 export function buildWorkflows(parts: WorkflowParts): BuiltWorkflows {
@@ -114,6 +107,8 @@ export function buildWorkflows(parts: WorkflowParts): BuiltWorkflows {
       : ((await contributed.startedFrom(JOB_CHANNEL)?.(home.job)) ?? []);
   });
   add.status((session) => workflowsAtWork(session, desk));
+  const own = observedAgent(workflowAgent(agent, turns), parts.measuring, clock);
+  add.stage(workflowsStage({ agent: own, permits: createPermits(PLACES) }, turns));
   if (enabled) {
     const courier = workflowCourier({ rows, bus, clock, log });
     add.task({
@@ -134,19 +129,6 @@ export function buildWorkflows(parts: WorkflowParts): BuiltWorkflows {
       const as = { home, rights, person, payer, payingChat: jobChat(job.id) };
       const starter = { ...as, isTainted: isTainted === true };
       await runs.start({ ...namedAs(job.text), key: id, begunBy: id, starter });
-    },
-    with(dispatcher, deps) {
-      const own = createDispatcher({
-        ...deps,
-        agent: observedAgent(workflowAgent(agent, turns), parts.measuring, clock),
-        permits: createPermits(PLACES),
-        settings() {
-          const usual = deps.settings();
-          // Nobody writes on in their conversations.
-          return { ...usual, coalesce: { ...usual.coalesce, mode: 'wait', quietMs: 0 } };
-        },
-      });
-      return withWorkflows(dispatcher, own, turns);
     },
   };
 }

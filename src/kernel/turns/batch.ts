@@ -13,12 +13,14 @@ import type { MessageId } from '../message/ids.ts';
 import type { InboundMessage } from '../message/message.ts';
 import { personNames } from '../message/message-limits.ts';
 
+export type BatchTurn = Pick<Turn, 'attempt' | 'messages' | 'join'>;
+
 export class Batch {
-  readonly #turn: Turn;
+  readonly #turn: BatchTurn;
   #taken: [QueuedMessage, ...QueuedMessage[]];
   #held: QueuedMessage[] = [];
 
-  constructor(turn: Turn) {
+  constructor(turn: BatchTurn) {
     this.#turn = turn;
     const [first, ...rest] = turn.messages;
     this.#taken = [first];

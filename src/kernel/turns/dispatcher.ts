@@ -1,6 +1,6 @@
-// Takes one session's messages from the bus and makes a command's reply or a turn of them: waits
-// until the person has finished writing, takes a place in the model's concurrency, runs the agent
-// and hands its answers back to the bus. What fails here fails the turn, never the gateway.
+// Handles one turn of a session: runs its stages, and inside of them a chat command or the agent. Waits
+// until the person has finished writing, takes a model permit, runs the agent and returns its answers to
+// the bus. A failure fails the turn, never the gateway.
 
 import type { Agent, PreparedContext, TurnInput, TurnMessage } from '../../agent/agent.ts';
 import type { Channel } from '../../channels/channel.ts';
@@ -9,7 +9,7 @@ import type { Logger } from '../../lib/logger.ts';
 import type { Clock } from '../../lib/time/clock.ts';
 import { withoutCode } from '../access/admission.ts';
 import { parseCommand } from '../access/command.ts';
-import type { MessageBus, QueuedMessage, Turn, TurnResult } from '../bus/bus.ts';
+import type { MessageBus, QueuedMessage, Turn } from '../bus/bus.ts';
 import type { CommandDeps } from '../commands/command.ts';
 import { findCommand, runCommand } from '../commands/commands.ts';
 import type { Judge } from '../intake/judge.ts';
@@ -18,11 +18,12 @@ import { type AccountName, accountName } from '../message/account.ts';
 import type { AgentEvent, TurnOutcome } from '../message/event.ts';
 import type { InboundMessage, OutboundDraft } from '../message/message.ts';
 import type { TurnPerson } from '../message/notes.ts';
-import { Batch } from './batch.ts';
+import { Batch, type BatchTurn } from './batch.ts';
 import { BatchOrigins, type BatchOriginsDeps, narrowestOf } from './batch-origins.ts';
 import { Coalescer } from './coalescer.ts';
 import type { CoalescePolicy } from './rules/coalesce.ts';
 import { type SessionSettings, turnSettingsOf } from './session-settings.ts';
+import type { HandledTurn, TurnSetup, TurnStages } from './stages.ts';
 import { answered, type LongAnswerDeps, poisonAnswer, resultOf, sendSaid } from './turn-answers.ts';
 import type { TurnPersonOf } from './turn-person.ts';
 import { createTurnView, TurnShow, type TurnView } from './turn-view.ts';
@@ -35,6 +36,8 @@ export type DispatcherSettings = {
 
 export type DispatcherDeps = BatchOriginsDeps &
   LongAnswerDeps & {
+    readonly stages: TurnStages;
+    /** Runs turns unless a stage replaces it; so do `permits`. */
     readonly agent: Agent;
     readonly bus: MessageBus;
     readonly commands: CommandDeps;
@@ -58,9 +61,6 @@ class Superseded extends Error {
   override readonly name = 'Superseded';
 }
 
-/** `ending`: of what the agent did; absent where it was not asked. */
-export type HandledTurn = TurnResult & { readonly ending?: TurnOutcome['kind'] };
-
 export interface Dispatcher {
   handle(turn: Turn): Promise<HandledTurn>;
   /** What the chat is told when its message is set aside. */
@@ -68,37 +68,44 @@ export interface Dispatcher {
 }
 
 export function createDispatcher(deps: DispatcherDeps): Dispatcher {
+  const { stages, agent, permits } = deps;
+  const run = stages.around(async (turn, setup) => {
+    const { attempt, signal } = turn;
+    const [given] = turn.messages;
+    const [first = given, ...rest] = await stages.arrival(turn.messages, signal);
+    const command = findCommand(parseCommand(first.message.text));
+    if (command !== undefined) {
+      const verdict = withoutCode(await deps.judge(first.message));
+      const role = verdict.kind === 'admit' ? verdict.role : undefined;
+      const origin = { message: first.message, role };
+      const markdown = await runCommand(command, origin, deps.commands);
+      return resultOf(turn, first.seq, [markdown], first.message, deps);
+    }
+    const join = async () => stages.arrival(await turn.join(), signal);
+    return new TurnRun(turn, { attempt, messages: [first, ...rest], join }, setup, deps).run();
+  });
   return {
-    async handle(turn) {
-      const [first] = turn.messages;
-      const command = findCommand(parseCommand(first.message.text));
-      if (command !== undefined) {
-        const verdict = withoutCode(await deps.judge(first.message));
-        const role = verdict.kind === 'admit' ? verdict.role : undefined;
-        const origin = { message: first.message, role };
-        const markdown = await runCommand(command, origin, deps.commands);
-        return resultOf(turn, first.seq, [markdown], first.message, deps);
-      }
-      return new TurnRun(turn, deps).run();
-    },
-    onPoison: poisonAnswer,
+    handle: (turn) => run(turn, { agent, permits }),
+    onPoison: (turn) => stages.onPoison(turn) ?? poisonAnswer(turn),
   };
 }
 
 /** One turn from its first message to its answers. */
 class TurnRun {
   readonly #turn: Turn;
+  readonly #setup: TurnSetup;
   readonly #deps: DispatcherDeps;
   readonly #settings: DispatcherSettings;
   readonly #batch: Batch;
   readonly #coalescer: Coalescer;
   readonly #origins: BatchOrigins;
 
-  constructor(turn: Turn, deps: DispatcherDeps) {
+  constructor(turn: Turn, arrived: BatchTurn, setup: TurnSetup, deps: DispatcherDeps) {
     this.#turn = turn;
+    this.#setup = setup;
     this.#deps = deps;
     this.#settings = deps.settings();
-    this.#batch = new Batch(turn);
+    this.#batch = new Batch(arrived);
     this.#origins = new BatchOrigins(turn, deps);
     this.#coalescer = new Coalescer(turn, this.#batch, {
       channel: deps.channel(accountName(turn.chat)),
@@ -108,7 +115,8 @@ class TurnRun {
   }
 
   async run(): Promise<HandledTurn> {
-    const { agent, commands, log } = this.#deps;
+    const { agent } = this.#setup;
+    const { commands, log } = this.#deps;
     const { session, chat } = this.#turn;
     const isSpeculative = this.#settings.coalesce.mode === 'speculative';
     const person = await this.#deps.personOf(this.#turn.messages[0].message);
@@ -135,12 +143,13 @@ class TurnRun {
     // A replayed turn answers what it answered before; followers that joined since stay waiting.
     const { throughSeq, answers, kind: ending } = outcome;
     const result = await resultOf(this.#turn, throughSeq, answers, this.#newest, this.#deps);
-    return { ...result, ending };
+    const newest = this.#batch.messages.findLast(({ seq: each }) => each <= throughSeq);
+    return { ...result, ending, ...(newest === undefined ? {} : { newest: newest.message }) };
   }
 
   /** The session's lane is held already, so a busy chat never takes another one's place. */
   async #withPermit<T>(work: () => Promise<T>): Promise<T> {
-    const permit = await this.#deps.permits.acquire(this.#turn.signal);
+    const permit = await this.#setup.permits.acquire(this.#turn.signal);
     try {
       return await work();
     } finally {
@@ -180,13 +189,13 @@ class TurnRun {
     signal: AbortSignal,
     view = this.#view(),
   ): Promise<TurnOutcome> {
-    const { agent, bus, routes } = this.#deps;
+    const { bus, routes } = this.#deps;
     const { session, chat } = this.#turn;
     const isHere = () => isAnsweredIn(routes, session, this.#newest, chat);
     const show = new TurnShow(view, { live: bus.live, isHere });
     let outcome: TurnOutcome | undefined;
     try {
-      const events = agent.run(await this.#input(terms, show), context, signal);
+      const events = this.#setup.agent.run(await this.#input(terms, show), context, signal);
       for (;;) {
         const step = await events.next();
         if (step.done === true) {

@@ -1,12 +1,12 @@
-// The turns of helpers: each is held to its terms, charged to whoever asked, and its answer becomes the
-// result. A turn that comes later in such a conversation, e.g. because an owner allowed something, adds
-// to it.
+// The turn stage of subagents: a turn in their channel is confined to the terms of its subagent and charged
+// to the person who asked, and its answer becomes the result. A later turn of the same conversation, e.g.
+// after an approval, adds to the result.
 
 import type { Agent, TurnInput } from '../../agent/agent.ts';
 import type { Turn } from '../../kernel/bus/bus.ts';
 import type { Rows } from '../../kernel/rows.ts';
 import type { SessionStore } from '../../kernel/sessions/store.ts';
-import type { Dispatcher, HandledTurn } from '../../kernel/turns/dispatcher.ts';
+import type { HandledTurn, NextStage, TurnSetup, TurnStage } from '../../kernel/turns/stages.ts';
 import type { Logger } from '../../lib/logger.ts';
 import type { Clock } from '../../lib/time/clock.ts';
 import type { ModelRegistry } from '../../providers/provider.ts';
@@ -17,7 +17,7 @@ import type { HelperSignals } from './helper-signals.ts';
 import { type HelperRun, leftMs, SUBAGENT_CHANNEL } from './rules/subagent.ts';
 import { isForeignTurn } from './turn-taint.ts';
 
-export type HelperTurnsDeps = {
+export type SubagentsStageDeps = {
   readonly runs: Rows<HelperRun>;
   readonly desk: Pick<HelperDesk, 'end' | 'addendum'>;
   readonly sessions: Pick<SessionStore, 'turn'>;
@@ -32,8 +32,8 @@ export type HelperTurnsDeps = {
 const SPAWN = 'spawn';
 const GIVEN_UP = 'It failed several times and is set aside (see "nanobot dead list").';
 
-/** The agent for turns of helpers. */
-export function confinedAgent(agent: Agent, deps: HelperTurnsDeps): Agent {
+/** The agent for the turns of subagents. */
+export function confinedAgent(agent: Agent, deps: SubagentsStageDeps): Agent {
   return {
     ...agent,
     async *run(input, context, signal) {
@@ -45,15 +45,11 @@ export function confinedAgent(agent: Agent, deps: HelperTurnsDeps): Agent {
   };
 }
 
-/** `own`: the dispatcher for their turns, over the confined agent. */
-export function withHelpers(
-  dispatcher: Dispatcher,
-  own: Dispatcher,
-  deps: HelperTurnsDeps,
-): Dispatcher {
+/** @param setup with the confined agent */
+export function subagentsStage(setup: TurnSetup, deps: SubagentsStageDeps): TurnStage {
   const { runs, desk, sessions, log } = deps;
 
-  async function run(turn: Turn): Promise<HandledTurn> {
+  async function run(turn: Turn, next: NextStage): Promise<HandledTurn> {
     const { seq, message } = turn.messages[0];
     const { chat } = turn.chat;
     const isTask = message.id === taskMessageId(chat);
@@ -61,7 +57,7 @@ export function withHelpers(
     if (known === undefined || (isTask && known.state === 'cancelled')) {
       return { throughSeq: seq, outbound: [], note: 'the helper was ended' };
     }
-    const handled = await own.handle(turn);
+    const handled = await next(turn, setup);
     const text = handled.outbound.map(({ markdown }) => markdown).join('\n\n');
     const isForeign = await isForeignTurn(sessions, turn.session, turn.id);
     if (isTask) {
@@ -78,10 +74,10 @@ export function withHelpers(
   }
 
   return {
-    handle: (turn) =>
-      turn.chat.channel === SUBAGENT_CHANNEL ? run(turn) : dispatcher.handle(turn),
+    name: 'subagents',
+    run: (turn, next) => (turn.chat.channel === SUBAGENT_CHANNEL ? run(turn, next) : next(turn)),
     onPoison(turn) {
-      if (turn.chat.channel !== SUBAGENT_CHANNEL) return dispatcher.onPoison(turn);
+      if (turn.chat.channel !== SUBAGENT_CHANNEL) return undefined;
       const { chat: helper } = turn.chat;
       desk
         .end(helper, { state: 'failed', result: GIVEN_UP, isForeign: false })
@@ -91,7 +87,7 @@ export function withHelpers(
   };
 }
 
-function confined(input: TurnInput, run: HelperRun, deps: HelperTurnsDeps): TurnInput {
+function confined(input: TurnInput, run: HelperRun, deps: SubagentsStageDeps): TurnInput {
   const { terms, parent, depth } = run;
   const { tools, rounds, tokens, model } = terms;
   const [first, ...rest] = input.messages;

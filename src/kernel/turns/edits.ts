@@ -1,7 +1,7 @@
-// Messages that are no question for the agent but stand in the session's order like one: a change of
-// something answered before, and a reaction to something we sent. Neither does anything in the world.
+// Messages that are not for the agent but have their place in the order of the session: an edit of a
+// message that was answered before, and a reaction to a message of ours. Neither has an effect outside.
 
-import type { Revisions } from '../../agent/revise.ts';
+import type { Agent } from '../../agent/agent.ts';
 import { isSameChat } from '../access/person.ts';
 import type { MessageBus, QueuedMessage, Turn, TurnResult } from '../bus/bus.ts';
 import { againQuestion, reactionNote } from '../message/change.ts';
@@ -14,35 +14,24 @@ import {
 } from '../message/ids.ts';
 import { type InboundMessage, idsOf, sessionKeyOf } from '../message/message.ts';
 import type { QuestionHandler, Questions } from '../questions/questions.ts';
-import type { Dispatcher } from './dispatcher.ts';
-import type { Answer, Redo } from './redo.ts';
+import { type Answer, createRedo, type RedoDeps } from './redo.ts';
+import type { TurnStage } from './stages.ts';
 
-export type AsidesDeps = {
+export type EditsDeps = RedoDeps & {
   readonly bus: Pick<MessageBus, 'sentAs' | 'inbound' | 'trace'>;
-  readonly agent: Pick<Revisions, 'remark'>;
+  readonly agent: Pick<Agent, 'remark'>;
   readonly questions: Pick<Questions, 'ask' | 'open' | 'withdraw'>;
-  readonly redo: Redo;
-  /** What a change of an answered message leads to. */
+  /** What an edit of an answered message leads to. */
   afterAnswer(): 'offer' | 'edit' | 'ignore';
 };
 
-/** The dispatcher for what is for the agent; the rest is dealt with here. */
-export function withAsides(dispatcher: Dispatcher, asides: Asides): Dispatcher {
-  return {
-    ...dispatcher,
-    handle: (turn) => asides(turn, dispatcher.handle) ?? dispatcher.handle(turn),
-  };
-}
-
-/** Undefined where the message is one for the agent. */
-export type Asides = (turn: Turn, answer: Answer) => Promise<TurnResult> | undefined;
-
-/** An offer older than this is about something nobody remembers. */
 const AGAIN = 'again:';
+/** An offer older than this is about something nobody remembers. */
 const OFFER_MS = 24 * 3_600_000;
 
-export function createAsides(deps: AsidesDeps): Asides {
+export function editsStage(deps: EditsDeps): TurnStage {
   const { bus, agent, questions } = deps;
+  const redo = createRedo(deps);
 
   async function changed(turn: Turn, answer: Answer): Promise<TurnResult> {
     const { seq, message } = turn.messages[0];
@@ -51,7 +40,7 @@ export function createAsides(deps: AsidesDeps): Asides {
     if (amends?.kind !== 'edited') return { throughSeq: seq, outbound: [] };
     const when = (await isDuringAnswer(message, amends.id)) ? 'during' : 'after';
     const wanted = deps.afterAnswer();
-    if (wanted === 'edit') return deps.redo(turn, answer);
+    if (wanted === 'edit') return redo(turn, answer);
     if ((wanted === 'offer' || when === 'during') && sender.kind === 'person') {
       await questions.ask({
         id: `again/${message.id}`,
@@ -98,10 +87,13 @@ export function createAsides(deps: AsidesDeps): Asides {
     return { throughSeq: seq, outbound: [] };
   }
 
-  return (turn, answer) => {
-    const [queued] = turn.messages;
-    if (queued.message.amends !== undefined) return changed(turn, answer);
-    return queued.message.reaction === undefined ? undefined : reacted(turn.id, queued);
+  return {
+    name: 'edits',
+    async run(turn, next) {
+      const [queued] = turn.messages;
+      if (queued.message.amends !== undefined) return changed(turn, next);
+      return queued.message.reaction === undefined ? next(turn) : reacted(turn.id, queued);
+    },
   };
 }
 

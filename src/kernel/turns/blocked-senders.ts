@@ -1,5 +1,5 @@
-// Whoever is blocked is answered nothing more: what they had waiting is laid aside, and what is being
-// answered in their own chat is stopped, whoever blocked them and from where.
+// A blocked sender gets no more answers: their waiting messages are set aside, and a turn that runs in
+// their own chat is cancelled, whoever blocked them and from where.
 
 import type { Logger } from '../../lib/logger.ts';
 import type { Clock } from '../../lib/time/clock.ts';
@@ -7,19 +7,19 @@ import { withoutCode } from '../access/admission.ts';
 import type { MessageBus, Turn } from '../bus/bus.ts';
 import type { Judge } from '../intake/judge.ts';
 import type { InboundMessage } from '../message/message.ts';
-import type { Dispatcher, HandledTurn } from './dispatcher.ts';
+import type { HandledTurn, NextStage, TurnStage } from './stages.ts';
 
-export type ShutOutDeps = {
+export type BlockedSendersDeps = {
   readonly judge: Judge;
   readonly bus: Pick<MessageBus, 'cancel'>;
   readonly clock: Clock;
   readonly log: Logger;
 };
 
-/** The command line decides in a process of its own, so that nobody tells of it. */
+/** Polled: the CLI blocks people in a process of its own. */
 const LOOK_MS = 1000;
 
-export function withoutBlocked(dispatcher: Dispatcher, deps: ShutOutDeps): Dispatcher {
+export function blockedSendersStage(deps: BlockedSendersDeps): TurnStage {
   const { judge, bus, clock, log } = deps;
 
   async function isBlocked(message: InboundMessage): Promise<boolean> {
@@ -37,13 +37,13 @@ export function withoutBlocked(dispatcher: Dispatcher, deps: ShutOutDeps): Dispa
     }
   }
 
-  async function watched(turn: Turn): Promise<HandledTurn> {
+  async function watched(turn: Turn, next: NextStage): Promise<HandledTurn> {
     const over = new AbortController();
     const watching = watch(turn, over.signal).catch((error) => {
       if (!over.signal.aborted) log.warn('sender of a turn not looked at', { error });
     });
     try {
-      return await dispatcher.handle(turn);
+      return await next(turn);
     } finally {
       over.abort();
       await watching;
@@ -51,15 +51,15 @@ export function withoutBlocked(dispatcher: Dispatcher, deps: ShutOutDeps): Dispa
   }
 
   return {
-    ...dispatcher,
-    async handle(turn) {
+    name: 'blocked-senders',
+    async run(turn, next) {
       const [{ seq, message }] = turn.messages;
-      if (message.sender.kind === 'system') return dispatcher.handle(turn);
+      if (message.sender.kind === 'system') return next(turn);
       if (await isBlocked(message)) {
         log.info('message laid aside: its sender is blocked', { session: turn.session });
         return { throughSeq: seq, outbound: [] };
       }
-      return message.group === undefined ? watched(turn) : dispatcher.handle(turn);
+      return message.group === undefined ? watched(turn, next) : next(turn);
     },
   };
 }

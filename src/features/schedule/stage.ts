@@ -1,19 +1,19 @@
-// The dispatcher for people's messages; runs of jobs and what the machine says of its own accord are
-// dealt with here. A run begins without the talk of the runs before it, so that it costs no more than
-// they did; what is announced in a chat stands in its conversation, so that a person can answer it.
+// The turn stage of schedules: runs of jobs, and announcements of jobs and notes. A run starts without
+// the history of earlier runs, so that it costs no more than they did; an announcement is recorded in the
+// conversation of its chat, so that a person can answer it.
 
 import type { Revisions } from '../../agent/revise.ts';
 import type { Turn, TurnResult } from '../../kernel/bus/bus.ts';
 import type { SessionKey } from '../../kernel/message/ids.ts';
 import type { ChatRef, InboundMessage } from '../../kernel/message/message.ts';
 import { wrapUntrusted } from '../../kernel/message/untrusted.ts';
-import type { Dispatcher, HandledTurn } from '../../kernel/turns/dispatcher.ts';
+import type { HandledTurn, NextStage, TurnStage } from '../../kernel/turns/stages.ts';
 import { newBoundary } from '../../lib/boundary.ts';
 import { headOf } from '../../lib/text/cut.ts';
 import { HEARTBEAT, JOB_CHANNEL, type JobEnding } from './rules/job.ts';
 import type { Scheduler } from './scheduler.ts';
 
-export type JobTurnsDeps = {
+export type ScheduleStageDeps = {
   readonly agent: Pick<Revisions, 'remark'> & { reset(session: SessionKey): Promise<void> };
   readonly scheduler: Pick<Scheduler, 'ended'>;
   /** Where what is said in a conversation goes. */
@@ -28,7 +28,7 @@ const ENDINGS: Readonly<Record<NonNullable<HandledTurn['ending']>, JobEnding>> =
   failed: 'failed',
 };
 
-export function withJobs(dispatcher: Dispatcher, deps: JobTurnsDeps): Dispatcher {
+export function scheduleStage(deps: ScheduleStageDeps) {
   const { agent, scheduler } = deps;
 
   async function announced(turn: Turn): Promise<TurnResult> {
@@ -47,12 +47,12 @@ export function withJobs(dispatcher: Dispatcher, deps: JobTurnsDeps): Dispatcher
     return { throughSeq: seq, outbound: [{ chat, markdown: text, ...files }] };
   }
 
-  async function run(turn: Turn): Promise<HandledTurn> {
+  async function runJob(turn: Turn, next: NextStage): Promise<HandledTurn> {
     const { message } = turn.messages[0];
     const isRun = message.sender.kind === 'system' && message.sender.source === 'cron';
     const isJob = isRun && turn.chat.chat !== HEARTBEAT;
     if (isJob && turn.attempt === 1) await agent.reset(turn.session);
-    const result = await dispatcher.handle(turn);
+    const result = await next(turn);
     if (!isJob) return withoutFailure(result);
     const how = ENDINGS[result.ending ?? 'stopped'];
     const [first] = result.outbound;
@@ -63,15 +63,14 @@ export function withJobs(dispatcher: Dispatcher, deps: JobTurnsDeps): Dispatcher
   }
 
   return {
-    async handle(turn) {
+    name: 'schedule',
+    async run(turn, next) {
       if (turn.messages[0].message.announces !== undefined) return announced(turn);
-      return turn.chat.channel === JOB_CHANNEL ? run(turn) : dispatcher.handle(turn);
+      return turn.chat.channel === JOB_CHANNEL ? runJob(turn, next) : next(turn);
     },
     onPoison: (turn) =>
-      turn.chat.channel === JOB_CHANNEL
-        ? [{ chat: turn.chat, markdown: GIVEN_UP }]
-        : dispatcher.onPoison(turn),
-  };
+      turn.chat.channel === JOB_CHANNEL ? [{ chat: turn.chat, markdown: GIVEN_UP }] : undefined,
+  } satisfies TurnStage;
 }
 
 const ANNOUNCED = 'what you said in this chat by yourself, as a scheduled job or a note';

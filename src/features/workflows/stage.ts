@@ -1,9 +1,10 @@
-// The turns of workflows, beside those of people: each works on one run. An owner's no, which is told in
-// the conversation of the run, wakes it; whatever else is said there nobody hears.
+// The turn stage of workflows: a turn in their channel advances one run, by an agent without a model of
+// its own. A denied approval, which is told in the conversation of the run, wakes the run; everything
+// else that is sent there is dropped.
 
 import type { Agent } from '../../agent/agent.ts';
 import type { Courier, MessageBus } from '../../kernel/bus/bus.ts';
-import type { Dispatcher } from '../../kernel/turns/dispatcher.ts';
+import type { TurnSetup, TurnStage } from '../../kernel/turns/stages.ts';
 import type { Logger } from '../../lib/logger.ts';
 import type { Clock } from '../../lib/time/clock.ts';
 import { WORKFLOW_CHANNEL } from './rules/workflow.ts';
@@ -29,18 +30,18 @@ export function workflowAgent(agent: Agent, deps: WorkflowAgentDeps): Agent {
   };
 }
 
-export function withWorkflows(
-  dispatcher: Dispatcher,
-  own: Dispatcher,
+export function workflowsStage(
+  setup: TurnSetup,
   { rows, end, log }: Pick<WorkflowAgentDeps, 'rows' | 'end' | 'log'>,
-): Dispatcher {
+): TurnStage {
   return {
-    async handle(turn) {
-      if (turn.chat.channel !== WORKFLOW_CHANNEL) return dispatcher.handle(turn);
-      return { ...(await own.handle(turn)), outbound: [] };
+    name: 'workflows',
+    async run(turn, next) {
+      if (turn.chat.channel !== WORKFLOW_CHANNEL) return next(turn);
+      return { ...(await next(turn, setup)), outbound: [] };
     },
     onPoison(turn) {
-      if (turn.chat.channel !== WORKFLOW_CHANNEL) return dispatcher.onPoison(turn);
+      if (turn.chat.channel !== WORKFLOW_CHANNEL) return undefined;
       const id = turn.chat.chat;
       const ended = rows.runs.get(id).then((run) => run && end(run, 'failed', GIVEN_UP));
       ended.catch((error) => log.error('end of a workflow not noted', { run: id, error }));

@@ -1,10 +1,9 @@
-// Speaks a turn's answers besides their text: the sound is made before the turn ends, and both go on
-// the bus in the transaction that ends it, so neither is lost or doubled. Without the sound the text
-// goes alone.
+// The turn stage of voice: speaks the answers of a turn besides their text. The audio is made before the
+// turn ends, and both go on the bus in the transaction that ends it, so neither is lost or doubled. When
+// speech fails, the text goes alone.
 
 import { type PaidCalls, SpendingRefusedError } from '../../agent/spending.ts';
 import type { Channel } from '../../channels/channel.ts';
-import type { QueuedMessage, Turn } from '../../kernel/bus/bus.ts';
 import type { MediaStore } from '../../kernel/media/media.ts';
 import { type AccountName, accountName } from '../../kernel/message/account.ts';
 import type { OutboundAttachment } from '../../kernel/message/attachment.ts';
@@ -15,8 +14,8 @@ import {
   type OutboundMessage,
   sessionKeyOf,
 } from '../../kernel/message/message.ts';
-import type { Dispatcher, HandledTurn } from '../../kernel/turns/dispatcher.ts';
 import { isSpoken } from '../../kernel/turns/rules/live-reply.ts';
+import type { HandledTurn, TurnStage } from '../../kernel/turns/stages.ts';
 import type { Logger } from '../../lib/logger.ts';
 import type { Clock } from '../../lib/time/clock.ts';
 import { createDayText } from '../../lib/time/zone-time.ts';
@@ -43,41 +42,21 @@ export type VoicingDeps = {
   speaker(): Promise<Speaker | undefined>;
 };
 
-export function withVoice(dispatcher: Dispatcher, deps: VoicingDeps): Dispatcher {
+export function voiceStage(deps: VoicingDeps): TurnStage {
   return {
-    ...dispatcher,
-    async handle(turn) {
-      const asked: QueuedMessage[] = [...turn.messages];
-      const handled = await dispatcher.handle(noticing(turn, asked));
+    name: 'voice',
+    async run(turn, next) {
+      const handled = await next(turn);
+      if (!isToBeSpoken(handled, deps)) return handled;
       const [{ message: payer }] = turn.messages;
-      if (!isToBeSpoken(handled, asked, deps)) return handled;
       return spoken(handled, payer, turn.signal, deps);
     },
   };
 }
 
-/** The same turn; followers that join it are noticed. */
-function noticing(turn: Turn, asked: QueuedMessage[]): Turn {
-  const { id, session, chat, epoch, attempt, messages, signal } = turn;
-  return {
-    ...{ id, session, chat, epoch, attempt, messages, signal },
-    async join() {
-      const joined = await turn.join();
-      asked.push(...joined);
-      return joined;
-    },
-    arrival: (given) => turn.arrival(given),
-  };
-}
-
 /** Failures and replies of commands are read, not heard. */
-function isToBeSpoken(
-  { ending, throughSeq }: HandledTurn,
-  asked: readonly QueuedMessage[],
-  deps: VoicingDeps,
-): boolean {
+function isToBeSpoken({ ending, newest }: HandledTurn, deps: VoicingDeps): boolean {
   if (ending !== 'answered') return false;
-  const newest = asked.findLast(({ seq }) => seq <= throughSeq)?.message;
   const reply = deps.reply();
   return reply === 'always' || (reply === 'mirror' && newest !== undefined && isSpoken(newest));
 }

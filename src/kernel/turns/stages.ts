@@ -1,0 +1,111 @@
+// Turn stages: what the kernel and its features do around a turn and with its messages. The composition
+// root names them all in one list, from the outside in.
+
+import type { Agent, TurnMessage } from '../../agent/agent.ts';
+import type { Permits } from '../../lib/async.ts';
+import type { QueuedMessage, Turn, TurnResult } from '../bus/bus.ts';
+import type { AgentEvent, TurnOutcome } from '../message/event.ts';
+import type { SessionKey } from '../message/ids.ts';
+import type { InboundMessage, OutboundDraft } from '../message/message.ts';
+
+export type HandledTurn = TurnResult & {
+  /** Of what the agent did; absent where it was not asked. */
+  readonly ending?: TurnOutcome['kind'];
+  /** The last message that the agent answered. */
+  readonly newest?: InboundMessage;
+};
+
+/** What the dispatcher runs a turn with. */
+export type TurnSetup = { readonly agent: Agent; readonly permits: Permits };
+
+/** Runs the rest of the turn; `changed` replaces what the dispatcher would run it with. */
+export type NextStage = (turn: Turn, changed?: Partial<TurnSetup>) => Promise<HandledTurn>;
+
+export type TurnScope = {
+  readonly session: SessionKey;
+  readonly signal: AbortSignal;
+  /** Updates the live view of the turn. */
+  show(event: AgentEvent): void;
+};
+
+export type TurnStage = {
+  readonly name: string;
+  /** Around the later stages and the dispatcher; holds no model permit. */
+  run?(turn: Turn, next: NextStage): Promise<HandledTurn>;
+  /** The messages of a turn that every stage has let through, and each one that joins it, before coalescing. */
+  arrival?(
+    messages: readonly QueuedMessage[],
+    signal: AbortSignal,
+  ): Promise<readonly QueuedMessage[]>;
+  /** Each message as the agent gets it, also one that joins the running turn; on a retry it gives the same. */
+  message?(message: TurnMessage, turn: TurnScope): Promise<TurnMessage>;
+  /** What the chat is told when the message is set aside; undefined: a later stage or the dispatcher says it. */
+  onPoison?(turn: Turn): readonly OutboundDraft[] | undefined;
+};
+
+export class TurnStageError extends Error {
+  override readonly name = 'TurnStageError';
+}
+
+export interface TurnStages {
+  /** All stages around `innermost`. */
+  around(
+    innermost: (turn: Turn, setup: TurnSetup) => Promise<HandledTurn>,
+  ): (turn: Turn, setup: TurnSetup) => Promise<HandledTurn>;
+  arrival(
+    messages: readonly QueuedMessage[],
+    signal: AbortSignal,
+  ): Promise<readonly QueuedMessage[]>;
+  message(message: TurnMessage, turn: TurnScope): Promise<TurnMessage>;
+  onPoison(turn: Turn): readonly OutboundDraft[] | undefined;
+}
+
+/**
+ * @param order every name, from the outside in; the stage of a feature that is off may be missing
+ * @throws TurnStageError for a stage that the order does not name, and for two of one name
+ */
+export function createTurnStages(
+  order: readonly string[],
+  given: readonly TurnStage[],
+): TurnStages {
+  const stages = inOrder(order, given);
+  return {
+    around: (innermost) =>
+      stages.reduceRight(
+        (inner, stage) => (turn, setup) =>
+          stage.run === undefined
+            ? inner(turn, setup)
+            : stage.run(turn, (later, changed) => inner(later, { ...setup, ...changed })),
+        innermost,
+      ),
+    async arrival(messages, signal) {
+      let arrived = messages;
+      for (const stage of stages) arrived = (await stage.arrival?.(arrived, signal)) ?? arrived;
+      return arrived;
+    },
+    async message(message, turn) {
+      let result = message;
+      for (const stage of stages) result = (await stage.message?.(result, turn)) ?? result;
+      return result;
+    },
+    onPoison(turn) {
+      for (const stage of stages) {
+        const drafts = stage.onPoison?.(turn);
+        if (drafts !== undefined) return drafts;
+      }
+      return undefined;
+    },
+  };
+}
+
+function inOrder(order: readonly string[], given: readonly TurnStage[]): readonly TurnStage[] {
+  const byName = new Map<string, TurnStage>();
+  for (const stage of given) {
+    if (!order.includes(stage.name))
+      throw new TurnStageError(`the order of turn stages does not name "${stage.name}"`);
+    if (byName.has(stage.name))
+      throw new TurnStageError(`two turn stages have the name "${stage.name}"`);
+    byName.set(stage.name, stage);
+  }
+  return order.flatMap((name) => byName.get(name) ?? []);
+}
