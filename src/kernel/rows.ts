@@ -3,7 +3,8 @@
 // row that is damaged or has another shape counts as absent and never blocks the others.
 
 import { jsonRow, type RowShape } from '../lib/json/json.ts';
-import type { EmbeddedStore, KeyValueStore, RowChange } from './bus/store/store.ts';
+import type { RowWrite } from './bus/bus.ts';
+import type { EmbeddedStore, KeyValueStore } from './bus/store/store.ts';
 import { NanobotError } from './message/errors.ts';
 
 export type RowQuery = {
@@ -11,12 +12,6 @@ export type RowQuery = {
   /** Continues behind this id. */
   readonly after?: string;
   readonly limit?: number;
-};
-
-/** A row to write in the transaction of another write; undefined deletes it. */
-export type RowWrite = RowChange & {
-  /** To be called after the commit: brings the memory of the collection up to date. */
-  committed(): Promise<void>;
 };
 
 export interface Rows<T extends object> {
@@ -36,7 +31,7 @@ export interface Rows<T extends object> {
     step: (row: T | undefined) => T | 'remove' | undefined,
     beside?: (row: T, isRemoved: boolean) => readonly RowWrite[],
   ): Promise<T | undefined>;
-  /** The row as part of another transaction; undefined deletes. */
+  /** The row for another transaction: of a change, or of a message on the bus; undefined deletes. */
   write(id: string, row: T | undefined): RowWrite;
   /** Removes the rows that match; returns how many. */
   erase(where: (row: T) => boolean): Promise<number>;
@@ -104,11 +99,19 @@ export const MARKS: RowCodec<object> = { read: () => ({}), write: () => '' };
 
 const READ_ALL: RowQuery = {};
 
+/** The rows in memory as they were read, with the changes of this process since. */
+type Known<T> = {
+  readonly revision: number;
+  readonly rows: Promise<Map<string, T>>;
+  /** By id, until one changes. */
+  sorted?: readonly (readonly [string, T])[] | undefined;
+};
+
 class StoredRows<T extends object> implements Rows<T> {
   readonly #spec: RowsSpec<T>;
   readonly #store: RowStore;
   readonly #state: KeyValueStore;
-  #known: { readonly revision: number; readonly rows: Promise<Map<string, T>> } | undefined;
+  #known: Known<T> | undefined;
 
   constructor(spec: RowsSpec<T>, store: RowStore) {
     this.#spec = spec;
@@ -117,7 +120,7 @@ class StoredRows<T extends object> implements Rows<T> {
   }
 
   async get(id: string): Promise<T | undefined> {
-    if (this.#spec.isCached === true) return (await this.#cached()).get(id);
+    if (this.#spec.isCached === true) return (await this.#cached().rows).get(id);
     return this.#read(id, await this.#state.get(this.#spec.prefix + id));
   }
 
@@ -130,12 +133,12 @@ class StoredRows<T extends object> implements Rows<T> {
   async entries(query: RowQuery = READ_ALL): Promise<readonly (readonly [string, T])[]> {
     if (this.#spec.isCached !== true) return this.#listed(query);
     const { prefix = '', after = '', limit } = query;
-    const rows = await this.#cached();
-    if (rows.size === 0) return [];
-    return [...rows]
-      .filter(([id]) => id.startsWith(prefix) && id > after)
-      .sort(([one], [other]) => (one < other ? -1 : 1))
-      .slice(0, limit);
+    const known = this.#cached();
+    const rows = await known.rows;
+    known.sorted ??= [...rows].sort(([one], [other]) => (one < other ? -1 : 1));
+    if (query === READ_ALL) return known.sorted;
+    const isMeant = ([id]: readonly [string, T]) => id.startsWith(prefix) && id > after;
+    return known.sorted.filter(isMeant).slice(0, limit);
   }
 
   async change(
@@ -205,20 +208,26 @@ class StoredRows<T extends object> implements Rows<T> {
   }
 
   /** Read when first asked, after a read that failed, and after another process has written. */
-  #cached(): Promise<Map<string, T>> {
+  #cached(): Known<T> {
     const revision = this.#store.revision();
-    if (this.#known?.revision === revision) return this.#known.rows;
-    const known = { revision, rows: this.#listed(READ_ALL).then((rows) => new Map(rows)) };
+    if (this.#known?.revision === revision) return this.#known;
+    const known: Known<T> = {
+      revision,
+      rows: this.#listed(READ_ALL).then((rows) => new Map(rows)),
+    };
     this.#known = known;
     known.rows.catch(() => {
       if (this.#known === known) this.#known = undefined;
     });
-    return known.rows;
+    return known;
   }
 
   async #written(id: string, row: T | undefined): Promise<void> {
-    const rows = await this.#known?.rows.catch(() => undefined);
-    if (row === undefined) rows?.delete(id);
-    else rows?.set(id, row);
+    const known = this.#known;
+    const rows = await known?.rows.catch(() => undefined);
+    if (known === undefined || rows === undefined) return;
+    known.sorted = undefined;
+    if (row === undefined) rows.delete(id);
+    else rows.set(id, row);
   }
 }

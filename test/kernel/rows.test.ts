@@ -3,9 +3,12 @@ import { once } from 'node:events';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { describe, expect, it } from 'vitest';
+import { createMessageBus } from '../../src/kernel/bus/message-bus.ts';
 import { openEmbeddedStore } from '../../src/kernel/bus/store/embedded.ts';
+import { BusFullError } from '../../src/kernel/message/errors.ts';
 import { createRows, RowsOpenError, type RowsSpec } from '../../src/kernel/rows.ts';
 import { silentLogger as log } from '../../src/lib/logger.ts';
+import { queued } from '../contract/bus-bench.ts';
 import { temporaryFolder } from '../sessions/session-folder.ts';
 import { createMovableClock } from '../support/movable-clock.ts';
 import { COUNTS, type Count } from './counts.ts';
@@ -121,6 +124,24 @@ describe('a collection of rows', () => {
       (row) => [gone.write(row.id, row)],
     );
     expect([await counts.list(), await gone.list()]).toEqual([[], [{ id: '1', count: 1 }]]);
+  });
+
+  it('writes rows in the transaction that accepts a message, and none for a duplicate', async () => {
+    const { clock, store, rows } = await open();
+    await using _store = store;
+    const counts = rows(CACHED);
+    const limits = { maxPending: 2, maxPendingPerChat: 2 };
+    await using bus = createMessageBus({ store, clock, log, limits });
+    const accept = (id: string, count: number) =>
+      bus.accept([queued('a', id)], { rows: [counts.write('1', { id: '1', count })] });
+    expect(await counts.list()).toEqual([]);
+    await accept('1', 1);
+    expect(await counts.list()).toEqual([{ id: '1', count: 1 }]);
+    expect(await accept('1', 7)).toEqual(['duplicate']);
+    await accept('2', 2);
+    await expect(accept('3', 7)).rejects.toThrow(BusFullError);
+    expect(await counts.list()).toEqual([{ id: '1', count: 2 }]);
+    expect(await store.scope('counts').get('count:1')).toBe('{"id":"1","count":2}');
   });
 
   it('in memory sees what another process wrote, and its own changes at once', async () => {

@@ -183,14 +183,15 @@ export function createApprovals(deps: ApprovalsDeps): Approvals {
     const { isTainted } = approval;
     if (isAlways && kind === 'open')
       await standing.give({ ...approval, about: approval.arguments }, who, at);
-    const isDecided = await move(approval, ['open', 'granted', 'denied'], state);
-    if (!isDecided) return DECIDED;
+    if (!isAllowed && !(await move(approval, ['open', 'granted', 'denied'], state))) return DECIDED;
     log.info('owner decided about a call', { tool: approval.tool, decision: state.kind });
     if (!isAllowed) {
       await tell(approval, 'An owner did not allow it');
       return 'Denied: nothing is done.';
     }
-    await bus.accept([{ kind: 'queue', message: resultMessage(approval, clock.now()) }]);
+    await bus.accept([{ kind: 'queue', message: resultMessage(approval, clock.now()) }], {
+      rows: [calls.write(approval.id, { ...approval, state })],
+    });
     return isAlways ? alwaysGiven(standing.days(), isTainted) : 'Allowed, this once.';
   }
 

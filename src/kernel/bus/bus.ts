@@ -161,15 +161,29 @@ export type LiveDraft = {
   readonly replyTo?: MessageId;
 };
 
+/** A row of a scope of the store; an undefined value deletes it. */
+export type RowChange = {
+  readonly scope: string;
+  readonly key: string;
+  readonly value: string | undefined;
+};
+
+/** A row of a collection to write in the transaction of another write. */
+export type RowWrite = RowChange & {
+  /** To be called after the commit: brings the memory of its collection up to date. */
+  committed(): Promise<void>;
+};
+
 export interface MessageBus extends AsyncDisposable {
   /**
    * Stores messages and the channel's cursor together. A known id is a duplicate and changes nothing.
    * @throws BusFullError when a limit was reached before: nothing was stored, do not acknowledge
    * upstream. A batch that begins below the limits is taken whole.
+   * `rows` are written in the same transaction, unless all of the batch are duplicates.
    */
   accept(
     batch: readonly InboundEntry[],
-    options?: { readonly cursor?: ChannelCursor },
+    options?: { readonly cursor?: ChannelCursor; readonly rows?: readonly RowWrite[] },
   ): Promise<readonly AcceptResult[]>;
   cursor(channel: ChannelName, account: AccountId): Promise<string | undefined>;
   /** Runs turns until the signal aborts, one per session at a time; then waits for those running. */

@@ -26,7 +26,6 @@ import {
   type BusLimits,
   type BusStats,
   type CancelResult,
-  type ChannelCursor,
   type Courier,
   type DeadLetter,
   type DeliverOptions,
@@ -79,11 +78,14 @@ class StoreBus implements MessageBus {
 
   async accept(
     batch: readonly InboundEntry[],
-    { cursor }: { readonly cursor?: ChannelCursor } = {},
+    { cursor, rows = [] }: Parameters<MessageBus['accept']>[1] = {},
   ): Promise<readonly AcceptResult[]> {
-    const accepted = this.#store.accept(batch, { cursor, limits: this.#deps.limits });
+    const accepted = this.#store.accept(batch, { cursor, limits: this.#deps.limits, rows });
     if (batch.some((entry) => entry.kind === 'queue')) this.#turns?.pump();
     const results = await accepted;
+    if (results.some((result) => result !== 'duplicate')) {
+      for (const row of rows) await row.committed();
+    }
     for (const [index, entry] of batch.entries()) {
       measureArrival(this.#deps, entry, results[index]);
       if (entry.kind !== 'queue' || results[index] !== 'accepted') continue;

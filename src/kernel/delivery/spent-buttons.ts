@@ -5,11 +5,11 @@
 import type { Channel } from '../../channels/channel.ts';
 import type { Logger } from '../../lib/logger.ts';
 import type { Clock } from '../../lib/time/clock.ts';
-import type { MessageBus } from '../bus/bus.ts';
+import type { MessageBus, RowWrite } from '../bus/bus.ts';
 import { type AccountName, accountName } from '../message/account.ts';
 import { DeliveryError } from '../message/errors.ts';
 import { type MessageId, messageId } from '../message/ids.ts';
-import type { OpenRows, RowWrite } from '../rows.ts';
+import type { OpenRows } from '../rows.ts';
 
 export type SpentButtonsDeps = {
   readonly rows: OpenRows;

@@ -5,11 +5,10 @@
 import { createLanes } from '../../lib/async.ts';
 import type { Logger } from '../../lib/logger.ts';
 import type { Clock } from '../../lib/time/clock.ts';
-import type { MessageBus } from '../bus/bus.ts';
+import type { MessageBus, RowWrite } from '../bus/bus.ts';
 import type { SpendButtons } from '../delivery/spent-buttons.ts';
 import { type AccountName, accountName } from '../message/account.ts';
 import { messageId } from '../message/ids.ts';
-import type { RowWrite } from '../rows.ts';
 import type { Question, QuestionHandler, Questions } from './question.ts';
 import {
   byToken,

@@ -90,8 +90,7 @@ type TurnTopic = Pick<
 
 function turnTopic(commits: GroupCommit, clock: Clock, owner: string): TurnTopic {
   return {
-    accept: (batch, { cursor, limits }) =>
-      commits.write(() => accept(batch, cursor, limits, clock.now())),
+    accept: (batch, options) => commits.write(() => accept(batch, options, clock.now())),
     cursor: (channel, account) => commits.read(() => readCursor(channel, account)),
     recoverTurns: () => commits.write(() => recoverTurns(clock.now())),
     claimTurns: (places) => commits.write(() => claimTurns(owner, places(), clock.now()), 'last'),

@@ -13,13 +13,14 @@ import type {
   QueuedMessage,
 } from '../bus.ts';
 import { applyChange } from './changes.ts';
+import { putRows } from './key-value.ts';
 import { all, change, first, type Operation } from './operation.ts';
 import { stopAnswers } from './outbound.ts';
+import type { BusStore } from './store.ts';
 
 export function* accept(
   batch: readonly InboundEntry[],
-  cursor: ChannelCursor | undefined,
-  limits: BusLimits,
+  { cursor, limits, rows = [] }: Parameters<BusStore['accept']>[1],
   now: number,
 ): Operation<readonly AcceptResult[]> {
   const results: AcceptResult[] = [];
@@ -35,6 +36,7 @@ export function* accept(
   if (queuedIn.size > 0) yield* checkRoom(queuedIn, limits);
   for (const session of queuedIn.keys()) yield* ring(session, now);
   if (cursor !== undefined) yield* saveCursor(cursor, now);
+  if (results.some((result) => result !== 'duplicate')) yield* putRows(rows, now);
   return results;
 }
 

@@ -1,7 +1,8 @@
 // Scoped key-value rows.
 
+import type { RowChange } from '../bus.ts';
 import { all, change, first, type Operation } from './operation.ts';
-import type { KeyValueEntry, RowChange, RowSwap } from './store.ts';
+import type { KeyValueEntry, RowSwap } from './store.ts';
 
 /** Sorts behind every key that continues the prefix. */
 const PREFIX_END = '\u{10ffff}';
@@ -54,8 +55,13 @@ export function* swap(
   now: number,
 ): Operation<boolean> {
   if ((yield* swapped(scope, { key, from, to }, now)) === 0) return false;
-  for (const other of others) yield* put(other.scope, other.key, other.value, now);
+  yield* putRows(others, now);
   return true;
+}
+
+/** Rows of several scopes. */
+export function* putRows(rows: readonly RowChange[], now: number): Operation<void> {
+  for (const { scope, key, value } of rows) yield* put(scope, key, value, now);
 }
 
 function swapped(scope: string, { key, from, to }: RowSwap, now: number): Operation<number> {

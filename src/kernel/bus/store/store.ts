@@ -28,6 +28,7 @@ import type {
   LastMessage,
   LiveDraft,
   QueuedMessage,
+  RowChange,
   SentText,
   TakenBack,
   Trace,
@@ -37,8 +38,6 @@ export type KeyValueEntry = { readonly key: string; readonly value: string };
 /** An undefined value deletes. */
 export type KeyValueChange = { readonly key: string; readonly value: string | undefined };
 
-/** The same with the scope it belongs to. */
-export type RowChange = KeyValueChange & { readonly scope: string };
 /** One row from one value to another; undefined: no row. */
 export type RowSwap = {
   readonly key: string;
@@ -138,7 +137,12 @@ export type Claims<T> = { readonly claimed: readonly T[]; readonly nextAt: numbe
 export interface BusStore {
   accept(
     batch: readonly InboundEntry[],
-    options: { readonly cursor: ChannelCursor | undefined; readonly limits: BusLimits },
+    options: {
+      readonly cursor: ChannelCursor | undefined;
+      readonly limits: BusLimits;
+      /** Written in the same transaction, unless all of the batch are duplicates. */
+      readonly rows?: readonly RowChange[];
+    },
   ): Promise<readonly AcceptResult[]>;
   cursor(channel: ChannelName, account: AccountId): Promise<string | undefined>;
 
