@@ -1,7 +1,6 @@
 // Builds what lets one account answer where a message came to several.
 
-import { accountsOf } from '../channels/accounts.ts';
-import { CHANNELS } from '../channels/index.ts';
+import { accountsOf, CHANNELS } from '../channels/index.ts';
 import type { StateStore } from '../kernel/bus/store/store.ts';
 import type { LiveConfig } from '../kernel/config/files/live-config.ts';
 import type { Judge } from '../kernel/intake/judge.ts';

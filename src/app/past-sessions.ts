@@ -1,7 +1,7 @@
 // Which past conversations a turn may look into: between the two of us all of that person's, over every
 // door; in a group that group's alone; where nobody vouches for who writes, none.
 
-import { OWN_DOORS } from '../channels/own-doors.ts';
+import { OWN_DOORS } from '../channels/door.ts';
 import type { TextIndex } from '../features/memory/memory.ts';
 import type { Persons } from '../features/people/persons.ts';
 import { chatsOf, doorOf, type Person } from '../kernel/access/person.ts';

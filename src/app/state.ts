@@ -72,7 +72,7 @@ export async function openState(
   { checkUpToBytes = 0 }: Pick<EmbeddedStoreOptions, 'checkUpToBytes'> = {},
 ): Promise<OpenedState> {
   const { createPeople } = await import('../features/people/people.ts');
-  const { OWN_DOORS } = await import('../channels/own-doors.ts');
+  const { OWN_DOORS } = await import('../channels/door.ts');
   const store = await openStore(home, { clock, log: silentLogger, checkUpToBytes });
   const people = createPeople({
     state: store.scope(PAIRING_SCOPE),

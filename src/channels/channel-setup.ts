@@ -1,5 +1,6 @@
-// Proves the platform channels for a person who sets them up or looks for what is wrong. What is
-// imported here costs start-up time, so commands import this file when they need it.
+// Checks and links the platform channels for setup and doctor: credentials are proved at the service, and
+// WhatsApp is linked where no gateway runs. The imports cost start-up time, so commands load this file when
+// they need it.
 
 import { buildMedia } from '../app/build-media.ts';
 import { openEmbeddedStore } from '../kernel/bus/store/embedded.ts';
@@ -13,15 +14,14 @@ import { BusFullError, NanobotError } from '../kernel/message/errors.ts';
 import { openLogFile } from '../lib/files/files.ts';
 import { createLogger } from '../lib/logger.ts';
 import type { Clock } from '../lib/time/clock.ts';
-import { configuredAccount, createAccount } from './accounts.ts';
 import type { Channel, ChannelHost, LoginOptions, LoginStep } from './channel.ts';
-import { type MailProof, proveMailbox } from './email/prove.ts';
+import { type MailProof, proveMailbox } from './email/servers.ts';
 import type { EmailConfig } from './email/settings.ts';
+import { configuredAccount, createAccount } from './index.ts';
 import type { LarkCredentials, ProvenLarkBot } from './lark/api.ts';
 
-export { discoverMailbox } from './email/discover.ts';
-export type { MailProof, MailProofStep } from './email/prove.ts';
-export { proveMailbox } from './email/prove.ts';
+export type { MailProof, MailProofStep } from './email/servers.ts';
+export { discoverMailbox, proveMailbox } from './email/servers.ts';
 export type { ProvenLarkBot } from './lark/api.ts';
 export { type ProvenBot, pairingLink, proveTelegram } from './telegram/client.ts';
 export { readLinkHealth, reconnectsOfLastDay } from './whatsapp/link-status.ts';

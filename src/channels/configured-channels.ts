@@ -1,5 +1,5 @@
-// The channels of the configuration as they run: which accounts there are, how they fare, and bringing
-// each to what the configuration in force says.
+// The configured accounts as they run: starts, restarts and stops each as the configuration in force says,
+// and reports its status.
 
 import type { ChannelReport, GatewayOptions } from '../app/gateway.ts';
 import type { ChannelDirectory } from '../kernel/channels.ts';
@@ -9,14 +9,15 @@ import { type AccountName, accountName, accountOf } from '../kernel/message/acco
 import { DEFAULT_ACCOUNT } from '../kernel/message/ids.ts';
 import { createLanes } from '../lib/async.ts';
 import type { Clock } from '../lib/time/clock.ts';
+import type { LoginOptions, LoginStep } from './channel.ts';
 import {
+  CHANNELS,
+  type ChannelsConfig,
   type ConfiguredAccount,
   configuredAccount,
   configuredAccounts,
   createAccount,
-} from './accounts.ts';
-import type { LoginOptions, LoginStep } from './channel.ts';
-import { CHANNELS, type ChannelsConfig } from './index.ts';
+} from './index.ts';
 
 type ConfiguredChannelsDeps = {
   readonly live: LiveConfig;

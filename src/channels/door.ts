@@ -1,12 +1,19 @@
-// CONTRACT of a door: a chat surface of our own (web page, terminal) on the same bus as any
-// platform. It keeps its own durable log of what was said, so a page that lost its connection
-// resumes without loss.
+// CONTRACT of a built-in channel (web page, terminal): a chat surface on the same bus as any platform, with a
+// durable log, so that a page that lost its connection resumes without loss. Whoever holds the gateway's
+// token or a login of the page is one person, the owner.
 
+import type { OwnDoor } from '../features/people/persons.ts';
 import type { AttachmentKind } from '../kernel/message/attachment.ts';
 import { NanobotError } from '../kernel/message/errors.ts';
 import type { LiveUpdate, ToolActivity, TurnOutcome } from '../kernel/message/event.ts';
-import type { MediaId, MessageId, TurnId } from '../kernel/message/ids.ts';
-import type { Amendment, Choice } from '../kernel/message/message.ts';
+import {
+  channelName,
+  type MediaId,
+  type MessageId,
+  type TurnId,
+  userId,
+} from '../kernel/message/ids.ts';
+import type { Amendment, Choice, PersonSender } from '../kernel/message/message.ts';
 
 /** What a chat and a client id may look like: safe in keys, URLs and file names. */
 export const DOOR_NAME = /^[A-Za-z0-9_-][A-Za-z0-9._-]{0,63}$/;
@@ -132,3 +139,18 @@ export interface Door {
   /** Newest first. @throws DoorClosedError while the gateway starts */
   chats(limit: number): Promise<readonly DoorChat[]>;
 }
+
+// The doors of our own as ways of one person: whoever holds the gateway's token or a login of the
+// page sits at this machine, whichever of them they use.
+
+export const OWN_DOORS: readonly OwnDoor[] = [
+  { channel: channelName('web'), id: userId('owner'), lasts: true },
+  { channel: channelName('terminal'), id: userId('owner'), lasts: false },
+];
+
+/** Whoever decides by them. */
+export const DOOR_OWNER: PersonSender = {
+  kind: 'person',
+  id: userId('owner'),
+  verified: 'verified',
+};

@@ -2,8 +2,8 @@
 
 import { z } from 'zod';
 import { askGateway, type RunningGateway } from '../app/running-gateway.ts';
-import { configuredAccounts } from '../channels/accounts.ts';
 import { howToEnable } from '../channels/configured-channels.ts';
+import { configuredAccounts } from '../channels/index.ts';
 import type { Config } from '../kernel/config/config.ts';
 import { spanText } from './flag-values.ts';
 

@@ -3,7 +3,7 @@
 import { randomBytes } from 'node:crypto';
 import type { SpendingGuard } from '../agent/spending.ts';
 import type { GatewayOptions } from '../app/gateway.ts';
-import { DOOR_OWNER } from '../channels/own-doors.ts';
+import { DOOR_OWNER } from '../channels/door.ts';
 import { buildSelfTest } from '../features/health/self-test.ts';
 import type { ToolingReport } from '../features/mcp/tool-servers.ts';
 import type { People } from '../features/people/people.ts';

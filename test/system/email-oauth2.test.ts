@@ -2,7 +2,7 @@
 // loopback about every token.
 
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
-import { proveMailbox } from '../../src/channels/email/prove.ts';
+import { proveMailbox } from '../../src/channels/email/servers.ts';
 import type { EmailConfig } from '../../src/channels/email/settings.ts';
 import { systemClock } from '../../src/lib/time/clock.ts';
 import { sending } from '../contract/channel.ts';

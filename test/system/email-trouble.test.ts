@@ -4,7 +4,7 @@
 import { readFile, rm, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
-import { proveMailbox } from '../../src/channels/email/prove.ts';
+import { proveMailbox } from '../../src/channels/email/servers.ts';
 import type { EmailConfig } from '../../src/channels/email/settings.ts';
 import { DeliveryError } from '../../src/kernel/message/errors.ts';
 import { systemClock } from '../../src/lib/time/clock.ts';

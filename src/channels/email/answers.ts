@@ -1,5 +1,5 @@
-// Sends answers: recipient checked, limits kept, mail composed, SMTP tried, and everything noted so
-// that neither a crash nor a second try makes two mails of one answer.
+// Sends answers: checks the recipient, keeps the limits, composes the mail and submits it by SMTP. Every step
+// is recorded, so that neither a crash nor a second try makes two mails of one answer.
 
 import { createHash } from 'node:crypto';
 import type { Receipt, SendContext } from '../../kernel/bus/bus.ts';

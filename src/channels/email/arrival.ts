@@ -1,5 +1,5 @@
-// A mail as it arrived, and what is made of it for the conversation: its text, its parent frame, the
-// message that carries it.
+// A mail as it arrived, and what the conversation gets of it: its text, its parent, and the message that
+// carries it.
 
 import { createHash } from 'node:crypto';
 import type { AccountRef } from '../../kernel/message/account.ts';

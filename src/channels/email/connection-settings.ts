@@ -1,5 +1,5 @@
-// The mail configuration as the channel uses it: own addresses in one spelling, and what must hold
-// before a password or token is sent anywhere.
+// What a connection to the mail servers needs: the account with its own addresses, OAuth2 access tokens, and
+// errors that tell a refused account from a server that is not reachable. Nothing secret is sent without TLS.
 
 import { createHash } from 'node:crypto';
 import { z } from 'zod';

@@ -1,5 +1,5 @@
-// The channel's place in the mailbox. The UID only grows, so no list of seen mails is needed; flags
-// are the owner's and never read (cases E04 to E07).
+// The place in the mailbox: the last UID, and the mails behind it that could not be read yet. The UID only
+// grows, so no list of seen mails is needed; flags are the owner's and are never read (cases E04 to E07).
 
 import type { KeyValueStore } from '../../kernel/bus/store/store.ts';
 import { jsonRow, number, rowShape, text } from '../../lib/json/json.ts';

@@ -1,5 +1,4 @@
-// The email channel. This file holds the contract and costs nothing; the mail libraries are loaded
-// when the channel runs.
+// Email as a channel: the contract only. The mail libraries are loaded when the channel runs.
 
 import { accountPath } from '../../kernel/message/account.ts';
 import { BACKOFF, ChannelError, DeliveryError } from '../../kernel/message/errors.ts';

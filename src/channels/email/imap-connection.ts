@@ -1,6 +1,7 @@
-// One IMAP connection over imapflow, as few verbs as the channel needs. Bodies are peeked and mailboxes
-// opened read-only, unless a mail is to be moved, so no flag of the owner's ever changes. Every command
-// has a deadline; a missed one closes the connection: the next answer could belong to the last question.
+// One IMAP connection over imapflow: login, and the few commands that the channel needs. Bodies are peeked
+// and mailboxes opened read-only, unless a mail is to be moved, so no flag of the owner changes. Every
+// command has a deadline; a missed one closes the connection, because the next answer could belong to the
+// last question.
 
 import { type FetchMessageObject, type FetchQueryObject, ImapFlow } from 'imapflow';
 import { ChannelError } from '../../kernel/message/errors.ts';

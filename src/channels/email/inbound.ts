@@ -1,5 +1,6 @@
-// One mail on its way in: every rule of core applied to what the parsing thread found, ending in an
-// entry for the gateway. What a rule stops is recorded with its gate, never answered.
+// One mail on its way in: applies every rule to what the parsing thread found and ends in an entry for the
+// gateway. A mail that a rule stops is recorded with the reason and never answered. A delivery report is
+// noted against the mail it is about.
 
 import { createHash } from 'node:crypto';
 import type { InboundEntry } from '../../kernel/bus/bus.ts';

@@ -1,5 +1,5 @@
-// Looks into the mailbox for the agent, over a connection of its own that changes nothing there: what was
-// unread stays unread.
+// Reads the mailbox for the agent over a connection of its own that changes no flag, and moves a mail to the
+// archive when the owner asks for it.
 
 import { NanobotError } from '../../kernel/message/errors.ts';
 import type { MessageId } from '../../kernel/message/ids.ts';

@@ -1,6 +1,5 @@
-// The files of mails: named by the mail's place in the mailbox when it arrives, fetched from there
-// when somebody let in is to be answered. All files of one mail are read at once and kept a minute, on
-// disk.
+// The files of mails: named by the mail's place in the mailbox when it arrives, and fetched from there when
+// an admitted sender is to be answered. All files of one mail are read at once and kept on disk for a minute.
 
 import type { Worker } from 'node:worker_threads';
 import type { Attachment } from '../../kernel/message/attachment.ts';

@@ -1,5 +1,5 @@
-// Measures a raw mail before any parser sees it (case E19): header size, number and depth of parts,
-// in one pass over line starts, a window at a time.
+// The form of a raw mail before a parser sees it. Measures header size, number and depth of parts in one pass
+// (case E19), and mends a multipart without its delimiter and a mail that is signed in one piece.
 
 import { bytesOf, type RawMail, sizeOf } from './mail-spool.ts';
 

@@ -1,6 +1,6 @@
-// The main thread's side of parsing: starts the parsing thread when a mail comes, gives it limited
-// time and memory, and answers its look-ups. A mail that breaks the thread is reported as
-// unreadable; the next one gets a new thread.
+// The main thread's side of parsing: starts the parsing thread, limits its time and memory, and answers its
+// DNS look-ups. A mail that breaks the thread is reported as unreadable; the next mail gets a new thread. The
+// messages between the two threads are declared here.
 
 import { Resolver } from 'node:dns/promises';
 import { extname } from 'node:path';

@@ -1,4 +1,5 @@
-// What is kept of each mail: the rows of the register (mail-register.ts), which writes and expires them.
+// The rows of the mail register (mail-register.ts): what is kept of each mail, and how the texts of one
+// person are erased from them.
 
 import { z } from 'zod';
 import type { KeyValueStore } from '../../kernel/bus/store/store.ts';

@@ -1,6 +1,6 @@
-// What the channel remembers about mails, in its own durable rows: who wrote in which thread, how to
-// answer each mail, what was sent and what bounced. Written before a mail is handed over, so a crash
-// in between only writes the same rows again.
+// What the channel remembers about mails, in durable rows: who wrote in which thread, how to answer each
+// mail, what was sent and what bounced. Written before a mail is handed over, so that a crash in between
+// writes the same rows again. A sealed Message-ID keeps others from joining a thread by guessing.
 
 import { createHash, createHmac, randomBytes, timingSafeEqual } from 'node:crypto';
 import type { KeyValueStore } from '../../kernel/bus/store/store.ts';

@@ -1,5 +1,5 @@
-// One run of the channel: the mailbox followed under supervision, answers sent, and the state both
-// share. Loaded only when the channel runs, with all the mail libraries behind it.
+// One run of the channel: follows the mailbox under supervision, sends answers, and tests itself by a mail to
+// itself. Loaded when the channel runs, with all the mail libraries behind it.
 
 import type { Receipt, SendContext } from '../../kernel/bus/bus.ts';
 import { type AccountRef, accountPath } from '../../kernel/message/account.ts';

@@ -1,6 +1,6 @@
-// Where a mail waits while it is read: a small one in memory, a large one in a file that has no name any
-// more when its first byte is written. So nobody else can open it, and it is gone when the process is,
-// however that ends.
+// Where a raw mail and the contents of its files wait while they are read: small ones in memory, large ones
+// in a file that is unlinked before its first byte is written, so that nobody else can open it and it is gone
+// when the process is. Bodies are decoded within bounds.
 
 import { randomUUID } from 'node:crypto';
 import { readSync } from 'node:fs';

@@ -1,7 +1,7 @@
-// Follows one mailbox over one connection: list what is new, read and hand over each mail with the
-// cursor behind it, then wait in IDLE, never longer than the poll interval. Any failure ends the
-// connection; the next one reads mail by mail, so that one mail that cannot be read is told from the
-// rest and put off. Nothing is lost: the cursor moves only with what became durable.
+// Follows one mailbox over one connection: lists what is new, reads and hands over each mail with the cursor
+// behind it, then waits in IDLE, at most for the poll interval. A failure ends the connection; the next one
+// reads mail by mail, so that a mail that cannot be read is found and deferred. The cursor moves only with
+// what became durable.
 
 import { verbatim } from '../../kernel/message/untrusted.ts';
 import { shortened } from '../../lib/text/cut.ts';

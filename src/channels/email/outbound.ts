@@ -1,5 +1,5 @@
-// An answer as bytes. Everything that could differ between two tries (Message-ID, date, boundary) is
-// fixed in its record before the first, so a second try is the same mail.
+// An answer as bytes. Message-ID, date and boundary are fixed in its record before the first try, so that a
+// second try is the same mail.
 
 import { createHash } from 'node:crypto';
 import MailComposer from 'nodemailer/lib/mail-composer';

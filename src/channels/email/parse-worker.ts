@@ -1,6 +1,6 @@
-// The parsing thread: one hostile mail at a time is measured, parsed and its signatures checked
-// here, so that neither time nor memory of the gateway depends on what a stranger sends. Look-ups
-// go through the main thread, which owns the name service.
+// The parsing thread: measures and parses one hostile mail at a time and checks its DKIM and DMARC
+// signatures, so that neither time nor memory of the gateway depends on what a sender sends. DNS look-ups go
+// through the main thread.
 
 import { writeSync } from 'node:fs';
 import { Readable } from 'node:stream';

@@ -1,5 +1,5 @@
-// Keeps the limits of what is mailed: asked before a mail is answered, so that nothing is held back that a
-// model was paid for, and before our own mails are sent. What is held goes on in its order.
+// Keeps the limits of what is mailed: asked before a mail is answered, so that no paid answer is held back,
+// and before other mails are sent. Mails that are held go out in their order.
 
 import { spanWords } from '../../kernel/intake/rules/fair-use.ts';
 import type { MessageId } from '../../kernel/message/ids.ts';

@@ -1,5 +1,5 @@
-// The email settings: their schema, the mailboxes they describe, where OAuth2 tokens come from, and what
-// the schema cannot check.
+// The email settings: their schema, the mailboxes they describe, the source of OAuth2 tokens, and what the
+// schema cannot check.
 
 import { z } from 'zod';
 import { BRIDGE_MODES } from '../../features/mail-bridge/rules/bridge.ts';

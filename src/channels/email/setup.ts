@@ -1,5 +1,5 @@
-// Onboarding, third step: the mailbox, its servers found from the address or typed, proved both ways
-// by one mail to itself.
+// Onboarding of email: the mailbox, its servers found from the address or typed, its login by password or
+// OAuth2, proved both ways by one mail to itself. A secret from the environment is saved by its name.
 
 import type { Asker } from '../../cli/onboard/asker.ts';
 import { currentConfig, type Settings, save, tryOut } from '../../cli/onboard/owner-step.ts';

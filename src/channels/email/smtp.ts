@@ -1,5 +1,5 @@
-// Hands one mail to the SMTP server. The dialogue is driven step by step, because what a lost
-// connection means depends on how far it got: behind the final dot nobody knows (RFC 1047).
+// Submits one mail to the SMTP server. The dialogue is driven step by step, because the meaning of a lost
+// connection depends on how far it got: behind the final dot the outcome is unknown (RFC 1047).
 
 import { Readable } from 'node:stream';
 import SMTPConnection from 'nodemailer/lib/smtp-connection';

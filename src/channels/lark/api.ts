@@ -1,5 +1,5 @@
-// Calls of Lark's REST API: the SDK's client over our own HTTP. It keeps the tenant token; one that is
-// refused is asked for anew, once.
+// Calls of Lark's REST API: the SDK's client over our own HTTP. It keeps the tenant token and asks once for a
+// new one when it is refused. Setup proves an app's id and secret here.
 
 import { type Agent, Agent as HttpAgent } from 'node:http';
 import { Agent as HttpsAgent } from 'node:https';

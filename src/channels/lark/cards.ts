@@ -1,6 +1,8 @@
-// The calls that make, change and take away messages of ours. Lark takes a message of one `uuid` once
-// within an hour, so a repeat within that time is the same message.
+// The calls that create, change and remove our messages, and the cards that texts go out in (JSON 2.0):
+// Markdown and buttons. Lark takes a message of one `uuid` once within an hour, so a repeat within that time
+// is the same message.
 // open.feishu.cn/document/server-docs/im-v1/message/create, .../reply, .../patch, .../delete
+// open.feishu.cn/document/feishu-cards/card-json-v2-structure
 
 import type { KeyValueStore } from '../../kernel/bus/store/store.ts';
 import { type NativeId, nativeId } from '../../kernel/message/ids.ts';

@@ -1,5 +1,6 @@
-// Keeps a long connection open: proves id and secret first, connects, watches, and connects again with
-// growing waits. A refused secret ends it, because no waiting helps.
+// Keeps a long connection open: proves id and secret, connects, watches, and connects again with growing
+// waits. A refused secret ends it. One connection is the SDK's WSClient without its own reconnects, which
+// would try a wrong secret for ever.
 
 import type { Duplex } from 'node:stream';
 import { type EventDispatcher, LoggerLevel, WSClient } from '@larksuiteoapi/node-sdk';

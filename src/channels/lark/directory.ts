@@ -1,5 +1,5 @@
-// What events leave out and people miss: the names of those who write, the titles of groups, what a
-// message answers. Asked beside the delivery, shortly and once; without an answer it goes on without.
+// What events leave out: the names of senders, the titles of groups, the message that is answered. Asked once
+// and with a short deadline beside the delivery; without an answer the message goes on without it.
 
 import { type Fields, fieldsOf, listOf, textOf } from '../../lib/json/json.ts';
 import type { Clock } from '../../lib/time/clock.ts';

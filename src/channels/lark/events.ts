@@ -1,5 +1,6 @@
-// Takes Lark's events in: each is stored before its receipt goes back, in the order in which they came in
-// a chat. One that cannot be stored is refused, and Lark sends it again (after 15 s, 5 min, 1 h, 6 h).
+// Takes Lark's events in: each is stored before its receipt goes back, in order within a chat. Lark repeats
+// one that is refused after 15 s, 5 min, 1 h and 6 h. Lark takes only answers in a thread, so one message of
+// each thread is remembered.
 // open.feishu.cn/document/server-docs/event-subscription-guide/overview
 
 import { EventDispatcher } from '@larksuiteoapi/node-sdk';

@@ -1,5 +1,5 @@
-// One event of a message to what the bus stores: a message for the agent, or a record of why it is none.
-// An event of any shape gets an answer; one that names no message gets undefined.
+// One event of Lark to what the bus stores: a message, a press of a button, a reaction, a withdrawal, or a
+// record of why it is none. An event of any shape gets an answer; one that names no message gets undefined.
 // open.feishu.cn/document/server-docs/im-v1/message/events/receive
 
 import { plain } from '../../kernel/access/group-names.ts';

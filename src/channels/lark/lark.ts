@@ -1,5 +1,5 @@
-// Lark (Feishu) as a channel: one app's bot, over its long connection. What an event means is in
-// inbound.ts and signs.ts, when to connect in run.ts, how an answer goes out in parts.ts and drafts.ts.
+// Lark (Feishu) as a channel: one app's bot over its long connection. Events are parsed in inbound.ts, the
+// connection is kept by connection.ts, and answers go out by parts.ts.
 
 import { DEFAULT_ACCOUNT, type MessageId } from '../../kernel/message/ids.ts';
 import type { ChatRef } from '../../kernel/message/message.ts';

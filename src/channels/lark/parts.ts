@@ -1,5 +1,6 @@
-// One answer as Lark messages: cards of its text, then its files, each followed by its caption, sent one
-// by one with a durable mark after each, so that a failure in the middle repeats nothing.
+// One answer as Lark messages: cards of its text, then its files, each followed by its caption, with a
+// durable mark after each, so that a failure in the middle repeats nothing. Live previews grow in one card
+// that becomes the answer.
 
 import { createHash } from 'node:crypto';
 import type { Receipt, SendContext } from '../../kernel/bus/bus.ts';

@@ -1,5 +1,5 @@
-// Onboarding: app id and secret of a Lark app, proved by asking Lark who its bot is, and a line whose
-// first sender becomes the owner.
+// Onboarding of Lark: app id and secret, proved by asking Lark who its bot is, and a line whose first sender
+// becomes the owner.
 
 import type { Asker } from '../../cli/onboard/asker.ts';
 import { currentConfig, offerPairing, save } from '../../cli/onboard/owner-step.ts';

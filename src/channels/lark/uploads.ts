@@ -1,10 +1,10 @@
-// Files out and in: a file is first uploaded and then sent by its key; what people send is fetched by the
-// message it came with and its key.
+// Files out and in: a file is uploaded first and then sent by its key; a received file is fetched by its
+// message and key.
 // open.feishu.cn/document/server-docs/im-v1/image/create, .../file/create, .../message-resource/get
 
+import { contentToSend } from '../../kernel/delivery/outbound-files.ts';
 import type { MediaStore } from '../../kernel/media/media.ts';
 import type { OutboundAttachment } from '../../kernel/message/attachment.ts';
-import { DeliveryError, NEVER } from '../../kernel/message/errors.ts';
 import { textOf } from '../../lib/json/json.ts';
 import type { Clock } from '../../lib/time/clock.ts';
 import { AttachmentError } from '../channel.ts';
@@ -33,15 +33,7 @@ export function createUploads(api: LarkApi, media: () => MediaStore | undefined)
 
   return {
     async upload(file, signal) {
-      const content = await media()?.read(file.media);
-      if (content === undefined) {
-        throw new DeliveryError('a file of the answer is not in the media store any more', {
-          certainty: 'not_sent',
-          remedy: NEVER,
-          code: 'media_gone',
-        });
-      }
-      const bytes = Buffer.from(content);
+      const bytes = Buffer.from(await contentToSend(file, media()));
       const kind = kindOf(file, bytes);
       if (kind.msgType === 'image') {
         const data = await put('im/v1/images', { image_type: 'message', image: bytes }, signal);

@@ -1,5 +1,6 @@
-// Telegram's ids in our terms. A message id names the bot too: another bot of the same account
-// counts its messages from 1 again, and they must not look like ones already seen.
+// Telegram's ids in our terms, and its groups: whether a message addresses the bot, and which ids a group had
+// before it became a supergroup. A message id names the bot too, because another bot of the same account
+// counts its messages from 1 again.
 
 import { howToList, plain } from '../../kernel/access/group-names.ts';
 import {

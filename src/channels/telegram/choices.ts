@@ -1,6 +1,5 @@
-// Choices as Telegram has them: buttons below a message whose press comes as an update of its own.
-// Which token means what, and who may press, is the gateway's. What
-// came of a press is shown at its button.
+// Buttons below our messages, and reactions. A press is an update of its own; what came of it is shown at its
+// button. Which token means what, and who may press, is decided by the gateway.
 
 import type { InlineKeyboardMarkup } from 'grammy/types';
 import { emojiOf } from '../../kernel/message/change.ts';

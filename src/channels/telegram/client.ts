@@ -1,5 +1,6 @@
-// Calls to the Bot API: grammy's typed client over our own connection, and files, which travel in
-// forms of their own.
+// Calls to the Bot API: grammy's typed client over our own connection, uploads as forms, and the proof of a
+// token for setup. A failed request knows whether it can have arrived. The token is part of every address, so
+// no address gets into an error.
 
 import { randomUUID } from 'node:crypto';
 import type { ClientRequest, IncomingMessage } from 'node:http';

@@ -1,5 +1,5 @@
-// The text of a Telegram message as the model reads it: what was written, links with their
-// addresses, and for everything that is not text a note that says what was sent.
+// The content of a Telegram message: its text with the addresses of links, a note for everything that is not
+// text, its files and how they are fetched, and its sender, who is known by numeric ids alone.
 
 import {
   type Attachment,

@@ -1,6 +1,6 @@
-// The editing power: an answer that grows in the chat. What does not fit in one message is shown by its
-// end in a second one; both become the first parts of the answer. A draft is best effort: what Telegram has no
-// time for is skipped, never queued, so that the final text is not held up behind it.
+// Live previews: an answer that grows in the chat. What does not fit in one message is shown by its end in a
+// second one; both become the first parts of the answer. An edit that Telegram has no time for is skipped,
+// never queued, so that the final text is not held up.
 
 import type { MessageId, NativeId } from '../../kernel/message/ids.ts';
 import type { ChatRef } from '../../kernel/message/message.ts';

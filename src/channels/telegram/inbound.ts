@@ -1,5 +1,6 @@
-// One Telegram update to what the bus stores: a message for the agent, or a record of why it is
-// none. Pure, and never throws: an update of any shape gets an answer, so that the next one is read.
+// One Telegram update to what the bus stores: a message for the agent, or a record of why it is none. The
+// pictures of an album become one message. An update of any shape gets an answer, so that the next one is
+// read.
 
 import type { InboundEntry } from '../../kernel/bus/bus.ts';
 import { textWithAttachments } from '../../kernel/message/attachment.ts';

@@ -1,5 +1,6 @@
-// One answer as Telegram messages: split, rendered, sent part by part with a durable mark after
-// each, so that a failure in the middle repeats nothing and leaves nothing out.
+// One answer as Telegram messages: split, rendered, and sent part by part with a durable mark after each, so
+// that a failure in the middle repeats nothing and leaves nothing out. Sent messages are retracted and lose
+// their buttons here.
 
 import type { Receipt, SendContext } from '../../kernel/bus/bus.ts';
 import { BACKOFF, DeliveryError } from '../../kernel/message/errors.ts';
@@ -137,14 +138,10 @@ async function pause(signal: AbortSignal, clock: Clock): Promise<void> {
   });
 }
 
-export type Post = {
-  readonly chat: number;
-  /** The topic it belongs to. */
-  readonly thread: number | undefined;
+export type Post = PostPlace & {
   readonly runs: readonly Run[];
   /** Said in front of it, e.g. that nobody knows whether an earlier try of this part arrived. */
   readonly marks: readonly string[];
-  readonly replyTo: number | undefined;
   /** Buttons below it. */
   readonly keyboard: Keyboard | undefined;
   readonly signal: AbortSignal;
@@ -186,35 +183,55 @@ export const NO_PREVIEW = { is_disabled: true } as const;
  * it and says so, never into another topic.
  * @throws DeliveryError
  */
-export async function sendNew(post: Post, deps: PartsDeps): Promise<NativeId> {
+export const sendNew = (post: Post, deps: PartsDeps): Promise<NativeId> =>
+  followed(post, deps.moves, (place) => {
+    const isOutside = place.thread !== post.thread;
+    const marks = isOutside ? [...post.marks, TOPIC_MARK] : post.marks;
+    return sendOnce({ ...post, ...place, marks }, deps);
+  });
+
+export type PostPlace = {
+  readonly chat: number;
+  /** The topic it belongs to. */
+  readonly thread: number | undefined;
+  readonly replyTo: number | undefined;
+};
+
+/** A group that moved is followed; a topic that is gone is left for its group. @throws DeliveryError */
+export async function followed<T>(
+  { chat, thread, replyTo }: PostPlace,
+  moves: GroupMoves,
+  send: (place: PostPlace) => Promise<T>,
+): Promise<T> {
   try {
-    return await sendOnce(post, deps);
+    return await send({ chat, thread, replyTo });
   } catch (error) {
     const to = migratedTo(error);
-    if (to !== undefined && to !== post.chat) {
-      await deps.moves.note({ from: post.chat, to });
-      return sendNew({ ...post, chat: to, replyTo: undefined }, deps);
+    if (to !== undefined && to !== chat) {
+      await moves.note({ from: chat, to });
+      return followed({ chat: to, thread, replyTo: undefined }, moves, send);
     }
-    if (post.thread !== undefined && isTopicGone(error)) {
-      return sendNew({ ...post, thread: undefined, marks: [...post.marks, TOPIC_MARK] }, deps);
+    if (thread !== undefined && isTopicGone(error)) {
+      return followed({ chat, thread: undefined, replyTo }, moves, send);
     }
     throw error instanceof BotCallError ? toDeliveryError(error, false) : error;
   }
 }
 
+export const targetOf = ({ chat, thread, replyTo }: PostPlace) => ({
+  chat_id: chat,
+  ...(thread === undefined ? {} : { message_thread_id: thread }),
+  ...(replyTo === undefined
+    ? {}
+    : { reply_parameters: { message_id: replyTo, allow_sending_without_reply: true } }),
+});
+
 /** @throws BotCallError */
 async function sendOnce(post: Post, { api, log }: PartsDeps): Promise<NativeId> {
-  const { chat, thread, signal, replyTo, keyboard } = post;
+  const { signal, keyboard } = post;
   const mark = post.marks.join('');
   const fits = runsText(post.runs).length + mark.length <= MESSAGE_UNITS;
-  const options = {
-    chat_id: chat,
-    ...(thread === undefined ? {} : { message_thread_id: thread }),
-    link_preview_options: NO_PREVIEW,
-    ...(replyTo === undefined
-      ? {}
-      : { reply_parameters: { message_id: replyTo, allow_sending_without_reply: true } }),
-  };
+  const options = { ...targetOf(post), link_preview_options: NO_PREVIEW };
   if (mark !== '' && !fits) await api.sendMessage({ ...options, text: mark.trim() }, signal);
   const front: readonly Run[] = mark !== '' && fits ? [{ text: mark, styles: [] }] : [];
   const sent = await withFallback([...front, ...post.runs], log(), (body) =>

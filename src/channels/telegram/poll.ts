@@ -1,5 +1,5 @@
-// The poll loop. An update is confirmed to Telegram only by the offset of a later poll, and that
-// offset moves only after the messages are durable; a poll that stalls is left behind for a new one.
+// The poll loop. An update is confirmed to Telegram only by the offset of a later poll, and that offset moves
+// only after the messages are durable; a poll that stalls is replaced by a new one.
 
 import type { InboundEntry } from '../../kernel/bus/bus.ts';
 import { BACKOFF, BusFullError, ChannelError, NEVER } from '../../kernel/message/errors.ts';

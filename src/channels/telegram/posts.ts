@@ -1,11 +1,11 @@
-// An answer with files as the posts it goes out in: its text, then its files, each with its caption.
-// A post knows how many platform messages it makes, so that a retry goes on behind the last of them.
+// An answer with files as posts: its text, then its files as albums, each with its caption. A post knows how
+// many messages it makes, so that a retry goes on behind the last of them. A file that Telegram does not take
+// as a picture or a video goes out as a document.
 
 import type { Receipt, SendContext } from '../../kernel/bus/bus.ts';
-import { albumsOf } from '../../kernel/delivery/outbound-files.ts';
+import { albumsOf, contentToSend } from '../../kernel/delivery/outbound-files.ts';
 import type { MediaStore } from '../../kernel/media/media.ts';
 import type { OutboundAttachment } from '../../kernel/message/attachment.ts';
-import { DeliveryError, NEVER } from '../../kernel/message/errors.ts';
 import type { NativeId } from '../../kernel/message/ids.ts';
 import type { OutboundMessage } from '../../kernel/message/message.ts';
 import { fieldsOf, integerOf, listOf } from '../../lib/json/json.ts';
@@ -14,8 +14,17 @@ import { splitMarkdown, truncateMarkup } from '../../lib/markup/split.ts';
 import { type Run, runsText } from '../../lib/markup/writer.ts';
 import { telegramThreadId, toNativeId } from './chats.ts';
 import type { BotLink, FormFile } from './client.ts';
-import { BotCallError, isTopicGone, migratedTo, toDeliveryError } from './failures.ts';
-import { MESSAGE_UNITS, type PartsDeps, REPEAT_MARK, sendParts, withFallback } from './parts.ts';
+import { BotCallError } from './failures.ts';
+import {
+  followed,
+  MESSAGE_UNITS,
+  type PartsDeps,
+  type PostPlace,
+  REPEAT_MARK,
+  sendParts,
+  targetOf,
+  withFallback,
+} from './parts.ts';
 
 type Post =
   | { readonly kind: 'text'; readonly markdown: string; readonly messages: number }
@@ -121,12 +130,6 @@ export const ALBUM_SIZE = 10;
 
 export type FilesDeps = PartsDeps & Pick<BotLink, 'upload'> & { media(): MediaStore | undefined };
 
-export type FilePlace = {
-  readonly chat: number;
-  readonly thread: number | undefined;
-  readonly replyTo: number | undefined;
-};
-
 type Sendable = {
   readonly file: OutboundAttachment;
   readonly content: Uint8Array;
@@ -173,13 +176,13 @@ const runsOf = (markdown: string, units: number) => truncateMarkup(parseMarkup(m
  */
 export async function sendFiles(
   files: readonly OutboundAttachment[],
-  place: FilePlace,
+  place: PostPlace,
   { signal, repeatsUnknown }: Pick<SendContext, 'signal' | 'repeatsUnknown'>,
   deps: FilesDeps,
 ): Promise<readonly NativeId[]> {
   const kept = await Promise.all(files.map((file) => opened(file, deps.media())));
   const sendables = repeatsUnknown ? marked(kept) : kept;
-  return followed(place, deps, (at) => {
+  return followed(place, deps.moves, (at) => {
     const [first, second] = sendables;
     if (first === undefined) return Promise.resolve([]);
     return second === undefined
@@ -197,42 +200,14 @@ function marked(sendables: readonly Sendable[]): readonly Sendable[] {
 }
 
 async function opened(file: OutboundAttachment, media: MediaStore | undefined): Promise<Sendable> {
-  const content = await media?.read(file.media);
-  if (content === undefined) {
-    throw new DeliveryError('a file of the answer is not in the media store any more', {
-      certainty: 'not_sent',
-      remedy: NEVER,
-      code: 'media_gone',
-    });
-  }
+  const content = await contentToSend(file, media);
   const hasCaption = file.caption !== undefined && !isLongCaption(file.caption);
   return { file, content, caption: hasCaption ? runsOf(file.caption ?? '', CAPTION_UNITS) : [] };
 }
 
-/** A group that moved is followed; a topic that is gone is left for its group. */
-async function followed<T>(
-  place: FilePlace,
-  deps: FilesDeps,
-  call: (place: FilePlace) => Promise<T>,
-): Promise<T> {
-  try {
-    return await call(place);
-  } catch (error) {
-    const to = migratedTo(error);
-    if (to !== undefined && to !== place.chat) {
-      await deps.moves.note({ from: place.chat, to });
-      return followed({ ...place, chat: to, replyTo: undefined }, deps, call);
-    }
-    if (place.thread !== undefined && isTopicGone(error)) {
-      return followed({ ...place, thread: undefined }, deps, call);
-    }
-    throw error instanceof BotCallError ? toDeliveryError(error, false) : error;
-  }
-}
-
 async function sendOne(
   { file, content, caption }: Sendable,
-  place: FilePlace,
+  place: PostPlace,
   signal: AbortSignal,
   deps: FilesDeps,
 ): Promise<readonly NativeId[]> {
@@ -251,7 +226,7 @@ async function sendOne(
 
 async function sendAlbum(
   sendables: readonly Sendable[],
-  place: FilePlace,
+  place: PostPlace,
   signal: AbortSignal,
   deps: FilesDeps,
 ): Promise<readonly NativeId[]> {
@@ -298,14 +273,6 @@ const formFile = (field: string, file: OutboundAttachment, content: Uint8Array):
   ...{ field, content },
   name: file.name,
   mimeType: file.mimeType,
-});
-
-const targetOf = ({ chat, thread, replyTo }: FilePlace) => ({
-  chat_id: chat,
-  message_thread_id: thread,
-  ...(replyTo === undefined
-    ? {}
-    : { reply_parameters: { message_id: replyTo, allow_sending_without_reply: true } }),
 });
 
 function idsOf(result: unknown): readonly NativeId[] {

@@ -1,5 +1,5 @@
-// Onboarding, second step: the bot's token, proved by asking Telegram whose it is, and a link whose
-// first tap makes its sender the owner.
+// Onboarding of Telegram: the bot's token, proved by asking Telegram whose it is, and a link whose first tap
+// makes its sender the owner.
 
 import type { Asker } from '../../cli/onboard/asker.ts';
 import { currentConfig, offerPairing, save } from '../../cli/onboard/owner-step.ts';

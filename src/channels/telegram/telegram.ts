@@ -1,5 +1,5 @@
-// Telegram as a channel: chats and groups with one bot, by long polling. What an update means is in
-// inbound.ts, when to poll in poll.ts, how an answer goes out in parts.ts and drafts.ts.
+// Telegram as a channel: chats and groups with one bot, by long polling. Updates are parsed in inbound.ts and
+// polled by poll.ts; answers go out by posts.ts and drafts.ts.
 
 import { mayGive } from '../../kernel/access/command-access.ts';
 import type { Receipt, SendContext } from '../../kernel/bus/bus.ts';

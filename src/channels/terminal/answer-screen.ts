@@ -1,5 +1,5 @@
-// Shows an answer while it grows: paragraphs that are complete stand, the one being written and what
-// the agent is doing are drawn again below them.
+// Shows an answer while it grows: complete paragraphs stay, the current one and the agent's activity are
+// drawn again below them. Markdown is shown in the styles that terminals have.
 
 import { stripVTControlCharacters, styleText } from 'node:util';
 import type { LiveUpdate, ToolActivity } from '../../kernel/message/event.ts';

@@ -1,4 +1,5 @@
-// A conversation with the gateway that runs already, over its HTTP server on this machine.
+// A conversation with the gateway that already runs, over its HTTP server on this machine, whose events are
+// read from a stream (HTML Living Standard, 9.2.6).
 
 import { z } from 'zod';
 import { authorization } from '../../app/running-gateway.ts';

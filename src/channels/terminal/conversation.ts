@@ -1,5 +1,5 @@
-// CONTRACT of a conversation from this terminal: with a gateway in this process or one elsewhere on
-// this machine.
+// CONTRACT of a conversation from this terminal, with a gateway in this process or another one on this
+// machine; and one question followed through the chat's events to its last answer.
 
 import { randomUUID } from 'node:crypto';
 import { appendFile, readFile } from 'node:fs/promises';

@@ -1,5 +1,5 @@
-// One question from the person at the terminal: a line editor with history, several lines, pastes.
-// A line that ends with a backslash goes on below.
+// Input at the terminal: a line editor with history, several lines and pastes, where a backslash at the end
+// continues the line; and the keys that stop an answer.
 
 import { createInterface, type Interface } from 'node:readline';
 import { Transform, type TransformCallback } from 'node:stream';

@@ -1,5 +1,5 @@
-// A gateway in this process for as long as one conversation lasts: the whole agent, but no platform
-// channel and no web page.
+// A gateway in this process for as long as one conversation lasts: the whole agent, without platform channels
+// and web page.
 
 import type { Gateway } from '../../app/gateway.ts';
 import { boot } from '../../boot.ts';

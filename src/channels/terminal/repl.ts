@@ -1,5 +1,5 @@
-// The conversation at the terminal: question, streaming answer, next question. Commands with a slash
-// are the gateway's own, but for leaving.
+// The conversation at the terminal: question, streaming answer, next question, by text or voice; and one
+// question with one answer, for scripts. Commands with a slash go to the gateway, except for leaving.
 
 import { createInterface } from 'node:readline';
 import type { Terminal } from '../../cli/terminal.ts';

@@ -1,5 +1,5 @@
-// Speaking with the agent at the terminal: a question is recorded until Enter, an answer is played.
-// Engines and programs are those of the configuration.
+// Voice at the terminal: a question is recorded until Enter, an answer is played. Engines and programs are
+// those of the configuration.
 
 import type { Terminal } from '../../cli/terminal.ts';
 import { play, playerFor, record, recorderFor } from '../../features/voice/recording.ts';

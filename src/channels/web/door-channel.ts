@@ -1,7 +1,6 @@
-// A chat surface of our own (web page, terminal) as a channel of the bus. What is said is logged in
-// the channel's state; whoever reads follows the log. A person's message is durable twice over: an
-// intent before the bus has it, the log entry after, so a crash in between neither loses nor
-// doubles it.
+// A built-in chat surface (web page, terminal) as a channel of the bus. Messages are logged in the channel's
+// state, and readers follow the log. A person's message is durable twice: an intent before the bus has it,
+// the log entry after, so that a crash in between neither loses nor doubles it.
 
 import type { Receipt, SendContext } from '../../kernel/bus/bus.ts';
 import { BusFullError } from '../../kernel/message/errors.ts';

@@ -1,10 +1,9 @@
-// Files of a door's chats: uploaded before the message that names them, and shown from the media
-// store for as long as that keeps them.
+// Files of the chats of a built-in channel: uploaded before the message that names them, and shown from the
+// media store for as long as it keeps them.
 
-import { fileNameOf, sentKindOf } from '../../kernel/delivery/outbound-files.ts';
+import { fileNameOf, mediaGone, sentKindOf } from '../../kernel/delivery/outbound-files.ts';
 import type { MediaStore, StoredMedia } from '../../kernel/media/media.ts';
 import type { Attachment, OutboundAttachment } from '../../kernel/message/attachment.ts';
-import { DeliveryError, NEVER } from '../../kernel/message/errors.ts';
 import type { OutboundMessage } from '../../kernel/message/message.ts';
 import { AttachmentError, type Attachments } from '../channel.ts';
 import { type DoorFile, type DoorFileRef, type DoorFiles, DoorNameError } from '../door.ts';
@@ -61,12 +60,7 @@ export async function requireKept(
   attachments: readonly OutboundAttachment[] = [],
 ): Promise<void> {
   for (const file of attachments) {
-    if ((await media.stat(file.media)) !== undefined) continue;
-    throw new DeliveryError('a file of the answer is not in the media store any more', {
-      certainty: 'not_sent',
-      remedy: NEVER,
-      code: 'media_gone',
-    });
+    if ((await media.stat(file.media)) === undefined) throw mediaGone();
   }
 }
 

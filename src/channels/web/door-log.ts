@@ -1,6 +1,6 @@
-// What was said in a door's chats, in rows of the channel's state. Appending is idempotent by message
-// id; callers keep to one writer per chat. An intent is a message on its way to the bus: it becomes
-// part of the log in the transaction that removes it.
+// The log of the chats of a built-in channel, in rows of its state. Appending is idempotent by message id;
+// there is one writer per chat. An intent is a message on its way to the bus: it becomes part of the log in
+// the transaction that removes it.
 
 import type { KeyValueStore } from '../../kernel/bus/store/store.ts';
 import { type MessageId, messageId } from '../../kernel/message/ids.ts';

@@ -1,4 +1,4 @@
-// The rows of a door's log as they are stored. A row that does not read is none.
+// The stored rows of the log of a built-in channel. A row that cannot be read counts as absent.
 
 import { z } from 'zod';
 import type { KeyValueStore } from '../../kernel/bus/store/store.ts';

@@ -1,5 +1,5 @@
-// Who follows a door's chats at the moment. A reader is told that the log has grown and reads it
-// itself, so nothing said is ever buffered or lost; of pictures it holds only the newest per turn.
+// The readers of the chats of a built-in channel. A reader is told that the log has grown and reads it
+// itself, so that no message is buffered or lost; of live previews it holds only the newest per turn.
 
 import type { LiveUpdate } from '../../kernel/message/event.ts';
 import type { TurnId } from '../../kernel/message/ids.ts';

@@ -1,5 +1,5 @@
-// One socket from its making to the moment when nothing of it is left: listeners, timers, pending
-// queries and the TCP connection. What its end means and whether another follows is for the link.
+// One socket from its making until nothing of it is left: its options, listeners, timers, pending queries and
+// TCP connection. What its end means, and whether another one follows, is decided by the link.
 
 import { Agent as PlainAgent } from 'node:http';
 import { Agent } from 'node:https';

@@ -1,5 +1,6 @@
-// The account's credentials, one row per generation: every change writes a new one, so that a
-// damaged or a bad newest one still has predecessors. Which generation is used is the vault's choice.
+// The account's credentials, one row per generation: every change writes a new row, so that a damaged or bad
+// newest one still has predecessors. Earlier links are kept aside, newest few; one spare pre-key is on disk
+// before it is asked for. The vault chooses the generation.
 
 import {
   type AuthenticationCreds,

@@ -1,5 +1,5 @@
-// What the doctor says of the WhatsApp link, from what the channel last noted of it: the same with
-// and without a running gateway, and without asking WhatsApp.
+// The doctor's check of the WhatsApp link, from what the channel last noted: the same with and without a
+// running gateway, and without asking WhatsApp.
 
 import type { OpenedState } from '../../app/state.ts';
 import { type Finding, ok, warn } from '../../cli/doctor/finding.ts';

@@ -1,8 +1,10 @@
-// Drafts: a message that is edited while the answer grows. An edit is a message of its own, with its
-// own id, place in the pace and row; one that would have to wait is left out, the next shows more.
+// The content of outgoing messages: text, files with their captions, and drafts that are edited while the
+// answer grows. An edit is a message of its own with its own id, place in the pace and row; one that would
+// have to wait is left out.
 
 import type { AnyMessageContent, WAMessageKey } from '@whiskeysockets/baileys';
 import type { KeyValueChange } from '../../kernel/bus/store/store.ts';
+import { contentToSend } from '../../kernel/delivery/outbound-files.ts';
 import type { MediaStore } from '../../kernel/media/media.ts';
 import type { OutboundAttachment } from '../../kernel/message/attachment.ts';
 import { DeliveryError, NEVER } from '../../kernel/message/errors.ts';
@@ -171,15 +173,8 @@ function fileUnits(file: OutboundAttachment): readonly Unit[] {
 /** @throws DeliveryError where the media store does not have the file any more */
 export async function contentOfUnit(unit: Unit, media: MediaStore): Promise<AnyMessageContent> {
   if (unit.kind === 'text') return textContent(unit.text);
-  const content = await media.read(unit.file.media);
-  if (content === undefined) {
-    throw new DeliveryError('a file of the answer is not in the media store any more', {
-      certainty: 'not_sent',
-      remedy: NEVER,
-      code: 'media_gone',
-    });
-  }
-  return fileContent(unit.file, Buffer.from(content), unit.caption);
+  const content = Buffer.from(await contentToSend(unit.file, media));
+  return fileContent(unit.file, content, unit.caption);
 }
 
 /** A preview is not made: it would be made by reading the file with another program's library. */

@@ -1,5 +1,5 @@
-// Carries out what the table of endings says: credentials rolled back, set aside or cleaned, the
-// person who links and the owner told, and how long to wait before the next connection.
+// Carries out the decision about a connection that ended: credentials are rolled back, set aside or cleaned,
+// the owner is told, and the wait before the next connection begins.
 
 import type { Logger } from '../../lib/logger.ts';
 import type { Clock } from '../../lib/time/clock.ts';

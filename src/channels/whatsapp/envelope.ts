@@ -1,5 +1,5 @@
-// What stands outside an encrypted message: whose it is, where it belongs, when the server took it.
-// Read from the raw stanza, because a plaintext alone says none of it.
+// The unencrypted part of a message: its author, chat and time, read from the raw stanza. Requests to the
+// account's own phone for unreadable messages are limited by it.
 
 import {
   type BinaryNode,

@@ -1,5 +1,5 @@
-// One row of the ledger to what the bus stores: where it was said, by whom, and why it is no question
-// for the agent where it is none. Pure; a row of any shape gets an answer.
+// One row of the ledger to what the bus stores: chat, sender, whether a group message addresses the account,
+// and why it is no question for the agent where it is none. A row of any shape gets an answer.
 
 import type { SocketConfig, WAMessageKey, WASocket } from '@whiskeysockets/baileys';
 import type { InboundEntry } from '../../kernel/bus/bus.ts';

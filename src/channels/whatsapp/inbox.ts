@@ -1,5 +1,5 @@
-// The way in: drains the ledger in order and hands its messages over; a row goes only when the bus has
-// it. What a row means is in row-reader.ts and inbound.ts, who wrote it in people.ts.
+// The way in: drains the ledger in order and hands its messages to the bus; a row is removed only when the
+// bus has it. A chat whose queue is full keeps its messages, in order, and does not hold up the others.
 
 import type { WAMessageKey } from '@whiskeysockets/baileys';
 import { BusFullError } from '../../kernel/message/errors.ts';

@@ -1,5 +1,5 @@
-// What the link tells of itself: its status for the gateway, the row for doctor, and alerts for the
-// owner on another channel, each trouble once.
+// The status of the link: for the gateway, as a stored row for doctor, and as alerts to the owner on another
+// channel, once per trouble.
 
 import { z } from 'zod';
 import type { KeyValueStore } from '../../kernel/bus/store/store.ts';

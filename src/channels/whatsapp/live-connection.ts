@@ -1,5 +1,5 @@
-// A connection with those who watch it, and what can be said of it at any time: how far it came,
-// whether it may be used, whether messages from before it are still coming.
+// A connection with its watchdogs (case W12), and its state at any time: how far it came, whether it may be
+// used, whether messages from before it are still coming.
 
 import type { WASocket } from '@whiskeysockets/baileys';
 import type { Change } from '../../lib/async.ts';

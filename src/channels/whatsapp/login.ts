@@ -1,5 +1,5 @@
-// Logins as a person sees them: each a list of steps that ends in `done` or `failed`. The newest
-// ends the one before it. Who connects, and cleans what was half made, is the link.
+// Logins as a person sees them: each a list of steps that ends in `done` or `failed`. The newest ends the one
+// before it. Connecting, and cleaning up what was half made, is done by the link.
 
 import type { WASocket } from '@whiskeysockets/baileys';
 import type { Logger } from '../../lib/logger.ts';

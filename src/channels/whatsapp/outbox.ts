@@ -1,24 +1,32 @@
-// The way out: an answer as WhatsApp messages, part by part, each under an id of ours that is the
-// same on every try, in the account's pace, and counted as sent when the server says so. Also serves
-// phones that ask for a message again.
+// The way out: an answer as WhatsApp messages, part by part, each under the same id on every try, in the
+// account's pace, and counted as sent when the server says so; with typing notices, read receipts and
+// reactions. Phones that ask for a message again are served here.
 
 import type { proto, WAMessageKey } from '@whiskeysockets/baileys';
 import type { Receipt, SendContext } from '../../kernel/bus/bus.ts';
 import { DeliveryError, FORBIDDEN, NEVER } from '../../kernel/message/errors.ts';
-import { type ChatId, type NativeId, nativeId } from '../../kernel/message/ids.ts';
+import { type ChatId, type MessageId, type NativeId, nativeId } from '../../kernel/message/ids.ts';
 import type { OutboundMessage } from '../../kernel/message/message.ts';
+import { within } from '../../lib/async.ts';
 import type { ChannelHost, Editing, Reactions, Retracting, Typing } from '../channel.ts';
-import { contentOfUnit, createEdits, type Edits, type Unit, unitsOf } from './drafts.ts';
 import {
-  createReactions,
-  createReadReceipts,
-  createTypingNotices,
-  type MarkRead,
-  type TakeUnread,
-  type TypingNotices,
-} from './notices.ts';
+  contentOfUnit,
+  createEdits,
+  type Edits,
+  type EditsDeps,
+  type Unit,
+  unitsOf,
+} from './drafts.ts';
 import { createPacer, type Pacer, textName } from './pacer.ts';
-import { isPerson, isSameAddress, type PersonJid, parseJid } from './rules/jid.ts';
+import {
+  isPerson,
+  isSameAddress,
+  type PersonJid,
+  parseJid,
+  SELF_CHAT,
+  type WhatsAppName,
+  whatsappNameOf,
+} from './rules/jid.ts';
 import {
   type AckSource,
   createAcks,
@@ -76,17 +84,16 @@ export function createOutbox(deps: OutboxDeps): Outbox {
   });
   const transmitter = createTransmitter({ link, acks, sent, clock });
   const pacer = createPacer({ state, clock, limits: settings.pacing, random });
-  const isWanted = settings.readReceipts;
-  const markRead = createReadReceipts({ link, unread: deps.unread, isWanted, clock, log });
-  const { addressOf } = people;
-  const notices = createTypingNotices({ ...deps, link, addressOf, markRead, clock, log });
+  const markRead = createReadReceipts(deps);
+  const notices = createTypingNotices(deps, markRead);
   const admit = async (chat: ChatId) => (await requireOpenChat(chat, deps)).jid;
-  const edits = createEdits({ transmitter, sent, pacer, clock, random, admit });
+  const sending = { transmitter, sent, pacer, clock, random, admit };
+  const edits = createEdits(sending);
   const parts = { ...deps, transmitter, pacer, edits, notices, markRead };
   return {
     send: (message, context) => sendParts(message, context, parts),
     edits,
-    reactions: createReactions({ transmitter, sent, pacer, admit, addressOf }),
+    reactions: createReactions(sending, people),
     typing: notices,
     attach: (socket) => acks.attach(socket),
     isOurs: async (id) => (await sent.get(id)) !== undefined,
@@ -224,3 +231,138 @@ async function askedAgain(
 
 const refused = (message: string, code: string) =>
   new DeliveryError(message, { certainty: 'not_sent', remedy: NEVER, code });
+
+// "typing..." in the chat while the agent works and before a message that waits for its turn. A notice
+// is a courtesy: where it cannot be shown, nothing else changes.
+
+/** Phones show one notice for about this long. */
+export const TYPING_SHOWN_MS = 10_000;
+const TYPING_DEADLINE_MS = 3000;
+
+/** None of these throws. */
+type TypingNotices = Typing & {
+  composing(jid: string, signal: AbortSignal): Promise<void>;
+  /** Takes a notice away that may still be seen. */
+  done(jid: string, signal: AbortSignal): Promise<void>;
+};
+
+function createTypingNotices(deps: OutboxDeps, markRead: MarkRead): TypingNotices {
+  const { link, people, isPaused } = deps;
+  const { clock, log } = deps.host;
+  /** When each address was last shown a notice, monotonic. */
+  const shown = new Map<string, number>();
+
+  async function tell(jid: string, notice: 'composing' | 'paused', signal: AbortSignal) {
+    const { socket } = link;
+    if (socket === undefined) return;
+    const limits = { clock, ms: TYPING_DEADLINE_MS, signal };
+    try {
+      await within(
+        limits,
+        () => socket.sendPresenceUpdate(notice, jid),
+        () => new Error('too slow'),
+      );
+    } catch (error) {
+      log.debug('whatsapp typing notice not shown', { error });
+    }
+  }
+
+  async function composing(jid: string, signal: AbortSignal): Promise<void> {
+    const now = clock.monotonic();
+    for (const [other, at] of shown) if (now - at > 2 * TYPING_SHOWN_MS) shown.delete(other);
+    shown.set(jid, now);
+    await tell(jid, 'composing', signal);
+  }
+
+  return {
+    intervalMs: TYPING_SHOWN_MS,
+    composing,
+    async done(jid, signal) {
+      if (shown.delete(jid)) await tell(jid, 'paused', signal);
+    },
+    async show({ chat }, signal) {
+      const [jid, isSilent] = await Promise.all([people.addressOf(chat), isPaused(chat)]);
+      if (jid === undefined || isSilent) return;
+      await markRead(chat, signal);
+      await composing(jid, signal);
+    },
+  };
+}
+
+// Marks as read what the agent works on or answers, as a person would; a mark that fails is left out.
+
+/** Takes the keys of what came in this chat and was not read yet. */
+export type TakeUnread = (chat: ChatId) => Promise<readonly WAMessageKey[]>;
+
+/** The library asks for the privacy settings first, and then follows them. */
+const RECEIPT_DEADLINE_MS = 5000;
+
+/** Never throws. */
+type MarkRead = (chat: ChatId, signal: AbortSignal) => Promise<void>;
+
+function createReadReceipts({ link, unread, settings, host }: OutboxDeps): MarkRead {
+  const { clock, log } = host;
+  return async (chat, signal) => {
+    // What cannot be marked now stays unread until the next time.
+    const { socket } = link;
+    if (!settings.readReceipts || socket === undefined) return;
+    const keys = await unread(chat);
+    if (keys.length === 0) return;
+    try {
+      const limits = { clock, ms: RECEIPT_DEADLINE_MS, signal };
+      await within(
+        limits,
+        () => socket.readMessages([...keys]),
+        () => new Error('too slow'),
+      );
+    } catch (error) {
+      log.info('whatsapp messages not marked as read', { count: keys.length, error });
+    }
+  };
+}
+
+// The sign we set on people's messages while we work. A reaction is a message of its own: under an id of
+// ours, stored before it leaves, in the account's pace. One that would have to wait is left out.
+
+function createReactions(
+  { transmitter, sent, pacer, admit }: EditsDeps,
+  { addressOf }: Addressees,
+): Pick<Reactions, 'react'> {
+  const paced = (chat: ChatId) => ({ chat, isFirstContact: false, isAnswer: true });
+
+  async function set(to: MessageId, name: WhatsAppName, text: string, signal: AbortSignal) {
+    const { chat } = name;
+    const jid = await admit(chat);
+    const id = setIdOf(to);
+    if ((await sent.get(id)) === undefined && !(await pacer.takeFree(paced(chat)))) return;
+    const content = { react: { text, key: await keyOf(name, jid) } };
+    await transmitter.send({ id, chat, jid, content }, signal);
+  }
+
+  /** Also where the owner has begun to write there: nothing of ours is to stay. */
+  async function clear(to: MessageId, name: WhatsAppName, signal: AbortSignal) {
+    const { chat } = name;
+    const jid = (await sent.get(setIdOf(to)))?.jid;
+    if (jid === undefined) return;
+    const rows = await pacer.admit(paced(chat), signal, async () => undefined);
+    const content = { react: { text: '', key: await keyOf(name, jid) } };
+    await transmitter.send({ id: sentId(to, 'no sign'), chat, jid, content, rows }, signal);
+  }
+
+  async function keyOf({ chat, id, author }: WhatsAppName, jid: string): Promise<WAMessageKey> {
+    const key = { remoteJid: jid, id, fromMe: chat === SELF_CHAT };
+    const participant = author === chat ? undefined : await addressOf(author);
+    return participant === undefined ? key : { ...key, participant };
+  }
+
+  return {
+    async react(to, emoji, signal) {
+      const name = whatsappNameOf(to);
+      if (name === undefined) return;
+      if (emoji === undefined) await clear(to, name, signal);
+      else await set(to, name, emoji, signal);
+    },
+  };
+}
+
+const setIdOf = (to: MessageId) => sentId(to, 'sign');

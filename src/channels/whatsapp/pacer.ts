@@ -1,5 +1,5 @@
-// Keeps the pace (core/whatsapp/pacing): short waits here, long ones by the bus, which holds the
-// message durably. What must outlive a restart, first contacts and texts, is stored with each send.
+// Keeps the pace (rules/pacing.ts): short waits here, long ones by the bus, which holds the message durably.
+// First contacts and texts, which must outlive a restart, are stored with each send.
 
 import { createHash } from 'node:crypto';
 import type { KeyValueChange, KeyValueStore } from '../../kernel/bus/store/store.ts';

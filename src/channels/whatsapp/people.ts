@@ -1,5 +1,6 @@
-// The people this account knows, as durable rows: which LID and which number are the same person, the
-// one chat of each, and the address an answer goes to. Who is who is decided in core/whatsapp/person.
+// The people this account knows, as durable rows: which LID and which number are the same person, the one
+// chat of each, and the address an answer goes to. Identities are decided in rules/jid.ts; pairs of LID and
+// number come from the library.
 
 import type { SignalKeyStore, SocketConfig } from '@whiskeysockets/baileys';
 import { z } from 'zod';

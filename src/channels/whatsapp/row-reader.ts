@@ -1,5 +1,6 @@
-// Rows of the ledger to what is handed over. All rows of a batch are learnt from before the first is
-// judged: a number that the last one tells, or the owner's answer by hand, counts for all.
+// Rows of the ledger to messages that are handed over. All rows of a batch are learnt from before the first
+// is judged: a number that the last one tells, or the owner's answer by hand, counts for all. The parts of an
+// album become one message.
 
 import type { WAMessageKey } from '@whiskeysockets/baileys';
 import type { InboundEntry } from '../../kernel/bus/bus.ts';

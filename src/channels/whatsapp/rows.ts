@@ -1,6 +1,5 @@
-// Units of work over the channel's rows: they run strictly one after the other, so each sees what
-// the last one left, and those that wait together share one transaction. What a unit means and which
-// rows go along with it is its caller's.
+// Units of work over the channel's rows: they run strictly one after the other, and those that wait together
+// share one transaction. The caller decides what a unit means and which rows belong to it.
 
 import { hash } from 'node:crypto';
 import type { z } from 'zod';

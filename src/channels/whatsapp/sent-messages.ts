@@ -1,5 +1,6 @@
-// Everything we sent, stored before it leaves: for sending it again under the same id after a crash,
-// and for phones that ask for it again days later (case W06). Nothing of it is kept in memory.
+// Every message we sent, stored before it leaves, for sending it again under the same id after a crash and
+// for phones that ask for it days later (case W06); and the server's acknowledgements: a message counts as
+// sent only when its ack came.
 
 import { createHash } from 'node:crypto';
 import { type BinaryNode, proto, type WASocket } from '@whiskeysockets/baileys';

@@ -1,5 +1,5 @@
-// Onboarding, fourth step: whose number it is, who may write, and linking it by QR or by a code; then,
-// for a number of the agent's own, a link whose first message makes its sender the owner.
+// Onboarding of WhatsApp: whose number it is, who may write, and linking it by QR or by a code; then, for a
+// number of the agent's own, a link whose first message makes its sender the owner.
 
 import { numberEntries } from '../../cli/flag-values.ts';
 import { logIn } from '../../cli/login/log-in.ts';

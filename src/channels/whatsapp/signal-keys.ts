@@ -1,5 +1,5 @@
-// The key stores over the vault's rows: one for Baileys' own use, and one for libsignal whose writes
-// wait in the unit of work under way. Locking and committing is the unit queue's.
+// The key stores over the vault's rows: one for Baileys, and one for libsignal whose writes wait in the
+// current unit of work. Locking and committing is done by the unit queue.
 
 import {
   BufferJSON,

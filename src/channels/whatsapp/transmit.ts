@@ -1,5 +1,5 @@
-// One stanza with a message on its way: stored, sent, and awaited until the server's word. What is
-// left open when it fails is told by certainty; sent again it keeps its id, so that twice is once.
+// Sends one message: checks that it has recipients, stores it, sends it, and awaits the server's ack. A
+// failure tells how certain its outcome is; sent again it keeps its id, so that twice is once.
 
 import {
   type AnyMessageContent,

@@ -1,5 +1,5 @@
-// Messages that could not be decrypted. The library asks for them again by itself; what has not come
-// after that is told to the owner. Keys and sessions are never touched.
+// Messages that could not be decrypted. The library asks for them again; the owner is told of those that
+// still have not come. Bounded: a flood is counted, not kept. Keys and sessions are never touched.
 
 import { type BaileysEventEmitter, proto, type WAMessage } from '@whiskeysockets/baileys';
 import { z } from 'zod';

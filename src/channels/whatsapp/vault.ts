@@ -1,6 +1,5 @@
-// The linked account's credentials and Signal keys, durable and never mistaken: a damaged record is
-// not an absent one, and a new identity begins only where a person asks for it. Sessions are used
-// through session-repository.ts; connecting and logging in is link.ts.
+// The linked account's credentials and Signal keys, durable and never mistaken: a damaged record is not an
+// absent one, and a new identity begins only when a person asks for it.
 
 import type {
   AuthenticationCreds,

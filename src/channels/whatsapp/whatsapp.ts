@@ -1,5 +1,5 @@
-// WhatsApp as a channel: one linked account. Who it is linked to is the vault's, how the connection
-// lives the link's, what comes in the inbox's and what goes out the outbox's.
+// WhatsApp as a channel: one linked account. A run wires the parts that share its link: the vault keeps the
+// identity, the link the connection, the inbox what comes in and the outbox what goes out.
 
 import type { WASocket } from '@whiskeysockets/baileys';
 import type { Receipt, SendContext } from '../../kernel/bus/bus.ts';
@@ -24,8 +24,7 @@ import { createInbox, type Inbox } from './inbox.ts';
 import { type Ledger, openLedger } from './ledger.ts';
 import { createLink, type Link } from './link.ts';
 import { createMediaAgain, downloadMedia, type MediaAgain } from './media-download.ts';
-import { TYPING_SHOWN_MS } from './notices.ts';
-import { createOutbox, type Outbox } from './outbox.ts';
+import { createOutbox, type Outbox, TYPING_SHOWN_MS } from './outbox.ts';
 import { createOwnerPause } from './pacer.ts';
 import { createLidDirectory, createPeople, type People } from './people.ts';
 import { createUnresolved } from './row-reader.ts';

@@ -3,8 +3,8 @@
 import { existsSync } from 'node:fs';
 import { askGateway, findRunningGateway } from '../../app/running-gateway.ts';
 import { hasState, type OpenedState, openState } from '../../app/state.ts';
-import { type ConfiguredAccount, configuredAccounts } from '../../channels/accounts.ts';
 import { howToLogIn } from '../../channels/configured-channels.ts';
+import { type ConfiguredAccount, configuredAccounts } from '../../channels/index.ts';
 import { EVERYBODY } from '../../kernel/access/admission.ts';
 import { findHomeHolder } from '../../kernel/bus/store/home-lock.ts';
 import { isPythonConfig } from '../../kernel/config/check.ts';

@@ -2,7 +2,7 @@
 // came in after one was down is told.
 
 import { z } from 'zod';
-import { configuredAccounts } from '../../channels/accounts.ts';
+import { configuredAccounts } from '../../channels/index.ts';
 import { chatsOf } from '../../kernel/access/person.ts';
 import type { MessageBus } from '../../kernel/bus/bus.ts';
 import type { KeyValueStore, StateStore } from '../../kernel/bus/store/store.ts';

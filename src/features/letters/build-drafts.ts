@@ -1,6 +1,6 @@
 // Builds what becomes of texts for somebody else.
 
-import { configuredAccounts } from '../../channels/accounts.ts';
+import { configuredAccounts } from '../../channels/index.ts';
 import type { MessageBus } from '../../kernel/bus/bus.ts';
 import type { BusStore } from '../../kernel/bus/store/store.ts';
 import type { ChannelDirectory } from '../../kernel/channels.ts';

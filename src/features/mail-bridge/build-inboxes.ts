@@ -1,7 +1,7 @@
 // The mailboxes that can be looked into just now.
 
-import { configuredAccounts } from '../../channels/accounts.ts';
 import type { Channel } from '../../channels/channel.ts';
+import { configuredAccounts } from '../../channels/index.ts';
 import type { LiveConfig } from '../../kernel/config/files/live-config.ts';
 import type { AccountName } from '../../kernel/message/account.ts';
 import type { OpenInbox } from './check-inbox.ts';

@@ -2,7 +2,7 @@
 
 import { randomBytes } from 'node:crypto';
 import { PAIRING_SCOPE } from '../../app/state.ts';
-import { OWN_DOORS } from '../../channels/own-doors.ts';
+import { OWN_DOORS } from '../../channels/door.ts';
 import type { MessageBus } from '../../kernel/bus/bus.ts';
 import type { EmbeddedStore } from '../../kernel/bus/store/store.ts';
 import type { LiveConfig } from '../../kernel/config/files/live-config.ts';

@@ -3,7 +3,7 @@
 
 import type { Agent } from '../../agent/agent.ts';
 import type { Foundations } from '../../app/foundations.ts';
-import { DOOR_OWNER, OWN_DOORS } from '../../channels/own-doors.ts';
+import { DOOR_OWNER, OWN_DOORS } from '../../channels/door.ts';
 import { chatsOf } from '../../kernel/access/person.ts';
 import { rightsOf } from '../../kernel/access/rights.ts';
 import type { LiveConfig } from '../../kernel/config/files/live-config.ts';

@@ -1,7 +1,7 @@
 // The jobs of a home: for the gateway that runs them, and for a command beside it or without one.
 
 import { randomBytes } from 'node:crypto';
-import { OWN_DOORS } from '../../channels/own-doors.ts';
+import { OWN_DOORS } from '../../channels/door.ts';
 import type { EmbeddedStore } from '../../kernel/bus/store/store.ts';
 import { type ChatRef, sessionKeyOf } from '../../kernel/message/message.ts';
 import { WorkflowError, workflowSession } from '../workflows/rules/workflow.ts';

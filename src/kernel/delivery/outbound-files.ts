@@ -1,8 +1,10 @@
 // What goes out with an answer, by what it is; and in words, for a door that carries no files.
 
 import { tailOf } from '../../lib/text/cut.ts';
+import type { MediaStore } from '../media/media.ts';
 import type { AttachmentKind, OutboundAttachment } from '../message/attachment.ts';
 import { attachmentTitle } from '../message/attachment.ts';
+import { DeliveryError, NEVER } from '../message/errors.ts';
 import type { OutboundMessage } from '../message/message.ts';
 
 const KINDS: readonly (readonly [RegExp, AttachmentKind])[] = [
@@ -57,3 +59,20 @@ export function albumsOf(
   }
   return albums;
 }
+
+/** @throws DeliveryError where the media store does not have the file any more */
+export async function contentToSend(
+  { media }: OutboundAttachment,
+  store: MediaStore | undefined,
+): Promise<Uint8Array> {
+  const content = await store?.read(media);
+  if (content === undefined) throw mediaGone();
+  return content;
+}
+
+export const mediaGone = () =>
+  new DeliveryError('a file of the answer is not in the media store any more', {
+    certainty: 'not_sent',
+    remedy: NEVER,
+    code: 'media_gone',
+  });

@@ -1,8 +1,12 @@
 // The doors of our own, open to whoever holds the gateway's token or a login of the page, and the
 // gate of each platform channel.
 
-import { accountsOf, configuredAccount } from '../../channels/accounts.ts';
-import { CHANNELS, type ChannelDefinition } from '../../channels/index.ts';
+import {
+  accountsOf,
+  CHANNELS,
+  type ChannelDefinition,
+  configuredAccount,
+} from '../../channels/index.ts';
 import { createDoorChannel } from '../../channels/web/door-channel.ts';
 import type { Clock } from '../../lib/time/clock.ts';
 import type { ConfiguredGate } from '../access/admission.ts';

@@ -12,7 +12,7 @@ import { createSideModel } from '../../agent/side-model.ts';
 import type { SpendingGuard } from '../../agent/spending.ts';
 import { type Foundations, layFoundations } from '../../app/foundations.ts';
 import { PAIRING_SCOPE } from '../../app/state.ts';
-import { OWN_DOORS } from '../../channels/own-doors.ts';
+import { OWN_DOORS } from '../../channels/door.ts';
 import { buildMemory } from '../../features/memory/build-memory.ts';
 import { buildModes, createModes } from '../../features/modes/build-modes.ts';
 import { createPeople, type People } from '../../features/people/people.ts';

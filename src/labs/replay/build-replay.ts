@@ -11,7 +11,7 @@ import { type PromptFile, titledPart, WORKSPACE_FILES } from '../../agent/rules/
 import type { SpendingGuard } from '../../agent/spending.ts';
 import { loadedImage } from '../../app/build-media.ts';
 import { hasState, PAIRING_SCOPE } from '../../app/state.ts';
-import { OWN_DOORS } from '../../channels/own-doors.ts';
+import { OWN_DOORS } from '../../channels/door.ts';
 import { createPeople } from '../../features/people/people.ts';
 import { readAsked, withAskedConfig } from '../../features/request-log/request-log.ts';
 import type { RecordedAsk } from '../../features/request-log/rules/asked.ts';

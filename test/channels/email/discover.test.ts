@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest';
-import { type DiscoverDeps, discoverMailbox } from '../../../src/channels/email/discover.ts';
+import { type DiscoverDeps, discoverMailbox } from '../../../src/channels/email/servers.ts';
 
 const never = new AbortController().signal;
 const nothing: Required<DiscoverDeps> = {

@@ -1,5 +1,6 @@
-// A mail's header block as a list in wire order: what every rule about mail reads. Decoding of
-// encoded words and bodies is left to the parser.
+// The header block of a mail as a list in wire order, and mail addresses as identities: one spelling per
+// mailbox and a strict reading of the From line, because who commands the agent depends on it (cases E13,
+// E17).
 
 import type { AttachmentKind } from '../../../kernel/message/attachment.ts';
 import type { AttachedPart } from './text.ts';

@@ -1,5 +1,5 @@
 // Limits of what is mailed, against mail loops (case table D5). Decided from the durable log of what was
-// sent; a proven person does not meet them in honest use.
+// sent; a proven person does not reach them in honest use.
 
 import type { EmailConfig } from '../settings.ts';
 import { domainOf } from './address.ts';

@@ -1,5 +1,5 @@
-// Calendar entries of a mail (RFC 5545) as text the model can read: what, when with its zone, where,
-// by whom, for whom. Nothing is entered anywhere, times are told as they were written.
+// Calendar entries of a mail (RFC 5545) as text for the model: what, when with its zone, where, by whom, for
+// whom. Times are shown as they were written.
 
 import { shortened } from '../../../lib/text/cut.ts';
 import { visibleText } from './text.ts';

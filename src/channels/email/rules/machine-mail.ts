@@ -1,5 +1,6 @@
-// The wall against machine mail (case table D1): what must never be answered, decided before any
-// model call. One table; the first rule that applies is the recorded reason.
+// Mail of machines (case table D1): what must never be answered, decided before any model call by one table
+// whose first match is the recorded reason. Delivery reports (RFC 3464) say which of our mails failed for
+// good, in our own text.
 
 import { verbatim } from '../../../kernel/message/untrusted.ts';
 import {

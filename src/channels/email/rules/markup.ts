@@ -1,5 +1,5 @@
-// Markdown as the HTML part of a mail. Every text is escaped, raw HTML is shown as written, and only
-// web and mail addresses become links, so nothing a model writes can act in a mail reader.
+// Markdown as the HTML part of a mail. Every text is escaped, raw HTML is shown as written, and only web and
+// mail addresses become links, so that nothing a model writes can act in a mail reader.
 
 import { safeHref } from '../../../lib/markup/markup.ts';
 import type { MarkedToken, Tokens } from '../../../lib/markup/writer.ts';

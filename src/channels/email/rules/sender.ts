@@ -1,5 +1,5 @@
-// Who sent a mail (case table D3): a From line is a claim; a signature checked by us verifies it,
-// the configured receiving server may assert it, everything else leaves it unverified.
+// Who sent a mail (case table D3): a From line is a claim, a signature that we checked verifies it, the
+// configured receiving server may assert it, everything else leaves it unverified.
 
 import type { Verification } from '../../../kernel/message/message.ts';
 import {

@@ -1,5 +1,6 @@
-// The text of a mail as the model sees it: visible characters only, bounded, and honest about what
-// was left out (cases E22, E23, J04).
+// The text of a mail as the model sees it: visible characters only, bounded, with a note of what was left out
+// (cases E22, E23, J04), and without the quote below it. A quote is cut only at separators that mail programs
+// are known to write.
 
 import { cutBefore, headOf } from '../../../lib/text/cut.ts';
 

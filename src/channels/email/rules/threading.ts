@@ -1,5 +1,6 @@
-// Threads of mail (case table D2): which conversation a mail continues, and what an answer's
-// headers say so that every mail program shows it in place (RFC 5322 section 3.6.4).
+// Threads of mail (case table D2): which conversation a mail continues, what an answer's headers and quote
+// say so that every mail program shows it in place (RFC 5322 section 3.6.4), and which other recipients get a
+// copy (case E12).
 
 import type { Verification } from '../../../kernel/message/message.ts';
 import { escapeHtml } from '../../../lib/markup/writer.ts';

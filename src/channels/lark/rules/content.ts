@@ -1,5 +1,5 @@
-// What a Lark message holds, for the model: its text, a note in words for what is no text, and the files
-// that can be fetched. Pure; content of any shape gets an answer, in work that grows with its length.
+// Lark's values in our terms: ids, the content of a message with its files, rich text, and the names of
+// reactions. Content of any shape gets an answer, in work that grows with its length.
 // open.feishu.cn/document/server-docs/im-v1/message-content-description/message_content
 
 import type { Attachment, AttachmentKind } from '../../../kernel/message/attachment.ts';

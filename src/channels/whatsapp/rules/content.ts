@@ -1,5 +1,5 @@
-// What a WhatsApp message says: taken out of its containers (disappearing, view once, edited ...),
-// with what it quotes and whom it names. What is not text is put into words by core/whatsapp/kinds.ts.
+// The content of a WhatsApp message: taken out of its containers (disappearing, view once, edited ...), with
+// its quote and mentions, and what it does to an earlier message (edit, deletion, reaction).
 
 import { type Attachment, textWithAttachments } from '../../../kernel/message/attachment.ts';
 import { emojiOf } from '../../../kernel/message/change.ts';

@@ -1,5 +1,5 @@
-// What the end of a WhatsApp connection means and what to do next, with the words a person reads:
-// one table of decisions from values. Whoever owns the connection carries them out.
+// What the end of a WhatsApp connection means and what to do next, with the text for the person: one table of
+// decisions from values.
 
 /** `pairing`: no account is linked yet. `opening`: linked, but this connection never opened. */
 export type WhatsAppPhase = 'pairing' | 'opening' | 'open';

@@ -1,5 +1,5 @@
-// WhatsApp's addresses ("jids") and how people are spelled in the configuration and in our ids:
-// `+491511234567` for a phone number, `1234@lid` for a LID. The only place that takes a jid apart.
+// WhatsApp's addresses ("jids"), people and message ids: `+491511234567` is a phone number, `1234@lid` a LID.
+// One person may be seen under either or both and has one chat. The only place that takes a jid apart.
 
 import { EVERYBODY } from '../../../kernel/access/admission.ts';
 import {

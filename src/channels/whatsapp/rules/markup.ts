@@ -1,6 +1,6 @@
-// Styled text in WhatsApp's marks: *bold* _italic_ ~strike~ `code` ```block``` and `> ` before a
-// quoted line. A mark counts there only between a non-letter and a non-space, within one line, so
-// each line is marked by itself and read back (core/markup/whatsapp-reader.ts); WhatsApp has no escapes.
+// Styled text in WhatsApp's marks: *bold* _italic_ ~strike~ `code` ```block``` and `> ` before a quoted line.
+// A mark counts there only between a non-letter and a non-space, within one line, so each line is marked by
+// itself and read back; WhatsApp has no escapes.
 
 import { parseMarkup } from '../../../lib/markup/markup.ts';
 import { splitMarkup, truncateMarkup } from '../../../lib/markup/split.ts';

@@ -1,5 +1,6 @@
-// The shape of a WhatsApp message as far as it is read: a structural part of the vendor's own type,
-// in which every field may be missing or null.
+// The shape of a WhatsApp message as far as it is read (a structural part of the vendor's own type, in which
+// every field may be missing or null), its files, and a text for every kind that is not plain text, so that
+// no message is silently lost.
 
 import type {
   Attachment,

@@ -1,0 +1,351 @@
+// Finds the servers of a mailbox from its address (table of providers, DNS service records by RFC 6186 and
+// RFC 8314, autoconfig), and proves them before they are saved: IMAP opens the mailbox, SMTP takes a login,
+// and one mail to itself arrives.
+
+import { randomUUID } from 'node:crypto';
+import { Resolver } from 'node:dns/promises';
+import { ChannelError, DeliveryError } from '../../kernel/message/errors.ts';
+import { createSafeFetch } from '../../lib/net/safe-fetch.ts';
+import { type Clock, systemClock } from '../../lib/time/clock.ts';
+import {
+  AUTH_REFUSED,
+  type MailAccount,
+  type MailServer,
+  mailAccountOf,
+  TOKEN_REFUSED,
+} from './connection-settings.ts';
+import type { ImapConnection } from './imap-connection.ts';
+import { byMessageId } from './mail-reader.ts';
+import { domainOf, normalizeAddress } from './rules/address.ts';
+import { OWN_MARK_HEADER } from './rules/machine-mail.ts';
+import { type EmailConfig, usesOAuth2 } from './settings.ts';
+import type { sendBySmtp } from './smtp.ts';
+
+const DNS_TIMEOUT_MS = 3_000;
+const FETCH_TIMEOUT_MS = 5_000;
+const MAX_AUTOCONFIG_BYTES = 100_000;
+
+/** The address is a person's, so the domain in it is anybody's. */
+const safeFetch = createSafeFetch({ rules: () => ({ ports: [443], allowPrivateHosts: [] }) });
+
+export type ServiceRecord = {
+  readonly name: string;
+  readonly port: number;
+  readonly priority: number;
+};
+
+export type DiscoverDeps = {
+  /** Service records of a name; empty where there are none. */
+  readonly services?: (name: string) => Promise<readonly ServiceRecord[]>;
+  /** The text of a page, or undefined where it cannot be had. */
+  readonly page?: (url: string, signal: AbortSignal) => Promise<string | undefined>;
+};
+
+export async function discoverMailbox(
+  address: string,
+  signal: AbortSignal,
+  deps: DiscoverDeps = {},
+): Promise<DiscoveredMailbox | undefined> {
+  const normal = normalizeAddress(address.trim());
+  if (normal === undefined) return undefined;
+  const domain = domainOf(normal);
+  const known = knownProvider(normal, domain);
+  if (known !== undefined) return known;
+  const services = deps.services ?? systemServices;
+  const page = deps.page ?? fetchPage;
+  return (
+    (await byServiceRecords(normal, domain, services)) ??
+    (await byAutoconfig(normal, domain, page, signal))
+  );
+}
+
+async function byServiceRecords(
+  address: string,
+  domain: string,
+  services: NonNullable<DiscoverDeps['services']>,
+): Promise<DiscoveredMailbox | undefined> {
+  const find = async (
+    name: string,
+    security: MailServer['security'],
+  ): Promise<MailServer | undefined> => {
+    const records = [...(await services(`${name}._tcp.${domain}`))];
+    const best = records.sort((a, b) => a.priority - b.priority)[0];
+    // A single dot says that the service is decidedly not there.
+    if (best === undefined || best.name === '' || best.name === '.') return undefined;
+    return { host: best.name.replace(/\.$/, ''), port: best.port, security };
+  };
+  const imap = await find('_imaps', 'tls');
+  const smtp = (await find('_submissions', 'tls')) ?? (await find('_submission', 'starttls'));
+  if (imap === undefined || smtp === undefined) return undefined;
+  const foreign = [imap.host, smtp.host].find((host) => !`.${host}`.endsWith(`.${domain}`));
+  // DNS can be forged, so a person has to look (RFC 6186 section 6).
+  const hint = foreign && `The name service names ${foreign}: check that this is your provider.`;
+  return { imap, smtp, username: address, ...(hint === undefined ? {} : { hint }) };
+}
+
+async function byAutoconfig(
+  address: string,
+  domain: string,
+  page: NonNullable<DiscoverDeps['page']>,
+  signal: AbortSignal,
+): Promise<DiscoveredMailbox | undefined> {
+  const urls = [
+    `https://autoconfig.${domain}/mail/config-v1.1.xml?emailaddress=${encodeURIComponent(address)}`,
+    `https://${domain}/.well-known/autoconfig/mail/config-v1.1.xml`,
+  ];
+  for (const url of urls) {
+    signal.throwIfAborted();
+    const xml = await page(url, signal);
+    const found = xml === undefined ? undefined : readAutoconfig(xml, address);
+    if (found !== undefined) return found;
+  }
+  return undefined;
+}
+
+/** The encrypted IMAP and SMTP servers of an autoconfig file, version 1.1. */
+function readAutoconfig(xml: string, address: string): DiscoveredMailbox | undefined {
+  const imap = serverIn(xml, 'incomingServer', 'imap');
+  const smtp = serverIn(xml, 'outgoingServer', 'smtp');
+  if (imap === undefined || smtp === undefined) return undefined;
+  const localPart = address.slice(0, address.lastIndexOf('@'));
+  const username = imap.username
+    .replaceAll('%EMAILADDRESS%', address)
+    .replaceAll('%EMAILLOCALPART%', localPart)
+    .replaceAll('%EMAILDOMAIN%', domainOf(address));
+  return { imap: imap.server, smtp: smtp.server, username };
+}
+
+function serverIn(
+  xml: string,
+  element: string,
+  type: string,
+): { readonly server: MailServer; readonly username: string } | undefined {
+  const blocks = xml.matchAll(
+    new RegExp(`<${element}\\s+type="${type}"[^>]*>(.*?)</${element}>`, 'gs'),
+  );
+  for (const [, block = ''] of blocks) {
+    const field = (name: string) =>
+      new RegExp(`<${name}>\\s*([^<]*?)\\s*</${name}>`).exec(block)?.[1] ?? '';
+    const security = { SSL: 'tls', STARTTLS: 'starttls' }[field('socketType').toUpperCase()];
+    const host = field('hostname');
+    const port = Number(field('port'));
+    const isUsable = /^[a-z0-9.-]+$/i.test(host) && Number.isInteger(port) && port > 0;
+    if (isUsable && (security === 'tls' || security === 'starttls')) {
+      return { server: { host, port, security }, username: field('username') };
+    }
+  }
+  return undefined;
+}
+
+async function systemServices(name: string): Promise<readonly ServiceRecord[]> {
+  const resolver = new Resolver({ timeout: DNS_TIMEOUT_MS, tries: 1 });
+  return resolver.resolveSrv(name).catch(() => []);
+}
+
+async function fetchPage(url: string, signal: AbortSignal): Promise<string | undefined> {
+  const limits = { timeoutMs: FETCH_TIMEOUT_MS, maxBytes: MAX_AUTOCONFIG_BYTES };
+  const answer = await safeFetch(url, { ...limits, signal }).catch(() => undefined);
+  return answer?.status === 200 ? Buffer.from(answer.body).toString('utf8') : undefined;
+}
+
+// Servers of the large mail providers, by the domain of the address. Facts from their own help
+// pages; whoever is not listed is asked by DNS and autoconfig (discover.ts).
+
+export type DiscoveredMailbox = {
+  readonly imap: MailServer;
+  readonly smtp: MailServer;
+  readonly username: string;
+  /** What the person has to know before it works, e.g. that an app password is needed. */
+  readonly hint?: string;
+};
+
+/** IMAP is over TLS on port 993; SMTP over TLS on port 465, or with STARTTLS on port 587. */
+type Provider = readonly [
+  domains: string,
+  imap: string,
+  smtp: string,
+  port: 465 | 587,
+  hint?: string,
+];
+
+const APP_PASSWORD = 'This provider asks for an app password; make one in the account settings.';
+const ENABLE_IMAP = 'Switch IMAP on in the web mailer’s settings first.';
+
+const PROVIDERS: readonly Provider[] = [
+  ['gmail.com googlemail.com', 'imap.gmail.com', 'smtp.gmail.com', 465, APP_PASSWORD],
+  [
+    'outlook.com hotmail.com live.com msn.com outlook.de hotmail.de',
+    'outlook.office365.com',
+    'smtp-mail.outlook.com',
+    587,
+    'Microsoft accepts no passwords over IMAP: OAuth2 is needed (a client id and a refresh token).',
+  ],
+  ['icloud.com me.com mac.com', 'imap.mail.me.com', 'smtp.mail.me.com', 587, APP_PASSWORD],
+  [
+    'yahoo.com ymail.com yahoo.de yahoo.co.uk yahoo.fr rocketmail.com',
+    'imap.mail.yahoo.com',
+    'smtp.mail.yahoo.com',
+    465,
+    APP_PASSWORD,
+  ],
+  ['aol.com', 'imap.aol.com', 'smtp.aol.com', 465, APP_PASSWORD],
+  ['fastmail.com fastmail.fm', 'imap.fastmail.com', 'smtp.fastmail.com', 465, APP_PASSWORD],
+  ['gmx.de gmx.net gmx.at gmx.ch', 'imap.gmx.net', 'mail.gmx.net', 465, ENABLE_IMAP],
+  ['gmx.com', 'imap.gmx.com', 'mail.gmx.com', 465, ENABLE_IMAP],
+  ['web.de', 'imap.web.de', 'smtp.web.de', 587, ENABLE_IMAP],
+  ['mailbox.org', 'imap.mailbox.org', 'smtp.mailbox.org', 465],
+  ['posteo.de posteo.net posteo.org', 'posteo.de', 'posteo.de', 465],
+  ['zoho.com zohomail.com', 'imap.zoho.com', 'smtp.zoho.com', 465, ENABLE_IMAP],
+  ['zoho.eu zohomail.eu', 'imap.zoho.eu', 'smtp.zoho.eu', 465, ENABLE_IMAP],
+  [
+    't-online.de magenta.de',
+    'secureimap.t-online.de',
+    'securesmtp.t-online.de',
+    465,
+    'T-Online asks for the separate e-mail password of the customer centre.',
+  ],
+  ['freenet.de', 'mx.freenet.de', 'mx.freenet.de', 465],
+  ['yandex.com yandex.ru', 'imap.yandex.com', 'smtp.yandex.com', 465, APP_PASSWORD],
+];
+
+/** The servers of a provider in the table. */
+function knownProvider(address: string, domain: string): DiscoveredMailbox | undefined {
+  const provider = PROVIDERS.find(([domains]) => domains.split(' ').includes(domain));
+  if (provider === undefined) return undefined;
+  const [, imap, smtp, port, hint] = provider;
+  return {
+    imap: { host: imap, port: 993, security: 'tls' },
+    smtp: { host: smtp, port, security: port === 465 ? 'tls' : 'starttls' },
+    username: address,
+    ...(hint === undefined ? {} : { hint }),
+  };
+}
+
+// Proves a mailbox before it is saved: IMAP opens it, SMTP takes a log-in, and one mail to itself
+// arrives, so both ways are known to work. The mail libraries are loaded when it is called.
+
+/** How long the mail to itself may take. */
+const ARRIVAL_LIMIT_MS = 60_000;
+const ARRIVAL_POLL_MS = 2_000;
+
+export type MailProofStep = 'imap' | 'smtp' | 'round trip';
+
+export type MailProof =
+  | { readonly kind: 'proven' }
+  | {
+      readonly kind: 'failed';
+      readonly step: MailProofStep;
+      readonly problem: string;
+      readonly remedy: string;
+    };
+
+export type ProveOptions = {
+  /** Told when a step begins. */
+  readonly onStep?: (step: MailProofStep) => void;
+  readonly clock?: Clock;
+  readonly certificateAuthority?: string;
+};
+
+const REMEDIES: Readonly<Record<MailProofStep, string>> = {
+  imap: 'Check host, port and security of IMAP.',
+  smtp: 'Check host, port and security of SMTP.',
+  'round trip': 'The mail was sent but did not arrive in the inbox; look into the spam folder.',
+};
+const PASSWORD_REMEDY = 'Check user name and password; many providers ask for an app password.';
+const TOKEN_REMEDY =
+  'Check the user name, that IMAP and SMTP are switched on for the mailbox, and that the scope covers both.';
+const GRANT_REMEDY =
+  'Make a new refresh token; check client id, client secret, token address and scope.';
+
+/** Never rejects for what the mail servers do; rejects only when the signal aborts. */
+export async function proveMailbox(
+  config: EmailConfig,
+  signal: AbortSignal,
+  options: ProveOptions = {},
+): Promise<MailProof> {
+  const { clock = systemClock } = options;
+  let step: MailProofStep = 'imap';
+  const begin = (next: MailProofStep) => {
+    signal.throwIfAborted();
+    step = next;
+    options.onStep?.(next);
+  };
+  try {
+    begin('imap');
+    const [{ ImapConnection }, { proveSmtp, sendBySmtp }] = await Promise.all([
+      import('./imap-connection.ts'),
+      import('./smtp.ts'),
+    ]);
+    const { certificateAuthority } = options;
+    const trust = certificateAuthority === undefined ? {} : { certificateAuthority };
+    const account = mailAccountOf(config, { clock, ...trust });
+    const connection = await ImapConnection.connect(account, clock, signal);
+    try {
+      await connection.open(config.mailbox);
+      begin('smtp');
+      await proveSmtp(account, signal);
+      begin('round trip');
+      await roundTrip({ account, connection, mailbox: config.mailbox, clock, signal, sendBySmtp });
+    } finally {
+      await connection[Symbol.asyncDispose]();
+    }
+    return { kind: 'proven' };
+  } catch (error) {
+    signal.throwIfAborted();
+    if (!(error instanceof ChannelError || error instanceof DeliveryError)) throw error;
+    return { kind: 'failed', step, problem: error.message, remedy: remedyFor(error, step, config) };
+  }
+}
+
+function remedyFor(
+  { code }: ChannelError | DeliveryError,
+  step: MailProofStep,
+  { oauth2 }: EmailConfig,
+): string {
+  if (code === TOKEN_REFUSED) return GRANT_REMEDY;
+  if (code !== AUTH_REFUSED) return REMEDIES[step];
+  return usesOAuth2(oauth2) ? TOKEN_REMEDY : PASSWORD_REMEDY;
+}
+
+type RoundTrip = {
+  readonly account: MailAccount;
+  readonly connection: ImapConnection;
+  readonly mailbox: string;
+  readonly clock: Clock;
+  readonly signal: AbortSignal;
+  readonly sendBySmtp: typeof sendBySmtp;
+};
+
+async function roundTrip(trip: RoundTrip): Promise<void> {
+  const { account, connection, mailbox, clock, signal } = trip;
+  const { from } = account;
+  const messageId = `<proof.${randomUUID()}@${from.slice(from.lastIndexOf('@') + 1)}>`;
+  await trip.sendBySmtp(account, from, Buffer.from(testMail(from, messageId, clock.now())), signal);
+  const deadline = clock.monotonic() + ARRIVAL_LIMIT_MS;
+  while (clock.monotonic() < deadline) {
+    await connection.open(mailbox);
+    if ((await connection.search(byMessageId(messageId))).length > 0) return;
+    await clock.sleep(ARRIVAL_POLL_MS, signal);
+  }
+  throw new ChannelError('mail_round_trip', 'the mail to itself did not arrive within 60 s', {
+    remedy: { kind: 'never' },
+  });
+}
+
+function testMail(from: string, messageId: string, now: number): string {
+  return [
+    `From: <${from}>`,
+    `To: <${from}>`,
+    'Subject: nanobot set-up test',
+    `Date: ${new Date(now).toUTCString().replace('GMT', '+0000')}`,
+    `Message-ID: ${messageId}`,
+    'Auto-Submitted: auto-generated',
+    'X-Auto-Response-Suppress: All',
+    `${OWN_MARK_HEADER}: proof`,
+    'MIME-Version: 1.0',
+    'Content-Type: text/plain; charset=utf-8',
+    '',
+    'This mail proves that nanobot can send to and read from this mailbox. You may delete it.',
+    '',
+  ].join('\r\n');
+}
