@@ -4,8 +4,7 @@
 import { Command } from 'commander';
 import { DOOR_NAME } from '../channels/door.ts';
 import type { Conversation } from '../channels/terminal/conversation.ts';
-import type { Terminal } from './terminal.ts';
-import { CommandFailure, EXIT } from './terminal.ts';
+import { CommandFailure, EXIT, type Terminal } from './terminal.ts';
 
 type AgentFlags = {
   readonly message?: string;

@@ -23,7 +23,7 @@ export const readinessSchema = z.object({
   ),
 });
 
-export type ReportedStatus = z.infer<typeof channelStatusSchema>;
+type ReportedStatus = z.infer<typeof channelStatusSchema>;
 
 /** `waiting`: what a limit holds back and why. */
 export function channelLine(

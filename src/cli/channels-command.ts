@@ -5,8 +5,7 @@ import { Command } from 'commander';
 import type { CredentialFlags } from '../channels/email/setup.ts';
 import { channelLine, type ReportedChannel } from './channel-lines.ts';
 import { parseNumbers, parsePhone, parseSeconds } from './flag-values.ts';
-import type { Terminal } from './terminal.ts';
-import { CommandFailure, EXIT, textTable } from './terminal.ts';
+import { CommandFailure, EXIT, type Terminal, textTable } from './terminal.ts';
 
 type LoginFlags = {
   readonly token?: string;

@@ -1,8 +1,7 @@
 // The name of a conversation for people: the person of a private chat, the title of a page's chat.
 
 import { chatRefOf } from '../kernel/message/message.ts';
-import type { Terminal } from './terminal.ts';
-import { printable } from './terminal.ts';
+import { printable, type Terminal } from './terminal.ts';
 
 /** By session key; empty where none is known. */
 export async function chatNames(

@@ -5,8 +5,7 @@ import { Command, CommanderError } from 'commander';
 import { programVersion } from '../kernel/config/files/package-files.ts';
 import type { Typed } from '../kernel/typed-command.ts';
 import { explainError } from './explain-error.ts';
-import type { Terminal } from './terminal.ts';
-import { EXIT, EXIT_MEANINGS, exitCodeOf } from './terminal.ts';
+import { EXIT, EXIT_MEANINGS, exitCodeOf, type Terminal } from './terminal.ts';
 
 const GROUPS: readonly (readonly [heading: string, commands: string])[] = [
   ['Set up', 'onboard import channels config'],
@@ -19,7 +18,7 @@ const GROUPS: readonly (readonly [heading: string, commands: string])[] = [
 ];
 
 /** For the program with all commands it has; those in no group stand at the end. */
-export function dressHelp(program: Command, typedAs: Typed): void {
+function dressHelp(program: Command, typedAs: Typed): void {
   for (const [heading, names] of GROUPS) {
     const words = names.split(' ');
     const commands = program.commands.filter((command) => words.includes(command.name()));
@@ -91,7 +90,7 @@ export const EXAMPLES: Readonly<Record<string, readonly string[]>> = {
 // file; what it needs it imports when it runs, so that `--help` starts at once.
 
 /** Builds one command; its action throws what goes wrong. */
-export type CommandFactory = (terminal: Terminal) => Command;
+type CommandFactory = (terminal: Terminal) => Command;
 
 /** Each is loaded when it is asked for: a gateway has no need of the others. */
 const COMMANDS: Readonly<Record<string, () => Promise<CommandFactory>>> = {

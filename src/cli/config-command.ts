@@ -5,8 +5,7 @@ import { stat } from 'node:fs/promises';
 import { Command } from 'commander';
 import { ConfigError } from '../kernel/message/errors.ts';
 import { problemLine } from './explain-error.ts';
-import type { Terminal } from './terminal.ts';
-import { CommandFailure, EXIT } from './terminal.ts';
+import { CommandFailure, EXIT, type Terminal } from './terminal.ts';
 
 export function configCommand(terminal: Terminal): Command {
   const command = new Command('config').description('show, change and check the configuration');

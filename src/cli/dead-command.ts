@@ -6,8 +6,14 @@ import type { BusStore } from '../kernel/bus/store/store.ts';
 import { type MessageId, messageId } from '../kernel/message/ids.ts';
 import { chatNames, chatText } from './chat-names.ts';
 import { momentText } from './flag-values.ts';
-import type { Terminal } from './terminal.ts';
-import { CommandFailure, confirmOrStop, EXIT, printable, withState } from './terminal.ts';
+import {
+  CommandFailure,
+  confirmOrStop,
+  EXIT,
+  printable,
+  type Terminal,
+  withState,
+} from './terminal.ts';
 
 type Choice = { readonly all?: boolean; readonly yes?: boolean };
 

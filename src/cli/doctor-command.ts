@@ -4,8 +4,7 @@
 import { Command } from 'commander';
 import { type Finding, fail } from './doctor/finding.ts';
 import { explainError } from './explain-error.ts';
-import type { Terminal } from './terminal.ts';
-import { CommandFailure, EXIT } from './terminal.ts';
+import { CommandFailure, EXIT, type Terminal } from './terminal.ts';
 
 type DoctorFlags = { readonly live?: boolean; readonly fix?: boolean; readonly json?: boolean };
 

@@ -8,10 +8,9 @@ import { ProviderError } from '../kernel/message/errors.ts';
 import { isDemo } from '../providers/rules/model-names.ts';
 import { checkTimeZone } from './doctor/machine-checks.ts';
 import { parsePort } from './flag-values.ts';
-import type { Terminal } from './terminal.ts';
-import { untilStopped } from './terminal.ts';
+import { type Terminal, untilStopped } from './terminal.ts';
 
-export type ForegroundOptions = {
+type ForegroundOptions = {
   readonly overrides: ConfigOverrides;
   readonly channels: 'all' | readonly string[];
   readonly http: boolean;

@@ -1,8 +1,7 @@
 // `nanobot link`: a one-time link that opens the running gateway's web page logged in.
 
 import { Command } from 'commander';
-import type { Terminal } from './terminal.ts';
-import { CommandFailure, EXIT } from './terminal.ts';
+import { CommandFailure, EXIT, type Terminal } from './terminal.ts';
 
 export function linkCommand(terminal: Terminal): Command {
   return new Command('link')

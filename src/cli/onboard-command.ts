@@ -22,15 +22,14 @@ import {
 import { parseList, parseNumbers, parsePhone, parsePort, parseSeconds } from './flag-values.ts';
 import type { Asker } from './onboard/asker.ts';
 import { currentConfig, type Settings, save, tryOut } from './onboard/owner-step.ts';
-import type { Terminal } from './terminal.ts';
-import { CommandFailure, EXIT } from './terminal.ts';
+import { CommandFailure, EXIT, type Terminal } from './terminal.ts';
 
 const PROOF_TIMEOUT_MS = 60_000;
 /** A select list that still fits a window. */
 const MAX_LISTED = 30;
 const LOCAL = 'local/';
 
-export type ModelFlags = {
+type ModelFlags = {
   readonly model?: string;
   readonly apiKey?: string;
   readonly apiBase?: string;

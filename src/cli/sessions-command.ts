@@ -4,8 +4,14 @@
 import { Command, InvalidArgumentError, Option } from 'commander';
 import type { SessionMaintenance } from '../kernel/sessions/maintenance.ts';
 import { momentText, parseLimit, parseSpan, spanText } from './flag-values.ts';
-import type { Terminal } from './terminal.ts';
-import { CommandFailure, confirmOrStop, EXIT, printable, textTable } from './terminal.ts';
+import {
+  CommandFailure,
+  confirmOrStop,
+  EXIT,
+  printable,
+  type Terminal,
+  textTable,
+} from './terminal.ts';
 
 type JsonFlag = { readonly json?: boolean };
 

@@ -11,12 +11,10 @@ import type { HomeHolder } from '../kernel/bus/store/home-lock.ts';
 import type { Config } from '../kernel/config/config.ts';
 import { silentLogger } from '../lib/logger.ts';
 import { createDayText } from '../lib/time/zone-time.ts';
-import type { ReportedChannel } from './channel-lines.ts';
-import { channelLine } from './channel-lines.ts';
+import { channelLine, type ReportedChannel } from './channel-lines.ts';
 import { holderText } from './explain-error.ts';
 import { spanText } from './flag-values.ts';
-import type { Terminal } from './terminal.ts';
-import { textTable } from './terminal.ts';
+import { type Terminal, textTable } from './terminal.ts';
 
 /** What is read of `/api/status`. */
 const statusSchema = z.object({ model: z.string() });

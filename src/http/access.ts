@@ -31,7 +31,7 @@ export type Credential = {
 };
 
 /** `expiresAt`: epoch milliseconds. */
-export type LoginCode = { readonly code: string; readonly expiresAt: number };
+type LoginCode = { readonly code: string; readonly expiresAt: number };
 
 export interface Access {
   /** In constant time; undefined where it is another one. */
@@ -47,7 +47,7 @@ export interface Access {
   revokeAll(): Promise<void>;
 }
 
-export type AccessOptions = {
+type AccessOptions = {
   /** Not blank. */
   readonly token: string;
   /** Holds the sessions over a restart. */

@@ -18,7 +18,7 @@ const LOCK_MS = 5 * 60_000;
 /** Clients remembered; beyond that the one that was seen first is forgotten. */
 const MAX_CLIENTS = 10_000;
 
-export type TokenVerdict =
+type TokenVerdict =
   | { readonly kind: 'right'; readonly credential: Credential }
   | { readonly kind: 'missing' }
   | { readonly kind: 'wrong' }
@@ -27,13 +27,13 @@ export type TokenVerdict =
   /** Too many wrong ones: this one was not even looked at. */
   | { readonly kind: 'limited'; readonly retryAfterMs: number };
 
-export interface TokenGuard {
+interface TokenGuard {
   check(authorization: string | undefined, address: string | undefined): Promise<TokenVerdict>;
 }
 
 type Window = { readonly endsAt: number; readonly wrong: number };
 
-export function createTokenGuard(access: Access, clock: Clock): TokenGuard {
+function createTokenGuard(access: Access, clock: Clock): TokenGuard {
   const windows = new Map<string, Window>();
 
   function windowOf(client: string): Window {
@@ -94,7 +94,7 @@ const MAX_UNPROVEN = 64;
 
 type Connection = { readonly client: string; requests: number };
 
-export interface UnprovenConnections {
+interface UnprovenConnections {
   /** A right token or login came over it: it no longer counts. */
   proven(socket: Socket): void;
 }
@@ -154,7 +154,7 @@ declare module 'fastify' {
   }
 }
 
-export type GateOptions = HostRules & { readonly access: Access; readonly clock: Clock };
+type GateOptions = HostRules & { readonly access: Access; readonly clock: Clock };
 
 /** Another page could send it without asking first, but not with the proof that is asked for. */
 const FORM_TYPE = /^multipart\/form-data; ?boundary=/i;
@@ -221,7 +221,7 @@ function checkType({ method, headers }: FastifyRequest, type: RegExp) {
 // Whether a request may come from where it says it comes from: pure checks on its headers against
 // DNS rebinding (Host) and other web pages (Origin, Sec-Fetch-Site). What a proxy adds is not read.
 
-export type HostRules = {
+type HostRules = {
   /** The address the server was told to listen on. */
   readonly host: string;
   /** Further names under which it may be reached. */
@@ -254,7 +254,7 @@ export function isHostAllowed(
  * A browser names the page a request comes from; it has to be ours. Programs name none. Call it for
  * requests whose Host is allowed.
  */
-export function isSameOrigin(headers: IncomingHttpHeaders): boolean {
+function isSameOrigin(headers: IncomingHttpHeaders): boolean {
   const { origin, host } = headers;
   const site = headers['sec-fetch-site'];
   if (site !== undefined && site !== 'same-origin' && site !== 'none') return false;
@@ -265,7 +265,7 @@ export function isSameOrigin(headers: IncomingHttpHeaders): boolean {
 //   POST /api/links   {revokeAll?}; {code, expiresAt}; only with the token
 //   POST /api/login   {code}; {session}: the secret that the page sends from now on
 
-export type LoginRoutesOptions = {
+type LoginRoutesOptions = {
   readonly access: Access;
   /** Ends every login and, where the gateway made its token itself, that token. */
   readonly revokeAll: () => Promise<void>;

@@ -69,7 +69,7 @@ export function readinessOf(
 
 // What Prometheus scrapes, with the gateway's token as a bearer token; a login of the page is not enough.
 
-export type MetricsRouteOptions = {
+type MetricsRouteOptions = {
   /** Left out where it is switched off. */
   readonly metrics: MetricsPage | undefined;
   readonly gauges: () => Promise<GaugeValues>;
@@ -119,7 +119,7 @@ export interface ChannelControl {
   restartChannel(name: string): Promise<boolean>;
 }
 
-export type ChannelRoutesOptions = {
+type ChannelRoutesOptions = {
   readonly control: ChannelControl;
   readonly clock: Clock;
   readonly log: Logger;

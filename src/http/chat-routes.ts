@@ -81,7 +81,7 @@ function refuse(error: unknown, maxBytes: number): never {
 //                                             earlier one, {clientId, text, amends}; 202 once durable
 //   POST /api/<door>/chats/<chat>/stop        {}
 
-export type ChatRoutesOptions = {
+type ChatRoutesOptions = {
   readonly door: Door;
   readonly clock: Clock;
   /** Stops what runs in a chat and withdraws what waits. */
@@ -175,7 +175,7 @@ function follow(request: FastifyRequest, reply: FastifyReply, options: ChatRoute
 // resumes behind it; pictures of running turns whole, or as the difference to the one before.
 
 /** For one connection: `delta` tells the difference to what this connection has. */
-export function chatEventWriter(live: 'whole' | 'delta'): (event: DoorEvent) => string {
+function chatEventWriter(live: 'whole' | 'delta'): (event: DoorEvent) => string {
   return live === 'delta' ? deltaWriter() : writeWhole;
 }
 
@@ -198,7 +198,7 @@ function deltaWriter(): (event: DoorEvent) => string {
 // A picture of a running turn as the difference to the one a client has, so that a long answer costs
 // its length once and not once per word. Pure; the page folds the differences back.
 
-export type LiveDelta = {
+type LiveDelta = {
   readonly turnId: LiveUpdate['turnId'];
   readonly phase: LiveUpdate['phase'];
   /** UTF-16 units of the client's text that stay. */

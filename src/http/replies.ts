@@ -96,7 +96,7 @@ const HEARTBEAT = ': still here\n\n';
 /** Makes the client see its connection before anything is said. */
 const GREETING = ': connected\n\n';
 
-export type StreamOptions<Event> = {
+type StreamOptions<Event> = {
   readonly clock: Clock;
   readonly signal: AbortSignal;
   /** An event as it is sent, its blank line included; see `eventText`. */
@@ -104,7 +104,7 @@ export type StreamOptions<Event> = {
 };
 
 /** Ends when the events end; `signal` has to end them. */
-export async function* serverSentEvents<Event>(
+async function* serverSentEvents<Event>(
   events: AsyncIterable<Event>,
   { clock, signal, render }: StreamOptions<Event>,
 ): AsyncGenerator<string, void, void> {
@@ -149,7 +149,7 @@ async function firstWithin<T>(
 // Answers a request with server-sent events until they end, the reader leaves, what let it in is
 // revoked or the server closes.
 
-export type EventReply<Event> = {
+type EventReply<Event> = {
   readonly clock: Clock;
   /** Aborts when the server closes. */
   readonly closing: AbortSignal;

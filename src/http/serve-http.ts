@@ -42,7 +42,7 @@ export type HttpParts = {
   readonly spending: Pick<SpendingGuard, 'reserve'>;
 };
 
-export interface Served extends ChannelControl {
+interface Served extends ChannelControl {
   readonly model: string;
   tooling(): ToolingReport;
   peers(): NonNullable<GatewayStatus['peers']>;

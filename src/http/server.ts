@@ -32,7 +32,7 @@ import {
 import { addChatRoutes, addFileRoutes } from './chat-routes.ts';
 import { failureReply } from './replies.ts';
 
-export const SECURITY_HEADERS = {
+const SECURITY_HEADERS = {
   contentSecurityPolicy: {
     useDefaults: false,
     directives: {
@@ -69,10 +69,10 @@ const TYPES: Readonly<Record<string, string>> = {
   '.webmanifest': 'application/manifest+json',
 };
 
-export type PageFile = { readonly type: string; readonly body: Buffer; readonly etag: string };
+type PageFile = { readonly type: string; readonly body: Buffer; readonly etag: string };
 
 /** URL path to a reader of the file. `typed` names commands as they are typed on this machine. */
-export function pageFiles(typed: Typed): ReadonlyMap<string, () => Promise<PageFile>> {
+function pageFiles(typed: Typed): ReadonlyMap<string, () => Promise<PageFile>> {
   const own = readdirSync(PAGE_FOLDER).filter((name) => TYPES[extname(name)] !== undefined);
   return new Map([
     ['/', once(join(PAGE_FOLDER, 'index.html'), typed)],

@@ -4,8 +4,7 @@
 import { readFileSync } from 'node:fs';
 import { totalmem } from 'node:os';
 import type { Logger } from './logger.ts';
-import type { Clock } from './time/clock.ts';
-import { backoffMs } from './time/clock.ts';
+import { backoffMs, type Clock } from './time/clock.ts';
 
 export interface Lanes {
   /** Runs the task when all earlier tasks of the key are over; a failure does not stop the lane. */
@@ -193,7 +192,7 @@ function heldBytes(): number {
 // Keeps a long-lived task running: a failure becomes a log line and a wait, never a crash, until the
 // caller aborts or the task says that starting again is useless.
 
-export type SuperviseOptions = {
+type SuperviseOptions = {
   readonly name: string;
   readonly signal: AbortSignal;
   readonly clock: Clock;

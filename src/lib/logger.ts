@@ -14,7 +14,7 @@ export interface Logger {
   child(fields: LogFields): Logger;
 }
 
-export type LoggerOptions = {
+type LoggerOptions = {
   readonly level: Level | 'silent';
   readonly destination: DestinationStream;
   /** Replaces secrets in a finished log line. */

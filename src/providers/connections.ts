@@ -77,7 +77,7 @@ export interface Connections {
   toPeer(peer: Peer): Connection;
 }
 
-export type ConnectionsDeps = {
+type ConnectionsDeps = {
   readonly credentials: Credentials;
   readonly timeouts: Config['timeouts'];
   readonly circuit: BreakerPolicy;

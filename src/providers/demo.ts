@@ -7,7 +7,7 @@ import type { Clock } from '../lib/time/clock.ts';
 import { Completion, createCallIds } from './completion.ts';
 import type { LLMProvider, ModelEvent, ModelRequest, ToolSpec } from './provider.ts';
 
-export type DemoReply =
+type DemoReply =
   | { readonly kind: 'text'; readonly text: string }
   | { readonly kind: 'tool'; readonly tool: string; readonly arguments: string };
 
@@ -157,7 +157,7 @@ export const DEMO_CONTEXT_TOKENS = 32_768;
 const WORD_MS = 12;
 const CHARS_PER_TOKEN = 4;
 
-export type DemoDeps = {
+type DemoDeps = {
   readonly clock: Clock;
   /** Pause after each word, milliseconds; 0 = none. */
   readonly wordMs?: number;

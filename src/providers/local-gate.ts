@@ -7,8 +7,7 @@ import type { Clock } from '../lib/time/clock.ts';
 import { askLocal, isOk, type LocalAddress, type LocalAnswer } from './local-http.ts';
 import type { CallMeter, MeteredTry } from './provider.ts';
 import { basedAt } from './provider-call.ts';
-import type { LocalVendor } from './rules/model-names.ts';
-import { localModelName } from './rules/model-names.ts';
+import { type LocalVendor, localModelName } from './rules/model-names.ts';
 import { LOADING } from './rules/provider-failure.ts';
 
 /** A place at the server; disposing gives it back, a second time changes nothing. */
@@ -92,7 +91,7 @@ export type WarmUp = {
   readonly meter: CallMeter | undefined;
 };
 
-export type Loading = {
+type Loading = {
   readonly server: LocalAddress & { readonly vendor: LocalVendor; readonly peer?: string };
   readonly model: string;
   readonly clock: Clock;

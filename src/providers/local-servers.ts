@@ -106,7 +106,7 @@ const tags = z.object({
 });
 
 /** Those that an Ollama says it hands on; empty where it is none. */
-export async function readHandedOn(
+async function readHandedOn(
   server: LocalAddress,
   timeoutMs: number,
   signal: AbortSignal,
@@ -241,7 +241,7 @@ export type LocalServer = {
   readonly handedOn: readonly string[];
 };
 
-export type DiscoverOptions = {
+type DiscoverOptions = {
   readonly signal: AbortSignal;
   /** Where to look; the vendors' usual addresses when left out. */
   readonly at?: readonly Place[];

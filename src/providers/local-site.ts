@@ -21,13 +21,13 @@ export type LocalServerAddress = LocalAddress & {
   readonly peer?: string;
 };
 
-export type SiteDeps = {
+type SiteDeps = {
   readonly clock: Clock;
   /** Calls at once that a server of this kind takes. */
   places(vendor: LocalVendor): number;
 };
 
-export type KnownModel = {
+type KnownModel = {
   readonly model: string;
   readonly facts?: ModelFacts;
   readonly warmth?: Warmth;

@@ -6,8 +6,7 @@ import type { Config, ProviderName } from '../kernel/config/config.ts';
 import { isHomeUrl } from '../lib/net/address-rules.ts';
 import type { Connection, Connections } from './connections.ts';
 import type { Credentials } from './credentials.ts';
-import type { LocalServer } from './local-servers.ts';
-import { isHandedOn } from './local-servers.ts';
+import { isHandedOn, type LocalServer } from './local-servers.ts';
 import type { LocalServerAddress, LocalSite, LocalSites, Peer, Peers } from './local-site.ts';
 import {
   fastModelOf,
@@ -24,7 +23,7 @@ import {
 } from './rules/model-names.ts';
 import { vendorOf } from './vendors.ts';
 
-export type ModelPlacesDeps = {
+type ModelPlacesDeps = {
   readonly config: Config;
   readonly credentials: Credentials;
   readonly connections: Connections;
@@ -33,7 +32,7 @@ export type ModelPlacesDeps = {
   readonly peers: Peers;
 };
 
-export type ModelPlace = {
+type ModelPlace = {
   /** With its prefix. */
   readonly name: string;
   /** As the server knows it. */

@@ -13,7 +13,7 @@ import { createModelRegistry } from './registry.ts';
 import { CLOUD_ORDER, defaultModelOf, prefixOf, splitModelName } from './rules/model-names.ts';
 import { vendorOf } from './vendors.ts';
 
-export type ModelProof = {
+type ModelProof = {
   readonly ok: boolean;
   readonly latencyMs: number;
   readonly text: string;
@@ -58,7 +58,7 @@ export type FoundModel = {
   readonly keyVariable: string | undefined;
 };
 
-export type CloudVendor = {
+type CloudVendor = {
   readonly vendor: ProviderName;
   readonly label: string;
   readonly defaultModel: string;

@@ -28,13 +28,13 @@ export type ProviderDeps = {
 // Three deadlines of one model call: until its first token, between two pieces of its stream, and as a
 // whole. Whichever passes first aborts the HTTP request.
 
-export type CallTimeouts = {
+type CallTimeouts = {
   readonly firstTokenMs: number;
   readonly idleMs: number;
   readonly wholeCallMs: number;
 };
 
-export type DeadlineStage = 'first_token' | 'idle' | 'whole_call';
+type DeadlineStage = 'first_token' | 'idle' | 'whole_call';
 
 export class CallDeadline implements Disposable {
   readonly #timeouts: CallTimeouts;
@@ -115,7 +115,7 @@ export type FailedCall = {
 };
 
 /** @throws ShortageError where the process could not make the call: the vendor was not asked */
-export function providerError(error: unknown, call: FailedCall): ProviderError {
+function providerError(error: unknown, call: FailedCall): ProviderError {
   const { provider, model } = call;
   if (error instanceof ProviderError) return error;
   if (call.signal.aborted) {
@@ -146,7 +146,7 @@ function ownError(error: unknown): ProviderError | undefined {
 }
 
 /** A stream that closed without its end event: what came is no answer. */
-export function brokenStream(call: Pick<FailedCall, 'provider' | 'model'>): ProviderError {
+function brokenStream(call: Pick<FailedCall, 'provider' | 'model'>): ProviderError {
   return new ProviderError('the stream ended without its end event', {
     failure: { kind: 'network' },
     provider: call.provider,
@@ -232,7 +232,7 @@ export interface StreamReader {
   finish(): Iterable<ModelEvent>;
 }
 
-export type StreamedCall = {
+type StreamedCall = {
   readonly request: ModelRequest;
   readonly reader: StreamReader;
   /** The caller's own. */

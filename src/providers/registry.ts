@@ -10,12 +10,17 @@ import { createConnections, createProviderHealth } from './connections.ts';
 import { createCredentials, type Environment } from './credentials.ts';
 import { createDemoProvider, DEMO_CONTEXT_TOKENS } from './demo.ts';
 import type { LocalServer } from './local-servers.ts';
-import type { LocalServerAddress, LocalSite } from './local-site.ts';
-import { createLocalSites, type LocalSites, NO_PEERS, type Peers } from './local-site.ts';
+import {
+  createLocalSites,
+  type LocalServerAddress,
+  type LocalSite,
+  type LocalSites,
+  NO_PEERS,
+  type Peers,
+} from './local-site.ts';
 import { ModelPlaces } from './model-places.ts';
 import type { ModelHandle, ModelRegistry } from './provider.ts';
-import type { Candidate } from './resilient.ts';
-import { type ResilientDeps, streamResilient } from './resilient.ts';
+import { type Candidate, type ResilientDeps, streamResilient } from './resilient.ts';
 import { capabilitiesOf } from './rules/model-capabilities.ts';
 import {
   CLOUD_ORDER,
@@ -32,7 +37,7 @@ import { Manners, vendorOf } from './vendors.ts';
 
 const PREFIXES = [...CLOUD_ORDER, ...LOCAL_VENDORS].map(prefixOf);
 
-export function unknownModel(name: string): ProviderError {
+function unknownModel(name: string): ProviderError {
   if (namesPeer(name)) return unknownPeer(name);
   return new ProviderError('no vendor serves this model name', {
     failure: { kind: 'unknown_model' },
@@ -59,7 +64,7 @@ function unknownPeer(name: string): ProviderError {
   });
 }
 
-export function keyMissing(name: string, vendor: ProviderName): ProviderError {
+function keyMissing(name: string, vendor: ProviderName): ProviderError {
   const { label, keyVariables } = vendorOf(vendor);
   return new ProviderError('the vendor of this model has no key', {
     failure: { kind: 'unknown_model' },
@@ -72,7 +77,7 @@ export function keyMissing(name: string, vendor: ProviderName): ProviderError {
 // Resolves model names to models ready to be asked; the one place that knows which vendor serves what.
 // Built anew when the configuration changes, which costs nothing: clients connect at their first call.
 
-export type ModelRegistryDeps = {
+type ModelRegistryDeps = {
   readonly config: Config;
   readonly env: Environment;
   readonly clock: Clock;

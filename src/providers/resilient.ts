@@ -36,11 +36,7 @@ export type Candidate = {
 };
 
 /** Lets everything pass that is neither a provider's failure nor the caller's stop. */
-export function asProviderError(
-  error: unknown,
-  candidate: Candidate,
-  signal: AbortSignal,
-): ProviderError {
+function asProviderError(error: unknown, candidate: Candidate, signal: AbortSignal): ProviderError {
   if (error instanceof ProviderError) return error;
   if (!signal.aborted) throw error;
   return new ProviderError('the call was cancelled', {
@@ -50,7 +46,7 @@ export function asProviderError(
   });
 }
 
-export function forThePerson(error: ProviderError, candidate: Candidate): ProviderError {
+function forThePerson(error: ProviderError, candidate: Candidate): ProviderError {
   const { failure } = error;
   const { vendor, name, local, apiBase } = candidate;
   return new ProviderError(error.message, {
@@ -114,7 +110,7 @@ async function* asked(
   yield* withTextTools(inner, speaker).stream(request, signal);
 }
 
-export type MeteredModel = {
+type MeteredModel = {
   readonly provider: LLMProvider;
   /** With its prefix. */
   readonly name: string;
@@ -124,7 +120,7 @@ export type MeteredModel = {
 };
 
 /** @throws what the meter throws, before anything is asked; then what the provider throws */
-export async function* meteredStream(
+async function* meteredStream(
   { provider, name, meter, waitedMs }: MeteredModel,
   request: ModelRequest,
   signal: AbortSignal,

@@ -11,7 +11,7 @@ import { isLocalVendor, prefixOf } from './rules/model-names.ts';
 import type { Vendor } from './vendors.ts';
 
 /** `blind`: the model takes no images; `off`: the person wants none to leave the house. */
-export type Sight = 'sees' | 'blind' | 'off';
+type Sight = 'sees' | 'blind' | 'off';
 
 export type LoadedImage =
   | {

@@ -6,9 +6,9 @@ import type { ModelRequest } from './provider.ts';
 import type { ModelCapabilities } from './rules/model-capabilities.ts';
 
 /** Body parameters beyond the dialect's common ones. */
-export type ExtraParameters = Readonly<Record<string, unknown>>;
+type ExtraParameters = Readonly<Record<string, unknown>>;
 
-export type Effort = 'low' | 'medium' | 'high';
+type Effort = 'low' | 'medium' | 'high';
 
 const LOW_EFFORT_TOKENS = 2048;
 const MEDIUM_EFFORT_TOKENS = 12_288;
@@ -25,7 +25,7 @@ const effort = (budgetTokens: number): ExtraParameters =>
 /** From GPT-5.4 on, chat completions takes tools only with `reasoning_effort: none`. */
 const TOOLS_WITHOUT_EFFORT_FROM = 5.4;
 
-export function openaiThinking(request: ModelRequest): ExtraParameters {
+function openaiThinking(request: ModelRequest): ExtraParameters {
   const version = modelVersion(request.model, /^gpt-(\d+(?:\.\d+)?)/);
   if (version >= TOOLS_WITHOUT_EFFORT_FROM && request.tools.length > 0) {
     return { reasoning_effort: 'none' };
@@ -34,25 +34,25 @@ export function openaiThinking(request: ModelRequest): ExtraParameters {
   return thinks ? effort(request.thinkingBudget ?? 0) : {};
 }
 
-export function groqThinking(request: ModelRequest): ExtraParameters {
+function groqThinking(request: ModelRequest): ExtraParameters {
   return /gpt-oss/.test(request.model) ? effort(request.thinkingBudget ?? 0) : {};
 }
 
 /** DeepSeek and Zhipu think unless told not to; GLM from 5.3 on cannot be told. */
-export function thinkingSwitch(request: ModelRequest): ExtraParameters {
+function thinkingSwitch(request: ModelRequest): ExtraParameters {
   if ((request.thinkingBudget ?? 0) > 0) return { thinking: { type: 'enabled' } };
   const always = modelVersion(request.model, /^glm-(\d+(?:\.\d+)?)/) >= 5.3;
   return always ? {} : { thinking: { type: 'disabled' } };
 }
 
 /** Ollama and LM Studio think by effort; models made to think do so unless they are told `none`. */
-export function localEffort({ capabilities, thinkingBudget = 0 }: ModelRequest): ExtraParameters {
+function localEffort({ capabilities, thinkingBudget = 0 }: ModelRequest): ExtraParameters {
   if (capabilities?.thinking !== true) return {};
   return { reasoning_effort: thinkingBudget > 0 ? effortOf(thinkingBudget) : 'none' };
 }
 
 /** llama.cpp and vLLM hand it to the chat template of the model. */
-export function templateThinking({ capabilities, thinkingBudget = 0 }: ModelRequest) {
+function templateThinking({ capabilities, thinkingBudget = 0 }: ModelRequest) {
   if (capabilities?.thinking !== true) return {};
   return { chat_template_kwargs: { enable_thinking: thinkingBudget > 0 } };
 }
@@ -94,11 +94,11 @@ export class Manners {
 // Version numbers inside model names, for rules that changed with a model's generation.
 
 /** The number the pattern's first group finds; 0 where there is none. `5.4`, `5`. */
-export function modelVersion(model: string, pattern: RegExp): number {
+function modelVersion(model: string, pattern: RegExp): number {
   return Number(pattern.exec(model.toLowerCase())?.[1] ?? 0);
 }
 
-export type ClaudeTraits = {
+type ClaudeTraits = {
   /** How it is asked to think; the newest decide on their own budget. */
   readonly thinking: 'budget' | 'adaptive';
   /** Takes `temperature`. */

@@ -5,8 +5,7 @@ import { z } from 'zod';
 import { ToolError } from '../kernel/message/errors.ts';
 import { headOf } from '../lib/text/cut.ts';
 import { describeTime } from '../lib/time/zone-time.ts';
-import type { Tool } from './tool.ts';
-import { readDescription } from './tool.ts';
+import { readDescription, type Tool } from './tool.ts';
 
 const MAX_QUESTION_CHARS = 2000;
 const MAX_CHOICES = 8;

@@ -63,7 +63,7 @@ import type { BoundCall, MissingTool, Tool, Toolbox, ToolOutcome } from './tool.
 import { createToolbox, toolboxSettings } from './toolbox.ts';
 import { buildWeb, createWebFetch, type WebFetchDeps } from './web/web-fetch.ts';
 
-export type ToolsDeps = {
+type ToolsDeps = {
   /** Shared with memory, so that changes of one file run one after the other. */
   readonly files: GuardedFiles;
   readonly own?: OwnFiles;
@@ -177,7 +177,7 @@ function audited(bound: Ready, audit: EffectLog, redact: (text: string) => strin
 // The toolbox as the agent gets it: no result of a tool, and so neither prompt nor session file,
 // holds the value of a configured secret.
 
-export function redactedToolbox(toolbox: Toolbox, redact: Redactor): Toolbox {
+function redactedToolbox(toolbox: Toolbox, redact: Redactor): Toolbox {
   const shown = (outcome: ToolOutcome): ToolOutcome => ({
     ...outcome,
     text: redact(outcome.text),
@@ -218,7 +218,7 @@ export type ToolParts = {
   maxFileBytes: SendFileDeps['limit'];
 };
 
-export type BuiltTools = {
+type BuiltTools = {
   /** As the agent has them: what they do with effects is audited, and no secret comes out of them. */
   readonly toolbox: Toolbox;
   missing(): readonly MissingTool[];

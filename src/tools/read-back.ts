@@ -21,11 +21,10 @@ import { placeOfWords } from '../kernel/sessions/rules/extract.ts';
 import { isoTime } from '../kernel/sessions/rules/file.ts';
 import type { SessionStore } from '../kernel/sessions/store.ts';
 import { partOf } from '../lib/text/cut.ts';
-import type { Tool, ToolContext } from './tool.ts';
-import { readDescription } from './tool.ts';
+import { readDescription, type Tool, type ToolContext } from './tool.ts';
 import { QUERY_NAMES } from './toolbox.ts';
 
-export type ReadEarlierDeps = {
+type ReadEarlierDeps = {
   readonly sessions: {
     earlier(session: SessionKey, question: EarlierQuestion): Promise<EarlierTurns>;
   };
@@ -272,7 +271,7 @@ export type PastSessions = {
   ): Promise<EarlierTurns | undefined>;
 };
 
-export type SessionSearchDeps = {
+type SessionSearchDeps = {
   readonly past: PastSessions;
   /** Longest result of a tool. */
   maxResultChars(): number;

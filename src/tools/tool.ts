@@ -59,7 +59,7 @@ export type ToolContext = {
 };
 
 /** Another name models use for a tool; `implies`: arguments that name stands for, where none are given. */
-export type ToolAlias =
+type ToolAlias =
   | string
   | { readonly name: string; readonly implies: Readonly<Record<string, unknown>> };
 
@@ -133,7 +133,7 @@ export type ToolOutcome = {
 
 export type OfferedTool = ToolSpec & { readonly jsonChars: number };
 
-export type OfferedTools = {
+type OfferedTools = {
   readonly specs: readonly OfferedTool[];
   /** The guidance of all of them, for the system prompt. */
   readonly guidance: string;
@@ -175,7 +175,7 @@ export interface Toolbox {
 // What a tool tells the model, from descriptions/<tool>.md: the first paragraph goes with the
 // tool's schema, the rest, when to use it and when not, into the system prompt. Read at start-up.
 
-export type ToolTexts = { readonly description: string; readonly guidance: string };
+type ToolTexts = { readonly description: string; readonly guidance: string };
 
 export function readDescription(tool: string): ToolTexts {
   const text = readFileSync(new URL(`./descriptions/${tool}.md`, import.meta.url), 'utf8').trim();

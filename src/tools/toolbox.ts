@@ -52,7 +52,7 @@ export function toolboxSettings(
 // argument, a failure or a deadline is a result that the model can act on, and every result is cut
 // to the limit here. One of the three places where errors are caught.
 
-export type ToolboxDeps = {
+type ToolboxDeps = {
   /** In a stable order; asked at every use, because tools of servers come and go. */
   readonly tools: () => readonly Tool[];
   /** Asked at every use, so that a changed configuration holds from the next turn on. */

@@ -19,7 +19,7 @@ import { spanText } from '../flag-values.ts';
 import type { Terminal } from '../terminal.ts';
 import { type Finding, fail, ok, warn } from './finding.ts';
 
-export type CheckedFile = {
+type CheckedFile = {
   readonly findings: readonly Finding[];
   /** Undefined where it does not load. */
   readonly loaded: LoadedConfig | undefined;

@@ -5,17 +5,16 @@ import { findRunningGateway } from '../../app/running-gateway.ts';
 import type { LoginOptions, LoginStep } from '../../channels/channel.ts';
 import { loadConfig } from '../../kernel/config/files/config-file.ts';
 import { type QrMatrix, qrMatrix, qrTerminalLines, qrTerminalSize } from '../../lib/qr-code.ts';
-import type { Terminal } from '../terminal.ts';
-import { CommandFailure, EXIT, untilStopped } from '../terminal.ts';
+import { CommandFailure, EXIT, type Terminal, untilStopped } from '../terminal.ts';
 import { remoteGateway, remoteLogin } from './remote-login.ts';
 
 /** How a person uses what is shown, in the words of the platform. */
-export type LoginWords = {
+type LoginWords = {
   readonly scan: string;
   readonly type: string;
 };
 
-export type LoginView = {
+type LoginView = {
   readonly qr?: QrMatrix;
   readonly code?: string;
   readonly progress?: string;
@@ -23,7 +22,7 @@ export type LoginView = {
 
 export type Room = { readonly columns: number; readonly rows: number };
 
-export type LoginLook = {
+type LoginLook = {
   readonly words: LoginWords;
   /** Undefined where nothing limits it, as in a file. */
   readonly room: Room | undefined;
@@ -36,7 +35,7 @@ const SIDE_COLUMNS = 36;
 /** Lines that must fit below the code, the cursor's own among them. */
 const LINES_BELOW = 2;
 
-export function loginLines(view: LoginView, look: LoginLook): readonly string[] {
+function loginLines(view: LoginView, look: LoginLook): readonly string[] {
   const { qr } = view;
   if (qr === undefined) return textOf(view, look, widthBelow(look.room));
   const size = qrTerminalSize(qr);
@@ -106,7 +105,7 @@ function wrapped(text: string, width: number): readonly string[] {
 // Shows a login while it is under way: on a terminal in one place that is drawn anew, elsewhere line
 // after line. The result is said by whoever began the login.
 
-export interface LoginScreen extends Disposable {
+interface LoginScreen extends Disposable {
   show(step: LoginStep): void;
 }
 
@@ -194,7 +193,7 @@ function after(view: LoginView, step: LoginStep): LoginView {
 // Connects a channel's account from a terminal: through the gateway that runs, or without one by
 // itself. Ctrl+C ends the attempt, and what was half made is cleaned up.
 
-export type LogIn = {
+type LogIn = {
   readonly channel: string;
   readonly options: LoginOptions;
   readonly words: LoginWords;

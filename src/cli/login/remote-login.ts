@@ -11,15 +11,14 @@ import type { LoginOptions, LoginStep } from '../../channels/channel.ts';
 import { readServerEvents } from '../../channels/terminal/attached.ts';
 import { loadConfig } from '../../kernel/config/files/config-file.ts';
 import type { Clock } from '../../lib/time/clock.ts';
-import type { Terminal } from '../terminal.ts';
-import { CommandFailure, EXIT } from '../terminal.ts';
+import { CommandFailure, EXIT, type Terminal } from '../terminal.ts';
 
 const REQUEST_TIMEOUT_MS = 10_000;
 /** The gateway notices a changed configuration within a second; the channel's start comes on top. */
 const TAKE_UP_MS = 15_000;
 const LOOK_MS = 250;
 
-export type RemoteGateway = {
+type RemoteGateway = {
   readonly address: string;
   readonly token: string;
   readonly clock: Clock;
@@ -77,7 +76,7 @@ const testStepSchema = z.discriminatedUnion('kind', [
     ...{ kind: z.literal('failed'), channel: z.string(), reason: z.string(), remedy: z.string() },
   }),
 ]);
-export type RemoteTestStep = z.infer<typeof testStepSchema>;
+type RemoteTestStep = z.infer<typeof testStepSchema>;
 
 export async function* remoteSelfTest(
   gateway: RemoteGateway,

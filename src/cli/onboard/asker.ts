@@ -3,8 +3,7 @@
 
 import * as prompts from '@clack/prompts';
 import { NanobotError, ProviderError } from '../../kernel/message/errors.ts';
-import type { Terminal } from '../terminal.ts';
-import { CommandFailure, EXIT } from '../terminal.ts';
+import { CommandFailure, EXIT, type Terminal } from '../terminal.ts';
 
 export type Choice<Value extends string> = {
   readonly value: Value;
@@ -48,7 +47,7 @@ export function createAsker(terminal: Terminal, interactive: boolean): Asker {
 }
 
 /** The person pressed Ctrl+C at a question, or ended the setup. */
-export class SetupCancelled extends NanobotError {
+class SetupCancelled extends NanobotError {
   override readonly name = 'SetupCancelled';
   constructor() {
     super('setup_cancelled', 'Setup cancelled.');

@@ -48,7 +48,7 @@ function applied(raw: JsonObject, settings: Settings): JsonObject {
 
 const PERSON_WAIT_SECS = 600;
 
-export type OwnerOffer = {
+type OwnerOffer = {
   readonly channel: string;
   /** What to do with the link, ending before it. */
   readonly request: string;

@@ -16,7 +16,7 @@ import { importOpenClaw } from './rules/import-openclaw.ts';
 import { importPython } from './rules/import-python.ts';
 import { type Imported, namesIn, sectionAt, textAt } from './rules/import-settings.ts';
 
-export type FileStep = {
+type FileStep = {
   /** Below our workspace. */
   readonly path: string;
   readonly how: 'new' | 'replaces ours, which was never changed' | 'added to ours' | 'laid aside';

@@ -48,7 +48,7 @@ function isText(head: Uint8Array): boolean {
 // The media store in a folder: `<2 hex>/<sha256>`, written beside and renamed, so that a name always
 // stands for the whole content. The time of last change says when a content was last used.
 
-export type MediaFilesOptions = {
+type MediaFilesOptions = {
   /** Made where there is none. */
   readonly folder: string;
   readonly clock: Clock;
@@ -225,8 +225,7 @@ class MediaFiles implements MediaStore {
 const pathIn = (folder: string, id: MediaId) => join(folder, id.slice(0, 2), id);
 
 /** Where a content lies in the folder of a store; undefined for what is no id. */
-export const mediaPath = (folder: string, id: MediaId) =>
-  NAME.test(id) ? pathIn(folder, id) : undefined;
+const mediaPath = (folder: string, id: MediaId) => (NAME.test(id) ? pathIn(folder, id) : undefined);
 
 async function writeContent(
   path: string,

@@ -8,8 +8,7 @@ import type { Metadata, Sharp } from 'sharp';
 import { z } from 'zod';
 import { createLanes, createReaderMemory, type ReaderMemory } from '../../lib/async.ts';
 import { writeAtomic } from '../../lib/files/files.ts';
-import type { Clock } from '../../lib/time/clock.ts';
-import { orAborted } from '../../lib/time/clock.ts';
+import { type Clock, orAborted } from '../../lib/time/clock.ts';
 import { type MediaId, mediaId } from '../message/ids.ts';
 import { extract } from './extract/extract.ts';
 import { tooLargeHere } from './extract/sections.ts';
@@ -17,9 +16,9 @@ import { contentTypeOf, HEAD_BYTES } from './files.ts';
 import type { DocumentReading, ImageReading, MediaReader, MediaStore } from './media.ts';
 
 /** `reading`: how many readings of the content ended with the process. */
-export type DerivedKind = 'image' | 'text' | 'reading';
+type DerivedKind = 'image' | 'text' | 'reading';
 
-export interface DerivedFiles {
+interface DerivedFiles {
   read(id: MediaId, kind: DerivedKind): Promise<Uint8Array | undefined>;
   /** A disk that is full costs the next reader the work, and nobody anything else. */
   keep(id: MediaId, kind: DerivedKind, content: Uint8Array): Promise<void>;
@@ -33,7 +32,7 @@ const LOOK_EVERY = 50;
 const NAME = /^[0-9a-f]{64}\.(?:image|text|reading)$/;
 
 /** `folder` is made when something is kept first. */
-export function createDerivedFiles(folder: string, clock: Clock): DerivedFiles {
+function createDerivedFiles(folder: string, clock: Clock): DerivedFiles {
   const state = { kept: 0 };
   const pathOf = (id: MediaId, kind: DerivedKind) => join(folder, `${id}.${kind}`);
 
@@ -116,7 +115,7 @@ const NO_IMAGE = 'it is no image that can be opened; as JPEG or PNG it can';
 const NAMES: Readonly<Record<string, string>> = { 'x-icon': 'ICO', heif: 'HEIC' };
 
 /** `maxBytes`: what opening it may take. */
-export async function modelImage(
+async function modelImage(
   content: Uint8Array,
   maxBytes = Number.POSITIVE_INFINITY,
 ): Promise<ImageReading> {
@@ -199,7 +198,7 @@ async function asJpeg(image: Sharp): Promise<ImageReading> {
 // what was found is kept beside the original. Before a content is read this is noted, so that one that
 // ends the process is not read again and again after every restart.
 
-export type MediaReaderOptions = {
+type MediaReaderOptions = {
   readonly store: Pick<MediaStore, 'read' | 'stat'>;
   /** For what is made of the contents; made when needed. */
   readonly folder: string;

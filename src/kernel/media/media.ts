@@ -39,7 +39,7 @@ export interface MediaStore {
   sweep(unusedMs: number): Promise<number>;
 }
 
-export type MediaFailure = 'media_too_large' | 'media_full' | 'media_failed';
+type MediaFailure = 'media_too_large' | 'media_full' | 'media_failed';
 
 /** A content that was not kept. */
 export class MediaError extends NanobotError {

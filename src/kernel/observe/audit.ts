@@ -24,12 +24,12 @@ const line = z.strictObject({
 export type AuditLine = Readonly<z.infer<typeof line>>;
 
 /** The last line there was. */
-export type AuditHead = { readonly seq: number; readonly hash: string };
+type AuditHead = { readonly seq: number; readonly hash: string };
 
 const headShape = z.object({ seq: z.int().min(0), hash });
 
 /** What is kept of it; undefined where that is damaged. */
-export function readHead(text: string | undefined): AuditHead | undefined {
+function readHead(text: string | undefined): AuditHead | undefined {
   if (text === undefined) return AUDIT_START;
   try {
     return headShape.parse(JSON.parse(text));
@@ -39,7 +39,7 @@ export function readHead(text: string | undefined): AuditHead | undefined {
 }
 
 /** Before the first line. */
-export const AUDIT_START: AuditHead = { seq: 0, hash: '0'.repeat(64) };
+const AUDIT_START: AuditHead = { seq: 0, hash: '0'.repeat(64) };
 
 export function nextLine(head: AuditHead, event: AuditEvent, at: Date): AuditLine {
   const bare = { seq: head.seq + 1, at: at.toISOString(), ...event, prev: head.hash };
@@ -85,7 +85,7 @@ const NUMBER_DIGITS = 4;
 const NUMBER = /\.(\d{4})\.jsonl$/;
 const NEWLINE = 0x0a;
 
-export const keepHead = (state: KeyValueStore, head: AuditHead) =>
+const keepHead = (state: KeyValueStore, head: AuditHead) =>
   state.set(HEAD_KEY, JSON.stringify(head));
 
 /** `isSynced`: it survives a power cut too, not the end of the process alone. */
@@ -109,7 +109,7 @@ async function cutTornLine(file: FileHandle): Promise<void> {
   if (length > 0 && end < length) await file.truncate(size - length + end);
 }
 
-export async function turnOver(path: string, maxBytes: number): Promise<void> {
+async function turnOver(path: string, maxBytes: number): Promise<void> {
   const size = await stat(path).then(
     (info) => info.size,
     () => 0,
@@ -122,7 +122,7 @@ export async function turnOver(path: string, maxBytes: number): Promise<void> {
 }
 
 /** Oldest first. */
-export async function olderFiles(path: string): Promise<readonly string[]> {
+async function olderFiles(path: string): Promise<readonly string[]> {
   const stem = basename(path, '.jsonl');
   const names = await readdir(dirname(path)).catch((): string[] => []);
   const isOlder = (name: string) => name.startsWith(`${stem}.`) && NUMBER.test(name);
@@ -133,9 +133,9 @@ export async function olderFiles(path: string): Promise<readonly string[]> {
 }
 
 /** Undefined where it cannot be read. */
-export const keptHead = async (state: KeyValueStore) => readHead(await state.get(HEAD_KEY));
+const keptHead = async (state: KeyValueStore) => readHead(await state.get(HEAD_KEY));
 
-export async function lastLine(path: string): Promise<AuditLine | undefined> {
+async function lastLine(path: string): Promise<AuditLine | undefined> {
   const file = await open(path, 'r').catch(() => undefined);
   if (file === undefined) return undefined;
   try {
@@ -152,7 +152,7 @@ export async function lastLine(path: string): Promise<AuditLine | undefined> {
 // audit.jsonl: what was done with effects, as a chain. Where it ends is kept in the store too, written
 // after the file: so a file that was cut off is found, and a kill in between is no false alarm.
 
-export type AuditFileDeps = {
+type AuditFileDeps = {
   readonly path: string;
   readonly state: KeyValueStore;
   readonly clock: Clock;
@@ -165,7 +165,7 @@ const MAX_BYTES = 50_000_000;
 const MAX_WAITING = 10_000;
 const TRY_AGAIN_MS = 10_000;
 
-export interface AuditFile extends EffectLog, AsyncDisposable {}
+interface AuditFile extends EffectLog, AsyncDisposable {}
 
 export function openAuditFile(deps: AuditFileDeps): AuditFile {
   return new ChainedFile(deps);
@@ -282,7 +282,7 @@ class ChainedFile implements AuditFile {
 // Reads the audit from its first line to its last: whether it is what was written, and what was begun
 // and never told to have ended.
 
-export type AuditVerdict =
+type AuditVerdict =
   | {
       readonly kind: 'intact';
       readonly entries: number;

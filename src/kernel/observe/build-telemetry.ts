@@ -15,11 +15,11 @@ import { openSpans } from './spans.ts';
 import type { EffectLog, MetricsPage, ModelCallRecord, Telemetry } from './telemetry.ts';
 
 /** Closed when the turn is over. */
-export interface FollowedTurn extends Disposable {
+interface FollowedTurn extends Disposable {
   see(event: AgentEvent): void;
 }
 
-export interface TurnCalls {
+interface TurnCalls {
   /** Once the call has ended. */
   called(record: ModelCallRecord): void;
   /** From its beginning on. */
@@ -126,7 +126,7 @@ class FollowedCalls {
 /** Where the end of the audit file is kept in the store. */
 export const AUDIT_SCOPE = 'audit';
 
-export type TelemetryParts = {
+type TelemetryParts = {
   readonly live: LiveConfig;
   readonly clock: Clock;
   readonly log: Logger;

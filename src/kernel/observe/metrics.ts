@@ -13,7 +13,7 @@ import type {
   TelemetryRecord,
 } from './telemetry.ts';
 
-export type MetricsFileDeps = {
+type MetricsFileDeps = {
   readonly path: string;
   readonly log: Logger;
   readonly maxBytes?: number;
@@ -235,7 +235,7 @@ export type Labels = Readonly<Record<string, string>>;
 
 type Described = { readonly name: string; readonly help: string };
 
-export class CounterSeries {
+class CounterSeries {
   readonly #described: Described;
   readonly #values = new Map<string, number>();
 
@@ -257,7 +257,7 @@ export class CounterSeries {
 
 type Distribution = { readonly buckets: number[]; sum: number; count: number };
 
-export class HistogramSeries {
+class HistogramSeries {
   readonly #described: Described;
   readonly #bounds: readonly number[];
   readonly #values = new Map<string, Distribution>();
@@ -299,7 +299,7 @@ export class HistogramSeries {
   }
 }
 
-export function gaugeLines(
+function gaugeLines(
   described: Described,
   values: readonly (readonly [Labels, number])[],
 ): readonly string[] {

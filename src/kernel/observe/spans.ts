@@ -8,7 +8,7 @@ import type { Logger } from '../../lib/logger.ts';
 import type { Clock } from '../../lib/time/clock.ts';
 import type { Telemetry, TelemetryRecord } from './telemetry.ts';
 
-export type SpanSettings = {
+type SpanSettings = {
   /** Of a collector that takes OTLP over HTTP, with its path, e.g. http://localhost:4318/v1/traces. */
   readonly endpoint: string;
   readonly headers: Readonly<Record<string, string>>;

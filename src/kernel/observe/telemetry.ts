@@ -48,7 +48,7 @@ export type ModelCallRecord = Timed & {
   };
 };
 
-export type ToolCallRecord = Timed & {
+type ToolCallRecord = Timed & {
   readonly kind: 'tool_call';
   readonly session: SessionKey;
   readonly turnId: TurnId;
@@ -73,7 +73,7 @@ export type DeliveryRecord = Timed & {
 };
 
 /** A message that was taken in, or seen before. */
-export type ArrivalRecord = Timed & {
+type ArrivalRecord = Timed & {
   readonly kind: 'arrival';
   readonly account: AccountName;
   readonly messageId: MessageId;

@@ -48,7 +48,7 @@ import {
 } from './spending.ts';
 import { createWorkbench, EVAL_CHANNEL } from './workbench.ts';
 
-export type SubjectDeps = {
+type SubjectDeps = {
   readonly handle: ModelHandle;
   readonly spending: SpendingGuard;
   readonly payer: Payer;
@@ -58,7 +58,7 @@ export type SubjectDeps = {
 
 const DEADLINE_MS = 300_000;
 
-export function createSubject(deps: SubjectDeps): Subject {
+function createSubject(deps: SubjectDeps): Subject {
   const { handle, spending, payer, clock, maxTokens } = deps;
 
   async function ask({ system, said, temperature }: Question, signal: AbortSignal): Promise<Reply> {
@@ -123,13 +123,13 @@ export type PurseWish = {
   readonly mayRunBeside?: true;
 };
 
-export type Purse = {
+type Purse = {
   readonly models: VendorRegistry;
   readonly cost: CostCounter;
   readonly clock: Clock;
 };
 
-export type EvalWish = PurseWish & {
+type EvalWish = PurseWish & {
   /** Undefined: the one that answers by default. */
   readonly model: string | undefined;
   /** Tokens of an answer. */

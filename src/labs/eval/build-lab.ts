@@ -35,7 +35,7 @@ import { buildExec } from '../../tools/exec/exec.ts';
 import type { Executor } from '../../tools/exec/executor.ts';
 import type { Toolbox } from '../../tools/tool.ts';
 
-export type LabWish = {
+type LabWish = {
   readonly loaded: LoadedConfig;
   readonly env: Environment;
   readonly models: ModelRegistry;
@@ -54,7 +54,7 @@ export type LabWish = {
   };
 };
 
-export type Lab = {
+type Lab = {
   readonly agent: Pick<Agent, 'prepare' | 'run'>;
   readonly workspace: string;
   readonly redact: (text: string) => string;

@@ -10,13 +10,12 @@ import {
   verdictOf,
   votersFor,
 } from '../../features/subagents/rules/vote.ts';
-import type { Benchmark, Subject, Trial } from './eval.ts';
-import { attempt } from './eval.ts';
+import { attempt, type Benchmark, type Subject, type Trial } from './eval.ts';
 import { leadFor, mean, medianSeconds, plain, windows } from './rules/grade.ts';
 import { barsOf, type EvalItem, type EvalPlot, known, scoreOf, sumOf } from './rules/result.ts';
 
 export const PEGS = [1, 2, 3] as const;
-export type Peg = (typeof PEGS)[number];
+type Peg = (typeof PEGS)[number];
 export type Move = { readonly disk: number; readonly from: Peg; readonly to: Peg };
 
 /** On each peg the disks from the bottom up; 1 is the smallest. */
@@ -24,7 +23,7 @@ export type Towers = Readonly<Record<Peg, readonly number[]>>;
 
 const GOAL: Peg = 3;
 /** A move that is picked without looking: from one peg to another. */
-export const HANOI_CHANCE = 1 / (PEGS.length * (PEGS.length - 1));
+const HANOI_CHANCE = 1 / (PEGS.length * (PEGS.length - 1));
 /** Whoever writes more has lost its way, as a rule. */
 const MAX_ANSWER_CHARS = 1200;
 
@@ -77,7 +76,7 @@ export function spreadSteps(steps: readonly Step[], count: number): readonly Ste
   );
 }
 
-export const HANOI_SYSTEM = `You solve the Tower of Hanoi. There are three pegs: 1, 2 and 3. One move takes the top disk of a peg and puts it on top of another peg; a disk may never lie on a smaller one. Disk 1 is the smallest. The goal: all disks on peg ${GOAL}, in the fewest moves.
+const HANOI_SYSTEM = `You solve the Tower of Hanoi. There are three pegs: 1, 2 and 3. One move takes the top disk of a peg and puts it on top of another peg; a disk may never lie on a smaller one. Disk 1 is the smallest. The goal: all disks on peg ${GOAL}, in the fewest moves.
 You are shown one state and say the next move of the shortest solution, in one line of this form and with nothing behind it:
 move disk D from peg A to peg B`;
 
@@ -89,7 +88,7 @@ export function hanoiPrompt(towers: Towers): string {
   return `${lines.join('\n')}\nWhat is the next move?`;
 }
 
-export type MoveAnswer =
+type MoveAnswer =
   | { readonly kind: 'move'; readonly move: Move }
   /** No vote: whoever answers so is not to be relied on. */
   | { readonly kind: 'flagged'; readonly flag: RedFlag };
@@ -121,7 +120,7 @@ export const moveText = ({ disk, from, to }: Move) =>
 // The tower of Hanoi: how often single moves are right (`calibrate`), and how much of a whole solution
 // is without error when every move is voted on until one leads by k (`solve`).
 
-export type HanoiOptions = {
+type HanoiOptions = {
   readonly seed: number;
   readonly disks: number;
 } & (

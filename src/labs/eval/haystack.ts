@@ -2,8 +2,7 @@
 // The model is given the text itself, or the whole agent finds it with the tools of its memory.
 
 import { textTokens } from '../../agent/rules/tokens.ts';
-import type { Benchmark, Trial } from './eval.ts';
-import { askAgent, attempt, skipped } from './eval.ts';
+import { askAgent, attempt, type Benchmark, skipped, type Trial } from './eval.ts';
 import { isExact, mean, medianSeconds } from './rules/grade.ts';
 import {
   type AggregateQuestion,
@@ -17,7 +16,7 @@ import {
 } from './rules/haystack.ts';
 import { barsOf, type EvalItem, type EvalPlot, known, scoreOf, sumOf } from './rules/result.ts';
 
-export type HaystackOptions = {
+type HaystackOptions = {
   readonly seed: number;
   /** Characters of the text. */
   readonly sizes: readonly number[];

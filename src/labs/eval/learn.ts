@@ -2,8 +2,7 @@
 // everybody is told them after the first try, and they come again.
 
 import { textTokens } from '../../agent/rules/tokens.ts';
-import type { Benchmark, Question, Trial } from './eval.ts';
-import { askAgent, attempt } from './eval.ts';
+import { askAgent, attempt, type Benchmark, type Question, type Trial } from './eval.ts';
 import {
   choiceSaid,
   forwardTransfer,
@@ -18,7 +17,7 @@ import { type EvalItem, type EvalPlot, known } from './rules/result.ts';
 export const LEARN_FAMILIES = ['arithmetic', 'fact-retrieval', 'tool-chain'] as const;
 export type LearnFamily = (typeof LEARN_FAMILIES)[number];
 
-export type LearnTask = {
+type LearnTask = {
   readonly question: string;
   readonly wanted: string;
   /** What whoever answers is told afterwards: the right answer, and why. */
@@ -28,7 +27,7 @@ export type LearnTask = {
   isRight(answer: string): boolean;
 };
 
-export type LearnWish = {
+type LearnWish = {
   readonly family: LearnFamily;
   readonly seed: number;
   readonly tasks: number;
@@ -65,7 +64,7 @@ const COLOURS = [
 ] as const;
 
 /** What guessing gives; undefined: next to nothing. */
-export function chanceOf(family: LearnFamily): number | undefined {
+function chanceOf(family: LearnFamily): number | undefined {
   if (family === 'arithmetic') return 1 / MODULUS;
   return family === 'fact-retrieval' ? 1 / OPTIONS : undefined;
 }
@@ -148,17 +147,17 @@ function chains({ seed, tasks, depth }: LearnWish): readonly LearnTask[] {
   });
 }
 
-export const LEARN_SYSTEM =
+const LEARN_SYSTEM =
   'You are asked short questions, one after the other, about things made up for the occasion. After each answer you are told whether it was right, and what would have been. Use what you were told before; where you cannot know, guess. Answer in as few words as you can.';
 
-export function feedbackOn(task: LearnTask, isRight: boolean): string {
+function feedbackOn(task: LearnTask, isRight: boolean): string {
   return isRight ? `Right. ${task.lesson}` : `Wrong. ${task.lesson}`;
 }
 
 // Learning: tasks in a row, with feedback after each that the next ones are asked with. What was learnt
 // shows in the second half, and in how many tries a task takes.
 
-export type LearnOptions = {
+type LearnOptions = {
   readonly seed: number;
   readonly family: LearnFamily;
   readonly tasks: number;

@@ -1,8 +1,14 @@
 // Plots as inline SVG, without a script and without anything from elsewhere.
 
 import { shortened } from '../../lib/text/cut.ts';
-import type { StoredResult } from './report-text.ts';
-import { costText, figureText, kindOf, percent, scoreText } from './report-text.ts';
+import {
+  costText,
+  figureText,
+  kindOf,
+  percent,
+  type StoredResult,
+  scoreText,
+} from './report-text.ts';
 import type { EvalPlot, EvalResult } from './rules/result.ts';
 
 const WIDTH = 560;
@@ -21,7 +27,7 @@ type Bars = Extract<EvalPlot, { readonly kind: 'bars' }>['bars'];
 export const escaped = (text: string) =>
   text.replace(/[&<>"']/g, (mark) => `&#${mark.charCodeAt(0)};`).replace(/\p{Cc}/gu, ' ');
 
-export function plotSvg(plot: EvalPlot): string {
+function plotSvg(plot: EvalPlot): string {
   if (plot.kind === 'bars') return barsSvg(plot.title, plot.bars);
   return plot.kind === 'grid' ? gridSvg(plot) : lineSvg(plot);
 }
@@ -36,7 +42,7 @@ const line = (x1: number, y1: number, x2: number, y2: number, kind: string) =>
   `<line x1="${x1.toFixed(1)}" y1="${y1.toFixed(1)}" x2="${x2.toFixed(1)}" y2="${y2.toFixed(1)}" class="${kind}"/>`;
 
 /** Shares with the interval in which they truly lie. */
-export function barsSvg(title: string, bars: Bars): string {
+function barsSvg(title: string, bars: Bars): string {
   const longest = Math.max(0, ...bars.map(({ label }) => label.length));
   const left = Math.max(LEFT, Math.min(460, longest * 7.4 + 16));
   const width = Math.max(WIDTH, left + 320);

@@ -7,7 +7,7 @@ import { type EvalPlot, type EvalResult, type EvalScore, evalResult } from './ru
 
 export type StoredResult = { readonly name: string; readonly result: EvalResult };
 
-export type ReadResults = {
+type ReadResults = {
   /** Oldest first. */
   readonly results: readonly StoredResult[];
   /** Names of files that are no results of this version. */
@@ -17,7 +17,7 @@ export type ReadResults = {
 const FOLDER_MODE = 0o700;
 const RESULT_FILE = /^[a-z]+_[\dTZ-]+\.json$/;
 
-export const resultName = (result: Pick<EvalResult, 'benchmark' | 'startedAt'>) =>
+const resultName = (result: Pick<EvalResult, 'benchmark' | 'startedAt'>) =>
   `${result.benchmark}_${result.startedAt.replace(/[:.]/g, '-')}.json`;
 
 /** The path of the file. */

@@ -8,7 +8,7 @@ import type { Benchmark, Trial } from './eval.ts';
 import { EVAL_VERSION, type EvalItem, type EvalResult, scoreOf } from './rules/result.ts';
 import type { CostCounter } from './spending.ts';
 
-export type BenchmarkRun = {
+type BenchmarkRun = {
   readonly trial: Trial;
   readonly cost: Pick<CostCounter, 'total'>;
   /** Version of nanobot. */
@@ -31,7 +31,7 @@ const KEEP_EVERY_MS = 10_000;
 const TELL_EVERY_MS = 1000;
 
 /** Never throws for the sake of the model: the result says what happened. */
-export async function runBenchmark(
+async function runBenchmark(
   benchmark: Benchmark,
   run: BenchmarkRun,
   signal: AbortSignal,

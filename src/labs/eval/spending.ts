@@ -30,7 +30,7 @@ export interface CostCounter {
   readonly refusal: string | undefined;
 }
 
-export type CostDeps = {
+type CostDeps = {
   readonly inner: SpendingGuard;
   readonly prices: readonly ConfiguredPrice[];
   readonly currency: string;

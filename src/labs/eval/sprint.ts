@@ -2,8 +2,7 @@
 // what came of them, never by how.
 
 import { canonicalJson } from '../../lib/json/json.ts';
-import type { Benchmark, Trial } from './eval.ts';
-import { askAgent, attempt } from './eval.ts';
+import { askAgent, attempt, type Benchmark, type Trial } from './eval.ts';
 import {
   choiceSaid,
   mean,
@@ -16,16 +15,16 @@ import {
 import { barsOf, type EvalItem, known, scoreOf, sumOf } from './rules/result.ts';
 
 export const SPRINT_TIERS = ['lookup', 'hops', 'count', 'edit', 'list', 'synthesis'] as const;
-export type SprintTier = (typeof SPRINT_TIERS)[number];
+type SprintTier = (typeof SPRINT_TIERS)[number];
 
 /** A file that has to be there afterwards: the same JSON value, or the same lines. */
-export type WantedFile = {
+type WantedFile = {
   readonly path: string;
   readonly as: 'json' | 'lines';
   readonly text: string;
 };
 
-export type SprintTask = {
+type SprintTask = {
   readonly tier: SprintTier;
   readonly instruction: string;
   /** By path below the workspace. All of them stay as they are but those that are wanted otherwise. */
@@ -34,7 +33,7 @@ export type SprintTask = {
   isRight(answer: string): boolean;
 };
 
-export type SprintGrade = { readonly isPassed: boolean; readonly why: string };
+type SprintGrade = { readonly isPassed: boolean; readonly why: string };
 
 const NAMES = [
   'Ansel',
@@ -241,7 +240,7 @@ function sameLines(found: string, wanted: string): boolean {
 // Mixed tasks for the whole agent with its tools, in a workspace of their own: what came of them is
 // graded, and what they took is counted.
 
-export type SprintOptions = { readonly seed: number; readonly tasks: number };
+type SprintOptions = { readonly seed: number; readonly tasks: number };
 
 export function sprint({ seed, tasks: planned }: SprintOptions): Benchmark {
   const tasks = sprintTasks(seed, planned);

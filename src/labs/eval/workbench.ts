@@ -19,7 +19,7 @@ import type { Clock } from '../../lib/time/clock.ts';
 import type { TurnReport, Workbench } from './eval.ts';
 import type { CostCounter } from './spending.ts';
 
-export type WorkbenchDeps = {
+type WorkbenchDeps = {
   readonly agent: Pick<Agent, 'prepare' | 'run'>;
   /** Absolute path. */
   readonly workspace: string;

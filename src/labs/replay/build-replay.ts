@@ -48,7 +48,7 @@ import type { ReplayDeps, ReplayModel, Settled } from './replay.ts';
 import { ReplayStage } from './replay-stage.ts';
 import { type RecordedTurn, recordedTurns } from './rules/replay.ts';
 
-export type ReplaySettings = {
+type ReplaySettings = {
   /** As loaded, with what was set. */
   readonly config: Config;
   readonly overrides: ConfigOverrides;
@@ -62,7 +62,7 @@ const MODE = 'agents.mode';
 const NOT_FITTING =
   'the settings it was recorded with do not fit this program: those of today are used';
 
-export function settleFor(wish: ReplaySettings): (ask: RecordedAsk | undefined) => Settled {
+function settleFor(wish: ReplaySettings): (ask: RecordedAsk | undefined) => Settled {
   const { config, overrides, isRecorded, configure } = wish;
   const today = { notes: [], settings: { thinkingBudget: config.agents.defaults.thinkingBudget } };
   return (ask) => {
@@ -101,13 +101,13 @@ function unsummed(config: Config): Config {
 // The images of a conversation that is played again: from the media that are still kept, which are only
 // looked at; what is made of them is thrown away.
 
-export type KeptImages = {
+type KeptImages = {
   readonly load: ModelsDeps['loadImage'];
   /** How many could not be shown since it was asked last. */
   missing(): number;
 };
 
-export async function keptImages(
+async function keptImages(
   { media }: Pick<Home, 'media'>,
   resources: AsyncDisposableStack,
 ): Promise<KeptImages> {
@@ -135,7 +135,7 @@ export async function keptImages(
 type Parts = NonNullable<ReplayStage['prompt']>;
 
 /** A file of the workspace is replaced, any other stands where the agent's instructions do. */
-export function replayedPrompt(
+function replayedPrompt(
   real: PromptSources,
   stage: Pick<ReplayStage, 'prompt'>,
   wish: 'recorded' | 'today' | PromptFile,

@@ -8,8 +8,7 @@ import { parseMoney } from '../../cli/flag-values.ts';
 import { CommandFailure, EXIT, printable, type Terminal } from '../../cli/terminal.ts';
 import type { ConfigOverrides } from '../../kernel/config/check.ts';
 import { sessionKey } from '../../kernel/message/ids.ts';
-import type { DiffLine } from '../../lib/text/cut.ts';
-import { shortened } from '../../lib/text/cut.ts';
+import { type DiffLine, shortened } from '../../lib/text/cut.ts';
 import type { OpenedReplay, ReplayWish } from './build-replay.ts';
 import type { PlayedTurn } from './replay.ts';
 import type { Pricing, RecordedTurn, TurnOutline } from './rules/replay.ts';
@@ -20,7 +19,7 @@ const MAX_LINE_CHARS = 200;
 const AROUND = 2;
 const MICROS = 1_000_000;
 
-export function replayLines(turn: PlayedTurn, { currency }: Pricing): readonly string[] {
+function replayLines(turn: PlayedTurn, { currency }: Pricing): readonly string[] {
   const head = `turn ${turn.place}  ${turn.id}  "${turn.about}"`;
   if (turn.kind === 'skipped') return [`${head}  left out: ${turn.why}`];
   const { recorded, played, comparison, notes, asked } = turn;

@@ -29,14 +29,14 @@ import {
   unrepeatable,
 } from './rules/replay.ts';
 
-export type ReplayAsk = {
+type ReplayAsk = {
   /** Of the first call of the main model, or of whoever was asked first. */
   readonly first: RecordedAsk | undefined;
   /** Of a message behind so many answers: those of the call that it was shown in. */
   rightsAfter(answers: number): Rights;
 };
 
-export function replayAsk({ answers }: RecordedTurn, texts: AskedTexts): ReplayAsk {
+function replayAsk({ answers }: RecordedTurn, texts: AskedTexts): ReplayAsk {
   const asks = answers.map(({ asked }) => recordedAsk(asked, texts));
   return {
     first: firstOf(asks),
@@ -46,7 +46,7 @@ export function replayAsk({ answers }: RecordedTurn, texts: AskedTexts): ReplayA
 }
 
 /** What a turn was asked with that was played again. */
-export const playedAsk = (answers: readonly AssistantEntry[], texts: AskedTexts) =>
+const playedAsk = (answers: readonly AssistantEntry[], texts: AskedTexts) =>
   firstOf(answers.map(({ asked }) => recordedAsk(asked, texts)));
 
 const firstOf = (asks: readonly (RecordedAsk | undefined)[]) =>

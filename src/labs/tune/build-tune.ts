@@ -13,17 +13,17 @@ import { openPurse, type PurseWish } from '../eval/build-eval.ts';
 import { median } from '../eval/rules/grade.ts';
 import { EVAL_ROLE } from '../eval/spending.ts';
 import { EVAL_CHANNEL } from '../eval/workbench.ts';
-import type { ModelMeasure } from './rules/tune.ts';
 import {
   doesTask,
   longQuestion,
+  type ModelMeasure,
   TUNE_QUESTIONS,
   TUNE_TASKS,
   TUNE_TOOLS,
   type TuneQuestion,
 } from './rules/tune.ts';
 
-export type MeasureDeps = {
+type MeasureDeps = {
   readonly handle: ModelHandle;
   readonly clock: Clock;
   /** Tokens of the question, and the longest answer. */

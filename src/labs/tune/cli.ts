@@ -4,8 +4,7 @@
 import { readFile } from 'node:fs/promises';
 import { Command, InvalidArgumentError } from 'commander';
 import { parseCount } from '../../cli/flag-values.ts';
-import type { Terminal } from '../../cli/terminal.ts';
-import { CommandFailure, EXIT, printable, textTable } from '../../cli/terminal.ts';
+import { CommandFailure, EXIT, printable, type Terminal, textTable } from '../../cli/terminal.ts';
 import { NanobotError } from '../../kernel/message/errors.ts';
 import { parseJson } from '../../lib/json/json.ts';
 import {

@@ -57,13 +57,13 @@ export function fileStamp(path: string): string | undefined {
 // The log as one file a day, `nanobot.YYYY-MM-DD.log`, mode 0600; old ones are deleted at the turn
 // of the day. Writing is buffered by pino's own destination; the newest lines survive a clean stop.
 
-export type LogFileOptions = {
+type LogFileOptions = {
   readonly folder: string;
   readonly clock: Clock;
   keepDays(): number;
 };
 
-export interface LogFile extends DestinationStream, AsyncDisposable {}
+interface LogFile extends DestinationStream, AsyncDisposable {}
 
 const DAY_MS = 86_400_000;
 const FILE_NAME = /^nanobot\.(\d{4}-\d{2}-\d{2})\.log$/;

@@ -36,7 +36,7 @@ export type GuardedEntry = {
   readonly modifiedAt: number;
 };
 
-export type GuardedListing = {
+type GuardedListing = {
   /** By name. */
   readonly entries: readonly GuardedEntry[];
   /** Entries that were left out because the folder holds too many. */
@@ -52,13 +52,13 @@ const NEW_FILE_MODE = 0o600;
 /** Names read of a folder before the rest is only counted. */
 const MAX_SCANNED_ENTRIES = 20_000;
 
-export type ReadLimits = {
+type ReadLimits = {
   readonly maxBytes: number;
   /** A file that has further names, maybe outside, is refused. */
   readonly onlyName?: boolean;
 };
 
-export async function readEntry(
+async function readEntry(
   folder: GuardedFolder,
   name: string,
   { maxBytes, onlyName = false }: ReadLimits,
@@ -80,7 +80,7 @@ export async function readEntry(
 }
 
 /** Writes beside, then replaces in one step; keeps the mode of a file that exists. */
-export async function replaceEntry(
+async function replaceEntry(
   folder: GuardedFolder,
   name: string,
   content: string | AsyncIterable<Uint8Array>,
@@ -155,7 +155,7 @@ async function readUpTo(file: FileHandle, size: number, maxBytes: number): Promi
   }
 }
 
-export async function listFolder(
+async function listFolder(
   folder: GuardedFolder,
   names: readonly string[],
   maxEntries: number,

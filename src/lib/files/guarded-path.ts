@@ -155,7 +155,7 @@ function wrap(handle: FileHandle, realPath: string, byHandle: boolean): GuardedF
   };
 }
 
-export type WalkOptions = {
+type WalkOptions = {
   readonly create: boolean;
   readonly byHandle: boolean;
   /** Folders that may not be entered, by device and inode. */

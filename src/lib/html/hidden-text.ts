@@ -69,7 +69,7 @@ export const HIDDEN_TEXT_START: HiddenTextState = {
   hiddenParts: 0,
 };
 
-export type Revealed = {
+type Revealed = {
   readonly state: HiddenTextState;
   /** What may be shown now. */
   readonly text: string;

@@ -12,7 +12,7 @@ import {
 } from './markup-tokens.ts';
 import { type Mark, type TableCell, TableText, TextLines } from './text-lines.ts';
 
-export type HtmlTextOptions = {
+type HtmlTextOptions = {
   /** Emphasis, code and links as Markdown writes them. */
   readonly isMarkdown?: boolean;
   /** Addresses that are shown behind the text of their link. */

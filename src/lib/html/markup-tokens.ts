@@ -38,7 +38,7 @@ const NAMED: ReadonlyMap<string, string> = new Map([
 const REFERENCE = /&(?:#(\d{1,7});?|#[xX]([0-9a-fA-F]{1,6});?|([A-Za-z][A-Za-z0-9]{1,9});)/g;
 const LAST_CODE_POINT = 0x10ffff;
 
-export function decodeCharacters(text: string): string {
+function decodeCharacters(text: string): string {
   if (!text.includes('&')) return text;
   return text.replace(REFERENCE, (whole, decimal?: string, hex?: string, name?: string) => {
     if (name !== undefined) return NAMED.get(name) ?? whole;
@@ -72,7 +72,7 @@ export type MarkupToken =
   | { readonly type: 'text'; readonly text: string };
 
 /** XHTML is XML whose scripts may hold what is no markup. */
-export type MarkupRules = 'xml' | 'html' | 'xhtml';
+type MarkupRules = 'xml' | 'html' | 'xhtml';
 
 /** What stands in them is no markup and is left out. */
 const RAW = new Set('script style textarea title xmp iframe noembed noframes'.split(' '));
@@ -235,7 +235,7 @@ const HEADING = /^h[1-6]$/;
 /** Deeper than any page is written; a browser has such a limit too. */
 const MAX_DEPTH = 256;
 
-export type OpenElement = {
+type OpenElement = {
   readonly name: string;
   /** Hidden by itself or by one around it. */
   readonly hidden: 'all' | 'size' | undefined;

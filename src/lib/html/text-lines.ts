@@ -154,7 +154,7 @@ export type TableCell = {
   readonly holdsRows: boolean;
 };
 
-export type TableLines = {
+type TableLines = {
   readonly lines: readonly string[];
   /** There is a row of several cells, or more than one line. */
   readonly isTable: boolean;

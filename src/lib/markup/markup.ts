@@ -23,7 +23,7 @@ type WriteInline = (
   writer: MarkupWriter,
 ) => void;
 
-export function writeTable(
+function writeTable(
   table: Tokens.Table,
   styles: readonly Style[],
   writer: MarkupWriter,

@@ -4,8 +4,7 @@
 
 import { cutBefore, cutBehind, pointAt } from '../text/cut.ts';
 import { parseMarkup } from './markup.ts';
-import type { Markup, Run, Style } from './writer.ts';
-import { runsText } from './writer.ts';
+import { type Markup, type Run, runsText, type Style } from './writer.ts';
 
 /** A part is at least this full before a better place to cut is preferred over a fuller part. */
 const MIN_FILL = 0.5;

@@ -12,7 +12,7 @@ import {
   systemResolver,
 } from './checked-address.ts';
 
-export type GuardedFetchDeps = {
+type GuardedFetchDeps = {
   /** Only this scheme, host and port are ever asked. */
   readonly origin: URL;
   readonly rules: AddressRules;

@@ -21,7 +21,7 @@ import {
   systemResolver,
 } from './checked-address.ts';
 
-export type BodyLimits = {
+type BodyLimits = {
   /** Bytes as they come over the wire. */
   readonly maxBytes: number;
   /** Bytes after decompression. */
@@ -29,7 +29,7 @@ export type BodyLimits = {
 };
 
 /** What we can decompress, as a request says it. */
-export const ACCEPTED_ENCODINGS = 'gzip, deflate, br, zstd';
+const ACCEPTED_ENCODINGS = 'gzip, deflate, br, zstd';
 
 const ZLIB_METHOD = 8;
 
@@ -140,7 +140,7 @@ export type SafeFetched = {
 /** @throws SafeFetchError; the reason of the caller's signal */
 export type SafeFetch = (url: string, options: SafeFetchOptions) => Promise<SafeFetched>;
 
-export type SafeFetchDeps = {
+type SafeFetchDeps = {
   /** Asked at every request. */
   readonly rules: () => AddressRules;
   /** Default: the machine's. */

@@ -237,7 +237,7 @@ export class HeadAndTail {
 
 // Ranges of lines as a model writes them, `a:b`, 1-based and inclusive; also `a:`, `:b`, `a-b`, `a`.
 
-export type LineRange = { readonly first: number; readonly last: number };
+type LineRange = { readonly first: number; readonly last: number };
 
 const RANGE = /^(\d{1,9})?\s*([:-])?\s*(\d{1,9})?$/;
 

@@ -36,7 +36,7 @@ export const systemClock: Clock = {
 
 // Waiting times between tries: doubling, with jitter, capped.
 
-export type BackoffOptions = {
+type BackoffOptions = {
   readonly minMs: number;
   readonly maxMs: number;
   /** 0 to 1; random so that many clients do not return at the same instant. */

@@ -2,7 +2,7 @@
 // empty zone is the machine's, and an unknown one throws RangeError unless said otherwise.
 
 /** A moment, epoch milliseconds, as the zone (an IANA name) sees it. */
-export type ZonedText = (atMs: number, timeZone: string) => string;
+type ZonedText = (atMs: number, timeZone: string) => string;
 
 type PartOf = (type: Intl.DateTimeFormatPartTypes) => string;
 
@@ -107,7 +107,7 @@ function dayOf(part: PartOf): string {
 
 const DAY_MS = 86_400_000;
 
-export type WallMoment =
+type WallMoment =
   /** Epoch milliseconds; the first of two where the zone has the minute twice. */
   | { readonly kind: 'moment'; readonly at: number }
   /** The zone's clock jumps over it. */
@@ -150,7 +150,7 @@ export type LocalDay = {
 };
 
 /** The day of a moment (epoch milliseconds); zones as in zone-time.ts. */
-export type LocalDays = (atMs: number, timeZone: string) => LocalDay;
+type LocalDays = (atMs: number, timeZone: string) => LocalDay;
 
 /** No day is longer, whatever its zone does. */
 const LONGEST_DAY_MS = 27 * 3_600_000;

@@ -19,7 +19,7 @@ import { argumentsObject, unsealed, type WireMessage, wireMessages } from '../wi
 /** Least budget the service takes. */
 const MIN_THINKING_TOKENS = 1024;
 
-export type RequestOptions = {
+type RequestOptions = {
   /** Default: the thinking of earlier calls goes along. */
   readonly withThinking?: boolean;
   readonly shown?: ShownImages;
@@ -213,7 +213,7 @@ const wireTool = (tool: ModelRequest['tools'][number], isLast: boolean): Tool =>
 /** Kept for five minutes from its last use, which is the default. */
 export const CACHE_MARK = { cache_control: { type: 'ephemeral' } } as const;
 
-export type BuiltMessage = {
+type BuiltMessage = {
   readonly role: 'user' | 'assistant';
   readonly content: ContentBlockParam[];
   /** Blocks at its end that the next call will not send again. */
@@ -226,7 +226,7 @@ export type BuiltMessage = {
  * Marked are the newest message, for the next call to find, and where the call before this one ended.
  * Nothing goes on from a call that stands alone: to write it to the cache would only cost more.
  */
-export function threadMessages(messages: readonly BuiltMessage[], goesOn: boolean): MessageParam[] {
+function threadMessages(messages: readonly BuiltMessage[], goesOn: boolean): MessageParam[] {
   const marked = new Set(goesOn ? [messages.length - 1, endOfCallBefore(messages)] : []);
   return messages.map(({ role, content, passing }, index) => ({
     role,

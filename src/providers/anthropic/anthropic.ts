@@ -9,8 +9,14 @@ import type { TokenUsage } from '../../kernel/message/transcript.ts';
 import { Completion, createCallIds, type MintCallId } from '../completion.ts';
 import { refusingRedirects } from '../local-http.ts';
 import type { LLMProvider, ModelEvent, ModelRequest, StopReason } from '../provider.ts';
-import type { CallDeadline, ProviderDeps } from '../provider-call.ts';
-import { basedAt, LIBRARY_TIMEOUT_MS, type StreamReader, streamCall } from '../provider-call.ts';
+import {
+  basedAt,
+  type CallDeadline,
+  LIBRARY_TIMEOUT_MS,
+  type ProviderDeps,
+  type StreamReader,
+  streamCall,
+} from '../provider-call.ts';
 import { openShowing, type ShownImages } from '../seen-images.ts';
 import { sealed } from '../wire-messages.ts';
 import { anthropicRequest, REDACTED, sendsThinking } from './anthropic-request.ts';
@@ -30,7 +36,7 @@ type Wire<Type extends RawMessageStreamEvent['type']> = Extract<
   { type: Type }
 >;
 
-export class AnthropicReader implements StreamReader {
+class AnthropicReader implements StreamReader {
   readonly #model: string;
   readonly #mint: MintCallId;
   readonly #completion = new Completion();

@@ -7,8 +7,14 @@ import type { ChatCompletionChunk } from 'openai/resources/chat/completions';
 import { Completion, createCallIds, type MintCallId } from '../completion.ts';
 import { type LocalFetch, refusingRedirects } from '../local-http.ts';
 import type { LLMProvider, ModelEvent, ModelRequest, StopReason } from '../provider.ts';
-import type { CallDeadline, ProviderDeps } from '../provider-call.ts';
-import { basedAt, LIBRARY_TIMEOUT_MS, type StreamReader, streamCall } from '../provider-call.ts';
+import {
+  basedAt,
+  type CallDeadline,
+  LIBRARY_TIMEOUT_MS,
+  type ProviderDeps,
+  type StreamReader,
+  streamCall,
+} from '../provider-call.ts';
 import { openShowing } from '../seen-images.ts';
 import type { Quirks } from '../vendors.ts';
 import { sealed } from '../wire-messages.ts';
@@ -17,9 +23,9 @@ import { cacheKeyField, openaiRequest } from './openai-request.ts';
 const OPEN = '<think>';
 const CLOSE = '</think>';
 
-export type Split = { readonly text: string; readonly thinking: string };
+type Split = { readonly text: string; readonly thinking: string };
 
-export interface ThinkSplitter {
+interface ThinkSplitter {
   push(delta: string): Split;
   /** What was held back because it might have become a tag. */
   flush(): Split;
@@ -106,7 +112,7 @@ const STOPS: Readonly<Record<string, StopReason>> = {
   content_filter: 'refused',
 };
 
-export class OpenaiReader implements StreamReader {
+class OpenaiReader implements StreamReader {
   readonly #model: string;
   readonly #completion = new Completion();
   readonly #toolCalls: ToolCallFragments;
@@ -175,13 +181,13 @@ function usageOf(usage: NonNullable<ChatCompletionChunk['usage']>) {
 
 type FragmentDelta = ChatCompletionChunk['choices'][number]['delta'];
 type WireFragment = NonNullable<FragmentDelta['tool_calls']>[number];
-export type Fragment = Omit<WireFragment, 'index'> & {
+type Fragment = Omit<WireFragment, 'index'> & {
   readonly index?: number;
   readonly extra_content?: { readonly google?: { readonly thought_signature?: string } };
 };
 type Slot = { readonly wireId: string; readonly at: number };
 
-export class ToolCallFragments {
+class ToolCallFragments {
   readonly #model: string;
   readonly #mint: MintCallId;
   readonly #completion: Completion;

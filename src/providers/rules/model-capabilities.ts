@@ -4,7 +4,7 @@
 
 import type { CapabilityOverride } from '../../features/local-models/settings.ts';
 
-export type SizeClass = 'small' | 'medium' | 'large';
+type SizeClass = 'small' | 'medium' | 'large';
 
 /** How a model that writes its calls as text writes them. */
 export type TextDialect = 'json' | 'hermes' | 'qwen' | 'llama' | 'deepseek';

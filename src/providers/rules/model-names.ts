@@ -103,7 +103,7 @@ export function contextTokensOf(vendor: ProviderName, model: string): number {
 
 const PREFIX = 'peer:';
 
-export type PeerModel = { readonly peer: string; readonly model: string };
+type PeerModel = { readonly peer: string; readonly model: string };
 
 export const peerModelName = ({ peer, model }: PeerModel) => `${PREFIX}${peer}/${model}`;
 
@@ -172,7 +172,7 @@ const PRICES: readonly Row[] = [
 const CAUTION = 2;
 
 /** What is done about a model without a price where a budget in money counts. */
-export type UnpricedRule = 'refuse' | { readonly input: number; readonly output: number };
+type UnpricedRule = 'refuse' | { readonly input: number; readonly output: number };
 
 /** What such a model is charged; undefined: it is not to be asked. */
 export function assumedPrice(rule: UnpricedRule | undefined, currency: string): Price | undefined {

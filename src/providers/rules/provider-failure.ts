@@ -24,7 +24,7 @@ const SAID = [
 ].map((words) => new RegExp(words, 'i'));
 
 /** Tokens; undefined where none is named, or none that could be. `field`: beside the words. */
-export function overflowSize(said: string, field: unknown): number | undefined {
+function overflowSize(said: string, field: unknown): number | undefined {
   const read = said.slice(0, MAX_READ_CHARS);
   const sizes = SAID.map((words) => Number(words.exec(read)?.[1]?.replaceAll(',', '')));
   return [Number(field), ...sizes].find(isPossible);
@@ -261,7 +261,7 @@ export type FailedTry = {
   readonly jitter: number;
 };
 
-export type RetryStep =
+type RetryStep =
   | { readonly action: 'retry'; readonly delayMs: number }
   | { readonly action: 'fall_over' }
   | { readonly action: 'give_up' };

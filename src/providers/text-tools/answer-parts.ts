@@ -313,7 +313,7 @@ const FENCE = /^ {0,3}(`{3,}|~{3,})/;
 /** Enough of a line to know a fence. */
 const LINE_START_CHARS = 80;
 
-export class TextPlace {
+class TextPlace {
   #line = '';
   #ticks = 0;
   #fence = '';

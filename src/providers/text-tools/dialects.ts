@@ -13,7 +13,7 @@ import {
 } from './written-calls.ts';
 
 /** `f(x=1)` once or several times, with or without the brackets of a list. */
-export function pythonCalls(body: string): Calls {
+function pythonCalls(body: string): Calls {
   const text = body.trim();
   const listed = text.startsWith('[') && text.endsWith(']') ? text.slice(1, -1) : text;
   const reader = new PythonReader(listed);

@@ -5,7 +5,7 @@
 import { z } from 'zod';
 import { isObject, parseJson } from '../../lib/json/json.ts';
 
-export type JsonEnd = 'ended' | 'cut';
+type JsonEnd = 'ended' | 'cut';
 
 /** The value, or undefined where the text is none. `cut`: what is missing at its end stays missing. */
 export function looseJson(text: string, end: JsonEnd = 'ended'): unknown {

@@ -24,7 +24,7 @@ The end of the work: {"done": true, "response": "<the whole answer for the perso
 
 The tools, each with the JSON schema of its arguments:`;
 
-export function protocolPrompt(tools: readonly ToolSpec[]): string {
+function protocolPrompt(tools: readonly ToolSpec[]): string {
   const described = tools.map(
     ({ name, description, schema }) =>
       `## ${name}\n${description.trim()}\n${JSON.stringify(compact(schema))}`,
@@ -33,7 +33,7 @@ export function protocolPrompt(tools: readonly ToolSpec[]): string {
 }
 
 /** For a model that calls tools by itself, and sees earlier calls as text. */
-export const EARLIER_CALLS =
+const EARLIER_CALLS =
   'Earlier calls of tools and their results are shown as JSON in the text. Call tools as you always do.';
 
 /** Schema keywords that tell a model nothing. */
@@ -73,7 +73,7 @@ const FORMS = `Write it again, as one of these and nothing else:
 {"tool": "<name>", "args": {}}
 {"done": true, "response": "..."}`;
 
-export const NO_TOOL_NOW = '[No tool may be called now: answer with "done".]';
+const NO_TOOL_NOW = '[No tool may be called now: answer with "done".]';
 
 // A conversation in text alone, for models that know neither tools nor their results as messages:
 // calls and results as JSON of the protocol, person and model strictly by turns, the person first and
@@ -84,9 +84,9 @@ type Assistant = Extract<ModelMessage, { role: 'assistant' }>;
 type Tool = Extract<ModelMessage, { role: 'tool' }>;
 
 /** `done`: earlier answers are shown as the protocol wants the next one. */
-export type AnswersAs = 'done' | 'text';
+type AnswersAs = 'done' | 'text';
 
-export function spokenThread(
+function spokenThread(
   messages: readonly ModelMessage[],
   answersAs: AnswersAs,
   unimitated: (text: string) => string,

@@ -94,7 +94,7 @@ export class Attempt {
 // calls go out as text, and calls come back out of the text. To everybody else it is a provider like
 // any other.
 
-export type TextToolsModel = {
+type TextToolsModel = {
   /** With its prefix. */
   readonly name: string;
   readonly capabilities: ModelCapabilities;

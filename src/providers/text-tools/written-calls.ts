@@ -4,7 +4,7 @@
 import { isObject, repaired } from '../../lib/json/json.ts';
 import { looseJson, readSaid, type SpokenCall } from './protocol.ts';
 
-export type ObjectStep = {
+type ObjectStep = {
   /** `not`: it is no JSON; `whole`: its last bracket was this character. */
   readonly state: 'open' | 'whole' | 'not';
   /** Of the answer to the person, newly written. */

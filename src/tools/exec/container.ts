@@ -9,10 +9,17 @@ import { join, relative } from 'node:path';
 import { promisify } from 'node:util';
 import type { Environment } from '../../kernel/config/environment.ts';
 import { ToolError } from '../../kernel/message/errors.ts';
-import type { Confinement, ExecLimits, Launch, RemoteRun, Sandbox, ToLaunch } from './sandbox.ts';
-import { isWithin } from './sandbox.ts';
+import {
+  type Confinement,
+  type ExecLimits,
+  isWithin,
+  type Launch,
+  type RemoteRun,
+  type Sandbox,
+  type ToLaunch,
+} from './sandbox.ts';
 
-export type ContainerChoice = {
+type ContainerChoice = {
   readonly engine: ContainerEngine;
   /** Its id, which names one content for good. */
   readonly image: string;
@@ -228,7 +235,7 @@ export async function ask(
 }
 
 /** Ends a container by its name and takes it away, whether it runs yet or not. */
-export function removal(engine: ContainerEngine, name: string): RemoteRun {
+function removal(engine: ContainerEngine, name: string): RemoteRun {
   const remove = () => ask(engine, ['rm', '--force', name], REMOVAL_MS).catch(() => undefined);
   let removing: Promise<unknown> | undefined;
   return {

@@ -12,8 +12,7 @@ import type { Logger } from '../../lib/logger.ts';
 import { headOf } from '../../lib/text/cut.ts';
 import type { Clock } from '../../lib/time/clock.ts';
 import { MAX_PATH_CHARS } from '../files/workspace-access.ts';
-import type { Tool } from '../tool.ts';
-import { readDescription } from '../tool.ts';
+import { readDescription, type Tool } from '../tool.ts';
 import { createExecutor, type Executor, MAX_WAIT_MS } from './executor.ts';
 import { createKnownSandbox, thisSystem } from './find-sandbox.ts';
 import type { ExecRequest, ExecSettings } from './plan-run.ts';
@@ -26,7 +25,7 @@ export const END_MS = 10_000;
 export const wasRefused = (found: string) =>
   /^Error \((?:not_found|blocked|permission|invalid_arguments)\): /.test(found);
 
-export const MAX_CODE_CHARS = 200_000;
+const MAX_CODE_CHARS = 200_000;
 const MAX_ARGUMENTS = 1000;
 const MAX_ARGUMENT_CHARS = 100_000;
 const MAX_DETAIL_CHARS = 300;
@@ -211,7 +210,7 @@ const OWNER_CHARS = 16;
 /** Longer than any run. */
 const OLD_MS = 3_600_000;
 
-export type ExecParts = {
+type ExecParts = {
   readonly live: LiveConfig;
   readonly clock: Clock;
   readonly log: Logger;

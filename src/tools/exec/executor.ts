@@ -6,8 +6,7 @@ import { createLanes, type Lanes } from '../../lib/async.ts';
 import type { Kept } from '../../lib/text/cut.ts';
 import { aborted } from '../../lib/time/clock.ts';
 import type { StandingTerms, ToolContext } from '../tool.ts';
-import type { ExecDeps, ExecRequest } from './plan-run.ts';
-import { planRun, sealOfRequest } from './plan-run.ts';
+import { type ExecDeps, type ExecRequest, planRun, sealOfRequest } from './plan-run.ts';
 import { type RunEnding, type RunReport, runConfined } from './run-confined.ts';
 import type { ExecLimits, Sandbox } from './sandbox.ts';
 import { inScriptFolder } from './scripts.ts';
@@ -18,7 +17,7 @@ const BINARY_SHARE = 0.1;
 const REPLACEMENT = '\uFFFD';
 const CONTROLS = /[^\P{Cc}\n\t]/gu;
 
-export type ToldRun = {
+type ToldRun = {
   readonly report: RunReport;
   readonly limits: ExecLimits;
   /** What was done about files it made, in our words. */
@@ -26,7 +25,7 @@ export type ToldRun = {
 };
 
 /** The result of a run that succeeded. @throws ToolError with the output, of one that did not */
-export function toldOutcome({ report, limits, notes }: ToldRun): string {
+function toldOutcome({ report, limits, notes }: ToldRun): string {
   const { ending, output, errors } = report;
   const how = `${endingWords(ending, limits)}; ${secondsOf(report.tookMs)}`;
   const texts = [

@@ -30,7 +30,7 @@ import { createUnconfined, NO_SHIELDS, type Sandbox } from './sandbox.ts';
 import { inScriptFolder } from './scripts.ts';
 import type { ExecConfig } from './settings.ts';
 
-export type ContainerWish = {
+type ContainerWish = {
   readonly container: ExecConfig['container'];
   /** Whose runs they are, in letters and digits. */
   readonly owner: string;
@@ -38,7 +38,7 @@ export type ContainerWish = {
   readonly path: string;
 };
 
-export type FoundContainer =
+type FoundContainer =
   | { readonly kind: 'found'; readonly sandbox: Sandbox; readonly engine: ContainerEngine }
   | { readonly kind: 'missing'; readonly reason: string; readonly remedy: string };
 
@@ -51,7 +51,7 @@ const MAX_WORDS = 300;
 /** As docker and podman tell that they do not hold what they were told to hold. */
 const LIMIT_LEFT_OUT = /\b(?:discarded|ignored)\b/i;
 
-export async function findContainer(wish: ContainerWish): Promise<FoundContainer> {
+async function findContainer(wish: ContainerWish): Promise<FoundContainer> {
   const { image, engine } = wish.container;
   if (image === '') {
     const remedy = 'Name an image that is there in tools.exec.container.image.';
@@ -69,7 +69,7 @@ export async function findContainer(wish: ContainerWish): Promise<FoundContainer
 }
 
 /** Runs that a gateway of this owner left when it was killed; how many. @throws where that fails */
-export const removeLeftRuns = (engine: ContainerEngine, owner: string) =>
+const removeLeftRuns = (engine: ContainerEngine, owner: string) =>
   removeLeft(engine, `${OWNER_LABEL}=${owner}`);
 
 type Tried = Extract<FoundContainer, { readonly kind: 'found' }> | string;
@@ -172,7 +172,7 @@ export type SandboxSystem = {
   readonly isContained: boolean;
 };
 
-export type SandboxWish = Pick<ExecConfig, 'sandbox' | 'container'> & {
+type SandboxWish = Pick<ExecConfig, 'sandbox' | 'container'> & {
   /** Whose runs they are, in letters and digits. */
   readonly owner: string;
 };
@@ -285,7 +285,7 @@ const missing = (reason: string, remedy: string): Missing => ({ kind: 'missing',
 // The sandbox in force: looked for beside the start, and anew when the configuration asks for another.
 // Until it is known there is none.
 
-export type KnownSandboxDeps = {
+type KnownSandboxDeps = {
   readonly system: SandboxSystem;
   readonly log: Logger;
   readonly clock: Clock;

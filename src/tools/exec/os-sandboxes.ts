@@ -5,8 +5,15 @@
 import { existsSync, lstatSync, readlinkSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import type { Argv, Confinement, Launch, Sandbox, ToLaunch } from './sandbox.ts';
-import { isWithin, withLimits } from './sandbox.ts';
+import {
+  type Argv,
+  type Confinement,
+  isWithin,
+  type Launch,
+  type Sandbox,
+  type ToLaunch,
+  withLimits,
+} from './sandbox.ts';
 
 /** What its `--help` names; older ones lack some. */
 export type BubblewrapFeatures = {

@@ -13,8 +13,14 @@ import { checkNotes } from '../files/workspace-access.ts';
 import type { ToolContext } from '../tool.ts';
 import type { FoundSandbox } from './find-sandbox.ts';
 import type { ConfinedRun } from './run-confined.ts';
-import type { ExecLimits } from './sandbox.ts';
-import { type Argv, type Confinement, isWithin, NO_SHIELDS, type Sandbox } from './sandbox.ts';
+import {
+  type Argv,
+  type Confinement,
+  type ExecLimits,
+  isWithin,
+  NO_SHIELDS,
+  type Sandbox,
+} from './sandbox.ts';
 import { type Script, writeScript } from './scripts.ts';
 import { isLoaderVariable } from './settings.ts';
 import { shieldsOf, type WorkspaceShields } from './shields.ts';
@@ -51,7 +57,7 @@ export type ExecRequest = {
 // The environment of a program: what it needs to run, and what an owner lists; never what nanobot was
 // started with (case X07).
 
-export type EnvironmentParts = {
+type EnvironmentParts = {
   readonly env: Environment;
   /** Names of `env` that an owner lists. */
   readonly passedOn: readonly string[];
@@ -61,7 +67,7 @@ export type EnvironmentParts = {
   readonly redact: (text: string) => string;
 };
 
-export function programEnvironment(parts: EnvironmentParts): Environment {
+function programEnvironment(parts: EnvironmentParts): Environment {
   const { env, passedOn, home, sandbox, redact } = parts;
   const listed = passedOn.flatMap((name): readonly (readonly [string, string])[] => {
     const value = env[name];
@@ -85,7 +91,7 @@ export function programEnvironment(parts: EnvironmentParts): Environment {
 // Which file a program's name means: looked up in a fixed list of folders, never in one the model
 // names.
 
-export const PROGRAM_FOLDERS: readonly string[] = [
+const PROGRAM_FOLDERS: readonly string[] = [
   ...['/usr/local/sbin', '/usr/local/bin', '/usr/sbin', '/usr/bin', '/sbin', '/bin'],
   ...(process.platform === 'darwin' ? ['/opt/homebrew/bin'] : []),
 ];
@@ -97,7 +103,7 @@ export type Program = {
   readonly file: string | undefined;
 };
 
-export type ProgramPlaces = {
+type ProgramPlaces = {
   readonly sandbox: Sandbox;
   readonly nodePath: string;
   readonly cwd: string;
@@ -107,7 +113,7 @@ export type ProgramPlaces = {
 };
 
 /** @throws ToolError not_found, blocked */
-export async function findProgram(name: string, places: ProgramPlaces): Promise<Program> {
+async function findProgram(name: string, places: ProgramPlaces): Promise<Program> {
   const { sandbox, nodePath } = places;
   if (sandbox.image !== undefined) return inImage(name, places);
   if (name === 'node') return { called: sandbox.node, file: nodePath };
@@ -156,7 +162,7 @@ async function executable(path: string): Promise<string | undefined> {
 // Binds a command to the files it stands on: by place, inode and content. An owner's yes is for these;
 // what runs are copies of what was compared, so that nobody can exchange them in between (case X06).
 
-export type SealedFile = {
+type SealedFile = {
   readonly path: string;
   readonly inode: string;
   /** SHA-256, hexadecimal. */
@@ -196,7 +202,7 @@ async function hashOf(path: string): Promise<string> {
 }
 
 /** `image`: what the programs come from, where that is not this machine. */
-export function sealText(files: readonly SealedFile[], image: string | undefined): string {
+function sealText(files: readonly SealedFile[], image: string | undefined): string {
   const lines = files.map(({ path, inode, hash }) => `${path} ${inode} sha256:${hash}`);
   return [...(image === undefined ? [] : [`image ${image}`]), ...lines].join('\n');
 }
@@ -205,7 +211,7 @@ export function sealText(files: readonly SealedFile[], image: string | undefined
  * Copies those of the workspace, which anybody may change: the first is the one that is run and is
  * seen as its copy, with the hash of the copy; others are data, only compared.
  */
-export async function allowedCopies(
+async function allowedCopies(
   files: readonly SealedFile[],
   workspace: string,
   folder: string,
@@ -240,7 +246,7 @@ async function copyOf(file: SealedFile, to: string): Promise<SealedFile> {
 // From what the model asks for to a run that is confined: where, which file, what it may see. What an
 // owner was shown is compared here with what would run, as late as can be.
 
-export type PlanDeps = Omit<ExecDeps, 'sandbox'> & { readonly sandbox: Sandbox };
+type PlanDeps = Omit<ExecDeps, 'sandbox'> & { readonly sandbox: Sandbox };
 
 export type Plan = {
   readonly run: ConfinedRun;

@@ -17,7 +17,7 @@ const PAGE_BYTES = 4096;
 const KILOBYTE = 1024;
 
 /** All that descend from the process, itself left out; no more than `atMost`. */
-export async function descendantsOf(pid: number, atMost: number): Promise<readonly number[]> {
+async function descendantsOf(pid: number, atMost: number): Promise<readonly number[]> {
   const found: number[] = [];
   const open = [pid];
   for (let next = open.pop(); next !== undefined && found.length < atMost; next = open.pop()) {
@@ -44,21 +44,21 @@ export function childrenOf(pid: number): readonly number[] {
 }
 
 /** Bytes in memory; what processes share counts for each of them. */
-export async function residentBytes(pid: number): Promise<number> {
+async function residentBytes(pid: number): Promise<number> {
   const text = (await orNothing(readFile(`/proc/${pid}/statm`, 'utf8'))) ?? '';
   const [, resident = 0, shared = 0] = text.split(' ').map(Number);
   return (resident - shared) * PAGE_BYTES;
 }
 
 /** Bytes in memory, its part of what is shared; costs more than `residentBytes`. */
-export async function ownBytes(pid: number): Promise<number> {
+async function ownBytes(pid: number): Promise<number> {
   const text = await orNothing(readFile(`/proc/${pid}/smaps_rollup`, 'utf8'));
   const kilobytes = text?.match(/^Pss:\s+(\d+)/m)?.[1];
   return kilobytes === undefined ? residentBytes(pid) : Number(kilobytes) * KILOBYTE;
 }
 
 /** Processes of ours with this in their environment, also those that detached themselves. */
-export function markedProcesses(mark: string): readonly number[] {
+function markedProcesses(mark: string): readonly number[] {
   const all = read(() => readdirSync('/proc')) ?? [];
   return all
     .filter((name) => /^\d+$/.test(name))
@@ -80,7 +80,7 @@ function read<T>(reading: () => T): T | undefined {
 // What the kernel does not hold for a whole run: memory and processes together, and what it adds to the
 // disk. Looked at again and again while it runs; processes only where the system tells of them.
 
-export type Excess = 'memory' | 'processes' | 'disk' | 'output';
+type Excess = 'memory' | 'processes' | 'disk' | 'output';
 
 export type Watched = {
   readonly pid: number;
@@ -94,7 +94,7 @@ const LOOK_EVERY_MS = 100;
 const OWN_PROCESSES = 3;
 
 /** Calls `over` once, when a limit is passed. */
-export function watchResources(
+function watchResources(
   { pid, workspace, limits, atEachLook }: Watched,
   clock: Clock,
   over: (what: Excess) => void,
@@ -161,7 +161,7 @@ export async function usedBytes(folder: string): Promise<number | undefined> {
 }
 
 /** Of what was changed in the folder since then, up to `enough`. */
-export async function changedBytes(folder: string, since: number, enough: number): Promise<number> {
+async function changedBytes(folder: string, since: number, enough: number): Promise<number> {
   const open = [folder];
   let total = 0;
   for (let next = open.pop(); next !== undefined && total <= enough; next = open.pop()) {

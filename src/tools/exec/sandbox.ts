@@ -56,7 +56,7 @@ export function withLimits(command: Limited, limits: ExecLimits, isConfined: boo
   return ['/bin/sh', '-c', SET_LIMITS, 'nanobot', ...values.map(String), ...command];
 }
 
-export function countsPerSpace(kernel: string): boolean {
+function countsPerSpace(kernel: string): boolean {
   if (process.platform !== 'linux') return false;
   const [major = 0, minor = 0] = kernel.split('.').map(Number);
   const [wantedMajor, wantedMinor] = COUNTS_PER_SPACE;

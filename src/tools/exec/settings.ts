@@ -32,7 +32,7 @@ export function isLoaderVariable(name: string): boolean {
 // The part of the configuration for programs that the agent runs: how they are confined and how much
 // they may use. None of it is the model's to choose.
 
-export const SANDBOXES = ['auto', 'bubblewrap', 'seatbelt', 'container', 'off'] as const;
+const SANDBOXES = ['auto', 'bubblewrap', 'seatbelt', 'container', 'off'] as const;
 export const MAX_EXEC_SECS = 600;
 
 const variableName = z

@@ -5,8 +5,7 @@ import { isOwnFile, writeAccessOf } from '../../agent/rules/rule-files.ts';
 import { ToolError } from '../../kernel/message/errors.ts';
 import type { GuardedEntry } from '../../lib/files/guarded-files.ts';
 import { headOf, linesOf, nameOnLine, parseLineRange } from '../../lib/text/cut.ts';
-import type { Tool } from '../tool.ts';
-import { readDescription } from '../tool.ts';
+import { readDescription, type Tool } from '../tool.ts';
 import { PATH_NAMES } from '../toolbox.ts';
 import {
   checkNotes,
@@ -173,7 +172,7 @@ export function createWriteFile({ files, own }: WorkspaceAccess): Tool<WriteInpu
 }
 
 /** @throws ToolError invalid_arguments */
-export function refuseOversized(bytes: number): void {
+function refuseOversized(bytes: number): void {
   if (bytes <= MAX_WRITE_BYTES) return;
   const limit = MAX_WRITE_BYTES.toLocaleString('en-US');
   throw new ToolError('invalid_arguments', `the content is too large; the limit is ${limit} bytes`);
@@ -233,14 +232,14 @@ export function createEditFile({ files, own }: WorkspaceAccess): Tool<EditInput>
 // Replacing one exact passage of a text. Anything but a single match is refused with the places, so
 // that the next try can be right.
 
-export type EditResult =
+type EditResult =
   | { readonly kind: 'edited'; readonly text: string; readonly line: number }
   | { readonly kind: 'refused'; readonly reason: string };
 
 const MAX_PLACES_SHOWN = 10;
 const MAX_EXCERPT_CHARS = 120;
 
-export function replaceExactly(text: string, oldText: string, newText: string): EditResult {
+function replaceExactly(text: string, oldText: string, newText: string): EditResult {
   if (oldText === '') return refuse('old_text is empty; write_file replaces a whole file');
   const usesCrlf = text.includes('\r\n') && !oldText.includes('\r\n');
   const wanted = usesCrlf ? toCrlf(oldText) : oldText;

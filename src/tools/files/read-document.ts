@@ -14,8 +14,7 @@ import { ToolError } from '../../kernel/message/errors.ts';
 import type { GuardedFiles } from '../../lib/files/guarded-files.ts';
 import { GuardedFileError } from '../../lib/files/guarded-path.ts';
 import { parseLineRange } from '../../lib/text/cut.ts';
-import type { Tool, ToolContext } from '../tool.ts';
-import { readDescription } from '../tool.ts';
+import { readDescription, type Tool, type ToolContext } from '../tool.ts';
 import { checkNotes, MAX_PATH_CHARS } from './workspace-access.ts';
 
 export type ReadDocumentDeps = {

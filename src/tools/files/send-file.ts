@@ -5,12 +5,14 @@ import { z } from 'zod';
 import { fileNameOf, sentKindOf } from '../../kernel/delivery/outbound-files.ts';
 import { MediaError, type MediaStore } from '../../kernel/media/media.ts';
 import { type AccountName, accountName } from '../../kernel/message/account.ts';
-import type { AttachmentKind, OutboundAttachment } from '../../kernel/message/attachment.ts';
-import { sizeWords } from '../../kernel/message/attachment.ts';
+import {
+  type AttachmentKind,
+  type OutboundAttachment,
+  sizeWords,
+} from '../../kernel/message/attachment.ts';
 import { ToolError } from '../../kernel/message/errors.ts';
 import type { GuardedFiles } from '../../lib/files/guarded-files.ts';
-import type { Tool, ToolContext } from '../tool.ts';
-import { readDescription } from '../tool.ts';
+import { readDescription, type Tool, type ToolContext } from '../tool.ts';
 import { checkNotes, MAX_PATH_CHARS } from './workspace-access.ts';
 
 const MAX_FILES = 10;

@@ -19,7 +19,7 @@ type Asked = Pick<FinanceQuestion, 'period' | 'count'> & {
   readonly now: number;
 };
 
-export type FigureRow = {
+type FigureRow = {
   readonly path: string;
   params(asked: Asked): Readonly<Record<string, string>>;
 };
@@ -32,7 +32,7 @@ const recent = ({ ticker, count }: Asked) => ({ ticker, limit: String(count) });
 const perPeriod = ({ ticker, period, count }: Asked) => ({ ticker, period, limit: String(count) });
 
 /** @see https://docs.financialdatasets.ai */
-export const FIGURE_ROWS: Readonly<Record<Figure, FigureRow>> = {
+const FIGURE_ROWS: Readonly<Record<Figure, FigureRow>> = {
   price: { path: '/prices/snapshot', params: plain },
   price_history: {
     path: '/prices',

@@ -7,8 +7,7 @@ import type { ToolAccess } from '../../kernel/access/rights.ts';
 import { ToolError } from '../../kernel/message/errors.ts';
 import { headOf } from '../../lib/text/cut.ts';
 import { describeFailure, type ToolFailure } from '../catalog.ts';
-import type { Tool, ToolContext } from '../tool.ts';
-import { readDescription } from '../tool.ts';
+import { readDescription, type Tool, type ToolContext } from '../tool.ts';
 import { QUERY_NAMES } from '../toolbox.ts';
 
 /** One that can be asked. */
@@ -22,7 +21,7 @@ export type SubTool<Name extends string> = {
   ask(question: string, context: ToolContext): Promise<string>;
 };
 
-export type MetaToolSetup<Name extends string> = {
+type MetaToolSetup<Name extends string> = {
   readonly name: string;
   readonly aliases: readonly string[];
   readonly names: readonly [Name, ...Name[]];

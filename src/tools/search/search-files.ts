@@ -9,11 +9,10 @@ import { GuardedFileError } from '../../lib/files/guarded-path.ts';
 import { type LinearPattern, linearPattern, PatternError } from '../../lib/linear-pattern.ts';
 import { headOf, nameOnLine } from '../../lib/text/cut.ts';
 import { checkNotes, MAX_PATH_CHARS, type WorkspaceAccess } from '../files/workspace-access.ts';
-import type { Tool, ToolContext } from '../tool.ts';
-import { readDescription } from '../tool.ts';
+import { readDescription, type Tool, type ToolContext } from '../tool.ts';
 import { PATH_NAMES, QUERY_NAMES } from '../toolbox.ts';
 
-export type FoundFile = {
+type FoundFile = {
   /** Relative to the workspace. */
   readonly path: string;
   readonly bytes: number;
@@ -26,7 +25,7 @@ const MAX_ENTRIES = 2000;
 const SKIPPED = new Set(['node_modules', '.git', '__pycache__', '.venv']);
 
 /** By path. `isWhole`: nothing was left out for being too much. @throws GuardedFileError */
-export async function workspaceFiles(
+async function workspaceFiles(
   guarded: GuardedFiles,
   workspace: string,
   start: string,

@@ -23,7 +23,7 @@ const WEB_HITS = 5;
 const FILE_HITS = 15;
 const NOTHING = /^(?:Nothing (?:was found|is noted)|There is no)/;
 
-export type SearchDeps = {
+type SearchDeps = {
   /** The tools that are asked, those that there are. */
   readonly tools: Partial<Readonly<Record<SearchSource, Tool>>>;
   readonly maxResultChars: () => number;
@@ -31,7 +31,7 @@ export type SearchDeps = {
   isSwitchedOn(tool: string): boolean;
 };
 
-export function createSearch({ tools, maxResultChars, isSwitchedOn }: SearchDeps): Tool {
+function createSearch({ tools, maxResultChars, isSwitchedOn }: SearchDeps): Tool {
   const subTools = SEARCH_SOURCES.flatMap((name): SubTool<SearchSource>[] => {
     const tool = tools[name];
     return tool === undefined ? [] : [subToolOf(name, tool, isSwitchedOn)];

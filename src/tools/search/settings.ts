@@ -3,7 +3,7 @@
 import { z } from 'zod';
 import { count, seconds, secret } from '../../kernel/config/settings-fields.ts';
 
-export const SEARCH_ENGINES = ['searxng', 'brave'] as const;
+const SEARCH_ENGINES = ['searxng', 'brave'] as const;
 export type SearchEngineName = (typeof SEARCH_ENGINES)[number];
 
 const webAddress = z

@@ -5,24 +5,23 @@ import { visibleText } from '../../channels/email/rules/text.ts';
 import { ToolError } from '../../kernel/message/errors.ts';
 import type { SafeFetch } from '../../lib/net/safe-fetch.ts';
 import { headOf } from '../../lib/text/cut.ts';
-import type { Tool } from '../tool.ts';
-import { readDescription } from '../tool.ts';
+import { readDescription, type Tool } from '../tool.ts';
 import { QUERY_NAMES } from '../toolbox.ts';
 import type { SearchConfig, SearchEngineName } from './settings.ts';
 
-export type WebHit = { readonly title: string; readonly url: string; readonly snippet: string };
+type WebHit = { readonly title: string; readonly url: string; readonly snippet: string };
 
-export type SearchSettings = SearchConfig & {
+type SearchSettings = SearchConfig & {
   /** That of the configuration, or of the environment. */
   readonly braveKey: string;
 };
 
-export type EngineRequest = {
+type EngineRequest = {
   readonly url: string;
   readonly headers: Readonly<Record<string, string>>;
 };
 
-export type SearchEngine = {
+type SearchEngine = {
   readonly name: SearchEngineName;
   isReady(settings: SearchSettings): boolean;
   request(query: string, count: number, settings: SearchSettings): EngineRequest;

@@ -5,8 +5,7 @@ import { extname } from 'node:path';
 import { Worker } from 'node:worker_threads';
 import { ToolError } from '../../kernel/message/errors.ts';
 import { createReaderMemory, type ReaderMemory } from '../../lib/async.ts';
-import type { Clock } from '../../lib/time/clock.ts';
-import { orAborted } from '../../lib/time/clock.ts';
+import { type Clock, orAborted } from '../../lib/time/clock.ts';
 import type { FromReader, PageSource, ReadPage, ToReader } from './readable-page.ts';
 
 const READ_LIMIT_MS = 10_000;
@@ -20,7 +19,7 @@ const BROKEN = 'the page cannot be read';
 
 const WORKER_URL = new URL(`./reading-worker${extname(import.meta.url)}`, import.meta.url);
 
-export type PageReaderDeps = {
+type PageReaderDeps = {
   readonly clock: Clock;
   /** Longest time for one page; 10 s where it is left out. */
   readonly limitMs?: number;
@@ -122,7 +121,7 @@ function startWorker(maxBytes: number): Worker {
 
 // The pages read last, for a short time: a long one is read on from where it was cut, not anew.
 
-export type PageCache<Page> = {
+type PageCache<Page> = {
   /** `now` in epoch milliseconds. */
   get(key: string, now: number): Page | undefined;
   set(key: string, page: Page, now: number): void;

@@ -56,7 +56,7 @@ const ELEMENT = 1;
 const TEXT = 3;
 
 /** Removes what is not seen; returns how deep the rest is nested. */
-export function keepVisible(document: Document): number {
+function keepVisible(document: Document): number {
   for (const hidden of hiddenByRules(document)) hidden.remove();
   const root = document.documentElement;
   let deepest = 0;
@@ -201,13 +201,13 @@ function bounded(text: string, note?: string): Omit<ReadPage, 'title'> {
 
 const MAX_LINK_CHARS = 2000;
 
-export const pageMarkdown = (part: HTMLElement): string =>
+const pageMarkdown = (part: HTMLElement): string =>
   htmlText(part.outerHTML, { isMarkdown: true, links: /^(?:https?|mailto):/i })
     .replace(/\n{3,}/g, '\n\n')
     .trim();
 
 /** Every link whole and of a kind one can go to; others stay as text. */
-export function resolveLinks(document: Document, base: string): void {
+function resolveLinks(document: Document, base: string): void {
   for (const link of document.getElementsByTagName('a')) {
     const url = URL.parse(link.getAttribute('href') ?? '', base);
     const isUsable = url !== null && ['http:', 'https:', 'mailto:'].includes(url.protocol);

@@ -2,8 +2,7 @@
 // gateway depends on what a site sends.
 
 import { parentPort } from 'node:worker_threads';
-import type { FromReader, ToReader } from './readable-page.ts';
-import { readablePage } from './readable-page.ts';
+import { type FromReader, readablePage, type ToReader } from './readable-page.ts';
 
 const port = parentPort;
 

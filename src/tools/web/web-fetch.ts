@@ -9,12 +9,11 @@ import { createSafeFetch, type SafeFetch, type SafeFetched } from '../../lib/net
 import { cutBefore, headOf } from '../../lib/text/cut.ts';
 import { decodeText } from '../../lib/text/decode-text.ts';
 import type { Clock } from '../../lib/time/clock.ts';
-import type { Tool, ToolContext } from '../tool.ts';
-import { readDescription } from '../tool.ts';
+import { readDescription, type Tool, type ToolContext } from '../tool.ts';
 import { createPageCache, PageReader } from './page-reader.ts';
 
 /** `label` says in words what it is. */
-export type FetchedKind =
+type FetchedKind =
   | { readonly kind: 'page' }
   | { readonly kind: 'text'; readonly text: string }
   | { readonly kind: 'other'; readonly label: string };
@@ -32,7 +31,7 @@ const SIGNATURES: readonly (readonly [signature: string, label: string])[] = [
   ['\u001f\u008b', 'a gzip archive'],
 ];
 
-export function fetchedKind(body: Uint8Array, contentType: string): FetchedKind {
+function fetchedKind(body: Uint8Array, contentType: string): FetchedKind {
   const mimeType = (contentType.split(';')[0] ?? '').trim().toLowerCase();
   const head = Buffer.from(body.subarray(0, SNIFFED_CHARS)).toString('latin1');
   const signature = SIGNATURES.find(([start]) => head.startsWith(start));
@@ -67,7 +66,7 @@ function decoderFor(charset: string): TextDecoder | undefined {
 // Tool: reads one address of the web, a page as Markdown of what a person would see there. Where it
 // may go is the business of lib/safe-fetch.ts; who has to be asked first, of the agent.
 
-export type WebFetchSettings = {
+type WebFetchSettings = {
   readonly timeoutMs: number;
   readonly maxBytes: number;
   readonly maxDecompressedBytes: number;
@@ -83,7 +82,7 @@ export type WebFetchDeps = {
   readonly redact: (text: string) => string;
 };
 
-export type WebText = {
+type WebText = {
   /** After redirects. */
   readonly url: string;
   readonly about: readonly string[];

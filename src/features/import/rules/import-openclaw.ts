@@ -19,7 +19,7 @@ import {
   whatsAppIdOf,
 } from './import-settings.ts';
 
-export type OpenClawFiles = {
+type OpenClawFiles = {
   readonly config: JsonValue;
   /** auth-profiles.json of its agents. */
   readonly logins: readonly JsonValue[];

@@ -19,7 +19,7 @@ const LOOK_MS = 50;
 
 const WORKER_URL = new URL(`./extract-worker${extname(import.meta.url)}`, import.meta.url);
 
-export type ExtractOptions = {
+type ExtractOptions = {
   readonly clock: Clock;
   readonly signal: AbortSignal;
   readonly memory: Pick<ReaderMemory, 'bytes' | 'isUsedUp'>;

@@ -72,7 +72,7 @@ const SKIPPED = new Set(['text:tracked-changes', 'office:scripts', 'office:setti
 /** A cell may be repeated to the edge of the sheet. */
 const MAX_REPEATS = 100;
 
-export type OdfKind = 'text' | 'sheets' | 'slides';
+type OdfKind = 'text' | 'sheets' | 'slides';
 
 export function readOdf(archive: Archive, kind: OdfKind) {
   const manifest = archive.xml('META-INF/manifest.xml') ?? '';

@@ -16,7 +16,7 @@ export const MAX_RATIO = 100;
 export const FREE_UNPACKED_BYTES = 1_000_000;
 /** More of a text is never read. */
 export const MAX_TEXT_CHARS = 2_000_000;
-export const MAX_SECTIONS = 2000;
+const MAX_SECTIONS = 2000;
 
 export const DAMAGED = 'it is damaged, or is not what its name says';
 export const LOCKED = 'it is protected by a password';

@@ -186,7 +186,7 @@ function hashed(text: string): number {
 
 // What the benchmarks compute from what they counted: intervals, windows, transfer, surprise, leads.
 
-export type Interval = { readonly low: number; readonly high: number };
+type Interval = { readonly low: number; readonly high: number };
 
 /** 95 % of a normal distribution lie within so many standard deviations. */
 const Z_95 = 1.959964;

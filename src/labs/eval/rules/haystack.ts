@@ -12,7 +12,7 @@ import {
   seeded,
 } from './grade.ts';
 
-export type Fact = { readonly name: string; readonly job: string; readonly city: string };
+type Fact = { readonly name: string; readonly job: string; readonly city: string };
 
 export type Corpus = {
   readonly text: string;
@@ -30,7 +30,7 @@ const LAST =
   'Abbot Brandt Castell Drewes Ekman Farrow Gruber Haldane Ivers Jansen Kessel Lindqvist Marlow Norling Oberlin Petrow Quist Rademaker Sorel Tennant'.split(
     ' ',
   );
-export const JOBS = [
+const JOBS = [
   'baker',
   'carpenter',
   'dentist',
@@ -76,7 +76,7 @@ const MAX_FACTS = FIRST.length * LAST.length;
 /** Beside the needles, so that the right form of a sentence is not enough to find them. */
 const CHARS_PER_DISTRACTOR = 2000;
 
-export type CorpusWish = {
+type CorpusWish = {
   readonly seed: number;
   readonly chars: number;
   /** Where the first needle stands, in percent; further ones follow evenly to the end. */

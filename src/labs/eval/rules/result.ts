@@ -5,7 +5,7 @@ import { z } from 'zod';
 import { wilson } from './grade.ts';
 
 export const EVAL_VERSION = 1;
-export const BENCHMARKS = ['hanoi', 'haystack', 'learn', 'sprint'] as const;
+const BENCHMARKS = ['hanoi', 'haystack', 'learn', 'sprint'] as const;
 
 /** `undecided`: a vote that nobody won; `skipped`: it does not fit the model. */
 const STATES = ['right', 'wrong', 'undecided', 'skipped', 'error'] as const;

@@ -7,7 +7,7 @@ import { isObject, parseJson } from '../../../lib/json/json.ts';
 
 const share = z.number().min(0).max(1);
 
-export const modelMeasureSchema = z.strictObject({
+const modelMeasureSchema = z.strictObject({
   /** With its prefix. */
   model: z.string().min(1).max(200),
   contextTokens: z.int().min(1),
@@ -159,7 +159,7 @@ export const TUNE_QUESTIONS: readonly TuneQuestion[] = [
 ];
 
 /** A task that is done by one call. */
-export type TuneTask = {
+type TuneTask = {
   readonly text: string;
   readonly tool: string;
   /** What the arguments must hold, as text; compared without case and surrounding spaces. */
