@@ -1,5 +1,5 @@
-// `nanobot audit`: what was done with effects, and whether the account of it was touched. Runs beside
-// the gateway.
+// `nanobot audit` and `nanobot trace`: what was done with effects, and the life of one message. Both
+// run beside the gateway.
 
 import { readFile } from 'node:fs/promises';
 import { Command } from 'commander';

@@ -1,4 +1,5 @@
-// The state of a channel in words, from what a running gateway says of itself.
+// The channels as the running gateway reports them, or as configured without one, and their state as
+// text.
 
 import { z } from 'zod';
 import { askGateway, type RunningGateway } from '../app/running-gateway.ts';

@@ -1,5 +1,5 @@
-// How the help of the command line reads: commands under headings, examples, and after a slip the help
-// that fits.
+// The command line: the table of commands, each loaded when it is needed, their help with examples, and
+// what happens when one fails.
 
 import { Command, CommanderError } from 'commander';
 import { programVersion } from '../kernel/config/files/package-files.ts';

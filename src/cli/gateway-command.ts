@@ -1,4 +1,5 @@
-// A gateway in the foreground: makes the home, says what is on and what is not, runs until stopped.
+// `nanobot gateway` runs everything in the foreground until stopped; `nanobot telegram`, `email`,
+// `whatsapp` and `lark` run one channel alone.
 
 import { Command } from 'commander';
 import type { ChannelReport, Gateway } from '../app/gateway.ts';

@@ -1,4 +1,5 @@
-// Onboarding, first step: which model, its key, and a real completion before anything is saved.
+// `nanobot onboard`: sets up the model (key and one real completion first), Telegram, mail, Lark and
+// WhatsApp, each proved before it is saved. Every answer is also a flag.
 
 import { existsSync } from 'node:fs';
 import { homedir } from 'node:os';

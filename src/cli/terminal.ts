@@ -1,5 +1,5 @@
-// What this program's exit codes mean, in one table: scripts rely on it, and `nanobot --help` prints
-// it.
+// What every command uses: exit codes, output for people and as JSON, confirmation, access to the
+// store, and stop signals.
 
 import { styleText } from 'node:util';
 import type { OpenedState } from '../app/state.ts';

@@ -1,5 +1,5 @@
-// Checks what a request shows of itself and limits wrong tokens per client, on loopback too: any page
-// in a browser there could guess.
+// Who may send a request: Host and Origin checks, token or login, limits for wrong tokens and
+// unauthenticated connections (case H07), and login by one-time code.
 
 import type { IncomingHttpHeaders, IncomingMessage, Server, ServerResponse } from 'node:http';
 import type { Socket } from 'node:net';

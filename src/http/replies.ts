@@ -1,4 +1,5 @@
-// The types that routes of features are written against, so that the HTTP library is named in this folder alone.
+// What all routes share: the route types, errors as a code and a sentence, validation of requests, and
+// server-sent events. Unexpected errors go to the log only.
 
 import { Readable } from 'node:stream';
 import type { FastifyError, FastifyReply, FastifyRequest } from 'fastify';

@@ -1,5 +1,5 @@
-// A serial lane per key: tasks of one key run one after the other, tasks of different keys side by
-// side. A lane that is empty costs nothing.
+// Concurrency: serial lanes per key, remembered results, bounded maps, semaphores, the memory limit for
+// document readers, and supervision of long-lived tasks.
 
 import { readFileSync } from 'node:fs';
 import { totalmem } from 'node:os';

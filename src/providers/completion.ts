@@ -1,5 +1,4 @@
-// Ids of tool calls as they enter our transcript: never empty, never used before in this conversation.
-// Some vendors count from zero in every answer, some send none.
+// Assembles the streamed parts of an answer (text, tool calls with ids, usage) into one completion.
 
 import { type CallId, callId } from '../kernel/message/ids.ts';
 import type {

@@ -1,6 +1,6 @@
-// What the callers of a model share. When a vendor asks them to wait, they all wait; only a hint of the
-// vendor sets that: one session's bad request never touches the others. A model that goes on failing is
-// left alone for a while where a fallback model can answer.
+// One connection per vendor, made when one of its models is first resolved (the SDK loads with the
+// first call), and the health that all callers of a model share: a pause the vendor asks for, and a
+// circuit breaker.
 
 import type { Config, ProviderName } from '../kernel/config/config.ts';
 import type { ProviderFailure } from '../kernel/message/errors.ts';

@@ -1,5 +1,4 @@
-// What the demo answers: fixed rules on the last message, in this order. Pure, so that the demo is the
-// same everywhere; demo.ts streams it.
+// The demo provider: answers by a script, without any model or network.
 
 import { ProviderError } from '../kernel/message/errors.ts';
 import type { ModelMessage } from '../kernel/message/transcript.ts';

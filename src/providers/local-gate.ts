@@ -1,6 +1,5 @@
-// The gate of one local model server: as many calls at once as it has places, the others wait in the
-// order in which they came. Servers that load a model when it is asked for would throw it out again
-// between two calls that overlap. The wait is measured apart from the call.
+// Admission to a local server (a bounded number of concurrent calls) and loading its model before the
+// first call.
 
 import { createPermits } from '../lib/async.ts';
 import type { Clock } from '../lib/time/clock.ts';

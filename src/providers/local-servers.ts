@@ -1,5 +1,5 @@
-// What a local server says of a model it has: the window it is loaded with, whether it calls tools and
-// thinks. Each server has a dialect of its own for that; what none of them says stays unknown.
+// Local model servers: discovery, the models they list with their context windows, and window sizes
+// they refused.
 
 import { z } from 'zod';
 import type { Clock } from '../lib/time/clock.ts';

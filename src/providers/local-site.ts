@@ -1,6 +1,5 @@
-// One local model server, by its address, for as long as the program runs: the gate before it, what it
-// says of its models, whether it is there, and which models were warmed up. Nothing is asked of a
-// server before somebody uses it.
+// A local server as a place where models run: its state, warm models and limits; the collection of all
+// sites, and peers on the local network.
 
 import type { Clock } from '../lib/time/clock.ts';
 import { type GateLoad, LocalGate, loadModel, type Place, type WarmUp } from './local-gate.ts';

@@ -1,4 +1,5 @@
-// Proves a model by one tiny real completion, before onboarding saves it.
+// Finds and verifies models during setup: keys in the environment, servers on this machine, one small
+// real completion.
 
 import { peersOnce } from '../features/cluster/cluster-desk.ts';
 import type { Config, ProviderName } from '../kernel/config/config.ts';

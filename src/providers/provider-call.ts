@@ -1,4 +1,5 @@
-// What every provider is made of: the vendor's row, where it answers, the key, deadlines.
+// One request to a vendor: deadlines, translation of the vendor's errors, and the address shown in
+// messages.
 
 import { ProviderError, ShortageError, shortageOf } from '../kernel/message/errors.ts';
 import type { Clock } from '../lib/time/clock.ts';

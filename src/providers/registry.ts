@@ -1,4 +1,5 @@
-// Why a model name leads nowhere, with what the owner can do about it.
+// Resolves model names to handles that can be called, with fallbacks; explains names that no vendor
+// serves.
 
 import type { Config, ProviderName } from '../kernel/config/config.ts';
 import { ProviderError } from '../kernel/message/errors.ts';

@@ -1,4 +1,5 @@
-// How each vendor of the OpenAI dialect is asked to think, or not to; one small pure rule each.
+// The table of vendors with addresses and key variables, the known quirks of their APIs, and the quirks
+// learned from their errors.
 
 import type { ProviderName } from '../kernel/config/config.ts';
 import { ProviderError } from '../kernel/message/errors.ts';

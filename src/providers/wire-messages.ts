@@ -1,5 +1,5 @@
-// Signatures of thinking are valid for the model that gave them and for no other, so they are stored
-// with its name and handed back to that model alone.
+// What the request formats of all vendors share: merging messages by role and sealed reasoning that
+// only its vendor can read.
 
 import { joinedUsers } from '../agent/rules/thread-repair.ts';
 import type { ModelMessage, ThinkingBlock } from '../kernel/message/transcript.ts';

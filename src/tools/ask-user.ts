@@ -1,5 +1,5 @@
-// Tool: asks the person of this chat a question with choices. The turn ends, and the answer begins
-// another one; who waits and how is the gateway's.
+// Tools for the current chat: ask the person a question with choices, send a message, and tell the
+// time.
 
 import { z } from 'zod';
 import { ToolError } from '../kernel/message/errors.ts';

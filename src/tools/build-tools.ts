@@ -1,4 +1,5 @@
-// Every tool the agent may get. Which ones it does get is a setting of the toolbox.
+// Builds the agent's toolbox: all built-in tools, those of features and tool servers, with results
+// redacted and effects audited.
 
 import { createHash, randomUUID } from 'node:crypto';
 import { createSendEmail } from '../features/letters/send-email.ts';

@@ -1,6 +1,4 @@
-// Which tools there are at the moment, what the model is told of them, and which one a name means.
-// Tools come and go; what the model is shown of one is worked out once, so that its text stays the
-// same from call to call.
+// The tools by name, with aliases and suggestions, and the texts of failures shown to the model.
 
 import { z } from 'zod';
 import { sized } from '../agent/rules/tool-room.ts';

@@ -1,5 +1,5 @@
-// Tool: reads again what was said earlier in this conversation, also where a summary stands for it or
-// it was left out. Never another conversation, and nothing from before a new start.
+// Tools that read back what is no longer in the context: earlier turns, long results, summarized nodes,
+// and other conversations by search.
 
 import { z } from 'zod';
 import { partOfResult } from '../agent/rules/document-text.ts';

@@ -1,5 +1,5 @@
-// CONTRACT of a tool. Adding one is a file and a line in tools/index.ts. Every tool passes
-// test/contract/tool.ts.
+// CONTRACT of a tool and of the toolbox, and tool descriptions read from descriptions/<tool>.md at
+// start-up (first paragraph: schema; rest: system prompt).
 
 import { readFileSync } from 'node:fs';
 import type { z } from 'zod';

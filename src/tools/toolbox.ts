@@ -1,4 +1,5 @@
-// The part of the configuration that concerns tools.
+// The toolbox: validates and coerces arguments, checks access, runs a tool with its timeout. Its
+// settings come from the configuration.
 
 import { z } from 'zod';
 import { isRepeatable } from '../kernel/access/rights.ts';

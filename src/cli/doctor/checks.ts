@@ -1,5 +1,5 @@
-// What the doctor asks of the files in which the gateway keeps account of itself: whether they can be
-// written, and whether the audit file is as it was written.
+// The doctor's checks of record files, the listening address, the sandbox, and remote services: models,
+// Telegram, Lark and mailboxes.
 
 import { access, constants, stat } from 'node:fs/promises';
 import { createServer } from 'node:net';

@@ -1,4 +1,5 @@
-// What the doctor asks of the configuration: that it loads, who can reach the gateway, who may talk.
+// The doctor's checks of the configuration (it loads, who can reach the gateway, who may talk), the
+// running gateway and its store.
 
 import { existsSync } from 'node:fs';
 import { askGateway, findRunningGateway } from '../../app/running-gateway.ts';

@@ -1,5 +1,5 @@
-// What a login shows at one moment, as lines: the QR code, the code to type beside or below it, and
-// how far things are. Pure; the screen decides where the lines go.
+// Connects a channel's account from a terminal, through the running gateway or without one: the
+// progress on screen, and clean-up after Ctrl+C.
 
 import { findRunningGateway } from '../../app/running-gateway.ts';
 import type { LoginOptions, LoginStep } from '../../channels/channel.ts';

@@ -1,5 +1,5 @@
-// Questions to the person who sets nanobot up. Without a person, what no flag answers is an error
-// that names the flag.
+// The questions of the setup and its steps: each can be repeated or skipped, and finished steps stay
+// saved. Without a person, a missing answer is an error that names its flag.
 
 import * as prompts from '@clack/prompts';
 import { NanobotError, ProviderError } from '../../kernel/message/errors.ts';

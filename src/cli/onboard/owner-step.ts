@@ -1,4 +1,5 @@
-// The configuration while it is being set up: a step's settings are proved first and saved only then.
+// Parts of the setup that channels use: the draft of the configuration, saved only after it was proved,
+// and the pairing link for the first owner.
 
 import {
   issueOwnerCode,

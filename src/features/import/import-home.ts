@@ -1,5 +1,5 @@
-// Files of another program's workspace: who the agent is, whom it works for, what it remembers. Files
-// that tell an agent how to work are laid aside, since they describe the tools of the other program.
+// Reads the home of another program: which program it is, which settings can be imported, and which
+// workspace files. Its instructions for agents are laid aside, since they describe other tools.
 
 import { existsSync } from 'node:fs';
 import { lstat, mkdir, readdir, readFile } from 'node:fs/promises';

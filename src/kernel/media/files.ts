@@ -1,5 +1,5 @@
-// What a content is, found out from its first bytes: what a sender or a file name says of it is not
-// believed. Text is never taken for an image, whatever markup it is.
+// The media store in a folder: `<2 hex>/<sha256>`, written atomically, with the content type detected
+// from the first bytes. The modification time is the time of last use.
 
 import { createHash, randomUUID } from 'node:crypto';
 import { mkdir, open, readdir, readFile, rename, rm, stat, unlink, utimes } from 'node:fs/promises';

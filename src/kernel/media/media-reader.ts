@@ -1,5 +1,5 @@
-// What was made of stored contents, so that it is made once: a text, a smaller image. A file may
-// vanish at any time and is made again then; it does not outlive what it was made of for long.
+// Reads stored contents for models: documents as text, images scaled and stripped of metadata. Derived
+// files are cached beside the original; concurrency is bounded by memory.
 
 import { createHash } from 'node:crypto';
 import { mkdir, readdir, readFile, rm, stat, unlink, utimes } from 'node:fs/promises';

@@ -1,5 +1,6 @@
-// CONTRACT of the media store: contents by their hash, each once, whoever sent it. A content is on
-// disk before its id is known. Every implementation passes test/contract/media.ts.
+// CONTRACT of the media store (contents by hash, each stored once, on disk before its id is known;
+// implementations pass test/contract/media.ts) and of the reader that makes contents readable for
+// models.
 
 import { NanobotError } from '../message/errors.ts';
 import type { MediaId } from '../message/ids.ts';

@@ -1,5 +1,6 @@
-// The chain of the audit file: every line carries the hash of the one before and of all its own fields,
-// so that a line that was changed, taken out or put in is found.
+// audit.jsonl, a hash chain of all effects: its lines, the file and its rotation, appending, and
+// verification. The end of the chain is also kept in the store, written after the file, so that a
+// truncated file is detected and a crash in between is no false alarm.
 
 import { createHash } from 'node:crypto';
 import { createReadStream } from 'node:fs';

@@ -1,5 +1,5 @@
-// Model calls of turns, kept until it is known what came of the tools they asked for, so that each is
-// measured once and whole. A call that no turn reports on is handed on as it is.
+// Builds metrics, spans and the audit log as configured, and completes the records of model calls with
+// the outcome of the tools they requested.
 
 import type { Logger } from '../../lib/logger.ts';
 import type { Clock } from '../../lib/time/clock.ts';

@@ -1,6 +1,6 @@
-// metrics.jsonl: a line for every try of a model call. At 10 MB it becomes metrics.jsonl.1, in place of
-// an older one. A line goes into the kernel's memory at once, which takes microseconds; a full disk costs
-// lines, never an answer.
+// Metrics of model calls, tools and turns: metrics.jsonl (one line per call, rotated at 10 MB; a full
+// disk loses lines, never an answer) and the Prometheus page. Labels are names of our own (channel,
+// model, tool, outcome), never of people or chats, so that their number stays small.
 
 import { appendFileSync, renameSync, statSync } from 'node:fs';
 import type { Registry } from 'prom-client';

@@ -1,4 +1,5 @@
-// The agent with every turn and every tool call of it measured.
+// The agent with every turn and tool call recorded, and the spending guard with every attempt of a
+// model call recorded.
 
 import type { Agent } from '../../agent/agent.ts';
 import type { CallEnd, PlannedCall, SpendingGuard } from '../../agent/spending.ts';

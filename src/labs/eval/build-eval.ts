@@ -1,5 +1,5 @@
-// The model alone as a benchmark asks it: through the registry, paid for like every call, with a
-// deadline of its own.
+// Opens a home for an evaluation: the measured model with its own deadline, the day's budgets, and a
+// workbench with the whole agent on demand. The home is locked meanwhile.
 
 import { chargedMeter } from '../../agent/charge.ts';
 import {

@@ -1,5 +1,5 @@
-// CONTRACT of a benchmark: what it asks, whom, and what it makes of the answers. It knows no
-// configuration, no home and no channel.
+// CONTRACT of a benchmark (questions, subject, graded results), and asking the agent or a model for one
+// item of it. Independent of configuration, home and channels.
 
 import { SpendingRefusedError } from '../../agent/spending.ts';
 import { ProviderError } from '../../kernel/message/errors.ts';

@@ -1,5 +1,5 @@
-// The tower of Hanoi as a test of many small steps: its rules, its shortest solution, how a step is
-// asked for, and how the answer is read. The pegs are 1, 2 and 3 everywhere.
+// The Tower of Hanoi benchmark: rules, shortest solution, prompts and answer parsing; `calibrate`
+// measures single moves, `solve` whole solutions by voting. Pegs are 1, 2 and 3 everywhere.
 
 import {
   type Ballot,

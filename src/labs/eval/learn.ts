@@ -1,5 +1,5 @@
-// Tasks in a row whose earlier feedback helps with the later ones: nobody can know the rules at first,
-// everybody is told them after the first try, and they come again.
+// The learning benchmark: a sequence of tasks with unknown rules, where feedback on earlier tasks helps
+// with later ones. The second half shows what was learnt.
 
 import { textTokens } from '../../agent/rules/tokens.ts';
 import { askAgent, attempt, type Benchmark, type Question, type Trial } from './eval.ts';

@@ -1,4 +1,5 @@
-// Plots as inline SVG, without a script and without anything from elsewhere.
+// All results as one self-contained page: a comparison of runs of the same tasks, then each run with
+// figures, inline SVG plots and errors.
 
 import { shortened } from '../../lib/text/cut.ts';
 import {

@@ -1,4 +1,5 @@
-// Where results lie: one JSON file for each run, written whole and replaced whole.
+// Results of evaluations: one JSON file per run, replaced atomically, and their text form for a
+// terminal.
 
 import { mkdir, readdir, readFile } from 'node:fs/promises';
 import { join } from 'node:path';

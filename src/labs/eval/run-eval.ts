@@ -1,5 +1,5 @@
-// Runs a benchmark to its end, to Ctrl+C, to the end of the money or of its luck: what there is by then
-// is a valid result, and is kept while it grows.
+// Runs one benchmark from the command line until it ends, is interrupted or reaches its budget; partial
+// results are valid and stored while it runs. Also prints the report over all results.
 
 import { SpendingRefusedError } from '../../agent/spending.ts';
 import { CommandFailure, EXIT, printable, type Terminal } from '../../cli/terminal.ts';

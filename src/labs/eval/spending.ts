@@ -1,5 +1,5 @@
-// Counts what an evaluation takes and keeps it below what it may cost, in front of the guard that keeps
-// the budgets of the day. All its calls are of the role `eval`, those of a whole agent too.
+// The cost of an evaluation: counted and limited in front of the daily budgets (role `eval`), and
+// charged to the budgets of a gateway that runs in the same home.
 
 import { z } from 'zod';
 import type {

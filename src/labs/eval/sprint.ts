@@ -1,5 +1,5 @@
-// Mixed tasks for an agent with tools: files to look things up in, to change and to make. Graded by
-// what came of them, never by how.
+// The sprint benchmark: mixed tasks for the whole agent with its tools in a temporary workspace, graded
+// by their outcome; calls and tokens are counted.
 
 import { canonicalJson } from '../../lib/json/json.ts';
 import { askAgent, attempt, type Benchmark, type Trial } from './eval.ts';

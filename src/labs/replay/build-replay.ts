@@ -1,5 +1,5 @@
-// The settings that a turn is played again with: those it was recorded with, those of today, or those of a
-// file; what is set on the command line counts over all of them.
+// Opens a recorded conversation for replay: settings (recorded, current or from a file), images,
+// prompt, and a read-only workspace with a temporary home.
 
 import { randomBytes } from 'node:crypto';
 import { mkdtemp, rm } from 'node:fs/promises';

@@ -1,4 +1,5 @@
-// A turn that was played again, as lines for a terminal: the same, or what is different.
+// `nanobot replay`: replays recorded turns with the recorded answers or with another model, prompt or
+// setting, and prints the differences.
 
 import { readFile } from 'node:fs/promises';
 import { basename } from 'node:path';

@@ -1,5 +1,5 @@
-// What a turn that is played again is asked with: as it is on record, as it is today, or as whoever asks
-// wants it; and in words what of the record is not there.
+// Replays recorded turns with the current agent: prompt, settings and model as recorded or replaced.
+// Nothing is written to the conversation, no tool has an effect, nobody gets a message.
 
 import type { Agent, TurnInput, TurnMessage } from '../../agent/agent.ts';
 import {

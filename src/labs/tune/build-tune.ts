@@ -1,5 +1,5 @@
-// Measures one model for `nanobot tune`: how often it is right, whether it calls tools, how fast it
-// is, and whether it keeps hold of long questions.
+// Opens a home for `nanobot tune` and measures one model: accuracy, tool calls, speed and long
+// questions.
 
 import { chargedMeter } from '../../agent/charge.ts';
 import { textTokens } from '../../agent/rules/tokens.ts';

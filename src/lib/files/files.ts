@@ -1,4 +1,5 @@
-// Files that survive a crash: written beside, synced, renamed, and the folder synced after.
+// Files that survive a crash: atomic replacement (written beside, synced, renamed), cheap change
+// checks, and the daily log file.
 
 import { randomUUID } from 'node:crypto';
 import { once } from 'node:events';

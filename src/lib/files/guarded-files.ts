@@ -1,5 +1,6 @@
-// What may be done with one entry of an open guarded folder: read a regular file, replace one in one
-// step, list. How the folder was reached is left to guarded-folder.ts.
+// Files of one folder for callers that are not trusted with paths (case X08): links are never followed,
+// only regular files are opened, sizes are capped, replacement is atomic. Changes of one file are
+// serialized.
 
 import { randomUUID } from 'node:crypto';
 import { constants, type Stats } from 'node:fs';

@@ -1,5 +1,5 @@
-// Which paths may be touched at all, decided by their text: inside the folder, and nothing that
-// holds secrets or that other programs run. What stands on the disk is checked in guarded-files.ts.
+// Paths that untrusted callers may use: decided by their text, then walked below an open folder so that
+// no link can lead out of it.
 
 import { constants, existsSync, type Stats } from 'node:fs';
 import { type FileHandle, lstat, mkdir, open, realpath } from 'node:fs/promises';

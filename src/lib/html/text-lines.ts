@@ -1,5 +1,5 @@
-// Lines of text as they are made of a page: blanks run together, blocks begin lines, lists and quotes
-// stand in front of them.
+// Text lines of a page: collapsed white space, blocks, lists and quotes, and tables as rows with
+// separated cells.
 
 export type Mark = {
   /** Written before the first word of it. */

@@ -1,4 +1,5 @@
-// Reads JSON that others wrote without believing it: what is missing or misshapen is undefined.
+// JSON of unknown origin: typed access to fields, strict reading with a depth limit, canonical text,
+// and validated rows of a store.
 
 import { z } from 'zod';
 

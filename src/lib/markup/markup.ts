@@ -1,5 +1,5 @@
-// Tables in a chat: aligned fixed-width text while it fits a phone, else one paragraph per row. The
-// header lines are repeated where the text is cut inside an aligned table.
+// Markdown as styled text for chats that know bold, links, code and quotes; tables become aligned text
+// or paragraphs. Also as plain text, for clients without markup. Raw HTML is shown as written.
 
 import type { MarkedToken, Tokens } from 'marked';
 import {

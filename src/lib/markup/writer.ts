@@ -1,6 +1,5 @@
-// Markdown text to marked's tree, with guards: input that would make the lexer recurse without end
-// or run in square time is shown as it was written instead. Everything else about markup is in
-// core/markup.ts and its renderers.
+// The parts of Markdown conversion: the lexer without raw HTML, text helpers, and the writer of styled
+// runs.
 
 import { Lexer, type MarkedToken, type Token } from 'marked';
 

@@ -1,6 +1,4 @@
-// Which network addresses belong to the public internet, judged on the bits and never on the
-// spelling (case X11). Everything the registries of special-purpose addresses list is refused, and
-// whatever of IPv6 nobody has handed out yet.
+// Rules about network addresses: public, private, loopback, and what counts as the home network.
 
 import { isIP } from 'node:net';
 import ipaddr from 'ipaddr.js';

@@ -1,4 +1,4 @@
-// Why an address was not fetched, in words for a model and for a person.
+// Resolves a host and refuses addresses that requests must not reach; the errors of safe requests.
 
 import { lookup } from 'node:dns/promises';
 import { orAborted } from '../time/clock.ts';

@@ -1,5 +1,5 @@
-// Reads the body of an answer, counted as it comes and again while it is decompressed, so that
-// neither an endless body nor a bomb takes more memory than its limit (case X14).
+// HTTP requests to untrusted addresses (no private networks, bounded redirects, size and time), with
+// decompression under the same size limit.
 
 import type { Transform } from 'node:stream';
 import { pipeline } from 'node:stream/promises';

@@ -1,5 +1,5 @@
-// Where a text is cut so that no sign a person sees is halved: an emoji with its skin colour, a family, a
-// flag, a letter with its accents. Limits are UTF-16 units, and what is kept is well-formed.
+// Shortening text at code point boundaries: heads, tails, excerpts, lines and a bounded buffer of head
+// and tail.
 
 /** A sign of more units is not looked at whole; ordinary ones have up to 35. */
 const MAX_SIGN_UNITS = 64;

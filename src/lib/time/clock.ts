@@ -1,4 +1,4 @@
-// Time as a dependency: everything that waits or stamps asks a Clock, so a test moves time by hand.
+// The clock, exponential backoff, and waiting that ends with an abort signal.
 
 import { setTimeout as delay } from 'node:timers/promises';
 

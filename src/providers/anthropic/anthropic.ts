@@ -1,4 +1,4 @@
-// Reads the events of an Anthropic stream: blocks of text, thinking and tool input by their index.
+// The Anthropic provider: one streamed call, and its events as a completion.
 
 import type { Anthropic } from '@anthropic-ai/sdk';
 import type {

@@ -1,6 +1,5 @@
-// Some local models write their thinking into the text, between think tags at its very beginning.
-// This takes it apart while it streams, so that it is recorded as thinking and a call that broke off
-// in it may be tried again. What else a text may hide is left to core/hidden-text.ts.
+// The provider for vendors of the OpenAI dialect: one streamed call, its events as a completion, and
+// thinking in tags separated from the answer.
 
 import type { OpenAI } from 'openai';
 import type { ChatCompletionChunk } from 'openai/resources/chat/completions';

@@ -1,5 +1,4 @@
-// Names of models: prefixes, what a bare name says of its vendor, and the tables of defaults, cheaper
-// siblings and context sizes. Names age; everything that knows one by heart is in this file.
+// Names of models: vendor prefixes, defaults, peers, and prices per million tokens.
 
 import type { Price } from '../../features/spending/rules/spending.ts';
 import { CLOUD_ORDER, LOCAL_VENDORS, PROVIDER_NAMES, type ProviderName } from '../settings.ts';

@@ -1,5 +1,5 @@
-// Which window a server names when it finds a question too long. Each names it in words of its own, among
-// other numbers; what is named in none of these stays unknown.
+// Failures of provider calls: their kinds, sentences for people, sizes in overflow messages, retry
+// decisions, and the health of a server.
 
 import type { ProviderFailure } from '../../kernel/message/errors.ts';
 import { shortened } from '../../lib/text/cut.ts';

@@ -1,5 +1,5 @@
-// Whether what begins here may be for the program: JSON by its first key, a fence around such JSON,
-// or a mark of a dialect. Prose and code are given back at the first character that decides it.
+// Splits an answer into text and possible tool calls: the openings by which a call is recognised, and
+// the parts between them.
 
 import { isObject } from '../../lib/json/json.ts';
 import { BARE_PYTHON, type Dialect, dialectOf, MISQUOTED } from './dialects.ts';

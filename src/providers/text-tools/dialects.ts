@@ -1,4 +1,4 @@
-// Calls written as Python: `[f(x=1), g(y="a")]` or `tool.call(x=1)`. Values are read, never run.
+// The dialects of tool calls in text that model families use, Python call syntax among them.
 
 import type { TextDialect } from '../rules/model-capabilities.ts';
 import type { Said, SpokenCall } from './protocol.ts';

@@ -1,5 +1,5 @@
-// What a model without tool calling is told: the protocol, the tools it has, and what was wrong with
-// an answer that did not keep to it.
+// A request for a model without native tool calls: the protocol in its prompt and the conversation as
+// plain text turns.
 
 import { CONTINUE, CONVERSATION_RESUMED, joinedUsers } from '../../agent/rules/thread-repair.ts';
 import type { ModelMessage } from '../../kernel/message/transcript.ts';

@@ -1,5 +1,5 @@
-// One try of a model that may write calls into its text: turns the events of the provider below into
-// those of one that calls tools, and knows what was wrong with the answer.
+// Tool calls for models without native support: the request in text, the answer read back, with one
+// more attempt after an unreadable call.
 
 import { messagesTokens, textTokens, USABLE_CONTEXT_SHARE } from '../../agent/rules/tokens.ts';
 import { ProviderError } from '../../kernel/message/errors.ts';

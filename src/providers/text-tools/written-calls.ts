@@ -1,5 +1,5 @@
-// Follows one JSON object or list while it streams: where it ends, which key comes first, and the
-// text of `response` as soon as it is written. What it means is read from the whole afterwards.
+// Tool calls as models write them in text: JSON objects read from a stream, XML-like tags and function
+// syntax.
 
 import { isObject, repaired } from '../../lib/json/json.ts';
 import { looseJson, readSaid, type SpokenCall } from './protocol.ts';

@@ -1,5 +1,5 @@
-// Tool: runs a program of this machine, or a short script, in the workspace. How it is confined and for
-// how long at most is the configuration's; who has to be asked first, of the agent.
+// Tools that run a program, a short script or a piece of code in the workspace, and their construction
+// from the configuration.
 
 import { createHash } from 'node:crypto';
 import { realpathSync } from 'node:fs';

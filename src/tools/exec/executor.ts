@@ -1,4 +1,5 @@
-// What the model is told of a run: how it ended, in words, and what it wrote, as text that can be read.
+// CONTRACT and implementation of what runs programs for the tools, one at a time in a workspace, and
+// the text of an outcome for the model.
 
 import { stripVTControlCharacters } from 'node:util';
 import { ToolError, type ToolFailureKind } from '../../kernel/message/errors.ts';

@@ -1,5 +1,5 @@
-// Looks for docker or podman, and tries whether a container from the configured image works here as a
-// sandbox must: it sees a folder of ours under its own name and may write there, as we would.
+// Finds a working sandbox: the system's own, docker or podman as configured, each verified by a trial
+// run; found at start and again after a configuration change.
 
 import { execFile } from 'node:child_process';
 import { existsSync } from 'node:fs';

@@ -1,6 +1,6 @@
-// Linux: name spaces by bubblewrap. Nothing of the machine is there but its programs, to be read: an
-// own process table, no net, no rights, an own session; all of it dies with its first process, and
-// that with ours.
+// The sandboxes of the operating systems: bubblewrap name spaces on Linux, sandbox-exec with a profile
+// on macOS. The latter has no process table of its own: a detached program stays confined, but is not
+// ended.
 
 import { existsSync, lstatSync, readlinkSync } from 'node:fs';
 import { tmpdir } from 'node:os';

@@ -1,5 +1,6 @@
-// CONTRACT between the tools that run programs and what runs them: what is asked for, and what an owner
-// has settled beforehand.
+// Plans a confined run: the request, the program file, the environment (case X07), and the seal that
+// binds an approval to the content of the files involved; copies of what was compared are run (case
+// X06).
 
 import { createHash } from 'node:crypto';
 import { constants, createReadStream } from 'node:fs';

@@ -1,5 +1,5 @@
-// Which processes of this machine a run has, as Linux tells in /proc; elsewhere nobody can say. What is
-// looked at while it runs is read in the background; what ends it at once cannot wait for that.
+// One run of a confined command: started, watched for memory, processes and disk use, and ended with
+// all its processes. Its outcome is known only when none of them is left.
 
 import type { ChildProcess } from 'node:child_process';
 import { randomUUID } from 'node:crypto';

@@ -1,5 +1,5 @@
-// Limits that the kernel holds for each process of a run. A shell sets them and becomes the command:
-// `ulimit` is everywhere, and what follows is given as arguments, never as text of a script.
+// CONTRACT of a sandbox, the limits the kernel enforces for each process (set by `ulimit`, passed as
+// arguments, never as script text), and the unconfined variant that only an owner can choose.
 
 import { release, tmpdir } from 'node:os';
 import { join, sep } from 'node:path';

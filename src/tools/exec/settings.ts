@@ -1,5 +1,5 @@
-// Environment variables by which whoever sets one makes a program load or run something else (case
-// X07). They are passed on to no program that the agent starts.
+// Settings for programs that the agent runs: confinement, limits, and environment variables that are
+// never passed on (case X07). None of it is the model's to choose.
 
 import { z } from 'zod';
 import { count, seconds } from '../../kernel/config/settings-fields.ts';

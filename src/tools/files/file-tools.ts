@@ -1,4 +1,5 @@
-// Tool: lists a folder of the workspace.
+// Tools for the workspace: list a folder, read, write and edit a text file. An edit needs exactly one
+// match.
 
 import { z } from 'zod';
 import { isOwnFile, writeAccessOf } from '../../agent/rules/rule-files.ts';

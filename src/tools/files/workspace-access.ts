@@ -1,4 +1,5 @@
-// What the file tools need besides their input, and which notes they keep away from.
+// Access of the file tools to the workspace, and the record of files the agent wrote itself without
+// untrusted content in view: reading those again does not taint the turn.
 
 import { createHash } from 'node:crypto';
 import { isOwnName } from '../../agent/rules/rule-files.ts';

@@ -1,4 +1,4 @@
-// The addresses of financialdatasets.ai, one row for each kind of figures.
+// Tool: figures of companies and markets from financialdatasets.ai, for one plain question.
 
 import { ToolError } from '../../kernel/message/errors.ts';
 import type { SafeFetch } from '../../lib/net/safe-fetch.ts';

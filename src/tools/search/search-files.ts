@@ -1,4 +1,4 @@
-// Every file below a folder of the workspace, links and protected ones left out.
+// Tool: finds files of the workspace by name or content; links and protected files are left out.
 
 import { posix } from 'node:path';
 import { z } from 'zod';

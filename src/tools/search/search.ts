@@ -1,5 +1,5 @@
-// Tool: one question to everything that may know: what is remembered, past conversations, the mailbox,
-// files, the web.
+// The search tools, and the one that sends a question to all others: memory, past conversations,
+// mailbox, files, the web.
 
 import type { Environment } from '../../kernel/config/environment.ts';
 import type { LiveConfig } from '../../kernel/config/files/live-config.ts';

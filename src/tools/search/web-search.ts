@@ -1,4 +1,4 @@
-// The engines of the web search, one row each: how they are asked and what is made of the answer.
+// Tool: searches the web with the configured engines, the next one where one fails.
 
 import { z } from 'zod';
 import { visibleText } from '../../channels/email/rules/text.ts';

@@ -1,4 +1,5 @@
-// What passes between the tool and the thread that reads pages.
+// An HTML page as title and Markdown: hidden parts removed, the article where there is one, else
+// everything. Runs in a worker; walks without recursion, as pages may be nested deeply.
 
 import { isProbablyReaderable, Readability } from '@mozilla/readability';
 import { JSDOM, VirtualConsole } from 'jsdom';

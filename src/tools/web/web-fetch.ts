@@ -1,4 +1,5 @@
-// What came for an address: a page to be read, text as it is, or something that is named only.
+// Tool: reads one address of the web, a page as Markdown of its visible content. Allowed addresses are
+// decided in lib/net/safe-fetch.ts.
 
 import { z } from 'zod';
 import { visibleText } from '../../channels/email/rules/text.ts';

@@ -4,19 +4,22 @@ import { isJsonObject, type JsonObject, type JsonValue } from '../../../kernel/c
 import { splitModelName } from '../../../providers/rules/model-names.ts';
 import type { ProviderName } from '../../../providers/settings.ts';
 import {
+  given,
   type Imported,
-  importAllowed,
-  importedChannels,
+  importBraveKey,
+  importLark,
   importModel,
+  importTelegram,
   importToolServers,
-  larkIdOf,
+  importWhatsApp,
   NOTHING,
   namesIn,
+  providerSettings,
   sectionAt,
-  telegramIdOf,
   textAt,
   together,
-  whatsAppIdOf,
+  unknownChannels,
+  without,
 } from './import-settings.ts';
 
 type OpenClawFiles = {
@@ -36,24 +39,25 @@ const OTHER_NAMES: Readonly<Record<string, ProviderName>> = { google: 'gemini', 
 
 export function importOpenClaw(files: OpenClawFiles): Imported {
   const channels = sectionAt(files.config, 'channels');
+  const whatsApp = sectionAt(channels, 'whatsapp');
   const keys = together([...environmentKeys(files), ...loginKeys(files), ...serverKeys(files)]);
   return together([
     keys,
     models(files.config, keyedBy(keys)),
     telegram(sectionAt(channels, 'telegram'), files.paired['telegram'] ?? []),
-    whatsApp(channels, files.paired['whatsapp'] ?? []),
+    importWhatsApp(
+      { section: whatsApp, isOn: channels['whatsapp'] !== undefined && isOn(whatsApp) },
+      files.paired['whatsapp'],
+    ),
     lark(sectionAt(channels, 'feishu')),
     braveKey(files.config),
     importToolServers(sectionAt(files.config, 'mcp', 'servers')),
-    { settings: {}, left: importedChannels(switchedOn(channels), KNOWN_CHANNELS) },
+    unknownChannels(channels, KNOWN_CHANNELS, isOn),
   ]);
 }
 
 /** A channel with a section runs there, unless it says no. */
-const switchedOn = (channels: JsonObject) =>
-  Object.entries(channels).flatMap(([name, section]) =>
-    isJsonObject(section) && section['enabled'] !== false ? [name] : [],
-  );
+const isOn = (section: JsonObject) => section['enabled'] !== false;
 
 const vendorOf = (name: string): ProviderName | undefined =>
   OTHER_NAMES[name] ?? splitModelName(`${name}/x`)?.vendor;
@@ -73,7 +77,7 @@ function environmentKeys({ config, variables, vendorByVariable }: OpenClawFiles)
   return Object.entries(all).flatMap(([name, value]) => {
     const vendor = vendorByVariable[name];
     if (vendor === undefined || typeof value !== 'string' || value.trim() === '') return [];
-    return [{ settings: { [`providers.${vendor}.apiKey`]: value.trim() }, left: [] }];
+    return [providerSettings(vendor, value.trim())];
   });
 }
 
@@ -88,7 +92,7 @@ function loginKeys({ logins }: OpenClawFiles): Imported[] {
     if (section['type'] !== 'api_key' || key === undefined) {
       return without(`Login with ${name}: here an API key is needed. nanobot onboard takes one.`);
     }
-    return { settings: { [`providers.${vendor}.apiKey`]: key }, left: [] };
+    return providerSettings(vendor, key);
   });
 }
 
@@ -100,19 +104,9 @@ function serverKeys({ config }: OpenClawFiles): Imported[] {
     if (vendor === undefined) {
       return without(`Provider ${name}: unknown here. With the OpenAI dialect: providers.local.`);
     }
-    const key = secretOf(section['apiKey']);
-    const base = textAt(section, 'baseUrl');
-    return {
-      settings: {
-        ...(key === undefined ? {} : { [`providers.${vendor}.apiKey`]: key }),
-        ...(base === '' ? {} : { [`providers.${vendor}.apiBase`]: base }),
-      },
-      left: [],
-    };
+    return providerSettings(vendor, secretOf(section['apiKey']), textAt(section, 'baseUrl'));
   });
 }
-
-const without = (left: string): Imported => ({ settings: {}, left: [left] });
 
 const keyedBy = ({ settings }: Imported): ReadonlySet<ProviderName> =>
   new Set(
@@ -134,9 +128,9 @@ function models(config: JsonValue, keyed: ReadonlySet<ProviderName>): Imported {
     .filter((fallback) => fallback !== undefined);
   return together([
     importModel('agents.defaults.model', ours(name), keyed),
-    fallbacks.length === 0
-      ? NOTHING
-      : { settings: { 'agents.defaults.fallbackModels': fallbacks }, left: [] },
+    given({
+      'agents.defaults.fallbackModels': fallbacks.length === 0 ? undefined : fallbacks,
+    }),
   ]);
 }
 
@@ -144,38 +138,13 @@ function telegram(section: JsonObject, paired: readonly string[]): Imported {
   const accounts = Object.values(sectionAt(section, 'accounts')).filter(isJsonObject);
   const tokens = [section, ...accounts].map((one) => secretOf(one['botToken']));
   const [token, ...further] = tokens.filter((one) => one !== undefined);
-  const path = 'channels.telegram';
   if (token === undefined) return NOTHING;
+  const count = further.length;
   return together([
-    {
-      settings: { [`${path}.enabled`]: section['enabled'] !== false, [`${path}.token`]: token },
-      left:
-        further.length === 0
-          ? []
-          : [
-              `Telegram: one bot is taken; ${further.length} more would each need a home of its own.`,
-            ],
-    },
-    importAllowed(
-      `${path}.allowFrom`,
-      'Telegram',
-      [...namesIn(section['allowFrom']), ...paired],
-      telegramIdOf,
-    ),
-  ]);
-}
-
-function whatsApp(channels: JsonObject, paired: readonly string[]): Imported {
-  const section = sectionAt(channels, 'whatsapp');
-  const isOn = channels['whatsapp'] !== undefined && section['enabled'] !== false;
-  return together([
-    importAllowed(
-      'channels.whatsapp.allowFrom',
-      'WhatsApp',
-      [...namesIn(section['allowFrom']), ...paired],
-      whatsAppIdOf,
-    ),
-    isOn ? without('WhatsApp is linked anew: nanobot channels login whatsapp') : NOTHING,
+    count === 0
+      ? NOTHING
+      : without(`Telegram: one bot is taken; ${count} more would each need a home of its own.`),
+    importTelegram({ section, isOn: isOn(section) }, token, paired),
   ]);
 }
 
@@ -184,27 +153,15 @@ function lark(section: JsonObject): Imported {
   const app = [section, ...accounts].find((one) => textAt(one, 'appId') !== '');
   const secret = secretOf(app?.['appSecret']);
   if (app === undefined || secret === undefined) return NOTHING;
-  const path = 'channels.lark';
-  return together([
-    {
-      settings: {
-        [`${path}.enabled`]: section['enabled'] !== false,
-        [`${path}.appId`]: textAt(app, 'appId'),
-        [`${path}.appSecret`]: secret,
-        ...(textAt(section, 'domain') === 'lark' ? { [`${path}.domain`]: 'lark' } : {}),
-      },
-      left: [],
-    },
-    importAllowed(`${path}.allowFrom`, 'Lark', namesIn(section['allowFrom']), larkIdOf),
-  ]);
+  const isLark = textAt(section, 'domain') === 'lark';
+  return importLark(
+    { section, isOn: isOn(section) },
+    { appId: textAt(app, 'appId'), appSecret: secret, ...(isLark ? { domain: 'lark' } : {}) },
+  );
 }
 
 function braveKey(config: JsonValue): Imported {
   const search = sectionAt(config, 'tools', 'web', 'search');
-  const key = ['', 'brave'].includes(textAt(search, 'provider'))
-    ? secretOf(search['apiKey'])
-    : undefined;
-  return key === undefined
-    ? NOTHING
-    : { settings: { 'tools.web.search.braveApiKey': key }, left: [] };
+  const isBrave = ['', 'brave'].includes(textAt(search, 'provider'));
+  return importBraveKey(isBrave ? secretOf(search['apiKey']) : undefined);
 }

@@ -6,40 +6,42 @@ import {
   addressOf,
   type Imported,
   importAllowed,
-  importedChannels,
+  importBraveKey,
+  importLark,
   importModel,
+  importTelegram,
   importToolServers,
-  larkIdOf,
+  importWhatsApp,
   NOTHING,
   namesIn,
+  providerSettings,
   sectionAt,
-  telegramIdOf,
   textAt,
   together,
-  whatsAppIdOf,
+  unknownChannels,
+  without,
 } from './import-settings.ts';
 
 const KNOWN_CHANNELS = ['telegram', 'whatsapp', 'email', 'feishu'];
+
 export function importPython(raw: JsonValue): Imported {
   const channels = sectionAt(raw, 'channels');
+  const whatsApp = sectionAt(channels, 'whatsapp');
   const tools = sectionAt(raw, 'tools');
   const brave = textAt(sectionAt(tools, 'web', 'search'), 'apiKey');
   return together([
     models(raw),
     telegram(sectionAt(channels, 'telegram')),
-    whatsApp(sectionAt(channels, 'whatsapp')),
+    importWhatsApp({ section: whatsApp, isOn: isOn(whatsApp) }),
     email(sectionAt(channels, 'email')),
     lark(sectionAt(channels, 'feishu')),
-    { settings: brave === '' ? {} : { 'tools.web.search.braveApiKey': brave }, left: [] },
+    importBraveKey(brave),
     importToolServers(sectionAt(tools, 'mcpServers')),
-    { settings: {}, left: importedChannels(switchedOn(channels), KNOWN_CHANNELS) },
+    unknownChannels(channels, KNOWN_CHANNELS, isOn),
   ]);
 }
 
-const switchedOn = (channels: JsonObject) =>
-  Object.entries(channels).flatMap(([name, section]) =>
-    isJsonObject(section) && section['enabled'] === true ? [name] : [],
-  );
+const isOn = (section: JsonObject) => section['enabled'] === true;
 
 function models(raw: JsonValue): Imported {
   const providers = Object.entries(sectionAt(raw, 'providers'));
@@ -67,38 +69,14 @@ function provider(name: string, entry: JsonObject): Imported {
   const vendor = vendorOf(name);
   if (vendor === undefined) {
     const hint = 'With the OpenAI dialect it can be set up as providers.local.';
-    return { settings: {}, left: [`Provider ${name}: unknown here. ${hint}`] };
+    return without(`Provider ${name}: unknown here. ${hint}`);
   }
-  return {
-    settings: {
-      ...(apiKey === '' ? {} : { [`providers.${vendor}.apiKey`]: apiKey }),
-      ...(apiBase === '' ? {} : { [`providers.${vendor}.apiBase`]: apiBase }),
-    },
-    left: [],
-  };
+  return providerSettings(vendor, apiKey, apiBase);
 }
 
 function telegram(section: JsonObject): Imported {
   const token = textAt(section, 'token');
-  if (token === '') return NOTHING;
-  const path = 'channels.telegram';
-  return together([
-    {
-      settings: { [`${path}.enabled`]: section['enabled'] === true, [`${path}.token`]: token },
-      left: [],
-    },
-    importAllowed(`${path}.allowFrom`, 'Telegram', namesIn(section['allowFrom']), telegramIdOf),
-  ]);
-}
-
-function whatsApp(section: JsonObject): Imported {
-  const allowed = namesIn(section['allowFrom']);
-  return together([
-    importAllowed('channels.whatsapp.allowFrom', 'WhatsApp', allowed, whatsAppIdOf),
-    section['enabled'] === true
-      ? { settings: {}, left: ['WhatsApp is linked anew: nanobot channels login whatsapp'] }
-      : NOTHING,
-  ]);
+  return token === '' ? NOTHING : importTelegram({ section, isOn: isOn(section) }, token);
 }
 
 const security = (isTls: boolean) => (isTls ? 'tls' : 'starttls');
@@ -107,7 +85,7 @@ function email(section: JsonObject): Imported {
   const username = textAt(section, 'imapUsername');
   if (username === '') return NOTHING;
   const path = 'channels.email';
-  const isOn = section['enabled'] === true && section['consentGranted'] === true;
+  const isEmailOn = isOn(section) && section['consentGranted'] === true;
   const texts = {
     imapHost: textAt(section, 'imapHost'),
     smtpHost: textAt(section, 'smtpHost'),
@@ -118,7 +96,7 @@ function email(section: JsonObject): Imported {
   };
   const fields = {
     ...Object.fromEntries(Object.entries(texts).filter(([, text]) => text !== '')),
-    enabled: isOn,
+    enabled: isEmailOn,
     imapPort: portAt(section, 'imapPort', 993),
     smtpPort: portAt(section, 'smtpPort', 587),
     imapSecurity: security(section['imapUseSsl'] !== false),
@@ -147,16 +125,5 @@ const portAt = (section: JsonObject, key: string, usual: number) => {
 function lark(section: JsonObject): Imported {
   const [appId, appSecret] = [textAt(section, 'appId'), textAt(section, 'appSecret')];
   if (appId === '' || appSecret === '') return NOTHING;
-  const path = 'channels.lark';
-  return together([
-    {
-      settings: {
-        [`${path}.enabled`]: section['enabled'] === true,
-        [`${path}.appId`]: appId,
-        [`${path}.appSecret`]: appSecret,
-      },
-      left: [],
-    },
-    importAllowed(`${path}.allowFrom`, 'Lark', namesIn(section['allowFrom']), larkIdOf),
-  ]);
+  return importLark({ section, isOn: isOn(section) }, { appId, appSecret });
 }

@@ -21,6 +21,71 @@ export type Imported = {
 
 export const NOTHING: Imported = { settings: {}, left: [] };
 
+/** Settings that are left out where they are empty. */
+export const given = (settings: Readonly<Record<string, JsonValue | undefined>>): Imported => ({
+  settings: Object.fromEntries(
+    Object.entries(settings).flatMap(([path, value]) =>
+      value === undefined || value === '' ? [] : [[path, value]],
+    ),
+  ),
+  left: [],
+});
+
+export const without = (...left: readonly string[]): Imported => ({ settings: {}, left });
+
+export const providerSettings = (
+  vendor: ProviderName,
+  apiKey: JsonValue | undefined,
+  apiBase = '',
+): Imported =>
+  given({ [`providers.${vendor}.apiKey`]: apiKey, [`providers.${vendor}.apiBase`]: apiBase });
+
+/** A section of a channel of the other program, and whether the channel ran there. */
+export type ChannelSection = { readonly section: JsonObject; readonly isOn: boolean };
+
+export function importTelegram(
+  { section, isOn }: ChannelSection,
+  token: JsonValue,
+  paired: readonly string[] = [],
+): Imported {
+  const path = 'channels.telegram';
+  const allowed = [...namesIn(section['allowFrom']), ...paired];
+  return together([
+    given({ [`${path}.enabled`]: isOn, [`${path}.token`]: token }),
+    importAllowed(`${path}.allowFrom`, 'Telegram', allowed, telegramIdOf),
+  ]);
+}
+
+export function importWhatsApp(
+  { section, isOn }: ChannelSection,
+  paired: readonly string[] = [],
+): Imported {
+  const allowed = [...namesIn(section['allowFrom']), ...paired];
+  return together([
+    importAllowed('channels.whatsapp.allowFrom', 'WhatsApp', allowed, whatsAppIdOf),
+    isOn ? without('WhatsApp is linked anew: nanobot channels login whatsapp') : NOTHING,
+  ]);
+}
+
+export function importLark(
+  { section, isOn }: ChannelSection,
+  app: { readonly appId: string; readonly appSecret: JsonValue; readonly domain?: string },
+): Imported {
+  const path = 'channels.lark';
+  return together([
+    given({
+      [`${path}.enabled`]: isOn,
+      [`${path}.appId`]: app.appId,
+      [`${path}.appSecret`]: app.appSecret,
+      [`${path}.domain`]: app.domain,
+    }),
+    importAllowed(`${path}.allowFrom`, 'Lark', namesIn(section['allowFrom']), larkIdOf),
+  ]);
+}
+
+export const importBraveKey = (key: JsonValue | undefined): Imported =>
+  given({ 'tools.web.search.braveApiKey': key });
+
 export function together(parts: readonly Imported[]): Imported {
   return {
     settings: Object.assign({}, ...parts.map(({ settings }) => settings)),
@@ -99,11 +164,11 @@ export function importAllowed(
 }
 
 /** `123|ann`, `tg:123` and `telegram:123` name the person by a number, `@ann` by a name that can change hands. */
-export const telegramIdOf = (entry: string): string | undefined =>
+const telegramIdOf = (entry: string): string | undefined =>
   /^(?:(?:tg|telegram):)?(\d{3,})(?:\||$)/i.exec(entry)?.[1];
 
 /** Programs that took numbers without a plus meant them with their country code. */
-export const whatsAppIdOf = (entry: string): string | undefined => {
+const whatsAppIdOf = (entry: string): string | undefined => {
   const number = /^\d{7,15}$/.test(entry) ? `+${entry}` : entry;
   return number !== '*' && isAllowEntry(number) ? normaliseAllowed(number) : undefined;
 };
@@ -111,7 +176,7 @@ export const whatsAppIdOf = (entry: string): string | undefined => {
 export const addressOf = (entry: string): string | undefined =>
   /^[^\s@]+@[^\s@]+$/.test(entry) ? entry.toLowerCase() : undefined;
 
-export const larkIdOf = (entry: string): string | undefined =>
+const larkIdOf = (entry: string): string | undefined =>
   /^o[un]_\w+$/.test(entry) ? entry : undefined;
 
 const SERVER_NAME = /^[A-Za-z0-9][A-Za-z0-9-]{0,31}$/;
@@ -122,7 +187,7 @@ export function importToolServers(servers: JsonObject): Imported {
   return together(
     Object.entries(servers).map(([name, server]): Imported => {
       if (!SERVER_NAME.test(name) || !isJsonObject(server)) {
-        return { settings: {}, left: [`Tool server ${name}: set it up anew under mcpServers.`] };
+        return without(`Tool server ${name}: set it up anew under mcpServers.`);
       }
       const kept = Object.entries(server).filter(
         ([key, value]) => SERVER_FIELDS.includes(key) && !isEmpty(value),
@@ -140,8 +205,13 @@ const isEmpty = (value: JsonValue) =>
   value === '' || value === null || (typeof value === 'object' && Object.keys(value).length === 0);
 
 /** A bot answers to one program only, and a linked account is linked anew. */
-export function importedChannels(enabled: readonly string[], known: readonly string[]) {
-  return enabled
-    .filter((name) => !known.includes(name))
-    .map((name) => `Channel ${name}: there is none of this kind here.`);
+export function unknownChannels(
+  channels: JsonObject,
+  known: readonly string[],
+  isOn: (section: JsonObject) => boolean,
+): Imported {
+  const names = Object.entries(channels).flatMap(([name, section]) =>
+    isJsonObject(section) && isOn(section) && !known.includes(name) ? [name] : [],
+  );
+  return without(...names.map((name) => `Channel ${name}: there is none of this kind here.`));
 }

@@ -1,4 +1,4 @@
-// Electronic books: the chapters in their reading order (EPUB 3.3, sections 4.2 and 5).
+// Documents that are ZIP packages of XML parts: EPUB books, OpenDocument files and PowerPoint slides.
 
 import { posix } from 'node:path';
 import { htmlText } from '../../../lib/html/html-text.ts';

@@ -1,4 +1,5 @@
-// Why a document is not read, and the limits that no document passes (cases E19 to E21 and X10).
+// Limits and errors of document extraction (cases E19 to E21 and X10), and the sections collected up to
+// the limit.
 
 import { headOf } from '../../../lib/text/cut.ts';
 import type { DocumentReading, DocumentSection } from '../media.ts';

@@ -1,5 +1,5 @@
-// Grades answers as a person would: whole sentences, number words, units, another case. "5" is not in
-// "15", and an answer that leaves open which of several it means has not answered.
+// What benchmarks share: lenient grading of answers ("5" is not in "15"), reproducible pseudo-random
+// numbers for test material, and statistics of results.
 
 const WORDS: readonly string[] = [
   ...['zero', 'one', 'two', 'three', 'four', 'five', 'six', 'seven', 'eight', 'nine', 'ten'],

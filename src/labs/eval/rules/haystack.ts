@@ -1,5 +1,5 @@
-// A corpus with facts in it, made from a seed: people with a job and a city, somewhere in talk about
-// other things. What is asked about it, and what a right answer is.
+// The haystack benchmark's material, made from a seed: a corpus with facts about people, questions
+// about single facts, and questions that need several places of the text.
 
 import {
   choiceSaid,

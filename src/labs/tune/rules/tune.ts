@@ -1,5 +1,5 @@
-// Which of several measured models to use: what falls short of the demands is out, the rest are
-// weighed against each other. The figures come from measuring or from a file.
+// The questions and tasks of `nanobot tune`, and the choice among measured models: those below the
+// requirements are excluded, the others weighed.
 
 import { z } from 'zod';
 import { CHARS_PER_TOKEN } from '../../../agent/rules/tokens.ts';

@@ -1,5 +1,5 @@
-// Which sources a plain question is put to, by the words in it. In doubt several are asked: an answer
-// that is not needed costs less than one that was not looked for.
+// Which sources a plain question is sent to, by its words, and what a question about companies and
+// markets asks for. In doubt several sources are asked.
 
 /** Where something may be found out. */
 export const SEARCH_SOURCES = ['memory', 'sessions', 'mailbox', 'files', 'web'] as const;
