@@ -12,7 +12,8 @@ import type { TurnId } from '../../kernel/message/ids.ts';
 import type { ModelMessage, TokenUsage } from '../../kernel/message/transcript.ts';
 import { wrapUntrusted } from '../../kernel/message/untrusted.ts';
 import { newBoundary } from '../../lib/boundary.ts';
-import { isObject, objectsIn, repaired, withoutThoughts } from '../../lib/json/json.ts';
+import { isObject } from '../../lib/json/json.ts';
+import { lenientJson, objectsIn, withoutThoughts } from '../../lib/json/loose-json.ts';
 import type { ModelHandle, ModelRegistry } from '../../providers/provider.ts';
 import type { Payer } from '../spending/rules/budget-limits.ts';
 import type { VotingConfig } from '../subagents/settings.ts';
@@ -163,7 +164,7 @@ type Read =
 
 /** The last object in it that fits: what stands before is often a thought or a quotation. */
 export function readAnswer(text: string, schema: z.ZodType): Read {
-  const objects = objectsIn(withoutThoughts(text)).map(repaired);
+  const objects = objectsIn(withoutThoughts(text)).map(lenientJson);
   const read = objects.map((object) => schema.safeParse(object));
   const fitting = read.findLast(({ success }) => success);
   if (fitting !== undefined) return { kind: 'fits', value: fitting.data as JsonObject };

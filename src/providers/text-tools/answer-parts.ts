@@ -2,10 +2,10 @@
 // the parts between them.
 
 import { isObject } from '../../lib/json/json.ts';
+import { looseJson } from '../../lib/json/loose-json.ts';
 import { BARE_PYTHON, type Dialect, dialectOf, MISQUOTED } from './dialects.ts';
 import {
   isForTheProgram,
-  looseJson,
   PROTOCOL_KEYS,
   type Said,
   type SpokenCall,

@@ -3,6 +3,7 @@
 // program is held back until that is decided; what is not comes out as it went in.
 
 import { isObject } from '../../lib/json/json.ts';
+import { looseJson } from '../../lib/json/loose-json.ts';
 import {
   AnswerParts,
   type Ended,
@@ -14,7 +15,7 @@ import {
   type Spot,
 } from './answer-parts.ts';
 import { type Dialect, isMeant, saidIn, type WrittenBy } from './dialects.ts';
-import { isForTheProgram, looseJson, readSaid, type Said } from './protocol.ts';
+import { isForTheProgram, readSaid, type Said } from './protocol.ts';
 import { ObjectReader } from './written-calls.ts';
 
 type Candidate =

@@ -1,8 +1,9 @@
 // Tool calls as models write them in text: JSON objects read from a stream, XML-like tags and function
 // syntax.
 
-import { isObject, repaired } from '../../lib/json/json.ts';
-import { looseJson, readSaid, type SpokenCall } from './protocol.ts';
+import { isObject } from '../../lib/json/json.ts';
+import { lenientJson, looseJson } from '../../lib/json/loose-json.ts';
+import { readSaid, type SpokenCall } from './protocol.ts';
 
 type ObjectStep = {
   /** `not`: it is no JSON; `whole`: its last bracket was this character. */
@@ -184,7 +185,7 @@ export function jsonCalls(body: string): Calls {
 /** One call of the protocol in single or typographic quotes. */
 export function misquotedCall(body: string): Calls {
   const straight = body.trim().replace(/[“”„]/g, '"').replace(/[‘’]/g, "'");
-  const said = readSaid(looseJson(straight) ?? repaired(straight), true);
+  const said = readSaid(lenientJson(straight), true);
   return said.kind === 'calls' ? said.calls : undefined;
 }
 

@@ -2,13 +2,8 @@
 // there. Each row gives the arguments its tool really takes; where a sentence does not name them, the row
 // takes the harmless first step, or asks.
 
-import {
-  isObject,
-  objectsIn,
-  parseJson,
-  repaired,
-  withoutThoughts,
-} from '../../../lib/json/json.ts';
+import { isObject, parseJson } from '../../../lib/json/json.ts';
+import { lenientJson, objectsIn, withoutThoughts } from '../../../lib/json/loose-json.ts';
 import {
   commandIn,
   contentFor,
@@ -171,7 +166,7 @@ export function readDecision({ calls, text }: Words): ReadDecision | undefined {
   return (
     first(calls.map(parseJson), strict, 'call') ??
     first(objects.map(parseJson), strict, 'json') ??
-    first([...calls, ...objects].map(repaired), chosenKeys, 'lenient') ??
+    first([...calls, ...objects].map(lenientJson), chosenKeys, 'lenient') ??
     first([listIn(plain), linesIn(plain)], chosenKeys, 'lenient')
   );
 }
@@ -230,7 +225,7 @@ function confidenceOf(value: unknown): number {
 }
 
 function argsOf(text: string): Readonly<Record<string, unknown>> {
-  const [json] = objectsIn(text).map(repaired);
+  const [json] = objectsIn(text).map(lenientJson);
   if (isObject(json)) return json;
   const pairs = [...text.matchAll(ARG)].map(([, key = '', value = '']) => [key, unquoted(value)]);
   return Object.fromEntries(pairs);

@@ -5,13 +5,8 @@ import { z } from 'zod';
 import { historyLines, type Wrap } from '../../../agent/rules/context-pack.ts';
 import type { TranscriptEntry } from '../../../kernel/message/transcript.ts';
 import { unwrapped } from '../../../kernel/message/untrusted.ts';
-import {
-  isObject,
-  objectsIn,
-  parseJson,
-  repaired,
-  withoutThoughts,
-} from '../../../lib/json/json.ts';
+import { isObject, parseJson } from '../../../lib/json/json.ts';
+import { lenientJson, objectsIn, withoutThoughts } from '../../../lib/json/loose-json.ts';
 import { shortened } from '../../../lib/text/cut.ts';
 import { type DeclaredAgent, FINISH, type Service } from './declared-agent.ts';
 import {
@@ -241,7 +236,7 @@ function decisionIn(said: string): Decision | undefined {
     if (read.success) return read.data;
   }
   for (const json of objects) {
-    const value = repaired(json);
+    const value = lenientJson(json);
     const read = isObject(value) ? decisionSchema.safeParse(known(value)) : undefined;
     if (read?.success) return read.data;
   }
