@@ -69,8 +69,7 @@ async function show(
   terminal: Terminal,
   { limit, json }: { readonly limit: number; readonly json?: boolean },
 ) {
-  const { auditLines } = await import('../kernel/observe/audit.ts');
-  const { readLine } = await import('../kernel/observe/audit.ts');
+  const { auditLines, readLine } = await import('../kernel/observe/audit.ts');
   const newest: string[] = [];
   for await (const { text } of auditLines(terminal.home.audit)) {
     if (text === '') continue;

@@ -48,9 +48,8 @@ async function look(
 ): Promise<readonly Finding[]> {
   const machine = await import('./doctor/machine-checks.ts');
   const gateway = await import('./doctor/gateway-checks.ts');
-  const config = await import('./doctor/gateway-checks.ts');
   const { home } = terminal;
-  const file = await config.checkConfigFile(terminal);
+  const file = await gateway.checkConfigFile(terminal);
   const failed = (check: string, error: unknown): readonly Finding[] => {
     const [text = ''] = explainError(error, terminal.env, home);
     return [fail(check, text.replace(/^nanobot: /, ''), NOT_CHECKED)];
@@ -78,25 +77,22 @@ async function look(
     )),
   ];
   if (file.loaded === undefined) return base;
-  const address = await import('./doctor/checks.ts');
-  const outside = await import('./doctor/checks.ts');
+  const checks = await import('./doctor/checks.ts');
   const prices = await import('../features/spending/doctor.ts');
   const voice = await import('../features/voice/doctor.ts');
-  const exec = await import('./doctor/checks.ts');
   const tools = await import('../features/mcp/doctor.ts');
   const skills = await import('../features/skills/doctor.ts');
   const memory = await import('../features/memory/doctor.ts');
-  const accounts = await import('./doctor/checks.ts');
   const whatsapp = await import('../channels/whatsapp/doctor.ts');
   const loaded = file.loaded.config;
   const asked = await Promise.all([
-    one('model', outside.checkModel(terminal, loaded, isLive)),
+    one('model', checks.checkModel(terminal, loaded, isLive)),
     one('prices', prices.checkPrices(terminal, loaded)),
-    found('telegram', outside.checkTelegram(loaded)),
-    found('lark', outside.checkLark(loaded)),
-    found('email', outside.checkMailboxes(loaded)),
+    found('telegram', checks.checkTelegram(loaded)),
+    found('lark', checks.checkLark(loaded)),
+    found('email', checks.checkMailboxes(loaded)),
     found('voice', voice.checkVoice(terminal, loaded, isLive)),
-    one('exec', exec.checkExec(terminal, loaded)),
+    one('exec', checks.checkExec(terminal, loaded)),
     found('tools', tools.checkTools(terminal, loaded.gateway.token)),
     found('skills', skills.checkSkills(terminal)),
     found('memory', memory.checkMemories(loaded.agents.defaults.workspace)),
@@ -104,11 +100,11 @@ async function look(
   return [
     ...base,
     ...machine.checkTimeZone(terminal, loaded.sessions.timeZone),
-    ...(await one('address', address.checkAddress(terminal, loaded))),
-    config.checkSecrets(file.loaded),
-    ...config.checkWeb(loaded),
-    ...(await found('accounts', accounts.checkAccounts(home, loaded, store.state))),
-    ...(await found('access', config.checkAccess(loaded, store.state))),
+    ...(await one('address', checks.checkAddress(terminal, loaded))),
+    gateway.checkSecrets(file.loaded),
+    ...gateway.checkWeb(loaded),
+    ...(await found('accounts', checks.checkAccounts(home, loaded, store.state))),
+    ...(await found('access', gateway.checkAccess(loaded, store.state))),
     ...(await found(
       'whatsapp',
       whatsapp.checkWhatsAppLink(loaded, store.state, terminal.clock.now()),

@@ -237,12 +237,11 @@ export function onboardCommand(terminal: Terminal): Command {
 
 async function onboard(terminal: Terminal, given: OnboardFlags) {
   const { openHome } = await import('../kernel/config/files/first-run.ts');
-  const { createAsker } = await import('./onboard/asker.ts');
+  const { createAsker, settleAll } = await import('./onboard/asker.ts');
   const { setUpTelegram } = await import('../channels/telegram/setup.ts');
   const { setUpEmail } = await import('../channels/email/setup.ts');
   const { setUpLark } = await import('../channels/lark/setup.ts');
   const { setUpWhatsApp } = await import('../channels/whatsapp/setup.ts');
-  const { settleAll } = await import('./onboard/asker.ts');
   const { notes } = await openHome(terminal.home, terminal.env);
   const asker = createAsker(terminal, terminal.interactive && given.yes !== true);
   for (const note of [...notes, ...otherHomes()]) asker.say(note);

@@ -61,9 +61,8 @@ export async function serveHttp(
   parts: HttpParts,
   { home, typed = (text) => text }: GatewayOptions,
 ): Promise<ServedHttp> {
-  const { createHttpServer } = await import('./server.ts');
+  const { assertSafeBinding, createHttpServer } = await import('./server.ts');
   const { openAccess } = await import('./access.ts');
-  const { assertSafeBinding } = await import('./safe-binding.ts');
   const { live, clock, log, store, doors, people, questions, channels, bus, measuring } = parts;
   const { host, port, token, allowedHosts } = live.config.gateway;
   assertSafeBinding(host, token);

@@ -15,7 +15,8 @@ import type { Door } from '../channels/door.ts';
 import { addLendingRoutes } from '../features/cluster/lending-routes.ts';
 import { addSelfTestRoutes, type SelfTest } from '../features/health/self-test-routes.ts';
 import { addPeopleRoutes, type PeopleControl } from '../features/people/people-routes.ts';
-import { NanobotError } from '../kernel/message/errors.ts';
+import { type TokenProblem, tokenProblem } from '../kernel/config/environment.ts';
+import { ConfigError, NanobotError } from '../kernel/message/errors.ts';
 import type { AuditLog, GaugeValues, MetricsPage } from '../kernel/observe/telemetry.ts';
 import type { Typed } from '../kernel/typed-command.ts';
 import type { Logger } from '../lib/logger.ts';
@@ -259,4 +260,17 @@ function reachableHost(address: string): string {
   if (address === '0.0.0.0') return '127.0.0.1';
   if (address === '::') return '[::1]';
   return address.includes(':') ? `[${address}]` : address;
+}
+
+const MISSING: TokenProblem = {
+  problem: 'the home has no token for the gateway',
+  remedy: 'Start it by "nanobot gateway", which makes one, or set gateway.token.',
+};
+
+/** @throws ConfigError when the token is blank, cannot be sent or is too short for other machines. */
+export function assertSafeBinding(host: string, token: string): void {
+  const found = tokenProblem(host, token) ?? (token === '' ? MISSING : undefined);
+  if (found === undefined) return;
+  const { problem, remedy } = found;
+  throw new ConfigError(`${problem}. ${remedy}`, [{ path: 'gateway.token', problem, remedy }]);
 }

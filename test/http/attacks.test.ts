@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { clientKey, isHostAllowed } from '../../src/http/authentication.ts';
-import { assertSafeBinding } from '../../src/http/safe-binding.ts';
+import { assertSafeBinding } from '../../src/http/server.ts';
 import { ConfigError } from '../../src/kernel/message/errors.ts';
 import { askRaw, startHttp } from './http-rig.ts';
 

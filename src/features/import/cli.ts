@@ -26,8 +26,7 @@ export function importCommand(terminal: Terminal): Command {
 }
 
 async function takeOver(terminal: Terminal, folder: string, { yes, dryRun }: ImportFlags) {
-  const { readForeignHome } = await import('./import-home.ts');
-  const { carryOut } = await import('./import-home.ts');
+  const { carryOut, readForeignHome } = await import('./import-home.ts');
   const { confirmOrStop } = await import('../../cli/terminal.ts');
   const { currentConfig, save } = await import('../../cli/onboard/owner-step.ts');
   const { openHome } = await import('../../kernel/config/files/first-run.ts');

@@ -126,8 +126,7 @@ export async function runEval(terminal: Terminal, benchmark: Benchmark, flags: E
   const { openHome } = await import('../../kernel/config/files/first-run.ts');
   const { openEval } = await import('./build-eval.ts');
   const { programVersion } = await import('../../kernel/config/files/package-files.ts');
-  const { keepResult } = await import('./report-text.ts');
-  const { resultLines } = await import('./report-text.ts');
+  const { keepResult, resultLines } = await import('./report-text.ts');
   const { untilStopped } = await import('../../cli/terminal.ts');
   const { home, env } = terminal;
   const { loaded } = await openHome(home, env);
@@ -186,8 +185,7 @@ export async function reportResults(
   terminal: Terminal,
   { html, json }: { readonly html?: string; readonly json?: boolean },
 ) {
-  const { readResults } = await import('./report-text.ts');
-  const { comparisonLines } = await import('./report-text.ts');
+  const { comparisonLines, readResults } = await import('./report-text.ts');
   const { results, unread } = await readResults(terminal.home.eval);
   for (const name of unread) terminal.note(`${name} is no result that this version can read`);
   if (results.length === 0) {
