@@ -74,7 +74,9 @@ export async function openState(
   const { createPeople } = await import('../features/people/people.ts');
   const { OWN_DOORS } = await import('../channels/door.ts');
   const store = await openStore(home, { clock, log: silentLogger, checkUpToBytes });
+  const rows = createRows(store);
   const people = createPeople({
+    rows,
     state: store.scope(PAIRING_SCOPE),
     revision: store.revision,
     ownDoors: OWN_DOORS,
@@ -88,7 +90,7 @@ export async function openState(
   });
   return {
     store,
-    rows: createRows(store),
+    rows,
     pairing: people.pairing,
     people,
     [Symbol.asyncDispose]: () => store[Symbol.asyncDispose](),

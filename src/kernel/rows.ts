@@ -35,8 +35,8 @@ export interface Rows<T extends object> {
   write(id: string, row: T | undefined): RowWrite;
   /** Removes the rows that match; returns how many. */
   erase(where: (row: T) => boolean): Promise<number>;
-  /** Removes rows last written before then (epoch milliseconds). */
-  expire(before: number): Promise<void>;
+  /** Removes rows last written before then (epoch milliseconds); returns how many. */
+  expire(before: number): Promise<number>;
 }
 
 /** The stored text of a row; its id stands in the key. */
@@ -181,9 +181,10 @@ class StoredRows<T extends object> implements Rows<T> {
     return erased;
   }
 
-  async expire(before: number): Promise<void> {
+  async expire(before: number): Promise<number> {
     const expired = await this.#state.expire(this.#spec.prefix, before);
     if (expired > 0) this.#known = undefined;
+    return expired;
   }
 
   #read(id: string, text: string | undefined): T | undefined {

@@ -121,7 +121,12 @@ it('an owner whose last door cannot be read is found where they write next', asy
   const state = createMemoryStore();
   await state.set('owner-door', '{"channel":');
   const book = new PeopleBook({ state, revision: () => 1 });
-  const pairing = createPairing({ state, book, clock: createMovableClock(), randomBytes });
+  const pairing = createPairing({
+    rows: memoryRows(state),
+    book,
+    clock: createMovableClock(),
+    randomBytes,
+  });
   const door = createOwnerDoor({ state, pairing });
   expect((await door.chat(() => true)).channel).toBe('web');
   await door.wroteIn(chat);
@@ -148,7 +153,11 @@ it.each([
     'codes of a channel',
     'codes:telegram',
     (state: KeyValueStore) =>
-      createPairingCodes({ state, clock: createMovableClock(), randomBytes }).issue('telegram'),
+      createPairingCodes({
+        rows: memoryRows(state),
+        clock: createMovableClock(),
+        randomBytes,
+      }).issue('telegram'),
   ],
   [
     'a conversation’s settings',
@@ -166,7 +175,7 @@ it.each([
 });
 
 const strangersOn = (state: KeyValueStore) =>
-  createStrangers({ state, clock: createMovableClock() });
+  createStrangers({ rows: memoryRows(state), clock: createMovableClock() });
 const outagesOn = (state: KeyValueStore) =>
   createOutages({
     ...{ state, clock: createMovableClock(), accounts: () => [], isRunning: () => true },

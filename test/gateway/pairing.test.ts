@@ -8,6 +8,7 @@ import { PeopleBook } from '../../src/features/people/people-book.ts';
 import { openEmbeddedStore } from '../../src/kernel/bus/store/embedded.ts';
 import type { EmbeddedStore } from '../../src/kernel/bus/store/store.ts';
 import { userId } from '../../src/kernel/message/ids.ts';
+import { createRows } from '../../src/kernel/rows.ts';
 import { silentLogger } from '../../src/lib/logger.ts';
 import { createMovableClock } from '../support/movable-clock.ts';
 
@@ -24,7 +25,7 @@ beforeEach(async () => {
   store = await openEmbeddedStore({ path: join(folder, 'state.db'), clock, log: silentLogger });
   const state = store.scope('people');
   const book = new PeopleBook({ state, revision: store.revision });
-  pairing = createPairing({ state, book, clock, randomBytes });
+  pairing = createPairing({ rows: createRows(store), book, clock, randomBytes });
 });
 
 afterEach(async () => {

@@ -115,6 +115,7 @@ export async function makePeopleRig(
     const bus = createMessageBus({ store, clock, log: silentLogger, limits });
     const state = store.scope('people');
     const people = createPeople({
+      rows: createRows(store),
       state,
       clock,
       randomBytes,

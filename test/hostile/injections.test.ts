@@ -14,6 +14,7 @@ import { PAIRING_SCOPE } from '../../src/app/state.ts';
 import { createPeople } from '../../src/features/people/people.ts';
 import { ALL_RIGHTS } from '../../src/kernel/access/rights.ts';
 import { openEmbeddedStore } from '../../src/kernel/bus/store/embedded.ts';
+import { createRows } from '../../src/kernel/rows.ts';
 import { silentLogger } from '../../src/lib/logger.ts';
 import { systemClock } from '../../src/lib/time/clock.ts';
 import { type BotApi, startBotApi } from '../support/bot-api.ts';
@@ -78,6 +79,7 @@ async function letEverybodyIn() {
     log: silentLogger,
   });
   const { pairing } = createPeople({
+    rows: createRows(store),
     state: store.scope(PAIRING_SCOPE),
     clock: systemClock,
     randomBytes,

@@ -109,5 +109,5 @@ export async function changeMail(
 }
 
 /** Removes what was dealt with long ago. */
-export const expireDone = ({ done }: BridgeRows, now: number): Promise<void> =>
+export const expireDone = ({ done }: BridgeRows, now: number): Promise<number> =>
   done.expire(now - KEEP_DONE_MS);

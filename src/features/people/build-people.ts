@@ -7,18 +7,21 @@ import type { MessageBus } from '../../kernel/bus/bus.ts';
 import type { EmbeddedStore } from '../../kernel/bus/store/store.ts';
 import type { LiveConfig } from '../../kernel/config/files/live-config.ts';
 import { gateOf } from '../../kernel/intake/doors.ts';
+import type { OpenRows } from '../../kernel/rows.ts';
 import type { Clock } from '../../lib/time/clock.ts';
 import { createPeople, type People } from './people.ts';
 
 export type PeopleParts = {
   readonly store: Pick<EmbeddedStore, 'scope' | 'revision'>;
+  readonly rows: OpenRows;
   readonly bus: MessageBus;
   readonly clock: Clock;
   readonly live: LiveConfig;
 };
 
-export function buildPeople({ store, bus, clock, live }: PeopleParts): People {
+export function buildPeople({ store, rows, bus, clock, live }: PeopleParts): People {
   return createPeople({
+    rows,
     state: store.scope(PAIRING_SCOPE),
     clock,
     randomBytes,

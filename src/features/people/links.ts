@@ -4,6 +4,7 @@
 
 import { LINK_COMMAND, type Role } from '../../kernel/access/admission.ts';
 import { mayVouchFor, type Person } from '../../kernel/access/person.ts';
+import type { KeyValueStore } from '../../kernel/bus/store/store.ts';
 import type { MessageId, PersonId } from '../../kernel/message/ids.ts';
 import { type ChatRef, type InboundMessage, idsOf } from '../../kernel/message/message.ts';
 import { createLanes } from '../../lib/async.ts';
@@ -46,7 +47,10 @@ export type LinkOutcome =
   /** Whoever sends it may do more than whoever was shown it. */
   | { readonly kind: 'turned_round' };
 
-export type LinksDeps = CodesDeps & { readonly persons: Persons };
+export type LinksDeps = Omit<CodesDeps, 'rows'> & {
+  readonly state: KeyValueStore;
+  readonly persons: Persons;
+};
 
 export interface Links {
   /** Undefined where the person was shown too many of late. */

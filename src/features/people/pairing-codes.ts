@@ -2,10 +2,11 @@
 // few at a time, worthless after a few wrong guesses.
 
 import { createHash, timingSafeEqual } from 'node:crypto';
-import type { KeyValueStore } from '../../kernel/bus/store/store.ts';
-import { jsonRow, listShape, number, rowShape, text } from '../../lib/json/json.ts';
+import type { RowWrite } from '../../kernel/bus/bus.ts';
+import { jsonRows, type OpenRows } from '../../kernel/rows.ts';
+import { listShape, number, rowShape, text } from '../../lib/json/json.ts';
 import type { Clock } from '../../lib/time/clock.ts';
-import type { Stranger, Strangers } from './strangers.ts';
+import { PEOPLE_SCOPE, type Stranger, type Strangers } from './strangers.ts';
 
 /** No letters or digits that look alike. */
 const CODE_ALPHABET = 'ABCDEFGHJKMNPQRSTVWXYZ23456789';
@@ -22,7 +23,7 @@ export type IssuedCode = { readonly code: string; readonly expiresAt: number };
 const PENDING = listShape(rowShape<PendingCode>({ hash: text, expiresAt: number, tries: number }));
 
 export type CodesDeps = {
-  readonly state: KeyValueStore;
+  readonly rows: OpenRows;
   readonly clock: Clock;
   randomBytes(size: number): Uint8Array;
 };
@@ -33,39 +34,38 @@ export interface PairingCodes {
    * The row that uses a good code up, to be written together with what it grants; undefined where
    * the code is wrong, which counts against all that are open.
    */
-  redeem(
-    channel: string,
-    code: string,
-  ): Promise<{ readonly key: string; readonly value: string } | undefined>;
+  redeem(channel: string, code: string): Promise<RowWrite | undefined>;
 }
 
-export function createPairingCodes({ state, clock, randomBytes }: CodesDeps): PairingCodes {
-  async function pending(channel: string): Promise<readonly PendingCode[]> {
-    const stored = await state.get(keyOf(channel));
-    const codes = jsonRow(stored ?? '', PENDING) ?? [];
-    return codes.filter((code) => code.expiresAt > clock.now() && code.tries < MAX_TRIES);
-  }
+export function createPairingCodes({ rows, clock, randomBytes }: CodesDeps): PairingCodes {
+  const byChannel = rows({ ...jsonRows(PENDING), scope: PEOPLE_SCOPE, prefix: 'codes:' });
+  const good = (codes: readonly PendingCode[] = []) =>
+    codes.filter((code) => code.expiresAt > clock.now() && code.tries < MAX_TRIES);
 
   return {
     async issue(channel) {
       const code = randomCode(randomBytes);
       const expiresAt = clock.now() + CODE_LIFETIME_MS;
-      const earlier = (await pending(channel)).slice(1 - MAX_PENDING_CODES);
-      const codes = [...earlier, { hash: hashOf(code), expiresAt, tries: 0 }];
-      await state.set(keyOf(channel), JSON.stringify(codes));
+      const issued = { hash: hashOf(code), expiresAt, tries: 0 };
+      await byChannel.change(channel, (codes) => [
+        ...good(codes).slice(1 - MAX_PENDING_CODES),
+        issued,
+      ]);
       return { code, expiresAt };
     },
 
     async redeem(channel, code) {
-      const codes = await pending(channel);
+      const codes = good(await byChannel.get(channel));
       const hash = hashOf(code.trim().toUpperCase());
       const match = codes.find((open) => equal(open.hash, hash));
       if (match !== undefined) {
         const rest = codes.filter((open) => open !== match);
-        return { key: keyOf(channel), value: JSON.stringify(rest) };
+        return byChannel.write(channel, rest);
       }
-      const tried = codes.map((open) => ({ ...open, tries: open.tries + 1 }));
-      if (tried.length > 0) await state.set(keyOf(channel), JSON.stringify(tried));
+      await byChannel.change(channel, (pending) => {
+        const tried = good(pending).map((open) => ({ ...open, tries: open.tries + 1 }));
+        return tried.length === 0 ? undefined : tried;
+      });
       return undefined;
     },
   };
@@ -81,7 +81,6 @@ export function randomCode(
   return letters.join('');
 }
 
-const keyOf = (channel: string) => `codes:${channel}`;
 export const hashOf = (code: string) => createHash('sha256').update(code).digest('hex');
 export const equal = (a: string, b: string) => timingSafeEqual(Buffer.from(a), Buffer.from(b));
 

@@ -4,6 +4,7 @@ import type { PersonLimits } from '../../kernel/access/person.ts';
 import type { KeyValueStore } from '../../kernel/bus/store/store.ts';
 import { createRoutes, type Routes } from '../../kernel/intake/routes.ts';
 import { type InboundMessage, idsOf } from '../../kernel/message/message.ts';
+import type { OpenRows } from '../../kernel/rows.ts';
 import type { Clock } from '../../lib/time/clock.ts';
 import { createDecisions, type Decisions, type DecisionsDeps } from './decisions.ts';
 import { createLinks, type Links } from './links.ts';
@@ -15,6 +16,7 @@ import { createStrangers, type Strangers } from './strangers.ts';
 export type PeopleDeps = Pick<DecisionsDeps, 'release'> &
   Omit<PersonsDeps, 'book'> &
   Pick<PeopleBookDeps, 'revision'> & {
+    readonly rows: OpenRows;
     readonly state: KeyValueStore;
     readonly clock: Clock;
     randomBytes(size: number): Uint8Array;
@@ -31,11 +33,11 @@ export type People = {
 };
 
 export function createPeople(deps: PeopleDeps): People {
-  const { state, clock, randomBytes, release } = deps;
+  const { rows, state, clock, randomBytes, release } = deps;
   const book = new PeopleBook(deps);
   const persons = createPersons({ ...deps, book });
-  const pairing = createPairing({ state, book, clock, randomBytes });
-  const strangers = createStrangers({ state, clock });
+  const pairing = createPairing({ rows, book, clock, randomBytes });
+  const strangers = createStrangers({ rows, clock });
   const now = () => clock.now();
   return {
     book,

@@ -1,14 +1,16 @@
 // Who wrote without being let in, and what they wrote, until somebody decides about them: on disk,
 // bounded by person and in all, gone after a week. The decision itself is made elsewhere.
 
-import type { KeyValueStore } from '../../kernel/bus/store/store.ts';
 import { textWithAttachments } from '../../kernel/message/attachment.ts';
 import { type InboundMessage, idsOf, type PersonSender } from '../../kernel/message/message.ts';
 import { firstWords, shortName } from '../../kernel/message/untrusted.ts';
+import { jsonRows, type OpenRows } from '../../kernel/rows.ts';
 import { createLanes } from '../../lib/async.ts';
-import { flag, jsonRow, kind, number, place, rowShape, text, texts } from '../../lib/json/json.ts';
+import { flag, kind, number, place, rowShape, text, texts } from '../../lib/json/json.ts';
 import type { Clock } from '../../lib/time/clock.ts';
 
+/** Of everything that is kept about people. */
+export const PEOPLE_SCOPE = 'people';
 const MAX_STRANGERS = 100;
 const MAX_HELD_MESSAGES = 10;
 /** Of one person's messages together. */
@@ -49,7 +51,7 @@ const HELD_MESSAGE = rowShape<InboundMessage>({
   receivedAt: number,
 });
 
-export type StrangersDeps = { readonly state: KeyValueStore; readonly clock: Clock };
+export type StrangersDeps = { readonly rows: OpenRows; readonly clock: Clock };
 
 export interface Strangers {
   /** Keeps the message; undefined where too many strangers wait already. */
@@ -57,7 +59,7 @@ export interface Strangers {
   list(): Promise<readonly Stranger[]>;
   /** Changes what is known of somebody who still waits. */
   note(stranger: Stranger, change: Pick<Partial<Stranger>, 'announced' | 'code'>): Promise<void>;
-  /** What they wrote, oldest first; each with the key it is kept under. */
+  /** What they wrote, oldest first; each with the id it is kept under. */
   held(stranger: Stranger): Promise<readonly HeldMessage[]>;
   /** Deletes these messages, and the stranger once nothing of theirs is held. */
   forget(stranger: Stranger, held: readonly HeldMessage[]): Promise<void>;
@@ -65,17 +67,18 @@ export interface Strangers {
   expire(): Promise<number>;
 }
 
-export type HeldMessage = { readonly key: string; readonly message: InboundMessage };
+export type HeldMessage = { readonly id: string; readonly message: InboundMessage };
 
-export function createStrangers({ state, clock }: StrangersDeps): Strangers {
+export function createStrangers({ rows, clock }: StrangersDeps): Strangers {
+  const strangers = rows({ ...jsonRows(STRANGER), scope: PEOPLE_SCOPE, prefix: 'stranger:' });
+  const messages = rows({ ...jsonRows(HELD_MESSAGE), scope: PEOPLE_SCOPE, prefix: 'held:' });
   /** Two messages at once must not undo each other's count. */
   const lanes = createLanes();
   const oneByOne = <T>(task: () => Promise<T>) => lanes.run('strangers', task);
 
   async function list(): Promise<readonly Stranger[]> {
-    const rows = await state.list('stranger:');
-    const strangers = rows.flatMap(({ value }) => jsonRow(value, STRANGER) ?? []);
-    return strangers.filter(({ lastAt }) => clock.now() - lastAt < STRANGER_LIFETIME_MS);
+    const all = await strangers.list();
+    return all.filter(({ lastAt }) => clock.now() - lastAt < STRANGER_LIFETIME_MS);
   }
 
   async function known(channel: string, ids: readonly string[]): Promise<Stranger | undefined> {
@@ -87,55 +90,50 @@ export function createStrangers({ state, clock }: StrangersDeps): Strangers {
     const ids = idsOf(sender);
     const before = (await known(channel, ids)) ?? newcomer(message, sender, clock.now());
     if (before.lastAt === 0 && (await list()).length >= MAX_STRANGERS) return undefined;
-    const kept = await state.list(heldPrefix(before));
-    if (kept.some(({ key }) => key.endsWith(`:${message.id}`))) return before;
-    const value = JSON.stringify(message);
-    const fits =
-      kept.length < MAX_HELD_MESSAGES && before.heldChars + value.length <= MAX_HELD_CHARS;
-    const after: Stranger = {
-      ...before,
-      ids: [...new Set([...before.ids, ...ids])],
-      lastAt: clock.now(),
-      heldChars: before.heldChars + (fits ? value.length : 0),
-      heldMessages: kept.length + (fits ? 1 : 0),
-      lostMessages: before.lostMessages + (fits ? 0 : 1),
-    };
-    const row = { key: keyOf(after), value: JSON.stringify(after) };
-    const text = { key: `${heldPrefix(after)}${placeOf(clock.now(), kept)}:${message.id}`, value };
-    await state.setMany(fits ? [row, text] : [row]);
-    return after;
+    const kept = await messages.entries({ prefix: heldPrefix(before) });
+    if (kept.some(([id]) => id.endsWith(`:${message.id}`))) return before;
+    const chars = JSON.stringify(message).length;
+    const fits = kept.length < MAX_HELD_MESSAGES && before.heldChars + chars <= MAX_HELD_CHARS;
+    const id = `${heldPrefix(before)}${placeOf(clock.now(), kept)}:${message.id}`;
+    return strangers.change(
+      idOf(before),
+      (now = before) => ({
+        ...now,
+        ids: [...new Set([...now.ids, ...ids])],
+        lastAt: clock.now(),
+        heldChars: now.heldChars + (fits ? chars : 0),
+        heldMessages: kept.length + (fits ? 1 : 0),
+        lostMessages: now.lostMessages + (fits ? 0 : 1),
+      }),
+      () => (fits ? [messages.write(id, message)] : []),
+    );
   }
 
   async function held(stranger: Stranger): Promise<readonly HeldMessage[]> {
-    const rows = await state.list(heldPrefix(stranger));
-    return rows.flatMap(({ key, value }) => {
-      const message = jsonRow(value, HELD_MESSAGE);
-      return message === undefined ? [] : [{ key, message }];
-    });
+    const found = await messages.entries({ prefix: heldPrefix(stranger) });
+    return found.map(([id, message]) => ({ id, message }));
   }
 
   return {
     hold: (message, sender) => oneByOne(() => hold(message, sender)),
     list,
-    note: (stranger, change) =>
-      oneByOne(async () => {
-        const stored = jsonRow((await state.get(keyOf(stranger))) ?? '', STRANGER);
-        if (stored === undefined) return;
-        const row: Stranger = { ...stored, ...change };
-        await state.set(keyOf(stranger), JSON.stringify(row));
-      }),
+    async note(stranger, change) {
+      await strangers.change(idOf(stranger), (stored) => stored && { ...stored, ...change });
+    },
     held,
-    forget: (stranger, messages) =>
+    forget: (stranger, over) =>
       oneByOne(async () => {
-        const keys = messages.map(({ key }) => key);
-        const rest = (await held(stranger)).filter(({ key }) => !keys.includes(key));
-        const gone = rest.length === 0 ? [...keys, keyOf(stranger)] : keys;
-        await state.setMany(gone.map((key) => ({ key, value: undefined })));
+        const ids = new Set(over.map(({ id }) => id));
+        const isAll = (await held(stranger)).every(({ id }) => ids.has(id));
+        await strangers.change(
+          idOf(stranger),
+          (stored) => (isAll ? 'remove' : stored && { ...stored }),
+          () => [...ids].map((id) => messages.write(id, undefined)),
+        );
       }),
     async expire() {
       const before = clock.now() - STRANGER_LIFETIME_MS;
-      const counts = ['stranger:', 'held:'].map((prefix) => state.expire(prefix, before));
-      return (await Promise.all(counts)).reduce((sum, count) => sum + count, 0);
+      return (await strangers.expire(before)) + (await messages.expire(before));
     },
   };
 }
@@ -166,6 +164,5 @@ function placeOf(now: number, kept: readonly unknown[]): string {
   return `${now}`.padStart(TIME_DIGITS, '0') + `${kept.length}`.padStart(COUNT_DIGITS, '0');
 }
 
-const keyOf = ({ channel, userId }: Stranger) => `stranger:${channel}:${userId}`;
-const heldPrefix = ({ channel, userId }: Stranger) =>
-  `held:${channel}:${encodeURIComponent(userId)}:`;
+const idOf = ({ channel, userId }: Stranger) => `${channel}:${userId}`;
+const heldPrefix = ({ channel, userId }: Stranger) => `${channel}:${encodeURIComponent(userId)}:`;

@@ -109,7 +109,7 @@ export async function numberedIn(
 }
 
 /** Removes presses that cannot come again. */
-export const expireUsed = ({ used }: QuestionRows, now: number): Promise<void> =>
+export const expireUsed = ({ used }: QuestionRows, now: number): Promise<number> =>
   used.expire(now - USED_LIFETIME_MS);
 
 /** Of several rows the owner means the one chosen last. */

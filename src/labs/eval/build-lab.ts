@@ -135,8 +135,9 @@ function quiet(
   };
 }
 
-function peopleOf({ store, clock }: Foundations): People {
+function peopleOf({ store, rows, clock }: Foundations): People {
   return createPeople({
+    rows,
     state: store.scope(PAIRING_SCOPE),
     revision: store.revision,
     ownDoors: OWN_DOORS,

@@ -35,6 +35,7 @@ import { messageId, type SessionKey } from '../../kernel/message/ids.ts';
 import { chatRefOf, type InboundMessage } from '../../kernel/message/message.ts';
 import { OWNER_TURN, type TurnPerson } from '../../kernel/message/notes.ts';
 import type { TranscriptEntry } from '../../kernel/message/transcript.ts';
+import { createRows } from '../../kernel/rows.ts';
 import { readSession } from '../../kernel/sessions/catalog.ts';
 import { stemOf } from '../../kernel/sessions/file-lines.ts';
 import { createTurnPersonOf } from '../../kernel/turns/turn-person.ts';
@@ -298,6 +299,7 @@ async function personOf({ home, session }: ReplayWish, live: LiveConfig): Promis
   const store = await openEmbeddedStore({ path: home.state, clock, log: silentLogger });
   try {
     const { persons } = createPeople({
+      rows: createRows(store),
       state: store.scope(PAIRING_SCOPE),
       revision: store.revision,
       ownDoors: OWN_DOORS,
