@@ -2,7 +2,6 @@
 // of that phase; anything else does not type-check.
 
 import type { Cue } from '../features/modes/mode.ts';
-import { recordCue } from '../features/modes/record-cue.ts';
 import type { AgentEvent } from '../kernel/message/event.ts';
 import { clearOldResults } from './clear-old-results.ts';
 import { compactThread, LARGER_WINDOW, maySumUp } from './compact.ts';
@@ -61,13 +60,19 @@ export async function* routeTurn(
 ): AsyncGenerator<AgentEvent, SignalOf<'routing'>, void> {
   const { mode } = turn;
   const closing = ask.kind === 'conclude' ? await mode?.closing?.() : undefined;
-  if (closing !== undefined) return yield* recordCue(turn, closing);
+  if (closing !== undefined) return yield* recorded(turn, closing);
   if (mode?.cue === undefined || !mayAct({ ask, cue: undefined })) {
     return routed(turn, ask, undefined);
   }
   const cue = yield* mode.cue(ask, turn.signal);
-  if (cue.kind !== 'main') return yield* recordCue(turn, cue);
+  if (cue.kind !== 'main') return yield* recorded(turn, cue);
   return routed(turn, ask, cue);
+}
+
+/** Loaded with the first mode that decides or speaks. */
+async function* recorded(turn: TurnContext, cue: Exclude<Cue, Main>) {
+  const { recordCue } = await import('../features/modes/record-cue.ts');
+  return yield* recordCue(turn, cue);
 }
 
 function routed(turn: TurnContext, ask: Ask, said: Main | undefined): SignalOf<'routing'> {

@@ -74,7 +74,14 @@ export async function createSharedRig(
       digests: async (turn) => (delegation.model === '' ? {} : openDigests(turn, priced)),
     }),
   };
-  const rig = await createRig({ ...options, models, modes: createModes(kinds, () => mode) });
+  const rig = await createRig({
+    ...options,
+    models,
+    modes: createModes(
+      async () => kinds,
+      () => mode,
+    ),
+  });
   return { rig, ...scripted, kinds, health, clock, asked, told, traces };
 }
 

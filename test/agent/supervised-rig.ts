@@ -95,7 +95,10 @@ export async function createSupervisedRig(
     child: () => log,
     warn: (text, fields) => void warnings.push({ text, ...fields }),
   };
-  const modes = createModes({ supervisor: kind }, () => 'supervisor');
+  const modes = createModes(
+    async () => ({ supervisor: kind }),
+    () => 'supervisor',
+  );
   const rig = await createRig({ ...options, models, modes, log });
   return { rig, ...scripted, kind, asked, told, warnings, declare };
 }

@@ -11,7 +11,7 @@ import { aborted } from '../../lib/time/clock.ts';
 import type { MissingTool } from '../../tools/tool.ts';
 import type { ToolServerReport, ToolServers } from './mcp.ts';
 import type { ToolServerConfig, ToolServersConfig } from './settings.ts';
-import { ToolServer, type ToolServerDeps } from './tool-server.ts';
+import type { ToolServer, ToolServerDeps } from './tool-server.ts';
 
 export type ToolServersDeps = ToolServerDeps & {
   /** Asked at the start and after each change. */
@@ -20,6 +20,7 @@ export type ToolServersDeps = ToolServerDeps & {
 
 export function createToolServers(deps: ToolServersDeps): ToolServers {
   const servers = new Map<string, ToolServer>();
+  let loaded: typeof import('./tool-server.ts') | undefined;
   const ending = new Set<Promise<void>>();
   const begun = Promise.withResolvers<void>();
   let isRunning = false;
@@ -30,8 +31,16 @@ export function createToolServers(deps: ToolServersDeps): ToolServers {
     ending.add(ended);
   };
 
-  const configured = () => {
+  /** Loads what speaks to servers with the first of them. */
+  const configured = async () => {
     if (!isRunning) return;
+    if (loaded === undefined && Object.values(deps.servers()).some(({ enabled }) => enabled)) {
+      loaded = await import('./tool-server.ts');
+    }
+    if (isRunning && loaded !== undefined) connectWanted(loaded);
+  };
+
+  const connectWanted = (program: typeof import('./tool-server.ts')) => {
     const wanted = Object.entries(deps.servers()).filter(([, { enabled }]) => enabled);
     for (const server of [...servers.values()]) {
       const config = wanted.find(([name]) => name === server.name)?.[1];
@@ -39,7 +48,7 @@ export function createToolServers(deps: ToolServersDeps): ToolServers {
     }
     for (const [name, config] of wanted) {
       if (servers.has(name)) continue;
-      const server = new ToolServer(name, config, deps);
+      const server = new program.ToolServer(name, config, deps);
       servers.set(name, server);
       server.start();
     }
@@ -51,14 +60,14 @@ export function createToolServers(deps: ToolServersDeps): ToolServers {
   return {
     tools: () => (servers.size === 0 ? [] : inOrder().flatMap(({ tools }) => tools)),
     report: () => inOrder().map((server) => server.report()),
-    configured,
+    configured: () => void configured(),
     async tried() {
       await begun.promise;
       await Promise.all([...servers.values()].map(({ tried }) => tried));
     },
     async run(signal) {
       isRunning = true;
-      configured();
+      await configured();
       begun.resolve();
       await aborted(signal);
       isRunning = false;

@@ -24,6 +24,8 @@ const DAY_MS = 86_400_000;
 const FILE_MODE = 0o600;
 const FILE = /^\d{4}-\d{2}-\d{2}\.jsonl$/;
 
+export type TraceFiles = ReturnType<typeof createTraceFiles>;
+
 export function createTraceFiles({ traces, live, clock, log }: TraceFilesDeps) {
   let last: Promise<unknown> = Promise.resolve();
   const dayOf = (at: number) => new Date(at).toISOString().slice(0, 10);

@@ -165,7 +165,11 @@ function labTools(live: LiveConfig, isReplayed: boolean, executor: Executor) {
 /** On record, what other models of a turn said stands like the words of the main one. */
 function modesOf(foundations: Foundations, wish: LabWish, traces: string) {
   const { models, spending, instead, env } = wish;
-  if (instead?.isRecorded === true) return createModes({}, () => 'inline');
+  if (instead?.isRecorded === true)
+    return createModes(
+      async () => ({}),
+      () => 'inline',
+    );
   const settings = createSessionSettings(foundations.store.scope('session-settings'));
   const tell = () => undefined;
   const home = { traces, agents: homeOf(env).agents };
