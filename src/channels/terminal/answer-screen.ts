@@ -17,25 +17,13 @@ const cursorUp = (rows: number) => (rows > 0 ? `\x1b[${rows}A` : '');
 
 const TOOL_SIGNS = { running: '…', ok: '✓', waiting: '…', failed: '✗' } as const;
 
-export interface AnswerScreen {
-  show(update: LiveUpdate): void;
-  /** The text as it stands in the end replaces what was shown of it. */
-  settle(markdown: string): void;
-  /** Takes away what is only there while the answer is written. */
-  close(): void;
-}
-
 export type ScreenOptions = {
   readonly output: NodeJS.WriteStream;
   /** Monotonic milliseconds. */
   readonly now: () => number;
 };
 
-export function createAnswerScreen(options: ScreenOptions): AnswerScreen {
-  return new LiveScreen(options);
-}
-
-class LiveScreen implements AnswerScreen {
+export class AnswerScreen {
   readonly #output: NodeJS.WriteStream;
   readonly #now: () => number;
   /** What stands for good of the answer now being written, Markdown. */
@@ -61,6 +49,7 @@ class LiveScreen implements AnswerScreen {
     this.#drawTail([render(open), ...activityLines(update)].filter((line) => line !== ''));
   }
 
+  /** The text as it stands in the end replaces what was shown of it. */
   settle(markdown: string): void {
     this.#erase();
     const rest = unseenPart(this.#pieces, markdown);
@@ -72,6 +61,7 @@ class LiveScreen implements AnswerScreen {
     this.#pieces = [];
   }
 
+  /** Takes away what is only there while the answer is written. */
   close(): void {
     this.#erase();
   }

@@ -5,7 +5,7 @@ import { createInterface } from 'node:readline';
 import type { Terminal } from '../../cli/terminal.ts';
 import { COMMANDS } from '../../kernel/commands/commands.ts';
 import { NanobotError } from '../../kernel/message/errors.ts';
-import { createAnswerScreen, renderTerminal, toolLine } from './answer-screen.ts';
+import { AnswerScreen, renderTerminal, toolLine } from './answer-screen.ts';
 import {
   type AnswerEvent,
   type Conversation,
@@ -101,7 +101,7 @@ async function answer(
     isStopping = true;
   });
   const whole = AbortSignal.any([signal, reading.signal]);
-  const screen = createAnswerScreen({ output: terminal.output, now: terminal.clock.monotonic });
+  const screen = new AnswerScreen({ output: terminal.output, now: terminal.clock.monotonic });
   try {
     for await (const event of questions.ask(text, whole)) {
       if (event.type === 'done') {

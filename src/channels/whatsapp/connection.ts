@@ -319,15 +319,10 @@ export function createUploadAgent(socket: URL): Agent {
 // only thing that authenticates WhatsApp's server: certificate checks are never switched off, and
 // an unencrypted connection stays on this machine.
 
-export type SocketParts = {
-  readonly url: URL;
-  readonly auth: UserFacingSocketConfig['auth'];
-  readonly logger: SocketConfig['logger'];
-  readonly agent: NonNullable<SocketConfig['agent']>;
-  readonly getMessage: SocketConfig['getMessage'];
-  readonly cachedGroupMetadata: SocketConfig['cachedGroupMetadata'];
-  readonly makeSignalRepository: SocketConfig['makeSignalRepository'];
-};
+type SocketParts = Pick<SocketConfig, 'auth' | 'logger'> &
+  Pick<ConnectionDeps, 'url' | 'getMessage' | 'cachedGroupMetadata' | 'makeSignalRepository'> & {
+    readonly agent: NonNullable<SocketConfig['agent']>;
+  };
 
 const { HistorySyncType } = proto.HistorySync;
 

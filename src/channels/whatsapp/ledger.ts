@@ -35,37 +35,13 @@ export type LedgerDeps = {
   readonly own: () => OwnIds | undefined;
 };
 
-export interface Ledger {
-  /** Remembers whose ciphertext this stanza carries; called for every raw message stanza before Baileys handles it. */
-  observe(stanza: BinaryNode): void;
-  /**
-   * The rows that store this plaintext; none where it is no user content. For the session repository,
-   * inside its unit of work.
-   * @throws ChannelError where the stanza was not observed: a message nobody could attribute
-   */
-  rowsFor(ciphertext: Uint8Array, plaintext: Uint8Array): readonly KeyValueEntry[];
-  /** Rows became durable. */
-  stored(): void;
-  /** This ciphertext was decrypted, or refused for good. */
-  settled(ciphertext: Uint8Array): void;
-  /** Waiting rows in arrival order; `after`: those behind the row of this key. */
-  list(limit: number, after?: string): Promise<readonly LedgerRow[]>;
-  remove(arrivals: readonly string[]): Promise<void>;
-  /** Resolves when a row was stored since the last call. @throws the signal's reason */
-  arrival(signal: AbortSignal): Promise<void>;
-  /** While message stanzas wait to be decrypted: milliseconds without any of them coming through. */
-  stalledMs(): number | undefined;
-  /** The connection ended: stanzas not decrypted yet will be sent again. */
-  disconnected(): void;
-}
-
 export async function openLedger(deps: LedgerDeps): Promise<Ledger> {
   const [newest] = await deps.state.list(INBOX_PREFIX, { limit: 1, newestFirst: true });
   const handedOver = (await deps.state.get(HANDED_OVER)) ?? '';
-  return new StoredLedger(deps, { newest: newest?.key ?? '', handedOver });
+  return new Ledger(deps, { newest: newest?.key ?? '', handedOver });
 }
 
-class StoredLedger implements Ledger {
+export class Ledger {
   readonly #deps: LedgerDeps;
   readonly #seen = new WeakMap<Uint8Array, Seen>();
   /** Not decrypted yet, oldest first, with the monotonic time they came. */
@@ -85,6 +61,7 @@ class StoredLedger implements Ledger {
     this.#highestHandedOver = handedOver;
   }
 
+  /** Remembers whose ciphertext this stanza carries; called for every raw message stanza before Baileys handles it. */
   observe(stanza: BinaryNode): void {
     const own = this.#deps.own();
     const envelope = own === undefined ? undefined : envelopeOf(stanza, own);
@@ -96,6 +73,11 @@ class StoredLedger implements Ledger {
     }
   }
 
+  /**
+   * The rows that store this plaintext; none where it is no user content. For the session repository,
+   * inside its unit of work.
+   * @throws ChannelError where the stanza was not observed: a message nobody could attribute
+   */
   rowsFor(ciphertext: Uint8Array, plaintext: Uint8Array): readonly KeyValueEntry[] {
     const seen = this.#seen.get(ciphertext);
     if (seen === undefined) {
@@ -115,16 +97,19 @@ class StoredLedger implements Ledger {
       .map((one, index) => this.#rowOf(one, index === 0 ? arrival : this.#nextArrival()));
   }
 
+  /** Rows became durable. */
   stored(): void {
     this.#hasNew = true;
     this.#arrived.notify();
   }
 
+  /** This ciphertext was decrypted, or refused for good. */
   settled(ciphertext: Uint8Array): void {
     this.#pending.delete(ciphertext);
     this.#progressAt = this.#deps.clock.monotonic();
   }
 
+  /** Waiting rows in arrival order; `after`: those behind the row of this key. */
   async list(limit: number, behind = ''): Promise<readonly LedgerRow[]> {
     const rows: LedgerRow[] = [];
     const damaged: KeyValueEntry[] = [];
@@ -147,18 +132,21 @@ class StoredLedger implements Ledger {
     await this.#takeOut(arrivals, []);
   }
 
+  /** Resolves when a row was stored since the last call. @throws the signal's reason */
   async arrival(signal: AbortSignal): Promise<void> {
     signal.throwIfAborted();
     if (!this.#hasNew) await this.#arrived.next(signal);
     this.#hasNew = false;
   }
 
+  /** While message stanzas wait to be decrypted: milliseconds without any of them coming through. */
   stalledMs(): number | undefined {
     const [oldest] = this.#pending.values();
     if (oldest === undefined) return undefined;
     return this.#deps.clock.monotonic() - Math.max(oldest, this.#progressAt);
   }
 
+  /** The connection ended: stanzas not decrypted yet will be sent again. */
   disconnected(): void {
     this.#pending.clear();
   }

@@ -3,8 +3,6 @@
 
 import { z } from 'zod';
 import type { KeyValueStore } from '../../kernel/bus/store/store.ts';
-import type { Logger } from '../../lib/logger.ts';
-import type { Clock } from '../../lib/time/clock.ts';
 import type { ChannelHost, ChannelStatus } from '../channel.ts';
 import { LINK_REMEDY, type WhatsAppCause, type WhatsAppPhase } from './rules/endings.ts';
 import type { Vault } from './vault.ts';
@@ -34,7 +32,7 @@ export class LinkStatus {
 
   constructor(deps: StatusDeps) {
     this.#deps = deps;
-    this.#health = createHealthRecord(deps.host);
+    this.#health = new HealthRecord(deps.host);
   }
 
   load(): Promise<void> {
@@ -186,51 +184,24 @@ function counted(endings: LinkHealth['endings'], hour: number): LinkHealth['endi
   return [...endings.filter(([known]) => known !== hour), [hour, count + 1]];
 }
 
-export interface HealthRecord {
-  readonly lastEnding: LinkHealth['lastEnding'];
-  /** What was known before this start. */
-  load(): Promise<void>;
-  set(change: Partial<Pick<LinkHealth, 'status' | 'linkedNumber' | 'openedAt'>>): void;
-  /** `isLinked`: another connection of the account is due. */
-  ended(ending: {
-    readonly code?: number;
-    readonly reason: string;
-    readonly isLinked: boolean;
-  }): void;
-  undecryptable(): void;
-  /** Resolves when everything said so far is written. */
-  flush(): Promise<void>;
-}
-
-export function createHealthRecord(deps: {
-  readonly state: KeyValueStore;
-  readonly clock: Clock;
-  readonly log: Logger;
-}): HealthRecord {
-  return new Record(deps);
-}
-
-class Record implements HealthRecord {
-  readonly #deps: { readonly state: KeyValueStore; readonly clock: Clock; readonly log: Logger };
+export class HealthRecord {
+  readonly #host: StatusDeps['host'];
   #health = NO_HEALTH;
   #written = '';
   #writing: Promise<void> = Promise.resolve();
   #counting: Disposable | undefined;
 
-  constructor(deps: {
-    readonly state: KeyValueStore;
-    readonly clock: Clock;
-    readonly log: Logger;
-  }) {
-    this.#deps = deps;
+  constructor(host: StatusDeps['host']) {
+    this.#host = host;
   }
 
   get lastEnding(): LinkHealth['lastEnding'] {
     return this.#health.lastEnding;
   }
 
+  /** What was known before this start. */
   async load(): Promise<void> {
-    const { state } = this.#deps;
+    const { state } = this.#host;
     this.#health = { ...((await readLinkHealth(state)) ?? NO_HEALTH), status: 'starting' };
   }
 
@@ -239,8 +210,16 @@ class Record implements HealthRecord {
     this.#write();
   }
 
-  ended({ isLinked, ...ending }: Parameters<HealthRecord['ended']>[0]): void {
-    const at = this.#deps.clock.now();
+  /** `isLinked`: another connection of the account is due. */
+  ended({
+    isLinked,
+    ...ending
+  }: {
+    readonly code?: number;
+    readonly reason: string;
+    readonly isLinked: boolean;
+  }): void {
+    const at = this.#host.clock.now();
     const endings = lastDay(this.#health.endings, at);
     this.set({
       lastEnding: { ...ending, at },
@@ -250,12 +229,13 @@ class Record implements HealthRecord {
 
   undecryptable(): void {
     this.#health = { ...this.#health, undecryptable: this.#health.undecryptable + 1 };
-    this.#counting ??= this.#deps.clock.timer(COUNT_EVERY_MS, () => {
+    this.#counting ??= this.#host.clock.timer(COUNT_EVERY_MS, () => {
       this.#counting = undefined;
       this.#write();
     });
   }
 
+  /** Resolves when everything said so far is written. */
   async flush(): Promise<void> {
     this.#counting?.[Symbol.dispose]();
     this.#counting = undefined;
@@ -269,9 +249,9 @@ class Record implements HealthRecord {
       if (value === this.#written) return;
       this.#written = value;
       try {
-        await this.#deps.state.set(HEALTH_KEY, value);
+        await this.#host.state.set(HEALTH_KEY, value);
       } catch (error) {
-        this.#deps.log.warn('whatsapp link health not written', { error });
+        this.#host.log.warn('whatsapp link health not written', { error });
       }
     });
   }

@@ -5,7 +5,7 @@
 import type { SocketConfig, WASocket } from '@whiskeysockets/baileys';
 import { ChannelError } from '../../kernel/message/errors.ts';
 import { type Change, createChange } from '../../lib/async.ts';
-import type { ChannelHost, Login } from '../channel.ts';
+import type { ChannelHost } from '../channel.ts';
 import { quietConsole } from './baileys-logger.ts';
 import { parseSocketUrl } from './connection.ts';
 import { EndedConnections } from './ended-connections.ts';
@@ -31,29 +31,9 @@ export type LinkDeps = {
   onReady(isReady: boolean): void;
 };
 
-export interface Link {
-  /** Connects and stays connected until aborted; waits while there is nothing to connect with. */
-  run(signal: AbortSignal): Promise<void>;
-  /** The open socket; waits for one. @throws the signal's reason */
-  open(signal: AbortSignal): Promise<WASocket>;
-  /** The open socket, where there is one right now. */
-  readonly socket: WASocket | undefined;
-  readonly login: Login;
-  /** From connecting until the server has delivered what waited for us (or never says so). */
-  readonly isCatchingUp: boolean;
-  /** @throws the signal's reason */
-  caughtUp(signal: AbortSignal): Promise<void>;
-  /** Reports this instead of an open connection, until called with undefined. */
-  noteTrouble(trouble: PassingTrouble | undefined): void;
-}
-
 const STOPPED = { reason: 'the channel stopped', remedy: 'Start the gateway and try again.' };
 
-export function createLink(deps: LinkDeps): Link {
-  return new LiveLink(deps);
-}
-
-class LiveLink implements Link {
+export class Link {
   readonly login: LoginDesk;
   readonly #deps: LinkDeps;
   readonly #status: LinkStatus;
@@ -73,14 +53,17 @@ class LiveLink implements Link {
     this.login = createLoginDesk({ phoneNumber, onChange: () => this.#onLogin() });
   }
 
+  /** The open socket, where there is one right now. */
   get socket(): WASocket | undefined {
     return this.#live?.socket;
   }
 
+  /** From connecting until the server has delivered what waited for us (or never says so). */
   get isCatchingUp(): boolean {
     return this.#live?.isCatchingUp ?? false;
   }
 
+  /** The open socket; waits for one. @throws the signal's reason */
   async open(signal: AbortSignal): Promise<WASocket> {
     for (;;) {
       signal.throwIfAborted();
@@ -89,14 +72,17 @@ class LiveLink implements Link {
     }
   }
 
+  /** @throws the signal's reason */
   async caughtUp(signal: AbortSignal): Promise<void> {
     while (this.isCatchingUp) await this.#change.next(signal);
   }
 
+  /** Reports this instead of an open connection, until called with undefined. */
   noteTrouble(trouble: PassingTrouble | undefined): void {
     this.#status.trouble(trouble);
   }
 
+  /** Connects and stays connected until aborted; waits while there is nothing to connect with. */
   async run(signal: AbortSignal): Promise<void> {
     const url = this.#url();
     const quiet = quietConsole();

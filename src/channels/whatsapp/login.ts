@@ -8,23 +8,6 @@ import type { LiveEvents } from './live-connection.ts';
 import { TRY_AGAIN } from './rules/endings.ts';
 import { phoneDigits } from './rules/jid.ts';
 
-export interface LoginAttempt {
-  /** Aborted when the person gave up or another login began; the reason says which. */
-  readonly signal: AbortSignal;
-  /** Digits; undefined: QR only. */
-  readonly phoneNumber: string | undefined;
-  /** The phone confirmed: what fails now fails behind the pairing. */
-  readonly isConfirmed: boolean;
-  confirmed(): void;
-  /** Until `release` it is not over when it is given up: something half made is to be cleaned. */
-  hold(): void;
-  /** Fails it where it was given up meanwhile, or with `trouble`. */
-  release(trouble: { readonly reason: string; readonly remedy: string } | undefined): void;
-  show(step: Exclude<LoginStep, { readonly kind: 'done' | 'failed' }>): void;
-  done(account: string): void;
-  fail(reason: string, remedy: string): void;
-}
-
 export interface LoginDesk extends Login {
   /** The login under way. */
   readonly current: LoginAttempt | undefined;
@@ -38,8 +21,8 @@ export function createLoginDesk(deps: {
   /** A login began or was given up. */
   onChange(): void;
 }): LoginDesk {
-  let newest: Attempt | undefined;
-  const giveUp = (attempt: Attempt | undefined, reason: string) => {
+  let newest: LoginAttempt | undefined;
+  const giveUp = (attempt: LoginAttempt | undefined, reason: string) => {
     if (attempt === undefined || attempt.isOver) return;
     attempt.giveUp(reason);
     deps.onChange();
@@ -49,7 +32,7 @@ export function createLoginDesk(deps: {
     const written = options.phoneNumber ?? deps.phoneNumber;
     const number = phoneDigits(written);
     if (written !== '' && number === undefined) return yield badNumber;
-    const attempt = new Attempt(number);
+    const attempt = new LoginAttempt(number);
     const earlier = newest;
     newest = attempt;
     giveUp(earlier, 'another login was started');
@@ -81,7 +64,8 @@ const badNumber: LoginStep = {
   remedy: 'Give it with its country code, digits only, e.g. 491511234567.',
 };
 
-class Attempt implements LoginAttempt {
+export class LoginAttempt {
+  /** Digits; undefined: QR only. */
   readonly phoneNumber: string | undefined;
   readonly over: Promise<void>;
   readonly #controller = new AbortController();
@@ -99,6 +83,7 @@ class Attempt implements LoginAttempt {
     this.#finished = resolve;
   }
 
+  /** Aborted when the person gave up or another login began; the reason says which. */
   get signal(): AbortSignal {
     return this.#controller.signal;
   }
@@ -107,6 +92,7 @@ class Attempt implements LoginAttempt {
     return this.#isOver;
   }
 
+  /** The phone confirmed: what fails now fails behind the pairing. */
   get isConfirmed(): boolean {
     return this.#isConfirmed;
   }
@@ -115,10 +101,12 @@ class Attempt implements LoginAttempt {
     this.#isConfirmed = true;
   }
 
+  /** Until `release` it is not over when it is given up: something half made is to be cleaned. */
   hold(): void {
     this.#isHeld = true;
   }
 
+  /** Fails it where it was given up meanwhile, or with `trouble`. */
   release(trouble: { readonly reason: string; readonly remedy: string } | undefined): void {
     this.#isHeld = false;
     const { aborted, reason } = this.signal;

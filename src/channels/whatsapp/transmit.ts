@@ -157,36 +157,27 @@ type Failure = {
   readonly code: string;
 };
 
-const OFFLINE: Failure = {
-  message: 'there is no connection to WhatsApp',
+const notSent = (message: string, code: string): Failure => ({
+  ...{ message, code },
   certainty: 'not_sent',
-  code: 'whatsapp_offline',
-};
-const UNPREPARED: Failure = {
-  message: 'WhatsApp did not say in time who would get the message',
-  certainty: 'not_sent',
-  code: 'whatsapp_no_recipient',
-};
-const NOT_UPLOADED: Failure = {
-  message: 'the message could not be made, or its file not uploaded in time',
-  certainty: 'not_sent',
-  code: 'whatsapp_not_uploaded',
-};
-const NOT_LEFT: Failure = {
-  message: 'the message could not be handed to the connection',
-  certainty: 'not_sent',
-  code: 'whatsapp_offline',
-};
-const UNSURE: Failure = {
-  message: 'the message was being sent when the connection or the time for it ended',
+});
+const unknown = (message: string): Failure => ({
+  ...{ message, code: 'whatsapp_unacked' },
   certainty: 'unknown',
-  code: 'whatsapp_unacked',
-};
-const UNACKED: Failure = {
-  message: 'WhatsApp did not confirm the message in time',
-  certainty: 'unknown',
-  code: 'whatsapp_unacked',
-};
+});
+
+const OFFLINE = notSent('there is no connection to WhatsApp', 'whatsapp_offline');
+const UNPREPARED = notSent(
+  'WhatsApp did not say in time who would get the message',
+  'whatsapp_no_recipient',
+);
+const NOT_UPLOADED = notSent(
+  'the message could not be made, or its file not uploaded in time',
+  'whatsapp_not_uploaded',
+);
+const NOT_LEFT = notSent('the message could not be handed to the connection', 'whatsapp_offline');
+const UNSURE = unknown('the message was being sent when the connection or the time for it ended');
+const UNACKED = unknown('WhatsApp did not confirm the message in time');
 
 function failure({ message, certainty, code }: Failure, cause?: unknown): DeliveryError {
   return new DeliveryError(message, { certainty, remedy: BACKOFF, code, cause });

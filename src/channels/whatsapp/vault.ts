@@ -59,36 +59,16 @@ export type VaultHealth = {
   readonly damagedRecords: number;
 };
 
-export interface Vault {
-  /** What Baileys runs on; replaced by reset and rollBack. `creds` is live. */
-  readonly auth: AuthenticationState;
-  /** undefined unless pairing was completed. */
-  readonly account: LinkedAccount | undefined;
-  /** Makes changed creds durable. */
-  save(): Promise<void>;
-  /** This generation opened a connection: it is one to go back to. */
-  confirm(): Promise<void>;
-  /** Back to the last generation that opened, where it differs from the one in use; false where there is none. */
-  rollBack(): Promise<boolean>;
-  /** Sets creds and keys aside under `old/<time>/` (kept, the newest 3) and begins with fresh ones. */
-  reset(): Promise<void>;
-  /** For the session repository of the socket that was made with these creds. */
-  signalUnits(creds: SignalCreds): SignalUnits;
-  health(): VaultHealth;
-  /** What was written is on disk; from now on nothing is: a later vault has the rows. */
-  close(): Promise<void>;
-}
-
 /** @throws ChannelError `whatsapp_link_damaged` where a link is stored and no generation can be read */
 export async function openVault(deps: VaultDeps): Promise<Vault> {
   const stored = await readGenerations(deps.state);
   const start = await chooseStart(deps.state, stored);
   if (start.kind === 'damaged') throw linkDamaged();
   if (start.kind === 'half_made') await deps.state.setMany(await dropLink(deps.state));
-  if (start.kind !== 'stored') return new LiveVault(deps, freshIdentity());
+  if (start.kind !== 'stored') return new Vault(deps, freshIdentity());
   const { generation, recoveredFrom } = start;
   const generations = new CredsGenerations(stored);
-  const vault = new LiveVault(deps, { creds: credsOf(generation), generations, recoveredFrom });
+  const vault = new Vault(deps, { creds: credsOf(generation), generations, recoveredFrom });
   await vault.begin(setAsideRows(stored.damaged));
   return vault;
 }
@@ -105,7 +85,7 @@ function linkDamaged(): ChannelError {
   return new ChannelError(LINK_DAMAGED, problem, { remedy: NEVER });
 }
 
-class LiveVault implements Vault {
+export class Vault {
   readonly #deps: VaultDeps;
   readonly #rows: KeyRows;
   readonly #queue: UnitQueue;
@@ -120,18 +100,22 @@ class LiveVault implements Vault {
     this.#auth = this.#authOf(identity.creds);
   }
 
+  /** What Baileys runs on; replaced by reset and rollBack. `creds` is live. */
   get auth(): AuthenticationState {
     return this.#auth;
   }
 
+  /** undefined unless pairing was completed. */
   get account(): LinkedAccount | undefined {
     return linkedAccountOf(this.#identity.creds);
   }
 
+  /** Makes changed creds durable. */
   save(): Promise<void> {
     return this.#queue.run(async () => {});
   }
 
+  /** This generation opened a connection: it is one to go back to. */
   confirm(): Promise<void> {
     return this.#queue.runAlone(async () => {
       const { creds, generations } = this.#identity;
@@ -142,6 +126,7 @@ class LiveVault implements Vault {
     });
   }
 
+  /** Back to the last generation that opened, where it differs from the one in use; false where there is none. */
   rollBack(): Promise<boolean> {
     return this.#queue.runAlone(async (unit) => {
       const { creds, generations } = this.#identity;
@@ -154,6 +139,7 @@ class LiveVault implements Vault {
     });
   }
 
+  /** Sets creds and keys aside under `old/<time>/` (kept, the newest 3) and begins with fresh ones. */
   reset(): Promise<void> {
     return this.#queue.runAlone(async () => {
       const { state, clock } = this.#deps;
@@ -164,11 +150,13 @@ class LiveVault implements Vault {
     });
   }
 
+  /** What was written is on disk; from now on nothing is: a later vault has the rows. */
   close(): Promise<void> {
     // Whoever still holds the credentials in use holds none that count.
     return this.#queue.runAlone(async () => this.#replace(freshIdentity()));
   }
 
+  /** For the session repository of the socket that was made with these creds. */
   signalUnits(creds: SignalCreds): SignalUnits {
     const unitKeys = createUnitKeys({ ...this.#deps, rows: this.#rows });
     return {

@@ -22,7 +22,7 @@ import { CAPTION_UNITS, MIN_EDIT_INTERVAL_MS } from './drafts.ts';
 import { createGroupMembers, type GroupMembers } from './inbound.ts';
 import { createInbox, type Inbox } from './inbox.ts';
 import { type Ledger, openLedger } from './ledger.ts';
-import { createLink, type Link } from './link.ts';
+import { Link } from './link.ts';
 import { createMediaAgain, downloadMedia, type MediaAgain } from './media-download.ts';
 import { createOutbox, type Outbox, TYPING_SHOWN_MS } from './outbox.ts';
 import { createOwnerPause } from './pacer.ts';
@@ -251,7 +251,7 @@ export class WhatsAppSession {
     const { config, host, vault, random } = this.#deps;
     const { clock, log } = host;
     const ledger = this.#ledger;
-    return createLink({
+    return new Link({
       vault,
       ledger,
       settings: config,

@@ -3,7 +3,7 @@
 import { S_WHATSAPP_NET, type WASocket } from '@whiskeysockets/baileys';
 import type { LoginOptions, LoginStep } from '../../../src/channels/channel.ts';
 import { openLedger } from '../../../src/channels/whatsapp/ledger.ts';
-import { createLink, type Link } from '../../../src/channels/whatsapp/link.ts';
+import { Link } from '../../../src/channels/whatsapp/link.ts';
 import { createSessionRepository } from '../../../src/channels/whatsapp/session-repository.ts';
 import { openVault, type Vault } from '../../../src/channels/whatsapp/vault.ts';
 import { createMemoryHost, type MemoryHost } from '../../support/memory-host.ts';
@@ -86,7 +86,7 @@ export async function createLinkBench(
       state.stalledSince === undefined
         ? ledger.stalledMs()
         : clock.monotonic() - state.stalledSince;
-    const link = createLink({
+    const link = new Link({
       vault,
       ledger: { stalledMs },
       settings: { socketUrl: server.url, phoneNumber: '', ...settings },

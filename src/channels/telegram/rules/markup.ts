@@ -37,42 +37,19 @@ function ordered(styles: readonly Style[]): readonly Style[] {
   return first.sort((a, b) => RANK[a.kind] - RANK[b.kind]);
 }
 
+const TAGS: Readonly<Record<Style['kind'], string>> = {
+  ...{ bold: 'b', italic: 'i', strike: 's', code: 'code', pre: 'pre' },
+  ...{ quote: 'blockquote', link: 'a' },
+};
+
 function opening(style: Style): string {
-  switch (style.kind) {
-    case 'bold':
-      return '<b>';
-    case 'italic':
-      return '<i>';
-    case 'strike':
-      return '<s>';
-    case 'code':
-      return '<code>';
-    case 'quote':
-      return '<blockquote>';
-    case 'link':
-      return `<a href="${escapeHtml(style.href)}">`;
-    case 'pre':
-      return style.language === undefined
-        ? '<pre>'
-        : `<pre><code class="language-${escapeHtml(style.language)}">`;
-  }
+  if (style.kind === 'link') return `<a href="${escapeHtml(style.href)}">`;
+  const language = style.kind === 'pre' ? style.language : undefined;
+  const inner = language === undefined ? '' : `<code class="language-${escapeHtml(language)}">`;
+  return `<${TAGS[style.kind]}>${inner}`;
 }
 
 function closing(style: Style): string {
-  switch (style.kind) {
-    case 'bold':
-      return '</b>';
-    case 'italic':
-      return '</i>';
-    case 'strike':
-      return '</s>';
-    case 'code':
-      return '</code>';
-    case 'quote':
-      return '</blockquote>';
-    case 'link':
-      return '</a>';
-    case 'pre':
-      return style.language === undefined ? '</pre>' : '</code></pre>';
-  }
+  const hasLanguage = style.kind === 'pre' && style.language !== undefined;
+  return `${hasLanguage ? '</code>' : ''}</${TAGS[style.kind]}>`;
 }
