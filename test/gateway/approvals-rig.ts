@@ -6,9 +6,11 @@ import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { z } from 'zod';
+import type { TurnMessage } from '../../src/agent/agent.ts';
 import { runApproved } from '../../src/agent/execute.ts';
 import { openApprovalRows } from '../../src/features/approvals/approval-rows.ts';
 import { type Approvals, createApprovals } from '../../src/features/approvals/approvals.ts';
+import { approvalsStage } from '../../src/features/approvals/stage.ts';
 import { createStanding, type Standing } from '../../src/features/approvals/standing.ts';
 import { openStandingRows } from '../../src/features/approvals/standing-rows.ts';
 import type { AdmittedRole } from '../../src/kernel/access/admission.ts';
@@ -57,11 +59,15 @@ export const OWNER_RIGHTS = rightsOf({
   medium: 'chat',
 });
 
+const UNBOUND = { isForeign: false, rightsFrom: (rights: Rights) => rights };
+
 type Opened = {
   readonly store: EmbeddedStore;
   readonly bus: MessageBus;
   readonly questions: Questions;
   readonly approvals: Approvals;
+  /** The message as the agent gets it. */
+  resolve(message: InboundMessage, signal: AbortSignal): Promise<TurnMessage>;
   readonly standing: Standing;
   readonly stop: AbortController;
   readonly running: Promise<void>;
@@ -169,12 +175,17 @@ export async function makeApprovalsRig() {
         isOwnerHere: sender.kind === 'person' && edge.owners.includes(sender.id),
       }),
     });
+    const calls = openApprovalRows(rows);
     const approvals = createApprovals({
-      calls: openApprovalRows(rows),
+      calls,
       ...{ bus, questions, standing, clock, log: silentLogger },
       ownerChat: async () => placeOf(OWNER),
       isAwaited: async () => true,
       timeZone: () => '',
+    });
+    const stage = approvalsStage({
+      ...{ calls, bus },
+      asks: { bind: async (_session, message) => ({ ...UNBOUND, message }) },
       run: (call, signal) =>
         runApproved(
           { clock, toolbox: () => toolbox, settings: () => ({ workspace: folder }) as never },
@@ -182,13 +193,18 @@ export async function makeApprovalsRig() {
           signal,
         ),
     });
+    const resolve = (message: InboundMessage, signal: AbortSignal) =>
+      stage.message(
+        { seq: 1, message, rights: NO_RIGHTS, isForeign: false },
+        { session: sessionKeyOf(message.chat), signal, show: () => undefined },
+      );
     const stop = new AbortController();
     const restarts = { minMs: 500, maxMs: 500, stableMs: 60_000 };
     const running = supervise((signal) => questions.run(signal), {
       ...{ name: 'questions', signal: stop.signal, clock, log: silentLogger },
       ...{ ...restarts, onFailure: () => 'restart' },
     });
-    return { store, bus, questions, approvals, standing, stop, running };
+    return { store, bus, questions, approvals, resolve, standing, stop, running };
   }
 
   async function close({ bus, store, stop, running }: Opened) {
@@ -294,7 +310,7 @@ export async function makeApprovalsRig() {
       const texts: { text: string; message: InboundMessage; isForeign: boolean }[] = [];
       for (const turn of claimed) {
         for (const { message } of turn.messages) {
-          const resolved = await opened.approvals.resolve(message, signal);
+          const resolved = await opened.resolve(message, signal);
           texts.push({ text: resolved.message.text, ...resolved });
         }
         const throughSeq = turn.messages.at(-1)?.seq ?? 0;
@@ -309,7 +325,7 @@ export async function makeApprovalsRig() {
       return claimed.flatMap(({ messages }) => messages.map(({ message }) => message));
     },
     resolve: (message: InboundMessage, signal = new AbortController().signal) =>
-      opened.approvals.resolve(message, signal),
+      opened.resolve(message, signal),
     async restart() {
       await close(opened);
       opened = await open();

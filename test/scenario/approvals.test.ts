@@ -97,6 +97,28 @@ describe('an order in a quoted text', () => {
     expect(results()).toHaveLength(1);
   });
 
+  it('is carried out once where its result joins a running turn', async () => {
+    telegram.say(OWNER, 'and Ann?', quoting('WRITE skills/ann/SKILL.md'));
+    await hears(OWNER, /skills\/ann\/SKILL\.md/);
+    await telegram.waitFor(() => bot(OWNER).at(-1)?.text.includes('/approve yes'));
+    const { promise: gate, resolve: release } = Promise.withResolvers<void>();
+    const before = { asked: model.requests.length, said: bot(OWNER).length };
+    const seen = results().length;
+    model.script({ toolCalls: [{ name: 'time', arguments: {} }], gate });
+    telegram.say(OWNER, 'what time is it?');
+    await model.received(before.asked + 1);
+    telegram.press(OWNER, OWNER, 'Allow once');
+    await hears(OWNER, /^Allowed, this once/, before.said);
+    expect(await written('skills/ann/SKILL.md')).toBeUndefined();
+    release();
+    await hears(OWNER, /^Seen: Created/, before.said);
+    expect(await written('skills/ann/SKILL.md')).toBe('ordered skills/ann/SKILL.md');
+    // The turn that asks for the time has the result in its second model call, and ends with it.
+    expect(results()).toHaveLength(seen + 1);
+    expect(model.requests).toHaveLength(before.asked + 2);
+    await rm(file('skills/ann'), { recursive: true });
+  });
+
   it('is told to be refused when the owner denies it', async () => {
     telegram.say(OWNER, 'and this?', quoting('WRITE AGENTS.md'));
     await telegram.waitFor(() => bot(OWNER).at(-1)?.text.includes('/approve yes'));

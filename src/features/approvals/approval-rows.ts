@@ -114,6 +114,19 @@ export const openApprovalRows = (rows: OpenRows): Rows<Approval> =>
     order: (one, other) => one.at - other.at,
   });
 
+/** Whether the call was in one of the states of `from`, and is in `state` now. */
+export async function moveCall(
+  calls: Rows<Approval>,
+  id: string,
+  from: readonly ApprovalState['kind'][],
+  state: ApprovalState,
+): Promise<boolean> {
+  const moved = await calls.change(id, (each) =>
+    each !== undefined && from.includes(each.state.kind) ? { ...each, state } : undefined,
+  );
+  return moved !== undefined;
+}
+
 /** Those nobody has decided about. */
 export async function openCalls(calls: Rows<Approval>): Promise<readonly Approval[]> {
   return (await calls.list()).filter(({ state }) => state.kind === 'open');

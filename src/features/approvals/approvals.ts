@@ -1,18 +1,16 @@
-// Calls that wait for an owner's yes: asked with their full text, run once after the yes, exactly as
-// shown. The result comes back as a message of ours, which begins a turn with the same rights. What
-// was begun when a process died is never run again. Cases A07, A09, A10, X04 and T09.
+// Tool calls that wait for the approval of an owner, who is shown their full text. An approved call goes
+// into its session as a message of ours with the rights of the turn that asked; the stage of approvals
+// executes it. Cases A07, A09, A10, X04 and T09.
 
-import type { ApprovedCall, AskedOwner, CallToApprove } from '../../agent/agent.ts';
+import type { AskedOwner, CallToApprove } from '../../agent/agent.ts';
 import type { MessageBus } from '../../kernel/bus/bus.ts';
-import { type AgentEvent, previewOf } from '../../kernel/message/event.ts';
 import {
-  callId,
   type MessageId,
   messageId,
   type SessionKey,
   type TurnId,
 } from '../../kernel/message/ids.ts';
-import type { ChatRef, InboundMessage, SystemSender } from '../../kernel/message/message.ts';
+import type { ChatRef, SystemSender } from '../../kernel/message/message.ts';
 import type { TurnPerson } from '../../kernel/message/notes.ts';
 import { verbatim } from '../../kernel/message/untrusted.ts';
 import type { Chooser, QuestionHandler } from '../../kernel/questions/question.ts';
@@ -22,8 +20,7 @@ import type { Holds } from '../../kernel/sessions/rules/forgetting.ts';
 import { createLanes } from '../../lib/async.ts';
 import type { Logger } from '../../lib/logger.ts';
 import type { Clock } from '../../lib/time/clock.ts';
-import type { ToolOutcome } from '../../tools/tool.ts';
-import { APPROVAL_TEXTS, resultMessage, resultText, told } from './approval-result.ts';
+import { APPROVAL_TEXTS, resultMessage, told } from './approval-result.ts';
 import {
   type Approval,
   type ApprovalState,
@@ -31,6 +28,7 @@ import {
   eraseCalls,
   hashOf,
   hasPlace,
+  moveCall,
   openCalls,
 } from './approval-rows.ts';
 import { alwaysGiven, approvalText } from './rules/approval-text.ts';
@@ -47,7 +45,6 @@ export type ApprovalsDeps = {
   ownerChat(): Promise<ChatRef>;
   /** Whether what asked there goes on, or was ended by hand. */
   isAwaited(chat: ChatRef): Promise<boolean>;
-  run(call: ApprovedCall, signal: AbortSignal): Promise<ToolOutcome>;
   /** Where a person's is not known; empty: the machine's. */
   timeZone(): string;
 };
@@ -74,15 +71,6 @@ export interface Approvals {
   allows(call: CallToApprove, turn: AskingTurn): Promise<boolean>;
   /** Asks an owner to allow the call. */
   request(call: CallToApprove, turn: AskingTurn): Promise<AskedOwner>;
-  /**
-   * The message with what came of its call, which is run now if it was not begun before. `show` is
-   * told of the run, for the live view.
-   */
-  resolve(
-    message: InboundMessage,
-    signal: AbortSignal,
-    show?: (event: AgentEvent) => void,
-  ): Promise<Resolved>;
   open(): Promise<readonly Approval[]>;
   /** What was decided in these conversations and holds the words; how many. */
   forget(chats: readonly string[], holds: Holds): Promise<number>;
@@ -90,8 +78,6 @@ export interface Approvals {
   askAgain(chat: ChatRef): Promise<number>;
   readonly handler: QuestionHandler;
 }
-
-export type Resolved = { readonly message: InboundMessage; readonly isForeign: boolean };
 
 const LIFETIME_MS = APPROVAL_TEXTS.MINUTES * 60_000;
 
@@ -176,14 +162,15 @@ export function createApprovals(deps: ApprovalsDeps): Approvals {
     const { kind } = approval.state;
     if (kind !== 'open' && kind !== 'granted' && kind !== 'denied') return DECIDED;
     if (kind === 'open' && !(await deps.isAwaited(approval.chat))) {
-      await move(approval, ['open'], { kind: 'expired' });
+      await moveCall(calls, approval.id, ['open'], { kind: 'expired' });
       return APPROVAL_TEXTS.ENDED;
     }
     const state: ApprovalState = { kind: isAllowed ? 'granted' : 'denied' };
     const { isTainted } = approval;
     if (isAlways && kind === 'open')
       await standing.give({ ...approval, about: approval.arguments }, who, at);
-    if (!isAllowed && !(await move(approval, ['open', 'granted', 'denied'], state))) return DECIDED;
+    const from = ['open', 'granted', 'denied'] as const;
+    if (!isAllowed && !(await moveCall(calls, approval.id, from, state))) return DECIDED;
     log.info('owner decided about a call', { tool: approval.tool, decision: state.kind });
     if (!isAllowed) {
       await tell(approval, 'An owner did not allow it');
@@ -195,47 +182,16 @@ export function createApprovals(deps: ApprovalsDeps): Approvals {
     return isAlways ? alwaysGiven(standing.days(), isTainted) : 'Allowed, this once.';
   }
 
-  /** Whether it was in one of these states, and is in the next one now. */
-  async function move(
-    { id }: Approval,
-    from: readonly ApprovalState['kind'][],
-    state: ApprovalState,
-  ): Promise<boolean> {
-    const moved = await calls.change(id, (each) =>
-      each !== undefined && from.includes(each.state.kind) ? { ...each, state } : undefined,
-    );
-    return moved !== undefined;
-  }
-
   async function expired(rest: string): Promise<void> {
     const approval = await asked(rest);
     if (approval?.state.kind !== 'open') return;
-    if (!(await move(approval, ['open'], { kind: 'expired' }))) return;
+    if (!(await moveCall(calls, approval.id, ['open'], { kind: 'expired' }))) return;
     await tell(approval, `No owner answered within ${APPROVAL_TEXTS.MINUTES} minutes`);
   }
 
   async function tell({ id, chat, tool }: Approval, why: string) {
     const markdown = `${why}: ${verbatim(tool)} was not run.`;
     await bus.send({ id: messageId(`approval/${id}/told`), chat, markdown });
-  }
-
-  /** Begins the call where nobody has; a call that was begun before stays as it was left. */
-  async function perform(approval: Approval, signal: AbortSignal): Promise<Approval> {
-    if (approval.state.kind !== 'granted') return approval;
-    if (!(await move(approval, ['granted'], { kind: 'running' }))) {
-      return (await calls.get(approval.id)) ?? approval;
-    }
-    const say: ApprovedCall['say'] = async (markdown, ordinal, attachments = []) => {
-      const id = messageId(`approval/${approval.id}/say/${ordinal}`);
-      const files = attachments.length === 0 ? {} : { attachments };
-      await bus.send({ id, chat: approval.chat, markdown, ...files });
-    };
-    const { status, text, isForeign = false } = await deps.run({ ...approval, say }, signal);
-    // Stopped while it ran: how far it came nobody knows.
-    if (status === 'failed') signal.throwIfAborted();
-    const done: Approval = { ...approval, state: { kind: 'done', status, text, isForeign } };
-    await calls.change(done.id, () => done);
-    return done;
   }
 
   return {
@@ -247,25 +203,6 @@ export function createApprovals(deps: ApprovalsDeps): Approvals {
       return !isAsked && standing.covers(wanted);
     },
     request: (call, turn) => oneByOne(() => request(call, turn)),
-    async resolve(message, signal, show) {
-      const { sender } = message;
-      const isOurs = sender.kind === 'system' && sender.source === 'approval';
-      if (!isOurs) return { message, isForeign: false };
-      const approval = await calls.get(message.text);
-      if (approval === undefined)
-        return { message: { ...message, text: APPROVAL_TEXTS.LOST }, isForeign: false };
-      const { id, tool } = approval;
-      const shownId = callId(id);
-      show?.({ type: 'tool_started', callId: shownId, name: tool, detail: approval.detail ?? '' });
-      const { state } = await perform(approval, signal);
-      const [status, preview] =
-        state.kind === 'done'
-          ? ([state.status, previewOf(state.text)] as const)
-          : (['failed', 'Stopped while it ran'] as const);
-      show?.({ type: 'tool_finished', callId: shownId, status, preview });
-      const isForeign = state.kind === 'done' && state.isForeign;
-      return { message: { ...message, text: resultText(tool, state) }, isForeign };
-    },
     open: () => openCalls(calls),
     forget: (chats, holds) => eraseCalls(calls, chats, holds),
     async askAgain(chat) {

@@ -29,6 +29,7 @@ import { type Approvals, createApprovals } from './approvals.ts';
 import { openAsks } from './ask-rows.ts';
 import { ASK_SUBJECT, type Asks, createAsks } from './asks.ts';
 import { createIsAwaited } from './awaited.ts';
+import { approvalsStage } from './stage.ts';
 import { createStanding, type Standing } from './standing.ts';
 import { openStandingRows } from './standing-rows.ts';
 
@@ -76,13 +77,15 @@ export function buildDecisions(parts: DecisionParts): Deciding {
     calls: parts.collections.calls,
     ...{ bus, questions, standing, clock, log, ownerChat: owners.askChat },
     isAwaited: createIsAwaited(parts.collections),
-    run: (call, signal) => agent.runApproved(call, signal),
     timeZone: () => live.config.sessions.timeZone,
   });
   const asks = createAsks({
     asks: openAsks(parts.rows),
     ...{ bus, questions, clock, log },
   });
+  const { calls } = parts.collections;
+  const run: Agent['runApproved'] = (call, signal) => agent.runApproved(call, signal);
+  add.stage(approvalsStage({ calls, asks, bus, run }));
   const reflection = parts.remembering.reflecting({ side: parts.side, ownerChat: owners.askChat });
   add.answers('approval', approvals.handler, 'approval');
   add.answers(ASK_SUBJECT, { ...asks.handler, takeUp: () => asks.takeUp() });

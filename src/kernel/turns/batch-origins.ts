@@ -1,5 +1,5 @@
-// Finds out beside other work who sent the messages of a turn, and tells the agent with each message:
-// what its sender may have done, and what came of a call that an owner had to allow.
+// The senders of the messages of a turn: looks up, beside other work, what rights each of them has, and
+// asks owners and persons on behalf of the turn.
 
 import type {
   AskedOwner,
@@ -22,20 +22,22 @@ import { personNames } from '../message/message-limits.ts';
 import type { TurnPerson } from '../message/notes.ts';
 import { verbatim } from '../message/untrusted.ts';
 import type { Origin, Origins } from './origins.ts';
+import type { TurnStages } from './stages.ts';
 import { answered } from './turn-answers.ts';
 
 export type BatchOriginsDeps = {
   readonly origins: Origins;
-  readonly approvals: Pick<Approvals, 'allows' | 'request' | 'resolve'>;
+  readonly approvals: Pick<Approvals, 'allows' | 'request'>;
   readonly drafts: Pick<Drafts, 'post'>;
-  readonly asks: Pick<Asks, 'ask' | 'bind'>;
+  readonly asks: Pick<Asks, 'ask'>;
+  readonly stages: Pick<TurnStages, 'message'>;
 };
 
 export class BatchOrigins {
   readonly #turn: Turn;
   readonly #deps: BatchOriginsDeps;
   readonly #found = new Map<number, Promise<Origin>>();
-  readonly #told = new Map<number, Promise<TurnMessage>>();
+  readonly #received = new Map<number, Promise<TurnMessage>>();
 
   constructor(turn: Turn, deps: BatchOriginsDeps) {
     this.#turn = turn;
@@ -47,10 +49,10 @@ export class BatchOrigins {
     for (const queued of messages) this.#of(queued).catch(() => undefined);
   }
 
-  /** Asked again, it answers the same: what an owner allowed is run once, and `show` told of it. */
-  told(queued: QueuedMessage, show: (event: AgentEvent) => void): Promise<TurnMessage> {
-    const known = this.#told.get(queued.seq) ?? this.#tell(queued, show);
-    this.#told.set(queued.seq, known);
+  /** The message as the agent gets it: with the rights of its sender, and passed through the stages once. */
+  received(queued: QueuedMessage, show: (event: AgentEvent) => void): Promise<TurnMessage> {
+    const known = this.#received.get(queued.seq) ?? this.#receive(queued, show);
+    this.#received.set(queued.seq, known);
     return known;
   }
 
@@ -105,14 +107,10 @@ export class BatchOrigins {
     };
   }
 
-  async #tell(queued: QueuedMessage, show: (event: AgentEvent) => void): Promise<TurnMessage> {
-    const { approvals, asks } = this.#deps;
-    const { rights: theirs, isForeign } = await this.#of(queued);
-    const resolved = await approvals.resolve(queued.message, this.#turn.signal, show);
-    const bound = await asks.bind(this.#turn.session, resolved.message);
-    const rights = bound.rightsFrom(theirs);
-    const isOthers = isForeign || resolved.isForeign || bound.isForeign;
-    return { ...queued, message: bound.message, rights, isForeign: isOthers };
+  async #receive(queued: QueuedMessage, show: (event: AgentEvent) => void): Promise<TurnMessage> {
+    const { session, signal } = this.#turn;
+    const { rights, isForeign } = await this.#of(queued);
+    return this.#deps.stages.message({ ...queued, rights, isForeign }, { session, signal, show });
   }
 
   #of(queued: QueuedMessage): Promise<Origin> {

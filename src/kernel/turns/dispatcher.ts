@@ -222,9 +222,9 @@ class TurnRun {
     const mode = chosen.queueMode ?? this.#settings.queueMode;
     // A live view that cannot be updated does not fail the turn.
     const show = (event: AgentEvent) => void shown.show(event).catch(() => undefined);
-    const told = (queued: QueuedMessage) => this.#origins.told(queued, show);
+    const received = (queued: QueuedMessage) => this.#origins.received(queued, show);
     const [first, ...rest] = this.#batch.messages;
-    const messages = [await told(first), ...(await Promise.all(rest.map(told)))] as const;
+    const messages = [await received(first), ...(await Promise.all(rest.map(received)))] as const;
     return {
       turnId: id,
       session,
@@ -235,7 +235,7 @@ class TurnRun {
       settings: turnSettingsOf(chosen, this.#settings),
       steer: async (): Promise<readonly TurnMessage[]> =>
         mode === 'steer' && this.#turn.attempt === 1
-          ? Promise.all((await this.#batch.join()).map(told))
+          ? Promise.all((await this.#batch.join()).map(received))
           : [],
       isAllowed: (call) => this.#origins.isAllowed(call, this.#batch.messages, person),
       askOwner: (call) => this.#origins.askOwner(call, this.#batch.messages, person),
