@@ -84,8 +84,6 @@ async function show(
   if (newest.length === 0) terminal.note('Nothing was done with effects yet.');
 }
 
-// `nanobot trace`: the life of one message, with the gate that stopped it if one did.
-
 export function traceCommand(terminal: Terminal): Command {
   return new Command('trace')
     .description('the life of a message: what happened to it, and when')

@@ -55,8 +55,6 @@ function soon({ retryAt }: ReportedStatus, now: number): string {
   return retryAt === undefined || retryAt <= now ? '' : ` in ${spanText(retryAt - now)}`;
 }
 
-// The channels as the running gateway reports them; without one, as the configuration has them.
-
 export type ReportedChannel = {
   readonly name: string;
   readonly status: ReportedStatus;

@@ -86,9 +86,6 @@ export const EXAMPLES: Readonly<Record<string, readonly string[]>> = {
   ],
 };
 
-// The command line: the table of commands and what happens when one fails. Each command is one
-// file; what it needs it imports when it runs, so that `--help` starts at once.
-
 /** Builds one command; its action throws what goes wrong. */
 type CommandFactory = (terminal: Terminal) => Command;
 

@@ -116,8 +116,6 @@ function channelLine({ status }: ChannelReport): string {
   return 'on';
 }
 
-// `nanobot gateway`: all channels, the web page and the agent, until stopped.
-
 type GatewayFlags = { readonly host?: string; readonly port?: number };
 
 export function gatewayCommand(terminal: Terminal): Command {
@@ -136,8 +134,6 @@ function overridesOf({ host, port }: GatewayFlags): ConfigOverrides {
     ...(port === undefined ? {} : { 'gateway.port': port }),
   };
 }
-
-// `nanobot telegram`, `email`, `whatsapp` and `lark`: one channel alone in the foreground, whether or not the configuration turns it on.
 
 export function telegramCommand(terminal: Terminal): Command {
   return new Command('telegram')

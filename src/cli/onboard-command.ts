@@ -183,9 +183,6 @@ function describe({ model, keyVariable }: FoundModel) {
   };
 }
 
-// `nanobot onboard`: sets up model, Telegram, mail, Lark and WhatsApp, each proved before it is saved
-// (WhatsApp is linked instead). Every answer is also a flag.
-
 type OnboardFlags = ModelFlags &
   TelegramFlags &
   EmailFlags &

@@ -1,6 +1,6 @@
 // Who may ask: holders of the gateway's token, and pages that redeemed a one-time code for a session.
 // What is stored of a session is a hash keyed by the token, so a changed token ends every one. How
-// often a wrong token may be tried is left to token-guard.ts.
+// often a wrong token may be tried is left to authentication.ts.
 
 import { createHash, createHmac, timingSafeEqual } from 'node:crypto';
 import type { KeyValueStore } from '../kernel/bus/store/store.ts';

@@ -1,5 +1,6 @@
-// What the gateway says of itself over HTTP, and the verdict whether it is ready: a channel that
-// should run is ready while it completes polls, IDLEs or pings, the store while the disk takes writes.
+// The state of the gateway and its channels over HTTP: status, readiness (a running channel has stalled
+// when it completes no poll, IDLE or ping for a while), metrics, and logging in to and restarting a
+// channel.
 
 import type { FastifyInstance } from 'fastify';
 import { z } from 'zod';

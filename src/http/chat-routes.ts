@@ -1,6 +1,5 @@
-// Files of one door:
-//   POST /api/<door>/files           a form with one file; 201 with how a message names it
-//   GET  /api/<door>/files/<media>   the content, never to be shown by the browser itself
+// The chat API of one built-in channel, the same for the web page and for terminals: chats, messages,
+// events and files.
 
 import multipart from '@fastify/multipart';
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';

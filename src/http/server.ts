@@ -1,5 +1,6 @@
-// Headers on every answer: the page runs only its own files, talks only to where it came from, is
-// framed by nobody and cannot turn text into markup (Trusted Types).
+// The HTTP server: the web page, the chat API of each built-in channel, channels, people and health.
+// Every request passes authentication before its body is read; errors are answered with a sentence,
+// never with a stack. It refuses to serve without a valid token.
 
 import { createHash } from 'node:crypto';
 import { readdirSync } from 'node:fs';
@@ -95,10 +96,6 @@ async function readPageFile(path: string, typed: Typed): Promise<PageFile> {
   const etag = `"${createHash('sha256').update(body).digest('base64url').slice(0, 16)}"`;
   return { type: TYPES[extname(path)] ?? 'application/octet-stream', body, etag };
 }
-
-// The HTTP server: the web page, the chat API of each door, the channels, people, health. Every request
-// passes the gate (gate.ts) before its body is read; what goes wrong is answered with a sentence, never
-// with a stack.
 
 export type HttpServerOptions = {
   readonly host: string;

@@ -195,8 +195,6 @@ function redactedToolbox(toolbox: Toolbox, redact: Redactor): Toolbox {
   };
 }
 
-// Builds the agent's tools: what they work on, and what stands between them and the agent.
-
 export type ToolParts = {
   readonly live: LiveConfig;
   readonly env: Environment;

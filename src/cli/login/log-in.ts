@@ -190,9 +190,6 @@ function after(view: LoginView, step: LoginStep): LoginView {
   }
 }
 
-// Connects a channel's account from a terminal: through the gateway that runs, or without one by
-// itself. Ctrl+C ends the attempt, and what was half made is cleaned up.
-
 type LogIn = {
   readonly channel: string;
   readonly options: LoginOptions;

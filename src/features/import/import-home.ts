@@ -171,9 +171,6 @@ async function problemOf(path: string): Promise<string | undefined> {
   );
 }
 
-// Looks into the home of another program: which one it is, what of its configuration becomes ours,
-// which of its files are wanted. Reads only; what is done with it is in import-files.ts and the CLI.
-
 export type ForeignHome = Imported & {
   /** Of the program, for people. */
   readonly program: string;

@@ -121,8 +121,6 @@ class FollowedCalls {
   }
 }
 
-// Builds what measures the work and what keeps account of it, as far as the configuration asks for it.
-
 /** Where the end of the audit file is kept in the store. */
 export const AUDIT_SCOPE = 'audit';
 

@@ -229,7 +229,7 @@ function shown(now: GaugeValues): readonly string[] {
 }
 
 // Counters and histograms in the text format of Prometheus (exposition format 0.0.4). Our own, because
-// the client library takes more memory than everything it would count; see prometheus.ts.
+// the client library takes more memory than everything it would count.
 
 export type Labels = Readonly<Record<string, string>>;
 

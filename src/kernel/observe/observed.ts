@@ -91,9 +91,6 @@ class ToolTimes {
   }
 }
 
-// The guard of the budgets with every try of a model call measured: each of them passes here, those of
-// side work too.
-
 export function observedSpending(
   spending: SpendingGuard,
   called: (record: ModelCallRecord) => void,

@@ -108,9 +108,6 @@ function failed({ name }: ModelHandle, failure: ProviderFailure, message: string
   return new ProviderError(message, { failure, provider: name.split('/', 1).join(), model: name });
 }
 
-// Opens a home for an evaluation: the model that is measured, a purse with the budgets of the day, and
-// a workbench with the whole agent once somebody asks for it. The home is held meanwhile.
-
 export type PurseWish = {
   readonly home: Home;
   readonly env: Environment;

@@ -134,9 +134,6 @@ function lineSvg({
   ]);
 }
 
-// All results as one page that needs nothing else: a comparison of the runs of the same tasks, then each
-// run with its figures, its plots and what went wrong in it.
-
 const MAX_SHOWN_FAULTS = 20;
 const MAX_FAULT_CHARS = 300;
 

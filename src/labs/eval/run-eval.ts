@@ -109,9 +109,6 @@ async function untilItEnds(
   }
 }
 
-// Runs one benchmark from the command line: what is said while it runs, what is printed at the end, and
-// the report over all results.
-
 /** What every benchmark takes. */
 export type EvalFlags = {
   readonly model?: string;

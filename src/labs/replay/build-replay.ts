@@ -173,9 +173,6 @@ function withPart(parts: Parts, { name, text }: PromptFile): Parts {
   return [...parts.slice(0, 1), part, ...parts.slice(1)];
 }
 
-// Opens a recorded conversation to be played again: over the workspace as it is, which nothing writes
-// to, with a home that is thrown away.
-
 export type ReplayWish = {
   readonly home: Home;
   readonly env: Environment;

@@ -68,9 +68,6 @@ function section(title: string, lines: readonly DiffLine[]): readonly string[] {
 
 const cut = (text: string) => shortened(text, MAX_LINE_CHARS, ' [...]');
 
-// `nanobot replay`: plays recorded turns again, with what the models said then or with another model,
-// prompt or setting, and shows what is different.
-
 type Flags = {
   readonly turn?: readonly string[];
   readonly recorded?: boolean;

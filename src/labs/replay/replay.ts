@@ -63,9 +63,6 @@ export function missingOf(ask: RecordedAsk | undefined): readonly string[] {
   return lost.length === 0 ? [] : [`not on record any more, or not whole: ${lost.join(', ')}`];
 }
 
-// Plays recorded turns again with the agent of today. Nothing is written to the conversation, no tool
-// does anything, and nobody is written to.
-
 export type ReplayDeps = {
   readonly agent: Pick<Agent, 'prepare' | 'run'>;
   readonly stage: ReplayStage;

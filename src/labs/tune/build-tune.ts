@@ -154,8 +154,6 @@ async function shareOf<T>(
   return good / all.length;
 }
 
-// Opens a home for `nanobot tune`: the models there are to measure, and what measuring them takes.
-
 export type Tuning = {
   /** Of the servers that answer now, with prefix. */
   localModels(signal: AbortSignal): Promise<readonly string[]>;

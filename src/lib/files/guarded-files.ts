@@ -193,10 +193,6 @@ export function undefinedIfMissing(error: unknown): undefined {
   throw error;
 }
 
-// Files of one folder for callers that are not trusted with paths (case X08): links are never
-// followed, only regular files are opened, sizes are capped, writing replaces in one step. Changes
-// of one file run one after the other.
-
 /** `root` is the folder, `path` what the caller wants in it. @throws GuardedFileError */
 export interface GuardedFiles {
   read(root: string, path: string, limits: ReadLimits): Promise<Buffer>;

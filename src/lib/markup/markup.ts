@@ -120,10 +120,6 @@ function writeCells(
   }
 }
 
-// Markdown to styled text for chats that know bold, links, code and quotes but no lists, headings or
-// tables (those become text). Raw HTML is shown as it was written. Splitting is in core/markup/split.ts,
-// the dialects in core/markup/telegram.ts, core/markup/plain.ts and core/markup/email.ts.
-
 const BULLETS = ['•', '◦', '▪'];
 const RULE = '─'.repeat(10);
 const INDENT = '   ';

@@ -1,5 +1,5 @@
-// Shortening text at code point boundaries: heads, tails, excerpts, lines and a bounded buffer of head
-// and tail.
+// Text for people and models: shortening at code point boundaries, hidden characters, line ranges and a
+// line diff.
 
 /** A sign of more units is not looked at whole; ordinary ones have up to 35. */
 const MAX_SIGN_UNITS = 64;

@@ -1,5 +1,5 @@
-// What a JSON value says in the protocol of calls in text: a call, the end of the work, an imitated
-// result, something that was meant as one of these and is none, or anything else.
+// The meaning of a JSON value in the protocol of tool calls in text: a call, the end of the work, an
+// imitated result, a failed attempt at one of these, or anything else.
 
 import { z } from 'zod';
 import { isObject } from '../../lib/json/json.ts';

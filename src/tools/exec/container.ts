@@ -1,6 +1,6 @@
 // A container of docker or podman, made for one run and gone with it: the root of an image that nobody
 // can write to, the workspace, no net, no rights. Which engine there is, and whether it works, is found
-// out in find-container.ts.
+// out in find-sandbox.ts.
 
 import { execFile } from 'node:child_process';
 import { randomUUID } from 'node:crypto';

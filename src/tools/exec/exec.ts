@@ -195,8 +195,6 @@ function codeRequest(
   };
 }
 
-// Builds what runs programs for the agent. The system's sandbox is looked for once, beside the start.
-
 /** Where no /proc is mounted Node does not know where it lies itself. */
 function realPath(path: string): string {
   try {

@@ -179,7 +179,7 @@ function refuseOversized(bytes: number): void {
   throw new ToolError('invalid_arguments', `the content is too large; the limit is ${limit} bytes`);
 }
 
-// Tool: replaces one exact passage of a text file. What counts as a match is core/exact-edit.ts.
+// Tool: replaces one exact passage of a text file.
 
 const EDITED = 'Edited ';
 

@@ -61,9 +61,6 @@ const FIGURE_ROWS: Readonly<Record<Figure, FigureRow>> = {
 
 const dayOf = (at: number) => new Date(at).toISOString().slice(0, 10);
 
-// Tool: figures of companies and markets. One plain question is read, put to the addresses that have
-// the figures it asks for, and answered with all of them.
-
 export type FinanceDeps = {
   readonly settings: () => FinanceConfig;
   /** The way to a service that the owner configured: it may be local. */

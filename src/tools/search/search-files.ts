@@ -56,8 +56,6 @@ function ifGone(error: unknown): void {
   if (!(error instanceof GuardedFileError)) throw error;
 }
 
-// Tool: finds files of the workspace by their name or by what stands in them.
-
 const MAX_QUERY_CHARS = 500;
 const MAX_GLOB_CHARS = 200;
 const MAX_FILE_BYTES = 1_000_000;

@@ -112,8 +112,6 @@ function plain(html: string, maxChars: number): string {
   return headOf(visibleText(bare).replace(/\s+/g, ' ').trim(), maxChars);
 }
 
-// Tool: searches the web by the engines that are set up, the next one where one fails.
-
 export type WebSearchDeps = {
   readonly settings: () => SearchSettings;
   /** The way to an engine that the owner configured: it may be local. */

@@ -64,9 +64,6 @@ function decoderFor(charset: string): TextDecoder | undefined {
   }
 }
 
-// Tool: reads one address of the web, a page as Markdown of what a person would see there. Where it
-// may go is the business of lib/safe-fetch.ts; who has to be asked first, of the agent.
-
 type WebFetchSettings = {
   readonly timeoutMs: number;
   readonly maxBytes: number;
@@ -216,8 +213,6 @@ function partOf({ url, about, text }: WebText, offset: number, maxResultChars: n
       : '';
   return `${head.join('\n')}\n\n${part}${more}`;
 }
-
-// Builds what reads the web for the agent.
 
 export function buildWeb(
   live: LiveConfig,
