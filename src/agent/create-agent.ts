@@ -35,14 +35,19 @@ import { createRevisions } from './revise.ts';
 import { interrupt, TURN_START } from './rules/turn.ts';
 import type { Interruption, LiveState, TurnState } from './rules/turn-state.ts';
 import { type AgentSettings, confinedTools, limitsOf, withEngine } from './settings.ts';
-import { SharedCalls } from './shared-calls.ts';
 import type { SideModel } from './side-model.ts';
 import { type SpendingGuard, SpendingRefusedError } from './spending.ts';
 import { failureText } from './stream.ts';
 import { ClearedResults, Thread } from './thread.ts';
-import { createTokenCorrection, type TokenCorrection } from './token-correction.ts';
 import type { TurnContext } from './turn-context.ts';
-import { TurnNotices, TurnRights, TurnTime } from './turn-context.ts';
+import {
+  createTokenCorrection,
+  SharedCalls,
+  type TokenCorrection,
+  TurnNotices,
+  TurnRights,
+  TurnTime,
+} from './turn-context.ts';
 
 export type AgentDeps = NoteSources & {
   readonly sessions: SessionStore;

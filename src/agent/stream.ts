@@ -13,12 +13,11 @@ import {
 } from '../lib/html/hidden-text.ts';
 import type { ModelEvent, ModelHandle } from '../providers/provider.ts';
 import type { Toolbox } from '../tools/tool.ts';
-import { meterOf } from './charge.ts';
 import { LoopWatch } from './guard-calls.ts';
 import { ASKED_AGAIN, askedAgain, cutAnswer } from './loop-cut.ts';
 import { type ModelCall, notedCall, planCall } from './model-call.ts';
 import type { Recovery, SignalOf, StateOf } from './rules/turn-state.ts';
-import { untilAborted } from './side-model.ts';
+import { meterOf, untilAborted } from './side-model.ts';
 import { type Finished, isBehindScenes, takeAnswer } from './take-answer.ts';
 import type { Thread } from './thread.ts';
 import type { TurnContext } from './turn-context.ts';

@@ -4,6 +4,7 @@ import type { TurnMode } from '../features/modes/mode.ts';
 import { narrowed, type Rights } from '../kernel/access/rights.ts';
 import type { MediaReader } from '../kernel/media/media.ts';
 import type { AgentEvent } from '../kernel/message/event.ts';
+import type { SharedCall, TokenUsage } from '../kernel/message/transcript.ts';
 import type { SessionStore } from '../kernel/sessions/store.ts';
 import type { Logger } from '../lib/logger.ts';
 import type { Clock } from '../lib/time/clock.ts';
@@ -16,12 +17,11 @@ import type { Compactor } from './compaction.ts';
 import type { Expansion } from './expansion-text.ts';
 import type { LastCall } from './last-call.ts';
 import type { Prepared } from './prepared.ts';
+import { correctedBy } from './rules/tokens.ts';
 import type { TurnLimits } from './rules/turn-state.ts';
 import type { AgentSettings } from './settings.ts';
-import type { SharedCalls } from './shared-calls.ts';
 import type { SpendingGuard } from './spending.ts';
 import type { Thread } from './thread.ts';
-import type { TokenCorrection } from './token-correction.ts';
 
 export type TurnContext = {
   readonly input: TurnInput;
@@ -186,4 +186,59 @@ export class TurnTime {
     const { atMs, onUp } = this.#limit;
     this.#deadline = this.#clock.timer(atMs - this.elapsedMs(), onUp);
   }
+}
+
+// The calls of models that share the work of a turn and whose outcome stands in no entry of its own: a
+// router's advice, a digest, a check. The end of the turn records them, so that they are counted.
+
+export class SharedCalls {
+  #calls: readonly SharedCall[] = [];
+
+  add(call: SharedCall): void {
+    this.#calls = [...this.#calls, call];
+  }
+
+  /** An entry has what these calls took: the newest of the model, as many as its usage covers. */
+  recorded(model: string, usage: TokenUsage | undefined): void {
+    const total = tokensOf(usage);
+    const covered = new Set<SharedCall>();
+    let tokens = 0;
+    for (const call of this.#calls.filter((each) => each.model === model).toReversed()) {
+      const isWhole = covered.size > 0 && tokens >= total;
+      if (isWhole || tokens + tokensOf(call.usage) > total) break;
+      covered.add(call);
+      tokens += tokensOf(call.usage);
+    }
+    this.#calls = this.#calls.filter((call) => !covered.has(call));
+  }
+
+  get unrecorded(): readonly SharedCall[] {
+    return this.#calls;
+  }
+}
+
+const tokensOf = (usage: TokenUsage | undefined) =>
+  usage === undefined ? 0 : usage.inputTokens + usage.outputTokens;
+
+// Learns per model how far the estimate of tokens is from what the provider counts.
+
+export interface TokenCorrection {
+  /** Multiply an estimate by this. */
+  factor(model: string): number;
+  observe(model: string, estimated: number, actual: number): void;
+}
+
+const MAX_MODELS = 64;
+
+export function createTokenCorrection(): TokenCorrection {
+  const factors = new Map<string, number>();
+  return {
+    factor: (model) => factors.get(model) ?? 1,
+    observe(model, estimated, actual) {
+      const next = correctedBy(factors.get(model), estimated, actual);
+      if (next === undefined) return;
+      if (!factors.has(model) && factors.size >= MAX_MODELS) factors.clear();
+      factors.set(model, next);
+    },
+  };
 }

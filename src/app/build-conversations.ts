@@ -10,7 +10,7 @@ import type { ConversationDesk } from '../kernel/commands/conversation-desk.ts';
 import type { Home } from '../kernel/config/files/home.ts';
 import { turnId } from '../kernel/message/ids.ts';
 import { sessionOf } from '../kernel/message/message.ts';
-import { createSessionMaintenance } from '../kernel/sessions/session-maintenance.ts';
+import { createSessionMaintenance } from '../kernel/sessions/export.ts';
 import type { Origins } from '../kernel/turns/origins.ts';
 import { turnSettingsOf } from '../kernel/turns/session-settings.ts';
 import { createTurnPersonOf } from '../kernel/turns/turn-person.ts';

@@ -1,7 +1,7 @@
 // What a turn's shared calls leave to be counted at its end.
 
 import { expect, test } from 'vitest';
-import { SharedCalls } from '../../src/agent/shared-calls.ts';
+import { SharedCalls } from '../../src/agent/turn-context.ts';
 
 const used = (tokens: number) => ({ inputTokens: tokens, outputTokens: 0, cachedTokens: 0 });
 

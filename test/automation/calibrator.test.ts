@@ -1,7 +1,7 @@
 // What the calibrator keeps: each run once, the newest of each kind, and no advice before enough is known.
 
 import { expect, it } from 'vitest';
-import { Calibrator } from '../../src/features/subagents/calibrator.ts';
+import { Calibrator } from '../../src/features/subagents/learnt.ts';
 import type { Execution } from '../../src/features/subagents/rules/calibration.ts';
 import { memoryRows } from '../support/memory-host.ts';
 

@@ -3,7 +3,7 @@
 import { join } from 'node:path';
 import { expect, it } from 'vitest';
 import { HelperDesk } from '../../src/features/subagents/helper-desk.ts';
-import { createHelperForgetting } from '../../src/features/subagents/helper-forgetting.ts';
+import { createHelperForgetting } from '../../src/features/subagents/personal-data.ts';
 import { type HelperRun, helperSession } from '../../src/features/subagents/rules/subagent.ts';
 import { openSubagents } from '../../src/features/subagents/subagent-rows.ts';
 import { ALL_RIGHTS } from '../../src/kernel/access/rights.ts';

@@ -3,12 +3,12 @@
 
 import { expect, it } from 'vitest';
 import type { TurnInput } from '../../src/agent/agent.ts';
-import { createHelperSignals } from '../../src/features/subagents/helper-signals.ts';
 import {
   type HelperRun,
   helperChat,
   helperSession,
 } from '../../src/features/subagents/rules/subagent.ts';
+import { createHelperSignals } from '../../src/features/subagents/series.ts';
 import { ALL_RIGHTS } from '../../src/kernel/access/rights.ts';
 import type { AgentEvent, TurnOutcome } from '../../src/kernel/message/event.ts';
 import { callId, sessionKey, turnId } from '../../src/kernel/message/ids.ts';

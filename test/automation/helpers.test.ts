@@ -3,12 +3,12 @@
 import { join } from 'node:path';
 import { expect, it } from 'vitest';
 import { HelperDesk } from '../../src/features/subagents/helper-desk.ts';
-import { createHelperSeries } from '../../src/features/subagents/helper-series.ts';
 import { HelperStarts } from '../../src/features/subagents/helper-starts.ts';
+import { Votes } from '../../src/features/subagents/learnt.ts';
 import { type HelperRun, helperChat } from '../../src/features/subagents/rules/subagent.ts';
+import { createHelperSeries } from '../../src/features/subagents/series.ts';
 import { subagentsSchema, votingSchema } from '../../src/features/subagents/settings.ts';
 import { openSubagents } from '../../src/features/subagents/subagent-rows.ts';
-import { Votes } from '../../src/features/subagents/votes.ts';
 import { ALL_RIGHTS } from '../../src/kernel/access/rights.ts';
 import type { MessageBus } from '../../src/kernel/bus/bus.ts';
 import { openEmbeddedStore } from '../../src/kernel/bus/store/embedded.ts';

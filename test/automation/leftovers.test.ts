@@ -8,14 +8,17 @@ import { createAskedFiles } from '../../src/features/request-log/request-log.ts'
 import { chatsOfJobs } from '../../src/features/schedule/job-chats.ts';
 import { openJobRows, removeJob } from '../../src/features/schedule/job-rows.ts';
 import type { Job } from '../../src/features/schedule/rules/job.ts';
-import { createHelperForgetting } from '../../src/features/subagents/helper-forgetting.ts';
+import {
+  chatsOfNobody,
+  createHelperForgetting,
+  createWorkLeftovers,
+} from '../../src/features/subagents/personal-data.ts';
 import type { HelperRun } from '../../src/features/subagents/rules/subagent.ts';
 import { openSubagents, removeEndedRuns } from '../../src/features/subagents/subagent-rows.ts';
-import { chatsOfNobody, createWorkLeftovers } from '../../src/features/subagents/work-leftovers.ts';
 import { sessionKey, turnId } from '../../src/kernel/message/ids.ts';
 import { chatsOfChannel } from '../../src/kernel/sessions/forget.ts';
 import { createJsonlSessionStore } from '../../src/kernel/sessions/jsonl.ts';
-import { deleteLeftovers } from '../../src/kernel/sessions/leftovers.ts';
+import { deleteLeftovers } from '../../src/kernel/sessions/upkeep.ts';
 import { silentLogger } from '../../src/lib/logger.ts';
 import { systemClock } from '../../src/lib/time/clock.ts';
 import { createSessionFolder, ROOMY } from '../sessions/session-folder.ts';

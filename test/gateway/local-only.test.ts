@@ -16,7 +16,7 @@ import { buildLocalOnly } from '../../src/features/local-models/build-local-only
 import { startedFromJobs } from '../../src/features/schedule/job-chats.ts';
 import { JOB_CHANNEL, type Job, jobChat } from '../../src/features/schedule/rules/job.ts';
 import { charged } from '../../src/features/spending/paid-call.ts';
-import { startedFromHelpers } from '../../src/features/subagents/helper-forgetting.ts';
+import { startedFromHelpers } from '../../src/features/subagents/personal-data.ts';
 import {
   type HelperRun,
   helperChat,

@@ -8,8 +8,8 @@ import { createAskedFiles, readAsked } from '../../src/features/request-log/requ
 import { recordedAsk } from '../../src/features/request-log/rules/asked.ts';
 import { ALL_RIGHTS } from '../../src/kernel/access/rights.ts';
 import { sessionKey, turnId } from '../../src/kernel/message/ids.ts';
+import { createSessionMaintenance } from '../../src/kernel/sessions/export.ts';
 import { holdsWords } from '../../src/kernel/sessions/rules/forgetting.ts';
-import { createSessionMaintenance } from '../../src/kernel/sessions/session-maintenance.ts';
 import { silentLogger } from '../../src/lib/logger.ts';
 import { userEntry } from '../contract/user-entry.ts';
 import { createSessionFolder, temporaryFolder } from './session-folder.ts';

@@ -7,9 +7,8 @@ import type { DatabaseSync } from 'node:sqlite';
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import { describe, expect, it } from 'vitest';
 import { leaveSyncsToCaller, openDatabase } from '../../src/kernel/bus/store/database.ts';
-import { GroupCommit } from '../../src/kernel/bus/store/group-commit.ts';
-import { all, change, type Operation } from '../../src/kernel/bus/store/operation.ts';
-import { WriteAheadLog } from '../../src/kernel/bus/store/write-ahead-log.ts';
+import { GroupCommit, WriteAheadLog } from '../../src/kernel/bus/store/group-commit.ts';
+import { all, change, type Operation } from '../../src/kernel/bus/store/key-value.ts';
 import { silentLogger } from '../../src/lib/logger.ts';
 import { createMovableClock } from '../support/movable-clock.ts';
 

@@ -3,7 +3,7 @@
 import { DatabaseSync } from 'node:sqlite';
 import { describe, expect, it } from 'vitest';
 import { GroupCommit } from '../../src/kernel/bus/store/group-commit.ts';
-import { all, change, type Operation } from '../../src/kernel/bus/store/operation.ts';
+import { all, change, type Operation } from '../../src/kernel/bus/store/key-value.ts';
 
 function* insert(value: string): Operation<number> {
   return yield* change('INSERT INTO t (v) VALUES (?)', value);

@@ -1,7 +1,7 @@
 import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { describe, expect, test } from 'vitest';
-import { fileNameOf, withoutFiles } from '../../src/kernel/delivery/outbound-files.ts';
+import { fileNameOf, withoutFiles } from '../../src/kernel/delivery/undelivered.ts';
 import { outbound } from '../contract/bus-bench.ts';
 import { PNG } from '../contract/media.ts';
 import { createWorkspace } from './workspace-fixture.ts';

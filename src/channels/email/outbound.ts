@@ -3,7 +3,7 @@
 
 import { createHash } from 'node:crypto';
 import MailComposer from 'nodemailer/lib/mail-composer';
-import { fileNameOf, withoutFiles } from '../../kernel/delivery/outbound-files.ts';
+import { fileNameOf, withoutFiles } from '../../kernel/delivery/undelivered.ts';
 import type { MediaStore } from '../../kernel/media/media.ts';
 import type { OutboundAttachment } from '../../kernel/message/attachment.ts';
 import type { OutboundMessage } from '../../kernel/message/message.ts';

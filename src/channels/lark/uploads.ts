@@ -2,7 +2,7 @@
 // message and key.
 // open.feishu.cn/document/server-docs/im-v1/image/create, .../file/create, .../message-resource/get
 
-import { contentToSend } from '../../kernel/delivery/outbound-files.ts';
+import { contentToSend } from '../../kernel/delivery/undelivered.ts';
 import type { MediaStore } from '../../kernel/media/media.ts';
 import type { OutboundAttachment } from '../../kernel/message/attachment.ts';
 import { textOf } from '../../lib/json/json.ts';

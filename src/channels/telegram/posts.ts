@@ -3,7 +3,7 @@
 // as a picture or a video goes out as a document.
 
 import type { Receipt, SendContext } from '../../kernel/bus/bus.ts';
-import { albumsOf, contentToSend } from '../../kernel/delivery/outbound-files.ts';
+import { albumsOf, contentToSend } from '../../kernel/delivery/undelivered.ts';
 import type { MediaStore } from '../../kernel/media/media.ts';
 import type { OutboundAttachment } from '../../kernel/message/attachment.ts';
 import type { NativeId } from '../../kernel/message/ids.ts';

@@ -1,7 +1,7 @@
 // Files of the chats of a built-in channel: uploaded before the message that names them, and shown from the
 // media store for as long as it keeps them.
 
-import { fileNameOf, mediaGone, sentKindOf } from '../../kernel/delivery/outbound-files.ts';
+import { fileNameOf, mediaGone, sentKindOf } from '../../kernel/delivery/undelivered.ts';
 import type { MediaStore, StoredMedia } from '../../kernel/media/media.ts';
 import type { Attachment, OutboundAttachment } from '../../kernel/message/attachment.ts';
 import type { OutboundMessage } from '../../kernel/message/message.ts';

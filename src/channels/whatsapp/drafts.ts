@@ -4,7 +4,7 @@
 
 import type { AnyMessageContent, WAMessageKey } from '@whiskeysockets/baileys';
 import type { KeyValueChange } from '../../kernel/bus/store/store.ts';
-import { contentToSend } from '../../kernel/delivery/outbound-files.ts';
+import { contentToSend } from '../../kernel/delivery/undelivered.ts';
 import type { MediaStore } from '../../kernel/media/media.ts';
 import type { OutboundAttachment } from '../../kernel/message/attachment.ts';
 import { DeliveryError, NEVER } from '../../kernel/message/errors.ts';

@@ -22,9 +22,6 @@ import type { Clock } from '../../lib/time/clock.ts';
 import type { ToolOutcome } from '../../tools/tool.ts';
 import type { AskingTurn } from '../approvals/approvals.ts';
 import type { Standing } from '../approvals/standing.ts';
-import { fullness, isSameLetter, placesOf, redactedLetter, standingOf } from './draft-letter.ts';
-import { alwaysSent, DRAFT_TEXTS, outcomeOf, toldOf, whoGets } from './draft-outcome.ts';
-import { DRAFT_HOURS, questionId, questionOf } from './draft-question.ts';
 import {
   type Draft,
   type DraftRows,
@@ -35,6 +32,21 @@ import {
   removeOldDrafts,
 } from './draft-rows.ts';
 import type { Targets } from './letter-target.ts';
+import {
+  alwaysSent,
+  DRAFT_HOURS,
+  DRAFT_TEXTS,
+  fullness,
+  isSameLetter,
+  outcomeOf,
+  placesOf,
+  questionId,
+  questionOf,
+  redactedLetter,
+  standingOf,
+  toldOf,
+  whoGets,
+} from './letters.ts';
 import { type Letter, mustAsk, recipientsOf, type SendMoment } from './rules/letter.ts';
 
 export type DraftsDeps = {

@@ -1,8 +1,8 @@
 // Builds what looks after models on one's own machines: warming up, watching, telling the owner, and
 // what /local and /status show. Where no such model is in use nothing is asked of anybody.
 
-import { chargedMeter } from '../../agent/charge.ts';
 import type { ModelForAll, Models } from '../../agent/models.ts';
+import { chargedMeter } from '../../agent/side-model.ts';
 import type { SpendingGuard } from '../../agent/spending.ts';
 import type { StatusSource } from '../../kernel/commands/command.ts';
 import type { LiveConfig } from '../../kernel/config/files/live-config.ts';

@@ -1,11 +1,13 @@
 // Tool: looks into the owner's mailboxes. Nobody else is shown what stands there.
 
 import { z } from 'zod';
-import type { InboxMail, InboxQuestion, InboxText } from '../../channels/channel.ts';
+import type { Channel, InboxMail, InboxQuestion, InboxText } from '../../channels/channel.ts';
+import { configuredAccounts } from '../../channels/index.ts';
+import type { LiveConfig } from '../../kernel/config/files/live-config.ts';
+import type { AccountName } from '../../kernel/message/account.ts';
 import { ToolError } from '../../kernel/message/errors.ts';
 import { createTimeText } from '../../lib/time/zone-time.ts';
-import type { Tool, ToolContext } from '../../tools/tool.ts';
-import { readDescription } from '../../tools/tool.ts';
+import { readDescription, type Tool, type ToolContext } from '../../tools/tool.ts';
 import { QUERY_NAMES } from '../../tools/toolbox.ts';
 
 /** A mailbox that is open. */
@@ -135,4 +137,23 @@ async function readOne(
     ...files,
   ];
   return `${head.join('\n')}\n\n${mail.text === '' ? '(no text)' : mail.text}`;
+}
+
+// The mailboxes that can be looked into just now.
+
+export function openInboxes(
+  live: LiveConfig,
+  channel: (name: AccountName) => Channel | undefined,
+): readonly OpenInbox[] {
+  return configuredAccounts(live.config.channels).flatMap(({ name, isEnabled }) => {
+    const inbox = isEnabled ? channel(name)?.inbox : undefined;
+    if (inbox === undefined) return [];
+    return [
+      {
+        name,
+        find: (question, signal) => inbox.find(question, signal),
+        read: (id, signal) => inbox.read(id, signal),
+      },
+    ];
+  });
 }

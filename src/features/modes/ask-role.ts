@@ -1,10 +1,9 @@
 // Asks a model that shares the work of a turn: once, with a deadline, charged to whoever the turn answers,
 // and noted for its health. What it says is judged by whoever asked.
 
-import { chargedMeter } from '../../agent/charge.ts';
 import { cutAnswer } from '../../agent/loop-cut.ts';
 import { messagesTokens, textTokens } from '../../agent/rules/tokens.ts';
-import { untilAborted } from '../../agent/side-model.ts';
+import { chargedMeter, untilAborted } from '../../agent/side-model.ts';
 import { SpendingRefusedError } from '../../agent/spending.ts';
 import { waitingNotice } from '../../agent/stream.ts';
 import { TurnTime } from '../../agent/turn-context.ts';

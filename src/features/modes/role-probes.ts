@@ -1,8 +1,7 @@
 // Looks after models that failed: a call of one token, as long as turns used them lately, so that a model
 // that is back is known before the next turn waits for it. Nothing is asked while all answer.
 
-import { chargedMeter } from '../../agent/charge.ts';
-import { untilAborted } from '../../agent/side-model.ts';
+import { chargedMeter, untilAborted } from '../../agent/side-model.ts';
 import type { SpendingGuard } from '../../agent/spending.ts';
 import { ProviderError } from '../../kernel/message/errors.ts';
 import { withFenceClosed } from '../../lib/text/cut.ts';

@@ -7,7 +7,7 @@ import { sessionOfTurn, turnOfAnswer } from '../../kernel/message/ids.ts';
 import { type ChatRef, type OutboundMessage, sessionKeyOf } from '../../kernel/message/message.ts';
 import type { SessionStore } from '../../kernel/sessions/store.ts';
 import type { Logger } from '../../lib/logger.ts';
-import { isForeignTurn } from '../subagents/turn-taint.ts';
+import { isForeignTurn } from '../subagents/messages.ts';
 import type { Announcer } from './announcer.ts';
 import { HEARTBEAT, JOB_CHANNEL } from './rules/job.ts';
 import { readReport } from './rules/job-report.ts';

@@ -13,22 +13,18 @@ import type { Logger } from '../../lib/logger.ts';
 import type { ModelRegistry } from '../../providers/provider.ts';
 import { knownCost } from '../spending/model-cost.ts';
 import { helpersAtWork } from './agents-commands.ts';
-import { Calibrator } from './calibrator.ts';
-import { createExperience, type Experience } from './experience.ts';
 import { HelperDesk } from './helper-desk.ts';
-import { createHelperForgetting, startedFromHelpers } from './helper-forgetting.ts';
 import { createHelperPeople } from './helper-people.ts';
-import { createHelperSeries } from './helper-series.ts';
-import { createHelperSignals } from './helper-signals.ts';
 import { HelperStarts } from './helper-starts.ts';
-import { createHelperTerms } from './helper-terms.ts';
 import type { HelperDesk as PeoplesDesk } from './helpers.ts';
-import { createProfileBook } from './profile-book.ts';
+import { Calibrator, createExperience, type Experience, Votes } from './learnt.ts';
+import { createHelperForgetting, startedFromHelpers } from './personal-data.ts';
 import { configuredOf } from './rules/calibration.ts';
 import { SUBAGENT_CHANNEL } from './rules/subagent.ts';
+import { createHelperSeries, createHelperSignals } from './series.ts';
 import { createSpawn } from './spawn.ts';
 import { confinedAgent, helperModel, subagentsStage } from './stage.ts';
-import { Votes } from './votes.ts';
+import { createHelperTerms, createProfileBook } from './terms.ts';
 
 export type SubagentParts = Foundations & {
   readonly files: GuardedFiles;

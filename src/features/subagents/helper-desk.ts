@@ -4,7 +4,7 @@
 import type { MessageBus } from '../../kernel/bus/bus.ts';
 import type { Logger } from '../../lib/logger.ts';
 import type { Clock } from '../../lib/time/clock.ts';
-import { endMessage, killMessage, taskMessage, taskMessageId } from './helper-messages.ts';
+import { endMessage, killMessage, taskMessage, taskMessageId } from './messages.ts';
 import {
   type HelperParent,
   type HelperRun,

@@ -6,9 +6,8 @@ import { createLanes } from '../../lib/async.ts';
 import type { Clock } from '../../lib/time/clock.ts';
 import type { ToolContext } from '../../tools/tool.ts';
 import type { HelperDesk } from './helper-desk.ts';
-import { checkSame, idOf, resultText } from './helper-messages.ts';
 import { parentOf } from './helper-people.ts';
-import type { HelperTerms } from './helper-terms.ts';
+import { checkSame, idOf, resultText } from './messages.ts';
 import { helperKind } from './rules/calibration.ts';
 import {
   type HelperAnswer,
@@ -22,6 +21,7 @@ import {
   SubagentError,
 } from './rules/subagent.ts';
 import type { SubagentsConfig } from './settings.ts';
+import type { HelperTerms } from './terms.ts';
 
 export type HelperStartsDeps = {
   readonly runs: Rows<HelperRun>;

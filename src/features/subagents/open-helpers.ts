@@ -7,13 +7,12 @@ import type { SessionKey } from '../../kernel/message/ids.ts';
 import type { OpenRows } from '../../kernel/rows.ts';
 import { createGuardedFiles } from '../../lib/files/guarded-files.ts';
 import type { Clock } from '../../lib/time/clock.ts';
-import { Calibrator } from './calibrator.ts';
-import { createProfileBook } from './profile-book.ts';
+import { Calibrator, Votes } from './learnt.ts';
 import { configuredOf } from './rules/calibration.ts';
 import type { ReadProfile } from './rules/profile.ts';
 import { type HelperRun, helperLine } from './rules/subagent.ts';
 import { openSubagents } from './subagent-rows.ts';
-import { Votes } from './votes.ts';
+import { createProfileBook } from './terms.ts';
 
 type ShownRun = Pick<HelperRun, 'id' | 'label' | 'state' | 'startedAt' | 'endedAt' | 'result'> & {
   readonly kind: HelperRun['plan']['kind'];

@@ -10,12 +10,11 @@ import type { HandledTurn, NextStage, TurnSetup, TurnStage } from '../../kernel/
 import type { Logger } from '../../lib/logger.ts';
 import type { Clock } from '../../lib/time/clock.ts';
 import type { ModelRegistry } from '../../providers/provider.ts';
-import type { Experience } from './experience.ts';
 import type { HelperDesk } from './helper-desk.ts';
-import { taskMessageId } from './helper-messages.ts';
-import type { HelperSignals } from './helper-signals.ts';
+import type { Experience } from './learnt.ts';
+import { isForeignTurn, taskMessageId } from './messages.ts';
 import { type HelperRun, leftMs, SUBAGENT_CHANNEL } from './rules/subagent.ts';
-import { isForeignTurn } from './turn-taint.ts';
+import type { HelperSignals } from './series.ts';
 
 export type SubagentsStageDeps = {
   readonly runs: Rows<HelperRun>;

@@ -20,7 +20,7 @@ import type { People } from '../people/people.ts';
 import type { JobStartDeps } from '../schedule/job-start.ts';
 import { JOB_CHANNEL, jobChat } from '../schedule/rules/job.ts';
 import { chargedCost, knownCost } from '../spending/model-cost.ts';
-import type { Experience } from '../subagents/experience.ts';
+import type { Experience } from '../subagents/learnt.ts';
 import { namedAs } from './rules/inputs.ts';
 import { WORKFLOW_CHANNEL } from './rules/workflow.ts';
 import { workflowAgent, workflowCourier, workflowsStage } from './stage.ts';

@@ -2,9 +2,8 @@
 // one model, no tools, and an answer that is read against its schema.
 
 import type { z } from 'zod';
-import { chargedMeter } from '../../agent/charge.ts';
 import { messagesTokens, textTokens } from '../../agent/rules/tokens.ts';
-import { untilAborted } from '../../agent/side-model.ts';
+import { chargedMeter, untilAborted } from '../../agent/side-model.ts';
 import type { SpendingGuard } from '../../agent/spending.ts';
 import { isJsonObject, type JsonObject } from '../../kernel/config/json.ts';
 import { ProviderError } from '../../kernel/message/errors.ts';
@@ -16,8 +15,8 @@ import { isObject } from '../../lib/json/json.ts';
 import { lenientJson, objectsIn, withoutThoughts } from '../../lib/json/loose-json.ts';
 import type { ModelHandle, ModelRegistry } from '../../providers/provider.ts';
 import type { Payer } from '../spending/rules/budget-limits.ts';
+import type { Votes } from '../subagents/learnt.ts';
 import type { VotingConfig } from '../subagents/settings.ts';
-import type { Votes } from '../subagents/votes.ts';
 import type { Capability, SkillStep } from './rules/definition.ts';
 import type { Cast, Spent, StepResult } from './rules/result.ts';
 import type { WorkflowState } from './rules/state.ts';

@@ -3,6 +3,7 @@
 // resolved promise means "on disk, fsynced". Every implementation passes test/contract/bus.ts.
 
 import type { AccountName, AccountRef } from '../message/account.ts';
+import type { SetAside, UnknownPolicy } from '../message/delivery.ts';
 import type { LiveUpdate } from '../message/event.ts';
 import type {
   AccountId,
@@ -11,6 +12,7 @@ import type {
   NativeId,
   SessionKey,
   TurnId,
+  UserId,
 } from '../message/ids.ts';
 import type {
   ChatRef,
@@ -18,20 +20,8 @@ import type {
   OutboundDraft,
   OutboundMessage,
 } from '../message/message.ts';
-import type { Courier } from './courier.ts';
-import type {
-  BusStats,
-  CancelResult,
-  DeadLetter,
-  LastMessage,
-  SentText,
-  TakenBack,
-  Trace,
-} from './reports.ts';
 
 export type { UnknownPolicy } from '../message/delivery.ts';
-export type * from './courier.ts';
-export type * from './reports.ts';
 
 /** What the gate decided about one message before it reached the bus. */
 export type InboundEntry =
@@ -250,3 +240,133 @@ export interface MessageBus extends AsyncDisposable {
    */
   gc(windowMs: number): Promise<number>;
 }
+
+// CONTRACT of what brings messages out: the bus hands them over, one try at a time, and is told how each
+// ended. Part of bus.ts.
+
+export type Receipt = {
+  /** Ids of what now stands in the chat, in order. */
+  readonly nativeIds: readonly NativeId[];
+};
+
+export type SendContext = {
+  readonly signal: AbortSignal;
+  /** 1 on the first try. */
+  readonly attempt: number;
+  /** The moment the text is made for, epoch milliseconds: the same again once a part has arrived. */
+  readonly textAt: number;
+  /** It comes so late that it should show what it answers. */
+  readonly isLate?: true;
+  /** Parts that an earlier try surely delivered; never sent again. */
+  readonly sentParts: readonly NativeId[];
+  /** An earlier try may or may not have arrived; a channel that sends again says so in the text. */
+  readonly repeatsUnknown: boolean;
+  /** The platform message that shows this turn's live draft and should become the final text. */
+  readonly draft?: NativeId;
+  /**
+   * Durably records that a request is about to be written that may not be repeated unseen. To be called
+   * right before each where the channel `announcesRequests`; until then the try is surely not in doubt.
+   * @throws DeliveryError not_sent where the message may not be sent any more
+   */
+  requestBegins(): Promise<void>;
+  /** Durably records that the next part stands in the chat; the last one along with the send's end. */
+  partSent(id: NativeId, isLast?: boolean): Promise<void>;
+};
+
+/** Whether messages can be sent now, where sending needs a connection that comes and goes. */
+export interface Readiness {
+  readonly isReady: boolean;
+  /** Calls back each time it becomes ready, until disposed. */
+  onReady(call: () => void): Disposable;
+}
+
+/** Carries one account's outbound messages, in order per chat. */
+export interface Courier {
+  readonly account: AccountName;
+  readonly onUnknown: UnknownPolicy;
+  /** How long a message is worth delivering, milliseconds. */
+  readonly lifetimeMs: number;
+  /** While it is not ready messages wait without a try. Absent: a try always makes sense. */
+  readonly readiness?: Readiness;
+  /** It calls `requestBegins`; otherwise a try may have arrived as soon as it is claimed. */
+  readonly announcesRequests?: true;
+  /** @throws DeliveryError */
+  send(message: OutboundMessage, context: SendContext): Promise<Receipt>;
+  /** Whether the platform has this message; undefined where it cannot tell yet. */
+  reconcile?(
+    message: OutboundMessage,
+    signal: AbortSignal,
+  ): Promise<Receipt | 'absent' | undefined>;
+  /**
+   * Told in the moment in which a message is given up: what it queues at once is stored in the same
+   * transaction.
+   */
+  setAside?(message: OutboundMessage, aside: SetAside): void;
+}
+
+// What the bus tells about messages and texts that it holds: a part of its contract, see bus.ts.
+
+/** What became of one of our texts. */
+export type SentText = {
+  readonly id: MessageId;
+  readonly chat: ChatRef;
+  readonly markdown: string;
+  /** The platform's ids of what stands in the chat, in order. */
+  readonly parts: readonly NativeId[];
+};
+
+export type TakenBack = {
+  readonly sent: readonly SentText[];
+  /** One of them is being sent at the moment: it may yet arrive. */
+  readonly isUnderWay: boolean;
+};
+
+export type CancelResult = {
+  readonly withdrawn: number;
+  readonly running: boolean;
+  /** Answers that had not gone out, or not whole, and are not sent any further. */
+  readonly unsent: number;
+};
+
+export type DeadLetter = {
+  readonly id: MessageId;
+  readonly direction: 'inbound' | 'outbound';
+  readonly session: SessionKey;
+  /** `unknown`: an outbound message of which nobody knows whether it arrived. */
+  readonly state: 'dead' | 'unknown';
+  readonly reason: string;
+  readonly attempts: number;
+  /** First 80 characters of the text. */
+  readonly excerpt: string;
+  readonly at: number;
+};
+
+/** The newest message of a person in a session that is no command, besides one. */
+export type LastMessage = {
+  readonly session: SessionKey;
+  readonly besides: MessageId;
+  /** Where several people write: whose. */
+  readonly by?: UserId;
+};
+
+export type TraceStep = { readonly at: number; readonly what: string; readonly detail?: string };
+export type Trace = {
+  readonly id: MessageId;
+  readonly direction: 'inbound' | 'outbound';
+  readonly session: SessionKey;
+  readonly state: string;
+  readonly turnId?: TurnId;
+  readonly steps: readonly TraceStep[];
+  /** Traces of the answers to an inbound message. */
+  readonly answers: readonly Trace[];
+};
+
+export type BusStats = {
+  readonly pending: number;
+  readonly running: number;
+  readonly outboundQueued: number;
+  readonly dead: number;
+  readonly unknown: number;
+  /** Epoch milliseconds of the oldest message that waits, undefined when none does. */
+  readonly oldestPendingAt: number | undefined;
+};

@@ -1,6 +1,7 @@
 // The message bus over a store: wires accepting, working and delivering together, so that each wakes
 // the next in the same transaction. What is durable is the store's; when to claim is the pumps'.
 
+import { createLanes } from '../../lib/async.ts';
 import type { Logger } from '../../lib/logger.ts';
 import type { Clock } from '../../lib/time/clock.ts';
 import { type AccountName, accountName } from '../message/account.ts';
@@ -20,7 +21,6 @@ import {
   sessionOf,
 } from '../message/message.ts';
 import type { Telemetry } from '../observe/telemetry.ts';
-import { Alarm, measureArrival } from './alarm.ts';
 import {
   type AcceptResult,
   type BusLimits,
@@ -41,9 +41,8 @@ import {
   type TurnHandler,
   type WorkOptions,
 } from './bus.ts';
+import { Alarm, measureArrival } from './claim-loop.ts';
 import { DeliveryPump } from './delivery-pump.ts';
-import { createLeadership } from './leadership.ts';
-import { createLiveTopic } from './live.ts';
 import type { BusStore } from './store/store.ts';
 import { Shortage, TurnPump } from './turn-pump.ts';
 
@@ -276,3 +275,87 @@ export type MessageBusDeps = {
   /** Told of arrivals and deliveries. */
   readonly telemetry?: Telemetry;
 };
+
+// One leader per resource. In the embedded store the home lock makes this process the only one, so
+// leading is a queue in memory: nothing durable, nothing stale after a crash, no heartbeat.
+
+export function createLeadership(clock: Clock): MessageBus['lead'] {
+  const lanes = createLanes();
+  let lastEpoch = 0;
+  return (resource, run, signal) =>
+    lanes.run(resource, async () => {
+      if (signal.aborted) return;
+      // Grows over restarts too, without a write.
+      lastEpoch = Math.max(lastEpoch + 1, clock.now());
+      await run(signal, lastEpoch);
+    });
+}
+
+// The live topic: pictures of running turns, best effort. Each subscriber holds the newest picture
+// per turn and nothing else, so a slow one costs memory for the turns that run, never for history.
+
+/** Turns a subscriber may lag behind on; beyond that the oldest picture is dropped. */
+const MAX_HELD_TURNS = 10_000;
+
+/** `shown`: what a subscriber gets of a picture, asked only for those it takes. */
+export function createLiveTopic(shown: (update: LiveUpdate) => LiveUpdate): LiveTopic {
+  const mailboxes = new Map<AccountName, Set<Mailbox>>();
+  return {
+    publish(update) {
+      for (const mailbox of mailboxes.get(accountName(update.chat)) ?? []) mailbox.put(update);
+    },
+    subscribe(account, signal) {
+      const mailbox = new Mailbox();
+      const ofAccount = mailboxes.get(account) ?? new Set();
+      mailboxes.set(account, ofAccount.add(mailbox));
+      const onEnd = () => {
+        ofAccount.delete(mailbox);
+        if (ofAccount.size === 0 && mailboxes.get(account) === ofAccount) mailboxes.delete(account);
+      };
+      return mailbox.read(signal, shown, onEnd);
+    },
+  };
+}
+
+class Mailbox {
+  readonly #newest = new Map<TurnId, LiveUpdate>();
+  #wake: (() => void) | undefined;
+
+  put(update: LiveUpdate): void {
+    // A turn keeps its place in the line, so one that changes often cannot be starved.
+    this.#newest.set(update.turnId, update);
+    const [oldest] = this.#newest.keys();
+    if (this.#newest.size > MAX_HELD_TURNS && oldest !== undefined) this.#newest.delete(oldest);
+    this.#wake?.();
+  }
+
+  async *read(
+    signal: AbortSignal,
+    shown: (update: LiveUpdate) => LiveUpdate,
+    onEnd: () => void,
+  ): AsyncGenerator<LiveUpdate, void, void> {
+    const onAbort = () => this.#wake?.();
+    signal.addEventListener('abort', onAbort);
+    try {
+      while (!signal.aborted) {
+        const [update] = this.#newest.values();
+        if (update === undefined) {
+          await this.#arrival();
+        } else {
+          this.#newest.delete(update.turnId);
+          yield shown(update);
+        }
+      }
+    } finally {
+      signal.removeEventListener('abort', onAbort);
+      onEnd();
+    }
+  }
+
+  async #arrival(): Promise<void> {
+    await new Promise<void>((resolve) => {
+      this.#wake = resolve;
+    });
+    this.#wake = undefined;
+  }
+}

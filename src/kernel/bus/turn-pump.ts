@@ -5,10 +5,11 @@ import type { Logger } from '../../lib/logger.ts';
 import type { Clock } from '../../lib/time/clock.ts';
 import { retryDelayMs } from '../message/delivery.ts';
 import { shortageOf } from '../message/errors.ts';
-import type { SessionKey } from '../message/ids.ts';
-import { answerIdOf } from '../message/ids.ts';
-import type { OutboundDraft, OutboundMessage } from '../message/message.ts';
+import { answerIdOf, type SessionKey, type TurnId, turnIdOf } from '../message/ids.ts';
+import type { ChatRef, OutboundDraft, OutboundMessage } from '../message/message.ts';
 import {
+  type QueuedMessage,
+  type Turn,
   TurnCancelled,
   TurnDeferred,
   type TurnHandler,
@@ -16,7 +17,6 @@ import {
   type WorkOptions,
 } from './bus.ts';
 import { ClaimLoop, type Place } from './claim-loop.ts';
-import { RunningTurn } from './running-turn.ts';
 import type { BusStore, ClaimedTurn, TurnEnding } from './store/store.ts';
 
 const DEATHS_PER_FAILURE = 2;
@@ -206,4 +206,78 @@ export class TurnPump {
 
 function named(turn: RunningTurn, drafts: readonly OutboundDraft[]): readonly OutboundMessage[] {
   return drafts.map((draft, ordinal) => ({ ...draft, id: answerIdOf(turn.id, ordinal) }));
+}
+
+// One turn while its handler runs: its signal, its followers. Knows from the bus's announcements
+// whether a follower may wait, so that `join` costs nothing where none does.
+
+export class RunningTurn implements Turn {
+  readonly id: TurnId;
+  readonly session: SessionKey;
+  readonly chat: ChatRef;
+  readonly epoch: number;
+  readonly attempt: number;
+  readonly failures: number;
+  readonly deaths: number;
+  readonly messages: Turn['messages'];
+  readonly firstSeq: number;
+  /** Its writes are under way; its place belongs to the next turn. */
+  isEnding = false;
+  readonly #store: BusStore;
+  readonly #controller = new AbortController();
+  readonly #waiting = new Set<() => void>();
+  #hasFollower = false;
+
+  constructor(claim: ClaimedTurn, store: BusStore) {
+    this.id = turnIdOf(claim.session, claim.firstSeq);
+    this.session = claim.session;
+    this.chat = claim.messages[0].message.chat;
+    this.epoch = claim.epoch;
+    this.attempt = claim.attempt;
+    this.failures = claim.failures;
+    this.deaths = claim.deaths;
+    this.messages = claim.messages;
+    this.firstSeq = claim.firstSeq;
+    this.#store = store;
+  }
+
+  get signal(): AbortSignal {
+    return this.#controller.signal;
+  }
+
+  abort(reason: Error): void {
+    this.#controller.abort(reason);
+  }
+
+  /** A message of this session was stored behind those of the turn. */
+  announceFollower(): void {
+    if (this.attempt > 1) return;
+    this.#hasFollower = true;
+    for (const wake of this.#waiting) wake();
+  }
+
+  async join(): Promise<readonly QueuedMessage[]> {
+    if (!this.#hasFollower || this.isEnding) return [];
+    this.#hasFollower = false;
+    const followers = await this.#store.joinTurn(this);
+    if (followers !== undefined) return followers;
+    this.abort(new TurnInterrupted('the claim was lost'));
+    return [];
+  }
+
+  arrival(signal: AbortSignal): Promise<void> {
+    return new Promise((resolve, reject) => {
+      if (signal.aborted) return reject(signal.reason);
+      if (this.#hasFollower) return resolve();
+      const settle = (end: () => void) => {
+        this.#waiting.delete(wake);
+        signal.removeEventListener('abort', onAbort);
+        end();
+      };
+      const wake = () => settle(resolve);
+      const onAbort = () => settle(() => reject(signal.reason));
+      this.#waiting.add(wake);
+      signal.addEventListener('abort', onAbort, { once: true });
+    });
+  }
 }

@@ -19,7 +19,7 @@ import { ChannelError } from '../message/errors.ts';
 import { isLate, lateNote } from '../message/late.ts';
 import type { OutboundMessage } from '../message/message.ts';
 import { createLiveReplies, type LiveReplies } from './live-replies.ts';
-import { withoutFiles } from './outbound-files.ts';
+import { withoutFiles } from './undelivered.ts';
 
 /** Restart waits of a channel that failed. */
 const RESTART_MIN_MS = 1000;

@@ -15,7 +15,14 @@ import { readEarlier } from './earlier.ts';
 import { type FileScan, orUndefined, scanFile, stemOf } from './file-lines.ts';
 import type { SessionForgetting } from './forget.ts';
 import { createNewestIndex, type NewestIndex } from './index-file.ts';
-import { type FileEnd, loadTail, SessionTail } from './load-tail.ts';
+import {
+  appendEntries,
+  beginFile,
+  createOpenFiles,
+  type FileEnd,
+  loadTail,
+  SessionTail,
+} from './load-tail.ts';
 import {
   carryOver,
   type HeldPoint,
@@ -29,7 +36,6 @@ import {
 import { type EarlierQuestion, type EarlierTurns, withoutWhole } from './rules/earlier.ts';
 import { formatName, parseName, type SessionFileName } from './rules/file.ts';
 import type { SessionStore } from './store.ts';
-import { appendEntries, beginFile, createOpenFiles } from './write-file.ts';
 
 export type JsonlSessionStoreDeps = {
   readonly folder: string;

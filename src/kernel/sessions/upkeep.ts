@@ -3,13 +3,15 @@
 
 import { lstat, mkdir, open, realpath, rename, rm } from 'node:fs/promises';
 import { join } from 'node:path';
-import { purgeAsked, removeAllAsked } from '../../features/request-log/request-log.ts';
-import { ARCHIVE_FOLDER, byStem, type StoredFile, storedFiles } from './catalog.ts';
+import { purgeAsked, removeAllAsked, removeAsked } from '../../features/request-log/request-log.ts';
+import { type SessionKey, sessionKey } from '../message/ids.ts';
+import { ARCHIVE_FOLDER, byStem, keyOfFile, type StoredFile, storedFiles } from './catalog.ts';
 import { DAMAGED_SUFFIX, orUndefined } from './file-lines.ts';
+import type { SessionForgetting } from './forget.ts';
 import { INDEX_FOLDER } from './index-file.ts';
 import { removeAllExtracts, removeExtract } from './index-sessions.ts';
 import type { ArchiveReport, FileCount } from './maintenance.ts';
-import { decodeLine, formatName } from './rules/file.ts';
+import { decodeLine, encodeKey, formatName } from './rules/file.ts';
 
 const TAIL_BYTES = 64 * 1024;
 
@@ -107,4 +109,45 @@ async function lastEntryAt(file: StoredFile): Promise<number | undefined> {
   } finally {
     await handle.close();
   }
+}
+
+// Deletes old files of conversations that nobody looks at again. The gateway may be running: a file that
+// is in use is left alone.
+
+export type LeftoverRule = {
+  /** Of the conversations that are meant. */
+  readonly channel: string;
+  /** Files last written before go, epoch milliseconds. */
+  readonly before: number;
+  /** Of such a conversation the newest file stays. */
+  isInUse(session: SessionKey): boolean;
+};
+
+/** How many files went; `left` are conversations that still have some. */
+export async function deleteLeftovers(
+  { folder, exclusively }: SessionForgetting,
+  { channel, before, isInUse }: LeftoverRule,
+): Promise<{ readonly deleted: number; readonly left: ReadonlySet<SessionKey> }> {
+  const prefix = encodeKey(sessionKey(`${channel}:`));
+  const accepts = ({ stem }: { readonly stem: string }) => stem.startsWith(prefix);
+  const places = [join(folder, ARCHIVE_FOLDER), folder];
+  const found = (await Promise.all(places.map((place) => storedFiles(place, accepts)))).flat();
+  const left = new Set<SessionKey>();
+  let deleted = 0;
+  for (const files of byStem(found).values()) {
+    const [first] = files;
+    if (first === undefined) continue;
+    const key = await keyOfFile(first);
+    const kept = isInUse(key) ? files.slice(-1) : [];
+    const old = files.filter((file) => file.modifiedAt < before && !kept.includes(file));
+    if (old.length > 0) await exclusively(key, () => removeAll(old));
+    deleted += old.length;
+    if (old.length < files.length) left.add(key);
+    else await removeAsked(folder, first.name.stem);
+  }
+  return { deleted, left };
+}
+
+async function removeAll(files: readonly StoredFile[]): Promise<void> {
+  for (const { path } of files) await removeFile(path);
 }

@@ -1,7 +1,6 @@
 // Opens a home for an evaluation: the measured model with its own deadline, the day's budgets, and a
 // workbench with the whole agent on demand. The home is locked meanwhile.
 
-import { chargedMeter } from '../../agent/charge.ts';
 import {
   createModels,
   LOCAL_MODELS_SCOPE,
@@ -9,7 +8,7 @@ import {
   openModelForAll,
 } from '../../agent/models.ts';
 import { textTokens } from '../../agent/rules/tokens.ts';
-import { untilAborted } from '../../agent/side-model.ts';
+import { chargedMeter, untilAborted } from '../../agent/side-model.ts';
 import type { SpendingGuard } from '../../agent/spending.ts';
 import { askGateway, findRunningGateway } from '../../app/running-gateway.ts';
 import { clusterOf } from '../../features/cluster/cluster-keeper.ts';

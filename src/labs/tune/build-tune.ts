@@ -1,8 +1,8 @@
 // Opens a home for `nanobot tune` and measures one model: accuracy, tool calls, speed and long
 // questions.
 
-import { chargedMeter } from '../../agent/charge.ts';
 import { textTokens } from '../../agent/rules/tokens.ts';
+import { chargedMeter } from '../../agent/side-model.ts';
 import { ProviderError } from '../../kernel/message/errors.ts';
 import { chatId, DEFAULT_ACCOUNT } from '../../kernel/message/ids.ts';
 import type { Clock } from '../../lib/time/clock.ts';

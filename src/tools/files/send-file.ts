@@ -2,7 +2,7 @@
 // the guarded folder and kept in the media store before the message is queued (case X09).
 
 import { z } from 'zod';
-import { fileNameOf, sentKindOf } from '../../kernel/delivery/outbound-files.ts';
+import { fileNameOf, sentKindOf } from '../../kernel/delivery/undelivered.ts';
 import { MediaError, type MediaStore } from '../../kernel/media/media.ts';
 import { type AccountName, accountName } from '../../kernel/message/account.ts';
 import {

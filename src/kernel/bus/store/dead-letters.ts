@@ -6,7 +6,7 @@ import { headOf } from '../../../lib/text/cut.ts';
 import type { MessageId, SessionKey } from '../../message/ids.ts';
 import type { DeadLetter } from '../bus.ts';
 import { ring } from './inbound.ts';
-import { all, change, first, type Operation } from './operation.ts';
+import { all, change, first, type Operation } from './key-value.ts';
 
 const EXCERPT_CHARS = 80;
 

@@ -5,7 +5,6 @@ import { randomUUID } from 'node:crypto';
 import type { DatabaseSync } from 'node:sqlite';
 import type { Logger } from '../../../lib/logger.ts';
 import type { Clock } from '../../../lib/time/clock.ts';
-import { neededMedia, setAttachments } from './attachments.ts';
 import {
   assertWhole,
   isDatabaseError,
@@ -14,19 +13,24 @@ import {
   storeErrorOf,
 } from './database.ts';
 import { dropDead, listDead, retryDead } from './dead-letters.ts';
-import { divert, stranded } from './diversion.ts';
-import { forgetDraft, orphanDrafts, readDraft, recordDraft } from './drafts.ts';
-import { forgetTexts } from './forget.ts';
-import { type Background, GroupCommit } from './group-commit.ts';
-import { accept, cancel, readCursor } from './inbound.ts';
+import { type Background, GroupCommit, WriteAheadLog } from './group-commit.ts';
+import { accept, cancel, neededMedia, readCursor, setAttachments } from './inbound.ts';
 import { expire, get, list, put, putMany, swap } from './key-value.ts';
 import * as outbound from './outbound.ts';
-import { hasWrittenTo, readInbound, readOutbound, sentAs, takeBack } from './sent.ts';
+import { hasWrittenTo, readInbound, readOutbound, sentAs, takeBack } from './outbound.ts';
 import type { BusStore, EmbeddedStore, KeyValueStore } from './store.ts';
 import { traceMessage } from './trace.ts';
-import { claimTurns, endTurn, joinTurn, recoverTurns } from './turns.ts';
-import { readStats, sweep, TOPICS } from './upkeep.ts';
-import { WriteAheadLog } from './write-ahead-log.ts';
+import {
+  claimTurns,
+  endTurn,
+  forgetDraft,
+  joinTurn,
+  orphanDrafts,
+  readDraft,
+  recordDraft,
+  recoverTurns,
+} from './turns.ts';
+import { divert, forgetTexts, readStats, stranded, sweep, TOPICS } from './upkeep.ts';
 
 export type EmbeddedStoreOptions = {
   readonly path: string;

@@ -1,9 +1,20 @@
 // The inbound topic: what people wrote, in order per session, claimed as turns. A turn's writes are
 // fenced by its epoch, so a turn whose claim was lost can change nothing.
 
+import { excerptOf } from '../../../lib/text/cut.ts';
+import type { Attachment } from '../../message/attachment.ts';
+import { isSameSender } from '../../message/change.ts';
 import { BusFullError } from '../../message/errors.ts';
-import type { AccountId, ChannelName, SessionKey, TurnId } from '../../message/ids.ts';
-import { type InboundMessage, sessionOf } from '../../message/message.ts';
+import {
+  type AccountId,
+  type ChannelName,
+  type MediaId,
+  type MessageId,
+  mediaId,
+  type SessionKey,
+  type TurnId,
+} from '../../message/ids.ts';
+import { type Amendment, type InboundMessage, sessionOf } from '../../message/message.ts';
 import type {
   AcceptResult,
   BusLimits,
@@ -12,9 +23,7 @@ import type {
   InboundEntry,
   QueuedMessage,
 } from '../bus.ts';
-import { applyChange } from './changes.ts';
-import { putRows } from './key-value.ts';
-import { all, change, first, type Operation } from './operation.ts';
+import { all, change, first, type Operation, putRows } from './key-value.ts';
 import { stopAnswers } from './outbound.ts';
 import type { BusStore } from './store.ts';
 
@@ -176,4 +185,83 @@ export function* joinedBefore(
 export function queuedMessage(row: MessageRow): QueuedMessage {
   const message: InboundMessage = JSON.parse(row.body);
   return { seq: row.seq, message };
+}
+
+// What messages under way say of their attachments: where a content has been fetched the message is
+// rewritten to name it, so that every later try of its turn sees the same.
+
+/** Changes a message that waits or belongs to a running turn; one that is done with stays. */
+export function* setAttachments(
+  id: MessageId,
+  attachments: readonly Attachment[],
+): Operation<boolean> {
+  const row = yield* first<{ body: string }>(
+    `SELECT body FROM inbound WHERE id = ? AND state = 'pending'`,
+    id,
+  );
+  if (row === undefined) return false;
+  const body = JSON.stringify({ ...JSON.parse(row.body), attachments });
+  return (yield* change('UPDATE inbound SET body = ? WHERE id = ?', ...[body, id])) > 0;
+}
+
+/** A quote inside a text is escaped there, so that nothing a person writes looks like this. */
+const NAMED = /"media":"([0-9a-f]{64})"/g;
+
+/** Contents that messages which wait, run or are still to be sent name. */
+export function* neededMedia(): Operation<readonly MediaId[]> {
+  const rows = yield* all<{ body: string }>(
+    `SELECT body FROM inbound WHERE state = 'pending' AND body LIKE '%"media":"%'
+     UNION ALL
+     SELECT body FROM outbound WHERE state IN ('queued', 'sending') AND body LIKE '%"media":"%'`,
+  );
+  return rows.flatMap(({ body }) =>
+    [...body.matchAll(NAMED)].map(([, sha256 = '']) => mediaId(sha256)),
+  );
+}
+
+// A person's change of an earlier message: while that one waits untouched it is changed in place; later
+// the change itself waits in the session, where the turn under way or the next one takes it up.
+
+type Row = { seq: number; state: string; body: string | null; turn: string | null };
+
+/** What of the change is to be stored: its text only where it has to wait. */
+export function* applyChange(
+  message: InboundMessage,
+  { id, kind }: Amendment,
+  now: number,
+): Operation<InboundEntry> {
+  const done = (gate: string): InboundEntry => ({ kind: 'record', message, gate });
+  const row = yield* first<Row>('SELECT seq, state, body, turn FROM inbound WHERE id = ?', id);
+  if (row === undefined || row.body === null) return done('changes a message that is not kept');
+  const earlier: InboundMessage = JSON.parse(row.body);
+  if (!isSameSender(earlier.sender, message.sender))
+    return done('changes what somebody else wrote');
+  if (kind === 'edited' && earlier.text === message.text) return done('changes nothing');
+  const isWaiting = row.state === 'pending';
+  if (!isWaiting && row.state !== 'done') return done('changes a message that was not answered');
+  // A turn had it, maybe one that runs again: what the model was shown cannot be taken back.
+  if (!isWaiting || row.turn !== null) {
+    const amends = { id, kind, earlier: excerptOf(earlier.text) };
+    // Kept, so that going back to the first words is a change too.
+    if (!isWaiting && kind === 'edited') yield* swap(row.seq, { ...earlier, text: message.text });
+    return { kind: 'queue', message: { ...message, amends } };
+  }
+  if (kind === 'withdrawn') {
+    yield* withdraw(row.seq, now);
+    return done('withdrew a message that waited');
+  }
+  yield* swap(row.seq, { ...earlier, text: message.text });
+  return done('changed a message that waited');
+}
+
+function* withdraw(seq: number, now: number): Operation<void> {
+  yield* change(
+    `UPDATE inbound SET state = 'cancelled', reason = 'withdrawn by its author', settled_at = ?
+     WHERE seq = ?`,
+    ...[now, seq],
+  );
+}
+
+function* swap(seq: number, message: InboundMessage): Operation<void> {
+  yield* change('UPDATE inbound SET body = ? WHERE seq = ?', JSON.stringify(message), seq);
 }

@@ -8,8 +8,8 @@ import {
   turnId,
 } from '../../message/ids.ts';
 import type { LastMessage, Trace, TraceStep } from '../bus.ts';
-import { MOVED } from './diversion.ts';
-import { all, first, type Operation } from './operation.ts';
+import { all, first, type Operation } from './key-value.ts';
+import { MOVED } from './upkeep.ts';
 
 type InboundRow = {
   id: MessageId;

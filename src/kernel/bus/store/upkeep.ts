@@ -1,7 +1,12 @@
 // Counting what is in the queues, and forgetting what is long over.
 
+import { type AccountName, accountName } from '../../message/account.ts';
+import type { MessageId } from '../../message/ids.ts';
+import type { OutboundMessage } from '../../message/message.ts';
+import type { Holds } from '../../sessions/rules/forgetting.ts';
 import type { BusStats } from '../bus.ts';
-import { change, first, type Operation } from './operation.ts';
+import { all, change, first, type Operation } from './key-value.ts';
+import { promote, queue } from './outbound.ts';
 
 /** Ids of finished messages that stay known, so that a late repeat is recognised. */
 const KEPT_IDS = 100_000;
@@ -77,3 +82,72 @@ export function* sweep(
   );
   return { cleared, next: upto };
 }
+
+// Takes the texts of messages that are done with out of the queues, where they hold certain words.
+
+type Body = { readonly place: number; readonly body: string };
+
+const LANES = { inbound: 'session', outbound: 'lane' } as const;
+
+/** Of these chats, whatever the topic; how many texts went. What waits or runs is not touched. */
+export function* forgetTexts(chats: readonly string[], holds: Holds): Operation<number> {
+  let forgotten = 0;
+  for (const { table, place, finished } of TOPICS) {
+    const lane = table === 'inbound' ? LANES.inbound : LANES.outbound;
+    for (const chat of chats) {
+      const rows = yield* all<Body>(
+        `SELECT ${place} AS place, body FROM ${table}
+         WHERE (${lane} = ?1 OR substr(${lane}, 1, length(?1) + 1) = ?1 || '#')
+           AND state IN (${finished}) AND body IS NOT NULL`,
+        chat,
+      );
+      for (const row of rows.filter(({ body }) => holds(body))) {
+        forgotten += yield* change(`UPDATE ${table} SET body = NULL WHERE ${place} = ?`, row.place);
+      }
+    }
+  }
+  return forgotten;
+}
+
+// Messages that cannot get out where they are, and sending another one in their place.
+
+const MAX_STRANDED = 100;
+
+/** No try of it may have arrived, not even a part. */
+const SURELY_UNSENT = "in_doubt = 0 AND parts = '[]' AND body IS NOT NULL";
+
+export function* stranded(
+  account: AccountName,
+  since: number,
+): Operation<readonly OutboundMessage[]> {
+  const rows = yield* all<{ body: string }>(
+    `SELECT ord, body FROM outbound WHERE channel = ?1 AND ${SURELY_UNSENT}
+       AND state IN ('queued', 'sending') AND state = 'queued'
+     UNION ALL
+     SELECT ord, body FROM outbound WHERE channel = ?1 AND ${SURELY_UNSENT}
+       AND state IN ('dead', 'unknown') AND state = 'dead' AND settled_at >= ?2
+     ORDER BY ord LIMIT ?3`,
+    ...[account, since, MAX_STRANDED],
+  );
+  return rows.map(({ body }): OutboundMessage => JSON.parse(body));
+}
+
+export function* divert(
+  id: MessageId,
+  instead: OutboundMessage,
+  now: number,
+): Operation<'diverted' | 'too late'> {
+  const row = yield* first<{ lane: string }>('SELECT lane FROM outbound WHERE id = ?', id);
+  const changes = yield* change(
+    `UPDATE outbound SET state = 'dropped', reason = ?, settled_at = ?, ready_at = NULL
+     WHERE id = ? AND state IN ('queued', 'dead') AND ${SURELY_UNSENT}`,
+    ...[`${MOVED}${accountName(instead.chat)}`, now, id],
+  );
+  if (row === undefined || changes === 0) return 'too late';
+  yield* queue(instead, now);
+  yield* promote(row.lane, now);
+  return 'diverted';
+}
+
+/** How the reason begins of a message that another one was sent for. */
+export const MOVED = 'moved to ';

@@ -1,18 +1,77 @@
-// What is left of work that is over: conversations of helpers and jobs lie on the disk for a while, are
-// known by whose work they were, and go.
+// What a person wants forgotten, in what is kept of helpers: whose a helper is follows from the
+// conversation that started it.
 
 import type { Foundations } from '../../app/foundations.ts';
 import type { Home } from '../../kernel/config/files/home.ts';
-import type { Contributions } from '../../kernel/contributions.ts';
+import type { Contributions, StartedFrom } from '../../kernel/contributions.ts';
 import { sessionKeyOf } from '../../kernel/message/message.ts';
+import type { PersonalData } from '../../kernel/personal-data.ts';
 import { chatsOfChannel } from '../../kernel/sessions/forget.ts';
-import { deleteLeftovers } from '../../kernel/sessions/leftovers.ts';
+import { FORGOTTEN } from '../../kernel/sessions/rules/forgetting.ts';
+import { deleteLeftovers } from '../../kernel/sessions/upkeep.ts';
 import type { Logger } from '../../lib/logger.ts';
 import type { Clock } from '../../lib/time/clock.ts';
 import type { JobRows } from '../schedule/job-rows.ts';
 import { HEARTBEAT, JOB_CHANNEL, jobChat } from '../schedule/rules/job.ts';
-import { helperSession, SUBAGENT_CHANNEL } from './rules/subagent.ts';
+import { type HelperRun, helperSession, SUBAGENT_CHANNEL } from './rules/subagent.ts';
 import type { SubagentRows } from './subagent-rows.ts';
+
+/** A subagent at work keeps its task until it has ended. */
+export function createHelperForgetting({
+  runs,
+  removed,
+}: SubagentRows): Required<Omit<PersonalData, 'find'>> {
+  return {
+    async chatsBelow(chats) {
+      const above = new Set(chats);
+      const below: string[] = [];
+      let left: readonly Pick<HelperRun, 'id' | 'parent'>[] = [
+        ...(await removed.list()),
+        ...(await runs.list()),
+      ];
+      for (let found = -1; found !== below.length; ) {
+        found = below.length;
+        const theirs = left.filter(({ parent }) => above.has(parent.session.split('#', 1).join()));
+        left = left.filter((run) => !theirs.includes(run));
+        for (const { id } of theirs) above.add(helperSession(id));
+        below.push(...theirs.map(({ id }) => helperSession(id)));
+      }
+      return below;
+    },
+    async forget(chats, holds) {
+      const theirs = (await runs.list()).filter(({ id }) => chats.includes(helperSession(id)));
+      let forgotten = 0;
+      for (const { id } of theirs) {
+        const changed = await runs.change(id, (run) =>
+          run !== undefined && run.state !== 'running' && holds(textsOf(run))
+            ? withoutTexts(run)
+            : undefined,
+        );
+        if (changed !== undefined) forgotten += 1;
+      }
+      return forgotten;
+    },
+  };
+}
+
+const textsOf = ({ name, label, plan, result, answers }: HelperRun) =>
+  JSON.stringify([name, label, plan, result, answers]);
+
+function withoutTexts({ name: _, ...run }: HelperRun): HelperRun {
+  const plan = { kind: 'task', task: FORGOTTEN } as const;
+  return { ...run, plan, label: FORGOTTEN, result: FORGOTTEN, answers: [] };
+}
+
+/** The conversation that started the subagent. */
+export function startedFromHelpers({ runs, removed }: SubagentRows): StartedFrom {
+  return async (id) => {
+    const run = (await runs.get(id)) ?? (await removed.get(id));
+    return run === undefined ? [] : [run.parent.session];
+  };
+}
+
+// What is left of work that is over: conversations of helpers and jobs lie on the disk for a while, are
+// known by whose work they were, and go.
 
 export type LeftoverParts = Pick<
   Foundations,

@@ -2,9 +2,15 @@
 // same every time, so that one that is sent again after a crash is a duplicate.
 
 import { createHash } from 'node:crypto';
-import { type MessageId, messageId } from '../../kernel/message/ids.ts';
+import {
+  type MessageId,
+  messageId,
+  type SessionKey,
+  type TurnId,
+} from '../../kernel/message/ids.ts';
 import type { InboundMessage, SystemSender } from '../../kernel/message/message.ts';
 import { wrapUntrusted } from '../../kernel/message/untrusted.ts';
+import type { SessionStore } from '../../kernel/sessions/store.ts';
 import { newBoundary } from '../../lib/boundary.ts';
 import { shortened } from '../../lib/text/cut.ts';
 import type { ToolContext } from '../../tools/tool.ts';
@@ -110,4 +116,16 @@ export function idOf(
 export function checkSame(known: HelperRun, { plan, id }: HelperWish): void {
   if (JSON.stringify(known.plan) === JSON.stringify(plan)) return;
   throw new SubagentError(`"${id}" is something else already. Take another id.`);
+}
+
+// Whether what a turn said may hold words of others: what it was shown may stand in what it says.
+
+/** In doubt, where nothing is recorded of it, it may. */
+export async function isForeignTurn(
+  sessions: Pick<SessionStore, 'turn'>,
+  session: SessionKey,
+  turn: TurnId,
+): Promise<boolean> {
+  const entries = await sessions.turn(session, turn);
+  return entries.length === 0 || entries.some((entry) => 'isForeign' in entry);
 }

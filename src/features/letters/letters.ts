@@ -1,0 +1,203 @@
+// A letter as the gateway keeps it: where it goes, what makes two of them the same, and what a standing yes
+// to letters is bound to.
+
+import { accountName } from '../../kernel/message/account.ts';
+import { chatId, messageId } from '../../kernel/message/ids.ts';
+import { type ChatRef, type InboundMessage, sessionKeyOf } from '../../kernel/message/message.ts';
+import { verbatim } from '../../kernel/message/untrusted.ts';
+import type { Question } from '../../kernel/questions/questions.ts';
+import { hasPlace } from '../approvals/approval-rows.ts';
+import type { AskingTurn } from '../approvals/approvals.ts';
+import { MAX_SHOWN_CHARS } from '../approvals/rules/approval-text.ts';
+import type { StandingCall } from '../approvals/standing-rows.ts';
+import { type Draft, hashOfDraft, isWaiting } from './draft-rows.ts';
+import { draftText, editText, type Letter, recipientsOf } from './rules/letter.ts';
+
+/** Everybody a letter goes to, and where that is. */
+export function placesOf(letter: Letter, chat: ChatRef): readonly (readonly [string, ChatRef])[] {
+  const [to, ...copies] = recipientsOf(letter);
+  return [[to, chat], ...copies.map((copy) => [copy, { ...chat, chat: chatId(copy) }] as const)];
+}
+
+export function isSameLetter(
+  one: Draft,
+  letter: Letter,
+  { session }: Pick<AskingTurn, 'session'>,
+): boolean {
+  return one.turn.session === session && JSON.stringify(one.letter) === JSON.stringify(letter);
+}
+
+export function redactedLetter(letter: Letter, redact: (text: string) => string): Letter {
+  const markdown = redact(letter.markdown);
+  return letter.kind === 'mail'
+    ? { ...letter, subject: redact(letter.subject), markdown }
+    : { ...letter, markdown };
+}
+
+/**
+ * Letters from this conversation to exactly these people by exactly these doors, whatever they say.
+ * Undefined where nobody alone asks.
+ */
+export function standingOf({
+  letter,
+  chat,
+  turn,
+  isTainted,
+}: Pick<Draft, 'letter' | 'chat' | 'turn' | 'isTainted'>):
+  | (StandingCall & Pick<Draft, 'isTainted'>)
+  | undefined {
+  const { session, whose } = turn;
+  if (whose === undefined) return undefined;
+  const places = placesOf(letter, chat).map(([, there]) => sessionKeyOf(there));
+  const tool = letter.kind === 'mail' ? 'send_email' : 'message';
+  const pattern = JSON.stringify(places.toSorted());
+  return { tool, access: 'send', pattern, session, whose, isTainted };
+}
+
+// How many drafts may wait, and to how many new addresses the agent may write in a day (case table D5).
+
+const DAY_MS = 86_400_000;
+const MAX_NEW_ADDRESSES = 5;
+
+export type NextLetter = {
+  readonly letter: Letter;
+  /** Those it goes to whom nothing was sent before. */
+  readonly newTo: readonly string[];
+  readonly turn: Pick<AskingTurn, 'session' | 'whose' | 'isOwnerHere'>;
+  readonly isTainted: boolean;
+  readonly now: number;
+};
+
+/** Why nothing more may be asked for now. */
+export function fullness(
+  all: readonly Draft[],
+  { letter, newTo, turn, isTainted, now }: NextLetter,
+): string | undefined {
+  const waiting = all.filter(isWaiting).map((draft) => ({ ...draft.turn, ...draft }));
+  if (!hasPlace(waiting, { ...turn, isTainted })) return DRAFT_TEXTS.TOO_MANY;
+  if (letter.kind !== 'mail' || newTo.length === 0) return undefined;
+  const counted = all.filter(({ at, letter: { kind }, state }) => {
+    return kind === 'mail' && at > now - DAY_MS && state !== 'dropped' && state !== 'expired';
+  });
+  const before = new Set(counted.flatMap((draft) => draft.newTo));
+  const after = new Set([...before, ...newTo]);
+  const isFull = after.size > before.size && after.size > MAX_NEW_ADDRESSES;
+  return isFull ? DRAFT_TEXTS.TOO_MANY_NEW : undefined;
+}
+
+// What is said of drafts: to the model when it asks, to the conversation when it is decided, to the
+// owner when it is too late.
+
+export const DRAFT_TEXTS = {
+  TOO_LONG:
+    `An owner has to see this before it goes out, and it is longer than the ${MAX_SHOWN_CHARS} ` +
+    'characters they can be shown. Nothing was sent. Make it shorter.',
+  TOO_MANY: 'Too many drafts wait for an owner already. Nothing was sent.',
+  TOO_MANY_NEW: 'Five new addresses were written to within a day, which is all. Nothing was sent.',
+  NOT_KNOWN: 'This draft is not known any more; nothing is sent.',
+  TOO_LATE: 'It was decided before.',
+  TOO_LONG_NOW:
+    `That is longer than the ${MAX_SHOWN_CHARS} characters I can show whole. Send a shorter text, ` +
+    'or /cancel to leave it as it was.',
+  expired: (name: string, hours: number) =>
+    `Nobody answered within ${hours} hours: the draft for ${verbatim(name)} is dropped, nothing was sent.`,
+} as const;
+
+/** In words. */
+export function whoGets({ name, letter }: Draft): string {
+  const [, ...cc] = recipientsOf(letter);
+  return cc.length === 0 ? name : `${name}, with copies to ${cc.join(', ')}`;
+}
+
+export const alwaysSent = (to: string, days: number) =>
+  `Sent. What goes to ${verbatim(to)}, and to nobody else, goes out from this conversation without you seeing it first, for ${days === 1 ? 'one day' : `${days} days`}, while it holds no words of others. /approvals takes it back.`;
+
+/** For the model, at once. */
+export function toldOf(draft: Draft): string {
+  const { state } = draft;
+  const name = whoGets(draft);
+  if (state === 'sent') return `Sent to ${name}. Do not send it again.`;
+  if (state === 'dropped' || state === 'expired') {
+    return `Not sent to ${name}: an owner did not want it. Do not try again.`;
+  }
+  return (
+    `Not sent yet: shown to the owner as a draft for ${name}. What comes of it reaches you as a ` +
+    'message. Do not write it again or send it another way; say that it waits for their Send.'
+  );
+}
+
+/** The message that tells the conversation what came of its letter, with the rights it had. */
+export function outcomeOf(draft: Draft, now: number): InboundMessage {
+  const { id, turn, rights, isTainted, state } = draft;
+  const { chat, session, person, paidBy, replyTo } = turn;
+  return {
+    id: messageId(`draft/${id}/${state}`),
+    chat,
+    session,
+    sender: {
+      ...{ kind: 'system', source: 'draft', rights, person },
+      ...(paidBy === undefined ? {} : { paidBy }),
+      ...(isTainted ? { isTainted } : {}),
+    },
+    addressing: 'direct',
+    ...(replyTo === undefined ? {} : { replyTo }),
+    text: outcomeText(draft),
+    sentAt: now,
+    receivedAt: now,
+  };
+}
+
+function outcomeText(draft: Draft): string {
+  const { state, editedBy } = draft;
+  const name = whoGets(draft);
+  if (state === 'sent') {
+    const how = editedBy === undefined ? 'as you wrote it' : 'after they had looked at the words';
+    return `[An owner sent the draft for ${name}, ${how}. Do not send it again. Go on with what you were asked.]`;
+  }
+  const why = state === 'dropped' ? 'An owner dropped' : 'No owner answered in time to';
+  return `[${why} the draft for ${name}. Nothing was sent. Do not write it again unless you are asked to.]`;
+}
+
+// A draft as the question an owner is asked: the whole text with Send, Edit and Drop, or the wait for
+// another text.
+
+export const DRAFT_HOURS = 24;
+const LIFETIME_MS = DRAFT_HOURS * 3_600_000;
+
+export const questionId = ({ id, version }: Draft) => `draft/${id}/${version}`;
+
+/** Undefined where the text is too long to be shown whole. */
+export function questionOf(draft: Draft, now: number, alwaysDays: number): Question | undefined {
+  const { letter, chat, name, turn, isTainted, shownIn, state, at } = draft;
+  const subject = letter.kind === 'mail' ? letter.subject : undefined;
+  const { asker } = turn;
+  const text = {
+    to: name,
+    channel: accountName(chat),
+    subject,
+    asker,
+    isTainted,
+    hours: DRAFT_HOURS,
+  };
+  const [, ...cc] = recipientsOf(letter);
+  const shown = draftText({ ...text, cc, markdown: letter.markdown });
+  if (shown === undefined) return undefined;
+  const first =
+    state === 'editing'
+      ? [{ label: 'Keep the text', action: 'keep' }]
+      : [
+          { label: 'Send', action: 'send' },
+          { label: 'Edit', action: 'edit' },
+        ];
+  const mayStand = alwaysDays > 0 && !isTainted && turn.whose !== undefined && state === 'open';
+  const always = mayStand ? [{ label: 'Send, always to them', action: 'always' }] : [];
+  return {
+    id: questionId(draft),
+    chat: shownIn,
+    markdown: state === 'editing' ? editText(name) : shown,
+    choices: [...first, { label: 'Drop', action: 'drop' }, ...always],
+    approvers: 'owners',
+    subject: `draft:${hashOfDraft(draft)}:${draft.id}`,
+    expiresInMs: Math.max(0, at + LIFETIME_MS - now),
+  };
+}

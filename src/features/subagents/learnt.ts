@@ -1,0 +1,270 @@
+// Keeps what helpers, steps and workflows took, the newest of each type of task and model, and asks the
+// rules in core/calibration.ts what that says of the next one. While it is off nothing is read or kept.
+
+import type { SessionKey, TurnId } from '../../kernel/message/ids.ts';
+import type { TokenUsage, TranscriptEntry } from '../../kernel/message/transcript.ts';
+import type { VoteRecord } from '../../kernel/observe/telemetry.ts';
+import { jsonRows, type OpenRows, type Rows } from '../../kernel/rows.ts';
+import type { SessionStore } from '../../kernel/sessions/store.ts';
+import { listShape, number, rowShape, text } from '../../lib/json/json.ts';
+import type { Logger } from '../../lib/logger.ts';
+import type { Clock } from '../../lib/time/clock.ts';
+import type { Definition, WorkflowLimits } from '../workflows/rules/definition.ts';
+import type { WorkflowEnding, WorkflowRun } from '../workflows/rules/workflow.ts';
+import {
+  type Advice,
+  advise,
+  type Configured,
+  type Execution,
+  groupOf,
+  type HelperKind,
+  helperKind,
+  takenBy,
+  taskTypeOf,
+} from './rules/calibration.ts';
+import type { HelperRun } from './rules/subagent.ts';
+import { type Figures, type Verdict, VOTE_TARGET, votersFor } from './rules/vote.ts';
+import type { CalibrationConfig } from './settings.ts';
+
+const RUN = rowShape<Execution>({
+  ...{ id: text, group: text, type: text, model: text, outcome: text },
+  ...{ rounds: number, maxRounds: number, tokens: number, maxTokens: number },
+  ...{ micros: number, ms: number, tools: number, depth: number, at: number },
+});
+const RUNS = listShape(RUN);
+
+export type CalibratorDeps = {
+  readonly rows: OpenRows;
+  settings(): CalibrationConfig;
+  /** What holds without advice. */
+  configured(): Configured;
+};
+
+export class Calibrator {
+  readonly #deps: CalibratorDeps;
+  /** By type of task and model. */
+  readonly #runs: Rows<readonly Execution[]>;
+
+  constructor(deps: CalibratorDeps) {
+    this.#deps = deps;
+    this.#runs = deps.rows({ ...jsonRows(RUNS), scope: 'calibration', prefix: 'runs:' });
+  }
+
+  isOn(): boolean {
+    return this.#deps.settings().enabled;
+  }
+
+  /** The same one again changes nothing. */
+  async note(run: Execution): Promise<void> {
+    const { enabled, keep } = this.#deps.settings();
+    if (!enabled) return;
+    await this.#runs.change(`${run.type}|${run.model}`, (known = []) =>
+      known.some(({ id }) => id === run.id) ? undefined : [...known, run].slice(-keep),
+    );
+  }
+
+  /** Undefined where it is off, or too little is known. `model`: with its prefix. */
+  async advice(
+    kind: HelperKind,
+    profile: string | undefined,
+    model: string,
+  ): Promise<Advice | undefined> {
+    const { settings, configured } = this.#deps;
+    if (!this.isOn()) return undefined;
+    const group = groupOf(kind, profile);
+    const runs = (await this.#all()).filter((run) => run.group === group && run.model === model);
+    const advice = advise(runs, configured());
+    return advice.confidence >= settings().minConfidence ? advice : undefined;
+  }
+
+  /** For people: a line for each group and model; nothing while it is off. */
+  async lines(): Promise<readonly string[]> {
+    if (!this.isOn()) return [];
+    const { settings, configured } = this.#deps;
+    const groups = Map.groupBy(await this.#all(), ({ group, model }) => `${group}, ${model}`);
+    if (groups.size === 0) return ['Calibration: on, nothing is known yet'];
+    return [...groups].map(([name, runs]) => {
+      const advice = advise(runs, configured());
+      const isUsed = advice.confidence >= settings().minConfidence && !name.startsWith('workflow ');
+      return `Calibration of ${name}: ${lineOf(runs, advice)}${isUsed ? '' : ', not applied'}`;
+    });
+  }
+
+  /** Oldest first. */
+  async #all(): Promise<readonly Execution[]> {
+    const runs = (await this.#runs.list()).flat();
+    return runs.sort((one, other) => one.at - other.at);
+  }
+}
+
+function lineOf(runs: readonly Execution[], advice: Advice): string {
+  const done = runs.filter(({ outcome }) => outcome === 'done').length;
+  const { rounds, tokens, depth, confidence } = advice;
+  const types = [...new Set(runs.map(({ type }) => type))].join(', ');
+  return (
+    `${runs.length} runs (${types}), ${done} done; at most ${rounds} rounds and ${tokens} tokens, ` +
+    `depth ${depth}, confidence ${confidence.toFixed(2)}`
+  );
+}
+
+// Notes what helpers and workflows took once they are over, for the calibrator. It fails nobody: what
+// cannot be noted is not known.
+
+export type ExperienceDeps = {
+  readonly calibrator: Pick<Calibrator, 'isOn' | 'note'>;
+  readonly runs: Pick<Rows<HelperRun>, 'get'>;
+  readonly sessions: Pick<SessionStore, 'turn'>;
+  readonly clock: Clock;
+  readonly log: Logger;
+  /** What holds where nothing less was asked. */
+  configured(): Configured;
+  /** The name of the model with its prefix, of one as in terms. */
+  modelOf(name: string | undefined): string;
+  /** In millionths of the currency; undefined: nobody knows its price. */
+  costOf(model: string, usage: TokenUsage): number | undefined;
+};
+
+export type Experience = {
+  helperEnded(
+    run: HelperRun,
+    turn: { readonly session: SessionKey; readonly id: TurnId },
+    isDone: boolean,
+  ): Promise<void>;
+  workflowEnded(
+    run: WorkflowRun,
+    how: Exclude<WorkflowEnding, 'cancelled'>,
+    about: { readonly most: WorkflowLimits; definition(): Promise<Definition | undefined> },
+  ): Promise<void>;
+};
+
+export function createExperience(deps: ExperienceDeps): Experience {
+  const { calibrator, runs, sessions, clock, log, configured } = deps;
+
+  async function noted(id: string, made: () => Promise<Execution>): Promise<void> {
+    if (!calibrator.isOn()) return;
+    try {
+      await calibrator.note(await made());
+    } catch (error) {
+      log.warn('what it took is not noted', { of: id, error });
+    }
+  }
+
+  const costIn = (entries: readonly TranscriptEntry[]) =>
+    entries.reduce((sum, entry) => {
+      if (entry.role !== 'assistant' || entry.usage === undefined) return sum;
+      return sum + (deps.costOf(entry.model, entry.usage) ?? 0);
+    }, 0);
+
+  return {
+    helperEnded: (run, turn, isDone) =>
+      noted(run.id, async () => {
+        const { id, terms, plan, series, depth, startedAt } = run;
+        const above = series === undefined ? undefined : await runs.get(series);
+        const kind = helperKind(above?.plan.kind ?? 'task', plan);
+        const entries = await sessions.turn(turn.session, turn.id);
+        const most = configured();
+        const limits = {
+          maxRounds: Math.min(terms.rounds ?? most.rounds, most.rounds),
+          maxTokens: terms.tokens,
+        };
+        const now = clock.now();
+        return {
+          ...{ id, group: groupOf(kind, terms.profile), model: deps.modelOf(terms.model) },
+          ...takenBy(entries, limits, isDone),
+          ...limits,
+          ...{ micros: costIn(entries), ms: now - startedAt, depth, at: now },
+        };
+      }),
+
+    workflowEnded: ({ id, workflow, state, starter, startedAt }, how, about) =>
+      noted(id, async () => {
+        const { most } = about;
+        const definition = await about.definition();
+        const done = (definition?.workflow.steps ?? []).filter(({ id: step }) =>
+          Object.hasOwn(state.steps, step),
+        );
+        const tools = done.flatMap((step) => (step.kind === 'tool' ? [step.tool] : []));
+        const now = clock.now();
+        return {
+          ...{ id, group: `workflow ${workflow}`, type: taskTypeOf(tools) },
+          ...{ model: deps.modelOf(starter.model), rounds: state.number, tokens: state.tokens },
+          maxRounds: most.steps ?? state.number,
+          maxTokens: most.tokens ?? state.tokens,
+          ...{ outcome: how, micros: state.micros, ms: now - startedAt },
+          ...{ tools: tools.length, depth: 1, at: now },
+        };
+      }),
+  };
+}
+
+// How votes on steps ended, as sums over all of them: what /status and the command line tell.
+
+const SUMS = 'sums';
+
+type Sums = {
+  /** Ended by what the pilot voters said, by a lead, by neither. */
+  readonly gate: number;
+  readonly lead: number;
+  readonly undecided: number;
+  /** Answers: votes, those for what had the most, and those that could not be used. */
+  readonly votes: number;
+  readonly agreed: number;
+  readonly flagged: number;
+};
+
+const ROW = rowShape<Sums>({
+  ...{ gate: number, lead: number, undecided: number },
+  ...{ votes: number, agreed: number, flagged: number },
+});
+const NONE: Sums = { gate: 0, lead: 0, undecided: 0, votes: 0, agreed: 0, flagged: 0 };
+const PERCENT = 100;
+
+type VoteOver = Pick<VoteRecord, 'outcome' | 'votes' | 'flagged'>;
+
+export class Votes {
+  readonly #sums: Rows<Sums>;
+  readonly #over: (vote: VoteOver) => void;
+
+  /** `over` hears of each vote that ended. */
+  constructor(rows: OpenRows, over: (vote: VoteOver) => void = () => undefined) {
+    this.#sums = rows({ ...jsonRows(ROW), scope: 'votes', prefix: '' });
+    this.#over = over;
+  }
+
+  /** One that is not over is none yet. */
+  async note(verdict: Verdict): Promise<void> {
+    if (verdict.kind === 'ask') return;
+    const how = verdict.kind === 'won' ? verdict.by : 'undecided';
+    const { votes, flagged } = verdict.figures;
+    this.#over({ outcome: how, votes, flagged });
+    await this.#sums.change(SUMS, (sums = NONE) => ({
+      ...withAnswers(sums, verdict.figures),
+      [how]: sums[how] + 1,
+    }));
+  }
+
+  /** For people; nothing where there was no vote. */
+  async lines(): Promise<readonly string[]> {
+    const { gate, lead, undecided, votes, agreed, flagged } = (await this.#sums.get(SUMS)) ?? NONE;
+    const all = gate + lead + undecided;
+    if (all === 0) return [];
+    const rate = votes === 0 ? 0 : agreed / votes;
+    const voters = votersFor(rate, VOTE_TARGET);
+    const sure = voters === undefined ? 'more than 15' : `${voters}`;
+    const answers = ((votes + flagged) / all).toFixed(1);
+    return [
+      `Votes on steps: ${all} (${gate} accepted by the pilot voters, ${lead} won by a lead, ${undecided} undecided); ` +
+        `${answers} answers each, ${Math.round(rate * PERCENT)} % agree, ${flagged} not usable; ` +
+        `voters for 99.9 %: ${sure}`,
+    ];
+  }
+}
+
+function withAnswers(sums: Sums, { votes, agreed, flagged }: Figures): Sums {
+  return {
+    ...sums,
+    votes: sums.votes + votes,
+    agreed: sums.agreed + agreed,
+    flagged: sums.flagged + flagged,
+  };
+}
