@@ -32,7 +32,7 @@ export type ChannelDeps = {
   everywhere(): readonly ChannelsConfig[];
 };
 
-/** `config` is always the configuration as one account sees it, see core/config/accounts.ts. */
+/** `config` is always the configuration as one account sees it, see kernel/config/accounts.ts. */
 export type ChannelDefinition = {
   readonly name: string;
   /** As people write it. */

@@ -297,7 +297,7 @@ const addressesIn = (value: unknown): AddressObject | undefined =>
     : undefined;
 
 // Checks DKIM and DMARC on the raw bytes with mailauth and reports what each signature really
-// covers. Whether that is enough is decided in core/mail/sender.ts.
+// covers. Whether that is enough is decided in rules/sender.ts.
 
 /** More signatures than any honest mail has would only cost look-ups. */
 const MAX_SIGNATURES = 8;

@@ -149,7 +149,7 @@ async function fetchPage(url: string, signal: AbortSignal): Promise<string | und
 }
 
 // Servers of the large mail providers, by the domain of the address. Facts from their own help
-// pages; whoever is not listed is asked by DNS and autoconfig (discover.ts).
+// pages; whoever is not listed is asked by DNS and autoconfig.
 
 export type DiscoveredMailbox = {
   readonly imap: MailServer;

@@ -166,7 +166,7 @@ const HANDSHAKE_MS = 15_000;
 const OPEN_DEADLINE_MS = 40_000;
 /**
  * Lark answers a ping at once; one that stays away this long means a dead line. The SDK counts from its
- * last ping, so this sees nothing where Lark wants pings more often: there `watch` in run.ts does.
+ * last ping, so this sees nothing where Lark wants pings more often: there `watch` does.
  */
 const PONG_TIMEOUT_SECS = 30;
 

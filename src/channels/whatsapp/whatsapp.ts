@@ -42,7 +42,7 @@ export type WhatsAppDeps = {
   allowFrom(): readonly string[];
 };
 
-/** Longest text a person can send in one message, UTF-16 units; ours are cut shorter, see edits.ts. */
+/** Longest text a person can send in one message, UTF-16 units; ours are cut shorter, see drafts.ts. */
 const INBOUND_UNITS = 65_536;
 /** What is sent is held in memory, encrypted and uploaded; WhatsApp itself takes far more. */
 const MAX_UPLOAD_BYTES = 100_000_000;
