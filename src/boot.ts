@@ -7,7 +7,7 @@ import { buildAgent } from './agent/build-agent.ts';
 import { buildModels } from './agent/models.ts';
 import { createSideModel } from './agent/side-model.ts';
 import { buildArrivals } from './app/build-arrivals.ts';
-import { buildCommands, configurationLines } from './app/build-commands.ts';
+import { buildConversations } from './app/build-conversations.ts';
 import { sendableBytes } from './app/build-media.ts';
 import { type Foundations, layFoundations } from './app/foundations.ts';
 import type { Gateway, GatewayOptions } from './app/gateway.ts';
@@ -24,10 +24,13 @@ import { buildMemory } from './features/memory/build-memory.ts';
 import { buildModes } from './features/modes/build-modes.ts';
 import { buildPeople } from './features/people/build-people.ts';
 import { createKnownAs } from './features/people/people.ts';
+import { peopleCommands } from './features/people/people-commands.ts';
 import { buildReceiving } from './features/people/receiving.ts';
 import { buildAutomation } from './features/schedule/build-automation.ts';
 import { buildSkills } from './features/skills/catalog.ts';
+import { skillsCommands } from './features/skills/skills-commands.ts';
 import { buildSpending } from './features/spending/build-spending.ts';
+import { spentToday } from './features/spending/spending-commands.ts';
 import { steadinessLines } from './features/steadiness/rules/steady-view.ts';
 import { buildSubagents } from './features/subagents/build-subagents.ts';
 import { buildLeftovers } from './features/subagents/personal-data.ts';
@@ -35,7 +38,10 @@ import { buildVoice } from './features/voice/build-voice.ts';
 import { buildWorkflows } from './features/workflows/build-workflows.ts';
 import { holdHome } from './kernel/bus/store/home-lock.ts';
 import { createChannelDirectory } from './kernel/channels.ts';
-import { stopByButton } from './kernel/commands/stop-command.ts';
+import { createCommands } from './kernel/commands/commands.ts';
+import { modelCommands } from './kernel/commands/model-commands.ts';
+import { configurationLines, statusCommands } from './kernel/commands/status-command.ts';
+import { stopByButton, stopCommands } from './kernel/commands/stop-command.ts';
 import type { LoadedConfig } from './kernel/config/files/config-file.ts';
 import { LiveConfig } from './kernel/config/files/live-config.ts';
 import { createRegistries } from './kernel/contributions.ts';
@@ -124,9 +130,10 @@ function openKernel(foundations: Foundations) {
     hasButtons: (name) => channels.get(name)?.choices !== undefined,
   });
   const settings = createSessionSettings(store.scope('session-settings'));
+  const commands = createCommands({ contributed, audit: measuring.audit });
   const permits = createPermits(live.defaults.maxConcurrentChats);
   const asking = { questions, buttons };
-  const known = { people, judge, origins, owners, settings, permits };
+  const known = { people, judge, mediumOf, origins, owners, settings, commands, permits };
   return { ...foundations, registries, add, contributed, channels, ...known, ...asking };
 }
 
@@ -137,7 +144,7 @@ async function install(
   resources: AsyncDisposableStack,
 ): Promise<Gateway> {
   const { live, clock, log, store, bus, add, channels, people, judge } = kernel;
-  const { owners, questions, permits } = kernel;
+  const { owners, questions, permits, mediumOf } = kernel;
   const { env, home } = options;
   const shared = { ...kernel, env, home, resources };
   const maxFileBytes = (name: AccountName) => sendableBytes(live, channels.get(name));
@@ -170,16 +177,25 @@ async function install(
   const workflows = buildWorkflows({ ...agents, ...subagents });
   buildLeftovers(shared);
   const deciding = buildDecisions({ ...shared, agent, side, remembering });
-  const automation = buildAutomation({ ...shared, sessions, agent, workflows });
+  const started = { helpers: subagents.desk, workflows: workflows.desk };
+  const automation = buildAutomation({ ...shared, sessions, agent, workflows, started });
   add.status(() => channelReports(live.config.channels, channels).map(reportLine));
   add.status(() => configurationLines(live));
-  const own = { helpers: subagents.desk, workflows: workflows.desk, jobs: automation.jobs };
-  const commanded = { ...shared, ...own, desk, skills, agent, remembering, modes, local, deciding };
-  const commands = buildCommands({ ...commanded, models: models.current, turnDefaults });
+  const withChannel = { ...shared, agent, channel: channels.get };
+  buildConversations({ ...withChannel, remembering, asks: deciding.asks, modes: modes.desk });
+  const stopping = { bus, ...started, jobs: automation.jobs };
+  const chosen = { ...shared, models: models.current, turnDefaults };
+  add.command(
+    ...skillsCommands(skills),
+    ...peopleCommands({ bus, people, mediumOf, notesOf: remembering.desk.notesOf }),
+    ...modelCommands({ ...chosen, local }),
+    ...statusCommands({ ...chosen, spentToday: (origin) => spentToday(origin, desk) }),
+    ...stopCommands(stopping),
+  );
   const doorWatch = await buildDoorWatch({ ...shared, isRunning: channels.isRunning, tell });
   const voice = buildVoice({ ...charged, tellOwner: tell }, resources);
   const { receiver, groupTalk } = buildReceiving({
-    ...{ ...shared, deciding, commands },
+    ...{ ...shared, deciding },
     arrived: doorWatch.arrived,
     fetchAttachments: voice.begin,
   });
@@ -193,12 +209,11 @@ async function install(
       options.foreground(live.redact(`${name} stopped: ${reason}. ${remedy}`)),
   });
   const { routes } = people;
-  const withChannel = { ...shared, agent, channel: channels.get };
   add.stage(editsStage({ ...withChannel, afterAnswer: () => live.config.edits.afterAnswer }));
   add.stage(blockedSendersStage(kernel));
   add.stage(accountLimitsStage(withChannel));
   const dispatcher = createDispatcher({
-    ...{ ...withChannel, ...deciding, commands, routes },
+    ...{ ...withChannel, ...deciding, routes, choices: kernel.settings },
     stages: createTurnStages(STAGES, kernel.contributed.stages()),
     personOf: createTurnPersonOf(people.persons),
     maxAnswerChars: () => live.config.limits.answers.maxChars,
@@ -219,7 +234,7 @@ async function install(
   const gateway = new GatewayService(
     {
       ...{ ...shared, models, spending, tell, manager, dispatcher, permits, groupTalk },
-      stopIn: (chat) => stopByButton(chat, { ...commands, routes, clock }),
+      stopIn: (chat) => stopByButton(chat, { ...stopping, routes, clock }),
       doors: createDoors(clock, () => live.config.media.maxFileBytes),
       peers: () => local.cluster?.seen() ?? [],
       tooling: toolingOf(toolServers, agent.missingTools, (text) => live.redact(text)),

@@ -6,7 +6,7 @@ import { join } from 'node:path';
 import { expect, test, vi } from 'vitest';
 import { runCli } from '../src/cli/cli.ts';
 import { createTerminal } from '../src/cli/terminal.ts';
-import { COMMANDS } from '../src/kernel/commands/commands.ts';
+import { COMMAND_LIST } from '../src/features/command-list.ts';
 import { COMMAND_GROUPS } from '../src/kernel/commands/help-text.ts';
 
 const ROOT = join(import.meta.dirname, '..');
@@ -109,7 +109,7 @@ test('the README names the commands of a chat, each that /help lists', () => {
   const [, paragraph = ''] =
     /(`\/help` lists the commands[\s\S]*?)\n\n/.exec(read('README.md')) ?? [];
   const named = new Set([...paragraph.matchAll(/\/([a-z]+)/g)].map(([, name = '']) => name));
-  const known = COMMANDS.map(({ name }) => name);
+  const known = COMMAND_LIST.map(({ name }) => name);
   const inHelp = COMMAND_GROUPS.flatMap(([, names]) => names);
   expect(inHelp.filter((name) => !named.has(name))).toEqual([]);
   const paths = ['docs', 'operations', 'subagents', 'workflows'];

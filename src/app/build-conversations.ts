@@ -1,31 +1,62 @@
-// Builds what people can see of their conversations, and bring back.
+// Builds the chat commands about conversations.
 
 import type { Agent } from '../agent/agent.ts';
 import type { BuiltAgent } from '../agent/build-agent.ts';
+import type { Channel } from '../channels/channel.ts';
 import type { Asks } from '../features/approvals/asks.ts';
 import type { BuiltMemory } from '../features/memory/build-memory.ts';
+import type { ModeDesk } from '../features/modes/mode-desk.ts';
 import type { People } from '../features/people/people.ts';
-import type { CommandDeps } from '../kernel/commands/command.ts';
+import { type CompactCommandDeps, compactCommands } from '../kernel/commands/compact-command.ts';
+import {
+  type ConversationCommandDeps,
+  conversationCommands,
+  createUndo,
+} from '../kernel/commands/conversation-commands.ts';
 import type { ConversationDesk } from '../kernel/commands/conversation-desk.ts';
+import { whyCommands } from '../kernel/commands/why-command.ts';
 import type { Home } from '../kernel/config/files/home.ts';
+import type { Contributions } from '../kernel/contributions.ts';
+import type { AccountName } from '../kernel/message/account.ts';
 import { turnId } from '../kernel/message/ids.ts';
 import { sessionOf } from '../kernel/message/message.ts';
 import { createSessionMaintenance } from '../kernel/sessions/export.ts';
 import type { Origins } from '../kernel/turns/origins.ts';
-import { turnSettingsOf } from '../kernel/turns/session-settings.ts';
+import { type SessionSettingsStore, turnSettingsOf } from '../kernel/turns/session-settings.ts';
 import { createTurnPersonOf } from '../kernel/turns/turn-person.ts';
 import type { Foundations } from './foundations.ts';
 
-export type ConversationParts = Pick<Foundations, 'live' | 'clock'> & {
+type DeskParts = Pick<Foundations, 'live' | 'clock'> & {
   readonly agent: Agent;
   readonly home: Home;
-  readonly settings: CommandDeps['settings'];
-  readonly people: Pick<People, 'persons'>;
+  readonly settings: SessionSettingsStore;
+  readonly people: Pick<People, 'persons' | 'routes'>;
   readonly origins: Origins;
 };
 
+export type ConversationParts = DeskParts &
+  Pick<Foundations, 'bus' | 'log'> & {
+    readonly agent: BuiltAgent;
+    readonly remembering: Pick<BuiltMemory, 'takesUp' | 'watch'>;
+    readonly asks: Pick<Asks, 'drop'>;
+    readonly modes: Pick<ModeDesk, 'work'>;
+    readonly add: Contributions;
+    channel(name: AccountName): Channel | undefined;
+  };
+
+export function buildConversations(parts: ConversationParts): void {
+  const { add, agent, bus, people, settings, modes } = parts;
+  const conversations = createConversationDesk(parts);
+  const beginAnew = createBeginAnew(parts);
+  add.command(
+    ...conversationCommands({ conversations, people, beginAnew, undo: createUndo(parts) }),
+    ...compactCommands({ settings, compacting: createCompactNow(agent, parts) }),
+    ...whyCommands({ bus, conversations, modes }),
+  );
+}
+
 /** What waits for an answer in a conversation and what was under way ends with it. */
-export function createBeginAnew({
+function createBeginAnew({
   agent,
   asks,
   remembering,
@@ -33,7 +64,7 @@ export function createBeginAnew({
   readonly agent: BuiltAgent;
   readonly remembering: Pick<BuiltMemory, 'takesUp' | 'watch'>;
   readonly asks: Pick<Asks, 'drop'>;
-}): CommandDeps['resetSession'] {
+}): ConversationCommandDeps['beginAnew'] {
   return async (session, message) => {
     await remembering.takesUp(session, message);
     await asks.drop(session);
@@ -43,12 +74,11 @@ export function createBeginAnew({
   };
 }
 
-/** What it comes to is kept in the notes of whoever asked, also where no turn has run yet. */
-export function createCompactNow(
+/** The result is kept in the notes of the person who asked, also where no turn has run yet. */
+function createCompactNow(
   agent: Pick<Agent, 'compact'>,
-  remembering: Pick<BuiltMemory, 'takesUp' | 'watch'>,
-  live: Foundations['live'],
-): CommandDeps['compacting'] {
+  { remembering, live }: Pick<ConversationParts, 'remembering' | 'live'>,
+): CompactCommandDeps['compacting'] {
   return {
     configured: () => live.config.agents.defaults.compaction.engine,
     async compact(session, message, model, engine) {
@@ -60,7 +90,7 @@ export function createCompactNow(
   };
 }
 
-/** Nothing is asked: what a turn would do, this one leaves. */
+/** Nothing is asked: there is no turn. */
 const NO_TURN = {
   steer: async () => [],
   say: async () => undefined,
@@ -69,7 +99,7 @@ const NO_TURN = {
   ask: async () => '',
 };
 
-export function buildConversations(parts: ConversationParts): ConversationDesk {
+function createConversationDesk(parts: DeskParts): ConversationDesk {
   const { live, clock, agent, home, settings, people, origins } = parts;
   const personOf = createTurnPersonOf(people.persons);
   const care = () =>

@@ -2,7 +2,7 @@
 // or handlers reads them here when it needs them, so that nothing is handed to what is built before it.
 
 import type { Tool } from '../tools/tool.ts';
-import type { StatusSource } from './commands/command.ts';
+import type { Command, StatusSource } from './commands/command.ts';
 import type { SessionKey } from './message/ids.ts';
 import type { AuditEvent } from './observe/telemetry.ts';
 import type { PersonalData } from './personal-data.ts';
@@ -18,6 +18,7 @@ export type StartedFrom = (chat: string) => Promise<readonly SessionKey[]>;
 export interface Contributions {
   /** Read at every turn. */
   tools(source: () => readonly Tool[]): void;
+  command(...commands: readonly Command[]): void;
   status(source: StatusSource): void;
   task(task: BackgroundTask): void;
   personalData(data: PersonalData): void;
@@ -35,6 +36,7 @@ export type AnswerSource = {
 
 export interface Contributed {
   tools(): readonly Tool[];
+  commands(): readonly Command[];
   status(): readonly StatusSource[];
   tasks(): readonly BackgroundTask[];
   personalData(): readonly PersonalData[];
@@ -49,6 +51,7 @@ export type Registries = { readonly add: Contributions; readonly contributed: Co
 
 export function createRegistries(): Registries {
   const tools: (() => readonly Tool[])[] = [];
+  const commands: Command[] = [];
   const status: StatusSource[] = [];
   const tasks: BackgroundTask[] = [];
   const personalData: PersonalData[] = [];
@@ -58,6 +61,7 @@ export function createRegistries(): Registries {
   return {
     add: {
       tools: (source) => void tools.push(source),
+      command: (...added) => void commands.push(...added),
       status: (source) => void status.push(source),
       task: (task) => void tasks.push(task),
       personalData: (data) => void personalData.push(data),
@@ -68,6 +72,7 @@ export function createRegistries(): Registries {
     },
     contributed: {
       tools: () => tools.flatMap((source) => source()),
+      commands: () => commands,
       status: () => status,
       tasks: () => tasks,
       personalData: () => personalData,

@@ -43,7 +43,7 @@ async function turnsOf(...entries: readonly InboundEntry[]): Promise<readonly st
   let taken = 0;
   await bus.accept(entries);
   const work = startWork(bus, async (turn) => {
-    const { messages } = new Batch(turn);
+    const { messages } = new Batch(turn, { find: () => undefined });
     turns.push(messages.map((each) => each.message.text));
     taken += messages.length;
     return { ...resultOf(turn), throughSeq: messages.at(-1)?.seq ?? 0 };

@@ -5,21 +5,29 @@ import { randomBytes } from 'node:crypto';
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { approvalCommands } from '../../src/features/approvals/approval-commands.ts';
 import { openBridgeRows } from '../../src/features/mail-bridge/bridge-rows.ts';
 import { createMailBridge } from '../../src/features/mail-bridge/mail-bridge.ts';
 import { createKnock } from '../../src/features/people/knock.ts';
 import { createOwnerNotices } from '../../src/features/people/owner-notices.ts';
 import { createKnownAs, createPeople, type People } from '../../src/features/people/people.ts';
+import { peopleCommands } from '../../src/features/people/people-commands.ts';
 import { createStrangerAnswers } from '../../src/features/people/stranger-answers.ts';
 import { createBudgetOwners } from '../../src/features/spending/budget-owners.ts';
 import { Spending } from '../../src/features/spending/spending.ts';
+import { spendingCommands, spentToday } from '../../src/features/spending/spending-commands.ts';
 import { createSpendingDesk } from '../../src/features/spending/spending-desk.ts';
 import type { AdmissionPolicy, Role } from '../../src/kernel/access/admission.ts';
 import type { MessageBus } from '../../src/kernel/bus/bus.ts';
 import { createMessageBus } from '../../src/kernel/bus/message-bus.ts';
 import { openEmbeddedStore } from '../../src/kernel/bus/store/embedded.ts';
 import type { ClaimedDelivery, EmbeddedStore } from '../../src/kernel/bus/store/store.ts';
+import { createCommands } from '../../src/kernel/commands/commands.ts';
+import { modelCommands } from '../../src/kernel/commands/model-commands.ts';
+import { statusCommands } from '../../src/kernel/commands/status-command.ts';
+import { stopCommands } from '../../src/kernel/commands/stop-command.ts';
 import { type LimitsConfig, limitsSchema } from '../../src/kernel/config/limits.ts';
+import { createRegistries } from '../../src/kernel/contributions.ts';
 import { createFairUse } from '../../src/kernel/intake/fair-use.ts';
 import { createGroupBuffer, createGroupIntake } from '../../src/kernel/intake/group-intake.ts';
 import { createJudge } from '../../src/kernel/intake/judge.ts';
@@ -41,9 +49,7 @@ import { createSessionSettings } from '../../src/kernel/turns/session-settings.t
 import { silentLogger } from '../../src/lib/logger.ts';
 import { createMovableClock, type MovableClock } from '../support/movable-clock.ts';
 import { NO_HELPERS } from '../support/no-helpers.ts';
-import { noJobs } from '../support/no-jobs.ts';
 import { NO_LOCAL_MODELS } from '../support/no-local-models.ts';
-import { NO_MEMORY } from '../support/no-memory.ts';
 import { NO_WORKFLOWS } from '../support/no-workflows.ts';
 
 export const OWNER = '1';
@@ -164,6 +170,32 @@ export async function makePeopleRig(
       rows: openBridgeRows(createRows(store)),
       ...{ now, mode: () => 'off', changed: () => undefined },
     });
+    const { add, contributed } = createRegistries();
+    const desk = createSpendingDesk(spending, () => ({ limits: fairLimits, prices: [] }), ownerOf, {
+      load: async () => [],
+    });
+    const mediumOf = (channel: string) => (channel === 'mail' ? 'mail' : 'chat');
+    const jobs = { atWork: async () => [], stop: async () => false };
+    const chosen = {
+      settings: createSessionSettings(store.scope('session-settings')),
+      models: () => ({ defaultModel: 'test/model', resolve: () => Promise.reject() }) as never,
+      turnDefaults: () => ({ thinkingBudget: 0, queueMode: 'steer' }) as const,
+    };
+    add.command(
+      ...peopleCommands({ bus, people, mediumOf, notesOf: async () => '' }),
+      ...spendingCommands(desk),
+      ...modelCommands({ ...chosen, local: NO_LOCAL_MODELS }),
+      ...statusCommands({ ...chosen, bus, contributed, spentToday: (by) => spentToday(by, desk) }),
+      ...stopCommands({ bus, helpers: NO_HELPERS, workflows: NO_WORKFLOWS, jobs }),
+      ...approvalCommands({
+        // What nobody foresaw.
+        approvals: { open: () => Promise.reject(new Error('broken')), askAgain: async () => 0 },
+        drafts: { open: async () => [], askAgain: async () => 0 },
+        standing: { list: async () => [], takeBack: async () => 0 },
+        mediumOf,
+      }),
+    );
+    const commands = createCommands({ contributed, audit: { note: () => undefined } });
     const receiver = createReceiver({
       ...{
         bus,
@@ -181,53 +213,8 @@ export async function makePeopleRig(
       fetchAttachments: () => undefined,
       arrived: () => undefined,
       tellOwner: (text) => void told.push(text),
-      commands: {
-        bus,
-        people,
-        spending: createSpendingDesk(
-          spending,
-          () => ({ limits: fairLimits, prices: [] }),
-          ownerOf,
-          {
-            load: async () => [],
-          },
-        ),
-        settings: createSessionSettings(store.scope('session-settings')),
-        models: () => ({ defaultModel: 'test/model', resolve: () => Promise.reject() }) as never,
-        local: NO_LOCAL_MODELS,
-        modes: {
-          configured: () => 'inline',
-          problems: async () => [],
-          about: async () => [],
-          work: async () => [],
-        },
-        defaults: () => ({ thinkingBudget: 0, queueMode: 'steer' }),
-        status: () => [],
-        jobs: noJobs(),
-        memory: NO_MEMORY,
-        helpers: NO_HELPERS,
-        workflows: NO_WORKFLOWS,
-        skills: { list: async () => [] },
-        mediumOf: (channel) => (channel === 'mail' ? 'mail' : 'chat'),
-        // What nobody foresaw.
-        approvals: { open: () => Promise.reject(new Error('broken')), askAgain: async () => 0 },
-        drafts: { open: async () => [], askAgain: async () => 0 },
-        standing: { list: async () => [], takeBack: async () => 0 },
-        conversations: {
-          context: () => Promise.reject(new Error('broken')),
-          sessions: async () => [],
-          outcome: async () => undefined,
-          restorable: async () => [],
-          restore: async () => undefined,
-        },
-        compacting: {
-          compact: async () => ({ kind: 'nothing', tokens: 0 }),
-          configured: () => 'summary',
-        },
-        resetSession: () => Promise.resolve(),
-        undo: () => Promise.resolve(''),
-        audit: { note: () => undefined },
-      },
+      people,
+      commands,
     });
     return { store, bus, people, questions, receiver };
   }

@@ -2,10 +2,9 @@
 
 import { join } from 'node:path';
 import { expect, it, onTestFinished } from 'vitest';
-import { parseCommand } from '../../src/kernel/access/command.ts';
 import { createMessageBus } from '../../src/kernel/bus/message-bus.ts';
 import { openEmbeddedStore } from '../../src/kernel/bus/store/embedded.ts';
-import { findCommand } from '../../src/kernel/commands/commands.ts';
+import { whyCommands } from '../../src/kernel/commands/why-command.ts';
 import { accountId, channelName, chatId, messageId, userId } from '../../src/kernel/message/ids.ts';
 import { type InboundMessage, sessionOf } from '../../src/kernel/message/message.ts';
 import { silentLogger } from '../../src/lib/logger.ts';
@@ -30,10 +29,15 @@ async function create() {
     receivedAt: clock.now(),
     ...more,
   });
+  const [command] = whyCommands({
+    bus,
+    conversations: { outcome: async () => undefined },
+    modes: { work: async () => [] },
+  });
   async function why(asking: InboundMessage): Promise<string> {
     await bus.accept([{ kind: 'record', message: asking, gate: 'command /why' }]);
     const origin = { session: sessionOf(asking), message: asking, role: 'trusted' as const };
-    return (await findCommand(parseCommand('/why'))?.run(origin, '', { bus } as never)) ?? '';
+    return (await command?.run(origin, '')) ?? '';
   }
   return { clock, bus, message, why };
 }

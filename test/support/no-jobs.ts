@@ -2,7 +2,6 @@
 
 import type { Schedules } from '../../src/features/schedule/cron-tool.ts';
 import { JobError } from '../../src/features/schedule/rules/schedule.ts';
-import type { JobDesk } from '../../src/features/schedule/schedules.ts';
 
 const refused = () => Promise.reject(new JobError('Nobody makes jobs here.'));
 
@@ -11,13 +10,3 @@ export const noSchedules = (): Schedules => ({
   list: async () => 'There are no jobs.',
   change: refused,
 });
-
-const desk: JobDesk = {
-  list: async () => [],
-  atWork: async () => [],
-  endRun: async () => false,
-  find: refused,
-  ...{ add: refused, check: refused, remove: refused, setEnabled: refused, runNow: refused },
-};
-
-export const noJobs = () => ({ desk, askerOf: async () => undefined });

@@ -1,6 +1,7 @@
 // Telegram as a channel: chats and groups with one bot, by long polling. Updates are parsed in inbound.ts and
 // polled by poll.ts; answers go out by posts.ts and drafts.ts.
 
+import { COMMAND_LIST } from '../../features/command-list.ts';
 import { mayGive } from '../../kernel/access/command-access.ts';
 import type { Receipt, SendContext } from '../../kernel/bus/bus.ts';
 import { after, DeliveryError } from '../../kernel/message/errors.ts';
@@ -175,7 +176,8 @@ function createTyping(api: BotApi, moves: GroupMoves): Typing {
 
 const IDENTITY_LIFETIME_MS = 24 * 3600 * 1000;
 
-const COMMANDS = [
+/** The commands of the menu, described in fewer words than `/help` does. */
+const IN_MENU = [
   { command: 'help', description: 'What I can do' },
   { command: 'new', description: 'Begin a new conversation' },
   { command: 'restore', description: 'Bring back what /new or /undo took away' },
@@ -194,8 +196,12 @@ const COMMANDS = [
 
 /** Per kind of chat those that somebody who is trusted may give there. */
 const MENUS = (['direct', 'group'] as const).map((place) => ({
-  commands: COMMANDS.filter(
-    ({ command }) => mayGive(command, { role: 'trusted', place, verified: 'verified' }) === 'yes',
+  commands: IN_MENU.filter(({ command }) =>
+    COMMAND_LIST.some(
+      ({ name, access }) =>
+        name === command &&
+        mayGive(access, { role: 'trusted', place, verified: 'verified' }) === 'yes',
+    ),
   ),
   scope: { type: place === 'direct' ? ('default' as const) : ('all_group_chats' as const) },
 }));

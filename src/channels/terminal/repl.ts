@@ -3,7 +3,7 @@
 
 import { createInterface } from 'node:readline';
 import type { Terminal } from '../../cli/terminal.ts';
-import { COMMANDS } from '../../kernel/commands/commands.ts';
+import { COMMAND_LIST } from '../../features/command-list.ts';
 import { NanobotError } from '../../kernel/message/errors.ts';
 import { AnswerScreen, renderTerminal, toolLine } from './answer-screen.ts';
 import {
@@ -70,7 +70,7 @@ async function nextQuestion(
       prompt: terminal.style('green', '> '),
       history: history.entries,
       typedAhead: ahead,
-      commands: [...COMMANDS.map((command) => `/${command.name}`), SPEAK, ...LEAVE],
+      commands: [...COMMAND_LIST.map((command) => `/${command.name}`), SPEAK, ...LEAVE],
     });
     ahead = '';
     if (result.kind === 'end') return undefined;

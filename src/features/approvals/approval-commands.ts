@@ -1,27 +1,50 @@
-// The `/command` about calls that wait for an owner's yes, and about the yeses that hold for longer.
+// `/approvals`: what waits for an owner's approval, and the standing approvals.
 
-import type { Command, CommandDeps, CommandOrigin } from '../../kernel/commands/command.ts';
+import { OWNER_ONLY } from '../../kernel/access/command-access.ts';
+import type { Medium } from '../../kernel/access/rights.ts';
+import {
+  type Command,
+  type CommandOrigin,
+  type CommandTable,
+  commandsOf,
+} from '../../kernel/commands/command.ts';
 import { verbatim } from '../../kernel/message/untrusted.ts';
 import { headOf } from '../../lib/text/cut.ts';
+import type { Drafts } from '../letters/drafts.ts';
+import type { Approvals } from './approvals.ts';
 import { shownText } from './rules/approval-text.ts';
+import type { Standing } from './standing.ts';
 import { type ShownYes, shortId } from './standing-list.ts';
 
-export const APPROVAL_COMMANDS: readonly Command[] = [
-  {
-    name: 'approvals',
+export const APPROVAL_COMMANDS = {
+  approvals: {
     summary: 'what waits for your yes, asked again here, and what you always allow',
     usage: '/approvals [revoke <id> | revoke all]',
+    access: OWNER_ONLY,
     timing: 'immediate',
-    run(origin, argument, deps) {
+  },
+} satisfies CommandTable;
+
+export type ApprovalCommandDeps = {
+  readonly approvals: Pick<Approvals, 'open' | 'askAgain'>;
+  readonly drafts: Pick<Drafts, 'open' | 'askAgain'>;
+  readonly standing: Pick<Standing, 'list' | 'takeBack'>;
+  /** What kind of channel it is. */
+  mediumOf(channel: string): Medium;
+};
+
+export function approvalCommands(deps: ApprovalCommandDeps): readonly Command[] {
+  return commandsOf(APPROVAL_COMMANDS, {
+    approvals(origin, argument) {
       const [word, id = ''] = argument.split(/\s+/);
       return word === 'revoke' ? revoke(id, deps) : showApprovals(origin, deps);
     },
-  },
-];
+  });
+}
 
 const MAX_ABOUT_CHARS = 300;
 
-async function revoke(id: string, { standing }: CommandDeps): Promise<string> {
+async function revoke(id: string, { standing }: ApprovalCommandDeps): Promise<string> {
   if (id === '') return 'Say /approvals revoke with an id, or with all; /approvals shows them.';
   const taken = await standing.takeBack(id);
   if (taken === 'several') return 'Several begin so; say more of the id.';
@@ -31,7 +54,7 @@ async function revoke(id: string, { standing }: CommandDeps): Promise<string> {
 
 async function showApprovals(
   { message: { chat } }: CommandOrigin,
-  { approvals, drafts, standing, mediumOf }: CommandDeps,
+  { approvals, drafts, standing, mediumOf }: ApprovalCommandDeps,
 ): Promise<string> {
   const calls = await approvals.open();
   const letters = await drafts.open();

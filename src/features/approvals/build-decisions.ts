@@ -8,6 +8,7 @@ import type { BusStore, EmbeddedStore, StateStore } from '../../kernel/bus/store
 import type { ChannelDirectory } from '../../kernel/channels.ts';
 import type { LiveConfig } from '../../kernel/config/files/live-config.ts';
 import type { Contributions } from '../../kernel/contributions.ts';
+import { policyOf } from '../../kernel/intake/doors.ts';
 import type { Measuring } from '../../kernel/observe/build-telemetry.ts';
 import { NOTICES, type Owners } from '../../kernel/owners.ts';
 import type { Questions } from '../../kernel/questions/question.ts';
@@ -21,10 +22,12 @@ import type { Drafts } from '../letters/drafts.ts';
 import type { MailBridge } from '../mail-bridge/mail-bridge.ts';
 import { buildMailBridge } from '../mail-bridge/mail-bridge.ts';
 import type { BuiltMemory } from '../memory/build-memory.ts';
+import { memoryCommands } from '../memory/memory-commands.ts';
 import { buildReflectionClock } from '../memory/reflection-clock.ts';
-import { REFLECTION_SUBJECT, type ReflectionDesk } from '../memory/reflection-desk.ts';
+import { REFLECTION_SUBJECT } from '../memory/reflection-desk.ts';
 import type { People } from '../people/people.ts';
 import { createStrangerAnswers } from '../people/stranger-answers.ts';
+import { approvalCommands } from './approval-commands.ts';
 import { type Approvals, createApprovals } from './approvals.ts';
 import { openAsks } from './ask-rows.ts';
 import { ASK_SUBJECT, type Asks, createAsks } from './asks.ts';
@@ -48,7 +51,7 @@ export type DecisionParts = {
   readonly origins: Origins;
   readonly agent: Pick<Agent, 'runApproved'>;
   readonly side: SideModel;
-  readonly remembering: Pick<BuiltMemory, 'reflecting' | 'reflectionStamp'>;
+  readonly remembering: Pick<BuiltMemory, 'desk' | 'reflecting' | 'reflectionStamp'>;
   readonly measuring: Pick<Measuring, 'audit'>;
   readonly add: Contributions;
 };
@@ -58,7 +61,6 @@ export type Deciding = {
   readonly standing: Standing;
   readonly drafts: Drafts;
   readonly asks: Asks;
-  readonly reflect: ReflectionDesk['reflect'];
   readonly bridge: MailBridge;
 };
 
@@ -92,8 +94,8 @@ export function buildDecisions(parts: DecisionParts): Deciding {
   add.answers(REFLECTION_SUBJECT, reflection.handler);
   for (const kept of [asks, approvals, standing]) add.personalData(kept);
   add.task(buildReflectionClock(parts, reflection, owners.askChat));
-  return {
-    ...{ approvals, standing, drafts, asks, bridge },
-    reflect: (message) => reflection.reflect(message),
-  };
+  const mediumOf = (channel: string) => policyOf(channel, live.config).medium;
+  add.command(...approvalCommands({ approvals, drafts, standing, mediumOf }));
+  add.command(...memoryCommands(parts.remembering.desk, reflection));
+  return { approvals, standing, drafts, asks, bridge };
 }

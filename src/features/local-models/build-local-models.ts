@@ -8,6 +8,7 @@ import type { StatusSource } from '../../kernel/commands/command.ts';
 import type { LiveConfig } from '../../kernel/config/files/live-config.ts';
 import type { Contributions } from '../../kernel/contributions.ts';
 import type { Owners } from '../../kernel/owners.ts';
+import type { SessionSettingsStore } from '../../kernel/turns/session-settings.ts';
 import type { Logger } from '../../lib/logger.ts';
 import type { Clock } from '../../lib/time/clock.ts';
 import { discoverLocalModels } from '../../providers/local-servers.ts';
@@ -21,7 +22,9 @@ import {
 } from '../../providers/rules/model-names.ts';
 import type { HealthChange } from '../../providers/rules/provider-failure.ts';
 import { vendorOf } from '../../providers/vendors.ts';
+import { clusterCommands } from '../cluster/cluster-commands.ts';
 import type { ClusterKeeper } from '../cluster/cluster-keeper.ts';
+import { localCommands } from './local-commands.ts';
 import {
   type FoundModel,
   type FoundServer,
@@ -35,6 +38,7 @@ export type LocalModelsParts = {
   readonly clock: Clock;
   readonly log: Logger;
   readonly models: Models;
+  readonly settings: SessionSettingsStore;
   readonly forAll: ModelForAll;
   readonly only: LocalOnly;
   readonly cluster: ClusterKeeper;
@@ -52,8 +56,11 @@ const LOOK_MS = 1500;
 
 export function buildLocalModels(parts: LocalModelsParts): LocalModels {
   const care = new LocalCare(parts);
-  const { add, cluster } = parts;
+  const { add, cluster, settings } = parts;
+  const models = parts.models.current;
   add.status(care.status);
+  add.command(...localCommands({ local: care.desk, settings, models }));
+  add.command(...clusterCommands(() => cluster.current?.desk));
   add.task({ name: 'local models', run: (signal) => care.run(signal) });
   add.task({ name: 'cluster', run: (signal) => cluster.run(signal) });
   return care.desk;

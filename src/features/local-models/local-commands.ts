@@ -1,29 +1,48 @@
 // /local: this conversation goes on with a model on one's own machine, and back. A turn under way ends
 // on the model it began with; what was counted goes on counting.
 
-import type { Command, CommandDeps, CommandOrigin } from '../../kernel/commands/command.ts';
-import type { SessionSettings } from '../../kernel/turns/session-settings.ts';
+import { COSTS } from '../../kernel/access/command-access.ts';
+import {
+  type Command,
+  type CommandOrigin,
+  type CommandTable,
+  commandsOf,
+} from '../../kernel/commands/command.ts';
+import type { SessionSettings, SessionSettingsStore } from '../../kernel/turns/session-settings.ts';
+import type { ModelRegistry } from '../../providers/provider.ts';
 import {
   cloudModelText,
   type FoundServer,
   firstOf,
   foundText,
+  type LocalModels,
   NOTHING_FOUND,
 } from './local-models.ts';
 
 const USAGE = '/local [list | model | only | off | default [model | off]]';
 
-export const LOCAL_COMMANDS: readonly Command[] = [
-  {
-    name: 'local',
+export const LOCAL_COMMANDS = {
+  local: {
     summary: 'change to a model on this machine, and back',
     usage: USAGE,
+    access: COSTS,
     timing: 'in_order',
-    run: changeLocal,
   },
-];
+} satisfies CommandTable;
 
-async function changeLocal(origin: CommandOrigin, argument: string, deps: CommandDeps) {
+export type LocalCommandDeps = {
+  readonly local: LocalModels;
+  readonly settings: SessionSettingsStore;
+  models(): ModelRegistry;
+};
+
+export function localCommands(deps: LocalCommandDeps): readonly Command[] {
+  return commandsOf(LOCAL_COMMANDS, {
+    local: (origin, argument) => changeLocal(origin, argument, deps),
+  });
+}
+
+async function changeLocal(origin: CommandOrigin, argument: string, deps: LocalCommandDeps) {
   const [word = '', ...rest] = argument.split(/\s+/).filter((part) => part !== '');
   if (word === 'default') {
     const [named = '', ...more] = rest;
@@ -50,7 +69,7 @@ async function changeLocal(origin: CommandOrigin, argument: string, deps: Comman
 const notUnderstood = (words: readonly string[]) =>
   `I do not understand "${words.join(' ')}". Usage: ${USAGE}`;
 
-async function currentText({ session }: CommandOrigin, deps: CommandDeps): Promise<string> {
+async function currentText({ session }: CommandOrigin, deps: LocalCommandDeps): Promise<string> {
   const { model = deps.models().defaultModel } = await deps.settings.get(session);
   return `The model here is ${model}.`;
 }
@@ -59,7 +78,7 @@ const SAID =
   'Nothing of this conversation goes to a model or voice service beyond your own machines';
 
 /** Also of what is started from it. */
-async function stayHere({ session }: CommandOrigin, deps: CommandDeps): Promise<string> {
+async function stayHere({ session }: CommandOrigin, deps: LocalCommandDeps): Promise<string> {
   await deps.local.only.hold(session, true);
   const chosen = await deps.settings.get(session);
   const model = chosen.model ?? deps.models().defaultModel;
@@ -68,7 +87,7 @@ async function stayHere({ session }: CommandOrigin, deps: CommandDeps): Promise<
   return `${SAID} from now on. The model here, ${model}, is not asked any more: choose one with /local, or one on a peer with /model. /local off takes it back.`;
 }
 
-async function letGo(origin: CommandOrigin, deps: CommandDeps): Promise<string> {
+async function letGo(origin: CommandOrigin, deps: LocalCommandDeps): Promise<string> {
   const { session } = origin;
   await deps.local.only.hold(session, false);
   const holding = await deps.local.only.holding(session);
@@ -105,7 +124,7 @@ type Change = {
   readonly isLocal: boolean;
 };
 
-async function changeTo({ session }: CommandOrigin, change: Change, deps: CommandDeps) {
+async function changeTo({ session }: CommandOrigin, change: Change, deps: LocalCommandDeps) {
   const { chosen, model, isLocal } = change;
   const handle = deps.models().resolve(model);
   const { model: before, ...rest } = chosen;
@@ -118,7 +137,7 @@ async function changeTo({ session }: CommandOrigin, change: Change, deps: Comman
 async function changeBack(
   { session }: CommandOrigin,
   chosen: SessionSettings,
-  deps: CommandDeps,
+  deps: LocalCommandDeps,
 ): Promise<string> {
   const { model = '', beforeLocal, ...rest } = chosen;
   const fallback = deps.models().defaultModel;
@@ -134,7 +153,7 @@ async function changeBack(
 
 const FOR_ALL_IS_THE_OWNERS = 'Only my owner can change the model of all.';
 
-async function changeForAll({ role }: CommandOrigin, named: string, deps: CommandDeps) {
+async function changeForAll({ role }: CommandOrigin, named: string, deps: LocalCommandDeps) {
   if (role !== 'owner') return FOR_ALL_IS_THE_OWNERS;
   if (named === 'off') {
     await deps.local.useForAll(undefined);

@@ -3,6 +3,7 @@
 
 import type { StatusSource } from '../../kernel/commands/command.ts';
 import { aborted } from '../../lib/time/clock.ts';
+import { modeCommands } from './mode-command.ts';
 import type { ModeKinds, ModeParts } from './mode-deps.ts';
 import type { ModeDesk } from './mode-desk.ts';
 import type { LoadedModes } from './mode-kinds.ts';
@@ -30,6 +31,7 @@ export function buildModes(parts: ModeParts): BuiltModes {
   const { desk, status } = shownModes(kinds, parts);
   add.personalData(traces);
   add.status(status);
+  add.command(...modeCommands(desk, parts.settings));
   add.task({
     name: 'model probes',
     async run(signal) {

@@ -1,22 +1,38 @@
 // /mode: how a conversation's turns share their work among models. What is chosen holds for this
 // conversation, from its next message on.
 
-import type { Command, CommandDeps, CommandOrigin } from '../../kernel/commands/command.ts';
+import { COSTS } from '../../kernel/access/command-access.ts';
+import {
+  type Command,
+  type CommandOrigin,
+  type CommandTable,
+  commandsOf,
+} from '../../kernel/commands/command.ts';
+import type { SessionSettingsStore } from '../../kernel/turns/session-settings.ts';
 import type { ModeDesk } from './mode-desk.ts';
 import { AGENT_MODES, type AgentMode } from './rules/mode.ts';
 
-export const MODE_COMMANDS: readonly Command[] = [
-  {
-    name: 'mode',
+export const MODE_COMMANDS = {
+  mode: {
     summary: 'show or change how models share the work',
     usage: `/mode [${AGENT_MODES.join(' | ')} | default]`,
+    access: COSTS,
     timing: 'in_order',
-    run: changeMode,
   },
-];
+} satisfies CommandTable;
 
-async function changeMode({ session }: CommandOrigin, argument: string, deps: CommandDeps) {
-  const { modes, settings } = deps;
+export function modeCommands(modes: ModeDesk, settings: SessionSettingsStore): readonly Command[] {
+  return commandsOf(MODE_COMMANDS, {
+    mode: (origin, argument) => changeMode(origin, argument, modes, settings),
+  });
+}
+
+async function changeMode(
+  { session }: CommandOrigin,
+  argument: string,
+  modes: ModeDesk,
+  settings: SessionSettingsStore,
+): Promise<string> {
   const chosen = await settings.get(session);
   const wanted = argument.toLowerCase();
   if (wanted === '') return described(chosen.mode ?? modes.configured(), modes, 'The mode is');

@@ -1,9 +1,16 @@
-// The `/commands` that join and part the doors of one person, and what both doors are told.
+// `/link` and `/unlink`: join and part the channels of one person; both channels are told.
 
 import { LINK_COMMAND, type SettledVerdict } from '../../kernel/access/admission.ts';
+import { PERSONAL } from '../../kernel/access/command-access.ts';
 import { doorOf, doorWords } from '../../kernel/access/person.ts';
+import type { Medium } from '../../kernel/access/rights.ts';
 import type { MessageBus } from '../../kernel/bus/bus.ts';
-import type { Command, CommandDeps, CommandOrigin } from '../../kernel/commands/command.ts';
+import {
+  type Command,
+  type CommandOrigin,
+  type CommandTable,
+  commandsOf,
+} from '../../kernel/commands/command.ts';
 import type { Gated } from '../../kernel/intake/group-intake.ts';
 import { messageId } from '../../kernel/message/ids.ts';
 import { type InboundMessage, idsOf } from '../../kernel/message/message.ts';
@@ -13,29 +20,40 @@ import { LINK_CODE_MINUTES, linkCommandOf } from './links.ts';
 import type { People } from './people.ts';
 import { withPerson } from './person-commands.ts';
 
-export const LINK_COMMANDS: readonly Command[] = [
-  {
-    name: LINK_COMMAND,
+export const LINK_COMMANDS = {
+  [LINK_COMMAND]: {
     summary: 'connect another channel to your account',
     usage: '/link [code]',
+    access: { ...PERSONAL, audited: true },
     timing: 'immediate',
-    run: (origin, argument, deps) => (argument === '' ? issue(origin, deps) : noGood(origin)),
   },
-  {
-    name: 'unlink',
+  unlink: {
     summary: 'disconnect one of your channels',
     usage: '/unlink <door>',
+    access: { ...PERSONAL, audited: true },
     timing: 'immediate',
-    run: unlink,
   },
-];
+} satisfies CommandTable;
+
+export type LinkCommandDeps = {
+  readonly people: Pick<People, 'links' | 'persons'>;
+  /** What kind of channel it is. */
+  mediumOf(channel: string): Medium;
+};
+
+export function linkCommands(deps: LinkCommandDeps): readonly Command[] {
+  return commandsOf(LINK_COMMANDS, {
+    [LINK_COMMAND]: (origin, argument) => (argument === '' ? issue(origin, deps) : noGood(origin)),
+    unlink: (origin, argument) => unlink(origin, argument, deps),
+  });
+}
 
 const WRONG_CODE = 'That code is not good (any more). Send /link on the other door for a new one.';
 const TURNED_ROUND =
   'You may do more here than on the other door. Send /link here, and the code it gives there.';
 
-function issue(origin: CommandOrigin, deps: CommandDeps): Promise<string> {
-  return withPerson(origin, deps, async (person) => {
+function issue(origin: CommandOrigin, deps: LinkCommandDeps): Promise<string> {
+  return withPerson(origin, deps.people.persons, async (person) => {
     const { chat } = origin.message;
     if (deps.mediumOf(chat.channel) === 'mail') return 'Send /link from a chat, not by mail.';
     const code = await deps.people.links.issue(person, chat);
@@ -52,12 +70,16 @@ async function noGood({ message }: CommandOrigin): Promise<string> {
   return message.addressing === 'direct' ? WRONG_CODE : 'I do that only between the two of us.';
 }
 
-function unlink(origin: CommandOrigin, argument: string, deps: CommandDeps): Promise<string> {
-  return withPerson(origin, deps, async (person) => {
+function unlink(
+  origin: CommandOrigin,
+  argument: string,
+  { people: { persons } }: LinkCommandDeps,
+): Promise<string> {
+  return withPerson(origin, persons, async (person) => {
     const doors = person.doors.map(({ channel }) => channel).join(', ');
     const door = argument.trim().toLowerCase();
     if (door === '') return `Say which: /unlink with one of ${doors}.`;
-    switch (await deps.people.persons.unlink(person.id, door)) {
+    switch (await persons.unlink(person.id, door)) {
       case 'done':
         return `${door} is no door of yours any more.`;
       case 'only':

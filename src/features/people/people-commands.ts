@@ -1,45 +1,69 @@
-// The `/commands` about people: who one is to the agent, and the owner's decisions about strangers.
+// `/whoami`, and the owner's decisions about strangers; with the other chat commands about people.
 
-import type { Command, CommandDeps, CommandOrigin } from '../../kernel/commands/command.ts';
+import { EVERYBODY, OWNER_ONLY } from '../../kernel/access/command-access.ts';
+import {
+  type Command,
+  type CommandOrigin,
+  type CommandTable,
+  commandsOf,
+} from '../../kernel/commands/command.ts';
 import { idsOf } from '../../kernel/message/message.ts';
 import { strangerLine, verbatim } from '../../kernel/message/untrusted.ts';
+import { type ContinueCommandDeps, continueCommands } from './continue-command.ts';
 import type { Subject } from './decisions.ts';
+import { knownPeopleCommands } from './known-people-commands.ts';
+import { type LinkCommandDeps, linkCommands } from './link-commands.ts';
+import type { People } from './people.ts';
+import { personCommands } from './person-commands.ts';
 
-export const PEOPLE_COMMANDS: readonly Command[] = [
-  {
-    name: 'whoami',
-    summary: 'show who you are to me',
-    timing: 'immediate',
-    run: async (origin) => whoAmI(origin),
-  },
-  {
-    name: 'strangers',
+export const PEOPLE_COMMANDS = {
+  whoami: { summary: 'show who you are to me', access: EVERYBODY, timing: 'immediate' },
+  strangers: {
     summary: 'list who wrote and waits for your decision',
+    access: OWNER_ONLY,
     timing: 'immediate',
-    run: async (_origin, _argument, deps) => listStrangers(deps),
   },
-  {
-    name: 'allow',
+  allow: {
     summary: 'answer a stranger: this once, or from now on',
     usage: '/allow [once] [channel] <id or code>',
+    access: OWNER_ONLY,
     timing: 'immediate',
-    run: allow,
   },
-  {
-    name: 'block',
+  block: {
     summary: 'refuse a person for good',
     usage: '/block [channel] <id or code>',
+    access: OWNER_ONLY,
     timing: 'immediate',
-    run: block,
   },
-  {
-    name: 'drop',
+  drop: {
     summary: 'leave what a stranger wrote to you, unanswered',
     usage: '/drop [channel] <id or code>',
+    access: OWNER_ONLY,
     timing: 'immediate',
-    run: drop,
   },
-];
+} satisfies CommandTable;
+
+export type PeopleCommandDeps = LinkCommandDeps &
+  ContinueCommandDeps & {
+    readonly people: People;
+    /** The notes in a folder of the workspace. */
+    notesOf(folder: string): Promise<string>;
+  };
+
+export function peopleCommands(deps: PeopleCommandDeps): readonly Command[] {
+  const { people } = deps;
+  const { persons } = people;
+  const deciding = commandsOf(PEOPLE_COMMANDS, {
+    whoami: async (origin) => whoAmI(origin),
+    strangers: () => listStrangers(people),
+    allow: (_origin, argument) => allow(argument, people),
+    block: (_origin, argument) => block(argument, people),
+    drop: (_origin, argument) => drop(argument, people),
+  });
+  const known = knownPeopleCommands(persons, (folder) => deps.notesOf(folder));
+  const doors = [...linkCommands(deps), ...continueCommands(deps)];
+  return [...deciding, ...personCommands(persons), ...known, ...doors];
+}
 
 function whoAmI({ message: { sender, chat }, role }: CommandOrigin): string {
   const ids = sender.kind === 'person' ? idsOf(sender) : [sender.source];
@@ -50,18 +74,18 @@ function whoAmI({ message: { sender, chat }, role }: CommandOrigin): string {
   ].join('\n');
 }
 
-async function listStrangers({ people }: Pick<CommandDeps, 'people'>): Promise<string> {
-  const waiting = await people.strangers.list();
+async function listStrangers({ strangers }: Pick<People, 'strangers'>): Promise<string> {
+  const waiting = await strangers.list();
   if (waiting.length === 0) return 'Nobody waits.';
   return waiting.map((one) => `- ${strangerLine(one)}`).join('\n');
 }
 
-async function allow(_origin: CommandOrigin, argument: string, deps: CommandDeps) {
+async function allow(argument: string, people: People): Promise<string> {
   const [first = '', ...rest] = wordsOf(argument);
   const isOnce = first === 'once';
-  const who = await theOne(isOnce ? rest : [first, ...rest], deps);
+  const who = await theOne(isOnce ? rest : [first, ...rest], people);
   if (typeof who === 'string') return who;
-  const { decisions } = deps.people;
+  const { decisions } = people;
   const lost = lostText(who);
   if (isOnce) {
     if (who.waiting === undefined) return `${nameOf(who)} has no message waiting.`;
@@ -74,29 +98,26 @@ async function allow(_origin: CommandOrigin, argument: string, deps: CommandDeps
   return `I answer ${nameOf(who)} from now on${now}.${lost}`;
 }
 
-async function block(_origin: CommandOrigin, argument: string, deps: CommandDeps) {
-  const who = await theOne(wordsOf(argument), deps);
+async function block(argument: string, people: People): Promise<string> {
+  const who = await theOne(wordsOf(argument), people);
   if (typeof who === 'string') return who;
   if (who.role === 'owner') return 'An owner can be changed only on the machine: nanobot pair.';
-  await deps.people.decisions.block(who);
+  await people.decisions.block(who);
   return `${nameOf(who)} is blocked. ${verbatim(`/allow ${who.channel} ${who.userId}`)} takes it back.`;
 }
 
-async function drop(_origin: CommandOrigin, argument: string, deps: CommandDeps) {
-  const who = await theOne(wordsOf(argument), deps);
+async function drop(argument: string, people: People): Promise<string> {
+  const who = await theOne(wordsOf(argument), people);
   if (typeof who === 'string') return who;
   if (who.waiting === undefined) return `${nameOf(who)} has no message waiting.`;
-  await deps.people.decisions.drop(who.waiting);
+  await people.decisions.drop(who.waiting);
   return `I answer nothing of what ${nameOf(who)} wrote; nothing is decided about them.`;
 }
 
 /** The one person meant, or what to say where that is not clear. */
-async function theOne(
-  words: readonly string[],
-  { people }: CommandDeps,
-): Promise<Subject | string> {
+async function theOne(words: readonly string[], people: People): Promise<Subject | string> {
   const [channel, id] = words.length > 1 ? words : [undefined, words[0]];
-  if (id === undefined || id === '') return `Say whom. ${await listStrangers({ people })}`;
+  if (id === undefined || id === '') return `Say whom. ${await listStrangers(people)}`;
   const [who, ...others] = await people.decisions.find(id, channel);
   if (who === undefined) {
     return `I know nobody under ${verbatim(id)}; /strangers lists who waits.`;

@@ -1,5 +1,6 @@
-// The `/commands` by which people see and set what is kept of them.
+// The chat commands with which people see and set what is kept about them.
 
+import { PERSONAL } from '../../kernel/access/command-access.ts';
 import {
   CONVERSATIONS,
   doorOf,
@@ -10,57 +11,68 @@ import {
   type Person,
   withChoice,
 } from '../../kernel/access/person.ts';
-import type { Command, CommandDeps, CommandOrigin } from '../../kernel/commands/command.ts';
+import {
+  type Command,
+  type CommandOrigin,
+  type CommandTable,
+  commandsOf,
+} from '../../kernel/commands/command.ts';
 import { verbatim } from '../../kernel/message/untrusted.ts';
 import { isTimeZone } from '../../lib/time/zone-time.ts';
+import type { Persons } from './persons.ts';
 
 /** Takes a choice back. */
 const AUTOMATIC = 'auto';
 
-export const PERSON_COMMANDS: readonly Command[] = [
-  {
-    name: 'me',
+export const PERSON_COMMANDS = {
+  me: {
     summary: 'show or change what I keep about you',
     usage: '/me [door <door> | conversations shared | each]',
+    access: PERSONAL,
     timing: 'immediate',
-    run: (origin, argument, deps) =>
-      withPerson(origin, deps, async (person) => {
-        const [setting, value = ''] = argument.toLowerCase().split(/\s+/);
-        if (setting === '') return aboutMe(person);
-        if (setting === 'conversations') return setConversations(person, origin, value, deps);
-        if (setting === 'door') return setDoor(person, value, deps);
-        return ME_HINT;
-      }),
   },
-  {
-    name: 'language',
+  language: {
     summary: 'the language I answer you in',
     usage: '/language [de | German | auto]',
+    access: PERSONAL,
     timing: 'immediate',
-    run: (origin, argument, deps) =>
-      withPerson(origin, deps, (person) => setLanguage(person, argument, deps)),
   },
-  {
-    name: 'timezone',
+  timezone: {
     summary: 'the time zone I take for yours',
     usage: '/timezone [Europe/Berlin | auto]',
+    access: PERSONAL,
     timing: 'immediate',
-    run: (origin, argument, deps) =>
-      withPerson(origin, deps, (person) => setTimeZone(person, argument, deps)),
   },
-];
+} satisfies CommandTable;
 
-/** Only between the two of us, and only where it is sure who writes. */
+export function personCommands(persons: Persons): readonly Command[] {
+  return commandsOf(PERSON_COMMANDS, {
+    me: (origin, argument) =>
+      withPerson(origin, persons, async (person) => {
+        const [setting, value = ''] = argument.toLowerCase().split(/\s+/);
+        if (setting === '') return aboutMe(person);
+        if (setting === 'conversations') return setConversations(person, origin, value, persons);
+        if (setting === 'door') return setDoor(person, value, persons);
+        return ME_HINT;
+      }),
+    language: (origin, argument) =>
+      withPerson(origin, persons, (person) => setLanguage(person, argument, persons)),
+    timezone: (origin, argument) =>
+      withPerson(origin, persons, (person) => setTimeZone(person, argument, persons)),
+  });
+}
+
+/** Only in a private chat, and only where the sender is verified. */
 export async function withPerson(
   { message }: CommandOrigin,
-  { people }: CommandDeps,
+  persons: Pick<Persons, 'author' | 'get'>,
   run: (person: Person) => Promise<string>,
 ): Promise<string> {
   const { sender, addressing } = message;
   if (addressing !== 'direct') return 'I do that only between the two of us.';
   const isSure = sender.kind === 'person' && sender.verified !== 'unverified';
-  const author = isSure ? await people.persons.author(message) : undefined;
-  const person = author === undefined ? undefined : await people.persons.get(author.id);
+  const author = isSure ? await persons.author(message) : undefined;
+  const person = author === undefined ? undefined : await persons.get(author.id);
   if (person === undefined) return 'I keep nothing about you.';
   return run(person);
 }
@@ -81,17 +93,17 @@ function aboutMe(person: Person): string {
   ].join('\n');
 }
 
-async function setLanguage(person: Person, argument: string, { people }: CommandDeps) {
+async function setLanguage(person: Person, argument: string, persons: Persons) {
   if (argument === '') return `I answer you in ${languageWords(person)}. ${LANGUAGE_HINT}`;
   const language = argument === AUTOMATIC ? undefined : languageTag(argument);
   if (argument !== AUTOMATIC && language === undefined) {
     return 'Unknown language. Try: de, en, fr';
   }
-  await people.persons.change(person.id, (record) => withChoice(record, 'language', language));
+  await persons.change(person.id, (record) => withChoice(record, 'language', language));
   return `I answer you in ${languageWords(language === undefined ? {} : { language })} from now on.`;
 }
 
-async function setTimeZone(person: Person, argument: string, { people }: CommandDeps) {
+async function setTimeZone(person: Person, argument: string, persons: Persons) {
   if (argument === '') {
     return `Your time zone is ${person.timeZone ?? 'that of my machine'}. ${ZONE_HINT}`;
   }
@@ -99,17 +111,15 @@ async function setTimeZone(person: Person, argument: string, { people }: Command
     return 'Unknown time zone. Try: Europe/Berlin, America/New_York';
   }
   const timeZone = argument === AUTOMATIC ? undefined : argument;
-  await people.persons.change(person.id, (record) => withChoice(record, 'timeZone', timeZone));
+  await persons.change(person.id, (record) => withChoice(record, 'timeZone', timeZone));
   return `I take ${timeZone ?? "my machine's time zone"} for yours from now on.`;
 }
 
-async function setDoor(person: Person, value: string, { people }: CommandDeps): Promise<string> {
+async function setDoor(person: Person, value: string, persons: Persons): Promise<string> {
   const door = doorOf(person, value);
   const doors = person.doors.map(({ channel }) => channel).join(', ');
   if (door === undefined) return `Say /me door with one of ${doors}.`;
-  await people.persons.change(person.id, (record) =>
-    withChoice(record, 'preferredDoor', door.channel),
-  );
+  await persons.change(person.id, (record) => withChoice(record, 'preferredDoor', door.channel));
   return `Where one of your doors is down, I write to you on ${door.channel} first.`;
 }
 
@@ -117,14 +127,14 @@ async function setConversations(
   person: Person,
   { session }: CommandOrigin,
   argument: string,
-  { people }: CommandDeps,
+  persons: Persons,
 ): Promise<string> {
   const wanted = CONVERSATIONS.find((each) => each === argument);
   if (wanted === undefined) {
     const now = person.conversations === 'shared' ? SHARED_NOW : EACH_NOW;
     return `${now} Change it with ${verbatim('/me conversations shared')} or ${verbatim('/me conversations each')}.`;
   }
-  await people.persons.change(person.id, (record) => ({
+  await persons.change(person.id, (record) => ({
     ...withChoice(record, 'session', wanted === 'shared' ? session : undefined),
     conversations: wanted,
   }));

@@ -5,7 +5,7 @@ import type { Foundations } from '../../app/foundations.ts';
 import { PAIRING_SCOPE } from '../../app/state.ts';
 import type { MessageBus } from '../../kernel/bus/bus.ts';
 import type { StateStore } from '../../kernel/bus/store/store.ts';
-import type { CommandDeps } from '../../kernel/commands/command.ts';
+import type { Commands } from '../../kernel/commands/commands.ts';
 import type { LiveConfig } from '../../kernel/config/files/live-config.ts';
 import { createFairUse, type FairUse } from '../../kernel/intake/fair-use.ts';
 import {
@@ -31,7 +31,7 @@ export type ReceivingParts = Foundations &
     readonly judge: Judge;
     readonly questions: Questions;
     readonly deciding: Pick<Deciding, 'bridge' | 'drafts'>;
-    readonly commands: CommandDeps;
+    readonly commands: Commands;
     readonly owners: Pick<Owners, 'wroteIn' | 'tell' | 'noticeChat'>;
   };
 
@@ -51,7 +51,7 @@ export function buildReceiving(parts: ReceivingParts): BuiltReceiving {
   const announce = createOwnerNotices({ state, bus, questions, strangers, clock, noticeChat });
   const codes = { strangers, now: () => clock.now(), randomBytes };
   const receiver = createReceiver({
-    ...{ bus, pairing, commands, log, judge, questions, bridge, drafts },
+    ...{ bus, people, pairing, commands, log, judge, questions, bridge, drafts },
     groups: createGroupIntake({ buffer: groupTalk, tellOwner: tell }),
     knock: createKnock({ ...codes, bus, decisions, judge, announce, log }),
     fairUse: buildFairUse(parts, persons),

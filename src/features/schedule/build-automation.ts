@@ -6,6 +6,7 @@ import type { Foundations } from '../../app/foundations.ts';
 import { DOOR_OWNER, OWN_DOORS } from '../../channels/door.ts';
 import { chatsOf } from '../../kernel/access/person.ts';
 import { rightsOf } from '../../kernel/access/rights.ts';
+import type { StopDeps } from '../../kernel/commands/stop-command.ts';
 import type { LiveConfig } from '../../kernel/config/files/live-config.ts';
 import type { Contributions } from '../../kernel/contributions.ts';
 import type { Judge } from '../../kernel/intake/judge.ts';
@@ -18,9 +19,10 @@ import { GuardedFileError } from '../../lib/files/guarded-path.ts';
 import type { People } from '../people/people.ts';
 import type { BuiltWorkflows } from '../workflows/build-workflows.ts';
 import { createAnnouncer } from './announcer.ts';
+import { cronCommands, type StartedWork, stopJob } from './cron-commands.ts';
 import { createCron } from './cron-tool.ts';
 import { createHeartbeat } from './heartbeat.ts';
-import { createJobAskers, type JobAskers } from './job-askers.ts';
+import { createJobAskers } from './job-askers.ts';
 import { startedFromJobs } from './job-chats.ts';
 import { createJobCourier, type JobPlace } from './job-courier.ts';
 import { createJobForgetting } from './job-forgetting.ts';
@@ -40,11 +42,13 @@ export type AutomationParts = Foundations & {
   readonly agent: Agent;
   readonly owners: Pick<Owners, 'askChat' | 'tell' | 'keepNotes'>;
   readonly workflows: Pick<BuiltWorkflows, 'startWorkflow' | 'checkWorkflow' | 'runs'>;
+  /** What runs of jobs have started. */
+  readonly started: StartedWork;
   readonly add: Contributions;
 };
 
 export type Automation = {
-  readonly jobs: JobAskers['jobs'];
+  readonly jobs: StopDeps['jobs'];
 };
 
 const OWNER_RIGHTS = rightsOf({
@@ -113,6 +117,8 @@ export function buildAutomation(parts: AutomationParts): Automation {
   });
   const tool = createCron(schedules);
   add.tools(() => [tool]);
+  const stop = (id: string) => stopJob(id, desk, parts.started);
+  add.command(...cronCommands({ jobs, persons, stopJob: stop }));
   add.personalData(createJobForgetting(rows, changed));
   add.startedFrom(
     JOB_CHANNEL,
@@ -131,7 +137,7 @@ export function buildAutomation(parts: AutomationParts): Automation {
     answersTo: (session, message) => routes.answersTo(session, message),
   });
   add.stage(stage);
-  return { jobs };
+  return { jobs: { atWork: (chat) => desk.atWork(chat), stop } };
 }
 
 /** Where a job reports. */

@@ -1,13 +1,24 @@
-// `/cron`, the scheduled jobs of whoever asks, and `/quiet`, when nothing of that kind may disturb them.
+// `/cron`, a person's scheduled jobs, and `/quiet`, the hours in which none of them may disturb the person.
 
+import { PERSONAL } from '../../kernel/access/command-access.ts';
 import { type Person, withChoice } from '../../kernel/access/person.ts';
-import type { Command, CommandDeps, CommandOrigin } from '../../kernel/commands/command.ts';
-import { stopJob } from '../../kernel/commands/stop-command.ts';
+import {
+  type Command,
+  type CommandOrigin,
+  type CommandTable,
+  commandsOf,
+} from '../../kernel/commands/command.ts';
+import { sessionKeyOf } from '../../kernel/message/message.ts';
 import { verbatim } from '../../kernel/message/untrusted.ts';
 import { withPerson } from '../people/person-commands.ts';
+import type { Persons } from '../people/persons.ts';
+import type { HelperDesk } from '../subagents/helpers.ts';
+import type { WorkflowDesk } from '../workflows/workflow-desk.ts';
+import type { JobAskers } from './job-askers.ts';
 import { parseHead } from './rules/cron-command.ts';
+import { jobChat } from './rules/job.ts';
 import { NO_QUIET_HOURS, quietHoursOf } from './rules/quiet-hours.ts';
-import type { ShownJob } from './schedules.ts';
+import type { JobDesk, ShownJob } from './schedules.ts';
 
 const HINT =
   'Say /cron, /cron add <when>: <what>, or /cron remove | enable | disable | run | stop with the id of a job. ' +
@@ -16,25 +27,42 @@ const HINT =
   'workflow: /cron add workflow every 1d: <name> key=value.';
 const MAX_LINES = 40;
 
-export const CRON_COMMANDS: readonly Command[] = [
-  {
-    name: 'cron',
+export const CRON_COMMANDS = {
+  cron: {
     summary: 'your scheduled jobs',
     usage: '/cron [add <when>: <what> | remove | enable | disable | run | stop <id>]',
+    access: { direct: 'trusted', group: 'nobody', audited: true },
     timing: 'immediate',
-    run: cron,
   },
-  {
-    name: 'quiet',
+  quiet: {
     summary: 'the hours in which I begin nothing of my own accord',
     usage: '/quiet [22:00-07:00 | off | auto]',
+    access: PERSONAL,
     timing: 'immediate',
-    run: (origin, argument, deps) =>
-      withPerson(origin, deps, (person) => quiet(person, argument, deps)),
   },
-];
+} satisfies CommandTable;
 
-async function cron(origin: CommandOrigin, argument: string, deps: CommandDeps): Promise<string> {
+export type CronCommandDeps = {
+  readonly jobs: JobAskers['jobs'];
+  readonly persons: Pick<Persons, 'author' | 'get' | 'change'>;
+  /** Ends the run of a job with all that it has started; whether there was anything. */
+  stopJob(id: string): Promise<boolean>;
+};
+
+export function cronCommands(deps: CronCommandDeps): readonly Command[] {
+  const { persons } = deps;
+  return commandsOf(CRON_COMMANDS, {
+    cron: (origin, argument) => cron(origin, argument, deps),
+    quiet: (origin, argument) =>
+      withPerson(origin, persons, (person) => quiet(person, argument, persons)),
+  });
+}
+
+async function cron(
+  origin: CommandOrigin,
+  argument: string,
+  deps: CronCommandDeps,
+): Promise<string> {
   const { desk, askerOf } = deps.jobs;
   const asker = await askerOf(origin.message);
   if (asker === undefined) return 'I keep no jobs for you.';
@@ -44,7 +72,7 @@ async function cron(origin: CommandOrigin, argument: string, deps: CommandDeps):
   if (word === 'remove') return `Removed: ${lineOf(await desk.remove(typed, asker))}`;
   if (word === 'stop') {
     const { job, ...shown } = await desk.find(typed, asker);
-    const wasAtWork = await stopJob(job.id, deps);
+    const wasAtWork = await deps.stopJob(job.id);
     return `${wasAtWork ? 'Its run is ended' : 'It is not at work'}: ${lineOf({ job, ...shown })}`;
   }
   if (word === 'disable')
@@ -55,6 +83,25 @@ async function cron(origin: CommandOrigin, argument: string, deps: CommandDeps):
   if (word === 'run') return `Runs now: ${lineOf(await desk.runNow(typed, asker))}`;
   const wish = word === 'add' ? parseHead(argument.slice(word.length).trim()) : undefined;
   return wish === undefined ? HINT : `Made: ${lineOf(await desk.add(wish, asker))}`;
+}
+
+/** What the run of a job may have started. */
+export type StartedWork = {
+  readonly helpers: Pick<HelperDesk, 'stopAll'>;
+  readonly workflows: Pick<WorkflowDesk, 'stopAll'>;
+};
+
+/** With all that its run has started; whether there was anything. */
+export async function stopJob(
+  id: string,
+  desk: Pick<JobDesk, 'endRun'>,
+  { helpers, workflows }: StartedWork,
+): Promise<boolean> {
+  const session = sessionKeyOf(jobChat(id));
+  const wasAtWork = await desk.endRun(id);
+  const helped = await helpers.stopAll(session);
+  const ended = await workflows.stopAll(session);
+  return wasAtWork || helped + ended > 0;
 }
 
 function listText(jobs: readonly ShownJob[]): string {
@@ -71,14 +118,18 @@ const lineOf = ({ line }: ShownJob) => line.replaceAll('*', '\\*');
 const AUTOMATIC = 'auto';
 const QUIET_HINT = 'Say /quiet 22:00-07:00, /quiet off, or /quiet auto for what is configured.';
 
-async function quiet(person: Person, argument: string, { people }: CommandDeps): Promise<string> {
+async function quiet(
+  person: Person,
+  argument: string,
+  persons: CronCommandDeps['persons'],
+): Promise<string> {
   if (argument === '') return `${quietWords(person.quietHours)} ${QUIET_HINT}`;
   const isAutomatic = argument.toLowerCase() === AUTOMATIC;
   const quietHours = isAutomatic ? undefined : quietHoursOf(argument);
   if (!isAutomatic && quietHours === undefined) {
     return `${verbatim(argument)} are no hours I know. ${QUIET_HINT}`;
   }
-  await people.persons.change(person.id, (record) => withChoice(record, 'quietHours', quietHours));
+  await persons.change(person.id, (record) => withChoice(record, 'quietHours', quietHours));
   return quietWords(quietHours);
 }
 

@@ -1,20 +1,25 @@
 // `/skills`: what the agent knows how to do well, and why one of them is not in use.
 
-import type { Command } from '../../kernel/commands/command.ts';
-import type { Skill } from './skills.ts';
+import { type Command, type CommandTable, commandsOf } from '../../kernel/commands/command.ts';
+import type { Skill, Skills } from './skills.ts';
 
-export const SKILLS_COMMANDS: readonly Command[] = [
-  {
-    name: 'skills',
+export const SKILLS_COMMANDS = {
+  skills: {
     summary: 'list what I have instructions for',
+    access: { direct: 'trusted', group: 'owner' },
     timing: 'immediate',
-    async run(_origin, _argument, { skills }) {
+  },
+} satisfies CommandTable;
+
+export function skillsCommands(skills: Pick<Skills, 'list'>): readonly Command[] {
+  return commandsOf(SKILLS_COMMANDS, {
+    async skills() {
       const lines = (await skills.list()).map(lineOf);
       if (lines.length === 0) return 'There are no skills. Add one with `nanobot skills add`.';
       return `Skills:\n${lines.join('\n')}`;
     },
-  },
-];
+  });
+}
 
 function lineOf({ name, description, isAlways, state }: Skill): string {
   switch (state.kind) {

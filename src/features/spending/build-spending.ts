@@ -19,6 +19,7 @@ import { createBudgetNotes } from './budget-notes.ts';
 import { createBudgetOwners } from './budget-owners.ts';
 import { BUDGET_SUBJECT, budgetQuestion, createBudgetAnswers } from './budget-question.ts';
 import { Spending } from './spending.ts';
+import { spendingCommands } from './spending-commands.ts';
 import { SPENDING_SCOPE } from './spending-day.ts';
 import { createSpendingDesk, type SpendingDesk } from './spending-desk.ts';
 
@@ -71,5 +72,6 @@ export async function buildSpending(
   };
   const desk = createSpendingDesk(spending, settings, ownerOf, sessions);
   parts.add.answers(BUDGET_SUBJECT, createBudgetAnswers(desk), 'configuration');
+  parts.add.command(...spendingCommands(desk));
   return { counted: observed, desk };
 }

@@ -1,51 +1,58 @@
-// The `/commands` about what models cost: one's own for everybody, all of it and the limits for owners.
+// The chat commands about what models cost: one's own for everybody, all of it and the limits for owners.
 
-import type { Command, CommandDeps, CommandOrigin } from '../../kernel/commands/command.ts';
+import { CONVERSATION, OWNER_ONLY } from '../../kernel/access/command-access.ts';
+import {
+  type Command,
+  type CommandOrigin,
+  type CommandTable,
+  commandsOf,
+} from '../../kernel/commands/command.ts';
 import { budgetLine, conversationLines } from './rules/budget-words.ts';
+import type { SpendingDesk } from './spending-desk.ts';
 
 const MAX_LINES = 15;
 const MAX_PERCENT = 1000;
 
-export const SPENDING_COMMANDS: readonly Command[] = [
-  {
-    name: 'usage',
+export const SPENDING_COMMANDS = {
+  usage: {
     summary: 'show what was spent on models today',
+    access: CONVERSATION,
     timing: 'immediate',
-    run: showUsage,
   },
-  {
-    name: 'cost',
+  cost: {
     summary: 'show what this conversation cost, and today',
+    access: CONVERSATION,
     timing: 'immediate',
-    run: showCost,
   },
-  {
-    name: 'budget',
+  budget: {
     summary: 'show today’s budgets, or allow more for today',
     usage: '/budget [more <percent> [budget]]',
+    access: OWNER_ONLY,
     timing: 'immediate',
-    run: changeBudget,
   },
-];
+} satisfies CommandTable;
 
-/** The widest budget that the person may see, in one line. */
-export async function spentToday(origin: CommandOrigin, deps: CommandDeps): Promise<string> {
-  const [view] = await shownTo(origin, deps);
-  return view === undefined ? 'nothing spent' : budgetLine(view, deps.spending.currency);
+export function spendingCommands(spending: SpendingDesk): readonly Command[] {
+  return commandsOf(SPENDING_COMMANDS, {
+    usage: (origin) => showUsage(origin, spending),
+    cost: (origin) => showCost(origin, spending),
+    budget: (_origin, argument) => changeBudget(argument, spending),
+  });
 }
 
-function shownTo({ message, role }: CommandOrigin, { spending }: CommandDeps) {
+/** The widest budget that the person may see, in one line. */
+export async function spentToday(origin: CommandOrigin, spending: SpendingDesk): Promise<string> {
+  const [view] = await shownTo(origin, spending);
+  return view === undefined ? 'nothing spent' : budgetLine(view, spending.currency);
+}
+
+function shownTo({ message, role }: CommandOrigin, spending: SpendingDesk) {
   const isForOwner = role === 'owner' && message.addressing === 'direct';
   return isForOwner ? spending.all() : spending.of(message);
 }
 
-async function showUsage(
-  origin: CommandOrigin,
-  _argument: string,
-  deps: CommandDeps,
-): Promise<string> {
-  const { spending } = deps;
-  const spent = (await shownTo(origin, deps)).filter(({ ledger }) => ledger.calls > 0);
+async function showUsage(origin: CommandOrigin, spending: SpendingDesk): Promise<string> {
+  const spent = (await shownTo(origin, spending)).filter(({ ledger }) => ledger.calls > 0);
   if (spent.length === 0) return 'Nothing was spent today.';
   const lines = spent.slice(0, MAX_LINES).map((view) => `- ${budgetLine(view, spending.currency)}`);
   const left = spent.length - lines.length;
@@ -53,20 +60,15 @@ async function showUsage(
 }
 
 /** What was summed up or begun anew is in view no more, and not counted. */
-async function showCost(origin: CommandOrigin, _argument: string, deps: CommandDeps) {
-  const { spending } = deps;
+async function showCost(origin: CommandOrigin, spending: SpendingDesk): Promise<string> {
   const conversation = await spending.inConversation(origin.session);
   return [
     `This conversation, as far as I still see it: ${conversationLines(conversation, spending.currency)}`,
-    `Today:\n${await showUsage(origin, '', deps)}`,
+    `Today:\n${await showUsage(origin, spending)}`,
   ].join('\n\n');
 }
 
-async function changeBudget(
-  _origin: CommandOrigin,
-  argument: string,
-  { spending }: CommandDeps,
-): Promise<string> {
+async function changeBudget(argument: string, spending: SpendingDesk): Promise<string> {
   if (argument === '') {
     const limited = (await spending.all()).filter(({ cap }) => cap.tokens > 0 || cap.micros > 0);
     if (limited.length === 0) {

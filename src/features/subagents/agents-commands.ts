@@ -1,35 +1,45 @@
-// `/agents`, the helpers of this conversation, and `/kill`, which ends one. An owner who is alone with
-// the agent sees and ends those of all.
+// `/agents`, the subagents of this conversation, and `/kill`, which ends one. An owner in a private chat sees
+// and ends those of all.
 
-import type { Command, CommandOrigin } from '../../kernel/commands/command.ts';
+import {
+  type Command,
+  type CommandOrigin,
+  type CommandTable,
+  commandsOf,
+} from '../../kernel/commands/command.ts';
 import type { SessionKey } from '../../kernel/message/ids.ts';
 import type { HelperDesk, HelpersOf } from './helpers.ts';
 
 const MAX_LINES = 30;
 
-export const AGENTS_COMMANDS: readonly Command[] = [
-  {
-    name: 'agents',
+export const AGENTS_COMMANDS = {
+  agents: {
     summary: 'the helpers at work for you',
+    access: { direct: 'trusted', group: 'trusted' },
     timing: 'immediate',
-    async run(origin, _argument, { helpers }) {
+  },
+  kill: {
+    summary: 'end a helper',
+    usage: '/kill <id>',
+    access: { direct: 'trusted', group: 'trusted', audited: true },
+    timing: 'immediate',
+  },
+} satisfies CommandTable;
+
+export function agentsCommands(helpers: HelperDesk): readonly Command[] {
+  return commandsOf(AGENTS_COMMANDS, {
+    async agents(origin) {
       const lines = await helpers.lines(seenBy(origin));
       if (lines.length === 0) return 'There are no helpers.';
       const shown = lines.slice(0, MAX_LINES).map((line) => `- ${line}`);
       return [...shown, 'End one with /kill and its id.'].join('\n');
     },
-  },
-  {
-    name: 'kill',
-    summary: 'end a helper',
-    usage: '/kill <id>',
-    timing: 'immediate',
-    async run(origin, argument, { helpers }) {
+    async kill(origin, argument) {
       if (argument === '') return 'Say /kill with the id of a helper; /agents shows them.';
       return helpers.kill(argument, seenBy(origin));
     },
-  },
-];
+  });
+}
 
 /** For the status; nothing where there are none. */
 export async function helpersAtWork(

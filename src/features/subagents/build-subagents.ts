@@ -12,7 +12,7 @@ import type { GuardedFiles } from '../../lib/files/guarded-files.ts';
 import type { Logger } from '../../lib/logger.ts';
 import type { ModelRegistry } from '../../providers/provider.ts';
 import { knownCost } from '../spending/model-cost.ts';
-import { helpersAtWork } from './agents-commands.ts';
+import { agentsCommands, helpersAtWork } from './agents-commands.ts';
 import { HelperDesk } from './helper-desk.ts';
 import { createHelperPeople } from './helper-people.ts';
 import { HelperStarts } from './helper-starts.ts';
@@ -87,6 +87,7 @@ export function buildSubagents(parts: SubagentParts): Subagents {
   const { add } = parts;
   const spawn = createSpawn(starts);
   add.tools(() => [spawn]);
+  add.command(...agentsCommands(shown));
   add.personalData(createHelperForgetting(subagents));
   add.startedFrom(SUBAGENT_CHANNEL, startedFromHelpers(subagents));
   add.status(async (session) => [

@@ -26,7 +26,7 @@ import { WORKFLOW_CHANNEL } from './rules/workflow.ts';
 import { workflowAgent, workflowCourier, workflowsStage } from './stage.ts';
 import { createWorkflow } from './tool.ts';
 import type { WorkflowAgentDeps } from './workflow-agent.ts';
-import { workflowsAtWork } from './workflow-commands.ts';
+import { workflowCommands, workflowsAtWork } from './workflow-commands.ts';
 import type { WorkflowDesk } from './workflow-desk.ts';
 import { createWorkflowFiles } from './workflow-files.ts';
 import { tellHome } from './workflow-messages.ts';
@@ -98,6 +98,7 @@ export function buildWorkflows(parts: WorkflowParts): BuiltWorkflows {
   });
   const tool = createWorkflow(workflows);
   add.tools(() => [tool]);
+  add.command(...workflowCommands(desk));
   add.personalData(runs);
   add.startedFrom(WORKFLOW_CHANNEL, async (id) => {
     const home = (await rows.runs.get(id))?.starter.home;

@@ -1,7 +1,12 @@
-// `/workflow`: starts workflows of the workspace and shows how far they are. Everybody has their own runs;
-// an owner who is alone with the agent sees and ends those of all.
+// `/workflow`: starts workflows of the workspace and shows their progress. Everybody has their own runs; an owner
+// in a private chat sees and ends those of all.
 
-import type { Command, CommandOrigin } from '../../kernel/commands/command.ts';
+import {
+  type Command,
+  type CommandOrigin,
+  type CommandTable,
+  commandsOf,
+} from '../../kernel/commands/command.ts';
 import type { SessionKey } from '../../kernel/message/ids.ts';
 import { headOf } from '../../lib/text/cut.ts';
 import type { WorkflowAsker, WorkflowDesk } from './workflow-desk.ts';
@@ -13,17 +18,22 @@ const OFF = 'Workflows are switched off (agents.workflows.enabled).';
 /** Of a state that is shown in a chat; the command line shows all of it. */
 const MAX_SHOWN_CHARS = 6000;
 
-export const WORKFLOW_COMMANDS: readonly Command[] = [
-  {
-    name: 'workflow',
+export const WORKFLOW_COMMANDS = {
+  workflow: {
     summary: 'run workflows and see how far they are',
     usage: '/workflow [list | run <name> key=value | runs | show <name or id> | cancel <id>]',
+    access: { direct: 'trusted', group: 'nobody', audited: true },
     timing: 'immediate',
     isRepeatable: true,
-    run: (origin, argument, { workflows }) =>
-      workflows.isEnabled() ? workflow(origin, argument, workflows) : Promise.resolve(OFF),
   },
-];
+} satisfies CommandTable;
+
+export function workflowCommands(workflows: WorkflowDesk): readonly Command[] {
+  return commandsOf(WORKFLOW_COMMANDS, {
+    workflow: async (origin, argument) =>
+      workflows.isEnabled() ? workflow(origin, argument, workflows) : OFF,
+  });
+}
 
 async function workflow(origin: CommandOrigin, argument: string, desk: WorkflowDesk) {
   const [word = '', ...rest] = argument.trim().split(/\s+/);

@@ -1,87 +1,42 @@
-// Who may give which `/command`, and where: the whole table. Being let in to a chat of one's own opens
-// no command in a group, and what decides about others is an owner's alone. Case A03.
+// Who may give a chat command, and where: decided by the access that the command declares. Access to a private
+// chat gives no command in a group. Case A03.
 
 import { ADMITTED_ROLES, type AdmittedRole } from './admission.ts';
 import type { Standing } from './rights.ts';
 
-/** The lowest role that may; `nobody`: not there, whoever it is. */
+/** The lowest role that may; `nobody`: not in that place. */
 type Lowest = AdmittedRole | 'nobody';
-type Access = {
+
+export type CommandAccess = {
   readonly direct: Lowest;
   readonly group: Lowest;
   /** Harmless enough for a sender whom nothing verifies. */
   readonly unverified?: true;
+  /** That it was given is audited; its argument is not, as it may be a code or personal. */
+  readonly audited?: true;
 };
 
-const EVERYBODYS: Access = { direct: 'guest', group: 'trusted', unverified: true };
-/** Changes one conversation; in a group that of all. */
-const CONVERSATION: Access = { direct: 'guest', group: 'trusted' };
+export const EVERYBODY: CommandAccess = { direct: 'guest', group: 'trusted', unverified: true };
+/** Shows or changes one conversation; in a group the one of all members. */
+export const CONVERSATION: CommandAccess = { direct: 'guest', group: 'trusted' };
 /** Changes how much an answer costs. */
-const COSTS: Access = { direct: 'trusted', group: 'owner' };
-const PERSONAL: Access = { direct: 'guest', group: 'nobody' };
-const DECISION: Access = { direct: 'owner', group: 'nobody' };
+export const COSTS: CommandAccess = { direct: 'trusted', group: 'owner' };
+export const PERSONAL: CommandAccess = { direct: 'guest', group: 'nobody' };
+/** Decides about others. */
+export const OWNER_ONLY: CommandAccess = { direct: 'owner', group: 'nobody' };
 
-export const COMMAND_ACCESS: Readonly<Record<string, Access>> = {
-  start: EVERYBODYS,
-  help: EVERYBODYS,
-  whoami: EVERYBODYS,
-  new: CONVERSATION,
-  compact: CONVERSATION,
-  stop: CONVERSATION,
-  undo: CONVERSATION,
-  restore: { direct: 'guest', group: 'owner' },
-  context: { direct: 'guest', group: 'trusted' },
-  sessions: PERSONAL,
-  usage: { direct: 'guest', group: 'trusted' },
-  cost: { direct: 'guest', group: 'trusted' },
-  why: { direct: 'guest', group: 'trusted' },
-  skills: { direct: 'trusted', group: 'owner' },
-  status: { direct: 'trusted', group: 'trusted' },
-  model: COSTS,
-  local: COSTS,
-  mode: COSTS,
-  think: COSTS,
-  queue: COSTS,
-  me: PERSONAL,
-  language: PERSONAL,
-  timezone: PERSONAL,
-  quiet: PERSONAL,
-  cron: { direct: 'trusted', group: 'nobody' },
-  workflow: { direct: 'trusted', group: 'nobody' },
-  agents: { direct: 'trusted', group: 'trusted' },
-  kill: { direct: 'trusted', group: 'trusted' },
-  memory: { direct: 'guest', group: 'trusted' },
-  forget: { direct: 'guest', group: 'owner' },
-  export: PERSONAL,
-  link: PERSONAL,
-  unlink: PERSONAL,
-  continue: PERSONAL,
-  people: DECISION,
-  strangers: DECISION,
-  allow: DECISION,
-  block: DECISION,
-  drop: DECISION,
-  approvals: DECISION,
-  cluster: DECISION,
-  budget: DECISION,
-};
-
-/** Change what will be done, what is kept, or who is taken for whom; behind them stand words and codes. */
-const DECIDING = ['cron', 'workflow', 'kill', 'forget', 'link', 'unlink'];
-
-/** How much of a command is accounted for: the owner's decisions with what they are about. */
-export function accountedFor(name: string): 'whole' | 'name' | 'not' {
-  if (COMMAND_ACCESS[name]?.direct === 'owner') return 'whole';
-  return DECIDING.includes(name) ? 'name' : 'not';
+/** How much of a command is audited: an owner's decision with its argument. */
+export function auditExtent({ direct, audited }: CommandAccess): 'whole' | 'name' | 'none' {
+  if (direct === 'owner') return 'whole';
+  return audited === true ? 'name' : 'none';
 }
 
 export type CommandVerdict = 'yes' | 'not this role' | 'not here' | 'not verified';
 
-/** A command without a row is nobody's. */
-export function mayGive(name: string, standing: Omit<Standing, 'medium'>): CommandVerdict {
-  const access = Object.hasOwn(COMMAND_ACCESS, name) ? COMMAND_ACCESS[name] : undefined;
-  if (access === undefined) return 'not this role';
-  const { role, place, verified } = standing;
+export function mayGive(
+  access: CommandAccess,
+  { role, place, verified }: Omit<Standing, 'medium'>,
+): CommandVerdict {
   if (verified === 'unverified' && access.unverified !== true) return 'not verified';
   if (reaches(role, access[place])) return 'yes';
   return place === 'group' && reaches(role, access.direct) ? 'not here' : 'not this role';

@@ -1,76 +1,13 @@
-// What a `/command` is: when it is carried out, and what it works with. Who may give it stands in
-// core/command-access.ts.
+// What a chat command is. The facts of a feature's commands are plain data, so that channels and documentation
+// list them without a gateway; the feature's factory adds what each of them does.
 
-import type { Agent } from '../../agent/agent.ts';
-import type { CompactionEngine } from '../../agent/rules/compaction.ts';
-import type { Approvals } from '../../features/approvals/approvals.ts';
-import type { Standing } from '../../features/approvals/standing.ts';
-import type { Drafts } from '../../features/letters/drafts.ts';
-import type { LocalModels } from '../../features/local-models/local-models.ts';
-import type { MemoryDesk } from '../../features/memory/memory-desk.ts';
-import type { ReflectionDesk } from '../../features/memory/reflection-desk.ts';
-import type { ModeDesk } from '../../features/modes/mode-desk.ts';
-import type { People } from '../../features/people/people.ts';
-import type { JobAsker, JobDesk } from '../../features/schedule/schedules.ts';
-import type { Skills } from '../../features/skills/skills.ts';
-import type { SpendingDesk } from '../../features/spending/spending-desk.ts';
-import type { HelperDesk } from '../../features/subagents/helpers.ts';
-import type { WorkflowDesk } from '../../features/workflows/workflow-desk.ts';
-import type { ModelRegistry } from '../../providers/provider.ts';
 import type { AdmittedRole } from '../access/admission.ts';
-import type { Medium } from '../access/rights.ts';
-import type { MessageBus } from '../bus/bus.ts';
+import type { CommandAccess } from '../access/command-access.ts';
 import type { SessionKey } from '../message/ids.ts';
 import type { InboundMessage } from '../message/message.ts';
-import type { AuditLog } from '../observe/telemetry.ts';
-import type { SessionSettingsStore } from '../turns/session-settings.ts';
-import type { ConversationDesk } from './conversation-desk.ts';
 
 /** Lines of Markdown; none where there is nothing to say. */
 export type StatusSource = (session: SessionKey) => readonly string[] | Promise<readonly string[]>;
-
-export type CommandDeps = {
-  readonly bus: MessageBus;
-  readonly settings: SessionSettingsStore;
-  readonly people: People;
-  readonly approvals: Pick<Approvals, 'open' | 'askAgain'>;
-  readonly drafts: Pick<Drafts, 'open' | 'askAgain'>;
-  readonly standing: Pick<Standing, 'list' | 'takeBack'>;
-  readonly spending: SpendingDesk;
-  readonly jobs: {
-    readonly desk: JobDesk;
-    /** Undefined where nobody vouches for them, or it is not between the two of us. */
-    askerOf(message: InboundMessage): Promise<JobAsker | undefined>;
-  };
-  readonly helpers: HelperDesk;
-  readonly workflows: WorkflowDesk;
-  readonly skills: Pick<Skills, 'list'>;
-  models(): ModelRegistry;
-  readonly local: LocalModels;
-  readonly modes: ModeDesk;
-  defaults(): { readonly thinkingBudget: number; readonly queueMode: 'steer' | 'followup' };
-  /** What each part says of itself in `/status`. */
-  status(): readonly StatusSource[];
-  /** What kind of door a channel is. */
-  mediumOf(channel: string): Medium;
-  readonly compacting: {
-    compact(
-      session: SessionKey,
-      message: InboundMessage,
-      model: string | undefined,
-      engine: CompactionEngine | undefined,
-    ): ReturnType<Agent['compact']>;
-    /** The engine of conversations where none was chosen. */
-    configured(): CompactionEngine;
-  };
-  readonly memory: MemoryDesk & Pick<ReflectionDesk, 'reflect'>;
-  readonly conversations: ConversationDesk;
-  resetSession(session: SessionKey, message: InboundMessage): Promise<void>;
-  /** Decisions that are given as commands are entered there. */
-  readonly audit: AuditLog;
-  /** Takes the last answer back; the words for the person. */
-  undo(origin: CommandOrigin): Promise<string>;
-};
 
 /** Who gave a command, and where. */
 export type CommandOrigin = {
@@ -80,15 +17,30 @@ export type CommandOrigin = {
   readonly role: AdmittedRole | undefined;
 };
 
-export type Command = {
-  readonly name: string;
+export type CommandFacts = {
   readonly summary: string;
   readonly usage?: string;
+  readonly access: CommandAccess;
+  /** `immediate`: answered at once, even while a turn runs; `in_order`: queued like a message. */
   readonly timing: 'immediate' | 'in_order';
-  /**
-   * Doing it again changes nothing: it is done before its message is stored, so that a kill in between
-   * has it done again.
-   */
+  /** Repeating it changes nothing: it runs before its message is stored, so that a crash between repeats it. */
   readonly isRepeatable?: true;
-  run(origin: CommandOrigin, argument: string, deps: CommandDeps): Promise<string>;
 };
+
+/** By name. */
+export type CommandTable<Name extends string = string> = Readonly<Record<Name, CommandFacts>>;
+
+export type CommandInfo = CommandFacts & { readonly name: string };
+
+export type Command = CommandInfo & {
+  run(origin: CommandOrigin, argument: string): Promise<string>;
+};
+
+/** Each command of the table with what it does. */
+export function commandsOf<Name extends string>(
+  table: CommandTable<Name>,
+  runs: Readonly<Record<Name, Command['run']>>,
+): readonly Command[] {
+  const names = Object.keys(table) as Name[];
+  return names.map((name) => ({ ...table[name], name, run: runs[name] }));
+}

@@ -1,23 +1,44 @@
-// `/compact`: sums up the earlier part of a conversation now, and says what came of it.
+// `/compact`: sums up the earlier part of a conversation now, and reports the result.
 
+import type { Agent } from '../../agent/agent.ts';
 import type { CompactionReport } from '../../agent/compaction.ts';
 import { COMPACTION_ENGINES, type CompactionEngine } from '../../agent/rules/compaction.ts';
-import { withPerson } from '../../features/people/person-commands.ts';
-import { doorOf, isSameChat, type Person } from '../access/person.ts';
-import { messageId } from '../message/ids.ts';
-import type { Command, CommandDeps, CommandOrigin } from './command.ts';
+import { CONVERSATION } from '../access/command-access.ts';
+import type { SessionKey } from '../message/ids.ts';
+import type { InboundMessage } from '../message/message.ts';
+import type { SessionSettingsStore } from '../turns/session-settings.ts';
+import { type Command, type CommandOrigin, type CommandTable, commandsOf } from './command.ts';
 
 const FAILED =
   'The conversation could not be summed up. Nothing is lost: what does not fit any more is left ' +
   'out of my sight, and I try again later.';
 
-export const COMPACT_COMMANDS: readonly Command[] = [
-  {
-    name: 'compact',
+export const COMPACT_COMMANDS = {
+  compact: {
     summary: 'sum up the earlier conversation',
     usage: `/compact [engine [${COMPACTION_ENGINES.join(' | ')} | default]]`,
+    access: CONVERSATION,
     timing: 'in_order',
-    async run(origin, argument, deps) {
+  },
+} satisfies CommandTable;
+
+export type CompactCommandDeps = {
+  readonly settings: SessionSettingsStore;
+  readonly compacting: {
+    compact(
+      session: SessionKey,
+      message: InboundMessage,
+      model: string | undefined,
+      engine: CompactionEngine | undefined,
+    ): ReturnType<Agent['compact']>;
+    /** The engine of conversations where none was chosen. */
+    configured(): CompactionEngine;
+  };
+};
+
+export function compactCommands(deps: CompactCommandDeps): readonly Command[] {
+  return commandsOf(COMPACT_COMMANDS, {
+    async compact(origin, argument) {
       const [word = '', wanted = ''] = argument.trim().toLowerCase().split(/\s+/);
       if (word === 'engine') return engine(origin, wanted, deps);
       if (word !== '') return 'Say /compact, or /compact engine with the name of one.';
@@ -25,8 +46,8 @@ export const COMPACT_COMMANDS: readonly Command[] = [
       const chosen = await deps.settings.get(session);
       return wordsFor(await deps.compacting.compact(session, message, chosen.model, chosen.engine));
     },
-  },
-];
+  });
+}
 
 const ABOUT: Readonly<Record<CompactionEngine, string>> = {
   summary: 'One text stands for what came before; I can read it again word by word.',
@@ -36,7 +57,7 @@ const ABOUT: Readonly<Record<CompactionEngine, string>> = {
 async function engine(
   { session }: CommandOrigin,
   wanted: string,
-  { compacting, settings }: CommandDeps,
+  { compacting, settings }: CompactCommandDeps,
 ): Promise<string> {
   const { engine: chosen, ...rest } = await settings.get(session);
   if (wanted === '') return described('The engine is', chosen ?? compacting.configured());
@@ -67,44 +88,3 @@ function wordsFor(report: CompactionReport): string {
 }
 
 const tokens = (count: number) => count.toLocaleString('en-US');
-
-// `/continue`: moves a conversation, with its context and the turn under way, to another door of the
-// same person.
-
-export const CONTINUE_COMMANDS: readonly Command[] = [
-  {
-    name: 'continue',
-    summary: 'go on with this conversation on another door',
-    usage: '/continue <door>',
-    timing: 'immediate',
-    isRepeatable: true,
-    run: (origin, argument, deps) =>
-      withPerson(origin, deps, (person) => continueOn(person, origin, argument, deps)),
-  },
-];
-
-async function continueOn(
-  person: Person,
-  { message, session }: CommandOrigin,
-  argument: string,
-  { bus, people }: CommandDeps,
-): Promise<string> {
-  const others = person.doors.filter((door) => !isSameChat(door.chat, message.chat));
-  const names = others.filter(({ chat }) => chat !== undefined).map(({ channel }) => channel);
-  const door = doorOf({ doors: others }, argument.trim().toLowerCase());
-  if (door === undefined) {
-    if (names.length === 0) return `I know you only here. ${LINK_HINT}`;
-    return `Say where: /continue with one of ${names.join(', ')}.`;
-  }
-  if (door.chat === undefined)
-    return `Write to me on ${door.channel} first, so that I know the way.`;
-  await people.routes.move(session, { to: door.chat, at: message.receivedAt });
-  await bus.send({
-    id: messageId(`${message.id}/continued`),
-    chat: door.chat,
-    markdown: `We go on here with what we had on ${message.chat.channel}.`,
-  });
-  return `Continues on ${door.channel}.`;
-}
-
-const LINK_HINT = 'Join another door with /link first.';

@@ -1,54 +1,79 @@
-// `/context`: what the next call takes of the model's window; `/sessions`: the conversations one has;
-// `/restore`: what /new and /undo took out of sight, back again.
+// The chat commands about one's conversations: /new, /undo and /restore, /context (what the next call takes of the
+// model's context window) and /sessions.
 
 import type { Agent } from '../../agent/agent.ts';
 import type { ContextReport } from '../../agent/rules/context-fit.ts';
 import type { Channel } from '../../channels/channel.ts';
+import type { Persons } from '../../features/people/persons.ts';
 import type { Logger } from '../../lib/logger.ts';
 import { createMinuteText } from '../../lib/time/zone-time.ts';
+import { CONVERSATION, PERSONAL } from '../access/command-access.ts';
 import { chatsOf, type Person } from '../access/person.ts';
 import type { MessageBus, SentText } from '../bus/bus.ts';
+import type { Routes } from '../intake/routes.ts';
 import { type AccountName, accountName } from '../message/account.ts';
 import { isSameSender } from '../message/change.ts';
 import { DeliveryError } from '../message/errors.ts';
 import type { SessionKey, TurnId } from '../message/ids.ts';
-import { chatRefOf, sessionKeyOf } from '../message/message.ts';
+import { chatRefOf, type InboundMessage, sessionKeyOf } from '../message/message.ts';
 import { firstWords, verbatim } from '../message/untrusted.ts';
 import type { RestorePoint } from '../sessions/rules/carry.ts';
-import type { Command, CommandDeps, CommandOrigin } from './command.ts';
-import type { ConversationInfo } from './conversation-desk.ts';
+import { type Command, type CommandOrigin, type CommandTable, commandsOf } from './command.ts';
+import type { ConversationDesk, ConversationInfo } from './conversation-desk.ts';
 
 const MAX_LISTED = 20;
 const KILOBYTE = 1000;
 
-export const CONVERSATION_COMMANDS: readonly Command[] = [
-  {
-    name: 'restore',
+export const CONVERSATION_COMMANDS = {
+  new: { summary: 'begin a new conversation', access: CONVERSATION, timing: 'in_order' },
+  undo: { summary: 'take the last answer back', access: CONVERSATION, timing: 'in_order' },
+  restore: {
     summary: 'bring back what /new or /undo took out of sight',
     usage: '/restore [list | number]',
+    access: { direct: 'guest', group: 'owner' },
     timing: 'in_order',
-    run: restore,
   },
-  {
-    name: 'context',
+  context: {
     summary: 'what fills the model’s memory of this conversation',
+    access: CONVERSATION,
     timing: 'in_order',
-    run: async ({ message }, _argument, { conversations }) =>
-      contextText(await conversations.context(message)),
   },
-  {
-    name: 'sessions',
+  sessions: {
     summary: 'your conversations',
     usage: '/sessions [all]',
+    access: PERSONAL,
     timing: 'immediate',
-    run: sessions,
   },
-];
+} satisfies CommandTable;
+
+export type ConversationCommandDeps = {
+  readonly conversations: ConversationDesk;
+  readonly people: {
+    readonly persons: Pick<Persons, 'author' | 'get' | 'inChat'>;
+    readonly routes: Pick<Routes, 'sessionOf'>;
+  };
+  beginAnew(session: SessionKey, message: InboundMessage): Promise<void>;
+  /** Takes the last answer back; the text for the person. */
+  undo(origin: CommandOrigin): Promise<string>;
+};
+
+export function conversationCommands(deps: ConversationCommandDeps): readonly Command[] {
+  return commandsOf(CONVERSATION_COMMANDS, {
+    async new({ session, message }) {
+      await deps.beginAnew(session, message);
+      return 'New conversation. The old one is saved; /restore brings it back.';
+    },
+    undo: (origin) => deps.undo(origin),
+    restore: (origin, argument) => restore(origin, argument, deps),
+    context: async ({ message }) => contextText(await deps.conversations.context(message)),
+    sessions: (origin, argument) => sessions(origin, argument, deps),
+  });
+}
 
 async function restore(
   { session, message }: CommandOrigin,
   argument: string,
-  deps: CommandDeps,
+  deps: ConversationCommandDeps,
 ): Promise<string> {
   const { conversations } = deps;
   const isList = argument === 'list';
@@ -79,7 +104,10 @@ function pointWords({ kind, at, text, messages }: RestorePoint, timeZone: string
 
 const minuteText = createMinuteText();
 
-async function zoneOf(message: CommandOrigin['message'], { people }: CommandDeps): Promise<string> {
+async function zoneOf(
+  message: CommandOrigin['message'],
+  { people }: ConversationCommandDeps,
+): Promise<string> {
   return (await people.persons.author(message))?.timeZone ?? '';
 }
 
@@ -118,7 +146,7 @@ const count = (tokens: number) => tokens.toLocaleString('en-US');
 async function sessions(
   origin: CommandOrigin,
   argument: string,
-  deps: CommandDeps,
+  deps: ConversationCommandDeps,
 ): Promise<string> {
   const { message, session, role } = origin;
   const { conversations, people } = deps;
@@ -141,7 +169,7 @@ async function sessions(
 async function keysOf(
   person: Person | undefined,
   here: SessionKey,
-  { people }: CommandDeps,
+  { people }: ConversationCommandDeps,
 ): Promise<readonly SessionKey[]> {
   const chats = person === undefined ? [] : chatsOf(person);
   const routed = await Promise.all(chats.map((chat) => people.routes.sessionOf(chat)));
@@ -152,7 +180,7 @@ async function keysOf(
 /** Of the people whose private chats they are. */
 async function namesOf(
   all: readonly ConversationInfo[],
-  { people }: CommandDeps,
+  { people }: ConversationCommandDeps,
 ): Promise<ReadonlyMap<SessionKey, string>> {
   const names = new Map<SessionKey, string>();
   for (const { key } of all) {

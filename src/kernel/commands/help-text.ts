@@ -1,5 +1,5 @@
-// The words of `/help`: the commands somebody may give, by what they are for, short enough for a phone;
-// and what whoever mistyped one is told.
+// The text of `/help`: the commands somebody may give, by subject, short enough for a phone; and the answer to a
+// mistyped command.
 
 import { nearestName } from '../../lib/text/nearest.ts';
 import type { Command } from './command.ts';
@@ -56,11 +56,12 @@ export function helpText(mine: readonly Named[], asked: string): string {
 
 /** The command that was meant, where the typed name is close to one. */
 export function meantBy(typed: string, known: readonly Named[]): string | undefined {
-  return nearestName(
-    typed,
-    known.map(({ name }) => name),
-  );
+  return nearestName(typed, known.map(({ name }) => name).toSorted(byPlaceInHelp));
 }
+
+const IN_HELP = COMMAND_GROUPS.flatMap(([, names]) => names);
+/** Of two names that are equally close the same one is suggested, in whichever order features contribute. */
+const byPlaceInHelp = (a: string, b: string) => IN_HELP.indexOf(a) - IN_HELP.indexOf(b);
 
 export function didYouMean(typed: string, mine: readonly Named[]): string {
   const meant = meantBy(typed, mine);

@@ -1,38 +1,66 @@
-// /model, /think and /queue: how the answers of one conversation come about. What is chosen holds for
-// this conversation, from its next message on.
+// /model, /think and /queue: how the answers of one conversation are made. A choice holds for this conversation,
+// from its next message on.
 
-import type { SessionSettings } from '../turns/session-settings.ts';
-import type { Command, CommandDeps, CommandOrigin } from './command.ts';
+import type { ModelRegistry } from '../../providers/provider.ts';
+import { COSTS } from '../access/command-access.ts';
+import type { SessionKey } from '../message/ids.ts';
+import type { SessionSettings, SessionSettingsStore } from '../turns/session-settings.ts';
+import { type Command, type CommandOrigin, type CommandTable, commandsOf } from './command.ts';
 
 const THINK_ON_TOKENS = 10_000;
 const THINK_MIN_TOKENS = 1024;
 const THINK_MAX_TOKENS = 128_000;
 
-export const MODEL_COMMANDS: readonly Command[] = [
-  {
-    name: 'model',
+export const MODEL_COMMANDS = {
+  model: {
     summary: 'show or change the model',
     usage: '/model [name | default]',
+    access: COSTS,
     timing: 'in_order',
-    run: changeModel,
   },
-  {
-    name: 'think',
+  think: {
     summary: 'show or change how much the model thinks',
     usage: '/think [on | off | tokens]',
+    access: COSTS,
     timing: 'in_order',
-    run: changeThinking,
   },
-  {
-    name: 'queue',
+  queue: {
     summary: 'what messages sent during an answer do',
     usage: '/queue [steer | followup]',
+    access: COSTS,
     timing: 'in_order',
-    run: changeQueue,
   },
-];
+} satisfies CommandTable;
 
-async function changeModel({ session }: CommandOrigin, argument: string, deps: CommandDeps) {
+/** What holds for a conversation that has made no choice. */
+export type TurnDefaults = {
+  readonly thinkingBudget: number;
+  readonly queueMode: 'steer' | 'followup';
+};
+
+export type ModelCommandDeps = {
+  readonly settings: SessionSettingsStore;
+  models(): ModelRegistry;
+  turnDefaults(): TurnDefaults;
+  readonly local: {
+    /** Conversations that stay on the owner's own machines. */
+    readonly only: {
+      /** Why this model may not be asked there. */
+      refusal(session: SessionKey, model: string): Promise<{ readonly text: string } | undefined>;
+    };
+    warmUp(model: string): void;
+  };
+};
+
+export function modelCommands(deps: ModelCommandDeps): readonly Command[] {
+  return commandsOf(MODEL_COMMANDS, {
+    model: (origin, argument) => changeModel(origin, argument, deps),
+    think: (origin, argument) => changeThinking(origin, argument, deps),
+    queue: (origin, argument) => changeQueue(origin, argument, deps),
+  });
+}
+
+async function changeModel({ session }: CommandOrigin, argument: string, deps: ModelCommandDeps) {
   const chosen = await deps.settings.get(session);
   const current = chosen.model ?? deps.models().defaultModel;
   if (argument === '') return `The model is ${current}. Change it with /model <name>.`;
@@ -53,10 +81,14 @@ function withoutModel(chosen: SessionSettings): SessionSettings {
   return rest;
 }
 
-async function changeThinking({ session }: CommandOrigin, argument: string, deps: CommandDeps) {
+async function changeThinking(
+  { session }: CommandOrigin,
+  argument: string,
+  deps: ModelCommandDeps,
+) {
   const chosen = await deps.settings.get(session);
   if (argument === '') {
-    const budget = chosen.thinkingBudget ?? deps.defaults().thinkingBudget;
+    const budget = chosen.thinkingBudget ?? deps.turnDefaults().thinkingBudget;
     return budget === 0 ? 'Thinking is off.' : `Thinking is on, up to ${budget} tokens.`;
   }
   const budget = thinkingBudgetOf(argument);
@@ -73,7 +105,7 @@ function thinkingBudgetOf(argument: string): number | undefined {
   return tokens === 0 ? 0 : Math.min(THINK_MAX_TOKENS, Math.max(THINK_MIN_TOKENS, tokens));
 }
 
-async function changeQueue({ session }: CommandOrigin, argument: string, deps: CommandDeps) {
+async function changeQueue({ session }: CommandOrigin, argument: string, deps: ModelCommandDeps) {
   const chosen: SessionSettings = await deps.settings.get(session);
   if (argument === 'steer' || argument === 'followup') {
     await deps.settings.set(session, { ...chosen, queueMode: argument });
@@ -81,6 +113,6 @@ async function changeQueue({ session }: CommandOrigin, argument: string, deps: C
       ? 'Messages sent during an answer join it.'
       : 'Messages sent during an answer wait for the next one.';
   }
-  const mode = chosen.queueMode ?? deps.defaults().queueMode;
+  const mode = chosen.queueMode ?? deps.turnDefaults().queueMode;
   return `Messages sent during an answer: ${mode}. Change it with /queue steer or /queue followup.`;
 }

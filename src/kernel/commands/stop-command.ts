@@ -1,16 +1,32 @@
-// `/stop` and the page's button for it: ends the answer, what waits and the helpers at work for it. What
-// goes on by itself, workflows and runs of jobs begun in the chat, is named with what ends it, or is ended
-// too by `/stop all`.
+// `/stop` and the button of the web page for it: ends the answer, the waiting messages and the subagents at work
+// for it. Workflows and runs of jobs that were started in the chat are named with the command that ends each of
+// them; `/stop all` ends them too.
 
-import { jobChat } from '../../features/schedule/rules/job.ts';
 import type { Clock } from '../../lib/time/clock.ts';
+import { CONVERSATION } from '../access/command-access.ts';
+import type { MessageBus } from '../bus/bus.ts';
 import type { Routes } from '../intake/routes.ts';
 import { messageId, type SessionKey } from '../message/ids.ts';
-import { type ChatRef, sessionKeyOf } from '../message/message.ts';
+import type { ChatRef } from '../message/message.ts';
 import { verbatim } from '../message/untrusted.ts';
-import type { Command, CommandDeps } from './command.ts';
+import { type Command, type CommandTable, commandsOf } from './command.ts';
 
-type StopDeps = Pick<CommandDeps, 'bus' | 'helpers' | 'workflows' | 'jobs'>;
+export type StopDeps = {
+  readonly bus: Pick<MessageBus, 'cancel' | 'send'>;
+  readonly helpers: {
+    /** How many were at work for the conversation. */
+    stopAll(session: SessionKey): Promise<number>;
+  };
+  readonly workflows: {
+    stopAll(session: SessionKey): Promise<number>;
+    atWork(session: SessionKey): Promise<readonly Named[]>;
+  };
+  readonly jobs: {
+    /** Those of the chat. */
+    atWork(chat: ChatRef): Promise<readonly Named[]>;
+    stop(id: string): Promise<boolean>;
+  };
+};
 
 type Stop = {
   readonly session: SessionKey;
@@ -31,18 +47,25 @@ type Stopped = {
   readonly left: readonly string[];
 };
 
-export const STOP_COMMAND: Command = {
-  name: 'stop',
-  summary: 'stop the answer and drop what waits',
-  usage: '/stop [all]',
-  timing: 'immediate',
-  run: async ({ session, message: { chat } }, argument, deps) => {
-    const isAll = argument.trim().toLowerCase() === 'all';
-    return stoppedWords(await stop({ session, chat, isAll }, deps));
+export const STOP_COMMANDS = {
+  stop: {
+    summary: 'stop the answer and drop what waits',
+    usage: '/stop [all]',
+    access: CONVERSATION,
+    timing: 'immediate',
   },
-};
+} satisfies CommandTable;
 
-/** By the button of the page: only what goes on is worth a word. */
+export function stopCommands(deps: StopDeps): readonly Command[] {
+  return commandsOf(STOP_COMMANDS, {
+    async stop({ session, message: { chat } }, argument) {
+      const isAll = argument.trim().toLowerCase() === 'all';
+      return stoppedWords(await stop({ session, chat, isAll }, deps));
+    },
+  });
+}
+
+/** By the button of the web page: says only what is still at work. */
 export async function stopByButton(
   chat: ChatRef,
   deps: StopDeps & { readonly routes: Pick<Routes, 'sessionOf'>; readonly clock: Clock },
@@ -58,11 +81,11 @@ async function stop({ session, chat, isAll }: Stop, deps: StopDeps): Promise<Sto
   const { bus, helpers, workflows } = deps;
   const { running, withdrawn, unsent } = await bus.cancel(session, 'stopped by /stop');
   const helped = await helpers.stopAll(session);
-  const jobs = await deps.jobs.desk.atWork(chat);
+  const jobs = await deps.jobs.atWork(chat);
   const stopped = { isAnswer: running, withdrawn, unsent, helpers: helped };
   if (isAll) {
     const ended = await workflows.stopAll(session);
-    for (const { id } of jobs) await stopJob(id, deps);
+    for (const { id } of jobs) await deps.jobs.stop(id);
     return { ...stopped, workflows: ended, jobs: jobs.length, left: [] };
   }
   const runs = await workflows.atWork(session);
@@ -71,18 +94,6 @@ async function stop({ session, chat, isAll }: Stop, deps: StopDeps): Promise<Sto
     ...jobs.map((job) => `the job ${nameOf(job)}: /cron stop ${job.id}`),
   ];
   return { ...stopped, workflows: 0, jobs: 0, left };
-}
-
-/** With all that its run has started; whether there was anything. */
-export async function stopJob(
-  id: string,
-  { helpers, workflows, jobs }: Pick<StopDeps, 'helpers' | 'workflows' | 'jobs'>,
-): Promise<boolean> {
-  const session = sessionKeyOf(jobChat(id));
-  const wasAtWork = await jobs.desk.endRun(id);
-  const helped = await helpers.stopAll(session);
-  const ended = await workflows.stopAll(session);
-  return wasAtWork || helped + ended > 0;
 }
 
 const nameOf = ({ id, name }: Named) => `${verbatim(name)} (${id})`;

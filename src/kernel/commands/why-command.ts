@@ -1,26 +1,41 @@
-// `/why`: what became of a message, told from its trace in plain words, with the gate that stopped it.
+// `/why`: what happened to a message, told from its trace, with the gate that stopped it.
 
 import { headOf } from '../../lib/text/cut.ts';
-import type { Trace, TraceStep } from '../bus/bus.ts';
+import { CONVERSATION } from '../access/command-access.ts';
+import type { MessageBus, Trace, TraceStep } from '../bus/bus.ts';
 import { spanWords } from '../intake/rules/fair-use.ts';
 import type { TurnOutcome } from '../message/event.ts';
+import type { SessionKey, TurnId } from '../message/ids.ts';
 import { sessionKeyOf } from '../message/message.ts';
 import { verbatim } from '../message/untrusted.ts';
-import type { Command, CommandDeps, CommandOrigin } from './command.ts';
+import { type Command, type CommandOrigin, type CommandTable, commandsOf } from './command.ts';
+import type { ConversationDesk } from './conversation-desk.ts';
 
-export const WHY_COMMANDS: readonly Command[] = [
-  {
-    name: 'why',
+export const WHY_COMMANDS = {
+  why: {
     summary: 'show what became of your last message, or of the one you reply to',
+    access: CONVERSATION,
     timing: 'immediate',
-    run: tellWhy,
   },
-];
+} satisfies CommandTable;
+
+export type WhyCommandDeps = {
+  readonly bus: Pick<MessageBus, 'trace'>;
+  readonly conversations: Pick<ConversationDesk, 'outcome'>;
+  readonly modes: {
+    /** How several models shared the work of the turn, a line each. */
+    work(session: SessionKey, turn: TurnId): Promise<readonly string[]>;
+  };
+};
+
+export function whyCommands(deps: WhyCommandDeps): readonly Command[] {
+  return commandsOf(WHY_COMMANDS, { why: (origin) => tellWhy(origin, deps) });
+}
 
 const UNKNOWN = 'I know of no earlier message of yours here.';
 const MAX_REASON_CHARS = 300;
 
-async function tellWhy(origin: CommandOrigin, _argument: string, deps: CommandDeps) {
+async function tellWhy(origin: CommandOrigin, deps: WhyCommandDeps): Promise<string> {
   const trace = await meant(origin, deps);
   if (trace === undefined) return UNKNOWN;
   const ended = await endOf(trace, deps);
@@ -28,14 +43,14 @@ async function tellWhy(origin: CommandOrigin, _argument: string, deps: CommandDe
   return [...life, ...(await workOf(trace, deps))].join('\n');
 }
 
-/** For delivery, a turn that failed is answered as well: by what the person was told of it. */
-async function endOf({ session, turnId, state }: Trace, { conversations }: CommandDeps) {
+/** A failed turn has an answer too, the error text: delivery alone does not tell it from a success. */
+async function endOf({ session, turnId, state }: Trace, { conversations }: WhyCommandDeps) {
   if (session === undefined || turnId === undefined || state !== 'done') return undefined;
   return conversations.outcome(session, turnId);
 }
 
 /** Where several models shared the work. */
-async function workOf({ session, turnId }: Trace, { modes }: Pick<CommandDeps, 'modes'>) {
+async function workOf({ session, turnId }: Trace, { modes }: WhyCommandDeps) {
   if (session === undefined || turnId === undefined) return [];
   const lines = await modes.work(session, turnId);
   return lines.length === 0 ? [] : ['The work:', ...lines.map((line) => `- ${verbatim(line)}`)];
@@ -43,7 +58,7 @@ async function workOf({ session, turnId }: Trace, { modes }: Pick<CommandDeps, '
 
 async function meant(
   { session, message }: CommandOrigin,
-  { bus }: Pick<CommandDeps, 'bus'>,
+  { bus }: WhyCommandDeps,
 ): Promise<Trace | undefined> {
   const { id, replyTo, sender, group, chat } = message;
   const replied = replyTo === undefined ? undefined : await bus.trace(replyTo);

@@ -6,12 +6,11 @@ import type { MailBridge } from '../../features/mail-bridge/mail-bridge.ts';
 import type { Knock } from '../../features/people/knock.ts';
 import { redeemLink } from '../../features/people/link-commands.ts';
 import type { Pairing } from '../../features/people/pairing.ts';
+import type { People } from '../../features/people/people.ts';
 import type { Logger } from '../../lib/logger.ts';
 import { type AdmittedRole, type SettledVerdict, withoutCode } from '../access/admission.ts';
-import { parseCommand } from '../access/command.ts';
 import type { InboundEntry, MessageBus } from '../bus/bus.ts';
-import type { CommandDeps } from '../commands/command.ts';
-import { findCommand, runCommand, WELCOME } from '../commands/commands.ts';
+import { type Commands, WELCOME } from '../commands/commands.ts';
 import { type ChatRef, type InboundMessage, idsOf, sessionKeyOf } from '../message/message.ts';
 import type { Questions } from '../questions/questions.ts';
 import type { Gated, GroupIntake } from './group-intake.ts';
@@ -20,7 +19,8 @@ import type { Judge } from './judge.ts';
 export type GateDeps = {
   readonly bus: MessageBus;
   readonly pairing: Pairing;
-  readonly commands: CommandDeps;
+  readonly people: Pick<People, 'persons' | 'decisions' | 'links' | 'routes'>;
+  readonly commands: Commands;
   readonly log: Logger;
   readonly judge: Judge;
   readonly groups: Pick<GroupIntake, 'heard' | 'called'>;
@@ -40,8 +40,7 @@ export type GateDeps = {
 export type Gate = (entry: InboundEntry) => Promise<Gated>;
 
 export function createGate(deps: GateDeps): Gate {
-  const { bus, pairing, commands, log, reply } = deps;
-  const { routes } = commands.people;
+  const { bus, pairing, people, commands, log, reply } = deps;
 
   async function gate(entry: InboundEntry): Promise<Gated> {
     const { message } = entry;
@@ -52,8 +51,7 @@ export function createGate(deps: GateDeps): Gate {
       if (paired !== undefined) return paired;
     }
     if (asked.kind === 'link' && message.press === undefined && !isNote(message)) {
-      const link = { ...deps, people: commands.people };
-      const linked = await redeemLink(message, asked.code, asked.otherwise, link);
+      const linked = await redeemLink(message, asked.code, asked.otherwise, deps);
       if (linked !== undefined) return linked;
     }
     const verdict = withoutCode(asked);
@@ -72,7 +70,7 @@ export function createGate(deps: GateDeps): Gate {
     }
     const isOwner = verdict.role === 'owner' && message.addressing === 'direct';
     if (isOwner) await deps.ownerWroteIn(message.chat);
-    await commands.people.persons.seen(message);
+    await people.persons.seen(message);
     const press = await deps.questions.numbered(message);
     if (press !== undefined) return pressed({ ...message, press }, verdict);
     const dictated = isOwner ? await deps.bridge.dictated(message) : undefined;
@@ -90,7 +88,7 @@ export function createGate(deps: GateDeps): Gate {
 
   /** Done before it is stored, so that a kill in between has it done again. */
   async function rewritten(message: InboundMessage, role: AdmittedRole | undefined) {
-    const isCommand = findCommand(parseCommand(message.text)) !== undefined;
+    const isCommand = commands.find(message.text) !== undefined;
     if (role === undefined || isCommand) return undefined;
     const before = await deps.drafts.taking(message, role);
     if (before === undefined) return undefined;
@@ -130,7 +128,7 @@ export function createGate(deps: GateDeps): Gate {
   }
 
   function admitted(asked: InboundMessage, role: AdmittedRole | undefined): Gated {
-    const command = findCommand(parseCommand(asked.text));
+    const command = commands.find(asked.text);
     const as = command === undefined ? 'message' : 'command';
     // Our own machinery is limited where it is set up.
     const counts = role === undefined ? {} : ({ counts: { role, as } } as const);
@@ -139,8 +137,8 @@ export function createGate(deps: GateDeps): Gate {
       return { ...counts, entry: { kind: 'queue', message: asked }, afterwards };
     }
     const answer = async () => {
-      const message = await routes.route(asked);
-      await reply(message, await runCommand(command, { message, role }, commands));
+      const message = await people.routes.route(asked);
+      await reply(message, await commands.run(command, { message, role }));
     };
     const answerOnce = async () => {
       if ((await bus.trace(asked.id)) === undefined) await answer();
@@ -162,9 +160,9 @@ export function createGate(deps: GateDeps): Gate {
     return {
       entry: { kind: 'record', message, gate: 'paired by code' },
       async afterwards() {
-        await commands.people.persons.joinOwnDoors(message);
+        await people.persons.joinOwnDoors(message);
         await reply(message, `You are paired as my owner.\n\n${WELCOME}`);
-        await commands.people.decisions.answerHeld(chat.channel, idsOf(sender));
+        await people.decisions.answerHeld(chat.channel, idsOf(sender));
       },
     };
   }

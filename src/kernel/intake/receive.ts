@@ -27,8 +27,7 @@ export interface Receiver {
 }
 
 export function createReceiver(deps: ReceiveDeps): Receiver {
-  const { bus, commands, log } = deps;
-  const { routes } = commands.people;
+  const { bus, people, log } = deps;
 
   async function reply(message: InboundMessage, markdown: string) {
     const draft: OutboundDraft = { chat: message.chat, markdown, replyTo: message.id };
@@ -55,7 +54,7 @@ export function createReceiver(deps: ReceiveDeps): Receiver {
   async function routed(gated: readonly Gated[]): Promise<readonly Gated[]> {
     const result: Gated[] = [];
     for (const item of gated) {
-      const message = await routes.route(item.entry.message);
+      const message = await people.routes.route(item.entry.message);
       result.push({ ...item, entry: { ...item.entry, message } });
     }
     return result;

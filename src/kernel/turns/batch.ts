@@ -5,9 +5,8 @@
 import { JOB_CHANNEL } from '../../features/schedule/rules/job.ts';
 import { SUBAGENT_CHANNEL } from '../../features/subagents/rules/subagent.ts';
 import { WORKFLOW_CHANNEL } from '../../features/workflows/rules/workflow.ts';
-import { parseCommand } from '../access/command.ts';
 import type { QueuedMessage, Turn } from '../bus/bus.ts';
-import { findCommand } from '../commands/commands.ts';
+import type { Commands } from '../commands/commands.ts';
 import { withChanges } from '../message/change.ts';
 import type { MessageId } from '../message/ids.ts';
 import type { InboundMessage } from '../message/message.ts';
@@ -17,11 +16,13 @@ export type BatchTurn = Pick<Turn, 'attempt' | 'messages' | 'join'>;
 
 export class Batch {
   readonly #turn: BatchTurn;
+  readonly #commands: Pick<Commands, 'find'>;
   #taken: [QueuedMessage, ...QueuedMessage[]];
   #held: QueuedMessage[] = [];
 
-  constructor(turn: BatchTurn) {
+  constructor(turn: BatchTurn, commands: Pick<Commands, 'find'>) {
     this.#turn = turn;
+    this.#commands = commands;
     const [first, ...rest] = turn.messages;
     this.#taken = [first];
     this.#add(rest);
@@ -59,7 +60,7 @@ export class Batch {
     const known = new Set([...this.#taken, ...arrived].map(({ message }) => message.id));
     const names = new Set(this.#taken.flatMap(({ message }) => askersOf(message)));
     const end = arrived.findIndex(
-      ({ message }) => standsApart(message, known) || isOfAnother(message, names),
+      ({ message }) => standsApart(message, known, this.#commands) || isOfAnother(message, names),
     );
     const joining = end === -1 ? arrived : arrived.slice(0, end);
     this.#taken.push(...joining);
@@ -77,11 +78,11 @@ const APART: readonly string[] = [JOB_CHANNEL, SUBAGENT_CHANNEL, WORKFLOW_CHANNE
 function standsApart(
   { amends, reaction, announces, chat, text }: InboundMessage,
   known: ReadonlySet<MessageId>,
+  commands: Pick<Commands, 'find'>,
 ): boolean {
   if (amends !== undefined) return !known.has(amends.id);
   if (reaction !== undefined || announces !== undefined) return true;
-  if (APART.includes(chat.channel)) return true;
-  return findCommand(parseCommand(text)) !== undefined;
+  return APART.includes(chat.channel) || commands.find(text) !== undefined;
 }
 
 /** In a group the turns of several people take turns; a subagent reports to those of who had it started. */

@@ -8,10 +8,8 @@ import type { Permits } from '../../lib/async.ts';
 import type { Logger } from '../../lib/logger.ts';
 import type { Clock } from '../../lib/time/clock.ts';
 import { withoutCode } from '../access/admission.ts';
-import { parseCommand } from '../access/command.ts';
 import type { MessageBus, QueuedMessage, Turn } from '../bus/bus.ts';
-import type { CommandDeps } from '../commands/command.ts';
-import { findCommand, runCommand } from '../commands/commands.ts';
+import type { Commands } from '../commands/commands.ts';
 import type { Judge } from '../intake/judge.ts';
 import { isAnsweredIn, type Routes } from '../intake/routes.ts';
 import { type AccountName, accountName } from '../message/account.ts';
@@ -22,7 +20,11 @@ import { Batch, type BatchTurn } from './batch.ts';
 import { BatchOrigins, type BatchOriginsDeps, narrowestOf } from './batch-origins.ts';
 import { Coalescer } from './coalescer.ts';
 import type { CoalescePolicy } from './rules/coalesce.ts';
-import { type SessionSettings, turnSettingsOf } from './session-settings.ts';
+import {
+  type SessionSettings,
+  type SessionSettingsStore,
+  turnSettingsOf,
+} from './session-settings.ts';
 import type { HandledTurn, TurnSetup, TurnStages } from './stages.ts';
 import { answered, type LongAnswerDeps, poisonAnswer, resultOf, sendSaid } from './turn-answers.ts';
 import type { TurnPersonOf } from './turn-person.ts';
@@ -40,7 +42,8 @@ export type DispatcherDeps = BatchOriginsDeps &
     /** Runs turns unless a stage replaces it; so do `permits`. */
     readonly agent: Agent;
     readonly bus: MessageBus;
-    readonly commands: CommandDeps;
+    readonly commands: Commands;
+    readonly choices: Pick<SessionSettingsStore, 'get'>;
     /** Asked again before a command that waited in line. */
     readonly judge: Judge;
     readonly personOf: TurnPersonOf;
@@ -73,12 +76,12 @@ export function createDispatcher(deps: DispatcherDeps): Dispatcher {
     const { attempt, signal } = turn;
     const [given] = turn.messages;
     const [first = given, ...rest] = await stages.arrival(turn.messages, signal);
-    const command = findCommand(parseCommand(first.message.text));
+    const command = deps.commands.find(first.message.text);
     if (command !== undefined) {
       const verdict = withoutCode(await deps.judge(first.message));
       const role = verdict.kind === 'admit' ? verdict.role : undefined;
       const origin = { message: first.message, role };
-      const markdown = await runCommand(command, origin, deps.commands);
+      const markdown = await deps.commands.run(command, origin);
       return resultOf(turn, first.seq, [markdown], first.message, deps);
     }
     const join = async () => stages.arrival(await turn.join(), signal);
@@ -105,7 +108,7 @@ class TurnRun {
     this.#setup = setup;
     this.#deps = deps;
     this.#settings = deps.settings();
-    this.#batch = new Batch(arrived);
+    this.#batch = new Batch(arrived, deps.commands);
     this.#origins = new BatchOrigins(turn, deps);
     this.#coalescer = new Coalescer(turn, this.#batch, {
       channel: deps.channel(accountName(turn.chat)),
@@ -116,7 +119,7 @@ class TurnRun {
 
   async run(): Promise<HandledTurn> {
     const { agent } = this.#setup;
-    const { commands, log } = this.#deps;
+    const { choices, log } = this.#deps;
     const { session, chat } = this.#turn;
     const isSpeculative = this.#settings.coalesce.mode === 'speculative';
     const person = await this.#deps.personOf(this.#turn.messages[0].message);
@@ -127,7 +130,7 @@ class TurnRun {
     if (!isSpeculative) await this.#coalescer.collect();
     const { seq } = this.#batch.messages.at(-1) ?? this.#turn.messages[0];
     if (!this.#batch.takeChanges()) return { throughSeq: seq, outbound: [] };
-    const chosen = await commands.settings.get(session);
+    const chosen = await choices.get(session);
     const outcome = await this.#withPermit(async () =>
       isSpeculative
         ? this.#answerSpeculatively({ chosen, person }, await context)

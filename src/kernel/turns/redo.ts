@@ -6,21 +6,21 @@ import type { Agent } from '../../agent/agent.ts';
 import type { Channel } from '../../channels/channel.ts';
 import type { Logger } from '../../lib/logger.ts';
 import { aborted } from '../../lib/time/clock.ts';
-import { parseCommand } from '../access/command.ts';
 import { isSameChat } from '../access/person.ts';
 import type { MessageBus, QueuedMessage, SentText, Turn, TurnResult } from '../bus/bus.ts';
-import { findCommand } from '../commands/commands.ts';
+import type { Commands } from '../commands/commands.ts';
 import { type AccountName, accountName } from '../message/account.ts';
 import { withChanges } from '../message/change.ts';
 import { DeliveryError } from '../message/errors.ts';
 import type { NativeId, TurnId } from '../message/ids.ts';
 import { answerIdOf } from '../message/ids.ts';
-import type { ChatRef, InboundMessage } from '../message/message.ts';
+import type { ChatRef } from '../message/message.ts';
 
 export type RedoDeps = {
   readonly agent: Pick<Agent, 'lastTurn' | 'asked' | 'takeBack'>;
   readonly bus: Pick<MessageBus, 'inbound' | 'takeBack' | 'recordDraft' | 'forgetDraft'>;
   readonly log: Logger;
+  readonly commands: Pick<Commands, 'find'>;
   channel(name: AccountName): Channel | undefined;
 };
 
@@ -64,7 +64,7 @@ export function createRedo(deps: RedoDeps): Redo {
 }
 
 /** What is to be asked again, or why nothing is. The earlier exchange is out of sight then. */
-async function planned(turn: Turn, { agent, bus }: RedoDeps): Promise<Plan | string> {
+async function planned(turn: Turn, { agent, bus, commands }: RedoDeps): Promise<Plan | string> {
   const [change, ...behind] = turn.messages;
   const { amends, id, receivedAt } = change.message;
   if (behind.some(({ message }) => message.amends?.id === amends?.id)) return CHANGED_AGAIN;
@@ -82,14 +82,12 @@ async function planned(turn: Turn, { agent, bus }: RedoDeps): Promise<Plan | str
     // Asked now: an answer to it is not late.
     message: { ...queued.message, redoes: replaces, sentAt: receivedAt, receivedAt },
   }));
-  if (first === undefined || ![first, ...rest].every(({ message }) => isQuestion(message)))
-    return NOT_ASKED;
+  const isQuestion = ({ message: { sender, text } }: QueuedMessage) =>
+    sender.kind === 'person' && commands.find(text) === undefined;
+  if (first === undefined || ![first, ...rest].every(isQuestion)) return NOT_ASKED;
   if (!last.isTakenBack) await agent.takeBack(turn.session, replaces, id);
   return { replaces, messages: [first, ...rest] };
 }
-
-const isQuestion = ({ sender, text }: InboundMessage) =>
-  sender.kind === 'person' && findCommand(parseCommand(text)) === undefined;
 
 /** Nobody joins it: what comes behind is a question of its own. */
 function again({ id, session, chat, epoch, attempt, signal }: Turn, messages: Messages): Turn {

@@ -1,0 +1,56 @@
+// All chat commands as plain data, for what lists them without a gateway: menus and completion of channels, and
+// the checks of the documentation.
+
+import type { CommandInfo, CommandTable } from '../kernel/commands/command.ts';
+import { BASIC_COMMANDS } from '../kernel/commands/commands.ts';
+import { COMPACT_COMMANDS } from '../kernel/commands/compact-command.ts';
+import { CONVERSATION_COMMANDS } from '../kernel/commands/conversation-commands.ts';
+import { MODEL_COMMANDS } from '../kernel/commands/model-commands.ts';
+import { STATUS_COMMANDS } from '../kernel/commands/status-command.ts';
+import { STOP_COMMANDS } from '../kernel/commands/stop-command.ts';
+import { WHY_COMMANDS } from '../kernel/commands/why-command.ts';
+import { APPROVAL_COMMANDS } from './approvals/approval-commands.ts';
+import { CLUSTER_COMMANDS } from './cluster/cluster-commands.ts';
+import { LOCAL_COMMANDS } from './local-models/local-commands.ts';
+import { MEMORY_COMMANDS } from './memory/memory-commands.ts';
+import { MODE_COMMANDS } from './modes/mode-command.ts';
+import { CONTINUE_COMMANDS } from './people/continue-command.ts';
+import { KNOWN_PEOPLE_COMMANDS } from './people/known-people-commands.ts';
+import { LINK_COMMANDS } from './people/link-commands.ts';
+import { PEOPLE_COMMANDS } from './people/people-commands.ts';
+import { PERSON_COMMANDS } from './people/person-commands.ts';
+import { CRON_COMMANDS } from './schedule/cron-commands.ts';
+import { SKILLS_COMMANDS } from './skills/skills-commands.ts';
+import { SPENDING_COMMANDS } from './spending/spending-commands.ts';
+import { AGENTS_COMMANDS } from './subagents/agents-commands.ts';
+import { WORKFLOW_COMMANDS } from './workflows/workflow-commands.ts';
+
+const TABLE: CommandTable = {
+  ...BASIC_COMMANDS,
+  ...CONVERSATION_COMMANDS,
+  ...STOP_COMMANDS,
+  ...STATUS_COMMANDS,
+  ...MODEL_COMMANDS,
+  ...LOCAL_COMMANDS,
+  ...CLUSTER_COMMANDS,
+  ...MODE_COMMANDS,
+  ...COMPACT_COMMANDS,
+  ...PEOPLE_COMMANDS,
+  ...SPENDING_COMMANDS,
+  ...WHY_COMMANDS,
+  ...SKILLS_COMMANDS,
+  ...PERSON_COMMANDS,
+  ...KNOWN_PEOPLE_COMMANDS,
+  ...LINK_COMMANDS,
+  ...APPROVAL_COMMANDS,
+  ...CONTINUE_COMMANDS,
+  ...CRON_COMMANDS,
+  ...MEMORY_COMMANDS,
+  ...AGENTS_COMMANDS,
+  ...WORKFLOW_COMMANDS,
+};
+
+export const COMMAND_LIST: readonly CommandInfo[] = Object.entries(TABLE).map(([name, facts]) => ({
+  ...facts,
+  name,
+}));
