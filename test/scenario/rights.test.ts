@@ -3,6 +3,7 @@
 
 import { readFile } from 'node:fs/promises';
 import { afterAll, describe, expect, it } from 'vitest';
+import { COMMAND_LIST } from '../../src/features/command-list.ts';
 import type { LlmReply, LlmRequest } from '../support/llm-server.ts';
 import { startTelegramWorld } from '../support/telegram-world.ts';
 
@@ -95,5 +96,13 @@ describe('commands', () => {
     expect(help).toContain('/status');
     expect(help).not.toMatch(/\/(?:approvals|allow|block|people|strangers)/);
     expect(await answerTo(OWNER, '/approvals')).toContain('Nothing waits');
+  });
+
+  it('are contributed by every feature that lists some', async () => {
+    const help = await answerTo(OWNER, '/help');
+    const shown = [...help.matchAll(/\/([a-z]+)/g)].map(([, name = '']) => name);
+    const listed = COMMAND_LIST.map(({ name }) => name);
+    expect(listed.filter((name) => !shown.includes(name))).toEqual(['start']);
+    expect(shown.filter((name) => !listed.includes(name))).toEqual([]);
   });
 });
