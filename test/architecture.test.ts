@@ -79,12 +79,12 @@ describe('the architecture', () => {
   });
 
   it('names no channel in shared code', () => {
-    const shared = sources.filter((file) =>
-      /^src\/(kernel\/(bus|turns|delivery|intake|sessions|questions|commands)|agent)\//.test(
-        file.path,
-      ),
+    // Words of other programs' configurations, and of what a model may call an argument.
+    const own = /^src\/(features\/(import\/|letters\/send-email)|kernel\/config\/original)/;
+    const shared = sources.filter(
+      ({ path }) => /^src\/(kernel|agent|features|tools|providers)\//.test(path) && !own.test(path),
     );
-    expect(offenders(shared, /['"`](telegram|email|whatsapp)['"`]/)).toEqual([]);
+    expect(offenders(shared, /['"`](telegram|email|whatsapp|lark)['"`]/)).toEqual([]);
   });
 
   it('goes out to addresses that others name in one place only', () => {

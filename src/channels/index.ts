@@ -3,8 +3,9 @@
 // start-up time and no memory.
 
 import type { BridgeMode } from '../features/mail-bridge/rules/bridge.ts';
-import type { GroupPolicy, StrangerPolicy } from '../kernel/access/admission.ts';
+import { EVERYBODY, type GroupPolicy, type StrangerPolicy } from '../kernel/access/admission.ts';
 import type { Medium } from '../kernel/access/rights.ts';
+import type { KeyValueStore } from '../kernel/bus/store/store.ts';
 import { accountViews } from '../kernel/config/accounts.ts';
 import type { Config } from '../kernel/config/config.ts';
 import {
@@ -14,11 +15,12 @@ import {
   accountOf,
 } from '../kernel/message/account.ts';
 import { type AccountId, channelName, DEFAULT_ACCOUNT } from '../kernel/message/ids.ts';
+import type { Holds } from '../kernel/sessions/rules/forgetting.ts';
 import { rememberedFor } from '../lib/async.ts';
 import type { Clock } from '../lib/time/clock.ts';
 import type { Channel } from './channel.ts';
 import { addressesOf } from './email/settings.ts';
-import { normaliseAllowed, SELF } from './whatsapp/rules/jid.ts';
+import { isAllowEntry, normaliseAllowed, SELF } from './whatsapp/rules/jid.ts';
 
 export type ChannelsConfig = Config['channels'];
 
@@ -53,6 +55,10 @@ export type ChannelDefinition = {
   /** Where the account is written to by address: what it is called, its own address first. */
   addresses?(config: ChannelsConfig): readonly string[];
   create(config: ChannelsConfig, deps: ChannelDeps): Promise<Channel>;
+  /** The id of a person as the channel spells it, or why what was typed can be nobody's there. */
+  personId(typed: string): string | { readonly problem: string };
+  /** Erases what the channel keeps of a chat and holds the words; how much. May be repeated. */
+  erase?(state: KeyValueStore, chat: string, holds: Holds): Promise<number>;
   /** How a person turns it on. */
   readonly howToEnable: string;
 };
@@ -81,6 +87,10 @@ export const CHANNELS: readonly ChannelDefinition[] = [
       const { createTelegramChannel } = await import('./telegram/telegram.ts');
       return createTelegramChannel(telegram, deps);
     },
+    personId: (typed) =>
+      /^\d+$/.test(typed)
+        ? typed
+        : { problem: 'Telegram people are known by their numeric id; names can change hands' },
     howToEnable: 'nanobot channels login telegram',
   },
   {
@@ -104,6 +114,12 @@ export const CHANNELS: readonly ChannelDefinition[] = [
         ours: () => everywhere().flatMap((each) => addressesOf(each.email)),
       });
     },
+    personId: (typed) =>
+      /^[^\s@]+@[^\s@]+$/.test(typed) ? typed.toLowerCase() : { problem: 'give the mail address' },
+    async erase(state, chat, holds) {
+      const { forgetMails } = await import('./email/mail-records.ts');
+      return forgetMails(state, chat, holds);
+    },
     howToEnable: 'nanobot channels login email',
   },
   {
@@ -123,6 +139,13 @@ export const CHANNELS: readonly ChannelDefinition[] = [
       const allowFrom = () => deps.current().whatsapp.allowFrom;
       return createWhatsAppChannel(whatsapp, { random: deps.random, allowFrom });
     },
+    personId: (typed) =>
+      typed !== EVERYBODY && isAllowEntry(typed)
+        ? normaliseAllowed(typed)
+        : {
+            problem:
+              'give the number with its country code, like +491511234567, or the id of "pair list"',
+          },
     howToEnable: 'nanobot channels login whatsapp',
   },
   {
@@ -141,6 +164,10 @@ export const CHANNELS: readonly ChannelDefinition[] = [
       const { createLarkChannel } = await import('./lark/lark.ts');
       return createLarkChannel(lark, deps);
     },
+    personId: (typed) =>
+      /^o[un]_[0-9A-Za-z]+$/.test(typed)
+        ? typed
+        : { problem: 'Lark people are known by their open_id (ou_...) or union_id (on_...)' },
     howToEnable: 'nanobot channels login lark',
   },
 ];

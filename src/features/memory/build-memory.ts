@@ -3,6 +3,7 @@
 
 import type { Foundations } from '../../app/foundations.ts';
 import { chatsOfTurn, createPastSessions, isOwnDoor } from '../../app/past-sessions.ts';
+import { CHANNELS } from '../../channels/index.ts';
 import { createTextIndex } from '../../kernel/bus/store/text-index.ts';
 import type { Home } from '../../kernel/config/files/home.ts';
 import type { Registries } from '../../kernel/contributions.ts';
@@ -102,7 +103,13 @@ export function buildMemory(parts: MemoryParts): BuiltMemory {
   const held = { reader, sessions: { folder, exclusively }, index, indexing, store };
   const limit = parts.maxFileBytes;
   const handedOut = createHandedOut({ state: store.scope('exports'), media, reader });
-  const forgetting = { ...held, handedOut, chatsOf, personalData: contributed.personalData };
+  const forgetting = {
+    ...held,
+    channels: CHANNELS,
+    handedOut,
+    chatsOf,
+    personalData: contributed.personalData,
+  };
   const handing = { handedOut, reader, memory, working, folder, media, bus, clock, chatsOf, limit };
   const personOf: TurnPersonOf = createTurnPersonOf(persons);
   const kept = { ...createForgetting(forgetting), ...createHandOut(handing) };

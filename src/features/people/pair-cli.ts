@@ -2,11 +2,11 @@
 
 import { Command, Option } from 'commander';
 import type { OpenedState } from '../../app/state.ts';
-import { isAllowEntry, normaliseAllowed } from '../../channels/whatsapp/rules/jid.ts';
+import type { ChannelDefinition } from '../../channels/index.ts';
 import { momentText } from '../../cli/flag-values.ts';
 import type { Terminal } from '../../cli/terminal.ts';
 import { CommandFailure, EXIT, textTable, withState } from '../../cli/terminal.ts';
-import { ADMITTED_ROLES, type AdmittedRole, EVERYBODY } from '../../kernel/access/admission.ts';
+import { ADMITTED_ROLES, type AdmittedRole } from '../../kernel/access/admission.ts';
 import type { Subject } from './decisions.ts';
 
 type ApproveFlags = { readonly role: AdmittedRole; readonly once?: boolean };
@@ -82,9 +82,9 @@ async function listPairs(terminal: Terminal, json: boolean) {
 }
 
 async function approve(terminal: Terminal, channel: string, user: string, role: AdmittedRole) {
-  await checkChannel(channel);
+  const definition = await channelNamed(channel);
   const { id, answered } = await withState(terminal, async (state) => {
-    const who = await subject(state, channel, user);
+    const who = await subject(state, definition, user);
     return { id: who.userId, answered: await state.people.decisions.allow(who, role) };
   });
   terminal.note(`${id} may talk to the agent on ${channel}, as ${role}.`);
@@ -92,9 +92,9 @@ async function approve(terminal: Terminal, channel: string, user: string, role: 
 }
 
 async function approveOnce(terminal: Terminal, channel: string, user: string) {
-  await checkChannel(channel);
+  const definition = await channelNamed(channel);
   const answered = await withState(terminal, async (state) => {
-    const { waiting } = await subject(state, channel, user);
+    const { waiting } = await subject(state, definition, user);
     return waiting === undefined ? 0 : state.people.decisions.allowOnce(waiting);
   });
   if (answered === 0) throw new CommandFailure(EXIT.notFound, `${user} has no message waiting`);
@@ -102,9 +102,9 @@ async function approveOnce(terminal: Terminal, channel: string, user: string) {
 }
 
 async function block(terminal: Terminal, channel: string, user: string) {
-  await checkChannel(channel);
+  const definition = await channelNamed(channel);
   const id = await withState(terminal, async (state) => {
-    const who = await subject(state, channel, user);
+    const who = await subject(state, definition, user);
     await state.people.decisions.block(who);
     return who.userId;
   });
@@ -112,9 +112,9 @@ async function block(terminal: Terminal, channel: string, user: string) {
 }
 
 async function drop(terminal: Terminal, channel: string, user: string) {
-  await checkChannel(channel);
+  const definition = await channelNamed(channel);
   const dropped = await withState(terminal, async (state) => {
-    const { waiting } = await subject(state, channel, user);
+    const { waiting } = await subject(state, definition, user);
     if (waiting !== undefined) await state.people.decisions.drop(waiting);
     return waiting;
   });
@@ -126,12 +126,13 @@ async function drop(terminal: Terminal, channel: string, user: string) {
 /** Somebody known by that id or code, else whoever the id may belong to. @throws CommandFailure */
 async function subject(
   { people }: OpenedState,
-  channel: string,
+  definition: ChannelDefinition,
   user: string,
 ): Promise<Pick<Subject, 'channel' | 'userId' | 'ids' | 'name' | 'waiting'>> {
+  const { name: channel } = definition;
   const [known] = await people.decisions.find(user, channel);
   if (known !== undefined) return known;
-  const id = checkedId(channel, user);
+  const id = checkedId(definition, user);
   const [spelled] = await people.decisions.find(id, channel);
   return spelled ?? { channel, userId: id, ids: [id], name: '', waiting: undefined };
 }
@@ -139,43 +140,26 @@ async function subject(
 const messages = (count: number) => `${count} message${count === 1 ? '' : 's'}`;
 
 async function revoke(terminal: Terminal, channel: string, user: string) {
-  await checkChannel(channel);
-  const id = checkedId(channel, user);
+  const id = checkedId(await channelNamed(channel), user);
   const revoked = await withState(terminal, ({ pairing }) => pairing.revoke(channel, id));
   if (!revoked) throw new CommandFailure(EXIT.notFound, `${id} was not let in on ${channel}`);
   terminal.note(`Nothing is decided about ${id} now; channels.${channel}.allowFrom counts alone.`);
 }
 
-// Ids of people as they are typed at the command line, in the spelling their channel uses.
-
 /** @throws CommandFailure where there is no such channel. */
-export async function checkChannel(channel: string): Promise<void> {
+async function channelNamed(name: string): Promise<ChannelDefinition> {
   const { CHANNELS } = await import('../../channels/index.ts');
   const { nearestName } = await import('../../lib/text/nearest.ts');
+  const found = CHANNELS.find((definition) => definition.name === name);
+  if (found !== undefined) return found;
   const names = CHANNELS.map((definition) => definition.name);
-  if (names.includes(channel)) return;
-  const near = nearestName(channel, names) ?? names.join(' or ');
-  throw new CommandFailure(EXIT.notFound, `there is no channel ${channel}; try ${near}`);
+  const near = nearestName(name, names) ?? names.join(' or ');
+  throw new CommandFailure(EXIT.notFound, `there is no channel ${name}; try ${near}`);
 }
 
 /** The id as the channel spells it. @throws CommandFailure where it can be nobody's there. */
-export function checkedId(channel: string, user: string): string {
-  const problem = idProblem(channel, user);
-  if (problem !== undefined) throw new CommandFailure(EXIT.usage, problem);
-  if (channel === 'lark') return user;
-  return channel === 'whatsapp' ? normaliseAllowed(user) : user.toLowerCase();
-}
-
-function idProblem(channel: string, user: string): string | undefined {
-  if (channel === 'telegram' && !/^\d+$/.test(user)) {
-    return 'Telegram people are known by their numeric id; names can change hands';
-  }
-  if (channel === 'email' && !/^[^\s@]+@[^\s@]+$/.test(user)) return 'give the mail address';
-  if (channel === 'whatsapp' && (user === EVERYBODY || !isAllowEntry(user))) {
-    return 'give the number with its country code, like +491511234567, or the id of "pair list"';
-  }
-  if (channel === 'lark' && !/^o[un]_[0-9A-Za-z]+$/.test(user)) {
-    return 'Lark people are known by their open_id (ou_...) or union_id (on_...)';
-  }
-  return undefined;
+function checkedId(channel: ChannelDefinition, user: string): string {
+  const spelled = channel.personId(user);
+  if (typeof spelled === 'string') return spelled;
+  throw new CommandFailure(EXIT.usage, spelled.problem);
 }

@@ -2,9 +2,8 @@
 // over both, queues, the logs of our own doors, mails, and plans, questions, and what helpers did.
 
 import { isOwnDoor } from '../../app/past-sessions.ts';
-import { forgetMails } from '../../channels/email/mail-records.ts';
 import { forgetSaid } from '../../channels/web/door-rows.ts';
-import type { EmbeddedStore } from '../../kernel/bus/store/store.ts';
+import type { EmbeddedStore, KeyValueStore } from '../../kernel/bus/store/store.ts';
 import type { SessionKey } from '../../kernel/message/ids.ts';
 import { chatRefOf, type InboundMessage } from '../../kernel/message/message.ts';
 import type { TurnPerson } from '../../kernel/message/notes.ts';
@@ -18,12 +17,17 @@ import {
 import type { SessionIndexing } from '../../kernel/sessions/index-sessions.ts';
 import { placeOfWords } from '../../kernel/sessions/rules/extract.ts';
 import { isoTime } from '../../kernel/sessions/rules/file.ts';
-import { holdsWords } from '../../kernel/sessions/rules/forgetting.ts';
+import { type Holds, holdsWords } from '../../kernel/sessions/rules/forgetting.ts';
 import { partOf } from '../../lib/text/cut.ts';
 import type { TextIndex } from '../memory/memory.ts';
 import type { NoteReader } from '../memory/note-files.ts';
 import { findInNotes, forgetInNotes } from '../memory/notes.ts';
 import type { HandedOut } from './handed-out.ts';
+
+type ErasingChannel = {
+  readonly name: string;
+  erase?(state: KeyValueStore, chat: string, holds: Holds): Promise<number>;
+};
 
 export type ForgettingDeps = {
   readonly reader: NoteReader;
@@ -32,6 +36,8 @@ export type ForgettingDeps = {
   readonly indexing: SessionIndexing;
   readonly store: EmbeddedStore;
   readonly handedOut: Pick<HandedOut, 'forget'>;
+  /** By their names; what a channel keeps of a chat it erases itself. */
+  readonly channels: readonly ErasingChannel[];
   /** What features keep of conversations. */
   personalData(): readonly PersonalData[];
   /** Whose conversations, without topics. */
@@ -39,7 +45,6 @@ export type ForgettingDeps = {
 };
 
 const SNIPPET_CHARS = 80;
-const MAIL = 'email';
 
 export function createForgetting(
   deps: ForgettingDeps,
@@ -92,7 +97,7 @@ export function createForgetting(
       const { files, entries } = await forgetInSessions(sessions, chats, holds);
       for (const name of files) indexing.rewritten(name);
       for (const name of index.sources(`notes/${notes}memory/`)) index.remove(name);
-      const texts = [await store.forgetTexts(chats, holds), await inChannels(store, chats, holds)];
+      const texts = [await store.forgetTexts(chats, holds), await inChannels(deps, chats, holds)];
       for (const data of deps.personalData()) {
         texts.push((await data.forget?.(chats, holds)) ?? 0);
       }
@@ -108,7 +113,7 @@ export function createForgetting(
 }
 
 async function inChannels(
-  store: EmbeddedStore,
+  { store, channels }: Pick<ForgettingDeps, 'store' | 'channels'>,
   chats: readonly string[],
   holds: (text: string) => boolean,
 ): Promise<number> {
@@ -116,7 +121,8 @@ async function inChannels(
   for (const ref of chats.flatMap((chat) => chatRefOf(chat) ?? [])) {
     const scope = store.scope(`channel:${ref.channel}:${ref.account}`);
     if (isOwnDoor(ref.channel)) texts += await forgetSaid(scope, ref.chat, holds);
-    if (ref.channel === MAIL) texts += await forgetMails(scope, ref.chat, holds);
+    const channel = channels.find(({ name }) => name === ref.channel);
+    texts += (await channel?.erase?.(scope, ref.chat, holds)) ?? 0;
   }
   return texts;
 }
