@@ -1,7 +1,6 @@
 // The composition root: from configuration to a running gateway. Every service is handed to what is built
 // behind it; what a later part has to offer an earlier one, it contributes to a registry (kernel/contributions.ts).
 
-import { randomBytes } from 'node:crypto';
 import { hostname } from 'node:os';
 import { buildAgent } from './agent/build-agent.ts';
 import { buildModels } from './agent/models.ts';
@@ -9,10 +8,9 @@ import { createSideModel } from './agent/side-model.ts';
 import { buildArrivals } from './app/build-arrivals.ts';
 import { buildConversations } from './app/build-conversations.ts';
 import { sendableBytes } from './app/build-media.ts';
-import { type Foundations, layFoundations } from './app/foundations.ts';
+import { layFoundations } from './app/foundations.ts';
 import type { Gateway, GatewayOptions } from './app/gateway.ts';
 import { GatewayService } from './app/gateway-service.ts';
-import { PAIRING_SCOPE } from './app/state.ts';
 import { channelReports, reportLine } from './channels/configured-channels.ts';
 import { buildDecisions } from './features/approvals/build-decisions.ts';
 import { buildDoorWatch } from './features/health/channel-watch.ts';
@@ -22,8 +20,6 @@ import { openInboxes } from './features/mail-bridge/check-inbox.ts';
 import { buildToolServers, toolingOf } from './features/mcp/tool-servers.ts';
 import { buildMemory } from './features/memory/build-memory.ts';
 import { buildModes } from './features/modes/build-modes.ts';
-import { buildPeople } from './features/people/build-people.ts';
-import { createKnownAs } from './features/people/people.ts';
 import { peopleCommands } from './features/people/people-commands.ts';
 import { buildReceiving } from './features/people/receiving.ts';
 import { buildAutomation } from './features/schedule/build-automation.ts';
@@ -37,34 +33,23 @@ import { buildLeftovers } from './features/subagents/personal-data.ts';
 import { buildVoice } from './features/voice/build-voice.ts';
 import { buildWorkflows } from './features/workflows/build-workflows.ts';
 import { holdHome } from './kernel/bus/store/home-lock.ts';
-import { createChannelDirectory } from './kernel/channels.ts';
-import { createCommands } from './kernel/commands/commands.ts';
 import { modelCommands } from './kernel/commands/model-commands.ts';
 import { configurationLines, statusCommands } from './kernel/commands/status-command.ts';
 import { stopByButton, stopCommands } from './kernel/commands/stop-command.ts';
 import type { LoadedConfig } from './kernel/config/files/config-file.ts';
 import { LiveConfig } from './kernel/config/files/live-config.ts';
-import { createRegistries } from './kernel/contributions.ts';
 import { createChannelManager } from './kernel/delivery/manager.ts';
-import { createSpentButtons } from './kernel/delivery/spent-buttons.ts';
 import { createUndelivered } from './kernel/delivery/undelivered.ts';
-import { createDoors, policyOf } from './kernel/intake/doors.ts';
-import { createJudge } from './kernel/intake/judge.ts';
+import { createDoors } from './kernel/intake/doors.ts';
+import { type Kernel, openKernel } from './kernel/kernel.ts';
 import type { AccountName } from './kernel/message/account.ts';
-import { createOwnerDoor, createOwners } from './kernel/owners.ts';
-import { auditedHandlers } from './kernel/questions/audited-handlers.ts';
 import { closeDecided } from './kernel/questions/decided-elsewhere.ts';
-import { openQuestionRows } from './kernel/questions/question-rows.ts';
-import { createQuestions } from './kernel/questions/questions.ts';
 import { accountLimitsStage } from './kernel/turns/account-limits.ts';
 import { blockedSendersStage } from './kernel/turns/blocked-senders.ts';
 import { createDispatcher } from './kernel/turns/dispatcher.ts';
 import { editsStage } from './kernel/turns/edits.ts';
-import { createOrigins } from './kernel/turns/origins.ts';
-import { createSessionSettings } from './kernel/turns/session-settings.ts';
 import { createTurnStages } from './kernel/turns/stages.ts';
 import { createTurnPersonOf } from './kernel/turns/turn-person.ts';
-import { createPermits } from './lib/async.ts';
 import { buildExec } from './tools/exec/exec.ts';
 
 /** The stages of a turn, from the outside in. */
@@ -98,43 +83,6 @@ export async function boot(loaded: LoadedConfig, options: GatewayOptions): Promi
     await resources.disposeAsync();
     throw error;
   }
-}
-
-type Kernel = ReturnType<typeof openKernel>;
-
-/** What exists before the first feature: who people are, where owners are reached, and the registries. */
-function openKernel(foundations: Foundations) {
-  const { live, clock, log, store, rows, bus, measuring } = foundations;
-  const registries = createRegistries();
-  const { add, contributed } = registries;
-  const channels = createChannelDirectory();
-  const people = buildPeople(foundations);
-  const { persons, pairing } = people;
-  const policy = (account: AccountName) => policyOf(account, live.config);
-  const judge = createJudge({ persons, policy });
-  const mediumOf = (channel: string) => policyOf(channel, live.config).medium;
-  const origins = createOrigins({
-    ...{ judge, mediumOf, knownAs: createKnownAs(persons) },
-    policies: () => live.config.tools,
-  });
-  const chosen = () => live.config.notices.channel;
-  const door = createOwnerDoor({ state: store.scope(PAIRING_SCOPE), pairing, chosen });
-  const isChat = (account: AccountName) => mediumOf(account) === 'chat';
-  const owners = createOwners({ door, channels, bus, clock, log, isChat });
-  const spent = { rows, bus, clock, log, channel: channels.get };
-  const buttons = createSpentButtons(spent);
-  const questions = createQuestions({
-    ...{ rows: openQuestionRows(rows), bus, clock, log, randomBytes },
-    handlers: () => auditedHandlers(contributed, measuring.audit),
-    spendButtons: buttons.spend,
-    hasButtons: (name) => channels.get(name)?.choices !== undefined,
-  });
-  const settings = createSessionSettings(store.scope('session-settings'));
-  const commands = createCommands({ contributed, audit: measuring.audit });
-  const permits = createPermits(live.defaults.maxConcurrentChats);
-  const asking = { questions, buttons };
-  const known = { people, judge, mediumOf, origins, owners, settings, commands, permits };
-  return { ...foundations, registries, add, contributed, channels, ...known, ...asking };
 }
 
 /** Every feature, in this order: the later may use the earlier. */
