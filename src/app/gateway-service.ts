@@ -5,6 +5,7 @@ import type { Models } from '../agent/models.ts';
 import type { LoginOptions, LoginStep } from '../channels/channel.ts';
 import { ConfiguredChannels } from '../channels/configured-channels.ts';
 import type { Door } from '../channels/door.ts';
+import { accountsOf, CHANNELS } from '../channels/index.ts';
 import type { SeenPeer } from '../features/cluster/cluster-desk.ts';
 import { keepTidy } from '../features/health/upkeep.ts';
 import type { Tooling, ToolingReport } from '../features/mcp/tool-servers.ts';
@@ -19,6 +20,8 @@ import type { Contributed } from '../kernel/contributions.ts';
 import type { ChannelManager } from '../kernel/delivery/manager.ts';
 import type { Doors } from '../kernel/intake/doors.ts';
 import type { GroupBuffer } from '../kernel/intake/group-intake.ts';
+import type { Judge } from '../kernel/intake/judge.ts';
+import { createSharedArrivals, type SharedArrivals } from '../kernel/intake/receive.ts';
 import type { MediaReader, MediaStore } from '../kernel/media/media.ts';
 import { type ChannelName, channelName, chatId, DEFAULT_ACCOUNT } from '../kernel/message/ids.ts';
 import type { ChatRef, OutboundDraft } from '../kernel/message/message.ts';
@@ -237,4 +240,23 @@ export class GatewayService implements Gateway {
       await clock.sleep(POLL_IDLE_MS);
     }
   }
+}
+
+// Builds what lets one account answer where a message came to several.
+
+export type ArrivalsParts = {
+  readonly live: LiveConfig;
+  readonly store: StateStore;
+  readonly clock: Clock;
+  readonly judge: Judge;
+};
+
+export function buildArrivals({ live, store, clock, judge }: ArrivalsParts): SharedArrivals {
+  return createSharedArrivals({
+    ...{ state: store, judge, clock },
+    hasSeveral(channel) {
+      const definition = CHANNELS.find(({ name }) => name === channel);
+      return definition !== undefined && accountsOf(definition, live.config.channels).length > 1;
+    },
+  });
 }

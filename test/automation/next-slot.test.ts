@@ -2,7 +2,7 @@
 // midnight: each time of the wall clock once, whenever it is asked for. Case R19 of the catalogue.
 
 import { describe, expect, test } from 'vitest';
-import { createNextSlot } from '../../src/features/schedule/next-slot.ts';
+import { createNextSlot } from '../../src/features/schedule/jobs.ts';
 import { createMinuteText, wallMoment } from '../../src/lib/time/zone-time.ts';
 
 const MINUTE = 60_000;

@@ -3,12 +3,11 @@
 import { randomBytes } from 'node:crypto';
 import { expect, it } from 'vitest';
 import { openApprovalRows, openCalls } from '../../src/features/approvals/approval-rows.ts';
-import { openAsks } from '../../src/features/approvals/ask-rows.ts';
+import { openAsks } from '../../src/features/approvals/asks.ts';
 import { createOutages } from '../../src/features/health/channel-watch.ts';
 import { editedBy, openDraftRows } from '../../src/features/letters/draft-rows.ts';
 import { openBridgeRows, writtenIn } from '../../src/features/mail-bridge/bridge-rows.ts';
-import { createPairing } from '../../src/features/people/pairing.ts';
-import { createPairingCodes } from '../../src/features/people/pairing-codes.ts';
+import { createPairing, createPairingCodes } from '../../src/features/people/pairing.ts';
 import { PeopleBook } from '../../src/features/people/people-book.ts';
 import { createStrangers } from '../../src/features/people/strangers.ts';
 import { openJobRows } from '../../src/features/schedule/job-rows.ts';

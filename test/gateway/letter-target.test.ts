@@ -1,7 +1,7 @@
 // From which of our mailboxes a mail to somebody goes out.
 
 import { expect, test } from 'vitest';
-import { createTargets } from '../../src/features/letters/letter-target.ts';
+import { createTargets } from '../../src/features/letters/drafts.ts';
 import { accountId, channelName, chatId, DEFAULT_ACCOUNT } from '../../src/kernel/message/ids.ts';
 
 const MAIL = channelName('mail');

@@ -13,7 +13,7 @@ import {
 } from '../../src/agent/spending.ts';
 import { openCollections } from '../../src/app/collections.ts';
 import { buildLocalOnly } from '../../src/features/local-models/build-local-only.ts';
-import { startedFromJobs } from '../../src/features/schedule/job-chats.ts';
+import { startedFromJobs } from '../../src/features/schedule/personal-data.ts';
 import { JOB_CHANNEL, type Job, jobChat } from '../../src/features/schedule/rules/job.ts';
 import { charged } from '../../src/features/spending/paid-call.ts';
 import { startedFromHelpers } from '../../src/features/subagents/personal-data.ts';

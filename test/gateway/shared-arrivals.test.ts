@@ -2,7 +2,7 @@
 
 import { expect, test } from 'vitest';
 import type { Verdict } from '../../src/kernel/access/admission.ts';
-import { createSharedArrivals } from '../../src/kernel/intake/shared-arrivals.ts';
+import { createSharedArrivals } from '../../src/kernel/intake/receive.ts';
 import { type AccountName, accountName } from '../../src/kernel/message/account.ts';
 import { accountId, channelName, chatId, messageId, userId } from '../../src/kernel/message/ids.ts';
 import type { InboundMessage } from '../../src/kernel/message/message.ts';

@@ -1,7 +1,7 @@
 // Where a test is not about workflows: there are none.
 
 import type { Workflows } from '../../src/features/workflows/tool.ts';
-import type { WorkflowDesk } from '../../src/features/workflows/workflow-desk.ts';
+import type { WorkflowDesk } from '../../src/features/workflows/workflow-people.ts';
 
 const none = async () => ({ text: 'There are no workflows.', isForeign: false });
 

@@ -2,12 +2,12 @@
 // those of the configuration.
 
 import type { Terminal } from '../../cli/terminal.ts';
+import { chosenEngines } from '../../features/voice/build-voice.ts';
 import { play, playerFor, record, recorderFor } from '../../features/voice/recording.ts';
 import { speakable } from '../../features/voice/rules/speakable.ts';
 import { createSpeaker } from '../../features/voice/speak.ts';
 import { createTranscriber } from '../../features/voice/transcribe.ts';
 import { type SpokenWords, VoiceError } from '../../features/voice/voice.ts';
-import { chosenEngines } from '../../features/voice/voice-engines.ts';
 import { loadConfig } from '../../kernel/config/files/config-file.ts';
 import { attachmentLines } from '../../kernel/message/attachment.ts';
 import { listenForStopKeys, readQuestion } from './line-input.ts';

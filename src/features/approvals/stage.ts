@@ -9,8 +9,8 @@ import { callId, messageId } from '../../kernel/message/ids.ts';
 import type { Rows } from '../../kernel/rows.ts';
 import type { TurnScope, TurnStage } from '../../kernel/turns/stages.ts';
 import type { ToolOutcome } from '../../tools/tool.ts';
-import { APPROVAL_TEXTS, resultText } from './approval-result.ts';
 import { type Approval, moveCall } from './approval-rows.ts';
+import { APPROVAL_TEXTS, resultText } from './approvals.ts';
 import type { Asks } from './asks.ts';
 
 export type ApprovalsStageDeps = {

@@ -17,8 +17,7 @@ import { createMinuteText } from '../../lib/time/zone-time.ts';
 import type { Standing } from '../approvals/standing.ts';
 import type { Persons } from '../people/persons.ts';
 import { openDraftRows } from './draft-rows.ts';
-import { createDrafts, type Drafts } from './drafts.ts';
-import { createTargets } from './letter-target.ts';
+import { createDrafts, createTargets, type Drafts } from './drafts.ts';
 import { readHours } from './rules/letter.ts';
 
 export type DraftParts = {

@@ -2,20 +2,30 @@
 // they are given a code for the owner. All of it is on disk before the channel acknowledges.
 
 import type { InboundEntry, MessageBus } from '../../kernel/bus/bus.ts';
+import type { KeyValueStore } from '../../kernel/bus/store/store.ts';
 import type { Judge } from '../../kernel/intake/judge.ts';
-import { accountName } from '../../kernel/message/account.ts';
+import { type AccountName, accountName } from '../../kernel/message/account.ts';
 import { messageId } from '../../kernel/message/ids.ts';
-import { type InboundMessage, idsOf, type PersonSender } from '../../kernel/message/message.ts';
-import { codeNotice } from '../../kernel/message/untrusted.ts';
-import type { Logger } from '../../lib/logger.ts';
-import type { Decisions } from './decisions.ts';
-import type { AnnounceStranger } from './owner-notices.ts';
 import {
-  issueStrangerCode,
-  STRANGER_CODE_MINUTES,
-  type StrangerCodesDeps,
-} from './pairing-codes.ts';
-import type { Stranger } from './strangers.ts';
+  type ChatRef,
+  type InboundMessage,
+  idsOf,
+  type PersonSender,
+} from '../../kernel/message/message.ts';
+import {
+  codeNotice,
+  MANY_STRANGERS_NOTICE,
+  strangerNotice,
+} from '../../kernel/message/untrusted.ts';
+import type { Questions } from '../../kernel/questions/questions.ts';
+import { createLanes } from '../../lib/async.ts';
+import { jsonRow, number, rowShape } from '../../lib/json/json.ts';
+import type { Logger } from '../../lib/logger.ts';
+import type { Clock } from '../../lib/time/clock.ts';
+import type { Decisions } from './decisions.ts';
+import { issueStrangerCode, STRANGER_CODE_MINUTES, type StrangerCodesDeps } from './pairing.ts';
+import { STRANGER_CHOICES, strangerQuestion, strangerSubject } from './stranger-answers.ts';
+import { STRANGER_LIFETIME_MS, type Stranger, type Strangers } from './strangers.ts';
 
 export type KnockDeps = StrangerCodesDeps & {
   readonly bus: Pick<MessageBus, 'send' | 'trace'>;
@@ -70,4 +80,67 @@ export function createKnock(deps: KnockDeps): Knock {
     else await announce(stranger, accountName(message.chat));
     return entry;
   };
+}
+
+// Tells the owner which unknown sender wrote, on the account they wrote to where the owner is reached
+// there: once per sender, so many in an hour, then one line for all the others. Counted on disk: a restart does not start a flood anew. The decision can be
+// made right below the notice.
+
+const MAX_NOTICES = 10;
+const WINDOW_MS = 3_600_000;
+const KEY = 'owner-notices';
+
+export type OwnerNoticesDeps = {
+  readonly state: KeyValueStore;
+  readonly bus: Pick<MessageBus, 'send'>;
+  readonly questions: Pick<Questions, 'ask'>;
+  readonly strangers: Strangers;
+  readonly clock: Clock;
+  noticeChat(about: AccountName): Promise<ChatRef>;
+};
+
+/** `sent`: notices since then, the one for all others included. */
+type Count = { readonly since: number; readonly sent: number };
+
+const COUNT = rowShape<Count>({ since: number, sent: number });
+
+/** `at`: the account they wrote to. */
+export type AnnounceStranger = (stranger: Stranger, at: AccountName) => Promise<void>;
+
+export function createOwnerNotices(deps: OwnerNoticesDeps): AnnounceStranger {
+  const { state, bus, questions, strangers, clock, noticeChat } = deps;
+  const lanes = createLanes();
+
+  async function count(): Promise<Count> {
+    const fresh: Count = { since: clock.now(), sent: 0 };
+    const found = jsonRow((await state.get(KEY)) ?? '', COUNT) ?? fresh;
+    return clock.now() - found.since < WINDOW_MS ? found : fresh;
+  }
+
+  async function announce(stranger: Stranger, at: AccountName) {
+    const { since, sent } = await count();
+    if (stranger.announced || sent > MAX_NOTICES) return;
+    const isLast = sent === MAX_NOTICES;
+    const chat = await noticeChat(at);
+    if (isLast) {
+      const id = messageId(`strangers/${since}`);
+      await bus.send({ id, chat, markdown: MANY_STRANGERS_NOTICE });
+    } else await ask(stranger, chat);
+    await state.set(KEY, JSON.stringify({ since, sent: sent + 1 }));
+    if (!isLast) await strangers.note(stranger, { announced: true });
+  }
+
+  async function ask(stranger: Stranger, chat: ChatRef) {
+    await questions.ask({
+      id: strangerQuestion(stranger),
+      chat,
+      markdown: strangerNotice(stranger),
+      choices: STRANGER_CHOICES,
+      approvers: 'owners',
+      subject: strangerSubject(stranger),
+      expiresInMs: STRANGER_LIFETIME_MS,
+    });
+  }
+
+  return (stranger, at) => lanes.run(KEY, () => announce(stranger, at));
 }

@@ -9,7 +9,7 @@ import type { MessageId, PersonId } from '../../kernel/message/ids.ts';
 import { type ChatRef, type InboundMessage, idsOf } from '../../kernel/message/message.ts';
 import { createLanes } from '../../lib/async.ts';
 import { jsonRow, listShape, number, place, rowShape, text } from '../../lib/json/json.ts';
-import { type CodesDeps, equal, hashOf, randomCode } from './pairing-codes.ts';
+import { type CodesDeps, equal, hashOf, randomCode } from './pairing.ts';
 import type { Persons } from './persons.ts';
 
 const CODE_LENGTH = 8;

@@ -20,8 +20,7 @@ import type { Questions } from '../../kernel/questions/question.ts';
 import type { Logger } from '../../lib/logger.ts';
 import type { Clock } from '../../lib/time/clock.ts';
 import type { Deciding } from '../approvals/build-decisions.ts';
-import { createKnock } from './knock.ts';
-import { createOwnerNotices } from './owner-notices.ts';
+import { createKnock, createOwnerNotices } from './knock.ts';
 import { createKnownAs, type People } from './people.ts';
 import type { Persons } from './persons.ts';
 

@@ -1,15 +1,16 @@
 // Hands to a chat what the machine says of its own accord: at once, or at the end of the quiet hours of
 // whoever is there, all together. On disk before anything is acknowledged; the same id is said once.
 
+import { randomUUID } from 'node:crypto';
 import type { MessageBus } from '../../kernel/bus/bus.ts';
 import type { KeyValueStore } from '../../kernel/bus/store/store.ts';
 import type { OutboundAttachment } from '../../kernel/message/attachment.ts';
 import { type MessageId, messageId, type SessionKey } from '../../kernel/message/ids.ts';
 import { type ChatRef, type InboundMessage, sessionKeyOf } from '../../kernel/message/message.ts';
+import type { KeepNote } from '../../kernel/owners.ts';
 import { createLanes } from '../../lib/async.ts';
 import { flag, jsonRow, listShape, number, place, rowShape, text } from '../../lib/json/json.ts';
-import type { Clock } from '../../lib/time/clock.ts';
-import { aborted } from '../../lib/time/clock.ts';
+import { aborted, type Clock } from '../../lib/time/clock.ts';
 import { createMinuteText } from '../../lib/time/zone-time.ts';
 import { nameAfter } from './rules/job.ts';
 
@@ -182,3 +183,20 @@ function messageOf(
 /** What is named after its own words is not said twice. */
 const spoken = ({ title, markdown }: Announcement) =>
   title === nameAfter(markdown) ? markdown : `**${title}**\n\n${markdown}`;
+
+// Keeps notes to an owner for the end of their quiet hours.
+
+export type NoteKeeperDeps = Pick<AnnouncerDeps, 'quietUntil'> & {
+  readonly announcer: Pick<Announcer, 'announce'>;
+};
+
+const TITLE = 'Note';
+
+export function createNoteKeeper({ announcer, quietUntil }: NoteKeeperDeps): KeepNote {
+  return async (markdown, chat) => {
+    if ((await quietUntil(chat)) === undefined) return false;
+    const id = `note/${randomUUID()}`;
+    await announcer.announce({ id, chat, title: TITLE, markdown, isForeign: true });
+    return true;
+  };
+}

@@ -5,9 +5,9 @@ import { Command, InvalidArgumentError } from 'commander';
 import { parseCount } from '../../cli/flag-values.ts';
 import type { Terminal } from '../../cli/terminal.ts';
 import { CommandFailure, EXIT, printable, withState } from '../../cli/terminal.ts';
+import type { JobDesk, ShownJob } from './job-askers.ts';
 import type { JobWish } from './rules/job.ts';
 import { JobError } from './rules/schedule.ts';
-import type { JobDesk, ShownJob } from './schedules.ts';
 
 type AddFlags = Pick<JobWish, 'name' | 'at' | 'every' | 'cron' | 'to'> & {
   readonly timezone?: string;

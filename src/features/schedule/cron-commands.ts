@@ -13,12 +13,11 @@ import { verbatim } from '../../kernel/message/untrusted.ts';
 import { withPerson } from '../people/person-commands.ts';
 import type { Persons } from '../people/persons.ts';
 import type { HelperDesk } from '../subagents/helpers.ts';
-import type { WorkflowDesk } from '../workflows/workflow-desk.ts';
-import type { JobAskers } from './job-askers.ts';
+import type { WorkflowDesk } from '../workflows/workflow-people.ts';
+import type { JobAskers, JobDesk, ShownJob } from './job-askers.ts';
 import { parseHead } from './rules/cron-command.ts';
 import { jobChat } from './rules/job.ts';
 import { NO_QUIET_HOURS, quietHoursOf } from './rules/quiet-hours.ts';
-import type { JobDesk, ShownJob } from './schedules.ts';
 
 const HINT =
   'Say /cron, /cron add <when>: <what>, or /cron remove | enable | disable | run | stop with the id of a job. ' +

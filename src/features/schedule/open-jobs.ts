@@ -6,12 +6,11 @@ import type { EmbeddedStore } from '../../kernel/bus/store/store.ts';
 import { type ChatRef, sessionKeyOf } from '../../kernel/message/message.ts';
 import { WorkflowError, workflowSession } from '../workflows/rules/workflow.ts';
 import { openRuns, type WorkflowRows } from '../workflows/workflow-rows.ts';
-import { createJobDesk } from './job-desk.ts';
+import type { JobDesk } from './job-askers.ts';
 import type { JobRows } from './job-rows.ts';
-import { createNextSlot } from './next-slot.ts';
+import { createJobDesk, createNextSlot } from './jobs.ts';
 import { jobChat } from './rules/job.ts';
 import { JobError } from './rules/schedule.ts';
-import type { JobDesk } from './schedules.ts';
 
 export function openJobs(
   { jobs, workflows }: { readonly jobs: JobRows; readonly workflows: WorkflowRows },

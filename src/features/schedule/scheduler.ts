@@ -7,7 +7,7 @@ import { type MessageId, messageId } from '../../kernel/message/ids.ts';
 import type { Logger } from '../../lib/logger.ts';
 import type { Clock } from '../../lib/time/clock.ts';
 import { type JobRows, removeJob } from './job-rows.ts';
-import type { NextSlot } from './next-slot.ts';
+import type { NextSlot } from './jobs.ts';
 import { dueAt, ended, fired, isLateRun, type Job, type JobEnding, retryMs } from './rules/job.ts';
 import { hasChosenTimes, slotText, zoneOf } from './rules/schedule.ts';
 

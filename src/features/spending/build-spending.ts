@@ -6,6 +6,7 @@ import type { MessageBus } from '../../kernel/bus/bus.ts';
 import type { StateStore } from '../../kernel/bus/store/store.ts';
 import type { LiveConfig } from '../../kernel/config/files/live-config.ts';
 import type { Contributions } from '../../kernel/contributions.ts';
+import type { TokenUsage } from '../../kernel/message/transcript.ts';
 import type { Measuring } from '../../kernel/observe/build-telemetry.ts';
 import { observedSpending } from '../../kernel/observe/observed.ts';
 import type { Owners } from '../../kernel/owners.ts';
@@ -13,11 +14,13 @@ import type { Questions } from '../../kernel/questions/question.ts';
 import type { SessionStore } from '../../kernel/sessions/store.ts';
 import type { Logger } from '../../lib/logger.ts';
 import type { Clock } from '../../lib/time/clock.ts';
+import { assumedPrice, priceOf } from '../../providers/rules/model-names.ts';
 import { createKnownAs } from '../people/people.ts';
 import type { Persons } from '../people/persons.ts';
 import { createBudgetNotes } from './budget-notes.ts';
 import { createBudgetOwners } from './budget-owners.ts';
 import { BUDGET_SUBJECT, budgetQuestion, createBudgetAnswers } from './budget-question.ts';
+import { amountOf, type Price } from './rules/spending.ts';
 import { Spending } from './spending.ts';
 import { spendingCommands } from './spending-commands.ts';
 import { SPENDING_SCOPE } from './spending-day.ts';
@@ -74,4 +77,26 @@ export async function buildSpending(
   parts.add.answers(BUDGET_SUBJECT, createBudgetAnswers(desk), 'configuration');
   parts.add.command(...spendingCommands(desk));
   return { counted: observed, desk };
+}
+
+// What a model call costs by the configured prices, in millionths of the currency.
+
+/** Undefined where the price is not known. */
+export function knownCost({ config }: LiveConfig, model: string, usage: TokenUsage) {
+  const price = priceOf(model, config.models.prices, config.limits.budget.currency);
+  return price === undefined ? undefined : microsOf(price, usage);
+}
+
+/** A model of unknown price costs what the spending guard charges for it. */
+export function chargedCost(live: LiveConfig, model: string, usage: TokenUsage) {
+  const { unpriced, currency } = live.config.limits.budget;
+  const known = knownCost(live, model, usage);
+  const price = known === undefined ? assumedPrice(unpriced, currency) : undefined;
+  return price === undefined ? known : microsOf(price, usage);
+}
+
+function microsOf(price: Price, usage: TokenUsage): number {
+  const { inputTokens: input, outputTokens: output, cachedTokens: cached, writtenTokens } = usage;
+  const written = writtenTokens === undefined ? {} : { written: writtenTokens };
+  return amountOf(price, { input, output, cached, ...written }).micros;
 }

@@ -11,7 +11,7 @@ import { createPermits } from '../../lib/async.ts';
 import type { GuardedFiles } from '../../lib/files/guarded-files.ts';
 import type { Logger } from '../../lib/logger.ts';
 import type { ModelRegistry } from '../../providers/provider.ts';
-import { knownCost } from '../spending/model-cost.ts';
+import { knownCost } from '../spending/build-spending.ts';
 import { agentsCommands, helpersAtWork } from './agents-commands.ts';
 import { HelperDesk } from './helper-desk.ts';
 import { createHelperPeople } from './helper-people.ts';

@@ -6,6 +6,7 @@ import { withoutCode } from '../../kernel/access/admission.ts';
 import type { MessageBus } from '../../kernel/bus/bus.ts';
 import type { BusStore, StateStore } from '../../kernel/bus/store/store.ts';
 import type { ChannelDirectory } from '../../kernel/channels.ts';
+import type { Config } from '../../kernel/config/config.ts';
 import type { Environment } from '../../kernel/config/environment.ts';
 import type { LiveConfig } from '../../kernel/config/files/live-config.ts';
 import type { Contributions } from '../../kernel/contributions.ts';
@@ -17,9 +18,17 @@ import type { InboundMessage } from '../../kernel/message/message.ts';
 import { createPermits } from '../../lib/async.ts';
 import type { Logger } from '../../lib/logger.ts';
 import type { Clock } from '../../lib/time/clock.ts';
+import { createCredentials } from '../../providers/credentials.ts';
 import { createListening } from './listening.ts';
+import {
+  type AccessTo,
+  type SpeechEngine,
+  speechEngine,
+  type TranscriptionEngine,
+  transcriptionEngine,
+} from './rules/voice-engine.ts';
 import { type VoicingDeps, voiceStage } from './stage.ts';
-import { createVoiceEngines } from './voice-engines.ts';
+import type { Speaker, Transcriber } from './voice.ts';
 
 /** Where the words of sounds live in the store. */
 const VOICE_SCOPE = 'voice';
@@ -97,4 +106,50 @@ export function buildVoice(
   });
   add.stage(voiceStage(voicing));
   return { begin: (message) => attachments.begin(message) };
+}
+
+// Which engines listen and speak by the configuration in force, built when they are first needed and
+// again when their settings changed.
+
+export type ChosenEngines = {
+  readonly transcription: TranscriptionEngine | undefined;
+  readonly speech: SpeechEngine | undefined;
+};
+
+export function chosenEngines(config: Config, env: Environment): ChosenEngines {
+  const credentials = createCredentials(config, env, []);
+  const accessTo: AccessTo = (vendor) => credentials.accessTo(vendor);
+  const { currency } = config.limits.budget;
+  return {
+    transcription: transcriptionEngine(config.voice, accessTo, currency),
+    speech: speechEngine(config.voice, accessTo, currency),
+  };
+}
+
+export interface VoiceEngines {
+  transcriber(): Promise<Transcriber | undefined>;
+  speaker(): Promise<Speaker | undefined>;
+}
+
+/** Their code is loaded with the first sound. */
+export function createVoiceEngines(
+  config: () => Config,
+  env: Environment,
+  clock: Clock,
+): VoiceEngines {
+  const deps = { clock, env };
+  return {
+    async transcriber() {
+      const { transcription } = chosenEngines(config(), env);
+      if (transcription === undefined) return undefined;
+      const { createTranscriber } = await import('./transcribe.ts');
+      return createTranscriber(transcription, deps);
+    },
+    async speaker() {
+      const { speech } = chosenEngines(config(), env);
+      if (speech === undefined) return undefined;
+      const { createSpeaker } = await import('./speak.ts');
+      return createSpeaker(speech, deps);
+    },
+  };
 }

@@ -3,11 +3,11 @@
 import { type Finding, fail, ok, warn } from '../../cli/doctor/finding.ts';
 import type { Terminal } from '../../cli/terminal.ts';
 import type { Config } from '../../kernel/config/config.ts';
-import { pingEngine } from './engine-call.ts';
+import { chosenEngines } from './build-voice.ts';
 import { isOnPath } from './recording.ts';
 import type { SpeechEngine, TranscriptionEngine } from './rules/voice-engine.ts';
+import { pingEngine } from './transcribe.ts';
 import { VoiceError } from './voice.ts';
-import { chosenEngines } from './voice-engines.ts';
 
 const UNPRICED = ', unpriced: budgets in money do not count it';
 const SET_UP = 'A Groq or OpenAI key is enough, or set voice.transcription.';

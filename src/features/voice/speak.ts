@@ -4,10 +4,10 @@
 import { open } from 'node:fs/promises';
 import { join } from 'node:path';
 import { isHomeUrl } from '../../lib/net/address-rules.ts';
-import { callEngine } from './engine-call.ts';
 import type { SpeechEngine } from './rules/voice-engine.ts';
 import { filledIn, inPrivateFolder, runProgram } from './run-program.ts';
 import type { EngineDeps } from './transcribe.ts';
+import { callEngine } from './transcribe.ts';
 import { type Speaker, VoiceError } from './voice.ts';
 
 const MAX_SOUND_BYTES = 25_000_000;

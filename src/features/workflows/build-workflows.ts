@@ -19,7 +19,7 @@ import type { Toolbox } from '../../tools/tool.ts';
 import type { People } from '../people/people.ts';
 import type { JobStartDeps } from '../schedule/job-start.ts';
 import { JOB_CHANNEL, jobChat } from '../schedule/rules/job.ts';
-import { chargedCost, knownCost } from '../spending/model-cost.ts';
+import { chargedCost, knownCost } from '../spending/build-spending.ts';
 import type { Experience } from '../subagents/learnt.ts';
 import { namedAs } from './rules/inputs.ts';
 import { WORKFLOW_CHANNEL } from './rules/workflow.ts';
@@ -27,12 +27,10 @@ import { workflowAgent, workflowCourier, workflowsStage } from './stage.ts';
 import { createWorkflow } from './tool.ts';
 import type { WorkflowAgentDeps } from './workflow-agent.ts';
 import { workflowCommands, workflowsAtWork } from './workflow-commands.ts';
-import type { WorkflowDesk } from './workflow-desk.ts';
 import { createWorkflowFiles } from './workflow-files.ts';
-import { tellHome } from './workflow-messages.ts';
+import type { WorkflowDesk } from './workflow-people.ts';
 import { createWorkflowPeople } from './workflow-people.ts';
-import { WorkflowRuns } from './workflow-runs.ts';
-import { checkTyped } from './workflow-wish.ts';
+import { checkTyped, tellHome, WorkflowRuns } from './workflow-runs.ts';
 
 export type WorkflowParts = Foundations & {
   readonly files: GuardedFiles;

@@ -11,7 +11,7 @@ import { inspected, type WorkflowRun, workflowLine } from './rules/workflow.ts';
 import { createWorkflowFiles } from './workflow-files.ts';
 import { definitionLine } from './workflow-people.ts';
 import { openWorkflowRows } from './workflow-rows.ts';
-import { checkTyped } from './workflow-wish.ts';
+import { checkTyped } from './workflow-runs.ts';
 
 export async function openWorkflowFiles(home: Home, workspace: string) {
   const book = workflowFiles(home, workspace);

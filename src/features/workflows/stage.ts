@@ -9,8 +9,8 @@ import type { Logger } from '../../lib/logger.ts';
 import type { Clock } from '../../lib/time/clock.ts';
 import { WORKFLOW_CHANNEL } from './rules/workflow.ts';
 import type { WorkflowAgentDeps } from './workflow-agent.ts';
-import { wakeMessage } from './workflow-messages.ts';
 import type { WorkflowRows } from './workflow-rows.ts';
+import { wakeMessage } from './workflow-runs.ts';
 
 const GIVEN_UP = 'it failed several times and is set aside (see "nanobot dead list")';
 const LIFETIME_MS = 86_400_000;

@@ -15,9 +15,9 @@ import { updated } from './rules/state.ts';
 import { fillPrompt } from './rules/template.ts';
 import { isOver, type WorkflowEnding, type WorkflowRun } from './rules/workflow.ts';
 import type { SkillDeps } from './workflow-ask.ts';
-import { senderFor } from './workflow-messages.ts';
+import { runSkill } from './workflow-files.ts';
 import { changeRun, type WorkflowRows } from './workflow-rows.ts';
-import { runSkill } from './workflow-skill.ts';
+import { senderFor } from './workflow-runs.ts';
 import { decidedTool, planTool, runTool, type ToolDeps } from './workflow-tool.ts';
 import { runVote } from './workflow-vote.ts';
 

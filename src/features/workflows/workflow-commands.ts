@@ -9,7 +9,7 @@ import {
 } from '../../kernel/commands/command.ts';
 import type { SessionKey } from '../../kernel/message/ids.ts';
 import { headOf } from '../../lib/text/cut.ts';
-import type { WorkflowAsker, WorkflowDesk } from './workflow-desk.ts';
+import type { WorkflowAsker, WorkflowDesk } from './workflow-people.ts';
 
 const HINT =
   'Say /workflow list, /workflow run <name> key=value, /workflow runs, or /workflow show | cancel with ' +

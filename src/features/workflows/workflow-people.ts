@@ -23,7 +23,6 @@ import {
   type WorkflowWish,
   workflowLine,
 } from './rules/workflow.ts';
-import type { WorkflowAsker, WorkflowDesk } from './workflow-desk.ts';
 import type { WorkflowFiles } from './workflow-files.ts';
 import { openRuns, type WorkflowRows } from './workflow-rows.ts';
 import type { WorkflowRuns } from './workflow-runs.ts';
@@ -212,3 +211,31 @@ export function definitionDetails(found: ReadFile<Definition>): string {
 
 const votesOf = ({ votes }: SkillStep) =>
   votes === undefined ? '' : `, the answer that is ahead by ${votes}`;
+
+// CONTRACT of what people see and do about workflows. Everybody sees their own runs, an owner who is alone
+// with the agent those of all.
+
+/** Who asks in a chat. */
+export type WorkflowAsker = {
+  readonly session: SessionKey;
+  readonly message: InboundMessage;
+  readonly isOwnerAlone: boolean;
+};
+
+/** All answers are texts for people; what cannot be done is a WorkflowError. */
+export interface WorkflowDesk {
+  isEnabled(): boolean;
+  /** A line for each workflow; what is wrong with one stands in it. */
+  list(): Promise<readonly string[]>;
+  /** `typed`: the name, and inputs as key=value. */
+  start(typed: string, asker: WorkflowAsker): Promise<string>;
+  /** A line each, newest first. */
+  runs(asker: WorkflowAsker): Promise<readonly string[]>;
+  /** A run with its state as JSON, or what a workflow does. */
+  show(name: string, asker: WorkflowAsker): Promise<string>;
+  cancel(id: string, asker: WorkflowAsker): Promise<string>;
+  /** Runs of this conversation, that of a job too, that are not over. */
+  atWork(session: SessionKey): Promise<readonly { readonly id: string; readonly name: string }[]>;
+  /** Ends all of these; how many there were. */
+  stopAll(session: SessionKey): Promise<number>;
+}

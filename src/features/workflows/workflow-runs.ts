@@ -3,12 +3,19 @@
 
 import { createHash } from 'node:crypto';
 import type { MessageBus } from '../../kernel/bus/bus.ts';
-import type { MessageId } from '../../kernel/message/ids.ts';
-import { sessionKeyOf } from '../../kernel/message/message.ts';
+import type { JsonObject } from '../../kernel/config/json.ts';
+import { type MessageId, messageId } from '../../kernel/message/ids.ts';
+import {
+  type InboundMessage,
+  type SystemSender,
+  sessionKeyOf,
+} from '../../kernel/message/message.ts';
 import { type Holds, isOfChats } from '../../kernel/sessions/rules/forgetting.ts';
 import type { Logger } from '../../lib/logger.ts';
 import type { Clock } from '../../lib/time/clock.ts';
 import { type JobEnding, jobChat } from '../schedule/rules/job.ts';
+import type { Definition, Workflow } from './rules/definition.ts';
+import { namedAs, readInputs, typedInputs } from './rules/inputs.ts';
 import { newState } from './rules/state.ts';
 import {
   isOver,
@@ -16,11 +23,12 @@ import {
   WorkflowError,
   type WorkflowRun,
   type WorkflowStarter,
+  workflowChat,
+  workflowRights,
   workflowSession,
 } from './rules/workflow.ts';
 import type { WorkflowsConfig } from './settings.ts';
 import type { WorkflowFiles } from './workflow-files.ts';
-import { beginId, beginMessage, tellHome } from './workflow-messages.ts';
 import {
   beginRun,
   changeRun,
@@ -29,7 +37,6 @@ import {
   removeRun,
   type WorkflowRows,
 } from './workflow-rows.ts';
-import { demandEnabled, readWish, type WorkflowWish } from './workflow-wish.ts';
 
 export type WorkflowRunsDeps = {
   readonly rows: WorkflowRows;
@@ -182,4 +189,116 @@ function endText({ workflow, status, result = '', id }: WorkflowRun): string {
   if (status === 'done') return `**${workflow}**\n\n${result}`;
   if (status === 'cancelled') return `The workflow ${workflow} (${id}) was ended by hand.`;
   return `The workflow ${workflow} (${id}) came to nothing: ${result.replace(/\.$/, '')}.`;
+}
+
+// What a run of a workflow is asked to be, held against the files in the workspace: which workflow, given
+// what. Says what is wrong before anything is begun or promised.
+
+/** `input`: by name, or as somebody typed it. */
+export type WorkflowWish = {
+  readonly workflow: string;
+  readonly input: JsonObject | string;
+};
+
+export type ReadWish = { readonly definition: Definition; readonly input: JsonObject };
+
+/** @throws WorkflowError */
+export function demandEnabled(enabled: boolean): void {
+  if (enabled) return;
+  throw new WorkflowError('Workflows are switched off (agents.workflows.enabled).');
+}
+
+/** @throws WorkflowError with the names there are */
+export async function readWish(
+  files: WorkflowFiles,
+  { workflow, input }: WorkflowWish,
+): Promise<ReadWish> {
+  const definition = await definitionOf(files, workflow);
+  return { definition, input: inputOf(input, definition.workflow) };
+}
+
+/**
+ * A job that is to run one: the name with its inputs behind it.
+ * @throws WorkflowError where it could not run now
+ */
+export async function checkTyped(
+  files: WorkflowFiles,
+  enabled: boolean,
+  typed: string,
+): Promise<void> {
+  demandEnabled(enabled);
+  await readWish(files, namedAs(typed));
+}
+
+async function definitionOf(files: WorkflowFiles, name: string): Promise<Definition> {
+  const found = await files.workflow(name);
+  if (found?.kind === 'valid') return found.value;
+  if (found !== undefined) {
+    throw new WorkflowError(`The workflow ${name} cannot be used: ${found.problem}.`);
+  }
+  const all = await files.workflows();
+  const names = all.map((each) => (each.kind === 'valid' ? each.value.workflow : each).name);
+  const there = names.length === 0 ? 'there are none' : `there is ${names.join(', ')}`;
+  throw new WorkflowError(`There is no workflow "${name}"; ${there}.`);
+}
+
+function inputOf(input: JsonObject | string, workflow: Workflow): JsonObject {
+  const given = typeof input === 'string' ? typedInputs(workflow, input) : input;
+  if (given === undefined) {
+    throw new WorkflowError(
+      'Write inputs as key=value, and key="two words" where there are blanks.',
+    );
+  }
+  const read = readInputs(workflow, given);
+  if (read.kind === 'broken') throw new WorkflowError(read.problem);
+  return read.input;
+}
+
+// The messages by which runs of workflows begin, go on after an owner decided, and are told of. Each has
+// an id that is the same every time, so that one that is sent again after a crash is a duplicate.
+
+export const beginId = (id: string): MessageId => messageId(`workflow/${id}/begin`);
+
+export function beginMessage(run: WorkflowRun, now: number): InboundMessage {
+  return inOwnChat(run, run.begunBy, now);
+}
+
+/** `why`: the message that says there is something to go on with. */
+export function wakeMessage(run: WorkflowRun, why: MessageId, now: number): InboundMessage {
+  return inOwnChat(run, messageId(`workflow/${run.id}/wake/${why}`), now);
+}
+
+function inOwnChat(run: WorkflowRun, id: MessageId, now: number): InboundMessage {
+  return {
+    ...{ id, chat: workflowChat(run.id), addressing: 'direct', text: `[workflow ${run.workflow}]` },
+    sender: { ...senderFor(run.starter), rights: workflowRights(run.starter) },
+    ...{ sentAt: now, receivedAt: now },
+  };
+}
+
+export function senderFor({ person, payer }: WorkflowStarter): SystemSender {
+  return { kind: 'system', source: 'workflow', person, ...payer };
+}
+
+/** Says it where the run belongs, once under this name; durable when resolved. */
+export async function tellHome(
+  { id, starter, state }: WorkflowRun,
+  told: { readonly name: string; readonly text: string; readonly now: number },
+  bus: Pick<MessageBus, 'accept' | 'send'>,
+): Promise<void> {
+  const { name, text, now } = told;
+  const said = messageId(`workflow/${id}/${name}`);
+  const { home } = starter;
+  if (home.kind === 'job') {
+    await bus.send({ id: said, chat: jobChat(home.job), markdown: text });
+    return;
+  }
+  const { isTainted: isForeign } = state;
+  const message: InboundMessage = {
+    ...{ id: said, chat: home.chat, session: home.session, addressing: 'direct', text },
+    sender: { ...senderFor(starter), ...(isForeign ? { isTainted: true } : {}) },
+    announces: { attachments: [] },
+    ...{ sentAt: now, receivedAt: now },
+  };
+  await bus.accept([{ kind: 'queue', message }]);
 }

@@ -2,15 +2,18 @@
 // a change of something answered before, a report to somebody else) ends the batch: what comes behind it
 // must wait for its effect. So does what another person asks in a group: each gets an answer of their own.
 
+import type { Channel } from '../../channels/channel.ts';
 import { JOB_CHANNEL } from '../../features/schedule/rules/job.ts';
 import { SUBAGENT_CHANNEL } from '../../features/subagents/rules/subagent.ts';
 import { WORKFLOW_CHANNEL } from '../../features/workflows/rules/workflow.ts';
+import type { Clock } from '../../lib/time/clock.ts';
 import type { QueuedMessage, Turn } from '../bus/bus.ts';
 import type { Commands } from '../commands/commands.ts';
 import { withChanges } from '../message/change.ts';
 import type { MessageId } from '../message/ids.ts';
 import type { InboundMessage } from '../message/message.ts';
 import { personNames } from '../message/message-limits.ts';
+import { type CoalescePolicy, coalesceWaitMs } from './rules/coalesce.ts';
 
 export type BatchTurn = Pick<Turn, 'attempt' | 'messages' | 'join'>;
 
@@ -96,4 +99,79 @@ function isOfAnother(message: InboundMessage, names: ReadonlySet<string>): boole
 /** The names of whoever is behind a message. */
 function askersOf({ sender, chat }: InboundMessage): readonly string[] {
   return sender.kind === 'person' ? personNames({ sender, chat }) : (sender.paidBy ?? [NOBODYS]);
+}
+
+// Waits until the person has finished writing: followers within the quiet time join the batch.
+
+export type CoalescerOptions = {
+  readonly channel: Channel | undefined;
+  readonly policy: CoalescePolicy;
+  readonly clock: Clock;
+};
+
+export class Coalescer {
+  readonly #turn: Turn;
+  readonly #batch: Batch;
+  readonly #options: CoalescerOptions;
+
+  constructor(turn: Turn, batch: Batch, options: CoalescerOptions) {
+    this.#turn = turn;
+    this.#batch = batch;
+    this.#options = options;
+  }
+
+  /** Takes followers in until the chat has been quiet long enough. */
+  async collect(): Promise<void> {
+    while (await this.#followerInTime()) await this.#batch.join();
+  }
+
+  /** Whether a follower that may join comes before the signal aborts. */
+  async anyFollower(signal: AbortSignal): Promise<boolean> {
+    if (!this.#isOpen) return false;
+    return this.#turn.arrival(signal).then(
+      () => true,
+      () => false,
+    );
+  }
+
+  async #followerInTime(): Promise<boolean> {
+    const waitMs = this.#isOpen ? this.#quietMs() : 0;
+    if (waitMs === 0) return false;
+    const race = new AbortController();
+    const signal = AbortSignal.any([this.#turn.signal, race.signal]);
+    const arrival = this.#turn.arrival(signal).then(() => true);
+    const quiet = this.#options.clock.sleep(waitMs, signal).then(() => false);
+    arrival.catch(() => undefined);
+    quiet.catch(() => undefined);
+    try {
+      return await Promise.race([arrival, quiet]);
+    } finally {
+      race.abort();
+    }
+  }
+
+  get #isOpen(): boolean {
+    const { channel, policy } = this.#options;
+    // A retry answers what its first try was asked, and nothing more.
+    // Where no door is, nobody is writing on.
+    if (this.#turn.attempt > 1 || channel === undefined || !channel.coalesces) return false;
+    return !this.#batch.isClosed && this.#batch.messages.length < policy.maxMessages;
+  }
+
+  #quietMs(): number {
+    const { channel, policy, clock } = this.#options;
+    const [first, ...rest] = this.#batch.messages;
+    const limitUnits = channel?.limits.textUnits ?? Number.POSITIVE_INFINITY;
+    return coalesceWaitMs(
+      [arrivalOf(first), ...rest.map(arrivalOf)],
+      policy,
+      limitUnits,
+      clock.now(),
+    );
+  }
+}
+
+function arrivalOf({ message }: QueuedMessage) {
+  const { receivedAt, text, mayContinue = false } = message;
+  return { receivedAt, length: text.length, mayContinue };
 }

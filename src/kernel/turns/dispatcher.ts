@@ -16,9 +16,8 @@ import { type AccountName, accountName } from '../message/account.ts';
 import type { AgentEvent, TurnOutcome } from '../message/event.ts';
 import type { InboundMessage, OutboundDraft } from '../message/message.ts';
 import type { TurnPerson } from '../message/notes.ts';
-import { Batch, type BatchTurn } from './batch.ts';
+import { Batch, type BatchTurn, Coalescer } from './batch.ts';
 import { BatchOrigins, type BatchOriginsDeps, narrowestOf } from './batch-origins.ts';
-import { Coalescer } from './coalescer.ts';
 import type { CoalescePolicy } from './rules/coalesce.ts';
 import {
   type SessionSettings,
@@ -26,9 +25,17 @@ import {
   turnSettingsOf,
 } from './session-settings.ts';
 import type { HandledTurn, TurnSetup, TurnStages } from './stages.ts';
-import { answered, type LongAnswerDeps, poisonAnswer, resultOf, sendSaid } from './turn-answers.ts';
+import {
+  answered,
+  createTurnView,
+  type LongAnswerDeps,
+  poisonAnswer,
+  resultOf,
+  sendSaid,
+  TurnShow,
+  type TurnView,
+} from './turn-answers.ts';
 import type { TurnPersonOf } from './turn-person.ts';
-import { createTurnView, TurnShow, type TurnView } from './turn-view.ts';
 
 export type DispatcherSettings = {
   readonly coalesce: CoalescePolicy & { readonly mode: 'wait' | 'speculative' };

@@ -1,0 +1,73 @@
+// What a person wants forgotten, in their scheduled jobs: a job whose words are gone has nothing left to do,
+// so it goes as a whole.
+
+import type { StartedFrom } from '../../kernel/contributions.ts';
+import type { SessionKey } from '../../kernel/message/ids.ts';
+import { type ChatRef, sessionKeyOf } from '../../kernel/message/message.ts';
+import type { PersonalData } from '../../kernel/personal-data.ts';
+import type { Holds } from '../../kernel/sessions/rules/forgetting.ts';
+import { type JobRows, removeJob } from './job-rows.ts';
+import { HEARTBEAT, type Job, jobChat } from './rules/job.ts';
+
+/** Those whose own conversations are among `chats`, which hold the words. */
+export async function jobsHolding(
+  { all }: Pick<JobRows, 'all'>,
+  chats: readonly string[],
+  holds: Holds,
+): Promise<readonly Job[]> {
+  const jobs = await all.list();
+  return jobs.filter(
+    ({ id, name, text, last }) =>
+      chats.includes(sessionKeyOf(jobChat(id))) &&
+      holds([name, text, last?.detail ?? ''].join('\n')),
+  );
+}
+
+/** `removed`: jobs went. */
+export function createJobForgetting(jobs: JobRows, removed: () => void): PersonalData {
+  return {
+    chatsBelow: (chats, isOwner) => chatsOfJobs(jobs, chats, isOwner),
+    async find(chats, holds) {
+      const theirs = await jobsHolding(jobs, chats, holds);
+      return theirs.map(({ id, text }) => ({ where: `job ${id}`, text }));
+    },
+    async forget(chats: readonly string[], holds: Holds): Promise<number> {
+      const theirs = await jobsHolding(jobs, chats, holds);
+      for (const { id } of theirs) await removeJob(jobs, id);
+      if (theirs.length > 0) removed();
+      return theirs.length;
+    },
+  };
+}
+
+// Whose the conversations of jobs are, for whoever wants words forgotten: those of whoever made the job,
+// and of the machine's owners where that was done at the command line.
+
+/** Keys of the chats of jobs that were made in these chats. */
+export async function chatsOfJobs(
+  { all, removed }: JobRows,
+  chats: readonly string[],
+  isOwner: boolean,
+): Promise<readonly string[]> {
+  const known = [...(await all.list()), ...(await removed.list())];
+  const theirs = known.filter(({ maker }) => {
+    if (maker.kind === 'operator') return isOwner;
+    const { thread: _topic, ...chat } = maker.chat;
+    return chats.includes(sessionKeyOf(chat));
+  });
+  const ids = [...theirs.map(({ id }) => id), ...(isOwner ? [HEARTBEAT] : [])];
+  return ids.map((id) => sessionKeyOf(jobChat(id)));
+}
+
+/** The conversations that the job was made in. */
+export function startedFromJobs(
+  { all, removed }: JobRows,
+  sessionOf: (chat: ChatRef) => Promise<SessionKey>,
+): StartedFrom {
+  return async (id) => {
+    const job = (await all.get(id)) ?? (await removed.get(id));
+    const maker = job?.maker;
+    if (maker?.kind !== 'person') return [];
+    return [...new Set([sessionKeyOf(maker.chat), await sessionOf(maker.chat)])];
+  };
+}
