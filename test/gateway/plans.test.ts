@@ -8,7 +8,7 @@ import { DeliveryError, NEVER } from '../../src/kernel/message/errors.ts';
 import { channelName, chatId, DEFAULT_ACCOUNT } from '../../src/kernel/message/ids.ts';
 import { sessionKeyOf } from '../../src/kernel/message/message.ts';
 import { silentLogger as log } from '../../src/lib/logger.ts';
-import { createMemoryStore } from '../support/memory-host.ts';
+import { createMemoryStore, memoryRows } from '../support/memory-host.ts';
 import { createMovableClock } from '../support/movable-clock.ts';
 
 const chat = { channel: channelName('chat'), account: DEFAULT_ACCOUNT, chat: chatId('1') };
@@ -33,7 +33,7 @@ it('sends the checklist anew where the one before never arrived, and holds on to
     trace: async () => ({ state: 'dead' }),
   };
   const parts = {
-    ...{ store: { scope: createMemoryStore }, bus, clock, log },
+    ...{ rows: memoryRows(), bus, clock, log },
     channels: { get: () => ({ editing: { edit: async () => undefined } }) },
   };
   const plans = buildPlans(parts as unknown as PlanParts);
@@ -69,13 +69,13 @@ it('shows the plan as it is where a kill came between sending the checklist and 
     inChat.set(id, markdown);
   };
   const open = (killed: { isKilled: boolean }) => {
-    const set: typeof state.set = async (key, value) => {
+    const swap: typeof state.swap = async (...change) => {
       if (killed.isKilled) throw new Error('killed');
-      await state.set(key, value);
+      return state.swap(...change);
     };
-    const store = { scope: () => ({ ...state, set }) };
+    const rows = memoryRows({ ...state, swap });
     const channels = { get: () => ({ editing: { edit } }) };
-    return buildPlans({ ...{ store, bus, clock, log }, channels } as unknown as PlanParts);
+    return buildPlans({ ...{ rows, bus, clock, log }, channels } as unknown as PlanParts);
   };
   async function shows(plans: ReturnType<typeof buildPlans>) {
     const stop = new AbortController();
