@@ -2,8 +2,7 @@
 
 import type { BuiltMemory } from '../features/memory/build-memory.ts';
 import type { Modes } from '../features/modes/modes.ts';
-import type { PlanDesk } from '../features/plans/plans.ts';
-import { buildPlans, type PlanParts } from '../features/plans/plans.ts';
+import { buildPlans, type PlanDesk, type PlanParts } from '../features/plans/plans.ts';
 import { createAskedConfig } from '../features/request-log/request-log.ts';
 import type { Measuring } from '../kernel/observe/build-telemetry.ts';
 import { observedAgent } from '../kernel/observe/observed.ts';

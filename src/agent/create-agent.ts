@@ -39,11 +39,11 @@ import type { SideModel } from './side-model.ts';
 import { type SpendingGuard, SpendingRefusedError } from './spending.ts';
 import { failureText } from './stream.ts';
 import { ClearedResults, Thread } from './thread.ts';
-import type { TurnContext } from './turn-context.ts';
 import {
   createTokenCorrection,
   SharedCalls,
   type TokenCorrection,
+  type TurnContext,
   TurnNotices,
   TurnRights,
   TurnTime,

@@ -3,8 +3,7 @@
 
 import type { Payer } from '../features/spending/rules/budget-limits.ts';
 import type { Drift } from '../features/steadiness/rules/anti-drift.ts';
-import type { ProviderFailure } from '../kernel/message/errors.ts';
-import { NanobotError } from '../kernel/message/errors.ts';
+import { NanobotError, type ProviderFailure } from '../kernel/message/errors.ts';
 import type { TurnId } from '../kernel/message/ids.ts';
 import type { TokenUsage } from '../kernel/message/transcript.ts';
 import type { TryPlace } from '../providers/provider.ts';

@@ -20,8 +20,7 @@ import {
   createPlan,
   type Plans,
 } from '../features/plans/tool.ts';
-import type { Skills } from '../features/skills/skills.ts';
-import { createReadSkill } from '../features/skills/skills.ts';
+import { createReadSkill, type Skills } from '../features/skills/skills.ts';
 import type { ToolAccess } from '../kernel/access/rights.ts';
 import type { StateStore } from '../kernel/bus/store/store.ts';
 import type { Environment } from '../kernel/config/environment.ts';

@@ -2,8 +2,7 @@
 // how it reads on, and that nothing is lost.
 
 import { describe, expect, it } from 'vitest';
-import type { ScriptedRequest } from '../support/scripted-model.ts';
-import { calls, says } from '../support/scripted-model.ts';
+import { calls, type ScriptedRequest, says } from '../support/scripted-model.ts';
 import { createRig, SESSION } from './agent-rig.ts';
 
 const orders = Array.from({ length: 900 }, (_, n) => ({ id: n, total: n * 2, note: `order ${n}` }));

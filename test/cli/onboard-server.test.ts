@@ -1,8 +1,7 @@
 // Onboarding of a model server with an address of its own, as the person at the keyboard answers it.
 
 import { expect, test } from 'vitest';
-import type { Asker } from '../../src/cli/onboard/asker.ts';
-import { settle } from '../../src/cli/onboard/asker.ts';
+import { type Asker, settle } from '../../src/cli/onboard/asker.ts';
 import { setUpModel } from '../../src/cli/onboard-command.ts';
 import { createTerminal } from '../../src/cli/terminal.ts';
 import { loadConfig } from '../../src/kernel/config/files/config-file.ts';

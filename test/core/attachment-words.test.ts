@@ -1,7 +1,10 @@
 import { describe, expect, it } from 'vitest';
 import { heardLineOf } from '../../src/kernel/intake/rules/group-talk.ts';
-import type { Attachment } from '../../src/kernel/message/attachment.ts';
-import { attachmentLines, sizeWords } from '../../src/kernel/message/attachment.ts';
+import {
+  type Attachment,
+  attachmentLines,
+  sizeWords,
+} from '../../src/kernel/message/attachment.ts';
 import { mediaId } from '../../src/kernel/message/ids.ts';
 import { wordsOf } from '../../src/kernel/turns/rules/coalesce.ts';
 import { message } from '../contract/bus-bench.ts';

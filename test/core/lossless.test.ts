@@ -3,8 +3,7 @@
 
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import type { LosslessLimits } from '../../src/agent/rules/lossless.ts';
-import { entryWithNode, planNode } from '../../src/agent/rules/lossless.ts';
+import { entryWithNode, type LosslessLimits, planNode } from '../../src/agent/rules/lossless.ts';
 import { cutNode, nodeTokens, writtenNode } from '../../src/agent/rules/lossless-text.ts';
 import { nodeId, nodesInView, rangeOfNode } from '../../src/agent/rules/summary-nodes-text.ts';
 import { textTokens } from '../../src/agent/rules/tokens.ts';

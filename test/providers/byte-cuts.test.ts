@@ -1,8 +1,7 @@
 // A stream may be cut anywhere, also inside a character of several bytes or inside an escape.
 
 import { describe, expect, test } from 'vitest';
-import type { LlmReply } from '../support/llm-server.ts';
-import { startLlmServer } from '../support/llm-server.ts';
+import { type LlmReply, startLlmServer } from '../support/llm-server.ts';
 import { ask, finish, simulated, timeTool } from './provider-setup.ts';
 
 const TEXT = ['Grüße 你 👩‍👧'];

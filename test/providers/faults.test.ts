@@ -3,8 +3,7 @@
 
 import { describe, expect, test } from 'vitest';
 import { ProviderError } from '../../src/kernel/message/errors.ts';
-import type { LlmReply } from '../support/llm-server.ts';
-import { fail, say, startLlmServer } from '../support/llm-server.ts';
+import { fail, type LlmReply, say, startLlmServer } from '../support/llm-server.ts';
 import {
   ask,
   collect,

@@ -3,8 +3,7 @@
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { seesImages } from '../../src/agent/rules/model-vision.ts';
 import { imagesTokens } from '../../src/agent/rules/tokens.ts';
-import type { ConfigInput } from '../../src/kernel/config/config.ts';
-import { configSchema } from '../../src/kernel/config/config.ts';
+import { type ConfigInput, configSchema } from '../../src/kernel/config/config.ts';
 import type { AttachedMedia } from '../../src/kernel/message/attachment.ts';
 import { callId, mediaId } from '../../src/kernel/message/ids.ts';
 import type { ModelMessage } from '../../src/kernel/message/transcript.ts';

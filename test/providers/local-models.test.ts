@@ -2,8 +2,7 @@
 // vLLM do, and a clock moved by hand.
 
 import { describe, expect, it } from 'vitest';
-import type { ConfigInput } from '../../src/kernel/config/config.ts';
-import { configSchema } from '../../src/kernel/config/config.ts';
+import { type ConfigInput, configSchema } from '../../src/kernel/config/config.ts';
 import { silentLogger } from '../../src/lib/logger.ts';
 import { createLocalSites } from '../../src/providers/local-site.ts';
 import type { CallMeter } from '../../src/providers/provider.ts';

@@ -1,7 +1,6 @@
 // What the provider tests share: requests, handles on the simulator, and draining a stream.
 
-import type { ConfigInput } from '../../src/kernel/config/config.ts';
-import { configSchema } from '../../src/kernel/config/config.ts';
+import { type ConfigInput, configSchema } from '../../src/kernel/config/config.ts';
 import { silentLogger } from '../../src/lib/logger.ts';
 import { type Clock, systemClock } from '../../src/lib/time/clock.ts';
 import type { ModelEvent, ModelHandle, ModelRequest } from '../../src/providers/provider.ts';

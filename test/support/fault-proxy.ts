@@ -1,8 +1,7 @@
 // A TCP proxy that misbehaves on command, between a client under test and a server. Its mode can be
 // changed while connections are open; bytes that a mode withholds are never delivered later.
 
-import type { AddressInfo } from 'node:net';
-import { connect, createServer, type Server, type Socket } from 'node:net';
+import { type AddressInfo, connect, createServer, type Server, type Socket } from 'node:net';
 import { freePorts } from './free-ports.ts';
 
 export type ProxyMode =

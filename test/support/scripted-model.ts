@@ -1,8 +1,7 @@
 // A model that answers by script, without a network: every call must be scripted, and `assertDone`
 // fails on what is left over. It is as strict about the thread as the strictest provider.
 
-import type { CallId } from '../../src/kernel/message/ids.ts';
-import { callId } from '../../src/kernel/message/ids.ts';
+import { type CallId, callId } from '../../src/kernel/message/ids.ts';
 import type { ThinkingBlock, TokenUsage, ToolCall } from '../../src/kernel/message/transcript.ts';
 import type {
   ModelEvent,

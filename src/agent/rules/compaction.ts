@@ -6,8 +6,13 @@ import type { SummaryEntry, TranscriptEntry } from '../../kernel/message/transcr
 import { turnOf } from '../../kernel/sessions/rules/carry.ts';
 import { keepFirstLines, truncateText } from '../../lib/text/cut.ts';
 import { missingLines } from './summary-check.ts';
-import type { CallBudget } from './tokens.ts';
-import { CHARS_PER_TOKEN, entriesTokens, textTokens, toldTokens } from './tokens.ts';
+import {
+  type CallBudget,
+  CHARS_PER_TOKEN,
+  entriesTokens,
+  textTokens,
+  toldTokens,
+} from './tokens.ts';
 
 /** `agents.defaults.compaction` of the configuration. */
 export type CompactionPolicy = {

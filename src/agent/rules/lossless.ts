@@ -1,8 +1,7 @@
 // Lossless compaction: which turns or nodes become the next node, and the summary entry with it. Each
 // step is worked out from what the session shows and nothing else. Asking the model is left to agent/.
 
-import type { TurnId } from '../../kernel/message/ids.ts';
-import { firstSeqOf } from '../../kernel/message/ids.ts';
+import { firstSeqOf, type TurnId } from '../../kernel/message/ids.ts';
 import type { SummaryEntry, TranscriptEntry } from '../../kernel/message/transcript.ts';
 import { turnOf } from '../../kernel/sessions/rules/carry.ts';
 import { FORGOTTEN } from '../../kernel/sessions/rules/forgetting.ts';

@@ -8,16 +8,14 @@ import { nativeId } from '../../kernel/message/ids.ts';
 import type { OutboundMessage } from '../../kernel/message/message.ts';
 import { renderPlain } from '../../lib/markup/markup.ts';
 import type { ChannelHost } from '../channel.ts';
-import type { MailAccount } from './connection-settings.ts';
-import { TOKEN_REFUSED } from './connection-settings.ts';
+import { type MailAccount, TOKEN_REFUSED } from './connection-settings.ts';
 import type { OutgoingRecord } from './mail-records.ts';
 import type { MailRegister } from './mail-register.ts';
 import { composeMail, outgoingRecord, packFiles, threadOf } from './outbound.ts';
 import type { ReplyLimits } from './reply-limits.ts';
 import { normalizeAddress } from './rules/address.ts';
 import type { SentReply } from './rules/budget.ts';
-import type { ParentMail } from './rules/threading.ts';
-import { copyRecipients } from './rules/threading.ts';
+import { copyRecipients, type ParentMail } from './rules/threading.ts';
 import type { EmailConfig } from './settings.ts';
 import { SMTP_AUTH_REFUSED, sendBySmtp } from './smtp.ts';
 

@@ -9,8 +9,8 @@ import { isLoopbackHost } from '../../lib/net/address-rules.ts';
 import { headOf } from '../../lib/text/cut.ts';
 import type { Clock } from '../../lib/time/clock.ts';
 import { normalizeAddress } from './rules/address.ts';
-import type { EmailConfig } from './settings.ts';
 import {
+  type EmailConfig,
   isSafeTokenUrl,
   type OAuth2Settings,
   type TokenEndpoint,

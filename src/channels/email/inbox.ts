@@ -16,8 +16,7 @@ import {
 } from '../channel.ts';
 import type { MailAccount } from './connection-settings.ts';
 import { ImapConnection, type MailFolder, type OpenMailbox } from './imap-connection.ts';
-import type { DnsLookup } from './mail-reader.ts';
-import { byMessageId, type MailHead, MailReader } from './mail-reader.ts';
+import { byMessageId, type DnsLookup, type MailHead, MailReader } from './mail-reader.ts';
 import type { MailRegister } from './mail-register.ts';
 import { spoolMail } from './mail-spool.ts';
 import { visibleText } from './rules/text.ts';

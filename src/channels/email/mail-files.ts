@@ -3,16 +3,19 @@
 
 import type { Worker } from 'node:worker_threads';
 import type { Attachment } from '../../kernel/message/attachment.ts';
-import type { Clock } from '../../lib/time/clock.ts';
-import { orAborted } from '../../lib/time/clock.ts';
+import { type Clock, orAborted } from '../../lib/time/clock.ts';
 import { AttachmentError } from '../channel.ts';
 import type { MailAccount } from './connection-settings.ts';
 import { ImapConnection } from './imap-connection.ts';
 import { MAX_MAIL_BYTES } from './mail-form.ts';
-import type { FromParser, ToParser } from './mail-reader.ts';
-import { startWorker } from './mail-reader.ts';
-import type { RawMail } from './mail-spool.ts';
-import { MailContents, openNameless, type SpooledMail, spoolMail } from './mail-spool.ts';
+import { type FromParser, startWorker, type ToParser } from './mail-reader.ts';
+import {
+  MailContents,
+  openNameless,
+  type RawMail,
+  type SpooledMail,
+  spoolMail,
+} from './mail-spool.ts';
 import { kindOfPart, type SortedParts } from './rules/address.ts';
 import { visibleText } from './rules/text.ts';
 

@@ -22,8 +22,7 @@ import {
   type SentReply,
   type ThreadPace,
 } from './rules/budget.ts';
-import type { MailQuote } from './rules/threading.ts';
-import { type KnownThread, parseOwnMessageId } from './rules/threading.ts';
+import { type KnownThread, type MailQuote, parseOwnMessageId } from './rules/threading.ts';
 
 const DAY_MS = 86_400_000;
 /** Whole texts and the means to answer a mail. */

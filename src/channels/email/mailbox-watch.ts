@@ -23,11 +23,14 @@ import type { ImapConnection, OpenMailbox } from './imap-connection.ts';
 import { type InboundSettings, type Incoming, readIncoming, unreadableMail } from './inbound.ts';
 import { storeCopies } from './inbox.ts';
 import { MAX_HEADER_BYTES, MAX_MAIL_BYTES, splitHeader } from './mail-form.ts';
-import type { MailReader, MailReading, MailSummary } from './mail-reader.ts';
-import { NO_SIGNATURES } from './mail-reader.ts';
+import {
+  type MailReader,
+  type MailReading,
+  type MailSummary,
+  NO_SIGNATURES,
+} from './mail-reader.ts';
 import type { MailRegister } from './mail-register.ts';
-import type { RawMail } from './mail-spool.ts';
-import { inMemory, type SpooledMail, spoolMail } from './mail-spool.ts';
+import { inMemory, type RawMail, type SpooledMail, spoolMail } from './mail-spool.ts';
 import { parseHeaderBlock } from './rules/address.ts';
 
 /** How far back a renumbered mailbox is searched. */

@@ -9,9 +9,9 @@ import { accountPath } from '../../kernel/message/account.ts';
 import { type AccountId, channelName, DEFAULT_ACCOUNT } from '../../kernel/message/ids.ts';
 import { discoverMailbox, type MailProof, proveMailbox } from '../channel-setup.ts';
 import { domainOf } from './rules/address.ts';
-import type { EmailConfig } from './settings.ts';
 import {
   addressesOf,
+  type EmailConfig,
   knownTokenEndpoint,
   mailboxesOf,
   mailboxSchema,

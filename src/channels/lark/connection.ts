@@ -6,8 +6,7 @@ import type { Duplex } from 'node:stream';
 import { type EventDispatcher, LoggerLevel, WSClient } from '@larksuiteoapi/node-sdk';
 import { ChannelError, NEVER } from '../../kernel/message/errors.ts';
 import type { Logger } from '../../lib/logger.ts';
-import type { Clock } from '../../lib/time/clock.ts';
-import { backoffMs } from '../../lib/time/clock.ts';
+import { backoffMs, type Clock } from '../../lib/time/clock.ts';
 import type { ChannelHost } from '../channel.ts';
 import {
   agentFor,

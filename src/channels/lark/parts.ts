@@ -12,8 +12,14 @@ import type { Logger } from '../../lib/logger.ts';
 import { type Run, runsText } from '../../lib/markup/writer.ts';
 import type { Clock } from '../../lib/time/clock.ts';
 import type { Editing } from '../channel.ts';
-import type { Messages, Target } from './cards.ts';
-import { type Card, cardJson, type OpenCards, TEXT_UNITS } from './cards.ts';
+import {
+  type Card,
+  cardJson,
+  type Messages,
+  type OpenCards,
+  type Target,
+  TEXT_UNITS,
+} from './cards.ts';
 import { isCardRefused, isGone, isNotThere, toDeliveryError, UNCLEAR_REFUSAL } from './failures.ts';
 import { beginningForLark, splitForLark } from './rules/markup.ts';
 import type { Uploads } from './uploads.ts';

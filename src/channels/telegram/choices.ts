@@ -10,12 +10,10 @@ import { type Fields, fieldsOf, integerOf, listOf, textOf } from '../../lib/json
 import type { Logger } from '../../lib/logger.ts';
 import type { Clock } from '../../lib/time/clock.ts';
 import type { Reactions, ShowOutcome } from '../channel.ts';
-import type { GroupMoves } from './chats.ts';
-import { type Bot, placeOfMessage } from './chats.ts';
+import { type Bot, type GroupMoves, placeOfMessage } from './chats.ts';
 import type { BotApi } from './client.ts';
 import { BotCallError, toDeliveryError } from './failures.ts';
-import type { TelegramConfig } from './settings.ts';
-import { TELEGRAM_REACTIONS } from './settings.ts';
+import { TELEGRAM_REACTIONS, type TelegramConfig } from './settings.ts';
 
 /** Labels longer than this, all together, stand below each other. */
 const ROW_CHARS = 32;

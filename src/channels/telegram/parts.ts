@@ -12,8 +12,13 @@ import { splitMarkdown } from '../../lib/markup/split.ts';
 import { type Run, runsText } from '../../lib/markup/writer.ts';
 import type { Clock } from '../../lib/time/clock.ts';
 import type { Channel, Retracting } from '../channel.ts';
-import type { GroupMoves } from './chats.ts';
-import { draftMessages, fromNativeId, telegramThreadId, toNativeId } from './chats.ts';
+import {
+  draftMessages,
+  fromNativeId,
+  type GroupMoves,
+  telegramThreadId,
+  toNativeId,
+} from './chats.ts';
 import { type Keyboard, keyboardOf } from './choices.ts';
 import type { BotApi } from './client.ts';
 import {

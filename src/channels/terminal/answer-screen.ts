@@ -4,8 +4,7 @@
 import { stripVTControlCharacters, styleText } from 'node:util';
 import type { LiveUpdate, ToolActivity } from '../../kernel/message/event.ts';
 import { parseMarkup } from '../../lib/markup/markup.ts';
-import type { Run, Style } from '../../lib/markup/writer.ts';
-import { displayWidth } from '../../lib/markup/writer.ts';
+import { displayWidth, type Run, type Style } from '../../lib/markup/writer.ts';
 
 const REDRAW_MS = 60;
 const FALLBACK_COLUMNS = 80;

@@ -5,12 +5,17 @@
 import type { Receipt, SendContext } from '../../kernel/bus/bus.ts';
 import { BusFullError } from '../../kernel/message/errors.ts';
 import type { LiveUpdate } from '../../kernel/message/event.ts';
-import type { ChannelName } from '../../kernel/message/ids.ts';
-import { chatId, DEFAULT_ACCOUNT, messageId, nativeId, userId } from '../../kernel/message/ids.ts';
+import {
+  type ChannelName,
+  chatId,
+  DEFAULT_ACCOUNT,
+  messageId,
+  nativeId,
+  userId,
+} from '../../kernel/message/ids.ts';
 import type { InboundMessage, OutboundMessage } from '../../kernel/message/message.ts';
 import { createLanes } from '../../lib/async.ts';
-import type { Clock } from '../../lib/time/clock.ts';
-import { aborted } from '../../lib/time/clock.ts';
+import { aborted, type Clock } from '../../lib/time/clock.ts';
 import type { Attachments, Channel, ChannelHost, Retracting } from '../channel.ts';
 import {
   type Door,

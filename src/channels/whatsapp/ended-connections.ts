@@ -2,8 +2,7 @@
 // the owner is told, and the wait before the next connection begins.
 
 import type { Logger } from '../../lib/logger.ts';
-import type { Clock } from '../../lib/time/clock.ts';
-import { backoffMs } from '../../lib/time/clock.ts';
+import { backoffMs, type Clock } from '../../lib/time/clock.ts';
 import type { LinkStatus } from './link-status.ts';
 import type { LoginAttempt } from './login.ts';
 import {

@@ -15,8 +15,7 @@ import {
 } from '@whiskeysockets/baileys';
 import type { Logger } from '../../lib/logger.ts';
 import { isLoopbackHost } from '../../lib/net/address-rules.ts';
-import type { Clock } from '../../lib/time/clock.ts';
-import { orAborted } from '../../lib/time/clock.ts';
+import { type Clock, orAborted } from '../../lib/time/clock.ts';
 import { AttachmentError } from '../channel.ts';
 import type { WhatsAppMediaRef } from './rules/message.ts';
 

@@ -11,8 +11,7 @@ import {
 } from '@whiskeysockets/baileys';
 import { BACKOFF, ChannelError } from '../../kernel/message/errors.ts';
 import type { Logger } from '../../lib/logger.ts';
-import type { Clock } from '../../lib/time/clock.ts';
-import { aborted } from '../../lib/time/clock.ts';
+import { aborted, type Clock } from '../../lib/time/clock.ts';
 import type { Ledger } from './ledger.ts';
 import { createLidLookup } from './people.ts';
 import { isNotSaved } from './rows.ts';

@@ -12,8 +12,7 @@ import {
 import type { KeyValueChange, KeyValueStore } from '../../kernel/bus/store/store.ts';
 import { ChannelError, NEVER } from '../../kernel/message/errors.ts';
 import type { Logger } from '../../lib/logger.ts';
-import type { Unit } from './rows.ts';
-import { seal, unseal } from './rows.ts';
+import { seal, type Unit, unseal } from './rows.ts';
 
 export type SignalKeysDeps = {
   readonly state: KeyValueStore;

@@ -17,8 +17,7 @@ import type { ChatId } from '../../kernel/message/ids.ts';
 import { within } from '../../lib/async.ts';
 import type { Clock } from '../../lib/time/clock.ts';
 import { isSameAddress } from './rules/jid.ts';
-import type { SentMessages } from './sent-messages.ts';
-import { type Acks, refusal, STALE_DEVICES } from './sent-messages.ts';
+import { type Acks, refusal, type SentMessages, STALE_DEVICES } from './sent-messages.ts';
 
 type Stanza = {
   readonly id: string;

@@ -3,8 +3,7 @@
 
 import { Command } from 'commander';
 import { momentText } from '../../cli/flag-values.ts';
-import type { Terminal } from '../../cli/terminal.ts';
-import { CommandFailure, EXIT, printable, withState } from '../../cli/terminal.ts';
+import { CommandFailure, EXIT, printable, type Terminal, withState } from '../../cli/terminal.ts';
 import type { Approval } from './approval-rows.ts';
 import type { ShownYes } from './standing-list.ts';
 

@@ -3,8 +3,7 @@
 
 import { Command } from 'commander';
 import { z } from 'zod';
-import type { Terminal } from '../../cli/terminal.ts';
-import { printable, withState } from '../../cli/terminal.ts';
+import { printable, type Terminal, withState } from '../../cli/terminal.ts';
 import type { ClusterDesk } from './cluster-desk.ts';
 
 const ADDRESS = 'as "nanobot cluster list" shows it, e.g. 192.168.1.20:52415';

@@ -7,8 +7,14 @@
 import { randomUUID } from 'node:crypto';
 import { z } from 'zod';
 import type { CallEnd, PlannedCall, SpendingGuard } from '../../agent/spending.ts';
-import type { HttpApp, HttpRequest } from '../../http/replies.ts';
-import { eventText, Refusal, replyWithEvents, valid } from '../../http/replies.ts';
+import {
+  eventText,
+  type HttpApp,
+  type HttpRequest,
+  Refusal,
+  replyWithEvents,
+  valid,
+} from '../../http/replies.ts';
 import { accountId, channelName, chatId, threadId } from '../../kernel/message/ids.ts';
 import type { Clock } from '../../lib/time/clock.ts';
 

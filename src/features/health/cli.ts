@@ -2,8 +2,7 @@
 // each hop took, and a verdict by channel.
 
 import { Command } from 'commander';
-import type { Terminal } from '../../cli/terminal.ts';
-import { CommandFailure, EXIT, textTable } from '../../cli/terminal.ts';
+import { CommandFailure, EXIT, type Terminal, textTable } from '../../cli/terminal.ts';
 
 type Flags = { readonly live: boolean; readonly json?: boolean };
 type Verdict = {

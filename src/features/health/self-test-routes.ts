@@ -2,8 +2,7 @@
 //   POST /api/selftest   {}; server-sent events, one per step: `started`, then hops and verdicts
 
 import { z } from 'zod';
-import type { HttpApp } from '../../http/replies.ts';
-import { eventText, Refusal, replyWithEvents, valid } from '../../http/replies.ts';
+import { eventText, type HttpApp, Refusal, replyWithEvents, valid } from '../../http/replies.ts';
 import type { Clock } from '../../lib/time/clock.ts';
 
 /** Steps as they are sent; they end with the last channel's verdict. */

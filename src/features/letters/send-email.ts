@@ -4,8 +4,7 @@
 import { z } from 'zod';
 import { MAX_ADDRESS_CHARS, recipientOf } from '../../channels/email/rules/address.ts';
 import { ToolError } from '../../kernel/message/errors.ts';
-import type { Tool } from '../../tools/tool.ts';
-import { readDescription } from '../../tools/tool.ts';
+import { readDescription, type Tool } from '../../tools/tool.ts';
 
 const MAX_CHARS = 50_000;
 const MAX_SUBJECT_CHARS = 200;

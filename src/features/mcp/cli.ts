@@ -1,8 +1,7 @@
 // `nanobot mcp`: the servers whose tools the agent gets, as the running gateway sees them.
 
 import { Command } from 'commander';
-import type { Terminal } from '../../cli/terminal.ts';
-import { textTable } from '../../cli/terminal.ts';
+import { type Terminal, textTable } from '../../cli/terminal.ts';
 import type { ReportedToolServer } from './tooling.ts';
 
 export function mcpCommand(terminal: Terminal): Command {

@@ -1,8 +1,7 @@
 // `nanobot memory`: what is remembered, and having it thought over, with the gateway running or not.
 
 import { Command } from 'commander';
-import type { Terminal } from '../../cli/terminal.ts';
-import { CommandFailure, EXIT, printable, withState } from '../../cli/terminal.ts';
+import { CommandFailure, EXIT, printable, type Terminal, withState } from '../../cli/terminal.ts';
 
 export function memoryCommand(terminal: Terminal): Command {
   const command = new Command('memory').description('what the agent remembers');

@@ -1,8 +1,7 @@
 // Tool: looks up what was remembered or noted.
 
 import { z } from 'zod';
-import type { Tool } from '../../tools/tool.ts';
-import { readDescription } from '../../tools/tool.ts';
+import { readDescription, type Tool } from '../../tools/tool.ts';
 import { QUERY_NAMES } from '../../tools/toolbox.ts';
 import type { MemoryStore } from './memory.ts';
 

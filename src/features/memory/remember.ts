@@ -3,8 +3,7 @@
 
 import { z } from 'zod';
 import { headOf } from '../../lib/text/cut.ts';
-import type { Tool } from '../../tools/tool.ts';
-import { readDescription } from '../../tools/tool.ts';
+import { readDescription, type Tool } from '../../tools/tool.ts';
 import type { MemoryStore } from './memory.ts';
 
 const MAX_FACT_CHARS = 2000;

@@ -2,8 +2,7 @@
 // memory from summaries, learnings from tools that failed and from thumbs down. Names and kinds only:
 // what a tool said may be the words of others.
 
-import type { SessionKey } from '../../kernel/message/ids.ts';
-import { firstSeqOf } from '../../kernel/message/ids.ts';
+import { firstSeqOf, type SessionKey } from '../../kernel/message/ids.ts';
 import type { TurnPerson } from '../../kernel/message/notes.ts';
 import type { ToolEntry, TranscriptEntry } from '../../kernel/message/transcript.ts';
 import { createLanes } from '../../lib/async.ts';

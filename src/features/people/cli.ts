@@ -4,8 +4,7 @@
 import { rm } from 'node:fs/promises';
 import { join } from 'node:path';
 import { Command, Option } from 'commander';
-import type { Terminal } from '../../cli/terminal.ts';
-import { CommandFailure, EXIT, textTable, withState } from '../../cli/terminal.ts';
+import { CommandFailure, EXIT, type Terminal, textTable, withState } from '../../cli/terminal.ts';
 import { ADMITTED_ROLES, type AdmittedRole } from '../../kernel/access/admission.ts';
 import {
   CONVERSATIONS,

@@ -3,8 +3,7 @@
 
 import type { AdmittedRole, Role } from '../../kernel/access/admission.ts';
 import type { InboundMessage } from '../../kernel/message/message.ts';
-import type { Pairing } from './pairing.ts';
-import { holdsCode } from './pairing.ts';
+import { holdsCode, type Pairing } from './pairing.ts';
 import { type Stranger, type Strangers, sharesId } from './strangers.ts';
 
 /** Somebody who waits, or about whom something was decided before. */

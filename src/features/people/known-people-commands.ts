@@ -1,11 +1,11 @@
 // `/people`: shows an owner the known people, and changes what one of them may use up in a day.
 
 import { OWNER_ONLY } from '../../kernel/access/command-access.ts';
-import type { Person } from '../../kernel/access/person.ts';
 import {
   limitNamed,
   limitWords,
   PERSON_LIMITS,
+  type Person,
   personLine,
   readLimit,
   withChoice,

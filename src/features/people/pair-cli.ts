@@ -4,8 +4,7 @@ import { Command, Option } from 'commander';
 import type { OpenedState } from '../../app/state.ts';
 import type { ChannelDefinition } from '../../channels/index.ts';
 import { momentText } from '../../cli/flag-values.ts';
-import type { Terminal } from '../../cli/terminal.ts';
-import { CommandFailure, EXIT, textTable, withState } from '../../cli/terminal.ts';
+import { CommandFailure, EXIT, type Terminal, textTable, withState } from '../../cli/terminal.ts';
 import { ADMITTED_ROLES, type AdmittedRole } from '../../kernel/access/admission.ts';
 import type { Subject } from './decisions.ts';
 

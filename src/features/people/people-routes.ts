@@ -5,8 +5,7 @@
 //   POST /api/people/answers        {token} of a choice; {result: words}
 
 import { z } from 'zod';
-import type { HttpApp } from '../../http/replies.ts';
-import { Refusal, valid } from '../../http/replies.ts';
+import { type HttpApp, Refusal, valid } from '../../http/replies.ts';
 
 /** Times are epoch milliseconds; names and texts are others' words, never to be taken for markup. */
 export type PeopleView = {

@@ -4,8 +4,7 @@
 import { z } from 'zod';
 import { ToolError } from '../../kernel/message/errors.ts';
 import { headOf } from '../../lib/text/cut.ts';
-import type { Tool } from '../../tools/tool.ts';
-import { readDescription } from '../../tools/tool.ts';
+import { readDescription, type Tool } from '../../tools/tool.ts';
 import {
   type Checkpoint,
   MAX_CHECKPOINTS,

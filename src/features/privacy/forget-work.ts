@@ -8,8 +8,7 @@ import { messageId } from '../../kernel/message/ids.ts';
 import type { ChatRef } from '../../kernel/message/message.ts';
 import { flag, jsonRow, object, place, rowShape } from '../../lib/json/json.ts';
 import type { Logger } from '../../lib/logger.ts';
-import type { Clock } from '../../lib/time/clock.ts';
-import { aborted } from '../../lib/time/clock.ts';
+import { aborted, type Clock } from '../../lib/time/clock.ts';
 import type { ForgetReport, KeptData, Reach } from './personal-data.ts';
 
 export type ForgetWorkDeps = {

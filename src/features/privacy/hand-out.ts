@@ -4,8 +4,7 @@
 import type { MessageBus } from '../../kernel/bus/bus.ts';
 import { MediaError, type MediaStore } from '../../kernel/media/media.ts';
 import { accountName } from '../../kernel/message/account.ts';
-import type { OutboundAttachment } from '../../kernel/message/attachment.ts';
-import { sizeWords } from '../../kernel/message/attachment.ts';
+import { type OutboundAttachment, sizeWords } from '../../kernel/message/attachment.ts';
 import { messageId } from '../../kernel/message/ids.ts';
 import type { ChatRef } from '../../kernel/message/message.ts';
 import { exportSession } from '../../kernel/sessions/export.ts';

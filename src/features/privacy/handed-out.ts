@@ -3,8 +3,7 @@
 
 import type { KeyValueStore } from '../../kernel/bus/store/store.ts';
 import type { MediaStore } from '../../kernel/media/media.ts';
-import type { MediaId } from '../../kernel/message/ids.ts';
-import { mediaId } from '../../kernel/message/ids.ts';
+import { type MediaId, mediaId } from '../../kernel/message/ids.ts';
 import { listFiles, type NoteReader, SESSIONS_FOLDER } from '../memory/note-files.ts';
 
 export type HandedOut = {

@@ -3,8 +3,7 @@
 
 import { Command, InvalidArgumentError } from 'commander';
 import { parseCount } from '../../cli/flag-values.ts';
-import type { Terminal } from '../../cli/terminal.ts';
-import { CommandFailure, EXIT, printable, withState } from '../../cli/terminal.ts';
+import { CommandFailure, EXIT, printable, type Terminal, withState } from '../../cli/terminal.ts';
 import type { JobDesk, ShownJob } from './job-askers.ts';
 import type { JobWish } from './rules/job.ts';
 import { JobError } from './rules/schedule.ts';

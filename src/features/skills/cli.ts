@@ -3,8 +3,14 @@
 
 import { createHash } from 'node:crypto';
 import { Command } from 'commander';
-import type { Terminal } from '../../cli/terminal.ts';
-import { CommandFailure, confirmOrStop, EXIT, printable, textTable } from '../../cli/terminal.ts';
+import {
+  CommandFailure,
+  confirmOrStop,
+  EXIT,
+  printable,
+  type Terminal,
+  textTable,
+} from '../../cli/terminal.ts';
 import type { FoundSkill } from './install.ts';
 import type { SkillReview } from './package.ts';
 import type { SkillCare } from './skill-care.ts';

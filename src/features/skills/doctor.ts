@@ -1,8 +1,7 @@
 // Whether every skill can be used.
 
 import { type Finding, ok, warn } from '../../cli/doctor/finding.ts';
-import type { Terminal } from '../../cli/terminal.ts';
-import { printable } from '../../cli/terminal.ts';
+import { printable, type Terminal } from '../../cli/terminal.ts';
 import type { Skill } from './skills.ts';
 
 export async function checkSkills({ home, env, clock }: Terminal): Promise<readonly Finding[]> {

@@ -2,8 +2,7 @@
 
 import { Command } from 'commander';
 import { chatNames, chatText } from '../../cli/chat-names.ts';
-import type { Terminal } from '../../cli/terminal.ts';
-import { printable, withState } from '../../cli/terminal.ts';
+import { printable, type Terminal, withState } from '../../cli/terminal.ts';
 
 export function agentsCommand(terminal: Terminal): Command {
   const command = new Command('agents').description('helpers of the agent, and their profiles');

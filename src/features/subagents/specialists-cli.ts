@@ -2,8 +2,7 @@
 // the home's own, and whether they can be used. With the gateway running or not.
 
 import { Command } from 'commander';
-import type { Terminal } from '../../cli/terminal.ts';
-import { CommandFailure, EXIT, printable } from '../../cli/terminal.ts';
+import { CommandFailure, EXIT, printable, type Terminal } from '../../cli/terminal.ts';
 
 export function specialistsCommand(terminal: Terminal): Command {
   const command = new Command('specialists').description(

@@ -7,8 +7,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import type { Environment } from '../../kernel/config/environment.ts';
 import { isOver, killGroup, spawnGroup } from '../../lib/process-group.ts';
-import type { Clock } from '../../lib/time/clock.ts';
-import { orAborted } from '../../lib/time/clock.ts';
+import { type Clock, orAborted } from '../../lib/time/clock.ts';
 import type { Argv } from './rules/voice-engine.ts';
 import { VoiceError } from './voice.ts';
 

@@ -6,8 +6,7 @@ import { join } from 'node:path';
 import { isHomeUrl } from '../../lib/net/address-rules.ts';
 import type { SpeechEngine } from './rules/voice-engine.ts';
 import { filledIn, inPrivateFolder, runProgram } from './run-program.ts';
-import type { EngineDeps } from './transcribe.ts';
-import { callEngine } from './transcribe.ts';
+import { callEngine, type EngineDeps } from './transcribe.ts';
 import { type Speaker, VoiceError } from './voice.ts';
 
 const MAX_SOUND_BYTES = 25_000_000;

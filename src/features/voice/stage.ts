@@ -7,8 +7,7 @@ import type { Channel } from '../../channels/channel.ts';
 import type { MediaStore } from '../../kernel/media/media.ts';
 import { type AccountName, accountName } from '../../kernel/message/account.ts';
 import type { OutboundAttachment } from '../../kernel/message/attachment.ts';
-import type { ChannelName } from '../../kernel/message/ids.ts';
-import { messageId } from '../../kernel/message/ids.ts';
+import { type ChannelName, messageId } from '../../kernel/message/ids.ts';
 import {
   type OutboundDraft,
   type OutboundMessage,

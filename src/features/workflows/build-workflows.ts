@@ -28,8 +28,7 @@ import { createWorkflow } from './tool.ts';
 import type { WorkflowAgentDeps } from './workflow-agent.ts';
 import { workflowCommands, workflowsAtWork } from './workflow-commands.ts';
 import { createWorkflowFiles } from './workflow-files.ts';
-import type { WorkflowDesk } from './workflow-people.ts';
-import { createWorkflowPeople } from './workflow-people.ts';
+import { createWorkflowPeople, type WorkflowDesk } from './workflow-people.ts';
 import { checkTyped, tellHome, WorkflowRuns } from './workflow-runs.ts';
 
 export type WorkflowParts = Foundations & {

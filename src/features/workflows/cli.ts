@@ -3,8 +3,7 @@
 
 import { Command } from 'commander';
 import { chatNames, chatText } from '../../cli/chat-names.ts';
-import type { Terminal } from '../../cli/terminal.ts';
-import { CommandFailure, EXIT, printable, withState } from '../../cli/terminal.ts';
+import { CommandFailure, EXIT, printable, type Terminal, withState } from '../../cli/terminal.ts';
 
 export function workflowsCommand(terminal: Terminal): Command {
   const command = new Command('workflows').description(

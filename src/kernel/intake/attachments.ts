@@ -6,13 +6,11 @@ import { AttachmentError, type Channel } from '../../channels/channel.ts';
 import { isUnheard, type Listening, missedReason } from '../../features/voice/listening.ts';
 import { createPermits, type Permits } from '../../lib/async.ts';
 import type { Logger } from '../../lib/logger.ts';
-import type { Clock } from '../../lib/time/clock.ts';
-import { backoffMs, orAborted } from '../../lib/time/clock.ts';
+import { backoffMs, type Clock, orAborted } from '../../lib/time/clock.ts';
 import type { BusStore } from '../bus/store/store.ts';
 import { MediaError, type MediaStore } from '../media/media.ts';
 import { type AccountName, accountName } from '../message/account.ts';
-import type { Attachment } from '../message/attachment.ts';
-import { sizeWords } from '../message/attachment.ts';
+import { type Attachment, sizeWords } from '../message/attachment.ts';
 import type { MessageId } from '../message/ids.ts';
 import type { InboundMessage } from '../message/message.ts';
 

@@ -1,8 +1,12 @@
 // Which conversation a chat takes part in, and where a conversation is answered. A chat has its own
 // unless its person moved another one there or shares one over all doors. On disk, asked from memory.
 
-import type { Move, PeopleBook, PeopleRows } from '../../features/people/people-book.ts';
-import { ROWS } from '../../features/people/people-book.ts';
+import {
+  type Move,
+  type PeopleBook,
+  type PeopleRows,
+  ROWS,
+} from '../../features/people/people-book.ts';
 import type { Persons } from '../../features/people/persons.ts';
 import { parseCommand } from '../access/command.ts';
 import { doorOf, isSameChat, type PersonRecord } from '../access/person.ts';

@@ -12,8 +12,7 @@ import type { Commands } from '../commands/commands.ts';
 import { type AccountName, accountName } from '../message/account.ts';
 import { withChanges } from '../message/change.ts';
 import { DeliveryError } from '../message/errors.ts';
-import type { NativeId, TurnId } from '../message/ids.ts';
-import { answerIdOf } from '../message/ids.ts';
+import { answerIdOf, type NativeId, type TurnId } from '../message/ids.ts';
 import type { ChatRef } from '../message/message.ts';
 
 export type RedoDeps = {

@@ -6,8 +6,7 @@ import { open } from 'node:fs/promises';
 import { dkimSign } from 'mailauth/lib/dkim/sign.js';
 import { afterAll, describe, expect, it } from 'vitest';
 import { extractFiles } from '../../../src/channels/email/mail-files.ts';
-import type { DnsLookup } from '../../../src/channels/email/mail-reader.ts';
-import { MailReader } from '../../../src/channels/email/mail-reader.ts';
+import { type DnsLookup, MailReader } from '../../../src/channels/email/mail-reader.ts';
 import { systemClock } from '../../../src/lib/time/clock.ts';
 
 const { publicKey, privateKey } = generateKeyPairSync('rsa', {

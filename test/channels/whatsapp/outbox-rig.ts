@@ -22,8 +22,7 @@ import {
   type NativeId,
 } from '../../../src/kernel/message/ids.ts';
 import type { ChatRef, OutboundMessage } from '../../../src/kernel/message/message.ts';
-import type { Clock } from '../../../src/lib/time/clock.ts';
-import { systemClock } from '../../../src/lib/time/clock.ts';
+import { type Clock, systemClock } from '../../../src/lib/time/clock.ts';
 import { createMemoryHost, type MemoryHost } from '../../support/memory-host.ts';
 import { BaileysClient, linkedAuth } from '../../support/whatsapp-server/baileys-client.ts';
 import type { Contact, Phone, WhatsAppServer } from '../../support/whatsapp-server/contract.ts';

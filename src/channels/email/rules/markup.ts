@@ -2,12 +2,13 @@
 // mail addresses become links, so that nothing a model writes can act in a mail reader.
 
 import { safeHref } from '../../../lib/markup/markup.ts';
-import type { MarkedToken, Tokens } from '../../../lib/markup/writer.ts';
 import {
   decodeReferences,
   escapeHtml,
   lexMarkdown,
+  type MarkedToken,
   strictTokens,
+  type Tokens,
 } from '../../../lib/markup/writer.ts';
 
 const CELL = 'border:1px solid #ccc;padding:4px 8px';

@@ -4,8 +4,12 @@
 import { type Attachment, textWithAttachments } from '../../../kernel/message/attachment.ts';
 import { emojiOf } from '../../../kernel/message/change.ts';
 import { idOfPerson, isPerson, type PersonJid, parseJid } from './jid.ts';
-import type { WhatsAppContent, WhatsAppContext } from './message.ts';
-import { attachmentsOf, wordsOfKind } from './message.ts';
+import {
+  attachmentsOf,
+  type WhatsAppContent,
+  type WhatsAppContext,
+  wordsOfKind,
+} from './message.ts';
 
 export type WhatsAppReading = {
   readonly text: string;

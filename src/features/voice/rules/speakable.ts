@@ -1,8 +1,13 @@
 // What is read aloud of an answer: its sentences, without marks, addresses, code and tables, of which
 // it is said that they stand in the text. A long one ends at a sentence.
 
-import type { MarkedToken, Tokens } from '../../../lib/markup/writer.ts';
-import { decodeReferences, lexMarkdown, strictTokens } from '../../../lib/markup/writer.ts';
+import {
+  decodeReferences,
+  lexMarkdown,
+  type MarkedToken,
+  strictTokens,
+  type Tokens,
+} from '../../../lib/markup/writer.ts';
 import { headOf } from '../../../lib/text/cut.ts';
 
 /** About a minute and a half of speech. */

@@ -6,14 +6,12 @@ import { homedir } from 'node:os';
 import { resolve } from 'node:path';
 import { ConfigError, type ConfigProblem } from '../../message/errors.ts';
 import { type CheckedConfig, type ConfigOverrides, checkConfig } from '../check.ts';
-import type { Config } from '../config.ts';
-import { CONFIG_VERSION } from '../config.ts';
+import { CONFIG_VERSION, type Config } from '../config.ts';
 import type { Environment } from '../environment.ts';
 import { type JsonObject, readJson } from '../json.ts';
 import { valueAt } from '../json-paths.ts';
 import { keepLastGood, keepMigrated } from './config-store.ts';
-import type { Home } from './home.ts';
-import { readMadeToken } from './home.ts';
+import { type Home, readMadeToken } from './home.ts';
 import { findSecretsIn } from './secret-sources.ts';
 
 export type LoadedConfig = {

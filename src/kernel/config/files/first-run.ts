@@ -11,8 +11,7 @@ import type { ConfigOverrides } from '../check.ts';
 import { CONFIG_VERSION } from '../config.ts';
 import type { Environment } from '../environment.ts';
 import { type LoadedConfig, loadConfig, readConfigText } from './config-file.ts';
-import type { Home } from './home.ts';
-import { ensureMadeToken } from './home.ts';
+import { ensureMadeToken, type Home } from './home.ts';
 import { CONFIG_SCHEMA_FILE, WORKSPACE_TEMPLATE } from './package-files.ts';
 
 const PRIVATE_FOLDER = 0o700;
