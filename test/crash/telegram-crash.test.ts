@@ -24,8 +24,8 @@ let model: LlmServer;
 let home: TestHome;
 let gateway: GatewayProcess;
 
-/** Every message carries a nonce; the ledger counts the answers that carry it. */
-const nonceOf = (chat: number, turn: number) => `nonce-${chat}x${turn}`;
+/** Every message carries a nonce, none the beginning of another; the ledger counts the answers that carry it. */
+const nonceOf = (chat: number, turn: number) => `nonce-${chat}x${String(turn).padStart(3, '0')}`;
 
 function answersWith(chat: number, nonce: string): readonly string[] {
   return telegram
