@@ -24,7 +24,6 @@ import { createCompactor } from './compactor.ts';
 import { contextReport } from './context-report.ts';
 import { runApproved } from './execute.ts';
 import { withExpand } from './expansion.ts';
-import { Expansion } from './expansion-text.ts';
 import { LastCall } from './last-call.ts';
 import { canReadBack } from './long-results.ts';
 import { perform } from './perform.ts';

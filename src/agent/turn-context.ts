@@ -14,7 +14,6 @@ import type { TurnInput } from './agent.ts';
 import type { AskedNotes } from './asked-notes.ts';
 import type { CacheAlarm } from './cache-alarm.ts';
 import type { Compactor } from './compaction.ts';
-import type { Expansion } from './expansion-text.ts';
 import type { LastCall } from './last-call.ts';
 import type { Prepared } from './prepared.ts';
 import { correctedBy } from './rules/tokens.ts';
@@ -241,4 +240,10 @@ export function createTokenCorrection(): TokenCorrection {
       factors.set(model, next);
     },
   };
+}
+
+/** What a turn shows with its question of the messages behind a node of the summary; see expansion.ts. */
+export class Expansion {
+  /** Said behind the question in the calls of this turn, and never recorded. */
+  note: string | undefined;
 }

@@ -13,7 +13,7 @@ import { silentLogger } from '../lib/logger.ts';
 import type { Clock } from '../lib/time/clock.ts';
 import { hasState, withOpenState } from './state.ts';
 
-/** Where the doors of our own keep what was said; see gateway/manager.ts. */
+/** Where the doors of our own keep what was said; see kernel/delivery/manager.ts. */
 const DOOR_SCOPES = ['channel:web:default', 'channel:terminal:default'];
 
 /** @throws ConfigError: the configuration says where the workspace is. */

@@ -35,6 +35,7 @@ export type AnswerSource = {
 };
 
 export interface Contributed {
+  /** By name: what a model is shown does not depend on the order of the features. */
   tools(): readonly Tool[];
   commands(): readonly Command[];
   status(): readonly StatusSource[];
@@ -71,7 +72,8 @@ export function createRegistries(): Registries {
       stage: (stage) => void stages.push(stage),
     },
     contributed: {
-      tools: () => tools.flatMap((source) => source()),
+      tools: () =>
+        tools.flatMap((source) => source()).sort((one, other) => (one.name < other.name ? -1 : 1)),
       commands: () => commands,
       status: () => status,
       tasks: () => tasks,

@@ -60,7 +60,8 @@ export function createToolServers(deps: ToolServersDeps): ToolServers {
   return {
     tools: () => (servers.size === 0 ? [] : inOrder().flatMap(({ tools }) => tools)),
     report: () => inOrder().map((server) => server.report()),
-    configured: () => void configured(),
+    configured: () =>
+      void configured().catch((error) => deps.log.error('tool servers not configured', { error })),
     async tried() {
       await begun.promise;
       await Promise.all([...servers.values()].map(({ tried }) => tried));
