@@ -40,6 +40,7 @@ import { failureText } from './stream.ts';
 import { ClearedResults, Thread } from './thread.ts';
 import {
   createTokenCorrection,
+  Expansion,
   SharedCalls,
   type TokenCorrection,
   type TurnContext,

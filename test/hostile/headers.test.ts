@@ -8,7 +8,7 @@ import { botInfo, createLarkApi } from '../../src/channels/lark/api.ts';
 import { createBotLink } from '../../src/channels/telegram/client.ts';
 import { systemClock } from '../../src/lib/time/clock.ts';
 import { ask, collect, NO_RETRIES, simulated } from '../providers/provider-setup.ts';
-import { cpuMs } from '../support/cpu-time.ts';
+import { cpuMs, growthOf, PROPORTIONAL } from '../support/cpu-time.ts';
 
 /** What a client may read in all, with all buffers of the system on the way. */
 const MAX_TAKEN_BYTES = 16_000_000;
@@ -17,12 +17,8 @@ const DEADLINE_MS = 60_000;
 const NOT_GIVEN_UP = /^(?!.*(?:given up|cancelled))/;
 const PIECE_BYTES = 65_536;
 const WHOLE_BYTES = 64_000_000;
-/** Doubled in a step. */
-const FIRST_BYTES = 8_000_000;
-/** Of the processor time for twice as much: 2 where it grows with the size, 4 with its square. */
-const MAX_GROWTH = 3.2;
-/** Below it other work decides. */
-const MIN_CPU_MS = 50;
+/** Made four times as large. */
+const FIRST_BYTES = 4_000_000;
 
 /** What comes behind the beginning of an answer again and again. */
 type Piece = { readonly head: string; readonly piece: string };
@@ -130,9 +126,7 @@ describe.each(Object.entries(CLIENTS))('%s', (_client, call) => {
   );
 
   it.each(Object.entries(LONG))('that sends %s costs what its size does', async (_, what) => {
-    await cost(call, what, FIRST_BYTES);
-    const { cpu: once } = await cost(call, what, FIRST_BYTES);
-    const { cpu: twice } = await cost(call, what, 2 * FIRST_BYTES);
-    expect(twice).toBeLessThan(MAX_GROWTH * Math.max(once, MIN_CPU_MS));
+    const cpuOf = async (bytes: number) => (await cost(call, what, bytes)).cpu;
+    expect(await growthOf(cpuOf, FIRST_BYTES)).toBeLessThan(PROPORTIONAL);
   });
 });

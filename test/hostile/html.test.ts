@@ -10,7 +10,7 @@ import { systemClock } from '../../src/lib/time/clock.ts';
 import { PageReader } from '../../src/tools/web/page-reader.ts';
 import { bytesOf, docxOf, epub } from '../media/documents.ts';
 import { campaign } from '../support/campaign.ts';
-import { cpuMs } from '../support/cpu-time.ts';
+import { cpuMs, growthOf, PROPORTIONAL } from '../support/cpu-time.ts';
 
 const signal = new AbortController().signal;
 const clock = systemClock;
@@ -214,7 +214,7 @@ const CHARS = campaign({ short: 100_000, full: 250_000 });
 
 it.each(Object.entries(LONG))(
   'reads %s in a time that grows with their number',
-  (_, [unit, before = '']) => {
+  async (_, [unit, before = '']) => {
     const spent = (chars: number) => {
       const html = before + unit.repeat(chars / unit.length);
       const begun = cpuMs();
@@ -222,10 +222,7 @@ it.each(Object.entries(LONG))(
       expect(length).toBeLessThan(html.length * 20);
       return cpuMs() - begun;
     };
-    spent(CHARS / 5);
-    const [small, large] = [Math.min(spent(CHARS), spent(CHARS)), spent(8 * CHARS)];
-    // Eight times as much; the square of it would be 64.
-    expect(large).toBeLessThan(Math.max(small, 20) * 32);
+    expect(await growthOf(spent, 2 * CHARS)).toBeLessThan(PROPORTIONAL);
   },
 );
 

@@ -9,6 +9,7 @@ import { silentLogger } from '../../src/lib/logger.ts';
 import { MAX_CALLS } from '../../src/providers/completion.ts';
 import { createModelRegistry } from '../../src/providers/registry.ts';
 import { createRig } from '../agent/agent-rig.ts';
+import { growthOf, PROPORTIONAL } from '../support/cpu-time.ts';
 import { createMovableClock } from '../support/movable-clock.ts';
 
 type Piece = Readonly<Record<string, unknown>>;
@@ -248,9 +249,8 @@ const SIZES: readonly (readonly [keyof typeof MODELS, string, Stream])[] = [
 
 it.each(SIZES)('of %s: work for %s grows with its length', async (kind, _, stream) => {
   const { ask } = await open(kind);
-  await ask(stream(500));
-  const [small, large] = [await ask(stream(4000)), await ask(stream(16_000))];
-  expect(large.micros).toBeLessThan(9 * small.micros);
+  const cpuOf = async (pieces: number) => (await ask(stream(pieces))).micros / 1000;
+  expect(await growthOf(cpuOf, 4000)).toBeLessThan(PROPORTIONAL);
 });
 
 it.each(['openai', 'anthropic'] as const)(
