@@ -1,7 +1,7 @@
 // The part of the configuration that says when a long conversation is summed up.
 
 import { z } from 'zod';
-import { count } from '../kernel/config/settings-fields.ts';
+import { choice, count, flag } from '../kernel/config/settings-fields.ts';
 import { COMPACTION_ENGINES } from './rules/compaction.ts';
 
 const percent = () => z.number().min(10).max(95);
@@ -14,14 +14,13 @@ const lossless = z.strictObject({
   hardPercent: percent()
     .default(85)
     .describe('The same above which the next call waits until that is done.'),
-  keepMessages: count(1, 100).default(4).describe('Newest messages that stay word by word.'),
+  keepMessages: count(1, 100, 4).describe('Newest messages that stay word by word.'),
 });
 
 export const compactionSchema = z.strictObject({
-  enabled: z
-    .boolean()
-    .default(true)
-    .describe('Long conversations are summed up by a cheap model; false: the oldest is left out.'),
+  enabled: flag(true).describe(
+    'Long conversations are summed up by a cheap model; false: the oldest is left out.',
+  ),
   watermarkPercent: z
     .number()
     .min(10)
@@ -30,19 +29,16 @@ export const compactionSchema = z.strictObject({
     .describe(
       'Part of the context window that a call may take before its conversation is summed up.',
     ),
-  watermarkTokens: count(1000, 10_000_000)
-    .default(100_000)
-    .describe('The same in tokens; whichever is less.'),
-  keepTokens: count(0, 1_000_000)
-    .default(20_000)
-    .describe('Of the newest exchanges, tokens that stay word by word.'),
-  summaryTokens: count(200, 20_000).default(2000).describe('Longest summary.'),
-  engine: z
-    .enum(COMPACTION_ENGINES)
-    .default('summary')
-    .describe(
-      'summary: one text stands for what came before. lossless: nodes, each of which can be expanded ' +
-        'to the messages it stands for. /compact engine changes it for one conversation.',
-    ),
+  watermarkTokens: count(1000, 10_000_000, 100_000).describe(
+    'The same in tokens; whichever is less.',
+  ),
+  keepTokens: count(0, 1_000_000, 20_000).describe(
+    'Of the newest exchanges, tokens that stay word by word.',
+  ),
+  summaryTokens: count(200, 20_000, 2000).describe('Longest summary.'),
+  engine: choice(COMPACTION_ENGINES, 'summary').describe(
+    'summary: one text stands for what came before. lossless: nodes, each of which can be expanded ' +
+      'to the messages it stands for. /compact engine changes it for one conversation.',
+  ),
   lossless: lossless.prefault({}),
 });

@@ -1,11 +1,11 @@
 // The vendors' part of the configuration: their names, keys and addresses.
 
 import { z } from 'zod';
-import { secret } from '../kernel/config/settings-fields.ts';
+import { secret, text } from '../kernel/config/settings-fields.ts';
 
 const providerEntry = z.strictObject({
   apiKey: secret().default(''),
-  apiBase: z.string().default('').describe('Base URL; empty: the vendor’s own.'),
+  apiBase: text().describe('Base URL; empty: the vendor’s own.'),
 });
 
 /** In the order in which a key makes one the default. */

@@ -7,10 +7,14 @@ import { allowFrom, strangers } from '../../kernel/config/channel-fields.ts';
 import {
   accountName,
   accountSection,
+  choice,
   count,
+  flag,
   port,
   seconds,
   secret,
+  text,
+  texts,
 } from '../../kernel/config/settings-fields.ts';
 import { accountPath } from '../../kernel/message/account.ts';
 import type { ConfigProblem } from '../../kernel/message/errors.ts';
@@ -28,14 +32,13 @@ const security = z
   .describe('tls, starttls, or none (loopback hosts only).');
 
 const oauth2Schema = z.strictObject({
-  tokenUrl: z
-    .string()
-    .default('')
-    .describe('Where access tokens come from; empty: the provider’s own (Gmail, Outlook).'),
-  clientId: z.string().default(''),
+  tokenUrl: text().describe(
+    'Where access tokens come from; empty: the provider’s own (Gmail, Outlook).',
+  ),
+  clientId: text(),
   clientSecret: secret().default('').describe('Empty for a public client.'),
   refreshToken: secret().default('').describe('Set: log in by OAuth2 instead of the password.'),
-  scope: z.string().default('').describe('Empty: what the provider needs for IMAP and SMTP.'),
+  scope: text().describe('Empty: what the provider needs for IMAP and SMTP.'),
 });
 
 const answerCount = () => count(0, 5000);
@@ -49,9 +52,7 @@ const emailLimits = z.strictObject({
   threadPerHour: answerCount()
     .default(0)
     .describe('Answers in one thread in an hour; what is above waits. 0: no limit.'),
-  spacingSecs: seconds(0, 3600)
-    .default(0)
-    .describe('Shortest time between two answers in a thread.'),
+  spacingSecs: seconds(0, 3600, 0).describe('Shortest time between two answers in a thread.'),
   mailboxPerHour: answerCount()
     .default(600)
     .describe('Mails of this mailbox in an hour; what is above waits. 0: no limit.'),
@@ -65,60 +66,51 @@ const emailLimits = z.strictObject({
   withoutReply: answerCount()
     .default(200)
     .describe('Mails in a thread in 7 days without a new one from the person; 0: no limit.'),
-  loopMails: count(0, 100)
-    .default(5)
-    .describe('Mails of a thread in a row, each soon after our answer, that end it; 0: never.'),
-  loopSecs: seconds(1, 3600).default(120).describe('What is soon after our answer.'),
-  bounces: count(0, 1000)
-    .default(3)
-    .describe('Reports in an hour that an address is not reached which pause it; 0: never.'),
-  bouncePauseDays: count(1, 7).default(7).describe('How long it is paused.'),
-  bouncePercent: count(0, 100)
-    .default(5)
-    .describe('Of the last 50 mails that may have come back before all are stopped; 0: any.'),
+  loopMails: count(0, 100, 5).describe(
+    'Mails of a thread in a row, each soon after our answer, that end it; 0: never.',
+  ),
+  loopSecs: seconds(1, 3600, 120).describe('What is soon after our answer.'),
+  bounces: count(0, 1000, 3).describe(
+    'Reports in an hour that an address is not reached which pause it; 0: never.',
+  ),
+  bouncePauseDays: count(1, 7, 7).describe('How long it is paused.'),
+  bouncePercent: count(0, 100, 5).describe(
+    'Of the last 50 mails that may have come back before all are stopped; 0: any.',
+  ),
 });
 
 const mailboxFields = {
-  enabled: z.boolean().default(false),
-  imapHost: z.string().default(''),
+  enabled: flag(false),
+  imapHost: text(),
   imapPort: port.default(993),
   imapSecurity: security.default('tls'),
-  smtpHost: z.string().default(''),
+  smtpHost: text(),
   smtpPort: port.default(465),
   smtpSecurity: security.default('tls'),
-  username: z.string().default(''),
+  username: text(),
   password: secret().default('').describe('An app password where the provider has them.'),
   oauth2: oauth2Schema.prefault({}),
-  from: z.string().default('').describe('Our address; empty: the username.'),
-  aliases: z.array(z.string()).default([]).describe('Further addresses of this mailbox.'),
-  mailbox: z.string().default('INBOX'),
+  from: text().describe('Our address; empty: the username.'),
+  aliases: texts().describe('Further addresses of this mailbox.'),
+  mailbox: text('INBOX'),
   allowFrom: allowFrom.describe('Sender addresses; empty = nobody, "*" = everybody.'),
   strangers,
-  authservId: z
-    .string()
-    .default('')
-    .describe('authserv-id of the receiving server whose Authentication-Results are believed.'),
-  acceptUnverified: z
-    .boolean()
-    .default(false)
-    .describe('Also answer mail whose sender nothing verifies. Anyone can forge a From line.'),
-  bridge: z
-    .enum(BRIDGE_MODES)
-    .default('off')
-    .describe(
-      'Mails the owner answers from their chat instead of the agent: unlisted, of people who are ' +
-        'not let in; all, of everybody but the owner.',
-    ),
-  replyAll: z
-    .enum(['never', 'trusted'])
-    .default('never')
-    .describe('trusted: a proven sender’s mail is answered to its recipients in allowFrom too.'),
-  quoteOriginal: z
-    .boolean()
-    .default(true)
-    .describe('Answers quote the mail they answer, up to 4,000 characters.'),
+  authservId: text().describe(
+    'authserv-id of the receiving server whose Authentication-Results are believed.',
+  ),
+  acceptUnverified: flag(false).describe(
+    'Also answer mail whose sender nothing verifies. Anyone can forge a From line.',
+  ),
+  bridge: choice(BRIDGE_MODES, 'off').describe(
+    'Mails the owner answers from their chat instead of the agent: unlisted, of people who are ' +
+      'not let in; all, of everybody but the owner.',
+  ),
+  replyAll: choice(['never', 'trusted'], 'never').describe(
+    'trusted: a proven sender’s mail is answered to its recipients in allowFrom too.',
+  ),
+  quoteOriginal: flag(true).describe('Answers quote the mail they answer, up to 4,000 characters.'),
   limits: emailLimits.prefault({}),
-  pollSecs: seconds(5, 120).default(60).describe('Reconcile by UID at least this often.'),
+  pollSecs: seconds(5, 120, 60).describe('Reconcile by UID at least this often.'),
 };
 
 /** One mailbox, whether it is the first or a further one. */

@@ -8,7 +8,7 @@ import {
   strangeCallNames,
   strangers,
 } from '../../kernel/config/channel-fields.ts';
-import { secret } from '../../kernel/config/settings-fields.ts';
+import { choice, flag, secret, text } from '../../kernel/config/settings-fields.ts';
 import type { ConfigProblem } from '../../kernel/message/errors.ts';
 import { isLoopbackHost } from '../../lib/net/address-rules.ts';
 
@@ -19,24 +19,19 @@ export const LARK_ACKNOWLEDGEMENTS = [
 ] as const;
 
 export const larkSchema = z.strictObject({
-  enabled: z.boolean().default(false),
-  appId: z.string().default('').describe('cli_..., from the developer console.'),
+  enabled: flag(false),
+  appId: text().describe('cli_..., from the developer console.'),
   appSecret: secret().default('').describe('From the developer console.'),
-  domain: z
-    .string()
-    .default('feishu')
-    .describe('feishu, lark (outside China), or the address of a server of your own.'),
+  domain: text('feishu').describe(
+    'feishu, lark (outside China), or the address of a server of your own.',
+  ),
   allowFrom: allowFrom.describe('open_id (ou_...) or union_id (on_...); empty = nobody.'),
   strangers,
-  streaming: z.boolean().default(true).describe('Show the answer while it is being written.'),
-  quoteReplies: z
-    .boolean()
-    .default(false)
-    .describe('Answers quote the question; in groups they always do.'),
-  ackReaction: z
-    .enum(['', ...LARK_ACKNOWLEDGEMENTS])
-    .default('')
-    .describe('Reaction set on a message while it is worked on; empty: none.'),
+  streaming: flag(true).describe('Show the answer while it is being written.'),
+  quoteReplies: flag(false).describe('Answers quote the question; in groups they always do.'),
+  ackReaction: choice(['', ...LARK_ACKNOWLEDGEMENTS], '').describe(
+    'Reaction set on a message while it is worked on; empty: none.',
+  ),
   ...groupSettings,
   groups: groups.describe('Chat ids of groups (oc_...); empty = no group.'),
 });

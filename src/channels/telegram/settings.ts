@@ -8,7 +8,7 @@ import {
   strangeCallNames,
   strangers,
 } from '../../kernel/config/channel-fields.ts';
-import { secret } from '../../kernel/config/settings-fields.ts';
+import { choice, flag, secret, text, texts } from '../../kernel/config/settings-fields.ts';
 import type { ConfigProblem } from '../../kernel/message/errors.ts';
 
 /** The emojis a bot may react with (Bot API, ReactionTypeEmoji). */
@@ -22,26 +22,21 @@ export const TELEGRAM_REACTIONS = [
 ] as const;
 
 export const telegramSchema = z.strictObject({
-  enabled: z.boolean().default(false),
+  enabled: flag(false),
   token: secret().default('').describe('From @BotFather.'),
-  apiRoot: z.string().default('https://api.telegram.org'),
+  apiRoot: text('https://api.telegram.org'),
   allowFrom: allowFrom.describe('Numeric Telegram user ids; empty = nobody, "*" = everybody.'),
   strangers,
-  streaming: z.boolean().default(true).describe('Show the answer while it is being written.'),
-  quoteReplies: z
-    .boolean()
-    .default(false)
-    .describe('Answers quote the question; in groups they always do.'),
-  ackReaction: z
-    .enum(['', ...TELEGRAM_REACTIONS])
-    .default('')
-    .describe('Emoji set on a message while it is worked on; empty: none.'),
+  streaming: flag(true).describe('Show the answer while it is being written.'),
+  quoteReplies: flag(false).describe('Answers quote the question; in groups they always do.'),
+  ackReaction: choice(['', ...TELEGRAM_REACTIONS], '').describe(
+    'Emoji set on a message while it is worked on; empty: none.',
+  ),
   ...groupSettings,
   groups: groups.describe('Numeric ids of groups (-1001234567890); empty = no group.'),
-  groupSenderChats: z
-    .array(z.string())
-    .default([])
-    .describe('Ids of chats in whose name people may speak: a group for its hidden admins.'),
+  groupSenderChats: texts().describe(
+    'Ids of chats in whose name people may speak: a group for its hidden admins.',
+  ),
 });
 export type TelegramConfig = z.infer<typeof telegramSchema>;
 

@@ -8,63 +8,52 @@ import {
   strangeCallNames,
   strangers,
 } from '../../kernel/config/channel-fields.ts';
-import { count } from '../../kernel/config/settings-fields.ts';
+import { count, flag, text } from '../../kernel/config/settings-fields.ts';
 import { emojiOf } from '../../kernel/message/change.ts';
 import type { ConfigProblem } from '../../kernel/message/errors.ts';
 import { isLoopbackHost } from '../../lib/net/address-rules.ts';
 import { isAllowEntry, parseJid, phoneDigits } from './rules/jid.ts';
 
 const whatsappPacing = z.strictObject({
-  chatPerMinute: count(1, 10_000).default(20).describe('Messages to one chat.'),
-  accountPerMinute: count(1, 10_000).default(40).describe('Messages to all chats together.'),
-  minGapMs: count(0, 60_000).default(400).describe('Shortest pause between two messages.'),
-  maxGapMs: count(0, 60_000).default(1600).describe('Longest pause drawn between two messages.'),
-  firstContactsPerDay: count(0, 1000)
-    .default(10)
-    .describe('People who never wrote and may be written to in a day, with firstContact.'),
-  identicalTexts: count(1, 1000)
-    .default(4)
-    .describe('Chats that get the same text within an hour before it is slowed down.'),
+  chatPerMinute: count(1, 10_000, 20).describe('Messages to one chat.'),
+  accountPerMinute: count(1, 10_000, 40).describe('Messages to all chats together.'),
+  minGapMs: count(0, 60_000, 400).describe('Shortest pause between two messages.'),
+  maxGapMs: count(0, 60_000, 1600).describe('Longest pause drawn between two messages.'),
+  firstContactsPerDay: count(0, 1000, 10).describe(
+    'People who never wrote and may be written to in a day, with firstContact.',
+  ),
+  identicalTexts: count(1, 1000, 4).describe(
+    'Chats that get the same text within an hour before it is slowed down.',
+  ),
 });
 
 export const whatsappSchema = z.strictObject({
-  enabled: z.boolean().default(false),
+  enabled: flag(false),
   allowFrom: allowFrom.describe(
     'Phone numbers (+491511234567) or LIDs (1234@lid); empty = nobody, "*" = everybody.',
   ),
   ...groupSettings,
   groups: groups.describe('Group ids (120363...@g.us); empty = no group.'),
   strangers,
-  phoneNumber: z
-    .string()
-    .default('')
-    .describe('International number of the account: a code to type is offered beside the QR.'),
-  socketUrl: z
-    .string()
-    .default('wss://web.whatsapp.com/ws/chat')
-    .describe('wss:, or ws: on a loopback address.'),
-  selfChat: z
-    .boolean()
-    .default(false)
-    .describe('Answer what the account’s owner writes into the chat with themself.'),
-  readReceipts: z.boolean().default(true).describe('Mark as read what the agent works on.'),
-  streaming: z.boolean().default(false).describe('Show the answer while it is written, by edits.'),
-  ackReaction: z
-    .string()
-    .default('')
-    .describe(
-      'An emoji set on the message while the agent works on it; each counts as two messages.',
-    ),
-  ownerPauseMins: count(0, 10_080)
-    .default(30)
-    .describe('Silence in a chat after its owner wrote there by hand; 0: none.'),
-  maxAgeHours: count(1, 720)
-    .default(72)
-    .describe('Older messages, delivered late, are recorded but not answered.'),
-  firstContact: z
-    .boolean()
-    .default(false)
-    .describe('Let the agent write to people who never wrote to it.'),
+  phoneNumber: text().describe(
+    'International number of the account: a code to type is offered beside the QR.',
+  ),
+  socketUrl: text('wss://web.whatsapp.com/ws/chat').describe('wss:, or ws: on a loopback address.'),
+  selfChat: flag(false).describe(
+    'Answer what the account’s owner writes into the chat with themself.',
+  ),
+  readReceipts: flag(true).describe('Mark as read what the agent works on.'),
+  streaming: flag(false).describe('Show the answer while it is written, by edits.'),
+  ackReaction: text().describe(
+    'An emoji set on the message while the agent works on it; each counts as two messages.',
+  ),
+  ownerPauseMins: count(0, 10_080, 30).describe(
+    'Silence in a chat after its owner wrote there by hand; 0: none.',
+  ),
+  maxAgeHours: count(1, 720, 72).describe(
+    'Older messages, delivered late, are recorded but not answered.',
+  ),
+  firstContact: flag(false).describe('Let the agent write to people who never wrote to it.'),
   pacing: whatsappPacing.prefault({}),
 });
 export type WhatsAppConfig = z.infer<typeof whatsappSchema>;

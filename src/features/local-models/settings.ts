@@ -2,7 +2,7 @@
 // how their servers are treated.
 
 import { z } from 'zod';
-import { count, seconds } from '../../kernel/config/settings-fields.ts';
+import { count, flag, seconds, section, text } from '../../kernel/config/settings-fields.ts';
 
 const capability = z.strictObject({
   models: z
@@ -44,51 +44,44 @@ export const modelCapabilitiesSchema = z
   .describe('What models can do, where the name or the server does not tell; earlier ones count.');
 
 const places = (server: string) =>
-  count(1, 1000).default(1).describe(`Calls that ${server} answers at once; others wait.`);
+  count(1, 1000, 1).describe(`Calls that ${server} answers at once; others wait.`);
 
-export const localModelsSchema = z
-  .strictObject({
-    model: z
-      .string()
-      .default('')
-      .describe('What /local changes to, e.g. ollama/qwen3:8b; empty: the first one found.'),
-    only: z
-      .boolean()
-      .default(false)
-      .describe('No model and no voice service beyond one’s own machines and peers is asked.'),
-    smallTools: z
-      .array(z.string().min(1).max(200))
-      .max(200)
-      .default([
-        'read_file',
-        'write_file',
-        'list_dir',
-        'exec',
-        'web_search',
-        'web_fetch',
-        'remember',
-        'recall',
-        'read_result',
-        'expand',
-        'read_skill',
-        'cron',
-        'time',
-      ])
-      .describe('The tools that a small model on a local server is offered; empty: all.'),
-    warmUp: z
-      .boolean()
-      .default(true)
-      .describe('Has the server load the model at the start and after a change of it.'),
-    probeSecs: seconds(0, 3600)
-      .default(60)
-      .describe('How often a local server in use is looked after; 0: never.'),
-    places: z
-      .strictObject({
-        ollama: places('Ollama'),
-        lmstudio: places('LM Studio'),
-        vllm: places('vLLM'),
-        local: places('the server of providers.local'),
-      })
-      .prefault({}),
-  })
-  .prefault({});
+export const localModelsSchema = section({
+  model: text().describe(
+    'What /local changes to, e.g. ollama/qwen3:8b; empty: the first one found.',
+  ),
+  only: flag(false).describe(
+    'No model and no voice service beyond one’s own machines and peers is asked.',
+  ),
+  smallTools: z
+    .array(z.string().min(1).max(200))
+    .max(200)
+    .default([
+      'read_file',
+      'write_file',
+      'list_dir',
+      'exec',
+      'web_search',
+      'web_fetch',
+      'remember',
+      'recall',
+      'read_result',
+      'expand',
+      'read_skill',
+      'cron',
+      'time',
+    ])
+    .describe('The tools that a small model on a local server is offered; empty: all.'),
+  warmUp: flag(true).describe(
+    'Has the server load the model at the start and after a change of it.',
+  ),
+  probeSecs: seconds(0, 3600, 60).describe(
+    'How often a local server in use is looked after; 0: never.',
+  ),
+  places: section({
+    ollama: places('Ollama'),
+    lmstudio: places('LM Studio'),
+    vllm: places('vLLM'),
+    local: places('the server of providers.local'),
+  }),
+});

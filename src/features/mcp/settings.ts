@@ -2,7 +2,7 @@
 // this kind share, and what of it may be wrong.
 
 import { z } from 'zod';
-import { seconds, secret } from '../../kernel/config/settings-fields.ts';
+import { flag, seconds, secret } from '../../kernel/config/settings-fields.ts';
 import type { ConfigProblem } from '../../kernel/message/errors.ts';
 import { isLoopbackHost } from '../../lib/net/address-rules.ts';
 
@@ -21,7 +21,7 @@ const access = z.enum(['read', 'web', 'write', 'send', 'execute']);
 const patterns = z.array(z.string().min(1).max(200)).max(200);
 
 const server = z.strictObject({
-  enabled: z.boolean().default(true),
+  enabled: flag(true),
   command: z.string().max(4096).default('').describe('Program of a server on this machine.'),
   args: z.array(z.string()).max(200).default([]),
   env: z
@@ -38,16 +38,13 @@ const server = z.strictObject({
     .record(z.string().regex(HEADER, 'Write the name of an HTTP header'), secret())
     .default({})
     .describe('Sent with every request to the url, e.g. Authorization.'),
-  privateNetwork: z
-    .boolean()
-    .default(false)
-    .describe('The name in the url may lead into a private network.'),
+  privateNetwork: flag(false).describe('The name in the url may lead into a private network.'),
   enabledTools: patterns
     .default(['*'])
     .describe('The only tools of it that the agent gets; * stands for any text.'),
   disabledTools: patterns.default([]).describe('Tools of it that the agent does not get.'),
-  timeoutSecs: seconds(1, 3600).default(60).describe('Longest run of one of its tools.'),
-  startupTimeoutSecs: seconds(1, 600).default(30).describe('Longest wait until it answers.'),
+  timeoutSecs: seconds(1, 3600, 60).describe('Longest run of one of its tools.'),
+  startupTimeoutSecs: seconds(1, 600, 30).describe('Longest wait until it answers.'),
   access: access
     .default('execute')
     .describe(
@@ -58,10 +55,9 @@ const server = z.strictObject({
     .record(z.string().min(1).max(200), access)
     .default({})
     .describe('The same for single tools, by the name the server gives them.'),
-  taints: z
-    .boolean()
-    .default(true)
-    .describe('Its results are words of others; false only where nobody else writes them.'),
+  taints: flag(true).describe(
+    'Its results are words of others; false only where nobody else writes them.',
+  ),
 });
 
 export const mcpServersSchema = z

@@ -2,7 +2,7 @@
 // heartbeat, notices to the owner, and quiet hours.
 
 import { z } from 'zod';
-import { count } from '../../kernel/config/settings-fields.ts';
+import { count, flag } from '../../kernel/config/settings-fields.ts';
 import { HOURS_PATTERN } from '../letters/rules/letter.ts';
 
 const OPTIONAL_HOURS = new RegExp(`^$|${HOURS_PATTERN.source}`);
@@ -10,20 +10,17 @@ const hours = () =>
   z.string().regex(OPTIONAL_HOURS, 'Write hours and minutes, like 22:00-07:00').default('');
 
 export const cronSchema = z.strictObject({
-  enabled: z.boolean().default(true).describe('Scheduled jobs run; false: they only wait.'),
-  maxFailures: count(1, 1000)
-    .default(10)
-    .describe('Failed runs in a row after which a job is switched off.'),
+  enabled: flag(true).describe('Scheduled jobs run; false: they only wait.'),
+  maxFailures: count(1, 1000, 10).describe(
+    'Failed runs in a row after which a job is switched off.',
+  ),
 });
 
 export const heartbeatSchema = z.strictObject({
-  enabled: z
-    .boolean()
-    .default(true)
-    .describe(
-      'HEARTBEAT.md of the workspace is looked at; no model is asked while it asks for nothing.',
-    ),
-  everyMins: count(1, 10_080).default(30).describe('Minutes between two looks.'),
+  enabled: flag(true).describe(
+    'HEARTBEAT.md of the workspace is looked at; no model is asked while it asks for nothing.',
+  ),
+  everyMins: count(1, 10_080, 30).describe('Minutes between two looks.'),
   chat: z
     .string()
     .regex(/^$|^[a-z0-9-]+(@[^:]+)?:[^#]+(#.+)?$/, 'Write channel:chat, like telegram:123456789')

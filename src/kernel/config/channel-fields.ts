@@ -4,36 +4,31 @@ import { z } from 'zod';
 import { STRANGER_POLICIES } from '../access/admission.ts';
 import { isCallName } from '../access/group-names.ts';
 import type { ConfigProblem } from '../message/errors.ts';
+import { choice, texts } from './settings-fields.ts';
 
-export const allowFrom = z
-  .array(z.string())
-  .default([])
-  .describe('Stable sender ids that may talk to the agent; empty = nobody, "*" = everybody.');
+export const allowFrom = texts().describe(
+  'Stable sender ids that may talk to the agent; empty = nobody, "*" = everybody.',
+);
 
-export const groups = z
-  .array(z.string())
-  .default([])
-  .describe('Stable ids of the groups the agent takes part in; empty = no group.');
+export const groups = texts().describe(
+  'Stable ids of the groups the agent takes part in; empty = no group.',
+);
 
 export const groupSettings = {
   groups,
-  groupAllow: z
-    .enum(['allowlisted', 'members'])
-    .default('allowlisted')
-    .describe('Who may speak to the agent in a listed group: who is on allowFrom, or any member.'),
+  groupAllow: choice(['allowlisted', 'members'], 'allowlisted').describe(
+    'Who may speak to the agent in a listed group: who is on allowFrom, or any member.',
+  ),
   groupNames: z
     .array(z.string().max(64))
     .max(20)
     .default([])
     .describe('Names that call the agent besides a mention; * stands for any letters of a word.'),
 };
-export const strangers = z
-  .enum(STRANGER_POLICIES)
-  .default('silent')
-  .describe(
-    'People who are not let in. silent: they get no answer and the owner is asked; pairing: they ' +
-      'get a code for the owner; closed: refused; open: answered, as guests.',
-  );
+export const strangers = choice(STRANGER_POLICIES, 'silent').describe(
+  'People who are not let in. silent: they get no answer and the owner is asked; pairing: they ' +
+    'get a code for the owner; closed: refused; open: answered, as guests.',
+);
 
 export function strangeCallNames(
   section: string,

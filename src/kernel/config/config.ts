@@ -32,7 +32,7 @@ import { workflowsSchema } from '../../features/workflows/settings.ts';
 import { providersSchema } from '../../providers/settings.ts';
 import { telemetrySection } from '../observe/settings.ts';
 import { limitsSchema, memorySchema, modelsSchema, sessionsSchema } from './limits.ts';
-import { count, seconds, secret } from './settings-fields.ts';
+import { choice, count, flag, seconds, secret, section, text, texts } from './settings-fields.ts';
 import { toolsSchema } from './tools.ts';
 
 export { PROVIDER_NAMES, type ProviderName } from '../../providers/settings.ts';
@@ -41,68 +41,48 @@ export { TOOL_NAMES } from './tools.ts';
 export const CONFIG_VERSION = 1;
 
 const agentDefaults = z.strictObject({
-  workspace: z
-    .string()
-    .default('')
-    .describe('Folder the agent may read and write; empty: workspace/ in the home.'),
-  model: z
-    .string()
-    .default('')
-    .describe('e.g. anthropic/claude-opus-4-5; empty: found from keys and local servers.'),
-  fallbackModels: z
-    .array(z.string())
-    .default([])
-    .describe('Tried in order when the model fails; see agents.circuit.'),
-  fastModel: z
-    .string()
-    .default('')
-    .describe(
-      'For side work: summaries, checks, titles; empty: a cheaper one of the same vendor. What a model on ' +
-        'one’s own machine was told goes to no service.',
-    ),
-  maxTokens: count(1, 1_000_000)
-    .default(4096)
-    .describe('Longest answer of one model call, tokens.'),
+  workspace: text().describe('Folder the agent may read and write; empty: workspace/ in the home.'),
+  model: text().describe(
+    'e.g. anthropic/claude-opus-4-5; empty: found from keys and local servers.',
+  ),
+  fallbackModels: texts().describe('Tried in order when the model fails; see agents.circuit.'),
+  fastModel: text().describe(
+    'For side work: summaries, checks, titles; empty: a cheaper one of the same vendor. What a model on ' +
+      'one’s own machine was told goes to no service.',
+  ),
+  maxTokens: count(1, 1_000_000, 4096).describe('Longest answer of one model call, tokens.'),
   temperature: z.number().min(0).max(2).default(0.7),
-  thinkingBudget: count(0, 128_000)
-    .default(0)
-    .describe('Tokens to think; 0 = off. /think changes it.'),
-  maxToolIterations: count(1, 200).default(20).describe('Model calls of one turn.'),
-  maxContextTokens: count(2048, 10_000_000).default(128_000),
+  thinkingBudget: count(0, 128_000, 0).describe('Tokens to think; 0 = off. /think changes it.'),
+  maxToolIterations: count(1, 200, 20).describe('Model calls of one turn.'),
+  maxContextTokens: count(2048, 10_000_000, 128_000),
   compaction: compactionSchema.prefault({}),
-  finalAnswer: z
-    .enum(['inline', 'separate'])
-    .default('inline')
-    .describe(
-      'separate: after work with tools the answer is written by one more call, without tools, over ' +
-        'all results; what the model says while it works is not sent.',
+  finalAnswer: choice(['inline', 'separate'], 'inline').describe(
+    'separate: after work with tools the answer is written by one more call, without tools, over ' +
+      'all results; what the model says while it works is not sent.',
+  ),
+  claimCheck: flag(true).describe(
+    'An answer that says something was done which no tool did is asked for once more.',
+  ),
+  maxConcurrentChats: count(1, 10_000, 16).describe('Turns that ask the model at once.'),
+  maxSameToolCallPerTurn: count(1, 100, 3).describe(
+    'Identical calls, with one and the same result, of a tool that changes something.',
+  ),
+  maxToolResultChars: count(200, 1_000_000, 10_000).describe(
+    'Longest result of a tool that is shown whole; of a longer one a briefing is shown.',
+  ),
+  clearing: section({
+    aboveTokens: count(1000, 10_000_000, 100_000).describe(
+      'From this size of a call on, the oldest results of tools are cleared from it.',
     ),
-  claimCheck: z
-    .boolean()
-    .default(true)
-    .describe('An answer that says something was done which no tool did is asked for once more.'),
-  maxConcurrentChats: count(1, 10_000).default(16).describe('Turns that ask the model at once.'),
-  maxSameToolCallPerTurn: count(1, 100)
-    .default(3)
-    .describe('Identical calls, with one and the same result, of a tool that changes something.'),
-  maxToolResultChars: count(200, 1_000_000)
-    .default(10_000)
-    .describe('Longest result of a tool that is shown whole; of a longer one a briefing is shown.'),
-  clearing: z
-    .strictObject({
-      aboveTokens: count(1000, 10_000_000)
-        .default(100_000)
-        .describe('From this size of a call on, the oldest results of tools are cleared from it.'),
-      abovePercent: count(10, 95)
-        .default(66)
-        .describe('The same, as a part of the model’s context; the smaller of the two counts.'),
-      keepNewest: count(0, 100).default(5).describe('Newest results that always stay.'),
-    })
-    .prefault({}),
-  maxTurnSecs: seconds(1, 3600).default(600).describe('Wall time of one turn.'),
-  maxTurnTokens: count(1000, 100_000_000)
-    .default(1_000_000)
-    .describe('Tokens, in and out, of one turn over all its calls.'),
+    abovePercent: count(10, 95, 66).describe(
+      'The same, as a part of the model’s context; the smaller of the two counts.',
+    ),
+    keepNewest: count(0, 100, 5).describe('Newest results that always stay.'),
+  }),
+  maxTurnSecs: seconds(1, 3600, 600).describe('Wall time of one turn.'),
+  maxTurnTokens: count(1000, 100_000_000, 1_000_000).describe(
+    'Tokens, in and out, of one turn over all its calls.',
+  ),
 });
 
 const modelNames = (description: string) =>
@@ -111,75 +91,55 @@ const modelNames = (description: string) =>
 export const configSchema = z.strictObject({
   $schema: z.string().optional().describe('For editors; has no effect.'),
   version: z.literal(CONFIG_VERSION).default(CONFIG_VERSION),
-  agents: z
-    .strictObject({
-      defaults: agentDefaults.prefault({}),
-      subagents: subagentsSchema,
-      workflows: workflowsSchema,
-      voting: votingSchema,
-      calibration: calibrationSchema,
-      ...modeFields,
-      ...steadinessFields,
-    })
-    .prefault({}),
+  agents: section({
+    defaults: agentDefaults.prefault({}),
+    subagents: subagentsSchema,
+    workflows: workflowsSchema,
+    voting: votingSchema,
+    calibration: calibrationSchema,
+    ...modeFields,
+    ...steadinessFields,
+  }),
   providers: providersSchema.prefault({}),
-  channels: z
-    .strictObject({
-      telegram: telegramSchema.prefault({}),
-      email: emailSchema.prefault({}),
-      whatsapp: whatsappSchema.prefault({}),
-      lark: larkSchema.prefault({}),
-    })
-    .prefault({}),
-  gateway: z
-    .strictObject({
-      host: z.string().default('127.0.0.1'),
-      port: z.int().min(0).max(65_535).default(18_790).describe('0: any free port.'),
-      token: secret()
-        .default('')
-        .describe('Asked of the web page and the API; required for any host but loopback.'),
-      allowedHosts: z
-        .array(z.string())
-        .default([])
-        .describe('Further host names under which a browser may reach the page.'),
-      drainSecs: seconds(0, 300).default(20).describe('Longest wait for running turns at a stop.'),
-    })
-    .prefault({}),
-  coalesce: z
-    .strictObject({
-      mode: z
-        .enum(['wait', 'speculative'])
-        .default('wait')
-        .describe('speculative: ask the model at once, again when a follower comes.'),
-      quietMs: count(0, 10_000).default(400).describe('Quiet time after the last message.'),
-      maxWaitMs: count(0, 60_000).default(3000),
-      maxMessages: count(1, 100).default(20),
-      continuationMs: count(0, 10_000)
-        .default(1500)
-        .describe('Wait after a part that fills the channel’s limit.'),
-    })
-    .prefault({}),
-  queue: z
-    .strictObject({
-      mode: z
-        .enum(['steer', 'followup'])
-        .default('steer')
-        .describe('steer: messages join the running turn; followup: they wait for the next.'),
-      maxPendingPerChat: count(1, 10_000).default(200),
-      maxPending: count(1, 1_000_000).default(10_000),
-    })
-    .prefault({}),
-  edits: z
-    .strictObject({
-      afterAnswer: z
-        .enum(['offer', 'edit', 'ignore'])
-        .default('offer')
-        .describe(
-          'A message is changed after its answer. offer: asks whether to answer again; edit: ' +
-            'answers the newest one again by itself, without doing anything, in place of the answer.',
-        ),
-    })
-    .prefault({}),
+  channels: section({
+    telegram: telegramSchema.prefault({}),
+    email: emailSchema.prefault({}),
+    whatsapp: whatsappSchema.prefault({}),
+    lark: larkSchema.prefault({}),
+  }),
+  gateway: section({
+    host: text('127.0.0.1'),
+    port: z.int().min(0).max(65_535).default(18_790).describe('0: any free port.'),
+    token: secret()
+      .default('')
+      .describe('Asked of the web page and the API; required for any host but loopback.'),
+    allowedHosts: texts().describe('Further host names under which a browser may reach the page.'),
+    drainSecs: seconds(0, 300, 20).describe('Longest wait for running turns at a stop.'),
+  }),
+  coalesce: section({
+    mode: choice(['wait', 'speculative'], 'wait').describe(
+      'speculative: ask the model at once, again when a follower comes.',
+    ),
+    quietMs: count(0, 10_000, 400).describe('Quiet time after the last message.'),
+    maxWaitMs: count(0, 60_000, 3000),
+    maxMessages: count(1, 100, 20),
+    continuationMs: count(0, 10_000, 1500).describe(
+      'Wait after a part that fills the channel’s limit.',
+    ),
+  }),
+  queue: section({
+    mode: choice(['steer', 'followup'], 'steer').describe(
+      'steer: messages join the running turn; followup: they wait for the next.',
+    ),
+    maxPendingPerChat: count(1, 10_000, 200),
+    maxPending: count(1, 1_000_000, 10_000),
+  }),
+  edits: section({
+    afterAnswer: choice(['offer', 'edit', 'ignore'], 'offer').describe(
+      'A message is changed after its answer. offer: asks whether to answer again; edit: ' +
+        'answers the newest one again by itself, without doing anything, in place of the answer.',
+    ),
+  }),
   limits: limitsSchema.prefault({}),
   notices: noticesSchema.prefault({}),
   cron: cronSchema.prefault({}),
@@ -193,54 +153,42 @@ export const configSchema = z.strictObject({
   tools: toolsSchema,
   mcpServers: mcpServersSchema,
   memory: memorySchema.prefault({}),
-  retry: z
-    .strictObject({
-      providerMinSecs: seconds(0, 60).default(1),
-      providerMaxSecs: seconds(0, 600).default(30),
-      providerAttempts: count(0, 10).default(3).describe('Retries after the first try.'),
-    })
-    .prefault({}),
-  timeouts: z
-    .strictObject({
-      firstTokenSecs: seconds(1, 3600).default(90),
-      streamIdleSecs: seconds(1, 3600).default(60),
-      modelCallSecs: seconds(1, 7200).default(600),
-    })
-    .prefault({}),
-  media: z
-    .strictObject({
-      maxBytes: count(1_000_000, 10_000_000_000_000)
-        .default(2_000_000_000)
-        .describe('Files that came and went, all together; the longest unused make room.'),
-      maxFileBytes: count(1000, 2_000_000_000)
-        .default(25_000_000)
-        .describe('Largest file that is taken in or sent; a door may allow less.'),
-      keepDays: count(1, 3650).default(30).describe('Days an unused file is kept.'),
-      images: z
-        .boolean()
-        .default(true)
-        .describe('Images go to the model’s vendor, where the model sees; false: to none.'),
-      visionModels: modelNames('Models that see images although their name does not tell.'),
-      blindModels: modelNames('Models that see no images although their name tells otherwise.'),
-      maxInlineChars: count(0, 100_000)
-        .default(8000)
-        .describe('Of a document, shown with its message; read_document reads on.'),
-    })
-    .prefault({}),
+  retry: section({
+    providerMinSecs: seconds(0, 60, 1),
+    providerMaxSecs: seconds(0, 600, 30),
+    providerAttempts: count(0, 10, 3).describe('Retries after the first try.'),
+  }),
+  timeouts: section({
+    firstTokenSecs: seconds(1, 3600, 90),
+    streamIdleSecs: seconds(1, 3600, 60),
+    modelCallSecs: seconds(1, 7200, 600),
+  }),
+  media: section({
+    maxBytes: count(1_000_000, 10_000_000_000_000, 2_000_000_000).describe(
+      'Files that came and went, all together; the longest unused make room.',
+    ),
+    maxFileBytes: count(1000, 2_000_000_000, 25_000_000).describe(
+      'Largest file that is taken in or sent; a door may allow less.',
+    ),
+    keepDays: count(1, 3650, 30).describe('Days an unused file is kept.'),
+    images: flag(true).describe(
+      'Images go to the model’s vendor, where the model sees; false: to none.',
+    ),
+    visionModels: modelNames('Models that see images although their name does not tell.'),
+    blindModels: modelNames('Models that see no images although their name tells otherwise.'),
+    maxInlineChars: count(0, 100_000, 8000).describe(
+      'Of a document, shown with its message; read_document reads on.',
+    ),
+  }),
   voice: voiceSchema,
   telemetry: telemetrySection,
-  logging: z
-    .strictObject({
-      level: z.enum(['debug', 'info', 'warn', 'error']).default('info'),
-      keepDays: count(1, 3650).default(14),
-      stdout: z
-        .boolean()
-        .default(false)
-        .describe(
-          'The gateway also writes its log to standard output, a JSON object per line, unless that is a terminal.',
-        ),
-    })
-    .prefault({}),
+  logging: section({
+    level: choice(['debug', 'info', 'warn', 'error'], 'info'),
+    keepDays: count(1, 3650, 14),
+    stdout: flag(false).describe(
+      'The gateway also writes its log to standard output, a JSON object per line, unless that is a terminal.',
+    ),
+  }),
 });
 
 /** A complete configuration: every default filled in, every `${NAME}` resolved. */

@@ -1,7 +1,7 @@
 // The limits' part of the configuration: messages, and what may be spent on models in a day.
 
 import { z } from 'zod';
-import { count } from './settings-fields.ts';
+import { choice, count, flag, section, text } from './settings-fields.ts';
 
 const MOST_MESSAGES = 1_000_000;
 const MOST_TOKENS = 1_000_000_000_000;
@@ -64,12 +64,10 @@ const exception = z.strictObject({
 });
 
 const answers = z.strictObject({
-  maxChars: count(0, 10_000_000)
-    .default(40_000)
-    .describe(
-      'Longest answer that is sent as text, characters of Markdown; the rest goes along as a file. 0: all ' +
-        'of it is sent as text.',
-    ),
+  maxChars: count(0, 10_000_000, 40_000).describe(
+    'Longest answer that is sent as text, characters of Markdown; the rest goes along as a file. 0: all ' +
+      'of it is sent as text.',
+  ),
 });
 
 export const limitsSchema = z.strictObject({
@@ -104,37 +102,29 @@ export type LimitsConfig = z.infer<typeof limitsSchema>;
 // The `sessions` and `memory` sections of the configuration.
 
 export const sessionsSchema = z.strictObject({
-  rotationSizeBytes: count(10_000, 1_000_000_000).default(1_000_000),
-  rotationTokens: count(1000, 100_000_000).default(200_000),
-  carry: z
-    .enum(['recent', 'nothing'])
-    .default('recent')
-    .describe('What a new file opens with: the summary and last messages, or nothing.'),
-  rotationCarryMessages: count(0, 1000).default(10),
-  keepWorkDays: count(1, 3650)
-    .default(30)
-    .describe('Days that files of conversations of helpers and jobs are kept.'),
-  recordPrompts: z
-    .boolean()
-    .default(true)
-    .describe('Keeps what models were asked with, so that turns can be played again as they were.'),
-  timeZone: z
-    .string()
-    .default('')
-    .describe('IANA zone whose midnight starts a new file; empty: the machine’s.'),
+  rotationSizeBytes: count(10_000, 1_000_000_000, 1_000_000),
+  rotationTokens: count(1000, 100_000_000, 200_000),
+  carry: choice(['recent', 'nothing'], 'recent').describe(
+    'What a new file opens with: the summary and last messages, or nothing.',
+  ),
+  rotationCarryMessages: count(0, 1000, 10),
+  keepWorkDays: count(1, 3650, 30).describe(
+    'Days that files of conversations of helpers and jobs are kept.',
+  ),
+  recordPrompts: flag(true).describe(
+    'Keeps what models were asked with, so that turns can be played again as they were.',
+  ),
+  timeZone: text().describe('IANA zone whose midnight starts a new file; empty: the machine’s.'),
 });
 
 export const memorySchema = z.strictObject({
-  enabled: z.boolean().default(true).describe('remember, recall and MEMORY.md in the prompt.'),
-  reflection: z
-    .strictObject({
-      everyHours: count(0, 8760)
-        .default(0)
-        .describe('How often the owners’ memory is thought over by itself; 0: never.'),
-      apply: z
-        .enum(['ask', 'write'])
-        .default('ask')
-        .describe('An owner sees what would change and says yes; or it is written at once.'),
-    })
-    .prefault({}),
+  enabled: flag(true).describe('remember, recall and MEMORY.md in the prompt.'),
+  reflection: section({
+    everyHours: count(0, 8760, 0).describe(
+      'How often the owners’ memory is thought over by itself; 0: never.',
+    ),
+    apply: choice(['ask', 'write'], 'ask').describe(
+      'An owner sees what would change and says yes; or it is written at once.',
+    ),
+  }),
 });

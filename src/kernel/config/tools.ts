@@ -5,7 +5,7 @@ import { HOURS_PATTERN, SEND_POLICIES } from '../../features/letters/rules/lette
 import { execSchema } from '../../tools/exec/settings.ts';
 import { financeSection, searchSection } from '../../tools/search/settings.ts';
 import { PERMISSIONS, TOOL_ACCESSES, type ToolAccess } from '../access/rights.ts';
-import { count, port, seconds } from './settings-fields.ts';
+import { choice, count, flag, port, seconds, section } from './settings-fields.ts';
 
 /** Every built-in tool; a test keeps the list true. */
 export const TOOL_NAMES = [
@@ -43,10 +43,7 @@ export const TOOL_NAMES = [
 ] as const;
 
 const web = z.strictObject({
-  enabled: z
-    .boolean()
-    .default(true)
-    .describe('web_fetch and web_search: the agent may read the web.'),
+  enabled: flag(true).describe('web_fetch and web_search: the agent may read the web.'),
   ports: z
     .array(port)
     .max(20)
@@ -60,15 +57,15 @@ const web = z.strictObject({
       'Hosts, or host:port, that may be read although they are in a private network. Whoever can ' +
         'make the agent read a page reaches them too.',
     ),
-  timeoutSecs: seconds(1, 120).default(20).describe('Longest wait for a page, redirects included.'),
-  maxBytes: count(10_000, 50_000_000).default(2_000_000).describe('Of one page, as it is sent.'),
-  maxDecompressedBytes: count(10_000, 100_000_000)
-    .default(5_000_000)
-    .describe('Of one page, decompressed.'),
+  timeoutSecs: seconds(1, 120, 20).describe('Longest wait for a page, redirects included.'),
+  maxBytes: count(10_000, 50_000_000, 2_000_000).describe('Of one page, as it is sent.'),
+  maxDecompressedBytes: count(10_000, 100_000_000, 5_000_000).describe(
+    'Of one page, decompressed.',
+  ),
   search: searchSection.prefault({}),
 });
 
-const sendPolicy = z.enum(SEND_POLICIES).default('first_contact');
+const sendPolicy = choice(SEND_POLICIES, 'first_contact');
 const send = z.strictObject({
   email: sendPolicy.describe(
     'When an owner sees a mail of send_email before it goes out: first_contact (nothing was sent ' +
@@ -84,12 +81,10 @@ const send = z.strictObject({
 });
 
 const approvals = z.strictObject({
-  alwaysDays: count(0, 365)
-    .default(30)
-    .describe(
-      'For how many days "Always allow" holds: exactly that call, in that conversation, for whoever ' +
-        'asked there. 0: an owner is asked each time.',
-    ),
+  alwaysDays: count(0, 365, 30).describe(
+    'For how many days "Always allow" holds: exactly that call, in that conversation, for whoever ' +
+      'asked there. 0: an owner is asked each time.',
+  ),
 });
 
 const permission = z.enum(PERMISSIONS).optional();
@@ -101,28 +96,26 @@ const policyEntry = z.strictObject({
   >),
 });
 
-export const toolsSchema = z
-  .strictObject({
-    disabled: z
-      .array(z.enum(TOOL_NAMES))
-      .default([])
-      .describe('Names of tools the agent does not get.'),
-    timeoutSecs: seconds(1, 600).default(60).describe('Longest run of one tool.'),
-    people: z
-      .array(policyEntry)
-      .default([])
-      .describe(
-        'What single people may have done where they are alone with the agent: free, ask (an ' +
-          'owner says yes to each call) or never, by what a tool does.',
-      ),
-    groups: z
-      .array(policyEntry)
-      .default([])
-      .describe('What may be done in single groups, for members who may have it done themselves.'),
-    exec: execSchema.prefault({}),
-    web: web.prefault({}),
-    finance: financeSection.prefault({}),
-    send: send.prefault({}),
-    approvals: approvals.prefault({}),
-  })
-  .prefault({});
+export const toolsSchema = section({
+  disabled: z
+    .array(z.enum(TOOL_NAMES))
+    .default([])
+    .describe('Names of tools the agent does not get.'),
+  timeoutSecs: seconds(1, 600, 60).describe('Longest run of one tool.'),
+  people: z
+    .array(policyEntry)
+    .default([])
+    .describe(
+      'What single people may have done where they are alone with the agent: free, ask (an ' +
+        'owner says yes to each call) or never, by what a tool does.',
+    ),
+  groups: z
+    .array(policyEntry)
+    .default([])
+    .describe('What may be done in single groups, for members who may have it done themselves.'),
+  exec: execSchema.prefault({}),
+  web: web.prefault({}),
+  finance: financeSection.prefault({}),
+  send: send.prefault({}),
+  approvals: approvals.prefault({}),
+});

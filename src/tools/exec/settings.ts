@@ -2,7 +2,7 @@
 // never passed on (case X07). None of it is the model's to choose.
 
 import { z } from 'zod';
-import { count, seconds } from '../../kernel/config/settings-fields.ts';
+import { choice, count, flag, seconds } from '../../kernel/config/settings-fields.ts';
 
 const NAMES = new Set([
   ...['NODE_OPTIONS', 'NODE_PATH', 'NODE_EXTRA_CA_CERTS', 'NODE_REPL_EXTERNAL_MODULE'],
@@ -41,24 +41,21 @@ const variableName = z
   .refine((name) => !isLoaderVariable(name), 'It makes programs load code: it is not passed on');
 
 const limits = z.strictObject({
-  timeoutSecs: seconds(1, MAX_EXEC_SECS)
-    .default(60)
-    .describe('Longest run where none is asked for.'),
-  memoryMb: count(64, 1_000_000).default(2048).describe('Memory of all processes of a run.'),
-  maxProcesses: count(1, 10_000).default(256).describe('Processes and threads of a run.'),
-  cpuSecs: seconds(1, 36_000).default(300).describe('Processor time that one process may use.'),
-  maxFileMb: count(1, 1_000_000).default(500).describe('Largest file that a program may write.'),
-  maxDiskMb: count(1, 1_000_000).default(2000).describe('What a run may add to the disk.'),
-  outputBytes: count(1000, 10_000_000)
-    .default(100_000)
-    .describe('Of its output, and of its errors, what is kept: the beginning and the end.'),
+  timeoutSecs: seconds(1, MAX_EXEC_SECS, 60).describe('Longest run where none is asked for.'),
+  memoryMb: count(64, 1_000_000, 2048).describe('Memory of all processes of a run.'),
+  maxProcesses: count(1, 10_000, 256).describe('Processes and threads of a run.'),
+  cpuSecs: seconds(1, 36_000, 300).describe('Processor time that one process may use.'),
+  maxFileMb: count(1, 1_000_000, 500).describe('Largest file that a program may write.'),
+  maxDiskMb: count(1, 1_000_000, 2000).describe('What a run may add to the disk.'),
+  outputBytes: count(1000, 10_000_000, 100_000).describe(
+    'Of its output, and of its errors, what is kept: the beginning and the end.',
+  ),
 });
 
 const container = z.strictObject({
-  engine: z
-    .enum(['auto', 'podman', 'docker'])
-    .default('auto')
-    .describe('What runs containers. auto: podman, else docker.'),
+  engine: choice(['auto', 'podman', 'docker'], 'auto').describe(
+    'What runs containers. auto: podman, else docker.',
+  ),
   image: z
     .string()
     .regex(/^$|^[a-zA-Z0-9][a-zA-Z0-9._:/@-]{0,254}$/, 'Write the name of an image')
@@ -68,17 +65,14 @@ const container = z.strictObject({
 });
 
 export const execSchema = z.strictObject({
-  enabled: z.boolean().default(true).describe('exec and execute_code: the agent may run programs.'),
-  sandbox: z
-    .enum(SANDBOXES)
-    .default('auto')
-    .describe(
-      'What programs are confined by. auto: bubblewrap on Linux, sandbox-exec on macOS, else a ' +
-        'container where an image is named; without any there is neither tool. off: they see all ' +
-        'that nanobot sees, its secrets included.',
-    ),
+  enabled: flag(true).describe('exec and execute_code: the agent may run programs.'),
+  sandbox: choice(SANDBOXES, 'auto').describe(
+    'What programs are confined by. auto: bubblewrap on Linux, sandbox-exec on macOS, else a ' +
+      'container where an image is named; without any there is neither tool. off: they see all ' +
+      'that nanobot sees, its secrets included.',
+  ),
   container: container.prefault({}),
-  network: z.enum(['off', 'on']).default('off').describe('Whether programs reach the network.'),
+  network: choice(['off', 'on'], 'off').describe('Whether programs reach the network.'),
   readOnly: z
     .array(z.string().regex(/^\/./, 'Write the whole path'))
     .max(50)

@@ -24,10 +24,8 @@ export const searchSection = z.strictObject({
   braveUrl: webAddress
     .default('https://api.search.brave.com')
     .describe('Where Brave is asked, for a proxy of your own.'),
-  maxResults: count(1, 20)
-    .default(5)
-    .describe('Hits of one search where the model names no number.'),
-  timeoutSecs: seconds(1, 60).default(10).describe('Longest wait for one engine.'),
+  maxResults: count(1, 20, 5).describe('Hits of one search where the model names no number.'),
+  timeoutSecs: seconds(1, 60, 10).describe('Longest wait for one engine.'),
 });
 
 export const financeSection = z.strictObject({
