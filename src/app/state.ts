@@ -78,7 +78,6 @@ export async function openState(
   const people = createPeople({
     rows,
     state: store.scope(PAIRING_SCOPE),
-    revision: store.revision,
     ownDoors: OWN_DOORS,
     // What the configuration adds is the running gateway's to say.
     policy: () => NO_CONFIGURATION,

@@ -8,7 +8,7 @@ import { createOutages } from '../../src/features/health/channel-watch.ts';
 import { editedBy, openDraftRows } from '../../src/features/letters/draft-rows.ts';
 import { openBridgeRows, writtenIn } from '../../src/features/mail-bridge/bridge-rows.ts';
 import { createPairing, createPairingCodes } from '../../src/features/people/pairing.ts';
-import { PeopleBook } from '../../src/features/people/people-book.ts';
+import { openPeopleRows } from '../../src/features/people/people-rows.ts';
 import { createStrangers } from '../../src/features/people/strangers.ts';
 import { openJobRows } from '../../src/features/schedule/job-rows.ts';
 import { storedDays } from '../../src/features/spending/spending-day.ts';
@@ -109,7 +109,7 @@ it('whoever was decided about in a damaged row is blocked, and nobody else', asy
     { key: 'person:p1', value: '{' },
     { key: 'person:p2', value: '{"id":"p2","doors":7}' },
   ]);
-  const { approvals, persons } = await new PeopleBook({ state, revision: () => 1 }).rows();
+  const { approvals, persons } = await openPeopleRows(memoryRows(state), state).known();
   expect(approvals.get('telegram:7')?.role).toBe('blocked');
   expect(approvals.get('telegram:8')?.role).toBe('trusted');
   expect(approvals.get('telegram:9')?.role).toBe('blocked');
@@ -119,10 +119,9 @@ it('whoever was decided about in a damaged row is blocked, and nobody else', asy
 it('an owner whose last door cannot be read is found where they write next', async () => {
   const state = createMemoryStore();
   await state.set('owner-door', '{"channel":');
-  const book = new PeopleBook({ state, revision: () => 1 });
   const pairing = createPairing({
     rows: memoryRows(state),
-    book,
+    book: openPeopleRows(memoryRows(state), state),
     clock: createMovableClock(),
     randomBytes,
   });

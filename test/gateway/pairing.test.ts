@@ -4,7 +4,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { createPairing, type Pairing } from '../../src/features/people/pairing.ts';
-import { PeopleBook } from '../../src/features/people/people-book.ts';
+import { openPeopleRows } from '../../src/features/people/people-rows.ts';
 import { openEmbeddedStore } from '../../src/kernel/bus/store/embedded.ts';
 import type { EmbeddedStore } from '../../src/kernel/bus/store/store.ts';
 import { userId } from '../../src/kernel/message/ids.ts';
@@ -23,9 +23,9 @@ const person = (id: string, name = 'Ann') =>
 beforeEach(async () => {
   folder = await mkdtemp(join(tmpdir(), 'nanobot-pairing-'));
   store = await openEmbeddedStore({ path: join(folder, 'state.db'), clock, log: silentLogger });
-  const state = store.scope('people');
-  const book = new PeopleBook({ state, revision: store.revision });
-  pairing = createPairing({ rows: createRows(store), book, clock, randomBytes });
+  const rows = createRows(store);
+  const book = openPeopleRows(rows, store.scope('people'));
+  pairing = createPairing({ rows, book, clock, randomBytes });
 });
 
 afterEach(async () => {

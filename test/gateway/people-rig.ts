@@ -11,7 +11,7 @@ import { createMailBridge } from '../../src/features/mail-bridge/mail-bridge.ts'
 import { createKnock, createOwnerNotices } from '../../src/features/people/knock.ts';
 import { createKnownAs, createPeople, type People } from '../../src/features/people/people.ts';
 import { peopleCommands } from '../../src/features/people/people-commands.ts';
-import { createStrangerAnswers } from '../../src/features/people/stranger-answers.ts';
+import { createStrangerAnswers } from '../../src/features/people/strangers.ts';
 import { createBudgetOwners } from '../../src/features/spending/budget-owners.ts';
 import { Spending } from '../../src/features/spending/spending.ts';
 import { spendingCommands, spentToday } from '../../src/features/spending/spending-commands.ts';
@@ -119,12 +119,12 @@ export async function makePeopleRig(
     const limits = { maxPending: 10_000, maxPendingPerChat: 1000 };
     const bus = createMessageBus({ store, clock, log: silentLogger, limits });
     const state = store.scope('people');
+    const rows = createRows(store);
     const people = createPeople({
-      rows: createRows(store),
+      rows,
       state,
       clock,
       randomBytes,
-      revision: store.revision,
       ownDoors: [],
       policy: () => current,
       async release(messages) {
@@ -141,7 +141,7 @@ export async function makePeopleRig(
       handlers: () => ({ stranger: createStrangerAnswers(people) }),
       hasButtons: () => false,
     });
-    const announce = createOwnerNotices({ state, bus, questions, strangers, clock, noticeChat });
+    const announce = createOwnerNotices({ rows, bus, questions, strangers, clock, noticeChat });
     const now = () => clock.now();
     const log = silentLogger;
     const knock = createKnock({

@@ -83,7 +83,6 @@ async function letEverybodyIn() {
     state: store.scope(PAIRING_SCOPE),
     clock: systemClock,
     randomBytes,
-    revision: store.revision,
     ownDoors: [],
     policy: () => ({ allowFrom: [], owners: [], acceptUnverified: false, strangers: 'closed' }),
     release: async () => undefined,

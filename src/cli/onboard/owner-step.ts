@@ -7,7 +7,7 @@ import {
   type OwnerWait,
   waitForOwner,
 } from '../../features/people/owner-pairing.ts';
-import type { Approval } from '../../features/people/pairing.ts';
+import type { Approval } from '../../features/people/people-rows.ts';
 import { type CheckedConfig, checkConfig } from '../../kernel/config/check.ts';
 import { type Config, configSchema } from '../../kernel/config/config.ts';
 import { loadConfig } from '../../kernel/config/files/config-file.ts';

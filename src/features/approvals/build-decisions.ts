@@ -25,7 +25,7 @@ import { memoryCommands } from '../memory/memory-commands.ts';
 import { buildReflectionClock } from '../memory/reflection-clock.ts';
 import { REFLECTION_SUBJECT } from '../memory/reflection-desk.ts';
 import type { People } from '../people/people.ts';
-import { createStrangerAnswers } from '../people/stranger-answers.ts';
+import { createStrangerAnswers } from '../people/strangers.ts';
 import { approvalCommands } from './approval-commands.ts';
 import { type Approvals, createApprovals } from './approvals.ts';
 import { ASK_SUBJECT, type Asks, createAsks, openAsks } from './asks.ts';

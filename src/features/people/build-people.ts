@@ -25,7 +25,6 @@ export function buildPeople({ store, rows, bus, clock, live }: PeopleParts): Peo
     state: store.scope(PAIRING_SCOPE),
     clock,
     randomBytes,
-    revision: store.revision,
     ownDoors: OWN_DOORS,
     policy: (channel, account) => gateOf(channel, live.config, account),
     async release(messages) {

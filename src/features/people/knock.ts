@@ -2,7 +2,6 @@
 // they are given a code for the owner. All of it is on disk before the channel acknowledges.
 
 import type { InboundEntry, MessageBus } from '../../kernel/bus/bus.ts';
-import type { KeyValueStore } from '../../kernel/bus/store/store.ts';
 import type { Judge } from '../../kernel/intake/judge.ts';
 import { type AccountName, accountName } from '../../kernel/message/account.ts';
 import { messageId } from '../../kernel/message/ids.ts';
@@ -17,15 +16,28 @@ import {
   MANY_STRANGERS_NOTICE,
   strangerNotice,
 } from '../../kernel/message/untrusted.ts';
+import { type OpenQuestion, textOf } from '../../kernel/questions/question-rows.ts';
 import type { Questions } from '../../kernel/questions/questions.ts';
+import { jsonRows, type OpenRows } from '../../kernel/rows.ts';
 import { createLanes } from '../../lib/async.ts';
-import { jsonRow, number, rowShape } from '../../lib/json/json.ts';
+import { number, rowShape } from '../../lib/json/json.ts';
 import type { Logger } from '../../lib/logger.ts';
 import type { Clock } from '../../lib/time/clock.ts';
-import type { Decisions } from './decisions.ts';
-import { issueStrangerCode, STRANGER_CODE_MINUTES, type StrangerCodesDeps } from './pairing.ts';
-import { STRANGER_CHOICES, strangerQuestion, strangerSubject } from './stranger-answers.ts';
-import { STRANGER_LIFETIME_MS, type Stranger, type Strangers } from './strangers.ts';
+import { PEOPLE_SCOPE } from './people-rows.ts';
+import {
+  type Decisions,
+  decidedElsewhere,
+  issueStrangerCode,
+  STRANGER_CHOICES,
+  STRANGER_CODE_MINUTES,
+  STRANGER_LIFETIME_MS,
+  STRANGER_SUBJECT,
+  type Stranger,
+  type StrangerCodesDeps,
+  type Strangers,
+  strangerId,
+  strangerQuestion,
+} from './strangers.ts';
 
 export type KnockDeps = StrangerCodesDeps & {
   readonly bus: Pick<MessageBus, 'send' | 'trace'>;
@@ -83,15 +95,14 @@ export function createKnock(deps: KnockDeps): Knock {
 }
 
 // Tells the owner which unknown sender wrote, on the account they wrote to where the owner is reached
-// there: once per sender, so many in an hour, then one line for all the others. Counted on disk: a restart does not start a flood anew. The decision can be
-// made right below the notice.
+// there: once per sender, so many in an hour, then one line for all the others. Counted on disk: a restart
+// does not start a flood anew. The decision can be made right below the notice.
 
 const MAX_NOTICES = 10;
 const WINDOW_MS = 3_600_000;
-const KEY = 'owner-notices';
 
 export type OwnerNoticesDeps = {
-  readonly state: KeyValueStore;
+  readonly rows: OpenRows;
   readonly bus: Pick<MessageBus, 'send'>;
   readonly questions: Pick<Questions, 'ask'>;
   readonly strangers: Strangers;
@@ -108,17 +119,14 @@ const COUNT = rowShape<Count>({ since: number, sent: number });
 export type AnnounceStranger = (stranger: Stranger, at: AccountName) => Promise<void>;
 
 export function createOwnerNotices(deps: OwnerNoticesDeps): AnnounceStranger {
-  const { state, bus, questions, strangers, clock, noticeChat } = deps;
+  const { rows, bus, questions, strangers, clock, noticeChat } = deps;
+  const counts = rows({ ...jsonRows(COUNT), scope: PEOPLE_SCOPE, prefix: 'owner-notices' });
   const lanes = createLanes();
 
-  async function count(): Promise<Count> {
-    const fresh: Count = { since: clock.now(), sent: 0 };
-    const found = jsonRow((await state.get(KEY)) ?? '', COUNT) ?? fresh;
-    return clock.now() - found.since < WINDOW_MS ? found : fresh;
-  }
-
   async function announce(stranger: Stranger, at: AccountName) {
-    const { since, sent } = await count();
+    const fresh: Count = { since: clock.now(), sent: 0 };
+    const found = (await counts.get('')) ?? fresh;
+    const { since, sent } = clock.now() - found.since < WINDOW_MS ? found : fresh;
     if (stranger.announced || sent > MAX_NOTICES) return;
     const isLast = sent === MAX_NOTICES;
     const chat = await noticeChat(at);
@@ -126,7 +134,7 @@ export function createOwnerNotices(deps: OwnerNoticesDeps): AnnounceStranger {
       const id = messageId(`strangers/${since}`);
       await bus.send({ id, chat, markdown: MANY_STRANGERS_NOTICE });
     } else await ask(stranger, chat);
-    await state.set(KEY, JSON.stringify({ since, sent: sent + 1 }));
+    await counts.change('', () => ({ since, sent: sent + 1 }));
     if (!isLast) await strangers.note(stranger, { announced: true });
   }
 
@@ -137,10 +145,56 @@ export function createOwnerNotices(deps: OwnerNoticesDeps): AnnounceStranger {
       markdown: strangerNotice(stranger),
       choices: STRANGER_CHOICES,
       approvers: 'owners',
-      subject: strangerSubject(stranger),
+      subject: `${STRANGER_SUBJECT}:${strangerId(stranger)}`,
       expiresInMs: STRANGER_LIFETIME_MS,
     });
   }
 
-  return (stranger, at) => lanes.run(KEY, () => announce(stranger, at));
+  return (stranger, at) => lanes.run('notices', () => announce(stranger, at));
+}
+
+// Notices about unknown senders of whom was decided by other means than the notice itself: a command,
+// the command line, another owner. Nobody has to decide below them any more, and they say so.
+
+export type DecidedElsewhereDeps = {
+  readonly bus: Pick<MessageBus, 'outbound'>;
+  readonly questions: Pick<Questions, 'open' | 'withdraw'>;
+  readonly strangers: Pick<Strangers, 'list'>;
+  readonly decisions: Pick<Decisions, 'find'>;
+  readonly clock: Clock;
+};
+
+/** The command line decides in a process of its own. */
+const LOOK_MS = 2000;
+const SUBJECT = `${STRANGER_SUBJECT}:`;
+
+export async function closeDecided(deps: DecidedElsewhereDeps, signal: AbortSignal): Promise<void> {
+  while (!signal.aborted) {
+    await closeThose(deps);
+    await deps.clock.sleep(LOOK_MS, signal).catch(() => undefined);
+  }
+}
+
+async function closeThose(deps: DecidedElsewhereDeps): Promise<void> {
+  const open = (await deps.questions.open()).filter(({ subject }) => subject.startsWith(SUBJECT));
+  if (open.length === 0) return;
+  // Read behind the questions: who is asked about waits already.
+  const waiting = new Set((await deps.strangers.list()).map(strangerQuestion));
+  for (const question of open) {
+    if (waiting.has(question.id)) continue;
+    // A notice still on its way would keep its buttons.
+    const sent = await deps.bus.outbound(textOf(question));
+    if (sent?.parts.length === 0) continue;
+    await deps.questions.withdraw(question.id, decidedElsewhere(await outcomeOf(question, deps)));
+  }
+}
+
+async function outcomeOf(
+  { subject }: OpenQuestion,
+  { decisions }: DecidedElsewhereDeps,
+): Promise<string> {
+  const [channel, ...rest] = subject.slice(SUBJECT.length).split(':');
+  const [found] = await decisions.find(rest.join(':'), channel);
+  if (found?.role === 'blocked') return 'they are blocked.';
+  return found?.role === undefined ? 'nothing is left to do here.' : 'they are let in.';
 }

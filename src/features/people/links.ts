@@ -1,16 +1,22 @@
-// Joins the doors of one person: a code shown on one door and sent from the other, good once and for
-// a short while, kept as a hash. Whoever sends it is from then on what its person is, so a code gives
-// no more than the door it was shown on had.
+// Joins the channels of one person: a code shown on one channel and sent from the other, good once and
+// for a short while, stored as a hash. Whoever sends it is from then on what its person is, so a code
+// gives no more than the channel it was shown on had.
 
-import { LINK_COMMAND, type Role } from '../../kernel/access/admission.ts';
-import { mayVouchFor, type Person } from '../../kernel/access/person.ts';
-import type { KeyValueStore } from '../../kernel/bus/store/store.ts';
-import type { MessageId, PersonId } from '../../kernel/message/ids.ts';
+import { LINK_COMMAND, type Role, type SettledVerdict } from '../../kernel/access/admission.ts';
+import { doorOf, doorWords, mayVouchFor, type Person } from '../../kernel/access/person.ts';
+import type { MessageBus } from '../../kernel/bus/bus.ts';
+import type { Gated } from '../../kernel/intake/group-intake.ts';
+import { type MessageId, messageId, type PersonId } from '../../kernel/message/ids.ts';
 import { type ChatRef, type InboundMessage, idsOf } from '../../kernel/message/message.ts';
+import { verbatim } from '../../kernel/message/untrusted.ts';
+import { jsonRows } from '../../kernel/rows.ts';
 import { createLanes } from '../../lib/async.ts';
-import { jsonRow, listShape, number, place, rowShape, text } from '../../lib/json/json.ts';
+import { listShape, number, place, rowShape, text } from '../../lib/json/json.ts';
+import type { Logger } from '../../lib/logger.ts';
 import { type CodesDeps, equal, hashOf, randomCode } from './pairing.ts';
+import { PEOPLE_SCOPE } from './people-rows.ts';
 import type { Persons } from './persons.ts';
+import type { Decisions } from './strangers.ts';
 
 const CODE_LENGTH = 8;
 export const LINK_CODE_MINUTES = 10;
@@ -23,7 +29,6 @@ const MAX_REMEMBERED_SENDERS = 1000;
 /** Codes of one person in an hour. */
 const MAX_ISSUED = 5;
 const ISSUED_WINDOW_MS = 3_600_000;
-const KEY = 'link-codes';
 
 type LinkCode = {
   readonly hash: string;
@@ -47,29 +52,18 @@ export type LinkOutcome =
   /** Whoever sends it may do more than whoever was shown it. */
   | { readonly kind: 'turned_round' };
 
-export type LinksDeps = Omit<CodesDeps, 'rows'> & {
-  readonly state: KeyValueStore;
-  readonly persons: Persons;
-};
+export type LinksDeps = CodesDeps & { readonly persons: Persons };
 
-export interface Links {
-  /** Undefined where the person was shown too many of late. */
-  issue(person: Person, chat: ChatRef): Promise<string | undefined>;
-  /** `role`: what the sender is now. */
-  redeem(message: InboundMessage, code: string, role: Role | undefined): Promise<LinkOutcome>;
-}
+export type Links = ReturnType<typeof createLinks>;
 
-export function createLinks({ state, clock, randomBytes, persons }: LinksDeps): Links {
+export function createLinks({ rows, clock, randomBytes, persons }: LinksDeps) {
+  const codes = rows({ ...jsonRows(CODES), scope: PEOPLE_SCOPE, prefix: 'link-codes' });
   const lanes = createLanes();
   const wrong = new Map<string, { readonly since: number; readonly tries: number }>();
-  const oneByOne = <T>(task: () => Promise<T>) => lanes.run(KEY, task);
-
-  async function codes(): Promise<readonly LinkCode[]> {
-    const all = jsonRow((await state.get(KEY)) ?? '', CODES) ?? [];
-    return all.filter(({ at }) => clock.now() - at < ISSUED_WINDOW_MS);
-  }
-
-  const rowOf = (all: readonly LinkCode[]) => ({ key: KEY, value: JSON.stringify(all) });
+  /** A code that is being redeemed must not be redeemed twice. */
+  const oneByOne = <T>(task: () => Promise<T>) => lanes.run('codes', task);
+  const recent = (all: readonly LinkCode[] = []) =>
+    all.filter(({ at }) => clock.now() - at < ISSUED_WINDOW_MS);
   const isOpen = ({ at, tries, usedBy }: LinkCode) =>
     clock.now() - at < LIFETIME_MS && tries < MAX_TRIES && usedBy === undefined;
 
@@ -79,7 +73,7 @@ export function createLinks({ state, clock, randomBytes, persons }: LinksDeps): 
     return !isFresh || before.tries < MAX_TRIES_OF_ONE;
   }
 
-  async function countWrong({ sender, chat }: InboundMessage, all: readonly LinkCode[]) {
+  async function countWrong({ sender, chat }: InboundMessage) {
     const key = senderKey(chat, sender);
     const before = wrong.get(key);
     const isFresh = before !== undefined && clock.now() - before.since < LIFETIME_MS;
@@ -90,9 +84,11 @@ export function createLinks({ state, clock, randomBytes, persons }: LinksDeps): 
     );
     const [oldest] = wrong.keys();
     if (wrong.size > MAX_REMEMBERED_SENDERS && oldest !== undefined) wrong.delete(oldest);
-    if (!all.some(isOpen)) return;
-    const tried = all.map((each) => (isOpen(each) ? { ...each, tries: each.tries + 1 } : each));
-    await state.set(KEY, rowOf(tried).value);
+    await codes.change('', (all) =>
+      recent(all).some(isOpen)
+        ? recent(all).map((each) => (isOpen(each) ? { ...each, tries: each.tries + 1 } : each))
+        : undefined,
+    );
   }
 
   async function redeem(
@@ -104,7 +100,7 @@ export function createLinks({ state, clock, randomBytes, persons }: LinksDeps): 
     // Whoever only pretends to be somebody must not get hold of their door.
     const isSure = sender.kind === 'person' && sender.verified !== 'unverified';
     if (!isSure || !mayTry(message)) return { kind: 'wrong' };
-    const all = await codes();
+    const all = recent(await codes.get(''));
     const hash = hashOf(code.trim().toUpperCase());
     const match = all.find(
       (each) => equal(each.hash, hash) && (isOpen(each) || each.usedBy === message.id),
@@ -112,7 +108,7 @@ export function createLinks({ state, clock, randomBytes, persons }: LinksDeps): 
     const giver = match === undefined ? undefined : await persons.get(match.person);
     const author = await persons.author(message);
     if (match === undefined || giver === undefined || author === undefined) {
-      await countWrong(message, all);
+      await countWrong(message);
       return { kind: 'wrong' };
     }
     const shownIn = match.chat;
@@ -120,21 +116,26 @@ export function createLinks({ state, clock, randomBytes, persons }: LinksDeps): 
     if (!mayVouchFor(giver.role, role)) return { kind: 'turned_round' };
     const usedUp = all.map((each) => (each === match ? { ...each, usedBy: message.id } : each));
     const other = withChat(author, message.chat);
-    const person = await persons.merge(giver.id, other, [rowOf(usedUp)]);
+    const person = await persons.merge(giver.id, other, [codes.write('', usedUp)]);
     return person === undefined ? { kind: 'wrong' } : { kind: 'linked', person, shownIn };
   }
 
   return {
-    issue: (person, chat) =>
+    /** Undefined where the person was shown too many of late. */
+    issue: (person: Person, chat: ChatRef): Promise<string | undefined> =>
       oneByOne(async () => {
-        const all = await codes();
-        if (all.filter((each) => each.person === person.id).length >= MAX_ISSUED) return undefined;
         const code = randomCode(randomBytes, CODE_LENGTH);
         const issued = { hash: hashOf(code), person: person.id, chat, at: clock.now(), tries: 0 };
-        await state.set(KEY, rowOf([...all, issued]).value);
-        return code;
+        const isOne = await codes.change('', (all) =>
+          recent(all).filter((each) => each.person === person.id).length >= MAX_ISSUED
+            ? undefined
+            : [...recent(all), issued],
+        );
+        return isOne === undefined ? undefined : code;
       }),
-    redeem: (message, code, role) => oneByOne(() => redeem(message, code, role)),
+    /** `role`: what the sender is now. */
+    redeem: (message: InboundMessage, code: string, role: Role | undefined) =>
+      oneByOne(() => redeem(message, code, role)),
   };
 }
 
@@ -151,4 +152,61 @@ function withChat(person: Person, chat: ChatRef): Person {
     door.channel === chat.channel ? { ...door, chat } : door,
   );
   return { ...person, doors };
+}
+
+export const WRONG_CODE =
+  'That code is not good (any more). Send /link on the other door for a new one.';
+const TURNED_ROUND =
+  'You may do more here than on the other door. Send /link here, and the code it gives there.';
+
+export type LinkGateDeps = {
+  readonly people: { readonly links: Links; readonly decisions: Pick<Decisions, 'answerHeld'> };
+  readonly bus: Pick<MessageBus, 'send'>;
+  readonly log: Logger;
+  /** Tells an owner. */
+  tellOwner(text: string): void;
+};
+
+/** Takes a code at the gate; undefined where a stranger's is no good and they stay one. */
+export async function redeemLink(
+  message: InboundMessage,
+  code: string,
+  otherwise: SettledVerdict,
+  { people, bus, log, tellOwner }: LinkGateDeps,
+): Promise<Gated | undefined> {
+  const { chat, sender } = message;
+  const role = otherwise.kind === 'admit' ? otherwise.role : undefined;
+  const outcome = await people.links.redeem(message, code, role);
+  if (outcome.kind === 'wrong' && otherwise.kind !== 'admit') return undefined;
+  const reply = (markdown: string) =>
+    bus.send({ id: messageId(`${message.id}/reply`), chat, markdown, replyTo: message.id });
+  if (outcome.kind !== 'linked') {
+    const text = outcome.kind === 'wrong' ? WRONG_CODE : TURNED_ROUND;
+    return {
+      entry: { kind: 'record', message, gate: `command /${LINK_COMMAND}` },
+      afterwards: async () => void (await reply(text)),
+    };
+  }
+  const { person, shownIn } = outcome;
+  const there = doorOf(person, shownIn.channel);
+  const ids = sender.kind === 'person' ? idsOf(sender) : [];
+  const here = doorWords({ channel: chat.channel, ids });
+  const undo = verbatim(`/unlink ${chat.channel}`);
+  return {
+    entry: { kind: 'record', message, gate: 'linked by code' },
+    async afterwards() {
+      log.warn('doors linked', { person: person.id, channel: chat.channel });
+      const other = there === undefined ? shownIn.channel : doorWords(there);
+      await reply(`You are the same person here and on ${other}. Undo it with ${undo}.`);
+      await bus.send({
+        id: messageId(`${message.id}/linked`),
+        chat: shownIn,
+        markdown: `You are the same person here and on ${here}. If that was not you: ${undo}.`,
+      });
+      if (person.role !== 'owner') {
+        tellOwner(`${verbatim(person.name)} (${person.id}) linked ${here}.`);
+      }
+      await people.decisions.answerHeld(chat.channel, ids);
+    },
+  };
 }

@@ -6,7 +6,7 @@ import type { ChannelDefinition } from '../../channels/index.ts';
 import { momentText } from '../../cli/flag-values.ts';
 import { CommandFailure, EXIT, type Terminal, textTable, withState } from '../../cli/terminal.ts';
 import { ADMITTED_ROLES, type AdmittedRole } from '../../kernel/access/admission.ts';
-import type { Subject } from './decisions.ts';
+import { counted, type Subject } from './strangers.ts';
 
 type ApproveFlags = { readonly role: AdmittedRole; readonly once?: boolean };
 
@@ -87,7 +87,7 @@ async function approve(terminal: Terminal, channel: string, user: string, role: 
     return { id: who.userId, answered: await state.people.decisions.allow(who, role) };
   });
   terminal.note(`${id} may talk to the agent on ${channel}, as ${role}.`);
-  if (answered > 0) terminal.note(`What they wrote is answered now: ${messages(answered)}.`);
+  if (answered > 0) terminal.note(`What they wrote is answered now: ${counted(answered)}.`);
 }
 
 async function approveOnce(terminal: Terminal, channel: string, user: string) {
@@ -97,7 +97,7 @@ async function approveOnce(terminal: Terminal, channel: string, user: string) {
     return waiting === undefined ? 0 : state.people.decisions.allowOnce(waiting);
   });
   if (answered === 0) throw new CommandFailure(EXIT.notFound, `${user} has no message waiting`);
-  terminal.note(`Answered this once: ${messages(answered)}.`);
+  terminal.note(`Answered this once: ${counted(answered)}.`);
 }
 
 async function block(terminal: Terminal, channel: string, user: string) {
@@ -135,8 +135,6 @@ async function subject(
   const [spelled] = await people.decisions.find(id, channel);
   return spelled ?? { channel, userId: id, ids: [id], name: '', waiting: undefined };
 }
-
-const messages = (count: number) => `${count} message${count === 1 ? '' : 's'}`;
 
 async function revoke(terminal: Terminal, channel: string, user: string) {
   const id = checkedId(await channelNamed(channel), user);

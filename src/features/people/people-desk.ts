@@ -9,8 +9,9 @@ import {
   createStrangerAnswers,
   decidedElsewhere,
   STRANGER_SUBJECT,
+  strangerId,
   strangerQuestion,
-} from './stranger-answers.ts';
+} from './strangers.ts';
 
 /** Of the people known; more are counted only. */
 const MAX_SHOWN_PERSONS = 200;
@@ -55,7 +56,7 @@ export function createPeopleDesk({ people, questions, owner }: PeopleDeskDeps) {
       const waiting = await strangers.list();
       const one = waiting.find((each) => each.channel === channel && each.userId === userId);
       if (one === undefined) return undefined;
-      const words = await answers.answer(`${channel}:${userId}`, action);
+      const words = await answers.answer(strangerId(one), action);
       await questions.withdraw(strangerQuestion(one), decidedElsewhere(words));
       return words;
     },

@@ -2,51 +2,34 @@
 
 import type { PersonLimits } from '../../kernel/access/person.ts';
 import type { KeyValueStore } from '../../kernel/bus/store/store.ts';
-import { createRoutes, type Routes } from '../../kernel/intake/routes.ts';
+import { createRoutes } from '../../kernel/intake/routes.ts';
 import { type InboundMessage, idsOf } from '../../kernel/message/message.ts';
-import type { OpenRows } from '../../kernel/rows.ts';
-import type { Clock } from '../../lib/time/clock.ts';
-import { createDecisions, type Decisions, type DecisionsDeps } from './decisions.ts';
-import { createLinks, type Links } from './links.ts';
-import { createPairing, type Pairing } from './pairing.ts';
-import { PeopleBook, type PeopleBookDeps } from './people-book.ts';
+import { createLinks } from './links.ts';
+import { type CodesDeps, createPairing } from './pairing.ts';
+import { openPeopleRows } from './people-rows.ts';
 import { createPersons, type Persons, type PersonsDeps } from './persons.ts';
-import { createStrangers, type Strangers } from './strangers.ts';
+import { createDecisions, createStrangers, type DecisionsDeps } from './strangers.ts';
 
+/** `state`: of the scope of people. */
 export type PeopleDeps = Pick<DecisionsDeps, 'release'> &
   Omit<PersonsDeps, 'book'> &
-  Pick<PeopleBookDeps, 'revision'> & {
-    readonly rows: OpenRows;
-    readonly state: KeyValueStore;
-    readonly clock: Clock;
-    randomBytes(size: number): Uint8Array;
-  };
+  CodesDeps & { readonly state: KeyValueStore };
 
-export type People = {
-  readonly book: PeopleBook;
-  readonly persons: Persons;
-  readonly links: Links;
-  readonly routes: Routes;
-  readonly pairing: Pairing;
-  readonly strangers: Strangers;
-  readonly decisions: Decisions;
-};
+export type People = ReturnType<typeof createPeople>;
 
-export function createPeople(deps: PeopleDeps): People {
-  const { rows, state, clock, randomBytes, release } = deps;
-  const book = new PeopleBook(deps);
+export function createPeople(deps: PeopleDeps) {
+  const book = openPeopleRows(deps.rows, deps.state);
   const persons = createPersons({ ...deps, book });
-  const pairing = createPairing({ rows, book, clock, randomBytes });
-  const strangers = createStrangers({ rows, clock });
-  const now = () => clock.now();
+  const pairing = createPairing({ ...deps, book });
+  const strangers = createStrangers(deps);
   return {
     book,
     persons,
     routes: createRoutes({ book, persons }),
-    links: createLinks({ state, clock, randomBytes, persons }),
+    links: createLinks({ ...deps, persons }),
     pairing,
     strangers,
-    decisions: createDecisions({ pairing, strangers, now, release }),
+    decisions: createDecisions({ ...deps, pairing, strangers, now: () => deps.clock.now() }),
   };
 }
 

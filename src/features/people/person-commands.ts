@@ -1,24 +1,32 @@
-// The chat commands with which people see and set what is kept about them.
+// The chat commands with which people see and set what is stored about them, join and part their channels,
+// and move a conversation to another channel.
 
+import { LINK_COMMAND } from '../../kernel/access/admission.ts';
 import { PERSONAL } from '../../kernel/access/command-access.ts';
 import {
   CONVERSATIONS,
   doorOf,
   doorWords,
+  isSameChat,
   languageTag,
   languageWords,
   limitWords,
   type Person,
   withChoice,
 } from '../../kernel/access/person.ts';
+import type { Medium } from '../../kernel/access/rights.ts';
+import type { MessageBus } from '../../kernel/bus/bus.ts';
 import {
   type Command,
   type CommandOrigin,
   type CommandTable,
   commandsOf,
 } from '../../kernel/commands/command.ts';
+import { messageId } from '../../kernel/message/ids.ts';
 import { verbatim } from '../../kernel/message/untrusted.ts';
 import { isTimeZone } from '../../lib/time/zone-time.ts';
+import { LINK_CODE_MINUTES, linkCommandOf, WRONG_CODE } from './links.ts';
+import type { People } from './people.ts';
 import type { Persons } from './persons.ts';
 
 /** Takes a choice back. */
@@ -45,21 +53,63 @@ export const PERSON_COMMANDS = {
   },
 } satisfies CommandTable;
 
-export function personCommands(persons: Persons): readonly Command[] {
-  return commandsOf(PERSON_COMMANDS, {
-    me: (origin, argument) =>
-      withPerson(origin, persons, async (person) => {
+export const LINK_COMMANDS = {
+  [LINK_COMMAND]: {
+    summary: 'connect another channel to your account',
+    usage: '/link [code]',
+    access: { ...PERSONAL, audited: true },
+    timing: 'immediate',
+  },
+  unlink: {
+    summary: 'disconnect one of your channels',
+    usage: '/unlink <door>',
+    access: { ...PERSONAL, audited: true },
+    timing: 'immediate',
+  },
+} satisfies CommandTable;
+
+export const CONTINUE_COMMANDS = {
+  continue: {
+    summary: 'go on with this conversation on another door',
+    usage: '/continue <door>',
+    access: PERSONAL,
+    timing: 'immediate',
+    isRepeatable: true,
+  },
+} satisfies CommandTable;
+
+export type PersonCommandDeps = {
+  readonly bus: Pick<MessageBus, 'send'>;
+  readonly people: Pick<People, 'persons' | 'links' | 'routes'>;
+  /** What kind of channel it is. */
+  mediumOf(channel: string): Medium;
+};
+
+export function personCommands(deps: PersonCommandDeps): readonly Command[] {
+  const { persons } = deps.people;
+  const own =
+    (run: (person: Person, argument: string, origin: CommandOrigin) => Promise<string>) =>
+    (origin: CommandOrigin, argument: string) =>
+      withPerson(origin, persons, (person) => run(person, argument, origin));
+  const issue = own((person, _argument, origin) => issueCode(person, origin, deps));
+  return commandsOf(
+    { ...PERSON_COMMANDS, ...LINK_COMMANDS, ...CONTINUE_COMMANDS },
+    {
+      me: own(async (person, argument, origin) => {
         const [setting, value = ''] = argument.toLowerCase().split(/\s+/);
         if (setting === '') return aboutMe(person);
         if (setting === 'conversations') return setConversations(person, origin, value, persons);
         if (setting === 'door') return setDoor(person, value, persons);
         return ME_HINT;
       }),
-    language: (origin, argument) =>
-      withPerson(origin, persons, (person) => setLanguage(person, argument, persons)),
-    timezone: (origin, argument) =>
-      withPerson(origin, persons, (person) => setTimeZone(person, argument, persons)),
-  });
+      language: own((person, argument) => setLanguage(person, argument, persons)),
+      timezone: own((person, argument) => setTimeZone(person, argument, persons)),
+      [LINK_COMMAND]: (origin, argument) =>
+        argument === '' ? issue(origin, argument) : badCode(origin),
+      unlink: own((person, argument) => unlink(person, argument, persons)),
+      continue: own((person, argument, origin) => continueOn(person, argument, origin, deps)),
+    },
+  );
 }
 
 /** Only in a private chat, and only where the sender is verified. */
@@ -69,7 +119,7 @@ export async function withPerson(
   run: (person: Person) => Promise<string>,
 ): Promise<string> {
   const { sender, addressing } = message;
-  if (addressing !== 'direct') return 'I do that only between the two of us.';
+  if (addressing !== 'direct') return ONLY_DIRECT;
   const isSure = sender.kind === 'person' && sender.verified !== 'unverified';
   const author = isSure ? await persons.author(message) : undefined;
   const person = author === undefined ? undefined : await persons.get(author.id);
@@ -147,3 +197,63 @@ const ME_HINT =
   'Say /me, /me door with one of your doors, or /me conversations with shared or each.';
 const SHARED_NOW = 'All your doors share one conversation; I answer where you ask.';
 const EACH_NOW = 'Each of your doors has its own conversation.';
+const ONLY_DIRECT = 'I do that only between the two of us.';
+
+async function issueCode(
+  person: Person,
+  { message: { chat } }: CommandOrigin,
+  { people, mediumOf }: PersonCommandDeps,
+): Promise<string> {
+  if (mediumOf(chat.channel) === 'mail') return 'Send /link from a chat, not by mail.';
+  const code = await people.links.issue(person, chat);
+  if (code === undefined) return 'I gave you several codes in the last hour. Try again later.';
+  return (
+    `Send ${verbatim(linkCommandOf(code))} to me on the other door within ` +
+    `${LINK_CODE_MINUTES} minutes. Whoever sends it is you from then on: give it to nobody.`
+  );
+}
+
+/** A code that is good was taken at the gate. */
+const badCode = async ({ message }: CommandOrigin) =>
+  message.addressing === 'direct' ? WRONG_CODE : ONLY_DIRECT;
+
+async function unlink(person: Person, argument: string, persons: Persons): Promise<string> {
+  const doors = person.doors.map(({ channel }) => channel).join(', ');
+  const door = argument.trim().toLowerCase();
+  if (door === '') return `Say which: /unlink with one of ${doors}.`;
+  switch (await persons.unlink(person.id, door)) {
+    case 'done':
+      return `${door} is no door of yours any more.`;
+    case 'only':
+      return 'That is your only door.';
+    case 'needed':
+      return `You were let in on ${door}; without it your other doors would close. My owner can let you in on another one first.`;
+    case 'unknown':
+      return `Your doors are ${doors}.`;
+  }
+}
+
+/** Moves the conversation, with its context and the turn under way. */
+async function continueOn(
+  person: Person,
+  argument: string,
+  { message, session }: CommandOrigin,
+  { bus, people }: PersonCommandDeps,
+): Promise<string> {
+  const others = person.doors.filter((door) => !isSameChat(door.chat, message.chat));
+  const names = others.filter(({ chat }) => chat !== undefined).map(({ channel }) => channel);
+  const door = doorOf({ doors: others }, argument.trim().toLowerCase());
+  if (door === undefined) {
+    if (names.length === 0) return 'I know you only here. Join another door with /link first.';
+    return `Say where: /continue with one of ${names.join(', ')}.`;
+  }
+  if (door.chat === undefined)
+    return `Write to me on ${door.channel} first, so that I know the way.`;
+  await people.routes.move(session, { to: door.chat, at: message.receivedAt });
+  await bus.send({
+    id: messageId(`${message.id}/continued`),
+    chat: door.chat,
+    markdown: `We go on here with what we had on ${message.chat.channel}.`,
+  });
+  return `Continues on ${door.channel}.`;
+}

@@ -2,7 +2,6 @@
 
 import { randomBytes } from 'node:crypto';
 import type { Foundations } from '../../app/foundations.ts';
-import { PAIRING_SCOPE } from '../../app/state.ts';
 import type { MessageBus } from '../../kernel/bus/bus.ts';
 import type { StateStore } from '../../kernel/bus/store/store.ts';
 import type { Commands } from '../../kernel/commands/commands.ts';
@@ -45,9 +44,15 @@ export function buildReceiving(parts: ReceivingParts): BuiltReceiving {
   const { tell, noticeChat, wroteIn } = parts.owners;
   const { pairing, persons, strangers, decisions } = people;
   const { bridge, drafts } = deciding;
-  const state = store.scope(PAIRING_SCOPE);
   const groupTalk = createGroupBuffer(store.scope('groups'), clock);
-  const announce = createOwnerNotices({ state, bus, questions, strangers, clock, noticeChat });
+  const announce = createOwnerNotices({
+    rows: parts.rows,
+    bus,
+    questions,
+    strangers,
+    clock,
+    noticeChat,
+  });
   const codes = { strangers, now: () => clock.now(), randomBytes };
   const receiver = createReceiver({
     ...{ bus, people, pairing, commands, log, judge, questions, bridge, drafts },

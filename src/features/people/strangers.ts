@@ -1,6 +1,8 @@
-// Who wrote without being let in, and what they wrote, until somebody decides about them: on disk,
-// bounded by person and in all, gone after a week. The decision itself is made elsewhere.
+// Unknown senders: what they wrote, until somebody decides about them, on disk, bounded by person and in
+// all, gone after a week; and the decisions, the same from the owner's chat, below the notice about
+// them, from the page and from the command line, with or without a gateway beside it.
 
+import type { AdmittedRole, Role } from '../../kernel/access/admission.ts';
 import { textWithAttachments } from '../../kernel/message/attachment.ts';
 import { type InboundMessage, idsOf, type PersonSender } from '../../kernel/message/message.ts';
 import { firstWords, shortName } from '../../kernel/message/untrusted.ts';
@@ -8,9 +10,9 @@ import { jsonRows, type OpenRows } from '../../kernel/rows.ts';
 import { createLanes } from '../../lib/async.ts';
 import { flag, kind, number, place, rowShape, text, texts } from '../../lib/json/json.ts';
 import type { Clock } from '../../lib/time/clock.ts';
+import { hashOf, type Pairing, randomCode } from './pairing.ts';
+import { PEOPLE_SCOPE } from './people-rows.ts';
 
-/** Of everything that is kept about people. */
-export const PEOPLE_SCOPE = 'people';
 const MAX_STRANGERS = 100;
 const MAX_HELD_MESSAGES = 10;
 /** Of one person's messages together. */
@@ -53,23 +55,11 @@ const HELD_MESSAGE = rowShape<InboundMessage>({
 
 export type StrangersDeps = { readonly rows: OpenRows; readonly clock: Clock };
 
-export interface Strangers {
-  /** Keeps the message; undefined where too many strangers wait already. */
-  hold(message: InboundMessage, sender: PersonSender): Promise<Stranger | undefined>;
-  list(): Promise<readonly Stranger[]>;
-  /** Changes what is known of somebody who still waits. */
-  note(stranger: Stranger, change: Pick<Partial<Stranger>, 'announced' | 'code'>): Promise<void>;
-  /** What they wrote, oldest first; each with the id it is kept under. */
-  held(stranger: Stranger): Promise<readonly HeldMessage[]>;
-  /** Deletes these messages, and the stranger once nothing of theirs is held. */
-  forget(stranger: Stranger, held: readonly HeldMessage[]): Promise<void>;
-  /** Deletes what is too old; returns how many rows. */
-  expire(): Promise<number>;
-}
-
 export type HeldMessage = { readonly id: string; readonly message: InboundMessage };
 
-export function createStrangers({ rows, clock }: StrangersDeps): Strangers {
+export type Strangers = ReturnType<typeof createStrangers>;
+
+export function createStrangers({ rows, clock }: StrangersDeps) {
   const strangers = rows({ ...jsonRows(STRANGER), scope: PEOPLE_SCOPE, prefix: 'stranger:' });
   const messages = rows({ ...jsonRows(HELD_MESSAGE), scope: PEOPLE_SCOPE, prefix: 'held:' });
   /** Two messages at once must not undo each other's count. */
@@ -96,7 +86,7 @@ export function createStrangers({ rows, clock }: StrangersDeps): Strangers {
     const fits = kept.length < MAX_HELD_MESSAGES && before.heldChars + chars <= MAX_HELD_CHARS;
     const id = `${heldPrefix(before)}${placeOf(clock.now(), kept)}:${message.id}`;
     return strangers.change(
-      idOf(before),
+      strangerId(before),
       (now = before) => ({
         ...now,
         ids: [...new Set([...now.ids, ...ids])],
@@ -109,29 +99,34 @@ export function createStrangers({ rows, clock }: StrangersDeps): Strangers {
     );
   }
 
+  /** What they wrote, oldest first; each with the id it is kept under. */
   async function held(stranger: Stranger): Promise<readonly HeldMessage[]> {
     const found = await messages.entries({ prefix: heldPrefix(stranger) });
     return found.map(([id, message]) => ({ id, message }));
   }
 
   return {
-    hold: (message, sender) => oneByOne(() => hold(message, sender)),
+    /** Keeps the message; undefined where too many strangers wait already. */
+    hold: (message: InboundMessage, sender: PersonSender) => oneByOne(() => hold(message, sender)),
     list,
-    async note(stranger, change) {
-      await strangers.change(idOf(stranger), (stored) => stored && { ...stored, ...change });
+    /** Changes what is known of somebody who still waits. */
+    async note(stranger: Stranger, change: Pick<Partial<Stranger>, 'announced' | 'code'>) {
+      await strangers.change(strangerId(stranger), (stored) => stored && { ...stored, ...change });
     },
     held,
-    forget: (stranger, over) =>
+    /** Deletes these messages, and the stranger once nothing of theirs is held. */
+    forget: (stranger: Stranger, over: readonly HeldMessage[]) =>
       oneByOne(async () => {
         const ids = new Set(over.map(({ id }) => id));
         const isAll = (await held(stranger)).every(({ id }) => ids.has(id));
         await strangers.change(
-          idOf(stranger),
+          strangerId(stranger),
           (stored) => (isAll ? 'remove' : stored && { ...stored }),
           () => [...ids].map((id) => messages.write(id, undefined)),
         );
       }),
-    async expire() {
+    /** Deletes what is too old; returns how many rows. */
+    async expire(): Promise<number> {
       const before = clock.now() - STRANGER_LIFETIME_MS;
       return (await strangers.expire(before)) + (await messages.expire(before));
     },
@@ -155,7 +150,7 @@ function newcomer(message: InboundMessage, sender: PersonSender, at: number): St
   };
 }
 
-export function sharesId(stranger: Pick<Stranger, 'ids'>, ids: readonly string[]): boolean {
+function sharesId(stranger: Pick<Stranger, 'ids'>, ids: readonly string[]): boolean {
   return ids.some((id) => stranger.ids.includes(id));
 }
 
@@ -164,5 +159,185 @@ function placeOf(now: number, kept: readonly unknown[]): string {
   return `${now}`.padStart(TIME_DIGITS, '0') + `${kept.length}`.padStart(COUNT_DIGITS, '0');
 }
 
-const idOf = ({ channel, userId }: Stranger) => `${channel}:${userId}`;
+export const strangerId = ({ channel, userId }: Pick<Stranger, 'channel' | 'userId'>) =>
+  `${channel}:${userId}`;
 const heldPrefix = ({ channel, userId }: Stranger) => `${channel}:${encodeURIComponent(userId)}:`;
+
+// The code an unknown sender is given to tell the owner: once per person, few open at a time, short-lived,
+// kept as a hash. It grants nothing by itself; an owner has to name it.
+
+export const STRANGER_CODE_MINUTES = 30;
+const CODE_LIFETIME_MS = STRANGER_CODE_MINUTES * 60_000;
+/** Per channel; with the lifetime this bounds how many codes a flood of unknown senders gets in an hour. */
+const MAX_OPEN_CODES = 3;
+
+export type StrangerCodesDeps = {
+  readonly strangers: Strangers;
+  readonly now: () => number;
+  randomBytes(size: number): Uint8Array;
+};
+
+/** A code for them; undefined where they had one already, or too many are open. */
+export async function issueStrangerCode(
+  stranger: Stranger,
+  { strangers, now, randomBytes }: StrangerCodesDeps,
+): Promise<string | undefined> {
+  if (stranger.code !== undefined) return undefined;
+  const open = (await strangers.list()).filter(
+    ({ channel, code }) => channel === stranger.channel && isOpen(code, now()),
+  );
+  if (open.length >= MAX_OPEN_CODES) return undefined;
+  const code = randomCode(randomBytes);
+  await strangers.note(stranger, {
+    code: { hash: hashOf(code), expiresAt: now() + CODE_LIFETIME_MS },
+  });
+  return code;
+}
+
+function holdsCode({ code }: Stranger, typed: string, now: number): boolean {
+  return isOpen(code, now) && code?.hash === hashOf(typed.toUpperCase());
+}
+
+const isOpen = (code: Stranger['code'], now: number) => code !== undefined && code.expiresAt > now;
+
+// What is decided about people: let in, answered once, blocked.
+
+/** Somebody who waits, or about whom something was decided before. */
+export type Subject = {
+  readonly channel: string;
+  readonly userId: string;
+  readonly ids: readonly string[];
+  readonly name: string;
+  readonly role: Role | undefined;
+  readonly waiting: Stranger | undefined;
+};
+
+export type DecisionsDeps = {
+  readonly pairing: Pairing;
+  readonly strangers: Strangers;
+  readonly now: () => number;
+  /** Puts held messages into the queue; one that is there already changes nothing. */
+  release(messages: readonly InboundMessage[]): Promise<void>;
+};
+
+export type Decisions = ReturnType<typeof createDecisions>;
+
+/** Each step may be repeated after a crash. */
+export function createDecisions({ pairing, strangers, now, release }: DecisionsDeps) {
+  /** Queues what they wrote and lets them in no further; returns how many messages. */
+  async function answer(stranger: Stranger): Promise<number> {
+    const held = await strangers.held(stranger);
+    if (held.length > 0) await release(held.map(({ message }) => message));
+    await strangers.forget(stranger, held);
+    return held.length;
+  }
+
+  /** Leaves what they wrote to the owner, unanswered; nothing is decided about them. */
+  async function drop(stranger: Stranger): Promise<void> {
+    await strangers.forget(stranger, await strangers.held(stranger));
+  }
+
+  async function waitingAs(channel: string, ids: readonly string[]) {
+    return (await strangers.list()).filter((one) => one.channel === channel && sharesId(one, ids));
+  }
+
+  /** Queues what somebody wrote before they were let in by other means; returns how many. */
+  async function answerHeld(channel: string, ids: readonly string[]): Promise<number> {
+    let answered = 0;
+    for (const stranger of await waitingAs(channel, ids)) answered += await answer(stranger);
+    return answered;
+  }
+
+  return {
+    /** Whom an id or a stranger's code means; `channel` undefined: on any. */
+    async find(typed: string, channel: string | undefined): Promise<readonly Subject[]> {
+      const id = typed.toLowerCase();
+      const isMeant = (door: string) => channel === undefined || channel === door;
+      const waiting = (await strangers.list()).filter(
+        (one) =>
+          isMeant(one.channel) &&
+          (one.ids.some((other) => other.toLowerCase() === id) || holdsCode(one, typed, now())),
+      );
+      const { approved } = await pairing.list();
+      const decided = approved.filter(
+        (one) => isMeant(one.channel) && one.userId.toLowerCase() === id,
+      );
+      const isWaiting = (one: { readonly channel: string; readonly userId: string }) =>
+        waiting.some(({ channel: door, ids }) => door === one.channel && ids.includes(one.userId));
+      return [
+        ...waiting.map((one): Subject => ({ ...one, role: undefined, waiting: one })),
+        ...decided
+          .filter((one) => !isWaiting(one))
+          .map((one): Subject => ({ ...one, ids: [one.userId], waiting: undefined })),
+      ];
+    },
+    /** Lets them in and queues what they wrote; returns how many messages. */
+    async allow(
+      { channel, userId, name }: Pick<Subject, 'channel' | 'userId' | 'name'>,
+      role: AdmittedRole,
+    ): Promise<number> {
+      await pairing.approve({ channel, userId, name }, role);
+      return answerHeld(channel, [userId]);
+    },
+    allowOnce: answer,
+    drop,
+    async block({ channel, ids, name }: Pick<Subject, 'channel' | 'ids' | 'name'>) {
+      await pairing.block({ channel, ids, name });
+      for (const stranger of await waitingAs(channel, ids)) {
+        await drop(stranger);
+      }
+    },
+    answerHeld,
+  };
+}
+
+// An owner's press below the notice about an unknown sender does the same as the commands.
+
+export const STRANGER_CHOICES = [
+  { label: 'Allow once', action: 'once' },
+  { label: 'Allow', action: 'allow' },
+  { label: 'Block', action: 'block' },
+  { label: 'Answer myself', action: 'drop' },
+] as const;
+
+export const STRANGER_SUBJECT = 'stranger';
+
+/** The id of the question about them. */
+export const strangerQuestion = ({ firstId }: Pick<Stranger, 'firstId'>) => `stranger/${firstId}`;
+
+/** What is added to the notice where the decision was not made below it. */
+export const decidedElsewhere = (words: string) => `**Decided elsewhere:** ${words}`;
+
+export type StrangerAnswersDeps = {
+  readonly strangers: Pick<Strangers, 'list'>;
+  readonly decisions: Decisions;
+};
+
+/** A handler of questions. */
+export function createStrangerAnswers({ strangers, decisions }: StrangerAnswersDeps) {
+  return {
+    async answer(rest: string, action: string): Promise<string> {
+      const one = (await strangers.list()).find((each) => strangerId(each) === rest);
+      if (one === undefined) return 'They do not wait any more: it was decided before.';
+      switch (action) {
+        case 'once':
+          return answeredText(await decisions.allowOnce(one), 'this once');
+        case 'allow':
+          return answeredText(await decisions.allow(one, 'trusted'), 'from now on');
+        case 'block':
+          await decisions.block(one);
+          return 'Blocked: they are refused from now on.';
+        case 'drop':
+          await decisions.drop(one);
+          return 'Left to you: I answer nothing of what they wrote.';
+        default:
+          return 'There is no such choice.';
+      }
+    },
+  };
+}
+
+const answeredText = (messages: number, until: string) =>
+  `I answer them ${until} (${counted(messages)}).`;
+
+export const counted = (messages: number) => `${messages} message${messages === 1 ? '' : 's'}`;

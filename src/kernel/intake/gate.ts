@@ -4,7 +4,7 @@
 import type { Drafts } from '../../features/letters/drafts.ts';
 import type { MailBridge } from '../../features/mail-bridge/mail-bridge.ts';
 import type { Knock } from '../../features/people/knock.ts';
-import { redeemLink } from '../../features/people/link-commands.ts';
+import { redeemLink } from '../../features/people/links.ts';
 import type { Pairing } from '../../features/people/pairing.ts';
 import type { People } from '../../features/people/people.ts';
 import type { Logger } from '../../lib/logger.ts';

@@ -139,7 +139,6 @@ function peopleOf({ store, rows, clock }: Foundations): People {
   return createPeople({
     rows,
     state: store.scope(PAIRING_SCOPE),
-    revision: store.revision,
     ownDoors: OWN_DOORS,
     policy: () => ({ allowFrom: [], owners: [], strangers: 'closed' }),
     clock,

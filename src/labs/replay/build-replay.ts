@@ -298,7 +298,6 @@ async function personOf({ home, session }: ReplayWish, live: LiveConfig): Promis
     const { persons } = createPeople({
       rows: createRows(store),
       state: store.scope(PAIRING_SCOPE),
-      revision: store.revision,
       ownDoors: OWN_DOORS,
       policy: (channel, account) => gateOf(channel, live.config, account),
       ...{ clock, randomBytes, release: async () => undefined },

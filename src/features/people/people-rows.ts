@@ -1,0 +1,114 @@
+// The collections about people: what was decided about them, who they are over all channels, and which
+// conversations were moved. Held in memory, since every message asks them.
+
+import { z } from 'zod';
+import type { Role } from '../../kernel/access/admission.ts';
+import type { PersonRecord } from '../../kernel/access/person.ts';
+import type { RowWrite } from '../../kernel/bus/bus.ts';
+import type { KeyValueStore } from '../../kernel/bus/store/store.ts';
+import { type SessionKey, sessionKey } from '../../kernel/message/ids.ts';
+import type { ChatRef } from '../../kernel/message/message.ts';
+import { jsonRows, type OpenRows } from '../../kernel/rows.ts';
+import { number, place, rowShape, text, texts } from '../../lib/json/json.ts';
+
+/** Of everything that is stored about people. */
+export const PEOPLE_SCOPE = 'people';
+
+/** What was decided about a person by hand or by a code: one row per channel and id. */
+export type Approval = {
+  readonly channel: string;
+  readonly userId: string;
+  readonly name: string;
+  readonly role: Role;
+  readonly at: number;
+  /** Where this person can be reached, once they have written. */
+  readonly chat?: string;
+  /** Of a block: all the ids it holds for, each of which has a row; taking one back takes all. */
+  readonly ids?: readonly string[];
+};
+
+/** A conversation that was moved. */
+export type Move = {
+  readonly to: ChatRef;
+  /** Epoch milliseconds: questions up to then are answered there. */
+  readonly at: number;
+};
+
+const APPROVAL = jsonRows(
+  rowShape<Approval>({
+    ...{ channel: text, userId: text, name: text, role: text, at: number },
+    ids: texts.optional(),
+  }),
+);
+const PERSON = rowShape<PersonRecord>({
+  ...{ id: text, name: text, conversations: text },
+  doors: z.array(z.looseObject({ channel: text, ids: texts })),
+});
+const MOVE = rowShape<Move>({ to: place, at: number });
+
+/** The name of a person's id on one channel. */
+export const doorKey = (channel: string, id: string) => `${channel}:${id}`;
+
+export type KnownPeople = {
+  /** By `channel:userId`. */
+  readonly approvals: ReadonlyMap<string, Approval>;
+  readonly persons: ReadonlyMap<string, PersonRecord>;
+  /** The id of the person, by `channel:userId`. */
+  readonly owners: ReadonlyMap<string, string>;
+};
+
+export type PeopleRows = ReturnType<typeof openPeopleRows>;
+
+/** `state`: of the scope of people. */
+export function openPeopleRows(rows: OpenRows, state: KeyValueStore) {
+  const cached = { scope: PEOPLE_SCOPE, isCached: true };
+  const approvals = rows<Approval>({
+    ...cached,
+    prefix: 'approved:',
+    // What cannot be read may have been a block.
+    read: (json, id) => APPROVAL.read(json, id) ?? blocked(id),
+    write: APPROVAL.write,
+  });
+  const persons = rows<PersonRecord>({
+    ...{ ...cached, ...jsonRows(PERSON), prefix: 'person:' },
+    write: (person) => JSON.stringify({ ...person, role: undefined }),
+  });
+  let known: KnownPeople | undefined;
+  let knownRows: readonly object[] = [];
+
+  return {
+    approvals,
+    persons,
+    /** The conversation a chat takes part in, by the chat's own; those that are not their own. */
+    routes: rows<{ readonly session: SessionKey }>({
+      ...{ ...cached, prefix: 'route:' },
+      read: (session) => ({ session: sessionKey(session) }),
+      write: ({ session }) => session,
+    }),
+    /** By session. */
+    moves: rows({ ...cached, ...jsonRows(MOVE), prefix: 'moved:' }),
+
+    /** Everybody, as stored now; without a look at the store unless another process wrote. */
+    async known(): Promise<KnownPeople> {
+      const [decided, all] = await Promise.all([approvals.entries(), persons.entries()]);
+      if (known !== undefined && knownRows[0] === decided && knownRows[1] === all) return known;
+      const owners = all.flatMap(([id, { doors }]) =>
+        doors.flatMap(({ channel, ids }) => ids.map((own) => [doorKey(channel, own), id] as const)),
+      );
+      knownRows = [decided, all];
+      known = { approvals: new Map(decided), persons: new Map(all), owners: new Map(owners) };
+      return known;
+    },
+
+    /** All in one transaction, whatever is stored. */
+    async write(changes: readonly RowWrite[]): Promise<void> {
+      await state.setMany(changes);
+      for (const change of changes) await change.committed();
+    },
+  };
+}
+
+function blocked(key: string): Approval {
+  const [, channel = '', userId = ''] = /^([^:]*):(.*)$/s.exec(key) ?? [];
+  return { channel, userId, name: '', role: 'blocked', at: 0 };
+}
