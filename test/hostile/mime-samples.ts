@@ -356,7 +356,10 @@ export function hiddenSamples(): readonly Sample[] {
       name: `<${tag} style="${style}">`,
       raw: mailOf(
         ['Content-Type: text/html; charset=utf-8'],
-        `<p>Hello</p><table><tr><td>a</td></tr></table><${tag} style="${style}">secret</${tag}>`,
+        // A browser takes no notice of a cell that stands in no table, nor of its style.
+        tag === 'td'
+          ? `<p>Hello</p><table><tr><td>a</td><td style="${style}">secret</td></tr></table>`
+          : `<p>Hello</p><table><tr><td>a</td></tr></table><${tag} style="${style}">secret</${tag}>`,
       ),
       contains: 'Hello',
       lacks: 'secret',

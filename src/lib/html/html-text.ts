@@ -1,16 +1,11 @@
 // The text that a person sees of HTML, of mails, pages and documents alike: headings, lists and tables
-// in their form, what is hidden left out (case E23). Reads once over the tags and builds no tree.
+// in their form, what is hidden left out (case E23). HTML is parsed as a browser parses it: what a browser
+// hides must not be read as text here.
 
+import { type DefaultTreeAdapterTypes, parse } from 'parse5';
 import { type Hiding, hidingOf, setsReadableSize } from './hidden-style.ts';
-import {
-  attributeOf,
-  BLOCKS,
-  type MarkupToken,
-  markupTokens,
-  OpenElements,
-  VOID,
-} from './markup-tokens.ts';
-import { type Mark, type TableCell, TableText, TextLines } from './text-lines.ts';
+import { type Mark, TableText, TextLines } from './text-lines.ts';
+import { attributeOf, parseXml } from './xml.ts';
 
 type HtmlTextOptions = {
   /** Emphasis, code and links as Markdown writes them. */
@@ -21,37 +16,41 @@ type HtmlTextOptions = {
   readonly isXml?: boolean;
 };
 
+type Node = DefaultTreeAdapterTypes.ChildNode;
+type Element = DefaultTreeAdapterTypes.Element;
+
+const words = (...lines: readonly string[]) => new Set(lines.join(' ').split(' '));
 /** Not text, or text that nobody sees as it stands. */
-export const UNSEEN_ELEMENTS: ReadonlySet<string> = new Set([
-  ...'script style noscript template title iframe object applet svg canvas audio video'.split(' '),
-  ...'select datalist textarea noembed noframes frameset portal annotation annotation-xml xml'.split(
-    ' ',
-  ),
-]);
+export const UNSEEN_ELEMENTS: ReadonlySet<string> = words(
+  'script style noscript template title iframe object applet svg canvas audio video',
+  'select datalist textarea noembed noframes frameset portal annotation annotation-xml xml',
+);
+/** Stand on lines of their own. */
+const BLOCKS = words(
+  'address article aside blockquote body center caption dd details dialog dir div dl dt',
+  'fieldset figcaption figure footer form h1 h2 h3 h4 h5 h6 header hgroup html legend li',
+  'main menu nav ol p pre search section summary table tbody td tfoot th thead tr ul xmp',
+);
 /** Stand apart by an empty line. */
-const PARAGRAPHS = new Set('p table ul ol dl blockquote pre section article hr figure'.split(' '));
+const PARAGRAPHS = words('p table ul ol dl blockquote pre section article hr figure');
 const HEADING = /^h([1-6])$/;
-const EMPHASIS: ReadonlyMap<string, string> = new Map([
-  ...(['b', 'strong'] as const).map((name) => [name, '**'] as const),
-  ...(['em', 'i'] as const).map((name) => [name, '_'] as const),
-  ...(['code', 'kbd'] as const).map((name) => [name, '`'] as const),
-]);
+const EMPHASIS: Readonly<Record<string, string>> = {
+  ...{ b: '**', strong: '**', em: '_', i: '_', code: '`', kbd: '`' },
+};
 const MAX_LINK_CHARS = 2000;
-const NOTHING = () => undefined;
+/** Deeper than any page is written; a browser has such a limit too. */
+const MAX_DEPTH = 256;
 
 export function htmlText(html: string, options: HtmlTextOptions = {}): string {
-  const text = new ShownText(options);
-  for (const token of markupTokens(html, options.isXml === true ? 'xhtml' : 'html'))
-    text.push(token);
-  return text.end();
+  const { childNodes } = options.isXml === true ? parseXml(html) : parse(html);
+  return new ShownText(options).read(childNodes);
 }
-
-type Opening = Extract<MarkupToken, { type: 'open' }>;
 
 class ShownText {
   readonly #options: HtmlTextOptions;
-  readonly #elements = new OpenElements();
   readonly #tables: TableText[] = [];
+  /** Of the emphasis around the place. */
+  readonly #signs = new Set<string>();
   /** Of the cell that is being read, or of the page. */
   #lines = new TextLines();
 
@@ -59,169 +58,143 @@ class ShownText {
     this.#options = options;
   }
 
-  push(token: MarkupToken): void {
-    if (token.type === 'text') {
-      if (this.#elements.hidden === undefined) this.#lines.write(token.text);
-    } else if (token.type === 'close') this.#close(token.name);
-    else if (VOID.has(token.name)) this.#void(token.name);
-    else {
-      this.#open(token);
-      if (token.isClosed) this.#close(token.name);
-    }
-  }
-
-  end(): string {
-    this.#elements.closeAll();
+  read(nodes: readonly Node[]): string {
+    this.#visit(nodes, undefined, 0);
     return this.#lines.end().join('\n');
   }
 
-  #close(name: string): void {
-    if (name === 'br') this.#void(name);
-    else if (!VOID.has(name)) this.#elements.close(name);
-  }
-
-  #void(name: string): void {
-    if (name === 'hr') this.#elements.makeRoomFor('p');
-    if (this.#elements.hidden !== undefined) return;
-    if (name === 'br') this.#lines.lineBreak();
-    if (name !== 'hr') return;
-    this.#lines.paragraph();
-    this.#lines.line('---');
-    this.#lines.paragraph();
-  }
-
-  #open(token: Opening): void {
-    const { name } = token;
-    if (this.#elements.makeRoomFor(name) === 'row') {
-      this.#open({ type: 'open', name: 'tr', attributes: '', isClosed: false });
+  #visit(nodes: readonly Node[], hidden: Hiding, depth: number): void {
+    for (const node of nodes) {
+      if ('value' in node && hidden === undefined) this.#lines.write(node.value);
+      if (!('tagName' in node)) continue;
+      const inside = hidingIn(node, hidden);
+      if (inside === 'all') continue;
+      if (depth > MAX_DEPTH) this.#flat(node, hidden);
+      else this.#show(node, inside, () => this.#visit(node.childNodes, inside, depth + 1));
     }
-    const hidden = this.#hidingOf(token);
-    if (this.#elements.isFull) {
-      if (hidden !== undefined) this.#elements.hideRest();
-      else if (BLOCKS.has(name)) this.#lines.breakLine();
-      return;
+  }
+
+  /** The text of what is nested too deep to show its form. */
+  #flat(element: Element, outer: Hiding): void {
+    const waiting: (readonly [Node, Hiding])[] = [[element, outer]];
+    for (let next = waiting.pop(); next !== undefined; next = waiting.pop()) {
+      const [node, hidden] = next;
+      if ('value' in node && hidden === undefined) this.#lines.write(node.value);
+      const inside = 'tagName' in node ? hidingIn(node, hidden) : 'all';
+      if (!('tagName' in node) || inside === 'all') continue;
+      if (BLOCKS.has(node.tagName)) this.#lines.breakLine();
+      for (const child of node.childNodes.toReversed()) waiting.push([child, inside]);
     }
-    const end = hidden === 'all' ? NOTHING : this.#begin(token);
-    this.#elements.push({ name, hidden, end });
   }
 
-  #hidingOf({ name, attributes }: Opening): Hiding {
-    const outer = this.#elements.hidden;
-    if (outer === 'all' || UNSEEN_ELEMENTS.has(name)) return 'all';
-    if (attributes === '') return name === 'dialog' ? 'all' : outer;
-    const read = (wanted: string) => attributeOf(attributes, wanted);
-    if (read('hidden') !== undefined) return 'all';
-    if (name === 'dialog' && read('open') === undefined) return 'all';
-    const style = read('style');
-    if (style === undefined) return outer;
-    return hidingOf(style) ?? (setsReadableSize(style) ? undefined : outer);
-  }
-
-  /** What is to be done at its end. */
-  #begin({ name, attributes }: Opening): () => void {
+  /** @param content writes what is in the element */
+  #show(element: Element, hidden: Hiding, content: () => void) {
+    const { tagName: name } = element;
     const lines = this.#lines;
-    const read = (wanted: string) => attributeOf(attributes, wanted);
+    const read = (wanted: string) => attributeOf(element, wanted);
     const level = HEADING.exec(name)?.[1];
-    if (level !== undefined) return this.#heading(Number(level));
-    if ((name === 'td' || name === 'th') && this.#elements.has('table')) {
-      return this.#cell(name, countOf(read('colspan')), countOf(read('rowspan')));
-    }
+    if (level !== undefined) return this.#heading(Number(level), content);
     switch (name) {
+      case 'br':
+        return hidden === undefined ? lines.lineBreak() : undefined;
+      case 'hr':
+        return hidden === undefined ? apart(lines, () => lines.line('---')) : undefined;
+      case 'td':
+      case 'th':
+        return this.#cell(element, content);
       case 'table':
-        return this.#table(/^(?:presentation|none)$/i.test(read('role') ?? ''));
+        return this.#table(/^(?:presentation|none)$/i.test(read('role') ?? ''), content);
       case 'tr':
         this.#tables.at(-1)?.beginRow();
-        return this.#block(name);
+        return this.#block(name, content);
       case 'ul':
       case 'menu':
       case 'dir':
-        return this.#list(undefined, 1);
-      case 'ol':
-        return this.#list(integer(read('start')) ?? 1, read('reversed') === undefined ? 1 : -1);
+        return this.#list(undefined, 1, content);
+      case 'ol': {
+        const step = read('reversed') === undefined ? 1 : -1;
+        return this.#list(integer(read('start')) ?? 1, step, content);
+      }
       case 'li':
-        return this.#item(integer(read('value')));
+        return this.#item(integer(read('value')), content);
       case 'blockquote':
-        lines.paragraph();
-        lines.quotes += 1;
-        return () => {
+        return apart(lines, () => {
+          lines.quotes += 1;
+          content();
           lines.paragraph();
           lines.quotes -= 1;
-        };
+        });
       case 'pre':
-        return this.#preformatted();
+        return this.#preformatted(content);
       case 'a':
-        return this.#link(read('href')?.trim() ?? '');
+        return this.#link(read('href')?.trim() ?? '', content);
       case 'q':
         lines.write('"');
-        return () => lines.write('"');
+        content();
+        return lines.write('"');
       default:
-        return this.#emphasis(name) ?? this.#block(name);
+        return this.#emphasis(EMPHASIS[name], () => this.#block(name, content));
     }
   }
 
-  #block(name: string): () => void {
-    if (!BLOCKS.has(name)) return NOTHING;
+  #block(name: string, content: () => void) {
     const lines = this.#lines;
-    const apart = () => (PARAGRAPHS.has(name) ? lines.paragraph() : lines.breakLine());
-    apart();
-    return apart;
+    if (!BLOCKS.has(name)) return content();
+    if (PARAGRAPHS.has(name)) return apart(lines, content);
+    lines.breakLine();
+    content();
+    lines.breakLine();
   }
 
-  #heading(level: number): () => void {
+  #heading(level: number, content: () => void) {
     const lines = this.#lines;
-    lines.paragraph();
-    const mark: Mark = { open: `${'#'.repeat(level)} `, close: () => '' };
-    lines.open(mark);
-    return () => {
+    apart(lines, () => {
+      const mark: Mark = { open: `${'#'.repeat(level)} `, close: () => '' };
+      lines.open(mark);
+      content();
       lines.close(mark);
-      lines.paragraph();
-    };
+    });
   }
 
-  #table(isArrangement: boolean): () => void {
+  #table(isArrangement: boolean, content: () => void) {
     const lines = this.#lines;
     const table = new TableText(isArrangement);
     this.#tables.push(table);
-    return () => {
-      this.#tables.pop();
-      const found = table.end();
-      if (found.isTable) this.#cells.add(lines);
-      if (found.isTable) lines.paragraph();
-      else lines.breakLine();
-      for (const line of found.lines) lines.line(line);
-      if (found.isTable) lines.paragraph();
-    };
+    content();
+    this.#tables.pop();
+    const found = table.end();
+    lines.holdsRows ||= found.isTable;
+    if (found.isTable) lines.paragraph();
+    else lines.breakLine();
+    for (const line of found.lines) lines.line(line);
+    if (found.isTable) lines.paragraph();
   }
 
-  /** Cells that hold rows of their own. */
-  readonly #cells = new WeakSet<TextLines>();
-
-  #cell(name: string, columns: number, rows: number): () => void {
-    const outer = this.#lines;
+  #cell(element: Element, content: () => void) {
     const table = this.#tables.at(-1);
+    if (table === undefined) return this.#block(element.tagName, content);
+    const outer = this.#lines;
     const lines = new TextLines();
     this.#lines = lines;
-    if (name === 'th') table?.addHeading();
-    return () => {
-      const cell: TableCell = { lines: lines.end(), holdsRows: this.#cells.has(lines) };
-      table?.addCell(cell, { columns, rows });
-      this.#lines = outer;
-    };
+    if (element.tagName === 'th') table.addHeading();
+    content();
+    const span = (name: string) => Math.max(1, integer(attributeOf(element, name)) ?? 1);
+    const cell = { lines: lines.end(), holdsRows: lines.holdsRows };
+    table.addCell(cell, { columns: span('colspan'), rows: span('rowspan') });
+    this.#lines = outer;
   }
 
-  #list(first: number | undefined, step: number): () => void {
+  #list(first: number | undefined, step: number, content: () => void) {
     const lines = this.#lines;
-    const apart = () => (lines.lists.length === 0 ? lines.paragraph() : lines.breakLine());
-    apart();
-    const list = { next: first, step };
-    lines.lists.push(list);
-    return () => {
-      lines.lists.splice(lines.lists.indexOf(list), 1);
-      apart();
-    };
+    const gap = () => (lines.lists.length === 0 ? lines.paragraph() : lines.breakLine());
+    gap();
+    lines.lists.push({ next: first, step });
+    content();
+    lines.lists.pop();
+    gap();
   }
 
-  #item(value: number | undefined): () => void {
+  #item(value: number | undefined, content: () => void) {
     const lines = this.#lines;
     const list = lines.lists.at(-1);
     const number = value ?? list?.next;
@@ -230,51 +203,68 @@ class ShownText {
       lines.item(`${number}. `);
       list.next = number + list.step;
     }
-    return () => lines.item('');
+    content();
+    lines.item('');
   }
 
-  #preformatted(): () => void {
+  #preformatted(content: () => void) {
     const lines = this.#lines;
     const isFenced = this.#options.isMarkdown === true && lines.preformatted === 0;
-    lines.paragraph();
-    if (isFenced) lines.line('```');
-    lines.preformatted += 1;
-    return () => {
+    apart(lines, () => {
+      if (isFenced) lines.line('```');
+      lines.preformatted += 1;
+      content();
       lines.preformatted -= 1;
       lines.breakLine();
       if (isFenced) lines.line('```');
-      lines.paragraph();
-    };
+    });
   }
 
-  #link(href: string): () => void {
+  #link(href: string, content: () => void) {
     const { links, isMarkdown } = this.#options;
-    if (links?.test(href) !== true || href.length > MAX_LINK_CHARS) return NOTHING;
-    if (isMarkdown === true) return this.#marked('[', `](${href})`);
-    return this.#marked('', (shown) => (shown === href ? '' : ` [${href}]`));
+    if (links?.test(href) !== true || href.length > MAX_LINK_CHARS) return content();
+    if (isMarkdown === true) return this.#marked('[', () => `](${href})`, content);
+    this.#marked('', (shown) => (shown === href ? '' : ` [${href}]`), content);
   }
 
-  /** Undefined where it is none, or stands in such emphasis already. */
-  #emphasis(name: string): (() => void) | undefined {
-    const sign = this.#options.isMarkdown === true ? EMPHASIS.get(name) : undefined;
-    const isInside = [...EMPHASIS].some(
-      ([other, its]) => its === sign && this.#elements.has(other),
-    );
-    return sign === undefined || isInside ? undefined : this.#marked(sign);
+  /** Not again where it stands in such emphasis already. */
+  #emphasis(sign: string | undefined, content: () => void) {
+    const isWanted = this.#options.isMarkdown === true && sign !== undefined;
+    if (!isWanted || this.#signs.has(sign)) return content();
+    this.#signs.add(sign);
+    this.#marked(sign, () => sign, content);
+    this.#signs.delete(sign);
   }
 
-  #marked(open: string, close: string | Mark['close'] = open): () => void {
+  #marked(open: string, close: Mark['close'], content: () => void) {
     const lines = this.#lines;
-    if (lines.preformatted > 0) return NOTHING;
-    const mark: Mark = { open, close: typeof close === 'string' ? () => close : close };
+    if (lines.preformatted > 0) return content();
+    const mark: Mark = { open, close };
     lines.open(mark);
-    return () => lines.close(mark);
+    content();
+    lines.close(mark);
   }
+}
+
+function apart(lines: TextLines, content: () => void): void {
+  lines.paragraph();
+  content();
+  lines.paragraph();
+}
+
+/** Whether what is in the element is hidden, by itself or by what is around it. */
+function hidingIn(element: Element, outer: Hiding): Hiding {
+  const { tagName: name, attrs } = element;
+  if (outer === 'all' || UNSEEN_ELEMENTS.has(name)) return 'all';
+  if (attrs.length === 0) return name === 'dialog' ? 'all' : outer;
+  if (attributeOf(element, 'hidden') !== undefined) return 'all';
+  if (name === 'dialog' && attributeOf(element, 'open') === undefined) return 'all';
+  const style = attributeOf(element, 'style');
+  if (style === undefined) return outer;
+  return hidingOf(style) ?? (setsReadableSize(style) ? undefined : outer);
 }
 
 const integer = (text: string | undefined): number | undefined => {
   const number = Number.parseInt(text ?? '', 10);
   return Number.isSafeInteger(number) ? number : undefined;
 };
-
-const countOf = (text: string | undefined): number => Math.max(1, integer(text) ?? 1);

@@ -8,7 +8,7 @@ export type Mark = {
   readonly close: (shown: string) => string;
 };
 
-export type List = { next: number | undefined; readonly step: number };
+type List = { next: number | undefined; readonly step: number };
 
 /** Deeper ones are not set in any further. */
 const MAX_INDENTS = 10;
@@ -24,6 +24,8 @@ export class TextLines {
   readonly lists: List[] = [];
   quotes = 0;
   preformatted = 0;
+  /** There is a table in it. */
+  holdsRows = false;
   /** In front of the next line, once: the sign of a list item. */
   #sign = '';
   #isGapDue = false;
@@ -148,7 +150,7 @@ export class TextLines {
 // page, its cells one below the other.
 
 /** The text of a cell, its lines as they would stand alone. */
-export type TableCell = {
+type TableCell = {
   readonly lines: readonly string[];
   /** Holds rows of a table of its own, which would not be told from this one on the same line. */
   readonly holdsRows: boolean;

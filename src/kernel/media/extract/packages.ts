@@ -2,19 +2,25 @@
 
 import { posix } from 'node:path';
 import { htmlText } from '../../../lib/html/html-text.ts';
-import { attributeOf, type MarkupToken, markupTokens } from '../../../lib/html/markup-tokens.ts';
 import { rowLine } from '../../../lib/html/text-lines.ts';
+import {
+  attributeOf,
+  childrenOf,
+  elementOf,
+  localName,
+  parseXml,
+  type XmlElement,
+  xmlText,
+  xmlTokens,
+} from '../../../lib/html/xml.ts';
 import type { Archive } from './archive.ts';
 import { DAMAGED, DocumentProblem, LOCKED, Sections } from './sections.ts';
 
 const NO_BOOK_TEXT = 'this book has no text that can be read; it may be copy-protected';
 
 export function readEpub(archive: Archive) {
-  const packagePath = firstAttribute(
-    archive.text('META-INF/container.xml') ?? '',
-    'rootfile',
-    'full-path',
-  );
+  const container = archive.text('META-INF/container.xml') ?? '';
+  const packagePath = [...tagsIn(container, 'rootfile')][0]?.('full-path');
   const packaging = packagePath === undefined ? undefined : archive.text(packagePath);
   if (packagePath === undefined || packaging === undefined) throw new DocumentProblem(DAMAGED);
   const sections = new Sections();
@@ -41,27 +47,31 @@ function decoded(href: string): string {
 }
 
 function readingOrder(packaging: string): readonly string[] {
-  const hrefs = new Map<string, string>();
-  const order: string[] = [];
-  for (const token of markupTokens(packaging)) {
-    if (token.type !== 'open') continue;
-    const name = token.name.replace(/^.*:/, '');
-    if (name === 'item') {
-      const href = attributeOf(token.attributes, 'href');
-      if (href !== undefined) hrefs.set(attributeOf(token.attributes, 'id') ?? '', href);
-    }
-    if (name === 'itemref') order.push(attributeOf(token.attributes, 'idref') ?? '');
-  }
-  return order.flatMap((id) => hrefs.get(id) ?? []);
+  const items = [...tagsIn(packaging, 'item')];
+  const hrefs = new Map(items.map((read) => [read('id') ?? '', read('href') ?? '']));
+  return [...tagsIn(packaging, 'itemref')].flatMap((read) => hrefs.get(read('idref') ?? '') || []);
 }
 
-function firstAttribute(xml: string, element: string, attribute: string): string | undefined {
-  for (const token of markupTokens(xml)) {
-    if (token.type === 'open' && token.name.replace(/^.*:/, '') === element) {
-      return attributeOf(token.attributes, attribute);
-    }
+/** Reads the attributes of every tag of this name, with any prefix. */
+export function* tagsIn(
+  xml: string,
+  name: string,
+): Generator<(attribute: string) => string | undefined, void, void> {
+  for (const token of xmlTokens(xml)) {
+    if (token.type !== 'open' || localName(token.name) !== name) continue;
+    yield (attribute) => attributeOf(token, attribute);
   }
-  return undefined;
+}
+
+/** The parts that a part of an office document names, looked up in the archive and nowhere else. */
+export function relations(archive: Archive, part: string) {
+  const { dir, base } = posix.parse(part);
+  const xml = archive.xml(`${dir}/_rels/${base}.rels`) ?? '';
+  return [...tagsIn(xml, 'relationship')].map((read) => {
+    const target = read('target') ?? '';
+    const path = target.startsWith('/') ? target.slice(1) : posix.join(dir, target);
+    return { id: read('id') ?? '', type: read('type') ?? '', path };
+  });
 }
 
 // OpenDocument texts, sheets and slides: one walk over content.xml (OpenDocument 1.3, part 3).
@@ -69,6 +79,8 @@ function firstAttribute(xml: string, element: string, attribute: string): string
 const NO_DOCUMENT_TEXT = 'this document has no text';
 /** What was deleted, what is drawn, what programs keep for themselves. */
 const SKIPPED = new Set(['text:tracked-changes', 'office:scripts', 'office:settings', 'svg:desc']);
+/** Read as a whole; everything else is a container of these. */
+const UNITS = new Set(['text:p', 'text:h', 'text:list', 'table:table-row', ...SKIPPED]);
 /** A cell may be repeated to the edge of the sheet. */
 const MAX_REPEATS = 100;
 
@@ -79,126 +91,113 @@ export function readOdf(archive: Archive, kind: OdfKind) {
   if (manifest.includes('encryption-data')) throw new DocumentProblem(LOCKED);
   const xml = archive.xml('content.xml');
   if (xml === undefined) throw new DocumentProblem(DAMAGED);
-  const walk = new OdfWalk(kind);
-  for (const token of markupTokens(xml)) {
-    walk.push(token);
-    if (walk.sections.isFull) break;
+  const sections = new Sections();
+  const text = new OdfText(kind);
+  const hiddenStyles = new Set<string | undefined>();
+  let title = '';
+  let count = 0;
+  const end = () => {
+    const written = text.take();
+    if (count > 0 || written !== '') sections.add(title, written);
+  };
+  const begin = (next: string) => {
+    end();
+    title = next;
+    count += 1;
+  };
+  const tokens = xmlTokens(xml);
+  for (const token of tokens) {
+    if (sections.isFull) break;
+    if (token.type !== 'open') continue;
+    const read = (name: string) => attributeOf(token, name);
+    if (UNITS.has(token.name)) text.write(elementOf(token, tokens));
+    else if (token.name === 'style:style') {
+      const isHidden = childrenOf(elementOf(token, tokens), 'table-properties').some(
+        (properties) => attributeOf(properties, 'table:display') === 'false',
+      );
+      if (isHidden) hiddenStyles.add(read('style:name'));
+    } else if (token.name === 'draw:page' && kind === 'slides') begin(`slide ${count + 1}`);
+    else if (token.name === 'table:table' && kind === 'sheets') {
+      const hidden = hiddenStyles.has(read('table:style-name') ?? '') ? ', hidden' : '';
+      begin(`sheet ${read('table:name') ?? count + 1}${hidden}`);
+    }
   }
-  walk.endSection();
-  return walk.sections.reading(NO_DOCUMENT_TEXT);
+  end();
+  return sections.reading(NO_DOCUMENT_TEXT);
 }
 
-class OdfWalk {
-  readonly sections = new Sections();
+/** A line for each paragraph, item and row. */
+class OdfText {
   readonly #kind: OdfKind;
-  readonly #lines: string[] = [];
-  /** The row that is open, and those around it whose cell holds it. */
-  #row: string[] | undefined;
-  readonly #rowsAround: (string[] | undefined)[] = [];
-  #title = '';
-  #count = 0;
+  #lines: string[] = [];
   #line = '';
-  #cellRepeats = 1;
+  /** The row whose cells are written. */
+  #row: string[] | undefined;
   #lists = 0;
-  #paragraphs = 0;
-  #skipped: string | undefined;
-  #style = '';
-  /** Of sheets. */
-  readonly #hiddenStyles = new Set<string>();
 
   constructor(kind: OdfKind) {
     this.#kind = kind;
   }
 
-  push(token: MarkupToken): void {
-    if (this.#skipped !== undefined) {
-      if (token.type === 'close' && token.name === this.#skipped) this.#skipped = undefined;
-    } else if (token.type === 'text') {
-      if (this.#paragraphs > 0) this.#line += token.text.replace(/\s+/g, ' ');
-    } else if (token.type === 'close') this.#close(token.name);
-    else {
-      this.#open(token.name, token.attributes, token.isClosed);
-      if (token.isClosed) this.#close(token.name);
-    }
-  }
-
-  endSection(): void {
+  take(): string {
     this.#endLine();
-    if (this.#count > 0 || this.#lines.length > 0) {
-      this.sections.add(this.#title, this.#lines.join('\n'));
-    }
-    this.#lines.length = 0;
+    return this.#lines.splice(0).join('\n');
   }
 
-  #open(name: string, attributes: string, isClosed: boolean): void {
-    if (SKIPPED.has(name) && !isClosed) this.#skipped = name;
-    if (name === 'style:style') this.#style = attributeOf(attributes, 'style:name') ?? '';
-    if (name === 'style:table-properties' && attributeOf(attributes, 'table:display') === 'false') {
-      this.#hiddenStyles.add(this.#style);
-    }
-    if (name === 'table:table' && this.#kind === 'sheets') {
-      const title = `sheet ${attributeOf(attributes, 'table:name') ?? this.#count + 1}`;
-      const style = attributeOf(attributes, 'table:style-name') ?? '';
-      this.#begin(this.#hiddenStyles.has(style) ? `${title}, hidden` : title);
-    }
-    if (name === 'draw:page' && this.#kind === 'slides') this.#begin(`slide ${this.#count + 1}`);
-    if (name === 'text:h') {
-      const level = Number(attributeOf(attributes, 'text:outline-level') ?? 1);
-      this.#line += `${'#'.repeat(Math.min(6, Math.max(1, level || 1)))} `;
-    }
-    if (name === 'text:h' || name === 'text:p') this.#paragraphs += 1;
-    if (name === 'text:list') this.#lists += 1;
-    if (name === 'text:list-item') this.#line += `${'  '.repeat(Math.max(0, this.#lists - 1))}- `;
-    if (name === 'text:s') this.#line += ' '.repeat(repeatsOf(attributes, 'text:c'));
+  write(element: XmlElement) {
+    const { tagName: name } = element;
+    if (SKIPPED.has(name)) return;
+    if (name === 'text:s') this.#line += ' '.repeat(repeatsOf(element, 'text:c'));
     if (name === 'text:tab') this.#line += '\t';
     if (name === 'text:line-break') this.#line += this.#row === undefined ? '\n' : ' ';
-    if (name === 'table:table-row') this.#beginRow();
-    if (name === 'table:table-cell' || name === 'table:covered-table-cell') {
-      this.#cellRepeats = repeatsOf(attributes, 'table:number-columns-repeated');
+    if (name === 'table:table-row') return this.#writeRow(element);
+    if (name === 'text:list-item') this.#line += `${'  '.repeat(Math.max(0, this.#lists - 1))}- `;
+    if (name === 'text:h') {
+      const level = Number(attributeOf(element, 'text:outline-level') ?? 1);
+      this.#line += `${'#'.repeat(Math.min(6, Math.max(1, level || 1)))} `;
     }
-  }
-
-  #close(name: string): void {
+    if (name === 'text:list') this.#lists += 1;
+    this.#writeContent(element);
+    if (name === 'text:list') this.#lists -= 1;
     if (name === 'text:p' || name === 'text:h') {
-      this.#paragraphs = Math.max(0, this.#paragraphs - 1);
       if (this.#row === undefined) this.#endLine();
       else this.#line += ' ';
     }
-    if (name === 'text:list') this.#lists = Math.max(0, this.#lists - 1);
-    if (name === 'table:table-cell' || name === 'table:covered-table-cell') this.#endCell();
-    if (name === 'table:table-row') this.#endRow();
+    if (name === 'table:table-cell' || name === 'table:covered-table-cell') this.#endCell(element);
   }
 
-  #begin(title: string): void {
-    this.endSection();
-    this.#title = title;
-    this.#count += 1;
+  /** Text stands in paragraphs alone; elsewhere is the layout of the file. */
+  #writeContent(element: XmlElement): void {
+    const isLayout =
+      !element.tagName.startsWith('text:') || element.tagName.startsWith('text:list');
+    for (const node of element.childNodes) {
+      if ('tagName' in node) this.write(node);
+      else if ('value' in node && !isLayout) this.#line += node.value.replace(/\s+/g, ' ');
+    }
   }
 
-  #endCell(): void {
+  #endCell(cell: XmlElement): void {
     const text = this.#line.trim();
     this.#line = '';
-    for (let n = 0; n < this.#cellRepeats; n += 1) this.#row?.push(text);
-    this.#cellRepeats = 1;
+    const repeats = repeatsOf(cell, 'table:number-columns-repeated');
+    this.#row?.push(...new Array<string>(repeats).fill(text));
   }
 
   /** A table in a cell has lines of its own, behind what its row holds so far. */
-  #beginRow(): void {
-    if (this.#row !== undefined) {
-      if (this.#line.trim() !== '') this.#row.push(this.#line.trim());
+  #writeRow(element: XmlElement): void {
+    const outer = this.#row;
+    if (outer !== undefined) {
+      if (this.#line.trim() !== '') outer.push(this.#line.trim());
       this.#line = '';
-      if (this.#row.length > 0) this.#lines.push(rowLine(this.#row));
-      this.#row.length = 0;
+      if (outer.length > 0) this.#lines.push(rowLine(outer.splice(0)));
     }
-    this.#rowsAround.push(this.#row);
-    this.#row = [];
-  }
-
-  #endRow(): void {
-    const line = rowLine(this.#row ?? []);
+    const row: string[] = [];
+    this.#row = row;
+    this.#writeContent(element);
+    this.#row = outer;
     // A sheet goes on without end to the right.
+    const line = rowLine(row);
     const shown = this.#kind === 'sheets' ? line.replace(/(?: \| )+$/, '') : line;
-    this.#row = this.#rowsAround.pop();
     if (shown !== '') this.#lines.push(shown);
   }
 
@@ -208,8 +207,8 @@ class OdfWalk {
   }
 }
 
-function repeatsOf(attributes: string, name: string): number {
-  const repeats = Number(attributeOf(attributes, name) ?? 1);
+function repeatsOf(element: XmlElement, name: string): number {
+  const repeats = Number(attributeOf(element, name) ?? 1);
   return Number.isInteger(repeats) && repeats > 0 ? Math.min(MAX_REPEATS, repeats) : 1;
 }
 
@@ -218,7 +217,7 @@ function repeatsOf(attributes: string, name: string): number {
 const NO_SLIDE_TEXT = 'these slides have no text';
 const SLIDE = /^ppt\/slides\/slide(\d+)\.xml$/;
 /** Slide number, date and footer repeat on every slide. */
-const REPEATED = new Set(['sldnum', 'dt', 'ftr', 'hdr']);
+const REPEATED = /^(?:sldnum|dt|ftr|hdr)$/i;
 
 export function readPptx(archive: Archive) {
   const sections = new Sections();
@@ -228,20 +227,20 @@ export function readPptx(archive: Archive) {
     if (xml === undefined) continue;
     const notes = notesOf(archive, name);
     const isHidden = /<p:sld\b[^>]*\bshow="(?:0|false)"/.test(xml);
-    const text = notes === '' ? shapesText(xml) : `${shapesText(xml)}\n\nNotes:\n${notes}`;
-    sections.add(`slide ${index + 1}${isHidden ? ', hidden' : ''}`, text);
+    const text = shapesText(xml);
+    sections.add(
+      `slide ${index + 1}${isHidden ? ', hidden' : ''}`,
+      notes === '' ? text : `${text}\n\nNotes:\n${notes}`,
+    );
   }
   return sections.reading(NO_SLIDE_TEXT);
 }
 
 function slideNames(archive: Archive): readonly string[] {
   const targets = new Map(relations(archive, 'ppt/presentation.xml').map((r) => [r.id, r.path]));
-  const listed: string[] = [];
-  for (const token of markupTokens(archive.xml('ppt/presentation.xml') ?? '')) {
-    if (token.type !== 'open' || token.name !== 'p:sldid') continue;
-    const path = targets.get(attributeOf(token.attributes, 'r:id') ?? '');
-    if (path !== undefined && archive.has(path)) listed.push(path);
-  }
+  const listed = [...tagsIn(archive.xml('ppt/presentation.xml') ?? '', 'sldid')]
+    .map((read) => targets.get(read('r:id') ?? '') ?? '')
+    .filter((path) => archive.has(path));
   if (listed.length > 0) return listed;
   const numberOf = (name: string) => Number(SLIDE.exec(name)?.[1] ?? 0);
   return archive.names
@@ -255,75 +254,44 @@ function notesOf(archive: Archive, slide: string): string {
   return xml === undefined ? '' : shapesText(xml);
 }
 
-/** Names of parts, looked up in the archive and nowhere else. */
-function relations(archive: Archive, part: string) {
-  const { dir, base } = posix.parse(part);
-  const found: { id: string; type: string; path: string }[] = [];
-  for (const token of markupTokens(archive.xml(`${dir}/_rels/${base}.rels`) ?? '')) {
-    if (token.type !== 'open' || token.name !== 'relationship') continue;
-    const read = (name: string) => attributeOf(token.attributes, name) ?? '';
-    const target = read('Target');
-    const path = target.startsWith('/') ? target.slice(1) : posix.join(dir, target);
-    found.push({ id: read('Id'), type: read('Type'), path });
+const shapesText = (xml: string): string => shapeLines(parseXml(xml)).join('\n');
+
+/** A line for each paragraph and each row of a table. */
+function shapeLines(element: XmlElement): readonly string[] {
+  switch (element.tagName) {
+    case 'p:sp':
+      if (isRepeated(element)) return [];
+      break;
+    case 'a:p':
+      return written([paragraphText(element, '\n')]);
+    case 'a:tr':
+      return written([rowLine(childrenOf(element, 'tc').map(cellText))]);
   }
-  return found;
+  return childrenOf(element).flatMap(shapeLines);
 }
 
-function shapesText(xml: string): string {
-  const text = new ShapeText();
-  for (const token of markupTokens(xml)) text.push(token);
-  return text.end();
-}
+const written = (lines: readonly string[]) => lines.filter((line) => line.trim() !== '');
 
-/** A line per paragraph, the cells of a table row parted by bars. */
-class ShapeText {
-  readonly #lines: string[] = [];
-  #line = '';
-  #isInText = false;
-  #isInCell = false;
-  #row: string[] = [];
-  #isRepeated = false;
+const isRepeated = (element: XmlElement): boolean =>
+  childrenOf(element).some((child) =>
+    child.tagName === 'p:ph'
+      ? REPEATED.test(attributeOf(child, 'type') ?? '')
+      : child.tagName.startsWith('p:nv') && isRepeated(child),
+  );
 
-  push(token: MarkupToken): void {
-    if (token.type === 'text') {
-      if (this.#isInText) this.#line += token.text;
-      return;
-    }
-    const isOpen = token.type === 'open' && !token.isClosed;
-    if (token.name === 'a:t') this.#isInText = isOpen;
-    if (token.name === 'a:tc') this.#isInCell = isOpen;
-    if (token.type === 'open') this.#open(token.name, token.attributes);
-    if (!isOpen) this.#close(token.name);
-  }
+const cellText = (cell: XmlElement): string =>
+  cell.tagName === 'a:p'
+    ? paragraphText(cell, ' ')
+    : childrenOf(cell)
+        .map(cellText)
+        .filter((text) => text !== '')
+        .join(' ')
+        .trim();
 
-  end(): string {
-    this.#endLine();
-    return this.#lines.join('\n');
-  }
-
-  #open(name: string, attributes: string): void {
-    if (name === 'p:sp') this.#isRepeated = false;
-    if (name === 'a:br') this.#line += this.#isInCell ? ' ' : '\n';
-    if (name !== 'p:ph') return;
-    const type = attributeOf(attributes, 'type') ?? '';
-    this.#isRepeated = REPEATED.has(type.toLowerCase());
-  }
-
-  #close(name: string): void {
-    if (name === 'a:tc') {
-      this.#row.push(this.#line.trim());
-      this.#line = '';
-    }
-    if (name === 'a:p' && this.#isInCell) this.#line += ' ';
-    if (name === 'a:p' && !this.#isInCell) this.#endLine();
-    if (name !== 'a:tr') return;
-    this.#line = rowLine(this.#row);
-    this.#row = [];
-    this.#endLine();
-  }
-
-  #endLine(): void {
-    if (this.#line.trim() !== '' && !this.#isRepeated) this.#lines.push(this.#line);
-    this.#line = '';
-  }
+function paragraphText(element: XmlElement, lineBreak: string): string {
+  if (element.tagName === 'a:t') return xmlText(element);
+  if (element.tagName === 'a:br') return lineBreak;
+  return childrenOf(element)
+    .map((child) => paragraphText(child, lineBreak))
+    .join('');
 }

@@ -1,10 +1,18 @@
 // Excel sheets: a line per row, its cells parted by bars, numbers with the unit that the sheet shows
 // (ECMA-376 part 1, 18.2 to 18.4 and 18.8.30).
 
-import { posix } from 'node:path';
-import { attributeOf, markupTokens } from '../../../lib/html/markup-tokens.ts';
 import { rowLine } from '../../../lib/html/text-lines.ts';
+import {
+  attributeOf,
+  childrenOf,
+  elementOf,
+  localName,
+  type XmlElement,
+  xmlText,
+  xmlTokens,
+} from '../../../lib/html/xml.ts';
 import type { Archive } from './archive.ts';
+import { relations, tagsIn } from './packages.ts';
 import { DAMAGED, DocumentProblem, Sections } from './sections.ts';
 
 const NO_TEXT = 'this table is empty';
@@ -20,7 +28,6 @@ const DAYS_TO_1904 = 1462;
 const DIGITS = 15;
 
 type Sheet = { readonly name: string; readonly path: string; readonly isHidden: boolean };
-type Workbook = { readonly sheets: readonly Sheet[]; readonly is1904: boolean };
 type Format =
   | { readonly kind: 'plain' | 'date' | 'percent' }
   | {
@@ -31,94 +38,80 @@ type Format =
     };
 const PLAIN: Format = { kind: 'plain' };
 
+type Workbook = {
+  readonly sheets: readonly Sheet[];
+  readonly is1904: boolean;
+  readonly strings: readonly string[];
+  /** By the number of a cell's style. */
+  readonly formats: readonly Format[];
+  /** Empty cells so far. */
+  filled: number;
+};
+
 export function readXlsx(archive: Archive) {
-  const { sheets, is1904 } = workbookOf(archive);
-  const strings = stringsOf(archive.xml('xl/sharedStrings.xml') ?? '');
-  const formats = formatsOf(archive.xml('xl/styles.xml') ?? '');
-  const room = { filled: 0 };
+  const book = workbookOf(archive);
   const sections = new Sections();
-  for (const { name, path, isHidden } of sheets) {
+  for (const { name, path, isHidden } of book.sheets) {
     if (sections.isFull) break;
     const xml = archive.xml(path);
-    if (xml === undefined) continue;
-    const rows = new Rows({ strings, formats, is1904, room });
-    for (const token of markupTokens(xml)) {
-      if (token.type === 'text') rows.text(token.text);
-      else if (token.type === 'close') rows.close(localName(token.name));
-      else rows.open(localName(token.name), token.attributes, token.isClosed);
+    if (xml !== undefined) {
+      sections.add(`sheet ${name}${isHidden ? ', hidden' : ''}`, sheetText(xml, book));
     }
-    sections.add(`sheet ${name}${isHidden ? ', hidden' : ''}`, rows.end());
   }
   return sections.reading(NO_TEXT);
 }
 
-/** Some programs write every name with its prefix. */
-const localName = (name: string) => name.slice(name.indexOf(':') + 1);
-
 function workbookOf(archive: Archive): Workbook {
-  const paths = new Map<string, string>();
-  for (const token of markupTokens(archive.xml('xl/_rels/workbook.xml.rels') ?? '')) {
-    if (token.type !== 'open' || localName(token.name) !== 'relationship') continue;
-    const target = attributeOf(token.attributes, 'Target') ?? '';
-    const path = target.startsWith('/') ? target.slice(1) : posix.join('xl', target);
-    paths.set(attributeOf(token.attributes, 'Id') ?? '', path);
-  }
+  const paths = new Map(relations(archive, WORKBOOK).map(({ id, path }) => [id, path]));
   const xml = archive.xml(WORKBOOK);
   if (xml === undefined) throw new DocumentProblem(DAMAGED);
   const sheets: Sheet[] = [];
-  let is1904 = false;
-  for (const token of markupTokens(xml)) {
-    if (token.type !== 'open') continue;
-    const read = (name: string) => attributeOf(token.attributes, name);
-    if (localName(token.name) === 'workbookpr')
-      is1904 = /^(?:1|true)$/.test(read('date1904') ?? '');
-    if (localName(token.name) !== 'sheet') continue;
+  for (const read of tagsIn(xml, 'sheet')) {
     const path = paths.get(read('r:id') ?? '');
     if (path === undefined || !archive.has(path)) continue;
     const isHidden = /hidden/i.test(read('state') ?? '');
     sheets.push({ name: read('name') ?? `${sheets.length + 1}`, path, isHidden });
   }
   if (sheets.length === 0) throw new DocumentProblem(DAMAGED);
-  return { sheets, is1904 };
+  const settings = [...tagsIn(xml, 'workbookpr')];
+  return {
+    sheets,
+    is1904: settings.some((read) => /^(?:1|true)$/.test(read('date1904') ?? '')),
+    strings: stringsOf(archive.xml('xl/sharedStrings.xml') ?? ''),
+    formats: formatsOf(archive.xml('xl/styles.xml') ?? ''),
+    filled: 0,
+  };
 }
 
-/** Each in one piece, without how it is pronounced. */
-function stringsOf(xml: string): readonly string[] {
-  const strings: string[] = [];
-  let text: string[] = [];
-  let isText = false;
-  let isPhonetic = false;
-  for (const token of markupTokens(xml)) {
-    if (token.type === 'text') {
-      if (isText && !isPhonetic) text.push(token.text);
-      continue;
-    }
-    const name = localName(token.name);
-    const isOpen = token.type === 'open' && !token.isClosed;
-    if (name === 't') isText = isOpen;
-    else if (name === 'rph') isPhonetic = isOpen;
-    else if (name === 'si' && !isOpen) {
-      strings.push(text.join(''));
-      text = [];
-    }
+/** The elements of this name, one at a time. */
+function* elementsIn(xml: string, name: string): Generator<XmlElement, void, void> {
+  const tokens = xmlTokens(xml);
+  for (const token of tokens) {
+    if (token.type === 'open' && localName(token.name) === name) yield elementOf(token, tokens);
   }
-  return strings;
 }
 
-/** By the number of a cell's style. */
+const stringsOf = (xml: string): readonly string[] => Array.from(elementsIn(xml, 'si'), richText);
+
+/** In one piece, without how it is pronounced. */
+const richText = (element: XmlElement): string =>
+  childrenOf(element)
+    .map((child) => {
+      const name = localName(child.tagName);
+      return name === 't' ? xmlText(child) : name === 'rph' ? '' : richText(child);
+    })
+    .join('');
+
 function formatsOf(xml: string): readonly Format[] {
   const codes = new Map<number, string>();
-  const formats: Format[] = [];
-  let isInCells = false;
-  for (const token of markupTokens(xml)) {
-    const name = token.type === 'text' ? '' : localName(token.name);
-    if (name === 'cellxfs') isInCells = token.type === 'open';
-    if (token.type !== 'open') continue;
-    const id = Number(attributeOf(token.attributes, 'numFmtId'));
-    if (name === 'numfmt') codes.set(id, attributeOf(token.attributes, 'formatCode') ?? '');
-    if (name === 'xf' && isInCells) formats.push(formatOf(id, codes.get(id)));
+  for (const read of tagsIn(xml, 'numfmt')) {
+    codes.set(Number(read('numfmtid')), read('formatcode') ?? '');
   }
-  return formats;
+  const [cells] = elementsIn(xml, 'cellxfs');
+  return (cells === undefined ? [] : childrenOf(cells, 'xf')).map((style) => {
+    const id = Number(attributeOf(style, 'numfmtid'));
+    return formatOf(id, codes.get(id));
+  });
 }
 
 function formatOf(id: number, code: string | undefined): Format {
@@ -148,111 +141,64 @@ function formatOf(id: number, code: string | undefined): Format {
   return `${before}${after}`.trim() === '' ? PLAIN : { kind: 'unit', before, after, decimals };
 }
 
-type RowsDeps = {
-  readonly strings: readonly string[];
-  readonly formats: readonly Format[];
-  readonly is1904: boolean;
-  readonly room: { filled: number };
-};
-
-class Rows {
-  readonly #deps: RowsDeps;
-  readonly #lines: string[] = [];
-  #row: string[] = [];
-  #rowNumber = 0;
-  #type = '';
-  #style = 0;
-  /** What the text belongs to: a value, a formula, a text in the cell. */
-  #inside: 'v' | 'f' | 't' | undefined;
-  #isPhonetic = false;
-  #value = '';
-  #formula = '';
-
-  constructor(deps: RowsDeps) {
-    this.#deps = deps;
-  }
-
-  text(text: string): void {
-    if (this.#inside === 'f') {
-      if (this.#formula.length < MAX_CELL_CHARS) this.#formula += text;
-    } else if (this.#inside !== undefined && !this.#isPhonetic) {
-      if (this.#value.length < MAX_CELL_CHARS) this.#value += text;
-    }
-  }
-
-  open(name: string, attributes: string, isClosed: boolean): void {
-    if (name === 'row') this.#beginRow(Number(attributeOf(attributes, 'r')));
-    else if (name === 'c') this.#beginCell(attributes);
-    else if (name === 'rph') this.#isPhonetic = !isClosed;
-    else if ((name === 'v' || name === 'f' || name === 't') && !isClosed) this.#inside = name;
-    if (isClosed) this.close(name);
-  }
-
-  close(name: string): void {
-    if (name === 'v' || name === 'f' || name === 't') this.#inside = undefined;
-    else if (name === 'rph') this.#isPhonetic = false;
-    else if (name === 'c') this.#row.push(this.#shown().replace(/\s+/g, ' ').trim());
-    else if (name === 'row') this.#lines.push(rowLine(this.#row).replace(/(?: \| )+$/, ''));
-  }
-
-  end(): string {
-    return this.#lines.join('\n').trimEnd();
-  }
-
-  #beginRow(number: number): void {
-    this.#row = [];
-    const next = this.#rowNumber + 1;
-    this.#rowNumber = Number.isSafeInteger(number) && number >= next ? number : next;
+function sheetText(xml: string, book: Workbook): string {
+  const lines: string[] = [];
+  let number = 0;
+  for (const row of elementsIn(xml, 'row')) {
+    const next = number + 1;
+    const given = Number(attributeOf(row, 'r'));
+    number = Number.isSafeInteger(given) && given >= next ? given : next;
     // One empty line tells of any number.
-    if (this.#rowNumber > next && this.#lines.length > 0) this.#lines.push('');
-  }
-
-  #beginCell(attributes: string): void {
-    this.#value = '';
-    this.#formula = '';
-    this.#type = attributeOf(attributes, 't') ?? 'n';
-    this.#style = Number(attributeOf(attributes, 's') ?? 0);
-    const column = columnOf(attributeOf(attributes, 'r') ?? '');
-    const { room } = this.#deps;
-    while (this.#row.length < column && room.filled < MAX_FILLED) {
-      this.#row.push('');
-      room.filled += 1;
+    if (number > next && lines.length > 0) lines.push('');
+    const cells: string[] = [];
+    for (const cell of childrenOf(row, 'c')) {
+      const column = columnOf(attributeOf(cell, 'r') ?? '');
+      for (; cells.length < column && book.filled < MAX_FILLED; book.filled += 1) cells.push('');
+      cells.push(cellText(cell, book).replace(/\s+/g, ' ').trim());
     }
+    lines.push(rowLine(cells).replace(/(?: \| )+$/, ''));
   }
+  return lines.join('\n').trimEnd();
+}
 
-  #shown(): string {
-    const value = this.#value;
-    switch (this.#type) {
-      case 's':
-        return this.#deps.strings[Number(value)] ?? '';
-      case 'b':
-        return value === '1' ? 'true' : value === '' ? '' : 'false';
-      case 'n': {
-        if (value.trim() !== '') return this.#number(Number(value), value);
-        // A program that does not calculate leaves the value to be found out.
-        return this.#formula === '' ? '' : `=${this.#formula}`;
-      }
-      default:
-        return value;
+function cellText(cell: XmlElement, book: Workbook): string {
+  const textOf = (name: string) => childrenOf(cell, name).map(xmlText).join('');
+  const value = (textOf('v') + childrenOf(cell, 'is').map(richText).join('')).slice(
+    0,
+    MAX_CELL_CHARS,
+  );
+  switch (attributeOf(cell, 't') ?? 'n') {
+    case 's':
+      return book.strings[Number(value)] ?? '';
+    case 'b':
+      return value === '1' ? 'true' : value === '' ? '' : 'false';
+    case 'n': {
+      const style = Number(attributeOf(cell, 's') ?? 0);
+      if (value.trim() !== '') return numberText(value, book.formats[style] ?? PLAIN, book);
+      // A program that does not calculate leaves the value to be found out.
+      const formula = textOf('f').slice(0, MAX_CELL_CHARS);
+      return formula === '' ? '' : `=${formula}`;
     }
+    default:
+      return value;
   }
+}
 
-  #number(number: number, written: string): string {
-    if (!Number.isFinite(number)) return written;
-    const format = this.#deps.formats[this.#style] ?? PLAIN;
-    switch (format.kind) {
-      case 'plain':
-        return plain(number);
-      case 'percent':
-        return `${plain(number * 100)}%`;
-      case 'date':
-        return momentOf(number + (this.#deps.is1904 ? DAYS_TO_1904 : 0)) ?? plain(number);
-      case 'unit': {
-        const amount = Math.abs(number);
-        const rounded = amount.toFixed(Math.min(DIGITS, format.decimals));
-        const shown = Number(rounded) === Number(plain(amount)) ? rounded : plain(amount);
-        return `${number < 0 ? '-' : ''}${format.before}${shown}${format.after}`;
-      }
+function numberText(written: string, format: Format, { is1904 }: Workbook): string {
+  const number = Number(written);
+  if (!Number.isFinite(number)) return written;
+  switch (format.kind) {
+    case 'plain':
+      return plain(number);
+    case 'percent':
+      return `${plain(number * 100)}%`;
+    case 'date':
+      return momentOf(number + (is1904 ? DAYS_TO_1904 : 0)) ?? plain(number);
+    case 'unit': {
+      const amount = Math.abs(number);
+      const rounded = amount.toFixed(Math.min(DIGITS, format.decimals));
+      const shown = Number(rounded) === Number(plain(amount)) ? rounded : plain(amount);
+      return `${number < 0 ? '-' : ''}${format.before}${shown}${format.after}`;
     }
   }
 }
