@@ -11,8 +11,8 @@ import {
   type WASocket,
 } from '@whiskeysockets/baileys';
 import type { Clock } from '../../lib/time/clock.ts';
-import { signOf } from './rules/content.ts';
-import { isSilentKind } from './rules/message.ts';
+import { signOf } from './content.ts';
+import { isSilentKind } from './message.ts';
 
 export type MessageKey = {
   readonly remoteJid: string;

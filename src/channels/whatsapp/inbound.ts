@@ -1,7 +1,7 @@
 // One row of the ledger to what the bus stores: chat, sender, whether a group message addresses the account,
 // and why it is no question for the agent where it is none. A row of any shape gets an answer.
 
-import type { SocketConfig, WAMessageKey, WASocket } from '@whiskeysockets/baileys';
+import type { proto, SocketConfig, WAMessageKey, WASocket } from '@whiskeysockets/baileys';
 import type { InboundEntry } from '../../kernel/bus/bus.ts';
 import {
   type ChatId,
@@ -19,9 +19,9 @@ import type {
 } from '../../kernel/message/message.ts';
 import { headOf } from '../../lib/text/cut.ts';
 import type { Clock } from '../../lib/time/clock.ts';
+import type { WhatsAppReading, WhatsAppSign } from './content.ts';
 import { isOwnAddress, type LinkedAccount, ownIds } from './creds.ts';
 import type { MessageKey } from './envelope.ts';
-import type { WhatsAppReading, WhatsAppSign } from './rules/content.ts';
 import {
   isPerson,
   type PersonJid,
@@ -30,7 +30,6 @@ import {
   WHATSAPP,
   whatsappMessageId,
 } from './rules/jid.ts';
-import type { WhatsAppContent } from './rules/message.ts';
 
 /** A stored message as the ledger hands it out. */
 export type InboxRow = {
@@ -40,7 +39,7 @@ export type InboxRow = {
   readonly sentAt: number;
   readonly receivedAt: number;
   readonly pushName?: string;
-  readonly message: WhatsAppContent;
+  readonly message: proto.IMessage;
 };
 
 type Address = { readonly address: PersonJid; readonly alt?: PersonJid };

@@ -17,7 +17,7 @@ import type { Logger } from '../../lib/logger.ts';
 import { isLoopbackHost } from '../../lib/net/address-rules.ts';
 import { type Clock, orAborted } from '../../lib/time/clock.ts';
 import { AttachmentError } from '../channel.ts';
-import type { WhatsAppMediaRef } from './rules/message.ts';
+import type { WhatsAppMediaRef } from './message.ts';
 
 const MEDIA_GONE = 'whatsapp_media_gone';
 const MAC_BYTES = 10;

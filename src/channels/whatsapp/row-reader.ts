@@ -9,6 +9,7 @@ import type { InboundMessage } from '../../kernel/message/message.ts';
 import type { Logger } from '../../lib/logger.ts';
 import type { Clock } from '../../lib/time/clock.ts';
 import type { ChannelHost } from '../channel.ts';
+import { albumOf, readWhatsApp, signOf, type WhatsAppReading } from './content.ts';
 import { type LinkedAccount, ownIds } from './creds.ts';
 import {
   gateOf,
@@ -25,11 +26,10 @@ import {
   unreadableEntry,
   withoutOwnName,
 } from './inbound.ts';
+import { filesOfMessage } from './message.ts';
 import type { OwnerPause } from './pacer.ts';
 import type { People, Person } from './people.ts';
-import { albumOf, readWhatsApp, signOf, type WhatsAppReading } from './rules/content.ts';
 import { normaliseAllowed, personOfId, SELF, SELF_CHAT } from './rules/jid.ts';
-import { filesOfMessage } from './rules/message.ts';
 
 /** One row of the ledger as it leaves; without an entry there is nothing to store. */
 export type Parcel = { readonly arrival: string; readonly entry?: InboundEntry };

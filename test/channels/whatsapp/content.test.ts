@@ -1,11 +1,10 @@
 import { proto } from '@whiskeysockets/baileys';
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { readWhatsApp } from '../../../src/channels/whatsapp/rules/content.ts';
-import type { WhatsAppContent } from '../../../src/channels/whatsapp/rules/message.ts';
+import { readWhatsApp } from '../../../src/channels/whatsapp/content.ts';
 
-const hello: WhatsAppContent = { conversation: 'hello' };
-const textOf = (message: WhatsAppContent) => readWhatsApp(message)?.text;
+const hello: proto.IMessage = { conversation: 'hello' };
+const textOf = (message: proto.IMessage) => readWhatsApp(message)?.text;
 
 /** As it comes off the wire. */
 function onTheWire(message: proto.IMessage): proto.Message {
@@ -237,8 +236,8 @@ describe('the text of a WhatsApp message', () => {
   });
 
   it('stops reading what is nested without end', () => {
-    const nested = Array.from({ length: 200 }).reduce<WhatsAppContent>(
-      (message) => ({ ephemeralMessage: { message } }) as WhatsAppContent,
+    const nested = Array.from({ length: 200 }).reduce<proto.IMessage>(
+      (message) => ({ ephemeralMessage: { message } }) as proto.IMessage,
       hello,
     );
     expect(textOf(nested)).toBe(
@@ -253,8 +252,8 @@ describe('the text of a WhatsApp message', () => {
         fc.string({ minLength: 1 }),
         fc.array(packing, { maxLength: 5 }),
         (text, packs) => {
-          const packed = packs.reduce<WhatsAppContent>(
-            (message, name) => ({ [name]: { message } }) as WhatsAppContent,
+          const packed = packs.reduce<proto.IMessage>(
+            (message, name) => ({ [name]: { message } }) as proto.IMessage,
             { conversation: text },
           );
           expect(textOf(packed)).toBe(text.toWellFormed());
@@ -268,7 +267,7 @@ describe('the text of a WhatsApp message', () => {
       fc.property(
         fc.dictionary(fc.constantFrom('conversation', 'x', 'message'), fc.anything()),
         (value) => {
-          readWhatsApp({ ephemeralMessage: value } as WhatsAppContent);
+          readWhatsApp({ ephemeralMessage: value } as proto.IMessage);
         },
       ),
     );

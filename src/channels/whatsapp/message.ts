@@ -1,122 +1,13 @@
-// The shape of a WhatsApp message as far as it is read (a structural part of the vendor's own type, in which
-// every field may be missing or null), its files, and a text for every kind that is not plain text, so that
-// no message is silently lost.
+// The parts of a WhatsApp message: its files, with what is needed to fetch them, and a text for every kind
+// that is not plain text, so that no message is silently lost. Pure.
 
+import type { proto } from '@whiskeysockets/baileys';
 import type {
   Attachment,
   AttachmentContent,
   AttachmentKind,
-} from '../../../kernel/message/attachment.ts';
-import { headOf } from '../../../lib/text/cut.ts';
-
-type Maybe<T> = T | null | undefined;
-type Part<T> = Maybe<{ readonly [Field in keyof T]?: Maybe<T[Field]> }>;
-
-/** What a message says about others: the one it answers, people it names, that it was passed on. */
-export type WhatsAppContext = {
-  readonly stanzaId?: Maybe<string>;
-  readonly participant?: Maybe<string>;
-  readonly quotedMessage?: Maybe<WhatsAppContent>;
-  readonly mentionedJid?: Maybe<readonly string[]>;
-  readonly isForwarded?: Maybe<boolean>;
-  readonly forwardingScore?: Maybe<number>;
-  readonly forwardedNewsletterMessageInfo?: Maybe<object>;
-  readonly businessMessageForwardInfo?: Maybe<object>;
-  readonly forwardedAiBotMessageInfo?: Maybe<object>;
-};
-
-/** A file on the media host, with what its sender says of it. */
-export type WhatsAppFile = {
-  readonly caption?: Maybe<string>;
-  readonly mediaKey?: Maybe<Uint8Array>;
-  readonly directPath?: Maybe<string>;
-  readonly url?: Maybe<string>;
-  readonly mimetype?: Maybe<string>;
-  readonly fileLength?: Maybe<number | { toNumber(): number }>;
-  readonly fileName?: Maybe<string>;
-  readonly title?: Maybe<string>;
-  readonly seconds?: Maybe<number>;
-  /** Spoken into the phone. */
-  readonly ptt?: Maybe<boolean>;
-  readonly gifPlayback?: Maybe<boolean>;
-};
-
-type Place = {
-  readonly degreesLatitude: number;
-  readonly degreesLongitude: number;
-  readonly name: string;
-  readonly address: string;
-  readonly comment: string;
-};
-type Contact = { readonly displayName: string; readonly vcard: string };
-type Poll = {
-  readonly name: string;
-  readonly options: readonly { readonly optionName?: Maybe<string> }[];
-};
-
-type Key = { readonly id?: Maybe<string> };
-
-/** Kinds that are words in themselves, or are described by more than their name. */
-export type WhatsAppContent = {
-  readonly conversation?: Maybe<string>;
-  readonly extendedTextMessage?: Part<{ readonly text: string }>;
-  /** A picture of an album names the message that announced the album. */
-  readonly messageContextInfo?: Part<{
-    readonly messageAssociation: {
-      readonly parentMessageKey?: Maybe<{ readonly id?: Maybe<string> }>;
-    };
-  }>;
-  readonly imageMessage?: Maybe<WhatsAppFile>;
-  readonly videoMessage?: Maybe<WhatsAppFile>;
-  readonly ptvMessage?: Maybe<WhatsAppFile>;
-  readonly audioMessage?: Maybe<WhatsAppFile>;
-  readonly documentMessage?: Maybe<WhatsAppFile>;
-  readonly stickerMessage?: Maybe<WhatsAppFile>;
-  readonly locationMessage?: Part<Place>;
-  readonly liveLocationMessage?: Part<
-    Pick<Place, 'degreesLatitude' | 'degreesLongitude'> & { readonly caption: string }
-  >;
-  readonly contactMessage?: Part<Contact>;
-  readonly contactsArrayMessage?: Part<{
-    readonly contacts: readonly NonNullable<Part<Contact>>[];
-  }>;
-  readonly pollCreationMessage?: Part<Poll>;
-  readonly pollCreationMessageV2?: Part<Poll>;
-  readonly pollCreationMessageV3?: Part<Poll>;
-  readonly pollCreationMessageV5?: Part<Poll>;
-  readonly eventMessage?: Part<{ readonly name: string; readonly description: string }>;
-  readonly groupInviteMessage?: Part<{ readonly groupName: string; readonly caption: string }>;
-  readonly buttonsResponseMessage?: Part<{
-    readonly selectedDisplayText: string;
-    readonly selectedButtonId: string;
-  }>;
-  readonly templateButtonReplyMessage?: Part<{
-    readonly selectedDisplayText: string;
-    readonly selectedId: string;
-  }>;
-  readonly listResponseMessage?: Part<{ readonly title: string; readonly description: string }>;
-  readonly interactiveResponseMessage?: Part<{
-    readonly body: { readonly text?: Maybe<string> };
-  }>;
-  readonly buttonsMessage?: Part<{ readonly contentText: string; readonly footerText: string }>;
-  readonly listMessage?: Part<{ readonly title: string; readonly description: string }>;
-  readonly interactiveMessage?: Part<{ readonly body: { readonly text?: Maybe<string> } }>;
-  readonly templateMessage?: Part<{
-    readonly hydratedTemplate: { readonly hydratedContentText?: Maybe<string> };
-  }>;
-  /** An edit or a deletion names the message; the other protocol messages say nothing to people. */
-  readonly protocolMessage?: Part<{
-    readonly type: number;
-    readonly key: Key;
-    readonly editedMessage: WhatsAppContent;
-  }>;
-  readonly reactionMessage?: Part<{ readonly key: Key; readonly text: string }>;
-  readonly editedMessage?: Part<{ readonly message: WhatsAppContent }>;
-  readonly botForwardedMessage?: Part<{ readonly message: WhatsAppContent }>;
-};
-
-// What a WhatsApp message carries beside its words, and what is needed to fetch it: the key it is
-// encrypted with and where on the media host it lies. Pure.
+} from '../../kernel/message/attachment.ts';
+import { headOf } from '../../lib/text/cut.ts';
 
 /** As WhatsApp derives keys from `mediaKey`: each type has its own. */
 export type WhatsAppMediaType = 'image' | 'video' | 'audio' | 'document' | 'sticker';
@@ -156,17 +47,22 @@ const MEDIA_KEY_BYTES = 32;
 
 export const isMediaKind = (kind: string): boolean => Object.hasOwn(KINDS, kind);
 
-/** What an unwrapped message carries. */
-export function attachmentsOf(content: WhatsAppContent): readonly Attachment[] {
+/** The fields that every kind of file has, or that say more about one. */
+type FileMessage = Omit<proto.Message.IVideoMessage, 'contextInfo'> &
+  Pick<proto.Message.IDocumentMessage, 'fileName' | 'title'> &
+  Pick<proto.Message.IAudioMessage, 'ptt'>;
+
+/** The files of a message that is out of its containers. */
+export function attachmentsOf(content: proto.IMessage): readonly Attachment[] {
   return Object.entries(KINDS).flatMap(([name, { kind, type }]) => {
-    const file: WhatsAppFile | null | undefined = content[name as keyof WhatsAppFiles];
+    const file = content[name as 'videoMessage'] as FileMessage | null | undefined;
     if (file === undefined || file === null) return [];
     const isVoice = kind === 'audio' && file.ptt === true;
     return [attachment(file, isVoice ? 'voice' : kind, type)];
   });
 }
 
-/** The files of this message. */
+/** The files, each with the message it came in. */
 export function filesOfMessage(
   attachments: readonly Attachment[],
   { remoteJid, id, fromMe, participant }: WhatsAppMessageRef,
@@ -179,17 +75,7 @@ export function filesOfMessage(
   });
 }
 
-type WhatsAppFiles = Pick<
-  WhatsAppContent,
-  | 'imageMessage'
-  | 'videoMessage'
-  | 'ptvMessage'
-  | 'audioMessage'
-  | 'documentMessage'
-  | 'stickerMessage'
->;
-
-function attachment(file: WhatsAppFile, kind: AttachmentKind, type: WhatsAppMediaType): Attachment {
+function attachment(file: FileMessage, kind: AttachmentKind, type: WhatsAppMediaType): Attachment {
   const name = file.fileName || file.title;
   const sizeBytes = Number(file.fileLength ?? 0);
   const seconds = Number(file.seconds ?? 0);
@@ -203,7 +89,7 @@ function attachment(file: WhatsAppFile, kind: AttachmentKind, type: WhatsAppMedi
   };
 }
 
-function contentOf(file: WhatsAppFile, type: WhatsAppMediaType): AttachmentContent {
+function contentOf(file: FileMessage, type: WhatsAppMediaType): AttachmentContent {
   const { mediaKey, directPath } = file;
   const isWhole = mediaKey?.length === MEDIA_KEY_BYTES && directPath?.startsWith('/') === true;
   if (!isWhole || !mediaKey)
@@ -269,7 +155,7 @@ const NAMES: Readonly<Record<string, string>> = {
 };
 
 type Describers = {
-  readonly [Kind in keyof WhatsAppContent]?: (value: NonNullable<WhatsAppContent[Kind]>) => Words;
+  readonly [Kind in keyof proto.IMessage]?: (value: NonNullable<proto.IMessage[Kind]>) => Words;
 };
 
 const DESCRIBERS: Describers = {
@@ -315,7 +201,7 @@ const DESCRIBERS: Describers = {
 };
 
 /** One kind of a message in words; empty where it says nothing. */
-export function wordsOfKind(kind: string, content: WhatsAppContent): Words {
+export function wordsOfKind(kind: string, content: proto.IMessage): Words {
   if (isSilentKind(kind)) return {};
   const words = isDescribed(kind) ? describe(kind, content) : {};
   if (words.note || words.text) return words;
@@ -324,11 +210,11 @@ export function wordsOfKind(kind: string, content: WhatsAppContent): Words {
   return unopened(NAMES[kind] ?? `something else (${spoken(kind)})`);
 }
 
-function isDescribed(kind: string): kind is keyof WhatsAppContent {
+function isDescribed(kind: string): kind is keyof proto.IMessage {
   return Object.hasOwn(DESCRIBERS, kind);
 }
 
-function describe<Kind extends keyof WhatsAppContent>(kind: Kind, content: WhatsAppContent): Words {
+function describe<Kind extends keyof proto.IMessage>(kind: Kind, content: proto.IMessage): Words {
   const value = content[kind];
   const describer = DESCRIBERS[kind];
   return value === undefined || value === null || describer === undefined ? {} : describer(value);
@@ -350,18 +236,18 @@ function field(text: string | null | undefined): string {
   return headOf((text ?? '').replace(/\s+/g, ' ').trim(), MAX_FIELD_CHARS);
 }
 
-function point(place: NonNullable<WhatsAppContent['liveLocationMessage']>): string {
+function point(place: proto.Message.ILiveLocationMessage): string {
   return `${Number(place.degreesLatitude ?? 0)}, ${Number(place.degreesLongitude ?? 0)}`;
 }
 
-function contactNote(contact: NonNullable<WhatsAppContent['contactMessage']>): string {
+function contactNote(contact: proto.Message.IContactMessage): string {
   const card = (contact.vcard ?? '').split(/\r?\n/);
   const numbers = card.flatMap((line) => /^(?:item\d+\.)?TEL[^:]*:(.+)$/i.exec(line)?.[1] ?? []);
   const listed = numbers.slice(0, MAX_LISTED).map(field);
   return `[contact: ${[field(contact.displayName), ...listed].filter(Boolean).join(', ')}]`;
 }
 
-function pollWords(poll: NonNullable<WhatsAppContent['pollCreationMessage']>): Words {
+function pollWords(poll: proto.Message.IPollCreationMessage): Words {
   const options = (poll.options ?? []).map(({ optionName }) => field(optionName)).filter(Boolean);
   return {
     note: `[poll: ${field(poll.name)}; options: ${options.slice(0, MAX_LISTED).join(' / ')}]`,

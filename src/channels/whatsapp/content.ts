@@ -1,15 +1,11 @@
 // The content of a WhatsApp message: taken out of its containers (disappearing, view once, edited ...), with
 // its quote and mentions, and what it does to an earlier message (edit, deletion, reaction).
 
-import { type Attachment, textWithAttachments } from '../../../kernel/message/attachment.ts';
-import { emojiOf } from '../../../kernel/message/change.ts';
-import { idOfPerson, isPerson, type PersonJid, parseJid } from './jid.ts';
-import {
-  attachmentsOf,
-  type WhatsAppContent,
-  type WhatsAppContext,
-  wordsOfKind,
-} from './message.ts';
+import type { proto } from '@whiskeysockets/baileys';
+import { type Attachment, textWithAttachments } from '../../kernel/message/attachment.ts';
+import { emojiOf } from '../../kernel/message/change.ts';
+import { attachmentsOf, wordsOfKind } from './message.ts';
+import { idOfPerson, isPerson, type PersonJid, parseJid } from './rules/jid.ts';
 
 export type WhatsAppReading = {
   readonly text: string;
@@ -57,7 +53,7 @@ const WORDS_OF_OTHERS: ReadonlySet<string> = new Set([
 const UNKNOWN_KIND = '[sent something of a kind that is not known here yet]';
 
 /** Undefined for what says nothing by itself: reactions, votes, signs between programs. */
-export function readWhatsApp(message: WhatsAppContent): WhatsAppReading | undefined {
+export function readWhatsApp(message: proto.IMessage): WhatsAppReading | undefined {
   const { content, isEdit, isForwarded } = unwrap(message);
   const attachments = attachmentsOf(content);
   const said = textOf(content, isForwarded);
@@ -77,11 +73,11 @@ export function readWhatsApp(message: WhatsAppContent): WhatsAppReading | undefi
   };
 }
 
-const namedIn = (context: WhatsAppContext | undefined): readonly PersonJid[] =>
+const namedIn = (context: proto.IContextInfo | undefined): readonly PersonJid[] =>
   (context?.mentionedJid ?? []).slice(0, MAX_NAMED).map(parseJid).filter(isPerson);
 
-function unwrap(message: WhatsAppContent): {
-  readonly content: WhatsAppContent;
+function unwrap(message: proto.IMessage): {
+  readonly content: proto.IMessage;
   readonly isEdit: boolean;
   readonly isForwarded: boolean;
 } {
@@ -99,7 +95,7 @@ function unwrap(message: WhatsAppContent): {
 }
 
 /** Every container, also one of a later WhatsApp, holds its content as `message`. */
-export function innerOf(content: WhatsAppContent): WhatsAppContent | undefined {
+export function innerOf(content: proto.IMessage): proto.IMessage | undefined {
   const edited = content.protocolMessage?.editedMessage;
   if (edited !== undefined && edited !== null) return edited;
   for (const value of Object.values(content)) {
@@ -109,7 +105,7 @@ export function innerOf(content: WhatsAppContent): WhatsAppContent | undefined {
   return undefined;
 }
 
-function textOf(content: WhatsAppContent, isForwarded: boolean): string | undefined {
+function textOf(content: proto.IMessage, isForwarded: boolean): string | undefined {
   const kinds = Object.entries(content).filter(([, value]) => present(value));
   if (kinds.length === 0) return UNKNOWN_KIND;
   const words = kinds.slice(0, MAX_KINDS).map(([kind]) => wordsOfKind(kind, content));
@@ -120,7 +116,7 @@ function textOf(content: WhatsAppContent, isForwarded: boolean): string | undefi
 }
 
 /** Not the words of who sends it: of another chat, a channel, a business or a bot. */
-function isPassedOn(content: WhatsAppContent): boolean {
+function isPassedOn(content: proto.IMessage): boolean {
   const context = contextOf(content);
   const kinds = Object.entries(content).filter(([, value]) => present(value));
   return (
@@ -143,7 +139,7 @@ function withNamedPeople(text: string, people: readonly PersonJid[]): string {
   });
 }
 
-function quoteOf(context: WhatsAppContext | undefined): WhatsAppQuote | undefined {
+function quoteOf(context: proto.IContextInfo | undefined): WhatsAppQuote | undefined {
   const id = context?.stanzaId;
   if (!id) return undefined;
   const { participant, quotedMessage } = context;
@@ -156,11 +152,11 @@ function quoteOf(context: WhatsAppContext | undefined): WhatsAppQuote | undefine
 }
 
 /** The id of the album that a message is a part of. */
-export function albumOf(message: WhatsAppContent): string | undefined {
+export function albumOf(message: proto.IMessage): string | undefined {
   return albumIn(message) ?? albumIn(unwrap(message).content);
 }
 
-const albumIn = ({ messageContextInfo }: WhatsAppContent) => {
+const albumIn = ({ messageContextInfo }: proto.IMessage) => {
   const parent = messageContextInfo?.messageAssociation?.parentMessageKey;
   return present(parent) ? (parent?.id ?? '') : undefined;
 };
@@ -169,14 +165,14 @@ const albumIn = ({ messageContextInfo }: WhatsAppContent) => {
 const NAMED = { kind: 'remote', ref: '' } as const;
 
 /** What is quoted, with its files in words. */
-function saidIn(message: WhatsAppContent): string | undefined {
+function saidIn(message: proto.IMessage): string | undefined {
   const { content, isForwarded } = unwrap(message);
   const attachments = attachmentsOf(content).map((one) => ({ ...one, content: NAMED }));
   const text = textOf(content, isForwarded);
   return attachments.length === 0 ? text : textWithAttachments({ text: text ?? '', attachments });
 }
 
-function contextOf(content: WhatsAppContent): WhatsAppContext | undefined {
+function contextOf(content: proto.IMessage): proto.IContextInfo | undefined {
   for (const value of Object.values(content)) {
     if (!isObject(value) || !('contextInfo' in value)) continue;
     if (isObject(value.contextInfo)) return value.contextInfo;
@@ -206,8 +202,8 @@ const REVOKE = 0;
 const MAX_SIGN_DEPTH = 8;
 
 /** Undefined for what stands for itself, and for a reaction by something that is no emoji. */
-export function signOf(message: WhatsAppContent): WhatsAppSign | undefined {
-  let content: WhatsAppContent | undefined = message;
+export function signOf(message: proto.IMessage): WhatsAppSign | undefined {
+  let content: proto.IMessage | undefined = message;
   for (let depth = 0; depth < MAX_SIGN_DEPTH && content !== undefined; depth += 1) {
     const sign = changeIn(content) ?? reactionIn(content);
     if (sign !== undefined) return sign;
@@ -216,14 +212,14 @@ export function signOf(message: WhatsAppContent): WhatsAppSign | undefined {
   return undefined;
 }
 
-function changeIn({ protocolMessage }: WhatsAppContent): WhatsAppSign | undefined {
+function changeIn({ protocolMessage }: proto.IMessage): WhatsAppSign | undefined {
   const id = protocolMessage?.key?.id;
   if (!id) return undefined;
   if (protocolMessage?.editedMessage) return { kind: 'edited', id };
   return Number(protocolMessage?.type ?? REVOKE) === REVOKE ? { kind: 'withdrawn', id } : undefined;
 }
 
-function reactionIn({ reactionMessage }: WhatsAppContent): WhatsAppSign | undefined {
+function reactionIn({ reactionMessage }: proto.IMessage): WhatsAppSign | undefined {
   const id = reactionMessage?.key?.id;
   if (!id) return undefined;
   if (!reactionMessage?.text) return { kind: 'reacted', id };
