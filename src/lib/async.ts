@@ -57,6 +57,24 @@ export function rememberedFor<K extends object, V>(work: (key: K) => V): (key: K
   };
 }
 
+/** A map of bounded size: beyond it, what was set longest ago is forgotten. */
+export class RecentMap<K, V> extends Map<K, V> {
+  readonly #max: number;
+
+  constructor(max: number) {
+    super();
+    this.#max = max;
+  }
+
+  override set(key: K, value: V): this {
+    this.delete(key);
+    super.set(key, value);
+    const [oldest] = this.keys();
+    if (this.size > this.#max && oldest !== undefined) this.delete(oldest);
+    return this;
+  }
+}
+
 // Maps with a bounded number of tasks at work; results keep the order of the items.
 
 export async function mapLimited<Item, Result>(

@@ -1,25 +1,22 @@
-// One socket from its making until nothing of it is left: its options, listeners, timers, pending queries and
-// TCP connection. What its end means, and whether another one follows, is decided by the link.
+// One connection from the making of its socket until nothing of it is left: options, listeners, watchdogs
+// (case W12), pending queries and the TCP connection; how far it came, and whether it may be used. What its
+// end means, and whether another one follows, is decided by the link.
 
-import { Agent as PlainAgent } from 'node:http';
-import { Agent } from 'node:https';
-import type { Duplex } from 'node:stream';
 import {
   type BinaryNode,
   makeWASocket,
   proto,
   type SocketConfig,
-  type UserFacingSocketConfig,
   type WASocket,
 } from '@whiskeysockets/baileys';
-import { BACKOFF, ChannelError, NEVER } from '../../kernel/message/errors.ts';
+import { BACKOFF, ChannelError } from '../../kernel/message/errors.ts';
 import type { Logger } from '../../lib/logger.ts';
-import { isLoopbackHost } from '../../lib/net/address-rules.ts';
 import type { Clock } from '../../lib/time/clock.ts';
 import { createBaileysLogger } from './baileys-logger.ts';
 import { limitPhoneRequests } from './envelope.ts';
-import type { WhatsAppCause } from './rules/endings.ts';
+import type { WhatsAppCause, WhatsAppPhase } from './rules/endings.ts';
 import { ACK_EVENT } from './sent-messages.ts';
+import { type Carrier, createCarrier, createUploadAgent } from './transport.ts';
 import type { Vault } from './vault.ts';
 
 /** The library itself would wait 30 s for the other side to close. */
@@ -34,51 +31,80 @@ const HANDSHAKE_CODE = 400;
 const UNKNOWN_CODE = 500;
 /** libsignal, on a message that was read already. */
 const READ_BEFORE = /Key used already/;
+/** Three of the library's keep-alives, each of which the server answers. */
+const SILENCE_MS = 90_000;
+const LOGIN_MS = 90_000;
+/** The library shows QR codes for 160 s. */
+const PAIRING_MS = 180_000;
+/** So long messages may wait to be taken in without any of them coming through. */
+const STALL_MS = 60_000;
+/** For the marker behind the messages that waited (case W03); the library gives its own buffer 30 s. */
+const MARKER_MS = 35_000;
+const LOOK_EVERY_MS = 5000;
 
-export type ConnectionDeps = {
-  readonly url: URL;
-  readonly vault: Pick<Vault, 'auth' | 'account' | 'save'>;
-  readonly clock: Clock;
-  readonly log: Logger;
-  readonly getMessage: SocketConfig['getMessage'];
-  readonly cachedGroupMetadata: SocketConfig['cachedGroupMetadata'];
-  readonly makeSignalRepository: SocketConfig['makeSignalRepository'];
+/** What the rest of the channel gives to each socket. */
+export type SocketParts = Pick<
+  SocketConfig,
+  'getMessage' | 'cachedGroupMetadata' | 'makeSignalRepository'
+> & {
+  readonly ledger: { stalledMs(): number | undefined };
   /** Called before the socket can deliver anything. */
   onSocket(socket: WASocket): Disposable;
 };
 
-/** Told in order; none may throw. */
+export type ConnectionDeps = SocketParts & {
+  readonly url: URL;
+  readonly vault: Pick<Vault, 'auth' | 'account' | 'save'>;
+  readonly clock: Clock;
+  readonly log: Logger;
+};
+
+/** Reported in order; none may throw. */
 export type ConnectionEvents = {
   /** `expiresAt`: epoch milliseconds. */
   onQr(text: string, expiresAt: number): void;
   onPaired(): void;
   onOpen(): void;
-  /** The server has delivered what waited for us. */
-  onCaughtUp(): void;
   onFrame(): void;
   onUndecryptable(): void;
+  /** `openSocket` or `isCatchingUp` changed. */
+  onChange(): void;
+};
+
+export type EndedConnection = {
+  readonly cause: WhatsAppCause;
+  /** How far it came. */
+  readonly phase: WhatsAppPhase;
+  /** The phone confirmed the pairing during this connection. */
+  readonly isPaired: boolean;
+  /** How long it was open, milliseconds. */
+  readonly openMs: number;
   /** A message was read, or one of ours was taken by the server. */
-  onMessage(): void;
-  /** It is no longer of use, though not yet closed. */
-  onEnding(): void;
+  readonly hasCarried: boolean;
 };
 
 export class Connection {
+  /** In any state. */
   readonly socket: WASocket;
   /** Resolves, never rejects, when the connection is closed and changed credentials are stored. */
-  readonly closed: Promise<WhatsAppCause>;
+  readonly closed: Promise<EndedConnection>;
   readonly #deps: ConnectionDeps;
   readonly #events: ConnectionEvents;
   readonly #carrier: Carrier;
   readonly #auth: SocketConfig['auth'];
-  readonly #wasLinked: boolean;
+  readonly #isPairing: boolean;
   readonly #attached: Disposable;
   readonly #saving = new Set<Promise<unknown>>();
-  readonly #resolve: (cause: WhatsAppCause) => void;
-  #timer: Disposable | undefined;
+  readonly #over = Promise.withResolvers<WhatsAppCause>();
+  #state: 'opening' | 'open' | 'ending' | 'over' = 'opening';
   #cause: WhatsAppCause | undefined;
-  #phase: 'opening' | 'open' | 'ending' | 'over' = 'opening';
-  #fallbackCode = HANDSHAKE_CODE;
+  #look: Disposable | undefined;
+  #marker: Disposable | undefined;
+  #closing: Disposable | undefined;
+  #openedAt: number | undefined;
+  #frameAt: number;
+  #isCatchingUp = true;
+  #hasCarried = false;
   #isPaired = false;
   #qrCount = 0;
 
@@ -86,27 +112,37 @@ export class Connection {
     this.#deps = deps;
     this.#events = events;
     this.#auth = deps.vault.auth;
-    this.#wasLinked = deps.vault.account !== undefined;
+    this.#isPairing = deps.vault.account === undefined;
     this.#carrier = createCarrier(deps.url);
-    const { promise, resolve } = Promise.withResolvers<WhatsAppCause>();
-    this.closed = promise;
-    this.#resolve = resolve;
+    this.closed = this.#over.promise.then((cause) => this.#ended(cause));
     const logger = createBaileysLogger(deps);
-    this.socket = makeWASocket(
-      socketOptions({
-        url: deps.url,
-        auth: this.#auth,
-        logger,
-        agent: this.#carrier.agent,
-        getMessage: deps.getMessage,
-        cachedGroupMetadata: deps.cachedGroupMetadata,
-        makeSignalRepository: (...given) => this.#watched(deps.makeSignalRepository(...given)),
-      }),
-    );
+    this.socket = makeWASocket({
+      ...OPTIONS,
+      waWebSocketUrl: deps.url,
+      auth: this.#auth,
+      logger,
+      agent: this.#carrier.agent,
+      fetchAgent: createUploadAgent(deps.url),
+      getMessage: deps.getMessage,
+      cachedGroupMetadata: deps.cachedGroupMetadata,
+      makeSignalRepository: (...given) => this.#watched(deps.makeSignalRepository(...given)),
+    });
     limitPhoneRequests(this.socket, deps.clock);
     guardListeners(this.socket, (err) => logger.error({ err }, 'listener failed'));
     this.#attached = this.#attach();
     this.#listen();
+    this.#frameAt = deps.clock.monotonic();
+    this.#watch(this.#frameAt);
+  }
+
+  /** The socket while it is open and not about to end. */
+  get openSocket(): WASocket | undefined {
+    return this.#state === 'open' ? this.socket : undefined;
+  }
+
+  /** Until the server has delivered what waited for us, or never says so. */
+  get isCatchingUp(): boolean {
+    return this.#isCatchingUp;
   }
 
   /** The phone confirmed the pairing during this connection. */
@@ -115,7 +151,7 @@ export class Connection {
   }
 
   /** Ends it for a reason of our own; undefined: nobody needs to know. */
-  end(cause: WhatsAppCause | undefined): void {
+  end(cause?: WhatsAppCause): void {
     this.#cause ??= cause;
     this.socket.end(undefined).catch((error) => {
       this.#deps.log.warn('whatsapp connection ended badly', { error });
@@ -127,7 +163,7 @@ export class Connection {
     try {
       return this.#deps.onSocket(this.socket);
     } catch (error) {
-      this.end(undefined);
+      this.end();
       this.#carrier.cut();
       throw error;
     }
@@ -135,9 +171,12 @@ export class Connection {
 
   #listen(): void {
     const { ws, ev } = this.socket;
-    ws.on('frame', () => this.#events.onFrame());
+    ws.on('frame', () => {
+      this.#frameAt = this.#deps.clock.monotonic();
+      this.#events.onFrame();
+    });
     ws.on(ACK_EVENT, ({ attrs }: BinaryNode) => {
-      if (attrs['error'] === undefined) this.#events.onMessage();
+      if (attrs['error'] === undefined) this.#hasCarried = true;
     });
     ev.on('creds.update', (update) => this.#onCreds(update.account != null));
     ev.on('connection.update', (update) => {
@@ -146,11 +185,8 @@ export class Connection {
         this.#isPaired = true;
         this.#events.onPaired();
       }
-      if (update.connection === 'open' && this.#phase === 'opening') {
-        this.#phase = 'open';
-        this.#events.onOpen();
-      }
-      if (update.receivedPendingNotifications) this.#events.onCaughtUp();
+      if (update.connection === 'open') this.#onOpen();
+      if (update.receivedPendingNotifications) this.#caughtUp();
       if (update.connection === 'close') this.#finish(update.lastDisconnect?.error);
     });
     // Turns a missed call into a message, in a listener of which nobody catches what it throws.
@@ -168,13 +204,52 @@ export class Connection {
     if (this.#auth.creds.account === undefined) return;
     const saving = this.#deps.vault.save();
     // The confirmation goes out behind the save: a phone that thinks we are linked is right.
-    if (!this.#wasLinked && hasAccount) this.#carrier.holdDuring(saving);
+    if (this.#isPairing && hasAccount) this.#carrier.holdDuring(saving);
     const settled = saving.catch((error) => {
       this.#deps.log.error('whatsapp credentials not stored', { error });
       this.end({ kind: 'unsaved' });
     });
     this.#saving.add(settled);
     settled.finally(() => this.#saving.delete(settled));
+  }
+
+  #onOpen(): void {
+    if (this.#state !== 'opening') return;
+    const { clock } = this.#deps;
+    this.#state = 'open';
+    this.#openedAt = clock.monotonic();
+    this.#marker = clock.timer(MARKER_MS, () => this.#onMarkerMissing());
+    this.#events.onOpen();
+    this.#events.onChange();
+  }
+
+  #onMarkerMissing(): void {
+    if (!this.#isCatchingUp) return;
+    this.#deps.log.warn('whatsapp never said that all waiting messages were delivered');
+    // The library holds its own events back until that marker.
+    this.socket.ev.flush();
+    this.#caughtUp();
+  }
+
+  #caughtUp(): void {
+    this.#isCatchingUp = false;
+    this.#events.onChange();
+  }
+
+  #watch(startedAt: number): void {
+    const { clock } = this.#deps;
+    this.#look = clock.timer(LOOK_EVERY_MS, () => {
+      const trouble = this.#troubleAt(clock.monotonic(), startedAt);
+      if (trouble === undefined) this.#watch(startedAt);
+      else this.end({ kind: trouble });
+    });
+  }
+
+  #troubleAt(now: number, startedAt: number): 'silent' | 'stalled' | 'overdue' | undefined {
+    const isOpen = this.#openedAt !== undefined;
+    if (!isOpen && now - startedAt >= (this.#isPairing ? PAIRING_MS : LOGIN_MS)) return 'overdue';
+    if (now - this.#frameAt >= SILENCE_MS) return 'silent';
+    return isOpen && (this.#deps.ledger.stalledMs() ?? 0) >= STALL_MS ? 'stalled' : undefined;
   }
 
   /** The library closes its repository first of all when it ends a connection. */
@@ -186,7 +261,7 @@ export class Connection {
       throw error;
     };
     const read = (plaintext: Uint8Array) => {
-      this.#events.onMessage();
+      this.#hasCarried = true;
       return plaintext;
     };
     repository.decryptMessage = (given) => decryptMessage.call(repository, given).then(read, count);
@@ -200,20 +275,20 @@ export class Connection {
   }
 
   #onEnding(): void {
-    if (this.#phase === 'over') return;
-    if (this.#phase === 'open') this.#fallbackCode = UNKNOWN_CODE;
-    this.#phase = 'ending';
-    this.#events.onEnding();
-    this.#timer = this.#deps.clock.timer(CLOSING_MS, () => {
+    if (this.#state === 'ending' || this.#state === 'over') return;
+    const { clock } = this.#deps;
+    this.#state = 'ending';
+    this.#caughtUp();
+    this.#closing = clock.timer(CLOSING_MS, () => {
       this.#carrier.cut();
-      this.#timer = this.#deps.clock.timer(LAST_WORD_MS, () => this.#finish(undefined));
+      this.#closing = clock.timer(LAST_WORD_MS, () => this.#finish(undefined));
     });
   }
 
   #finish(error: unknown): void {
-    if (this.#phase === 'over') return;
-    this.#phase = 'over';
-    this.#timer?.[Symbol.dispose]();
+    if (this.#state === 'over') return;
+    this.#state = 'over';
+    for (const timer of [this.#closing, this.#look, this.#marker]) timer?.[Symbol.dispose]();
     const { ws } = this.socket;
     const gone = new ChannelError('whatsapp_closed', 'the connection to WhatsApp is closed', {
       remedy: BACKOFF,
@@ -225,8 +300,22 @@ export class Connection {
     // A late one without a listener would be thrown.
     ws.on('error', () => undefined);
     this.#carrier.cut();
-    const cause = this.#cause ?? causeOf(error, this.#fallbackCode);
-    Promise.allSettled(this.#saving).then(() => this.#resolve(cause));
+    const fallbackCode = this.#openedAt === undefined ? HANDSHAKE_CODE : UNKNOWN_CODE;
+    const cause = this.#cause ?? causeOf(error, fallbackCode);
+    this.#caughtUp();
+    Promise.allSettled(this.#saving).then(() => this.#over.resolve(cause));
+  }
+
+  #ended(cause: WhatsAppCause): EndedConnection {
+    const openedAt = this.#openedAt;
+    const unopened = this.#isPairing ? 'pairing' : 'opening';
+    return {
+      cause,
+      phase: openedAt === undefined ? unopened : 'open',
+      isPaired: this.#isPaired,
+      openMs: openedAt === undefined ? 0 : this.#deps.clock.monotonic() - openedAt,
+      hasCarried: this.#hasCarried,
+    };
   }
 }
 
@@ -251,111 +340,17 @@ function guardListeners({ ws }: WASocket, onRejection: (error: unknown) => void)
   }
 }
 
-// The connections that the library opens, reached through its agent options. The one under a socket is cut
-// where the closing handshake hangs, and held back while fresh credentials become durable. Those of uploads
-// go to WhatsApp's own hosts alone.
-
-export interface Carrier {
-  readonly agent: Agent;
-  /** Nothing more leaves until the work is done; where it fails, the connection is cut instead. */
-  holdDuring(work: Promise<unknown>): void;
-  /** Ends the connection without asking the other side. */
-  cut(): void;
-}
-
-export function createCarrier(url: URL): Carrier {
-  // Said here because an environment variable could otherwise switch the check off.
-  const agent = url.protocol === 'wss:' ? new Agent({ rejectUnauthorized: true }) : plainAgent();
-  const connect = agent.createConnection.bind(agent);
-  const lines = new Set<Duplex>();
-  agent.createConnection = (options, callback) => {
-    const line = connect(options, callback);
-    if (line) {
-      lines.add(line);
-      line.once('close', () => lines.delete(line));
-    }
-    return line;
-  };
-  const cut = () => {
-    for (const line of lines) line.destroy();
-  };
-  return {
-    agent,
-    cut,
-    holdDuring(work) {
-      const held = [...lines];
-      for (const line of held) line.cork();
-      work.then(() => {
-        for (const line of held) line.uncork();
-      }, cut);
-    },
-  };
-}
-
-/** On loopback there is no TLS; the library's type knows the other kind only. */
-function plainAgent(): Agent {
-  return new PlainAgent() as Agent;
-}
-
-const MEDIA_HOSTS = /(?:^|\.)whatsapp\.net$/i;
-
-/**
- * For uploads. The library follows redirects, also to hosts of others and without TLS: those get nothing.
- * @param socket where the account is connected: on this machine, its media host is there too
- */
-export function createUploadAgent(socket: URL): Agent {
-  const agent = new Agent({ rejectUnauthorized: true });
-  const connect = agent.createConnection.bind(agent);
-  const isAllowed = (host: string) =>
-    isLoopbackHost(socket.hostname) ? host === socket.hostname : MEDIA_HOSTS.test(host);
-  agent.createConnection = (options, callback) => {
-    if (isAllowed(options.host ?? '')) return connect(options, callback);
-    throw new Error('an upload leads to a host that is not WhatsApp’s');
-  };
-  return agent;
-}
-
-// The options every socket of ours is made with, and which addresses it may connect to. TLS is the
-// only thing that authenticates WhatsApp's server: certificate checks are never switched off, and
-// an unencrypted connection stays on this machine.
-
-type SocketParts = Pick<SocketConfig, 'auth' | 'logger'> &
-  Pick<ConnectionDeps, 'url' | 'getMessage' | 'cachedGroupMetadata' | 'makeSignalRepository'> & {
-    readonly agent: NonNullable<SocketConfig['agent']>;
-  };
-
-const { HistorySyncType } = proto.HistorySync;
-
-/** @throws ChannelError with remedy `never` for an address that is not allowed. */
-export function parseSocketUrl(text: string): URL {
-  const url = URL.parse(text);
-  if (url?.protocol === 'wss:') return url;
-  if (url?.protocol === 'ws:' && isLoopbackHost(url.hostname)) return url;
-  const problem = 'channels.whatsapp.socketUrl must be wss:, or ws: on a loopback address';
-  throw new ChannelError('whatsapp_settings', problem, { remedy: NEVER });
-}
-
 /** Reference section 6. What is left out keeps the library's default, its client version as well. */
-export function socketOptions(parts: SocketParts): UserFacingSocketConfig {
-  return {
-    waWebSocketUrl: parts.url,
-    auth: parts.auth,
-    logger: parts.logger,
-    agent: parts.agent,
-    fetchAgent: createUploadAgent(parts.url),
-    getMessage: parts.getMessage,
-    cachedGroupMetadata: parts.cachedGroupMetadata,
-    makeSignalRepository: parts.makeSignalRepository,
-    // Else the owner's phone would no longer ring.
-    markOnlineOnConnect: false,
-    syncFullHistory: false,
-    shouldSyncHistoryMessage: wantsHistory,
-    generateHighQualityLinkPreview: false,
-    // After each message that could not be read the library waits for so long and takes in no other: by
-    // its default a flood from one person silences everybody. Without any wait it starves all timers.
-    retryRequestDelayMs: 1,
-  };
-}
+const OPTIONS = {
+  // Else the owner's phone would no longer ring.
+  markOnlineOnConnect: false,
+  syncFullHistory: false,
+  shouldSyncHistoryMessage: wantsHistory,
+  generateHighQualityLinkPreview: false,
+  // After each message that could not be read the library waits for so long and takes in no other: by
+  // its default a flood from one person silences everybody. Without any wait it starves all timers.
+  retryRequestDelayMs: 1,
+} as const;
 
 /**
  * The first sync tells which LID is which number; recent chats are megabytes of no use to us. Asked
@@ -363,6 +358,7 @@ export function socketOptions(parts: SocketParts): UserFacingSocketConfig {
  * wait for the first sync, which brings our own name.
  */
 function wantsHistory(notice: proto.Message.IHistorySyncNotification): boolean {
+  const { HistorySyncType } = proto.HistorySync;
   switch (notice.syncType) {
     case HistorySyncType.INITIAL_BOOTSTRAP:
     case HistorySyncType.PUSH_NAME:

@@ -1,6 +1,6 @@
 // The account's credentials, one row per generation: every change writes a new row, so that a damaged or bad
 // newest one still has predecessors. Earlier links are kept aside, newest few; one spare pre-key is on disk
-// before it is asked for. The vault chooses the generation.
+// before it is asked for. The vault decides when.
 
 import {
   type AuthenticationCreds,
@@ -12,9 +12,9 @@ import {
 import type { KeyValueChange, KeyValueStore } from '../../kernel/bus/store/store.ts';
 import { seal, unseal } from './rows.ts';
 import { idOfPerson, type PersonJid } from './rules/jid.ts';
-import { encodeKey, KEY_PREFIX, keyRow, PRE_KEY_PREFIX, preKeyIdOf } from './signal-keys.ts';
+import { KEY_PREFIX, keyRow, PRE_KEY_PREFIX, preKeyIdOf, rowOfKey } from './signal-keys.ts';
 
-export const CREDS_PREFIX = 'creds/';
+const CREDS_PREFIX = 'creds/';
 const DAMAGED_PREFIX = 'creds-damaged/';
 const NUMBER_DIGITS = 12;
 /** Newest generations kept, beside the newest that opened a connection. */
@@ -27,25 +27,6 @@ export type Generation = {
   readonly openedAt?: number;
 };
 
-export type StoredGenerations = {
-  /** Readable ones, newest first. */
-  readonly intact: readonly Generation[];
-  /** Rows that are there and cannot be read, newest first. */
-  readonly damaged: readonly { readonly number: number; readonly row: KeyValueChange }[];
-};
-
-export async function readGenerations(state: KeyValueStore): Promise<StoredGenerations> {
-  const intact: Generation[] = [];
-  const damaged: { number: number; row: KeyValueChange }[] = [];
-  for (const row of await state.list(CREDS_PREFIX, { newestFirst: true })) {
-    const number = Number.parseInt(row.key.slice(CREDS_PREFIX.length), 10) || 0;
-    const read = parseRow(row.key, row.value);
-    if (read === undefined) damaged.push({ number, row });
-    else intact.push({ number, ...read });
-  }
-  return { intact, damaged };
-}
-
 export function credsOf(generation: Generation): AuthenticationCreds {
   return JSON.parse(generation.text, BufferJSON.reviver);
 }
@@ -54,97 +35,45 @@ export function textOf(creds: AuthenticationCreds): string {
   return JSON.stringify(creds, BufferJSON.replacer);
 }
 
-/** Moves unreadable rows out of the way of later generations; they are kept for whoever looks. */
-export function setAsideRows(damaged: StoredGenerations['damaged']): readonly KeyValueChange[] {
-  return damaged.flatMap(({ row: { key, value } }) => [
-    { key: DAMAGED_PREFIX + key.slice(CREDS_PREFIX.length), value },
-    { key, value: undefined },
-  ]);
-}
-
-/** Rows of a change, and what to call once they are on disk. */
-export type CredsChange = { readonly rows: readonly KeyValueChange[]; applied(): void };
-
-export class CredsGenerations {
-  /** Newest first. */
-  #kept: readonly Generation[];
-  /** What the newest holds, or what is not worth a first row yet. */
-  #text: string;
-  #number: number;
-
-  /** `initialText`: content that needs no row as long as nothing changes. */
-  constructor(stored: StoredGenerations, initialText = '') {
-    const numbers = [...stored.intact, ...stored.damaged].map(({ number }) => number);
-    this.#kept = stored.intact;
-    this.#number = Math.max(0, ...numbers);
-    this.#text = stored.intact[0]?.text ?? initialText;
-  }
-
-  /** 0 while nothing was written. */
-  get number(): number {
-    return this.#number;
-  }
-
-  get newest(): Generation | undefined {
-    return this.#kept[0];
-  }
-
-  get lastOpened(): Generation | undefined {
-    return this.#kept.find(({ openedAt }) => openedAt !== undefined);
-  }
-
-  /** A new generation where the content changed. */
-  change(creds: AuthenticationCreds): CredsChange | undefined {
-    const text = textOf(creds);
-    return text === this.#text ? undefined : this.#write({ number: this.#number + 1, text });
-  }
-
-  /** The first row of an identity although nothing changed: keys must never stand without it. */
-  first(creds: AuthenticationCreds): CredsChange {
-    return this.#write({ number: this.#number + 1, text: textOf(creds) });
-  }
-
-  /** Marks the content as one that opened; nothing to do where it is marked already. */
-  confirm(creds: AuthenticationCreds, openedAt: number): CredsChange | undefined {
-    const text = textOf(creds);
-    const newest = this.newest;
-    if (text !== newest?.text) return this.#write({ number: this.#number + 1, text, openedAt });
-    return newest.openedAt === undefined ? this.#write({ ...newest, openedAt }) : undefined;
-  }
-
-  #write(generation: Generation): CredsChange {
-    const others = this.#kept.filter(({ number }) => number !== generation.number);
-    const all = [generation, ...others];
-    const opened = all.find(({ openedAt }) => openedAt !== undefined);
-    const kept = all.filter((one, place) => place < GENERATIONS_KEPT || one === opened);
-    const dropped = all.filter((one) => !kept.includes(one));
-    return {
-      rows: [
-        rowOf(generation),
-        ...dropped.map(({ number }) => ({ key: keyOf(number), value: undefined })),
-      ],
-      applied: () => {
-        this.#kept = kept;
-        this.#number = generation.number;
-        this.#text = generation.text;
-      },
-    };
-  }
-}
-
 /** Credentials in use, and what is stored of them. */
 export type Identity = {
   readonly creds: AuthenticationCreds;
-  readonly generations: CredsGenerations;
+  /** Stored, newest first. */
+  readonly kept: readonly Generation[];
+  /** The highest number ever stored; 0 while nothing was. */
+  readonly number: number;
+  /** Content that needs no further row. */
+  readonly text: string;
   /** The newest generation, where it could not be read. */
-  readonly recoveredFrom: number | undefined;
+  readonly recoveredFrom?: number;
 };
 
 /** Not worth a row as long as nothing changes. */
 export function freshIdentity(): Identity {
   const creds = initAuthCreds();
-  const generations = new CredsGenerations({ intact: [], damaged: [] }, textOf(creds));
-  return { creds, generations, recoveredFrom: undefined };
+  return { creds, kept: [], number: 0, text: textOf(creds) };
+}
+
+export const lastOpened = ({ kept }: Identity): Generation | undefined =>
+  kept.find(({ openedAt }) => openedAt !== undefined);
+
+/** The identity with this generation as its newest, and the rows of that change. */
+export function withGeneration(
+  identity: Identity,
+  generation: Generation,
+): { readonly identity: Identity; readonly rows: readonly KeyValueChange[] } {
+  const { number, text } = generation;
+  const all = [generation, ...identity.kept.filter((one) => one.number !== number)];
+  const opened = all.find(({ openedAt }) => openedAt !== undefined);
+  const kept = all.filter((one, place) => place < GENERATIONS_KEPT || one === opened);
+  const dropped = all.filter((one) => !kept.includes(one));
+  return {
+    identity: { ...identity, kept, number, text },
+    rows: [
+      rowOf(generation),
+      ...dropped.map((one) => ({ key: keyOf(one.number), value: undefined })),
+    ],
+  };
 }
 
 const keyOf = (number: number) => CREDS_PREFIX + String(number).padStart(NUMBER_DIGITS, '0');
@@ -154,7 +83,7 @@ function rowOf({ number, text, openedAt }: Generation): KeyValueChange {
   return { key, value: seal(key, `${JSON.stringify({ v: 1, openedAt })}\n${text}`) };
 }
 
-function parseRow(key: string, value: string): Omit<Generation, 'number'> | undefined {
+function parseRow(key: string, value: string): Generation | undefined {
   const sealed = unseal(key, value);
   if (sealed === undefined) return undefined;
   const end = sealed.indexOf('\n');
@@ -163,51 +92,58 @@ function parseRow(key: string, value: string): Omit<Generation, 'number'> | unde
     const text = sealed.slice(end + 1);
     const creds = JSON.parse(text);
     if (typeof creds.registrationId !== 'number' || creds.noiseKey === undefined) return undefined;
-    return { text, ...(typeof openedAt === 'number' ? { openedAt } : {}) };
+    const opened = typeof openedAt === 'number' ? { openedAt } : {};
+    return { number: numberOf(key), text, ...opened };
   } catch {
     return undefined;
   }
 }
 
-// Which stored credentials a start begins with, and when there is nothing to begin with. It never
-// answers "none" where something is stored: that would silently be a new identity.
+const numberOf = (key: string) => Number.parseInt(key.slice(CREDS_PREFIX.length), 10) || 0;
 
+/** Which stored credentials a start begins with. */
 export type StartingPoint =
   | { readonly kind: 'none' }
   /** A pairing that was begun and never completed: the server would refuse it with 401. */
   | { readonly kind: 'half_made' }
+  /** Something is stored and cannot be read: never "none", which would silently be a new identity. */
   | { readonly kind: 'damaged' }
   | {
       readonly kind: 'stored';
-      readonly generation: Generation;
-      /** The newest generation, where it could not be read. */
-      readonly recoveredFrom?: number;
+      readonly identity: Identity;
+      /** Moves unreadable rows out of the way of later generations. */
+      readonly setAside: readonly KeyValueChange[];
     };
 
-export async function chooseStart(
-  state: KeyValueStore,
-  { intact, damaged }: StoredGenerations,
-): Promise<StartingPoint> {
-  const [newest] = intact;
-  const [newestDamaged] = damaged;
-  if (newestDamaged !== undefined && newestDamaged.number >= (newest?.number ?? 0)) {
-    return recover(intact, newestDamaged.number);
+export async function readStart(state: KeyValueStore): Promise<StartingPoint> {
+  const stored = await state.list(CREDS_PREFIX, { newestFirst: true });
+  const read = stored.map((row) => ({ row, generation: parseRow(row.key, row.value) }));
+  const kept = read.flatMap(({ generation }) => generation ?? []);
+  const damaged = read.filter(({ generation }) => generation === undefined);
+  const [newest] = kept;
+  const isNewestDamaged = damaged.length > 0 && damaged[0] === read[0];
+  const number = numberOf(stored[0]?.key ?? '');
+  const used = isNewestDamaged ? recoverable(kept) : newest;
+  if (used === undefined) {
+    return { kind: isNewestDamaged || (await hasKeys(state)) ? 'damaged' : 'none' };
   }
-  if (newest === undefined) return (await hasKeys(state)) ? { kind: 'damaged' } : { kind: 'none' };
-  return isHalfMade(credsOf(newest))
-    ? { kind: 'half_made' }
-    : { kind: 'stored', generation: newest };
+  const creds = credsOf(used);
+  if (creds.me !== undefined && !isLinked(creds)) return { kind: 'half_made' };
+  const recovered = isNewestDamaged ? { recoveredFrom: number } : {};
+  return {
+    kind: 'stored',
+    identity: { creds, kept, number, text: newest?.text ?? '', ...recovered },
+    setAside: damaged.flatMap(({ row: { key, value } }) => [
+      { key: DAMAGED_PREFIX + key.slice(CREDS_PREFIX.length), value },
+      { key, value: undefined },
+    ]),
+  };
 }
 
-function recover(intact: readonly Generation[], recoveredFrom: number): StartingPoint {
-  const linked = intact.filter((one) => isLinked(credsOf(one)));
-  const generation = linked.find(({ openedAt }) => openedAt !== undefined) ?? linked[0];
-  return generation === undefined
-    ? { kind: 'damaged' }
-    : { kind: 'stored', generation, recoveredFrom };
+function recoverable(kept: readonly Generation[]): Generation | undefined {
+  const linked = kept.filter((one) => isLinked(credsOf(one)));
+  return linked.find(({ openedAt }) => openedAt !== undefined) ?? linked[0];
 }
-
-const isHalfMade = (creds: AuthenticationCreds) => creds.me !== undefined && !isLinked(creds);
 
 /** Keys without credentials: these were there once. */
 async function hasKeys(state: KeyValueStore): Promise<boolean> {
@@ -216,8 +152,7 @@ async function hasKeys(state: KeyValueStore): Promise<boolean> {
   return found.some((rows) => rows.length > 0);
 }
 
-// Whose account the credentials are linked to, and which addresses are its own.
-
+/** The account that credentials are linked to. */
 export type LinkedAccount = {
   /** International number, digits. */
   readonly number: string;
@@ -259,14 +194,12 @@ export function ownIds(own: LinkedAccount | undefined): readonly string[] {
   return [idOfPerson({ kind: 'number', user: number }), ...byLid];
 }
 
-// What is left of earlier links: credentials and keys moved out of the way as a whole, the newest
-// few kept, so that a person who linked again by mistake has not destroyed anything.
+// Earlier links: credentials and keys moved out of the way as a whole, the newest few kept, so that a person
+// who linked again by mistake has not destroyed anything.
 
 const OLD_PREFIX = 'old/';
 const LINKS_KEPT = 3;
 const TIME_DIGITS = 15;
-/** Sorts behind every key of one old link. */
-const BEHIND = '\u{10ffff}';
 
 /** The rows that take the stored link away; it is kept under the time given, epoch milliseconds. */
 export async function setLinkAside(
@@ -276,12 +209,18 @@ export async function setLinkAside(
   const stored = await linkRows(state);
   if (stored.length === 0) return [];
   const folder = `${OLD_PREFIX}${String(now).padStart(TIME_DIGITS, '0')}/`;
+  const folderOf = (key: string) => key.slice(0, key.indexOf('/', OLD_PREFIX.length) + 1);
+  const before = Map.groupBy(await state.list(OLD_PREFIX), ({ key }) => folderOf(key));
+  const folders = new Set([...before.keys(), folder]);
+  const surplus = [...folders].toSorted().slice(0, -LINKS_KEPT);
   return [
     ...stored.flatMap(({ key, value }) => [
       { key: folder + key, value },
       { key, value: undefined },
     ]),
-    ...(await surplus(state, folder)),
+    ...surplus
+      .flatMap((old) => before.get(old) ?? [])
+      .map(({ key }) => ({ key, value: undefined })),
   ];
 }
 
@@ -292,23 +231,6 @@ export async function dropLink(state: KeyValueStore): Promise<readonly KeyValueC
 
 async function linkRows(state: KeyValueStore): Promise<readonly KeyValueChange[]> {
   return [...(await state.list(CREDS_PREFIX)), ...(await state.list(KEY_PREFIX))];
-}
-
-/** Deletes the links older than those kept, `newest` counted among them. */
-async function surplus(state: KeyValueStore, newest: string): Promise<readonly KeyValueChange[]> {
-  const folders = new Set([newest]);
-  for (let after = OLD_PREFIX; ; ) {
-    const [next] = await state.list(OLD_PREFIX, { limit: 1, after });
-    if (next === undefined) break;
-    const folder = next.key.slice(0, next.key.indexOf('/', OLD_PREFIX.length) + 1);
-    folders.add(folder);
-    after = folder + BEHIND;
-  }
-  const rows: KeyValueChange[] = [];
-  for (const folder of [...folders].sort().slice(0, -LINKS_KEPT)) {
-    for (const { key } of await state.list(folder)) rows.push({ key, value: undefined });
-  }
-  return rows;
 }
 
 // A pre-key that is on disk before anybody asks for one. Baileys puts a new pre-key into a retry
@@ -326,9 +248,8 @@ export function makeSpare(creds: AuthenticationCreds): Spare | undefined {
   if (creds.nextPreKeyId > creds.firstUnuploadedPreKeyId) return undefined;
   const id = creds.nextPreKeyId;
   creds.nextPreKeyId = id + 1;
-  const value = encodeKey('pre-key', String(id), Curve.generateKeyPair());
   return {
-    row: { key: keyRow('pre-key', String(id)), value },
+    row: rowOfKey('pre-key', String(id), Curve.generateKeyPair()),
     discard() {
       if (creds.nextPreKeyId === id + 1) creds.nextPreKeyId = id;
     },

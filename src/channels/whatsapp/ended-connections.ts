@@ -1,21 +1,19 @@
 // Carries out the decision about a connection that ended: credentials are rolled back, set aside or cleaned,
-// the owner is told, and the wait before the next connection begins.
+// the owner is told, and the wait before the next connection is chosen.
 
 import type { Logger } from '../../lib/logger.ts';
 import { backoffMs, type Clock } from '../../lib/time/clock.ts';
+import type { EndedConnection } from './connection.ts';
 import type { LinkStatus } from './link-status.ts';
 import type { LoginAttempt } from './login.ts';
-import {
-  judgeEnding,
-  type WhatsAppCause,
-  type WhatsAppPhase,
-  type WhatsAppVerdict,
-} from './rules/endings.ts';
+import { judgeEnding, type WhatsAppVerdict } from './rules/endings.ts';
 import type { Vault } from './vault.ts';
 
 /** Case W12: waits of 2 s to 5 min; a wait is drawn from the upper half of its ceiling. */
-const BACKOFF = { minMs: 4000, maxMs: 300_000 };
-const LONG_BACKOFF = { minMs: 60_000, maxMs: 300_000 };
+const PACES = {
+  backoff: { minMs: 4000, maxMs: 300_000 },
+  long_backoff: { minMs: 60_000, maxMs: 300_000 },
+} as const;
 /** Open for this long, a connection worked: the failures before count no more. */
 const STABLE_MS = 60_000;
 /** Open for this long, what the owner was told before is over. */
@@ -32,22 +30,10 @@ export type EndedDeps = {
   readonly random: () => number;
 };
 
-export type EndedConnection = {
-  readonly cause: WhatsAppCause;
-  readonly phase: WhatsAppPhase;
-  readonly isPaired: boolean;
-  /** How long it was open, milliseconds. */
-  readonly openMs: number;
-  /** A message came or went through. */
-  readonly hasCarried: boolean;
-  /** The login that waits for the outcome. */
-  readonly attempt: LoginAttempt | undefined;
-};
+export type Trouble = { readonly reason: string; readonly remedy: string };
 
-export type NextStep =
-  | { readonly kind: 'connect'; readonly inMs: number }
-  /** Nothing until a person acts. */
-  | { readonly kind: 'stand_still'; readonly reason: string; readonly remedy: string };
+/** The wait before the next connection in milliseconds, or why there is none until a person acts. */
+export type NextStep = { readonly inMs: number } | { readonly standstill: Trouble };
 
 export class EndedConnections {
   readonly #deps: EndedDeps;
@@ -68,17 +54,34 @@ export class EndedConnections {
     this.#hasRolledBack = false;
   }
 
-  async after(ended: EndedConnection): Promise<NextStep> {
+  /** `attempt`: the login that waits for the outcome. */
+  async after(ended: EndedConnection, attempt: LoginAttempt | undefined): Promise<NextStep> {
     const { status, log } = this.#deps;
-    const { cause, phase } = ended;
+    const { cause, phase, isPaired } = ended;
     if (ended.openMs >= NEWS_AFTER_MS) status.forget();
     const verdict = await this.#verdict(ended);
     if (hasWorked(ended, verdict)) this.#failures = 0;
     const code = cause.kind === 'closed' ? cause.code : cause.kind;
     log.info('whatsapp connection ended', { code, phase, next: verdict.kind });
-    status.ended(cause, phase, verdict.reason);
-    if (phase === 'pairing' && !ended.isPaired) await this.cleanHalfMade();
-    return this.#follow(verdict, ended);
+    status.ended(ended, verdict.reason);
+    const isUnpaired = phase === 'pairing' && !isPaired;
+    if (isUnpaired) await this.cleanHalfMade();
+    switch (verdict.kind) {
+      case 'reconnect':
+        return this.#reconnect(verdict.reason, isPaired, attempt);
+      // Once until a connection opens.
+      case 'roll_back':
+        return this.#atOnce();
+      case 'wait':
+        return this.#wait(verdict, isUnpaired, attempt);
+      case 'give_up':
+        attempt?.fail(verdict.reason, verdict.remedy);
+        return { inMs: 0 };
+      case 'stop':
+        return this.#standStill(verdict, attempt);
+      case 'relink':
+        return this.#relink(verdict, attempt);
+    }
   }
 
   /** Credentials of a pairing that was begun and not completed: with them a login would be refused. */
@@ -97,91 +100,62 @@ export class EndedConnections {
     return verdict;
   }
 
-  async #follow(verdict: WhatsAppVerdict, ended: EndedConnection): Promise<NextStep> {
-    const { attempt } = ended;
-    switch (verdict.kind) {
-      case 'reconnect':
-        return this.#reconnect(verdict.reason, ended);
-      // Once until a connection opens.
-      case 'roll_back':
-        return this.#atOnce();
-      case 'wait':
-        return this.#wait(verdict, ended);
-      case 'give_up':
-        return this.#giveUp(verdict, attempt);
-      case 'stop':
-        this.#tell(verdict, attempt);
-        return standStill(verdict);
-      case 'relink':
-        return this.#relink(verdict, attempt);
-    }
-  }
-
   /** At once, but not again and again: only after a while of peace, or when a phone has confirmed. */
-  #reconnect(reason: string, ended: EndedConnection): NextStep {
-    const isAtOnce = this.#failures === 0 || ended.isPaired;
-    if (!ended.isPaired) this.#failures += 1;
-    if (!isAtOnce) return this.#connectIn(this.#pauseMs(BACKOFF), reason, ended.attempt);
-    return this.#atOnce();
+  #reconnect(reason: string, isPaired: boolean, attempt: LoginAttempt | undefined): NextStep {
+    const isAtOnce = this.#failures === 0 || isPaired;
+    if (!isPaired) this.#failures += 1;
+    return isAtOnce ? this.#atOnce() : this.#connectLater('backoff', reason, attempt);
   }
 
   #atOnce(): NextStep {
     this.#deps.status.starting();
-    return { kind: 'connect', inMs: 0 };
+    return { inMs: 0 };
   }
 
   #wait(
-    verdict: Extract<WhatsAppVerdict, { readonly kind: 'wait' }>,
-    ended: EndedConnection,
+    { pace, reason, alertAfter }: Extract<WhatsAppVerdict, { readonly kind: 'wait' }>,
+    isUnpaired: boolean,
+    attempt: LoginAttempt | undefined,
   ): NextStep {
-    const { pace, reason, alertAfter } = verdict;
-    const { attempt } = ended;
     this.#failures += 1;
-    if (ended.phase === 'pairing' && !ended.isPaired && this.#failures >= MAX_PAIRING_TRIES) {
-      return this.#giveUp({ reason, remedy: 'Try again later.' }, attempt);
+    if (isUnpaired && this.#failures >= MAX_PAIRING_TRIES) {
+      attempt?.fail(reason, 'Try again later.');
+      return { inMs: 0 };
     }
     if (alertAfter !== undefined && this.#failures >= alertAfter && attempt === undefined) {
       this.#deps.status.alert(reason, 'I keep trying.');
     }
-    const pauseMs = this.#pauseMs(pace === 'backoff' ? BACKOFF : LONG_BACKOFF);
-    return this.#connectIn(pauseMs, reason, attempt);
+    return this.#connectLater(pace, reason, attempt);
   }
 
-  #giveUp(trouble: Trouble, attempt: LoginAttempt | undefined): NextStep {
-    attempt?.fail(trouble.reason, trouble.remedy);
-    return { kind: 'connect', inMs: 0 };
+  #connectLater(
+    pace: keyof typeof PACES,
+    reason: string,
+    attempt: LoginAttempt | undefined,
+  ): NextStep {
+    const { random, status, clock } = this.#deps;
+    const inMs = backoffMs(this.#failures, { ...PACES[pace], random });
+    const secs = Math.ceil(inMs / 1000);
+    attempt?.show({ kind: 'progress', text: `${reason}; trying again in ${secs} s.` });
+    status.degraded(reason, clock.now() + inMs);
+    return { inMs };
   }
 
   async #relink(trouble: Trouble, attempt: LoginAttempt | undefined): Promise<NextStep> {
     await this.#deps.vault.reset();
     this.#failures = 0;
-    if (attempt === undefined || attempt.isConfirmed) {
-      this.#tell(trouble, attempt);
-      return standStill(trouble);
-    }
+    if (attempt === undefined || attempt.isConfirmed) return this.#standStill(trouble, attempt);
     attempt.show({ kind: 'progress', text: `${trouble.reason}. Linking anew.` });
-    return { kind: 'connect', inMs: 0 };
+    return { inMs: 0 };
   }
 
-  /** The person who links, or else the owner wherever they can be reached. */
-  #tell({ reason, remedy }: Trouble, attempt: LoginAttempt | undefined): void {
-    if (attempt !== undefined) {
-      attempt.fail(reason, remedy);
-      return;
-    }
-    this.#deps.status.forget();
-    this.#deps.status.alert(reason, remedy);
-  }
-
-  #connectIn(inMs: number, reason: string, attempt: LoginAttempt | undefined): NextStep {
-    const secs = Math.ceil(inMs / 1000);
-    attempt?.show({ kind: 'progress', text: `${reason}; trying again in ${secs} s.` });
-    this.#deps.status.degraded(reason, this.#deps.clock.now() + inMs);
-    return { kind: 'connect', inMs };
-  }
-
-  #pauseMs(bounds: { readonly minMs: number; readonly maxMs: number }): number {
-    return backoffMs(this.#failures, { ...bounds, random: this.#deps.random });
+  /** Tells the person who links, or else the owner wherever they can be reached. */
+  #standStill({ reason, remedy }: Trouble, attempt: LoginAttempt | undefined): NextStep {
+    if (attempt === undefined) {
+      this.#deps.status.forget();
+      this.#deps.status.alert(reason, remedy);
+    } else attempt.fail(reason, remedy);
+    return { standstill: { reason, remedy } };
   }
 }
 
@@ -190,11 +164,3 @@ function hasWorked(ended: EndedConnection, { kind }: WhatsAppVerdict): boolean {
   if (ended.cause.kind === 'stalled') return false;
   return ended.openMs >= STABLE_MS || (ended.hasCarried && kind !== 'reconnect');
 }
-
-type Trouble = { readonly reason: string; readonly remedy: string };
-
-const standStill = ({ reason, remedy }: Trouble): NextStep => ({
-  kind: 'stand_still',
-  reason,
-  remedy,
-});

@@ -2,32 +2,26 @@
 // and lets a person link the account. What an ending leads to is in ended-connections.ts, what
 // arrives is for ledger and inbox.
 
-import type { SocketConfig, WASocket } from '@whiskeysockets/baileys';
+import type { WASocket } from '@whiskeysockets/baileys';
 import { ChannelError } from '../../kernel/message/errors.ts';
-import { type Change, createChange } from '../../lib/async.ts';
+import { createChange } from '../../lib/async.ts';
 import type { ChannelHost } from '../channel.ts';
 import { quietConsole } from './baileys-logger.ts';
-import { parseSocketUrl } from './connection.ts';
-import { EndedConnections } from './ended-connections.ts';
+import { Connection, type SocketParts } from './connection.ts';
+import { EndedConnections, type Trouble } from './ended-connections.ts';
 import { LinkStatus, type PassingTrouble } from './link-status.ts';
-import { LiveConnection, type LiveEvents } from './live-connection.ts';
 import { createLoginDesk, type LoginAttempt, type LoginDesk, pairingEvents } from './login.ts';
 import type { WhatsAppConfig } from './settings.ts';
+import { parseSocketUrl } from './transport.ts';
 import type { Vault } from './vault.ts';
 
-export type LinkDeps = {
+export type LinkDeps = SocketParts & {
   readonly vault: Vault;
-  readonly ledger: { stalledMs(): number | undefined };
   readonly settings: Pick<WhatsAppConfig, 'socketUrl' | 'phoneNumber'>;
   readonly host: Pick<ChannelHost, 'report' | 'alert' | 'clock' | 'log' | 'state'>;
   /** 0 to 1; spreads the waits between tries. */
   readonly random: () => number;
-  readonly getMessage: SocketConfig['getMessage'];
-  readonly cachedGroupMetadata: SocketConfig['cachedGroupMetadata'];
-  readonly makeSignalRepository: SocketConfig['makeSignalRepository'];
-  /** Called for each socket before it can deliver anything. */
-  onSocket(socket: WASocket): Disposable;
-  /** Told whenever `socket` is there, or gone. */
+  /** Reports whether `socket` is there. */
   onReady(isReady: boolean): void;
 };
 
@@ -39,10 +33,10 @@ export class Link {
   readonly #status: LinkStatus;
   readonly #endings: EndedConnections;
   readonly #change = createChange();
-  #live: LiveConnection | undefined;
+  #connection: Connection | undefined;
   #confirming: Promise<void> | undefined;
   /** Why nothing is tried until a person acts. */
-  #standstill: { readonly reason: string; readonly remedy: string } | undefined;
+  #standstill: Trouble | undefined;
 
   constructor(deps: LinkDeps) {
     this.#deps = deps;
@@ -55,12 +49,12 @@ export class Link {
 
   /** The open socket, where there is one right now. */
   get socket(): WASocket | undefined {
-    return this.#live?.socket;
+    return this.#connection?.openSocket;
   }
 
   /** From connecting until the server has delivered what waited for us (or never says so). */
   get isCatchingUp(): boolean {
-    return this.#live?.isCatchingUp ?? false;
+    return this.#connection?.isCatchingUp ?? false;
   }
 
   /** The open socket; waits for one. @throws the signal's reason */
@@ -150,48 +144,44 @@ export class Link {
 
   /** Until it is time for the next connection. `pairing`: the login that wants an account. */
   async #connect(url: URL, pairing: LoginAttempt | undefined, signal: AbortSignal): Promise<void> {
-    const live = this.#begin(url, pairing);
-    const stop = () => live.end();
-    const giveUp = () => {
-      if (!live.isPaired) live.end();
+    const connection = this.#begin(url, pairing);
+    const isGivenUp = () => pairing?.signal.aborted === true && !connection.isPaired;
+    const stop = () => {
+      if (signal.aborted || isGivenUp()) connection.end();
     };
-    signal.addEventListener('abort', stop, { once: true });
-    pairing?.signal.addEventListener('abort', giveUp, { once: true });
-    const cause = await live.closed();
-    signal.removeEventListener('abort', stop);
-    pairing?.signal.removeEventListener('abort', giveUp);
-    this.#live = undefined;
-    if (signal.aborted || (pairing?.signal.aborted && !live.isPaired)) return;
+    const either = [signal, pairing?.signal];
+    for (const one of either) one?.addEventListener('abort', stop, { once: true });
+    const ended = await connection.closed;
+    for (const one of either) one?.removeEventListener('abort', stop);
+    this.#connection = undefined;
+    if (signal.aborted || isGivenUp()) return;
     const attempt = this.login.current;
-    const { phase, isPaired, openMs, hasCarried } = live;
-    const ended = { cause, phase, isPaired, openMs, hasCarried, attempt };
-    const step = await this.#endings.after(ended);
-    if (step.kind === 'stand_still') this.#standstill = step;
+    const step = await this.#endings.after(ended, attempt);
+    if ('standstill' in step) this.#standstill = step.standstill;
     // Who logged in meanwhile is not kept waiting.
     else if (step.inMs > 0 && this.login.current === attempt) await this.#pause(step.inMs, signal);
   }
 
-  #begin(url: URL, pairing: LoginAttempt | undefined): LiveConnection {
+  #begin(url: URL, pairing: LoginAttempt | undefined): Connection {
     const { host, ...deps } = this.#deps;
     const { clock, log } = host;
     if (pairing === undefined) this.#status.connecting();
     else this.#status.degraded('waiting for a phone to confirm the link');
-    const events: LiveEvents = {
-      ...pairingEvents(pairing, { log, socket: () => live.rawSocket }),
-      onOpen: () => this.#onOpen(),
-      onFrame: () => this.#status.frame(),
-      onUndecryptable: () => this.#status.undecryptable(),
-    };
-    const change: Change = {
-      ...this.#change,
-      notify: () => {
-        this.#change.notify();
-        deps.onReady(this.socket !== undefined);
+    const connection = new Connection(
+      { ...deps, url, clock, log },
+      {
+        ...pairingEvents(pairing, { log, socket: () => connection.socket }),
+        onOpen: () => this.#onOpen(),
+        onFrame: () => this.#status.frame(),
+        onUndecryptable: () => this.#status.undecryptable(),
+        onChange: () => {
+          this.#change.notify();
+          deps.onReady(this.socket !== undefined);
+        },
       },
-    };
-    const live = new LiveConnection({ ...deps, url, clock, log, change }, events);
-    this.#live = live;
-    return live;
+    );
+    this.#connection = connection;
+    return connection;
   }
 
   #onOpen(): void {
@@ -201,7 +191,7 @@ export class Link {
     this.#settleLogin();
     this.#confirming = vault.confirm().catch((error) => {
       host.log.error('whatsapp credentials not stored', { error });
-      this.#live?.end({ kind: 'unsaved' });
+      this.#connection?.end({ kind: 'unsaved' });
     });
   }
 
@@ -219,6 +209,7 @@ export class Link {
   }
 
   #settleLogin(): void {
-    this.login.current?.done(`+${this.#deps.vault.account?.number ?? ''}`);
+    const account = `+${this.#deps.vault.account?.number ?? ''}`;
+    this.login.current?.show({ kind: 'done', account });
   }
 }

@@ -4,7 +4,7 @@
 import type { WASocket } from '@whiskeysockets/baileys';
 import type { Logger } from '../../lib/logger.ts';
 import type { Login, LoginOptions, LoginStep } from '../channel.ts';
-import type { LiveEvents } from './live-connection.ts';
+import type { ConnectionEvents } from './connection.ts';
 import { TRY_AGAIN } from './rules/endings.ts';
 import { phoneDigits } from './rules/jid.ts';
 
@@ -45,7 +45,7 @@ export function createLoginDesk(deps: {
     } finally {
       signal.removeEventListener('abort', onAbort);
       onAbort();
-      await attempt.over;
+      await attempt.ended();
     }
   }
 
@@ -64,13 +64,13 @@ const badNumber: LoginStep = {
   remedy: 'Give it with its country code, digits only, e.g. 491511234567.',
 };
 
+/** One login: the steps shown to a person, and how it ends. */
 export class LoginAttempt {
   /** Digits; undefined: QR only. */
   readonly phoneNumber: string | undefined;
-  readonly over: Promise<void>;
   readonly #controller = new AbortController();
   readonly #queue: LoginStep[] = [];
-  readonly #finished: () => void;
+  readonly #over = Promise.withResolvers<void>();
   #more = Promise.withResolvers<void>();
   #isHeld = false;
   #isConfirmed = false;
@@ -78,9 +78,6 @@ export class LoginAttempt {
 
   constructor(phoneNumber: string | undefined) {
     this.phoneNumber = phoneNumber;
-    const { promise, resolve } = Promise.withResolvers<void>();
-    this.over = promise;
-    this.#finished = resolve;
   }
 
   /** Aborted when the person gave up or another login began; the reason says which. */
@@ -99,6 +96,7 @@ export class LoginAttempt {
 
   confirmed(): void {
     this.#isConfirmed = true;
+    this.show({ kind: 'progress', text: 'The phone has confirmed; logging in.' });
   }
 
   /** Until `release` it is not over when it is given up: something half made is to be cleaned. */
@@ -115,15 +113,16 @@ export class LoginAttempt {
   }
 
   show(step: LoginStep): void {
-    if (!this.#isOver) this.#add(step);
-  }
-
-  done(account: string): void {
-    this.#end({ kind: 'done', account });
+    if (this.#isOver) return;
+    this.#isOver = step.kind === 'done' || step.kind === 'failed';
+    this.#queue.push(step);
+    this.#more.resolve();
+    this.#more = Promise.withResolvers();
+    if (this.#isOver) this.#over.resolve();
   }
 
   fail(reason: string, remedy: string): void {
-    this.#end({ kind: 'failed', reason, remedy });
+    this.show({ kind: 'failed', reason, remedy });
   }
 
   giveUp(reason: string): void {
@@ -131,6 +130,7 @@ export class LoginAttempt {
     if (!this.#isHeld) this.fail(reason, TRY_AGAIN);
   }
 
+  /** Every step as it comes; returning early gives nothing up. */
   async *steps(): AsyncGenerator<LoginStep> {
     for (;;) {
       const step = this.#queue.shift();
@@ -140,17 +140,8 @@ export class LoginAttempt {
     }
   }
 
-  #end(step: LoginStep): void {
-    if (this.#isOver) return;
-    this.#isOver = true;
-    this.#add(step);
-    this.#finished();
-  }
-
-  #add(step: LoginStep): void {
-    this.#queue.push(step);
-    this.#more.resolve();
-    this.#more = Promise.withResolvers();
+  ended(): Promise<void> {
+    return this.#over.promise;
   }
 }
 
@@ -161,7 +152,7 @@ export class LoginAttempt {
 export function pairingEvents(
   attempt: LoginAttempt | undefined,
   deps: { readonly log: Logger; socket(): WASocket },
-): Pick<LiveEvents, 'onQr' | 'onPaired'> {
+): Pick<ConnectionEvents, 'onQr' | 'onPaired'> {
   let isOffered = false;
   return {
     onQr(qr, expiresAt) {
@@ -170,10 +161,7 @@ export function pairingEvents(
       if (!isOffered) offerCode(deps.socket(), attempt, deps.log);
       isOffered = true;
     },
-    onPaired() {
-      attempt?.confirmed();
-      attempt?.show({ kind: 'progress', text: 'The phone has confirmed; logging in.' });
-    },
+    onPaired: () => attempt?.confirmed(),
   };
 }
 

@@ -1,9 +1,10 @@
-// Units of work over the channel's rows: they run strictly one after the other, and those that wait together
-// share one transaction. The caller decides what a unit means and which rows belong to it.
+// Units of work over the channel's rows, which run strictly one after the other while those that wait together
+// share one transaction; and rows whose damage shows. What a unit or a damaged row means is decided by the
+// caller.
 
 import { hash } from 'node:crypto';
 import type { z } from 'zod';
-import type { KeyValueStore } from '../../kernel/bus/store/store.ts';
+import type { KeyValueChange, KeyValueStore } from '../../kernel/bus/store/store.ts';
 import { BACKOFF, ChannelError } from '../../kernel/message/errors.ts';
 
 /** Bounds how long the first of a batch waits for the last. */
@@ -19,8 +20,7 @@ export function isNotSaved(error: unknown): boolean {
 export interface Unit {
   /** The row as this unit and those before it left it. */
   get(key: string): Promise<string | undefined>;
-  /** An undefined value deletes. */
-  put(key: string, value: string | undefined): void;
+  putAll(rows: readonly KeyValueChange[]): void;
 }
 
 export type UnitRows = Map<string, string | undefined>;
@@ -32,37 +32,24 @@ type Job = {
   reject(error: unknown): void;
 };
 
-type Done = { readonly job: Job; readonly value: unknown };
-
-export type UnitQueueDeps = {
-  readonly state: KeyValueStore;
-  /** Writes all rows in one transaction or none. */
-  readonly commit: (rows: UnitRows) => Promise<void>;
-};
-
 export class UnitQueue {
-  readonly #deps: UnitQueueDeps;
+  readonly #state: KeyValueStore;
+  readonly #commit: (rows: UnitRows) => Promise<void>;
   readonly #waiting: Job[] = [];
   #isRunning = false;
 
-  constructor(deps: UnitQueueDeps) {
-    this.#deps = deps;
+  /** `commit` writes all rows in one transaction or none. */
+  constructor(state: KeyValueStore, commit: (rows: UnitRows) => Promise<void>) {
+    this.#state = state;
+    this.#commit = commit;
   }
 
   /**
    * Resolves once everything the task wrote is on disk; nothing of a task that throws is written.
+   * `isAlone`: no other unit is in its transaction, for what replaces the identity.
    * @throws what the task threw; ChannelError `whatsapp_not_saved` when the store failed.
    */
-  run<T>(task: (unit: Unit) => Promise<T>): Promise<T> {
-    return this.#enqueue(task, false);
-  }
-
-  /** The same with no other unit in its transaction, for what replaces the identity. */
-  runAlone<T>(task: (unit: Unit) => Promise<T>): Promise<T> {
-    return this.#enqueue(task, true);
-  }
-
-  #enqueue<T>(task: (unit: Unit) => Promise<T>, isAlone: boolean): Promise<T> {
+  run<T>(task: (unit: Unit) => Promise<T>, isAlone = false): Promise<T> {
     return new Promise<T>((resolve, reject) => {
       const settle = (value: unknown) => resolve(value as T);
       this.#waiting.push({ task, isAlone, resolve: settle, reject });
@@ -78,29 +65,22 @@ export class UnitQueue {
 
   async #runBatch(): Promise<void> {
     const rows: UnitRows = new Map();
-    const done: Done[] = [];
+    const done: { readonly job: Job; readonly value: unknown }[] = [];
     for (let job = this.#next(0); job !== undefined; job = this.#next(done.length)) {
-      const result = await this.#runJob(job, rows);
-      if (result !== undefined) done.push(result);
+      try {
+        done.push({ job, value: await this.#runJob(job, rows) });
+      } catch (error) {
+        job.reject(error);
+      }
       if (job.isAlone) break;
     }
-    await this.#commit(rows, done);
-  }
-
-  /** undefined where it failed: then it left nothing in `rows`. */
-  async #runJob(job: Job, rows: UnitRows): Promise<Done | undefined> {
-    const writes: UnitRows = new Map();
-    const unread: { error?: unknown } = {};
     try {
-      const value = await job.task(this.#openUnit(rows, writes, unread));
-      if ('error' in unread) throw unread.error;
-      for (const [key, row] of writes) rows.set(key, row);
-      return { job, value };
-    } catch (error) {
-      // libsignal takes a session that could not be read for one that is not there.
-      job.reject('error' in unread ? notSaved(unread.error) : error);
-      return undefined;
+      await this.#commit(rows);
+    } catch (cause) {
+      for (const { job } of done) job.reject(notSaved(cause));
+      return;
     }
+    for (const { job, value } of done) job.resolve(value);
   }
 
   /** The next that may join the batch. */
@@ -110,29 +90,32 @@ export class UnitQueue {
     return this.#waiting.shift();
   }
 
-  #openUnit(batch: UnitRows, writes: UnitRows, unread: { error?: unknown }): Unit {
-    return {
+  /** Adds what the task wrote to `batch`; nothing where it fails. */
+  async #runJob({ task }: Job, batch: UnitRows): Promise<unknown> {
+    const writes: UnitRows = new Map();
+    const unread: { error?: unknown } = {};
+    const unit: Unit = {
       get: async (key) => {
         for (const rows of [writes, batch]) if (rows.has(key)) return rows.get(key);
         try {
-          return await this.#deps.state.get(key);
+          return await this.#state.get(key);
         } catch (error) {
           unread.error = error;
           throw error;
         }
       },
-      put: (key, value) => void writes.set(key, value),
+      putAll(rows) {
+        for (const { key, value } of rows) writes.set(key, value);
+      },
     };
-  }
-
-  async #commit(rows: UnitRows, done: readonly Done[]): Promise<void> {
-    try {
-      await this.#deps.commit(rows);
-    } catch (cause) {
-      for (const { job } of done) job.reject(notSaved(cause));
-      return;
-    }
-    for (const { job, value } of done) job.resolve(value);
+    // libsignal takes a session that could not be read for one that is not there.
+    const failed = (error: unknown) => {
+      throw 'error' in unread ? notSaved(unread.error) : error;
+    };
+    const value = await task(unit).catch(failed);
+    if ('error' in unread) failed(unread.error);
+    for (const [key, row] of writes) batch.set(key, row);
+    return value;
   }
 }
 
@@ -141,9 +124,7 @@ function notSaved(cause: unknown): ChannelError {
   return new ChannelError(NOT_SAVED, problem, { remedy: BACKOFF, cause });
 }
 
-// Rows of JSON as they come back from the state: one that cannot be read stops nobody else's messages.
-
-/** The row's value; undefined where it is damaged, which the caller reports. */
+/** The value of a row of JSON; undefined where it is damaged, which the caller reports. */
 export function storedJson<T>(schema: z.ZodType<T>, text: string): T | undefined {
   try {
     return schema.safeParse(JSON.parse(text)).data;
@@ -152,10 +133,7 @@ export function storedJson<T>(schema: z.ZodType<T>, text: string): T | undefined
   }
 }
 
-// Rows whose damage shows: a checksum stands before the text. What a damaged row means is decided
-// by whoever reads it; a row that is absent never comes here.
-
-/** `name` is the row's key: a value that stands under another key is damage too. */
+/** The text behind its checksum. `name` is the row's key: under another key it is damage too. */
 export function seal(name: string, text: string): string {
   return `${checksum(name, text)} ${text}`;
 }

@@ -14,8 +14,7 @@ import type { Logger } from '../../lib/logger.ts';
 import { aborted, type Clock } from '../../lib/time/clock.ts';
 import type { Ledger } from './ledger.ts';
 import { createLidLookup } from './people.ts';
-import { isNotSaved } from './rows.ts';
-import type { SignalUnits } from './signal-keys.ts';
+import { isNotSaved, type Unit } from './rows.ts';
 import type { Vault } from './vault.ts';
 
 export type SessionRepositoryDeps = {
@@ -28,17 +27,24 @@ export type SessionRepositoryDeps = {
 export function createSessionRepository(
   deps: SessionRepositoryDeps,
 ): SocketConfig['makeSignalRepository'] {
+  const { vault, clock, log } = deps;
   return ({ creds }, logger, ask) => {
     const connection = new AbortController();
-    const units = untilEnd(deps.vault.signalUnits(creds), connection.signal);
-    const { log, clock } = deps;
+    const { signal } = connection;
+    const units = vault.signalUnits(creds);
     const lookup = createLidLookup({ ask, clock, log });
     const { makeSignalRepository } = DEFAULT_CONNECTION_CONFIG;
     const inner = makeSignalRepository({ creds, keys: units.keys }, logger, lookup);
+    /** What Baileys still does for a connection that has ended can reach nobody: no key is used up for it. */
+    const alone: Alone = (task) =>
+      units.run(async (unit) => {
+        signal.throwIfAborted();
+        return task(unit);
+      });
     return {
       ...inner,
-      ...serialised(inner, units),
-      ...receiving(inner, units, { ...deps, signal: connection.signal }),
+      ...serialised(inner, alone),
+      ...receiving(inner, alone, { ...deps, signal }),
       close() {
         const problem = 'This connection to WhatsApp has ended.';
         connection.abort(new ChannelError('whatsapp_ended', problem, { remedy: BACKOFF }));
@@ -47,6 +53,9 @@ export function createSessionRepository(
     };
   };
 }
+
+/** Runs as one unit of work. */
+type Alone = <T>(task: (unit: Unit) => Promise<T>) => Promise<T>;
 
 /** Calls on the way of an inbound message. */
 type Receiving = Pick<
@@ -58,47 +67,29 @@ type Receiving = Pick<
 >;
 type PassedOn = 'jidToSignalProtocolAddress' | 'lidMapping' | 'close';
 
-/** What Baileys still does for a connection that has ended can reach nobody: no key is used up for it. */
-function untilEnd({ keys, run }: SignalUnits, signal: AbortSignal): SignalUnits {
-  return {
-    keys,
-    run: (task) =>
-      run(async (unit) => {
-        signal.throwIfAborted();
-        return task(unit);
-      }),
-  };
-}
-
-/** Everything that reads or writes a session, one at a time. */
+/** Every other call that reads or writes a session. */
 function serialised(
   inner: SignalRepositoryWithLIDStore,
-  units: SignalUnits,
+  alone: Alone,
 ): Omit<SignalRepositoryWithLIDStore, keyof Receiving | PassedOn> {
-  const alone =
-    <A extends unknown[], T>(call: (...args: A) => Promise<T>) =>
-    (...args: A) =>
-      units.run(() => call(...args));
-  /** The same for a call that looks the person up. */
-  const addressed =
-    <A extends unknown[], T>(jidOf: (...args: A) => string, call: (...args: A) => Promise<T>) =>
-    (...args: A) =>
-      lookedUp(inner, jidOf(...args), () => units.run(() => call(...args)));
+  const addressed = <T>(jid: string, call: () => Promise<T>) =>
+    lookedUp(inner, jid, () => alone(call));
   return {
-    encryptMessage: addressed(({ jid }) => jid, inner.encryptMessage),
-    injectE2ESession: addressed(({ jid }) => jid, inner.injectE2ESession),
-    validateSession: addressed((jid) => jid, inner.validateSession),
-    getSessionInfo: addressed((jid) => jid, inner.getSessionInfo),
-    encryptGroupMessage: alone(inner.encryptGroupMessage),
-    getSenderKeyDistributionMessage: alone(inner.getSenderKeyDistributionMessage),
-    hasSenderKey: alone(inner.hasSenderKey),
-    deleteSession: alone(inner.deleteSession),
+    encryptMessage: (given) => addressed(given.jid, () => inner.encryptMessage(given)),
+    injectE2ESession: (given) => addressed(given.jid, () => inner.injectE2ESession(given)),
+    validateSession: (jid) => addressed(jid, () => inner.validateSession(jid)),
+    getSessionInfo: (jid) => addressed(jid, () => inner.getSessionInfo(jid)),
+    encryptGroupMessage: (given) => alone(() => inner.encryptGroupMessage(given)),
+    getSenderKeyDistributionMessage: (given) =>
+      alone(() => inner.getSenderKeyDistributionMessage(given)),
+    hasSenderKey: (given) => alone(() => inner.hasSenderKey(given)),
+    deleteSession: (jids) => alone(() => inner.deleteSession(jids)),
   };
 }
 
 function receiving(
   inner: SignalRepositoryWithLIDStore,
-  units: SignalUnits,
+  alone: Alone,
   { ledger, log, signal }: SessionRepositoryDeps & { readonly signal: AbortSignal },
 ): Receiving {
   /**
@@ -118,10 +109,10 @@ function receiving(
 
   async function decrypt(ciphertext: Uint8Array, call: () => Promise<Uint8Array>) {
     try {
-      const { plaintext, isStored } = await units.run(async (unit) => {
+      const { plaintext, isStored } = await alone(async (unit) => {
         const plaintext = await call();
         const rows = ledger.rowsFor(ciphertext, plaintext);
-        for (const { key, value } of rows) unit.put(key, value);
+        unit.putAll(rows);
         return { plaintext, isStored: rows.length > 0 };
       });
       ledger.settled(ciphertext);
@@ -143,8 +134,8 @@ function receiving(
     decryptGroupMessage: (message) =>
       unanswered(() => decrypt(message.msg, () => inner.decryptGroupMessage(message))),
     processSenderKeyDistributionMessage: (message) =>
-      unanswered(() => units.run(() => inner.processSenderKeyDistributionMessage(message))),
-    migrateSession: (from, to) => unanswered(() => units.run(() => inner.migrateSession(from, to))),
+      unanswered(() => alone(() => inner.processSenderKeyDistributionMessage(message))),
+    migrateSession: (from, to) => unanswered(() => alone(() => inner.migrateSession(from, to))),
   };
 }
 

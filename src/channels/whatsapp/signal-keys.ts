@@ -1,12 +1,11 @@
-// The key stores over the vault's rows: one for Baileys, and one for libsignal whose writes wait in the
-// current unit of work. Locking and committing is done by the unit queue.
+// Signal keys as rows of text, one row each, and the key store of libsignal, whose writes wait in the current
+// unit of work. Locking and committing is done by the unit queue.
 
 import {
   BufferJSON,
   proto,
   type SignalDataSet,
   type SignalDataTypeMap,
-  type SignalKeyStore,
   type SignalKeyStoreWithTransaction,
 } from '@whiskeysockets/baileys';
 import type { KeyValueChange, KeyValueStore } from '../../kernel/bus/store/store.ts';
@@ -14,32 +13,119 @@ import { ChannelError, NEVER } from '../../kernel/message/errors.ts';
 import type { Logger } from '../../lib/logger.ts';
 import { seal, type Unit, unseal } from './rows.ts';
 
-export type SignalKeysDeps = {
-  readonly state: KeyValueStore;
-  readonly rows: KeyRows;
-  readonly log: Logger;
-};
+export const KEY_PREFIX = 'key/';
+export const PRE_KEY_PREFIX = `${KEY_PREFIX}pre-key/`;
+/** Wide enough for the three bytes a pre-key id has: rows sort by number. */
+const PRE_KEY_ID_DIGITS = 8;
 
-type Values<T extends KeyType> = { [id: string]: SignalDataTypeMap[T] };
+/** What the library's JSON writes where bytes were. */
+const BYTES = '"type":"Buffer"';
 
-/** For `auth.keys` of a socket: reads what is on disk, writes through `write`. */
-export function createDurableKeys(
-  deps: SignalKeysDeps,
-  write: (data: SignalDataSet) => Promise<void>,
-  clear: () => Promise<void>,
-): SignalKeyStore {
-  return { get: (type, ids) => read(deps, deps.state, type, ids), set: write, clear };
+export type KeyType = keyof SignalDataTypeMap;
+
+export function keyRow(type: KeyType, id: string): string {
+  if (type === 'pre-key') return PRE_KEY_PREFIX + id.padStart(PRE_KEY_ID_DIGITS, '0');
+  return `${KEY_PREFIX}${type}/${id}`;
 }
 
-/** libsignal's keys, and the units of work its calls run in. */
-export interface SignalUnits {
-  readonly keys: SignalKeyStoreWithTransaction;
+/** The id of a pre-key's row. */
+export function preKeyIdOf(row: string): number {
+  return Number(row.slice(PRE_KEY_PREFIX.length));
+}
+
+/** A row that holds the key; null deletes. */
+export function rowOfKey(type: KeyType, id: string, value: unknown): KeyValueChange {
+  const key = keyRow(type, id);
+  if (value == null) return { key, value: undefined };
+  return { key, value: seal(key, JSON.stringify(value, BufferJSON.replacer)) };
+}
+
+/**
+ * Reads and writes rows of keys. A row that cannot be read any more is remembered and logged once; most
+ * kinds are then treated as missing, because the protocol replaces them by itself.
+ */
+export class KeyRows {
+  readonly #log: Logger;
+  readonly #damaged = new Set<string>();
+
+  constructor(log: Logger) {
+    this.#log = log;
+  }
+
+  /** Rows that were found unreadable and not written anew since. */
+  get damaged(): number {
+    return this.#damaged.size;
+  }
+
+  forget(): void {
+    this.#damaged.clear();
+  }
+
+  /** What Baileys wants stored, as rows. */
+  encode(data: SignalDataSet): readonly KeyValueChange[] {
+    const rows = Object.entries(data).flatMap(([type, values]) =>
+      Object.entries(values ?? {}).map(([id, value]) => rowOfKey(type as KeyType, id, value)),
+    );
+    for (const { key } of rows) this.#damaged.delete(key);
+    return rows;
+  }
+
+  async read<T extends KeyType>(
+    source: Pick<Unit, 'get'>,
+    type: T,
+    ids: readonly string[],
+  ): Promise<{ [id: string]: SignalDataTypeMap[T] }> {
+    const values: { [id: string]: SignalDataTypeMap[T] } = {};
+    for (const id of ids) {
+      const stored = await source.get(keyRow(type, id));
+      const value = stored === undefined ? undefined : this.#decode(type, id, stored);
+      if (value !== undefined) values[id] = value;
+    }
+    return values;
+  }
+
   /**
-   * Runs alone. What was written is on disk when this resolves, with the credentials where they
-   * changed, in one transaction; of a task that throws nothing is.
-   * @throws ChannelError `whatsapp_not_saved`, or `whatsapp_link_replaced` after a reset
+   * The key in a stored row; undefined where it is damaged: a session, sender key, pre-key or device
+   * list that is missing is asked for again.
+   * @throws ChannelError for damaged app state keys, which only the phone could send again.
    */
-  run<T>(task: (unit: Unit) => Promise<T>): Promise<T>;
+  #decode<T extends KeyType>(
+    type: T,
+    id: string,
+    stored: string,
+  ): SignalDataTypeMap[T] | undefined {
+    const value = parse(unseal(keyRow(type, id), stored));
+    if (value === undefined) {
+      this.#noteDamage(type, id);
+      return undefined;
+    }
+    if (type !== 'app-state-sync-key') return value as SignalDataTypeMap[T];
+    const key: SignalDataTypeMap[KeyType] = proto.Message.AppStateSyncKeyData.fromObject(value);
+    return key as SignalDataTypeMap[T];
+  }
+
+  #noteDamage(type: KeyType, id: string): void {
+    const key = keyRow(type, id);
+    if (!this.#damaged.has(key)) {
+      this.#damaged.add(key);
+      // Some are named after a phone number.
+      const shortId = id.replace(/\d+(?=\d{4})/g, '…');
+      this.#log.error('a stored WhatsApp key cannot be read', { type, id: shortId });
+    }
+    if (type !== 'app-state-sync-key') return;
+    const problem = 'A stored key of the WhatsApp account cannot be read.';
+    throw new ChannelError('whatsapp_key_damaged', problem, { remedy: NEVER });
+  }
+}
+
+function parse(text: string | undefined): Record<string, unknown> | undefined {
+  if (text === undefined) return undefined;
+  try {
+    // Sessions are text throughout; looking for bytes in them costs more than decrypting.
+    return JSON.parse(text, text.includes(BYTES) ? BufferJSON.reviver : undefined);
+  } catch {
+    return undefined;
+  }
 }
 
 /** For libsignal; `within` names the unit its reads and writes belong to. */
@@ -52,23 +138,35 @@ export interface UnitKeys {
  * Units run one at a time, so which one is meant needs no asynchronous context: libsignal's own job
  * queue would lose it.
  */
-export function createUnitKeys(deps: SignalKeysDeps): UnitKeys {
+export function createUnitKeys(rows: KeyRows, state: KeyValueStore, log: Logger): UnitKeys {
   let current: Unit | undefined;
   /** Sessions that the unit under way has read, as they are now. */
   let sessionsRead: Record<string, SessionRecord> = {};
+
+  /**
+   * Which LID belongs to which number is read and written at once, in or outside a unit. It is received
+   * again with the next message, so a store that fails must not make Baileys refuse this one.
+   */
+  async function tolerant<T>(work: Promise<T>, otherwise: T): Promise<T> {
+    try {
+      return await work;
+    } catch (error) {
+      log.warn('known WhatsApp addresses are out of reach', { error });
+      return otherwise;
+    }
+  }
+
   const store: SignalKeyStoreWithTransaction = {
     async get(type, ids) {
-      if (type === 'lid-mapping') {
-        return tolerant(deps, () => read(deps, deps.state, type, ids), {});
-      }
-      const values = await read(deps, current ?? deps.state, type, ids);
+      if (type === 'lid-mapping') return tolerant(rows.read(state, type, ids), {});
+      const values = await rows.read(current ?? state, type, ids);
       if (type === 'session') Object.assign(sessionsRead, values);
       return values;
     },
     async set({ 'lid-mapping': addresses, session: sessions, ...others }) {
       if (addresses !== undefined) {
-        const rows = deps.rows.encode({ 'lid-mapping': addresses });
-        await tolerant(deps, () => deps.state.setMany(rows), undefined);
+        const encoded = rows.encode({ 'lid-mapping': addresses });
+        await tolerant(state.setMany(encoded), undefined);
       }
       const held: SignalDataSet = { ...others };
       if (sessions !== undefined) {
@@ -79,10 +177,10 @@ export function createUnitKeys(deps: SignalKeysDeps): UnitKeys {
         held.session = Object.fromEntries(kept);
         Object.assign(sessionsRead, held.session);
       }
-      const rows = deps.rows.encode(held);
-      if (rows.length === 0) return;
+      const encoded = rows.encode(held);
+      if (encoded.length === 0) return;
       if (current === undefined) throw new Error('a Signal key was written outside a unit of work');
-      putAll(current, rows);
+      current.putAll(encoded);
     },
     isInTransaction: () => current !== undefined,
     transaction: (work) => work(),
@@ -132,142 +230,4 @@ function sessionsOf(record: unknown): Readonly<Record<string, unknown>> {
 function lastUse(session: unknown): number {
   const used: unknown = Reflect.get(Object(Reflect.get(Object(session), 'indexInfo')), 'used');
   return typeof used === 'number' ? used : 0;
-}
-
-/**
- * Which LID belongs to which number is read and written at once, in or outside a unit. It is said
- * again with the next message, so a store that fails must not make Baileys refuse this one.
- */
-async function tolerant<T>(deps: SignalKeysDeps, work: () => Promise<T>, otherwise: T): Promise<T> {
-  try {
-    return await work();
-  } catch (error) {
-    deps.log.warn('known WhatsApp addresses are out of reach', { error });
-    return otherwise;
-  }
-}
-
-export function putAll(unit: Unit, rows: readonly KeyValueChange[]): void {
-  for (const { key, value } of rows) unit.put(key, value);
-}
-
-/** Deletes every key. */
-export async function clearKeys(state: KeyValueStore, unit: Unit): Promise<void> {
-  for (const { key } of await state.list(KEY_PREFIX)) unit.put(key, undefined);
-}
-
-async function read<T extends KeyType>(
-  { rows }: SignalKeysDeps,
-  source: Pick<Unit, 'get'>,
-  type: T,
-  ids: readonly string[],
-): Promise<Values<T>> {
-  const values: Values<T> = {};
-  for (const id of ids) {
-    const stored = await source.get(keyRow(type, id));
-    const value = stored === undefined ? undefined : rows.decode(type, id, stored);
-    if (value !== undefined) values[id] = value;
-  }
-  return values;
-}
-
-// Signal keys as rows of text, one row each. A row that cannot be read any more is remembered and
-// said once; most kinds are then treated as missing, because the protocol replaces them by itself.
-
-export const KEY_PREFIX = 'key/';
-export const PRE_KEY_PREFIX = `${KEY_PREFIX}pre-key/`;
-/** Wide enough for the three bytes a pre-key id has: rows sort by number. */
-const PRE_KEY_ID_DIGITS = 8;
-
-/** What the library's JSON writes where bytes were. */
-const BYTES = '"type":"Buffer"';
-
-export type KeyType = keyof SignalDataTypeMap;
-
-export function keyRow(type: KeyType, id: string): string {
-  if (type === 'pre-key') return PRE_KEY_PREFIX + id.padStart(PRE_KEY_ID_DIGITS, '0');
-  return `${KEY_PREFIX}${type}/${id}`;
-}
-
-/** The id of a pre-key's row. */
-export function preKeyIdOf(row: string): number {
-  return Number(row.slice(PRE_KEY_PREFIX.length));
-}
-
-export function encodeKey<T extends KeyType>(
-  type: T,
-  id: string,
-  value: SignalDataTypeMap[T],
-): string {
-  return seal(keyRow(type, id), JSON.stringify(value, BufferJSON.replacer));
-}
-
-export class KeyRows {
-  readonly #log: Logger;
-  readonly #damaged = new Set<string>();
-
-  constructor(log: Logger) {
-    this.#log = log;
-  }
-
-  /** Rows that were found unreadable and not written anew since. */
-  get damaged(): number {
-    return this.#damaged.size;
-  }
-
-  /** What Baileys wants stored, as rows; null deletes. */
-  encode(data: SignalDataSet): readonly KeyValueChange[] {
-    const rows: KeyValueChange[] = [];
-    for (const [type, values] of Object.entries(data) as [KeyType, SignalDataSet[KeyType]][]) {
-      for (const [id, value] of Object.entries(values ?? {})) {
-        const key = keyRow(type, id);
-        this.#damaged.delete(key);
-        rows.push({ key, value: value == null ? undefined : encodeKey(type, id, value) });
-      }
-    }
-    return rows;
-  }
-
-  /**
-   * The key in a stored row; undefined where it is damaged: a session, sender key, pre-key or device
-   * list that is missing is asked for again.
-   * @throws ChannelError for damaged app state keys, which only the phone could send again.
-   */
-  decode<T extends KeyType>(type: T, id: string, stored: string): SignalDataTypeMap[T] | undefined {
-    const value = parse(unseal(keyRow(type, id), stored));
-    if (value === undefined) {
-      this.#noteDamage(type, id);
-      return undefined;
-    }
-    if (type !== 'app-state-sync-key') return value as SignalDataTypeMap[T];
-    const key: SignalDataTypeMap[KeyType] = proto.Message.AppStateSyncKeyData.fromObject(value);
-    return key as SignalDataTypeMap[T];
-  }
-
-  forget(): void {
-    this.#damaged.clear();
-  }
-
-  #noteDamage(type: KeyType, id: string): void {
-    const key = keyRow(type, id);
-    if (!this.#damaged.has(key)) {
-      this.#damaged.add(key);
-      // Some are named after a phone number.
-      const shortId = id.replace(/\d+(?=\d{4})/g, '…');
-      this.#log.error('a stored WhatsApp key cannot be read', { type, id: shortId });
-    }
-    if (type !== 'app-state-sync-key') return;
-    const problem = 'A stored key of the WhatsApp account cannot be read.';
-    throw new ChannelError('whatsapp_key_damaged', problem, { remedy: NEVER });
-  }
-}
-
-function parse(text: string | undefined): Record<string, unknown> | undefined {
-  if (text === undefined) return undefined;
-  try {
-    // Sessions are text throughout; looking for bytes in them costs more than decrypting.
-    return JSON.parse(text, text.includes(BYTES) ? BufferJSON.reviver : undefined);
-  } catch {
-    return undefined;
-  }
 }

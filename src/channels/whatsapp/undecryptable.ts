@@ -3,6 +3,7 @@
 
 import { type BaileysEventEmitter, proto, type WAMessage } from '@whiskeysockets/baileys';
 import { z } from 'zod';
+import { RecentMap } from '../../lib/async.ts';
 import type { ChannelHost } from '../channel.ts';
 import { nameOf } from './inbound.ts';
 import { storedJson } from './rows.ts';
@@ -11,37 +12,127 @@ import { idOfPerson, isPerson, parseJid } from './rules/jid.ts';
 export interface Undecryptable {
   /** Watches a connection's stubs until disposed. */
   attach(socket: { readonly ev: Pick<BaileysEventEmitter, 'on' | 'off'> }): Disposable;
-  /** These messages came in readable form. */
+  /** These messages came in readable form, before or after. */
   arrived(ids: readonly string[]): void;
-  /** Logs and tells once a minute, until aborted. */
+  /** Logs and alerts once a minute, until aborted. */
   run(signal: AbortSignal): Promise<void>;
 }
 
 const ROW = 'undecryptable';
 const LOOK_EVERY_MS = 60_000;
-/** More people than these are told of in one sentence. */
-const MAX_NOTICES = 3;
+/** Retries of the library take a few round trips, or until the other phone is online. */
+const GIVE_UP_MS = 5 * 60_000;
+/** The owner is alerted about one person at most this often. */
+const ALERT_AGAIN_MS = 3_600_000;
+/** More people than these are named in one sentence. */
+const MAX_ALERTS = 3;
+const MAX_PEOPLE = 100;
+const MAX_IDS = 10;
+const MAX_ARRIVED = 2000;
+const MAX_ID_CHARS = 64;
+
+type Peer = { readonly id: string; readonly name: string | undefined };
+/** Messages of one person that are given up. */
+type Missing = Peer & { readonly count: number; readonly orMore: boolean };
+
+type Page = {
+  name: string | undefined;
+  /** Message id to when it was first seen, epoch milliseconds. */
+  readonly waiting: Map<string, number>;
+  /** Messages that are not kept by id. */
+  uncounted: number;
+  /** When the owner was alerted, epoch milliseconds; 0: never. */
+  toldAt: number;
+};
+
+const pageSchema = z.object({
+  name: z.string().optional(),
+  waiting: z.record(z.string(), z.number()),
+  uncounted: z.number(),
+  toldAt: z.number(),
+});
+const pagesSchema = z.array(z.tuple([z.string(), pageSchema]));
 
 export function createUndecryptable(
   host: Pick<ChannelHost, 'state' | 'clock' | 'log' | 'alert'>,
 ): Undecryptable {
   const { state, clock, log } = host;
-  const book = new UnreadableBook();
+  const pages = new Map<string, Page>();
+  const hasArrived = new RecentMap<string, true>(MAX_ARRIVED);
+  /** Since the last look, by person. */
+  const counts = new Map<string, number>();
+  let messages = 0;
+  let stored = '[]';
 
-  function onUpsert({ messages }: { readonly messages: readonly WAMessage[] }) {
-    for (const message of messages) {
-      if (!isUnreadable(message)) continue;
-      const { id } = message.key;
-      if (id) book.add(peerOf(message), id, clock.now(), isWorthTelling(message));
+  function note(peer: Peer, id: string, isAlerted: boolean) {
+    messages += 1;
+    const count = counts.get(peer.id);
+    if (count !== undefined || counts.size < MAX_PEOPLE) counts.set(peer.id, (count ?? 0) + 1);
+    if (!isAlerted || hasArrived.has(id)) return;
+    const page = pageOf(peer);
+    if (page === undefined || page.waiting.has(id)) return;
+    if (page.waiting.size < MAX_IDS && id.length <= MAX_ID_CHARS) {
+      page.waiting.set(id, clock.now());
+    } else page.uncounted += 1;
+  }
+
+  function pageOf({ id, name }: Peer): Page | undefined {
+    const known = pages.get(id);
+    if (known === undefined && pages.size >= MAX_PEOPLE) return undefined;
+    const page = known ?? { name, waiting: new Map(), uncounted: 0, toldAt: 0 };
+    page.name = name ?? page.name;
+    pages.set(id, page);
+    return page;
+  }
+
+  /** Takes out what the owner is alerted about now. */
+  function takeMissing(now: number): readonly Missing[] {
+    const missing: Missing[] = [];
+    for (const [id, page] of pages) {
+      const lost = [...page.waiting].filter(([, at]) => at <= now - GIVE_UP_MS);
+      const isRested = page.toldAt <= now - ALERT_AGAIN_MS;
+      if (lost.length > 0 && isRested) {
+        missing.push({ id, name: page.name, count: lost.length, orMore: page.uncounted > 0 });
+        for (const [message] of lost) page.waiting.delete(message);
+        page.uncounted = 0;
+        page.toldAt = now;
+      } else if (page.waiting.size === 0 && isRested) pages.delete(id);
     }
+    return missing;
   }
 
   async function look() {
-    const tally = book.takeTally();
-    if (tally !== undefined) log.warn('whatsapp messages could not be decrypted', tally);
-    for (const notice of noticesOf(book.takeMissing(clock.now()))) host.alert(notice);
-    const changed = book.takeChange();
-    if (changed !== undefined) await state.set(ROW, changed);
+    if (messages > 0) {
+      const [most] = [...counts].toSorted(([, a], [, b]) => b - a);
+      const tally = { messages, people: counts.size, most: most?.[0] ?? '' };
+      log.warn('whatsapp messages could not be decrypted', tally);
+      messages = 0;
+      counts.clear();
+    }
+    for (const alert of alertsOf(takeMissing(clock.now()))) host.alert(alert);
+    const rows = [...pages].map(([id, page]) => {
+      return [id, { ...page, waiting: Object.fromEntries(page.waiting) }];
+    });
+    const text = JSON.stringify(rows);
+    if (text === stored) return;
+    await state.set(ROW, text);
+    stored = text;
+  }
+
+  /** Takes up what an earlier process was waiting for; a damaged row counts as none. */
+  async function restore() {
+    stored = (await state.get(ROW)) ?? stored;
+    for (const [id, { name, ...page }] of storedJson(pagesSchema, stored) ?? []) {
+      const waiting = Object.entries(page.waiting).filter(([message]) => !hasArrived.has(message));
+      pages.set(id, { ...page, name, waiting: new Map(waiting) });
+    }
+  }
+
+  function onUpsert({ messages }: { readonly messages: readonly WAMessage[] }) {
+    for (const message of messages) {
+      const { id } = message.key;
+      if (id && isUnreadable(message)) note(peerOf(message), id, isWorthAlert(message));
+    }
   }
 
   return {
@@ -50,11 +141,13 @@ export function createUndecryptable(
       return { [Symbol.dispose]: () => ev.off('messages.upsert', onUpsert) };
     },
     arrived(ids) {
-      for (const id of ids) book.arrived(id);
+      for (const id of ids) {
+        hasArrived.set(id, true);
+        for (const page of pages.values()) page.waiting.delete(id);
+      }
     },
     async run(signal) {
-      const stored = await state.get(ROW);
-      if (stored !== undefined) book.restore(stored);
+      await restore();
       while (!signal.aborted) {
         await clock.sleep(LOOK_EVERY_MS, signal).catch(() => undefined);
         await look();
@@ -70,7 +163,7 @@ function isUnreadable(message: WAMessage): boolean {
 }
 
 /** In a group most messages are not for the agent, and from our own phone come programs' messages too. */
-function isWorthTelling({ key }: WAMessage): boolean {
+function isWorthAlert({ key }: WAMessage): boolean {
   return key.fromMe !== true && isPerson(parseJid(key.remoteJid));
 }
 
@@ -82,15 +175,15 @@ function peerOf(message: WAMessage): Peer {
   return { id: person !== undefined && isPerson(person) ? idOfPerson(person) : 'unknown', name };
 }
 
-function noticesOf(missing: readonly Missing[]): readonly string[] {
-  if (missing.length <= MAX_NOTICES) return missing.map(noticeOf);
-  const named = missing.slice(0, MAX_NOTICES).map(whoOf).join(', ');
+function alertsOf(missing: readonly Missing[]): readonly string[] {
+  if (missing.length <= MAX_ALERTS) return missing.map(alertOf);
+  const named = missing.slice(0, MAX_ALERTS).map(whoOf).join(', ');
   return [`could not read messages from ${missing.length} people, among them ${named}. ${ADVICE}`];
 }
 
 const ADVICE = 'They were asked for again and did not come: ask for them to be sent once more.';
 
-function noticeOf(one: Missing): string {
+function alertOf(one: Missing): string {
   const isOne = one.count === 1 && !one.orMore;
   const count = isOne ? 'one message' : `${one.count}${one.orMore ? ' or more' : ''} messages`;
   const advice = isOne
@@ -100,139 +193,3 @@ function noticeOf(one: Missing): string {
 }
 
 const whoOf = ({ id, name }: Peer) => (name === undefined ? id : `${name} (${id})`);
-
-// Which messages could not be read and have not come since, per person. Bounded: a flood is counted,
-// not kept. Plain bookkeeping; when to look and whom to tell is for undecryptable.ts.
-
-export type Peer = { readonly id: string; readonly name: string | undefined };
-/** Messages of one person that are given up. */
-export type Missing = Peer & { readonly count: number; readonly orMore: boolean };
-type Tally = { readonly messages: number; readonly people: number; readonly most: string };
-
-type Page = {
-  name: string | undefined;
-  /** Message id to when it was first seen, epoch milliseconds. */
-  readonly waiting: Map<string, number>;
-  /** More than are kept by id. */
-  uncounted: number;
-  /** Epoch milliseconds; 0: never. */
-  toldAt: number;
-};
-
-const pagesSchema = z.array(
-  z.tuple([
-    z.string(),
-    z.object({
-      name: z.string().optional(),
-      waiting: z.record(z.string(), z.number()),
-      uncounted: z.number(),
-      toldAt: z.number(),
-    }),
-  ]),
-);
-
-/** Retries of the library take a few round trips, or until the other phone is online. */
-const GIVE_UP_MS = 5 * 60_000;
-/** A person is told of at most this often. */
-const TELL_AGAIN_MS = 3_600_000;
-const MAX_PEOPLE = 100;
-const MAX_IDS = 10;
-const MAX_ARRIVED = 2000;
-const MAX_ID_CHARS = 64;
-
-export class UnreadableBook {
-  readonly #pages = new Map<string, Page>();
-  readonly #arrived = new Set<string>();
-  #messages = 0;
-  readonly #counts = new Map<string, number>();
-  #isChanged = false;
-
-  /** Could not be read. `isTold`: its loss is something to tell. */
-  add(peer: Peer, id: string, at: number, isTold: boolean): void {
-    this.#messages += 1;
-    const count = this.#counts.get(peer.id);
-    if (count !== undefined || this.#counts.size < MAX_PEOPLE) {
-      this.#counts.set(peer.id, (count ?? 0) + 1);
-    }
-    if (!isTold || this.#arrived.has(id)) return;
-    const page = this.#pageOf(peer);
-    if (page === undefined || page.waiting.has(id)) return;
-    this.#isChanged = true;
-    if (page.waiting.size < MAX_IDS && id.length <= MAX_ID_CHARS) page.waiting.set(id, at);
-    else page.uncounted += 1;
-  }
-
-  /** Came in readable form, before or after. */
-  arrived(id: string): void {
-    this.#arrived.delete(id);
-    this.#arrived.add(id);
-    const [oldest] = this.#arrived;
-    if (this.#arrived.size > MAX_ARRIVED && oldest !== undefined) this.#arrived.delete(oldest);
-    for (const page of this.#pages.values()) {
-      if (page.waiting.delete(id)) this.#isChanged = true;
-    }
-  }
-
-  /** Takes out what is to be told now. */
-  takeMissing(now: number): readonly Missing[] {
-    const missing: Missing[] = [];
-    for (const [id, page] of this.#pages) {
-      const lost = [...page.waiting].filter(([, at]) => at <= now - GIVE_UP_MS);
-      const isRested = page.toldAt <= now - TELL_AGAIN_MS;
-      if (lost.length > 0 && isRested) {
-        missing.push({ id, name: page.name, count: lost.length, orMore: page.uncounted > 0 });
-        for (const [message] of lost) page.waiting.delete(message);
-        page.uncounted = 0;
-        page.toldAt = now;
-        this.#isChanged = true;
-      } else if (page.waiting.size === 0 && isRested) {
-        this.#pages.delete(id);
-        this.#isChanged = true;
-      }
-    }
-    return missing;
-  }
-
-  /** What came since the last call; undefined: nothing. */
-  takeTally(): Tally | undefined {
-    if (this.#messages === 0) return undefined;
-    const [most] = [...this.#counts].toSorted(([, a], [, b]) => b - a);
-    const tally = { messages: this.#messages, people: this.#counts.size, most: most?.[0] ?? '' };
-    this.#messages = 0;
-    this.#counts.clear();
-    return tally;
-  }
-
-  /** The pages as text where they changed since the last call. */
-  takeChange(): string | undefined {
-    if (!this.#isChanged) return undefined;
-    this.#isChanged = false;
-    const pages: z.infer<typeof pagesSchema> = [...this.#pages].map(([id, page]) => [
-      id,
-      { ...page, waiting: Object.fromEntries(page.waiting) },
-    ]);
-    return JSON.stringify(pages);
-  }
-
-  /** Takes up what an earlier process was waiting for; damaged, it is begun anew. */
-  restore(text: string): void {
-    for (const [id, page] of storedJson(pagesSchema, text) ?? []) {
-      const waiting = Object.entries(page.waiting).filter(
-        ([message]) => !this.#arrived.has(message),
-      );
-      this.#pages.set(id, { ...page, name: page.name, waiting: new Map(waiting) });
-    }
-  }
-
-  #pageOf(peer: Peer): Page | undefined {
-    const known = this.#pages.get(peer.id);
-    if (known !== undefined) {
-      known.name = peer.name ?? known.name;
-      return known;
-    }
-    if (this.#pages.size >= MAX_PEOPLE) return undefined;
-    const page: Page = { name: peer.name, waiting: new Map(), uncounted: 0, toldAt: 0 };
-    this.#pages.set(peer.id, page);
-    return page;
-  }
-}

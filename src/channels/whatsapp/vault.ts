@@ -6,14 +6,13 @@ import type {
   AuthenticationState,
   SignalCreds,
   SignalDataSet,
+  SignalKeyStoreWithTransaction,
 } from '@whiskeysockets/baileys';
 import type { KeyValueChange, KeyValueStore } from '../../kernel/bus/store/store.ts';
 import { BACKOFF, ChannelError, NEVER } from '../../kernel/message/errors.ts';
 import type { Logger } from '../../lib/logger.ts';
 import type { Clock } from '../../lib/time/clock.ts';
 import {
-  CredsGenerations,
-  chooseStart,
   credsOf,
   dropLink,
   freshIdentity,
@@ -21,25 +20,20 @@ import {
   isLinked,
   isSameButForCounters,
   type LinkedAccount,
+  lastOpened,
   linkedAccountOf,
   makeSpare,
-  readGenerations,
+  readStart,
   type Spare,
-  setAsideRows,
   setLinkAside,
   skipUsedIds,
+  textOf,
+  withGeneration,
 } from './creds.ts';
-import { UnitQueue, type UnitRows } from './rows.ts';
-import {
-  clearKeys,
-  createDurableKeys,
-  createUnitKeys,
-  KeyRows,
-  putAll,
-  type SignalUnits,
-} from './signal-keys.ts';
+import { type Unit, UnitQueue, type UnitRows } from './rows.ts';
+import { createUnitKeys, KEY_PREFIX, KeyRows } from './signal-keys.ts';
 
-/** Code of the error that says so. */
+/** Code of the error for a stored link that cannot be read. */
 export const LINK_DAMAGED = 'whatsapp_link_damaged';
 
 export type VaultDeps = {
@@ -59,17 +53,29 @@ export type VaultHealth = {
   readonly damagedRecords: number;
 };
 
+/** libsignal's keys, and the units of work its calls run in. */
+export interface SignalUnits {
+  readonly keys: SignalKeyStoreWithTransaction;
+  /**
+   * Runs alone. What was written is on disk when this resolves, with the credentials where they
+   * changed, in one transaction; of a task that throws nothing is.
+   * @throws ChannelError `whatsapp_not_saved`, or `whatsapp_link_replaced` after a reset
+   */
+  run<T>(task: (unit: Unit) => Promise<T>): Promise<T>;
+}
+
 /** @throws ChannelError `whatsapp_link_damaged` where a link is stored and no generation can be read */
 export async function openVault(deps: VaultDeps): Promise<Vault> {
-  const stored = await readGenerations(deps.state);
-  const start = await chooseStart(deps.state, stored);
-  if (start.kind === 'damaged') throw linkDamaged();
+  const start = await readStart(deps.state);
+  if (start.kind === 'damaged') {
+    const problem =
+      'The stored link to the WhatsApp account is damaged. Link again with `nanobot channels login whatsapp`.';
+    throw new ChannelError(LINK_DAMAGED, problem, { remedy: NEVER });
+  }
   if (start.kind === 'half_made') await deps.state.setMany(await dropLink(deps.state));
   if (start.kind !== 'stored') return new Vault(deps, freshIdentity());
-  const { generation, recoveredFrom } = start;
-  const generations = new CredsGenerations(stored);
-  const vault = new Vault(deps, { creds: credsOf(generation), generations, recoveredFrom });
-  await vault.begin(setAsideRows(stored.damaged));
+  const vault = new Vault(deps, start.identity);
+  await vault.begin(start.setAside);
   return vault;
 }
 
@@ -77,12 +83,6 @@ export async function openVault(deps: VaultDeps): Promise<Vault> {
 export async function openFreshVault(deps: VaultDeps): Promise<Vault> {
   await deps.state.setMany(await setLinkAside(deps.state, deps.clock.now()));
   return openVault(deps);
-}
-
-function linkDamaged(): ChannelError {
-  const problem =
-    'The stored link to the WhatsApp account is damaged. Link again with `nanobot channels login whatsapp`.';
-  return new ChannelError(LINK_DAMAGED, problem, { remedy: NEVER });
 }
 
 export class Vault {
@@ -95,7 +95,7 @@ export class Vault {
   constructor(deps: VaultDeps, identity: Identity) {
     this.#deps = deps;
     this.#rows = new KeyRows(deps.log);
-    this.#queue = new UnitQueue({ state: deps.state, commit: (rows) => this.#commit(rows) });
+    this.#queue = new UnitQueue(deps.state, (rows) => this.#commit(rows));
     this.#identity = identity;
     this.#auth = this.#authOf(identity.creds);
   }
@@ -117,23 +117,26 @@ export class Vault {
 
   /** This generation opened a connection: it is one to go back to. */
   confirm(): Promise<void> {
-    return this.#queue.runAlone(async () => {
-      const { creds, generations } = this.#identity;
-      const change = generations.confirm(creds, this.#deps.clock.now());
-      if (change === undefined) return;
-      await this.#deps.state.setMany(change.rows);
-      change.applied();
+    return this.#alone(async () => {
+      const { creds, kept, number } = this.#identity;
+      const text = textOf(creds);
+      const same = kept[0]?.text === text ? kept[0] : undefined;
+      if (same?.openedAt !== undefined) return;
+      const openedAt = this.#deps.clock.now();
+      const opened = { number: same?.number ?? number + 1, text, openedAt };
+      const { identity, rows } = withGeneration(this.#identity, opened);
+      await this.#deps.state.setMany(rows);
+      this.#identity = identity;
     });
   }
 
   /** Back to the last generation that opened, where it differs from the one in use; false where there is none. */
   rollBack(): Promise<boolean> {
-    return this.#queue.runAlone(async (unit) => {
-      const { creds, generations } = this.#identity;
-      const opened = generations.lastOpened;
-      if (opened === undefined || isSameButForCounters(creds, credsOf(opened))) return false;
-      const older = credsOf(opened);
-      putAll(unit, await skipUsedIds(this.#deps.state, older));
+    return this.#alone(async (unit) => {
+      const opened = lastOpened(this.#identity);
+      const older = opened === undefined ? undefined : credsOf(opened);
+      if (older === undefined || isSameButForCounters(this.#identity.creds, older)) return false;
+      unit.putAll(await skipUsedIds(this.#deps.state, older));
       this.#replace({ ...this.#identity, creds: older });
       return true;
     });
@@ -141,7 +144,7 @@ export class Vault {
 
   /** Sets creds and keys aside under `old/<time>/` (kept, the newest 3) and begins with fresh ones. */
   reset(): Promise<void> {
-    return this.#queue.runAlone(async () => {
+    return this.#alone(async () => {
       const { state, clock } = this.#deps;
       const isKept = isLinked(this.#identity.creds);
       await state.setMany(isKept ? await setLinkAside(state, clock.now()) : await dropLink(state));
@@ -153,27 +156,29 @@ export class Vault {
   /** What was written is on disk; from now on nothing is: a later vault has the rows. */
   close(): Promise<void> {
     // Whoever still holds the credentials in use holds none that count.
-    return this.#queue.runAlone(async () => this.#replace(freshIdentity()));
+    return this.#alone(async () => this.#replace(freshIdentity()));
   }
 
   /** For the session repository of the socket that was made with these creds. */
   signalUnits(creds: SignalCreds): SignalUnits {
-    const unitKeys = createUnitKeys({ ...this.#deps, rows: this.#rows });
+    const { state, log } = this.#deps;
+    const { store, within } = createUnitKeys(this.#rows, state, log);
     return {
-      keys: unitKeys.store,
+      keys: store,
       run: (task) =>
         this.#queue.run((unit) => {
-          this.#assertCurrent(creds);
-          return unitKeys.within(unit, () => task(unit));
+          if (creds === this.#identity.creds) return within(unit, () => task(unit));
+          const problem = 'These WhatsApp credentials are not in use any more.';
+          throw new ChannelError('whatsapp_link_replaced', problem, { remedy: BACKOFF });
         }),
     };
   }
 
   health(): VaultHealth {
-    const { generations, recoveredFrom } = this.#identity;
-    const openedAt = generations.lastOpened?.openedAt;
+    const { number, recoveredFrom } = this.#identity;
+    const openedAt = lastOpened(this.#identity)?.openedAt;
     return {
-      generation: generations.number,
+      generation: number,
       ...(openedAt === undefined ? {} : { openedAt }),
       ...(recoveredFrom === undefined ? {} : { recoveredFrom }),
       damagedRecords: this.#rows.damaged,
@@ -182,11 +187,15 @@ export class Vault {
 
   /** Once, with what was found at the start: damaged generations give way, counters are made safe. */
   begin(setAside: readonly KeyValueChange[]): Promise<void> {
-    return this.#queue.runAlone(async (unit) => {
-      putAll(unit, setAside);
+    return this.#alone(async (unit) => {
+      unit.putAll(setAside);
       const { creds } = this.#identity;
-      if (isLinked(creds)) putAll(unit, await skipUsedIds(this.#deps.state, creds));
+      if (isLinked(creds)) unit.putAll(await skipUsedIds(this.#deps.state, creds));
     });
+  }
+
+  #alone<T>(task: (unit: Unit) => Promise<T>): Promise<T> {
+    return this.#queue.run(task, true);
   }
 
   #replace(identity: Identity): void {
@@ -195,12 +204,19 @@ export class Vault {
   }
 
   #authOf(creds: AuthenticationCreds): AuthenticationState {
-    const keys = createDurableKeys(
-      { ...this.#deps, rows: this.#rows },
-      (data) => this.#writeKeys(creds, data),
-      () => this.#queue.run((unit) => clearKeys(this.#deps.state, unit)),
-    );
-    return { creds, keys };
+    const { state } = this.#deps;
+    const clear = async (unit: Unit) => {
+      const stored = await state.list(KEY_PREFIX);
+      unit.putAll(stored.map(({ key }) => ({ key, value: undefined })));
+    };
+    return {
+      creds,
+      keys: {
+        get: (type, ids) => this.#rows.read(state, type, ids),
+        set: (data) => this.#writeKeys(creds, data),
+        clear: () => this.#queue.run(clear),
+      },
+    };
   }
 
   /** Behind the units of work under way, so that a session Baileys deletes stays deleted. */
@@ -211,9 +227,9 @@ export class Vault {
       await this.#queue.run(async (unit) => {
         // The socket of credentials that were replaced has nothing more to say.
         if (creds !== this.#identity.creds) return;
-        putAll(unit, rows);
+        unit.putAll(rows);
         spare = data['pre-key'] === undefined ? undefined : makeSpare(creds);
-        if (spare !== undefined) putAll(unit, [spare.row]);
+        if (spare !== undefined) unit.putAll([spare.row]);
       });
     } catch (error) {
       spare?.discard();
@@ -221,19 +237,17 @@ export class Vault {
     }
   }
 
-  #assertCurrent(creds: SignalCreds): void {
-    if (creds === this.#identity.creds) return;
-    const problem = 'These WhatsApp credentials are not in use any more.';
-    throw new ChannelError('whatsapp_link_replaced', problem, { remedy: BACKOFF });
-  }
-
+  /** With the credentials where they changed, and where keys would stand without any. */
   async #commit(rows: UnitRows): Promise<void> {
-    const { creds, generations } = this.#identity;
-    const isFirst = generations.number === 0 && rows.size > 0;
-    const change = isFirst ? generations.first(creds) : generations.change(creds);
-    const all = [...rows].map(([key, value]) => ({ key, value })).concat(change?.rows ?? []);
+    const { creds, number, text: known } = this.#identity;
+    const text = textOf(creds);
+    const isDue = text !== known || (number === 0 && rows.size > 0);
+    const written = isDue
+      ? withGeneration(this.#identity, { number: number + 1, text })
+      : { identity: this.#identity, rows: [] };
+    const all = [...rows].map(([key, value]) => ({ key, value })).concat(written.rows);
     if (all.length === 0) return;
     await this.#deps.state.setMany(all);
-    change?.applied();
+    this.#identity = written.identity;
   }
 }

@@ -82,7 +82,7 @@ function judgeOwnEnding(
     case 'unsaved':
       return waiting('the credentials could not be stored', UNKNOWN_ALERT);
     case 'overdue':
-      if (isUnpaired) return unanswered;
+      if (isUnpaired) return UNANSWERED;
       return waiting('WhatsApp did not let us in for too long');
   }
 }
@@ -104,119 +104,94 @@ function mayBeBadStart(ending: WhatsAppEnding, code: number): boolean {
   return code === 400 || code === 401 || code === 500;
 }
 
-function judgeLinked(code: number): WhatsAppVerdict {
-  switch (code) {
-    case 515:
-      return { kind: 'reconnect', reason: 'WhatsApp asked for a new connection' };
-    case 408:
-    case 428:
-      return lost;
-    case 401:
-      return loggedOut;
-    case 440:
-      return replaced;
-    case 503:
-      return {
-        kind: 'wait',
-        pace: 'long_backoff',
-        reason: 'WhatsApp is not available at the moment (503)',
-      };
-    case 400:
-      return waiting('the handshake with WhatsApp failed (400)', HANDSHAKE_ALERT);
-    default:
-      return judgeRefusal(code) ?? unknownEnding(code);
-  }
-}
+const lost = waiting('the connection to WhatsApp was lost');
+const wantsReconnect: WhatsAppVerdict = {
+  kind: 'reconnect',
+  reason: 'WhatsApp asked for a new connection',
+};
 
-/** What makes no sense to try again until a person has acted. */
-function judgeRefusal(code: number): WhatsAppVerdict | undefined {
-  switch (code) {
-    case 402:
-    case 403:
-    case 406:
-      return {
-        kind: 'stop',
-        reason: `WhatsApp refuses this account (${code}); it may be restricted or banned`,
-        remedy:
-          'Open WhatsApp on the phone and see what it says about the account; when it works ' +
-          'there again, run `nanobot channels login whatsapp`.',
-      };
-    case 405:
-    case 409:
-      return {
-        kind: 'stop',
-        reason: `WhatsApp no longer accepts this version of its web client (${code})`,
-        remedy: 'Install the newest nanobot and restart it; the phone stays linked.',
-      };
-    case 411:
-      return {
-        kind: 'stop',
-        reason: 'WhatsApp on the phone does not support linked devices (411)',
-        remedy: 'Update WhatsApp on the phone, then run `nanobot channels login whatsapp`.',
-      };
-    default:
-      return undefined;
-  }
+const restricted = (code: number): WhatsAppVerdict => ({
+  kind: 'stop',
+  reason: `WhatsApp refuses this account (${code}); it may be restricted or banned`,
+  remedy:
+    'Open WhatsApp on the phone and see what it says about the account; when it works ' +
+    'there again, run `nanobot channels login whatsapp`.',
+});
+
+const outdated = (code: number): WhatsAppVerdict => ({
+  kind: 'stop',
+  reason: `WhatsApp no longer accepts this version of its web client (${code})`,
+  remedy: 'Install the newest nanobot and restart it; the phone stays linked.',
+});
+
+/** By the close code, for an account that is linked. `stop`: no other try helps before a person acts. */
+const LINKED: Readonly<Record<number, WhatsAppVerdict>> = {
+  400: waiting('the handshake with WhatsApp failed (400)', HANDSHAKE_ALERT),
+  401: {
+    kind: 'relink',
+    reason: 'WhatsApp logged this device out (401); its credentials are set aside',
+    remedy: LINK_REMEDY,
+  },
+  402: restricted(402),
+  403: restricted(403),
+  405: outdated(405),
+  406: restricted(406),
+  408: lost,
+  409: outdated(409),
+  411: {
+    kind: 'stop',
+    reason: 'WhatsApp on the phone does not support linked devices (411)',
+    remedy: 'Update WhatsApp on the phone, then run `nanobot channels login whatsapp`.',
+  },
+  428: lost,
+  440: {
+    kind: 'stop',
+    reason: 'another program took over this WhatsApp connection (440)',
+    remedy:
+      'Stop the other program that runs with the same credentials, then run ' +
+      '`nanobot channels restart whatsapp`.',
+  },
+  503: {
+    kind: 'wait',
+    pace: 'long_backoff',
+    reason: 'WhatsApp is not available at the moment (503)',
+  },
+  515: wantsReconnect,
+};
+
+/** By the close code, while no phone has confirmed. */
+const PAIRING: Readonly<Record<number, WhatsAppVerdict>> = {
+  400: waiting('the handshake with WhatsApp failed (400)'),
+  401: givingUp('WhatsApp refused to link this device (401)'),
+  408: lost,
+  428: lost,
+  440: givingUp('another program is linking with the same keys (440)'),
+  // The library's own code for it; a wrong code typed on the phone makes the QR code useless, too.
+  500: waiting('the phone’s confirmation could not be used'),
+  503: waiting('WhatsApp is not available at the moment (503)'),
+  515: wantsReconnect,
+};
+
+function judgeLinked(code: number): WhatsAppVerdict {
+  const unknown = `WhatsApp ended the connection for an unknown reason (${code})`;
+  return LINKED[code] ?? waiting(unknown, UNKNOWN_ALERT);
 }
 
 function judgePairing({ code, message }: ClosedByServer): WhatsAppVerdict {
-  switch (code) {
-    case 515:
-      return { kind: 'reconnect', reason: 'WhatsApp asked for a new connection' };
-    // The library uses one number for a lost connection and for "no more QR codes".
-    case 408:
-      return message.startsWith('QR refs') ? unanswered : lost;
-    case 428:
-      return lost;
-    case 400:
-      return waiting('the handshake with WhatsApp failed (400)');
-    case 503:
-      return waiting('WhatsApp is not available at the moment (503)');
-    // The library's own code for it; a wrong code typed on the phone makes the QR code useless, too.
-    case 500:
-      return waiting('the phone’s confirmation could not be used');
-    case 401:
-      return givingUp('WhatsApp refused to link this device (401)');
-    case 440:
-      return givingUp('another program is linking with the same keys (440)');
-    default: {
-      const refusal = judgeRefusal(code);
-      if (refusal?.kind === 'stop') return { ...refusal, kind: 'give_up' };
-      return givingUp(`WhatsApp ended the pairing for an unknown reason (${code})`);
-    }
-  }
+  // The library uses one number for a lost connection and for "no more QR codes".
+  if (code === 408 && message.startsWith('QR refs')) return UNANSWERED;
+  const known = PAIRING[code];
+  if (known !== undefined) return known;
+  const refusal = LINKED[code];
+  if (refusal?.kind === 'stop') return { ...refusal, kind: 'give_up' };
+  return givingUp(`WhatsApp ended the pairing for an unknown reason (${code})`);
 }
 
-const replaced: WhatsAppVerdict = {
-  kind: 'stop',
-  reason: 'another program took over this WhatsApp connection (440)',
-  remedy:
-    'Stop the other program that runs with the same credentials, then run ' +
-    '`nanobot channels restart whatsapp`.',
-};
+const UNANSWERED = givingUp('nobody scanned the QR code or typed the code in time');
 
-const loggedOut: WhatsAppVerdict = {
-  kind: 'relink',
-  reason: 'WhatsApp logged this device out (401); its credentials are set aside',
-  remedy: LINK_REMEDY,
-};
-
-const unanswered: WhatsAppVerdict = {
-  kind: 'give_up',
-  reason: 'nobody scanned the QR code or typed the code in time',
-  remedy: TRY_AGAIN,
-};
-
-const givingUp = (reason: string): WhatsAppVerdict => ({
-  kind: 'give_up',
-  reason,
-  remedy: TRY_AGAIN,
-});
-
-const lost = waiting('the connection to WhatsApp was lost');
-
-const unknownEnding = (code: number): WhatsAppVerdict =>
-  waiting(`WhatsApp ended the connection for an unknown reason (${code})`, UNKNOWN_ALERT);
+function givingUp(reason: string): WhatsAppVerdict {
+  return { kind: 'give_up', reason, remedy: TRY_AGAIN };
+}
 
 function waiting(reason: string, alertAfter?: number): WhatsAppVerdict {
   const alert = alertAfter === undefined ? {} : { alertAfter };
