@@ -7,9 +7,9 @@ import { homedir } from 'node:os';
 import { dirname, join, resolve } from 'node:path';
 import { WORKSPACE_TEMPLATE } from '../../kernel/config/files/package-files.ts';
 import { isJsonObject, type JsonValue } from '../../kernel/config/json.ts';
-import { readRelaxedJson } from '../../kernel/config/relaxed-json.ts';
 import { NanobotError } from '../../kernel/message/errors.ts';
 import { writeAtomic } from '../../lib/files/files.ts';
+import { readRelaxedJson } from '../../lib/json/literals.ts';
 import { PROVIDER_NAMES } from '../../providers/settings.ts';
 import { vendorOf } from '../../providers/vendors.ts';
 import { importOpenClaw } from './rules/import-openclaw.ts';
@@ -46,7 +46,7 @@ export async function planFiles(from: string, to: string, program: string): Prom
     ...(await personal(from, to)),
     ...(await memory(from, to, program)),
     ...(await days(from, to)),
-    ...(await aside(from, to, FOR_READING)),
+    ...(await stepsOf(FOR_READING, (path) => asideStep(from, to, path))),
   ];
   const isTrusted = steps.some(({ how }) => how !== 'laid aside');
   const left = [...(await unreadable(from)), ...(await skills(from))];
@@ -62,22 +62,19 @@ export async function carryOut(to: string, steps: readonly FileStep[]): Promise<
 }
 
 async function personal(from: string, to: string): Promise<readonly FileStep[]> {
-  const steps = await Promise.all(
-    PERSONAL.map(async (path): Promise<readonly FileStep[]> => {
-      const [theirs, ours] = [await textOf(join(from, path)), await ownText(join(to, path))];
-      if (theirs === undefined || theirs === ours) return [];
-      if (ours === undefined) return [{ path, how: 'new', content: theirs }];
-      const isUntouched = ours === (await ownText(join(WORKSPACE_TEMPLATE, path)));
-      if (!isUntouched) return aside(from, to, [path]);
-      return [{ path, how: 'replaces ours, which was never changed', content: theirs }];
-    }),
-  );
-  return steps.flat();
+  return stepsOf(PERSONAL, async (path) => {
+    const [theirs, ours] = [await textOf(join(from, path)), await ownText(join(to, path))];
+    if (theirs === undefined || theirs === ours) return undefined;
+    if (ours === undefined) return { path, how: 'new', content: theirs };
+    const isUntouched = ours === (await ownText(join(WORKSPACE_TEMPLATE, path)));
+    if (!isUntouched) return asideStep(from, to, path);
+    return { path, how: 'replaces ours, which was never changed', content: theirs };
+  });
 }
 
 async function memory(from: string, to: string, program: string): Promise<readonly FileStep[]> {
   const found = await Promise.all(MEMORIES.map((path) => textOf(join(from, path))));
-  const theirs = found.flatMap((text) => (text === undefined ? [] : [text.trim()])).join('\n\n');
+  const theirs = found.flatMap((text) => text?.trim() ?? []).join('\n\n');
   const ours = (await ownText(join(to, MEMORY))) ?? '';
   if (theirs === '' || ours.includes(theirs)) return [];
   const isUntouched = ours === ((await ownText(join(WORKSPACE_TEMPLATE, MEMORY))) ?? '');
@@ -90,46 +87,43 @@ async function memory(from: string, to: string, program: string): Promise<readon
 }
 
 async function days(from: string, to: string): Promise<readonly FileStep[]> {
-  const names = await readdir(join(from, 'memory')).catch((): string[] => []);
-  const steps = await Promise.all(
-    names
-      .filter((name) => DAY.test(name))
-      .sort()
-      .map(async (name): Promise<readonly FileStep[]> => {
-        const path = `memory/${name}`;
-        const theirs = await textOf(join(from, path));
-        const ours = await ownText(join(to, path));
-        if (theirs === undefined || ours?.includes(theirs.trim()) === true) return [];
-        if (ours === undefined) return [{ path, how: 'new', content: theirs }];
-        return [{ path, how: 'added to ours', content: `${ours.trimEnd()}\n\n${theirs.trim()}\n` }];
-      }),
-  );
-  return steps.flat();
+  return stepsOf(await datedFiles(from), async (path) => {
+    const [theirs, ours] = [await textOf(join(from, path)), await ownText(join(to, path))];
+    if (theirs === undefined || ours?.includes(theirs.trim()) === true) return undefined;
+    if (ours === undefined) return { path, how: 'new', content: theirs };
+    return { path, how: 'added to ours', content: `${ours.trimEnd()}\n\n${theirs.trim()}\n` };
+  });
 }
 
-async function aside(
-  from: string,
-  to: string,
-  paths: readonly string[],
-): Promise<readonly FileStep[]> {
-  const steps = await Promise.all(
-    paths.map(async (path): Promise<readonly FileStep[]> => {
-      const theirs = await textOf(join(from, path));
-      const target = `${ASIDE}/${path}`;
-      if (theirs === undefined || theirs === (await ownText(join(to, target)))) return [];
-      return [{ path: target, how: 'laid aside', content: theirs }];
-    }),
-  );
-  return steps.flat();
+async function asideStep(from: string, to: string, path: string): Promise<FileStep | undefined> {
+  const theirs = await textOf(join(from, path));
+  const target = `${ASIDE}/${path}`;
+  if (theirs === undefined || theirs === (await ownText(join(to, target)))) return undefined;
+  return { path: target, how: 'laid aside', content: theirs };
 }
+
+async function stepsOf(
+  paths: readonly string[],
+  stepFor: (path: string) => Promise<FileStep | undefined>,
+): Promise<readonly FileStep[]> {
+  return (await Promise.all(paths.map(stepFor))).flatMap((step) => step ?? []);
+}
+
+async function datedFiles(from: string): Promise<readonly string[]> {
+  const names = await sortedNames(join(from, 'memory'));
+  return names.filter((name) => DAY.test(name)).map((name) => `memory/${name}`);
+}
+
+/** Of a folder that may be missing. */
+const sortedNames = async (folder: string): Promise<readonly string[]> =>
+  (await readdir(folder).catch((): string[] => [])).sort();
 
 /** Whoever wrote a skill tells the agent what to do: each is shown before it is added. */
 async function skills(from: string): Promise<readonly string[]> {
   const folder = join(from, 'skills');
-  const names = await readdir(folder).catch((): string[] => []);
+  const names = await sortedNames(folder);
   return names
     .filter((name) => existsSync(join(folder, name, 'SKILL.md')))
-    .sort()
     .map(
       (name) => `Skill ${name}: look at it and add it: nanobot skills add ${join(folder, name)}`,
     );
@@ -137,10 +131,8 @@ async function skills(from: string): Promise<readonly string[]> {
 
 /** Plain files of a sensible size alone; links may lead anywhere. One that is not read is named apart. */
 async function textOf(path: string): Promise<string | undefined> {
-  const found = await lstat(path).catch(() => undefined);
-  if (found === undefined || !found.isFile() || found.size > MAX_BYTES) return undefined;
-  const text = await readFile(path, 'utf8').catch(() => '');
-  return text.trim() === '' ? undefined : text;
+  const text = await readText(path).catch(() => '');
+  return text?.trim() === '' ? undefined : text;
 }
 
 /** Of ours, which is never overwritten unread. */
@@ -152,8 +144,7 @@ async function ownText(path: string): Promise<string | undefined> {
 
 /** What of it is wanted and cannot be taken over, and why. */
 async function unreadable(from: string): Promise<readonly string[]> {
-  const days = await readdir(join(from, 'memory')).catch((): string[] => []);
-  const dated = days.filter((name) => DAY.test(name)).map((name) => `memory/${name}`);
+  const dated = await datedFiles(from);
   const wanted = [...new Set([...PERSONAL, ...MEMORIES, ...FOR_READING, ...dated])];
   const found = await Promise.all(wanted.map((path) => problemOf(join(from, path))));
   return found.flatMap((problem) => problem ?? []);
@@ -177,37 +168,40 @@ export type ForeignHome = Imported & {
   readonly workspace: string;
 };
 
-const OPENCLAW = 'openclaw.json';
-const PYTHON = 'config.json';
+/** The programs by the file that marks their homes. */
+const PROGRAMS = [
+  { file: 'openclaw.json', program: 'OpenClaw', read: readOpenClaw },
+  { file: 'config.json', program: 'nanobot for Python', read: importPython },
+];
 const VARIABLE = /^\s*(?:export\s+)?([A-Za-z_]\w*)\s*=\s*(["']?)(.*?)\2\s*$/;
 
 /** @throws NanobotError where the folder is the home of neither program */
 export async function readForeignHome(folder: string): Promise<ForeignHome> {
   const root = resolve(folder);
-  if (existsSync(join(root, OPENCLAW))) return readOpenClaw(root);
-  if (existsSync(join(root, PYTHON))) return readPython(root);
-  throw new NanobotError(
-    'import_not_found',
-    `${root} holds neither ${OPENCLAW} (OpenClaw) nor ${PYTHON} (nanobot for Python)`,
-  );
-}
-
-async function readPython(root: string): Promise<ForeignHome> {
-  const config = await readJsonFile(join(root, PYTHON));
+  const found = PROGRAMS.find(({ file }) => existsSync(join(root, file)));
+  if (found === undefined) {
+    const names = PROGRAMS.map(({ file, program }) => `${file} (${program})`).join(' nor ');
+    throw new NanobotError('import_not_found', `${root} holds neither ${names}`);
+  }
+  const path = join(root, found.file);
+  const config = await readJson(path);
+  if (config === undefined) {
+    const message = `${path} cannot be read as JSON. Check it with the program it is from.`;
+    throw new NanobotError('import_unreadable', message);
+  }
+  const { settings, left } = await found.read(config, root);
   const jobs = await countJobs(join(root, 'cron', 'jobs.json'));
-  const imported = importPython(config);
   const written = textAt(sectionAt(config, 'agents', 'defaults'), 'workspace');
   return {
-    program: 'nanobot for Python',
-    settings: imported.settings,
-    left: [...imported.left, ...jobs, SESSIONS],
+    program: found.program,
+    settings,
+    left: [...left, ...jobs, SESSIONS],
     workspace: workspaceOf(root, written),
   };
 }
 
-async function readOpenClaw(root: string): Promise<ForeignHome> {
-  const config = await readJsonFile(join(root, OPENCLAW));
-  const imported = importOpenClaw({
+async function readOpenClaw(config: JsonValue, root: string): Promise<Imported> {
+  return importOpenClaw({
     config,
     logins: await logins(root),
     variables: variablesIn((await readText(join(root, '.env'))) ?? ''),
@@ -221,14 +215,6 @@ async function readOpenClaw(root: string): Promise<ForeignHome> {
       ),
     ),
   });
-  const jobs = await countJobs(join(root, 'cron', 'jobs.json'));
-  const written = textAt(sectionAt(config, 'agents', 'defaults'), 'workspace');
-  return {
-    program: 'OpenClaw',
-    settings: imported.settings,
-    left: [...imported.left, ...jobs, SESSIONS],
-    workspace: workspaceOf(root, written),
-  };
 }
 
 const SESSIONS = 'Conversations stay where they are; what was remembered of them is in the memory.';
@@ -240,27 +226,23 @@ function workspaceOf(root: string, written: string): string {
   return resolve(written.replace(/^~(?=\/|$)/, homedir()));
 }
 
+/** One that cannot be read counts as empty. */
 async function logins(root: string): Promise<readonly JsonValue[]> {
   const agents = join(root, 'agents');
-  const names = await readdir(agents).catch((): string[] => []);
-  const texts = await Promise.all(
-    names.sort().map((name) => readText(join(agents, name, 'agent', 'auth-profiles.json'))),
+  const paths = (await sortedNames(agents)).map((name) =>
+    join(agents, name, 'agent', 'auth-profiles.json'),
   );
-  return texts.flatMap((text) => (text === undefined ? [] : [readRelaxedJson(text) ?? {}]));
+  return (await Promise.all(paths.map(readJson))).map((login) => login ?? {});
 }
 
 async function pairedOn(root: string, channel: string): Promise<readonly string[]> {
   const names = [`${channel}-allowFrom.json`, `${channel}-default-allowFrom.json`];
-  const texts = await Promise.all(names.map((name) => readText(join(root, 'credentials', name))));
-  return texts.flatMap((text) => {
-    const value = text === undefined ? undefined : readRelaxedJson(text);
-    return isJsonObject(value) ? namesIn(value['allowFrom']) : namesIn(value);
-  });
+  const values = await Promise.all(names.map((name) => readJson(join(root, 'credentials', name))));
+  return values.flatMap((value) => namesIn(isJsonObject(value) ? value['allowFrom'] : value));
 }
 
 async function countJobs(path: string): Promise<readonly string[]> {
-  const text = await readText(path);
-  const value = text === undefined ? undefined : readRelaxedJson(text);
+  const value = await readJson(path);
   const jobs = isJsonObject(value) ? value['jobs'] : value;
   const count = Array.isArray(jobs) ? jobs.length : 0;
   if (count === 0) return [];
@@ -277,15 +259,10 @@ function variablesIn(text: string): Readonly<Record<string, string>> {
   return Object.fromEntries(found);
 }
 
-/** @throws NanobotError naming the file that cannot be read */
-async function readJsonFile(path: string): Promise<JsonValue> {
+/** Undefined where there is none, or it cannot be read as JSON. */
+async function readJson(path: string): Promise<JsonValue | undefined> {
   const text = await readText(path);
-  const value = text === undefined ? undefined : readRelaxedJson(text);
-  if (value !== undefined) return value;
-  throw new NanobotError(
-    'import_unreadable',
-    `${path} cannot be read as JSON. Check it with the program it is from.`,
-  );
+  return text === undefined ? undefined : (readRelaxedJson(text) as JsonValue | undefined);
 }
 
 /** Plain files of a sensible size alone. */

@@ -3,6 +3,7 @@
 // strictly; nothing is guessed inside a text that was cut off.
 
 import { parseJson } from './json.ts';
+import { readRelaxedJson } from './literals.ts';
 
 type JsonEnd = 'ended' | 'cut';
 
@@ -82,17 +83,7 @@ const THOUGHT = /<think(?:ing)?>[\s\S]*?(?:<\/think(?:ing)?>|$)/gi;
 export const withoutThoughts = (text: string) => text.replace(THOUGHT, ' ');
 
 /** As loose JSON, and with keys without quotes and strings in single quotes. */
-export function lenientJson(json: string): unknown {
-  return (
-    looseJson(json) ??
-    parseJson(
-      json
-        .replace(/'((?:[^'\\\n]|\\.)*)'(?=\s*[:,}\]])/g, (_, inner) => JSON.stringify(inner))
-        .replace(/([{,]\s*)([A-Za-z_]\w*)(?=\s*:)/g, '$1"$2"')
-        .replace(/,(?=\s*[}\]])/g, ''),
-    )
-  );
-}
+export const lenientJson = (json: string): unknown => looseJson(json) ?? readRelaxedJson(json);
 
 /** Everything between braces that belong together, outermost first. */
 export function objectsIn(text: string): readonly string[] {

@@ -46,7 +46,8 @@ export function importOpenClaw(files: OpenClawFiles): Imported {
     models(files.config, keyedBy(keys)),
     telegram(sectionAt(channels, 'telegram'), files.paired['telegram'] ?? []),
     importWhatsApp(
-      { section: whatsApp, isOn: channels['whatsapp'] !== undefined && isOn(whatsApp) },
+      whatsApp,
+      channels['whatsapp'] !== undefined && isOn(whatsApp),
       files.paired['whatsapp'],
     ),
     lark(sectionAt(channels, 'feishu')),
@@ -65,10 +66,8 @@ const vendorOf = (name: string): ProviderName | undefined =>
 /** A text, or what we write for a secret in the environment; undefined for what we cannot follow. */
 function secretOf(value: JsonValue | undefined): JsonValue | undefined {
   if (typeof value === 'string') return value.trim() === '' ? undefined : value.trim();
-  const reference = isJsonObject(value) ? value : {};
-  return reference['source'] === 'env' && typeof reference['id'] === 'string'
-    ? { env: reference['id'] }
-    : undefined;
+  const { source, id } = sectionAt(value);
+  return source === 'env' && typeof id === 'string' ? { env: id } : undefined;
 }
 
 function environmentKeys({ config, variables, vendorByVariable }: OpenClawFiles): Imported[] {
@@ -84,7 +83,7 @@ function environmentKeys({ config, variables, vendorByVariable }: OpenClawFiles)
 function loginKeys({ logins }: OpenClawFiles): Imported[] {
   const profiles = logins.flatMap((login) => Object.values(sectionAt(login, 'profiles')));
   return profiles.map((profile): Imported => {
-    const section = isJsonObject(profile) ? profile : {};
+    const section = sectionAt(profile);
     const name = textAt(section, 'provider');
     const vendor = vendorOf(name);
     if (vendor === undefined) return without(`Provider ${name}: unknown here.`);
@@ -99,7 +98,7 @@ function loginKeys({ logins }: OpenClawFiles): Imported[] {
 function serverKeys({ config }: OpenClawFiles): Imported[] {
   const providers = sectionAt(config, 'models', 'providers');
   return Object.entries(providers).map(([name, provider]): Imported => {
-    const section = isJsonObject(provider) ? provider : {};
+    const section = sectionAt(provider);
     const vendor = vendorOf(name);
     if (vendor === undefined) {
       return without(`Provider ${name}: unknown here. With the OpenAI dialect: providers.local.`);
@@ -128,36 +127,33 @@ function models(config: JsonValue, keyed: ReadonlySet<ProviderName>): Imported {
     .filter((fallback) => fallback !== undefined);
   return together([
     importModel('agents.defaults.model', ours(name), keyed),
-    given({
-      'agents.defaults.fallbackModels': fallbacks.length === 0 ? undefined : fallbacks,
-    }),
+    fallbacks.length === 0 ? NOTHING : given({ 'agents.defaults.fallbackModels': fallbacks }),
   ]);
 }
 
+/** The section of a channel, and behind it those of its accounts. */
+const withAccounts = (section: JsonObject): readonly JsonObject[] => [
+  section,
+  ...Object.values(sectionAt(section, 'accounts')).filter(isJsonObject),
+];
+
 function telegram(section: JsonObject, paired: readonly string[]): Imported {
-  const accounts = Object.values(sectionAt(section, 'accounts')).filter(isJsonObject);
-  const tokens = [section, ...accounts].map((one) => secretOf(one['botToken']));
+  const tokens = withAccounts(section).map((one) => secretOf(one['botToken']));
   const [token, ...further] = tokens.filter((one) => one !== undefined);
-  if (token === undefined) return NOTHING;
   const count = further.length;
   return together([
     count === 0
       ? NOTHING
       : without(`Telegram: one bot is taken; ${count} more would each need a home of its own.`),
-    importTelegram({ section, isOn: isOn(section) }, token, paired),
+    importTelegram(section, isOn(section), token, paired),
   ]);
 }
 
 function lark(section: JsonObject): Imported {
-  const accounts = Object.values(sectionAt(section, 'accounts')).filter(isJsonObject);
-  const app = [section, ...accounts].find((one) => textAt(one, 'appId') !== '');
-  const secret = secretOf(app?.['appSecret']);
-  if (app === undefined || secret === undefined) return NOTHING;
-  const isLark = textAt(section, 'domain') === 'lark';
-  return importLark(
-    { section, isOn: isOn(section) },
-    { appId: textAt(app, 'appId'), appSecret: secret, ...(isLark ? { domain: 'lark' } : {}) },
-  );
+  const app = withAccounts(section).find((one) => textAt(one, 'appId') !== '') ?? {};
+  const domain = textAt(section, 'domain') === 'lark' ? 'lark' : undefined;
+  const secret = secretOf(app['appSecret']);
+  return importLark(section, isOn(section), textAt(app, 'appId'), secret, domain);
 }
 
 function braveKey(config: JsonValue): Imported {

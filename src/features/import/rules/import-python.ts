@@ -4,6 +4,8 @@ import { isJsonObject, type JsonObject, type JsonValue } from '../../../kernel/c
 import { PROVIDER_NAMES, type ProviderName } from '../../../providers/settings.ts';
 import {
   addressOf,
+  below,
+  given,
   type Imported,
   importAllowed,
   importBraveKey,
@@ -26,16 +28,17 @@ const KNOWN_CHANNELS = ['telegram', 'whatsapp', 'email', 'feishu'];
 
 export function importPython(raw: JsonValue): Imported {
   const channels = sectionAt(raw, 'channels');
+  const telegram = sectionAt(channels, 'telegram');
   const whatsApp = sectionAt(channels, 'whatsapp');
+  const lark = sectionAt(channels, 'feishu');
   const tools = sectionAt(raw, 'tools');
-  const brave = textAt(sectionAt(tools, 'web', 'search'), 'apiKey');
   return together([
     models(raw),
-    telegram(sectionAt(channels, 'telegram')),
-    importWhatsApp({ section: whatsApp, isOn: isOn(whatsApp) }),
+    importTelegram(telegram, isOn(telegram), textAt(telegram, 'token')),
+    importWhatsApp(whatsApp, isOn(whatsApp)),
     email(sectionAt(channels, 'email')),
-    lark(sectionAt(channels, 'feishu')),
-    importBraveKey(brave),
+    importLark(lark, isOn(lark), textAt(lark, 'appId'), textAt(lark, 'appSecret')),
+    importBraveKey(textAt(sectionAt(tools, 'web', 'search'), 'apiKey')),
     importToolServers(sectionAt(tools, 'mcpServers')),
     unknownChannels(channels, KNOWN_CHANNELS, isOn),
   ]);
@@ -74,45 +77,32 @@ function provider(name: string, entry: JsonObject): Imported {
   return providerSettings(vendor, apiKey, apiBase);
 }
 
-function telegram(section: JsonObject): Imported {
-  const token = textAt(section, 'token');
-  return token === '' ? NOTHING : importTelegram({ section, isOn: isOn(section) }, token);
-}
-
 const security = (isTls: boolean) => (isTls ? 'tls' : 'starttls');
 
 function email(section: JsonObject): Imported {
   const username = textAt(section, 'imapUsername');
   if (username === '') return NOTHING;
   const path = 'channels.email';
-  const isEmailOn = isOn(section) && section['consentGranted'] === true;
-  const texts = {
-    imapHost: textAt(section, 'imapHost'),
-    smtpHost: textAt(section, 'smtpHost'),
-    username,
-    password: textAt(section, 'imapPassword'),
-    from: textAt(section, 'fromAddress'),
-    mailbox: textAt(section, 'imapMailbox'),
-  };
-  const fields = {
-    ...Object.fromEntries(Object.entries(texts).filter(([, text]) => text !== '')),
-    enabled: isEmailOn,
-    imapPort: portAt(section, 'imapPort', 993),
-    smtpPort: portAt(section, 'smtpPort', 587),
-    imapSecurity: security(section['imapUseSsl'] !== false),
-    smtpSecurity: security(section['smtpUseSsl'] === true),
-  };
   const other = textAt(section, 'smtpUsername');
   return together([
-    {
-      settings: Object.fromEntries(
-        Object.entries(fields).map(([key, value]) => [`${path}.${key}`, value]),
-      ),
-      left:
-        other === '' || other === username
-          ? []
-          : ['Email: one login serves both servers here; that of SMTP was another.'],
-    },
+    given(
+      below(path, {
+        imapHost: textAt(section, 'imapHost'),
+        smtpHost: textAt(section, 'smtpHost'),
+        username,
+        password: textAt(section, 'imapPassword'),
+        from: textAt(section, 'fromAddress'),
+        mailbox: textAt(section, 'imapMailbox'),
+        enabled: isOn(section) && section['consentGranted'] === true,
+        imapPort: portAt(section, 'imapPort', 993),
+        smtpPort: portAt(section, 'smtpPort', 587),
+        imapSecurity: security(section['imapUseSsl'] !== false),
+        smtpSecurity: security(section['smtpUseSsl'] === true),
+      }),
+    ),
+    other === '' || other === username
+      ? NOTHING
+      : without('Email: one login serves both servers here; that of SMTP was another.'),
     importAllowed(`${path}.allowFrom`, 'Email', namesIn(section['allowFrom']), addressOf),
   ]);
 }
@@ -121,9 +111,3 @@ const portAt = (section: JsonObject, key: string, usual: number) => {
   const value = section[key];
   return typeof value === 'number' ? value : usual;
 };
-
-function lark(section: JsonObject): Imported {
-  const [appId, appSecret] = [textAt(section, 'appId'), textAt(section, 'appSecret')];
-  if (appId === '' || appSecret === '') return NOTHING;
-  return importLark({ section, isOn: isOn(section) }, { appId, appSecret });
-}

@@ -40,14 +40,14 @@ export const providerSettings = (
 ): Imported =>
   given({ [`providers.${vendor}.apiKey`]: apiKey, [`providers.${vendor}.apiBase`]: apiBase });
 
-/** A section of a channel of the other program, and whether the channel ran there. */
-export type ChannelSection = { readonly section: JsonObject; readonly isOn: boolean };
-
+/** Nothing without a token. `isOn`: the channel ran there. */
 export function importTelegram(
-  { section, isOn }: ChannelSection,
-  token: JsonValue,
+  section: JsonObject,
+  isOn: boolean,
+  token: JsonValue | undefined,
   paired: readonly string[] = [],
 ): Imported {
+  if (token === undefined || token === '') return NOTHING;
   const path = 'channels.telegram';
   const allowed = [...namesIn(section['allowFrom']), ...paired];
   return together([
@@ -57,7 +57,8 @@ export function importTelegram(
 }
 
 export function importWhatsApp(
-  { section, isOn }: ChannelSection,
+  section: JsonObject,
+  isOn: boolean,
   paired: readonly string[] = [],
 ): Imported {
   const allowed = [...namesIn(section['allowFrom']), ...paired];
@@ -67,21 +68,26 @@ export function importWhatsApp(
   ]);
 }
 
+/** Nothing without an app. */
 export function importLark(
-  { section, isOn }: ChannelSection,
-  app: { readonly appId: string; readonly appSecret: JsonValue; readonly domain?: string },
+  section: JsonObject,
+  isOn: boolean,
+  appId: string,
+  appSecret: JsonValue | undefined,
+  domain?: 'lark',
 ): Imported {
-  const path = 'channels.lark';
+  if (appId === '' || appSecret === undefined || appSecret === '') return NOTHING;
+  const settings = { enabled: isOn, appId, appSecret, domain };
+  const allowed = namesIn(section['allowFrom']);
   return together([
-    given({
-      [`${path}.enabled`]: isOn,
-      [`${path}.appId`]: app.appId,
-      [`${path}.appSecret`]: app.appSecret,
-      [`${path}.domain`]: app.domain,
-    }),
-    importAllowed(`${path}.allowFrom`, 'Lark', namesIn(section['allowFrom']), larkIdOf),
+    given(below('channels.lark', settings)),
+    importAllowed('channels.lark.allowFrom', 'Lark', allowed, larkIdOf),
   ]);
 }
+
+/** Settings of one section by their dotted paths. */
+export const below = (path: string, settings: Readonly<Record<string, JsonValue | undefined>>) =>
+  Object.fromEntries(Object.entries(settings).map(([key, value]) => [`${path}.${key}`, value]));
 
 export const importBraveKey = (key: JsonValue | undefined): Imported =>
   given({ 'tools.web.search.braveApiKey': key });
@@ -121,11 +127,8 @@ export function importModel(
 ): Imported {
   if (name === '') return NOTHING;
   const model = qualified(name, keyed, forced);
-  if (model !== undefined) return { settings: { [path]: model }, left: [] };
-  return {
-    settings: {},
-    left: [`Model ${name}: no vendor here is called so. Choose one: nanobot onboard`],
-  };
+  if (model !== undefined) return given({ [path]: model });
+  return without(`Model ${name}: no vendor here is called so. Choose one: nanobot onboard`);
 }
 
 function qualified(
