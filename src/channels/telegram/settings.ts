@@ -8,8 +8,8 @@ import {
   strangeCallNames,
   strangers,
 } from '../../kernel/config/channel-fields.ts';
+import { type Problems, strangeItems, unless } from '../../kernel/config/problems.ts';
 import { choice, flag, secret, text, texts } from '../../kernel/config/settings-fields.ts';
-import type { ConfigProblem } from '../../kernel/message/errors.ts';
 
 /** The emojis a bot may react with (Bot API, ReactionTypeEmoji). */
 export const TELEGRAM_REACTIONS = [
@@ -42,35 +42,33 @@ export type TelegramConfig = z.infer<typeof telegramSchema>;
 
 const TELEGRAM_TOKEN = /^\d+:[A-Za-z0-9_-]+$/;
 
-export function telegramConflicts(telegram: TelegramConfig): readonly ConfigProblem[] {
+export function telegramConflicts(telegram: TelegramConfig): Problems {
+  const path = 'channels.telegram';
   const problems = [
-    ...notNumericIds(telegram.allowFrom),
-    ...notGroupIds('groups', telegram.groups),
-    ...notGroupIds('groupSenderChats', telegram.groupSenderChats),
-    ...strangeCallNames('channels.telegram', telegram.groupNames),
+    ...strangeItems(
+      `${path}.allowFrom`,
+      telegram.allowFrom,
+      (id) => id === '*' || /^\d+$/.test(id),
+      (id) => `"${id}" is no user id; names can change hands`,
+      'Write the numeric id; "nanobot pair list" shows it of whoever wrote.',
+    ),
+    ...strangeGroupIds(`${path}.groups`, telegram.groups),
+    ...strangeGroupIds(`${path}.groupSenderChats`, telegram.groupSenderChats),
+    ...strangeCallNames(path, telegram.groupNames),
   ];
   if (!telegram.enabled) return problems;
-  const path = 'channels.telegram.token';
+  const isUnset = telegram.token === '';
+  const problem = isUnset ? 'no token is set' : 'this does not look like a bot token';
   const remedy = 'Ask @BotFather for one, or set channels.telegram.enabled to false.';
-  if (telegram.token === '') return [...problems, { path, problem: 'no token is set', remedy }];
-  if (TELEGRAM_TOKEN.test(telegram.token)) return problems;
-  return [...problems, { path, problem: 'this does not look like a bot token', remedy }];
+  const isFine = TELEGRAM_TOKEN.test(telegram.token);
+  return [...problems, ...unless(isFine, `${path}.token`, problem, remedy)];
 }
 
-function notGroupIds(key: string, ids: readonly string[]): readonly ConfigProblem[] {
-  return ids.flatMap((id, index) => {
-    if (/^-\d{1,19}$/.test(id)) return [];
-    const problem = `"${id}" is no id of a group or channel; names can change hands`;
-    const remedy = 'Write the number with its minus, like -1001234567890.';
-    return [{ path: `channels.telegram.${key}.${index}`, problem, remedy }];
-  });
-}
-
-function notNumericIds(allowFrom: readonly string[]): readonly ConfigProblem[] {
-  return allowFrom.flatMap((id, index) => {
-    if (id === '*' || /^\d+$/.test(id)) return [];
-    const problem = `"${id}" is no user id; names can change hands`;
-    const remedy = 'Write the numeric id; "nanobot pair list" shows it of whoever wrote.';
-    return [{ path: `channels.telegram.allowFrom.${index}`, problem, remedy }];
-  });
-}
+const strangeGroupIds = (path: string, ids: readonly string[]): Problems =>
+  strangeItems(
+    path,
+    ids,
+    (id) => /^-\d{1,19}$/.test(id),
+    (id) => `"${id}" is no id of a group or channel; names can change hands`,
+    'Write the number with its minus, like -1001234567890.',
+  );

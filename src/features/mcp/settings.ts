@@ -2,8 +2,8 @@
 // this kind share, and what of it may be wrong.
 
 import { z } from 'zod';
+import { isWebAddress, type Problems, unless } from '../../kernel/config/problems.ts';
 import { flag, seconds, secret } from '../../kernel/config/settings-fields.ts';
-import type { ConfigProblem } from '../../kernel/message/errors.ts';
 import { isLoopbackHost } from '../../lib/net/address-rules.ts';
 
 /** No `_`: the tool's name begins behind the first one. */
@@ -75,22 +75,17 @@ export function toolServerConflicts({
   mcpServers,
 }: {
   readonly mcpServers: ToolServersConfig;
-}): readonly ConfigProblem[] {
+}): Problems {
   const entries = Object.entries(mcpServers);
-  const many: readonly ConfigProblem[] =
-    entries.length <= MAX_SERVERS
-      ? []
-      : [
-          {
-            path: 'mcpServers',
-            problem: `${entries.length} servers are more than ${MAX_SERVERS}`,
-            remedy: 'Leave out those that are not needed.',
-          },
-        ];
-  return [...many, ...entries.flatMap(([name, one]) => problemsOf(`mcpServers.${name}`, one))];
+  const problem = `${entries.length} servers are more than ${MAX_SERVERS}`;
+  const remedy = 'Leave out those that are not needed.';
+  return [
+    ...unless(entries.length <= MAX_SERVERS, 'mcpServers', problem, remedy),
+    ...entries.flatMap(([name, one]) => problemsOf(`mcpServers.${name}`, one)),
+  ];
 }
 
-function problemsOf(path: string, one: ToolServerConfig): readonly ConfigProblem[] {
+function problemsOf(path: string, one: ToolServerConfig): Problems {
   const { command, url, headers } = one;
   if ((command === '') === (url === '')) {
     const problem = command === '' ? 'it has neither command nor url' : 'it has command and url';
@@ -98,19 +93,14 @@ function problemsOf(path: string, one: ToolServerConfig): readonly ConfigProblem
   }
   if (url === '') return [];
   const ours = Object.keys(headers).find((name) => OUR_HEADERS.test(name));
-  if (ours !== undefined) {
-    const problem = `${ours} is set by the connection itself`;
-    return [{ path: `${path}.headers.${ours}`, problem, remedy: 'Remove it.' }];
-  }
-  return urlProblems(`${path}.url`, one);
+  if (ours === undefined) return urlProblems(`${path}.url`, one);
+  const problem = `${ours} is set by the connection itself`;
+  return [{ path: `${path}.headers.${ours}`, problem, remedy: 'Remove it.' }];
 }
 
-function urlProblems(
-  path: string,
-  { url, privateNetwork }: ToolServerConfig,
-): readonly ConfigProblem[] {
+function urlProblems(path: string, { url, privateNetwork }: ToolServerConfig): Problems {
   const parsed = URL.parse(url);
-  if (parsed === null || !/^https?:$/.test(parsed.protocol)) {
+  if (parsed === null || !isWebAddress(url)) {
     const problem = `"${url}" is no http or https address`;
     return [{ path, problem, remedy: 'Write it like https://example.org/mcp.' }];
   }
@@ -118,10 +108,12 @@ function urlProblems(
     const problem = 'a login stands in the address';
     return [{ path, problem, remedy: 'Put it into headers, as Authorization.' }];
   }
-  const isOpen = parsed.protocol === 'http:' && !isNear(parsed.hostname) && !privateNetwork;
-  if (!isOpen) return [];
-  const problem = 'what is said to this server could be read and changed on the way';
-  return [{ path, problem, remedy: 'Use https; or set privateNetwork, where it is your own net.' }];
+  return unless(
+    parsed.protocol === 'https:' || isNear(parsed.hostname) || privateNetwork,
+    path,
+    'what is said to this server could be read and changed on the way',
+    'Use https; or set privateNetwork, where it is your own net.',
+  );
 }
 
 /** Written as an address of a private network (RFC 1918, RFC 4193), it is the owner's own choice. */

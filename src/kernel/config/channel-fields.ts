@@ -3,7 +3,7 @@
 import { z } from 'zod';
 import { STRANGER_POLICIES } from '../access/admission.ts';
 import { isCallName } from '../access/group-names.ts';
-import type { ConfigProblem } from '../message/errors.ts';
+import { type Problems, strangeItems } from './problems.ts';
 import { choice, texts } from './settings-fields.ts';
 
 export const allowFrom = texts().describe(
@@ -30,14 +30,11 @@ export const strangers = choice(STRANGER_POLICIES, 'silent').describe(
     'get a code for the owner; closed: refused; open: answered, as guests.',
 );
 
-export function strangeCallNames(
-  section: string,
-  names: readonly string[],
-): readonly ConfigProblem[] {
-  return names.flatMap((name, index) => {
-    if (isCallName(name)) return [];
-    const problem = `"${name}" is no name: it has no letter or digit`;
-    const remedy = 'Write plain words; * stands for any letters of a word.';
-    return [{ path: `${section}.groupNames.${index}`, problem, remedy }];
-  });
-}
+export const strangeCallNames = (section: string, names: readonly string[]): Problems =>
+  strangeItems(
+    `${section}.groupNames`,
+    names,
+    isCallName,
+    (name) => `"${name}" is no name: it has no letter or digit`,
+    'Write plain words; * stands for any letters of a word.',
+  );

@@ -11,16 +11,14 @@ import { modeConflicts } from '../../features/modes/rules/conflicts-modes.ts';
 import { voiceConflicts } from '../../features/voice/rules/conflicts.ts';
 import { isTimeZone } from '../../lib/time/zone-time.ts';
 import type { ToolPolicyEntry } from '../access/rights.ts';
-import type { ConfigProblem } from '../message/errors.ts';
 import type { Config } from './config.ts';
 import { tokenProblem } from './environment.ts';
 import type { JsonValue } from './json.ts';
 import { valueAt } from './json-paths.ts';
+import { isWebAddress, type Problems, unless } from './problems.ts';
 import { looksLikeMask, secretPaths } from './secrets.ts';
 
-type Check = (config: Config) => readonly ConfigProblem[];
-
-const CHECKS: readonly Check[] = [
+const CHECKS: readonly ((config: Config) => Problems)[] = [
   gatewayExposure,
   ({ channels: { telegram } }) => telegramConflicts(telegram),
   ({ channels: { email } }) => emailConflicts(email),
@@ -33,139 +31,119 @@ const CHECKS: readonly Check[] = [
   voiceConflicts,
   modelChoices,
   modeConflicts,
-  retryWaits,
+  waits,
   urls,
   timeZone,
 ];
 
-export function conflicts(config: Config): readonly ConfigProblem[] {
-  return CHECKS.flatMap((check) => check(config));
-}
+export const conflicts = (config: Config): Problems => CHECKS.flatMap((check) => check(config));
 
 /** Secrets that are the marks some program shows in place of the real ones. */
-export function maskedSecrets(value: JsonValue): readonly ConfigProblem[] {
-  const masked = [...secretPaths(value)].filter((path) => {
-    const secret = valueAt(value, path);
-    return typeof secret === 'string' && looksLikeMask(secret);
-  });
+export function maskedSecrets(value: JsonValue): Problems {
   const remedy = 'Put the real value back, or the name of an environment variable.';
-  return masked.map((path) => ({ path, problem: 'this is a mask, not the secret', remedy }));
+  return [...secretPaths(value)].flatMap((path) => {
+    const secret = valueAt(value, path);
+    const isMask = typeof secret === 'string' && looksLikeMask(secret);
+    return unless(!isMask, path, 'this is a mask, not the secret', remedy);
+  });
 }
 
-function gatewayExposure({ gateway }: Config): readonly ConfigProblem[] {
+function gatewayExposure({ gateway }: Config): Problems {
   const found = tokenProblem(gateway.host, gateway.token);
   return found === undefined ? [] : [{ path: 'gateway.token', ...found }];
 }
 
-function modelChoices({ agents: { defaults } }: Config): readonly ConfigProblem[] {
-  const problems: ConfigProblem[] = [];
-  if (defaults.maxTokens >= defaults.maxContextTokens) {
-    problems.push({
-      path: 'agents.defaults.maxTokens',
-      problem: `an answer of ${defaults.maxTokens} tokens leaves no room in a context of ${defaults.maxContextTokens}`,
-      remedy: 'Make it smaller than agents.defaults.maxContextTokens.',
-    });
-  }
-  if (defaults.model !== '' && defaults.fallbackModels.includes(defaults.model)) {
-    problems.push({
-      path: 'agents.defaults.fallbackModels',
-      problem: `"${defaults.model}" would fall back to itself`,
-      remedy: 'Remove it from the list.',
-    });
-  }
-  return problems;
-}
-
-function retryWaits({ retry, coalesce }: Config): readonly ConfigProblem[] {
-  const pairs = [
-    { low: 'retry.providerMinSecs', high: 'retry.providerMaxSecs', ...waits(retry) },
-    {
-      low: 'coalesce.quietMs',
-      high: 'coalesce.maxWaitMs',
-      least: coalesce.quietMs,
-      most: coalesce.maxWaitMs,
-    },
+function modelChoices({ agents: { defaults } }: Config): Problems {
+  const { maxTokens, maxContextTokens, model, fallbackModels } = defaults;
+  return [
+    ...unless(
+      maxTokens < maxContextTokens,
+      'agents.defaults.maxTokens',
+      `an answer of ${maxTokens} tokens leaves no room in a context of ${maxContextTokens}`,
+      'Make it smaller than agents.defaults.maxContextTokens.',
+    ),
+    ...unless(
+      model === '' || !fallbackModels.includes(model),
+      'agents.defaults.fallbackModels',
+      `"${model}" would fall back to itself`,
+      'Remove it from the list.',
+    ),
   ];
-  return pairs
-    .filter(({ least, most }) => least > most)
-    .map(({ low, high, least, most }) => ({
-      path: low,
-      problem: `${least} is more than ${high}, which is ${most}`,
-      remedy: `Make it at most ${most}.`,
-    }));
 }
 
-const waits = (retry: Config['retry']) => ({
-  least: retry.providerMinSecs,
-  most: retry.providerMaxSecs,
-});
+function waits({ retry, coalesce }: Config): Problems {
+  const { providerMinSecs, providerMaxSecs } = retry;
+  const pairs = [
+    ['retry.providerMinSecs', providerMinSecs, 'retry.providerMaxSecs', providerMaxSecs],
+    ['coalesce.quietMs', coalesce.quietMs, 'coalesce.maxWaitMs', coalesce.maxWaitMs],
+  ] as const;
+  return pairs.flatMap(([low, least, high, most]) =>
+    unless(
+      least <= most,
+      low,
+      `${least} is more than ${high}, which is ${most}`,
+      `Make it at most ${most}.`,
+    ),
+  );
+}
 
-function urls({ providers, channels, cluster }: Config): readonly ConfigProblem[] {
+function urls({ providers, channels, cluster }: Config): Problems {
   const basesOf = (section: string, entries: Readonly<Record<string, { apiBase: string }>>) =>
     Object.entries(entries).map(
       ([name, { apiBase }]) => [`${section}.${name}.apiBase`, apiBase] as const,
     );
   const bases = [...basesOf('providers', providers), ...basesOf('cluster.peers', cluster.peers)];
   const written = [...bases, ['channels.telegram.apiRoot', channels.telegram.apiRoot] as const];
-  const logins = written
-    .filter(([, url]) => hasLogin(url))
-    .map(([path]) => ({
-      path,
-      problem: 'a login stands in the address, where it would be seen',
-      remedy: 'Take it out; a key belongs in apiKey.',
-    }));
-  const others = written
-    .filter(([, url]) => url !== '' && !hasLogin(url) && !/^https?:$/.test(protocolOf(url)))
-    .map(([path, url]) => ({
-      path,
-      problem: `"${url}" is no http or https address`,
-      remedy: 'Write it like https://api.example.org/v1.',
-    }));
-  return [...logins, ...others];
-}
-
-function hasLogin(url: string): boolean {
-  if (!URL.canParse(url)) return false;
-  const { username, password } = new URL(url);
-  return username !== '' || password !== '';
-}
-
-const protocolOf = (url: string) => (URL.canParse(url) ? new URL(url).protocol : '');
-
-function timeZone({ sessions }: Config): readonly ConfigProblem[] {
-  if (isTimeZone(sessions.timeZone)) return [];
+  const seen = 'a login stands in the address, where it would be seen';
   return [
-    {
-      path: 'sessions.timeZone',
-      problem: `"${sessions.timeZone}" is no time zone`,
-      remedy: 'Use an IANA name like Europe/Berlin.',
-    },
+    ...written.flatMap(([path, url]) =>
+      unless(!hasLogin(url), path, seen, 'Take it out; a key belongs in apiKey.'),
+    ),
+    ...written.flatMap(([path, url]) =>
+      unless(
+        url === '' || hasLogin(url) || isWebAddress(url),
+        path,
+        `"${url}" is no http or https address`,
+        'Write it like https://api.example.org/v1.',
+      ),
+    ),
   ];
 }
 
-// What may be wrong with limits: an exception for nobody, a call that waits before it has to.
+function hasLogin(url: string): boolean {
+  const parsed = URL.parse(url);
+  return parsed !== null && parsed.username + parsed.password !== '';
+}
 
-/** Doors of our own, which need no section. */
-const OWN_DOORS = ['web', 'terminal'];
+function timeZone({ sessions }: Config): Problems {
+  const problem = `"${sessions.timeZone}" is no time zone`;
+  const remedy = 'Use an IANA name like Europe/Berlin.';
+  return unless(isTimeZone(sessions.timeZone), 'sessions.timeZone', problem, remedy);
+}
 
-export function limitConflicts({ limits, channels }: Config): readonly ConfigProblem[] {
-  const known = [...Object.keys(channels), ...OWN_DOORS];
-  return limits.exceptions.flatMap(({ who }, index): readonly ConfigProblem[] => {
+/** Channels of our own, which need no section. */
+const OWN_CHANNELS = ['web', 'terminal'];
+
+/** An exception for nobody. */
+function limitConflicts({ limits, channels }: Config): Problems {
+  const known = [...Object.keys(channels), ...OWN_CHANNELS];
+  return limits.exceptions.flatMap(({ who }, index) => {
     const [channel = '', ...id] = who.split(':');
-    const names = id.length === 0 || id.join(':') !== '';
-    if (known.includes(channel) && names) return [];
-    const path = `limits.exceptions.${index}.who`;
+    const isNamed = known.includes(channel) && (id.length === 0 || id.join(':') !== '');
+    const problem = `"${who}" names no channel and nobody on one`;
     const remedy = `Write one of ${known.join(', ')}, or e.g. telegram:123456789.`;
-    return [{ path, problem: `"${who}" names no channel and nobody on one`, remedy }];
+    return unless(isNamed, `limits.exceptions.${index}.who`, problem, remedy);
   });
 }
 
-export function compactionConflicts({ agents }: Config): readonly ConfigProblem[] {
+function compactionConflicts({ agents }: Config): Problems {
   const { softPercent, hardPercent } = agents.defaults.compaction.lossless;
-  if (softPercent < hardPercent) return [];
-  const problem = 'every call that may be summed up behind the answer would wait for it';
-  const path = 'agents.defaults.compaction.lossless.softPercent';
-  return [{ path, problem, remedy: `Make it less than hardPercent, ${hardPercent}.` }];
+  return unless(
+    softPercent < hardPercent,
+    'agents.defaults.compaction.lossless.softPercent',
+    'every call that may be summed up behind the answer would wait for it',
+    `Make it less than hardPercent, ${hardPercent}.`,
+  );
 }
 
 // What may be wrong with the entries that grant or take away tools: an entry for nobody, or under an id
@@ -197,7 +175,7 @@ const GROUPS: Readonly<Record<string, IdRule>> = {
   email: { example: 'telegram:-1001234567890', spell: () => undefined },
 };
 
-export function toolConflicts({ tools, channels }: Config): readonly ConfigProblem[] {
+function toolConflicts({ tools, channels }: Config): Problems {
   const known = Object.keys(channels);
   return [
     ...strangeEntries('people', tools.people, PEOPLE, known),
@@ -211,8 +189,8 @@ function strangeEntries(
   entries: readonly ToolPolicyEntry[],
   rules: Readonly<Record<string, IdRule>>,
   known: readonly string[],
-): readonly ConfigProblem[] {
-  return entries.flatMap(({ who }, index): readonly ConfigProblem[] => {
+): Problems {
+  return entries.flatMap(({ who }, index): Problems => {
     const colon = who.indexOf(':');
     const [channel, id] = [who.slice(0, Math.max(0, colon)), who.slice(colon + 1)];
     const rule = Object.hasOwn(rules, channel) ? rules[channel] : undefined;
@@ -223,8 +201,8 @@ function strangeEntries(
       const problem = `"${who}" is nobody’s id; names can change hands`;
       return [{ path, problem, remedy: `Write the channel and the stable id, like ${example}.` }];
     }
-    if (spelled === id) return [];
-    const problem = `"${who}" is spelled "${channel}:${spelled}" on this channel`;
-    return [{ path, problem, remedy: `Write "${channel}:${spelled}".` }];
+    const right = `"${channel}:${spelled}"`;
+    const problem = `"${who}" is spelled ${right} on this channel`;
+    return unless(spelled === id, path, problem, `Write ${right}.`);
   });
 }

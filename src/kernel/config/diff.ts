@@ -1,6 +1,7 @@
 // What a changed configuration asks for: most keys count from the next turn, some need their
 // channel started again, few the whole gateway.
 
+import { isObject } from '../../lib/json/json.ts';
 import { accountName } from '../message/account.ts';
 import { channelName } from '../message/ids.ts';
 import { accountViews } from './accounts.ts';
@@ -76,17 +77,10 @@ function restarting(before: Config['channels'], after: Config['channels']): read
 
 /** Lists count as one value. */
 function changedPaths(before: unknown, after: unknown, path: string): readonly string[] {
-  if (!isSection(before) || !isSection(after)) {
+  if (!isObject(before) || !isObject(after)) {
     return JSON.stringify(before) === JSON.stringify(after) ? [] : [path];
   }
-  const left = new Map(Object.entries(before));
-  const right = new Map(Object.entries(after));
-  const keys = new Set([...left.keys(), ...right.keys()]);
-  return [...keys]
+  return Object.keys({ ...before, ...after })
     .filter((key) => key !== '$schema')
-    .flatMap((key) => changedPaths(left.get(key), right.get(key), joinPath(path, key)));
-}
-
-function isSection(value: unknown): value is object {
-  return typeof value === 'object' && value !== null && !Array.isArray(value);
+    .flatMap((key) => changedPaths(before[key], after[key], joinPath(path, key)));
 }

@@ -3,8 +3,8 @@
 
 import { parseJson } from '../../lib/json/json.ts';
 import { isLoopbackHost } from '../../lib/net/address-rules.ts';
-import { isJsonObject, type JsonObject, type JsonValue, joinPath } from './json.ts';
-import { withValue } from './json-paths.ts';
+import type { JsonObject, JsonValue } from './json.ts';
+import { mapTexts, withValue } from './json-paths.ts';
 
 export type Environment = Readonly<Record<string, string | undefined>>;
 
@@ -21,25 +21,18 @@ const SETTING = /^NANOBOT__(\w+)$/;
 const WHOLE_REFERENCE = /^\$\{([A-Za-z_][A-Za-z0-9_]*)\}$/;
 
 /** A variable that is unset or empty counts as missing and is left as written. */
-export function expandEnvironment(value: JsonValue, env: Environment, path = ''): Expanded {
-  if (typeof value === 'string') return expandText(value, env, path);
-  if (Array.isArray(value)) {
-    const items = value.map((item, index) =>
-      expandEnvironment(item, env, joinPath(path, `${index}`)),
-    );
-    return {
-      value: items.map((item) => item.value),
-      missing: items.flatMap((item) => item.missing),
-    };
-  }
-  if (!isJsonObject(value)) return { value, missing: [] };
-  const members = Object.entries(value).map(
-    ([key, member]) => [key, expandEnvironment(member, env, joinPath(path, key))] as const,
+export function expandEnvironment(value: JsonValue, env: Environment): Expanded {
+  const missing: MissingVariable[] = [];
+  const expanded = mapTexts(value, (text, path) =>
+    text.replace(REFERENCE, (written, escaped: string, name: string) => {
+      if (escaped !== '') return written.slice(1);
+      const found = env[name];
+      if (found !== undefined && found !== '') return found;
+      missing.push({ path, name });
+      return written;
+    }),
   );
-  return {
-    value: Object.fromEntries(members.map(([key, member]) => [key, member.value])),
-    missing: members.flatMap(([, member]) => member.missing),
-  };
+  return { value: expanded, missing };
 }
 
 /** With the keys that variables set, over those that are written; lists and sections stand there as JSON. */
@@ -61,18 +54,6 @@ export function variableOf(path: string, env: Environment): string | undefined {
 /** Whether the text is exactly one reference, so that showing it gives nothing away. */
 export function isReference(text: string): boolean {
   return WHOLE_REFERENCE.test(text);
-}
-
-function expandText(text: string, env: Environment, path: string): Expanded {
-  const missing: MissingVariable[] = [];
-  const value = text.replace(REFERENCE, (written, escaped: string, name: string) => {
-    if (escaped !== '') return written.slice(1);
-    const found = env[name];
-    if (found !== undefined && found !== '') return found;
-    missing.push({ path, name });
-    return written;
-  });
-  return { value, missing };
 }
 
 // What makes a gateway token fit for use: needed beyond loopback, hard to guess, and something a

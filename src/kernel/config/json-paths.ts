@@ -1,7 +1,7 @@
 // Reading and changing one place of a JSON value by its dotted path. Values are never changed, only
 // copied.
 
-import { isJsonObject, type JsonObject, type JsonValue } from './json.ts';
+import { isJsonObject, type JsonObject, type JsonValue, joinPath } from './json.ts';
 
 export function valueAt(value: JsonValue | undefined, path: string): JsonValue | undefined {
   if (path === '') return value;
@@ -12,6 +12,22 @@ export function valueAt(value: JsonValue | undefined, path: string): JsonValue |
     else return undefined;
   }
   return current;
+}
+
+/** A copy in which each text is what `change` makes of it. */
+export function mapTexts(
+  value: JsonValue,
+  change: (text: string, path: string) => string,
+  path = '',
+): JsonValue {
+  if (typeof value === 'string') return change(value, path);
+  const within = (member: JsonValue, key: string | number) =>
+    mapTexts(member, change, joinPath(path, `${key}`));
+  if (Array.isArray(value)) return value.map(within);
+  if (!isJsonObject(value)) return value;
+  return Object.fromEntries(
+    Object.entries(value).map(([key, member]) => [key, within(member, key)]),
+  );
 }
 
 /** In a path: whatever key stands there. */
@@ -47,7 +63,7 @@ export function member(section: unknown, key: string): unknown {
 
 /** A copy with the value set; sections on the way that are missing are made. */
 export function withValue(object: JsonObject, path: string, value: JsonValue): JsonObject {
-  const { first, rest } = split(path);
+  const [first, rest] = split(path);
   if (rest === undefined) return { ...object, [first]: value };
   const inner = Object.hasOwn(object, first) ? object[first] : undefined;
   return { ...object, [first]: withValue(isJsonObject(inner) ? inner : {}, rest, value) };
@@ -55,7 +71,7 @@ export function withValue(object: JsonObject, path: string, value: JsonValue): J
 
 /** A copy without the key; a section left empty goes too. */
 export function withoutValue(object: JsonObject, path: string): JsonObject {
-  const { first, rest } = split(path);
+  const [first, rest] = split(path);
   const { [first]: inner, ...others } = object;
   if (inner === undefined) return object;
   if (rest === undefined) return others;
@@ -64,9 +80,7 @@ export function withoutValue(object: JsonObject, path: string): JsonObject {
   return Object.keys(smaller).length === 0 ? others : { ...object, [first]: smaller };
 }
 
-function split(path: string): { readonly first: string; readonly rest: string | undefined } {
+function split(path: string): readonly [first: string, rest: string | undefined] {
   const dot = path.indexOf('.');
-  return dot === -1
-    ? { first: path, rest: undefined }
-    : { first: path.slice(0, dot), rest: path.slice(dot + 1) };
+  return dot === -1 ? [path, undefined] : [path.slice(0, dot), path.slice(dot + 1)];
 }

@@ -34,8 +34,7 @@ const SCALAR = /-?(?:0|[1-9]\d*)(?:\.\d+)?(?:[eE][+-]?\d+)?|true|false|null/y;
 
 /** @throws ConfigError where the text is no JSON; it names line and column. */
 export function readJson(text: string): LocatedJson {
-  const reader = new JsonReader(text.startsWith('\uFEFF') ? text.slice(1) : text);
-  return reader.read();
+  return new JsonReader(text.replace(/^\uFEFF/, '')).read();
 }
 
 export function isJsonObject(value: JsonValue | undefined): value is JsonObject {
@@ -77,46 +76,48 @@ class JsonReader {
 
   #object(path: string, depth: number): JsonObject {
     const entries = new Map<string, JsonValue>();
-    for (;;) {
-      this.#skipSpace();
-      if (entries.size === 0 && this.#skip('}')) return {};
+    this.#members('}', () => {
       const place = this.#place();
       const token = this.#take(STRING);
       if (token === undefined) throw this.#failure(this.#unexpected('a key in double quotes'));
       const key: string = JSON.parse(token);
       const memberPath = joinPath(path, key);
-      this.#checkKey(key, memberPath, entries.has(key), place);
+      const isRefused = REFUSED_KEYS.has(key);
+      if (isRefused) this.#refuse(memberPath, place, 'this key is never allowed', 'Remove it.');
+      else if (entries.has(key)) {
+        this.#refuse(memberPath, place, 'the key is written twice', 'Keep one of the two.');
+      }
       this.#places.set(memberPath, place);
       this.#skipSpace();
       if (!this.#skip(':')) throw this.#failure(this.#unexpected('":"'));
       const value = this.#value(memberPath, depth + 1);
-      if (!REFUSED_KEYS.has(key)) entries.set(key, value);
-      this.#skipSpace();
-      if (this.#skip('}')) return Object.fromEntries(entries);
-      if (!this.#skip(',')) throw this.#failure(this.#unexpected('"," or "}"'));
-    }
+      if (!isRefused) entries.set(key, value);
+    });
+    return Object.fromEntries(entries);
   }
 
   #array(path: string, depth: number): readonly JsonValue[] {
     const items: JsonValue[] = [];
-    this.#skipSpace();
-    if (this.#skip(']')) return items;
-    for (;;) {
+    this.#members(']', () => {
       items.push(this.#value(joinPath(path, String(items.length)), depth + 1));
-      this.#skipSpace();
-      if (this.#skip(']')) return items;
-      if (!this.#skip(',')) throw this.#failure(this.#unexpected('"," or "]"'));
-    }
+    });
+    return items;
   }
 
-  #checkKey(key: string, path: string, twice: boolean, place: Place) {
-    if (REFUSED_KEYS.has(key)) {
-      const problem = 'this key is never allowed';
-      this.#problems.push({ path, problem, remedy: 'Remove it.', ...place });
-    } else if (twice) {
-      const remedy = 'Keep one of the two.';
-      this.#problems.push({ path, problem: 'the key is written twice', remedy, ...place });
-    }
+  #members(close: '}' | ']', readMember: () => void): void {
+    this.#skipSpace();
+    if (this.#skip(close)) return;
+    do {
+      this.#skipSpace();
+      readMember();
+      this.#skipSpace();
+      if (this.#skip(close)) return;
+    } while (this.#skip(','));
+    throw this.#failure(this.#unexpected(`"," or "${close}"`));
+  }
+
+  #refuse(path: string, place: Place, problem: string, remedy: string): void {
+    this.#problems.push({ path, problem, remedy, ...place });
   }
 
   #take(pattern: RegExp): string | undefined {

@@ -1,11 +1,35 @@
 // Version 0: the original program's config.json, whose keys we keep where they mean something here.
 // Keys that meant nothing, or mean nothing any more, go, each with a note.
 
+import { z } from 'zod';
 import { isAllowEntry, normaliseAllowed } from '../../channels/whatsapp/rules/jid.ts';
 import { isJsonObject, type JsonObject, type JsonValue } from './json.ts';
 import { valueAt, withoutValue, withValue } from './json-paths.ts';
 
-type Upgrade = { readonly raw: JsonObject; readonly notes: readonly string[] };
+/** The configuration under change, and a note for the person on each change. */
+class Draft {
+  raw: JsonObject;
+  readonly notes: string[] = [];
+
+  constructor(original: JsonObject) {
+    this.raw = original;
+  }
+
+  at(path: string): JsonValue | undefined {
+    return valueAt(this.raw, path);
+  }
+
+  set(path: string, value: JsonValue): void {
+    this.raw = withValue(this.raw, path, value);
+  }
+
+  /** The value, which is no longer there afterwards. */
+  take(path: string): JsonValue | undefined {
+    const value = this.at(path);
+    if (value !== undefined) this.raw = withoutValue(this.raw, path);
+    return value;
+  }
+}
 
 const sameNames = (from: string, to: string, keys: string) =>
   keys.split(' ').map((key) => [`${from}.${key}`, `${to}.${key}`] as const);
@@ -85,140 +109,105 @@ const OLD_DEFAULTS = [
   },
 ];
 
-export function upgradeOriginalConfig(original: JsonObject): Upgrade {
-  const withoutNulls = dropNulls(original);
-  const steps = [
-    moveKeys,
-    takeFeishu,
-    takeCapabilities,
-    takeLossless,
-    takeCluster,
-    dropKeys,
-    dropOldDefaults,
-    nameMailSecurity,
-    spellIds,
-    spellNumbers,
-  ];
-  const notes: string[] = [];
-  let raw = withoutNulls;
-  for (const step of steps) {
-    const result = step(raw);
-    raw = result.raw;
-    notes.push(...result.notes);
-  }
-  return { raw, notes };
+export function upgradeOriginalConfig(original: JsonObject): {
+  readonly raw: JsonObject;
+  readonly notes: readonly string[];
+} {
+  const draft = new Draft(dropNulls(original));
+  moveKeys(draft);
+  takeFeishu(draft);
+  takeCapabilities(draft);
+  takeLossless(draft);
+  takeCluster(draft);
+  dropKeys(draft);
+  nameMailSecurity(draft);
+  spellIds(draft);
+  spellNumbers(draft);
+  return draft;
 }
 
-function moveKeys(original: JsonObject): Upgrade {
-  const notes: string[] = [];
-  let raw = original;
+function moveKeys(draft: Draft): void {
   for (const [from, to] of MOVED) {
-    const value = valueAt(raw, from);
-    if (value === undefined) continue;
-    raw = withoutValue(raw, from);
-    if (value === '') continue;
-    raw = withValue(raw, to, value);
-    notes.push(`${from} is now ${to}`);
+    const value = draft.take(from);
+    if (value === undefined || value === '') continue;
+    draft.set(to, value);
+    draft.notes.push(`${from} is now ${to}`);
   }
-  return { raw, notes };
 }
 
 /** There it could only send, so that its list of people had no effect. */
-function takeFeishu(original: JsonObject): Upgrade {
-  const feishu = valueAt(original, 'channels.feishu');
-  if (feishu === undefined) return { raw: original, notes: [] };
-  const rest = withoutValue(original, 'channels.feishu');
-  const enabled = valueAt(original, 'channels.feishu.enabled') === true;
+function takeFeishu(draft: Draft): void {
+  const feishu = draft.take('channels.feishu');
+  if (feishu === undefined) return;
+  const isEnabled = valueAt(feishu, 'enabled') === true;
   const credentials = ['appId', 'appSecret'].flatMap((key) => {
-    const value = valueAt(original, `channels.feishu.${key}`);
+    const value = valueAt(feishu, key);
     return typeof value === 'string' && value !== '' ? [[key, value] as const] : [];
   });
-  if (!enabled && credentials.length === 0) return { raw: rest, notes: [] };
-  const raw = [...credentials, ['enabled', enabled] as const].reduce(
-    (changed, [key, value]) => withValue(changed, `channels.lark.${key}`, value),
-    rest,
-  );
-  return { raw, notes: ['channels.feishu is now channels.lark, without its list of people'] };
+  if (!isEnabled && credentials.length === 0) return;
+  for (const [key, value] of credentials) draft.set(`channels.lark.${key}`, value);
+  draft.set('channels.lark.enabled', isEnabled);
+  draft.notes.push('channels.feishu is now channels.lark, without its list of people');
 }
 
-function dropKeys(original: JsonObject): Upgrade {
-  const present = DROPPED.filter((path) => valueAt(original, path) !== undefined);
-  return {
-    raw: present.reduce(withoutValue, original),
-    notes: present.map((path) => `${path} was dropped: it has no effect here`),
-  };
-}
-
-/** Defaults that the original wrote into every file and that mean something else here. */
-function dropOldDefaults(original: JsonObject): Upgrade {
-  const present = OLD_DEFAULTS.filter(({ path, value, unless }) => {
-    const isMeant = unless !== undefined && valueAt(original, unless) !== undefined;
-    return valueAt(original, path) === value && !isMeant;
-  });
-  return {
-    raw: present.map(({ path }) => path).reduce(withoutValue, original),
-    notes: present.map(({ path, value, note }) => `${path} ${value} was dropped: ${note}`),
-  };
+/** Keys without effect here, and defaults written into every file that mean something else here. */
+function dropKeys(draft: Draft): void {
+  for (const path of DROPPED) {
+    if (draft.take(path) === undefined) continue;
+    draft.notes.push(`${path} was dropped: it has no effect here`);
+  }
+  for (const { path, value, note, unless } of OLD_DEFAULTS) {
+    const isMeant = unless !== undefined && draft.at(unless) !== undefined;
+    if (isMeant || draft.at(path) !== value) continue;
+    draft.take(path);
+    draft.notes.push(`${path} ${value} was dropped: ${note}`);
+  }
 }
 
 /** The original chose the encryption by the port; its SMTP port was 587 unless written. */
-function nameMailSecurity(original: JsonObject): Upgrade {
-  const email = valueAt(original, 'channels.email');
-  const isNamed = isJsonObject(email) && ('imapSecurity' in email || 'smtpSecurity' in email);
-  if (!isJsonObject(email) || isNamed) return { raw: original, notes: [] };
-  const smtpPort = valueAt(original, 'channels.email.smtpPort') ?? 587;
-  const settings: readonly (readonly [key: string, value: JsonValue])[] = [
-    ['smtpPort', smtpPort],
-    ['smtpSecurity', smtpPort === 465 ? 'tls' : 'starttls'],
-    ['imapSecurity', valueAt(original, 'channels.email.imapPort') === 143 ? 'starttls' : 'tls'],
-  ];
-  const raw = settings.reduce(
-    (changed, [key, value]) => withValue(changed, `channels.email.${key}`, value),
-    original,
-  );
-  return { raw, notes: ['channels.email now names the encryption: imapSecurity, smtpSecurity'] };
+function nameMailSecurity(draft: Draft): void {
+  const path = 'channels.email';
+  const email = draft.at(path);
+  if (!isJsonObject(email) || 'imapSecurity' in email || 'smtpSecurity' in email) return;
+  const { smtpPort = 587, imapPort } = email;
+  draft.set(`${path}.smtpPort`, smtpPort);
+  draft.set(`${path}.smtpSecurity`, smtpPort === 465 ? 'tls' : 'starttls');
+  draft.set(`${path}.imapSecurity`, imapPort === 143 ? 'starttls' : 'tls');
+  draft.notes.push(`${path} now names the encryption: imapSecurity, smtpSecurity`);
 }
 
 /** Ids may be numbers in the original. An empty list let everybody in there and nobody here. */
-function spellIds(original: JsonObject): Upgrade {
-  const notes: string[] = [];
-  let raw = original;
+function spellIds(draft: Draft): void {
   for (const channel of ['telegram', 'email', 'whatsapp', 'lark']) {
     const path = `channels.${channel}.allowFrom`;
-    const ids = valueAt(raw, path);
+    const ids = draft.at(path);
     if (Array.isArray(ids)) {
-      raw = withValue(
-        raw,
-        path,
-        ids.map((id) => (typeof id === 'number' ? String(id) : id)),
-      );
+      const spelled = ids.map((id) => (typeof id === 'number' ? String(id) : id));
+      draft.set(path, spelled);
     }
-    const enabled = valueAt(raw, `channels.${channel}.enabled`) === true;
-    if (enabled && (ids === undefined || (Array.isArray(ids) && ids.length === 0))) {
-      notes.push(`${path} is empty: that lets nobody in now`);
+    const isEnabled = draft.at(`channels.${channel}.enabled`) === true;
+    if (isEnabled && (ids === undefined || (Array.isArray(ids) && ids.length === 0))) {
+      draft.notes.push(`${path} is empty: that lets nobody in now`);
     }
   }
-  return { raw, notes };
 }
 
 /** The original knew people by digits or by WhatsApp's own addresses, groups among them. */
-function spellNumbers(original: JsonObject): Upgrade {
-  const notes: string[] = [];
+function spellNumbers(draft: Draft): void {
   const path = 'channels.whatsapp.allowFrom';
-  const entries = valueAt(original, path);
-  let raw = original;
+  const entries = draft.at(path);
   if (Array.isArray(entries)) {
     const written = entries.map((entry) => (typeof entry === 'string' ? numberOf(entry) : entry));
-    const kept = written.filter((entry) => typeof entry !== 'string' || isAllowEntry(entry));
-    for (const entry of written.filter((one) => !kept.includes(one))) {
-      notes.push(`${path} no longer has ${JSON.stringify(entry)}: it is nobody’s number here`);
+    const isKept = (entry: JsonValue) => typeof entry !== 'string' || isAllowEntry(entry);
+    for (const entry of written.filter((one) => !isKept(one))) {
+      const shown = JSON.stringify(entry);
+      draft.notes.push(`${path} no longer has ${shown}: it is nobody’s number here`);
     }
-    raw = withValue(original, path, kept);
+    draft.set(path, written.filter(isKept));
   }
-  if (valueAt(raw, 'channels.whatsapp.enabled') === true) {
-    notes.push('WhatsApp has to be linked anew: nanobot channels login whatsapp');
+  if (draft.at('channels.whatsapp.enabled') === true) {
+    draft.notes.push('WhatsApp has to be linked anew: nanobot channels login whatsapp');
   }
-  return { raw, notes };
 }
 
 const numberOf = (entry: string) =>
@@ -235,43 +224,32 @@ function named(prefix: string, lists: readonly string[]): readonly string[] {
   return lists.flatMap((list) => list.split(' ')).map((name) => `${prefix}${name}`);
 }
 
-// The original's cluster as ours: there any host that answered was asked, so that what it found by itself
-// is only listed here.
+const CLUSTER = 'cluster';
 
-const CLUSTER_KEY = 'cluster';
-
-export function takeCluster(original: JsonObject): {
-  readonly raw: JsonObject;
-  readonly notes: readonly string[];
-} {
-  const { [CLUSTER_KEY]: said, ...rest } = original;
+/** There any host that answered was asked, so that what it found by itself is only listed here. */
+function takeCluster(draft: Draft): void {
+  const said = draft.at(CLUSTER);
   // A file of ours that only lacks its version.
-  const isOurs =
-    isJsonObject(said ?? '') &&
-    ('peers' in (said as JsonObject) || 'discovery' in (said as JsonObject));
-  if (isOurs) return { raw: original, notes: [] };
-  if (!isJsonObject(said ?? '') || (said as JsonObject)['enabled'] !== true) {
-    const notes = said === undefined ? [] : [`${CLUSTER_KEY} was off and was dropped`];
-    return { raw: rest, notes };
+  if (isJsonObject(said) && ('peers' in said || 'discovery' in said)) return;
+  if (draft.take(CLUSTER) === undefined) return;
+  if (!isJsonObject(said) || said['enabled'] !== true) {
+    draft.notes.push(`${CLUSTER} was off and was dropped`);
+    return;
   }
-  const { autoDiscover, endpoints, preferCluster, scanPorts } = said as JsonObject;
-  const peers = Object.fromEntries(addressesIn(endpoints).map(peerOf));
+  const { autoDiscover, endpoints, preferCluster, scanPorts } = said;
   const ports = Array.isArray(scanPorts) && scanPorts.length > 0 ? { ports: scanPorts } : {};
-  const cluster: JsonObject = {
+  draft.set(CLUSTER, {
     enabled: true,
-    peers,
+    peers: Object.fromEntries(addressesIn(endpoints).map(peerOf)),
     ...(preferCluster === false ? { prefer: 'local' } : {}),
     discovery:
       autoDiscover === false
         ? { enabled: false, ...ports }
         : { enabled: true, mdns: ['_exo._tcp'], ...ports },
-  };
-  return {
-    raw: { ...rest, [CLUSTER_KEY]: cluster },
-    notes: [
-      `${CLUSTER_KEY}.endpoints are peers now; hosts that are found have to be confirmed, and nets to look in stand in ${CLUSTER_KEY}.discovery.addresses`,
-    ],
-  };
+  });
+  draft.notes.push(
+    `${CLUSTER}.endpoints are peers now; hosts that are found have to be confirmed, and nets to look in stand in ${CLUSTER}.discovery.addresses`,
+  );
 }
 
 const addressesIn = (endpoints: JsonValue | undefined): readonly string[] =>
@@ -284,70 +262,61 @@ function peerOf(address: string, index: number): readonly [string, JsonObject] {
   return [`peer-${index + 1}`, { apiBase: base.endsWith('/v1') ? base : `${base}/v1` }];
 }
 
-// Takes over from the original's config.json what it said of lossless compaction: shares are percents here.
-
 const COMPACTION = 'agents.defaults.compaction';
 const SHARES = [
   ['tauSoft', 'softPercent'],
   ['tauHard', 'hardPercent'],
 ] as const;
 
-export function takeLossless(original: JsonObject): {
-  readonly raw: JsonObject;
-  readonly notes: readonly string[];
-} {
-  const notes: string[] = [];
-  let raw = original;
-  if (valueAt(raw, 'lcm.enabled') === true) {
-    raw = withValue(withoutValue(raw, 'lcm.enabled'), `${COMPACTION}.engine`, 'lossless');
-    notes.push(`lcm.enabled is now ${COMPACTION}.engine`);
+/** Shares of lossless compaction are percents here. */
+function takeLossless(draft: Draft): void {
+  if (draft.at('lcm.enabled') === true) {
+    draft.take('lcm.enabled');
+    draft.set(`${COMPACTION}.engine`, 'lossless');
+    draft.notes.push(`lcm.enabled is now ${COMPACTION}.engine`);
   }
   for (const [from, to] of SHARES) {
-    const share = valueAt(raw, `lcm.${from}`);
+    const share = draft.at(`lcm.${from}`);
     if (typeof share !== 'number') continue;
+    draft.take(`lcm.${from}`);
     const percent = Math.min(95, Math.max(10, Math.round(share * 100)));
-    raw = withValue(withoutValue(raw, `lcm.${from}`), `${COMPACTION}.lossless.${to}`, percent);
-    notes.push(`lcm.${from} is now ${COMPACTION}.lossless.${to}, in percent`);
+    draft.set(`${COMPACTION}.lossless.${to}`, percent);
+    draft.notes.push(`lcm.${from} is now ${COMPACTION}.lossless.${to}, in percent`);
   }
-  return { raw, notes };
 }
 
-// The original's table of what models can do, as ours: there an object by part of the name, with some
-// fields that mean nothing here.
+const CAPABILITIES = 'modelCapabilities';
+const word = z.string().toLowerCase();
+/** What the original says of a model, as far as it means something here. */
+const capabilities = z.object({
+  sizeClass: word
+    .pipe(z.enum(['small', 'medium', 'large']))
+    .optional()
+    .catch(undefined),
+  toolCalling: z
+    .union([
+      z.boolean().transform((callsTools) => (callsTools ? 'native' : 'text')),
+      word.pipe(z.enum(['native', 'text', 'none'])),
+    ])
+    .optional()
+    .catch(undefined),
+  thinking: z.boolean().optional().catch(undefined),
+  strictAlternation: z.boolean().optional().catch(undefined),
+  maxReliableOutput: z.int().min(1).optional().catch(undefined),
+});
 
-const MODELS_KEY = 'modelCapabilities';
-const SIZES: readonly unknown[] = ['small', 'medium', 'large'];
-const WAYS: readonly unknown[] = ['native', 'text', 'none'];
-
-export function takeCapabilities(original: JsonObject): {
-  readonly raw: JsonObject;
-  readonly notes: readonly string[];
-} {
-  const { [MODELS_KEY]: table, ...rest } = original;
-  if (!isJsonObject(table ?? [])) return { raw: original, notes: [] };
-  const entries = Object.entries(table as JsonObject).flatMap(([models, said]) => {
-    const fields = isJsonObject(said ?? '') ? fieldsOf(said as JsonObject) : {};
-    return models === '' || Object.keys(fields).length === 0 ? [] : [{ models, ...fields }];
+/** There an object by part of the model's name, here a list. */
+function takeCapabilities(draft: Draft): void {
+  const table = draft.at(CAPABILITIES);
+  if (!isJsonObject(table)) return;
+  const entries = Object.entries(table).flatMap(([models, said]): JsonObject[] => {
+    const fields = Object.entries(capabilities.safeParse(said).data ?? {}).flatMap(
+      ([key, value]) => (value === undefined ? [] : [[key, value] as const]),
+    );
+    return models === '' || fields.length === 0 ? [] : [{ models, ...Object.fromEntries(fields) }];
   });
-  if (entries.length === 0) return { raw: rest, notes: [] };
-  return { raw: { ...rest, [MODELS_KEY]: entries }, notes: [`${MODELS_KEY} is a list now`] };
+  draft.take(CAPABILITIES);
+  if (entries.length === 0) return;
+  draft.set(CAPABILITIES, entries);
+  draft.notes.push(`${CAPABILITIES} is a list now`);
 }
-
-function fieldsOf(said: JsonObject): JsonObject {
-  const { sizeClass, toolCalling, thinking, strictAlternation, maxReliableOutput } = said;
-  const size = lower(sizeClass);
-  const way = typeof toolCalling === 'boolean' ? wayOf(toolCalling) : lower(toolCalling);
-  return {
-    ...(SIZES.includes(size) ? { sizeClass: size as string } : {}),
-    ...(WAYS.includes(way) ? { toolCalling: way as string } : {}),
-    ...(typeof thinking === 'boolean' ? { thinking } : {}),
-    ...(typeof strictAlternation === 'boolean' ? { strictAlternation } : {}),
-    ...(Number.isInteger(maxReliableOutput) && Number(maxReliableOutput) > 0
-      ? { maxReliableOutput: Number(maxReliableOutput) }
-      : {}),
-  };
-}
-
-const wayOf = (callsTools: boolean) => (callsTools ? 'native' : 'text');
-const lower = (value: JsonValue | undefined) =>
-  typeof value === 'string' ? value.toLowerCase() : undefined;

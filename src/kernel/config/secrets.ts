@@ -5,8 +5,8 @@ import { z } from 'zod';
 import type { ConfigProblem } from '../message/errors.ts';
 import { type Config, PROVIDER_NAMES } from './config.ts';
 import { isReference } from './environment.ts';
-import { isJsonObject, type JsonObject, type JsonValue, joinPath } from './json.ts';
-import { member, pathsIn, valueAt, withValue } from './json-paths.ts';
+import type { JsonObject, JsonValue } from './json.ts';
+import { mapTexts, member, pathsIn, valueAt, withValue } from './json-paths.ts';
 import { configKeys } from './keys.ts';
 
 export const MASK = '[redacted]';
@@ -32,23 +32,13 @@ export function secretPaths(config: unknown): ReadonlySet<string> {
 }
 
 /** The value with every secret masked; references to the environment stay readable. */
-export function maskSecrets(
-  value: JsonValue,
-  path = '',
-  secrets = secretPaths(value),
-  parts = secretParts(value),
-): JsonValue {
-  if (typeof value === 'string') {
-    if (secrets.has(path) && value !== '' && !isReference(value)) return MASK;
-    return parts.reduce((text, { secret }) => masked(text, secret), value);
-  }
-  const within = (member: JsonValue, key: string | number) =>
-    maskSecrets(member, joinPath(path, `${key}`), secrets, parts);
-  if (Array.isArray(value)) return value.map(within);
-  if (!isJsonObject(value)) return value;
-  return Object.fromEntries(
-    Object.entries(value).map(([key, member]) => [key, within(member, key)]),
-  );
+export function maskSecrets(value: JsonValue): JsonValue {
+  const secrets = secretPaths(value);
+  const parts = secretParts(value);
+  return mapTexts(value, (text, path) => {
+    if (secrets.has(path) && text !== '' && !isReference(text)) return MASK;
+    return parts.reduce((shown, { secret }) => masked(shown, secret), text);
+  });
 }
 
 const masked = (text: string, secret: string) =>

@@ -1,5 +1,6 @@
 // One key of the configuration as a person names and writes it on a command line.
 
+import { parseJson } from '../../lib/json/json.ts';
 import { nearestName } from '../../lib/text/nearest.ts';
 import type { JsonValue } from './json.ts';
 import { ANY_NAME, isPathOf } from './json-paths.ts';
@@ -21,7 +22,8 @@ export function findKey(path: string): KeyLookup {
 /** The value that a text stands for; what does not fit the key's type is left for validation. */
 export function parseValue(key: ConfigKey, text: string): JsonValue {
   if (key.type === 'list') return parseList(text);
-  if (key.secret && text.trim().startsWith('{')) return parseReference(text);
+  // Text that only looks like a reference is the secret itself.
+  if (key.secret && text.trim().startsWith('{')) return jsonOf(text) ?? text;
   if (key.type === 'number' && text.trim() !== '' && Number.isFinite(Number(text))) {
     return Number(text);
   }
@@ -29,26 +31,11 @@ export function parseValue(key: ConfigKey, text: string): JsonValue {
   return text;
 }
 
+/** Text that only looks like a list is one item of it. */
 function parseList(text: string): JsonValue {
-  if (text.trim().startsWith('[')) return parseJsonList(text);
+  if (text.trim().startsWith('[')) return jsonOf(text) ?? [text];
   const items = text.split(',').map((item) => item.trim());
   return items.filter((item) => item !== '');
 }
 
-/** Text that only looks like a reference is the secret itself. */
-function parseReference(text: string): JsonValue {
-  try {
-    return JSON.parse(text);
-  } catch {
-    return text;
-  }
-}
-
-/** Text that only looks like a list is one item of it. */
-function parseJsonList(text: string): JsonValue {
-  try {
-    return JSON.parse(text);
-  } catch {
-    return [text];
-  }
-}
+const jsonOf = (text: string) => parseJson(text) as JsonValue | undefined;

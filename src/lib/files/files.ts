@@ -4,7 +4,7 @@
 import { randomUUID } from 'node:crypto';
 import { once } from 'node:events';
 import { lstatSync, mkdirSync } from 'node:fs';
-import { open, readdir, rename, rm } from 'node:fs/promises';
+import { open, readdir, readFile, rename, rm } from 'node:fs/promises';
 import { basename, dirname, join } from 'node:path';
 import { type DestinationStream, pino } from 'pino';
 import type { Clock } from '../time/clock.ts';
@@ -31,6 +31,20 @@ export async function writeAtomic(
   }
   await syncFolder(dirname(path));
 }
+
+/** The text of a file; undefined where there is none. */
+export async function textIfThere(path: string): Promise<string | undefined> {
+  try {
+    return await readFile(path, 'utf8');
+  } catch (error) {
+    if (systemCode(error) === 'ENOENT') return undefined;
+    throw error;
+  }
+}
+
+/** Of an error of the system, e.g. ENOENT. */
+export const systemCode = (error: unknown): unknown =>
+  error instanceof Error && 'code' in error ? error.code : undefined;
 
 /** Makes a rename or a new file in the folder durable. */
 export async function syncFolder(path: string): Promise<void> {

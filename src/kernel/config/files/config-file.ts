@@ -4,13 +4,14 @@
 import { readFile } from 'node:fs/promises';
 import { homedir } from 'node:os';
 import { resolve } from 'node:path';
+import { textIfThere } from '../../../lib/files/files.ts';
 import { ConfigError, type ConfigProblem } from '../../message/errors.ts';
 import { type CheckedConfig, type ConfigOverrides, checkConfig } from '../check.ts';
-import { CONFIG_VERSION, type Config } from '../config.ts';
+import type { Config } from '../config.ts';
 import type { Environment } from '../environment.ts';
 import { type JsonObject, readJson } from '../json.ts';
 import { valueAt } from '../json-paths.ts';
-import { keepLastGood, keepMigrated } from './config-store.ts';
+import { EMPTY, keepLastGood, keepMigrated } from './config-store.ts';
 import { type Home, readMadeToken } from './home.ts';
 import { findSecretsIn } from './secret-sources.ts';
 
@@ -34,7 +35,7 @@ export async function loadConfig(
   env: Environment,
   given: ConfigOverrides = {},
 ): Promise<LoadedConfig> {
-  const written = await readConfigText(home);
+  const written = await textIfThere(home.config);
   const text = written ?? EMPTY;
   const overrides = { ...tokenOverride(text, env), ...given };
   const checked = checkConfig(text, env, overrides, await findSecretsIn(text, env, home));
@@ -45,16 +46,6 @@ export async function loadConfig(
   }
   await keepLastGood(home, checked.raw);
   return loaded(home, { ...checked, notes }, overrides);
-}
-
-/** The file's text; undefined where there is none yet. */
-export async function readConfigText(home: Home): Promise<string | undefined> {
-  try {
-    return await readFile(home.config, 'utf8');
-  } catch (error) {
-    if (error instanceof Error && 'code' in error && error.code === 'ENOENT') return undefined;
-    throw error;
-  }
 }
 
 /**
@@ -109,8 +100,6 @@ export async function validateConfigFile(
     throw error;
   }
 }
-
-const EMPTY = JSON.stringify({ version: CONFIG_VERSION });
 
 /** A container gets its token by the environment; one that is written counts more. */
 function tokenOverride(text: string, env: Environment): ConfigOverrides {

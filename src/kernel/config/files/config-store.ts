@@ -2,7 +2,7 @@
 // Also keeps the copies a person can go back to.
 
 import { mkdir, readFile } from 'node:fs/promises';
-import { writeAtomic } from '../../../lib/files/files.ts';
+import { systemCode, textIfThere, writeAtomic } from '../../../lib/files/files.ts';
 import type { ConfigProblem } from '../../message/errors.ts';
 import { configError, contentProblems } from '../check.ts';
 import { CONFIG_VERSION } from '../config.ts';
@@ -13,13 +13,15 @@ import type { Home } from './home.ts';
 import { findSecrets } from './secret-sources.ts';
 
 const HOME_MODE = 0o700;
+/** What counts where there is no file. */
+export const EMPTY = JSON.stringify({ version: CONFIG_VERSION });
 
 /**
  * The configuration as written; where there is none, an empty one. An older file is migrated, and
  * kept as it was beside it. @throws ConfigError
  */
 export async function readRawConfig(home: Home): Promise<JsonObject> {
-  const text = await readFile(home.config, 'utf8').catch(emptyWhereMissing);
+  const text = (await textIfThere(home.config)) ?? EMPTY;
   const migrated = migrateConfig(readJson(text).value);
   if (migrated.from !== undefined) await writeAtomic(backupPath(home, migrated.from), text);
   return migrated.raw;
@@ -72,21 +74,13 @@ function textOf(raw: JsonObject): string {
   return `${JSON.stringify(raw, undefined, 2)}\n`;
 }
 
-function emptyWhereMissing(error: unknown): string {
-  if (error instanceof Error && 'code' in error && error.code === 'ENOENT') {
-    return JSON.stringify({ version: CONFIG_VERSION });
-  }
-  throw error;
-}
-
 /** A configuration mounted read-only is no failure. True where the write went through. */
 async function unlessReadOnly(write: () => Promise<void>): Promise<boolean> {
   try {
     await write();
     return true;
   } catch (error) {
-    const code = error instanceof Error && 'code' in error ? error.code : undefined;
-    if (code === 'EROFS' || code === 'EACCES' || code === 'EPERM') return false;
+    if (['EROFS', 'EACCES', 'EPERM'].includes(String(systemCode(error)))) return false;
     throw error;
   }
 }

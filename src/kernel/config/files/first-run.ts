@@ -4,13 +4,13 @@
 import { existsSync } from 'node:fs';
 import { chmod, constants, copyFile, mkdir, readdir, readFile, stat } from 'node:fs/promises';
 import { dirname, join, relative } from 'node:path';
-import { writeAtomic } from '../../../lib/files/files.ts';
+import { textIfThere, writeAtomic } from '../../../lib/files/files.ts';
 import { isContained } from '../../../lib/surroundings.ts';
 import { NanobotError } from '../../message/errors.ts';
 import type { ConfigOverrides } from '../check.ts';
 import { CONFIG_VERSION } from '../config.ts';
 import type { Environment } from '../environment.ts';
-import { type LoadedConfig, loadConfig, readConfigText } from './config-file.ts';
+import { type LoadedConfig, loadConfig } from './config-file.ts';
 import { ensureMadeToken, type Home } from './home.ts';
 import { CONFIG_SCHEMA_FILE, WORKSPACE_TEMPLATE } from './package-files.ts';
 
@@ -36,7 +36,7 @@ export async function openHome(
   env: Environment,
   overrides: ConfigOverrides = {},
 ): Promise<OpenedHome> {
-  const created = (await readConfigText(home)) === undefined;
+  const created = (await textIfThere(home.config)) === undefined;
   const isFirstStart = !existsSync(home.state);
   const tightened = await ensureHome(home, env);
   const loaded = await loadConfig(home, env, overrides);
@@ -50,7 +50,7 @@ async function ensureHome(home: Home, env: Environment): Promise<readonly string
     await mkdir(folder, { recursive: true, mode: PRIVATE_FOLDER });
   }
   const notes = [...(await makePrivate(home.root, PRIVATE_FOLDER, env))];
-  if ((await readConfigText(home)) === undefined) {
+  if (!existsSync(home.config)) {
     await writeAtomic(home.config, minimalConfig());
     notes.push(`made ${home.config}`);
   } else {

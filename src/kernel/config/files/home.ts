@@ -1,68 +1,51 @@
 // Where the state of a user lives: one folder, `~/.nanobot` unless NANOBOT_HOME moves it.
 
 import { randomBytes } from 'node:crypto';
-import { readFile } from 'node:fs/promises';
 import { homedir } from 'node:os';
 import { join, resolve } from 'node:path';
-import { writeAtomic } from '../../../lib/files/files.ts';
+import { textIfThere, writeAtomic } from '../../../lib/files/files.ts';
 
-export type Home = {
-  readonly root: string;
-  readonly config: string;
+/** Names of the files and folders below the root. */
+const NAMES = {
+  config: 'config.json',
   /** The last configuration that loaded, kept for a person to go back to. */
-  readonly lastGoodConfig: string;
-  readonly workspace: string;
-  readonly state: string;
-  readonly sessions: string;
+  lastGoodConfig: 'config.last-good.json',
+  workspace: 'workspace',
+  state: 'state.db',
+  sessions: 'sessions',
   /** Full-text index; made anew from the files where it is missing. */
-  readonly index: string;
+  index: 'index.db',
   /** Files that came and went with messages. */
-  readonly media: string;
-  readonly logs: string;
+  media: 'media',
+  logs: 'logs',
   /** The gateway's token where the configuration has none. */
-  readonly token: string;
+  token: 'gateway-token',
   /** Held by the running gateway through a kernel lock. */
-  readonly lock: string;
+  lock: 'nanobot.lock',
   /** Who the running gateway is: process id, address. */
-  readonly runtime: string;
+  runtime: 'gateway.json',
   /** A line for every model call. */
-  readonly metrics: string;
+  metrics: 'metrics.jsonl',
   /** What a router decided, where that is wanted. */
-  readonly traces: string;
+  traces: 'traces',
   /** What was done with effects. */
-  readonly audit: string;
+  audit: 'audit.jsonl',
   /** What skills from elsewhere were when they were added. */
-  readonly skillPins: string;
-  readonly history: string;
+  skillPins: 'skills.json',
+  history: 'history',
   /** Results of evaluations. */
-  readonly eval: string;
+  eval: 'eval',
   /** agents/ and prompts/ of the supervisor, beside those that come with the program. */
-  readonly agents: string;
+  agents: 'config',
 };
+
+/** Their paths. */
+export type Home = { readonly root: string } & { readonly [Name in keyof typeof NAMES]: string };
 
 export function homeOf(env: Readonly<Record<string, string | undefined>>): Home {
   const root = resolve(env['NANOBOT_HOME'] || join(homedir(), '.nanobot'));
-  return {
-    root,
-    config: join(root, 'config.json'),
-    lastGoodConfig: join(root, 'config.last-good.json'),
-    workspace: join(root, 'workspace'),
-    state: join(root, 'state.db'),
-    sessions: join(root, 'sessions'),
-    index: join(root, 'index.db'),
-    media: join(root, 'media'),
-    logs: join(root, 'logs'),
-    token: join(root, 'gateway-token'),
-    lock: join(root, 'nanobot.lock'),
-    runtime: join(root, 'gateway.json'),
-    metrics: join(root, 'metrics.jsonl'),
-    traces: join(root, 'traces'),
-    audit: join(root, 'audit.jsonl'),
-    skillPins: join(root, 'skills.json'),
-    history: join(root, 'history'),
-    eval: join(root, 'eval'),
-    agents: join(root, 'config'),
-  };
+  const paths = Object.entries(NAMES).map(([name, file]) => [name, join(root, file)]);
+  return { root, ...Object.fromEntries(paths) };
 }
 
 // The gateway's token where a person configured none: made at the first start and kept in a file of
@@ -72,12 +55,7 @@ const TOKEN_BYTES = 32;
 
 /** Empty where none was made yet. */
 export async function readMadeToken(home: Home): Promise<string> {
-  try {
-    return (await readFile(home.token, 'utf8')).trim();
-  } catch (error) {
-    if (error instanceof Error && 'code' in error && error.code === 'ENOENT') return '';
-    throw error;
-  }
+  return ((await textIfThere(home.token)) ?? '').trim();
 }
 
 /** Makes the token where there is none; true where it was made now. */
