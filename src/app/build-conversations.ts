@@ -5,7 +5,7 @@ import type { BuiltAgent } from '../agent/build-agent.ts';
 import type { Channel } from '../channels/channel.ts';
 import type { Asks } from '../features/approvals/asks.ts';
 import type { BuiltMemory } from '../features/memory/build-memory.ts';
-import type { ModeDesk } from '../features/modes/mode-desk.ts';
+import type { ModeDesk } from '../features/modes/modes.ts';
 import type { People } from '../features/people/people.ts';
 import { type CompactCommandDeps, compactCommands } from '../kernel/commands/compact-command.ts';
 import {

@@ -1,14 +1,16 @@
 // A rig whose turns are shared among scripted models: main, router, specialist, runner. Each has a script
 // of its own; calls that nobody scripted fail the test.
 
+import { createAgentFiles } from '../../src/features/modes/agent-files.ts';
 import { createModes } from '../../src/features/modes/build-modes.ts';
-import { createDelegation, openDigests } from '../../src/features/modes/delegation.ts';
+import { createDelegation } from '../../src/features/modes/digests.ts';
 import { RoleHealth } from '../../src/features/modes/role-health.ts';
 import type { AgentMode } from '../../src/features/modes/rules/mode.ts';
-import type { TraceRecord } from '../../src/features/modes/trace.ts';
+import type { TraceRecord } from '../../src/features/modes/trace-files.ts';
 import { createTrio } from '../../src/features/modes/trio.ts';
 import { type ConfigInput, configSchema } from '../../src/kernel/config/config.ts';
 import { ProviderError } from '../../src/kernel/message/errors.ts';
+import { createGuardedFiles } from '../../src/lib/files/guarded-files.ts';
 import type { ModelRegistry } from '../../src/providers/provider.ts';
 import { createMovableClock } from '../support/movable-clock.ts';
 import { createScriptedModel, type ScriptedCall } from '../support/scripted-model.ts';
@@ -29,7 +31,8 @@ export async function createSharedRig(
       delegation: { model: '', ...options.delegation },
     },
   });
-  const { trio, delegation, circuit } = config.agents;
+  const { agents } = config;
+  const { circuit } = agents;
   const scripted = {
     main: createScriptedModel(),
     router: createScriptedModel(),
@@ -62,18 +65,13 @@ export async function createSharedRig(
     announce: (text) => void told.push(text),
     policy: () => ({ failures: circuit.failures, cooldownMs: circuit.cooldownSecs * 1000 }),
   });
-  const delegating = { health, models: () => models, settings: () => delegation };
-  const priced = { ...delegating, priceOf: () => ({ input: 1, output: 1, cached: 1 }) };
-  const kinds = {
-    delegated: createDelegation(priced),
-    trio: createTrio({
-      health,
-      models: () => models,
-      settings: () => trio,
-      trace: (record) => void traces.push(record),
-      digests: async (turn) => (delegation.model === '' ? {} : openDigests(turn, priced)),
-    }),
+  const deps = {
+    ...{ health, models: () => models, settings: () => agents },
+    agents: createAgentFiles(createGuardedFiles(), []),
+    priceOf: () => ({ input: 1, output: 1, cached: 1 }),
+    trace: (record: TraceRecord) => void traces.push(record),
   };
+  const kinds = { delegated: createDelegation(deps), trio: createTrio(deps) };
   const rig = await createRig({
     ...options,
     models,

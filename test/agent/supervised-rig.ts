@@ -49,9 +49,10 @@ export async function createSupervisedRig(
   }
   for (const [path, text] of Object.entries({ ...AGENTS, ...options.files }))
     await declare(path, text);
-  const { supervisor, circuit } = configSchema.parse({
+  const { agents } = configSchema.parse({
     agents: { supervisor: { model: 'supervisor', ...options.supervisor } },
-  }).agents;
+  });
+  const { circuit } = agents;
   const scripted = {
     main: createScriptedModel(),
     supervisor: createScriptedModel(),
@@ -86,7 +87,9 @@ export async function createSupervisedRig(
     health,
     models: () => models,
     agents: createAgentFiles(createGuardedFiles(), [folder]),
-    settings: () => supervisor,
+    settings: () => agents,
+    priceOf: () => undefined,
+    trace: () => undefined,
   });
   const warnings: object[] = [];
   const log: Logger = {

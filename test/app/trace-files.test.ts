@@ -4,7 +4,7 @@ import { mkdtemp, readdir, readFile, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { expect, it } from 'vitest';
-import type { TraceRecord } from '../../src/features/modes/trace.ts';
+import type { TraceRecord } from '../../src/features/modes/trace-files.ts';
 import { createTraceFiles } from '../../src/features/modes/trace-files.ts';
 import { sessionKey, turnId } from '../../src/kernel/message/ids.ts';
 import { silentLogger } from '../../src/lib/logger.ts';

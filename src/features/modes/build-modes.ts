@@ -4,10 +4,8 @@
 import type { StatusSource } from '../../kernel/commands/command.ts';
 import { aborted } from '../../lib/time/clock.ts';
 import { modeCommands } from './mode-command.ts';
-import type { ModeKinds, ModeParts } from './mode-deps.ts';
-import type { ModeDesk } from './mode-desk.ts';
-import type { LoadedModes } from './mode-kinds.ts';
-import type { Modes } from './modes.ts';
+import type { LoadedModes, ModeParts } from './mode-kinds.ts';
+import type { ModeDesk, ModeKinds, Modes } from './modes.ts';
 import type { AgentMode } from './rules/mode.ts';
 import { createTraceFiles } from './trace-files.ts';
 

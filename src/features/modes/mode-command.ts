@@ -9,7 +9,7 @@ import {
   commandsOf,
 } from '../../kernel/commands/command.ts';
 import type { SessionSettingsStore } from '../../kernel/turns/session-settings.ts';
-import type { ModeDesk } from './mode-desk.ts';
+import type { ModeDesk } from './modes.ts';
 import { AGENT_MODES, type AgentMode } from './rules/mode.ts';
 
 export const MODE_COMMANDS = {

@@ -1,15 +1,51 @@
-// The modes there are beside inline, with what they share: the health of their models and its probes. Loaded
-// when the first turn or the configuration asks for one of them.
+// The modes beside inline, with what they share: the health of their models and its probes. Loaded when the
+// first turn or the configuration asks for one of them.
 
+import type { SpendingGuard } from '../../agent/spending.ts';
+import type { Config } from '../../kernel/config/config.ts';
+import type { Home } from '../../kernel/config/files/home.ts';
+import type { LiveConfig } from '../../kernel/config/files/live-config.ts';
+import type { Contributions } from '../../kernel/contributions.ts';
+import type { SessionStore } from '../../kernel/sessions/store.ts';
+import type { SessionSettingsStore } from '../../kernel/turns/session-settings.ts';
+import type { Logger } from '../../lib/logger.ts';
+import type { Clock } from '../../lib/time/clock.ts';
+import type { ModelRegistry } from '../../providers/provider.ts';
 import { priceOf } from '../../providers/rules/model-names.ts';
-import { openAgentFiles } from './agent-files.ts';
-import { createDelegation, openDigests } from './delegation.ts';
-import type { ModeKinds, ModeParts } from './mode-deps.ts';
-import { RoleHealth } from './role-health.ts';
-import { probeRoles } from './role-probes.ts';
+import type { Price } from '../spending/rules/spending.ts';
+import { type AgentFiles, openAgentFiles } from './agent-files.ts';
+import { createDelegation } from './digests.ts';
+import type { ModeKinds } from './modes.ts';
+import { probeRoles, RoleHealth } from './role-health.ts';
 import { createSupervisor } from './supervisor.ts';
-import type { TraceFiles } from './trace-files.ts';
+import type { TraceFiles, TraceRecord } from './trace-files.ts';
 import { createTrio } from './trio.ts';
+
+export type ModeParts = {
+  readonly live: LiveConfig;
+  readonly settings: SessionSettingsStore;
+  readonly sessions: Pick<SessionStore, 'turn'>;
+  readonly clock: Clock;
+  readonly log: Logger;
+  readonly spending: SpendingGuard;
+  readonly home: Pick<Home, 'agents' | 'traces'>;
+  models(): ModelRegistry;
+  /** An owner is told. */
+  tell(text: string): void;
+  readonly add: Contributions;
+};
+
+/** What all of them work with, over all turns. */
+export type ModeDeps = {
+  readonly health: RoleHealth;
+  readonly agents: AgentFiles;
+  /** Asked at each turn. */
+  settings(): Pick<Config['agents'], 'trio' | 'delegation' | 'supervisor'>;
+  models(): ModelRegistry;
+  /** Undefined where nobody knows it. */
+  priceOf(model: string): Price | undefined;
+  trace(record: TraceRecord): void;
+};
 
 export type LoadedModes = {
   readonly kinds: ModeKinds;
@@ -18,38 +54,31 @@ export type LoadedModes = {
 };
 
 export function createModeKinds(parts: ModeParts, traces: TraceFiles): LoadedModes {
-  const { live, models, clock, spending, tell } = parts;
-  const agents = () => live.config.agents;
+  const { live, models, clock, spending } = parts;
+  const settings = () => live.config.agents;
   const health = new RoleHealth({
     clock,
-    announce: tell,
+    announce: parts.tell,
     policy: () => {
-      const { failures, cooldownSecs } = agents().circuit;
+      const { failures, cooldownSecs } = settings().circuit;
       return { failures, cooldownMs: cooldownSecs * 1000 };
     },
   });
-  const delegating = {
-    health,
-    models,
-    settings: () => agents().delegation,
-    priceOf(model: string) {
+  const deps: ModeDeps = {
+    ...{ health, models, settings, agents: openAgentFiles(parts.home) },
+    priceOf(model) {
       const { limits, models: known } = live.config;
       return priceOf(model, known.prices, limits.budget.currency);
     },
+    trace: (record) => settings().trio.trace && traces.write(record),
   };
-  const trio = createTrio({
-    health,
-    models,
-    settings: () => agents().trio,
-    trace: (record) => agents().trio.trace && traces.write(record),
-    digests: async (turn) =>
-      agents().delegation.model === '' ? {} : openDigests(turn, delegating),
-  });
-  const supervising = { agents: openAgentFiles(parts.home), settings: () => agents().supervisor };
-  const supervisor = createSupervisor({ health, models, ...supervising });
-  const everyMs = () => agents().circuit.probeSecs * 1000;
+  const everyMs = () => settings().circuit.probeSecs * 1000;
   return {
-    kinds: { delegated: createDelegation(delegating), trio, supervisor },
+    kinds: {
+      delegated: createDelegation(deps),
+      trio: createTrio(deps),
+      supervisor: createSupervisor(deps),
+    },
     probe: (signal) => probeRoles({ health, spending, clock, models, everyMs }, signal),
   };
 }

@@ -35,3 +35,5 @@ export interface TurnMode {
   /** What the main model is shown of a result, before it is recorded. Never throws. */
   shown?(call: ToolCall, report: CallReport, signal: AbortSignal): Promise<CallReport>;
 }
+
+export const WITH_TOOLS = { kind: 'main', main: { tools: 'offered', notes: [] } } as const;

@@ -1,6 +1,7 @@
-// CONTRACT of all modes: which one a turn has, and whether it can work.
+// CONTRACTS of all modes: which one a turn has, whether it can work, and what people are told of them.
 
 import type { TurnContext } from '../../agent/turn-context.ts';
+import type { SessionKey, TurnId } from '../../kernel/message/ids.ts';
 import type { TurnMode } from './mode.ts';
 import type { AgentMode } from './rules/mode.ts';
 
@@ -13,12 +14,26 @@ type Told = readonly string[] | Promise<readonly string[]>;
 export interface ModeKind {
   /** What keeps it from working now, a sentence each; empty: it can. */
   problems(): Told;
-  /** For people: what it works with, and how that is. */
+  /** For people: what it works with, and the state of that. */
   about(): Told;
   open(turn: ModeTurn): Promise<TurnMode>;
 }
 
+export type ModeKinds = Readonly<Partial<Record<AgentMode, ModeKind>>>;
+
 export interface Modes {
   /** Undefined: inline, also where the mode cannot work. `chosen`: for the session. */
   open(chosen: AgentMode | undefined, turn: ModeTurn): Promise<TurnMode | undefined>;
+}
+
+/** For people. */
+export interface ModeDesk {
+  /** Of a conversation that has chosen none. */
+  configured(): AgentMode;
+  /** What keeps it from working, a sentence each; empty: it can. */
+  problems(mode: AgentMode): Promise<readonly string[]>;
+  /** What it works with, in a few words. */
+  about(mode: AgentMode): Promise<readonly string[]>;
+  /** Which of several models worked on a turn, a line each; empty: the main model alone, or unknown. */
+  work(session: SessionKey, turn: TurnId): Promise<readonly string[]>;
 }

@@ -1,7 +1,12 @@
-// How the models that share the work with the main one are: a breaker for each, and who is told when one
-// stops answering and when it answers again. In memory: a new process finds out anew.
+// The health of the models that share the work with the main one, each in its role: a circuit breaker, the notices
+// about an outage and its end, and probes. In memory: a new process starts without knowledge.
 
+import { chargedMeter, untilAborted } from '../../agent/side-model.ts';
+import type { SpendingGuard } from '../../agent/spending.ts';
+import { ProviderError } from '../../kernel/message/errors.ts';
+import { createChange } from '../../lib/async.ts';
 import type { Clock } from '../../lib/time/clock.ts';
+import type { ModelRegistry } from '../../providers/provider.ts';
 import {
   afterFailure,
   type Breaker,
@@ -11,101 +16,99 @@ import {
 } from '../../providers/rules/provider-failure.ts';
 import type { Payer } from '../spending/rules/budget-limits.ts';
 
-export type RoleName =
+type RoleName =
   | 'router'
   | 'specialist'
   | 'tool_runner'
   | 'supervisor'
   /** One that is declared, by its name. */
   | `specialist:${string}`;
-/** A model in one of the roles; each is judged by itself. */
+/** A model in one of the roles; each pair has its own breaker. */
 export type RoleModel = { readonly role: RoleName; readonly model: string };
 
-export type RoleHealthDeps = {
+type RoleHealthDeps = {
   readonly clock: Clock;
   policy(): BreakerPolicy;
   /** An owner is told. */
   announce(text: string): void;
 };
 
-export type UsedRole = RoleModel & {
-  /** Whose turn used it last; pays for looking after it. */
+type UsedRole = RoleModel & {
+  /** Of the turn that used it last; pays for its probes. */
   readonly payer: Payer;
   /** Monotonic milliseconds. */
   readonly usedAt: number;
 };
 
-/** `silent`: no answer came; `useless`: one that nothing could be made of. */
-type RoleFailure = 'silent' | 'useless';
+/** `silent`: no answer came; `useless`: the answer could not be used. */
+export type RoleFailure = 'silent' | 'useless';
 
 type Known = {
   readonly breaker: Breaker;
   readonly used: UsedRole;
+  /** Start of the outage, while there is one. */
   readonly sinceMs: number;
   /** Of the last failure. */
   readonly how: RoleFailure;
 };
 
-/** For people. */
-function titleOfRole(role: RoleName): string {
-  return role === 'tool_runner' ? 'runner of results' : role.replace(':', ' ');
-}
-export const titleOf = ({ role, model }: RoleModel) => `${titleOfRole(role)} ${model}`;
-
 export class RoleHealth {
   readonly #deps: RoleHealthDeps;
   readonly #known = new Map<string, Known>();
-  #wake = Promise.withResolvers<void>();
+  readonly #failures = createChange();
 
   constructor(deps: RoleHealthDeps) {
     this.#deps = deps;
   }
 
-  /** Whether it is left alone for now. */
+  /** Whether its breaker is open. */
   isResting(model: RoleModel): boolean {
     const known = this.#known.get(keyOf(model));
     return known !== undefined && isOpen(known.breaker, this.#deps.clock.monotonic());
   }
 
-  /** `payer`: of the turn; left out where only looked after. */
+  /** `payer`: of the turn; left out for a probe. */
   succeeded(model: RoleModel, payer?: Payer): void {
-    const known = this.#used(model, payer);
-    if (known === undefined) return;
-    const wasOut = known.breaker.openUntil !== undefined;
-    this.#known.set(keyOf(model), { ...known, breaker: CLOSED });
+    const known = this.#known.get(keyOf(model));
+    const usedAt = this.#deps.clock.monotonic();
+    const used = payer === undefined ? known?.used : { ...model, payer, usedAt };
+    if (used === undefined) return;
+    const { sinceMs, how } = known ?? { sinceMs: 0, how: 'silent' };
+    this.#known.set(keyOf(model), { breaker: CLOSED, used, sinceMs, how });
+    const wasOut = known?.breaker.openUntil !== undefined;
     if (wasOut) this.#deps.announce(`The ${titleOf(model)} answers again.`);
   }
 
-  /** Whether this failure is the one after which it is left alone. */
+  /** Whether this failure opens the breaker. */
   failed(model: RoleModel, payer: Payer, how: RoleFailure): boolean {
-    const known = this.#used(model, payer);
-    const now = this.#deps.clock.monotonic();
-    const wasOut = known.breaker.openUntil !== undefined;
-    const breaker = afterFailure(known.breaker, this.#deps.policy(), now);
-    const isOut = breaker.openUntil !== undefined && !wasOut;
-    const sinceMs = isOut ? this.#deps.clock.now() : known.sinceMs;
-    this.#known.set(keyOf(model), { ...known, breaker, sinceMs, how });
-    if (isOut)
-      this.#deps.announce(`${this.sentence(model)} The main model does the work meanwhile.`);
-    this.#wake.resolve();
+    const { clock, policy, announce } = this.#deps;
+    const usedAt = clock.monotonic();
+    const now = clock.now();
+    const before = this.#known.get(keyOf(model)) ?? { breaker: CLOSED, sinceMs: now };
+    const breaker = afterFailure(before.breaker, policy(), usedAt);
+    const isOut = breaker.openUntil !== undefined && before.breaker.openUntil === undefined;
+    const sinceMs = isOut ? now : before.sinceMs;
+    this.#known.set(keyOf(model), { breaker, used: { ...model, payer, usedAt }, sinceMs, how });
+    if (isOut) announce(`${this.sentence(model)} The main model does the work meanwhile.`);
+    this.#failures.notify();
     return isOut;
   }
 
   /** For people. */
   sentence(model: RoleModel): string {
     const known = this.#known.get(keyOf(model));
-    const failures = known?.breaker.failures ?? 0;
     if (known === undefined) return `The ${titleOf(model)} was not asked yet.`;
+    const { failures, openUntil } = known.breaker;
     if (failures === 0) return `The ${titleOf(model)} answers.`;
+    const times = `failed ${failures === 1 ? 'once' : `${failures} times`}`;
+    if (openUntil === undefined) return `The ${titleOf(model)} ${times}.`;
     const since = new Date(known.sinceMs).toISOString().slice(0, 16).replace('T', ' ');
-    return known.breaker.openUntil === undefined
-      ? `The ${titleOf(model)} failed ${times(failures)}.`
-      : `The ${titleOf(model)} ${TROUBLE[known.how]} since ${since} UTC (failed ${times(failures)}).`;
+    return `The ${titleOf(model)} ${TROUBLE[known.how]} since ${since} UTC (${times}).`;
   }
 
   /**
-   * Of those used since then: which did not answer last time. That one answers again says nothing of
-   * whether its answers can be used. Monotonic milliseconds.
+   * Models used since then whose last call got no answer. An answer to a probe does not show that
+   * answers can be used. Monotonic milliseconds.
    */
   failing(since: number): readonly UsedRole[] {
     return [...this.#known.values()].flatMap(({ breaker, used, how }) =>
@@ -113,31 +116,93 @@ export class RoleHealth {
     );
   }
 
-  /** Resolves when something failed since it was asked last. */
-  async troubled(signal: AbortSignal): Promise<void> {
-    const stopped = Promise.withResolvers<void>();
-    const stop = () => stopped.resolve();
-    signal.addEventListener('abort', stop, { once: true });
-    await Promise.race([this.#wake.promise, stopped.promise]);
-    signal.removeEventListener('abort', stop);
-    this.#wake = Promise.withResolvers<void>();
-  }
-
-  #used(model: RoleModel, payer: Payer): Known;
-  #used(model: RoleModel, payer: Payer | undefined): Known | undefined;
-  #used(model: RoleModel, payer: Payer | undefined): Known | undefined {
-    const { clock } = this.#deps;
-    const known = this.#known.get(keyOf(model));
-    if (payer === undefined) return known;
-    const used = { ...model, payer, usedAt: clock.monotonic() };
-    const { breaker = CLOSED, sinceMs = clock.now(), how = 'silent' } = known ?? {};
-    return { breaker, used, sinceMs, how };
+  /** Resolves at the next failure. @throws the signal's reason */
+  nextFailure(signal: AbortSignal): Promise<void> {
+    return this.#failures.next(signal);
   }
 }
 
-const keyOf = ({ role, model }: RoleModel) => `${role}:${model}`;
 const TROUBLE: Readonly<Record<RoleFailure, string>> = {
   silent: 'does not answer',
   useless: 'says nothing that can be used',
 };
-const times = (count: number) => (count === 1 ? 'once' : `${count} times`);
+
+const keyOf = ({ role, model }: RoleModel) => `${role}:${model}`;
+
+/** For people. */
+const titleOf = ({ role, model }: RoleModel) =>
+  `${role === 'tool_runner' ? 'runner of results' : role.replace(':', ' ')} ${model}`;
+
+/** For the person whose turn finds out. */
+export const degradedNotice = (who: RoleModel) =>
+  `The ${titleOf(who)} does not do its part now; I go on with the main model and its tools.`;
+
+/** A sentence about a model that cannot be asked. */
+export function missing(
+  models: () => ModelRegistry,
+  key: string,
+  model: string,
+  isNeeded: boolean,
+): readonly string[] {
+  if (model === '') return isNeeded ? [`${key} names no model`] : [];
+  try {
+    models().resolve(model);
+    return [];
+  } catch (error) {
+    if (!(error instanceof ProviderError)) throw error;
+    return [`${key}: ${error.userText ?? `${model} is served by nobody`}`];
+  }
+}
+
+// Probes of failed models: a call of one token, as long as turns used them lately, so that a model that is
+// back is known before the next turn waits for it. Nothing is asked while all answer.
+
+type RoleProbesDeps = {
+  readonly health: RoleHealth;
+  readonly spending: SpendingGuard;
+  readonly clock: Clock;
+  models(): ModelRegistry;
+  /** 0: no probes. */
+  everyMs(): number;
+};
+
+const TIMEOUT_MS = 5000;
+/** A model that nobody used for so long is left alone. */
+const USED_WITHIN_MS = 600_000;
+const QUESTION = { role: 'user', text: 'ping' } as const;
+
+export async function probeRoles(deps: RoleProbesDeps, signal: AbortSignal): Promise<void> {
+  const { health, clock } = deps;
+  const failing = () => health.failing(clock.monotonic() - USED_WITHIN_MS);
+  while (!signal.aborted) {
+    while (!signal.aborted && deps.everyMs() > 0 && failing().length > 0) {
+      await clock.sleep(deps.everyMs(), signal).catch(() => undefined);
+      if (!signal.aborted) await Promise.all(failing().map((used) => probe(deps, used, signal)));
+    }
+    await health.nextFailure(signal).catch(() => undefined);
+  }
+}
+
+/** Never throws: a model that does not answer stays as it is. */
+async function probe(
+  { health, spending, clock, models }: RoleProbesDeps,
+  used: UsedRole,
+  signal: AbortSignal,
+): Promise<void> {
+  const late = new AbortController();
+  const deadline = clock.timer(TIMEOUT_MS, () => late.abort());
+  try {
+    const either = AbortSignal.any([signal, late.signal]);
+    const metered = { role: 'probe', maxTokens: 1, inputTokens: () => 1 };
+    const meter = chargedMeter(spending, used.payer, metered);
+    const request = { system: [], messages: [QUESTION], tools: [], maxTokens: 1 };
+    const answer = models().resolve(used.model, 'once').stream(request, either, meter);
+    for await (const event of untilAborted(answer, either)) {
+      if (event.type === 'finished') health.succeeded(used);
+    }
+  } catch {
+    // Told already when it stopped answering.
+  } finally {
+    deadline[Symbol.dispose]();
+  }
+}

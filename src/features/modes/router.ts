@@ -2,13 +2,20 @@
 // has; where nothing usable is said, plain rules stand in.
 
 import { ownWords, routerDirective, routerQuestion } from '../../agent/rules/context-pack.ts';
-import { textTokens } from '../../agent/rules/tokens.ts';
-import { shortened } from '../../lib/text/cut.ts';
 import type { ToolSpec } from '../../providers/provider.ts';
-import { askRole, payerOf, type RoleAnswer, type RoleCall } from './ask-role.ts';
+import {
+  askRole,
+  callTerms,
+  mainModelOf,
+  type RoleAnswer,
+  type RoleCall,
+  speakerOf,
+  tokensOf,
+} from './ask-role.ts';
 import type { Speaker } from './mode.ts';
+import type { ModeDeps } from './mode-kinds.ts';
 import type { ModeTurn } from './modes.ts';
-import type { RoleHealth, RoleModel } from './role-health.ts';
+import type { RoleModel } from './role-health.ts';
 import {
   type PlannedCall,
   type ReadPlan,
@@ -20,14 +27,7 @@ import {
 } from './rules/route-decision.ts';
 import { fallbackDecision, type ReadDecision, readDecision } from './rules/route-parse.ts';
 import type { TrioConfig } from './settings.ts';
-import { MAX_ASKED_CHARS, type TraceRecord } from './trace.ts';
-
-type RouterDeps = {
-  readonly health: RoleHealth;
-  readonly who: RoleModel;
-  readonly settings: TrioConfig;
-  trace(record: TraceRecord): void;
-};
+import { tracedCall } from './trace-files.ts';
 
 type Usable = Exclude<ReadPlan, { readonly kind: 'invalid' }>;
 
@@ -67,37 +67,39 @@ type Chosen = {
 /** @throws SpendingRefusedError, or the reason of the signal */
 export async function askRouter(
   turn: ModeTurn,
-  deps: RouterDeps,
+  who: RoleModel,
+  deps: ModeDeps,
   signal: AbortSignal,
 ): Promise<Routed> {
-  const { settings, health, who } = deps;
+  const { health } = deps;
+  const settings = deps.settings().trio;
   const started = turn.clock.monotonic();
+  const { model } = settings.specialist;
   const means = {
     specs: turn.toolbox.offered(turn.rights.current).specs,
-    hasSpecialist: mayAskSpecialist(deps),
+    hasSpecialist: model !== '' && !health.isResting({ role: SPECIALIST, model }),
   };
-  const asked = await askRole(turn, deps, requestOf(turn, settings, means), signal);
-  const durationMs = Math.round(turn.clock.monotonic() - started);
+  const note = (outcome: string, chosen?: Chosen) => {
+    const about = { asked: ownWords(turn.thread.own), outcome };
+    const plan = chosen === undefined ? {} : { plan: chosen.plan };
+    const record = tracedCall(turn, who.model, started, about);
+    deps.trace({ ...record, kind: 'route', by: chosen?.by ?? 'none', ...plan });
+  };
+  const asked = await askRole(turn, { health, who }, requestOf(turn, settings, means), signal);
   if (asked.kind === 'failed') {
-    note(turn, deps, durationMs, undefined, 'did not answer');
+    note('did not answer');
     return { kind: 'left', isOut: asked.isOut, tokens: 0 };
   }
   const tokens = tokensOf(asked.answer);
   const said = saidBy(turn, asked.answer, means);
-  const isOut = said === undefined && health.failed(who, payerOf(turn), 'useless');
-  if (said !== undefined) health.succeeded(who, payerOf(turn));
+  const isOut = asked.judge(said !== undefined);
   const chosen = said ?? (settings.fallback ? ruled(turn, means) : undefined);
   if (chosen === undefined || chosen.plan.confidence < settings.minConfidence) {
-    note(turn, deps, durationMs, chosen, 'left to the main model');
+    note('left to the main model', chosen);
     return { kind: 'left', isOut, tokens };
   }
-  note(turn, deps, durationMs, chosen, chosen.read.kind);
+  note(chosen.read.kind, chosen);
   return { kind: 'planned', plan: chosen.read, by: speakerOf(asked.answer), tokens };
-}
-
-function mayAskSpecialist({ settings, health }: RouterDeps): boolean {
-  const { model } = settings.specialist;
-  return model !== '' && !health.isResting({ role: SPECIALIST, model });
 }
 
 function requestOf(
@@ -110,9 +112,7 @@ function requestOf(
     system: routerDirective({ tools: specs, hasSpecialist, maySpawn }),
     messages: [{ role: 'user', text: routerQuestion(prepared.history, thread.own) }],
     tools: [ROUTE_DECISION],
-    maxTokens: router.maxTokens,
-    temperature: router.temperature,
-    timeoutMs: router.timeoutSecs * 1000,
+    ...callTerms(router),
   };
 }
 
@@ -127,7 +127,7 @@ function ruled(turn: ModeTurn, means: Means): Chosen | undefined {
   // What the first step was, the words still say: rules would say it again.
   if (turn.thread.hasCalls) return undefined;
   const tools = new Set(means.specs.map(({ name }) => name));
-  const { local } = turn.models.resolve(turn.input.settings.model ?? turn.models.defaultModel);
+  const { local } = turn.models.resolve(mainModelOf(turn));
   const decision = fallbackDecision(ownWords(turn.thread.own), { tools, isLocal: local });
   return usable(checked(turn, decision, means), 'rules');
 }
@@ -145,34 +145,4 @@ function checked(turn: ModeTurn, decision: RouteDecision, means: Means): Checked
   };
   const task = ownWords(turn.thread.own);
   return { plan, read: readPlan(plan, { hasSpecialist: means.hasSpecialist, task, canCall }) };
-}
-
-function tokensOf({ usage, text, toolCalls }: RoleAnswer): number {
-  if (usage !== undefined) return usage.inputTokens + usage.outputTokens;
-  return textTokens(text + toolCalls.map((call) => call.arguments).join(''));
-}
-
-const speakerOf = ({ model, usage }: RoleAnswer): Speaker =>
-  usage === undefined ? { model } : { model, usage };
-
-function note(
-  turn: ModeTurn,
-  { who, trace }: RouterDeps,
-  durationMs: number,
-  chosen: Chosen | undefined,
-  outcome: string,
-): void {
-  const { input, clock, thread } = turn;
-  trace({
-    kind: 'route',
-    at: clock.now(),
-    session: input.session,
-    turnId: input.turnId,
-    model: who.model,
-    durationMs,
-    by: chosen?.by ?? 'none',
-    asked: shortened(ownWords(thread.own), MAX_ASKED_CHARS),
-    ...(chosen === undefined ? {} : { plan: chosen.plan }),
-    outcome,
-  });
 }

@@ -1,144 +1,20 @@
-// The specialist: no tool, but called like one, so that its task and its result are recorded and a crash
-// costs nothing. It has no tools itself; what it makes of words of others stays words of others.
+// One call of a declared specialist: it sees the question, its instruction and what it did for it so far, and
+// either calls tools of its own or writes its result. What it calls is run by the turn, like any call.
 
-import { z } from 'zod';
-import {
-  specialistDirective,
-  specialistMemory,
-  specialistTask,
-  type Wrap,
-} from '../../agent/rules/context-pack.ts';
 import { repairThread } from '../../agent/rules/thread-repair.ts';
 import { messagesTokens } from '../../agent/rules/tokens.ts';
 import { tokensSpent } from '../../agent/rules/turn-closing.ts';
 import type { NonEmpty } from '../../agent/rules/turn-state.ts';
 import { ProviderError } from '../../kernel/message/errors.ts';
 import type { ModelMessage, ToolCall } from '../../kernel/message/transcript.ts';
-import { wrapUntrusted } from '../../kernel/message/untrusted.ts';
-import { newBoundary } from '../../lib/boundary.ts';
-import { parseJson } from '../../lib/json/json.ts';
-import { shortened } from '../../lib/text/cut.ts';
-import type { ToolSpec } from '../../providers/provider.ts';
-import type { BoundCall, Toolbox, ToolContext, ToolOutcome } from '../../tools/tool.ts';
-import { askHeld, askRole, payerOf, type RoleCall } from './ask-role.ts';
+import type { ModelRegistry, ToolSpec } from '../../providers/provider.ts';
+import { askHeld, askRole, marked, type RoleCall, speakerOf, writtenBy } from './ask-role.ts';
 import type { CueCall, Speaker } from './mode.ts';
-import type { TrioDeps } from './mode-deps.ts';
 import type { ModeTurn } from './modes.ts';
 import type { RoleHealth, RoleModel } from './role-health.ts';
-import { writtenBy } from './role-probes.ts';
 import type { DeclaredAgent } from './rules/declared-agent.ts';
-import { SPECIALIST } from './rules/route-decision.ts';
-import type { SupervisedTask, SupervisedTurn } from './rules/supervised-turn.ts';
+import { NOT_OFFERED, type SupervisedTask, type SupervisedTurn } from './rules/supervised-turn.ts';
 import { specialistQuestion, specialistSystem, WRITE_NOW } from './rules/supervisor-prompts.ts';
-import { NOT_OFFERED } from './supervisor-finish.ts';
-import { type MarkForeign, speakerOf } from './supervisor-words.ts';
-import { MAX_ASKED_CHARS, MAX_OUTCOME_CHARS } from './trace.ts';
-
-const input = z.strictObject({ domain: z.string().max(200), task: z.string().min(1).max(20_000) });
-type Input = z.infer<typeof input>;
-
-const DETAIL_CHARS = 60;
-const NOT_ANSWERED = 'Error (execution): the specialist did not answer. Go on without it.';
-const NOT_CALLED_SO: BoundCall = {
-  kind: 'refused',
-  name: SPECIALIST,
-  outcome: {
-    status: 'failed',
-    text: 'Error (unknown tool): you have no tool specialist. Use those you were given.',
-    failure: 'unknown_tool',
-  },
-};
-
-/** The tools of the turn, with the specialist behind the name it is recorded by. */
-export function specialistToolbox(turn: ModeTurn, deps: TrioDeps): Toolbox {
-  const { toolbox } = turn;
-  const wrap: Wrap = (what, text) => wrapUntrusted(what, [{ text }], newBoundary());
-
-  async function run(asked: Input, { signal }: ToolContext): Promise<ToolOutcome> {
-    const { specialist, synthesis } = deps.settings();
-    const { domain, task } = asked;
-    const { clock, prepared, thread, settings } = turn;
-    const who = { role: SPECIALIST, model: specialist.model } as const;
-    const started = clock.monotonic();
-    const memory = specialistMemory(prepared.history, domain);
-    const call = {
-      system: specialistDirective(domain, memory, wrap),
-      messages: [{ role: 'user', text: specialistTask(task, thread.own, wrap) }] as const,
-      tools: [],
-      maxTokens: specialist.maxTokens,
-      temperature: specialist.temperature,
-      timeoutMs: specialist.timeoutSecs * 1000,
-    };
-    // Without synthesis its words go to the person as they are.
-    const ask = synthesis ? askRole : askHeld;
-    const answer = await ask(turn, { ...deps, who }, call, signal);
-    const text = answer.kind === 'answered' ? writtenBy(answer.answer).trim() : '';
-    trace(turn, deps, { ...asked, model: who.model, text, started });
-    if (answer.kind === 'failed') return failed();
-    if (text === '') {
-      if (answer.answer.stop !== 'refused') deps.health.failed(who, payerOf(turn), 'useless');
-      return failed();
-    }
-    deps.health.succeeded(who, payerOf(turn));
-    const shown = shortened(text, settings.maxResultChars);
-    const whole = shown === text ? {} : { whole: text };
-    if (!thread.isTainted) return { status: 'ok', text: shown, ...whole };
-    const wrapped = wrap('from the specialist, who read words of others', shown);
-    return { status: 'ok', text: wrapped, isForeign: true, ...whole };
-  }
-
-  return {
-    ...toolbox,
-    bind(name, json) {
-      if (name !== SPECIALIST) return toolbox.bind(name, json);
-      const read = input.safeParse(parseJson(json));
-      return read.success
-        ? boundCall(read.data, (context) => run(read.data, context))
-        : NOT_CALLED_SO;
-    },
-  };
-}
-
-const failed = (): ToolOutcome => ({ status: 'failed', text: NOT_ANSWERED, failure: 'execution' });
-
-function boundCall(asked: Input, run: (context: ToolContext) => Promise<ToolOutcome>): BoundCall {
-  return {
-    kind: 'ready',
-    name: SPECIALIST,
-    access: 'read',
-    accessIn: () => 'read',
-    isPosted: false,
-    url: undefined,
-    arguments: JSON.stringify(asked),
-    detail: `${asked.domain}: ${shortened(asked.task, DETAIL_CHARS)}`,
-    seal: async () => undefined,
-    run,
-  };
-}
-
-type Dispatched = Input & {
-  readonly model: string;
-  readonly text: string;
-  readonly started: number;
-};
-
-function trace(turn: ModeTurn, deps: TrioDeps, done: Dispatched): void {
-  const { input: about, clock } = turn;
-  deps.trace({
-    kind: 'specialist',
-    at: clock.now(),
-    session: about.session,
-    turnId: about.turnId,
-    model: done.model,
-    durationMs: Math.round(clock.monotonic() - done.started),
-    domain: done.domain,
-    asked: shortened(done.task, MAX_ASKED_CHARS),
-    outcome: shortened(done.text, MAX_OUTCOME_CHARS),
-  });
-}
-
-// One call of a declared specialist: it sees the question, its instruction and what it did for it so far, and
-// either calls tools of its own or writes its result. What it calls is run by the turn, like any call.
 
 export type Work = {
   readonly agent: DeclaredAgent;
@@ -150,8 +26,7 @@ export type Work = {
   readonly elapsedMs: number;
   /** It has no more calls of tools. */
   readonly mustWrite: boolean;
-  readonly wrap: MarkForeign;
-  /** Called once it was asked to correct its words; left out: it was before. */
+  /** Called once it was asked to correct its text; left out: it was before. */
   readonly doubted?: () => void;
 };
 
@@ -160,22 +35,30 @@ export type Worked =
   | { readonly kind: 'done'; readonly by: Speaker; readonly text: string }
   | { readonly kind: 'failed'; readonly by: Speaker };
 
-/** For the last words of one whose time is up. */
+/** For the result of one whose time is up. */
 const LAST_CALL_MS = 60_000;
 /** Of a model's window: beyond it no tool result would fit. */
 const WINDOW_SHARE = 0.6;
+
+/** `main`: the model of the conversation. */
+export function roleOf(
+  { name, model }: DeclaredAgent,
+  models: Pick<ModelRegistry, 'fast'>,
+  main: string,
+): RoleModel {
+  const named = model === 'main' ? main : model === 'fast' ? models.fast(main) : model;
+  return { role: `specialist:${name}`, model: named };
+}
 
 /** @throws SpendingRefusedError, or the reason of the signal */
 export async function workOn(turn: ModeTurn, work: Work, signal: AbortSignal): Promise<Worked> {
   const { agent, who, health } = work;
   const by: Speaker = { model: who.model };
-  if (health.isResting(who)) return { kind: 'failed', by };
-  const specs = turn.toolbox.offered(turn.rights.current, (name) =>
-    agent.tools.includes(name),
-  ).specs;
-  const messages = messagesOf(turn, work);
-  const contextTokens = windowOf(turn, who);
+  const contextTokens = health.isResting(who) ? undefined : windowOf(turn, who);
   if (contextTokens === undefined) return { kind: 'failed', by };
+  const mayUse = (name: string) => agent.tools.includes(name);
+  const { specs } = turn.toolbox.offered(turn.rights.current, mayUse);
+  const messages = messagesOf(turn, work);
   const isFull = messagesTokens(messages) > contextTokens * WINDOW_SHARE;
   const mustWrite = work.mustWrite || isFull || isSpent(work);
   const call = callOf(turn, work, { specs, messages, mustWrite });
@@ -185,20 +68,15 @@ export async function workOn(turn: ModeTurn, work: Work, signal: AbortSignal): P
   const speaker = speakerOf(answer);
   const [first, ...rest] = mustWrite ? [] : answer.toolCalls;
   if (first !== undefined) {
-    health.succeeded(who, payerOf(turn));
+    asked.judge(true);
     const checked = (each: ToolCall) => offeredCall(turn, specs, each);
     return { kind: 'calls', by: speaker, calls: [checked(first), ...rest.map(checked)] };
   }
-  const text = writtenBy(answer);
-  if (text === '') {
-    if (answer.stop !== 'refused') health.failed(who, payerOf(turn), 'useless');
-    return { kind: 'failed', by: speaker };
-  }
-  health.succeeded(who, payerOf(turn));
-  return { kind: 'done', by: speaker, text };
+  const { text } = writtenBy(asked);
+  return text === '' ? { kind: 'failed', by: speaker } : { kind: 'done', by: speaker, text };
 }
 
-/** What goes to the person as it is, is held against what was done; once for a task. */
+/** A text that goes to the person as it is, is held against what was done; once for a task. */
 async function ask(turn: ModeTurn, work: Work, call: RoleCall, signal: AbortSignal) {
   const { agent, doubted } = work;
   if (agent.output !== 'verbatim' || doubted === undefined)
@@ -209,9 +87,9 @@ async function ask(turn: ModeTurn, work: Work, call: RoleCall, signal: AbortSign
 }
 
 /** The question, and behind it what was done for the task so far. */
-function messagesOf(turn: ModeTurn, { state, task, wrap }: Work, note?: string) {
+function messagesOf(turn: ModeTurn, { state, task }: Work, note?: string) {
   const own = { role: 'user', turnId: turn.input.turnId, at: 0 } as const;
-  const question = { ...own, text: specialistQuestion(state, wrap) };
+  const question = { ...own, text: specialistQuestion(state, marked) };
   const last = note === undefined ? [] : [{ ...own, text: note }];
   return repairThread([question, ...task.work, ...last]);
 }
@@ -257,7 +135,7 @@ function callOf(turn: ModeTurn, work: Work, { specs, messages, mustWrite }: Aski
   return { ...common, messages: told, tools: specs, toolChoice: 'none', timeoutMs };
 }
 
-/** What is not among its tools is recorded as that, and refused. */
+/** A call of a tool that is not among its own is recorded as such, and refused. */
 function offeredCall(
   { toolbox }: ModeTurn,
   specs: readonly ToolSpec[],

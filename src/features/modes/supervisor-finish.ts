@@ -2,53 +2,44 @@
 // model only frames them; where there are none it writes the answer itself, and where nobody was asked or
 // nobody answered, it does the work with its tools.
 
-import { z } from 'zod';
 import type { AgentEvent } from '../../kernel/message/event.ts';
 import { firstSeqOf, type ResultId } from '../../kernel/message/ids.ts';
 import { unwrapped } from '../../kernel/message/untrusted.ts';
-import { isObject, parseJson } from '../../lib/json/json.ts';
-import { shortened } from '../../lib/text/cut.ts';
-import type { BoundCall, Toolbox, ToolContext, ToolOutcome } from '../../tools/tool.ts';
 import { claimsUndone } from '../steadiness/steadiness.ts';
 import type { AgentRoster } from './agent-files.ts';
-import { askHeld, payerOf } from './ask-role.ts';
-import type { Cue } from './mode.ts';
-import type { SupervisorDeps } from './mode-deps.ts';
+import { askHeld, mainModelOf, marked, speakerOf } from './ask-role.ts';
+import { type Cue, WITH_TOOLS } from './mode.ts';
 import type { ModeTurn } from './modes.ts';
+import type { RoleHealth } from './role-health.ts';
 import {
   type AgentResponse,
   composedAnswer,
-  REPORT,
   type SupervisedTurn,
-  TASK,
 } from './rules/supervised-turn.ts';
 import { framingQuestion, framingSystem, writingNote } from './rules/supervisor-prompts.ts';
-import { markForeign, speakerOf } from './supervisor-words.ts';
 
-export type Finishing = {
+type Finishing = {
+  readonly turn: ModeTurn;
+  readonly health: RoleHealth;
   readonly state: SupervisedTurn;
   readonly roster: AgentRoster;
-  /** Tokens taken to find out that it is done. */
-  readonly tokens: number;
   /** What a response said before it was cut and marked, where it is known. */
   exact(place: number): string | undefined;
 };
 
-const TEMPERATURE = 0.4;
-const FRAME_TOKENS = 1024;
-const TIMEOUT_MS = 120_000;
-
 type Main = Extract<Cue, { readonly kind: 'main' }>;
-export const WITH_TOOLS: Main = { kind: 'main', main: { tools: 'offered', notes: [] } };
+type Answer = Extract<Cue, { readonly kind: 'answer' }>;
 
-/** @throws SpendingRefusedError, or the reason of the signal */
+/** Of the model call that frames outputs. */
+const FRAMING = { maxTokens: 1024, temperature: 0.4, timeoutMs: 120_000 };
+
+/** `tokens`: taken to find out that it is done. @throws SpendingRefusedError, or the reason of the signal */
 export async function* finishCue(
-  turn: ModeTurn,
-  deps: Pick<SupervisorDeps, 'health'>,
   finishing: Finishing,
+  tokens: number,
   signal: AbortSignal,
 ): AsyncGenerator<AgentEvent, Cue, void> {
-  const { state, roster, tokens } = finishing;
+  const { turn, state, roster } = finishing;
   const done = [...state.responses, ...state.messages].some(({ status }) => status === 'ok');
   if (!done) {
     const failed = new Set(state.responses.map(({ agent }) => agent));
@@ -61,28 +52,29 @@ export async function* finishCue(
   }
   const outputs = keptOnce(finishing);
   if (outputs.length === 0) return { ...writingCue(roster), tokens };
-  return yield* turn.notices.during(framed(turn, deps, { ...finishing, outputs }, signal));
+  return yield* turn.notices.during(framed(finishing, outputs, signal));
 }
 
 /** Without another call: what is to be kept, where a limit ends the turn. */
-export async function closingCue(
-  turn: ModeTurn,
-  finishing: Omit<Finishing, 'tokens'>,
-): Promise<Extract<Cue, { readonly kind: 'answer' }> | undefined> {
+export async function closingCue(finishing: Finishing): Promise<Answer | undefined> {
   const outputs = keptOnce(finishing);
   if (outputs.length === 0) return undefined;
-  const texts = await exactTexts(turn, { ...finishing, outputs });
-  const model = turn.input.settings.model ?? turn.models.defaultModel;
-  return { kind: 'answer', by: { model }, text: composedAnswer('', texts) };
+  return unframed(finishing, await exactTexts(finishing, outputs));
 }
+
+const unframed = ({ turn }: Finishing, texts: readonly string[]): Answer => ({
+  kind: 'answer',
+  by: { model: mainModelOf(turn) },
+  text: composedAnswer('', texts),
+});
 
 export const writingCue = ({ answer }: AgentRoster): Main => ({
   kind: 'main',
   main: { tools: 'none', notes: [writingNote(answer)] },
 });
 
-/** A supervisor that goes in circles has the same said again: once is enough. */
-function keptOnce({ state, roster, exact }: Omit<Finishing, 'tokens'>): readonly AgentResponse[] {
+/** A supervisor that goes in circles gets the same output again: once is enough. */
+function keptOnce({ state, roster, exact }: Finishing): readonly AgentResponse[] {
   const outputs = new Map<string, AgentResponse>();
   for (const [place, response] of state.responses.entries()) {
     const text = exact(place) ?? unwrapped(response.text);
@@ -97,45 +89,35 @@ function isKept({ agent, status }: AgentResponse, { agents }: AgentRoster): bool
 }
 
 async function framed(
-  turn: ModeTurn,
-  { health }: Pick<SupervisorDeps, 'health'>,
-  asking: Finishing & { readonly outputs: readonly AgentResponse[] },
+  finishing: Finishing,
+  outputs: readonly AgentResponse[],
   signal: AbortSignal,
-): Promise<Cue> {
-  const { state, roster, outputs } = asking;
-  const texts = await exactTexts(turn, asking);
-  const model = turn.input.settings.model ?? turn.models.defaultModel;
-  const who = { role: 'supervisor', model } as const;
+): Promise<Answer> {
+  const { turn, health, state, roster } = finishing;
+  const texts = await exactTexts(finishing, outputs);
+  const who = { role: 'supervisor', model: mainModelOf(turn) } as const;
+  if (health.isResting(who)) return unframed(finishing, texts);
+  const text = framingQuestion(state, outputs, marked);
   const call = {
+    ...FRAMING,
     system: framingSystem(roster.answer, outputs.length),
-    messages: [{ role: 'user', text: framingQuestion(state, outputs, markForeign) }] as const,
+    messages: [{ role: 'user', text }] as const,
     tools: [],
-    maxTokens: FRAME_TOKENS,
-    temperature: TEMPERATURE,
-    timeoutMs: TIMEOUT_MS,
   };
-  const asked = health.isResting(who)
-    ? undefined
-    : await askHeld(turn, { health, who }, call, signal);
-  // Without a frame, or with one that still tells of what nobody did, the outputs are the answer.
-  if (asked?.kind !== 'answered')
-    return { kind: 'answer', by: { model }, text: composedAnswer('', texts) };
-  health.succeeded(who, payerOf(turn));
+  const asked = await askHeld(turn, { health, who }, call, signal);
+  if (asked.kind === 'failed') return unframed(finishing, texts);
+  asked.judge(true);
   const { answer } = asked;
   const isUsable =
     answer.stop !== 'refused' && claimsUndone(turn, answer, answer.text).length === 0;
-  const text = composedAnswer(isUsable ? answer.text : '', texts);
-  return { kind: 'answer', by: speakerOf(answer), text };
+  const composed = composedAnswer(isUsable ? answer.text : '', texts);
+  return { kind: 'answer', by: speakerOf(answer), text: composed };
 }
 
 /** From memory, or, in a process that took the turn up, from the record. */
 async function exactTexts(
-  turn: ModeTurn,
-  {
-    outputs,
-    state,
-    exact,
-  }: Omit<Finishing, 'tokens'> & { readonly outputs: readonly AgentResponse[] },
+  { turn, state, exact }: Finishing,
+  outputs: readonly AgentResponse[],
 ): Promise<readonly string[]> {
   const known = outputs.map((output) => exact(state.responses.indexOf(output)));
   const recorded = known.includes(undefined) ? await recordedWhole(turn) : new Map();
@@ -159,69 +141,4 @@ async function recordedWhole({ sessions, input }: ModeTurn): Promise<Map<ResultI
         : [],
     ),
   );
-}
-
-// The tools of a supervised turn, with what is no tool and still is recorded like a call: a task handed to
-// a specialist, its work handed back, and a tool that it was not given.
-
-export const NOT_OFFERED = 'tool_not_given';
-
-const DETAIL_CHARS = 100;
-
-const task = z.object({ agent: z.string(), instructions: z.string() });
-const report = z.object({ agent: z.string(), task: z.int() });
-
-export type Reporting = (signal: AbortSignal) => Promise<ToolOutcome>;
-
-/** `reporting` hands back what the specialist at work wrote. */
-export function supervisorToolbox(toolbox: Toolbox, reporting: Reporting): Toolbox {
-  return {
-    ...toolbox,
-    bind(name, json) {
-      if (name === NOT_OFFERED) return refused(name, toolIn(json));
-      if (name === TASK) {
-        const read = task.safeParse(parseJson(json));
-        if (!read.success) return refused(name, name);
-        const { agent, instructions } = read.data;
-        const text = `The task was handed to ${agent}, whose work follows.`;
-        const detail = `${agent}: ${shortened(instructions, DETAIL_CHARS)}`;
-        return bound(name, json, { detail, run: async () => ({ status: 'ok', text }) });
-      }
-      if (name !== REPORT) return toolbox.bind(name, json);
-      const read = report.safeParse(parseJson(json));
-      if (!read.success) return refused(name, name);
-      const run = ({ signal }: ToolContext) => reporting(signal);
-      return bound(name, json, { detail: read.data.agent, run });
-    },
-  };
-}
-
-function toolIn(json: string): string {
-  const args = parseJson(json);
-  return isObject(args) && typeof args['tool'] === 'string' ? args['tool'] : 'of this name';
-}
-
-function bound(
-  name: string,
-  json: string,
-  { detail, run }: Pick<Extract<BoundCall, { readonly kind: 'ready' }>, 'detail' | 'run'>,
-): BoundCall {
-  return {
-    kind: 'ready',
-    name,
-    access: 'read',
-    accessIn: () => 'read',
-    isPosted: false,
-    url: undefined,
-    arguments: json,
-    detail,
-    seal: async () => undefined,
-    run,
-  };
-}
-
-function refused(name: string, tool: string): BoundCall {
-  const text = `Error (unknown tool): you have no tool ${tool} here. Use those you were given.`;
-  const outcome = { status: 'failed', text, failure: 'unknown_tool' } as const;
-  return { kind: 'refused', name, outcome };
 }

@@ -1,72 +1,95 @@
 // One turn of the supervisor. Before each step the shared state is read from what the turn has recorded:
 // a specialist at work goes on, else the supervisor decides, until it finishes.
 
+import { z } from 'zod';
 import type { CallReport } from '../../agent/call-report.ts';
 import { roundsOf } from '../../agent/rules/turn-closing.ts';
 import type { Ask } from '../../agent/rules/turn-state.ts';
 import type { AgentEvent } from '../../kernel/message/event.ts';
 import type { TranscriptEntry } from '../../kernel/message/transcript.ts';
+import { parseJson } from '../../lib/json/json.ts';
 import { shortened } from '../../lib/text/cut.ts';
-import type { Toolbox, ToolOutcome } from '../../tools/tool.ts';
+import type { Toolbox, ToolContext, ToolOutcome } from '../../tools/tool.ts';
 import type { AgentRoster } from './agent-files.ts';
-import { askSupervisor, type Decided } from './ask-supervisor.ts';
-import type { Cue, TurnMode } from './mode.ts';
-import type { SupervisorDeps } from './mode-deps.ts';
+import {
+  askRole,
+  callTerms,
+  handedBack,
+  mainModelOf,
+  marked,
+  speakerOf,
+  tokensOf,
+  withOwnCalls,
+} from './ask-role.ts';
+import { type Cue, type Speaker, type TurnMode, WITH_TOOLS } from './mode.ts';
+import type { ModeDeps } from './mode-kinds.ts';
 import type { ModeTurn } from './modes.ts';
 import { isCued } from './record-cue.ts';
-import { degradedNotice } from './role-probes.ts';
-import type { DeclaredAgent, Service } from './rules/declared-agent.ts';
+import { degradedNotice, type RoleModel } from './role-health.ts';
+import type { DeclaredAgent } from './rules/declared-agent.ts';
 import {
+  argumentIn,
+  NOT_OFFERED,
   REPORT,
   type SupervisedTask,
   type SupervisedTurn,
   supervisedTurn,
   TASK,
 } from './rules/supervised-turn.ts';
+import { readMove, supervisorQuestion, supervisorSystem } from './rules/supervisor-prompts.ts';
 import type { SupervisorConfig } from './settings.ts';
-import { type Worked, workOn } from './specialist.ts';
-import {
-  closingCue,
-  finishCue,
-  supervisorToolbox,
-  WITH_TOOLS,
-  writingCue,
-} from './supervisor-finish.ts';
-import { markForeign, roleOf } from './supervisor-words.ts';
+import { roleOf, type Worked, workOn } from './specialist.ts';
+import { closingCue, finishCue, writingCue } from './supervisor-finish.ts';
 
 /** With fewer rounds left in the turn, what was begun is brought to its end. */
 const LAST_ROUNDS = 2;
-const NO_RESULT = 'Error (execution): the specialist gave no result.';
+const DETAIL_CHARS = 100;
+const NO_RESULT: ToolOutcome = {
+  status: 'failed',
+  text: 'Error (execution): the specialist gave no result.',
+  failure: 'execution',
+};
+/** What a supervisor that understands its orders does not say. */
+const USELESS: readonly string[] = ['unreadable', 'unknown'];
 
-export function openSupervisor(
-  turn: ModeTurn,
-  deps: SupervisorDeps,
-  roster: AgentRoster,
-): TurnMode {
-  return new SupervisorTurn(turn, deps, roster);
-}
+const report = z.object({ agent: z.string(), task: z.int() });
 
-class SupervisorTurn implements TurnMode {
+type Decided =
+  | { readonly move: ReturnType<typeof readMove>; readonly by?: Speaker; readonly tokens: number }
+  /** It does not answer; `isOut`: it is left alone from now on. */
+  | { readonly move: undefined; readonly isOut: boolean };
+
+export class SupervisorTurn implements TurnMode {
   readonly toolbox: Toolbox;
   readonly #turn: ModeTurn;
-  readonly #deps: SupervisorDeps;
+  readonly #deps: ModeDeps;
   readonly #settings: SupervisorConfig;
   readonly #roster: AgentRoster;
   readonly #agents: readonly DeclaredAgent[];
+  readonly #who: RoleModel;
   /** When each task was taken up here, by its place; milliseconds of the turn. */
   readonly #begun = new Map<number, number>();
-  /** Tasks whose specialist was asked to correct its words, by their places. */
+  /** Tasks whose specialist was asked to correct its text, by their places. */
   readonly #doubted = new Set<number>();
   /** What specialists wrote, to the letter, by the place of the task. */
   readonly #written = new Map<number, Exclude<Worked, { readonly kind: 'calls' }>>();
 
-  constructor(turn: ModeTurn, deps: SupervisorDeps, roster: AgentRoster) {
+  constructor(turn: ModeTurn, deps: ModeDeps, roster: AgentRoster) {
     this.#turn = turn;
     this.#deps = deps;
-    this.#settings = deps.settings();
+    this.#settings = deps.settings().supervisor;
     this.#roster = roster;
     this.#agents = roster.agents.flatMap((each) => (each.kind === 'valid' ? [each.value] : []));
-    this.toolbox = supervisorToolbox(turn.toolbox, (signal) => this.#report(signal));
+    this.#who = { role: 'supervisor', model: this.#settings.model || mainModelOf(turn) };
+    this.toolbox = withOwnCalls(turn.toolbox, {
+      [NOT_OFFERED]: (json) => argumentIn(json, 'tool') || 'of this name',
+      [TASK]: taskCall,
+      [REPORT]: (json) => {
+        const read = report.safeParse(parseJson(json));
+        const run = ({ signal }: ToolContext) => this.#report(signal);
+        return read.success ? { detail: read.data.agent, run } : REPORT;
+      },
+    });
   }
 
   async *cue(ask: Ask, signal: AbortSignal): AsyncGenerator<AgentEvent, Cue, void> {
@@ -75,32 +98,40 @@ class SupervisorTurn implements TurnMode {
     if (clear !== undefined) return clear;
     const { task } = state;
     const isLast = ask.kind === 'work' && (ask.remainingRounds ?? Infinity) <= LAST_ROUNDS;
-    const { notices } = this.#turn;
+    const { notices, log } = this.#turn;
     if (task !== undefined) return yield* notices.during(this.#goOn(state, task, isLast, signal));
-    const { maxSteps } = this.#settings;
-    const decided: Decided =
-      isLast || state.made.length >= maxSteps
-        ? { kind: 'moved', move: { kind: 'finish', why: 'steps' }, tokens: 0 }
-        : yield* notices.during(askSupervisor(this.#turn, this.#asking(state, maxSteps), signal));
-    if (decided.kind === 'moved') return yield* this.#follow(state, decided, signal);
-    if (decided.isOut) yield notices.lasting(degradedNotice(decided.who));
-    return yield* this.#finish(state, 0, signal);
+    const left = isLast ? 0 : this.#settings.maxSteps - state.made.length;
+    const decided = yield* notices.during(this.#decide(state, left, signal));
+    if (decided.move === undefined) {
+      if (decided.isOut) yield notices.lasting(degradedNotice(this.#who));
+      return yield* finishCue(this.#finishing(state), 0, signal);
+    }
+    const { move, by, tokens } = decided;
+    if (move.kind !== 'finish' && by !== undefined) {
+      const { kind, ...args } = move;
+      const json = JSON.stringify(kind === 'task' ? args : { query: move.query });
+      const name = move.kind === 'task' ? TASK : move.service;
+      return { kind: 'calls', by, calls: [{ name, arguments: json }] };
+    }
+    const why = move.kind === 'finish' ? move.why : 'decided';
+    if (why !== 'decided') log.warn('the supervisor ends its work', { why });
+    return yield* finishCue(this.#finishing(state), tokens, signal);
   }
 
   /** Outputs to the letter, unless the main model has taken the work over. */
   async closing() {
     const { own } = this.#turn.thread;
-    if (calledSince(own).some((entry) => !isCued(entry))) return undefined;
-    return closingCue(this.#turn, this.#finishing(this.#state()));
+    if (calledIn(newSince(own)).some((entry) => !isCued(entry))) return undefined;
+    return closingCue(this.#finishing(this.#state()));
   }
 
   /** What is to be recorded of an output beside its text. */
-  async shown(call: { readonly name: string }, report: CallReport): Promise<CallReport> {
+  async shown(call: { readonly name: string }, result: CallReport): Promise<CallReport> {
     const { task } = this.#state();
     const written = task === undefined ? undefined : this.#written.get(task.place);
-    if (call.name !== REPORT || written?.kind !== 'done') return report;
-    const isExact = report.status !== 'ok' || report.text === written.text;
-    return isExact ? report : { ...report, whole: written.text };
+    if (call.name !== REPORT || written?.kind !== 'done') return result;
+    const isExact = result.status !== 'ok' || result.text === written.text;
+    return isExact ? result : { ...result, whole: written.text };
   }
 
   #state(): SupervisedTurn {
@@ -109,9 +140,8 @@ class SupervisorTurn implements TurnMode {
 
   /** What needs nobody's decision. */
   #clear(ask: Ask, state: SupervisedTurn): Cue | undefined {
-    const { own } = this.#turn.thread;
-    const since = newSince(own);
-    const called = calledSince(own);
+    const since = newSince(this.#turn.thread.own);
+    const called = calledIn(since);
     if (called.some((entry) => !isCued(entry))) return WITH_TOOLS;
     const nobody = state.responses.length + state.messages.length === 0;
     if (ask.kind !== 'work') return nobody ? WITH_TOOLS : writingCue(this.#roster);
@@ -121,49 +151,34 @@ class SupervisorTurn implements TurnMode {
     return isAsked && model !== undefined ? { kind: 'answer', by: { model }, text: '' } : undefined;
   }
 
-  #asking(state: SupervisedTurn, maxSteps: number) {
+  /** Asks the supervisor for what happens next: structured output, without any tool. */
+  async #decide(state: SupervisedTurn, left: number, signal: AbortSignal): Promise<Decided> {
+    if (left <= 0) return { move: { kind: 'finish', why: 'steps' }, tokens: 0 };
     const { health } = this.#deps;
-    const settings = this.#settings;
-    const { rights, toolbox } = this.#turn;
+    if (health.isResting(this.#who)) return { move: undefined, isOut: false };
+    const { rights, toolbox, prepared } = this.#turn;
     const offered = toolbox.offered(rights.current).specs.map(({ name }) => name);
-    const isOffered = (service: Service) => offered.includes(service);
-    const services = settings.services.filter(isOffered);
-    const resting = this.#agents
-      .filter((agent) => health.isResting(this.#roleOf(agent)))
-      .map(({ name }) => name);
-    const roster = { agents: this.#agents, resting, services };
-    const left = maxSteps - state.made.length;
-    return { state, roster, left, health, settings, orders: this.#roster.supervisor };
+    const services = this.#settings.services.filter((service) => offered.includes(service));
+    const resting = this.#agents.filter((agent) => health.isResting(this.#roleOf(agent)));
+    const awake = this.#agents.filter((agent) => !resting.includes(agent));
+    const text = supervisorQuestion(state, prepared.history, { left }, marked);
+    const call = {
+      ...callTerms(this.#settings),
+      system: supervisorSystem(this.#roster.supervisor, { agents: awake, services }),
+      messages: [{ role: 'user', text }] as const,
+      tools: [],
+    };
+    const asked = await askRole(this.#turn, { health, who: this.#who }, call, signal);
+    if (asked.kind === 'failed') return { move: undefined, isOut: asked.isOut };
+    const { answer } = asked;
+    const agents = this.#agents.map(({ name }) => name);
+    const move = readMove(answer.text, state, { agents, services });
+    asked.judge(move.kind !== 'finish' || !USELESS.includes(move.why));
+    return { move, by: speakerOf(answer), tokens: tokensOf(answer) };
   }
 
   #roleOf(agent: DeclaredAgent) {
-    const { input, models } = this.#turn;
-    return roleOf(agent, models, input.settings.model ?? models.defaultModel);
-  }
-
-  async *#follow(
-    state: SupervisedTurn,
-    { move, by, tokens }: Extract<Decided, { readonly kind: 'moved' }>,
-    signal: AbortSignal,
-  ): AsyncGenerator<AgentEvent, Cue, void> {
-    if (move.kind !== 'finish' && by !== undefined) {
-      const { kind, ...args } = move;
-      const json = JSON.stringify(kind === 'task' ? args : { query: move.query });
-      const name = move.kind === 'task' ? TASK : move.service;
-      return { kind: 'calls', by, calls: [{ name, arguments: json }] };
-    }
-    const why = move.kind === 'finish' ? move.why : 'decided';
-    if (why !== 'decided') this.#turn.log.warn('the supervisor ends its work', { why });
-    return yield* this.#finish(state, tokens, signal);
-  }
-
-  async *#finish(
-    state: SupervisedTurn,
-    tokens: number,
-    signal: AbortSignal,
-  ): AsyncGenerator<AgentEvent, Cue, void> {
-    const finishing = { ...this.#finishing(state), tokens };
-    return yield* finishCue(this.#turn, this.#deps, finishing, signal);
+    return roleOf(agent, this.#turn.models, mainModelOf(this.#turn));
   }
 
   #finishing(state: SupervisedTurn) {
@@ -171,7 +186,8 @@ class SupervisorTurn implements TurnMode {
       const written = this.#written.get(place);
       return written?.kind === 'done' ? written.text : undefined;
     };
-    return { state, roster: this.#roster, exact };
+    const { health } = this.#deps;
+    return { turn: this.#turn, health, state, roster: this.#roster, exact };
   }
 
   /** The specialist at work calls its tools, or hands its work back. */
@@ -184,7 +200,7 @@ class SupervisorTurn implements TurnMode {
     const worked = await this.#work(state, task, mustWrite, signal);
     if (worked.kind === 'calls') return worked;
     this.#written.set(task.place, worked);
-    const json = JSON.stringify({ agent: shortened(task.agent, 100), task: task.place });
+    const json = JSON.stringify({ agent: shortened(task.agent, DETAIL_CHARS), task: task.place });
     return { kind: 'calls', by: worked.by, calls: [{ name: REPORT, arguments: json }] };
   }
 
@@ -205,29 +221,34 @@ class SupervisorTurn implements TurnMode {
     const work = { agent, who, health, state, task, mustWrite, elapsedMs: now - begun };
     const doubted = () => void this.#doubted.add(task.place);
     const held = this.#doubted.has(task.place) ? {} : { doubted };
-    return workOn(this.#turn, { ...work, ...held, wrap: markForeign }, signal);
+    return workOn(this.#turn, { ...work, ...held }, signal);
   }
 
   /** In a process that took the turn up it is asked once more: what it wrote was not recorded. */
   async #report(signal: AbortSignal): Promise<ToolOutcome> {
     const state = this.#state();
     const { task } = state;
-    if (task === undefined) return { status: 'failed', text: NO_RESULT, failure: 'execution' };
+    if (task === undefined) return NO_RESULT;
     const worked = this.#written.get(task.place) ?? (await this.#work(state, task, true, signal));
-    if (worked.kind !== 'done') return { status: 'failed', text: NO_RESULT, failure: 'execution' };
+    if (worked.kind !== 'done') return NO_RESULT;
     this.#written.set(task.place, worked);
-    const { settings, thread } = this.#turn;
-    const text = shortened(worked.text, settings.maxResultChars);
-    if (!thread.isTainted) return { status: 'ok', text };
-    const about = `from ${task.agent}, who read words of others`;
-    return { status: 'ok', text: markForeign(about, text), isForeign: true };
+    return handedBack(this.#turn, task.agent, worked.text);
   }
+}
+
+/** A task that is handed out is at work from then on: the call itself does nothing. */
+function taskCall(json: string) {
+  const [agent, instructions] = [argumentIn(json, 'agent'), argumentIn(json, 'instructions')];
+  if (agent === undefined || instructions === undefined) return TASK;
+  const text = `The task was handed to ${agent}, whose work follows.`;
+  const detail = `${agent}: ${shortened(instructions, DETAIL_CHARS)}`;
+  return { detail, run: async () => ({ status: 'ok', text }) as const };
 }
 
 /** Behind what the person said last. */
 const newSince = (own: readonly TranscriptEntry[]) =>
   own.slice(own.findLastIndex(({ role }) => role === 'user') + 1);
-const calledSince = (own: readonly TranscriptEntry[]) =>
-  newSince(own).flatMap((entry) =>
+const calledIn = (entries: readonly TranscriptEntry[]) =>
+  entries.flatMap((entry) =>
     entry.role === 'assistant' && entry.toolCalls.length > 0 ? [entry] : [],
   );

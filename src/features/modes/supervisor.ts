@@ -2,13 +2,15 @@
 // then the answer is written. Where it does not answer, the main model goes on with its tools.
 
 import type { AgentRoster } from './agent-files.ts';
-import type { SupervisorDeps } from './mode-deps.ts';
+import type { ModeDeps } from './mode-kinds.ts';
 import type { ModeKind } from './modes.ts';
-import { missing } from './role-probes.ts';
-import { roleOf } from './supervisor-words.ts';
+import { missing } from './role-health.ts';
+import { roleOf } from './specialist.ts';
+import { SupervisorTurn } from './supervisor-turn.ts';
 
-export function createSupervisor(deps: SupervisorDeps): ModeKind {
-  const { health, settings, models } = deps;
+export function createSupervisor(deps: ModeDeps): ModeKind {
+  const { health, models } = deps;
+  const settings = () => deps.settings().supervisor;
   return {
     async problems() {
       const { agents } = await deps.agents.roster();
@@ -19,16 +21,15 @@ export function createSupervisor(deps: SupervisorDeps): ModeKind {
     async about() {
       const { agents, problems } = await deps.agents.roster();
       const main = models().defaultModel;
-      const supervisor = { role: 'supervisor', model: settings().model || main } as const;
+      const { model, services, maxSteps } = settings();
       const specialists = agents.flatMap((each) => {
         if (each.kind === 'broken') return [];
         const who = roleOf(each.value, models(), main);
         const unserved = missing(models, `agents/${each.value.name}.yaml: model`, who.model, true);
         return unserved.length === 0 ? [health.sentence(who)] : unserved;
       });
-      const { services, maxSteps } = settings();
       return [
-        health.sentence(supervisor),
+        health.sentence({ role: 'supervisor', model: model || main }),
         ...specialists,
         ...brokenOf(agents),
         ...problems,
@@ -36,13 +37,7 @@ export function createSupervisor(deps: SupervisorDeps): ModeKind {
         `At most ${maxSteps} of them are asked for one message.`,
       ];
     },
-    async open(turn) {
-      const [roster, { openSupervisor }] = await Promise.all([
-        deps.agents.roster(),
-        import('./supervisor-turn.ts'),
-      ]);
-      return openSupervisor(turn, deps, roster);
-    },
+    open: async (turn) => new SupervisorTurn(turn, deps, await deps.agents.roster()),
   };
 }
 

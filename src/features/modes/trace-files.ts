@@ -4,13 +4,56 @@
 import { appendFile, mkdir, readdir, readFile, rm, stat } from 'node:fs/promises';
 import { join } from 'node:path';
 import type { LiveConfig } from '../../kernel/config/files/live-config.ts';
+import type { SessionKey, TurnId } from '../../kernel/message/ids.ts';
 import type { Holds } from '../../kernel/sessions/rules/forgetting.ts';
 import { writeAtomic } from '../../lib/files/files.ts';
+import { isObject, parseJson } from '../../lib/json/json.ts';
 import type { Logger } from '../../lib/logger.ts';
+import { shortened } from '../../lib/text/cut.ts';
 import type { Clock } from '../../lib/time/clock.ts';
-import type { TraceRecord } from './trace.ts';
+import type { ModeTurn } from './modes.ts';
+import type { ToolPlan } from './rules/route-decision.ts';
 
-export type TraceFilesDeps = {
+/** Holds texts of conversations, bounded. */
+export type TraceRecord = {
+  readonly at: number;
+  readonly session: SessionKey;
+  readonly turnId: TurnId;
+  readonly model: string;
+  readonly durationMs: number;
+  readonly asked: string;
+  /** What came of it: in a few words, or what the specialist wrote. */
+  readonly outcome: string;
+} & (
+  | {
+      readonly kind: 'route';
+      /** How the decision was read; `none`: there is no usable one. */
+      readonly by: 'call' | 'json' | 'lenient' | 'rules' | 'none';
+      readonly plan?: ToolPlan;
+    }
+  | { readonly kind: 'specialist'; readonly domain: string }
+);
+
+const MAX_ASKED_CHARS = 500;
+const MAX_OUTCOME_CHARS = 4000;
+
+/** What every record of a turn says. `started`: monotonic milliseconds. */
+export const tracedCall = (
+  { clock, input }: ModeTurn,
+  model: string,
+  started: number,
+  { asked, outcome }: Pick<TraceRecord, 'asked' | 'outcome'>,
+) => ({
+  at: clock.now(),
+  session: input.session,
+  turnId: input.turnId,
+  model,
+  durationMs: Math.round(clock.monotonic() - started),
+  asked: shortened(asked, MAX_ASKED_CHARS),
+  outcome: shortened(outcome, MAX_OUTCOME_CHARS),
+});
+
+type TraceFilesDeps = {
   /** The folder. */
   readonly traces: string;
   readonly live: LiveConfig;
@@ -85,10 +128,7 @@ export function createTraceFiles({ traces, live, clock, log }: TraceFilesDeps) {
 
 /** Key of the chat, without its topic; empty where the line is damaged. */
 function chatIn(line: string): string {
-  try {
-    const { session } = JSON.parse(line);
-    return typeof session === 'string' ? session.split('#', 1).join() : '';
-  } catch {
-    return '';
-  }
+  const record = parseJson(line);
+  const session = isObject(record) ? record['session'] : undefined;
+  return typeof session === 'string' ? session.split('#', 1).join() : '';
 }

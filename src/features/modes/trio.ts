@@ -1,13 +1,43 @@
-// Trio: a router decides what is done next, a specialist works on it, the main model writes. Where the
-// router does not answer, the main model goes on with its tools.
+// Trio: a router decides what is done next, a specialist works on it, the main model writes. The router is asked
+// before each step, as long as it answers and has steps left; without it the main model goes on with its tools.
 
-import type { TrioDeps } from './mode-deps.ts';
-import type { ModeKind } from './modes.ts';
-import type { RoleModel } from './role-health.ts';
-import { missing } from './role-probes.ts';
+import { z } from 'zod';
+import {
+  specialistDirective,
+  specialistMemory,
+  specialistTask,
+} from '../../agent/rules/context-pack.ts';
+import { roundsOf } from '../../agent/rules/turn-closing.ts';
+import type { Ask } from '../../agent/rules/turn-state.ts';
+import type { AssistantEntry } from '../../kernel/message/transcript.ts';
+import { unwrapped } from '../../kernel/message/untrusted.ts';
+import { parseJson } from '../../lib/json/json.ts';
+import { shortened } from '../../lib/text/cut.ts';
+import type { ToolContext, ToolOutcome } from '../../tools/tool.ts';
+import { claimsUndone } from '../steadiness/steadiness.ts';
+import {
+  askHeld,
+  askRole,
+  callTerms,
+  handedBack,
+  marked,
+  withOwnCalls,
+  writtenBy,
+} from './ask-role.ts';
+import { openDigests } from './digests.ts';
+import { type Cue, type TurnMode, WITH_TOOLS } from './mode.ts';
+import type { ModeDeps } from './mode-kinds.ts';
+import type { ModeKind, ModeTurn } from './modes.ts';
+import { isCued } from './record-cue.ts';
+import { degradedNotice, missing, type RoleModel } from './role-health.ts';
+import { askRouter, type Routed } from './router.ts';
+import { SPECIALIST } from './rules/route-decision.ts';
+import type { TrioConfig } from './settings.ts';
+import { tracedCall } from './trace-files.ts';
 
-export function createTrio(deps: TrioDeps): ModeKind {
-  const { health, settings, models } = deps;
+export function createTrio(deps: ModeDeps): ModeKind {
+  const { health, models } = deps;
+  const settings = () => deps.settings().trio;
   return {
     problems() {
       const { router, specialist } = settings();
@@ -18,19 +48,144 @@ export function createTrio(deps: TrioDeps): ModeKind {
     },
     about() {
       const { router, specialist, strict } = settings();
-      const roles: readonly RoleModel[] = [
-        { role: 'router', model: router.model },
-        ...(specialist.model === ''
-          ? []
-          : [{ role: 'specialist', model: specialist.model } as const]),
+      return [
+        health.sentence({ role: 'router', model: router.model }),
+        specialist.model === ''
+          ? 'There is no specialist.'
+          : health.sentence({ role: SPECIALIST, model: specialist.model }),
+        strict ? 'The main model only writes.' : 'The main model has its tools.',
       ];
-      const main = strict ? 'The main model only writes.' : 'The main model has its tools.';
-      const none = specialist.model === '' ? ['There is no specialist.'] : [];
-      return [...roles.map((role) => health.sentence(role)), ...none, main];
     },
-    async open(turn) {
-      const { openTrio } = await import('./trio-turn.ts');
-      return openTrio(turn, deps, await deps.digests(turn));
+    open: async (turn) => openTrio(turn, deps),
+  };
+}
+
+const ONLY_WRITE =
+  '[Another model decides which tools are used; what they found stands above. Write the answer for the person from it. You have no tools: promise no further step, and say what is missing.]';
+const WRITING = { kind: 'main', main: { tools: 'none', notes: [ONLY_WRITE] } } as const;
+
+type Main = Extract<Cue, { readonly kind: 'main' }>;
+
+function openTrio(turn: ModeTurn, deps: ModeDeps): TurnMode {
+  const { trio: settings, delegation } = deps.settings();
+  const writing: Main = settings.strict ? WRITING : WITH_TOOLS;
+  const { shown } = delegation.model === '' ? {} : openDigests(turn, deps);
+  const toolbox = withOwnCalls(turn.toolbox, { [SPECIALIST]: specialistCall(turn, deps) });
+  const withOwn: ModeTurn = { ...turn, toolbox };
+
+  return {
+    toolbox,
+    ...(shown === undefined ? {} : { shown }),
+    async *cue(ask, signal) {
+      const next = decided(turn, ask, settings);
+      if (next === 'write') return writing;
+      if (next === 'main goes on') return WITH_TOOLS;
+      if (next !== 'route') return next;
+      const who: RoleModel = { role: 'router', model: settings.router.model };
+      if (deps.health.isResting(who)) return WITH_TOOLS;
+      const routed = yield* turn.notices.during(askRouter(withOwn, who, deps, signal));
+      if (routed.kind === 'left') {
+        if (routed.isOut) yield turn.notices.lasting(degradedNotice(who));
+        return { ...WITH_TOOLS, tokens: routed.tokens };
+      }
+      return cueOf(turn, routed, writing);
     },
   };
+}
+
+/** What is clear without the router, from what is recorded of the turn. */
+function decided(
+  { thread }: ModeTurn,
+  ask: Ask,
+  { maxSteps, synthesis }: TrioConfig,
+): Cue | 'route' | 'write' | 'main goes on' {
+  // What the person added meanwhile is decided anew.
+  const said = thread.own.findLastIndex((entry) => entry.role === 'user');
+  const since = thread.own.slice(said + 1);
+  const answers = since.filter(
+    (entry): entry is AssistantEntry => entry.role === 'assistant' && entry.toolCalls.length > 0,
+  );
+  if (answers.some((entry) => !isCued(entry))) return 'main goes on';
+  if (ask.kind !== 'work') return 'write';
+  const last = answers.at(-1);
+  if (last === undefined) return 'route';
+  const result = roundsOf(since).at(-1)?.at(-1)?.result;
+  const by = { model: last.model };
+  if (result?.status === 'ok' && result.name === 'ask_user')
+    return { kind: 'answer', by, text: '' };
+  if (result?.name === SPECIALIST) {
+    if (result.status !== 'ok') return 'main goes on';
+    if (!synthesis) return { kind: 'answer', by, text: unwrapped(result.text) };
+  }
+  return answers.length >= maxSteps ? 'write' : 'route';
+}
+
+function cueOf(
+  turn: ModeTurn,
+  { plan, by, tokens }: Extract<Routed, { kind: 'planned' }>,
+  writing: Main,
+): Cue {
+  switch (plan.kind) {
+    case 'respond':
+      return { ...writing, tokens };
+    case 'say':
+      // What it says was done and was not, the main model writes truly.
+      return claimsUndone(turn, { stop: 'end' }, plan.text).length > 0
+        ? { ...writing, tokens }
+        : { kind: 'answer', by, text: plan.text };
+    case 'call': {
+      const { name, args } = plan.call;
+      return { kind: 'calls', by, calls: [{ name, arguments: JSON.stringify(args) }] };
+    }
+  }
+}
+
+// The specialist: no tool, but called like one, so that its task and its result are recorded and a crash
+// costs nothing. It has no tools itself; its answer to untrusted content stays untrusted.
+
+const input = z.strictObject({ domain: z.string().max(200), task: z.string().min(1).max(20_000) });
+
+const DETAIL_CHARS = 60;
+const NOT_ANSWERED: ToolOutcome = {
+  status: 'failed',
+  text: 'Error (execution): the specialist did not answer. Go on without it.',
+  failure: 'execution',
+};
+
+const specialistCall = (turn: ModeTurn, deps: ModeDeps) => (json: string) => {
+  const read = input.safeParse(parseJson(json));
+  if (!read.success) return SPECIALIST;
+  const { domain, task } = read.data;
+  return {
+    detail: `${domain}: ${shortened(task, DETAIL_CHARS)}`,
+    run: ({ signal }: ToolContext) => askSpecialist(turn, deps, read.data, signal),
+  };
+};
+
+async function askSpecialist(
+  turn: ModeTurn,
+  deps: ModeDeps,
+  { domain, task }: z.infer<typeof input>,
+  signal: AbortSignal,
+): Promise<ToolOutcome> {
+  const { specialist, synthesis } = deps.settings().trio;
+  const { clock, prepared, thread, settings } = turn;
+  const who = { role: SPECIALIST, model: specialist.model } as const;
+  const started = clock.monotonic();
+  const memory = specialistMemory(prepared.history, domain);
+  const call = {
+    ...callTerms(specialist),
+    system: specialistDirective(domain, memory, marked),
+    messages: [{ role: 'user', text: specialistTask(task, thread.own, marked) }] as const,
+    tools: [],
+  };
+  // Without synthesis its text goes to the person as it is.
+  const ask = synthesis ? askRole : askHeld;
+  const asked = await ask(turn, { ...deps, who }, call, signal);
+  const text = asked.kind === 'answered' ? writtenBy(asked).text.trim() : '';
+  const about = tracedCall(turn, who.model, started, { asked: task, outcome: text });
+  deps.trace({ ...about, kind: 'specialist', domain });
+  if (text === '') return NOT_ANSWERED;
+  const isCut = text.length > settings.maxResultChars;
+  return { ...handedBack(turn, 'the specialist', text), ...(isCut ? { whole: text } : {}) };
 }

@@ -3,7 +3,7 @@
 // a crash stands where it stood.
 
 import { ownWords } from '../../../agent/rules/context-pack.ts';
-import { type RecordedCall, roundsOf } from '../../../agent/rules/turn-closing.ts';
+import { roundsOf } from '../../../agent/rules/turn-closing.ts';
 import type { ResultId } from '../../../kernel/message/ids.ts';
 import type {
   AssistantEntry,
@@ -11,12 +11,14 @@ import type {
   ToolEntry,
   TranscriptEntry,
 } from '../../../kernel/message/transcript.ts';
-import { isObject, parseJson } from '../../../lib/json/json.ts';
+import { fieldsOf, parseJson, textOf } from '../../../lib/json/json.ts';
 import { shortened } from '../../../lib/text/cut.ts';
 
 /** Calls that are no tools: a specialist is handed a task, and hands its work back. */
 export const TASK = 'specialist_task';
 export const REPORT = 'specialist_report';
+/** A call of a tool that a specialist was not given. */
+export const NOT_OFFERED = 'tool_not_given';
 
 export type SupervisedTask = {
   readonly agent: string;
@@ -28,30 +30,30 @@ export type SupervisedTask = {
   readonly work: readonly TranscriptEntry[];
 };
 
-/** To the letter, where it was done. */
-export type AgentResponse = {
-  readonly agent: string;
-  readonly instruction: string;
+/** The cut and marked text of a result; the whole one stands in the record. */
+type Heard = {
   readonly status: 'ok' | 'failed';
   readonly text: string;
   readonly isForeign: boolean;
+};
+
+export type AgentResponse = Heard & {
+  readonly agent: string;
+  readonly instruction: string;
   /** By which the record has it to the letter. */
   readonly resultId: ResultId | undefined;
 };
 
-/** Of a service: no specialist said it. */
-export type ServiceMessage = Omit<AgentResponse, 'agent' | 'instruction' | 'resultId'> & {
-  readonly service: string;
-  readonly query: string;
-};
+/** The answer of a service, which is no specialist. */
+export type ServiceMessage = Heard & { readonly service: string; readonly query: string };
 
 export type SupervisedTurn = {
   readonly question: string;
-  /** Undefined: the supervisor has the word. */
+  /** Undefined: the supervisor decides. */
   readonly task: SupervisedTask | undefined;
   readonly responses: readonly AgentResponse[];
   readonly messages: readonly ServiceMessage[];
-  /** Who was asked what since the person last spoke, see `askedKey`. */
+  /** Who was asked what since the person last wrote, see `askedKey`. */
   readonly made: readonly string[];
 };
 
@@ -67,118 +69,78 @@ export const SUPERVISED_START: SupervisedTurn = {
 export const askedKey = (who: string, what: string) =>
   `${who} ${what.toLowerCase().replace(/\s+/g, ' ').trim()}`;
 
-/** The person said something: what was asked before may be asked again. */
-export function said(state: SupervisedTurn, entry: TranscriptEntry): SupervisedTurn {
-  const words = ownWords([entry]);
-  const question = [state.question, words].filter((text) => text !== '').join('\n');
-  return worked({ ...state, question, made: [] }, entry);
-}
-
-export function handedOut(
-  state: SupervisedTurn,
-  agent: string,
-  instruction: string,
-): SupervisedTurn {
-  const task = { agent, instruction, place: state.responses.length, work: [] };
-  return { ...state, task, made: [...state.made, askedKey(agent, instruction)] };
-}
-
-/** Of the specialist at work; without one, nothing. */
-export function worked(state: SupervisedTurn, entry: TranscriptEntry): SupervisedTurn {
-  const { task } = state;
-  return task === undefined ? state : { ...state, task: { ...task, work: [...task.work, entry] } };
-}
-
-export function handedBack(state: SupervisedTurn, result: ToolEntry): SupervisedTurn {
-  const { task } = state;
-  if (task === undefined) return state;
-  const { agent, instruction } = task;
-  const { resultId } = result;
-  const response = { agent, instruction, resultId, ...heardFrom(result) };
-  return { ...state, task: undefined, responses: [...state.responses, response] };
-}
-
-export function consulted(state: SupervisedTurn, query: string, result: ToolEntry): SupervisedTurn {
-  const { name: service } = result;
-  const message = { service, query, ...heardFrom(result) };
-  const made = [...state.made, askedKey(service, query)];
-  return { ...state, messages: [...state.messages, message], made };
-}
-
-/** The cut and marked text; who needs it to the letter takes the whole. */
-function heardFrom({ status, text, isForeign }: ToolEntry) {
-  return {
-    status: status === 'ok' ? ('ok' as const) : ('failed' as const),
-    text,
-    isForeign: isForeign === true,
-  };
-}
-
 /** Where the turn stands. `own`: what is recorded of it; `services`: names of those there are. */
 export function supervisedTurn(
   own: readonly TranscriptEntry[],
   services: readonly string[],
 ): SupervisedTurn {
-  let state = SUPERVISED_START;
-  for (const [at, entry] of own.entries()) {
-    if (entry.role === 'user') state = said(state, entry);
-    else if (entry.role === 'assistant') state = decided(state, entry);
-    else if (entry.role === 'tool') {
-      state = cameOf(state, { call: callOf(own, at, entry), result: entry }, services);
+  let calls: readonly ToolCall[] = [];
+  return own.reduce((state, entry) => {
+    if (entry.role === 'user') return said(state, entry);
+    if (entry.role === 'assistant') {
+      calls = entry.toolCalls;
+      return decided(state, entry);
     }
-  }
-  return state;
+    return entry.role === 'tool' ? cameOf(state, calls, entry, services) : state;
+  }, SUPERVISED_START);
+}
+
+/** After a message of the person, what was asked before may be asked again. */
+function said(state: SupervisedTurn, entry: TranscriptEntry): SupervisedTurn {
+  const question = [state.question, ownWords([entry])].filter((text) => text !== '').join('\n');
+  return worked({ ...state, question, made: [] }, entry);
 }
 
 /** A task that was handed out is at work from then on, whatever the process did since. */
-function decided(
-  state: SupervisedTurn,
-  entry: Extract<TranscriptEntry, { readonly role: 'assistant' }>,
-): SupervisedTurn {
+function decided(state: SupervisedTurn, entry: AssistantEntry): SupervisedTurn {
   const [call] = entry.toolCalls;
   if (call?.name === REPORT) return state;
   if (call?.name !== TASK) return worked(state, entry);
-  const { agent, instructions } = argsOf(call);
-  return handedOut(state, agent ?? '', instructions ?? '');
+  const agent = argumentIn(call.arguments, 'agent') ?? '';
+  const instruction = argumentIn(call.arguments, 'instructions') ?? '';
+  const task = { agent, instruction, place: state.responses.length, work: [] };
+  return { ...state, task, made: [...state.made, askedKey(agent, instruction)] };
+}
+
+/** Adds to the task at work; without one, nothing. */
+function worked(state: SupervisedTurn, entry: TranscriptEntry): SupervisedTurn {
+  const { task } = state;
+  return task === undefined ? state : { ...state, task: { ...task, work: [...task.work, entry] } };
 }
 
 function cameOf(
   state: SupervisedTurn,
-  { call, result }: RecordedCall & { readonly result: ToolEntry },
+  calls: readonly ToolCall[],
+  result: ToolEntry,
   services: readonly string[],
 ): SupervisedTurn {
-  if (result.name === TASK) return state;
-  if (result.name === REPORT) return handedBack(state, result);
-  if (state.task !== undefined) return worked(state, result);
-  if (!services.includes(result.name)) return state;
-  return consulted(state, argsOf(call).query ?? '', result);
-}
-
-function callOf(
-  own: readonly TranscriptEntry[],
-  at: number,
-  { callId: id, name }: ToolEntry,
-): ToolCall {
-  const answer = own.slice(0, at).findLast((entry) => entry.role === 'assistant');
-  const calls = answer?.role === 'assistant' ? answer.toolCalls : [];
-  return calls.find((call) => call.id === id) ?? { id, name, arguments: '{}' };
-}
-
-type Args = Readonly<Partial<Record<'agent' | 'instructions' | 'query', string>>>;
-
-function argsOf({ arguments: json }: ToolCall): Args {
-  const args = parseJson(json);
-  if (!isObject(args)) return {};
-  const { agent, instructions, query } = args;
-  return {
-    ...(typeof agent === 'string' ? { agent } : {}),
-    ...(typeof instructions === 'string' ? { instructions } : {}),
-    ...(typeof query === 'string' ? { query } : {}),
+  const { name: service, resultId, text } = result;
+  const heard: Heard = {
+    status: result.status === 'ok' ? 'ok' : 'failed',
+    text,
+    isForeign: result.isForeign === true,
   };
+  const { task } = state;
+  if (service === TASK) return state;
+  if (service === REPORT) {
+    if (task === undefined) return state;
+    const { agent, instruction } = task;
+    const response = { agent, instruction, resultId, ...heard };
+    return { ...state, task: undefined, responses: [...state.responses, response] };
+  }
+  if (task !== undefined) return worked(state, result);
+  if (!services.includes(service)) return state;
+  const call = calls.find(({ id }) => id === result.callId);
+  const query = argumentIn(call?.arguments ?? '', 'query') ?? '';
+  const messages = [...state.messages, { service, query, ...heard }];
+  return { ...state, messages, made: [...state.made, askedKey(service, query)] };
 }
 
-// Who of several worked on a turn, told from what it recorded: which answers were a supervisor's or a
-// specialist's, and what was asked of whom.
+/** Undefined where it is no text. */
+export const argumentIn = (json: string, key: string) => textOf(fieldsOf(parseJson(json))?.[key]);
+
+// Which models worked on a turn, from what it recorded: which answers were a supervisor's or a specialist's,
+// and what was asked of whom.
 
 /** By their roles, as figures about model calls name them; all others have none. */
 export function supervisedRoles(
@@ -193,7 +155,7 @@ export function supervisedRoles(
     if (work?.turnId !== turnId) work = undefined;
     if (call?.name === TASK) {
       roles.set(entry, 'supervisor');
-      work = { turnId, agent: agentIn(call.arguments) };
+      work = { turnId, agent: agentIn(call) };
     } else if (work !== undefined && call !== undefined) {
       roles.set(entry, `specialist:${work.agent}`);
       if (call.name === REPORT) work = undefined;
@@ -202,33 +164,24 @@ export function supervisedRoles(
   return roles;
 }
 
-function agentIn(json: string): string {
-  const args = parseJson(json);
-  return isObject(args) && typeof args['agent'] === 'string' ? args['agent'] : 'unknown';
-}
+const agentIn = (call: ToolCall) => argumentIn(call.arguments, 'agent') ?? 'unknown';
 
 const WORDS_CHARS = 160;
 
 /** For people, a line for each task of a turn: whom the supervisor asked what, why, and what came of it. */
 export function supervisedSteps(own: readonly TranscriptEntry[]): readonly string[] {
   return roundsOf(own).flatMap(([first]) => {
-    if (first?.call.name === TASK) {
-      const { instructions, reasoning } = textsIn(first.call.arguments);
-      const why = reasoning === '' ? '' : ` (${shortened(reasoning, WORDS_CHARS)})`;
-      const agent = agentIn(first.call.arguments);
-      return [`the supervisor asked ${agent}: ${shortened(instructions, WORDS_CHARS)}${why}`];
+    const call = first?.call;
+    if (call?.name === TASK) {
+      const line = (key: string) =>
+        shortened((argumentIn(call.arguments, key) ?? '').replace(/\s+/g, ' ').trim(), WORDS_CHARS);
+      const why = line('reasoning') === '' ? '' : ` (${line('reasoning')})`;
+      return [`the supervisor asked ${agentIn(call)}: ${line('instructions')}${why}`];
     }
-    if (first?.call.name !== REPORT) return [];
-    const how = first.result?.status === 'ok' ? 'handed its work back' : 'gave no result';
-    return [`${agentIn(first.call.arguments)} ${how}`];
+    if (call?.name !== REPORT) return [];
+    const how = first?.result?.status === 'ok' ? 'handed its work back' : 'gave no result';
+    return [`${agentIn(call)} ${how}`];
   });
-}
-
-function textsIn(json: string) {
-  const args = parseJson(json);
-  const textOf = (key: string) =>
-    isObject(args) && typeof args[key] === 'string' ? args[key].replace(/\s+/g, ' ').trim() : '';
-  return { instructions: textOf('instructions'), reasoning: textOf('reasoning') };
 }
 
 // An answer around what specialists wrote: their outputs are put in to the letter, whatever the model

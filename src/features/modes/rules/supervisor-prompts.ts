@@ -35,22 +35,20 @@ export function tagged(tag: string, text: string): string {
   return `<${tag}>\n${text.replace(closed, '< ')}\n</${tag}>`;
 }
 
-export type Roster = {
+type Roster = {
+  /** Those that answer at present. */
   readonly agents: readonly DeclaredAgent[];
-  /** Those that do not answer at present. */
-  readonly resting: readonly string[];
   readonly services: readonly Service[];
 };
 
 /** `orders`: of prompts/supervisor.md. */
-export function supervisorSystem(orders: string, { agents, resting, services }: Roster): string {
-  const awake = agents.filter(({ name }) => !resting.includes(name));
-  const names = [...awake.map(({ name }) => name), ...services, FINISH];
+export function supervisorSystem(orders: string, { agents, services }: Roster): string {
+  const names = [...agents.map(({ name }) => name), ...services, FINISH];
   return [
     orders,
     'Specialists:',
-    ...awake.map(agentLine),
-    ...(awake.length === 0 ? ['- none at present'] : []),
+    ...agents.map(agentLine),
+    ...(agents.length === 0 ? ['- none at present'] : []),
     ...(services.length === 0 ? [] : ['Services, which find things and are no specialists:']),
     ...services.map((name) => `- ${name}: ${ABOUT_SERVICES[name]}`),
     'Write your decision as one JSON object and nothing else:',
