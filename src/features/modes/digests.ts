@@ -25,8 +25,8 @@ import {
   writtenBy,
 } from './ask-role.ts';
 import type { TurnMode } from './mode.ts';
-import type { ModeDeps } from './mode-kinds.ts';
-import type { ModeKind, ModeTurn } from './modes.ts';
+
+import type { ModeDeps, ModeKind, ModeTurn } from './modes.ts';
 import { degradedNotice, missing, type RoleModel } from './role-health.ts';
 
 const KEY = 'agents.delegation.model';

@@ -2,7 +2,6 @@
 // first turn or the configuration asks for one of them.
 
 import type { SpendingGuard } from '../../agent/spending.ts';
-import type { Config } from '../../kernel/config/config.ts';
 import type { Home } from '../../kernel/config/files/home.ts';
 import type { LiveConfig } from '../../kernel/config/files/live-config.ts';
 import type { Contributions } from '../../kernel/contributions.ts';
@@ -12,13 +11,12 @@ import type { Logger } from '../../lib/logger.ts';
 import type { Clock } from '../../lib/time/clock.ts';
 import type { ModelRegistry } from '../../providers/provider.ts';
 import { priceOf } from '../../providers/rules/model-names.ts';
-import type { Price } from '../spending/rules/spending.ts';
-import { type AgentFiles, openAgentFiles } from './agent-files.ts';
+import { openAgentFiles } from './agent-files.ts';
 import { createDelegation } from './digests.ts';
-import type { ModeKinds } from './modes.ts';
+import type { ModeDeps, ModeKinds } from './modes.ts';
 import { probeRoles, RoleHealth } from './role-health.ts';
 import { createSupervisor } from './supervisor.ts';
-import type { TraceFiles, TraceRecord } from './trace-files.ts';
+import type { TraceFiles } from './trace-files.ts';
 import { createTrio } from './trio.ts';
 
 export type ModeParts = {
@@ -33,18 +31,6 @@ export type ModeParts = {
   /** An owner is told. */
   tell(text: string): void;
   readonly add: Contributions;
-};
-
-/** What all of them work with, over all turns. */
-export type ModeDeps = {
-  readonly health: RoleHealth;
-  readonly agents: AgentFiles;
-  /** Asked at each turn. */
-  settings(): Pick<Config['agents'], 'trio' | 'delegation' | 'supervisor'>;
-  models(): ModelRegistry;
-  /** Undefined where nobody knows it. */
-  priceOf(model: string): Price | undefined;
-  trace(record: TraceRecord): void;
 };
 
 export type LoadedModes = {

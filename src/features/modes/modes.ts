@@ -1,9 +1,15 @@
-// CONTRACTS of all modes: which one a turn has, whether it can work, and what people are told of them.
+// CONTRACTS of all modes: what they work with, which one a turn has, and what people are told of them.
 
 import type { TurnContext } from '../../agent/turn-context.ts';
+import type { Config } from '../../kernel/config/config.ts';
 import type { SessionKey, TurnId } from '../../kernel/message/ids.ts';
+import type { ModelRegistry } from '../../providers/provider.ts';
+import type { Price } from '../spending/rules/spending.ts';
+import type { AgentFiles } from './agent-files.ts';
 import type { TurnMode } from './mode.ts';
+import type { RoleHealth } from './role-health.ts';
 import type { AgentMode } from './rules/mode.ts';
+import type { TraceRecord } from './trace-files.ts';
 
 /** A turn that begins; its own toolbox is the one without the mode. */
 export type ModeTurn = Omit<TurnContext, 'signal' | 'mode'>;
@@ -18,6 +24,18 @@ export interface ModeKind {
   about(): Told;
   open(turn: ModeTurn): Promise<TurnMode>;
 }
+
+/** What all of them work with, over all turns. */
+export type ModeDeps = {
+  readonly health: RoleHealth;
+  readonly agents: AgentFiles;
+  /** Asked at each turn. */
+  settings(): Pick<Config['agents'], 'trio' | 'delegation' | 'supervisor'>;
+  models(): ModelRegistry;
+  /** Undefined where nobody knows it. */
+  priceOf(model: string): Price | undefined;
+  trace(record: TraceRecord): void;
+};
 
 export type ModeKinds = Readonly<Partial<Record<AgentMode, ModeKind>>>;
 

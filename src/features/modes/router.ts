@@ -13,8 +13,8 @@ import {
   tokensOf,
 } from './ask-role.ts';
 import type { Speaker } from './mode.ts';
-import type { ModeDeps } from './mode-kinds.ts';
-import type { ModeTurn } from './modes.ts';
+
+import type { ModeDeps, ModeTurn } from './modes.ts';
 import type { RoleModel } from './role-health.ts';
 import {
   type PlannedCall,

@@ -22,8 +22,8 @@ import {
   withOwnCalls,
 } from './ask-role.ts';
 import { type Cue, type Speaker, type TurnMode, WITH_TOOLS } from './mode.ts';
-import type { ModeDeps } from './mode-kinds.ts';
-import type { ModeTurn } from './modes.ts';
+
+import type { ModeDeps, ModeTurn } from './modes.ts';
 import { isCued } from './record-cue.ts';
 import { degradedNotice, type RoleModel } from './role-health.ts';
 import type { DeclaredAgent } from './rules/declared-agent.ts';

@@ -2,8 +2,8 @@
 // then the answer is written. Where it does not answer, the main model goes on with its tools.
 
 import type { AgentRoster } from './agent-files.ts';
-import type { ModeDeps } from './mode-kinds.ts';
-import type { ModeKind } from './modes.ts';
+
+import type { ModeDeps, ModeKind } from './modes.ts';
 import { missing } from './role-health.ts';
 import { roleOf } from './specialist.ts';
 import { SupervisorTurn } from './supervisor-turn.ts';

@@ -3,6 +3,7 @@
 
 import { appendFile, mkdir, readdir, readFile, rm, stat } from 'node:fs/promises';
 import { join } from 'node:path';
+import type { TurnContext } from '../../agent/turn-context.ts';
 import type { LiveConfig } from '../../kernel/config/files/live-config.ts';
 import type { SessionKey, TurnId } from '../../kernel/message/ids.ts';
 import type { Holds } from '../../kernel/sessions/rules/forgetting.ts';
@@ -11,7 +12,6 @@ import { isObject, parseJson } from '../../lib/json/json.ts';
 import type { Logger } from '../../lib/logger.ts';
 import { shortened } from '../../lib/text/cut.ts';
 import type { Clock } from '../../lib/time/clock.ts';
-import type { ModeTurn } from './modes.ts';
 import type { ToolPlan } from './rules/route-decision.ts';
 
 /** Holds texts of conversations, bounded. */
@@ -39,7 +39,7 @@ const MAX_OUTCOME_CHARS = 4000;
 
 /** What every record of a turn says. `started`: monotonic milliseconds. */
 export const tracedCall = (
-  { clock, input }: ModeTurn,
+  { clock, input }: Pick<TurnContext, 'clock' | 'input'>,
   model: string,
   started: number,
   { asked, outcome }: Pick<TraceRecord, 'asked' | 'outcome'>,

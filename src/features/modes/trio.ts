@@ -26,8 +26,8 @@ import {
 } from './ask-role.ts';
 import { openDigests } from './digests.ts';
 import { type Cue, type TurnMode, WITH_TOOLS } from './mode.ts';
-import type { ModeDeps } from './mode-kinds.ts';
-import type { ModeKind, ModeTurn } from './modes.ts';
+
+import type { ModeDeps, ModeKind, ModeTurn } from './modes.ts';
 import { isCued } from './record-cue.ts';
 import { degradedNotice, missing, type RoleModel } from './role-health.ts';
 import { askRouter, type Routed } from './router.ts';
