@@ -102,4 +102,3 @@ export const modeFields = {
 
 export type TrioConfig = z.infer<typeof trioSchema>;
 export type SupervisorConfig = z.infer<typeof supervisorSchema>;
-export type DelegationConfig = z.infer<typeof delegationSchema>;
