@@ -11,8 +11,11 @@ import { runApproved } from '../../src/agent/execute.ts';
 import { openApprovalRows } from '../../src/features/approvals/approval-rows.ts';
 import { type Approvals, createApprovals } from '../../src/features/approvals/approvals.ts';
 import { approvalsStage } from '../../src/features/approvals/stage.ts';
-import { createStanding, type Standing } from '../../src/features/approvals/standing.ts';
-import { openStandingRows } from '../../src/features/approvals/standing-rows.ts';
+import {
+  createStanding,
+  openStandingRows,
+  type Standing,
+} from '../../src/features/approvals/standing.ts';
 import type { AdmittedRole } from '../../src/kernel/access/admission.ts';
 import { NO_RIGHTS, type Rights, rightsOf } from '../../src/kernel/access/rights.ts';
 import type { MessageBus } from '../../src/kernel/bus/bus.ts';

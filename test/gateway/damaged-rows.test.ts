@@ -2,7 +2,7 @@
 
 import { randomBytes } from 'node:crypto';
 import { expect, it } from 'vitest';
-import { openApprovalRows, openCalls } from '../../src/features/approvals/approval-rows.ts';
+import { openApprovalRows } from '../../src/features/approvals/approval-rows.ts';
 import { openAsks } from '../../src/features/approvals/asks.ts';
 import { createOutages } from '../../src/features/health/channel-watch.ts';
 import { editedBy, openDraftRows } from '../../src/features/letters/draft-rows.ts';
@@ -18,6 +18,7 @@ import { createGroupBuffer } from '../../src/kernel/intake/group-intake.ts';
 import { channelName, chatId, DEFAULT_ACCOUNT, messageId } from '../../src/kernel/message/ids.ts';
 import { type InboundMessage, sessionKeyOf } from '../../src/kernel/message/message.ts';
 import { createOwnerDoor } from '../../src/kernel/owners.ts';
+import { openOf } from '../../src/kernel/questions/pending.ts';
 import { numberedIn, openQuestionRows } from '../../src/kernel/questions/question-rows.ts';
 import type { Rows } from '../../src/kernel/rows.ts';
 import { createSessionSettings } from '../../src/kernel/turns/session-settings.ts';
@@ -48,7 +49,7 @@ const BOOKS = [
   [
     'calls listed',
     'call:1',
-    async (state: KeyValueStore) => (await openCalls(openApprovalRows(memoryRows(state))))[0],
+    async (state: KeyValueStore) => (await openOf(openApprovalRows(memoryRows(state))))[0],
   ],
   [
     'drafts',

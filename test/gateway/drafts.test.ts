@@ -6,8 +6,7 @@ import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { describe, expect, test } from 'vitest';
-import { createStanding } from '../../src/features/approvals/standing.ts';
-import { openStandingRows } from '../../src/features/approvals/standing-rows.ts';
+import { createStanding, openStandingRows } from '../../src/features/approvals/standing.ts';
 import { openDraftRows } from '../../src/features/letters/draft-rows.ts';
 import { createDrafts } from '../../src/features/letters/drafts.ts';
 import {

@@ -13,8 +13,7 @@ import { headOf } from '../../lib/text/cut.ts';
 import type { Drafts } from '../letters/drafts.ts';
 import type { Approvals } from './approvals.ts';
 import { shownText } from './rules/approval-text.ts';
-import type { Standing } from './standing.ts';
-import { type ShownYes, shortId } from './standing-list.ts';
+import { type ShownYes, type Standing, shortId } from './standing.ts';
 
 export const APPROVAL_COMMANDS = {
   approvals: {

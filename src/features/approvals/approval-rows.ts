@@ -7,8 +7,9 @@ import type { Rights, ToolAccess } from '../../kernel/access/rights.ts';
 import type { MessageId, SessionKey, TurnId } from '../../kernel/message/ids.ts';
 import type { ChatRef, SystemSender } from '../../kernel/message/message.ts';
 import type { TurnPerson } from '../../kernel/message/notes.ts';
+import { eraseDecided } from '../../kernel/questions/pending.ts';
 import { jsonRows, type OpenRows, type Rows } from '../../kernel/rows.ts';
-import { type Holds, isOfChats } from '../../kernel/sessions/rules/forgetting.ts';
+import type { Holds } from '../../kernel/sessions/rules/forgetting.ts';
 import { flag, kind, number, object, place, rowShape, text } from '../../lib/json/json.ts';
 
 export type Approval = {
@@ -103,9 +104,6 @@ export function hasPlace(
 /** Where several people wrote, the conversation asks. */
 const askerOf = ({ whose, session }: Waiting) => whose ?? session;
 
-/** Nothing more comes of it. */
-const isDecided = ({ state }: Approval) => ['done', 'denied', 'expired'].includes(state.kind);
-
 /** Oldest first. */
 export const openApprovalRows = (rows: OpenRows): Rows<Approval> =>
   rows({
@@ -114,29 +112,9 @@ export const openApprovalRows = (rows: OpenRows): Rows<Approval> =>
     order: (one, other) => one.at - other.at,
   });
 
-/** Whether the call was in one of the states of `from`, and is in `state` now. */
-export async function moveCall(
-  calls: Rows<Approval>,
-  id: string,
-  from: readonly ApprovalState['kind'][],
-  state: ApprovalState,
-): Promise<boolean> {
-  const moved = await calls.change(id, (each) =>
-    each !== undefined && from.includes(each.state.kind) ? { ...each, state } : undefined,
-  );
-  return moved !== undefined;
-}
-
-/** Those nobody has decided about. */
-export async function openCalls(calls: Rows<Approval>): Promise<readonly Approval[]> {
-  return (await calls.list()).filter(({ state }) => state.kind === 'open');
-}
-
 /** Of these conversations, what was decided and holds the words; how many. */
 export const eraseCalls = (calls: Rows<Approval>, chats: readonly string[], holds: Holds) =>
-  calls.erase(
-    (call) =>
-      isDecided(call) &&
-      isOfChats(call, chats) &&
-      holds(JSON.stringify([call.arguments, call.seal, call.state])),
-  );
+  eraseDecided(calls, chats, holds, {
+    isOver: ({ state }) => ['done', 'denied', 'expired'].includes(state.kind),
+    textOf: (call) => [call.arguments, call.seal, call.state],
+  });

@@ -3,6 +3,7 @@
 // executes it. Cases A07, A09, A10, X04 and T09.
 
 import type { AskedOwner, CallToApprove } from '../../agent/agent.ts';
+import type { Collections } from '../../app/collections.ts';
 import type { MessageBus } from '../../kernel/bus/bus.ts';
 import { BusFullError } from '../../kernel/message/errors.ts';
 import {
@@ -14,6 +15,7 @@ import {
 import type { ChatRef, InboundMessage, SystemSender } from '../../kernel/message/message.ts';
 import type { TurnPerson } from '../../kernel/message/notes.ts';
 import { verbatim } from '../../kernel/message/untrusted.ts';
+import { moveOn, openOf } from '../../kernel/questions/pending.ts';
 import type { Chooser, QuestionHandler } from '../../kernel/questions/question.ts';
 import type { Questions } from '../../kernel/questions/questions.ts';
 import type { Rows } from '../../kernel/rows.ts';
@@ -21,6 +23,8 @@ import type { Holds } from '../../kernel/sessions/rules/forgetting.ts';
 import { createLanes } from '../../lib/async.ts';
 import type { Logger } from '../../lib/logger.ts';
 import type { Clock } from '../../lib/time/clock.ts';
+import { SUBAGENT_CHANNEL } from '../subagents/rules/subagent.ts';
+import { isOver, WORKFLOW_CHANNEL } from '../workflows/rules/workflow.ts';
 import {
   type Approval,
   type ApprovalState,
@@ -28,8 +32,6 @@ import {
   eraseCalls,
   hashOf,
   hasPlace,
-  moveCall,
-  openCalls,
 } from './approval-rows.ts';
 import { alwaysGiven, approvalText, MAX_SHOWN_CHARS } from './rules/approval-text.ts';
 import type { Standing } from './standing.ts';
@@ -65,19 +67,6 @@ export type AskingTurn = {
   /** The turn is an owner's, alone with the agent: they are asked right there. */
   readonly isOwnerHere: boolean;
 };
-
-export interface Approvals {
-  /** Whether an owner allowed this for longer than once, and it was not asked about before. */
-  allows(call: CallToApprove, turn: AskingTurn): Promise<boolean>;
-  /** Asks an owner to allow the call. */
-  request(call: CallToApprove, turn: AskingTurn): Promise<AskedOwner>;
-  open(): Promise<readonly Approval[]>;
-  /** What was decided in these conversations and holds the words; how many. */
-  forget(chats: readonly string[], holds: Holds): Promise<number>;
-  /** Asks what is open anew, in this chat; returns how many. */
-  askAgain(chat: ChatRef): Promise<number>;
-  readonly handler: QuestionHandler;
-}
 
 // What became of a call that an owner decided about, as the message that begins a turn and in words for
 // the model.
@@ -138,7 +127,9 @@ export function told({ kind }: ApprovalState): AskedOwner {
 
 const LIFETIME_MS = APPROVAL_TEXTS.MINUTES * 60_000;
 
-export function createApprovals(deps: ApprovalsDeps): Approvals {
+export type Approvals = ReturnType<typeof createApprovals>;
+
+export function createApprovals(deps: ApprovalsDeps) {
   const { calls, bus, questions, clock, log, standing } = deps;
   const lanes = createLanes();
   const oneByOne = <T>(task: () => Promise<T>) => lanes.run('approvals', task);
@@ -146,17 +137,11 @@ export function createApprovals(deps: ApprovalsDeps): Approvals {
   async function request(call: CallToApprove, turn: AskingTurn): Promise<AskedOwner> {
     const { ordinal: _place, ...wanted } = call;
     const { isOwnerHere, ...from } = turn;
-    const state: ApprovalState = { kind: 'open' };
-    const approval = {
-      ...wanted,
-      ...from,
-      id: idOf(call, turn),
-      at: clock.now(),
-      state,
-    };
+    const id = idOf(call, turn);
+    const approval: Approval = { ...wanted, ...from, id, at: clock.now(), state: { kind: 'open' } };
     const known = await calls.get(approval.id);
     if (known !== undefined && known.state.kind !== 'open') return told(known.state);
-    const open = await openCalls(calls);
+    const open = await openOf(calls);
     const isSame = (one: Approval) =>
       one.session === turn.session &&
       one.tool === call.tool &&
@@ -219,15 +204,14 @@ export function createApprovals(deps: ApprovalsDeps): Approvals {
     const { kind } = approval.state;
     if (kind !== 'open' && kind !== 'granted' && kind !== 'denied') return DECIDED;
     if (kind === 'open' && !(await deps.isAwaited(approval.chat))) {
-      await moveCall(calls, approval.id, ['open'], { kind: 'expired' });
+      await moveOn(calls, approval.id, ['open'], { kind: 'expired' });
       return APPROVAL_TEXTS.ENDED;
     }
     const state: ApprovalState = { kind: isAllowed ? 'granted' : 'denied' };
-    const { isTainted } = approval;
     if (isAlways && kind === 'open')
       await standing.give({ ...approval, about: approval.arguments }, who, at);
     const from = ['open', 'granted', 'denied'] as const;
-    if (!isAllowed && !(await moveCall(calls, approval.id, from, state))) return DECIDED;
+    if (!isAllowed && !(await moveOn(calls, approval.id, from, state))) return DECIDED;
     log.info('owner decided about a call', { tool: approval.tool, decision: state.kind });
     if (!isAllowed) {
       await tell(approval, 'An owner did not allow it');
@@ -240,16 +224,16 @@ export function createApprovals(deps: ApprovalsDeps): Approvals {
     } catch (error) {
       // It is tried again; meanwhile the decided call takes no place of those that wait for an owner.
       if (error instanceof BusFullError)
-        await moveCall(calls, approval.id, ['open', 'granted'], state);
+        await moveOn(calls, approval.id, ['open', 'granted'], state);
       throw error;
     }
-    return isAlways ? alwaysGiven(standing.days(), isTainted) : 'Allowed, this once.';
+    return isAlways ? alwaysGiven(standing.days(), approval.isTainted) : 'Allowed, this once.';
   }
 
   async function expired(rest: string): Promise<void> {
     const approval = await asked(rest);
     if (approval?.state.kind !== 'open') return;
-    if (!(await moveCall(calls, approval.id, ['open'], { kind: 'expired' }))) return;
+    if (!(await moveOn(calls, approval.id, ['open'], { kind: 'expired' }))) return;
     await tell(approval, `No owner answered within ${APPROVAL_TEXTS.MINUTES} minutes`);
   }
 
@@ -259,22 +243,26 @@ export function createApprovals(deps: ApprovalsDeps): Approvals {
   }
 
   return {
-    async allows(call, turn) {
+    /** Whether an owner allowed this for longer than once, and it was not asked about before. */
+    async allows(call: CallToApprove, turn: AskingTurn): Promise<boolean> {
       const wanted = { ...call, ...turn };
       if (!mayStand(wanted)) return false;
       // What they were asked about is answered by what they said then.
       const isAsked = (await calls.get(idOf(call, turn))) !== undefined;
       return !isAsked && standing.covers(wanted);
     },
-    request: (call, turn) => oneByOne(() => request(call, turn)),
-    open: () => openCalls(calls),
-    forget: (chats, holds) => eraseCalls(calls, chats, holds),
-    async askAgain(chat) {
-      const open = await openCalls(calls);
+    /** Asks an owner to allow the call. */
+    request: (call: CallToApprove, turn: AskingTurn) => oneByOne(() => request(call, turn)),
+    open: () => openOf(calls),
+    /** What was decided in these conversations and holds the words; how many. */
+    forget: (chats: readonly string[], holds: Holds) => eraseCalls(calls, chats, holds),
+    /** Asks what is open anew, in this chat; returns how many. */
+    async askAgain(chat: ChatRef): Promise<number> {
+      const open = await openOf(calls);
       const again = open.map(({ id }) => questions.askAgain(`approval/${id}`, chat));
       return (await Promise.all(again)).filter((result) => result === 'asked').length;
     },
-    handler: { answer, expired },
+    handler: { answer, expired } satisfies QuestionHandler,
   };
 }
 
@@ -293,4 +281,19 @@ function mayStand<T extends { readonly pattern?: string; readonly whose?: string
   call: T,
 ): call is T & { readonly pattern: string; readonly whose: string } {
   return call.pattern !== undefined && call.whose !== undefined;
+}
+
+/**
+ * Whether what asked in this chat still goes on: a workflow or subagent that was ended by hand does nothing
+ * more, also where the question was not yet answered.
+ */
+export function createIsAwaited({ subagents, workflows }: Collections) {
+  return async ({ channel, chat }: ChatRef): Promise<boolean> => {
+    if (channel === WORKFLOW_CHANNEL) {
+      const run = await workflows.runs.get(chat);
+      return run !== undefined && !isOver(run);
+    }
+    const isSubagent = channel === SUBAGENT_CHANNEL;
+    return !isSubagent || (await subagents.runs.get(chat))?.state !== 'cancelled';
+  };
 }

@@ -29,9 +29,11 @@ import {
   type PersonSender,
 } from '../../kernel/message/message.ts';
 import { verbatim } from '../../kernel/message/untrusted.ts';
-import type { QuestionHandler, Questions } from '../../kernel/questions/question.ts';
+import { eraseDecided, isOpen, moveOn, openOf } from '../../kernel/questions/pending.ts';
+import type { QuestionHandler } from '../../kernel/questions/question.ts';
+import type { Questions } from '../../kernel/questions/questions.ts';
 import { jsonRows, type OpenRows, type Rows } from '../../kernel/rows.ts';
-import { type Holds, isOfChats } from '../../kernel/sessions/rules/forgetting.ts';
+import type { Holds } from '../../kernel/sessions/rules/forgetting.ts';
 import { createLanes } from '../../lib/async.ts';
 import { flag, kind, number, object, place, rowShape, text, texts } from '../../lib/json/json.ts';
 import type { Logger } from '../../lib/logger.ts';
@@ -59,19 +61,7 @@ export type Bound = {
   rightsFrom(rights: Rights): Rights;
 };
 
-export interface Asks {
-  /** Asks durably; what to tell the model. @throws ToolError where there is nobody to ask */
-  ask(question: AskedPerson, turn: AskTurn): Promise<string>;
-  /** Asked again of the same message, it says the same. */
-  bind(session: SessionKey, message: InboundMessage): Promise<Bound>;
-  /** Nothing of that conversation waits any more. */
-  drop(session: SessionKey): Promise<void>;
-  /** Lets go of what was answered in these chats (session keys without topics) and holds the words. */
-  forget(chats: readonly string[], holds: Holds): Promise<number>;
-  /** Asks what a process that is gone had not come to ask, and closes what it had not come to close. */
-  takeUp(): Promise<void>;
-  readonly handler: QuestionHandler;
-}
+export type Asks = ReturnType<typeof createAsks>;
 
 export const ASK_SUBJECT = 'ask';
 export const ASK_HOURS = 24;
@@ -91,7 +81,7 @@ const NO_LONGER = 'This can no longer be answered: it was decided before, or its
 const questionId = (id: string) => `${ASK_SUBJECT}/${id}`;
 const answerId = (id: string): MessageId => messageId(`${ASK_SUBJECT}/${id}/answer`);
 
-export function createAsks(deps: AsksDeps): Asks {
+export function createAsks(deps: AsksDeps) {
   const { asks, bus, questions, clock, log } = deps;
   const lanes = createLanes();
 
@@ -107,8 +97,7 @@ export function createAsks(deps: AsksDeps): Asks {
       throw new ToolError('blocked', NOBODY);
     }
     await asks.erase(({ at }) => at < clock.now() - KEEP_MS);
-    const open = (await asks.list()).filter(({ state }) => state.kind === 'open');
-    if (open.length >= MAX_OPEN) throw new ToolError('blocked', TOO_MANY);
+    if ((await openOf(asks)).length >= MAX_OPEN) throw new ToolError('blocked', TOO_MANY);
     await replace(session);
     const { question, rights, isTainted } = asked;
     const ask: Ask = {
@@ -118,18 +107,28 @@ export function createAsks(deps: AsksDeps): Asks {
       at: clock.now(),
       state: { kind: 'open' },
     };
-    await addAsk(asks, ask);
+    await add(ask);
     await pose(ask);
     log.info('person asked', { session });
     return SENT;
   }
 
-  async function replace(session: SessionKey) {
-    for (const { id, state } of await asksOf(asks, session)) {
-      if (state.kind !== 'open') continue;
-      if (await settle(asks, id, state, { kind: 'replaced' }))
+  /** Nothing of that conversation waits any more. */
+  async function replace(session: SessionKey): Promise<void> {
+    for (const { id } of await asksOf(session)) {
+      if (await moveOn(asks, id, ['open'], { kind: 'replaced' }))
         await questions.withdraw(questionId(id));
     }
+  }
+
+  async function asksOf(session: SessionKey): Promise<readonly Ask[]> {
+    return (await asks.list()).filter((ask) => ask.session === session);
+  }
+
+  async function add(ask: Ask): Promise<void> {
+    await asks.change(ask.id, () => ask);
+    const earlier = (await asksOf(ask.session)).filter((each) => !isOpen(each));
+    for (const { id } of earlier.slice(0, -KEPT_PER_SESSION)) await asks.change(id, () => 'remove');
   }
 
   async function pose({ id, chat, question, asked, at }: Ask) {
@@ -149,7 +148,7 @@ export function createAsks(deps: AsksDeps): Asks {
     const choice = ask?.question.choices[Number(action)];
     if (ask === undefined || choice === undefined) return NO_LONGER;
     const by = answerId(id);
-    const isFirst = await settle(asks, id, openState(ask), { kind: 'answered', by, choice });
+    const isFirst = await moveOn(asks, id, ['open'], { kind: 'answered', by, choice });
     const { state } = (await asks.get(id)) ?? ask;
     if (!isFirst && !(state.kind === 'answered' && state.by === by)) return NO_LONGER;
     const message = answerMessage(ask, choice, who, clock.now());
@@ -158,8 +157,7 @@ export function createAsks(deps: AsksDeps): Asks {
   }
 
   async function expired(id: string): Promise<void> {
-    const ask = await asks.get(id);
-    if (ask !== undefined) await settle(asks, id, openState(ask), { kind: 'expired' });
+    await moveOn(asks, id, ['open'], { kind: 'expired' });
   }
 
   async function noteFor(ask: Ask, message: InboundMessage): Promise<string | undefined> {
@@ -170,8 +168,11 @@ export function createAsks(deps: AsksDeps): Asks {
     }
     if (state.kind === 'expired') {
       if (state.toldIn !== undefined && state.toldIn !== message.id) return undefined;
-      if (state.toldIn === undefined)
-        await settle(asks, id, state, { ...state, toldIn: message.id });
+      await asks.change(id, (each) =>
+        each?.state.kind === 'expired' && each.state.toldIn === undefined
+          ? { ...each, state: { ...each.state, toldIn: message.id } }
+          : undefined,
+      );
       return expiredNote(question);
     }
     const isTheirs =
@@ -180,15 +181,18 @@ export function createAsks(deps: AsksDeps): Asks {
     const choice = choiceMeant(question, text);
     if (choice === undefined && !question.allowsWords) return stillOpenNote(question);
     const by = { by: message.id, ...(choice === undefined ? {} : { choice }) };
-    if (!(await settle(asks, id, state, { kind: 'answered', ...by }))) return undefined;
+    if (!(await moveOn(asks, id, ['open'], { kind: 'answered', ...by }))) return undefined;
     await questions.withdraw(questionId(id));
     return answerNote(question, choice);
   }
 
   return {
-    ask: (question, turn) => lanes.run(turn.session, () => ask(question, turn)),
-    async bind(session, message) {
-      const own = message.sender.kind === 'person' ? await asksOf(asks, session) : [];
+    /** Asks durably; what to tell the model. @throws ToolError where there is nobody to ask */
+    ask: (question: AskedPerson, turn: AskTurn): Promise<string> =>
+      lanes.run(turn.session, () => ask(question, turn)),
+    /** Asked again of the same message, it says the same. */
+    async bind(session: SessionKey, message: InboundMessage): Promise<Bound> {
+      const own = message.sender.kind === 'person' ? await asksOf(session) : [];
       for (const ask of own.toReversed()) {
         const note = await noteFor(ask, message);
         if (note === undefined) continue;
@@ -201,8 +205,14 @@ export function createAsks(deps: AsksDeps): Asks {
       return { message, isForeign: false, rightsFrom: (rights) => rights };
     },
     drop: replace,
-    forget: (chats, holds) => eraseAsks(asks, chats, holds),
-    async takeUp() {
+    /** Erases what was answered in these chats (session keys without topics) and holds the words. */
+    forget: (chats: readonly string[], holds: Holds) =>
+      eraseDecided(asks, chats, holds, {
+        isOver: (ask) => !isOpen(ask),
+        textOf: ({ question, state }) => ({ question, state }),
+      }),
+    /** Asks what a process that is gone had not come to ask, and closes what it had not come to close. */
+    async takeUp(): Promise<void> {
       await asks.erase(({ at }) => at < clock.now() - KEEP_MS);
       const waiting = new Set((await questions.open()).map(({ id }) => id));
       for (const each of await asks.list()) {
@@ -210,12 +220,9 @@ export function createAsks(deps: AsksDeps): Asks {
         else if (waiting.has(questionId(each.id))) await questions.withdraw(questionId(each.id));
       }
     },
-    handler: { answer, expired },
+    handler: { answer, expired } satisfies QuestionHandler,
   };
 }
-
-/** Only what is open can be settled by a press or by the time. */
-const openState = ({ state }: Ask): AskState => (state.kind === 'open' ? state : { kind: 'open' });
 
 /** What was written before the question is about something else. */
 const isAnswer = (
@@ -270,7 +277,7 @@ export type Ask = {
   readonly question: PersonQuestion;
   /** Of the turn that asked: the answer gives nobody more. */
   readonly rights: Rights;
-  /** The question may hold words of others. */
+  /** The question may hold untrusted content. */
   readonly isTainted: boolean;
   /** Epoch milliseconds. */
   readonly at: number;
@@ -292,35 +299,3 @@ export const openAsks = (rows: OpenRows): Rows<Ask> =>
     ...{ scope: 'asks', prefix: 'ask:', isCached: true },
     order: (one, other) => one.at - other.at,
   });
-
-export async function asksOf(asks: Rows<Ask>, session: SessionKey): Promise<readonly Ask[]> {
-  return (await asks.list()).filter((ask) => ask.session === session);
-}
-
-export async function addAsk(asks: Rows<Ask>, ask: Ask): Promise<void> {
-  await asks.change(ask.id, () => ask);
-  const earlier = (await asksOf(asks, ask.session)).filter(({ state }) => state.kind !== 'open');
-  for (const { id } of earlier.slice(0, -KEPT_PER_SESSION)) await asks.change(id, () => 'remove');
-}
-
-/** Of these chats what is settled and holds the words; how many. */
-export const eraseAsks = (asks: Rows<Ask>, chats: readonly string[], holds: Holds) =>
-  asks.erase((ask) => {
-    const { state, question } = ask;
-    const isSettled = state.kind !== 'open';
-    return isSettled && isOfChats(ask, chats) && holds(JSON.stringify({ question, state }));
-  });
-
-/** Moves on what still stands like this; whether it did. */
-export async function settle(
-  asks: Rows<Ask>,
-  id: string,
-  from: AskState,
-  to: AskState,
-): Promise<boolean> {
-  const isFrom = ({ state }: Ask) => JSON.stringify(state) === JSON.stringify(from);
-  const settled = await asks.change(id, (ask) =>
-    ask !== undefined && isFrom(ask) ? { ...ask, state: to } : undefined,
-  );
-  return settled !== undefined;
-}

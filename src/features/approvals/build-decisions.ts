@@ -11,7 +11,7 @@ import type { Contributions } from '../../kernel/contributions.ts';
 import { policyOf } from '../../kernel/intake/doors.ts';
 import type { Measuring } from '../../kernel/observe/build-telemetry.ts';
 import { NOTICES, type Owners } from '../../kernel/owners.ts';
-import type { Questions } from '../../kernel/questions/question.ts';
+import type { Questions } from '../../kernel/questions/questions.ts';
 import type { OpenRows } from '../../kernel/rows.ts';
 import { createAgainHandler } from '../../kernel/turns/edits.ts';
 import type { Origins } from '../../kernel/turns/origins.ts';
@@ -27,12 +27,10 @@ import { REFLECTION_SUBJECT } from '../memory/reflection-desk.ts';
 import type { People } from '../people/people.ts';
 import { createStrangerAnswers } from '../people/strangers.ts';
 import { approvalCommands } from './approval-commands.ts';
-import { type Approvals, createApprovals } from './approvals.ts';
+import { type Approvals, createApprovals, createIsAwaited } from './approvals.ts';
 import { ASK_SUBJECT, type Asks, createAsks, openAsks } from './asks.ts';
-import { createIsAwaited } from './awaited.ts';
 import { approvalsStage } from './stage.ts';
-import { createStanding, type Standing } from './standing.ts';
-import { openStandingRows } from './standing-rows.ts';
+import { createStanding, openStandingRows, type Standing } from './standing.ts';
 
 export type DecisionParts = {
   readonly live: LiveConfig;

@@ -4,8 +4,9 @@
 import { Command } from 'commander';
 import { momentText } from '../../cli/flag-values.ts';
 import { CommandFailure, EXIT, printable, type Terminal, withState } from '../../cli/terminal.ts';
+import type { OpenRows } from '../../kernel/rows.ts';
 import type { Approval } from './approval-rows.ts';
-import type { ShownYes } from './standing-list.ts';
+import type { ShownYes } from './standing.ts';
 
 const SHOWN_ID_CHARS = 8;
 /** By the labels of the question's buttons. */
@@ -39,21 +40,13 @@ export function approvalsCommand(terminal: Terminal): Command {
 }
 
 async function listApprovals(terminal: Terminal, json: boolean) {
-  const [
-    { hashOf, openApprovalRows, openCalls },
-    { openStandingRows },
-    { shownYeses },
-    { loadConfig },
-  ] = await Promise.all([
-    import('./approval-rows.ts'),
-    import('./standing-rows.ts'),
-    import('./standing-list.ts'),
-    import('../../kernel/config/files/config-file.ts'),
-  ]);
+  const { hashOf } = await import('./approval-rows.ts');
+  const { openStandingRows, shownYeses } = await import('./standing.ts');
+  const { loadConfig } = await import('../../kernel/config/files/config-file.ts');
   const { config } = await loadConfig(terminal.home, terminal.env);
   const { alwaysDays } = config.tools.approvals;
   const { open, always } = await withState(terminal, async ({ rows }) => ({
-    open: await openCalls(openApprovalRows(rows)),
+    open: await waitingCalls(rows),
     always: await shownYeses(openStandingRows(rows), alwaysDays, terminal.clock.now()),
   }));
   if (json) return terminal.printJson([...open.map(waitingJson), ...always.map(alwaysJson)]);
@@ -91,10 +84,16 @@ const alwaysJson = ({ yes, until, used }: ShownYes) => {
   return { ...shown, at, until, uses: used?.uses ?? 0 };
 };
 
+async function waitingCalls(rows: OpenRows): Promise<readonly Approval[]> {
+  const { openApprovalRows } = await import('./approval-rows.ts');
+  const { openOf } = await import('../../kernel/questions/pending.ts');
+  return openOf(openApprovalRows(rows));
+}
+
 async function decide(terminal: Terminal, typed: string, label: string) {
-  const { hashOf, openApprovalRows, openCalls } = await import('./approval-rows.ts');
+  const { hashOf } = await import('./approval-rows.ts');
   const { remoteDecision, runningGateway } = await import('../../cli/login/remote-login.ts');
-  const open = await withState(terminal, ({ rows }) => openCalls(openApprovalRows(rows)));
+  const open = await withState(terminal, ({ rows }) => waitingCalls(rows));
   const [meant, ...more] = open.filter((approval) => hashOf(approval).startsWith(typed));
   if (meant === undefined) throw new CommandFailure(EXIT.notFound, `no call waits as ${typed}`);
   if (more.length > 0) {
@@ -105,10 +104,7 @@ async function decide(terminal: Terminal, typed: string, label: string) {
 }
 
 async function revoke(terminal: Terminal, id: string) {
-  const [{ openStandingRows }, { takeBack }] = await Promise.all([
-    import('./standing-rows.ts'),
-    import('./standing-list.ts'),
-  ]);
+  const { openStandingRows, takeBack } = await import('./standing.ts');
   const taken = await withState(terminal, ({ rows }) => takeBack(openStandingRows(rows), id));
   if (taken === 'several') {
     throw new CommandFailure(EXIT.usage, `several ids begin with ${id}; type more of it`);

@@ -6,10 +6,11 @@ import type { ApprovedCall, TurnMessage } from '../../agent/agent.ts';
 import type { MessageBus } from '../../kernel/bus/bus.ts';
 import { previewOf } from '../../kernel/message/event.ts';
 import { callId, messageId } from '../../kernel/message/ids.ts';
+import { moveOn } from '../../kernel/questions/pending.ts';
 import type { Rows } from '../../kernel/rows.ts';
 import type { TurnScope, TurnStage } from '../../kernel/turns/stages.ts';
 import type { ToolOutcome } from '../../tools/tool.ts';
-import { type Approval, moveCall } from './approval-rows.ts';
+import type { Approval } from './approval-rows.ts';
 import { APPROVAL_TEXTS, resultText } from './approvals.ts';
 import type { Asks } from './asks.ts';
 
@@ -26,7 +27,7 @@ export function approvalsStage(deps: ApprovalsStageDeps) {
   /** The call as it stands after this; it is run unless it was started before. */
   async function executed(approval: Approval, signal: AbortSignal): Promise<Approval> {
     if (approval.state.kind !== 'granted') return approval;
-    if (!(await moveCall(calls, approval.id, ['granted'], { kind: 'running' }))) {
+    if (!(await moveOn(calls, approval.id, ['granted'], { kind: 'running' }))) {
       return (await calls.get(approval.id)) ?? approval;
     }
     const say: ApprovedCall['say'] = async (markdown, ordinal, attachments = []) => {

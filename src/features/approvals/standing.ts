@@ -1,24 +1,131 @@
-// What an owner allows for longer than once: exactly one call, or letters to exactly these people, for
-// one person in one conversation. It holds for some days, while whoever gave it still is an owner who may
-// do that, and after words of others only where it was given after such. Cases A07, X04 and X06.
+// Allow rules: what an owner allows for longer than once, exactly one call, or letters to exactly these
+// people, for one person in one conversation. A rule holds for some days, while whoever gave it still is an
+// owner who may do that, and after untrusted content only where it was given after such. Read from disk at
+// each use, so that what is revoked, also beside a running gateway, holds at once. Cases A07, X04 and X06.
 
-import { messageId } from '../../kernel/message/ids.ts';
+import { createHash } from 'node:crypto';
+import { z } from 'zod';
+import type { ToolAccess } from '../../kernel/access/rights.ts';
+import { messageId, type SessionKey } from '../../kernel/message/ids.ts';
 import type { ChatRef, InboundMessage, PersonSender } from '../../kernel/message/message.ts';
 import type { EffectLog } from '../../kernel/observe/telemetry.ts';
-import type { Holds } from '../../kernel/sessions/rules/forgetting.ts';
+import { jsonRows, type OpenRows } from '../../kernel/rows.ts';
+import { type Holds, isOfChats } from '../../kernel/sessions/rules/forgetting.ts';
 import type { Origins } from '../../kernel/turns/origins.ts';
+import { flag, kind, number, place, rowShape, text } from '../../lib/json/json.ts';
 import type { Logger } from '../../lib/logger.ts';
 import type { Clock } from '../../lib/time/clock.ts';
-import { endOf, type ShownYes, shortId, shownYeses, takeBack } from './standing-list.ts';
-import {
-  eraseStanding,
-  expireStanding,
-  keyOfStanding,
-  noteUse,
-  type StandingCall,
-  type StandingRows,
-  type StandingYes,
-} from './standing-rows.ts';
+import { APPROVALS_SCOPE } from './approval-rows.ts';
+
+/** All that two calls have in common which one rule covers. */
+export type StandingCall = {
+  readonly tool: string;
+  readonly access: ToolAccess;
+  /** What is done, or to whom something is said, in one spelling. */
+  readonly pattern: string;
+  /** What it stands on beside that. */
+  readonly seal?: string;
+  readonly session: SessionKey;
+  /** Who alone asks. */
+  readonly whose: string;
+};
+
+export type StandingYes = Pick<StandingCall, 'tool' | 'access' | 'session' | 'whose'> & {
+  /** Hexadecimal, of what it covers. */
+  readonly id: string;
+  /** What it is for, as an owner was shown it. */
+  readonly about: string;
+  /** Who asked, in words. */
+  readonly asker: string;
+  /** It was given where untrusted content was read, and holds there too. */
+  readonly evenTainted: boolean;
+  /** Who gave it. */
+  readonly by: PersonSender;
+  /** Where they did. */
+  readonly at: ChatRef;
+  /** Epoch milliseconds. */
+  readonly givenAt: number;
+  readonly days: number;
+};
+
+export type StandingUse = { readonly uses: number; readonly lastAt: number };
+
+export type ShownYes = {
+  readonly yes: StandingYes;
+  /** Epoch milliseconds. */
+  readonly until: number;
+  readonly used: StandingUse | undefined;
+};
+
+const DAY_MS = 86_400_000;
+/** Rows of rules that hold no longer; none is given for longer. */
+const KEPT_MS = 400 * DAY_MS;
+/** Of an id, for people. */
+const SHORT_ID_CHARS = 8;
+
+const YES = rowShape<StandingYes>({
+  ...{ id: text, tool: text, access: text, session: text, whose: text, about: text, asker: text },
+  ...{ evenTainted: flag, by: kind, at: place, givenAt: number, days: number },
+});
+const USE = z.object({ uses: z.number(), lastAt: z.number() });
+
+export type StandingRows = ReturnType<typeof openStandingRows>;
+
+/** Uses stand in rows of their own: counting one brings nothing back. */
+export const openStandingRows = (rows: OpenRows) => ({
+  /** Oldest first. */
+  yeses: rows({
+    ...jsonRows(YES),
+    ...{ scope: APPROVALS_SCOPE, prefix: 'always:' },
+    order: (one, other) => one.givenAt - other.givenAt,
+  }),
+  /** By the id of what is used. */
+  uses: rows({ ...jsonRows<StandingUse>(USE), scope: APPROVALS_SCOPE, prefix: 'used:' }),
+});
+
+const keyOfStanding = ({ session, whose, tool, access, pattern, seal }: StandingCall) =>
+  createHash('sha256')
+    .update(JSON.stringify([session, whose, tool, access, pattern, seal]))
+    .digest('hex');
+
+export const shortId = ({ id }: Pick<StandingYes, 'id'>) => id.slice(0, SHORT_ID_CHARS);
+
+/** Epoch milliseconds; what is configured now may be less than it was. */
+const endOf = ({ givenAt, days }: StandingYes, configured: number) =>
+  givenAt + Math.min(days, configured) * DAY_MS;
+
+/** What holds now, oldest first. */
+export async function shownYeses(
+  { yeses, uses }: StandingRows,
+  configured: number,
+  now: number,
+): Promise<readonly ShownYes[]> {
+  const shown = (await yeses.list()).map(async (yes) => {
+    return { yes, until: endOf(yes, configured), used: await uses.get(yes.id) };
+  });
+  return (await Promise.all(shown)).filter(({ until }) => now < until);
+}
+
+/** How many. */
+async function removed({ yeses, uses }: StandingRows, found: readonly StandingYes[]) {
+  for (const { id } of found) {
+    await yeses.change(
+      id,
+      () => 'remove',
+      () => [uses.write(id, undefined)],
+    );
+  }
+  return found.length;
+}
+
+/** Revokes the rule of this id, or of an id that begins so; `all`: each. How many. */
+export async function takeBack(rows: StandingRows, typed: string): Promise<number | 'several'> {
+  const wanted = typed.trim().toLowerCase();
+  const isMeant = ({ id }: StandingYes) =>
+    wanted === 'all' || (wanted !== '' && id.startsWith(wanted));
+  const found = (await rows.yeses.list()).filter(isMeant);
+  return wanted !== 'all' && found.length > 1 ? 'several' : removed(rows, found);
+}
 
 export type StandingDeps = {
   readonly rows: StandingRows;
@@ -27,52 +134,26 @@ export type StandingDeps = {
   readonly audit: EffectLog;
   /** Who somebody is now, and what they may have done. */
   origins: Origins;
-  /** For how many days a yes is given; 0: for none, and none counts. */
+  /** For how many days a rule is given; 0: for none, and none counts. */
   days(): number;
   /** Where an owner decides who is in no chat. */
   readonly outsideChats: ChatRef;
 };
 
-/** Whether the conversation of now shows words of others. */
+/** Whether the conversation of now shows untrusted content. */
 type Now = { readonly isTainted: boolean };
 
-export interface Standing {
-  days(): number;
-  /** Whether it is allowed already; the use is entered in the audit before this resolves. */
-  covers(call: StandingCall & Now): Promise<boolean>;
-  /** A repeat changes nothing but the day it begins. `at`: left out outside of any chat. */
-  give(
-    call: StandingCall & Now & Pick<StandingYes, 'about' | 'asker'>,
-    by: PersonSender,
-    at: ChatRef | undefined,
-  ): Promise<void>;
-  /** What holds now, oldest first. */
-  list(): Promise<readonly ShownYes[]>;
-  /** What holds the words, given in these conversations; how many. */
-  forget(chats: readonly string[], holds: Holds): Promise<number>;
-  /** How many; `several`: the id is the beginning of several. */
-  takeBack(typed: string): Promise<number | 'several'>;
-}
+export type Standing = ReturnType<typeof createStanding>;
 
-export function createStanding(deps: StandingDeps): Standing {
+export function createStanding(deps: StandingDeps) {
   const { rows, clock, log, audit } = deps;
+  const { yeses, uses } = rows;
 
-  async function covers(call: StandingCall & Now): Promise<boolean> {
-    const { isTainted, session, tool } = call;
-    const days = deps.days();
-    const yes = days === 0 ? undefined : await rows.yeses.get(keyOfStanding(call));
-    if (yes === undefined || (isTainted && !yes.evenTainted)) return false;
-    const now = clock.now();
-    if (now >= endOf(yes, days)) return false;
-    if (!(await isStillTheirs(yes))) {
-      log.warn('a standing yes counts no more: who gave it may not now', { tool, session });
-      return false;
-    }
-    const fields = { subject: 'standing', action: 'used', about: shortId(yes), by: yes.by.id };
-    await audit.enter({ kind: 'approval', fields: { ...fields, tool, session, isTainted } });
-    await noteUse(rows, yes.id, now);
-    log.info('call allowed by a standing yes', { tool, session });
-    return true;
+  /** What is entered in the audit. */
+  function noted(action: string, yes: StandingYes, isTainted: boolean) {
+    const { by, tool, session } = yes;
+    const fields = { subject: 'standing', action, about: shortId(yes), by: by.id };
+    return { kind: 'approval', fields: { ...fields, tool, session, isTainted } } as const;
   }
 
   /** Nobody gives for good what they cannot give now. */
@@ -83,31 +164,58 @@ export function createStanding(deps: StandingDeps): Standing {
 
   return {
     days: () => deps.days(),
-    covers,
-    async give({ isTainted, pattern, seal, ...call }, by, at = deps.outsideChats) {
-      const id = keyOfStanding({ ...call, pattern, ...(seal === undefined ? {} : { seal }) });
-      const known = await rows.yeses.get(id);
+    /** Whether it is allowed already; the use is entered in the audit before this resolves. */
+    async covers(call: StandingCall & Now): Promise<boolean> {
+      const { isTainted, session, tool } = call;
+      const days = deps.days();
+      const yes = days === 0 ? undefined : await yeses.get(keyOfStanding(call));
+      if (yes === undefined || (isTainted && !yes.evenTainted)) return false;
       const now = clock.now();
-      const isKnown = known !== undefined && now < endOf(known, deps.days());
-      const evenTainted = isTainted || (isKnown && known.evenTainted);
-      const yes: StandingYes = {
-        ...call,
-        id,
-        by,
-        at,
-        evenTainted,
-        givenAt: now,
-        days: deps.days(),
-      };
-      await rows.yeses.change(id, () => yes);
-      await expireStanding(rows, now);
-      const fields = { subject: 'standing', action: 'given', about: shortId(yes), by: by.id };
-      const { tool, session } = call;
-      audit.note({ kind: 'approval', fields: { ...fields, tool, session, isTainted } });
+      if (now >= endOf(yes, days)) return false;
+      if (!(await isStillTheirs(yes))) {
+        log.warn('a standing yes counts no more: who gave it may not now', { tool, session });
+        return false;
+      }
+      await audit.enter(noted('used', yes, isTainted));
+      await uses.change(yes.id, (use) => ({ uses: (use?.uses ?? 0) + 1, lastAt: now }));
+      log.info('call allowed by a standing yes', { tool, session });
+      return true;
     },
+    /** A repeat changes nothing but the day it begins. `at`: left out outside of any chat. */
+    async give(
+      {
+        isTainted,
+        pattern,
+        seal,
+        ...call
+      }: StandingCall & Now & Pick<StandingYes, 'about' | 'asker'>,
+      by: PersonSender,
+      at: ChatRef = deps.outsideChats,
+    ): Promise<void> {
+      const id = keyOfStanding({ ...call, pattern, ...(seal === undefined ? {} : { seal }) });
+      const now = clock.now();
+      const days = deps.days();
+      const known = await yeses.get(id);
+      const isKnown = known !== undefined && now < endOf(known, days);
+      const evenTainted = isTainted || (isKnown && known.evenTainted);
+      const yes: StandingYes = { ...call, id, by, at, evenTainted, givenAt: now, days };
+      await yeses.change(id, () => yes);
+      await yeses.expire(now - KEPT_MS);
+      await uses.expire(now - KEPT_MS);
+      audit.note(noted('given', yes, isTainted));
+    },
+    /** What holds now, oldest first. */
     list: () => shownYeses(rows, deps.days(), clock.now()),
-    forget: (chats, holds) => eraseStanding(rows, chats, holds),
-    takeBack: (typed) => takeBack(rows, typed),
+    /** Removes rules of these conversations that hold the words, so that it is asked again; how many. */
+    async forget(chats: readonly string[], holds: Holds): Promise<number> {
+      const all = await yeses.list();
+      return removed(
+        rows,
+        all.filter((yes) => isOfChats(yes, chats) && holds(yes.about)),
+      );
+    },
+    /** How many; `several`: the id is the beginning of several. */
+    takeBack: (typed: string) => takeBack(rows, typed),
   };
 }
 
@@ -131,7 +239,7 @@ function keyOf({ sender, chat }: Pick<InboundMessage, 'sender' | 'chat'>): strin
   switch (sender.source) {
     case 'heartbeat':
       return sender.source;
-    // A job has a conversation of its own; what comes of a yes goes on with what was asked.
+    // A job has a conversation of its own; what comes of an approval goes on with what was asked.
     case 'cron':
     case 'approval':
     case 'draft':

@@ -9,7 +9,7 @@ import type { Question } from '../../kernel/questions/questions.ts';
 import { hasPlace } from '../approvals/approval-rows.ts';
 import type { AskingTurn } from '../approvals/approvals.ts';
 import { MAX_SHOWN_CHARS } from '../approvals/rules/approval-text.ts';
-import type { StandingCall } from '../approvals/standing-rows.ts';
+import type { StandingCall } from '../approvals/standing.ts';
 import { type Draft, hashOfDraft, isWaiting } from './draft-rows.ts';
 import { draftText, editText, type Letter, recipientsOf } from './rules/letter.ts';
 

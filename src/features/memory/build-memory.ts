@@ -10,7 +10,7 @@ import type { Registries } from '../../kernel/contributions.ts';
 import type { SessionKey } from '../../kernel/message/ids.ts';
 import type { InboundMessage } from '../../kernel/message/message.ts';
 import { OWNER_TURN } from '../../kernel/message/notes.ts';
-import type { Questions } from '../../kernel/questions/question.ts';
+import type { Questions } from '../../kernel/questions/questions.ts';
 import { chatsOfChannel } from '../../kernel/sessions/forget.ts';
 import {
   createSessionIndexing,

@@ -2,7 +2,8 @@
 // thought over. Whose notes and conversations are meant follows from who asks where.
 
 import { type InboundMessage, idsOf, sessionOf } from '../../kernel/message/message.ts';
-import type { QuestionHandler, Questions } from '../../kernel/questions/question.ts';
+import type { QuestionHandler } from '../../kernel/questions/question.ts';
+import type { Questions } from '../../kernel/questions/questions.ts';
 import { holdsWords } from '../../kernel/sessions/rules/forgetting.ts';
 import type { TurnPersonOf } from '../../kernel/turns/turn-person.ts';
 import type { ForgetWork } from '../privacy/forget-work.ts';

@@ -15,7 +15,7 @@ import {
 import type { Judge } from '../../kernel/intake/judge.ts';
 import { createReceiver, type ReceiveDeps, type Receiver } from '../../kernel/intake/receive.ts';
 import type { Owners } from '../../kernel/owners.ts';
-import type { Questions } from '../../kernel/questions/question.ts';
+import type { Questions } from '../../kernel/questions/questions.ts';
 import type { Logger } from '../../lib/logger.ts';
 import type { Clock } from '../../lib/time/clock.ts';
 import type { Deciding } from '../approvals/build-decisions.ts';

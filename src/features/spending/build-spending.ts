@@ -10,7 +10,7 @@ import type { TokenUsage } from '../../kernel/message/transcript.ts';
 import type { Measuring } from '../../kernel/observe/build-telemetry.ts';
 import { observedSpending } from '../../kernel/observe/observed.ts';
 import type { Owners } from '../../kernel/owners.ts';
-import type { Questions } from '../../kernel/questions/question.ts';
+import type { Questions } from '../../kernel/questions/questions.ts';
 import type { SessionStore } from '../../kernel/sessions/store.ts';
 import type { Logger } from '../../lib/logger.ts';
 import type { Clock } from '../../lib/time/clock.ts';

@@ -1,10 +1,8 @@
-// CONTRACT of the questions that people answer by a press or a number: what is asked, what an answer
-// does, and the desk that keeps both over restarts.
+// CONTRACT of the questions that people answer by a press or a number: what is asked, and what an answer
+// does.
 
-import type { AdmittedRole } from '../access/admission.ts';
-import type { MessageId, UserId } from '../message/ids.ts';
-import type { ChatRef, InboundMessage, PersonSender } from '../message/message.ts';
-import type { OpenQuestion } from './question-rows.ts';
+import type { UserId } from '../message/ids.ts';
+import type { ChatRef, PersonSender } from '../message/message.ts';
 
 export type Question = {
   /** The same id is asked once. */
@@ -39,30 +37,3 @@ export type QuestionHandler = {
   /** At the start, before any question: asks what a process that is gone had not come to ask. */
   takeUp?(): Promise<void>;
 };
-
-export interface Questions {
-  /** Sends the question with its choices; durable when resolved. */
-  ask(question: Question): Promise<void>;
-  /** Asks an open question anew, here; what was to be pressed before is no longer good. */
-  askAgain(id: string, chat: ChatRef): Promise<'asked' | 'closed'>;
-  /** Notes what a press chose, so that it is carried out whatever becomes of this process. */
-  choose(message: InboundMessage, role: AdmittedRole): Promise<void>;
-  /** Carries it out: the words for who pressed; undefined where the message is no press. */
-  press(message: InboundMessage, role: AdmittedRole): Promise<string | undefined>;
-  /**
-   * The token that a number stands for, as the next words after a question on a door without
-   * buttons; undefined where the message is none. Other words go to the agent, and from then on
-   * numbers too.
-   */
-  numbered(message: InboundMessage): Promise<string | undefined>;
-  /** Of what a thumb can mean below this text, a question where there are no buttons; else none. */
-  tokensOf(text: MessageId): Promise<readonly string[]>;
-  /** What waits for an answer, oldest first. */
-  open(): Promise<readonly OpenQuestion[]>;
-  /** An owner's choice made outside any chat, by what only the question's readers know. */
-  answer(token: string, owner: PersonSender): Promise<string>;
-  /** It needs no answer any more; `outcome` is added to its text where the platform can. */
-  withdraw(id: string, outcome?: string): Promise<void>;
-  /** Takes up what a process that is gone left, then closes questions when their time is up. */
-  run(signal: AbortSignal): Promise<void>;
-}

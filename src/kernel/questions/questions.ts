@@ -5,11 +5,13 @@
 import { createLanes } from '../../lib/async.ts';
 import type { Logger } from '../../lib/logger.ts';
 import type { Clock } from '../../lib/time/clock.ts';
+import type { AdmittedRole } from '../access/admission.ts';
 import type { MessageBus, RowWrite } from '../bus/bus.ts';
 import type { SpendButtons } from '../delivery/spent-buttons.ts';
 import { type AccountName, accountName } from '../message/account.ts';
-import { messageId } from '../message/ids.ts';
-import type { Question, QuestionHandler, Questions } from './question.ts';
+import { type MessageId, messageId } from '../message/ids.ts';
+import type { ChatRef, InboundMessage, PersonSender } from '../message/message.ts';
+import type { Question, QuestionHandler } from './question.ts';
 import {
   byToken,
   expireUsed,
@@ -20,7 +22,7 @@ import {
   textOf,
 } from './question-rows.ts';
 
-export type { Answered, Question, QuestionHandler, Questions } from './question.ts';
+export type { Answered, Question, QuestionHandler } from './question.ts';
 
 export type QuestionsDeps = {
   readonly rows: QuestionRows;
@@ -43,7 +45,9 @@ const NO_LONGER = 'This can no longer be answered: it was decided before, or its
 const NOT_YET = 'I noted it, and cannot do it right now: I try again.';
 const NOT_YOURS = 'This is not yours to decide.';
 
-export function createQuestions(deps: QuestionsDeps): Questions {
+export type Questions = ReturnType<typeof createQuestions>;
+
+export function createQuestions(deps: QuestionsDeps) {
   const { rows, bus, clock, log } = deps;
   /** Two presses at once must not both count. */
   const lanes = createLanes();
@@ -108,23 +112,17 @@ export function createQuestions(deps: QuestionsDeps): Questions {
     return { handler, rest: subject.slice(colon + 1) };
   }
 
-  /** The question with the choice in it, or why there is none. */
-  async function choiceOf(token: string, isTheirs: (open: OpenQuestion) => boolean) {
+  /** Notes the choice; why it does not count, or undefined. */
+  async function choose(token: string, chosen: Omit<Chosen, 'action'>, isTheirs: IsTheirs) {
     const open = await byToken(rows, token);
-    if (open === undefined || open.chosen !== undefined) return NO_LONGER;
+    const choice = open?.choices.find((each) => each.token === token);
+    if (open === undefined || choice === undefined || open.chosen !== undefined) return NO_LONGER;
     if (!isTheirs(open)) {
       log.warn('answer by somebody else', { question: open.id });
       return NOT_YOURS;
     }
     if (open.expiresAt <= clock.now()) return NO_LONGER;
-    const choice = open.choices.find((each) => each.token === token);
-    return choice === undefined ? NO_LONGER : { open, action: choice.action };
-  }
-
-  async function choose(token: string, chosen: Omit<Chosen, 'action'>, isTheirs: IsTheirs) {
-    const choice = await choiceOf(token, isTheirs);
-    if (typeof choice === 'string') return choice;
-    const { open, action } = choice;
+    const { action } = choice;
     await rows.open.change(open.id, (each) => each && { ...each, chosen: { ...chosen, action } });
     return undefined;
   }
@@ -200,8 +198,10 @@ export function createQuestions(deps: QuestionsDeps): Questions {
   const oneByOne = <T>(task: () => Promise<T>) => lanes.run('questions', task);
 
   return {
-    ask: (question) => oneByOne(() => ask(question)),
-    askAgain: (id, chat) =>
+    /** Sends the question with its choices; durable when resolved. */
+    ask: (question: Question) => oneByOne(() => ask(question)),
+    /** Asks an open question anew, here; what was to be pressed before is no longer good. */
+    askAgain: (id: string, chat: ChatRef): Promise<'asked' | 'closed'> =>
       oneByOne(async () => {
         const open = await rows.open.get(id);
         if (open === undefined || open.chosen !== undefined) return 'closed';
@@ -210,18 +210,28 @@ export function createQuestions(deps: QuestionsDeps): Questions {
         buttons.begin();
         return 'asked';
       }),
-    async choose({ id, press, sender, chat }, role) {
+    /** Notes what a press chose, so that it is carried out whatever becomes of this process. */
+    async choose({ id, press, sender, chat }: InboundMessage, role: AdmittedRole): Promise<void> {
       if (press === undefined || sender.kind !== 'person') return;
       const isTheirs = (open: OpenQuestion) => mayDecide(open, sender, chat, role);
       await oneByOne(() => choose(press, { by: sender, message: id }, isTheirs));
     },
-    async press({ id, press, sender, chat }, role) {
+    /** Carries it out: the words for who pressed; undefined where the message is no press. */
+    async press(
+      { id, press, sender, chat }: InboundMessage,
+      role: AdmittedRole,
+    ): Promise<string | undefined> {
       if (press === undefined) return undefined;
       if (sender.kind !== 'person') return NOT_YOURS;
       const isTheirs = (open: OpenQuestion) => mayDecide(open, sender, chat, role);
       return oneByOne(() => decide(press, { by: sender, message: id }, isTheirs));
     },
-    async numbered({ id, chat, text, addressing, group }) {
+    /**
+     * The token that a number stands for, as the next words after a question on a channel without
+     * buttons; undefined where the message is none. Other words go to the agent, and from then on
+     * numbers too.
+     */
+    async numbered({ id, chat, text, addressing, group }: InboundMessage) {
       if (addressing !== 'direct' || group !== undefined) return undefined;
       const used = await rows.used.get(id);
       if (used !== undefined) return used.token;
@@ -232,23 +242,28 @@ export function createQuestions(deps: QuestionsDeps): Questions {
       if (choice === undefined) await oneByOne(() => wordsBetween(open.id));
       return choice?.token;
     },
-    async tokensOf(text) {
+    /** Of what a thumb can mean below this text, a question where there are no buttons; else none. */
+    async tokensOf(text: MessageId): Promise<readonly string[]> {
       const open = (await rows.open.list()).find((one) => textOf(one) === text);
       if (open === undefined || deps.hasButtons(accountName(open.chat))) return [];
       const meant = open.choices.filter(({ hasNoThumb }) => hasNoThumb !== true);
       return meant.map(({ token }) => token);
     },
+    /** What waits for an answer, oldest first. */
     open: async () => (await rows.open.list()).filter(({ chosen }) => chosen === undefined),
-    answer: (token, owner) =>
+    /** An owner's choice made outside any chat, by what only the question's readers know. */
+    answer: (token: string, owner: PersonSender): Promise<string> =>
       oneByOne(() =>
         decide(token, { by: owner, isOutside: true }, (open) => open.approvers === 'owners'),
       ),
-    withdraw: (id, outcome) =>
+    /** It needs no answer any more; `outcome` is added to its text where the platform can. */
+    withdraw: (id: string, outcome?: string): Promise<void> =>
       oneByOne(async () => {
         const open = await rows.open.get(id);
         if (open !== undefined) await close(open, outcome);
       }),
-    async run(signal) {
+    /** Takes up what a process that is gone left, then closes questions when their time is up. */
+    async run(signal: AbortSignal): Promise<void> {
       for (const handler of Object.values(deps.handlers())) await handler.takeUp?.();
       await oneByOne(recover);
       while (!signal.aborted) {
@@ -270,11 +285,11 @@ type IsTheirs = (open: OpenQuestion) => boolean;
 const MAX_SLEEP_MS = 86_400_000;
 
 /** It was answered and what that does was not done yet, or its time is over. */
-export const isDue = ({ chosen, expiresAt }: OpenQuestion, now: number) =>
+const isDue = ({ chosen, expiresAt }: OpenQuestion, now: number) =>
   chosen !== undefined || expiresAt <= now;
 
 /** One that cannot be taken up now does not keep the others. @throws what it threw */
-export async function eachDue(
+async function eachDue(
   all: readonly OpenQuestion[],
   now: number,
   takeUp: (open: OpenQuestion) => Promise<void>,
@@ -285,7 +300,7 @@ export async function eachDue(
 }
 
 /** Until a question falls due or another one is asked. */
-export async function untilNext(
+async function untilNext(
   open: readonly OpenQuestion[],
   changed: Promise<void>,
   clock: Clock,
