@@ -13,7 +13,7 @@ import type { MissingTool, Toolbox } from '../tools/tool.ts';
 import type { Agent } from './agent.ts';
 import { createAgent } from './create-agent.ts';
 import type { NoteSources } from './prepared.ts';
-import { createPromptSources, type PromptSources, redactedPrompt } from './prompt-sources.ts';
+import { createPromptSources, type PromptSources, redactedPrompt } from './prepared.ts';
 import { agentSettingsOf } from './settings.ts';
 import type { SideModel } from './side-model.ts';
 import type { SpendingGuard } from './spending.ts';

@@ -1,32 +1,27 @@
-// Compacting: makes the thread smaller, by as much as the limit or the provider asks for. First the
-// earlier conversation is summed up, once and with a deadline; where the last exchange still does not
-// fit, tools and prompt give way to it, and then what is older is left out of the model's view. The
-// transcript keeps everything.
+// When a conversation is made smaller. In a turn: old results of tools are cleared first; then, once and
+// with a deadline, the earlier conversation is summarized; where the last exchange still does not fit,
+// tools and prompt give way to it, and then what is older is left out of the model's view. Behind a turn
+// above the watermark, and on command, it is summarized as well. The transcript keeps everything.
 
+import type { Payer } from '../features/spending/rules/budget-limits.ts';
 import { ProviderError } from '../kernel/message/errors.ts';
 import type { AgentEvent } from '../kernel/message/event.ts';
-import type { TranscriptEntry } from '../kernel/message/transcript.ts';
-import { newBoundary } from '../lib/boundary.ts';
-import { requestOf } from './compact-session.ts';
-import type { CompactionRequest } from './compaction.ts';
-import type { CompactorDeps } from './compactor-deps.ts';
+import type { SessionKey } from '../kernel/message/ids.ts';
+import { type Clock, withDeadline } from '../lib/time/clock.ts';
+import type { ModelRegistry } from '../providers/provider.ts';
+import type { CompactionReport, CompactionRequest, Compactor } from './compaction.ts';
 import { expectedTokens, type ModelCall, notedCall, planCall } from './model-call.ts';
-import { keptTokens, stillStands } from './rules/compaction.ts';
-import { compactionText } from './rules/compaction-prompt.ts';
-import { entryWithNode, losslessLimits, type NodePlan, planNode } from './rules/lossless.ts';
 import {
-  ASKED_STYLES,
-  cutNode,
-  nodePrompt,
-  nodeTokens,
-  unreadNode,
-  writtenNode,
-} from './rules/lossless-text.ts';
-import type { SummaryNode } from './rules/summary-nodes.ts';
+  type CompactionEngine,
+  conversationRoom,
+  keptTokens,
+  watermarkTokens,
+} from './rules/compaction.ts';
 import { callBudget, MAX_SQUEEZE } from './rules/tokens.ts';
 import { takenUp } from './rules/turn-closing.ts';
 import type { SignalOf, StateOf } from './rules/turn-state.ts';
-import type { TurnContext } from './turn-context.ts';
+import { type AgentSettings, withEngine } from './settings.ts';
+import type { CalledModel, NotedCall, TurnContext } from './turn-context.ts';
 
 /** A provider that counts more than we do gets this share of what we sent. */
 const OVERFLOW_SHARE = 0.5;
@@ -122,21 +117,19 @@ function requestFor(
   return { ...request, keepTokens };
 }
 
-/** What comes of it, the caller sees by the thread. @throws the reason of the turn's signal */
+/** The caller sees the result in the thread. @throws the reason of the turn's signal */
 async function sumUp(turn: TurnContext, request: CompactionRequest): Promise<void> {
   const { clock, compactor, input, sessions, signal, thread } = turn;
-  const late = new AbortController();
-  const deadline = clock.timer(SUMMARY_DEADLINE_MS, () => late.abort(new SummaryLate()));
+  const late = () => new SummaryLate();
   try {
-    const either = AbortSignal.any([signal, late.signal]);
-    const report = await compactor.now(request, either);
+    const report = await withDeadline(clock, SUMMARY_DEADLINE_MS, late, signal, (either) =>
+      compactor.now(request, either),
+    );
     if (report.kind === 'compacted') thread.reopen(takenUp(await sessions.load(input.session)));
   } catch (error) {
     signal.throwIfAborted();
     if (!(error instanceof SummaryLate)) throw error;
     compactor.rest(input.session);
-  } finally {
-    deadline[Symbol.dispose]();
   }
 }
 
@@ -144,97 +137,106 @@ function roomForThread(turn: TurnContext, { handle, budget, fixedTokens }: Model
   return Math.floor(budget.inputTokens / turn.correction.factor(handle.name) - fixedTokens);
 }
 
-// One step of lossless compaction: the next node, written by a model level by level, or cut from what it
-// stands for where no level does. A step is one entry, so that a kill costs at most its calls.
+// When a session is summarized without a turn that waits for it.
 
-/** Of turns that a new file left out, the newest so many become a node of their own. */
-const MAX_FOUND_TURNS = 20;
-/** Of a node that is made anew; what is too long to read is cut. */
-const MAX_TURNS_AGAIN = 200;
-/** Estimates err, and what is cut to the limit is marked. */
-const READ_SHARE = 0.8;
+/** Longest wait of a person who asked for it; it may take several calls. */
+const COMMAND_DEADLINE_MS = 180_000;
+/** Prompt and tools, of what a call may take, where none was made. */
+const USUAL_FIXED_SHARE = 0.4;
 
-type Reading = { readonly readTokens: number; readonly signal: AbortSignal };
-
-/** How many messages are no longer shown as they were said; undefined: there was nothing to do. */
-export async function losslessStep(
-  request: CompactionRequest,
-  deps: CompactorDeps,
-  signal: AbortSignal,
-): Promise<number | undefined> {
-  const { session, model, policy, size, keepTokens } = request;
-  const { sessions, clock, models, outdated } = deps;
-  const registry = models();
-  const { contextTokens } = registry.resolve(registry.fast(model));
-  const { inputTokens } = callBudget(contextTokens, policy.summaryTokens);
-  const readTokens = Math.floor(inputTokens * READ_SHARE);
-  const limits = losslessLimits(policy, size, readTokens, keepTokens);
-  const planned = planNode(await sessions.load(session), limits);
-  if (planned === undefined) return undefined;
-  const plan = await withFound(planned, request, deps);
-  const text = await textFor(plan, request, deps, { readTokens, signal });
-  const entry = entryWithNode(plan, text, clock.now());
-  const isWritten = await sessions.appendIf(session, [entry], (now) => stillStands(plan, now));
-  if (!isWritten) return undefined;
-  outdated(session);
-  return plan.covered.filter(isMessage).length;
+/** Behind a turn whose call came above the watermark. */
+export function compactAfter(turn: TurnContext): void {
+  const { call } = turn.lastCall;
+  const { compaction } = turn.settings;
+  if (call === undefined || !compaction.enabled) return;
+  const mark = watermarkTokens(compaction, sizeOf(turn.settings, call.handle));
+  if (call.tokens <= mark) return;
+  const next = nextCall(turn, call.handle);
+  if (next.tokens > mark) turn.compactor.inBackground(requestOf(turn, next));
 }
 
-/** With the messages as the session's files hold them, and a node for those that are too many. */
-async function withFound(
-  plan: NodePlan,
-  { session }: CompactionRequest,
-  { sessions }: CompactorDeps,
-): Promise<NodePlan> {
-  if (plan.finds === undefined) return plan;
-  const range = { from: plan.node.from, before: plan.node.before };
-  const isLeftOut = plan.finds === 'left_out';
-  const { turns } = await sessions.earlier(session, {
-    ...(isLeftOut ? { before: range.before } : range),
-    maxTurns: isLeftOut ? MAX_FOUND_TURNS : MAX_TURNS_AGAIN,
+export type CompactCommand = {
+  readonly session: SessionKey;
+  readonly payer: Payer;
+  readonly model: string | undefined;
+  readonly engine: CompactionEngine | undefined;
+};
+
+export async function compactOnCommand(
+  { session, payer, model, engine }: CompactCommand,
+  compactor: Compactor,
+  deps: { readonly clock: Clock; models(): ModelRegistry; settings(): AgentSettings },
+): Promise<CompactionReport> {
+  const { compaction: policy, ...rest } = withEngine(deps.settings(), engine);
+  const registry = deps.models();
+  const handle = registry.resolve(model ?? registry.defaultModel);
+  const size = sizeOf(rest, handle);
+  const fixedTokens = watermarkTokens(policy, size) * USUAL_FIXED_SHARE;
+  const roomTokens = conversationRoom(policy, size, { fixedTokens, factor: 1 });
+  const about = { session, payer, model: handle.name, policy, size: { ...size, roomTokens } };
+  const late = new SummaryLate();
+  const never = new AbortController().signal;
+  const work = (signal: AbortSignal) => compactor.now({ ...about, keepTokens: 0 }, signal);
+  return withDeadline(deps.clock, COMMAND_DEADLINE_MS, () => late, never, work).catch((error) => {
+    if (error === late) return { kind: 'failed' };
+    throw error;
   });
-  const found = turns.filter(({ turn }) => turn >= range.from);
-  const made = found.flatMap(({ entries }) => entries);
-  const foreign = made.some((entry) => 'isForeign' in entry) ? { isForeign: true as const } : {};
-  const from = found[0]?.turn ?? range.from;
-  const isSplit = isLeftOut && turns.length >= MAX_FOUND_TURNS && from > range.from;
-  if (!isSplit) return { ...plan, made, node: { ...plan.node, ...foreign } };
-  const older = { from: range.from, before: from };
-  const unread: SummaryNode = { ...older, level: 0, style: 'cut', text: unreadNode(older) };
-  const { messages: _, ...node } = plan.node;
-  return {
-    ...plan,
-    made,
-    node: { ...node, from, messages: made.filter(isMessage).length, ...foreign },
-    others: [...plan.others, unread],
-  };
 }
 
-async function textFor(
-  { made, node }: NodePlan,
-  { payer, model, policy }: CompactionRequest,
-  { side }: CompactorDeps,
-  { readTokens, signal }: Reading,
-): Promise<Pick<SummaryNode, 'text' | 'style'>> {
-  if (made.length === 0) return { text: unreadNode(node), style: 'cut' };
-  for (const style of ASKED_STYLES) {
-    const maxTokens = nodeTokens(made, style, policy.summaryTokens);
-    const written = await side.complete(
-      {
-        role: 'compaction',
-        payer,
-        besides: model,
-        system: nodePrompt(style, maxTokens),
-        text: compactionText(made, readTokens, newBoundary()),
-        maxTokens: maxTokens * 2,
-      },
-      signal,
-    );
-    const text = writtenNode(written, made, maxTokens);
-    if (text !== undefined) return { text, style };
-  }
-  return { text: cutNode(made, nodeTokens(made, 'cut', policy.summaryTokens)), style: 'cut' };
+/** What the next turn would begin with: the results that this one read are no longer needed. */
+function nextCall(turn: TurnContext, { name }: CalledModel): NotedCall {
+  const asked = { model: name, ask: { kind: 'work' } } as const;
+  const planned = planCall(turn, asked);
+  return notedCall(turn, clearOldResults(turn, planned) ? planCall(turn, asked) : planned);
 }
 
-const isMessage = ({ role }: TranscriptEntry) =>
-  role === 'user' || role === 'assistant' || role === 'tool';
+/** The author of the newest message pays. */
+function requestOf(
+  turn: TurnContext,
+  { handle, fixedTokens }: Pick<NotedCall, 'handle' | 'fixedTokens'>,
+): CompactionRequest {
+  const { messages, session } = turn.input;
+  const payer = (messages.at(-1) ?? messages[0]).message;
+  const policy = turn.settings.compaction;
+  const size = sizeOf(turn.settings, handle);
+  const factor = turn.correction.factor(handle.name);
+  const roomTokens = conversationRoom(policy, size, { fixedTokens, factor });
+  return { session, payer, model: handle.name, policy, size: { ...size, roomTokens } };
+}
+
+function sizeOf(
+  { maxContextTokens, maxTokens }: Pick<AgentSettings, 'maxContextTokens' | 'maxTokens'>,
+  handle: CalledModel,
+) {
+  const contextTokens = Math.min(handle.contextTokens, maxContextTokens);
+  return { contextTokens, budget: callBudget(contextTokens, maxTokens) };
+}
+
+/** What a call should take after clearing, as a part of the threshold. */
+const TARGET_SHARE = 0.6;
+/** Less of the threshold than this is not worth a broken prompt cache. */
+const WORTH_SHARE = 0.1;
+/** Of the room for the conversation, what the newest results keep. */
+const KEPT_SHARE = 0.3;
+const PERCENT = 100;
+
+/** Clears as many results as give room for a while; whether any: the call has to be planned anew. */
+export function clearOldResults(turn: TurnContext, call: ModelCall): boolean {
+  const { aboveTokens, abovePercent, keepNewest } = turn.settings.clearing;
+  const share = (call.contextTokens * abovePercent) / PERCENT;
+  // Before a summary is asked for: a result can be read again, and is most of what has no room.
+  const mark = watermarkTokens(turn.settings.compaction, call);
+  const threshold = Math.min(aboveTokens, share, mark);
+  const expected = expectedTokens(turn, call);
+  if (expected <= threshold) return false;
+  // The thread counts in estimates; what they are off by is known per model.
+  const factor = turn.correction.factor(call.handle.name);
+  const cleared = turn.thread.clear({
+    excessTokens: (expected - threshold * TARGET_SHARE) / factor,
+    worthTokens: (threshold * WORTH_SHARE) / factor,
+    keepNewest,
+    keepTokens: Math.max(0, mark / factor - call.fixedTokens) * KEPT_SHARE,
+  });
+  if (cleared > 0) turn.log.info('old results cleared', { results: cleared, tokens: expected });
+  return cleared > 0;
+}

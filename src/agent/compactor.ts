@@ -1,27 +1,51 @@
-// Sums up long conversations: in the background after a turn, on command, or in a turn that does not
-// fit. One at a time per session. A step is one model call and one entry, so that a kill costs at most
-// one call; the entry is only written where nothing of what it covers has changed meanwhile.
+// Summarizes long conversations: in the background after a turn, on command, or in a turn that does not
+// fit. One at a time per session. A step writes one entry, so that a kill costs at most its model calls;
+// the entry is only written where nothing of what it covers has changed meanwhile. The engine, chosen by
+// a setting, decides what a step covers: all of it by one text, or the next node of several.
 
 import { NanobotError, ProviderError } from '../kernel/message/errors.ts';
 import type { SessionKey } from '../kernel/message/ids.ts';
-import type { TranscriptEntry } from '../kernel/message/transcript.ts';
-import { createPermits } from '../lib/async.ts';
+import type { SummaryEntry, SummaryNode, TranscriptEntry } from '../kernel/message/transcript.ts';
+import { isMessage } from '../kernel/sessions/rules/carry.ts';
+import type { SessionStore } from '../kernel/sessions/store.ts';
+import { createPermits, RecentMap } from '../lib/async.ts';
 import { newBoundary } from '../lib/boundary.ts';
-import type { Clock } from '../lib/time/clock.ts';
-import { losslessStep } from './compact.ts';
+import type { Logger } from '../lib/logger.ts';
+import { type Clock, orAborted } from '../lib/time/clock.ts';
+import type { ModelRegistry } from '../providers/provider.ts';
 import type { CompactionReport, CompactionRequest, Compactor } from './compaction.ts';
-import type { CompactorDeps } from './compactor-deps.ts';
 import {
   keptTokens,
+  markOf,
   maxSummaryTokens,
   planCompaction,
   stillStands,
   summaryEntry,
 } from './rules/compaction.ts';
 import { audienceOf, compactionPrompt, compactionText } from './rules/compaction-prompt.ts';
+import { entryWithNode, losslessLimits, type NodePlan, planNode } from './rules/lossless.ts';
+import {
+  ASKED_STYLES,
+  cutNode,
+  nodePrompt,
+  nodeTokens,
+  unreadNode,
+  writtenNode,
+} from './rules/lossless-text.ts';
 import { callBudget, entriesTokens } from './rules/tokens.ts';
 import { takenUp } from './rules/turn-closing.ts';
+import type { SideModel } from './side-model.ts';
 import { SpendingRefusedError } from './spending.ts';
+
+export type CompactorDeps = {
+  readonly sessions: SessionStore;
+  readonly side: SideModel;
+  readonly clock: Clock;
+  readonly log: Logger;
+  models(): ModelRegistry;
+  /** What was prepared for the session's next turn is no longer true. */
+  outdated(session: SessionKey): void;
+};
 
 class SummaryUselessError extends NanobotError {
   override readonly name = 'SummaryUselessError';
@@ -34,6 +58,10 @@ const MAX_STEPS = 8;
 const MAX_AT_ONCE = 2;
 /** Estimates err, and what is cut to the limit is marked. */
 const READ_SHARE = 0.8;
+/** Of turns that a new file left out, the newest so many become a node of their own. */
+const MAX_FOUND_TURNS = 20;
+/** Of a node that is made anew; what is too long to read is cut. */
+const MAX_TURNS_AGAIN = 200;
 
 export function createCompactor(deps: CompactorDeps): Compactor {
   const { clock, log } = deps;
@@ -79,14 +107,7 @@ export function createCompactor(deps: CompactorDeps): Compactor {
     },
     async now(request, signal) {
       signal.throwIfAborted();
-      const left = Promise.withResolvers<never>();
-      const leave = () => left.reject(signal.reason);
-      signal.addEventListener('abort', leave, { once: true });
-      try {
-        return await Promise.race([start(request, signal), left.promise]);
-      } finally {
-        signal.removeEventListener('abort', leave);
-      }
+      return orAborted(start(request, signal), signal);
     },
     rest: (session) => resting.failed(session),
     isResting: (session) => resting.isResting(session),
@@ -108,86 +129,151 @@ async function compact(
   deps: CompactorDeps,
   signal: AbortSignal,
 ): Promise<CompactionReport> {
-  const before = await deps.sessions.load(request.session);
-  const once = request.policy.engine === 'lossless' ? losslessStep : compactOnce;
+  const { session } = request;
+  const tokensBefore = entriesTokens(await deps.sessions.load(session));
   let messages = 0;
   let steps = 0;
   for (; steps < MAX_STEPS; steps += 1) {
-    const covered = await once(request, deps, signal);
+    const covered = await oneStep(request, deps, signal);
     if (covered === undefined) break;
     messages += covered;
   }
-  const tokensBefore = entriesTokens(before);
   if (steps === 0) return { kind: 'nothing', tokens: tokensBefore };
-  const tokensAfter = entriesTokens(await deps.sessions.load(request.session));
+  const tokensAfter = entriesTokens(await deps.sessions.load(session));
   return { kind: 'compacted', messages, tokensBefore, tokensAfter };
 }
 
-/** How many messages the new summary stands for; undefined where none was made. */
-async function compactOnce(
-  { session, payer, model, policy, size, keepTokens = keptTokens(policy, size) }: CompactionRequest,
-  { sessions, side, clock, models, outdated }: CompactorDeps,
+type Made = { readonly covered: readonly TranscriptEntry[]; readonly entry: SummaryEntry };
+type Asked = {
+  readonly system: string;
+  readonly record: readonly TranscriptEntry[];
+  readonly maxTokens: number;
+};
+type Step = CompactorDeps & {
+  readonly request: CompactionRequest;
+  readonly window: readonly TranscriptEntry[];
+  /** What the model that summarizes can read at once, beside an answer of so many tokens. */
+  readTokens(answerTokens: number): number;
+  ask(asked: Asked, readTokens: number): Promise<string>;
+};
+
+/** How many messages the new summary stands for; undefined where there was nothing to do. */
+async function oneStep(
+  request: CompactionRequest,
+  deps: CompactorDeps,
   signal: AbortSignal,
 ): Promise<number | undefined> {
-  const maxTokens = maxSummaryTokens(policy, size);
+  const { session, payer, model, policy } = request;
+  const { sessions, side, models, outdated } = deps;
   const registry = models();
   const { contextTokens } = registry.resolve(registry.fast(model));
-  const audience = policy.forAudience ? audienceOf(registry.resolve(model)) : undefined;
-  const system = compactionPrompt(maxTokens, audience);
-  const readTokens = Math.floor(callBudget(contextTokens, maxTokens).inputTokens * READ_SHARE);
-  const limits = { keepTokens, summaryTokens: maxTokens, readTokens };
-  const plan = planCompaction(await sessions.load(session), limits);
-  if (plan === undefined) return undefined;
-  const written = await side.complete(
-    {
-      role: 'compaction',
-      payer,
-      besides: model,
-      system,
-      text: compactionText(takenUp(plan.covered), readTokens, newBoundary()),
-      maxTokens: maxTokens * 2,
+  const about = { role: 'compaction', payer, besides: model } as const;
+  const step: Step = {
+    ...deps,
+    request,
+    window: await sessions.load(session),
+    readTokens: (tokens) => Math.floor(callBudget(contextTokens, tokens).inputTokens * READ_SHARE),
+    ask({ system, record, maxTokens }, readTokens) {
+      const text = compactionText(record, readTokens, newBoundary());
+      return side.complete({ ...about, system, text, maxTokens: maxTokens * 2 }, signal);
     },
-    signal,
-  );
-  const entry = summaryEntry(plan, written, maxTokens, clock.now());
-  if (entry === undefined) throw new SummaryUselessError();
-  const isWritten = await sessions.appendIf(session, [entry], (window) =>
-    stillStands(plan, window),
-  );
-  if (isWritten) outdated(session);
-  return isWritten ? plan.covered.filter(isMessage).length : undefined;
+  };
+  const made = await (policy.engine === 'lossless' ? nextNode(step) : wholeSummary(step));
+  if (made === undefined) return undefined;
+  const isWritten = await sessions.appendIf(session, [made.entry], (now) => stillStands(made, now));
+  if (!isWritten) return undefined;
+  outdated(session);
+  return made.covered.filter(isMessage).length;
 }
 
-const isMessage = ({ role }: TranscriptEntry) =>
-  role === 'user' || role === 'assistant' || role === 'tool';
+/** One text in place of the oldest turns and the summary before them. */
+async function wholeSummary(step: Step): Promise<Made | undefined> {
+  const { model, policy, size, keepTokens = keptTokens(policy, size) } = step.request;
+  const maxTokens = maxSummaryTokens(policy, size);
+  const audience = policy.forAudience ? audienceOf(step.models().resolve(model)) : undefined;
+  const readTokens = step.readTokens(maxTokens);
+  const limits = { keepTokens, summaryTokens: maxTokens, readTokens };
+  const plan = planCompaction(step.window, limits);
+  if (plan === undefined) return undefined;
+  const system = compactionPrompt(maxTokens, audience);
+  const written = await step.ask({ system, record: takenUp(plan.covered), maxTokens }, readTokens);
+  const entry = summaryEntry(plan, written, maxTokens, step.clock.now());
+  if (entry === undefined) throw new SummaryUselessError();
+  return { covered: plan.covered, entry };
+}
 
-// When what failed for a session may be tried again: after a while that doubles with each failure.
-// Kept in memory only; a restart tries again.
+/** A node, written by a model level by level, or cut from what it stands for where no level does. */
+async function nextNode(step: Step): Promise<Made | undefined> {
+  const { policy, size, keepTokens } = step.request;
+  const readTokens = step.readTokens(policy.summaryTokens);
+  const planned = planNode(step.window, losslessLimits(policy, size, readTokens, keepTokens));
+  if (planned === undefined) return undefined;
+  const plan = await withFound(planned, step);
+  const text = await textFor(plan, step, readTokens);
+  return { covered: plan.covered, entry: entryWithNode(plan, text, step.clock.now()) };
+}
 
-export interface RetryTimes {
-  isResting(session: SessionKey): boolean;
-  failed(session: SessionKey): void;
-  succeeded(session: SessionKey): void;
+/** With the messages as the session's files hold them, and a node for those that are too many. */
+async function withFound(plan: NodePlan, { request, sessions }: Step): Promise<NodePlan> {
+  if (plan.finds === undefined) return plan;
+  const range = { from: plan.node.from, before: plan.node.before };
+  const isLeftOut = plan.finds === 'left_out';
+  const { turns } = await sessions.earlier(request.session, {
+    ...(isLeftOut ? { before: range.before } : range),
+    maxTurns: isLeftOut ? MAX_FOUND_TURNS : MAX_TURNS_AGAIN,
+  });
+  const found = turns.filter(({ turn }) => turn >= range.from);
+  const made = found.flatMap(({ entries }) => entries);
+  const from = found[0]?.turn ?? range.from;
+  const isSplit = isLeftOut && turns.length >= MAX_FOUND_TURNS && from > range.from;
+  if (!isSplit) return { ...plan, made, node: { ...plan.node, ...markOf(made) } };
+  const older = { from: range.from, before: from };
+  const unread: SummaryNode = { ...older, level: 0, style: 'cut', text: unreadNode(older) };
+  const { messages: _, ...node } = plan.node;
+  return {
+    ...plan,
+    made,
+    node: { ...node, from, messages: made.filter(isMessage).length, ...markOf(made) },
+    others: [...plan.others, unread],
+  };
+}
+
+async function textFor(
+  { made, node }: NodePlan,
+  { request, ask }: Step,
+  readTokens: number,
+): Promise<Pick<SummaryNode, 'text' | 'style'>> {
+  const { summaryTokens } = request.policy;
+  if (made.length === 0) return { text: unreadNode(node), style: 'cut' };
+  for (const style of ASKED_STYLES) {
+    const maxTokens = nodeTokens(made, style, summaryTokens);
+    const system = nodePrompt(style, maxTokens);
+    const written = await ask({ system, record: made, maxTokens }, readTokens);
+    const text = writtenNode(written, made, maxTokens);
+    if (text !== undefined) return { text, style };
+  }
+  return { text: cutNode(made, nodeTokens(made, 'cut', summaryTokens)), style: 'cut' };
 }
 
 const FIRST_REST_MS = 60_000;
 const LONGEST_REST_MS = 3_600_000;
 const MAX_SESSIONS = 1000;
 
-type Rest = { readonly untilMs: number; readonly restMs: number };
-
-export function createRetryTimes(clock: Clock): RetryTimes {
-  const rests = new Map<SessionKey, Rest>();
+/**
+ * When what failed for a session may be tried again: after a while that doubles with each failure. In
+ * memory only; a restart tries again.
+ */
+function createRetryTimes(clock: Clock) {
+  const rests = new RecentMap<SessionKey, { readonly untilMs: number; readonly restMs: number }>(
+    MAX_SESSIONS,
+  );
   return {
-    isResting: (session) => (rests.get(session)?.untilMs ?? 0) > clock.monotonic(),
-    failed(session) {
+    isResting: (session: SessionKey) => (rests.get(session)?.untilMs ?? 0) > clock.monotonic(),
+    failed(session: SessionKey): void {
       const last = rests.get(session)?.restMs;
       const restMs = last === undefined ? FIRST_REST_MS : Math.min(2 * last, LONGEST_REST_MS);
-      rests.delete(session);
       rests.set(session, { untilMs: clock.monotonic() + restMs, restMs });
-      const [oldest] = rests.keys();
-      if (rests.size > MAX_SESSIONS && oldest !== undefined) rests.delete(oldest);
     },
-    succeeded: (session) => void rests.delete(session),
+    succeeded: (session: SessionKey) => void rests.delete(session),
   };
 }

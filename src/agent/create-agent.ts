@@ -7,42 +7,36 @@ import { TurnCancelled } from '../kernel/bus/bus.ts';
 import type { MediaReader } from '../kernel/media/media.ts';
 import { ProviderError } from '../kernel/message/errors.ts';
 import type { AgentEvent } from '../kernel/message/event.ts';
-import type { SessionKey } from '../kernel/message/ids.ts';
-import { createTimeStamps, type TimeStamp } from '../kernel/message/late.ts';
+import { createTimeStamps } from '../kernel/message/late.ts';
 import type { SessionStore } from '../kernel/sessions/store.ts';
+import { RecentMap } from '../lib/async.ts';
 import type { Logger } from '../lib/logger.ts';
 import type { Clock } from '../lib/time/clock.ts';
 import { createZoneNames } from '../lib/time/zone-time.ts';
 import type { ModelRegistry } from '../providers/provider.ts';
 import type { Toolbox } from '../tools/tool.ts';
 import type { Agent, PreparedContext, TurnInput } from './agent.ts';
-import type { AskedNotes } from './asked-notes.ts';
-import { type CacheAlarm, createCacheAlarm } from './cache-alarm.ts';
-import { createCompacting } from './compact-session.ts';
+import { compactAfter, compactOnCommand } from './compact.ts';
 import type { Compactor } from './compaction.ts';
 import { createCompactor } from './compactor.ts';
-import { contextReport } from './context-report.ts';
 import { runApproved } from './execute.ts';
 import { withExpand } from './expansion.ts';
-import { LastCall } from './last-call.ts';
-import { canReadBack } from './long-results.ts';
+import { type AskedNotes, createCacheAlarm, createPrints } from './fingerprints.ts';
+import { contextReport } from './model-call.ts';
 import { perform } from './perform.ts';
-import { type NoteSources, PreparedContexts } from './prepared.ts';
-import { createPrints, type Prints } from './prints.ts';
-import type { PromptSources } from './prompt-sources.ts';
+import { createPreparedContexts, type NoteSources, type PromptSources } from './prepared.ts';
 import { createRevisions } from './revise.ts';
 import { interrupt, TURN_START } from './rules/turn.ts';
 import type { Interruption, LiveState, TurnState } from './rules/turn-state.ts';
+import { canReadBack } from './run-call.ts';
 import { type AgentSettings, confinedTools, limitsOf, withEngine } from './settings.ts';
 import type { SideModel } from './side-model.ts';
 import { type SpendingGuard, SpendingRefusedError } from './spending.ts';
 import { failureText } from './stream.ts';
-import { ClearedResults, Thread } from './thread.ts';
+import { type ClearedResults, Thread } from './thread.ts';
 import {
   createTokenCorrection,
-  Expansion,
   SharedCalls,
-  type TokenCorrection,
   type TurnContext,
   TurnNotices,
   TurnRights,
@@ -74,52 +68,24 @@ class TurnTimeUp extends Error {
   override readonly name = 'TurnTimeUp';
 }
 
-/** What outlives a turn. */
-type Lasting = {
-  readonly contexts: PreparedContexts;
-  readonly correction: TokenCorrection;
-  readonly cleared: ClearedResults;
-  readonly compactor: Compactor;
-  readonly cacheAlarm: CacheAlarm;
-  readonly prints: Prints;
-  readonly stampsIn: (timeZone: string) => TimeStamp;
-  readonly zoneName: (timeZone: string) => string;
-  readonly tellOwner: (text: string) => void;
-};
-
 /** Disposing ends what goes on behind the turns. */
 export function createAgent(deps: AgentDeps): Agent & AsyncDisposable {
   const { sessions, clock } = deps;
-  const contexts = new PreparedContexts(sessions, deps.prompt, deps);
-  const correction = createTokenCorrection();
-  const outdated = (session: SessionKey) => contexts.outdated(session);
+  const contexts = createPreparedContexts(sessions, deps.prompt, deps);
+  const { outdated } = contexts;
   const compactor = createCompactor({ ...deps, outdated });
-  const compacting = createCompacting(compactor, deps);
-  const cleared = new ClearedResults();
-  const times = { stampsIn: createTimeStamps(), zoneName: createZoneNames() };
-  const prints = createPrints();
-  const cacheAlarm = createCacheAlarm(prints);
-  const tellOwner = createTellOnce(deps);
-  const lasting = {
-    tellOwner,
-    cleared,
-    contexts,
-    correction,
-    compactor,
-    cacheAlarm,
-    prints,
-    ...times,
-  };
+  const open = createTurnOpener(deps, contexts, compactor);
 
   return {
     ...createRevisions({ sessions, clock, outdated }),
-    compact: (...asked) => compacting.onCommand(...asked),
+    compact: (session, payer, model, engine) =>
+      compactOnCommand({ session, payer, model, engine }, compactor, deps),
     [Symbol.asyncDispose]: () => compactor[Symbol.asyncDispose](),
 
-    prepare: (session, chat, person) => contexts.prepare(session, chat, person),
+    prepare: contexts.prepare,
 
     async *run(input, context, signal) {
-      const opened = await withMode(deps, await openTurn(deps, lasting, input, context));
+      const opened = await withMode(deps, await open(input, context));
       const timeUp = new AbortController();
       const { time, limits } = opened;
       const deadline = time.limit(limits.maxMs, () => timeUp.abort(new TurnTimeUp()));
@@ -127,100 +93,83 @@ export function createAgent(deps: AgentDeps): Agent & AsyncDisposable {
       try {
         let state: TurnState = TURN_START;
         while (state.phase !== 'done') state = yield* step(turn, state);
-        compacting.afterTurn(turn);
+        compactAfter(turn);
         return state.outcome;
       } finally {
         deadline[Symbol.dispose]();
-        contexts.outdated(input.session);
+        outdated(input.session);
       }
     },
 
     async inspect(input) {
       const context = await contexts.prepare(input.session, input.chat, input.person);
       const { signal } = new AbortController();
-      const opened = await openTurn(deps, lasting, input, context);
-      return contextReport({ ...opened, mode: undefined, signal }, cleared);
+      return contextReport({ ...(await open(input, context)), mode: undefined, signal });
     },
 
     runApproved: (call, signal) => runApproved(deps, call, signal),
 
     async reset(session) {
       await sessions.append(session, [{ role: 'reset', at: clock.now() }], { durable: true });
-      contexts.outdated(session);
+      outdated(session);
     },
   };
 }
 
 const MAX_TOLD = 100;
+/** Conversations of which is known what was cleared. */
+const MAX_CLEARED = 256;
 
-function createTellOnce({ tell }: Pick<AgentDeps, 'tell'>): (text: string) => void {
+/** Makes what the phases of one turn work with; what is kept here outlives the turn. */
+function createTurnOpener(
+  deps: AgentDeps,
+  contexts: ReturnType<typeof createPreparedContexts>,
+  compactor: Compactor,
+) {
+  const { sessions, reader, spending, clock } = deps;
+  const correction = createTokenCorrection();
+  const cleared: ClearedResults = new RecentMap(MAX_CLEARED);
+  const stampsIn = createTimeStamps();
+  const zoneName = createZoneNames();
+  const prints = createPrints();
+  const cacheAlarm = createCacheAlarm(prints);
   const told = new Set<string>();
-  return (text) => {
+
+  function tellOwner(text: string): void {
     if (told.has(text) || told.size >= MAX_TOLD) return;
     told.add(text);
-    tell?.(text);
-  };
-}
+    deps.tell?.(text);
+  }
 
-async function openTurn(
-  deps: AgentDeps,
-  {
-    cleared,
-    contexts,
-    correction,
-    compactor,
-    cacheAlarm,
-    prints,
-    stampsIn,
-    zoneName,
-    tellOwner,
-  }: Lasting,
-  input: TurnInput,
-  context: PreparedContext,
-): Promise<ModeTurn> {
-  const { sessions, clock } = deps;
-  const settings = withEngine(deps.settings(), input.settings.engine);
-  const time = new TurnTime(clock);
-  const models = deps.models();
-  await models.ready?.(input.settings.model ?? models.defaultModel);
-  const { session, turnId } = input;
-  const prepared = await contexts.current(context, input.chat, input.person);
-  const means = {
-    toolbox: withExpand(
-      confinedTools(deps.toolbox(), input.confines),
-      settings.compaction,
-      prepared.history,
-    ),
-    rights: new TurnRights(input.rights),
-  };
-  const timeZone = input.person.timeZone ?? settings.timeZone;
-  const stampOf = stampsIn(timeZone);
-  const asked = deps.asked?.();
-  const reading = { cleared, stampOf, canReadBack: () => canReadBack(means) };
-  return {
-    ...means,
-    input,
-    settings,
-    sessions,
-    reader: deps.reader,
-    spending: deps.spending,
-    correction,
-    compactor,
-    cacheAlarm,
-    tellOwner,
-    asked: asked && { ...asked, prints },
-    lastCall: new LastCall(),
-    clock,
-    limits: limitsOf(settings, input.confines),
-    prepared,
-    expansion: new Expansion(),
-    models,
-    thread: new Thread({ sessions, session, turnId, ...reading }),
-    log: deps.log.child({ session, turnId }),
-    zone: zoneName(timeZone),
-    time,
-    notices: new TurnNotices(),
-    shared: new SharedCalls(),
+  return async (input: TurnInput, context: PreparedContext): Promise<ModeTurn> => {
+    const time = new TurnTime(clock);
+    const { session, turnId, confines } = input;
+    const settings = withEngine(deps.settings(), input.settings.engine);
+    const models = deps.models();
+    await models.ready?.(input.settings.model ?? models.defaultModel);
+    const prepared = await contexts.current(context, input.chat, input.person);
+    const tools = confinedTools(deps.toolbox(), confines);
+    const toolbox = withExpand(tools, settings.compaction, prepared.history);
+    const rights = new TurnRights(input.rights);
+    const timeZone = input.person.timeZone ?? settings.timeZone;
+    const shown = {
+      stampOf: stampsIn(timeZone),
+      canReadBack: () => canReadBack({ toolbox, rights }),
+    };
+    const asked = deps.asked?.();
+    return {
+      ...{ input, settings, prepared, models, toolbox, rights, tellOwner, clock, time },
+      ...{ sessions, reader, spending, correction, compactor, cacheAlarm },
+      asked: asked && { ...asked, prints },
+      lastCall: { call: undefined, squeeze: 0, hasWaited: false },
+      expansion: { note: undefined },
+      limits: limitsOf(settings, confines),
+      thread: new Thread({ sessions, session, turnId, cleared, ...shown }),
+      log: deps.log.child({ session, turnId }),
+      zone: zoneName(timeZone),
+      notices: new TurnNotices(),
+      shared: new SharedCalls(),
+    };
   };
 }
 

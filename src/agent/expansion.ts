@@ -1,13 +1,12 @@
 // Shows the model with a question what was said word for word where a node in view is about it: for this
 // turn alone, as a passing note. Worked out anew, and the same, where the turn runs again.
 
-import type { TranscriptEntry } from '../kernel/message/transcript.ts';
+import type { SummaryNode, TranscriptEntry } from '../kernel/message/transcript.ts';
 import type { Toolbox } from '../tools/tool.ts';
 import { expectedTokens, planCall } from './model-call.ts';
 import { type CompactionPolicy, hardTokens } from './rules/compaction.ts';
 import { EXPAND } from './rules/context-marks.ts';
 import { expansionNote, MIN_EXPANSION_TOKENS, relevantNode, termsOf } from './rules/expansion.ts';
-import type { SummaryNode } from './rules/summary-nodes.ts';
 import { nodesInView } from './rules/summary-nodes-text.ts';
 import { confinedTools } from './settings.ts';
 import type { TurnContext } from './turn-context.ts';

@@ -4,8 +4,6 @@
 import type { ToolCall, ToolEntry } from '../kernel/message/transcript.ts';
 import { canonicalJson } from '../lib/json/json.ts';
 import type { BoundCall } from '../tools/tool.ts';
-import type { CallReport } from './call-report.ts';
-import { canReadBack } from './long-results.ts';
 import {
   type AnswerLoop,
   blockedText,
@@ -15,6 +13,8 @@ import {
   loopIn,
   type Verdict,
 } from './rules/guard.ts';
+import type { CallReport } from './rules/turn-closing.ts';
+import { canReadBack } from './run-call.ts';
 import type { TurnContext } from './turn-context.ts';
 
 type Round = readonly GuardedCall[];

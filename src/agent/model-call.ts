@@ -14,19 +14,22 @@ import { ALL_RIGHTS } from '../kernel/access/rights.ts';
 import type { ModelMessage } from '../kernel/message/transcript.ts';
 import type { ModelHandle, ModelRequest } from '../providers/provider.ts';
 import type { OfferedTool } from '../tools/tool.ts';
-import type { NotedCall } from './last-call.ts';
+import { watermarkTokens } from './rules/compaction.ts';
+import type { ContextReport } from './rules/context-fit.ts';
 import { imagesShownBy } from './rules/model-vision.ts';
 import { buildPrompt, LEFT_OUT, type PromptSection, promptOf } from './rules/prompt.ts';
+import { nodeId, nodesInView } from './rules/summary-nodes-text.ts';
 import {
   type CallBudget,
   callBudget,
+  entryTokens,
   imagesTokens,
   messagesTokens,
   textTokens,
 } from './rules/tokens.ts';
 import { sized, toolsFor, toolsTokens, toolsWithRoom } from './rules/tool-room.ts';
 import type { StateOf, TurnLimit } from './rules/turn-state.ts';
-import type { TurnContext } from './turn-context.ts';
+import type { NotedCall, TurnContext } from './turn-context.ts';
 
 export type ModelCall = {
   readonly handle: ModelHandle;
@@ -245,4 +248,55 @@ function withNote(
   const last = messages.at(-1);
   if (last?.role !== 'user') return [...messages, { role: 'user', text: '', note }];
   return [...messages.slice(0, -1), { ...last, note }];
+}
+
+// What the next call of a conversation would take of the model's context window, from what is prepared
+// for it: the same prompt, tools and thread that the model would get, and the same estimates.
+
+export function contextReport(turn: TurnContext): ContextReport {
+  const { input, models, prepared, settings } = turn;
+  turn.thread.open(prepared.history, [], []);
+  const model = input.settings.model ?? models.defaultModel;
+  const call = planCall(turn, { model, ask: { kind: 'work' } });
+  const factor = turn.correction.factor(call.handle.name);
+  const corrected = (tokens: number) => Math.ceil(tokens * factor);
+  const { system, tools, messages } = call.request;
+  const shown = call.handle.vision ? imagesShownBy(call.handle) : 0;
+  const summary = prepared.history.find(({ role }) => role === 'summary');
+  const summaryTokens = summary === undefined ? 0 : entryTokens(summary);
+  const { working } = prepared;
+  const workingTokens =
+    working === undefined ? 0 : textTokens(workingNoteText(working, call.contextTokens));
+  const size = { contextTokens: call.contextTokens, budget: call.budget };
+  const { compaction } = settings;
+  return {
+    model: call.handle.name,
+    contextTokens: call.contextTokens,
+    inputTokens: call.budget.inputTokens,
+    summedUpAbove: compaction.enabled ? watermarkTokens(compaction, size) : undefined,
+    prompt: system
+      .flatMap(({ parts }) => parts)
+      .map(({ name, text }) => ({ name, tokens: corrected(textTokens(text)) })),
+    tools: {
+      count: tools.length,
+      tokens: corrected(toolsTokens(tools)),
+      leftOut: call.leftOut.tools,
+    },
+    summary: corrected(summaryTokens),
+    nodes: nodesInView(prepared.history).map((node) => ({
+      id: nodeId(node),
+      style: node.style,
+      tokens: corrected(textTokens(node.text)),
+    })),
+    working: corrected(workingTokens),
+    conversation: {
+      messages: messages.length - (summary === undefined ? 0 : 1),
+      tokens: corrected(Math.max(0, messagesTokens(messages) - summaryTokens - workingTokens)),
+    },
+    images: corrected(imagesTokens(messages, shown)),
+    cleared: turn.thread.clearedResults,
+    rewritten: call.rewritten,
+    total: corrected(call.fixedTokens + call.threadTokens),
+    isCorrected: factor !== 1,
+  };
 }

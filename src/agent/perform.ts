@@ -3,8 +3,7 @@
 
 import type { Cue } from '../features/modes/mode.ts';
 import type { AgentEvent } from '../kernel/message/event.ts';
-import { clearOldResults } from './clear-old-results.ts';
-import { compactThread, LARGER_WINDOW, maySumUp } from './compact.ts';
+import { clearOldResults, compactThread, LARGER_WINDOW, maySumUp } from './compact.ts';
 import { executeCalls } from './execute.ts';
 import { expectedTokens, type ModelCall, mayAct, planCall } from './model-call.ts';
 import { prepareTurn, recordSteering } from './prepare.ts';

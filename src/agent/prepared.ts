@@ -1,15 +1,30 @@
 // The work that can be done while the person still writes: the conversation so far and the material
 // of the prompt. Good until the session changes; then it is simply loaded again.
 
+import { constants } from 'node:fs';
+import { type FileHandle, open } from 'node:fs/promises';
+import { join } from 'node:path';
 import type { WorkingNote } from '../features/memory/rules/memory-notes.ts';
 import type { StandingNote } from '../features/plans/rules/plan.ts';
+import { skillLine } from '../features/skills/rules/skill.ts';
+import type { Skill, Skills } from '../features/skills/skills.ts';
+import type { LiveUpdate } from '../kernel/message/event.ts';
 import type { SessionKey } from '../kernel/message/ids.ts';
 import type { ChatRef } from '../kernel/message/message.ts';
-import type { TurnPerson } from '../kernel/message/notes.ts';
+import { OWNER_FILES, type TurnPerson } from '../kernel/message/notes.ts';
 import type { TranscriptEntry } from '../kernel/message/transcript.ts';
 import type { SessionStore } from '../kernel/sessions/store.ts';
+import { RecentMap } from '../lib/async.ts';
+import { fileStamp } from '../lib/files/files.ts';
+import type { Redactor } from '../lib/text/redact.ts';
 import type { PreparedContext } from './agent.ts';
-import type { PromptMaterial, PromptSources } from './prompt-sources.ts';
+import {
+  MEMORY_FILE,
+  type PromptFile,
+  type PromptParts,
+  type PromptSection,
+  WORKSPACE_FILES,
+} from './rules/prompt.ts';
 import { takenUp } from './rules/turn-closing.ts';
 
 export type Prepared = PreparedContext & {
@@ -37,43 +52,174 @@ export type NoteSources = {
 /** Contexts that wait for their turn; an older one is loaded again when its turn comes. */
 const MAX_WAITING = 256;
 
-export class PreparedContexts {
-  readonly #sessions: SessionStore;
-  readonly #sources: PromptSources;
-  readonly #notes: NoteSources;
-  readonly #fresh = new Map<SessionKey, Prepared>();
+export function createPreparedContexts(
+  sessions: SessionStore,
+  sources: PromptSources,
+  notes: NoteSources,
+) {
+  const fresh = new RecentMap<SessionKey, Prepared>(MAX_WAITING);
 
-  constructor(sessions: SessionStore, sources: PromptSources, notes: NoteSources) {
-    this.#sessions = sessions;
-    this.#sources = sources;
-    this.#notes = notes;
-  }
-
-  async prepare(session: SessionKey, chat: ChatRef, person: TurnPerson): Promise<Prepared> {
+  async function prepare(session: SessionKey, chat: ChatRef, person: TurnPerson) {
     const [window, material, standing] = await Promise.all([
-      this.#sessions.load(session, 'forNextTurn'),
-      this.#sources.read(chat.channel, person.notes),
-      this.#notes.standing(session),
+      sessions.load(session, 'forNextTurn'),
+      sources.read(chat.channel, person.notes),
+      notes.standing(session),
     ]);
     const history = takenUp(window);
-    const working = await this.#notes.working(session, person, history);
-    const prepared = { session, person, history, material, standing, working };
-    this.#fresh.delete(session);
-    this.#fresh.set(session, prepared);
-    const [oldest] = this.#fresh.keys();
-    if (this.#fresh.size > MAX_WAITING && oldest !== undefined) this.#fresh.delete(oldest);
+    const working = await notes.working(session, person, history);
+    const prepared: Prepared = { session, person, history, material, standing, working };
+    fresh.set(session, prepared);
     return prepared;
   }
 
-  /** The context as prepared, or a new one where the session has moved on since. */
-  async current(context: PreparedContext, chat: ChatRef, person: TurnPerson): Promise<Prepared> {
-    const fresh = this.#fresh.get(context.session);
-    if (fresh === context && fresh.person.notes === person.notes) return fresh;
-    return this.prepare(context.session, chat, person);
+  return {
+    prepare,
+    /** The context as prepared, or a new one where the session has moved on since. */
+    async current(context: PreparedContext, chat: ChatRef, person: TurnPerson): Promise<Prepared> {
+      const found = fresh.get(context.session);
+      const isFresh = found === context && found.person.notes === person.notes;
+      return isFresh ? found : prepare(context.session, chat, person);
+    },
+    /** To be called when the session's history changes. */
+    outdated: (session: SessionKey) => void fresh.delete(session),
+  };
+}
+
+// Reads what the system prompt is made of. A file is read again only when its stamp changed, so a
+// turn costs a few stat calls however large the workspace grows. Links are not followed: the agent
+// writes into this folder, and a link could show it files from outside.
+
+/** What of it does not depend on the turn. */
+export type PromptMaterial = Pick<
+  PromptParts,
+  'files' | 'channelContext' | 'memory' | 'memoryFile' | 'skills' | 'activeSkills'
+> & {
+  /** Where a turn is played again: what the prompt was made of then, in place of all that. */
+  readonly whole?: PromptSection['parts'];
+};
+
+export interface PromptSources {
+  /** For a turn of whoever has these notes. */
+  read(channel: string, notes: string): Promise<PromptMaterial>;
+}
+
+export type PromptSourcesDeps = {
+  /** Absolute path; read at each turn. */
+  workspace(): string;
+  /** Long-term memory for the prompt; empty when there is none. */
+  memoryText(notes: string): Promise<string>;
+  readonly skills: Skills;
+};
+
+/** Far above every prompt budget; a larger file is read up to here. */
+const MAX_FILE_BYTES = 262_144;
+/** The fixed files, and one context file per channel. */
+const MAX_CACHED_FILES = 64;
+
+type Cached = { readonly stamp: string; readonly text: string };
+
+export function createPromptSources(deps: PromptSourcesDeps): PromptSources {
+  const cache = new Map<string, Cached>();
+
+  async function readFile(name: string): Promise<PromptFile | undefined> {
+    const path = join(deps.workspace(), name);
+    const stamp = fileStamp(path);
+    if (stamp === undefined) return undefined;
+    const cached = cache.get(path);
+    if (cached?.stamp === stamp) return { name, text: cached.text };
+    const text = await readRegular(path);
+    if (text === undefined) return undefined;
+    if (cache.size >= MAX_CACHED_FILES) cache.clear();
+    cache.set(path, { stamp, text });
+    return { name, text };
   }
 
-  /** To be called when the session's history changes. */
-  outdated(session: SessionKey): void {
-    this.#fresh.delete(session);
+  /** What cannot be used as it is stands in neither. */
+  async function readSkills() {
+    const found = await deps.skills.list();
+    const usable = found.filter(({ state }) => state.kind === 'ready' || state.kind === 'lacking');
+    const isActive = ({ isAlways, state }: Skill) => isAlways && state.kind === 'ready';
+    const active = await Promise.all(
+      usable.filter(isActive).map(async ({ name }) => {
+        return `## ${name}\n\n${(await deps.skills.read(name)).text}`;
+      }),
+    );
+    const lines = usable
+      .filter((skill) => !isActive(skill))
+      .map((skill) => skillLine(skill, skill.state.kind === 'lacking' ? skill.state.missing : []));
+    return { skills: lines.join('\n'), activeSkills: active.join('\n\n') };
   }
+
+  return {
+    async read(channel, notes) {
+      const names = WORKSPACE_FILES.filter((name) => notes === '' || !OWNER_FILES.includes(name));
+      const [found, ownContext, memory, skills] = await Promise.all([
+        Promise.all(names.map(readFile)),
+        readFile(`CONTEXT-${channel}.md`),
+        deps.memoryText(notes),
+        readSkills(),
+      ]);
+      const channelContext = ownContext ?? (await readFile('CONTEXT.md'));
+      return {
+        files: found.filter((file) => file !== undefined),
+        memory,
+        memoryFile: notes + MEMORY_FILE,
+        ...skills,
+        ...(channelContext === undefined ? {} : { channelContext }),
+      };
+    },
+  };
+}
+
+async function readRegular(path: string): Promise<string | undefined> {
+  let file: FileHandle;
+  try {
+    file = await open(path, constants.O_RDONLY | constants.O_NOFOLLOW | constants.O_NONBLOCK);
+  } catch {
+    return undefined;
+  }
+  try {
+    if (!(await file.stat()).isFile()) return undefined;
+    const buffer = Buffer.alloc(MAX_FILE_BYTES);
+    const { bytesRead } = await file.read(buffer, 0, MAX_FILE_BYTES, 0);
+    return buffer.toString('utf8', 0, bytesRead);
+  } finally {
+    await file.close();
+  }
+}
+
+// What the system prompt is made of, without the values of configured secrets: people write notes
+// into the workspace, and some write their keys there.
+
+export function redactedPrompt(sources: PromptSources, redact: Redactor): PromptSources {
+  const shown = (file: PromptFile): PromptFile => ({ ...file, text: redact(file.text) });
+  return {
+    async read(channel, notes) {
+      const material = await sources.read(channel, notes);
+      const { channelContext } = material;
+      return {
+        ...material,
+        files: material.files.map(shown),
+        ...(channelContext === undefined ? {} : { channelContext: shown(channelContext) }),
+        memory: redact(material.memory),
+        skills: redact(material.skills),
+      };
+    },
+  };
+}
+
+// Pictures of a turn in progress without the values of secrets. A value that is being written is
+// seen as far as it goes, until it is whole.
+
+export function redactedPicture(redact: Redactor): (update: LiveUpdate) => LiveUpdate {
+  return (update) => ({
+    ...update,
+    markdown: redact(update.markdown),
+    tools: update.tools.map((tool) => ({
+      ...tool,
+      detail: redact(tool.detail),
+      ...(tool.preview === undefined ? {} : { preview: redact(tool.preview) }),
+    })),
+    ...(update.notice === undefined ? {} : { notice: redact(update.notice) }),
+  });
 }

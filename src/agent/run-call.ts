@@ -1,15 +1,18 @@
 // Runs one tool call. The toolbox holds its deadline and turns every failure into a result.
 
 import type { Letter } from '../features/letters/rules/letter.ts';
+import { briefingOf } from '../features/modes/rules/briefing.ts';
 import { type Permission, permissionOf } from '../kernel/access/rights.ts';
 import type { AttachedMedia } from '../kernel/message/attachment.ts';
 import { ToolError } from '../kernel/message/errors.ts';
 import type { ToolCall } from '../kernel/message/transcript.ts';
+import { wrapUntrusted } from '../kernel/message/untrusted.ts';
+import { resultIdOf } from '../kernel/sessions/rules/earlier.ts';
+import { newBoundary } from '../lib/boundary.ts';
 import type { BoundCall, ToolContext, ToolOutcome } from '../tools/tool.ts';
 import type { CallToApprove } from './agent.ts';
-import type { CallReport } from './call-report.ts';
-import { gated } from './long-results.ts';
 import { carriesData } from './rules/taint.ts';
+import type { CallReport } from './rules/turn-closing.ts';
 import type { CallTurn } from './turn-context.ts';
 
 export const NOT_ALLOWED =
@@ -150,4 +153,29 @@ export function permissionFor(
     return other.kind === 'ready' && other.url !== undefined ? [other.url] : [];
   });
   return carriesData(url, thread.knownTexts, earlier) ? 'ask' : permission;
+}
+
+// What the model is shown of a result that is too long: a briefing, where it can read on; else the
+// beginning and the end, as the toolbox cut it.
+
+const READER = 'read_result';
+
+/** Whether the model can ask for results that it is shown no more, or not whole. */
+export function canReadBack({ toolbox, rights }: Pick<CallTurn, 'toolbox' | 'rights'>): boolean {
+  return toolbox.offered(rights.current).specs.some(({ name }) => name === READER);
+}
+
+export function gated(
+  turn: CallTurn,
+  call: ToolCall,
+  { whole, ...outcome }: ToolOutcome,
+): CallReport {
+  const id = resultIdOf(turn.input.turnId, turn.thread.ordinalOf(call));
+  if (whole === undefined || id === undefined || !canReadBack(turn)) return outcome;
+  const { head, body } = briefingOf(whole, id, turn.settings.maxResultChars);
+  const shown =
+    outcome.isForeign === true && body !== ''
+      ? wrapUntrusted(`from result ${id}`, [{ text: body }], newBoundary())
+      : body;
+  return { ...outcome, text: shown === '' ? head : `${head}\n${shown}`, whole };
 }

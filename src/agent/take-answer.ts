@@ -1,6 +1,7 @@
 // Takes what the model answered: records it, before any tool with effects may run, and tells the
 // state machine what it was.
 
+import type { AskedPiece, AskedWith } from '../features/request-log/rules/asked.ts';
 import { JOB_CHANNEL } from '../features/schedule/rules/job.ts';
 import { unsupportedIn } from '../features/steadiness/steadiness.ts';
 import { isRepeatable } from '../kernel/access/rights.ts';
@@ -8,7 +9,7 @@ import type { AgentEvent } from '../kernel/message/event.ts';
 import { callId } from '../kernel/message/ids.ts';
 import type { AssistantEntry, ToolCall, TranscriptEntry } from '../kernel/message/transcript.ts';
 import type { ModelEvent } from '../providers/provider.ts';
-import { askedMain } from './asked-with.ts';
+import { type AskedNotes, printOf, toolText } from './fingerprints.ts';
 import { type Asked, type ModelCall, mayAct } from './model-call.ts';
 import { textTokens } from './rules/tokens.ts';
 import { closingOf } from './rules/turn-closing.ts';
@@ -162,4 +163,63 @@ export async function finalizeTurn(
     elapsedMs: turn.time.elapsedMs(),
   });
   return { type: 'recorded', outcome: { kind: outcome, answers, throughSeq } };
+}
+
+// Keeps what a model was asked with beside the conversation: its prompt, its tools, its settings and the
+// rights of the turn. The answer's entry names it. Where nothing changed, nothing is written.
+
+type Named = Pick<AssistantEntry, 'asked'>;
+
+/** The main model was asked; where it only wrote, `tools` that others call are no part of it. */
+export function askedMain(turn: TurnContext, call: ModelCall, isOnlyWriting: boolean): Named {
+  const { asked } = turn;
+  if (asked === undefined) return {};
+  const { prints } = asked;
+  const { system, tools: specs, maxTokens, temperature } = call.request;
+  const tools = isOnlyWriting ? undefined : specs;
+  const prompt = system.flatMap(prints.ofParts);
+  const told = {
+    ...standing(turn, call.handle.name, asked),
+    ...{ maxTokens, contextTokens: call.contextTokens },
+    ...(temperature === undefined ? {} : { temperature }),
+    prompt: prompt.map(({ name, print }): [string, string] => [name, print]),
+    ...(tools === undefined ? {} : { tools: tools.map(prints.ofTool) }),
+  };
+  return kept(turn, asked, told, () => [
+    ...system
+      .flatMap(({ parts }) => parts)
+      .flatMap(({ text }, at) => ({ print: prompt[at]?.print ?? printOf(text), text })),
+    ...(tools ?? []).map((tool) => ({ print: prints.ofTool(tool), text: toolText(tool) })),
+  ]);
+}
+
+/** Another model decided or spoke. */
+export function askedOther(turn: TurnContext, model: string): Named {
+  const { asked } = turn;
+  return asked === undefined ? {} : kept(turn, asked, standing(turn, model, asked), () => []);
+}
+
+function standing(
+  { input, rights }: TurnContext,
+  model: string,
+  { config }: AskedNotes,
+): AskedWith {
+  const { thinkingBudget, mode, engine } = input.settings;
+  return {
+    ...{ model, thinkingBudget, rights: rights.current, config: config.print },
+    ...(mode === undefined ? {} : { mode }),
+    ...(engine === undefined ? {} : { engine }),
+  };
+}
+
+function kept(
+  { input }: TurnContext,
+  { book, config }: AskedNotes,
+  told: AskedWith,
+  pieces: () => readonly AskedPiece[],
+): Named {
+  const text = JSON.stringify(told);
+  const ask = { print: printOf(text), text };
+  book.keep(input.session, ask, () => [config, ...pieces()]);
+  return { asked: ask.print };
 }

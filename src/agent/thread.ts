@@ -45,6 +45,12 @@ export type ThreadOptions = {
   canReadBack(): boolean;
 };
 
+/**
+ * Results of tools that are no longer shown, by conversation: what is cleared stays cleared in later
+ * turns, so that the prompt cache holds. Only memory: after a restart the same is cleared again.
+ */
+export type ClearedResults = Map<SessionKey, ReadonlySet<ResultKey>>;
+
 export type PartialAnswer = { readonly text: string; readonly model: string };
 
 export class Thread {
@@ -81,7 +87,7 @@ export class Thread {
     this.consumed(shownThrough(own));
     this.#view = this.#wholeView();
     const { cleared, session } = this.#options;
-    this.#cleared = clearedAmong(this.#view, cleared.of(session));
+    this.#cleared = clearedAmong(this.#view, cleared.get(session) ?? new Set());
   }
 
   /** The conversation was summed up meanwhile: `history` is what the store shows now. */
@@ -236,11 +242,16 @@ export class Thread {
     return withCleared(this.#view, this.#cleared, this.#options.canReadBack());
   }
 
+  /** Results that a line stands for. */
+  get clearedResults(): number {
+    return this.#cleared.size;
+  }
+
   /** Leaves a line in place of the oldest results of tools; how many. */
   clear(aim: ClearingAim): number {
     const keys = resultsToClear(this.#view, this.#cleared, aim);
     this.#cleared = new Set([...this.#cleared, ...keys]);
-    this.#options.cleared.keep(this.#options.session, this.#cleared);
+    this.#options.cleared.set(this.#options.session, this.#cleared);
     return keys.length;
   }
 
@@ -264,27 +275,5 @@ export class Thread {
     this.#wasTainted = this.isTainted;
     this.#view = fitted.entries;
     this.#omitted += fitted.omitted;
-  }
-}
-
-// Which results of tools are no longer shown, by conversation: what is cleared stays cleared in later
-// turns, so that what they send begins with the same words. Only memory: after a restart the same is
-// cleared again as soon as it has to be.
-
-const MAX_SESSIONS = 256;
-const NOTHING: ReadonlySet<ResultKey> = new Set();
-
-export class ClearedResults {
-  readonly #bySession = new Map<SessionKey, ReadonlySet<ResultKey>>();
-
-  of(session: SessionKey): ReadonlySet<ResultKey> {
-    return this.#bySession.get(session) ?? NOTHING;
-  }
-
-  keep(session: SessionKey, cleared: ReadonlySet<ResultKey>): void {
-    this.#bySession.delete(session);
-    this.#bySession.set(session, cleared);
-    const [oldest] = this.#bySession.keys();
-    if (this.#bySession.size > MAX_SESSIONS && oldest !== undefined) this.#bySession.delete(oldest);
   }
 }

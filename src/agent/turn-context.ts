@@ -11,10 +11,8 @@ import type { Clock } from '../lib/time/clock.ts';
 import type { ModelRegistry } from '../providers/provider.ts';
 import type { Toolbox } from '../tools/tool.ts';
 import type { TurnInput } from './agent.ts';
-import type { AskedNotes } from './asked-notes.ts';
-import type { CacheAlarm } from './cache-alarm.ts';
 import type { Compactor } from './compaction.ts';
-import type { LastCall } from './last-call.ts';
+import type { AskedNotes, CacheAlarm } from './fingerprints.ts';
 import type { Prepared } from './prepared.ts';
 import { correctedBy } from './rules/tokens.ts';
 import type { TurnLimits } from './rules/turn-state.ts';
@@ -43,10 +41,17 @@ export type TurnContext = {
   readonly tellOwner: (text: string) => void;
   /** Undefined: what models are asked with is not kept. */
   readonly asked: AskedNotes | undefined;
+  /** `note`: said behind the question in the calls of this turn, never recorded; see expansion.ts. */
+  readonly expansion: { note: string | undefined };
   /** Of this turn. */
-  readonly expansion: Expansion;
-  /** Of this turn. */
-  readonly lastCall: LastCall;
+  readonly lastCall: {
+    /** The newest. */
+    call: NotedCall | undefined;
+    /** How far tools and prompt give way to the last exchange, for the rest of the turn. */
+    squeeze: number;
+    /** One waited for a summary: not again in this turn. */
+    hasWaited: boolean;
+  };
   /** Of the person, by its name. */
   readonly zone: string;
   readonly clock: Clock;
@@ -221,19 +226,16 @@ const tokensOf = (usage: TokenUsage | undefined) =>
 
 // Learns per model how far the estimate of tokens is from what the provider counts.
 
-export interface TokenCorrection {
-  /** Multiply an estimate by this. */
-  factor(model: string): number;
-  observe(model: string, estimated: number, actual: number): void;
-}
-
 const MAX_MODELS = 64;
 
-export function createTokenCorrection(): TokenCorrection {
+export type TokenCorrection = ReturnType<typeof createTokenCorrection>;
+
+export function createTokenCorrection() {
   const factors = new Map<string, number>();
   return {
-    factor: (model) => factors.get(model) ?? 1,
-    observe(model, estimated, actual) {
+    /** Multiply an estimate by this. */
+    factor: (model: string) => factors.get(model) ?? 1,
+    observe(model: string, estimated: number, actual: number): void {
       const next = correctedBy(factors.get(model), estimated, actual);
       if (next === undefined) return;
       if (!factors.has(model) && factors.size >= MAX_MODELS) factors.clear();
@@ -242,8 +244,16 @@ export function createTokenCorrection(): TokenCorrection {
   };
 }
 
-/** What a turn shows with its question of the messages behind a node of the summary; see expansion.ts. */
-export class Expansion {
-  /** Said behind the question in the calls of this turn, and never recorded. */
-  note: string | undefined;
-}
+export type CalledModel = {
+  /** As configured, with its prefix. */
+  readonly name: string;
+  readonly contextTokens: number;
+};
+
+export type NotedCall = {
+  readonly handle: CalledModel;
+  /** What it was expected to take. */
+  readonly tokens: number;
+  /** Of these, prompt and tools. */
+  readonly fixedTokens: number;
+};

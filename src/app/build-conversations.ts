@@ -20,7 +20,7 @@ import type { Contributions } from '../kernel/contributions.ts';
 import type { AccountName } from '../kernel/message/account.ts';
 import { turnId } from '../kernel/message/ids.ts';
 import { sessionOf } from '../kernel/message/message.ts';
-import { createSessionMaintenance } from '../kernel/sessions/export.ts';
+import { createSessionMaintenance } from '../kernel/sessions/maintenance.ts';
 import type { Origins } from '../kernel/turns/origins.ts';
 import { type SessionSettingsStore, turnSettingsOf } from '../kernel/turns/session-settings.ts';
 import { createTurnPersonOf } from '../kernel/turns/turn-person.ts';

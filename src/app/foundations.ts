@@ -1,7 +1,7 @@
 // What everything else of the gateway stands on: configuration, clock, log, the store with its bus,
 // conversations and files. Nothing here knows of channels or of the agent.
 
-import { redactedPicture } from '../agent/prompt-sources.ts';
+import { redactedPicture } from '../agent/prepared.ts';
 import { type AskedFiles, createAskedFiles } from '../features/request-log/request-log.ts';
 import type { MessageBus } from '../kernel/bus/bus.ts';
 import { createMessageBus } from '../kernel/bus/message-bus.ts';

@@ -17,8 +17,8 @@ import {
   parseResultId,
   tellsForeign,
 } from '../kernel/sessions/rules/earlier.ts';
+import { isoTime } from '../kernel/sessions/rules/entry.ts';
 import { placeOfWords } from '../kernel/sessions/rules/extract.ts';
-import { isoTime } from '../kernel/sessions/rules/file.ts';
 import type { SessionStore } from '../kernel/sessions/store.ts';
 import { partOf } from '../lib/text/cut.ts';
 import { readDescription, type Tool, type ToolContext } from './tool.ts';

@@ -7,7 +7,7 @@ import { onTestFinished } from 'vitest';
 import { z } from 'zod';
 import type { CallToApprove, TurnInput, TurnMessage } from '../../src/agent/agent.ts';
 import { createAgent } from '../../src/agent/create-agent.ts';
-import { createPromptSources } from '../../src/agent/prompt-sources.ts';
+import { createPromptSources } from '../../src/agent/prepared.ts';
 import type { CompactionPolicy } from '../../src/agent/rules/compaction.ts';
 import type { AgentSettings } from '../../src/agent/settings.ts';
 import { createSideModel, type SideModel } from '../../src/agent/side-model.ts';

@@ -18,7 +18,7 @@ import { openSubagents, removeEndedRuns } from '../../src/features/subagents/sub
 import { sessionKey, turnId } from '../../src/kernel/message/ids.ts';
 import { chatsOfChannel } from '../../src/kernel/sessions/forget.ts';
 import { createJsonlSessionStore } from '../../src/kernel/sessions/jsonl.ts';
-import { deleteLeftovers } from '../../src/kernel/sessions/upkeep.ts';
+import { deleteLeftovers } from '../../src/kernel/sessions/maintenance.ts';
 import { silentLogger } from '../../src/lib/logger.ts';
 import { systemClock } from '../../src/lib/time/clock.ts';
 import { createSessionFolder, ROOMY } from '../sessions/session-folder.ts';

@@ -8,7 +8,7 @@ import { mkdir, readdir, readFile, symlink, writeFile } from 'node:fs/promises';
 import { createServer } from 'node:net';
 import { join } from 'node:path';
 import { afterAll, describe, expect, onTestFinished, test } from 'vitest';
-import { createPromptSources } from '../../src/agent/prompt-sources.ts';
+import { createPromptSources } from '../../src/agent/prepared.ts';
 import { writeAccessOf } from '../../src/agent/rules/rule-files.ts';
 import { systemClock } from '../../src/lib/time/clock.ts';
 import { createExec, createExecuteCode } from '../../src/tools/exec/exec.ts';

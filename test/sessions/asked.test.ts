@@ -8,7 +8,7 @@ import { createAskedFiles, readAsked } from '../../src/features/request-log/requ
 import { recordedAsk } from '../../src/features/request-log/rules/asked.ts';
 import { ALL_RIGHTS } from '../../src/kernel/access/rights.ts';
 import { sessionKey, turnId } from '../../src/kernel/message/ids.ts';
-import { createSessionMaintenance } from '../../src/kernel/sessions/export.ts';
+import { createSessionMaintenance } from '../../src/kernel/sessions/maintenance.ts';
 import { holdsWords } from '../../src/kernel/sessions/rules/forgetting.ts';
 import { silentLogger } from '../../src/lib/logger.ts';
 import { userEntry } from '../contract/user-entry.ts';

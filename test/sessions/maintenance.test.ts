@@ -2,9 +2,9 @@ import { mkdir, readdir, readFile, rename, symlink, utimes, writeFile } from 'no
 import { dirname, join } from 'node:path';
 import { describe, expect, onTestFinished, test } from 'vitest';
 import { sessionKey } from '../../src/kernel/message/ids.ts';
-import { createSessionMaintenance } from '../../src/kernel/sessions/export.ts';
 import { stemOf } from '../../src/kernel/sessions/file-lines.ts';
 import { forgetInSessions } from '../../src/kernel/sessions/forget.ts';
+import { createSessionMaintenance } from '../../src/kernel/sessions/maintenance.ts';
 import { turnEntries } from '../contract/session-store.ts';
 import { userEntry } from '../contract/user-entry.ts';
 import { withUnreadable } from '../support/unreadable.ts';

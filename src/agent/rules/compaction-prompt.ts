@@ -5,7 +5,7 @@ import { firstSeqOf } from '../../kernel/message/ids.ts';
 import type { TranscriptEntry } from '../../kernel/message/transcript.ts';
 import { wrapUntrusted } from '../../kernel/message/untrusted.ts';
 import { lineOf } from '../../kernel/sessions/rules/earlier.ts';
-import { isoTime } from '../../kernel/sessions/rules/file.ts';
+import { isoTime } from '../../kernel/sessions/rules/entry.ts';
 import { truncateText } from '../../lib/text/cut.ts';
 import type { ModelCapabilities } from '../../providers/rules/model-capabilities.ts';
 import { CHARS_PER_TOKEN, TOLD_RESULT_TOKENS } from './tokens.ts';

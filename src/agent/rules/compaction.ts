@@ -124,24 +124,34 @@ export function planCompaction(
 ): CompactionPlan | undefined {
   const summary = window.filter(({ role }) => role === 'summary');
   const groups = groupsOf(window.filter(({ role }) => role !== 'summary'));
-  const tokens = groups.map(({ entries }) => entriesTokens(entries));
-  const sum = (from: number, to?: number) => tokens.slice(from, to).reduce((a, b) => a + b, 0);
-  const all = bordersOf(groups);
-  const told = groups.map(({ entries }) => entries.reduce((n, entry) => n + toldTokens(entry), 0));
-  const toldUntil = (index: number) => told.slice(0, index).reduce((a, b) => a + b, 0);
-  const borders = all.filter((index) => index > 0);
-  const newest = lastExchange(groups, all);
-  const wanted = borders.find((index) => index >= newest || sum(index) <= keepTokens);
-  if (wanted === undefined || newest === 0) return undefined;
-  const covers = (index: number) => index <= Math.min(wanted, newest);
-  const readable =
-    borders.findLast((index) => covers(index) && toldUntil(index) <= readTokens) ??
-    borders.find(covers);
-  const keepsFrom = readable === undefined ? undefined : groups[readable]?.turn;
-  if (readable === undefined || keepsFrom === undefined) return undefined;
-  const covered = [...summary, ...groups.slice(0, readable).flatMap(({ entries }) => entries)];
+  const end = endOfCovered(groups, { keepTokens, readTokens });
+  const keepsFrom = end === undefined ? undefined : groups[end]?.turn;
+  if (keepsFrom === undefined) return undefined;
+  const entries = groups.slice(0, end).flatMap((group) => group.entries);
   // Less than a summary takes is not worth a call.
-  return sum(0, readable) < summaryTokens ? undefined : { covered, keepsFrom };
+  if (entriesTokens(entries) < summaryTokens) return undefined;
+  return { covered: [...summary, ...entries], keepsFrom };
+}
+
+/**
+ * Index of the first group behind what one step covers: whole turns, before the last exchange and before
+ * the index `most`, that leave at most `keepTokens` and can be read at once.
+ */
+export function endOfCovered(
+  groups: readonly Group[],
+  { keepTokens, readTokens }: Pick<CompactionLimits, 'keepTokens' | 'readTokens'>,
+  most = groups.length,
+): number | undefined {
+  const tokens = groups.map(({ entries }) => entriesTokens(entries));
+  const told = groups.map(({ entries }) => entries.reduce((n, entry) => n + toldTokens(entry), 0));
+  const sum = (counts: readonly number[]) => counts.reduce((a, b) => a + b, 0);
+  const all = bordersOf(groups);
+  const borders = all.filter((index) => index > 0);
+  const wanted =
+    borders.find((index) => sum(tokens.slice(index)) <= keepTokens) ?? borders.at(-1) ?? 0;
+  const last = Math.min(wanted, most, lastExchange(groups, all));
+  const possible = borders.filter((index) => index <= last);
+  return possible.findLast((index) => sum(told.slice(0, index)) <= readTokens) ?? possible[0];
 }
 
 /** What belongs to no turn stays with the one before it. */
@@ -160,7 +170,7 @@ export function groupsOf(entries: readonly TranscriptEntry[]): readonly Group[] 
  * Where a turn begins with a message that was asked in it. A remark of ours names a turn that may have
  * begun long before.
  */
-export function bordersOf(groups: readonly Group[]): readonly number[] {
+function bordersOf(groups: readonly Group[]): readonly number[] {
   const seen = new Set<TurnId>();
   return groups.flatMap(({ turn, entries: [first] }, index) => {
     if (turn === undefined || seen.has(turn)) return [];
@@ -170,7 +180,7 @@ export function bordersOf(groups: readonly Group[]): readonly number[] {
 }
 
 /** The border behind which stand the newest turn that is over and one that runs. */
-export function lastExchange(groups: readonly Group[], borders: readonly number[]): number {
+function lastExchange(groups: readonly Group[], borders: readonly number[]): number {
   const isOver = (index: number) =>
     groups.slice(index).some(({ entries }) => entries.some(({ role }) => role === 'turn_end'));
   return borders.findLast(isOver) ?? borders.at(-1) ?? 0;
@@ -184,20 +194,27 @@ export function stillStands(
   return JSON.stringify(window.slice(0, covered.length)) === JSON.stringify(covered);
 }
 
-/**
- * What the model wrote, no longer than allowed, with what it left out of what matters. Undefined where
- * that would not be shorter than what it stands for.
- */
+/** What the model wrote, no longer than allowed, with what it left out of what matters. */
+export function withMissing(
+  written: string,
+  covered: readonly TranscriptEntry[],
+  maxTokens: number,
+): string {
+  const maxChars = maxTokens * CHARS_PER_TOKEN;
+  const cut = Math.floor(maxChars * WRITTEN_SHARE);
+  const lines = keepFirstLines(written, cut);
+  const body = lines === '' ? truncateText(written, cut, 'too long for a summary') : lines;
+  return [body, ...missingLines(body, covered, maxChars - body.length)].join('\n');
+}
+
+/** Undefined where it would not be shorter than what it stands for. */
 export function summaryEntry(
   { covered, keepsFrom }: CompactionPlan,
   written: string,
   maxTokens: number,
   at: number,
 ): SummaryEntry | undefined {
-  const maxChars = maxTokens * CHARS_PER_TOKEN;
-  const body = shortened(written.trim(), Math.floor(maxChars * WRITTEN_SHARE));
-  const lines = missingLines(body, covered, maxChars - body.length);
-  const text = [body, ...lines].join('\n');
+  const text = withMissing(written.trim(), covered, maxTokens);
   if (textTokens(text) >= entriesTokens(covered)) return undefined;
   const earlier = covered.find((entry) => entry.role === 'summary');
   return {
@@ -206,19 +223,18 @@ export function summaryEntry(
     keepsFrom,
     ...(earlier?.omitted === undefined ? {} : { omitted: earlier.omitted }),
     ...mediaOf(covered),
-    ...(covered.some((entry) => 'isForeign' in entry) ? { isForeign: true as const } : {}),
+    ...markOf(covered),
     at,
   };
 }
+
+/** Untrusted content in one of them is in what stands for them. */
+export const markOf = (all: readonly object[]) =>
+  all.some((one) => 'isForeign' in one) ? { isForeign: true as const } : {};
 
 /** Each once, the newest. */
 export function mediaOf(covered: readonly TranscriptEntry[]): Pick<SummaryEntry, 'media'> {
   const all = covered.flatMap((entry) => ('media' in entry ? (entry.media ?? []) : []));
   const media = [...new Map(all.map((one) => [one.media, one])).values()].slice(-MAX_MEDIA);
   return media.length === 0 ? {} : { media };
-}
-
-export function shortened(text: string, maxChars: number): string {
-  const lines = keepFirstLines(text, maxChars);
-  return lines === '' ? truncateText(text, maxChars, 'too long for a summary') : lines;
 }

@@ -3,11 +3,15 @@
 // longest texts, that of the summary last. Every step leaves a marker. The transcript on disk keeps everything.
 
 import type { TurnId } from '../../kernel/message/ids.ts';
-import type { AssistantEntry, TranscriptEntry } from '../../kernel/message/transcript.ts';
+import type {
+  AssistantEntry,
+  NodeStyle,
+  TranscriptEntry,
+} from '../../kernel/message/transcript.ts';
+import { isMessage } from '../../kernel/sessions/rules/carry.ts';
+import { readJson } from '../../lib/json/json.ts';
 import { truncateText } from '../../lib/text/cut.ts';
 import { clearedResult, isCleared } from './clear-results.ts';
-import { shortArguments } from './short-arguments.ts';
-import type { NodeStyle } from './summary-nodes.ts';
 import { entriesTokens, entryTokens } from './tokens.ts';
 
 export type FittedThread = {
@@ -90,9 +94,6 @@ function dropOldestTurns(
 
 const turnOf = (entry: TranscriptEntry | undefined) =>
   entry !== undefined && 'turnId' in entry ? entry.turnId : undefined;
-
-const isMessage = ({ role }: TranscriptEntry) =>
-  role === 'user' || role === 'assistant' || role === 'tool';
 
 /** From the oldest round on, because what was read and written last is needed most. */
 function shrinkOldest(
@@ -194,3 +195,26 @@ export type ContextReport = {
   /** Whether a provider has counted for this model, so that the estimates are corrected. */
   readonly isCorrected: boolean;
 };
+
+// The arguments of a call that was made before, when there is no room for them any more: they stay
+// readable JSON of the same shape, with the middle of each long text left out.
+
+const MAX_TEXT_CHARS = 500;
+const WHY = 'left out of what you see to fit the context window; the call had it all';
+
+/** `json` itself where nothing in it is long. What is no JSON is cut as a whole. */
+export function shortArguments(json: string): string {
+  if (json.length <= MAX_TEXT_CHARS) return json;
+  const read = readJson(json);
+  // As model servers are shown it anyway.
+  const value = read.kind === 'parsed' ? read.value : { unreadable: json };
+  const short = JSON.stringify(shortValues(value));
+  return short.length < json.length ? short : json;
+}
+
+function shortValues(value: unknown): unknown {
+  if (typeof value === 'string') return truncateText(value, MAX_TEXT_CHARS, WHY);
+  if (Array.isArray(value)) return value.map(shortValues);
+  if (typeof value !== 'object' || value === null) return value;
+  return Object.fromEntries(Object.entries(value).map(([key, inner]) => [key, shortValues(inner)]));
+}

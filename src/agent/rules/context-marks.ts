@@ -1,10 +1,9 @@
 // Lines of ours that a model finds at the head of a conversation: the summary of what came before,
 // and how much is not shown at all. Both name the tool that shows the words themselves, where it is offered.
 
-import type { SummaryEntry } from '../../kernel/message/transcript.ts';
+import type { SummaryEntry, SummaryNode } from '../../kernel/message/transcript.ts';
 import { neutralLines } from '../../kernel/message/untrusted.ts';
 import { keepFirstLines, truncateText } from '../../lib/text/cut.ts';
-import type { SummaryNode } from './summary-nodes.ts';
 import { nodeId } from './summary-nodes-text.ts';
 
 export const READ_EARLIER = 'read_earlier';

@@ -1,12 +1,12 @@
 // Which node a question is about, and what of the messages behind it is shown with the question. Reading
 // them is left to agent/.
 
+import type { SummaryNode } from '../../kernel/message/transcript.ts';
 import { neutralLines } from '../../kernel/message/untrusted.ts';
 import { type EarlierTurn, lineOf } from '../../kernel/sessions/rules/earlier.ts';
 import { foldText } from '../../kernel/sessions/rules/extract.ts';
 import { truncateText } from '../../lib/text/cut.ts';
 import { quoted } from './context-marks.ts';
-import type { SummaryNode } from './summary-nodes.ts';
 import { nodeId } from './summary-nodes-text.ts';
 import { CHARS_PER_TOKEN } from './tokens.ts';
 

@@ -1,12 +1,11 @@
 // The text of a node: what a model is asked for at each level, whether what it wrote will do, and what
 // is cut from the messages themselves where no model wrote anything that does.
 
-import type { TranscriptEntry } from '../../kernel/message/transcript.ts';
+import type { NodeStyle, TranscriptEntry } from '../../kernel/message/transcript.ts';
 import { lineOf } from '../../kernel/sessions/rules/earlier.ts';
 import { keepFirstLines, truncateText } from '../../lib/text/cut.ts';
-import { shortened } from './compaction.ts';
+import { withMissing } from './compaction.ts';
 import { lostShare, missingLines } from './summary-check.ts';
-import type { NodeStyle } from './summary-nodes.ts';
 import { CHARS_PER_TOKEN, entriesTokens, textTokens } from './tokens.ts';
 
 /** What a model is asked for, one after the other until something does. */
@@ -18,8 +17,6 @@ const CUT_TOKENS = 512;
 const NODE_SHARE = 1 / 3;
 const MIN_NODE_TOKENS = 60;
 const WORDS_PER_TOKEN = 0.6;
-/** The rest is for what the model left out. */
-const WRITTEN_SHARE = 0.65;
 const POINTS_SHARE = 0.6;
 /** Of the lines with data, how many may be missing in what a model wrote. */
 const MAX_LOST = 0.75;
@@ -65,9 +62,7 @@ export function writtenNode(
   const whole = written.trim();
   if (whole === '' || REFUSAL.test(whole)) return undefined;
   if (textTokens(whole) >= entriesTokens(made)) return undefined;
-  const maxChars = maxTokens * CHARS_PER_TOKEN;
-  const body = shortened(whole, Math.floor(maxChars * WRITTEN_SHARE));
-  const text = [body, ...missingLines(body, made, maxChars - body.length)].join('\n');
+  const text = withMissing(whole, made, maxTokens);
   if (textTokens(text) >= entriesTokens(made)) return undefined;
   return lostShare(text, made) > MAX_LOST ? undefined : text;
 }

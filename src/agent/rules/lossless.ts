@@ -2,20 +2,23 @@
 // step is worked out from what the session shows and nothing else. Asking the model is left to agent/.
 
 import { firstSeqOf, type TurnId } from '../../kernel/message/ids.ts';
-import type { SummaryEntry, TranscriptEntry } from '../../kernel/message/transcript.ts';
-import { turnOf } from '../../kernel/sessions/rules/carry.ts';
+import type {
+  SummaryEntry,
+  SummaryNode,
+  TranscriptEntry,
+} from '../../kernel/message/transcript.ts';
+import { isMessage, turnOf } from '../../kernel/sessions/rules/carry.ts';
 import { FORGOTTEN } from '../../kernel/sessions/rules/forgetting.ts';
 import {
-  bordersOf,
   type CompactionPolicy,
   type ConversationSize,
+  endOfCovered,
   type Group,
   groupsOf,
   keptTokens,
-  lastExchange,
+  markOf,
   mediaOf,
 } from './compaction.ts';
-import type { SummaryNode } from './summary-nodes.ts';
 import {
   inOrder,
   isWithin,
@@ -24,7 +27,7 @@ import {
   textOfNodes,
   withNodes,
 } from './summary-nodes-text.ts';
-import { entriesTokens, textTokens, toldTokens } from './tokens.ts';
+import { textTokens, toldTokens } from './tokens.ts';
 
 /** Nodes that become one. */
 const FAN = 4;
@@ -168,9 +171,11 @@ function leafPlan(view: View, limits: LosslessLimits): NodePlan | undefined {
   const host = nodes.find(({ from, before }) => from <= first && first < before);
   const next = nodes.find(({ from }) => from > first);
   const stop = host?.before ?? next?.from ?? Number.MAX_SAFE_INTEGER;
-  const end = endOfLeaf(groups, stop, limits);
+  const over = groups.findIndex((group) => (seqOf(group.entries[0]) ?? 0) >= stop);
+  const most = Math.min(startOfKept(groups, limits.keepMessages), over < 0 ? groups.length : over);
+  const end = endOfCovered(groups, { ...limits, readTokens: limits.leafTokens }, most);
   const keepsFrom = end === undefined ? undefined : groups[end]?.turn;
-  if (end === undefined || keepsFrom === undefined) return undefined;
+  if (keepsFrom === undefined) return undefined;
   const entries = groups.slice(0, end).flatMap((group) => group.entries);
   const worth = entries.reduce((sum, entry) => sum + toldTokens(entry), 0);
   if (host === undefined && worth < limits.minTokens) return undefined;
@@ -194,27 +199,6 @@ function widened(
 ): NodePlan['node'] {
   const count = host.messages === undefined ? {} : { messages: host.messages + (messages ?? 0) };
   return { ...host, ...count, ...(isForeign === true ? { isForeign } : {}) };
-}
-
-/** Index of the first group behind it: whole turns, the newest left alone. */
-function endOfLeaf(
-  groups: readonly Group[],
-  stop: number,
-  { keepTokens, keepMessages, leafTokens }: LosslessLimits,
-): number | undefined {
-  const tokens = groups.map(({ entries }) => entriesTokens(entries));
-  const sum = (from: number, to?: number) => tokens.slice(from, to).reduce((a, b) => a + b, 0);
-  const kept = startOfKept(groups, keepMessages);
-  const over = groups.findIndex((group) => (seqOf(group.entries[0]) ?? 0) >= stop);
-  const all = bordersOf(groups);
-  const borders = all.filter((index) => index > 0);
-  const newest = lastExchange(groups, all);
-  const last = Math.min(kept, newest, over < 0 ? groups.length : over);
-  const wanted = borders.find((index) => sum(index) <= keepTokens) ?? borders.at(-1) ?? 0;
-  const possible = borders.filter((index) => index <= Math.min(wanted, last));
-  const told = groups.map(({ entries }) => entries.reduce((n, entry) => n + toldTokens(entry), 0));
-  const toldUntil = (index: number) => told.slice(0, index).reduce((a, b) => a + b, 0);
-  return possible.findLast((index) => toldUntil(index) <= leafTokens) ?? possible[0];
 }
 
 /** Of the turn that holds the oldest of the newest messages. */
@@ -242,12 +226,6 @@ const asEntry = (node: SummaryNode, at: number): SummaryEntry => ({
   ...markOf([node]),
   at,
 });
-
-const markOf = (all: readonly object[]) =>
-  all.some((one) => 'isForeign' in one) ? { isForeign: true as const } : {};
-
-const isMessage = ({ role }: TranscriptEntry) =>
-  role === 'user' || role === 'assistant' || role === 'tool';
 
 /** The summary that holds the new node among the others. */
 export function entryWithNode(

@@ -2,8 +2,11 @@
 // entry holds those in view. What they stand for stays in the session's files and is found by its turns.
 
 import { firstSeqOf } from '../../kernel/message/ids.ts';
-import type { SummaryEntry, TranscriptEntry } from '../../kernel/message/transcript.ts';
-import type { SummaryNode } from './summary-nodes.ts';
+import type {
+  SummaryEntry,
+  SummaryNode,
+  TranscriptEntry,
+} from '../../kernel/message/transcript.ts';
 
 export type TurnRange = Pick<SummaryNode, 'from' | 'before'>;
 

@@ -97,6 +97,15 @@ function durationText(ms: number): string {
 export type RecordedCall = { readonly call: ToolCall; readonly result: ToolEntry | undefined };
 export type Round = readonly RecordedCall[];
 
+/** What is recorded of a call, apart from when and by whom it was made. */
+export type CallReport = Pick<
+  ToolEntry,
+  'status' | 'text' | 'whole' | 'failure' | 'isBlocked' | 'isForeign' | 'media'
+> & {
+  /** It waits for an approval: shown while the turn runs, recorded as not run. */
+  readonly isWaiting?: boolean;
+};
+
 /** `own` holds the entries of one turn. Ids of calls count within one answer only. */
 export function roundsOf(own: readonly TranscriptEntry[]): readonly Round[] {
   const starts = own.flatMap((entry, index) => (hasCalls(entry) ? [index] : []));

@@ -4,7 +4,8 @@
 import { join } from 'node:path';
 import { MEMORY_FILE } from '../../agent/rules/prompt.ts';
 import { NanobotError } from '../../kernel/message/errors.ts';
-import { daysBack, isoTime } from '../../kernel/sessions/rules/file.ts';
+import { isoTime } from '../../kernel/sessions/rules/entry.ts';
+import { daysBack } from '../../kernel/sessions/rules/file.ts';
 import { mapLimited } from '../../lib/async.ts';
 import { fileStamp } from '../../lib/files/files.ts';
 import { keepLastLines } from '../../lib/text/cut.ts';

@@ -7,7 +7,7 @@ import { createHash } from 'node:crypto';
 import { join } from 'node:path';
 import type { TranscriptEntry } from '../../kernel/message/transcript.ts';
 import { turnOf } from '../../kernel/sessions/rules/carry.ts';
-import { isoTime } from '../../kernel/sessions/rules/file.ts';
+import { isoTime } from '../../kernel/sessions/rules/entry.ts';
 import { fileStamp } from '../../lib/files/files.ts';
 import type { Clock } from '../../lib/time/clock.ts';
 import {

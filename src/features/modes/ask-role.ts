@@ -1,11 +1,10 @@
 // Asks a model that shares the work of a turn: once, with a deadline, charged to the payer of the turn. Also
 // how its work enters the record: calls that are no tools, and the text it hands back.
 
-import { cutAnswer } from '../../agent/loop-cut.ts';
 import { messagesTokens, textTokens } from '../../agent/rules/tokens.ts';
 import { chargedMeter, untilAborted } from '../../agent/side-model.ts';
 import { SpendingRefusedError } from '../../agent/spending.ts';
-import { waitingNotice } from '../../agent/stream.ts';
+import { cutAnswer, waitingNotice } from '../../agent/stream.ts';
 import { TurnTime } from '../../agent/turn-context.ts';
 import { ProviderError } from '../../kernel/message/errors.ts';
 import type { TokenUsage } from '../../kernel/message/transcript.ts';

@@ -1,11 +1,11 @@
 // Delegation: a cheaper model, the runner, digests long results of tools before the main model sees them, within
 // a budget of its own. It has no tool but looking into the result; the whole stays readable by read_result.
 
-import type { CallReport } from '../../agent/call-report.ts';
-import { canReadBack } from '../../agent/long-results.ts';
 import { ownWords } from '../../agent/rules/context-pack.ts';
 import { partOfResult, type WantedPart } from '../../agent/rules/document-text.ts';
 import { messagesTokens, textTokens } from '../../agent/rules/tokens.ts';
+import type { CallReport } from '../../agent/rules/turn-closing.ts';
+import { canReadBack } from '../../agent/run-call.ts';
 import { SpendingRefusedError } from '../../agent/spending.ts';
 import type { ResultId } from '../../kernel/message/ids.ts';
 import type { ModelMessage, ToolCall } from '../../kernel/message/transcript.ts';

@@ -1,7 +1,7 @@
 // CONTRACT of a mode: who speaks before each model call of a turn. What another model decides is recorded
 // and runs like what the main model calls, so that guard, rights, crash recovery and stops are the same.
 
-import type { CallReport } from '../../agent/call-report.ts';
+import type { CallReport } from '../../agent/rules/turn-closing.ts';
 import type { Ask, NonEmpty } from '../../agent/rules/turn-state.ts';
 import type { AgentEvent } from '../../kernel/message/event.ts';
 import type { TokenUsage, ToolCall } from '../../kernel/message/transcript.ts';

@@ -1,10 +1,9 @@
 // Records what another model than the main one decided or said, as the main model's would be: from here
 // on it is an answer of the turn like any other.
 
-import { askedOther } from '../../agent/asked-with.ts';
 import { tokensSpent } from '../../agent/rules/turn-closing.ts';
 import type { SignalOf } from '../../agent/rules/turn-state.ts';
-import { hasEffects } from '../../agent/take-answer.ts';
+import { askedOther, hasEffects } from '../../agent/take-answer.ts';
 import type { TurnContext } from '../../agent/turn-context.ts';
 import type { AgentEvent } from '../../kernel/message/event.ts';
 import { type CallId, callId } from '../../kernel/message/ids.ts';

@@ -2,7 +2,7 @@
 // a specialist at work goes on, else the supervisor decides, until it finishes.
 
 import { z } from 'zod';
-import type { CallReport } from '../../agent/call-report.ts';
+import type { CallReport } from '../../agent/rules/turn-closing.ts';
 import { roundsOf } from '../../agent/rules/turn-closing.ts';
 import type { Ask } from '../../agent/rules/turn-state.ts';
 import type { AgentEvent } from '../../kernel/message/event.ts';

@@ -15,8 +15,8 @@ import {
   type SessionForgetting,
 } from '../../kernel/sessions/forget.ts';
 import type { SessionIndexing } from '../../kernel/sessions/index-sessions.ts';
+import { isoTime } from '../../kernel/sessions/rules/entry.ts';
 import { placeOfWords } from '../../kernel/sessions/rules/extract.ts';
-import { isoTime } from '../../kernel/sessions/rules/file.ts';
 import { type Holds, holdsWords } from '../../kernel/sessions/rules/forgetting.ts';
 import { partOf } from '../../lib/text/cut.ts';
 import type { TextIndex } from '../memory/memory.ts';

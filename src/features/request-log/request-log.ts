@@ -3,13 +3,13 @@
 
 import { appendFile, mkdir, readdir, readFile, rm, stat } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
-import { printOf } from '../../agent/prints.ts';
+import { printOf } from '../../agent/fingerprints.ts';
 import { type Config, configSchema } from '../../kernel/config/config.ts';
 import type { SessionKey } from '../../kernel/message/ids.ts';
 import { ARCHIVE_FOLDER, readSession, sessionNames } from '../../kernel/sessions/catalog.ts';
 import { hasErrorCode, orUndefined, readLines, stemOf } from '../../kernel/sessions/file-lines.ts';
 import { ofChats } from '../../kernel/sessions/forget.ts';
-import { isoTime } from '../../kernel/sessions/rules/file.ts';
+import { isoTime } from '../../kernel/sessions/rules/entry.ts';
 import { FORGOTTEN, type Holds } from '../../kernel/sessions/rules/forgetting.ts';
 import type { AskedBook } from '../../kernel/sessions/store.ts';
 import { createLanes } from '../../lib/async.ts';

@@ -164,34 +164,11 @@ export type RowWrite = RowChange & {
   committed(): Promise<void>;
 };
 
-export interface MessageBus extends AsyncDisposable {
-  /**
-   * Stores messages and the channel's cursor together. A known id is a duplicate and changes nothing.
-   * @throws BusFullError when a limit was reached before: nothing was stored, do not acknowledge
-   * upstream. A batch that begins below the limits is taken whole.
-   * `rows` are written in the same transaction, unless all of the batch are duplicates.
-   */
-  accept(
-    batch: readonly InboundEntry[],
-    options?: { readonly cursor?: ChannelCursor; readonly rows?: readonly RowWrite[] },
-  ): Promise<readonly AcceptResult[]>;
+/** What is known of messages under way: asked of the bus, and kept by its store. */
+export interface BusRecords {
   cursor(channel: ChannelName, account: AccountId): Promise<string | undefined>;
-  /** Runs turns until the signal aborts, one per session at a time; then waits for those running. */
-  work(handler: TurnHandler, options: WorkOptions): Promise<void>;
-  /** Delivers one channel's messages until the signal aborts, in order per chat. */
-  deliver(courier: Courier, options: DeliverOptions): Promise<void>;
-  /** Queues a message outside a turn. Its chosen id makes a repeat a no-op. */
-  send(message: OutboundMessage): Promise<'queued' | 'duplicate'>;
   /** A sent message came back undeliverable: its trace says so. Of several reports the first counts. */
   markBounced(id: MessageId, reason: string): Promise<'marked' | 'known' | 'not sent'>;
-  readonly live: LiveTopic;
-  /** Remembers that the turn's draft is about to be placed, so that a later process looks for it. */
-  placingDraft(turnId: TurnId, chat: ChatRef, replyTo: MessageId | undefined): Promise<void>;
-  /**
-   * Remembers the turn's draft in the chat: it is handed to `SendContext.draft` of the message that
-   * `finalizes` the turn, and forgotten when that message was sent.
-   */
-  recordDraft(turnId: TurnId, chat: ChatRef, nativeId: NativeId): Promise<void>;
   /** The turn's draft, also one that an earlier process placed. */
   draft(turnId: TurnId): Promise<LiveDraft | undefined>;
   /** Drafts whose turn is over and has no final text on its way; take them away, then forget them. */
@@ -199,18 +176,6 @@ export interface MessageBus extends AsyncDisposable {
   forgetDraft(turnId: TurnId): Promise<void>;
   /** Whether something is still to be sent in the chat. */
   isDelivering(chat: ChatRef): Promise<boolean>;
-  /**
-   * Withdraws what waits in the session, aborts its running turn, and sends nothing further of its
-   * turns' answers. A turn that throws after that is withdrawn too; one that returns a result is
-   * finished with it.
-   */
-  cancel(session: SessionKey, reason: string): Promise<CancelResult>;
-  /** Runs `run` while this process leads the resource: one poller per account. */
-  lead(
-    resource: string,
-    run: (signal: AbortSignal, epoch: number) => Promise<void>,
-    signal: AbortSignal,
-  ): Promise<void>;
   /** A message as it was stored; undefined once its content was deleted (see `gc`). */
   inbound(id: MessageId): Promise<InboundMessage | undefined>;
   /** A text of ours, wherever it is on its way; undefined once its content was deleted. */
@@ -224,11 +189,7 @@ export interface MessageBus extends AsyncDisposable {
    * those set aside since then (epoch milliseconds).
    */
   stranded(account: AccountName, since: number): Promise<readonly OutboundMessage[]>;
-  /** Sends the other message instead; `too late` where this one may have gone out. */
-  divert(id: MessageId, instead: OutboundMessage): Promise<'diverted' | 'too late'>;
   dead(): Promise<readonly DeadLetter[]>;
-  /** Puts dead letters back in their queues; returns how many. */
-  retry(ids: readonly MessageId[]): Promise<number>;
   /** Deletes dead letters, keeping their ids for dedupe; returns how many. */
   drop(ids: readonly MessageId[]): Promise<number>;
   /** The life of a message; `last` is the newest inbound one. */
@@ -239,6 +200,49 @@ export interface MessageBus extends AsyncDisposable {
    * ids stay known for dedupe while they are among the newest 100,000.
    */
   gc(windowMs: number): Promise<number>;
+}
+
+export interface MessageBus extends BusRecords, AsyncDisposable {
+  /**
+   * Stores messages and the channel's cursor together. A known id is a duplicate and changes nothing.
+   * @throws BusFullError when a limit was reached before: nothing was stored, do not acknowledge
+   * upstream. A batch that begins below the limits is taken whole.
+   * `rows` are written in the same transaction, unless all of the batch are duplicates.
+   */
+  accept(
+    batch: readonly InboundEntry[],
+    options?: { readonly cursor?: ChannelCursor; readonly rows?: readonly RowWrite[] },
+  ): Promise<readonly AcceptResult[]>;
+  /** Runs turns until the signal aborts, one per session at a time; then waits for those running. */
+  work(handler: TurnHandler, options: WorkOptions): Promise<void>;
+  /** Delivers one channel's messages until the signal aborts, in order per chat. */
+  deliver(courier: Courier, options: DeliverOptions): Promise<void>;
+  /** Queues a message outside a turn. Its chosen id makes a repeat a no-op. */
+  send(message: OutboundMessage): Promise<'queued' | 'duplicate'>;
+  readonly live: LiveTopic;
+  /** Remembers that the turn's draft is about to be placed, so that a later process looks for it. */
+  placingDraft(turnId: TurnId, chat: ChatRef, replyTo: MessageId | undefined): Promise<void>;
+  /**
+   * Remembers the turn's draft in the chat: it is handed to `SendContext.draft` of the message that
+   * `finalizes` the turn, and forgotten when that message was sent.
+   */
+  recordDraft(turnId: TurnId, chat: ChatRef, nativeId: NativeId): Promise<void>;
+  /**
+   * Withdraws what waits in the session, aborts its running turn, and sends nothing further of its
+   * turns' answers. A turn that throws after that is withdrawn too; one that returns a result is
+   * finished with it.
+   */
+  cancel(session: SessionKey, reason: string): Promise<CancelResult>;
+  /** Runs `run` while this process leads the resource: one poller per account. */
+  lead(
+    resource: string,
+    run: (signal: AbortSignal, epoch: number) => Promise<void>,
+    signal: AbortSignal,
+  ): Promise<void>;
+  /** Sends the other message instead; `too late` where this one may have gone out. */
+  divert(id: MessageId, instead: OutboundMessage): Promise<'diverted' | 'too late'>;
+  /** Puts dead letters back in their queues; returns how many. */
+  retry(ids: readonly MessageId[]): Promise<number>;
 }
 
 // CONTRACT of what brings messages out: the bus hands them over, one try at a time, and is told how each

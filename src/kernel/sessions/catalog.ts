@@ -6,11 +6,9 @@ import { join } from 'node:path';
 import { mapLimited } from '../../lib/async.ts';
 import { type SessionKey, sessionKey } from '../message/ids.ts';
 import type { TranscriptEntry } from '../message/transcript.ts';
-import { orUndefined, readLines } from './file-lines.ts';
-import type { SessionInfo } from './maintenance.ts';
+import { orUndefined, readDecoded } from './file-lines.ts';
 import {
   compareAge,
-  decodeLine,
   decodeStem,
   formatName,
   MESSAGE_LINE_STARTS,
@@ -27,6 +25,16 @@ export type StoredFile = {
   readonly bytes: number;
   /** Epoch milliseconds. */
   readonly modifiedAt: number;
+};
+
+export type SessionInfo = {
+  readonly key: SessionKey;
+  readonly files: number;
+  readonly bytes: number;
+  readonly messages: number;
+  /** Epoch milliseconds, as is `updatedAt`. */
+  readonly createdAt: number;
+  readonly updatedAt: number;
 };
 
 /** Names of session files, oldest first; nothing where the folder is missing. */
@@ -102,15 +110,14 @@ async function describe(stem: string, files: readonly StoredFile[]): Promise<Ses
 }
 
 async function readHeader(path: string) {
-  for await (const line of readLines(path)) {
-    const decoded = decodeLine(line.bytes.toString('utf8'));
-    return decoded.kind === 'header' ? decoded.header : undefined;
+  for await (const line of readDecoded(path)) {
+    return line.kind === 'header' ? line.header : undefined;
   }
   return undefined;
 }
 
 /** The session a file belongs to. */
-export async function keyOfFile(file: Pick<StoredFile, 'path' | 'name'>): Promise<SessionKey> {
+export async function keyOfFile(file: FilePlace): Promise<SessionKey> {
   const { stem } = file.name;
   return decodeStem(stem) ?? (await readHeader(file.path))?.key ?? sessionKey(stem);
 }
@@ -155,23 +162,36 @@ function endingBehind(searched: number, text: Buffer, pattern: Buffer): number {
   return count;
 }
 
+export type FilePlace = Pick<StoredFile, 'path' | 'name'>;
+
+/** Archived files first, then those of the folder, each oldest first. */
+export async function allFiles(
+  folder: string,
+  accepts?: (name: SessionFileName) => boolean,
+): Promise<readonly FilePlace[]> {
+  const places = [join(folder, ARCHIVE_FOLDER), folder];
+  const found = places.map(async (place) =>
+    (await sessionNames(place, accepts)).map((name) => ({
+      path: join(place, formatName(name)),
+      name,
+    })),
+  );
+  return (await Promise.all(found)).flat();
+}
+
 /** Every entry of the session once, oldest first, archived files included. */
 export async function* readSession(
   folder: string,
   stem: string,
 ): AsyncGenerator<TranscriptEntry, void, void> {
-  const places = [join(folder, ARCHIVE_FOLDER), folder];
-  for (const place of places) {
-    for (const name of await sessionNames(place, (candidate) => candidate.stem === stem)) {
-      yield* readOwnEntries(join(place, formatName(name)));
-    }
+  for (const { path } of await allFiles(folder, (name) => name.stem === stem)) {
+    yield* readOwnEntries(path);
   }
 }
 
 /** The entries of one file without what it carries over; damaged lines are passed over. */
 export async function* readOwnEntries(path: string): AsyncGenerator<TranscriptEntry, void, void> {
-  for await (const line of readLines(path)) {
-    const decoded = decodeLine(line.bytes.toString('utf8'));
-    if (decoded.kind === 'entry' && !decoded.carried) yield decoded.entry;
+  for await (const line of readDecoded(path)) {
+    if (line.kind === 'entry' && !line.carried) yield line.entry;
   }
 }

@@ -5,9 +5,8 @@ import { join } from 'node:path';
 import { findSnippet } from '../../lib/text/cut.ts';
 import { firstSeqOf, type ResultId, type SessionKey, type TurnId } from '../message/ids.ts';
 import type { ToolEntry, TranscriptEntry } from '../message/transcript.ts';
-import { ARCHIVE_FOLDER, keyOfFile, sessionNames } from './catalog.ts';
-import { hasErrorCode, readLines } from './file-lines.ts';
-import type { SearchHit } from './maintenance.ts';
+import { ARCHIVE_FOLDER, allFiles, type FilePlace, keyOfFile } from './catalog.ts';
+import { hasErrorCode, readDecoded, readLines } from './file-lines.ts';
 import { resetPoint, turnOf, undoPoint } from './rules/carry.ts';
 import {
   type EarlierQuestion,
@@ -17,13 +16,7 @@ import {
   turnOfResult,
   wordsIn,
 } from './rules/earlier.ts';
-import {
-  compareAge,
-  decodeLine,
-  formatName,
-  parseName,
-  type SessionFileName,
-} from './rules/file.ts';
+import { decodeLine, formatName, parseName, type SessionFileName } from './rules/file.ts';
 import type { SessionStore } from './store.ts';
 
 const MAX_FILES = 100;
@@ -97,13 +90,12 @@ async function readTurns(
 async function scan(path: string, question: EarlierQuestion, taken: Taken) {
   const turns = new HeldTurns(question);
   let continues: string | undefined;
-  for await (const line of readLines(path)) {
-    const decoded = decodeLine(line.bytes.toString('utf8'));
-    if (decoded.kind === 'header') continues ??= decoded.header.continues;
-    if (decoded.kind !== 'entry') continue;
-    const { entry } = decoded;
+  for await (const line of readDecoded(path)) {
+    if (line.kind === 'header') continues ??= line.header.continues;
+    if (line.kind !== 'entry') continue;
+    const { entry } = line;
     if (entry.role === 'restore') taken.back.add(entry.brings);
-    if (decoded.carried) continue;
+    if (line.carried) continue;
     if (entry.role === 'undo') {
       if (!taken.back.has(undoPoint(entry.undoes, entry.by))) taken.undone.add(entry.undoes);
     } else if (entry.role === 'reset') {
@@ -208,6 +200,15 @@ export async function findResult(
 /** JSON never escapes letters and digits, so they stand in the raw line as in the text. */
 const WORD = /[\p{L}\p{N}]+/gu;
 
+export type SearchHit = {
+  readonly session: SessionKey;
+  /** Epoch milliseconds. */
+  readonly at: number;
+  readonly role: 'user' | 'assistant' | 'tool' | 'summary';
+  /** The words around the match, on one line. */
+  readonly snippet: string;
+};
+
 /** Newest file first, within a file oldest entry first. */
 export async function* searchSessions(
   folder: string,
@@ -216,23 +217,17 @@ export async function* searchSessions(
 ): AsyncGenerator<SearchHit, void, void> {
   if (query.trim() === '') return;
   let left = limit;
-  for (const place of [folder, join(folder, ARCHIVE_FOLDER)]) {
-    const names = [...(await sessionNames(place))].sort((a, b) => compareAge(b, a));
-    for (const name of names) {
-      for await (const hit of searchFile({ path: join(place, formatName(name)), name }, query)) {
-        if (left <= 0) return;
-        yield hit;
-        left -= 1;
-      }
+  for (const file of (await allFiles(folder)).toReversed()) {
+    if (left <= 0) return;
+    for await (const hit of searchFile(file, query)) {
       if (left <= 0) return;
+      yield hit;
+      left -= 1;
     }
   }
 }
 
-async function* searchFile(
-  file: Parameters<typeof keyOfFile>[0],
-  query: string,
-): AsyncGenerator<SearchHit, void, void> {
+async function* searchFile(file: FilePlace, query: string): AsyncGenerator<SearchHit, void, void> {
   const words = query.toLowerCase().match(WORD) ?? [];
   for await (const line of readLines(file.path)) {
     const text = line.bytes.toString('utf8');
@@ -241,13 +236,7 @@ async function* searchFile(
     const decoded = decodeLine(text);
     if (decoded.kind !== 'entry' || decoded.carried) continue;
     const { entry } = decoded;
-    if (
-      entry.role === 'reset' ||
-      entry.role === 'undo' ||
-      entry.role === 'turn_end' ||
-      entry.role === 'restore'
-    )
-      continue;
+    if (!('text' in entry)) continue;
     const snippet = findSnippet(entry.text, query);
     if (snippet === undefined) continue;
     yield { session: await keyOfFile(file), at: entry.at, role: entry.role, snippet };

@@ -7,7 +7,13 @@ import { fieldsOf, parseJson } from '../../lib/json/json.ts';
 import type { SessionKey } from '../message/ids.ts';
 import type { TranscriptEntry } from '../message/transcript.ts';
 import { withoutWhole } from './rules/earlier.ts';
-import { decodeLine, encodeKey, MAX_STEM_BYTES, type SessionHeader } from './rules/file.ts';
+import {
+  decodeLine,
+  encodeKey,
+  MAX_STEM_BYTES,
+  type SessionHeader,
+  type SessionLine,
+} from './rules/file.ts';
 
 export type FileLine = {
   /** Byte offset of the line's first byte. */
@@ -34,6 +40,16 @@ export async function* readLines(path: string, from = 0): AsyncGenerator<FileLin
     yield* linesOf(file, from);
   } finally {
     await file.close();
+  }
+}
+
+/** The same with what the lines say. */
+export async function* readDecoded(
+  path: string,
+  from = 0,
+): AsyncGenerator<FileLine & SessionLine, void, void> {
+  for await (const line of readLines(path, from)) {
+    yield { ...line, ...decodeLine(line.bytes.toString('utf8')) };
   }
 }
 
@@ -113,17 +129,14 @@ export async function scanFile(path: string): Promise<FileScan> {
   let torn: FileScan['torn'];
   let size = 0;
   let openingBytes = 0;
-  for await (const line of readLines(path)) {
-    const decoded = decodeLine(line.bytes.toString('utf8'));
-    const isDamaged = decoded.kind === 'damaged';
+  for await (const line of readDecoded(path)) {
+    const isDamaged = line.kind === 'damaged';
     if (!line.terminated) torn = { line, isWhole: !isDamaged };
     else size = line.start + line.length;
-    if (decoded.kind === 'header') header ??= decoded.header;
-    if (decoded.kind === 'entry') {
-      (decoded.carried ? carried : own).push(withoutWhole(decoded.entry));
-    }
+    if (line.kind === 'header') header ??= line.header;
+    if (line.kind === 'entry') (line.carried ? carried : own).push(withoutWhole(line.entry));
     if (isDamaged && line.terminated) damaged.push(line);
-    if (decoded.kind === 'header' || (decoded.kind === 'entry' && decoded.carried)) {
+    if (line.kind === 'header' || (line.kind === 'entry' && line.carried)) {
       openingBytes += line.length;
     }
   }

@@ -5,8 +5,8 @@ import { readdir, readFile, realpath, rm, stat } from 'node:fs/promises';
 import { join } from 'node:path';
 import { writeAtomic } from '../../lib/files/files.ts';
 import { firstSeqOf, type SessionKey, sessionKey } from '../message/ids.ts';
-import { ARCHIVE_FOLDER, keyOfFile, sessionNames } from './catalog.ts';
-import { DAMAGED_SUFFIX, orUndefined, readLines, stemOf, textOfDamage } from './file-lines.ts';
+import { ARCHIVE_FOLDER, allFiles, keyOfFile, sessionNames } from './catalog.ts';
+import { DAMAGED_SUFFIX, orUndefined, readDecoded, stemOf, textOfDamage } from './file-lines.ts';
 import { chatOfSession } from './index-file.ts';
 import { turnOf } from './rules/carry.ts';
 import {
@@ -44,10 +44,9 @@ export async function* findToForget(
 ): AsyncGenerator<ForgettablePlace, void, void> {
   for (const { path, name } of await filesOf(folder, chats)) {
     const session = await keyOfFile({ path, name });
-    for await (const line of readLines(path)) {
-      const decoded = decodeLine(line.bytes.toString('utf8'));
-      if (decoded.kind !== 'entry' || decoded.carried) continue;
-      const { entry } = decoded;
+    for await (const line of readDecoded(path)) {
+      if (line.kind !== 'entry' || line.carried) continue;
+      const { entry } = line;
       if (forgetIn(entry, holds) === undefined || entry.role === 'turn_end') continue;
       yield { session, file: formatName(name), at: entry.at, text: wordsOfEntry(entry, holds) };
     }
@@ -108,12 +107,11 @@ async function forgetInNodes(
   for (const { path, name } of files) {
     const session = await keyOfFile({ path, name });
     const known = turns.get(session) ?? new Set<number>();
-    for await (const line of readLines(path)) {
-      const decoded = decodeLine(line.bytes.toString('utf8'));
-      const turn = decoded.kind === 'entry' ? turnOf(decoded.entry) : undefined;
+    for await (const line of readDecoded(path)) {
+      const turn = line.kind === 'entry' ? turnOf(line.entry) : undefined;
       const seq = turn === undefined ? undefined : firstSeqOf(turn);
-      if (decoded.kind !== 'entry' || seq === undefined) continue;
-      if (forgetIn(decoded.entry, holds) !== undefined) known.add(seq);
+      if (line.kind !== 'entry' || seq === undefined) continue;
+      if (forgetIn(line.entry, holds) !== undefined) known.add(seq);
     }
     turns.set(session, known);
   }
@@ -176,17 +174,7 @@ export function ofChats(
   return ({ stem }) => stems.some((own) => stem === own || stem.startsWith(own + THREAD_MARK));
 }
 
-async function filesOf(folder: string, chats: readonly string[]) {
-  const isTheirs = ofChats(chats);
-  const places = [join(folder, ARCHIVE_FOLDER), folder];
-  const found = places.map(async (place) =>
-    (await sessionNames(place, isTheirs)).map((name) => ({
-      path: join(place, formatName(name)),
-      name,
-    })),
-  );
-  return (await Promise.all(found)).flat();
-}
+const filesOf = (folder: string, chats: readonly string[]) => allFiles(folder, ofChats(chats));
 
 /** How many of its entries held the words; those that only carry over are not counted. */
 async function rewrite(path: string, holds: Holds): Promise<number> {

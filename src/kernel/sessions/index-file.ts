@@ -10,9 +10,9 @@ import type { Logger } from '../../lib/logger.ts';
 import { firstSeqOf } from '../message/ids.ts';
 import type { TranscriptEntry } from '../message/transcript.ts';
 import { keyOfFile, sessionNames } from './catalog.ts';
-import { hasErrorCode, orUndefined, readLines } from './file-lines.ts';
+import { hasErrorCode, orUndefined, readDecoded } from './file-lines.ts';
 import { turnBrought, turnOf } from './rules/carry.ts';
-import { daysBack, decodeLine, formatName, parseName, type SessionFileName } from './rules/file.ts';
+import { daysBack, formatName, parseName, type SessionFileName } from './rules/file.ts';
 
 /** What the names of all sources begin with that are session files. */
 export const SESSION_SOURCES = 'session/';
@@ -50,17 +50,16 @@ export async function indexFile(
     replaces = false;
     parts = [];
   };
-  for await (const line of readLines(path, position)) {
+  for await (const line of readDecoded(path, position)) {
     if (!line.terminated) break;
     position = line.start + line.length;
-    const decoded = decodeLine(line.bytes.toString('utf8'));
-    if (decoded.kind !== 'entry') continue;
-    const { entry } = decoded;
+    if (line.kind !== 'entry') continue;
+    const { entry } = line;
     if (entry.role === 'restore') {
       const turn = turnBrought(entry.brings);
       const back = carried.filter((one) => turn !== undefined && turnOf(one) === turn);
       parts.push(...back.flatMap(partsOf));
-    } else if (decoded.carried) carried.push(entry);
+    } else if (line.carried) carried.push(entry);
     else if (entry.role === 'undo') {
       write();
       takeBack(index, name.stem, firstSeqOf(entry.undoes) ?? 0);

@@ -12,10 +12,10 @@ import type { Clock } from '../../lib/time/clock.ts';
 import type { SessionKey } from '../message/ids.ts';
 import {
   ARCHIVE_FOLDER,
+  allFiles,
   keyOfFile,
   readOwnEntries,
   type StoredFile,
-  sessionNames,
   storedFiles,
 } from './catalog.ts';
 import { orUndefined, stemOf } from './file-lines.ts';
@@ -57,13 +57,10 @@ export function createSessionIndexing(deps: SessionIndexingDeps): SessionIndexin
 
   async function sweep(accepts: (name: SessionFileName) => boolean) {
     const anew = new Set<string>();
-    for (const place of [join(folder, ARCHIVE_FOLDER), folder]) {
-      for (const name of await sessionNames(place, accepts)) {
-        // What later files took back or brought back of an earlier one, they say again.
-        if (anew.has(name.stem)) index.remove(sourceOf(name));
-        const isNew = await indexOne(join(place, formatName(name)), name);
-        if (isNew) anew.add(name.stem);
-      }
+    for (const { path, name } of await allFiles(folder, accepts)) {
+      // What later files took back or brought back of an earlier one, they say again.
+      if (anew.has(name.stem)) index.remove(sourceOf(name));
+      if (await indexOne(path, name)) anew.add(name.stem);
     }
   }
 

@@ -1,26 +1,28 @@
 // CONTRACT of the care of session files outside the conversation: what `nanobot sessions` offers.
 // All of it streams, so that neither one long session nor 100,000 of them fill the memory.
 
-import type { SessionKey } from '../message/ids.ts';
-
-export type SessionInfo = {
-  readonly key: SessionKey;
-  readonly files: number;
-  readonly bytes: number;
-  readonly messages: number;
-  /** Epoch milliseconds, as is `updatedAt`. */
-  readonly createdAt: number;
-  readonly updatedAt: number;
-};
-
-export type SearchHit = {
-  readonly session: SessionKey;
-  /** Epoch milliseconds. */
-  readonly at: number;
-  readonly role: 'user' | 'assistant' | 'tool' | 'summary';
-  /** The words around the match, on one line. */
-  readonly snippet: string;
-};
+import { lstat, mkdir, open, realpath, rename, rm } from 'node:fs/promises';
+import { join } from 'node:path';
+import { purgeAsked, removeAllAsked, removeAsked } from '../../features/request-log/request-log.ts';
+import type { Clock } from '../../lib/time/clock.ts';
+import { type SessionKey, sessionKey } from '../message/ids.ts';
+import {
+  ARCHIVE_FOLDER,
+  byStem,
+  keyOfFile,
+  listSessions,
+  readSession,
+  type SessionInfo,
+  type StoredFile,
+  storedFiles,
+} from './catalog.ts';
+import { type SearchHit, searchSessions } from './earlier.ts';
+import { DAMAGED_SUFFIX, orUndefined, stemOf } from './file-lines.ts';
+import type { SessionForgetting } from './forget.ts';
+import { INDEX_FOLDER } from './index-file.ts';
+import { removeAllExtracts, removeExtract, writeExtracts } from './index-sessions.ts';
+import { markdownOfEntry } from './rules/extract.ts';
+import { decodeLine, encodeEntry, encodeHeader, encodeKey, formatName } from './rules/file.ts';
 
 export type FileCount = { readonly files: number; readonly bytes: number };
 
@@ -48,4 +50,191 @@ export interface SessionMaintenance {
   nuke(): Promise<FileCount & { readonly sessions: number }>;
   /** Writes a searchable extract to `memory/sessions/` for each session file that has no current one. */
   index(): Promise<{ readonly written: number; readonly present: number }>;
+}
+
+// A conversation as text for people (Markdown) or programs (JSONL), in pieces. The JSONL form is
+// that of the session files: one header, then one entry a line.
+
+export async function* exportSession(
+  folder: string,
+  key: SessionKey,
+  format: 'md' | 'jsonl',
+): AsyncGenerator<string, void, void> {
+  let isFirst = true;
+  for await (const entry of readSession(folder, stemOf(key))) {
+    if (isFirst) {
+      const header = encodeHeader({ key, createdAt: entry.at, carried: 0 });
+      yield format === 'md' ? `# ${key}\n` : `${header}\n`;
+    }
+    isFirst = false;
+    yield format === 'md' ? markdownOfEntry(entry) : `${encodeEntry(entry)}\n`;
+  }
+}
+
+// Puts the care of session files together for the command line; the work is done next door.
+
+export type SessionMaintenanceDeps = {
+  /** The sessions folder of the home. */
+  readonly folder: string;
+  readonly workspace: string;
+  readonly clock: Clock;
+};
+
+export function createSessionMaintenance(deps: SessionMaintenanceDeps): SessionMaintenance {
+  const { folder, workspace, clock } = deps;
+  return {
+    list: ({ limit } = {}) => listSessions(folder, limit),
+    of(sessions) {
+      const stems = new Set(sessions.map(stemOf));
+      return listSessions(folder, undefined, ({ stem }) => stems.has(stem));
+    },
+    export: (session, format) => exportSession(folder, session, format),
+    search: (query, { limit }) => searchSessions(folder, query, limit),
+    purge: ({ olderThanMs }) => purgeFiles(folder, workspace, clock.now() - olderThanMs),
+    archive: ({ olderThanMs }) => archiveFiles(folder, clock.now() - olderThanMs),
+    nuke: () => nukeFiles(folder, workspace),
+    index: () => writeExtracts(folder, workspace),
+  };
+}
+
+// Deleting and putting away session files. The gateway may be running: it notices that a file is
+// gone before its next turn, and the newest file of a session is never put away.
+
+const TAIL_BYTES = 64 * 1024;
+
+/** Deletes files, archived ones too, whose last entry is older than `before` (epoch ms). */
+export async function purgeFiles(
+  folder: string,
+  workspace: string,
+  before: number,
+): Promise<FileCount> {
+  const files = [...(await storedFiles(folder)), ...(await archivedFiles(folder))];
+  const old = await filterOld(files, before);
+  for (const { path, name } of old) {
+    await removeExtract(workspace, name);
+    await removeFile(path);
+  }
+  await purgeAsked(folder, new Set(old.map(({ name }) => name.stem)), before);
+  return count(old);
+}
+
+/** Moves old files to `archive/`, except the newest of each session. */
+export async function archiveFiles(folder: string, before: number): Promise<ArchiveReport> {
+  const groups = byStem(await storedFiles(folder));
+  const replaced = [...groups.values()].flatMap((files) => files.slice(0, -1));
+  const old = await filterOld(replaced, before);
+  const archive = join(folder, ARCHIVE_FOLDER);
+  await mkdir(archive, { recursive: true, mode: 0o700 });
+  for (const { path, name } of old) {
+    // A link stays where its path is right.
+    if ((await lstat(path)).isSymbolicLink()) continue;
+    const target = join(archive, formatName(name));
+    await rename(path, target);
+    await rename(`${path}${DAMAGED_SUFFIX}`, `${target}${DAMAGED_SUFFIX}`).catch(
+      orUndefined('ENOENT'),
+    );
+  }
+  return {
+    moved: count(old),
+    active: count(await storedFiles(folder)),
+    archived: count(await archivedFiles(folder)),
+  };
+}
+
+/** Deletes every session file, the archive, the index and the extracts in the workspace. */
+export async function nukeFiles(
+  folder: string,
+  workspace: string,
+): Promise<FileCount & { readonly sessions: number }> {
+  const files = [...(await storedFiles(folder)), ...(await archivedFiles(folder))];
+  for (const { path } of files) await removeFile(path);
+  await removeAllExtracts(workspace);
+  await rm(join(folder, ARCHIVE_FOLDER), { recursive: true, force: true });
+  await rm(join(folder, INDEX_FOLDER), { recursive: true, force: true });
+  await removeAllAsked(folder);
+  return { ...count(files), sessions: byStem(files).size };
+}
+
+const archivedFiles = (folder: string) => storedFiles(join(folder, ARCHIVE_FOLDER));
+
+function count(files: readonly StoredFile[]): FileCount {
+  return { files: files.length, bytes: files.reduce((sum, file) => sum + file.bytes, 0) };
+}
+
+/** A session file, and what a link leads to. */
+export async function removeFile(path: string): Promise<void> {
+  await rm(await realpath(path).catch(() => path), { force: true });
+  await rm(path, { force: true });
+  await rm(`${path}${DAMAGED_SUFFIX}`, { force: true });
+}
+
+/** The time in the file counts, because copying changes that of the file system. */
+async function filterOld(
+  files: readonly StoredFile[],
+  before: number,
+): Promise<readonly StoredFile[]> {
+  const old: StoredFile[] = [];
+  for (const file of files) {
+    // One that cannot be read must not keep the others.
+    const last = (await lastEntryAt(file).catch(() => undefined)) ?? file.modifiedAt;
+    if (last < before) old.push(file);
+  }
+  return old;
+}
+
+/** Time of the last entry; undefined where the end of the file holds none. */
+async function lastEntryAt(file: StoredFile): Promise<number | undefined> {
+  const handle = await open(file.path, 'r');
+  try {
+    const buffer = Buffer.alloc(Math.min(TAIL_BYTES, file.bytes));
+    const { bytesRead } = await handle.read(buffer, 0, buffer.length, file.bytes - buffer.length);
+    const lines = buffer.subarray(0, bytesRead).toString('utf8').split('\n');
+    return lines
+      .reverse()
+      .map(decodeLine)
+      .find((decoded) => decoded.kind === 'entry')?.entry.at;
+  } finally {
+    await handle.close();
+  }
+}
+
+// Deletes old files of conversations that nobody looks at again. The gateway may be running: a file that
+// is in use is left alone.
+
+export type LeftoverRule = {
+  /** Of the conversations that are meant. */
+  readonly channel: string;
+  /** Files last written before go, epoch milliseconds. */
+  readonly before: number;
+  /** Of such a conversation the newest file stays. */
+  isInUse(session: SessionKey): boolean;
+};
+
+/** How many files went; `left` are conversations that still have some. */
+export async function deleteLeftovers(
+  { folder, exclusively }: SessionForgetting,
+  { channel, before, isInUse }: LeftoverRule,
+): Promise<{ readonly deleted: number; readonly left: ReadonlySet<SessionKey> }> {
+  const prefix = encodeKey(sessionKey(`${channel}:`));
+  const accepts = ({ stem }: { readonly stem: string }) => stem.startsWith(prefix);
+  const places = [join(folder, ARCHIVE_FOLDER), folder];
+  const found = (await Promise.all(places.map((place) => storedFiles(place, accepts)))).flat();
+  const left = new Set<SessionKey>();
+  let deleted = 0;
+  for (const files of byStem(found).values()) {
+    const [first] = files;
+    if (first === undefined) continue;
+    const key = await keyOfFile(first);
+    const kept = isInUse(key) ? files.slice(-1) : [];
+    const old = files.filter((file) => file.modifiedAt < before && !kept.includes(file));
+    if (old.length > 0) await exclusively(key, () => removeAll(old));
+    deleted += old.length;
+    if (old.length < files.length) left.add(key);
+    else await removeAsked(folder, first.name.stem);
+  }
+  return { deleted, left };
+}
+
+async function removeAll(files: readonly StoredFile[]): Promise<void> {
+  for (const { path } of files) await removeFile(path);
 }

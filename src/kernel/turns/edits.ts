@@ -2,19 +2,26 @@
 // message that was answered before, and a reaction to a message of ours. Neither has an effect outside.
 
 import type { Agent } from '../../agent/agent.ts';
+import type { Channel } from '../../channels/channel.ts';
+import type { Logger } from '../../lib/logger.ts';
+import { aborted } from '../../lib/time/clock.ts';
 import { isSameChat } from '../access/person.ts';
-import type { MessageBus, QueuedMessage, Turn, TurnResult } from '../bus/bus.ts';
-import { againQuestion, reactionNote } from '../message/change.ts';
+import type { MessageBus, QueuedMessage, SentText, Turn, TurnResult } from '../bus/bus.ts';
+import type { Commands } from '../commands/commands.ts';
+import { type AccountName, accountName } from '../message/account.ts';
+import { againQuestion, reactionNote, withChanges } from '../message/change.ts';
+import { DeliveryError } from '../message/errors.ts';
 import {
+  answerIdOf,
   type MessageId,
   messageId,
+  type NativeId,
   sessionOfTurn,
   type TurnId,
   turnOfAnswer,
 } from '../message/ids.ts';
-import { type InboundMessage, idsOf, sessionKeyOf } from '../message/message.ts';
+import { type ChatRef, type InboundMessage, idsOf, sessionKeyOf } from '../message/message.ts';
 import type { QuestionHandler, Questions } from '../questions/questions.ts';
-import { type Answer, createRedo, type RedoDeps } from './redo.ts';
 import type { TurnStage } from './stages.ts';
 
 export type EditsDeps = RedoDeps & {
@@ -112,4 +119,137 @@ export function createAgainHandler(deps: {
       return '';
     },
   };
+}
+
+// Answers an exchange again whose question was changed, by itself and therefore without doing anything:
+// the earlier exchange is hidden as /undo hides it, and the new answer takes the old one's place in the
+// chat. Everything is found again by a repeat after a crash.
+
+export type RedoDeps = {
+  readonly agent: Pick<Agent, 'lastTurn' | 'asked' | 'takeBack'>;
+  readonly bus: Pick<MessageBus, 'inbound' | 'takeBack' | 'recordDraft' | 'forgetDraft'>;
+  readonly log: Logger;
+  readonly commands: Pick<Commands, 'find'>;
+  channel(name: AccountName): Channel | undefined;
+};
+
+export type Answer = (turn: Turn) => Promise<TurnResult>;
+
+/** For a turn whose first message changes one that was answered. */
+export type Redo = (turn: Turn, answer: Answer) => Promise<TurnResult>;
+
+type Messages = readonly [QueuedMessage, ...QueuedMessage[]];
+type Plan = { readonly replaces: TurnId; readonly messages: Messages };
+
+/** What stands in the chat of the answer that is replaced. */
+type Earlier = {
+  readonly isThere: boolean;
+  readonly draft: NativeId | undefined;
+  readonly rest: readonly NativeId[];
+};
+
+const RETRACT_DEADLINE_MS = 15_000;
+const MARK = '**Changed answer:**\n\n';
+const CHANGED_AGAIN = 'not answered again: it was changed once more';
+const NOT_NEWEST = 'not answered again: only the newest exchange is';
+const NOT_KEPT = 'not answered again: what was asked is no longer kept';
+const NOT_ASKED = 'not answered again: it would be a command, or not all of it was asked by people';
+
+export function createRedo(deps: RedoDeps): Redo {
+  return async (turn, answer) => {
+    const { seq } = turn.messages[0];
+    const plan = await planned(turn, deps);
+    if (typeof plan === 'string') return { throughSeq: seq, outbound: [], note: plan };
+    const earlier = await earlierAnswer(turn, plan.replaces, deps);
+    const result = await answer(again(turn, plan.messages));
+    const isReplaced = result.outbound.some(({ finalizes }) => finalizes === turn.id);
+    if (earlier.draft !== undefined) {
+      if (isReplaced) await retract(turn.chat, earlier.rest, deps);
+      else await deps.bus.forgetDraft(turn.id);
+    }
+    const isMarked = earlier.isThere && !(isReplaced && earlier.draft !== undefined);
+    return { ...(isMarked ? marked(result) : result), throughSeq: seq };
+  };
+}
+
+/** What is to be asked again, or why nothing is. The earlier exchange is out of sight then. */
+async function planned(turn: Turn, { agent, bus, commands }: RedoDeps): Promise<Plan | string> {
+  const [change, ...behind] = turn.messages;
+  const { amends, id, receivedAt } = change.message;
+  if (behind.some(({ message }) => message.amends?.id === amends?.id)) return CHANGED_AGAIN;
+  const last = await agent.lastTurn(turn.session, id);
+  const asked = last === undefined ? [] : await agent.asked(turn.session, last.turnId);
+  if (last === undefined || !asked.some((one) => one.id === amends?.id)) return NOT_NEWEST;
+  const kept = await Promise.all(
+    asked.map(async (one) => ({ seq: one.seq, message: await bus.inbound(one.id) })),
+  );
+  const found = kept.filter((one): one is QueuedMessage => one.message !== undefined);
+  if (found.length < kept.length) return NOT_KEPT;
+  const replaces = last.turnId;
+  const [first, ...rest] = withChanges([...found, change]).map((queued) => ({
+    ...queued,
+    // Asked now: an answer to it is not late.
+    message: { ...queued.message, redoes: replaces, sentAt: receivedAt, receivedAt },
+  }));
+  const isQuestion = ({ message: { sender, text } }: QueuedMessage) =>
+    sender.kind === 'person' && commands.find(text) === undefined;
+  if (first === undefined || ![first, ...rest].every(isQuestion)) return NOT_ASKED;
+  if (!last.isTakenBack) await agent.takeBack(turn.session, replaces, id);
+  return { replaces, messages: [first, ...rest] };
+}
+
+/** Nobody joins it: what comes behind is a question of its own. */
+function again({ id, session, chat, epoch, attempt, signal }: Turn, messages: Messages): Turn {
+  return {
+    ...{ id, session, chat, epoch, attempt, signal, messages },
+    join: async () => [],
+    async arrival(given) {
+      await aborted(given);
+      throw given.reason;
+    },
+  };
+}
+
+/** Its first message becomes the draft of the new one, where the platform lets us change it. */
+async function earlierAnswer(
+  { id, chat }: Turn,
+  replaces: TurnId,
+  { bus, channel }: RedoDeps,
+): Promise<Earlier> {
+  const { sent, isUnderWay } = await bus.takeBack(replaces);
+  const isThere = isUnderWay || sent.length > 0;
+  const first = sent.find((text) => text.id === answerIdOf(replaces, 0));
+  const draft = first?.markdown.trim() === '' ? undefined : first?.parts[0];
+  const isHere = first !== undefined && isSameChat(first.chat, chat);
+  const mayEdit = channel(accountName(chat))?.editing !== undefined;
+  if (draft === undefined || !isHere || !mayEdit || isUnderWay) {
+    return { isThere, draft: undefined, rest: [] };
+  }
+  await bus.recordDraft(id, chat, draft);
+  const isAnswer = (text: SentText) => !text.id.startsWith(`${replaces}/say/`);
+  const parts = sent.filter((text) => isAnswer(text) && isSameChat(text.chat, chat));
+  const rest = parts.flatMap((text) => text.parts).filter((part) => part !== draft);
+  return { isThere, draft, rest };
+}
+
+/** Best effort: what is too old to be taken away stays. */
+async function retract(
+  chat: ChatRef,
+  parts: readonly NativeId[],
+  { channel, log }: RedoDeps,
+): Promise<void> {
+  if (parts.length === 0) return;
+  try {
+    const signal = AbortSignal.timeout(RETRACT_DEADLINE_MS);
+    await channel(accountName(chat))?.retracting?.retract(chat, parts, signal);
+  } catch (error) {
+    if (!(error instanceof DeliveryError)) throw error;
+    log.info('rest of an answer not taken away', { channel: chat.channel, error });
+  }
+}
+
+function marked(result: TurnResult): TurnResult {
+  const [first, ...rest] = result.outbound;
+  if (first === undefined) return result;
+  return { ...result, outbound: [{ ...first, markdown: `${MARK}${first.markdown}` }, ...rest] };
 }

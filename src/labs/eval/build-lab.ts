@@ -7,7 +7,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import type { Agent } from '../../agent/agent.ts';
 import { buildAgent } from '../../agent/build-agent.ts';
-import type { PromptSources } from '../../agent/prompt-sources.ts';
+import type { PromptSources } from '../../agent/prepared.ts';
 import { createSideModel } from '../../agent/side-model.ts';
 import type { SpendingGuard } from '../../agent/spending.ts';
 import { type Foundations, layFoundations } from '../../app/foundations.ts';

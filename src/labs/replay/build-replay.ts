@@ -6,7 +6,7 @@ import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import type { ModelsDeps } from '../../agent/models.ts';
-import type { PromptSources } from '../../agent/prompt-sources.ts';
+import type { PromptSources } from '../../agent/prepared.ts';
 import { type PromptFile, titledPart, WORKSPACE_FILES } from '../../agent/rules/prompt.ts';
 import type { SpendingGuard } from '../../agent/spending.ts';
 import { loadedImage } from '../../app/build-media.ts';

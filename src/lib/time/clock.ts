@@ -68,3 +68,20 @@ export function orAborted<T>(work: Promise<T>, signal: AbortSignal): Promise<T> 
     work.then(resolve, reject).finally(() => signal.removeEventListener('abort', onAbort));
   });
 }
+
+/** Runs the work under a signal that also aborts, for this reason, after so many milliseconds. */
+export async function withDeadline<T>(
+  clock: Clock,
+  ms: number,
+  reason: () => unknown,
+  signal: AbortSignal,
+  work: (signal: AbortSignal) => Promise<T>,
+): Promise<T> {
+  const late = new AbortController();
+  const timer = clock.timer(ms, () => late.abort(reason()));
+  try {
+    return await work(AbortSignal.any([signal, late.signal]));
+  } finally {
+    timer[Symbol.dispose]();
+  }
+}

@@ -80,19 +80,7 @@ export async function openEmbeddedStore(options: EmbeddedStoreOptions): Promise<
   };
 }
 
-type TurnTopic = Pick<
-  BusStore,
-  | 'accept'
-  | 'cursor'
-  | 'recoverTurns'
-  | 'claimTurns'
-  | 'joinTurn'
-  | 'endTurn'
-  | 'cancel'
-  | 'setAttachments'
->;
-
-function turnTopic(commits: GroupCommit, clock: Clock, owner: string): TurnTopic {
+function turnTopic(commits: GroupCommit, clock: Clock, owner: string) {
   return {
     accept: (batch, options) => commits.write(() => accept(batch, options, clock.now())),
     cursor: (channel, account) => commits.read(() => readCursor(channel, account)),
@@ -102,29 +90,10 @@ function turnTopic(commits: GroupCommit, clock: Clock, owner: string): TurnTopic
     endTurn: (hold, ending) => commits.write(() => endTurn(hold, ending, owner, clock.now())),
     cancel: (session, reason) => commits.write(() => cancel(session, reason, clock.now())),
     setAttachments: (id, attachments) => commits.write(() => setAttachments(id, attachments)),
-  };
+  } satisfies Partial<BusStore>;
 }
 
-type DeliveryTopic = Pick<
-  BusStore,
-  | 'queue'
-  | 'recoverDeliveries'
-  | 'claimDeliveries'
-  | 'requestBegins'
-  | 'partSent'
-  | 'markRepeat'
-  | 'settle'
-  | 'markBounced'
-  | 'stranded'
-  | 'divert'
-  | 'recordDraft'
-  | 'draft'
-  | 'orphanDrafts'
-  | 'forgetDraft'
-  | 'isDelivering'
->;
-
-function deliveryTopic(commits: GroupCommit, clock: Clock, owner: string): DeliveryTopic {
+function deliveryTopic(commits: GroupCommit, clock: Clock, owner: string) {
   return {
     queue: (message) => commits.write(() => outbound.queue(message, clock.now())),
     recoverDeliveries: (account) => commits.write(() => outbound.recoverDeliveries(account, owner)),
@@ -146,26 +115,10 @@ function deliveryTopic(commits: GroupCommit, clock: Clock, owner: string): Deliv
     orphanDrafts: (account) => commits.read(() => orphanDrafts(account)),
     isDelivering: (chat) => commits.read(() => outbound.isDelivering(chat)),
     forgetDraft: (turn) => commits.write(() => forgetDraft(turn)),
-  };
+  } satisfies Partial<BusStore>;
 }
 
-type Upkeep = Pick<
-  BusStore,
-  | 'inbound'
-  | 'outbound'
-  | 'sentAs'
-  | 'hasWrittenTo'
-  | 'takeBack'
-  | 'dead'
-  | 'retry'
-  | 'drop'
-  | 'trace'
-  | 'stats'
-  | 'gc'
-  | 'neededMedia'
->;
-
-function upkeep(commits: GroupCommit, clock: Clock): Upkeep {
+function upkeep(commits: GroupCommit, clock: Clock) {
   return {
     inbound: (id) => commits.read(() => readInbound(id)),
     outbound: (id) => commits.read(() => readOutbound(id)),
@@ -179,7 +132,7 @@ function upkeep(commits: GroupCommit, clock: Clock): Upkeep {
     stats: () => commits.glance(readStats),
     neededMedia: () => commits.read(neededMedia),
     gc: (windowMs) => collectGarbage(commits, clock.now() - windowMs),
-  };
+  } satisfies Partial<BusStore>;
 }
 
 /** In many short transactions, so that messages pass in between. */

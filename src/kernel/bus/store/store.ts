@@ -6,32 +6,19 @@ import type { AccountName } from '../../message/account.ts';
 import type { Attachment } from '../../message/attachment.ts';
 import type { DeliveryHistory, Settlement } from '../../message/delivery.ts';
 import { NanobotError } from '../../message/errors.ts';
-import type {
-  AccountId,
-  ChannelName,
-  MediaId,
-  MessageId,
-  NativeId,
-  SessionKey,
-  TurnId,
-} from '../../message/ids.ts';
-import type { ChatRef, InboundMessage, OutboundMessage } from '../../message/message.ts';
+import type { MediaId, MessageId, NativeId, SessionKey } from '../../message/ids.ts';
+import type { ChatRef, OutboundMessage } from '../../message/message.ts';
 import type { Holds } from '../../sessions/rules/forgetting.ts';
 import type {
   AcceptResult,
   BusLimits,
-  BusStats,
+  BusRecords,
   CancelResult,
   ChannelCursor,
-  DeadLetter,
   InboundEntry,
-  LastMessage,
   LiveDraft,
   QueuedMessage,
   RowChange,
-  SentText,
-  TakenBack,
-  Trace,
 } from '../bus.ts';
 
 export type KeyValueEntry = { readonly key: string; readonly value: string };
@@ -134,7 +121,7 @@ export type Claims<T> = { readonly claimed: readonly T[]; readonly nextAt: numbe
  * The bus's two topics as durable operations, each one transaction. The two claims run behind all
  * other operations issued in the same event-loop turn and commit with them; `places` is asked then.
  */
-export interface BusStore {
+export interface BusStore extends BusRecords {
   accept(
     batch: readonly InboundEntry[],
     options: {
@@ -144,7 +131,6 @@ export interface BusStore {
       readonly rows?: readonly RowChange[];
     },
   ): Promise<readonly AcceptResult[]>;
-  cursor(channel: ChannelName, account: AccountId): Promise<string | undefined>;
 
   /** Puts the turns of a process that is gone back in the queue. Their tries stay counted. */
   recoverTurns(): Promise<number>;
@@ -171,32 +157,14 @@ export interface BusStore {
   /** Remembers, before it happens, that a message in doubt is sent again. */
   markRepeat(hold: DeliveryHold): Promise<void>;
   settle(hold: DeliveryHold, settlement: Settlement): Promise<'settled' | 'lost'>;
-  /** A message the platform had taken came back; `not sent` where none of this id was sent. */
-  markBounced(id: MessageId, reason: string): Promise<'marked' | 'known' | 'not sent'>;
 
   /** See the bus. */
-  stranded(account: AccountName, since: number): Promise<readonly OutboundMessage[]>;
   divert(id: MessageId, instead: OutboundMessage): Promise<'diverted' | 'too late'>;
 
   recordDraft(draft: LiveDraft): Promise<void>;
-  draft(turn: TurnId): Promise<LiveDraft | undefined>;
-  orphanDrafts(account: AccountName): Promise<readonly LiveDraft[]>;
-  forgetDraft(turn: TurnId): Promise<void>;
-  isDelivering(chat: ChatRef): Promise<boolean>;
-
-  inbound(id: MessageId): Promise<InboundMessage | undefined>;
-  outbound(id: MessageId): Promise<SentText | undefined>;
-  sentAs(session: SessionKey, part: NativeId): Promise<SentText | undefined>;
   /** Whether anything was sent there, in whichever topic, as far as rows are kept. Looks at all of them. */
   hasWrittenTo(chat: ChatRef): Promise<boolean>;
-  takeBack(turn: TurnId): Promise<TakenBack>;
-
-  dead(): Promise<readonly DeadLetter[]>;
   retry(ids: readonly MessageId[]): Promise<number>;
-  drop(ids: readonly MessageId[]): Promise<number>;
-  trace(wanted: MessageId | 'last' | LastMessage): Promise<Trace | undefined>;
-  stats(): Promise<BusStats>;
-  gc(windowMs: number): Promise<number>;
   /** Contents named by messages that wait, run or are still to be sent. */
   neededMedia(): Promise<readonly MediaId[]>;
 

@@ -113,7 +113,7 @@ export function carryOver(
   ];
 }
 
-function isMessage({ role }: TranscriptEntry): boolean {
+export function isMessage({ role }: TranscriptEntry): boolean {
   return role === 'user' || role === 'assistant' || role === 'tool';
 }
 

@@ -3,7 +3,7 @@
 
 import { firstSeqOf, type ResultId, resultId, type TurnId } from '../../message/ids.ts';
 import type { TranscriptEntry } from '../../message/transcript.ts';
-import { isoTime } from './file.ts';
+import { isoTime } from './entry.ts';
 
 export type EarlierQuestion = {
   /** Only turns with a smaller number, the newest of them. */

@@ -1,127 +1,85 @@
-// An entry of a transcript from a line of a session file that was found to have its shape.
+// An entry of a transcript as a line of a session file holds it, read and written by the same tables.
 
 import { z } from 'zod';
-import { NODE_STYLES, type SummaryNode } from '../../../agent/rules/summary-nodes.ts';
 import { ATTACHMENT_KINDS, type AttachedMedia } from '../../message/attachment.ts';
 import { TOOL_FAILURE_KINDS } from '../../message/errors.ts';
 import { callId, mediaId, messageId, resultId, sessionKey, turnId } from '../../message/ids.ts';
-import type {
-  AssistantEntry,
-  SharedCall,
-  SummaryEntry,
-  TokenUsage,
-  TranscriptEntry,
-  UserEntry,
+import {
+  NODE_STYLES,
+  type SummaryNode,
+  type TokenUsage,
+  type TranscriptEntry,
 } from '../../message/transcript.ts';
 
-const mediaFromDisk = (media: UserEntry['media']) =>
-  media === undefined || media.length === 0 ? {} : { media };
+/** Names of fields on the disk, where an entry calls them otherwise. */
+const DISK_NAMES: Readonly<Record<string, string>> = {
+  text: 'content',
+  at: 'timestamp',
+  turnId: 'turn_id',
+  messageId: 'message_id',
+  callId: 'tool_call_id',
+  resultId: 'result_id',
+  toolCalls: 'tool_calls',
+  throughSeq: 'through_seq',
+  keepsFrom: 'keeps_from',
+  isDraft: 'draft',
+  isBlocked: 'blocked',
+  isForeign: 'foreign',
+  mimeType: 'mime_type',
+  inputTokens: 'input_tokens',
+  outputTokens: 'output_tokens',
+  cachedTokens: 'cached_tokens',
+};
+const ENTRY_NAMES = Object.fromEntries(
+  Object.entries(DISK_NAMES).map(([name, onDisk]) => [onDisk, name]),
+);
 
-export function fromDisk(disk: DiskEntry): TranscriptEntry {
-  const at = disk.timestamp;
-  switch (disk.role) {
-    case 'user':
-      return fromUser(disk);
-    case 'assistant':
-      return fromAssistant(disk);
-    case 'tool':
-      return {
-        role: disk.role,
-        turnId: disk.turn_id,
-        callId: disk.tool_call_id,
-        name: disk.name,
-        status: disk.status,
-        text: disk.content,
-        ...(disk.failure === undefined ? {} : { failure: disk.failure }),
-        ...(disk.blocked === true ? { isBlocked: true } : {}),
-        ...(disk.result_id === undefined ? {} : { resultId: disk.result_id }),
-        ...(disk.whole === undefined ? {} : { whole: disk.whole }),
-        ...mediaFromDisk(disk.media),
-        ...(disk.foreign === true ? { isForeign: true } : {}),
-        at,
-      };
-    case 'summary':
-      return fromSummary(disk);
-    case 'reset':
-      return { role: disk.role, at };
-    case 'undo':
-      return { role: disk.role, undoes: disk.undoes, by: disk.by, at };
-    case 'restore':
-      return { role: disk.role, brings: disk.brings, by: disk.by, at };
-    case 'turn_end':
-      return {
-        role: disk.role,
-        turnId: disk.turn_id,
-        outcome: disk.outcome,
-        answers: disk.answers,
-        throughSeq: disk.through_seq,
-        ...(disk.shared === undefined ? {} : { shared: disk.shared.map(fromShared) }),
-        at,
-      };
-  }
+/** The fields that are written of an entry, in their order on the disk. */
+const FIELDS: { readonly [Role in TranscriptEntry['role']]: string } = {
+  user: 'text at turnId messageId seq media isForeign',
+  assistant: 'text toolCalls isDraft unsupported thinking model usage at turnId throughSeq asked',
+  tool: 'callId name status failure isBlocked resultId text whole at turnId media isForeign',
+  summary: 'text at keepsFrom nodes omitted media isForeign',
+  reset: 'at',
+  undo: 'undoes by at',
+  restore: 'brings by at',
+  turn_end: 'turnId outcome answers throughSeq shared at',
+};
+const USAGE_FIELDS = ['inputTokens', 'outputTokens', 'cachedTokens'];
+/** Written as they are: what stands in them has the same names on the disk. */
+const VERBATIM = ['toolCalls', 'thinking'];
+
+/** Range of Date, ECMA-262 section 21.4.1.1. */
+const MAX_EPOCH_MS = 8.64e15;
+
+/** `atMs` as ISO 8601 in UTC, kept within what a Date can hold. */
+export function isoTime(atMs: number): string {
+  const finite = Number.isFinite(atMs) ? atMs : 0;
+  return new Date(Math.max(-MAX_EPOCH_MS, Math.min(MAX_EPOCH_MS, finite))).toISOString();
 }
 
-function fromSummary(disk: Extract<DiskEntry, { role: 'summary' }>): SummaryEntry {
-  return {
-    role: disk.role,
-    text: disk.content,
-    ...(disk.keeps_from === undefined ? {} : { keepsFrom: disk.keeps_from }),
-    ...(disk.nodes === undefined ? {} : { nodes: disk.nodes }),
-    ...(disk.omitted === undefined ? {} : { omitted: disk.omitted }),
-    ...mediaFromDisk(disk.media),
-    ...(disk.foreign === true ? { isForeign: true } : {}),
-    at: disk.timestamp,
-  };
+export function toDisk(entry: TranscriptEntry): Readonly<Record<string, unknown>> {
+  return { role: entry.role, ...diskFields(entry, FIELDS[entry.role].split(' ')) };
 }
 
-function fromUser(disk: Extract<DiskEntry, { role: 'user' }>): UserEntry {
-  return {
-    role: disk.role,
-    turnId: disk.turn_id,
-    ...(disk.message_id === undefined ? {} : { messageId: disk.message_id }),
-    ...(disk.seq === undefined ? {} : { seq: disk.seq }),
-    text: disk.content,
-    ...mediaFromDisk(disk.media),
-    ...(disk.foreign === true ? { isForeign: true } : {}),
-    at: disk.timestamp,
-  };
+function diskFields(value: object, names = Object.keys(value)): Readonly<Record<string, unknown>> {
+  return Object.fromEntries(
+    names.map((name) => [DISK_NAMES[name] ?? name, diskValue(name, Reflect.get(value, name))]),
+  );
 }
 
-type DiskUsage = Extract<DiskEntry, { role: 'assistant' }>['usage'];
-
-function usageFromDisk(usage: DiskUsage): { readonly usage?: TokenUsage } {
-  if (usage === undefined) return {};
-  const { input_tokens, output_tokens, cached_tokens } = usage;
-  return {
-    usage: { inputTokens: input_tokens, outputTokens: output_tokens, cachedTokens: cached_tokens },
-  };
+function diskValue(name: string, value: unknown): unknown {
+  if (name === 'at') return isoTime(Number(value));
+  if (VERBATIM.includes(name)) return Array.isArray(value) && value.length > 0 ? value : undefined;
+  if (Array.isArray(value)) return value.map((one) => diskValue('', one));
+  if (typeof value !== 'object' || value === null) return value;
+  return diskFields(value, name === 'usage' ? USAGE_FIELDS : undefined);
 }
 
-const fromShared = ({ role, model, usage }: DiskShared): SharedCall => ({
-  role,
-  model,
-  ...usageFromDisk(usage),
-});
-
-type DiskShared = NonNullable<Extract<DiskEntry, { role: 'turn_end' }>['shared']>[number];
-
-function fromAssistant(disk: Extract<DiskEntry, { role: 'assistant' }>): AssistantEntry {
-  return {
-    role: disk.role,
-    turnId: disk.turn_id,
-    text: disk.content,
-    toolCalls: disk.tool_calls,
-    ...(disk.draft === true ? { isDraft: true } : {}),
-    ...(disk.unsupported === undefined ? {} : { unsupported: disk.unsupported }),
-    thinking: disk.thinking.map(({ text, signature }) =>
-      signature === undefined ? { text } : { text, signature },
-    ),
-    model: disk.model,
-    ...usageFromDisk(disk.usage),
-    ...(disk.through_seq === undefined ? {} : { throughSeq: disk.through_seq }),
-    ...(disk.asked === undefined ? {} : { asked: disk.asked }),
-    at: disk.timestamp,
-  };
+/** With the names of an entry; what is not there, or not set, is left out. */
+function fromDisk<T>(disk: object): T {
+  const fields = Object.entries(disk).filter(([, value]) => value !== undefined && value !== false);
+  return Object.fromEntries(fields.map(([name, value]) => [ENTRY_NAMES[name] ?? name, value])) as T;
 }
 
 // The shapes of lines in session files, as they stand on the disk. What is missing gets a default
@@ -153,16 +111,12 @@ const attached = z
     mime_type: z.string(),
     name: z.string().optional(),
   })
-  .transform(
-    ({ media, kind, mime_type: mimeType, name }): AttachedMedia => ({
-      ...{ media, kind, mimeType },
-      ...(name === undefined ? {} : { name }),
-    }),
-  );
+  .transform(fromDisk<AttachedMedia>);
 /** What cannot be read of it costs no more than the file it names. */
 const media = z
   .array(attached.optional().catch(undefined))
   .transform((all) => all.filter((one) => one !== undefined))
+  .transform((all) => (all.length === 0 ? undefined : all))
   .optional()
   .catch(undefined);
 
@@ -176,14 +130,18 @@ const user = z.object({
   media,
   foreign,
 });
-const usage = z.object({ input_tokens: count, output_tokens: count, cached_tokens: count });
+const usage = z
+  .object({ input_tokens: count, output_tokens: count, cached_tokens: count })
+  .transform(fromDisk<TokenUsage>);
 const assistant = z.object({
   role: z.literal('assistant'),
   content: z.string().default(''),
   tool_calls: z.array(z.object({ id: call, name: z.string(), arguments: z.string() })).default([]),
   draft: z.boolean().optional().catch(undefined),
   unsupported: z.array(z.string()).min(1).optional().catch(undefined),
-  thinking: z.array(z.object({ text: z.string(), signature: z.string().optional() })).default([]),
+  thinking: z
+    .array(z.object({ text: z.string(), signature: z.string().exactOptional() }))
+    .default([]),
   model: z.string().default(''),
   usage: usage.optional(),
   timestamp: time,
@@ -217,15 +175,7 @@ const node = z
     content: z.string(),
     foreign,
   })
-  .transform(
-    ({ content: text, messages, children, foreign: mark, ...rest }): SummaryNode => ({
-      ...rest,
-      text,
-      ...(messages === undefined ? {} : { messages }),
-      ...(children === undefined ? {} : { children }),
-      ...(mark === true ? { isForeign: true } : {}),
-    }),
-  );
+  .transform(fromDisk<SummaryNode>);
 const summary = z.object({
   role: z.literal('summary'),
   content: z.string(),
@@ -257,22 +207,14 @@ const turnEnd = z.object({
   answers: z.array(z.string()),
   through_seq: z.number(),
   shared: z
-    .array(z.object({ role: z.string(), model: z.string(), usage: usage.optional() }))
+    .array(z.object({ role: z.string(), model: z.string(), usage: usage.exactOptional() }))
     .optional()
     .catch(undefined),
   timestamp: time,
 });
-export const diskEntry = z.discriminatedUnion('role', [
-  user,
-  assistant,
-  tool,
-  summary,
-  reset,
-  undo,
-  restore,
-  turnEnd,
-]);
-export type DiskEntry = z.infer<typeof diskEntry>;
+export const diskEntry = z
+  .discriminatedUnion('role', [user, assistant, tool, summary, reset, undo, restore, turnEnd])
+  .transform(fromDisk<TranscriptEntry>);
 
 export const diskHeader = z.object({
   _type: z.literal('metadata'),

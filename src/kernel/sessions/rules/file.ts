@@ -3,8 +3,8 @@
 
 import { fieldsOf, parseJson } from '../../../lib/json/json.ts';
 import { type SessionKey, sessionKey } from '../../message/ids.ts';
-import type { TokenUsage, TranscriptEntry, UserEntry } from '../../message/transcript.ts';
-import { type DiskHeader, diskEntry, diskHeader, fromDisk } from './entry.ts';
+import type { TranscriptEntry } from '../../message/transcript.ts';
+import { type DiskHeader, diskEntry, diskHeader, isoTime, toDisk } from './entry.ts';
 
 export type SessionHeader = {
   readonly key: SessionKey;
@@ -20,17 +20,8 @@ export type SessionLine =
   | { readonly kind: 'entry'; readonly entry: TranscriptEntry; readonly carried: boolean }
   | { readonly kind: 'damaged' };
 
-/** Range of Date, ECMA-262 section 21.4.1.1. */
-const MAX_EPOCH_MS = 8.64e15;
-
 /** How the lines of messages begin; a carried line begins otherwise, so counting is searching. */
 export const MESSAGE_LINE_STARTS = ['{"role":"user"', '{"role":"assistant"'] as const;
-
-/** `atMs` as ISO 8601 in UTC, kept within what a Date can hold. */
-export function isoTime(atMs: number): string {
-  const finite = Number.isFinite(atMs) ? atMs : 0;
-  return new Date(Math.max(-MAX_EPOCH_MS, Math.min(MAX_EPOCH_MS, finite))).toISOString();
-}
 
 export function encodeHeader(value: SessionHeader): string {
   const created = isoTime(value.createdAt);
@@ -50,99 +41,6 @@ export function encodeEntry(entry: TranscriptEntry, carried = false): string {
   return JSON.stringify(carried ? { carried: true, ...toDisk(entry) } : toDisk(entry));
 }
 
-function toDisk(entry: TranscriptEntry): Readonly<Record<string, unknown>> {
-  const timestamp = isoTime(entry.at);
-  switch (entry.role) {
-    case 'user':
-      return {
-        role: entry.role,
-        content: entry.text,
-        timestamp,
-        turn_id: entry.turnId,
-        message_id: entry.messageId,
-        seq: entry.seq,
-        media: mediaToDisk(entry.media),
-        foreign: entry.isForeign,
-      };
-    case 'assistant':
-      return {
-        role: entry.role,
-        content: entry.text,
-        tool_calls: entry.toolCalls.length > 0 ? entry.toolCalls : undefined,
-        draft: entry.isDraft,
-        unsupported: entry.unsupported,
-        thinking: entry.thinking.length > 0 ? entry.thinking : undefined,
-        model: entry.model,
-        usage: usageToDisk(entry.usage),
-        timestamp,
-        turn_id: entry.turnId,
-        through_seq: entry.throughSeq,
-        asked: entry.asked,
-      };
-    case 'tool':
-      return {
-        role: entry.role,
-        tool_call_id: entry.callId,
-        name: entry.name,
-        status: entry.status,
-        failure: entry.failure,
-        blocked: entry.isBlocked,
-        result_id: entry.resultId,
-        content: entry.text,
-        whole: entry.whole,
-        timestamp,
-        turn_id: entry.turnId,
-        media: mediaToDisk(entry.media),
-        foreign: entry.isForeign,
-      };
-    case 'summary':
-      return {
-        role: entry.role,
-        content: entry.text,
-        timestamp,
-        keeps_from: entry.keepsFrom,
-        nodes: entry.nodes?.map(({ text, isForeign, ...node }) => ({
-          ...node,
-          content: text,
-          foreign: isForeign,
-        })),
-        omitted: entry.omitted,
-        media: mediaToDisk(entry.media),
-        foreign: entry.isForeign,
-      };
-    case 'reset':
-      return { role: entry.role, timestamp };
-    case 'undo':
-      return { role: entry.role, undoes: entry.undoes, by: entry.by, timestamp };
-    case 'restore':
-      return { role: entry.role, brings: entry.brings, by: entry.by, timestamp };
-    case 'turn_end':
-      return {
-        role: entry.role,
-        turn_id: entry.turnId,
-        outcome: entry.outcome,
-        answers: entry.answers,
-        through_seq: entry.throughSeq,
-        shared: entry.shared?.map(({ usage, ...call }) => ({
-          ...call,
-          usage: usageToDisk(usage),
-        })),
-        timestamp,
-      };
-  }
-}
-
-const usageToDisk = (usage: TokenUsage | undefined) =>
-  usage && {
-    input_tokens: usage.inputTokens,
-    output_tokens: usage.outputTokens,
-    cached_tokens: usage.cachedTokens,
-  };
-
-/** Names and ids, never contents. */
-const mediaToDisk = (media: UserEntry['media']) =>
-  media?.map(({ mimeType, ...rest }) => ({ ...rest, mime_type: mimeType }));
-
 /** Reads one line without its newline. Never throws. */
 export function decodeLine(line: string): SessionLine {
   const value = fieldsOf(parseJson(line));
@@ -153,7 +51,7 @@ export function decodeLine(line: string): SessionLine {
   }
   const parsed = diskEntry.safeParse(value);
   if (!parsed.success) return { kind: 'damaged' };
-  return { kind: 'entry', entry: fromDisk(parsed.data), carried: value['carried'] === true };
+  return { kind: 'entry', entry: parsed.data, carried: value['carried'] === true };
 }
 
 function toHeader(disk: DiskHeader): SessionHeader {

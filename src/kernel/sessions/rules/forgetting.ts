@@ -1,10 +1,9 @@
 // What a person wants forgotten, and what is left of an entry or a file then: the words are gone, the
 // order of the conversation stays.
 
-import type { SummaryNode } from '../../../agent/rules/summary-nodes.ts';
 import { withNodes } from '../../../agent/rules/summary-nodes-text.ts';
 import type { SessionKey } from '../../message/ids.ts';
-import type { TranscriptEntry } from '../../message/transcript.ts';
+import type { SummaryNode, TranscriptEntry } from '../../message/transcript.ts';
 import { foldText } from './extract.ts';
 
 /** Whether a text holds all of the words. */

@@ -1,0 +1,153 @@
+// Fingerprints of what a model is told. By them a request log keeps each text once, and by them it is
+// noticed when a call does not begin as the one before it did, as a provider's prompt cache needs it.
+
+import { hash } from 'node:crypto';
+import type { AskedPiece } from '../features/request-log/rules/asked.ts';
+import type { Rights } from '../kernel/access/rights.ts';
+import type { SessionKey } from '../kernel/message/ids.ts';
+import type { ModelMessage, TokenUsage } from '../kernel/message/transcript.ts';
+import type { AskedBook } from '../kernel/sessions/store.ts';
+import { RecentMap } from '../lib/async.ts';
+import type { Logger } from '../lib/logger.ts';
+import type { ToolSpec } from '../providers/provider.ts';
+import { MEMORY_TITLE, type PromptSection } from './rules/prompt.ts';
+
+/** 96 bits: no two texts have the same by chance. */
+const PRINT_CHARS = 16;
+
+export function printOf(value: unknown): string {
+  const text = typeof value === 'string' ? value : JSON.stringify(value);
+  return hash('sha256', text, 'base64url').slice(0, PRINT_CHARS);
+}
+
+export type Prints = ReturnType<typeof createPrints>;
+
+/** Computed once for each object, which never changes. */
+export function createPrints() {
+  const tools = new WeakMap<ToolSpec, string>();
+  const sections = new WeakMap<PromptSection, readonly NamedPrint[]>();
+  return {
+    ofTool(tool: ToolSpec): string {
+      const print = tools.get(tool) ?? printOf(toolText(tool));
+      tools.set(tool, print);
+      return print;
+    },
+    /** One for each part of the section, in order. */
+    ofParts(section: PromptSection): readonly NamedPrint[] {
+      const prints =
+        sections.get(section) ??
+        section.parts.map(({ name, text }) => ({ name, print: printOf(text) }));
+      sections.set(section, prints);
+      return prints;
+    },
+  };
+}
+
+/** What a model is told of a tool. */
+export const toolText = ({ name, description, schema }: ToolSpec) =>
+  JSON.stringify({ name, description, schema });
+
+/** What a turn needs for the request log. */
+export type AskedNotes = {
+  readonly book: AskedBook;
+  readonly prints: Prints;
+  /** The settings that shape a turn, JSON. */
+  readonly config: AskedPiece;
+};
+
+export type NamedPrint = { readonly name: string; readonly print: string };
+
+export type CallPrints = {
+  /** In the order in which providers are sent them: tools, then the stable parts of the prompt. */
+  readonly parts: readonly NamedPrint[];
+  /** Of the first `messages` messages: all that the next call should begin with. */
+  readonly thread: { readonly messages: number; readonly chars: number; readonly print: string };
+};
+
+const CONVERSATION = 'conversation';
+
+/**
+ * The first part that changed. `place`: what the new call has in place of the old thread; undefined where
+ * it is shorter. A conversation that got shorter was made so on purpose: summarized, trimmed or restarted.
+ */
+export function firstChange(
+  before: CallPrints,
+  parts: readonly NamedPrint[],
+  place: { readonly chars: number; readonly print: string } | undefined,
+): NamedPrint | undefined {
+  for (let index = 0; index < Math.max(before.parts.length, parts.length); index += 1) {
+    const [old, now] = [before.parts[index], parts[index]];
+    if (old?.name === now?.name && old?.print === now?.print) continue;
+    // A part that was removed or inserted is the cause, not the one that took its place.
+    const isGone = old !== undefined && !parts.some(({ name }) => name === old.name);
+    return isGone ? { name: old.name, print: '' } : (now ?? old);
+  }
+  if (place === undefined || place.chars < before.thread.chars) return undefined;
+  if (place.print === before.thread.print) return undefined;
+  return { name: CONVERSATION, print: place.print };
+}
+
+export type WatchedCall = {
+  readonly session: SessionKey;
+  /** The one that answered; each has a cache of its own. */
+  readonly model: string;
+  /** They decide which tools are offered. */
+  readonly rights: Rights;
+  readonly tools: readonly ToolSpec[];
+  readonly system: readonly PromptSection[];
+  readonly messages: readonly ModelMessage[];
+  readonly usage: TokenUsage | undefined;
+};
+
+const MAX_SESSIONS = 1000;
+const MAX_REPORTED = 1000;
+
+export type CacheAlarm = ReturnType<typeof createCacheAlarm>;
+
+/** Logs which part of a session's call broke the prompt cache; keeps a few hashes per session. */
+export function createCacheAlarm(prints: Prints) {
+  const sessions = new RecentMap<SessionKey, CallPrints & { readonly cache: string }>(MAX_SESSIONS);
+  /** One edit of a file changes the prompt of every session, and is reported once. */
+  const reported = new Set<string>();
+
+  function isNews({ name, print }: NamedPrint): boolean {
+    const change = `${name} ${print}`;
+    if (name === CONVERSATION) return true;
+    if (reported.has(change)) return false;
+    if (reported.size >= MAX_REPORTED) reported.clear();
+    reported.add(change);
+    return true;
+  }
+
+  return {
+    /** After a call that was answered. */
+    called(call: WatchedCall, log: Logger): void {
+      const { session, model, rights, tools, system, messages, usage } = call;
+      const cache = printOf([model, rights]);
+      const parts = [
+        // The list is sent as one: a print for each tool would say no more than which one changed.
+        { name: 'tools', print: printOf(tools.map(prints.ofTool)) },
+        ...system.filter(({ stable }) => stable).flatMap(prints.ofParts),
+      ];
+      const before = sessions.get(session);
+      // The last message still grows: notes are put into it, and others join it.
+      const thread = threadOf(messages, messages.length - 1);
+      sessions.set(session, { cache, parts, thread });
+      if (before?.cache !== cache) return;
+      const count = before.thread.messages;
+      const place = messages.length < count ? undefined : threadOf(messages, count);
+      const change = firstChange(before, parts, place);
+      if (change === undefined || !isNews(change)) return;
+      const { cachedTokens, inputTokens } = usage ?? {};
+      const fields = { section: change.name, cachedTokens, inputTokens };
+      // The agent itself writes its memory: that is no fault.
+      if (change.name === MEMORY_TITLE) log.info('prompt cache begun anew', fields);
+      else log.warn('prompt cache broken', fields);
+    },
+  };
+}
+
+function threadOf(messages: readonly ModelMessage[], count: number): CallPrints['thread'] {
+  const text = JSON.stringify(messages.slice(0, Math.max(0, count)));
+  return { messages: Math.max(0, count), chars: text.length, print: printOf(text) };
+}
