@@ -5,7 +5,7 @@ import { readdir } from 'node:fs/promises';
 import { join } from 'node:path';
 import { expect, it } from 'vitest';
 import { createAskedFiles } from '../../src/features/request-log/request-log.ts';
-import { openJobRows, removeJob } from '../../src/features/schedule/job-rows.ts';
+import { openJobRows } from '../../src/features/schedule/job-rows.ts';
 import { chatsOfJobs } from '../../src/features/schedule/personal-data.ts';
 import type { Job } from '../../src/features/schedule/rules/job.ts';
 import {
@@ -91,7 +91,7 @@ it('is known by whose it was until its files go, those in use never', async () =
   await removeEndedRuns(subagents, time.now);
   await subagents.runs.change('new', () => ({ ...WORK, id: 'new', state: 'running' }));
   await say('subagent:new');
-  await removeJob(jobs, 'j1');
+  await jobs.remove('j1');
   await clean();
   const forgetting = createHelperForgetting(subagents);
   expect(await forgetting.chatsBelow(['telegram:1'], false)).toEqual([

@@ -1,6 +1,6 @@
 // Where a test is not about helpers: there are none.
 
-import type { HelperDesk } from '../../src/features/subagents/helpers.ts';
+import type { HelperDesk } from '../../src/features/subagents/agents-commands.ts';
 import type { Helpers } from '../../src/features/subagents/spawn.ts';
 
 const none = async () => ({ text: 'There are no helpers.', isForeign: false });
@@ -12,7 +12,7 @@ export const noHelpers = (): Helpers => ({
 
 export const NO_HELPERS: HelperDesk = {
   lines: async () => [],
-  running: async () => 0,
+  atWork: async () => [],
   kill: async () => '',
   stopAll: async () => 0,
 };

@@ -12,7 +12,7 @@ import { sessionKeyOf } from '../../kernel/message/message.ts';
 import { verbatim } from '../../kernel/message/untrusted.ts';
 import { withPerson } from '../people/person-commands.ts';
 import type { Persons } from '../people/persons.ts';
-import type { HelperDesk } from '../subagents/helpers.ts';
+import type { HelperDesk } from '../subagents/agents-commands.ts';
 import type { WorkflowDesk } from '../workflows/workflow-people.ts';
 import type { JobAskers, JobDesk, ShownJob } from './job-askers.ts';
 import { parseHead } from './rules/cron-command.ts';

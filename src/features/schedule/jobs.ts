@@ -5,7 +5,7 @@ import { doorOf, isSameChat } from '../../kernel/access/person.ts';
 import type { MessageId } from '../../kernel/message/ids.ts';
 import { type ChatRef, chatRefOf } from '../../kernel/message/message.ts';
 import type { JobAsker, JobDesk, ShownJob } from './job-askers.ts';
-import { type JobRows, removeJob } from './job-rows.ts';
+import type { JobRows } from './job-rows.ts';
 import {
   type Job,
   type JobMaker,
@@ -147,7 +147,7 @@ export function createJobDesk(deps: JobDeskDeps): JobDesk {
     },
     async remove(id, asker) {
       const job = await found(id, asker);
-      await removeJob(deps.jobs, job.id);
+      await deps.jobs.remove(job.id);
       await deps.stop(job.id);
       changed();
       return shown(job, asker);

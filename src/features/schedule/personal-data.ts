@@ -6,7 +6,7 @@ import type { SessionKey } from '../../kernel/message/ids.ts';
 import { type ChatRef, sessionKeyOf } from '../../kernel/message/message.ts';
 import type { PersonalData } from '../../kernel/personal-data.ts';
 import type { Holds } from '../../kernel/sessions/rules/forgetting.ts';
-import { type JobRows, removeJob } from './job-rows.ts';
+import type { JobRows } from './job-rows.ts';
 import { HEARTBEAT, type Job, jobChat } from './rules/job.ts';
 
 /** Those whose own conversations are among `chats`, which hold the words. */
@@ -33,7 +33,7 @@ export function createJobForgetting(jobs: JobRows, removed: () => void): Persona
     },
     async forget(chats: readonly string[], holds: Holds): Promise<number> {
       const theirs = await jobsHolding(jobs, chats, holds);
-      for (const { id } of theirs) await removeJob(jobs, id);
+      for (const { id } of theirs) await jobs.remove(id);
       if (theirs.length > 0) removed();
       return theirs.length;
     },
@@ -45,12 +45,11 @@ export function createJobForgetting(jobs: JobRows, removed: () => void): Persona
 
 /** Keys of the chats of jobs that were made in these chats. */
 export async function chatsOfJobs(
-  { all, removed }: JobRows,
+  jobs: JobRows,
   chats: readonly string[],
   isOwner: boolean,
 ): Promise<readonly string[]> {
-  const known = [...(await all.list()), ...(await removed.list())];
-  const theirs = known.filter(({ maker }) => {
+  const theirs = (await jobs.known()).filter(({ maker }) => {
     if (maker.kind === 'operator') return isOwner;
     const { thread: _topic, ...chat } = maker.chat;
     return chats.includes(sessionKeyOf(chat));
@@ -61,12 +60,11 @@ export async function chatsOfJobs(
 
 /** The conversations that the job was made in. */
 export function startedFromJobs(
-  { all, removed }: JobRows,
+  jobs: JobRows,
   sessionOf: (chat: ChatRef) => Promise<SessionKey>,
 ): StartedFrom {
   return async (id) => {
-    const job = (await all.get(id)) ?? (await removed.get(id));
-    const maker = job?.maker;
+    const maker = (await jobs.whose(id))?.maker;
     if (maker?.kind !== 'person') return [];
     return [...new Set([sessionKeyOf(maker.chat), await sessionOf(maker.chat)])];
   };

@@ -6,7 +6,7 @@ import type { MessageBus } from '../../kernel/bus/bus.ts';
 import { type MessageId, messageId } from '../../kernel/message/ids.ts';
 import type { Logger } from '../../lib/logger.ts';
 import type { Clock } from '../../lib/time/clock.ts';
-import { type JobRows, removeJob } from './job-rows.ts';
+import type { JobRows } from './job-rows.ts';
 import type { NextSlot } from './jobs.ts';
 import { dueAt, ended, fired, isLateRun, type Job, type JobEnding, retryMs } from './rules/job.ts';
 import { hasChosenTimes, slotText, zoneOf } from './rules/schedule.ts';
@@ -195,8 +195,7 @@ export class Scheduler {
     const { jobs, clock, next } = this.#deps;
     const now = clock.now();
     const { finishedAt, firedAt, schedule } = job;
-    if (finishedAt !== undefined && now - finishedAt > KEEP_FINISHED_MS)
-      await removeJob(jobs, job.id);
+    if (finishedAt !== undefined && now - finishedAt > KEEP_FINISHED_MS) await jobs.remove(job.id);
     if (firedAt === undefined || now >= firedAt - PUT_BACK_MS || schedule.kind === 'at') return job;
     const nextAt = await next(schedule, now);
     const settled = await jobs.all.change(

@@ -1,5 +1,5 @@
-// `/agents`, the subagents of this conversation, and `/kill`, which ends one. An owner in a private chat sees
-// and ends those of all.
+// Subagents as people see and end them: `/agents`, `/kill`, the status and `/stop`. An owner in a private chat
+// sees and ends those of all.
 
 import {
   type Command,
@@ -8,7 +8,10 @@ import {
   commandsOf,
 } from '../../kernel/commands/command.ts';
 import type { SessionKey } from '../../kernel/message/ids.ts';
-import type { HelperDesk, HelpersOf } from './helpers.ts';
+import type { Rows } from '../../kernel/rows.ts';
+import type { Clock } from '../../lib/time/clock.ts';
+import type { HelperDesk as Desk } from './helper-desk.ts';
+import { type HelperRun, helperLine } from './rules/subagent.ts';
 
 const MAX_LINES = 30;
 
@@ -41,16 +44,55 @@ export function agentsCommands(helpers: HelperDesk): readonly Command[] {
   });
 }
 
-/** For the status; nothing where there are none. */
-export async function helpersAtWork(
-  session: SessionKey,
-  helpers: HelperDesk,
-): Promise<readonly string[]> {
-  const running = await helpers.running(session);
-  return running === 0 ? [] : [`Helpers at work: ${running} (see /agents)`];
-}
-
 function seenBy({ session, message, role }: CommandOrigin): HelpersOf {
   const isAlone = message.addressing === 'direct' && message.group === undefined;
   return role === 'owner' && isAlone ? 'all' : session;
+}
+
+/** Of one conversation, or of all. */
+type HelpersOf = SessionKey | 'all';
+
+export type HelperPeopleDeps = {
+  readonly runs: Rows<HelperRun>;
+  readonly desk: Pick<Desk, 'cancel'>;
+  readonly clock: Clock;
+};
+
+export type HelperDesk = ReturnType<typeof createHelperPeople>;
+
+export function createHelperPeople({ runs: rows, desk, clock }: HelperPeopleDeps) {
+  const isRunning = ({ state }: HelperRun) => state === 'running';
+
+  async function visible(whose: HelpersOf): Promise<readonly HelperRun[]> {
+    const all = (await rows.list()).filter(({ series }) => series === undefined);
+    return whose === 'all' ? all : all.filter(({ parent }) => parent.session === whose);
+  }
+
+  return {
+    /** A line each, those at work first. */
+    async lines(whose: HelpersOf): Promise<readonly string[]> {
+      const runs = (await visible(whose)).toReversed();
+      const sorted = [...runs.filter(isRunning), ...runs.filter((run) => !isRunning(run))];
+      const of = (run: HelperRun) => (whose === 'all' ? ` [${run.parent.session}]` : '');
+      return sorted.map((run) => `${helperLine(run, clock.now())}${of(run)}`);
+    },
+    /** For the status; nothing where there are none. */
+    async atWork(session: SessionKey): Promise<readonly string[]> {
+      const running = (await visible(session)).filter(isRunning).length;
+      return running === 0 ? [] : [`Helpers at work: ${running} (see /agents)`];
+    },
+    /** What came of it, in words. */
+    async kill(id: string, whose: HelpersOf): Promise<string> {
+      const run = (await visible(whose)).find((each) => each.id === id);
+      if (run === undefined) return `There is no helper ${id}. /agents shows those there are.`;
+      const ran = await desk.cancel(run, 'by a person');
+      return ran ? `It is ended: ${run.label}.` : `It had ended before: ${run.label}.`;
+    },
+    /** Ends all of a conversation; how many there were. */
+    async stopAll(session: SessionKey): Promise<number> {
+      const runs = (await visible(session)).filter(isRunning);
+      for (const run of runs) await desk.cancel(run, 'with what it was for');
+      return runs.length;
+    },
+  };
 }

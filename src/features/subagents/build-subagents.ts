@@ -12,11 +12,13 @@ import type { GuardedFiles } from '../../lib/files/guarded-files.ts';
 import type { Logger } from '../../lib/logger.ts';
 import type { ModelRegistry } from '../../providers/provider.ts';
 import { knownCost } from '../spending/build-spending.ts';
-import { agentsCommands, helpersAtWork } from './agents-commands.ts';
+import {
+  agentsCommands,
+  createHelperPeople,
+  type HelperDesk as PeoplesDesk,
+} from './agents-commands.ts';
 import { HelperDesk } from './helper-desk.ts';
-import { createHelperPeople } from './helper-people.ts';
 import { HelperStarts } from './helper-starts.ts';
-import type { HelperDesk as PeoplesDesk } from './helpers.ts';
 import { Calibrator, createExperience, type Experience, Votes } from './learnt.ts';
 import { createHelperForgetting, startedFromHelpers } from './personal-data.ts';
 import { configuredOf } from './rules/calibration.ts';
@@ -91,7 +93,7 @@ export function buildSubagents(parts: SubagentParts): Subagents {
   add.personalData(createHelperForgetting(subagents));
   add.startedFrom(SUBAGENT_CHANNEL, startedFromHelpers(subagents));
   add.status(async (session) => [
-    ...(await helpersAtWork(session, shown)),
+    ...(await shown.atWork(session)),
     ...(await votes.lines()),
     ...(await calibrator.lines()).slice(0, MAX_STATUS_LINES),
   ]);

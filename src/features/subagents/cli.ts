@@ -3,6 +3,9 @@
 import { Command } from 'commander';
 import { chatNames, chatText } from '../../cli/chat-names.ts';
 import { printable, type Terminal, withState } from '../../cli/terminal.ts';
+import type { Config } from '../../kernel/config/config.ts';
+import type { OpenRows } from '../../kernel/rows.ts';
+import type { HelperRun } from './rules/subagent.ts';
 
 export function agentsCommand(terminal: Terminal): Command {
   const command = new Command('agents').description('helpers of the agent, and their profiles');
@@ -16,12 +19,11 @@ export function agentsCommand(terminal: Terminal): Command {
 
 async function list(terminal: Terminal, json: boolean): Promise<void> {
   const { loadConfig } = await import('../../kernel/config/files/config-file.ts');
-  const { openHelpers } = await import('./open-helpers.ts');
   const { config } = await loadConfig(terminal.home, terminal.env);
-  const { profiles, runs, lines, figures } = await withState(terminal, (state) =>
-    openHelpers(state, terminal, config),
+  const { profiles, runs, figures } = await withState(terminal, ({ rows }) =>
+    stored(rows, terminal, config),
   );
-  if (json) return terminal.printJson({ profiles, runs, figures });
+  if (json) return terminal.printJson({ profiles, runs: runs.map(runJson), figures });
   for (const profile of profiles) {
     const { name, description } =
       profile.kind === 'valid'
@@ -30,13 +32,41 @@ async function list(terminal: Terminal, json: boolean): Promise<void> {
     terminal.print(`profile ${printable(name)}: ${printable(description)}`);
   }
   if (profiles.length === 0) terminal.note('There are no profiles in the workspace.');
+  const { helperLine } = await import('./rules/subagent.ts');
   const names = await chatNames(
     terminal,
-    lines.map(({ session }) => session),
+    runs.map(({ parent }) => parent.session),
   );
-  for (const { text, session } of lines) {
-    terminal.print(`${printable(text)} [${chatText(names, session)}]`);
+  for (const run of runs) {
+    const line = helperLine(run, terminal.clock.now());
+    terminal.print(`${printable(line)} [${chatText(names, run.parent.session)}]`);
   }
-  if (lines.length === 0) terminal.note('There are no helpers.');
+  if (runs.length === 0) terminal.note('There are no helpers.');
   for (const line of figures) terminal.print(printable(line));
+}
+
+/** The profiles, the runs that are no part of a series, and what votes and earlier runs tell. */
+async function stored(rows: OpenRows, { home }: Terminal, config: Config) {
+  const { createGuardedFiles } = await import('../../lib/files/guarded-files.ts');
+  const { Calibrator, Votes } = await import('./learnt.ts');
+  const { configuredOf } = await import('./rules/calibration.ts');
+  const { openSubagents } = await import('./subagent-rows.ts');
+  const { createProfileBook } = await import('./terms.ts');
+  const files = createGuardedFiles({ forbidden: [home.root] });
+  const calibrator = new Calibrator({
+    rows,
+    settings: () => config.agents.calibration,
+    configured: () => configuredOf(config),
+  });
+  const all = await openSubagents(rows).runs.list();
+  return {
+    profiles: await createProfileBook(files, () => config.agents.defaults.workspace).list(),
+    runs: all.filter(({ series }) => series === undefined),
+    figures: [...(await new Votes(rows).lines()), ...(await calibrator.lines())],
+  };
+}
+
+function runJson({ id, label, plan, parent, state, startedAt, endedAt, result }: HelperRun) {
+  const shown = { id, label, kind: plan.kind, session: parent.session, state, startedAt };
+  return { ...shown, endedAt, result };
 }

@@ -1,12 +1,14 @@
 // What the agent asks of helpers: checks who asks, the limits and the profile, and words the answers.
 
 import type { SessionKey } from '../../kernel/message/ids.ts';
+import type { SystemSender } from '../../kernel/message/message.ts';
+import { personNames } from '../../kernel/message/message-limits.ts';
 import type { Rows } from '../../kernel/rows.ts';
 import { createLanes } from '../../lib/async.ts';
 import type { Clock } from '../../lib/time/clock.ts';
 import type { ToolContext } from '../../tools/tool.ts';
+import type { Payer } from '../spending/rules/budget-limits.ts';
 import type { HelperDesk } from './helper-desk.ts';
-import { parentOf } from './helper-people.ts';
 import { checkSame, idOf, resultText } from './messages.ts';
 import { helperKind } from './rules/calibration.ts';
 import {
@@ -31,7 +33,7 @@ export type HelperStartsDeps = {
   settings(): SubagentsConfig;
 };
 
-type Asker = Pick<
+export type HelperAsker = Pick<
   ToolContext,
   'session' | 'turnId' | 'chat' | 'rights' | 'isTainted' | 'person' | 'payer'
 >;
@@ -49,7 +51,8 @@ export class HelperStarts {
     return this.#deps.settings().enabled;
   }
 
-  start(wish: HelperWish, asker: Asker): Promise<HelperAnswer> {
+  /** The same wish of the same turn starts one. @throws SubagentError */
+  start(wish: HelperWish, asker: HelperAsker): Promise<HelperAnswer> {
     return this.#lanes.run('start', async () => {
       const id = idOf(wish, asker);
       const known = await this.#deps.runs.get(id);
@@ -89,23 +92,25 @@ export class HelperStarts {
     };
   }
 
-  async list(asker: Pick<Asker, 'session'>): Promise<HelperAnswer> {
+  async list(asker: Pick<HelperAsker, 'session'>): Promise<HelperAnswer> {
     const profiles = await this.#deps.terms.described();
     const lines = (await this.#ownOf(asker.session)).map((run) => this.#line(run));
     const runs = lines.length === 0 ? ['There are no helpers.'] : lines;
     return own(['Profiles:', ...profiles, 'Helpers of this conversation:', ...runs].join('\n'));
   }
 
-  async check(id: string, asker: Pick<Asker, 'session'>): Promise<HelperAnswer> {
+  /** @throws SubagentError */
+  async check(id: string, asker: Pick<HelperAsker, 'session'>): Promise<HelperAnswer> {
     const run = await this.#found(id, asker.session);
     if (run.state !== 'running') await this.#deps.desk.read(run.id);
     return this.#shown([run]);
   }
 
+  /** Until it has ended, all of them where no id is given, or the time is over. @throws SubagentError */
   async wait(
     id: string | undefined,
     ms: number,
-    asker: Pick<Asker, 'session'>,
+    asker: Pick<HelperAsker, 'session'>,
     signal: AbortSignal,
   ): Promise<HelperAnswer> {
     const { desk } = this.#deps;
@@ -126,7 +131,8 @@ export class HelperStarts {
     return answer;
   }
 
-  async cancel(id: string, asker: Pick<Asker, 'session'>): Promise<HelperAnswer> {
+  /** @throws SubagentError */
+  async cancel(id: string, asker: Pick<HelperAsker, 'session'>): Promise<HelperAnswer> {
     const run = await this.#found(id, asker.session);
     const ran = await this.#deps.desk.cancel(run, 'by the agent');
     const now = (await this.#deps.runs.get(run.id)) ?? run;
@@ -143,7 +149,7 @@ export class HelperStarts {
     signal.throwIfAborted();
   }
 
-  async #runOf(id: string, wish: HelperWish, asker: Asker): Promise<HelperRun> {
+  async #runOf(id: string, wish: HelperWish, asker: HelperAsker): Promise<HelperRun> {
     const { terms, clock } = this.#deps;
     const parent = parentOf(asker);
     const isHelper = asker.chat.channel === SUBAGENT_CHANNEL;
@@ -236,4 +242,26 @@ function keptOf({ state, answers, isForeign }: HelperRun): Partial<HelperRun> {
   const last = answers.at(-1)?.part;
   const kept = state === 'undecided' ? answers.filter(({ part }) => part !== last) : answers;
   return { answers: kept, ...(isForeign === true ? { isForeign } : {}) };
+}
+
+// Who starts a helper, with what they may at that moment, and who pays for it.
+
+/** @throws SubagentError outside of a turn, where nobody would pay */
+function parentOf({ session, chat, rights, isTainted, person, payer }: HelperAsker): HelperParent {
+  if (payer === undefined) throw new SubagentError('Helpers are started only within a turn.');
+  return {
+    ...{ session, chat, rights, isTainted, person },
+    payingChat: payer.chat,
+    payer: payerOf(payer),
+  };
+}
+
+export function payerOf(payer: Payer): Pick<SystemSender, 'paidBy' | 'limits'> {
+  const { sender } = payer;
+  if (sender.kind === 'person') return { paidBy: personNames(payer) };
+  const { paidBy, limits } = sender;
+  return {
+    ...(paidBy === undefined ? {} : { paidBy }),
+    ...(limits === undefined ? {} : { limits }),
+  };
 }

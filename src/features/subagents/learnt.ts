@@ -124,20 +124,9 @@ export type ExperienceDeps = {
   costOf(model: string, usage: TokenUsage): number | undefined;
 };
 
-export type Experience = {
-  helperEnded(
-    run: HelperRun,
-    turn: { readonly session: SessionKey; readonly id: TurnId },
-    isDone: boolean,
-  ): Promise<void>;
-  workflowEnded(
-    run: WorkflowRun,
-    how: Exclude<WorkflowEnding, 'cancelled'>,
-    about: { readonly most: WorkflowLimits; definition(): Promise<Definition | undefined> },
-  ): Promise<void>;
-};
+export type Experience = ReturnType<typeof createExperience>;
 
-export function createExperience(deps: ExperienceDeps): Experience {
+export function createExperience(deps: ExperienceDeps) {
   const { calibrator, runs, sessions, clock, log, configured } = deps;
 
   async function noted(id: string, made: () => Promise<Execution>): Promise<void> {
@@ -156,7 +145,11 @@ export function createExperience(deps: ExperienceDeps): Experience {
     }, 0);
 
   return {
-    helperEnded: (run, turn, isDone) =>
+    helperEnded: (
+      run: HelperRun,
+      turn: { readonly session: SessionKey; readonly id: TurnId },
+      isDone: boolean,
+    ): Promise<void> =>
       noted(run.id, async () => {
         const { id, terms, plan, series, depth, startedAt } = run;
         const above = series === undefined ? undefined : await runs.get(series);
@@ -176,7 +169,11 @@ export function createExperience(deps: ExperienceDeps): Experience {
         };
       }),
 
-    workflowEnded: ({ id, workflow, state, starter, startedAt }, how, about) =>
+    workflowEnded: (
+      { id, workflow, state, starter, startedAt }: WorkflowRun,
+      how: Exclude<WorkflowEnding, 'cancelled'>,
+      about: { readonly most: WorkflowLimits; definition(): Promise<Definition | undefined> },
+    ): Promise<void> =>
       noted(id, async () => {
         const { most } = about;
         const definition = await about.definition();

@@ -19,19 +19,16 @@ import type { SubagentRows } from './subagent-rows.ts';
 /** A subagent at work keeps its task until it has ended. */
 export function createHelperForgetting({
   runs,
-  removed,
+  known,
 }: SubagentRows): Required<Omit<PersonalData, 'find'>> {
   return {
     async chatsBelow(chats) {
       const above = new Set(chats);
       const below: string[] = [];
-      let left: readonly Pick<HelperRun, 'id' | 'parent'>[] = [
-        ...(await removed.list()),
-        ...(await runs.list()),
-      ];
+      let left = await known();
       for (let found = -1; found !== below.length; ) {
         found = below.length;
-        const theirs = left.filter(({ parent }) => above.has(parent.session.split('#', 1).join()));
+        const theirs = left.filter(({ parent }) => above.has(withoutTopic(parent.session)));
         left = left.filter((run) => !theirs.includes(run));
         for (const { id } of theirs) above.add(helperSession(id));
         below.push(...theirs.map(({ id }) => helperSession(id)));
@@ -39,17 +36,13 @@ export function createHelperForgetting({
       return below;
     },
     async forget(chats, holds) {
-      const theirs = (await runs.list()).filter(({ id }) => chats.includes(helperSession(id)));
-      let forgotten = 0;
-      for (const { id } of theirs) {
-        const changed = await runs.change(id, (run) =>
-          run !== undefined && run.state !== 'running' && holds(textsOf(run))
-            ? withoutTexts(run)
-            : undefined,
-        );
-        if (changed !== undefined) forgotten += 1;
-      }
-      return forgotten;
+      const isMeant = (run: HelperRun) =>
+        run.state !== 'running' && chats.includes(helperSession(run.id)) && holds(textsOf(run));
+      const theirs = (await runs.list()).filter(isMeant);
+      const changed = theirs.map(({ id }) =>
+        runs.change(id, (run) => run && (isMeant(run) ? withoutTexts(run) : undefined)),
+      );
+      return (await Promise.all(changed)).filter((run) => run !== undefined).length;
     },
   };
 }
@@ -63,9 +56,9 @@ function withoutTexts({ name: _, ...run }: HelperRun): HelperRun {
 }
 
 /** The conversation that started the subagent. */
-export function startedFromHelpers({ runs, removed }: SubagentRows): StartedFrom {
+export function startedFromHelpers({ whose }: SubagentRows): StartedFrom {
   return async (id) => {
-    const run = (await runs.get(id)) ?? (await removed.get(id));
+    const run = await whose(id);
     return run === undefined ? [] : [run.parent.session];
   };
 }
@@ -95,7 +88,8 @@ export type WorkLeftoversDeps = {
 const DAY_MS = 86_400_000;
 const EVERY_MS = 3_600_000;
 
-const sessionOfJob = (id: string) => sessionKeyOf(jobChat(id));
+const sessionOfJob = (id: string): string => sessionKeyOf(jobChat(id));
+const sessionOfHelper = (id: string): string => helperSession(id);
 
 /** Deletes old conversations of work that is over, and says what an owner may have erased of them. */
 export function buildLeftovers(parts: LeftoverParts): void {
@@ -117,25 +111,32 @@ export function buildLeftovers(parts: LeftoverParts): void {
 export function createWorkLeftovers(deps: WorkLeftoversDeps) {
   const { subagents, jobs, clock, log } = deps;
 
-  async function clean(): Promise<number> {
+  /** Deletes files of conversations that are not in use, and what told whose they were. */
+  async function deleteOf(
+    channel: string,
+    { removed }: SubagentRows | JobRows,
+    sessionOf: (id: string) => string,
+    isInUse: (session: string) => boolean,
+  ): Promise<number> {
     const before = clock.now() - deps.keepDays() * DAY_MS;
-    const open = new Set((await subagents.runs.list()).map(({ id }) => String(helperSession(id))));
-    const isHelper = (session: string) => open.has(withoutTopic(session));
-    const ofHelpers = await deps.deleteFiles({
-      ...{ channel: SUBAGENT_CHANNEL, before, isInUse: isHelper },
+    const gone = await removed.list();
+    const { deleted, left } = await deps.deleteFiles({
+      ...{ channel, before },
+      isInUse: (session) => isInUse(withoutTopic(session)),
     });
-    for (const { id } of await subagents.removed.list()) {
-      if (ofHelpers.left.has(helperSession(id))) continue;
-      await subagents.removed.change(id, () => 'remove');
-    }
-    const gone = await jobs.removed.list();
-    const over = new Set(gone.map(({ id }) => String(sessionOfJob(id))));
-    const isJob = (session: string) => !over.has(withoutTopic(session));
-    const ofJobs = await deps.deleteFiles({ channel: JOB_CHANNEL, before, isInUse: isJob });
     for (const { id } of gone) {
-      if (!ofJobs.left.has(sessionOfJob(id))) await jobs.removed.change(id, () => 'remove');
+      if (!left.has(sessionOf(id))) await removed.change(id, () => 'remove');
     }
-    return ofHelpers.deleted + ofJobs.deleted;
+    return deleted;
+  }
+
+  async function clean(): Promise<number> {
+    const open = new Set((await subagents.runs.list()).map(({ id }) => sessionOfHelper(id)));
+    const over = new Set((await jobs.removed.list()).map(({ id }) => sessionOfJob(id)));
+    return (
+      (await deleteOf(SUBAGENT_CHANNEL, subagents, sessionOfHelper, (chat) => open.has(chat))) +
+      (await deleteOf(JOB_CHANNEL, jobs, sessionOfJob, (chat) => !over.has(chat)))
+    );
   }
 
   return {
@@ -155,11 +156,10 @@ export async function chatsOfNobody(
   { subagents, jobs }: Pick<WorkLeftoversDeps, 'subagents' | 'jobs'>,
   onDisk: (channel: string) => Promise<readonly string[]>,
 ): Promise<readonly string[]> {
-  const ofHelpers = [...(await subagents.runs.list()), ...(await subagents.removed.list())];
-  const ofJobs = [...(await jobs.all.list()), ...(await jobs.removed.list())];
-  const known = new Set<string>([
-    ...ofHelpers.map(({ id }) => helperSession(id)),
-    ...[HEARTBEAT, ...ofJobs.map(({ id }) => id)].map(sessionOfJob),
+  const known = new Set([
+    ...(await subagents.known()).map(({ id }) => sessionOfHelper(id)),
+    ...(await jobs.known()).map(({ id }) => sessionOfJob(id)),
+    sessionOfJob(HEARTBEAT),
   ]);
   const found = [...(await onDisk(SUBAGENT_CHANNEL)), ...(await onDisk(JOB_CHANNEL))];
   return found.filter((chat) => !known.has(chat));

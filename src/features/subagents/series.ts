@@ -38,15 +38,9 @@ export type HelperSeriesDeps = {
   ): Promise<HelperRun>;
 };
 
-export type HelperSeries = {
-  drive(run: HelperRun): void;
-  /** Resolves when the signal aborts and nothing is driven any more. */
-  run(signal: AbortSignal): Promise<void>;
-};
-
 type Asked = Extract<Next, { readonly kind: 'ask' }>;
 
-export function createHelperSeries(deps: HelperSeriesDeps): HelperSeries {
+export function createHelperSeries(deps: HelperSeriesDeps) {
   const { runs, desk, log } = deps;
   const driven = new Map<string, Promise<void>>();
   const closing = new AbortController();
@@ -130,14 +124,15 @@ export function createHelperSeries(deps: HelperSeriesDeps): HelperSeries {
   }
 
   return {
-    drive({ id }) {
+    drive({ id }: HelperRun): void {
       if (closing.signal.aborted || driven.has(id)) return;
       const driving = toItsEnd(id).catch((error) =>
         log.error('series lost', { helper: id, error }),
       );
       driven.set(id, driving);
     },
-    async run(signal) {
+    /** Resolves when the signal aborts and nothing is driven any more. */
+    async run(signal: AbortSignal): Promise<void> {
       await aborted(signal);
       closing.abort();
       await Promise.all(driven.values());
@@ -158,14 +153,11 @@ export type HelperSignalsDeps = {
 
 type Turn = AsyncGenerator<AgentEvent, TurnOutcome, void>;
 
-export type HelperSignals = {
-  /** The turn of a helper, listened to; `begin` begins it. */
-  heard(input: TurnInput, run: HelperRun, begin: (input: TurnInput) => Turn): Turn;
-};
+export type HelperSignals = ReturnType<typeof createHelperSignals>;
 
 const NAME_CHARS = 16;
 
-export function createHelperSignals(deps: HelperSignalsDeps): HelperSignals {
+export function createHelperSignals(deps: HelperSignalsDeps) {
   async function* listen(input: TurnInput, run: HelperRun, turn: Turn): Turn {
     const told = new Set<string>();
     let text = '';
@@ -192,7 +184,8 @@ export function createHelperSignals(deps: HelperSignalsDeps): HelperSignals {
   }
 
   return {
-    heard(input, run, begin) {
+    /** The turn of a helper, listened to; `begin` begins it. */
+    heard(input: TurnInput, run: HelperRun, begin: (input: TurnInput) => Turn): Turn {
       const isBelow = run.parent.chat.channel === SUBAGENT_CHANNEL;
       if (!deps.isOn() || isBelow || run.state !== 'running') return begin(input);
       const told = withNote(input);

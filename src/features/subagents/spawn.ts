@@ -5,6 +5,7 @@ import { z } from 'zod';
 import { ToolError } from '../../kernel/message/errors.ts';
 import { headOf } from '../../lib/text/cut.ts';
 import { readDescription, type Tool, type ToolContext } from '../../tools/tool.ts';
+import type { HelperStarts } from './helper-starts.ts';
 import {
   type HelperAnswer,
   type HelperWish,
@@ -13,29 +14,11 @@ import {
   type Until,
 } from './rules/subagent.ts';
 
-export type HelperAsker = Pick<
-  ToolContext,
-  'session' | 'turnId' | 'chat' | 'rights' | 'isTainted' | 'person' | 'payer'
+/** All answers are texts for the model. */
+export type Helpers = Pick<
+  HelperStarts,
+  'isEnabled' | 'start' | 'list' | 'check' | 'wait' | 'cancel'
 >;
-
-/** Where helpers are kept; all answers are texts for the model. */
-export interface Helpers {
-  isEnabled(): boolean;
-  /** The same wish of the same turn starts one. @throws SubagentError */
-  start(wish: HelperWish, asker: HelperAsker): Promise<HelperAnswer>;
-  list(asker: HelperAsker): Promise<HelperAnswer>;
-  /** @throws SubagentError */
-  check(id: string, asker: HelperAsker): Promise<HelperAnswer>;
-  /** Until it has ended, all of them where no id is given, or the time is over. @throws SubagentError */
-  wait(
-    id: string | undefined,
-    ms: number,
-    asker: HelperAsker,
-    signal: AbortSignal,
-  ): Promise<HelperAnswer>;
-  /** @throws SubagentError */
-  cancel(id: string, asker: HelperAsker): Promise<HelperAnswer>;
-}
 
 const MAX_TASK_CHARS = 20_000;
 const MAX_STEPS = 20;

@@ -1,46 +1,32 @@
-// The collections of subagents: their runs, and after a run was removed whose it was, as long as its
-// conversation is on disk.
+// The collection of the runs of subagents.
 
-import { jsonRows, type OpenRows, type Rows } from '../../kernel/rows.ts';
+import type { OpenRows } from '../../kernel/rows.ts';
+import { openWork } from '../../kernel/work-rows.ts';
 import { number, object, objects, rowShape, text } from '../../lib/json/json.ts';
 import type { HelperRun } from './rules/subagent.ts';
-
-type RemovedRun = Pick<HelperRun, 'id' | 'parent'>;
-
-export type SubagentRows = {
-  /** Oldest first. */
-  readonly runs: Rows<HelperRun>;
-  readonly removed: Rows<RemovedRun>;
-};
 
 const RUN = rowShape<HelperRun>({
   ...{ id: text, label: text, plan: object, parent: object, depth: number, terms: object },
   ...{ attempt: number, answers: objects, startedAt: number, state: text, telling: text },
 });
-const REMOVED = rowShape<RemovedRun>({ id: text, parent: object });
-const SCOPE = 'subagents';
 
-export const openSubagents = (rows: OpenRows): SubagentRows => ({
-  runs: rows({
-    ...jsonRows(RUN),
-    ...{ scope: SCOPE, prefix: 'run:' },
+export type SubagentRows = ReturnType<typeof openSubagents>;
+
+/** `runs`: oldest first. */
+export function openSubagents(rows: OpenRows) {
+  const { all: runs, ...others } = openWork(rows, {
+    shape: RUN,
+    left: rowShape<Pick<HelperRun, 'id' | 'parent'>>({ id: text, parent: object }),
+    leaves: ({ id, parent }) => ({ id, parent }),
+    ...{ scope: 'subagents', prefix: 'run:' },
     order: (one, other) => one.startedAt - other.startedAt,
-  }),
-  removed: rows({ ...jsonRows(REMOVED), scope: SCOPE, prefix: 'gone:' }),
-});
+  });
+  return { runs, ...others };
+}
 
-/** Runs that ended before then (epoch milliseconds); whose they were stays known. */
-export async function removeEndedRuns(
-  { runs, removed }: SubagentRows,
-  before: number,
-): Promise<void> {
+/** Removes runs that ended before then (epoch milliseconds). */
+export async function removeEndedRuns({ runs, remove }: SubagentRows, before: number) {
   const isOld = ({ state, endedAt, startedAt }: HelperRun) =>
     state !== 'running' && (endedAt ?? startedAt) < before;
-  for (const { id } of (await runs.list()).filter(isOld)) {
-    await runs.change(
-      id,
-      (run) => (run !== undefined && isOld(run) ? 'remove' : undefined),
-      ({ parent }) => [removed.write(id, { id, parent })],
-    );
-  }
+  for (const { id } of (await runs.list()).filter(isOld)) await remove(id, isOld);
 }

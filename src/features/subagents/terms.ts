@@ -37,14 +37,9 @@ export type AskedTerms = {
   readonly kind?: HelperKind;
 };
 
-export type HelperTerms = {
-  /** @throws SubagentError where there is no such profile, or none that is right */
-  of(profile: string | undefined, asked: AskedTerms): Promise<Terms>;
-  /** A line for each profile. */
-  described(): Promise<readonly string[]>;
-};
+export type HelperTerms = ReturnType<typeof createHelperTerms>;
 
-export function createHelperTerms(deps: HelperTermsDeps): HelperTerms {
+export function createHelperTerms(deps: HelperTermsDeps) {
   const { profiles, settings, modelOf } = deps;
 
   async function profileOf(name: string): Promise<Profile> {
@@ -62,7 +57,8 @@ export function createHelperTerms(deps: HelperTermsDeps): HelperTerms {
   }
 
   return {
-    async of(name, { session, above, kind }) {
+    /** @throws SubagentError where there is no such profile, or none that is right */
+    async of(name: string | undefined, { session, above, kind }: AskedTerms): Promise<Terms> {
       const profile = name === undefined ? undefined : await profileOf(name);
       const { minutes, tokens, model: usual } = settings();
       const { limits = {}, tools, readOnly = false, prompt = '' } = profile ?? {};
@@ -80,7 +76,8 @@ export function createHelperTerms(deps: HelperTermsDeps): HelperTerms {
         kind === undefined ? undefined : await deps.advice({ kind, profile: name, model });
       return narrowedTerms(advice === undefined ? own : advised(own, advice, limits), above);
     },
-    async described() {
+    /** A line for each profile. */
+    async described(): Promise<readonly string[]> {
       const found = await profiles.list();
       if (found.length === 0) return ['- none'];
       return found.map((each) =>
@@ -102,17 +99,12 @@ function advised(own: Terms, advice: Advice, limits: NonNullable<Profile['limits
 
 // The profiles of helpers in the workspace. Links are not followed; one that cannot be read says why.
 
-export type ProfileBook = {
-  /** By name. */
-  list(): Promise<readonly ReadProfile[]>;
-  /** Undefined where there is none of this name. */
-  get(name: string): Promise<ReadProfile | undefined>;
-};
+export type ProfileBook = ReturnType<typeof createProfileBook>;
 
 const MAX_PROFILES = 100;
 const MAX_BYTES = 65_536;
 
-export function createProfileBook(files: GuardedFiles, workspace: () => string): ProfileBook {
+export function createProfileBook(files: GuardedFiles, workspace: () => string) {
   async function names(): Promise<readonly string[]> {
     try {
       const { entries } = await files.list(workspace(), PROFILES_FOLDER, {
@@ -141,8 +133,10 @@ export function createProfileBook(files: GuardedFiles, workspace: () => string):
   }
 
   return {
+    /** By name. */
     list: async () => Promise.all((await names()).map(read)),
-    async get(name) {
+    /** Undefined where there is none of this name. */
+    async get(name: string): Promise<ReadProfile | undefined> {
       return isProfileName(name) && (await names()).includes(name) ? read(name) : undefined;
     },
   };

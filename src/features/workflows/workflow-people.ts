@@ -8,7 +8,7 @@ import type { TurnPerson } from '../../kernel/message/notes.ts';
 import type { Clock } from '../../lib/time/clock.ts';
 import type { ToolContext } from '../../tools/tool.ts';
 import { jobChat } from '../schedule/rules/job.ts';
-import { payerOf } from '../subagents/helper-people.ts';
+import { payerOf } from '../subagents/helper-starts.ts';
 import { SUBAGENT_CHANNEL } from '../subagents/rules/subagent.ts';
 import type { Definition, SkillStep } from './rules/definition.ts';
 import type { ReadFile } from './rules/file.ts';

@@ -4,6 +4,7 @@
 import { z } from 'zod';
 import { failureText } from '../../agent/stream.ts';
 import { ProviderError } from '../../kernel/message/errors.ts';
+import { voteTermsOf } from '../subagents/rules/subagent-series.ts';
 import {
   type Ballot,
   undecidedText,
@@ -11,7 +12,6 @@ import {
   valueKey,
   verdictOf,
 } from '../subagents/rules/vote.ts';
-import { voteTermsOf } from '../subagents/rules/vote-terms.ts';
 import type { VotingConfig } from '../subagents/settings.ts';
 import type { Cast, Spent, StepResult } from './rules/result.ts';
 import {

@@ -10,10 +10,11 @@ import {
   normalised,
   textBallot,
   undecidedText,
+  usualMost,
   type Verdict,
+  type VoteTerms,
   verdictOf,
 } from './vote.ts';
-import { voteTermsOf } from './vote-terms.ts';
 
 export type Next =
   | {
@@ -76,6 +77,13 @@ function nextVoters(given: readonly PartAnswer[], more: number): readonly number
   const heard = given.map(({ vote }, at) => vote ?? at + 1);
   const all = Array.from({ length: given.length + more }, (_, at) => at + 1);
   return all.filter((voter) => !heard.includes(voter)).slice(0, more);
+}
+
+/** Of a vote that an answer wins by a lead of `aheadBy`, as it is configured. */
+export function voteTermsOf(config: VotingConfig, aheadBy: number): VoteTerms {
+  const { gate, maxEntropy, minMargin, minConfidence, maxFlagged, pilotVoters: voters } = config;
+  const accepting = gate ? { gate: { voters, maxEntropy, minMargin, minConfidence } } : {};
+  return { aheadBy, most: Math.max(usualMost(aheadBy), voters), maxFlagged, ...accepting };
 }
 
 /** How the vote on a step stands. */
