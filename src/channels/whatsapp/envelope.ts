@@ -31,7 +31,7 @@ export type Envelope = {
   readonly pushName: string | undefined;
 };
 
-export type OwnIds = { readonly id: string; readonly lid?: string };
+export type OwnIds = { readonly id: string; readonly lid?: string | undefined };
 
 const SIGNAL_TYPES = new Set(['pkmsg', 'msg', 'skmsg']);
 /** Baileys leaves a message alone whose first part is of this type. */

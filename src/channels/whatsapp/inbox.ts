@@ -4,13 +4,14 @@
 import type { WAMessageKey } from '@whiskeysockets/baileys';
 import { BusFullError } from '../../kernel/message/errors.ts';
 import type { ChatId } from '../../kernel/message/ids.ts';
+import { RecentMap } from '../../lib/async.ts';
 import { backoffMs } from '../../lib/time/clock.ts';
 import type { ChannelHost } from '../channel.ts';
-import { createUnread, type InboxRow, inOrder, type Unread } from './inbound.ts';
+import type { Ledger, LedgerRow } from './ledger.ts';
+import type { Link } from './link.ts';
 import type { PassingTrouble } from './link-status.ts';
 import {
   createRowReader,
-  type Parcel,
   type ReadRow,
   type RowReaderDeps,
   type Unresolved,
@@ -27,24 +28,15 @@ export interface Inbox {
   takeUnread(chat: ChatId): Promise<readonly WAMessageKey[]>;
 }
 
-export type InboxDeps = Omit<RowReaderDeps, 'unread' | 'clock' | 'log'> & {
+export type InboxDeps = Omit<RowReaderDeps, 'readByOwner' | 'clock' | 'log'> & {
   readonly host: ChannelHost;
-  readonly ledger: {
-    list(limit: number, after?: string): Promise<readonly InboxRow[]>;
-    remove(arrivals: readonly string[]): Promise<void>;
-    arrival(signal: AbortSignal): Promise<void>;
-    /** Undefined while none waits to be decrypted. */
-    stalledMs(): number | undefined;
-  };
-  readonly link: {
-    readonly isCatchingUp: boolean;
-    caughtUp(signal: AbortSignal): Promise<void>;
-  };
+  readonly ledger: Pick<Ledger, 'list' | 'remove' | 'arrival' | 'stalledMs'>;
+  readonly link: Pick<Link, 'isCatchingUp' | 'caughtUp'>;
   readonly undecryptable: Pick<Undecryptable, 'arrived'>;
   readonly unresolved: Unresolved;
   /** 0 to 1; spreads the waits between tries. */
   readonly random: () => number;
-  /** Tells, while the connection is open, why nothing comes through; undefined: it does again. */
+  /** Reports, while the connection is open, why nothing comes through; undefined: it does again. */
   noteTrouble(trouble: PassingTrouble | undefined): void;
 };
 
@@ -63,16 +55,34 @@ const BUSY_QUIET_MS = 60;
 const MAX_SETTLE_MS = 1500;
 const FULL_MIN_MS = 1000;
 const FULL_MAX_MS = 30_000;
+/** Rows handed over in one transaction. */
+const BATCH = 100;
+const MAX_UNREAD_PER_CHAT = 100;
+const MAX_UNREAD_CHATS = 500;
 
 export function createInbox(deps: InboxDeps): Inbox {
   const { host, people, pause } = deps;
-  const unread = createUnread();
+  /** In memory only: after a restart the phone shows them as unread, and nothing is lost by that. */
+  const unread = new RecentMap<string, readonly WAMessageKey[]>(MAX_UNREAD_CHATS);
+  const take = (names: readonly string[]) => {
+    const keys = names.flatMap((name) => unread.get(name) ?? []);
+    for (const name of names) unread.delete(name);
+    return keys;
+  };
+  const note = (chat: ChatId, key: WAMessageKey) => {
+    unread.set(chat, [...(unread.get(chat) ?? []), key].slice(-MAX_UNREAD_PER_CHAT));
+  };
   return {
-    run: (signal) => new Drain(deps, unread, signal).run(),
+    run: (signal) => new Drain(deps, { take, note }, signal).run(),
     isPaused: async (chat) => (await pause.until(await people.namesOf(chat))) > host.clock.now(),
-    takeUnread: async (chat) => unread.take(await people.namesOf(chat)),
+    takeUnread: async (chat) => take(await people.namesOf(chat)),
   };
 }
+
+type Unread = {
+  take(names: readonly string[]): void;
+  note(chat: ChatId, key: WAMessageKey): void;
+};
 
 class Drain {
   readonly #deps: InboxDeps;
@@ -86,7 +96,7 @@ class Drain {
     this.#deps = deps;
     this.#unread = unread;
     this.#signal = signal;
-    this.#reader = createRowReader({ ...deps, unread, clock, log });
+    this.#reader = createRowReader({ ...deps, readByOwner: unread.take, clock, log });
   }
 
   async run(): Promise<void> {
@@ -112,33 +122,27 @@ class Drain {
     let quietMs = QUIET_MS;
     while (!this.#signal.aborted && host.clock.monotonic() - startedAt < MAX_SETTLE_MS) {
       if (ledger.stalledMs() !== undefined) quietMs = BUSY_QUIET_MS;
-      const round = new AbortController();
-      const signal = AbortSignal.any([this.#signal, round.signal]);
-      const isQuiet = await Promise.race([
-        host.clock.sleep(quietMs, signal).then(
-          () => true,
-          () => true,
-        ),
-        ledger.arrival(signal).then(
-          () => false,
-          () => true,
-        ),
-      ]);
-      round.abort();
-      if (isQuiet && ledger.stalledMs() === undefined) return;
+      const hasArrived = await this.#arrival(quietMs);
+      if (!hasArrived && ledger.stalledMs() === undefined) return;
       quietMs = BUSY_QUIET_MS;
     }
   }
 
-  /** Until something arrives, but no longer than that. */
-  async #arrival(idleMs: number): Promise<void> {
+  /** Until something arrives, but no longer than that: whether it did. */
+  async #arrival(maxMs: number): Promise<boolean> {
     const { ledger, host } = this.#deps;
-    if (idleMs === Number.POSITIVE_INFINITY) return ledger.arrival(this.#signal);
-    const round = new AbortController();
-    const signal = AbortSignal.any([this.#signal, round.signal]);
-    const over = (work: Promise<void>) => work.catch(() => undefined);
-    await Promise.race([over(host.clock.sleep(idleMs, signal)), over(ledger.arrival(signal))]);
-    round.abort();
+    const over = new AbortController();
+    const signal = AbortSignal.any([this.#signal, over.signal]);
+    const timer =
+      maxMs === Number.POSITIVE_INFINITY ? undefined : host.clock.timer(maxMs, () => over.abort());
+    try {
+      await ledger.arrival(signal);
+      return true;
+    } catch {
+      return false;
+    } finally {
+      timer?.[Symbol.dispose]();
+    }
   }
 
   /**
@@ -148,7 +152,7 @@ class Drain {
   async #takeWaiting(): Promise<number | undefined> {
     const { ledger } = this.#deps;
     const full = new Set<string>();
-    let held: readonly InboxRow[] = [];
+    let held: readonly LedgerRow[] = [];
     let after = '';
     do {
       const fresh = await ledger.list(WINDOW - held.length, after);
@@ -171,22 +175,6 @@ class Drain {
     this.#fullTries = 0;
   }
 
-  async #take(due: readonly InboxRow[], full: Set<string>): Promise<void> {
-    const { host, ledger, undecryptable } = this.#deps;
-    undecryptable.arrived(due.map(({ key }) => key.id));
-    const parcels = await this.#reader.read(due);
-    const remove = (arrivals: readonly string[]) => ledger.remove(arrivals);
-    const gone = await handOver(parcels, full, { host, remove });
-    for (const one of gone) await this.#noteGone(one);
-  }
-
-  async #noteGone({ entry, unread, isUnresolved }: ReadRow): Promise<void> {
-    if (entry === undefined) return;
-    const { message } = entry;
-    if (unread !== undefined) this.#unread.note(message.chat.chat, unread);
-    if (isUnresolved) await this.#deps.unresolved.note(message);
-  }
-
   async #waitForRoom(): Promise<void> {
     const { host, random, noteTrouble } = this.#deps;
     this.#fullTries += 1;
@@ -195,60 +183,51 @@ class Drain {
     noteTrouble({ reason, retryAt: host.clock.now() + waitMs });
     await host.clock.sleep(waitMs, this.#signal);
   }
-}
 
-// Hands messages over to the bus and only then lets go of them. A chat whose queue is full keeps its
-// messages, in order, and does not hold up the others.
-
-type HandOverDeps = {
-  readonly host: Pick<ChannelHost, 'receive'>;
-  remove(arrivals: readonly string[]): Promise<void>;
-};
-
-const BATCH = 100;
-
-/**
- * `full`: chats that have no room, of which nothing is tried; those found so are added.
- * @returns the parcels that were let go.
- */
-export async function handOver<P extends Parcel>(
-  parcels: readonly P[],
-  full: Set<string>,
-  deps: HandOverDeps,
-): Promise<readonly P[]> {
-  const gone: P[] = [];
-  for (let start = 0; start < parcels.length; start += BATCH) {
-    const batch = parcels.slice(start, start + BATCH).filter((one) => !full.has(chatOf(one)));
-    const taken = (await isTaken(batch, deps)) ? batch : await takenByChat(batch, full, deps);
-    await deps.remove(taken.map(({ arrival }) => arrival));
-    gone.push(...taken);
+  /** Hands over and only then lets go. `full`: chats without room, which are skipped; more are added. */
+  async #take(due: readonly LedgerRow[], full: Set<string>): Promise<void> {
+    const { ledger, undecryptable } = this.#deps;
+    undecryptable.arrived(due.map(({ key }) => key.id));
+    const read = await this.#reader.read(due);
+    for (let start = 0; start < read.length; start += BATCH) {
+      const batch = read.slice(start, start + BATCH).filter((one) => !full.has(chatOf(one)));
+      const taken = (await this.#isTaken(batch)) ? batch : await this.#takenByChat(batch, full);
+      await ledger.remove(taken.map(({ arrival }) => arrival));
+      for (const one of taken) await this.#noteGone(one);
+    }
   }
-  return gone;
-}
 
-const chatOf = ({ entry }: Parcel) => entry?.message.chat.chat ?? '';
-
-async function takenByChat<P extends Parcel>(
-  batch: readonly P[],
-  full: Set<string>,
-  deps: HandOverDeps,
-): Promise<readonly P[]> {
-  const taken: P[] = [];
-  for (const [chat, parcels] of Map.groupBy(batch, chatOf)) {
-    if (await isTaken(parcels, deps)) taken.push(...parcels);
-    else full.add(chat);
+  async #takenByChat(batch: readonly ReadRow[], full: Set<string>): Promise<readonly ReadRow[]> {
+    const taken: ReadRow[] = [];
+    for (const [chat, rows] of Map.groupBy(batch, chatOf)) {
+      if (await this.#isTaken(rows)) taken.push(...rows);
+      else full.add(chat);
+    }
+    return taken;
   }
-  return taken;
-}
 
-async function isTaken(batch: readonly Parcel[], { host }: HandOverDeps): Promise<boolean> {
-  const entries = batch.flatMap(({ entry }) => entry ?? []);
-  if (entries.length === 0) return true;
-  try {
-    await host.receive(entries);
-    return true;
-  } catch (error) {
-    if (error instanceof BusFullError) return false;
-    throw error;
+  async #isTaken(batch: readonly ReadRow[]): Promise<boolean> {
+    const entries = batch.flatMap(({ entry }) => entry ?? []);
+    if (entries.length === 0) return true;
+    try {
+      await this.#deps.host.receive(entries);
+      return true;
+    } catch (error) {
+      if (error instanceof BusFullError) return false;
+      throw error;
+    }
+  }
+
+  async #noteGone({ entry, unread, isUnresolved }: ReadRow): Promise<void> {
+    if (entry === undefined) return;
+    const { message } = entry;
+    if (unread !== undefined) this.#unread.note(message.chat.chat, unread);
+    if (isUnresolved) await this.#deps.unresolved.note(message);
   }
 }
+
+const chatOf = ({ entry }: ReadRow) => entry?.message.chat.chat ?? '';
+
+/** Server time, then arrival: the order of messages that waited while we were offline. */
+const inOrder = (rows: readonly LedgerRow[]) =>
+  rows.toSorted((a, b) => a.sentAt - b.sentAt || (a.arrival < b.arrival ? -1 : 1));

@@ -2,11 +2,11 @@
 // chat of each, and the address an answer goes to. Identities are decided in rules/jid.ts; pairs of LID and
 // number come from the library.
 
-import type { SignalKeyStore, SocketConfig } from '@whiskeysockets/baileys';
+import type { SignalKeyStore, SocketConfig, WASocket } from '@whiskeysockets/baileys';
 import { z } from 'zod';
 import type { KeyValueChange, KeyValueStore } from '../../kernel/bus/store/store.ts';
 import { type ChatId, chatId, type UserId, userId } from '../../kernel/message/ids.ts';
-import { createLanes, inTime } from '../../lib/async.ts';
+import { createLanes, inTime, RecentMap } from '../../lib/async.ts';
 import type { Logger } from '../../lib/logger.ts';
 import type { Clock } from '../../lib/time/clock.ts';
 import { isOwnAddress, type LinkedAccount } from './creds.ts';
@@ -36,7 +36,7 @@ export type Meeting = {
   /** The same person's other address, where the server said it with the message. */
   readonly alt?: PersonJid;
   readonly role: Sighting['role'];
-  readonly name?: string;
+  readonly name?: string | undefined;
 };
 
 export type Person = {
@@ -63,7 +63,7 @@ export interface People {
   namesOf(chat: ChatId): Promise<readonly [ChatId, ...ChatId[]]>;
 }
 
-export type PeopleDeps = {
+type PeopleDeps = {
   readonly state: KeyValueStore;
   readonly clock: Clock;
   readonly log: Logger;
@@ -121,16 +121,11 @@ export function createPeople(deps: PeopleDeps): People {
     const { address, role, name } = meeting;
     const other = meeting.alt ?? (await unsaidAlt(address));
     const alt = other === undefined || isOwnAddress(other, deps.account()) ? undefined : other;
-    const number = [address, alt].find((jid) => jid?.kind === 'number');
-    const lid = [address, alt].find((jid) => jid?.kind === 'lid');
-    return {
-      ...(number === undefined ? {} : { number: idOfPerson(number) }),
-      ...(lid === undefined ? {} : { lid: idOfPerson(lid) }),
-      address,
-      role,
-      ...(name === undefined ? {} : { name }),
-      at: clock.now(),
+    const idOf = (kind: PersonJid['kind']) => {
+      const jid = [address, alt].find((one) => one?.kind === kind);
+      return jid === undefined ? undefined : idOfPerson(jid);
     };
+    return { number: idOf('number'), lid: idOf('lid'), address, role, name, at: clock.now() };
   }
 
   /** Nothing is looked up for somebody of whom both ids are known. */
@@ -141,23 +136,18 @@ export function createPeople(deps: PeopleDeps): People {
   }
 
   async function freeChat(ids: readonly string[]): Promise<string> {
-    const [first = ''] = ids;
-    for (const id of ids) {
-      if ((await state.get(chatKey(id))) === undefined) return id;
-    }
+    const isFree = async (name: string) => (await state.get(chatKey(name))) === undefined;
+    for (const id of ids) if (await isFree(id)) return id;
     for (let nth = 2; ; nth += 1) {
-      const name = `${first}~${nth}`;
-      if ((await state.get(chatKey(name))) === undefined) return name;
+      const name = `${ids[0]}~${nth}`;
+      if (await isFree(name)) return name;
     }
   }
 
   async function meet(meeting: Meeting): Promise<PersonRecord> {
     const sighting = await sightingOf(meeting);
     const [byNumber, byLid] = await Promise.all([byId(sighting.number), byId(sighting.lid)]);
-    const known: KnownPeople = {
-      ...(byNumber === undefined ? {} : { byNumber }),
-      ...(byLid === undefined ? {} : { byLid }),
-    };
+    const known = { byNumber, byLid };
     const isNew = isNewcomer(known, sighting);
     const placement = place(known, sighting, isNew ? await freeChat(idsOfRecord(sighting)) : '');
     if (isNew && sighting.role === 'seen') return placement.person;
@@ -252,7 +242,7 @@ export type LidMapping = {
   getPNForLID(lid: string): Promise<string | null>;
 };
 
-export type LidDirectoryDeps = {
+type LidDirectoryDeps = {
   keys(): Pick<SignalKeyStore, 'get'>;
   /** Undefined while there is no connection. */
   mapping(): LidMapping | undefined;
@@ -270,47 +260,37 @@ const MAX_REMEMBERED = 1000;
 
 export function createLidDirectory(deps: LidDirectoryDeps): LidDirectory {
   const { clock, log } = deps;
-  const askedAt = new Map<string, number>();
+  /** When to ask again, monotonic. */
+  const askAgainAt = new RecentMap<string, number>(MAX_REMEMBERED);
   let restingUntil = 0;
 
   async function stored(person: PersonJid): Promise<PersonJid | undefined> {
     const key = person.kind === 'number' ? person.user : `${person.user}_reverse`;
-    const rows = await deps.keys().get('lid-mapping', [key]);
-    const user = rows[key];
-    return user === undefined ? undefined : otherJid(person, `${user}@${otherServer(person)}`);
+    const { [key]: user } = await deps.keys().get('lid-mapping', [key]);
+    const kind = person.kind === 'number' ? 'lid' : 'number';
+    return user === undefined ? undefined : otherJid(person, addressOf({ kind, user }));
   }
 
   async function asked(person: PersonJid): Promise<PersonJid | undefined> {
     const mapping = deps.mapping();
-    const name = `${person.kind} ${person.user}`;
+    const name = idOfPerson(person);
     const now = clock.monotonic();
-    const isAskedAlready = now < (askedAt.get(name) ?? Number.NEGATIVE_INFINITY) + ASK_AGAIN_MS;
-    if (mapping === undefined || now < restingUntil || isAskedAlready) return undefined;
-    remember(name, now);
+    const isDue = now >= Math.max(restingUntil, askAgainAt.get(name) ?? 0);
+    if (mapping === undefined || !isDue) return undefined;
+    askAgainAt.set(name, now + ASK_AGAIN_MS);
     const answer = await inTime(clock, LOOKUP_DEADLINE_MS, ask(mapping, person));
-    if (answer === 'late') {
-      restingUntil = clock.monotonic() + REST_MS;
-      log.info('whatsapp identity lookup took too long');
-      return undefined;
-    }
-    return otherJid(person, answer);
-  }
-
-  function remember(name: string, now: number) {
-    askedAt.delete(name);
-    askedAt.set(name, now);
-    const [oldest] = askedAt.keys();
-    if (askedAt.size > MAX_REMEMBERED && oldest !== undefined) askedAt.delete(oldest);
+    if (answer !== 'late') return otherJid(person, answer);
+    restingUntil = clock.monotonic() + REST_MS;
+    log.info('whatsapp identity lookup took too long');
+    return undefined;
   }
 
   /** A connection that closes meanwhile means the same as nothing known. */
   async function ask(mapping: LidMapping, person: PersonJid): Promise<string | undefined> {
+    const jid = addressOf(person);
+    const asking = person.kind === 'number' ? mapping.getLIDForPN(jid) : mapping.getPNForLID(jid);
     try {
-      const answer =
-        person.kind === 'number'
-          ? await mapping.getLIDForPN(`${person.user}@s.whatsapp.net`)
-          : await mapping.getPNForLID(`${person.user}@lid`);
-      return answer ?? undefined;
+      return (await asking) ?? undefined;
     } catch (error) {
       log.info('whatsapp identity lookup failed', { error });
       return undefined;
@@ -319,8 +299,6 @@ export function createLidDirectory(deps: LidDirectoryDeps): LidDirectory {
 
   return { otherOf: async (person) => (await stored(person)) ?? (await asked(person)) };
 }
-
-const otherServer = ({ kind }: PersonJid) => (kind === 'number' ? 'lid' : 's.whatsapp.net');
 
 function otherJid(person: PersonJid, text: string | undefined): PersonJid | undefined {
   const jid = parseJid(text);
@@ -332,26 +310,13 @@ function otherJid(person: PersonJid, text: string | undefined): PersonJid | unde
 
 type Ask = NonNullable<Parameters<SocketConfig['makeSignalRepository']>[2]>;
 
-export type LidLookupDeps = {
-  readonly ask: Ask | undefined;
-  readonly clock: Clock;
-  readonly log: Logger;
-};
-
 const ANSWER_DEADLINE_MS = 5_000;
 /** So long a number without an answer counts as one without a LID: it is addressed by number. */
 const UNKNOWN_FOR_MS = 60_000;
-const MAX_UNKNOWN = 1_000;
 
 /** Never rejects: who cannot be found, or not in time, is left out. */
-export function createLidLookup({ ask, clock, log }: LidLookupDeps): Ask {
-  const unknownUntil = new Map<string, number>();
-
-  function remember(numbers: readonly string[]): void {
-    if (unknownUntil.size + numbers.length > MAX_UNKNOWN) unknownUntil.clear();
-    for (const number of numbers) unknownUntil.set(number, clock.monotonic() + UNKNOWN_FOR_MS);
-  }
-
+export function createLidLookup(ask: Ask | undefined, clock: Clock, log: Logger): Ask {
+  const unknownUntil = new RecentMap<string, number>(MAX_REMEMBERED);
   return async (numbers) => {
     const now = clock.monotonic();
     const asked = numbers.filter((number) => (unknownUntil.get(number) ?? 0) <= now);
@@ -359,7 +324,72 @@ export function createLidLookup({ ask, clock, log }: LidLookupDeps): Ask {
     const answer = await inTime(clock, ANSWER_DEADLINE_MS, ask(asked)).catch(() => 'late' as const);
     if (answer === 'late') log.warn('WhatsApp did not say whose number it is');
     const found = answer === 'late' ? [] : (answer ?? []);
-    remember(asked.filter((number) => !found.some(({ pn }) => pn === number)));
+    for (const number of asked) {
+      const isFound = found.some(({ pn }) => pn === number);
+      if (!isFound) unknownUntil.set(number, clock.monotonic() + UNKNOWN_FOR_MS);
+    }
     return found;
+  };
+}
+
+// Who is in a group, remembered so that not every message asks the server first. Forgotten as soon as
+// the server says that something in the group changed, and with each connection.
+
+type Metadata = Awaited<ReturnType<WASocket['groupMetadata']>>;
+
+export type GroupSource = {
+  readonly ws: Pick<WASocket['ws'], 'on' | 'off'>;
+  groupMetadata(jid: string): Promise<Metadata>;
+};
+
+export interface GroupMembers {
+  /** For the library, which asks before each message to a group. */
+  readonly of: SocketConfig['cachedGroupMetadata'];
+  /** To be called with each new socket; disposed when its connection is over. */
+  attach(socket: GroupSource): Disposable;
+}
+
+/** A notice that was lost must not count for ever. */
+const LIFETIME_MS = 600_000;
+const MAX_GROUPS = 200;
+const CHANGED = 'CB:notification,type:w:gp2';
+
+export function createGroupMembers(clock: Clock): GroupMembers {
+  const known = new RecentMap<
+    string,
+    { readonly at: number; readonly metadata: Promise<Metadata> }
+  >(MAX_GROUPS);
+  let socket: GroupSource | undefined;
+
+  function ask(source: GroupSource, jid: string): Promise<Metadata> {
+    const metadata = source.groupMetadata(jid);
+    known.set(jid, { at: clock.monotonic(), metadata });
+    metadata.catch(() => known.delete(jid));
+    return metadata;
+  }
+
+  return {
+    async of(jid) {
+      const remembered = known.get(jid);
+      if (remembered !== undefined && clock.monotonic() - remembered.at < LIFETIME_MS) {
+        return remembered.metadata;
+      }
+      return socket === undefined ? undefined : ask(socket, jid);
+    },
+
+    attach(fresh) {
+      const changed = ({ attrs }: { readonly attrs: Readonly<Record<string, string>> }) => {
+        known.delete(attrs['from'] ?? '');
+      };
+      known.clear();
+      socket = fresh;
+      fresh.ws.on(CHANGED, changed);
+      return {
+        [Symbol.dispose]() {
+          fresh.ws.off(CHANGED, changed);
+          if (socket === fresh) socket = undefined;
+        },
+      };
+    },
   };
 }

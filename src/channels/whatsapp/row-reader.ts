@@ -4,40 +4,34 @@
 
 import type { WAMessageKey } from '@whiskeysockets/baileys';
 import type { InboundEntry } from '../../kernel/bus/bus.ts';
-import { chatId, userId } from '../../kernel/message/ids.ts';
 import type { InboundMessage } from '../../kernel/message/message.ts';
+import { RecentMap } from '../../lib/async.ts';
 import type { Logger } from '../../lib/logger.ts';
 import type { Clock } from '../../lib/time/clock.ts';
 import type { ChannelHost } from '../channel.ts';
-import { albumOf, readWhatsApp, signOf, type WhatsAppReading } from './content.ts';
-import { type LinkedAccount, ownIds } from './creds.ts';
+import { albumOf, readWhatsApp, signOf } from './content.ts';
+import type { LinkedAccount } from './creds.ts';
 import {
-  gateOf,
-  groupAddressing,
-  type InboxRow,
+  entryOf,
   nameOf,
+  ownSpeaker,
   type Place,
   placeOf,
-  quoteOf,
+  type ReadMessage,
   type Speaker,
-  signFields,
-  toEntry,
-  type Unread,
+  speakerOf,
   unreadableEntry,
-  withoutOwnName,
 } from './inbound.ts';
-import { filesOfMessage } from './message.ts';
+import type { LedgerRow } from './ledger.ts';
 import type { OwnerPause } from './pacer.ts';
-import type { People, Person } from './people.ts';
-import { normaliseAllowed, personOfId, SELF, SELF_CHAT } from './rules/jid.ts';
-
-/** One row of the ledger as it leaves; without an entry there is nothing to store. */
-export type Parcel = { readonly arrival: string; readonly entry?: InboundEntry };
+import type { People } from './people.ts';
+import { normaliseAllowed, personOfId } from './rules/jid.ts';
 
 export type RowReaderDeps = {
   readonly people: People;
   readonly pause: OwnerPause;
-  readonly unread: Unread;
+  /** The owner answered on the phone: what came in chats of these names is read already. */
+  readByOwner(names: readonly string[]): void;
   readonly clock: Clock;
   readonly log: Logger;
   readonly settings: { readonly selfChat: boolean; readonly maxAgeHours: number };
@@ -46,183 +40,126 @@ export type RowReaderDeps = {
   isOurs(id: string): Promise<boolean>;
 };
 
-export type ReadRow = Parcel & {
+/** One row of the ledger as it leaves; without an entry there is nothing to store. */
+export type ReadRow = {
+  readonly arrival: string;
+  readonly entry?: InboundEntry;
   /** To be marked as read once the agent works on it. */
   readonly unread?: WAMessageKey;
-  /** Nobody could say whose number this LID is. */
+  /** Nobody knows the number of this LID. */
   readonly isUnresolved?: boolean;
 };
 
-/** Talk to the agent, or undefined: not meant for it. */
-type Learnt = {
-  readonly row: InboxRow;
-  readonly place: Exclude<Place, { readonly kind: 'elsewhere' }> | undefined;
-  readonly reading: WhatsAppReading | undefined;
-};
+/** A place where the agent is spoken to; undefined: the message is not meant for it. */
+type Meant = Exclude<Place, { readonly kind: 'elsewhere' }> | undefined;
 
 const HOUR_MS = 3_600_000;
 
 export function createRowReader(deps: RowReaderDeps) {
-  const { people, pause, unread, clock, log, settings } = deps;
+  const { people, pause, clock, log, settings } = deps;
   const albumCalls = createAlbumCalls();
 
-  async function learn(row: InboxRow): Promise<Learnt> {
+  async function learn(row: LedgerRow): Promise<readonly [ReadMessage, Meant]> {
     const place = placeOf(row, deps.account());
     const reading = readWhatsApp(row.message);
-    const isForUs = place.kind !== 'elsewhere' && (await isMeant(row, place, reading));
-    if (!isForUs) log.debug('whatsapp message not for the agent', { kind: place.kind });
-    return { row, place: isForUs ? place : undefined, reading };
+    const read = { row, reading, sign: signOf(row.message) };
+    if (place.kind !== 'elsewhere' && (await isMeant(read, place))) return [read, place];
+    log.debug('whatsapp message not for the agent', { kind: place.kind });
+    return [read, undefined];
   }
 
   /** Learns from the row whether or not it is meant for the agent. */
-  async function isMeant(
-    row: InboxRow,
-    place: Exclude<Place, { readonly kind: 'elsewhere' }>,
-    reading: WhatsAppReading | undefined,
-  ): Promise<boolean> {
-    const name = nameOf(row);
-    const named = name === undefined ? {} : { name };
-    switch (place.kind) {
-      case 'unreadable':
-        return true;
-      case 'self':
-        if (!settings.selfChat || (await deps.isOurs(row.key.id))) return false;
-        await people.meetSelf(place.address);
-        return true;
-      case 'direct':
-        if (place.fromMe) await noteByHand(row, place, reading);
-        else await people.meet({ ...place, role: 'wrote', ...named });
-        return !place.fromMe;
-      case 'group':
-      case 'list':
-        if (!place.fromMe) await people.meet({ ...place, role: 'seen', ...named });
-        return !place.fromMe;
+  async function isMeant(read: ReadMessage, place: NonNullable<Meant>): Promise<boolean> {
+    if (place.kind === 'unreadable') return true;
+    if (place.kind === 'self') {
+      if (!settings.selfChat || (await deps.isOurs(read.row.key.id))) return false;
+      await people.meetSelf(place.address);
+      return true;
     }
+    if (place.fromMe) {
+      if (place.kind === 'direct') await noteByHand(read, place);
+      return false;
+    }
+    const role = place.kind === 'direct' ? 'wrote' : 'seen';
+    await people.meet({ ...place, role, name: nameOf(read.row) });
+    return true;
   }
 
   async function noteByHand(
-    row: InboxRow,
+    { row, reading }: ReadMessage,
     place: Extract<Place, { readonly kind: 'direct' }>,
-    reading: WhatsAppReading | undefined,
   ): Promise<void> {
     if (reading === undefined || (await deps.isOurs(row.key.id))) return;
     const { chat, names } = await people.meet({ ...place, role: 'written_to' });
     await pause.note(chat, row.sentAt);
-    // On the phone they are read already.
-    unread.take(names);
+    deps.readByOwner(names);
     log.info('whatsapp owner wrote by hand', { chat });
   }
 
-  async function judged({ row, place, reading }: Learnt): Promise<ReadRow> {
+  async function judged(read: ReadMessage, place: Meant): Promise<ReadRow> {
+    const { row, sign } = read;
     const { arrival } = row;
     if (place === undefined) return { arrival };
     if (place.kind === 'unreadable') {
       log.warn('whatsapp sender not readable', { arrival });
       return { arrival, entry: unreadableEntry(row) };
     }
-    const sign = signOf(row.message);
     if (sign?.kind === 'reacted' && !(await deps.isOurs(sign.id))) return { arrival };
     if (place.kind === 'self') {
-      return { arrival, entry: await entryOf(row, reading, ownSpeaker(deps.account()), 0) };
+      return { arrival, entry: await entry(read, ownSpeaker(deps.account()), 0) };
     }
     const person = await people.meet({ address: place.address, role: 'seen' });
     const ownerUntil = place.kind === 'direct' ? await pause.until(person.names) : 0;
-    const entry = await entryOf(row, reading, speakerOf(place, person, row), ownerUntil);
-    if (place.kind === 'list') return { arrival, entry: { ...entry, ...UNDIRECTED } };
-    if (entry.kind === 'record' || sign !== undefined) return { arrival, entry };
+    const gate = place.kind === 'list' ? 'sent to a list of people' : undefined;
+    const made = await entry(read, speakerOf(place, person, row), ownerUntil, gate);
+    if (made.kind === 'record' || sign !== undefined) return { arrival, entry: made };
     // In a group nobody's number is needed who does not speak to us.
     const isUnresolved = place.kind === 'direct' && personOfId(person.id)?.kind === 'lid';
-    return { arrival, entry, unread: keyOf(row), isUnresolved };
+    return { arrival, entry: made, unread: keyOf(row), isUnresolved };
   }
 
-  async function entryOf(
-    row: InboxRow,
-    reading: WhatsAppReading | undefined,
+  async function entry(
+    read: ReadMessage,
     speaker: Speaker,
     ownerUntil: number,
+    gate?: string,
   ): Promise<InboundEntry> {
-    const quotedId = reading?.quoted?.id;
-    const isQuoteOurs = quotedId !== undefined && (await deps.isOurs(quotedId));
-    const own = deps.account();
-    const quote = quoteOf(row, reading, speaker, own, isQuoteOurs);
-    const maxAgeMs = settings.maxAgeHours * HOUR_MS;
-    const sign = signOf(row.message);
-    const gate = gateOf(row, reading, { now: clock.now(), maxAgeMs, ownerUntil, sign });
-    const text = reading?.text ?? '';
-    const said = { ...filesOf(row, reading), ...quote, ...signFields(sign, speaker) };
-    if (speaker.group === undefined) return toEntry(row, speaker, { text, ...said }, gate);
-    // What is done to messages of ours, or of those that were for us, is for us.
-    const isReply = sign !== undefined && sign.kind !== 'edited';
-    const addressing = isReply ? 'reply' : groupAddressing(reading, isQuoteOurs, own);
-    const words = { text: withoutOwnName(text, own), ...said };
-    return toEntry(row, { ...speaker, addressing }, words, gate);
+    const quotedId = read.reading?.quoted?.id;
+    return entryOf(read, speaker, {
+      now: clock.now(),
+      maxAgeMs: settings.maxAgeHours * HOUR_MS,
+      ownerUntil,
+      own: deps.account(),
+      isQuoteOurs: quotedId !== undefined && (await deps.isOurs(quotedId)),
+      gate,
+    });
   }
 
   /** A mention below one picture of an album calls for all of it. */
-  function calledTogether(rows: readonly InboxRow[], read: readonly ReadRow[]) {
+  function calledTogether(rows: readonly LedgerRow[], read: readonly ReadRow[]) {
     const keys = rows.map(albumKeyOf);
-    const isSaid = ({ entry }: ReadRow) => entry?.kind === 'queue';
     return read.map((one, index) => {
       const key = keys[index];
-      const { entry } = one;
-      if (key === undefined || entry?.kind !== 'queue') return one;
-      const parts = read.filter((part, at) => keys[at] === key && isSaid(part));
+      if (key === undefined || one.entry?.kind !== 'queue') return one;
+      const parts = read.filter(({ entry }, at) => keys[at] === key && entry?.kind === 'queue');
       const ways = parts.flatMap((part) => part.entry?.message.addressing ?? []);
-      const message = { ...entry.message, addressing: albumCalls(key, ways) };
-      return { ...one, entry: { ...entry, message } };
+      const message = { ...one.entry.message, addressing: albumCalls(key, ways) };
+      return { ...one, entry: { ...one.entry, message } };
     });
   }
 
   return {
-    async read(rows: readonly InboxRow[]): Promise<readonly ReadRow[]> {
-      const learnt: Learnt[] = [];
+    async read(rows: readonly LedgerRow[]): Promise<readonly ReadRow[]> {
+      const learnt: (readonly [ReadMessage, Meant])[] = [];
       for (const row of rows) learnt.push(await learn(row));
       const result: ReadRow[] = [];
-      for (const one of learnt) result.push(await judged(one));
+      for (const [read, place] of learnt) result.push(await judged(read, place));
       return calledTogether(rows, result);
     },
   };
 }
 
-function filesOf(
-  { key }: InboxRow,
-  { attachments, isOfAlbum }: Partial<WhatsAppReading> = {},
-): Pick<InboundMessage, 'attachments' | 'mayContinue'> {
-  if (attachments === undefined) return {};
-  const files = filesOfMessage(attachments, key);
-  return { attachments: files, ...(isOfAlbum === true ? { mayContinue: true } : {}) };
-}
-
-const UNDIRECTED = { kind: 'record', gate: 'sent to a list of people' } as const;
-
-function speakerOf(
-  place: Extract<Place, { readonly kind: 'direct' | 'group' | 'list' }>,
-  person: Person,
-  row: InboxRow,
-): Speaker {
-  const { id, alsoKnownAs } = person;
-  const authorThen = person.chatAt(row.sentAt);
-  if (place.kind === 'group') {
-    const chat = chatId(place.group);
-    const group = { ids: [chat] } as const;
-    return { chat, chatThen: chat, authorThen, id, alsoKnownAs, addressing: 'ambient', group };
-  }
-  const chatThen = authorThen;
-  return { chat: person.chat, chatThen, authorThen, id, alsoKnownAs, addressing: 'direct' };
-}
-
-function ownSpeaker(account: LinkedAccount | undefined): Speaker {
-  return {
-    chat: SELF_CHAT,
-    chatThen: SELF,
-    authorThen: SELF,
-    id: userId(SELF),
-    alsoKnownAs: ownIds(account).map(userId),
-    addressing: 'direct',
-  };
-}
-
-function keyOf({ key }: InboxRow): WAMessageKey {
+function keyOf({ key }: LedgerRow): WAMessageKey {
   const { remoteJid, id, participant } = key;
   return { remoteJid, id, fromMe: false, ...(participant === undefined ? {} : { participant }) };
 }
@@ -235,7 +172,7 @@ export interface Unresolved {
   note(message: InboundMessage): Promise<void>;
 }
 
-export type UnresolvedDeps = {
+type UnresolvedDeps = {
   readonly host: Pick<ChannelHost, 'state' | 'clock' | 'alert' | 'isStranger'>;
   /** Who may write now, as configured. */
   allowFrom(): readonly string[];
@@ -289,13 +226,13 @@ const MAX_REMEMBERED = 100;
 const RANK = { direct: 3, mention: 2, reply: 1, ambient: 0 } as const;
 
 export type Ready = {
-  readonly rows: readonly InboxRow[];
+  readonly rows: readonly LedgerRow[];
   /** After which the others are looked at again; undefined: there are no others. */
   readonly waitMs: number | undefined;
 };
 
 /** Leaves out albums that may still be coming, with all that was said behind them in their group. */
-export function withoutOpenAlbums(rows: readonly InboxRow[], now: number): Ready {
+export function withoutOpenAlbums(rows: readonly LedgerRow[], now: number): Ready {
   const waits = new Map<string, number>();
   for (const [key, parts] of Map.groupBy(rows, albumKeyOf)) {
     if (key === undefined) continue;
@@ -314,7 +251,7 @@ export function withoutOpenAlbums(rows: readonly InboxRow[], now: number): Ready
 }
 
 /** Undefined for what is no part of an album in a group. */
-export function albumKeyOf({ key, message }: InboxRow): string | undefined {
+export function albumKeyOf({ key, message }: LedgerRow): string | undefined {
   if (!key.remoteJid.endsWith('@g.us')) return undefined;
   const album = albumOf(message);
   return album === undefined ? undefined : `${key.remoteJid}/${key.participant}/${album}`;
@@ -322,20 +259,15 @@ export function albumKeyOf({ key, message }: InboxRow): string | undefined {
 
 type Addressing = InboundMessage['addressing'];
 
-/** The strongest way in which any part of the album was addressed so far. */
-export type AlbumCalls = (key: string, addressings: readonly Addressing[]) => Addressing;
-
-export function createAlbumCalls(): AlbumCalls {
-  const called = new Map<string, Addressing>();
-  return (key, addressings) => {
+/** Returns the strongest way in which any part of the album was addressed so far. */
+function createAlbumCalls() {
+  const called = new RecentMap<string, Addressing>(MAX_REMEMBERED);
+  return (key: string, addressings: readonly Addressing[]): Addressing => {
     const known = called.get(key) ?? 'ambient';
     const strongest = [known, ...addressings].reduce((one, other) =>
       RANK[other] > RANK[one] ? other : one,
     );
-    called.delete(key);
     called.set(key, strongest);
-    const [oldest] = called.keys();
-    if (called.size > MAX_REMEMBERED && oldest !== undefined) called.delete(oldest);
     return strongest;
   };
 }

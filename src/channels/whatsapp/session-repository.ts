@@ -32,7 +32,7 @@ export function createSessionRepository(
     const connection = new AbortController();
     const { signal } = connection;
     const units = vault.signalUnits(creds);
-    const lookup = createLidLookup({ ask, clock, log });
+    const lookup = createLidLookup(ask, clock, log);
     const { makeSignalRepository } = DEFAULT_CONNECTION_CONFIG;
     const inner = makeSignalRepository({ creds, keys: units.keys }, logger, lookup);
     /** What Baileys still does for a connection that has ended can reach nobody: no key is used up for it. */

@@ -19,20 +19,19 @@ import {
   type Typing,
 } from '../channel.ts';
 import { CAPTION_UNITS, MIN_EDIT_INTERVAL_MS } from './drafts.ts';
-import { createGroupMembers, type GroupMembers } from './inbound.ts';
-import { createInbox, type Inbox } from './inbox.ts';
-import { type Ledger, openLedger } from './ledger.ts';
+import { createInbox } from './inbox.ts';
+import { openLedger } from './ledger.ts';
 import { Link } from './link.ts';
 import { createMediaAgain, downloadMedia, type MediaAgain } from './media-download.ts';
 import { createOutbox, type Outbox, TYPING_SHOWN_MS } from './outbox.ts';
 import { createOwnerPause } from './pacer.ts';
-import { createLidDirectory, createPeople, type People } from './people.ts';
+import { createGroupMembers, createLidDirectory, createPeople } from './people.ts';
 import { createUnresolved } from './row-reader.ts';
 import { LINK_REMEDY } from './rules/endings.ts';
 import { WHATSAPP } from './rules/jid.ts';
 import { createSessionRepository } from './session-repository.ts';
 import type { WhatsAppConfig } from './settings.ts';
-import { createUndecryptable, type Undecryptable } from './undecryptable.ts';
+import { createUndecryptable } from './undecryptable.ts';
 import { LINK_DAMAGED, openFreshVault, openVault, type Vault } from './vault.ts';
 
 export type WhatsAppDeps = {
@@ -72,9 +71,9 @@ class WhatsAppChannel implements Channel {
   readonly #config: WhatsAppConfig;
   readonly #deps: WhatsAppDeps;
   /** Of the run under way, or of the next. */
-  #opened = Promise.withResolvers<WhatsAppSession>();
+  #opened = Promise.withResolvers<Session>();
   #loginWanted = Promise.withResolvers<void>();
-  #session: WhatsAppSession | undefined;
+  #session: Session | undefined;
 
   constructor(config: WhatsAppConfig, deps: WhatsAppDeps) {
     this.#config = config;
@@ -112,7 +111,7 @@ class WhatsAppChannel implements Channel {
     let vault: Vault | undefined;
     try {
       vault = await this.#openVault(host, signal);
-      const session = await WhatsAppSession.open({
+      const session = await openSession({
         ...this.#deps,
         config: this.#config,
         host,
@@ -157,7 +156,7 @@ class WhatsAppChannel implements Channel {
     }
   }
 
-  #running(): WhatsAppSession {
+  #running(): Session {
     if (this.#session !== undefined) return this.#session;
     throw new DeliveryError('the WhatsApp channel does not run', {
       certainty: 'not_sent',
@@ -174,136 +173,95 @@ class WhatsAppChannel implements Channel {
 // One run of the channel: the parts that share the account's link, wired and running together. What
 // each does is in its own file; this is the only one that knows them all.
 
-export type SessionDeps = {
+type SessionDeps = WhatsAppDeps & {
   readonly config: WhatsAppConfig;
   readonly host: ChannelHost;
   readonly vault: Vault;
-  /** 0 to 1; spreads waits. */
-  readonly random: () => number;
-  /** Who may write, as configured now. */
-  allowFrom(): readonly string[];
-  /** Told whenever the connection opens or is no longer of use. */
+  /** Reports whether the connection is open and of use. */
   onReady(isReady: boolean): void;
 };
 
-export class WhatsAppSession {
+type Session = {
   readonly link: Link;
   readonly outbox: Outbox;
   readonly mediaAgain: MediaAgain;
-  readonly #deps: SessionDeps;
-  readonly #ledger: Ledger;
-  readonly #inbox: Inbox;
-  readonly #undecryptable: Undecryptable;
-  readonly #groupMembers: GroupMembers;
-
-  private constructor(deps: SessionDeps, ledger: Ledger) {
-    this.#deps = deps;
-    this.#ledger = ledger;
-    this.#undecryptable = createUndecryptable(deps.host);
-    this.#groupMembers = createGroupMembers(deps.host.clock);
-    this.link = this.#createLink();
-    const { clock, log } = deps.host;
-    this.mediaAgain = createMediaAgain({ socket: () => this.link.socket, clock, log });
-    const people = this.#createPeople();
-    this.outbox = createOutbox({
-      link: this.link,
-      people,
-      isPaused: (chat) => this.#inbox.isPaused(chat),
-      unread: (chat) => this.#inbox.takeUnread(chat),
-      settings: deps.config,
-      host: deps.host,
-      random: deps.random,
-    });
-    this.#inbox = this.#createInbox(people);
-  }
-
-  static async open(deps: SessionDeps): Promise<WhatsAppSession> {
-    const { vault, host } = deps;
-    const { state, clock, log } = host;
-    const own = () => {
-      const { me } = vault.auth.creds;
-      if (me === undefined) return undefined;
-      return { id: me.id, ...(me.lid === undefined ? {} : { lid: me.lid }) };
-    };
-    return new WhatsAppSession(deps, await openLedger({ state, clock, log, own }));
-  }
-
   /** Until aborted; where one part fails, all end and the error is thrown. */
-  async run(signal: AbortSignal): Promise<void> {
-    const failing = new AbortController();
-    const whole = AbortSignal.any([signal, failing.signal]);
-    const taking = AbortSignal.any([whole, this.#deps.host.closing]);
-    const parts = [
-      this.link.run(whole),
-      this.#inbox.run(taking),
-      this.#undecryptable.run(taking),
-    ].map((part) =>
-      part.catch((error) => {
-        failing.abort();
-        throw error;
-      }),
-    );
-    await Promise.allSettled(parts);
-    await Promise.all(parts);
-  }
+  run(signal: AbortSignal): Promise<void>;
+};
 
-  #createLink(): Link {
-    const { config, host, vault, random } = this.#deps;
-    const { clock, log } = host;
-    const ledger = this.#ledger;
-    return new Link({
-      vault,
-      ledger,
-      settings: config,
-      host,
-      random,
-      onReady: (isReady) => this.#deps.onReady(isReady),
-      getMessage: (key) => this.outbox.getMessage(key),
-      cachedGroupMetadata: this.#groupMembers.of,
-      makeSignalRepository: createSessionRepository({ vault, ledger, clock, log }),
-      onSocket: (socket) => this.#attach(socket),
-    });
-  }
+async function openSession(deps: SessionDeps): Promise<Session> {
+  const { config, host, vault, random, onReady } = deps;
+  const { state, clock, log } = host;
+  const ledger = await openLedger({ state, clock, log, own: () => vault.auth.creds.me });
+  const undecryptable = createUndecryptable(host);
+  const groupMembers = createGroupMembers(clock);
 
   /** Before the socket can deliver anything. */
-  #attach(socket: WASocket): Disposable {
+  function onSocket(socket: WASocket): Disposable {
     const stack = new DisposableStack();
-    stack.use(this.outbox.attach(socket));
-    stack.use(this.#undecryptable.attach(socket));
-    stack.use(this.#groupMembers.attach(socket));
-    stack.defer(() => this.#ledger.disconnected());
-    socket.ws.prependListener('CB:message', (stanza) => this.#ledger.observe(stanza));
+    stack.use(outbox.attach(socket));
+    stack.use(undecryptable.attach(socket));
+    stack.use(groupMembers.attach(socket));
+    stack.defer(() => ledger.disconnected());
+    socket.ws.prependListener('CB:message', (stanza) => ledger.observe(stanza));
     return stack;
   }
 
-  #createPeople(): People {
-    const { host, vault } = this.#deps;
-    const { state, clock, log } = host;
-    const directory = createLidDirectory({
-      keys: () => vault.auth.keys,
-      mapping: () => this.link.socket?.signalRepository.lidMapping,
-      clock,
-      log,
-    });
-    return createPeople({ state, clock, log, directory, account: () => vault.account });
-  }
-
-  #createInbox(people: People): Inbox {
-    const { config, host, vault, random, allowFrom } = this.#deps;
-    const { state, clock } = host;
-    return createInbox({
-      host,
-      people,
-      ledger: this.#ledger,
-      link: this.link,
-      settings: config,
-      pause: createOwnerPause({ state, clock, pauseMs: config.ownerPauseMins * 60_000 }),
-      unresolved: createUnresolved({ host, allowFrom }),
-      undecryptable: this.#undecryptable,
-      account: () => vault.account,
-      isOurs: (id) => this.outbox.isOurs(id),
-      noteTrouble: (trouble) => this.link.noteTrouble(trouble),
-      random,
-    });
-  }
+  const link = new Link({
+    vault,
+    ledger,
+    settings: config,
+    host,
+    random,
+    onReady,
+    getMessage: (key) => outbox.getMessage(key),
+    cachedGroupMetadata: groupMembers.of,
+    makeSignalRepository: createSessionRepository({ vault, ledger, clock, log }),
+    onSocket,
+  });
+  const account = () => vault.account;
+  const directory = createLidDirectory({
+    keys: () => vault.auth.keys,
+    mapping: () => link.socket?.signalRepository.lidMapping,
+    clock,
+    log,
+  });
+  const people = createPeople({ state, clock, log, directory, account });
+  const outbox: Outbox = createOutbox({
+    link,
+    people,
+    isPaused: (chat) => inbox.isPaused(chat),
+    unread: (chat) => inbox.takeUnread(chat),
+    settings: config,
+    host,
+    random,
+  });
+  const inbox = createInbox({
+    host,
+    people,
+    ledger,
+    link,
+    settings: config,
+    pause: createOwnerPause({ state, clock, pauseMs: config.ownerPauseMins * 60_000 }),
+    unresolved: createUnresolved({ host, allowFrom: deps.allowFrom }),
+    undecryptable,
+    account,
+    isOurs: (id) => outbox.isOurs(id),
+    noteTrouble: (trouble) => link.noteTrouble(trouble),
+    random,
+  });
+  return {
+    link,
+    outbox,
+    mediaAgain: createMediaAgain({ socket: () => link.socket, clock, log }),
+    async run(signal) {
+      const failing = new AbortController();
+      const whole = AbortSignal.any([signal, failing.signal]);
+      const taking = AbortSignal.any([whole, host.closing]);
+      const parts = [link.run(whole), inbox.run(taking), undecryptable.run(taking)];
+      for (const part of parts) part.catch(() => failing.abort());
+      await Promise.allSettled(parts);
+      await Promise.all(parts);
+    },
+  };
 }

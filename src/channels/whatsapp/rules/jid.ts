@@ -131,15 +131,15 @@ export type PersonRecord = {
   /** The name of the conversation; stays when ids are learned or change. */
   readonly chat: string;
   /** As ids of people are spelled. */
-  readonly number?: string;
-  readonly lid?: string;
+  readonly number?: string | undefined;
+  readonly lid?: string | undefined;
   /** The address an answer goes to. */
   readonly answerTo: string;
   /** Epoch milliseconds of the first contact. */
   readonly since: number;
   /** Whether they ever wrote to us. */
   readonly wrote: boolean;
-  readonly name?: string;
+  readonly name?: string | undefined;
   /** Chats that became part of this one, newest first. */
   readonly joined?: readonly JoinedChat[];
 };
@@ -154,17 +154,20 @@ type JoinedChat = {
 
 export type Sighting = {
   /** At least one of the two; vouched for by the server. */
-  readonly number?: string;
-  readonly lid?: string;
+  readonly number?: string | undefined;
+  readonly lid?: string | undefined;
   readonly address: PersonJid;
   /** `wrote`: a message to us. `written_to`: from the owner's hand. `seen`: elsewhere. */
   readonly role: 'wrote' | 'written_to' | 'seen';
-  readonly name?: string;
+  readonly name?: string | undefined;
   /** Epoch milliseconds. */
   readonly at: number;
 };
 
-export type KnownPeople = { readonly byNumber?: PersonRecord; readonly byLid?: PersonRecord };
+export type KnownPeople = {
+  readonly byNumber: PersonRecord | undefined;
+  readonly byLid: PersonRecord | undefined;
+};
 
 /** All that changes; to be stored at once. */
 export type Placement = {
@@ -208,25 +211,19 @@ function isSomebodyElse(byNumber: PersonRecord, lid: string | undefined): boolea
 
 function newcomer(sighting: Sighting, chat: string): PersonRecord {
   const { number, lid, address, role, name, at } = sighting;
-  return {
-    chat,
-    ...(number === undefined ? {} : { number }),
-    ...(lid === undefined ? {} : { lid }),
-    answerTo: addressOf(address),
-    since: at,
-    wrote: role === 'wrote',
-    ...(name === undefined ? {} : { name }),
-  };
+  const answerTo = addressOf(address);
+  return { chat, number, lid, answerTo, since: at, wrote: role === 'wrote', name };
 }
 
 function updated(record: PersonRecord, sighting: Sighting): PersonRecord {
-  const { number, lid, address, role, name } = sighting;
+  const { number, lid, name } = record;
+  const answer = { answerTo: addressOf(sighting.address), wrote: true };
   return {
     ...record,
-    ...(number === undefined ? {} : { number }),
-    ...(lid === undefined ? {} : { lid }),
-    ...(role === 'wrote' ? { answerTo: addressOf(address), wrote: true } : {}),
-    ...(name === undefined ? {} : { name }),
+    number: sighting.number ?? number,
+    lid: sighting.lid ?? lid,
+    ...(sighting.role === 'wrote' ? answer : {}),
+    name: sighting.name ?? name,
   };
 }
 
