@@ -12,7 +12,7 @@ import { type ChatId, type MessageId, type NativeId, nativeId } from '../../kern
 import type { OutboundMessage } from '../../kernel/message/message.ts';
 import type { Clock } from '../../lib/time/clock.ts';
 import type { Editing, Retracting } from '../channel.ts';
-import type { Pacer } from './pacer.ts';
+import { answerTo, type Pacer } from './pacer.ts';
 import { beginningForWhatsApp, splitForWhatsApp } from './rules/markup.ts';
 import { type SentMessage, type SentMessages, sentId } from './sent-messages.ts';
 import type { Transmitter } from './transmit.ts';
@@ -55,8 +55,6 @@ export type Edits = Editing &
 
 export function createEdits(deps: EditsDeps): Edits {
   const { transmitter, sent, pacer, clock } = deps;
-  const paced = (chat: ChatId) => ({ chat, isFirstContact: false, isAnswer: true });
-  const noNotice = async () => undefined;
 
   /** The message as we sent it, while it may be edited. */
   async function editable(draft: NativeId): Promise<SentMessage | undefined> {
@@ -66,7 +64,7 @@ export function createEdits(deps: EditsDeps): Edits {
   }
 
   async function revoke(chat: ChatId, id: NativeId, jid: string, signal: AbortSignal) {
-    const rows = await pacer.admit(paced(chat), signal, noNotice);
+    const rows = await pacer.admit(answerTo(chat), signal);
     const content = { delete: keyOf(id, jid) };
     await transmitter.send({ id: sentId(id, 'revoke'), chat, jid, content, rows }, signal);
   }
@@ -77,7 +75,7 @@ export function createEdits(deps: EditsDeps): Edits {
     async place({ chat }, markdown, { name = `${clock.now()} ${deps.random()}`, signal }) {
       const jid = await deps.admit(chat);
       await transmitter.ready(signal);
-      const rows = await pacer.admit(paced(chat), signal, noNotice);
+      const rows = await pacer.admit(answerTo(chat), signal);
       const id = sentId(`draft of ${chat}`, name);
       const content = textContent(beginning(markdown));
       await transmitter.send({ id, chat, jid, content, rows }, signal);
@@ -87,7 +85,7 @@ export function createEdits(deps: EditsDeps): Edits {
     async edit({ chat }, draft, markdown, signal) {
       const text = beginning(markdown);
       const row = await editable(draft);
-      if (row === undefined || text === '' || !(await pacer.takeFree(paced(chat)))) return;
+      if (row === undefined || text === '' || !(await pacer.takeFree(answerTo(chat)))) return;
       const id = sentId(draft, `edit ${clock.now()}`);
       const content = { ...textContent(text), edit: keyOf(draft, row.jid) };
       await transmitter.send({ id, chat, jid: row.jid, content }, signal);

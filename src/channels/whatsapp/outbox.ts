@@ -17,11 +17,11 @@ import {
   type Unit,
   unitsOf,
 } from './drafts.ts';
-import { createPacer, type Pacer, textName } from './pacer.ts';
+import { answerTo, createPacer, type Pacer, textName } from './pacer.ts';
+import type { People } from './people.ts';
 import {
   isPerson,
   isSameAddress,
-  type PersonJid,
   parseJid,
   SELF_CHAT,
   type WhatsAppName,
@@ -37,24 +37,13 @@ import {
 import type { WhatsAppConfig } from './settings.ts';
 import { createTransmitter, type OpenLink, type Transmitter } from './transmit.ts';
 
-/** What is asked of the people this account knows. */
-export type Addressees = {
-  /** Where an answer in this chat goes; undefined for a name that is nobody's. */
-  addressOf(chat: ChatId): Promise<string | undefined>;
-  hasWritten(chat: ChatId): Promise<boolean>;
-  /** All names of the conversation. */
-  namesOf(chat: ChatId): Promise<readonly ChatId[]>;
-  meet(meeting: { readonly address: PersonJid; readonly role: 'seen' }): Promise<{
-    readonly chat: ChatId;
-  }>;
-};
-
 export type OutboxDeps = {
   readonly link: OpenLink;
-  readonly people: Addressees;
+  readonly people: Pick<People, 'addressOf' | 'hasWritten' | 'namesOf' | 'meet'>;
   /** The owner answers in this chat by hand. */
   isPaused(chat: ChatId): Promise<boolean>;
-  readonly unread: TakeUnread;
+  /** Takes the keys of what came in this chat and was not read yet. */
+  unread(chat: ChatId): Promise<readonly WAMessageKey[]>;
   readonly settings: WhatsAppConfig;
   readonly host: Pick<ChannelHost, 'state' | 'media' | 'clock' | 'log'>;
   /** 0 to 1. */
@@ -84,17 +73,16 @@ export function createOutbox(deps: OutboxDeps): Outbox {
   });
   const transmitter = createTransmitter({ link, acks, sent, clock });
   const pacer = createPacer({ state, clock, limits: settings.pacing, random });
-  const markRead = createReadReceipts(deps);
-  const notices = createTypingNotices(deps, markRead);
+  const courtesies = createCourtesies(deps);
   const admit = async (chat: ChatId) => (await requireOpenChat(chat, deps)).jid;
   const sending = { transmitter, sent, pacer, clock, random, admit };
   const edits = createEdits(sending);
-  const parts = { ...deps, transmitter, pacer, edits, notices, markRead };
+  const parts = { ...deps, transmitter, pacer, edits, courtesies };
   return {
     send: (message, context) => sendParts(message, context, parts),
     edits,
     reactions: createReactions(sending, people),
-    typing: notices,
+    typing: courtesies,
     attach: (socket) => acks.attach(socket),
     isOurs: async (id) => (await sent.get(id)) !== undefined,
     getMessage: (key) => askedAgain(key, sent, deps),
@@ -105,8 +93,7 @@ type PartsDeps = OutboxDeps & {
   readonly transmitter: Transmitter;
   readonly pacer: Pacer;
   readonly edits: Edits;
-  readonly notices: TypingNotices;
-  readonly markRead: MarkRead;
+  readonly courtesies: Courtesies;
 };
 
 async function sendParts(
@@ -133,12 +120,12 @@ async function sendPart(
   { signal, draft }: SendContext,
   deps: PartsDeps,
 ): Promise<NativeId> {
-  const { transmitter, notices } = deps;
+  const { transmitter, courtesies } = deps;
   const { chat } = message.chat;
   const { jid, isFirstContact } = await requireOpenChat(chat, deps);
   const content = await contentOfUnit(unit, deps.host.media);
   await transmitter.ready(signal);
-  if (index === 0) await deps.markRead(chat, signal);
+  if (index === 0) await courtesies.markRead(chat, signal);
   const paced = {
     chat,
     isFirstContact,
@@ -146,7 +133,7 @@ async function sendPart(
     ...(index === 0 && unit.kind === 'text' ? { text: textName(message.markdown) } : {}),
   };
   try {
-    const rows = await deps.pacer.admit(paced, signal, () => notices.composing(jid, signal));
+    const rows = await deps.pacer.admit(paced, signal, () => courtesies.composing(jid, signal));
     // The owner may have begun to write while it waited.
     await requireUnpaused(chat, deps);
     if (index === 0 && draft !== undefined && unit.kind === 'text') {
@@ -157,7 +144,7 @@ async function sendPart(
     await transmitter.send({ id, chat, jid, content, rows }, signal);
     return nativeId(id);
   } finally {
-    await notices.done(jid, signal);
+    await courtesies.done(jid, signal);
   }
 }
 
@@ -232,53 +219,65 @@ async function askedAgain(
 const refused = (message: string, code: string) =>
   new DeliveryError(message, { certainty: 'not_sent', remedy: NEVER, code });
 
-// "typing..." in the chat while the agent works and before a message that waits for its turn. A notice
-// is a courtesy: where it cannot be shown, nothing else changes.
+// "typing..." in the chat while the agent works and before a message that waits for its turn, and the marks
+// of what it has read. These are courtesies: where one cannot be shown, nothing else changes.
 
 /** Phones show one notice for about this long. */
 export const TYPING_SHOWN_MS = 10_000;
 const TYPING_DEADLINE_MS = 3000;
+/** The library asks for the privacy settings first, and then follows them. */
+const RECEIPT_DEADLINE_MS = 5000;
 
 /** None of these throws. */
-type TypingNotices = Typing & {
+type Courtesies = Typing & {
   composing(jid: string, signal: AbortSignal): Promise<void>;
   /** Takes a notice away that may still be seen. */
   done(jid: string, signal: AbortSignal): Promise<void>;
+  /** Marks as read what the agent works on or answers, as a person would. */
+  markRead(chat: ChatId, signal: AbortSignal): Promise<void>;
 };
 
-function createTypingNotices(deps: OutboxDeps, markRead: MarkRead): TypingNotices {
-  const { link, people, isPaused } = deps;
+function createCourtesies(deps: OutboxDeps): Courtesies {
+  const { link, people, isPaused, unread, settings } = deps;
   const { clock, log } = deps.host;
   /** When each address was last shown a notice, monotonic. */
   const shown = new Map<string, number>();
+  const tooSlow = () => new Error('too slow');
 
-  async function tell(jid: string, notice: 'composing' | 'paused', signal: AbortSignal) {
+  async function notify(jid: string, notice: 'composing' | 'paused', signal: AbortSignal) {
     const { socket } = link;
     if (socket === undefined) return;
     const limits = { clock, ms: TYPING_DEADLINE_MS, signal };
-    try {
-      await within(
-        limits,
-        () => socket.sendPresenceUpdate(notice, jid),
-        () => new Error('too slow'),
-      );
-    } catch (error) {
-      log.debug('whatsapp typing notice not shown', { error });
-    }
+    await within(limits, () => socket.sendPresenceUpdate(notice, jid), tooSlow).catch((error) =>
+      log.debug('whatsapp typing notice not shown', { error }),
+    );
   }
 
   async function composing(jid: string, signal: AbortSignal): Promise<void> {
     const now = clock.monotonic();
     for (const [other, at] of shown) if (now - at > 2 * TYPING_SHOWN_MS) shown.delete(other);
     shown.set(jid, now);
-    await tell(jid, 'composing', signal);
+    await notify(jid, 'composing', signal);
+  }
+
+  async function markRead(chat: ChatId, signal: AbortSignal): Promise<void> {
+    // What cannot be marked now stays unread until the next time.
+    const { socket } = link;
+    if (!settings.readReceipts || socket === undefined) return;
+    const keys = await unread(chat);
+    if (keys.length === 0) return;
+    const limits = { clock, ms: RECEIPT_DEADLINE_MS, signal };
+    await within(limits, () => socket.readMessages([...keys]), tooSlow).catch((error) =>
+      log.info('whatsapp messages not marked as read', { count: keys.length, error }),
+    );
   }
 
   return {
     intervalMs: TYPING_SHOWN_MS,
     composing,
+    markRead,
     async done(jid, signal) {
-      if (shown.delete(jid)) await tell(jid, 'paused', signal);
+      if (shown.delete(jid)) await notify(jid, 'paused', signal);
     },
     async show({ chat }, signal) {
       const [jid, isSilent] = await Promise.all([people.addressOf(chat), isPaused(chat)]);
@@ -289,52 +288,24 @@ function createTypingNotices(deps: OutboxDeps, markRead: MarkRead): TypingNotice
   };
 }
 
-// Marks as read what the agent works on or answers, as a person would; a mark that fails is left out.
-
-/** Takes the keys of what came in this chat and was not read yet. */
-export type TakeUnread = (chat: ChatId) => Promise<readonly WAMessageKey[]>;
-
-/** The library asks for the privacy settings first, and then follows them. */
-const RECEIPT_DEADLINE_MS = 5000;
-
-/** Never throws. */
-type MarkRead = (chat: ChatId, signal: AbortSignal) => Promise<void>;
-
-function createReadReceipts({ link, unread, settings, host }: OutboxDeps): MarkRead {
-  const { clock, log } = host;
-  return async (chat, signal) => {
-    // What cannot be marked now stays unread until the next time.
-    const { socket } = link;
-    if (!settings.readReceipts || socket === undefined) return;
-    const keys = await unread(chat);
-    if (keys.length === 0) return;
-    try {
-      const limits = { clock, ms: RECEIPT_DEADLINE_MS, signal };
-      await within(
-        limits,
-        () => socket.readMessages([...keys]),
-        () => new Error('too slow'),
-      );
-    } catch (error) {
-      log.info('whatsapp messages not marked as read', { count: keys.length, error });
-    }
-  };
-}
-
 // The sign we set on people's messages while we work. A reaction is a message of its own: under an id of
 // ours, stored before it leaves, in the account's pace. One that would have to wait is left out.
 
 function createReactions(
   { transmitter, sent, pacer, admit }: EditsDeps,
-  { addressOf }: Addressees,
+  { addressOf }: Pick<People, 'addressOf'>,
 ): Pick<Reactions, 'react'> {
-  const paced = (chat: ChatId) => ({ chat, isFirstContact: false, isAnswer: true });
+  async function keyOf({ chat, id, author }: WhatsAppName, jid: string): Promise<WAMessageKey> {
+    const key = { remoteJid: jid, id, fromMe: chat === SELF_CHAT };
+    const participant = author === chat ? undefined : await addressOf(author);
+    return participant === undefined ? key : { ...key, participant };
+  }
 
   async function set(to: MessageId, name: WhatsAppName, text: string, signal: AbortSignal) {
     const { chat } = name;
     const jid = await admit(chat);
     const id = setIdOf(to);
-    if ((await sent.get(id)) === undefined && !(await pacer.takeFree(paced(chat)))) return;
+    if ((await sent.get(id)) === undefined && !(await pacer.takeFree(answerTo(chat)))) return;
     const content = { react: { text, key: await keyOf(name, jid) } };
     await transmitter.send({ id, chat, jid, content }, signal);
   }
@@ -344,15 +315,9 @@ function createReactions(
     const { chat } = name;
     const jid = (await sent.get(setIdOf(to)))?.jid;
     if (jid === undefined) return;
-    const rows = await pacer.admit(paced(chat), signal, async () => undefined);
+    const rows = await pacer.admit(answerTo(chat), signal);
     const content = { react: { text: '', key: await keyOf(name, jid) } };
     await transmitter.send({ id: sentId(to, 'no sign'), chat, jid, content, rows }, signal);
-  }
-
-  async function keyOf({ chat, id, author }: WhatsAppName, jid: string): Promise<WAMessageKey> {
-    const key = { remoteJid: jid, id, fromMe: chat === SELF_CHAT };
-    const participant = author === chat ? undefined : await addressOf(author);
-    return participant === undefined ? key : { ...key, participant };
   }
 
   return {

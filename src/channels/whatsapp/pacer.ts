@@ -5,6 +5,7 @@ import { createHash } from 'node:crypto';
 import type { KeyValueChange, KeyValueStore } from '../../kernel/bus/store/store.ts';
 import { after, BACKOFF, DeliveryError } from '../../kernel/message/errors.ts';
 import type { ChatId } from '../../kernel/message/ids.ts';
+import { readOnce } from '../../lib/async.ts';
 import type { Clock } from '../../lib/time/clock.ts';
 import {
   CONTACT_WINDOW_MS,
@@ -27,7 +28,7 @@ export interface Pacer {
   admit(
     send: PacedSend,
     signal: AbortSignal,
-    onWait: () => Promise<void>,
+    onWait?: () => Promise<void>,
   ): Promise<readonly KeyValueChange[]>;
   /** Takes a turn where one is free now: for what is left out otherwise. */
   takeFree(send: PacedSend): Promise<boolean>;
@@ -49,14 +50,35 @@ const TEXTS = 'pace/text/';
 const CONTACTS = 'pace/contact/';
 const DAY_MS = 86_400_000;
 
+/** A change or a sign in a chat that was written in before. */
+export const answerTo = (chat: ChatId): PacedSend => ({
+  chat,
+  isFirstContact: false,
+  isAnswer: true,
+});
+
 /** How texts are told apart in the rows. */
 export const textName = (markdown: string) =>
   createHash('sha256').update(markdown.trim()).digest('hex').slice(0, 24);
 
 export function createPacer({ state, clock, limits, random }: PacerDeps): Pacer {
   let pace: PaceState = UNPACED;
-  let loading: Promise<void> | undefined;
   let expiredAt = Number.NEGATIVE_INFINITY;
+
+  const loaded = readOnce(async () => {
+    const texts = Map.groupBy(await sightingsOf(TEXTS, 1), ({ text }) => text);
+    pace = { ...UNPACED, texts, firstContacts: await sightingsOf(CONTACTS, 0) };
+  });
+
+  /** Rows of `<prefix>[<text>/]<chat>`, oldest first. */
+  async function sightingsOf(prefix: string, texts: 0 | 1) {
+    const rows = (await state.list(prefix)).map(({ key, value }) => {
+      const names = key.slice(prefix.length).split('/');
+      const text = names.slice(0, texts).join();
+      return { text, chat: names.slice(texts).join('/'), at: Number(value) };
+    });
+    return rows.toSorted((a, b) => a.at - b.at);
+  }
 
   async function ready(): Promise<void> {
     if (clock.monotonic() - expiredAt >= DAY_MS) {
@@ -64,27 +86,7 @@ export function createPacer({ state, clock, limits, random }: PacerDeps): Pacer 
       await state.expire(TEXTS, clock.now() - TEXT_WINDOW_MS);
       await state.expire(CONTACTS, clock.now() - CONTACT_WINDOW_MS);
     }
-    loading ??= load();
-    await loading.catch((error: unknown) => {
-      loading = undefined;
-      throw error;
-    });
-  }
-
-  async function load(): Promise<void> {
-    const texts = new Map<string, Sighting[]>();
-    for (const { key, value } of await state.list(TEXTS)) {
-      const [name = '', chat = ''] = splitOnce(key.slice(TEXTS.length));
-      const sightings = texts.get(name) ?? [];
-      sightings.push({ chat, at: Number(value) });
-      texts.set(name, sightings);
-    }
-    for (const sightings of texts.values()) sightings.sort(byTime);
-    const contacts = (await state.list(CONTACTS)).map(({ key, value }) => ({
-      chat: key.slice(CONTACTS.length),
-      at: Number(value),
-    }));
-    pace = { ...UNPACED, texts, firstContacts: contacts.sort(byTime) };
+    await loaded();
   }
 
   function take(send: PacedSend): readonly KeyValueChange[] {
@@ -112,7 +114,7 @@ export function createPacer({ state, clock, limits, random }: PacerDeps): Pacer 
         if (clock.monotonic() + waitMs > giveUpAt) throw held(waitMs, limit);
         if (!hasWaited) {
           hasWaited = true;
-          await onWait();
+          await onWait?.();
           continue;
         }
         await clock.sleep(waitMs, signal).catch(() => undefined);
@@ -125,13 +127,6 @@ export function createPacer({ state, clock, limits, random }: PacerDeps): Pacer 
       return true;
     },
   };
-}
-
-const byTime = (a: Sighting, b: Sighting) => a.at - b.at;
-
-function splitOnce(text: string): readonly string[] {
-  const slash = text.indexOf('/');
-  return [text.slice(0, slash), text.slice(slash + 1)];
 }
 
 const held = (waitMs: number, limit: string) =>
