@@ -4,7 +4,7 @@ import { expect, it } from 'vitest';
 import { createAnnouncer } from '../../src/features/schedule/announcer.ts';
 import { channelName, chatId, DEFAULT_ACCOUNT } from '../../src/kernel/message/ids.ts';
 import { type InboundMessage, sessionKeyOf } from '../../src/kernel/message/message.ts';
-import { createMemoryStore } from '../support/memory-host.ts';
+import { memoryRows } from '../support/memory-host.ts';
 import { createMovableClock } from '../support/movable-clock.ts';
 
 const chat = { channel: channelName('chat'), account: DEFAULT_ACCOUNT, chat: chatId('1') };
@@ -14,7 +14,7 @@ it('is not said again where a job hands in its report once more after a crash', 
   const said = new Map<string, InboundMessage>();
   const edge = { isQuiet: true };
   const announcer = createAnnouncer({
-    ...{ state: createMemoryStore(), clock },
+    ...{ rows: memoryRows(), clock },
     bus: {
       async accept(batch) {
         for (const { message } of batch) said.set(message.id, message);

@@ -1,7 +1,6 @@
 // Jobs over a real store and bus, with time moved by hand and a process that can be stopped, killed and
 // started again. The agent is a script: what it would answer a run is the test's to say.
 
-import { randomBytes } from 'node:crypto';
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -9,14 +8,14 @@ import { onTestFinished } from 'vitest';
 import type { Remark } from '../../src/agent/revise.ts';
 import { createAnnouncer, createNoteKeeper } from '../../src/features/schedule/announcer.ts';
 import { createHeartbeat } from '../../src/features/schedule/heartbeat.ts';
-import type { JobAsker } from '../../src/features/schedule/job-askers.ts';
 import { openJobRows } from '../../src/features/schedule/job-rows.ts';
 import { createJobCourier, createJobStart } from '../../src/features/schedule/job-start.ts';
-import { createJobDesk, createNextSlot } from '../../src/features/schedule/jobs.ts';
-import { HEARTBEAT, type Job, jobChat } from '../../src/features/schedule/rules/job.ts';
+import { createJobDesk, createNextSlot, type JobAsker } from '../../src/features/schedule/jobs.ts';
+import { HEARTBEAT, type Job } from '../../src/features/schedule/rules/job.ts';
 import { quietUntil } from '../../src/features/schedule/rules/quiet-hours.ts';
 import { Scheduler } from '../../src/features/schedule/scheduler.ts';
 import { scheduleStage } from '../../src/features/schedule/stage.ts';
+import { openWorkflowRows } from '../../src/features/workflows/workflow-rows.ts';
 import type { Verdict } from '../../src/kernel/access/admission.ts';
 import type { Rights } from '../../src/kernel/access/rights.ts';
 import type { Turn } from '../../src/kernel/bus/bus.ts';
@@ -114,10 +113,11 @@ export async function makeJobsRig(startsAt: string) {
       ...{ store, clock, log, limits: { maxPending: 1000, maxPendingPerChat: 100 } },
     });
     const { revision } = store;
-    const jobs = openJobRows(createRows(store));
+    const rows = createRows(store);
+    const jobs = openJobRows(rows);
     const next = createNextSlot();
     const announcer = createAnnouncer({
-      ...{ state: store.scope('announcements'), bus, clock },
+      ...{ rows, bus, clock },
       sessionOf: async (chat) => sessionKeyOf(chat),
       quietUntil: quietIn,
     });
@@ -157,14 +157,10 @@ export async function makeJobsRig(startsAt: string) {
       beginAnew: async () => void begun.push(new Date(clock.now()).toISOString()),
     });
     const desk = createJobDesk({
-      ...{ jobs, next, randomBytes, now: () => clock.now(), timeZone: () => ZONE },
+      ...{ jobs, next, bus, now: () => clock.now(), timeZone: () => ZONE },
+      workflows: openWorkflowRows(rows, (text) => text),
       checkWorkflow: (typed) => edge.checkWorkflow(typed),
-      isPending: async (id) => (await bus.trace(id))?.state === 'pending',
-      hasWorkflow: async () => false,
-      ...{ lasts: () => true, changed: () => scheduler.changed() },
-      async stop(id) {
-        await bus.cancel(sessionKeyOf(jobChat(id)), 'stopped');
-      },
+      changed: () => scheduler.changed(),
     });
     const stage = scheduleStage({
       scheduler,

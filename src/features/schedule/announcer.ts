@@ -3,13 +3,13 @@
 
 import { randomUUID } from 'node:crypto';
 import type { MessageBus } from '../../kernel/bus/bus.ts';
-import type { KeyValueStore } from '../../kernel/bus/store/store.ts';
 import type { OutboundAttachment } from '../../kernel/message/attachment.ts';
 import { type MessageId, messageId, type SessionKey } from '../../kernel/message/ids.ts';
 import { type ChatRef, type InboundMessage, sessionKeyOf } from '../../kernel/message/message.ts';
 import type { KeepNote } from '../../kernel/owners.ts';
+import { jsonRows, MARKS, type OpenRows } from '../../kernel/rows.ts';
 import { createLanes } from '../../lib/async.ts';
-import { flag, jsonRow, listShape, number, place, rowShape, text } from '../../lib/json/json.ts';
+import { flag, listShape, number, place, rowShape, text } from '../../lib/json/json.ts';
 import { aborted, type Clock } from '../../lib/time/clock.ts';
 import { createMinuteText } from '../../lib/time/zone-time.ts';
 import { nameAfter } from './rules/job.ts';
@@ -22,14 +22,14 @@ export type Announcement = {
   readonly title: string;
   readonly markdown: string;
   readonly attachments?: readonly OutboundAttachment[];
-  /** It may hold words of others. */
+  /** It may hold untrusted content. */
   readonly isForeign: boolean;
   /** The time at which the person who gets it wants it; in their quiet hours, these do not hold it. */
   readonly chosenAt?: number;
 };
 
 export type AnnouncerDeps = {
-  readonly state: KeyValueStore;
+  readonly rows: OpenRows;
   readonly bus: Pick<MessageBus, 'accept' | 'trace'>;
   readonly clock: Clock;
   sessionOf(chat: ChatRef): Promise<SessionKey>;
@@ -40,13 +40,6 @@ export type AnnouncerDeps = {
   ): Promise<{ readonly at: number; readonly timeZone: string } | undefined>;
 };
 
-export interface Announcer {
-  /** Durable when resolved. @throws BusFullError: nothing was kept */
-  announce(announcement: Announcement): Promise<void>;
-  /** Says at the end of quiet hours what waited for it. */
-  run(signal: AbortSignal): Promise<void>;
-}
-
 type Held = Announcement & { readonly at: number; readonly timeZone: string };
 
 const HELD_ROW = rowShape<Held>({
@@ -55,14 +48,21 @@ const HELD_ROW = rowShape<Held>({
 });
 const HELD_ROWS = listShape(HELD_ROW);
 
-const HELD = 'held:';
-const DONE = 'done:';
-const BATCH = 'batch:';
+const SCOPE = 'announcements';
 const KEEP_DONE_MS = 7 * 86_400_000;
 const LOOK_MS = 60_000;
 
-export function createAnnouncer(deps: AnnouncerDeps): Announcer {
-  const { state, bus, clock } = deps;
+export type Announcer = ReturnType<typeof createAnnouncer>;
+
+export function createAnnouncer(deps: AnnouncerDeps) {
+  const { rows, bus, clock } = deps;
+  const waiting = rows({
+    ...jsonRows(HELD_ROW),
+    ...{ scope: SCOPE, prefix: 'held:' },
+    order: (one, other) => one.at - other.at,
+  });
+  const done = rows({ ...MARKS, scope: SCOPE, prefix: 'done:' });
+  const batches = rows({ ...jsonRows(HELD_ROWS), scope: SCOPE, prefix: 'batch:' });
   const lanes = createLanes();
   const minuteText = createMinuteText();
   let changed = Promise.withResolvers<void>();
@@ -75,9 +75,8 @@ export function createAnnouncer(deps: AnnouncerDeps): Announcer {
 
   async function announce(announcement: Announcement) {
     const id = messageId(`announced/${announcement.id}`);
-    const isKnown = async (prefix: string) =>
-      (await state.get(prefix + announcement.id)) !== undefined;
-    if ((await isKnown(HELD)) || (await isKnown(DONE))) return;
+    if ((await waiting.get(announcement.id)) !== undefined) return;
+    if ((await done.get(announcement.id)) !== undefined) return;
     if ((await bus.trace(id)) !== undefined) return;
     const { chosenAt, ...rest } = announcement;
     const quiet = await deps.quietUntil(rest.chat);
@@ -86,40 +85,33 @@ export function createAnnouncer(deps: AnnouncerDeps): Announcer {
       return say(id, [rest]);
     }
     const held: Held = { ...rest, at: clock.now(), timeZone: quiet.timeZone };
-    await state.set(HELD + announcement.id, JSON.stringify(held));
+    await waiting.change(announcement.id, () => held);
     changed.resolve();
   }
 
   async function held(): Promise<readonly (readonly [Held, ...Held[]])[]> {
-    const rows = (await state.list(HELD)).flatMap(({ value }) => jsonRow(value, HELD_ROW) ?? []);
-    const byChat = Map.groupBy(
-      rows.sort((one, other) => one.at - other.at),
-      ({ chat }) => sessionKeyOf(chat),
-    );
+    const byChat = Map.groupBy(await waiting.list(), ({ chat }) => sessionKeyOf(chat));
     return [...byChat.values()].flatMap(([first, ...more]) =>
       first === undefined ? [] : [[first, ...more] as const],
     );
   }
 
   /** Taken together in one transaction, so that a kill behind it says them once, and the same. */
-  async function gather(waiting: readonly [Held, ...Held[]]) {
-    const batch = `${BATCH}${waiting[0].id}`;
-    await state.setMany([
-      { key: batch, value: JSON.stringify(waiting) },
-      ...waiting.map(({ id }) => ({ key: HELD + id, value: undefined })),
-      ...waiting.map(({ id }) => ({ key: DONE + id, value: '' })),
-    ]);
+  async function gather(together: readonly [Held, ...Held[]]) {
+    await batches.change(
+      together[0].id,
+      () => together,
+      () => together.flatMap(({ id }) => [waiting.write(id, undefined), done.write(id, {})]),
+    );
   }
 
   async function sayBatches() {
-    for (const { key, value } of await state.list(BATCH)) {
-      const [first, ...more] = jsonRow(value, HELD_ROWS) ?? [];
+    for (const [id, [first, ...more]] of await batches.entries()) {
       if (first !== undefined) {
-        const id = messageId(`announced/${key}`);
-        await say(id, [dated(first), ...more.map(dated)]);
+        await say(messageId(`announced/batch:${id}`), [dated(first), ...more.map(dated)]);
       }
-      await state.delete(key);
-      await state.expire(DONE, clock.now() - KEEP_DONE_MS);
+      await batches.change(id, () => 'remove');
+      await done.expire(clock.now() - KEEP_DONE_MS);
     }
   }
 
@@ -133,9 +125,9 @@ export function createAnnouncer(deps: AnnouncerDeps): Announcer {
   async function release(): Promise<number | undefined> {
     await sayBatches();
     const ends: number[] = [];
-    for (const waiting of await held()) {
-      const quiet = await deps.quietUntil(waiting[0].chat);
-      if (quiet === undefined) await gather(waiting);
+    for (const together of await held()) {
+      const quiet = await deps.quietUntil(together[0].chat);
+      if (quiet === undefined) await gather(together);
       else ends.push(quiet.at);
     }
     await sayBatches();
@@ -143,11 +135,14 @@ export function createAnnouncer(deps: AnnouncerDeps): Announcer {
   }
 
   return {
-    announce: (announcement) => lanes.run(HELD, () => announce(announcement)),
-    async run(signal) {
+    /** Durable when resolved. @throws BusFullError: nothing was kept */
+    announce: (announcement: Announcement): Promise<void> =>
+      lanes.run(SCOPE, () => announce(announcement)),
+    /** Says at the end of quiet hours what waited for it. */
+    async run(signal: AbortSignal): Promise<void> {
       while (!signal.aborted) {
         changed = Promise.withResolvers<void>();
-        const at = await lanes.run(HELD, release);
+        const at = await lanes.run(SCOPE, release);
         const stop = new AbortController();
         const whole = AbortSignal.any([signal, stop.signal]);
         // Somebody may change their hours, or the clock of the machine, before that.

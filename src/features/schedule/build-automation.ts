@@ -24,7 +24,7 @@ import { createCron } from './cron-tool.ts';
 import { createHeartbeat } from './heartbeat.ts';
 import { createJobAskers } from './job-askers.ts';
 import { createJobCourier, createJobStart, type JobPlace } from './job-start.ts';
-import { openJobs } from './open-jobs.ts';
+import { createJobDesk, createNextSlot } from './jobs.ts';
 import { createJobForgetting, startedFromJobs } from './personal-data.ts';
 import { HEARTBEAT, JOB_CHANNEL, type Job, jobChat } from './rules/job.ts';
 import { HEARTBEAT_FILE } from './rules/job-report.ts';
@@ -62,11 +62,14 @@ export function buildAutomation(parts: AutomationParts): Automation {
   const timeZone = () => live.config.sessions.timeZone;
   const changed = () => scheduler.changed();
   const { checkWorkflow, startWorkflow } = workflows;
-  const open = { now: () => clock.now(), timeZone, changed, checkWorkflow };
   const { jobs: rows } = parts.collections;
-  const { next, desk } = openJobs(parts.collections, bus, open);
+  const next = createNextSlot();
+  const desk = createJobDesk({
+    ...{ ...parts.collections, bus, next, timeZone, changed, checkWorkflow },
+    now: () => clock.now(),
+  });
   const announcer = createAnnouncer({
-    ...{ state: store.scope('announcements'), bus, clock },
+    ...{ rows: parts.rows, bus, clock },
     sessionOf: (chat) => routes.sessionOf(chat),
     quietUntil: quietIn,
   });

@@ -4,7 +4,7 @@
 import { Command, InvalidArgumentError } from 'commander';
 import { parseCount } from '../../cli/flag-values.ts';
 import { CommandFailure, EXIT, printable, type Terminal, withState } from '../../cli/terminal.ts';
-import type { JobDesk, ShownJob } from './job-askers.ts';
+import type { JobDesk, ShownJob } from './jobs.ts';
 import type { JobWish } from './rules/job.ts';
 import { JobError } from './rules/schedule.ts';
 
@@ -58,17 +58,11 @@ export function cronCommand(terminal: Terminal): Command {
       .description(description)
       .argument('<job>', ID)
       .action(async (id: string) => {
-        const changed = await withDesk(terminal, (desk) => change(desk, name, id));
+        const changed = await withDesk(terminal, (desk) => desk.change(id, name, OPERATOR));
         terminal.note(`${done}: ${printable(changed.line)}`);
       });
   }
   return command;
-}
-
-function change(desk: JobDesk, how: 'remove' | 'enable' | 'disable' | 'run', id: string) {
-  if (how === 'remove') return desk.remove(id, OPERATOR);
-  if (how === 'run') return desk.runNow(id, OPERATOR);
-  return desk.setEnabled(id, how === 'enable', OPERATOR);
 }
 
 async function add(terminal: Terminal, text: string, flags: AddFlags) {
@@ -105,26 +99,24 @@ async function withDesk<Result>(
   work: (desk: JobDesk) => Promise<Result>,
 ): Promise<Result> {
   const { loadConfig } = await import('../../kernel/config/files/config-file.ts');
-  const { openJobs } = await import('./open-jobs.ts');
+  const { createJobDesk, createNextSlot } = await import('./jobs.ts');
   const { openJobRows } = await import('./job-rows.ts');
   const { openWorkflowRows } = await import('../workflows/workflow-rows.ts');
   const { config } = await loadConfig(terminal.home, terminal.env);
   return withState(terminal, async ({ store, rows }) => {
-    const collections = {
-      jobs: openJobRows(rows),
+    const desk = createJobDesk({
+      ...{ jobs: openJobRows(rows), bus: store, next: createNextSlot() },
       workflows: openWorkflowRows(rows, (text) => text),
-    };
-    const now = () => terminal.clock.now();
-    const timeZone = () => config.sessions.timeZone;
-    const changed = () => undefined;
-    async function checkWorkflow(typed: string) {
-      const { checkWorkflowOf } = await import('../workflows/open-workflows.ts');
-      await checkWorkflowOf(terminal.home, config, typed);
-    }
+      now: () => terminal.clock.now(),
+      timeZone: () => config.sessions.timeZone,
+      changed: () => undefined,
+      async checkWorkflow(typed) {
+        const { checkWorkflowOf } = await import('../workflows/open-workflows.ts');
+        await checkWorkflowOf(terminal.home, config, typed);
+      },
+    });
     try {
-      return await work(
-        openJobs(collections, store, { now, timeZone, changed, checkWorkflow }).desk,
-      );
+      return await work(desk);
     } catch (error) {
       const isSlip = error instanceof JobError && error.code === 'job_invalid';
       if (isSlip) throw new CommandFailure(EXIT.usage, error.message);

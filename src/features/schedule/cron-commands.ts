@@ -14,9 +14,9 @@ import { withPerson } from '../people/person-commands.ts';
 import type { Persons } from '../people/persons.ts';
 import type { HelperDesk } from '../subagents/agents-commands.ts';
 import type { WorkflowDesk } from '../workflows/workflow-people.ts';
-import type { JobAskers, JobDesk, ShownJob } from './job-askers.ts';
-import { parseHead } from './rules/cron-command.ts';
-import { jobChat } from './rules/job.ts';
+import type { JobAskers } from './job-askers.ts';
+import type { JobDesk, ShownJob } from './jobs.ts';
+import { jobChat, parseHead } from './rules/job.ts';
 import { NO_QUIET_HOURS, quietHoursOf } from './rules/quiet-hours.ts';
 
 const HINT =
@@ -68,21 +68,27 @@ async function cron(
   const [word = '', ...rest] = argument.split(/\s+/);
   const typed = rest.join(' ');
   if (word === '' || word === 'list') return listText(await desk.list(asker));
-  if (word === 'remove') return `Removed: ${lineOf(await desk.remove(typed, asker))}`;
   if (word === 'stop') {
-    const { job, ...shown } = await desk.find(typed, asker);
-    const wasAtWork = await deps.stopJob(job.id);
-    return `${wasAtWork ? 'Its run is ended' : 'It is not at work'}: ${lineOf({ job, ...shown })}`;
+    const shown = await desk.find(typed, asker);
+    const wasAtWork = await deps.stopJob(shown.job.id);
+    return `${wasAtWork ? 'Its run is ended' : 'It is not at work'}: ${lineOf(shown)}`;
   }
-  if (word === 'disable')
-    return `Switched off: ${lineOf(await desk.setEnabled(typed, false, asker))}`;
   const mayBegin = asker.kind === 'operator' || asker.rights.schedule !== 'never';
-  if (!mayBegin) return 'You may not have jobs of your own. My owner can change that.';
-  if (word === 'enable') return `Switched on: ${lineOf(await desk.setEnabled(typed, true, asker))}`;
-  if (word === 'run') return `Runs now: ${lineOf(await desk.runNow(typed, asker))}`;
+  if (!mayBegin && word !== 'remove' && word !== 'disable') {
+    return 'You may not have jobs of your own. My owner can change that.';
+  }
+  const [change, done] = CHANGES.find(([name]) => name === word) ?? [];
+  if (change !== undefined) return `${done}: ${lineOf(await desk.change(typed, change, asker))}`;
   const wish = word === 'add' ? parseHead(argument.slice(word.length).trim()) : undefined;
   return wish === undefined ? HINT : `Made: ${lineOf(await desk.add(wish, asker))}`;
 }
+
+const CHANGES = [
+  ['remove', 'Removed'],
+  ['enable', 'Switched on'],
+  ['disable', 'Switched off'],
+  ['run', 'Runs now'],
+] as const;
 
 /** What the run of a job may have started. */
 export type StartedWork = {

@@ -4,22 +4,12 @@ import { z } from 'zod';
 import { ToolError } from '../../kernel/message/errors.ts';
 import { headOf } from '../../lib/text/cut.ts';
 import { readDescription, type Tool, type ToolContext } from '../../tools/tool.ts';
+import type { JobAskers } from './job-askers.ts';
+import type { JobChange } from './jobs.ts';
 import type { JobWish } from './rules/job.ts';
 import { JobError, readSchedule } from './rules/schedule.ts';
 
-export type ScheduleAsker = Pick<ToolContext, 'chat' | 'rights' | 'isTainted'>;
-export type ScheduleChange = 'remove' | 'enable' | 'disable' | 'run';
-
-/** Where jobs are kept; all answers are texts for the model. */
-export interface Schedules {
-  /** @throws JobError */
-  add(wish: JobWish, asker: ScheduleAsker): Promise<string>;
-  /** Whether it comes to a run that can begin, whoever asks. @throws JobError */
-  check(wish: JobWish): Promise<void>;
-  list(asker: ScheduleAsker): Promise<string>;
-  /** @throws JobError */
-  change(id: string, change: ScheduleChange, asker: ScheduleAsker): Promise<string>;
-}
+export type Schedules = JobAskers['schedules'];
 
 const MAX_TEXT_CHARS = 10_000;
 const MAX_WORD_CHARS = 200;
@@ -100,7 +90,7 @@ export function createCron(schedules: Schedules): Tool<Input> {
 type Todo =
   | { readonly kind: 'list' }
   | { readonly kind: 'add'; readonly wish: JobWish }
-  | { readonly kind: ScheduleChange; readonly id: string };
+  | { readonly kind: JobChange; readonly id: string };
 
 /** @throws JobError, ToolError where nothing could come of it, whenever it is done */
 function todoOf(asked: Input): Todo {

@@ -36,10 +36,6 @@ export type HeartbeatDeps = {
   readFile(): Promise<string | undefined>;
 };
 
-export interface Heartbeat {
-  run(signal: AbortSignal): Promise<void>;
-}
-
 const LOOKED = 'looked';
 /** When the newest turn began: a look may have begun none. */
 const BEGUN = 'begun';
@@ -48,7 +44,7 @@ const MINUTE_MS = 60_000;
 const LOOK_MS = MINUTE_MS;
 const NARROWER: Rights = { ...ALL_RIGHTS, rules: 'never', schedule: 'never' };
 
-export function createHeartbeat(deps: HeartbeatDeps): Heartbeat {
+export function createHeartbeat(deps: HeartbeatDeps) {
   const { state, bus, clock, log, settings } = deps;
   const dayText = createDayText();
   const rights = narrowed(deps.ownerRights, NARROWER);
@@ -93,7 +89,7 @@ export function createHeartbeat(deps: HeartbeatDeps): Heartbeat {
   }
 
   return {
-    async run(signal) {
+    async run(signal: AbortSignal): Promise<void> {
       while (!signal.aborted) {
         const { enabled, everyMins } = settings();
         const before = await lastLook();

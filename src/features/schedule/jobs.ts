@@ -1,16 +1,26 @@
 // Makes and changes jobs for whoever may. Others than an owner see and touch only their own.
 
+import { randomBytes } from 'node:crypto';
 import type { Cron } from 'croner';
-import { doorOf, isSameChat } from '../../kernel/access/person.ts';
-import type { MessageId } from '../../kernel/message/ids.ts';
-import { type ChatRef, chatRefOf } from '../../kernel/message/message.ts';
-import type { JobAsker, JobDesk, ShownJob } from './job-askers.ts';
+import { OWN_DOORS } from '../../channels/door.ts';
+import { doorOf, isSameChat, type Person } from '../../kernel/access/person.ts';
+import type { Rights } from '../../kernel/access/rights.ts';
+import type { EmbeddedStore } from '../../kernel/bus/store/store.ts';
+import {
+  type ChatRef,
+  chatRefOf,
+  type PersonSender,
+  sessionKeyOf,
+} from '../../kernel/message/message.ts';
+import { WorkflowError, workflowSession } from '../workflows/rules/workflow.ts';
+import { openRuns, type WorkflowRows } from '../workflows/workflow-rows.ts';
 import type { JobRows } from './job-rows.ts';
 import {
   type Job,
   type JobMaker,
   type JobTarget,
   type JobWish,
+  jobChat,
   jobName,
   MAX_JOB_CHARS,
 } from './rules/job.ts';
@@ -24,25 +34,37 @@ import {
   zoneOf,
 } from './rules/schedule.ts';
 
+export type JobAsker =
+  /** At the command line of the machine. */
+  | { readonly kind: 'operator' }
+  | {
+      readonly kind: 'person';
+      readonly person: Person;
+      readonly sender: PersonSender;
+      readonly chat: ChatRef;
+      /** What they may have done there. */
+      readonly rights: Rights;
+      /** They, or whatever asks for them, were shown untrusted content. */
+      readonly isTainted: boolean;
+    };
+
+/** `next`: the slots to come, in words of the job's zone. */
+export type ShownJob = { readonly job: Job; readonly line: string; readonly next: string };
+
+export type JobChange = 'remove' | 'enable' | 'disable' | 'run';
+
 export type JobDeskDeps = {
   readonly jobs: JobRows;
+  readonly workflows: WorkflowRows;
+  readonly bus: Pick<EmbeddedStore, 'cancel' | 'trace'>;
   readonly next: NextSlot;
   now(): number;
   /** IANA zone for whoever has chosen none; empty: the machine's. */
   timeZone(): string;
-  randomBytes(size: number): Uint8Array;
-  /** Whether what is sent to the chat lasts. */
-  lasts(chat: ChatRef): boolean;
   /** A job was made or changed. */
   changed(): void;
-  /** The name of a workflow with its inputs behind it. @throws JobError where it could not run now */
+  /** The name of a workflow with its inputs behind it. @throws WorkflowError where it could not run now */
   checkWorkflow(typed: string): Promise<void>;
-  /** Ends what runs of it. */
-  stop(id: string): Promise<void>;
-  /** Whether the message waits or is answered just now. */
-  isPending(id: MessageId): Promise<boolean>;
-  /** Whether a workflow runs for the job. */
-  hasWorkflow(id: string): Promise<boolean>;
 };
 
 const MAX_JOBS = 500;
@@ -50,8 +72,11 @@ const MAX_JOBS_OF_ONE = 100;
 const ID_BYTES = 4;
 const LAST = 'last';
 
-export function createJobDesk(deps: JobDeskDeps): JobDesk {
-  const { next, now, lasts, changed } = deps;
+export type JobDesk = ReturnType<typeof createJobDesk>;
+
+/** The same from a chat, from a tool and from the command line. What fails is a JobError. */
+export function createJobDesk(deps: JobDeskDeps) {
+  const { next, now, changed, bus } = deps;
 
   const zoneFor = (asker: JobAsker) =>
     (asker.kind === 'person' ? asker.person.timeZone : undefined) ?? deps.timeZone();
@@ -71,8 +96,35 @@ export function createJobDesk(deps: JobDeskDeps): JobDesk {
     return jobs.filter((job) => isTheirs(job, asker));
   }
 
-  const isUnderWay = async ({ id, running }: Job) =>
-    running !== undefined && ((await deps.isPending(running)) || (await deps.hasWorkflow(id)));
+  /** Workflows that run for the job. */
+  const workflowsOf = async (job: string) =>
+    (await openRuns(deps.workflows)).filter(
+      ({ starter: { home } }) => home.kind === 'job' && home.job === job,
+    );
+
+  async function isUnderWay({ id, running }: Job): Promise<boolean> {
+    if (running === undefined) return false;
+    const isPending = (await bus.trace(running))?.state === 'pending';
+    return isPending || (await workflowsOf(id)).length > 0;
+  }
+
+  /** Ends what runs of it. */
+  async function stop(id: string): Promise<void> {
+    await bus.cancel(sessionKeyOf(jobChat(id)), 'the job was stopped');
+    for (const run of await workflowsOf(id)) {
+      await bus.cancel(workflowSession(run.id), 'the job was stopped');
+    }
+  }
+
+  /** @throws JobError where it could not run now */
+  async function checkWorkflow(typed: string): Promise<void> {
+    try {
+      await deps.checkWorkflow(typed);
+    } catch (error) {
+      if (error instanceof WorkflowError) throw new JobError(error.message);
+      throw error;
+    }
+  }
 
   /** @throws JobError where there is none, or none of theirs. */
   async function found(id: string, asker: JobAsker): Promise<Job> {
@@ -91,15 +143,39 @@ export function createJobDesk(deps: JobDeskDeps): JobDesk {
     return shown(after ?? job, asker);
   }
 
+  async function remove(id: string, asker: JobAsker): Promise<ShownJob> {
+    const job = await found(id, asker);
+    await deps.jobs.remove(job.id);
+    await stop(job.id);
+    changed();
+    return shown(job, asker);
+  }
+
+  async function setEnabled(id: string, enabled: boolean, asker: JobAsker): Promise<ShownJob> {
+    const job = await found(id, asker);
+    const { schedule } = job;
+    // What was missed while it was off is not made up for.
+    const nextAt = enabled ? await firstSlot(next, schedule, now()) : undefined;
+    if (!enabled) await stop(job.id);
+    return changedJob(job.id, asker, (each) =>
+      enabled ? { ...each, enabled, nextAt, failures: 0 } : { ...each, enabled },
+    );
+  }
+
+  /** Runs it once beside its schedule, as soon as may be. */
+  const runNow = (id: string, asker: JobAsker) =>
+    changedJob(id, asker, (job) => ({ ...job, runAsked: now() }));
+
   return {
-    async check(wish) {
-      if (wish.kind === 'workflow') await deps.checkWorkflow(wish.text);
+    /** Whether it comes to a run that can begin, whoever asks. */
+    async check(wish: JobWish): Promise<void> {
+      if (wish.kind === 'workflow') await checkWorkflow(wish.text);
       // A moment is read by the clock of whoever asks.
       if (wish.cron === undefined) return;
       const schedule = readSchedule(wish, wish.timeZone ?? '', now());
       await firstSlot(next, schedule, now());
     },
-    async add(wish, asker) {
+    async add(wish: JobWish, asker: JobAsker): Promise<ShownJob> {
       const text = wish.text.trim();
       if (text === '') throw new JobError('Say what is to be done.');
       if (text.length > MAX_JOB_CHARS) {
@@ -107,7 +183,7 @@ export function createJobDesk(deps: JobDeskDeps): JobDesk {
           `That is longer than the ${MAX_JOB_CHARS} characters of a job; put it in a file.`,
         );
       }
-      if (wish.kind === 'workflow') await deps.checkWorkflow(text);
+      if (wish.kind === 'workflow') await checkWorkflow(text);
       const all = await deps.jobs.all.list();
       const own = all.filter((job) => asker.kind === 'person' && isMadeBy(job.maker, asker));
       if (own.length >= MAX_JOBS_OF_ONE) {
@@ -126,10 +202,10 @@ export function createJobDesk(deps: JobDeskDeps): JobDesk {
       const schedule = readSchedule(wish, wish.timeZone ?? zoneFor(asker), since);
       const nextAt = Math.max(at, await firstSlot(next, schedule, since));
       const job: Job = {
-        id: newId(deps.randomBytes(ID_BYTES), all),
+        id: newId(all),
         name: jobName(wish.name, text),
         ...{ kind: wish.kind, text, schedule, nextAt },
-        target: targetOf(wish.to, asker, lasts),
+        target: targetOf(wish.to, asker),
         maker: makerOf(asker),
         ...(asker.kind === 'person' && asker.isTainted ? { isTainted: true } : {}),
         ...limitsOf(wish),
@@ -142,39 +218,33 @@ export function createJobDesk(deps: JobDeskDeps): JobDesk {
       changed();
       return shown(job, asker);
     },
-    async list(asker) {
+    /** Their own; an owner and the operator see all. */
+    async list(asker: JobAsker): Promise<readonly ShownJob[]> {
       return (await visible(asker)).map((job) => shown(job, asker));
     },
-    async remove(id, asker) {
-      const job = await found(id, asker);
-      await deps.jobs.remove(job.id);
-      await deps.stop(job.id);
-      changed();
-      return shown(job, asker);
+    change(id: string, change: JobChange, asker: JobAsker): Promise<ShownJob> {
+      if (change === 'remove') return remove(id, asker);
+      if (change === 'run') return runNow(id, asker);
+      return setEnabled(id, change === 'enable', asker);
     },
-    async setEnabled(id, enabled, asker) {
-      const job = await found(id, asker);
-      const { schedule } = job;
-      // What was missed while it was off is not made up for.
-      const nextAt = enabled ? await firstSlot(next, schedule, now()) : undefined;
-      if (!enabled) await deps.stop(job.id);
-      return changedJob(job.id, asker, (each) =>
-        enabled ? { ...each, enabled, nextAt, failures: 0 } : { ...each, enabled },
-      );
-    },
-    find: async (id, asker) => shown(await found(id, asker), asker),
-    async atWork(chat) {
+    /** The one that is meant. */
+    find: async (id: string, asker: JobAsker) => shown(await found(id, asker), asker),
+    /** Jobs made in this chat whose run is not over. */
+    async atWork(
+      chat: ChatRef,
+    ): Promise<readonly { readonly id: string; readonly name: string }[]> {
       const jobs = (await deps.jobs.all.list()).filter(({ maker }) => isMadeIn(maker, chat));
       const isOne = await Promise.all(jobs.map(isUnderWay));
       return jobs.filter((_job, at) => isOne[at]).map(({ id, name }) => ({ id, name }));
     },
-    async endRun(id) {
+    /** Ends the run of now, where there is one; the schedule stays. Whether there was one. */
+    async endRun(id: string): Promise<boolean> {
       const job = await deps.jobs.all.get(id);
       const isOne = job !== undefined && (await isUnderWay(job));
-      if (isOne) await deps.stop(id);
+      if (isOne) await stop(id);
       return isOne;
     },
-    runNow: (id, asker) => changedJob(id, asker, (job) => ({ ...job, runAsked: now() })),
+    ...{ remove, setEnabled, runNow },
   };
 }
 
@@ -206,11 +276,7 @@ function makerOf(asker: JobAsker): JobMaker {
 }
 
 /** @throws JobError */
-function targetOf(
-  to: string | undefined,
-  asker: JobAsker,
-  lasts: (chat: ChatRef) => boolean,
-): JobTarget {
+function targetOf(to: string | undefined, asker: JobAsker): JobTarget {
   const typed = to?.trim() ?? '';
   if (typed.toLowerCase() === LAST) return { kind: 'last' };
   if (asker.kind === 'operator') {
@@ -241,8 +307,12 @@ function limitsOf({ tokensPerDay, moneyPerDay }: JobWish): Pick<Job, 'limits'> {
   return Object.keys(limits).length === 0 ? {} : { limits };
 }
 
-function newId(bytes: Uint8Array, jobs: readonly Job[]): string {
-  const id = `j${Buffer.from(bytes).toString('hex')}`;
+/** Whether what is sent to the chat lasts. */
+const lasts = ({ channel }: ChatRef) =>
+  !OWN_DOORS.some((door) => door.channel === channel && !door.lasts);
+
+function newId(jobs: readonly Job[]): string {
+  const id = `j${randomBytes(ID_BYTES).toString('hex')}`;
   if (jobs.some((job) => job.id === id)) throw new JobError('Please try that again.');
   return id;
 }
