@@ -6,7 +6,7 @@ import { describe, expect, it } from 'vitest';
 import { type Condition, holds } from '../../src/features/workflows/rules/condition.ts';
 import { type Decision, decide } from '../../src/features/workflows/rules/coordinator.ts';
 import type { Definition, Step } from '../../src/features/workflows/rules/definition.ts';
-import type { StepResult } from '../../src/features/workflows/rules/result.ts';
+import type { StepResult } from '../../src/features/workflows/rules/state.ts';
 import {
   newState,
   recordOf,

@@ -28,7 +28,7 @@ import { createWorkflow } from './tool.ts';
 import type { WorkflowAgentDeps } from './workflow-agent.ts';
 import { workflowCommands, workflowsAtWork } from './workflow-commands.ts';
 import { createWorkflowFiles } from './workflow-files.ts';
-import { createWorkflowPeople, type WorkflowDesk } from './workflow-people.ts';
+import { createWorkflowDesk, type WorkflowDesk } from './workflow-people.ts';
 import { checkTyped, tellHome, WorkflowRuns } from './workflow-runs.ts';
 
 export type WorkflowParts = Foundations & {
@@ -85,17 +85,18 @@ export function buildWorkflows(parts: WorkflowParts): BuiltWorkflows {
     tell: (id) => runs.tell(id),
   };
   const personOf = createTurnPersonOf(parts.people.persons);
-  const { workflows, desk } = createWorkflowPeople({
+  const desk = createWorkflowDesk({
     ...{ rows, files, runs, clock, isEnabled },
-    async standingOf(message) {
-      const { rights, isForeign: isTainted } = await parts.origins(message);
-      return { rights, isTainted, person: await personOf(message) };
-    },
     modelOf: async (session: SessionKey) => (await parts.settings.get(session)).model,
   });
-  const tool = createWorkflow(workflows);
+  const tool = createWorkflow(desk);
   add.tools(() => [tool]);
-  add.command(...workflowCommands(desk));
+  add.command(
+    ...workflowCommands(desk, async (message) => {
+      const { rights, isForeign: isTainted } = await parts.origins(message);
+      return { rights, isTainted, person: await personOf(message) };
+    }),
+  );
   add.personalData(runs);
   add.startedFrom(WORKFLOW_CHANNEL, async (id) => {
     const home = (await rows.runs.get(id))?.starter.home;

@@ -3,20 +3,45 @@
 
 import { z } from 'zod';
 import { ToolError } from '../../kernel/message/errors.ts';
+import type { SessionKey } from '../../kernel/message/ids.ts';
 import { headOf } from '../../lib/text/cut.ts';
 import { readDescription, type Tool, type ToolContext } from '../../tools/tool.ts';
-import { type WorkflowAnswer, WorkflowError, type WorkflowWish } from './rules/workflow.ts';
+import { payerOf } from '../subagents/helper-starts.ts';
+import { SUBAGENT_CHANNEL } from '../subagents/rules/subagent.ts';
+import {
+  WORKFLOW_CHANNEL,
+  type WorkflowAnswer,
+  WorkflowError,
+  type WorkflowStarter,
+  type WorkflowWish,
+} from './rules/workflow.ts';
+
+/** The person for whom something is asked: of a turn of the model, or of a command. */
+export type WorkflowAsker = {
+  readonly session: SessionKey;
+  /** Whose runs are meant; undefined: those of all. */
+  readonly notes: string | undefined;
+  /** The same for the same request. */
+  readonly key: string;
+  /** @throws WorkflowError where no run can be started from there */
+  starter(): Omit<WorkflowStarter, 'model'>;
+};
 
 /** Where workflows are kept. Whatever cannot be done is a WorkflowError. */
 export interface Workflows {
   isEnabled(): boolean;
-  list(): Promise<WorkflowAnswer>;
-  /** The same wish of the same turn starts one. */
-  start(wish: WorkflowWish, asker: ToolContext): Promise<WorkflowAnswer>;
-  /** Of whoever asks. */
-  runs(asker: ToolContext): Promise<WorkflowAnswer>;
-  show(name: string, asker: ToolContext): Promise<WorkflowAnswer>;
-  cancel(id: string, asker: ToolContext): Promise<WorkflowAnswer>;
+  /** A line for each workflow; what is wrong with one stands in it. */
+  list(): Promise<readonly string[]>;
+  /** The same wish of the same request starts one. `line`: about the run. */
+  start(
+    wish: WorkflowWish,
+    asker: WorkflowAsker,
+  ): Promise<{ readonly id: string; readonly line: string }>;
+  /** A line each, newest first. */
+  runs(asker: WorkflowAsker): Promise<readonly string[]>;
+  /** A run with its state as JSON, or what a workflow does. */
+  show(name: string, asker: WorkflowAsker): Promise<WorkflowAnswer>;
+  cancel(id: string, asker: WorkflowAsker): Promise<string>;
 }
 
 const MAX_NAME_CHARS = 80;
@@ -45,11 +70,15 @@ export function createWorkflow(workflows: Workflows): Tool<Input> {
 
   async function run(asked: Input, context: ToolContext): Promise<WorkflowAnswer> {
     const { action, name } = asked;
-    if (action === 'list') return workflows.list();
-    if (action === 'runs') return workflows.runs(context);
+    const asker = askerOf(context);
+    if (action === 'list') return own(await workflows.list(), 'There are no workflows.');
+    if (action === 'runs') return own(await workflows.runs(asker), 'There are no runs.');
     if (name === undefined) throw new ToolError('invalid_arguments', `${action} needs a name`);
-    if (action !== 'start') return workflows[action](name, context);
-    return workflows.start({ workflow: name, input: asked.input ?? {} }, context);
+    if (action === 'show') return workflows.show(name, asker);
+    if (action === 'cancel') return own([await workflows.cancel(name, asker)]);
+    const wish = { workflow: name, input: asked.input ?? {} };
+    const { line } = await workflows.start(wish, asker);
+    return own([`Started: ${line}. Its result is told in this conversation when it has ended.`]);
   }
 
   return {
@@ -73,6 +102,29 @@ export function createWorkflow(workflows: Workflows): Tool<Input> {
         if (error instanceof WorkflowError) throw new ToolError('invalid_arguments', error.message);
         throw error;
       }
+    },
+  };
+}
+
+const own = (lines: readonly string[], none = ''): WorkflowAnswer => ({
+  text: lines.length === 0 ? none : lines.join('\n'),
+  isForeign: false,
+});
+
+function askerOf(context: ToolContext): WorkflowAsker {
+  const { session, chat, rights, person, payer, isTainted } = context;
+  return {
+    session,
+    notes: person.notes,
+    key: `${session} ${context.turnId}`,
+    starter() {
+      const isNoPlace = chat.channel === SUBAGENT_CHANNEL || chat.channel === WORKFLOW_CHANNEL;
+      if (payer === undefined || isNoPlace) {
+        throw new WorkflowError('Workflows are started only within a turn of a person or a job.');
+      }
+      const home = { kind: 'chat', session, chat } as const;
+      const as = { rights, person, isTainted, payingChat: payer.chat };
+      return { home, ...as, payer: payerOf(payer) };
     },
   };
 }

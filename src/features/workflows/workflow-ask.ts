@@ -1,10 +1,12 @@
 // Asks a model for the answer of one LLM_SKILL: the prompt of a capability with the values of the state,
-// one model, no tools, and an answer that is read against its schema.
+// one model, no tools, and an answer that has to fit its schema. An answer that does not fit is asked for again
+// with what is wrong.
 
-import type { z } from 'zod';
+import { z } from 'zod';
 import { messagesTokens, textTokens } from '../../agent/rules/tokens.ts';
 import { chargedMeter, untilAborted } from '../../agent/side-model.ts';
 import type { SpendingGuard } from '../../agent/spending.ts';
+import { failureText } from '../../agent/stream.ts';
 import { isJsonObject, type JsonObject } from '../../kernel/config/json.ts';
 import { ProviderError } from '../../kernel/message/errors.ts';
 import type { TurnId } from '../../kernel/message/ids.ts';
@@ -18,8 +20,7 @@ import type { Payer } from '../spending/rules/budget-limits.ts';
 import type { Votes } from '../subagents/learnt.ts';
 import type { VotingConfig } from '../subagents/settings.ts';
 import type { Capability, SkillStep } from './rules/definition.ts';
-import type { Cast, Spent, StepResult } from './rules/result.ts';
-import type { WorkflowState } from './rules/state.ts';
+import type { Cast, Spent, StepResult, WorkflowState } from './rules/state.ts';
 import { fillPrompt, fillValue } from './rules/template.ts';
 
 export type SkillDeps = {
@@ -74,7 +75,7 @@ export const missing = (paths: readonly string[]): StepResult => ({
   mayRetry: false,
 });
 
-export function promptOf({ capability, step, state }: SkillCall) {
+function promptOf({ capability, step, state }: SkillCall) {
   const given = fillValue(step.with, state);
   if (given.kind === 'missing') return given;
   const own = Object.keys(step.with);
@@ -91,42 +92,87 @@ function isForeignPart(step: SkillStep, name: string, state: WorkflowState): boo
   return part.kind === 'filled' && part.isForeign;
 }
 
-export function handleFor(
-  { models, spending }: SkillDeps,
-  { capability, model, payer }: SkillCall,
-) {
+function handleFor({ models, spending }: SkillDeps, { capability, model, payer }: SkillCall) {
   const registry = models();
   const main = model ?? registry.defaultModel;
   const wanted = { main, fast: registry.fast(main) }[capability.model] ?? capability.model;
   return registry.resolve(spending.modelFor(payer, wanted, (dear) => registry.fast(dear)));
 }
 
-export const systemFor = ({ output }: Capability) =>
-  `${SYSTEM}\n\nSchema:\n${JSON.stringify(output)}`;
+const systemFor = ({ output }: Capability) => `${SYSTEM}\n\nSchema:\n${JSON.stringify(output)}`;
 
-export type SkillQuestion = { readonly system: string; readonly messages: readonly ModelMessage[] };
+type SkillQuestion = { readonly system: string; readonly messages: readonly ModelMessage[] };
 
 const sizeOf = ({ system, messages }: SkillQuestion) =>
   textTokens(system) + messagesTokens(messages);
 
-export const fits = ({ contextTokens }: ModelHandle, question: SkillQuestion) =>
+const fits = ({ contextTokens }: ModelHandle, question: SkillQuestion) =>
   sizeOf(question) <= contextTokens * PROMPT_SHARE;
 
-export type Asking = {
-  readonly handle: ModelHandle;
-  readonly question: SkillQuestion;
+type Asking = {
   /** As figures about model calls name it. */
   readonly role: 'workflow' | 'vote';
   readonly temperature?: number;
 };
 
+/** A step whose prompt is filled in and fits its model. */
+export type PreparedSkill = {
+  readonly deps: SkillDeps;
+  readonly call: SkillCall;
+  readonly handle: ModelHandle;
+  readonly question: SkillQuestion;
+  readonly schema: z.ZodType;
+  readonly signal: AbortSignal;
+  /** The prompt holds untrusted content. */
+  readonly isForeign: boolean;
+  /** What the step has taken so far, its failure too. */
+  charge(answer: SkillAnswer): Spent;
+  failed(error: string, mayRetry?: boolean): StepResult;
+};
+
+/** What `work` makes of it. @throws SpendingRefusedError, or the signal's reason */
+export async function withSkill(
+  deps: SkillDeps,
+  call: SkillCall,
+  signal: AbortSignal,
+  work: (skill: PreparedSkill) => Promise<StepResult>,
+): Promise<StepResult> {
+  const prompt = promptOf(call);
+  if (prompt.kind === 'missing') return missing(prompt.paths);
+  const { isForeign } = prompt;
+  let spent = NOTHING;
+  const failed = (error: string, mayRetry = false): StepResult => ({
+    ...{ kind: 'failed', error, mayRetry, isForeign, spent },
+  });
+  const charge = (answer: SkillAnswer) => {
+    spent = sumOf(spent, answer);
+    return spent;
+  };
+  try {
+    const handle = handleFor(deps, call);
+    const messages = [{ role: 'user', text: prompt.value }] as const;
+    const question = { system: systemFor(call.capability), messages };
+    const schema = z.fromJSONSchema(call.capability.output);
+    if (!fits(handle, question)) return failed(tooLong(handle));
+    const about = { deps, call, handle, question, schema, signal, isForeign };
+    return await work({ ...about, charge, failed });
+  } catch (error) {
+    signal.throwIfAborted();
+    if (error instanceof ProviderError) return failed(failureText(error), true);
+    throw error;
+  }
+}
+
+export const NOTHING: Spent = { tokens: 0, micros: 0 };
+
 /** @throws ProviderError, SpendingRefusedError, or the signal's reason */
 export async function askSkill(
-  { spending, costOf }: SkillDeps,
-  { capability, payer, turnId, hasMoneyLimit: countsMoney }: SkillCall,
-  { handle, question, role, temperature }: Asking,
-  signal: AbortSignal,
+  { deps, call, handle, signal }: PreparedSkill,
+  question: SkillQuestion,
+  { role, temperature }: Asking,
 ): Promise<SkillAnswer> {
+  const { spending, costOf } = deps;
+  const { capability, payer, turnId, hasMoneyLimit: countsMoney } = call;
   const { system, messages } = question;
   const maxTokens = capability.answerTokens;
   const meter = chargedMeter(spending, payer, {
@@ -157,6 +203,38 @@ export async function askSkill(
   throw new ProviderError('the answer did not end', terms);
 }
 
+/** One answer after another until one fits. @throws as `withSkill` */
+export const runSkill = (deps: SkillDeps, call: SkillCall, signal: AbortSignal) =>
+  withSkill(deps, call, signal, untilFitting);
+
+async function untilFitting(skill: PreparedSkill): Promise<StepResult> {
+  const { call, handle, question, isForeign, failed } = skill;
+  const messages: ModelMessage[] = [...question.messages];
+  let spent = NOTHING;
+  for (let tries = 1; ; tries += 1) {
+    const over = usedUp(spent, call);
+    if (over !== undefined) return failed(over);
+    const asked = { ...question, messages };
+    if (!fits(handle, asked)) return failed(tooLong(handle));
+    const answer = await askSkill(skill, asked, { role: 'workflow' });
+    if (answer.micros === undefined && call.hasMoneyLimit) return failed(unpriced(handle));
+    spent = skill.charge(answer);
+    const read = readAnswer(answer.text, skill.schema);
+    if (read.kind === 'fits') return { kind: 'skill', value: read.value, isForeign, spent };
+    const { problem } = read;
+    if (tries >= call.capability.tries)
+      return failed(`the answer does not fit its schema: ${problem}`, true);
+    const again = `[Your answer cannot be used: ${problem}. Write the whole JSON object again.]`;
+    messages.push({ role: 'assistant', text: answer.text, toolCalls: [], thinking: [] });
+    messages.push({ role: 'user', text: again });
+  }
+}
+
+export const sumOf = (sum: Spent, { tokens, micros = 0 }: SkillAnswer): Spent => ({
+  tokens: sum.tokens + tokens,
+  micros: sum.micros + micros,
+});
+
 type Read =
   | { readonly kind: 'fits'; readonly value: JsonObject }
   | { readonly kind: 'no fit'; readonly problem: string };
@@ -177,7 +255,7 @@ export function readAnswer(text: string, schema: z.ZodType): Read {
   return { kind: 'no fit', problem: words.join('; ') };
 }
 
-export const tooLong = ({ name }: ModelHandle) => `what ${name} is to read is too long for it`;
+const tooLong = ({ name }: ModelHandle) => `what ${name} is to read is too long for it`;
 
 /** Why nothing more may be asked. */
 export function usedUp(spent: Spent, { left }: Pick<SkillCall, 'left'>): string | undefined {

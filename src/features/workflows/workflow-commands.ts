@@ -1,6 +1,7 @@
 // `/workflow`: starts workflows of the workspace and shows their progress. Everybody has their own runs; an owner
 // in a private chat sees and ends those of all.
 
+import type { Rights } from '../../kernel/access/rights.ts';
 import {
   type Command,
   type CommandOrigin,
@@ -8,8 +9,13 @@ import {
   commandsOf,
 } from '../../kernel/commands/command.ts';
 import type { SessionKey } from '../../kernel/message/ids.ts';
+import type { InboundMessage } from '../../kernel/message/message.ts';
+import type { TurnPerson } from '../../kernel/message/notes.ts';
 import { headOf } from '../../lib/text/cut.ts';
-import type { WorkflowAsker, WorkflowDesk } from './workflow-people.ts';
+import { payerOf } from '../subagents/helper-starts.ts';
+import { namedAs } from './rules/inputs.ts';
+import type { WorkflowAsker } from './tool.ts';
+import type { WorkflowDesk } from './workflow-people.ts';
 
 const HINT =
   'Say /workflow list, /workflow run <name> key=value, /workflow runs, or /workflow show | cancel with ' +
@@ -28,25 +34,34 @@ export const WORKFLOW_COMMANDS = {
   },
 } satisfies CommandTable;
 
-export function workflowCommands(workflows: WorkflowDesk): readonly Command[] {
+/** What the sender of a message may have done there, and who they are. */
+type StandingOf = (message: InboundMessage) => Promise<{
+  readonly rights: Rights;
+  readonly isTainted: boolean;
+  readonly person: TurnPerson;
+}>;
+
+export function workflowCommands(desk: WorkflowDesk, standingOf: StandingOf): readonly Command[] {
   return commandsOf(WORKFLOW_COMMANDS, {
     workflow: async (origin, argument) =>
-      workflows.isEnabled() ? workflow(origin, argument, workflows) : OFF,
+      desk.isEnabled() ? workflow(await askerOf(origin, standingOf), argument, desk) : OFF,
   });
 }
 
-async function workflow(origin: CommandOrigin, argument: string, desk: WorkflowDesk) {
+async function workflow(asker: WorkflowAsker, argument: string, desk: WorkflowDesk) {
   const [word = '', ...rest] = argument.trim().split(/\s+/);
   const typed = argument.trim().slice(word.length).trim();
-  const asker = askerOf(origin);
   if (word === '' || word === 'list') {
     return listed(await desk.list(), 'There are no workflows in the workspace.');
   }
   if (word === 'runs') return listed(await desk.runs(asker), 'There are no runs.');
   if (rest.length === 0) return HINT;
-  if (word === 'run') return desk.start(typed, asker);
+  if (word === 'run') {
+    const { id, line } = await desk.start(namedAs(typed), asker);
+    return `Started: ${line}. You hear of it here when it has ended; /workflow show ${id} shows how far it is.`;
+  }
   if (word === 'cancel') return desk.cancel(typed, asker);
-  return word === 'show' ? shown(await desk.show(typed, asker)) : HINT;
+  return word === 'show' ? shown((await desk.show(typed, asker)).text) : HINT;
 }
 
 function listed(lines: readonly string[], none: string): string {
@@ -70,7 +85,16 @@ export async function workflowsAtWork(
   return length === 0 ? [] : [`Workflows at work: ${length} (see /workflow runs)`];
 }
 
-function askerOf({ session, message, role }: CommandOrigin): WorkflowAsker {
+async function askerOf(
+  { session, message, role }: CommandOrigin,
+  standingOf: StandingOf,
+): Promise<WorkflowAsker> {
+  const { chat, id: key } = message;
   const isAlone = message.addressing === 'direct' && message.group === undefined;
-  return { session, message, isOwnerAlone: role === 'owner' && isAlone };
+  const standing = await standingOf(message);
+  const home = { kind: 'chat', session, chat } as const;
+  return {
+    ...{ session, key, notes: role === 'owner' && isAlone ? undefined : standing.person.notes },
+    starter: () => ({ home, ...standing, payingChat: chat, payer: payerOf(message) }),
+  };
 }

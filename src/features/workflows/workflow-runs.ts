@@ -23,6 +23,7 @@ import {
   WorkflowError,
   type WorkflowRun,
   type WorkflowStarter,
+  type WorkflowWish,
   workflowChat,
   workflowRights,
   workflowSession,
@@ -193,12 +194,6 @@ function endText({ workflow, status, result = '', id }: WorkflowRun): string {
 
 // What a run of a workflow is asked to be, held against the files in the workspace: which workflow, given
 // what. Says what is wrong before anything is begun or promised.
-
-/** `input`: by name, or as somebody typed it. */
-export type WorkflowWish = {
-  readonly workflow: string;
-  readonly input: JsonObject | string;
-};
 
 export type ReadWish = { readonly definition: Definition; readonly input: JsonObject };
 

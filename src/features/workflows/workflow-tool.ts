@@ -13,9 +13,8 @@ import type { BoundCall, Toolbox } from '../../tools/tool.ts';
 import type { Approval } from '../approvals/approval-rows.ts';
 import { isStepTool } from './rules/check.ts';
 import type { ToolStep } from './rules/definition.ts';
-import type { StepResult } from './rules/result.ts';
-import { INPUT, type WorkflowState } from './rules/state.ts';
-import { fillValue } from './rules/template.ts';
+import type { StepResult, WorkflowState } from './rules/state.ts';
+import { fillValue, INPUT } from './rules/template.ts';
 import { missing } from './workflow-ask.ts';
 
 export type ToolDeps = {

@@ -1,9 +1,6 @@
 // Carries out one LLM_SKILL by a vote: several voters answer the same question side by side, what each
 // said is on disk before the next is asked, and an answer counts once the vote is over.
 
-import { z } from 'zod';
-import { failureText } from '../../agent/stream.ts';
-import { ProviderError } from '../../kernel/message/errors.ts';
 import { voteTermsOf } from '../subagents/rules/subagent-series.ts';
 import {
   type Ballot,
@@ -13,59 +10,32 @@ import {
   verdictOf,
 } from '../subagents/rules/vote.ts';
 import type { VotingConfig } from '../subagents/settings.ts';
-import type { Cast, Spent, StepResult } from './rules/result.ts';
+import type { Cast, StepResult } from './rules/state.ts';
 import {
-  type Asking,
   askSkill,
-  fits,
-  handleFor,
-  missing,
-  promptOf,
+  NOTHING,
+  type PreparedSkill,
   readAnswer,
   type SkillAnswer,
   type SkillCall,
   type SkillDeps,
-  systemFor,
-  tooLong,
+  sumOf,
   unpriced,
   usedUp,
+  withSkill,
 } from './workflow-ask.ts';
 
-type Counting = {
-  readonly deps: SkillDeps;
-  readonly call: SkillCall;
-  readonly asking: Asking;
-  readonly schema: z.ZodType;
-};
-
-const NOTHING = { tokens: 0, micros: 0 };
 const OVER = 'it was ended meanwhile';
 
 /**
  * @param aheadBy by so many votes an answer has to lead
- * @throws SpendingRefusedError, or the signal's reason
+ * @throws as `withSkill`
  */
-export async function runVote(
-  deps: SkillDeps,
-  call: SkillCall,
-  aheadBy: number,
-  signal: AbortSignal,
-): Promise<StepResult> {
-  const prompt = promptOf(call);
-  if (prompt.kind === 'missing') return missing(prompt.paths);
-  const { isForeign } = prompt;
-  const failed = (error: string, mayRetry: boolean) =>
-    ({ kind: 'failed', error, mayRetry, isForeign }) as const;
-  try {
-    const handle = handleFor(deps, call);
-    const messages = [{ role: 'user' as const, text: prompt.value }];
-    const question = { system: systemFor(call.capability), messages };
-    if (!fits(handle, question)) return failed(tooLong(handle), false);
-    const { temperature } = deps.voting();
-    const asking = { handle, question, role: 'vote', temperature } as const;
-    const schema = z.fromJSONSchema(call.capability.output);
-    const counted = await count({ deps, call, asking, schema }, aheadBy, signal);
-    if (counted.kind === 'broken') return failed(counted.error, false);
+export const runVote = (deps: SkillDeps, call: SkillCall, aheadBy: number, signal: AbortSignal) =>
+  withSkill(deps, call, signal, async (skill): Promise<StepResult> => {
+    const { isForeign, failed } = skill;
+    const counted = await count(skill, aheadBy);
+    if (counted.kind === 'broken') return failed(counted.error);
     const { verdict, casts } = counted;
     await deps.votes.note(verdict);
     if (verdict.kind === 'undecided') {
@@ -73,12 +43,7 @@ export async function runVote(
     }
     const won = casts.find(({ ballot }) => ballot.kind === 'vote' && ballot.key === verdict.key);
     return { kind: 'skill', value: won?.value ?? {}, isForeign, spent: NOTHING };
-  } catch (error) {
-    signal.throwIfAborted();
-    if (error instanceof ProviderError) return failed(failureText(error), true);
-    throw error;
-  }
-}
+  });
 
 type Counted =
   | {
@@ -88,28 +53,24 @@ type Counted =
     }
   | { readonly kind: 'broken'; readonly error: string };
 
-async function count(counting: Counting, aheadBy: number, signal: AbortSignal): Promise<Counted> {
-  const { deps, call, asking } = counting;
+async function count(skill: PreparedSkill, aheadBy: number): Promise<Counted> {
+  const { deps, call, handle } = skill;
   let casts = call.casts;
   let spent = NOTHING;
   for (;;) {
-    const terms = voteTermsOf(deps.voting(), aheadBy);
-    const verdict = verdictOf(
-      casts.map(({ ballot }) => ballot),
-      terms,
-    );
+    const ballots = casts.map(({ ballot }) => ballot);
+    const verdict = verdictOf(ballots, voteTermsOf(deps.voting(), aheadBy));
     if (verdict.kind !== 'ask') return { kind: 'over', verdict, casts };
     const over = usedUp(spent, call);
     if (over !== undefined) return { kind: 'broken', error: over };
-    const answered = await Promise.allSettled(
-      nextVoters(casts, verdict.more).map((voter) => castOf(counting, voter, signal)),
-    );
+    const voters = nextVoters(casts, verdict.more);
+    const answered = await Promise.allSettled(voters.map((voter) => castOf(skill, voter)));
     const made = answered.map((each) => {
       if (each.status === 'rejected') throw each.reason;
       return each.value;
     });
     if (call.hasMoneyLimit && made.some(({ answer }) => answer.micros === undefined)) {
-      return { kind: 'broken', error: unpriced(asking.handle) };
+      return { kind: 'broken', error: unpriced(handle) };
     }
     if (made.some(({ isKept }) => !isKept)) return { kind: 'broken', error: OVER };
     spent = made.reduce((sum, { answer }) => sumOf(sum, answer), spent);
@@ -117,31 +78,25 @@ async function count(counting: Counting, aheadBy: number, signal: AbortSignal): 
   }
 }
 
-const sumOf = (sum: Spent, { tokens, micros = 0 }: SkillAnswer): Spent => ({
-  tokens: sum.tokens + tokens,
-  micros: sum.micros + micros,
-});
-
 /** After a kill those that were not heard. */
 function nextVoters(casts: readonly Cast[], more: number): readonly number[] {
   const all = Array.from({ length: casts.length + more }, (_, at) => at + 1);
   return all.filter((each) => !casts.some(({ voter }) => voter === each)).slice(0, more);
 }
 
-async function castOf(
-  { deps, call, asking, schema }: Counting,
-  voter: number,
-  signal: AbortSignal,
-) {
-  const answer = await askSkill(deps, call, asking, signal);
-  const cast = { voter, ...readBallot(answer, schema, deps.voting()) };
+async function castOf(skill: PreparedSkill, voter: number) {
+  const { deps, call, question, schema } = skill;
+  const voting = deps.voting();
+  const { temperature } = voting;
+  const answer = await askSkill(skill, question, { role: 'vote', temperature });
+  const cast = { voter, ...readBallot(answer, schema, voting) };
   const isKept = await call.keep(cast, { tokens: answer.tokens, micros: answer.micros ?? 0 });
   return { cast, answer, isKept };
 }
 
 function readBallot(
   { text, isCut }: SkillAnswer,
-  schema: z.ZodType,
+  schema: PreparedSkill['schema'],
   { maxAnswerChars }: VotingConfig,
 ): Omit<Cast, 'voter'> {
   const flagged = (flag: Extract<Ballot, { kind: 'flagged' }>['flag']) => ({

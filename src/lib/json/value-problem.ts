@@ -3,6 +3,21 @@
 import type { z } from 'zod';
 import { headOf } from '../text/cut.ts';
 
+/** What a file declares, or why it cannot be used. */
+export type ReadFile<T> =
+  | { readonly kind: 'valid'; readonly value: T }
+  /** `problem` names field, value and remedy. */
+  | {
+      readonly kind: 'broken';
+      readonly name: string;
+      readonly problem: string;
+      /** What else is wrong with it. */
+      readonly more?: readonly string[];
+    };
+
+export const broken = (name: string, problem = '', ...more: readonly string[]) =>
+  ({ kind: 'broken', name, problem, more }) as const;
+
 const MAX_VALUE_CHARS = 60;
 
 type Known = readonly [
@@ -38,12 +53,13 @@ function problemOf(
   return `${field}: ${shownValue(values, path)}; ${known ?? `it may hold ${fields.join(', ')}`}`;
 }
 
-function pathOf(issue: z.core.$ZodIssue | undefined): readonly PropertyKey[] {
+/** To the field; to the one that there is not. */
+export function pathOf(issue: z.core.$ZodIssue | undefined): readonly PropertyKey[] {
   const path = issue?.path ?? [];
   return issue?.code === 'unrecognized_keys' ? [...path, issue.keys[0] ?? ''] : path;
 }
 
-function shownValue(values: unknown, path: readonly PropertyKey[]): string {
+export function shownValue(values: unknown, path: readonly PropertyKey[]): string {
   let value: unknown = values;
   for (const part of path) {
     value =

@@ -2,12 +2,10 @@
 
 import { z } from 'zod';
 import { mayBeTool } from '../../../agent/rules/tool-room.ts';
-import { valueProblems } from '../../../lib/json/value-problem.ts';
+import { broken, type ReadFile, valueProblems } from '../../../lib/json/value-problem.ts';
 
 export const AGENTS_FOLDER = 'agents';
 export const PROMPTS_FOLDER = 'prompts';
-/** Where a file is there twice, the first counts. */
-export const AGENT_ENDINGS = ['.yaml', '.yml'] as const;
 /** What the supervisor says instead of a name. */
 export const FINISH = 'FINISH';
 
@@ -55,17 +53,6 @@ export type DeclaredAgent = Omit<AgentFile, 'prompt' | 'enabled'> & {
   readonly instructions: string;
 };
 
-export type ReadAgent<T> =
-  | { readonly kind: 'valid'; readonly value: T }
-  /** `problem` names file, field, value and remedy. */
-  | {
-      readonly kind: 'broken';
-      readonly name: string;
-      readonly problem: string;
-      /** What else is wrong with it. */
-      readonly more?: readonly string[];
-    };
-
 const NAME = /^[a-z][a-z0-9]*(?:-[a-z0-9]+)*$/;
 const FIELDS = Object.keys(agentSchema.shape);
 const NUMBERS = 'write a whole number';
@@ -87,18 +74,16 @@ const REMEDIES: Readonly<Record<string, string>> = {
 };
 
 /** `values`: what the YAML says; `name`: that of the file without its ending. */
-export function readAgentFile(values: unknown, name: string): ReadAgent<AgentFile> {
-  const broken = (problem: string) => ({ kind: 'broken', name, problem }) as const;
+export function readAgentFile(values: unknown, name: string): ReadFile<AgentFile> {
   if (!NAME.test(name) || name.length > 40) {
-    return broken('the name of the file: use small letters, digits and single hyphens');
+    return broken(name, 'the name of the file: use small letters, digits and single hyphens');
   }
   if ((SERVICES as readonly string[]).includes(name)) {
-    return broken(`the name of the file: ${name} is a service; choose another`);
+    return broken(name, `the name of the file: ${name} is a service; choose another`);
   }
   const parsed = agentSchema.safeParse(values);
   if (!parsed.success) {
-    const [problem = '', ...more] = valueProblems(parsed.error, values, REMEDIES, FIELDS);
-    return { ...broken(problem), more };
+    return broken(name, ...valueProblems(parsed.error, values, REMEDIES, FIELDS));
   }
   const { prompt = `${name}/system.md`, ...rest } = parsed.data;
   return { kind: 'valid', value: { ...rest, prompt, name } };

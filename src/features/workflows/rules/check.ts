@@ -3,11 +3,9 @@
 
 import { mayBeTool } from '../../../agent/rules/tool-room.ts';
 import { headOf } from '../../../lib/text/cut.ts';
-import { type Condition, namedIn } from './condition.ts';
+import { type Condition, evaluated, lookedAt, testsIn } from './condition.ts';
 import type { Definition, Step, Workflow } from './definition.ts';
-import { rootOf } from './path.ts';
-import { INPUT } from './state.ts';
-import { badPlaceholder, pathsIn } from './template.ts';
+import { badPlaceholder, INPUT, pathsIn, rootOf } from './template.ts';
 
 type Template = Parameters<typeof pathsIn>[0];
 
@@ -105,15 +103,16 @@ function templateProblem(field: string, template: Template, names: Names): strin
 function conditionProblem(
   field: string,
   condition: Condition | undefined,
-  names: Names,
+  { known, ids }: Names,
 ): string | undefined {
-  if (condition === undefined) return undefined;
-  const named = namedIn(condition);
-  const root = named.roots.find((each) => !names.known.includes(each));
-  if (root !== undefined) return `${field}: "${root}" ${unset(names)}`;
-  const id = named.steps.find((each) => !names.ids.includes(each));
-  const there = names.ids.join(', ');
-  return id === undefined ? undefined : `${field}: there is no step "${id}"; there is ${there}`;
+  const looked = condition === undefined ? [] : testsIn(condition).map(lookedAt);
+  const root = looked.flatMap(({ path }) => (path === undefined ? [] : rootOf(path)));
+  const unknown = root.find((each) => !known.includes(each));
+  if (unknown !== undefined) return `${field}: "${unknown}" ${unset({ known, ids })}`;
+  const id = looked.flatMap(({ step }) => step ?? []).find((each) => !ids.includes(each));
+  return id === undefined
+    ? undefined
+    : `${field}: there is no step "${id}"; there is ${ids.join(', ')}`;
 }
 
 const unset = ({ known }: Names) => `is set by nothing; there is ${known.join(', ')}`;
@@ -124,7 +123,7 @@ const knownNames = ({ steps }: Workflow) => [INPUT, ...new Set(steps.map(({ sets
 // they would set. What could hold in some run counts as holding, so that no step is blamed that can begin.
 
 /** Their ids, in the order of the file. */
-export function stepsNeverBegun(steps: readonly Step[]): readonly string[] {
+function stepsNeverBegun(steps: readonly Step[]): readonly string[] {
   let begun: readonly Step[] = [];
   for (;;) {
     const next = steps.filter(({ when }) => when === undefined || mayHold(when, begun));
@@ -135,12 +134,13 @@ export function stepsNeverBegun(steps: readonly Step[]): readonly string[] {
 }
 
 /** Whether it may come to hold where these steps were done, or failed. */
-function mayHold(condition: Condition, begun: readonly Step[]): boolean {
-  if ('not' in condition) return true;
-  if ('and' in condition) return condition.and.every((each) => mayHold(each, begun));
-  if ('or' in condition) return condition.or.some((each) => mayHold(each, begun));
-  if ('done' in condition) return begun.some(({ id }) => id === condition.done);
-  if ('failed' in condition) return begun.some(({ id }) => id === condition.failed);
-  const root = rootOf('present' in condition ? condition.present : condition.equals.path);
-  return root === INPUT || begun.some(({ sets }) => sets === root);
-}
+const mayHold = (condition: Condition, begun: readonly Step[]) =>
+  evaluated(
+    condition,
+    (test) => {
+      const { path = '', step } = lookedAt(test);
+      if (step !== undefined) return begun.some(({ id }) => id === step);
+      return rootOf(path) === INPUT || begun.some(({ sets }) => sets === rootOf(path));
+    },
+    () => true,
+  );

@@ -4,20 +4,23 @@
 import { z } from 'zod';
 import type { JsonObject, JsonValue } from '../../../kernel/config/json.ts';
 import { canonicalJson } from '../../../lib/json/json.ts';
-import { PATH, valueAtPath } from './path.ts';
+import { PATH, valueAtPath } from './template.ts';
 
-export type Condition =
+/** What looks at one value, or at one step by its id. */
+export type Test =
   | { readonly present: string }
   | { readonly equals: { readonly path: string; readonly value: JsonValue } }
-  /** A step by its id. */
   | { readonly done: string }
-  | { readonly failed: string }
+  | { readonly failed: string };
+
+export type Condition =
+  | Test
   | { readonly not: Condition }
   | { readonly and: readonly Condition[] }
   | { readonly or: readonly Condition[] };
 
 /** What a condition looks at. `status`: of a step by its id, once it has run. */
-export type Flags = {
+type Flags = {
   readonly values: JsonObject;
   status(step: string): 'done' | 'failed' | undefined;
 };
@@ -38,36 +41,39 @@ export const conditionSchema: z.ZodType<Condition> = z.lazy(() =>
   ]),
 );
 
-export function holds(condition: Condition, flags: Flags): boolean {
-  if ('present' in condition) return isPresent(valueAtPath(flags.values, condition.present));
-  if ('equals' in condition) {
-    const found = valueAtPath(flags.values, condition.equals.path);
-    return found !== undefined && isSame(found, condition.equals.value);
-  }
-  if ('done' in condition) return flags.status(condition.done) === 'done';
-  if ('failed' in condition) return flags.status(condition.failed) === 'failed';
-  if ('not' in condition) return !holds(condition.not, flags);
-  if ('and' in condition) return condition.and.every((each) => holds(each, flags));
-  return condition.or.some((each) => holds(each, flags));
+/** The condition with an answer for each of its tests. `not`: of what it negates. */
+export function evaluated(
+  condition: Condition,
+  answer: (test: Test) => boolean,
+  not = (inner: boolean) => !inner,
+): boolean {
+  const inner = (each: Condition) => evaluated(each, answer, not);
+  if ('not' in condition) return not(inner(condition.not));
+  if ('and' in condition) return condition.and.every(inner);
+  return 'or' in condition ? condition.or.some(inner) : answer(condition);
 }
 
-/** What a condition names: paths by their first part, and steps. */
-export function namedIn(condition: Condition): {
-  readonly roots: readonly string[];
-  readonly steps: readonly string[];
-} {
-  const root = (of: string) => ({ roots: [of.split('.', 1).join()], steps: [] });
-  if ('present' in condition) return root(condition.present);
-  if ('equals' in condition) return root(condition.equals.path);
-  if ('done' in condition) return { roots: [], steps: [condition.done] };
-  if ('failed' in condition) return { roots: [], steps: [condition.failed] };
-  if ('not' in condition) return namedIn(condition.not);
-  const parts = ('and' in condition ? condition.and : condition.or).map(namedIn);
-  return {
-    roots: parts.flatMap(({ roots }) => roots),
-    steps: parts.flatMap(({ steps }) => steps),
-  };
+export function testsIn(condition: Condition): readonly Test[] {
+  if ('not' in condition) return testsIn(condition.not);
+  if ('and' in condition) return condition.and.flatMap(testsIn);
+  return 'or' in condition ? condition.or.flatMap(testsIn) : [condition];
 }
+
+/** The path of the value, or the id of the step. */
+export function lookedAt(test: Test): { readonly path?: string; readonly step?: string } {
+  if ('present' in test) return { path: test.present };
+  if ('equals' in test) return { path: test.equals.path };
+  return { step: 'done' in test ? test.done : test.failed };
+}
+
+export const holds = (condition: Condition, { values, status }: Flags): boolean =>
+  evaluated(condition, (test) => {
+    if ('done' in test) return status(test.done) === 'done';
+    if ('failed' in test) return status(test.failed) === 'failed';
+    if ('present' in test) return isPresent(valueAtPath(values, test.present));
+    const found = valueAtPath(values, test.equals.path);
+    return found !== undefined && isSame(found, test.equals.value);
+  });
 
 /** An empty text or list is as good as none. */
 function isPresent(value: JsonValue | undefined): boolean {

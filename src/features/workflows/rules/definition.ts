@@ -1,81 +1,119 @@
-// What a workflow and a capability are, once their files were read and checked (see core/workflow/file.ts).
-// A capability says what a model is to do and what its answer looks like; a workflow says in which
-// order steps are done, by flags of its state. How they are carried out stands in src/automation.
+// What a workflow and a capability are: the shape of their files, and what was read from them. A capability
+// says what a model is to do and what its answer looks like; a workflow says in which order steps are
+// done, by flags of its state.
 
-import type { JsonObject, JsonValue } from '../../../kernel/config/json.ts';
-import type { Condition } from './condition.ts';
+import { z } from 'zod';
+import { conditionSchema } from './condition.ts';
+import { INPUT } from './template.ts';
 
-export type Capability = {
-  readonly name: string;
-  readonly description: string;
+export const WORKFLOWS_FOLDER = 'workflows';
+export const CAPABILITIES_FOLDER = 'capabilities';
+
+const FILE_NAME = /^[a-z0-9]+(?:-[a-z0-9]+)*$/;
+/** Name of a step and of what it sets. */
+const STEP_NAME = /^[a-z][a-z0-9_]*$/;
+export const MAX_TEXT = 20_000;
+export const MAX_STEPS = 50;
+
+export const isFileName = (typed: string) => FILE_NAME.test(typed) && typed.length <= 60;
+
+const text = (most: number) => z.string().trim().min(1).max(most);
+const whole = (least: number, most: number) => z.int().min(least).max(most);
+const name = z.string().regex(STEP_NAME).max(40);
+const ownName = name.refine((id) => id !== INPUT);
+const json = z.record(z.string(), z.json());
+
+export const capabilitySchema = z.strictObject({
+  description: text(500),
   /** With `{{ path }}` for what a step hands over. */
-  readonly prompt: string;
+  prompt: text(MAX_TEXT),
   /** JSON Schema of the answer. */
-  readonly output: JsonObject;
+  output: json,
   /** `main`, `fast` or a name as /model takes it. */
-  readonly model: string;
-  /** Longest answer, in tokens. */
+  model: text(200).default('main'),
+  limits: z
+    .strictObject({
+      /** Longest answer. */
+      tokens: whole(16, 100_000).default(2000),
+      /** Answers asked for until one fits the schema. */
+      tries: whole(1, 5).default(3),
+    })
+    .prefault({}),
+});
+
+const step = {
+  id: ownName,
+  /** What the person is shown of it. */
+  label: text(80).optional(),
+  when: conditionSchema.optional(),
+  /** The value it sets. */
+  sets: ownName.optional(),
+  /** Tries after one that failed. */
+  retries: whole(0, 5).default(0),
+  onFailure: z.enum(['stop', 'continue']).default('stop'),
+  /** How often it may be done in one run; again only where a value has changed since. */
+  runs: whole(1, 50).default(1),
+  /** Told in the chat when it begins. */
+  say: text(500).optional(),
+};
+
+const skillStep = z.strictObject({
+  ...step,
+  kind: z.literal('llm_skill'),
+  capability: z.string().regex(FILE_NAME).max(60),
+  /** By how many votes an answer has to lead, among several to the same question; left out: one is asked for. */
+  votes: whole(1, 3).optional(),
+  /** What the prompt sees beside the values of the workflow, by name; templates. */
+  with: json.default({}),
+});
+
+const toolStep = z.strictObject({
+  ...step,
+  kind: z.literal('tool'),
+  tool: text(64),
+  /** Templates. */
+  arguments: json.default({}),
+});
+
+export const workflowSchema = z.strictObject({
+  description: text(500),
+  /** JSON Schema of each input; `default` makes it one that may be left out. */
+  inputs: z.record(name, json).default({}),
+  steps: z
+    .array(z.discriminatedUnion('kind', [skillStep, toolStep]))
+    .min(1)
+    .max(MAX_STEPS),
+  /** Left out: complete once no step is left to do. */
+  complete: conditionSchema.optional(),
+  /** Template of what is told at the end. */
+  result: text(MAX_TEXT).optional(),
+  limits: z
+    .strictObject({
+      steps: whole(1, 1000).optional(),
+      minutes: whole(1, 1440).optional(),
+      tokens: whole(100, 100_000_000).optional(),
+      /** In the currency of the budgets. */
+      money: z.number().positive().optional(),
+    })
+    .default({}),
+});
+
+export type Capability = Omit<Readonly<z.infer<typeof capabilitySchema>>, 'limits'> & {
+  readonly name: string;
   readonly answerTokens: number;
-  /** Answers asked for until one fits the schema. */
   readonly tries: number;
 };
 
-type StepBase = {
-  readonly id: string;
-  /** What the person is shown of it. */
-  readonly label: string;
-  readonly when?: Condition;
-  /** The value it sets. */
-  readonly sets: string;
-  /** Tries after one that failed. */
-  readonly retries: number;
-  readonly onFailure: 'stop' | 'continue';
-  /** How often it may be done in one run; again only where a value has changed since. */
-  readonly runs: number;
-  /** Told in the chat when it begins. */
-  readonly say?: string;
-};
-
-export type SkillStep = StepBase & {
-  readonly kind: 'llm_skill';
-  readonly capability: string;
-  /** By how many votes an answer has to lead, among several to the same question; left out: one is asked for. */
-  readonly votes?: number;
-  /** What the prompt sees beside the values of the workflow, by name; templates. */
-  readonly with: JsonObject;
-};
-
-export type ToolStep = StepBase & {
-  readonly kind: 'tool';
-  readonly tool: string;
-  /** Templates. */
-  readonly arguments: JsonObject;
-};
-
+type Told = { readonly label: string; readonly sets: string };
+export type SkillStep = Readonly<z.infer<typeof skillStep>> & Told;
+export type ToolStep = Readonly<z.infer<typeof toolStep>> & Told;
 export type Step = SkillStep | ToolStep;
 
-export type WorkflowLimits = {
-  readonly steps?: number;
-  readonly minutes?: number;
-  readonly tokens?: number;
-  /** In the currency of the budgets. */
-  readonly money?: number;
-};
-
-/** JSON Schema of one input; `default` makes it one that may be left out. */
-export type InputSchema = JsonObject & { readonly default?: JsonValue };
-
-export type Workflow = {
+export type Workflow = Omit<Readonly<z.infer<typeof workflowSchema>>, 'steps'> & {
   readonly name: string;
-  readonly description: string;
-  readonly inputs: Readonly<Record<string, InputSchema>>;
-  readonly steps: readonly [Step, ...Step[]];
-  /** Left out: complete once no step is left to do. */
-  readonly complete?: Condition;
-  /** Template of what is told at the end. */
-  readonly result?: string;
-  readonly limits: WorkflowLimits;
+  readonly steps: readonly Step[];
 };
+export type WorkflowLimits = Workflow['limits'];
 
 /** All a run needs: it keeps what it began with, whatever becomes of the files. */
 export type Definition = {
@@ -83,8 +121,3 @@ export type Definition = {
   /** By name. */
   readonly capabilities: Readonly<Record<string, Capability>>;
 };
-
-// Where the files of workflows stand in the workspace. Writing there is a rule.
-
-export const WORKFLOWS_FOLDER = 'workflows';
-export const CAPABILITIES_FOLDER = 'capabilities';

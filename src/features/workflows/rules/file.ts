@@ -4,99 +4,28 @@
 
 import { z } from 'zod';
 import type { JsonObject } from '../../../kernel/config/json.ts';
-import { eachIssue } from '../../../lib/json/value-problem.ts';
+import {
+  broken,
+  eachIssue,
+  pathOf,
+  type ReadFile,
+  shownValue,
+} from '../../../lib/json/value-problem.ts';
 import { headOf } from '../../../lib/text/cut.ts';
 import { namesProblems, placeholderProblem } from './check.ts';
-import { conditionSchema } from './condition.ts';
-import type { Capability, Step, Workflow } from './definition.ts';
-import { STEP_NAME } from './path.ts';
-import { INPUT } from './state.ts';
+import {
+  type Capability,
+  capabilitySchema,
+  isFileName,
+  MAX_STEPS,
+  MAX_TEXT,
+  type Workflow,
+  workflowSchema,
+} from './definition.ts';
 import { badPlaceholder } from './template.ts';
 
-/** Where a file is there twice, the first counts. */
-export const WORKFLOW_ENDINGS = ['.yaml', '.yml'] as const;
-
-export type ReadFile<T> =
-  | { readonly kind: 'valid'; readonly value: T }
-  /** `problem` names field, value and remedy. */
-  | {
-      readonly kind: 'broken';
-      readonly name: string;
-      readonly problem: string;
-      /** What else is wrong with it. */
-      readonly more?: readonly string[];
-    };
-
-const FILE_NAME = /^[a-z0-9]+(?:-[a-z0-9]+)*$/;
-const MAX_TEXT = 20_000;
-const MAX_STEPS = 50;
-const MAX_VALUE_CHARS = 60;
 const MAX_PROBLEM_CHARS = 200;
 const MAX_DEPTH = 24;
-
-const text = (most: number) => z.string().trim().min(1).max(most);
-const name = z.string().regex(STEP_NAME).max(40);
-const fileName = z.string().regex(FILE_NAME).max(60);
-const json = z.record(z.string(), z.json());
-
-const capabilitySchema = z.strictObject({
-  description: text(500),
-  prompt: text(MAX_TEXT),
-  output: json,
-  model: text(200).default('main'),
-  limits: z
-    .strictObject({
-      tokens: z.int().min(16).max(100_000).default(2000),
-      tries: z.int().min(1).max(5).default(3),
-    })
-    .prefault({}),
-});
-
-const step = {
-  id: name.refine((id) => id !== INPUT),
-  label: text(80).optional(),
-  when: conditionSchema.optional(),
-  sets: name.refine((id) => id !== INPUT).optional(),
-  retries: z.int().min(0).max(5).default(0),
-  onFailure: z.enum(['stop', 'continue']).default('stop'),
-  runs: z.int().min(1).max(50).default(1),
-  say: text(500).optional(),
-};
-
-const workflowSchema = z.strictObject({
-  description: text(500),
-  inputs: z.record(name, json).default({}),
-  steps: z
-    .array(
-      z.discriminatedUnion('kind', [
-        z.strictObject({
-          ...step,
-          kind: z.literal('llm_skill'),
-          capability: fileName,
-          votes: z.int().min(1).max(3).optional(),
-          with: json.default({}),
-        }),
-        z.strictObject({
-          ...step,
-          kind: z.literal('tool'),
-          tool: text(64),
-          arguments: json.default({}),
-        }),
-      ]),
-    )
-    .min(1)
-    .max(MAX_STEPS),
-  complete: conditionSchema.optional(),
-  result: text(MAX_TEXT).optional(),
-  limits: z
-    .strictObject({
-      steps: z.int().min(1).max(1000).optional(),
-      minutes: z.int().min(1).max(1440).optional(),
-      tokens: z.int().min(100).max(100_000_000).optional(),
-      money: z.number().positive().optional(),
-    })
-    .default({}),
-});
 
 /** By the last name of the field. */
 const REMEDIES: Readonly<Record<string, string>> = {
@@ -129,8 +58,6 @@ const REMEDIES: Readonly<Record<string, string>> = {
 const OF_WORKFLOW = `it may hold ${Object.keys(workflowSchema.shape).join(', ')}`;
 const OF_CAPABILITY = `it may hold ${Object.keys(capabilitySchema.shape).join(', ')}`;
 
-export const isFileName = (typed: string) => FILE_NAME.test(typed) && typed.length <= 60;
-
 export function readCapability(values: unknown, called: string): ReadFile<Capability> {
   const read = checked(capabilitySchema, values, called, OF_CAPABILITY);
   if (read.kind === 'broken') return read;
@@ -146,17 +73,13 @@ export function readCapability(values: unknown, called: string): ReadFile<Capabi
 export function readWorkflow(values: unknown, called: string): ReadFile<Workflow> {
   const read = checked(workflowSchema, values, called, OF_WORKFLOW);
   if (read.kind === 'broken') return read;
-  const { steps, ...rest } = read.value;
-  const made = steps.map((each): Step => {
-    const { label = each.id, sets = each.id } = each;
-    return withoutUndefined({ ...each, label, sets }) as Step;
+  const steps = read.value.steps.map((step) => {
+    const { label = step.id, sets = step.id } = step;
+    return { ...step, label, sets };
   });
-  const [first, ...more] = made;
-  if (first === undefined) return broken(called, `steps: it is missing; ${REMEDIES['steps']}`);
-  const workflow = withoutUndefined({ ...rest, name: called, steps: [first, ...more] }) as Workflow;
-  const [problem, ...others] = [...namesProblems(workflow), ...inputsProblems(workflow)];
-  if (problem === undefined) return { kind: 'valid', value: workflow };
-  return { ...broken(called, problem), more: others };
+  const workflow = { ...read.value, name: called, steps };
+  const problems = [...namesProblems(workflow), ...inputsProblems(workflow)];
+  return problems.length === 0 ? { kind: 'valid', value: workflow } : broken(called, ...problems);
 }
 
 function inputsProblems({ inputs }: Workflow): readonly string[] {
@@ -188,32 +111,18 @@ function checked<T>(
     return broken(called, `the file: nested deeper than ${MAX_DEPTH}; make it flatter`);
   const parsed = schema.safeParse(values);
   if (parsed.success) return { kind: 'valid', value: parsed.data };
-  const [problem = '', ...more] = eachIssue(parsed.error).map((each) => told(each, values, fields));
-  return { ...broken(called, problem), more };
+  return broken(called, ...eachIssue(parsed.error).map((each) => told(each, values, fields)));
 }
 
 function told(issue: z.core.$ZodIssue, values: unknown, fields: string): string {
-  const path =
-    issue.code === 'unrecognized_keys' ? [...issue.path, issue.keys[0] ?? ''] : issue.path;
+  const path = pathOf(issue);
   const field = path.map((part) => (typeof part === 'number' ? part + 1 : String(part))).join('.');
+  if (issue.code === 'unrecognized_keys' && path.length > 1) {
+    return `${field}: it is no field here; take it away or correct its name`;
+  }
   const last = path.findLast((part) => typeof part === 'string' && Object.hasOwn(REMEDIES, part));
-  const isUnknown = issue.code === 'unrecognized_keys';
-  const known = last === undefined ? fields : REMEDIES[String(last)];
-  const remedy = !isUnknown ? known : path.length > 1 ? 'take it away or correct its name' : fields;
-  const own = isUnknown && path.length > 1 ? 'it is no field here' : shownValue(values, path);
-  return `${field === '' ? 'the file' : field}: ${own}; ${remedy}`;
-}
-
-function shownValue(values: unknown, path: readonly PropertyKey[]): string {
-  const value = path.reduce<unknown>(
-    (inner, part) =>
-      typeof inner === 'object' && inner !== null
-        ? (inner as Readonly<Record<PropertyKey, unknown>>)[part]
-        : undefined,
-    values,
-  );
-  if (value === undefined) return 'it is missing';
-  return `${headOf(JSON.stringify(value), MAX_VALUE_CHARS)} does not fit`;
+  const known = issue.code === 'unrecognized_keys' ? undefined : REMEDIES[String(last)];
+  return `${field || 'the file'}: ${shownValue(values, path)}; ${known ?? fields}`;
 }
 
 function isTooDeep(values: unknown): boolean {
@@ -226,9 +135,3 @@ function isTooDeep(values: unknown): boolean {
   }
   return true;
 }
-
-const broken = (called: string, problem: string) =>
-  ({ kind: 'broken', name: called, problem }) as const;
-
-const withoutUndefined = (value: object): object =>
-  Object.fromEntries(Object.entries(value).filter(([, each]) => each !== undefined));

@@ -1,13 +1,51 @@
-// The state of one run of a workflow, and one handler per kind of result. A handler never changes what
+// The state of one run of a workflow, what a step may come to, and one handler per kind of result. A handler never changes what
 // it is given: every update is a new state, so that each can be stored, compared and looked at later.
 
 import type { JsonObject, JsonValue } from '../../../kernel/config/json.ts';
 import { canonicalJson, readJson } from '../../../lib/json/json.ts';
 import { headOf } from '../../../lib/text/cut.ts';
+import type { Ballot } from '../../subagents/rules/vote.ts';
 import type { Step } from './definition.ts';
-import type { Cast, Spent, StepResult } from './result.ts';
+import { INPUT } from './template.ts';
 
-export type StepRecord = {
+/** What one voter of a step said; the value where it is a vote. */
+export type Cast = {
+  readonly voter: number;
+  readonly ballot: Ballot;
+  readonly value?: JsonObject;
+};
+
+export type Spent = { readonly tokens: number; readonly micros: number };
+
+export type StepResult =
+  /** It is about to be carried out. */
+  | { readonly kind: 'begun'; readonly isEffectful: boolean }
+  /** The answer of a model, which fits the schema. */
+  | {
+      readonly kind: 'skill';
+      readonly value: JsonObject;
+      readonly isForeign: boolean;
+      readonly spent: Spent;
+    }
+  /** One voter of several has answered. */
+  | { readonly kind: 'cast'; readonly cast: Cast; readonly spent: Spent }
+  /** Nobody won the vote: why. */
+  | { readonly kind: 'undecided'; readonly error: string; readonly isForeign: boolean }
+  | { readonly kind: 'tool'; readonly text: string; readonly isForeign: boolean }
+  /** `isForeign`: the reason may hold words of others. */
+  | {
+      readonly kind: 'failed';
+      readonly error: string;
+      readonly mayRetry: boolean;
+      readonly isForeign?: boolean;
+      readonly spent?: Spent;
+    }
+  /** An owner is asked. */
+  | { readonly kind: 'waiting'; readonly approval: string }
+  /** The process was killed while it ran. */
+  | { readonly kind: 'broken_off' };
+
+type StepRecord = {
   /** How often it was begun, tries after a failure not counted. */
   readonly runs: number;
   /** Of the newest run. */
@@ -23,7 +61,7 @@ export type StepRecord = {
 };
 
 /** A step that was begun and has no result yet. Its number names what it does. */
-export type UnderWay = {
+type UnderWay = {
   readonly step: string;
   readonly number: number;
   /** Doing it again might do something twice. */
@@ -62,7 +100,6 @@ type Handlers = {
   ) => WorkflowState;
 };
 
-export const INPUT = 'input';
 const MAX_ERROR_CHARS = 600;
 const NEW: StepRecord = { runs: 0, tries: 0, status: 'running', ranAt: 0 };
 const OUTCOME_UNKNOWN =

@@ -1,15 +1,37 @@
-// Texts with `{{ path }}` in them, filled in from the values of a workflow. A value that is missing is
+// Places in the values of a workflow, as its files name them: `input.folder`, `mails.json.0.subject`.
+// And texts with `{{ path }}` in them, filled in from the values of a workflow. A value that is missing is
 // an error that names it, never an empty place; words of others are wrapped where a model reads them.
 
 import { isJsonObject, type JsonObject, type JsonValue } from '../../../kernel/config/json.ts';
-import { PATH, rootOf, valueAtPath } from './path.ts';
+
+const PART = '[A-Za-z0-9_][A-Za-z0-9_-]*';
+/** Names and numbers with dots between them. */
+export const PATH = new RegExp(`^${PART}(?:\\.${PART})*$`);
+/** Name of a step and of what it sets. */
+export const STEP_NAME = /^[a-z][a-z0-9_]*$/;
+
+/** Undefined where nothing stands there. */
+export function valueAtPath(values: JsonObject, path: string): JsonValue | undefined {
+  let value: JsonValue | undefined = values;
+  for (const part of path.split('.')) {
+    if (Array.isArray(value)) value = /^\d{1,6}$/.test(part) ? value[Number(part)] : undefined;
+    else if (isJsonObject(value) && Object.hasOwn(value, part)) value = value[part];
+    else return undefined;
+  }
+  return value;
+}
+
+export const rootOf = (path: string): string => path.split('.', 1).join();
+
+/** The value that a run is given. */
+export const INPUT = 'input';
 
 export type Filled<T> =
   | { readonly kind: 'filled'; readonly value: T; readonly isForeign: boolean }
   | { readonly kind: 'missing'; readonly paths: readonly string[] };
 
 /** `foreign`: names of the values that hold words of others. */
-export type Scope = { readonly values: JsonObject; readonly foreign: readonly string[] };
+type Scope = { readonly values: JsonObject; readonly foreign: readonly string[] };
 
 const PLACEHOLDER = /\{\{([^{}]*)\}\}/g;
 const WHOLE = /^\{\{([^{}]*)\}\}$/;

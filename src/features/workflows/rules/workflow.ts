@@ -60,7 +60,8 @@ export type WorkflowRun = {
   readonly telling: 'due' | 'over';
 };
 
-export type WorkflowWish = { readonly workflow: string; readonly input: JsonObject };
+/** `input`: by name, or as somebody typed it. */
+export type WorkflowWish = { readonly workflow: string; readonly input: JsonObject | string };
 
 /** For the model. Where it holds words of others, they are marked. */
 export type WorkflowAnswer = { readonly text: string; readonly isForeign: boolean };
