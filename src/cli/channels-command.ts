@@ -3,8 +3,10 @@
 
 import { Command } from 'commander';
 import type { CredentialFlags } from '../channels/email/setup.ts';
+import { defined } from '../lib/json/json.ts';
 import { channelLine, type ReportedChannel } from './channel-lines.ts';
 import { parseNumbers, parsePhone, parseSeconds } from './flag-values.ts';
+import type { Asker, Step } from './onboard/asker.ts';
 import { CommandFailure, EXIT, type Terminal, textTable } from './terminal.ts';
 
 type LoginFlags = {
@@ -82,48 +84,52 @@ async function login(terminal: Terminal, name: string, flags: LoginFlags) {
   await assertKnown(name);
   await assertAccount(name, flags.account);
   const { openHome } = await import('../kernel/config/files/first-run.ts');
-  const { createAsker } = await import('./onboard/asker.ts');
+  const { createAsker, settleAll } = await import('./onboard/asker.ts');
   await openHome(terminal.home, terminal.env);
-  const { settleAll } = await import('./onboard/asker.ts');
   const asker = createAsker(terminal, terminal.interactive);
-  if (name === 'telegram') {
-    const { setUpTelegram } = await import('../channels/telegram/setup.ts');
-    const given = { telegram: flags.token ?? '', ...waitOf(flags) };
-    await settleAll(asker, [['Telegram', (again) => setUpTelegram(terminal, asker, given, again)]]);
-  } else if (name === 'whatsapp') {
-    const { setUpWhatsApp } = await import('../channels/whatsapp/setup.ts');
-    const given = { whatsapp: true, ...whatsAppFlags(flags) };
-    await settleAll(asker, [['WhatsApp', () => setUpWhatsApp(terminal, asker, given)]]);
-  } else if (name === 'lark') {
-    const { setUpLark } = await import('../channels/lark/setup.ts');
-    const given = { lark: true, ...larkFlags(flags) };
-    await settleAll(asker, [['Lark', (again) => setUpLark(terminal, asker, given, again)]]);
-  } else {
-    const { setUpEmail } = await import('../channels/email/setup.ts');
-    const { accountId } = await import('../kernel/message/ids.ts');
-    const { account, ...rest } = flags;
-    const which = account === undefined ? {} : { account: accountId(account) };
-    const given = { ...rest, ...which, email: flags.email ?? '' };
-    await settleAll(asker, [['Mail', () => setUpEmail(terminal, asker, given)]]);
-  }
+  await settleAll(asker, [await stepOf(terminal, asker, name, flags)]);
   const { findRunningGateway } = await import('../app/running-gateway.ts');
   if ((await findRunningGateway(terminal.home)) !== undefined) return;
   asker.say('The agent answers there while the gateway runs. Start it: nanobot gateway');
 }
 
+async function stepOf(
+  terminal: Terminal,
+  asker: Asker,
+  name: string,
+  flags: LoginFlags,
+): Promise<readonly [title: string, step: Step]> {
+  const { token, phone, self, allow, appId, appSecret, domain, account, pairWait } = flags;
+  if (name === 'telegram') {
+    const { setUpTelegram } = await import('../channels/telegram/setup.ts');
+    const given = { telegram: token ?? '', ...defined({ pairWait }) };
+    return ['Telegram', (again) => setUpTelegram(terminal, asker, given, again)];
+  }
+  if (name === 'whatsapp') {
+    const { setUpWhatsApp } = await import('../channels/whatsapp/setup.ts');
+    const said = { whatsappPhone: phone, whatsappSelf: self, whatsappAllow: allow, pairWait };
+    const given = { whatsapp: true, ...defined(said) };
+    return ['WhatsApp', () => setUpWhatsApp(terminal, asker, given)];
+  }
+  if (name === 'lark') {
+    const { setUpLark } = await import('../channels/lark/setup.ts');
+    const said = { larkAppId: appId, larkAppSecret: appSecret, larkDomain: domain, pairWait };
+    const given = { lark: true, ...defined(said) };
+    return ['Lark', (again) => setUpLark(terminal, asker, given, again)];
+  }
+  const { setUpEmail } = await import('../channels/email/setup.ts');
+  const { accountId } = await import('../kernel/message/ids.ts');
+  const { account: _, ...rest } = flags;
+  const which = account === undefined ? {} : { account: accountId(account) };
+  const given = { ...rest, ...which, email: flags.email ?? '' };
+  return ['Mail', () => setUpEmail(terminal, asker, given)];
+}
+
 async function restart(terminal: Terminal, name: string) {
   const { accountOf } = await import('../kernel/message/account.ts');
   await assertKnown(accountOf(name).channel);
-  const { loadConfig } = await import('../kernel/config/files/config-file.ts');
-  const { findRunningGateway } = await import('../app/running-gateway.ts');
-  const { remoteGateway, restartRemote } = await import('./login/remote-login.ts');
-  const { home, env, clock } = terminal;
-  const running = await findRunningGateway(home);
-  if (running === undefined) {
-    throw new CommandFailure(EXIT.notFound, 'no gateway runs; start it: nanobot gateway');
-  }
-  const { token } = (await loadConfig(home, env)).config.gateway;
-  await restartRemote(remoteGateway(running, token, clock), name);
+  const { restartRemote, runningGateway } = await import('./login/remote-login.ts');
+  await restartRemote(await runningGateway(terminal), name);
   terminal.note(`${name} was started again. nanobot channels status shows how it fares.`);
 }
 
@@ -148,19 +154,3 @@ async function assertAccount(channel: string, account: string | undefined) {
   const [problem] = accountName.safeParse(account).error?.issues ?? [];
   if (problem !== undefined) throw new CommandFailure(EXIT.usage, problem.message);
 }
-
-const waitOf = ({ pairWait }: LoginFlags) => (pairWait === undefined ? {} : { pairWait });
-
-const larkFlags = (flags: LoginFlags) => ({
-  ...(flags.appId === undefined ? {} : { larkAppId: flags.appId }),
-  ...(flags.appSecret === undefined ? {} : { larkAppSecret: flags.appSecret }),
-  ...(flags.domain === undefined ? {} : { larkDomain: flags.domain }),
-  ...waitOf(flags),
-});
-
-const whatsAppFlags = (flags: LoginFlags) => ({
-  ...(flags.phone === undefined ? {} : { whatsappPhone: flags.phone }),
-  ...(flags.self === undefined ? {} : { whatsappSelf: flags.self }),
-  ...(flags.allow === undefined ? {} : { whatsappAllow: flags.allow }),
-  ...waitOf(flags),
-});

@@ -2,6 +2,8 @@
 // permissions, and only when asked to.
 
 import { Command } from 'commander';
+import type { OpenedState } from '../app/state.ts';
+import type { LoadedConfig } from '../kernel/config/files/config-file.ts';
 import { type Finding, fail } from './doctor/finding.ts';
 import { explainError } from './explain-error.ts';
 import { CommandFailure, EXIT, type Terminal } from './terminal.ts';
@@ -41,6 +43,7 @@ async function allFindings(terminal: Terminal, isLive: boolean): Promise<readonl
   }
 }
 
+/** The configuration, store and gateway first: without a configuration that loads nothing else is checked. */
 async function look(
   terminal: Terminal,
   isLive: boolean,
@@ -48,35 +51,50 @@ async function look(
 ): Promise<readonly Finding[]> {
   const machine = await import('./doctor/machine-checks.ts');
   const gateway = await import('./doctor/gateway-checks.ts');
-  const { home } = terminal;
-  const file = await gateway.checkConfigFile(terminal);
-  const failed = (check: string, error: unknown): readonly Finding[] => {
-    const [text = ''] = explainError(error, terminal.env, home);
+  const { home, env } = terminal;
+  const failed = (check: string) => (error: unknown) => {
+    const [text = ''] = explainError(error, env, home);
     return [fail(check, text.replace(/^nanobot: /, ''), NOT_CHECKED)];
   };
-  const found = (check: string, work: Promise<readonly Finding[]>) =>
-    work.catch((error: unknown) => failed(check, error));
-  const one = (check: string, work: Promise<Finding>) =>
-    found(
-      check,
-      work.then((finding) => [finding]),
-    );
+  const { findings, loaded } = await gateway.checkConfigFile(terminal);
   const store = await gateway
     .checkState(terminal, stack)
-    .catch((error: unknown) => ({ findings: failed('store', error), state: undefined }));
+    .catch((error: unknown) => ({ findings: failed('store')(error), state: undefined }));
+  const token = loaded?.config.gateway.token ?? '';
   const base = [
     machine.checkNode(process.versions.node),
     ...(await machine.checkPermissions(terminal)),
     ...(await machine.checkHome(home)),
     await machine.checkDisk(home),
-    ...file.findings,
+    ...findings,
     ...store.findings,
-    ...(await found(
-      'gateway',
-      gateway.checkGateway(terminal, file.loaded?.config.gateway.token ?? ''),
-    )),
+    ...(await gateway.checkGateway(terminal, token).catch(failed('gateway'))),
   ];
-  if (file.loaded === undefined) return base;
+  if (loaded === undefined) return base;
+  const checks = await loadedChecks(terminal, loaded, store.state, isLive);
+  const found = await Promise.all(
+    checks.map(async ([name, check]) => {
+      try {
+        return await check();
+      } catch (error) {
+        return failed(name)(error);
+      }
+    }),
+  );
+  return [...base, ...found.flat()];
+}
+
+type Check = () => Finding | readonly Finding[] | Promise<Finding | readonly Finding[]>;
+
+/** In the order in which they are shown, each with its name. */
+async function loadedChecks(
+  terminal: Terminal,
+  loaded: LoadedConfig,
+  state: OpenedState | undefined,
+  isLive: boolean,
+): Promise<readonly (readonly [name: string, check: Check])[]> {
+  const machine = await import('./doctor/machine-checks.ts');
+  const gateway = await import('./doctor/gateway-checks.ts');
   const checks = await import('./doctor/checks.ts');
   const prices = await import('../features/spending/doctor.ts');
   const voice = await import('../features/voice/doctor.ts');
@@ -84,32 +102,26 @@ async function look(
   const skills = await import('../features/skills/doctor.ts');
   const memory = await import('../features/memory/doctor.ts');
   const whatsapp = await import('../channels/whatsapp/doctor.ts');
-  const loaded = file.loaded.config;
-  const asked = await Promise.all([
-    one('model', checks.checkModel(terminal, loaded, isLive)),
-    one('prices', prices.checkPrices(terminal, loaded)),
-    found('telegram', checks.checkTelegram(loaded)),
-    found('lark', checks.checkLark(loaded)),
-    found('email', checks.checkMailboxes(loaded)),
-    found('voice', voice.checkVoice(terminal, loaded, isLive)),
-    one('exec', checks.checkExec(terminal, loaded)),
-    found('tools', tools.checkTools(terminal, loaded.gateway.token)),
-    found('skills', skills.checkSkills(terminal)),
-    found('memory', memory.checkMemories(loaded.agents.defaults.workspace)),
-  ]);
+  const { config } = loaded;
+  const now = terminal.clock.now();
   return [
-    ...base,
-    ...machine.checkTimeZone(terminal, loaded.sessions.timeZone),
-    ...(await one('address', checks.checkAddress(terminal, loaded))),
-    gateway.checkSecrets(file.loaded),
-    ...gateway.checkWeb(loaded),
-    ...(await found('accounts', checks.checkAccounts(home, loaded, store.state))),
-    ...(await found('access', gateway.checkAccess(loaded, store.state))),
-    ...(await found(
-      'whatsapp',
-      whatsapp.checkWhatsAppLink(loaded, store.state, terminal.clock.now()),
-    )),
-    ...asked.flat(),
+    ['time zone', () => machine.checkTimeZone(terminal, config.sessions.timeZone)],
+    ['address', () => checks.checkAddress(terminal, config)],
+    ['secrets', () => gateway.checkSecrets(loaded)],
+    ['web', () => gateway.checkWeb(config)],
+    ['accounts', () => checks.checkAccounts(terminal.home, config, state)],
+    ['access', () => gateway.checkAccess(config, state)],
+    ['whatsapp', () => whatsapp.checkWhatsAppLink(config, state, now)],
+    ['model', () => checks.checkModel(terminal, config, isLive)],
+    ['prices', () => prices.checkPrices(terminal, config)],
+    ['telegram', () => checks.checkTelegram(config)],
+    ['lark', () => checks.checkLark(config)],
+    ['email', () => checks.checkMailboxes(config)],
+    ['voice', () => voice.checkVoice(terminal, config, isLive)],
+    ['exec', () => checks.checkExec(terminal, config)],
+    ['tools', () => tools.checkTools(terminal, config.gateway.token)],
+    ['skills', () => skills.checkSkills(terminal)],
+    ['memory', () => memory.checkMemories(config.agents.defaults.workspace)],
   ];
 }
 

@@ -6,6 +6,7 @@ import type { ChannelReport, Gateway } from '../app/gateway.ts';
 import type { ConfigOverrides } from '../kernel/config/check.ts';
 import type { OpenedHome } from '../kernel/config/files/first-run.ts';
 import { ProviderError } from '../kernel/message/errors.ts';
+import { defined } from '../lib/json/json.ts';
 import { isDemo } from '../providers/rules/model-names.ts';
 import { checkTimeZone } from './doctor/machine-checks.ts';
 import { parsePort } from './flag-values.ts';
@@ -123,47 +124,26 @@ export function gatewayCommand(terminal: Terminal): Command {
     .description('run the gateway: all channels and the web page, until stopped')
     .option('--host <host>', 'address to listen on, instead of gateway.host')
     .option('-p, --port <port>', 'port of the web page, instead of gateway.port', parsePort)
-    .action(async (flags: GatewayFlags) => {
-      await runGateway(terminal, { overrides: overridesOf(flags), channels: 'all', http: true });
+    .action(({ host, port }: GatewayFlags) => {
+      const overrides = defined({ 'gateway.host': host, 'gateway.port': port });
+      return runGateway(terminal, { overrides, channels: 'all', http: true });
     });
 }
 
-function overridesOf({ host, port }: GatewayFlags): ConfigOverrides {
-  return {
-    ...(host === undefined ? {} : { 'gateway.host': host }),
-    ...(port === undefined ? {} : { 'gateway.port': port }),
-  };
-}
-
-export function telegramCommand(terminal: Terminal): Command {
-  return new Command('telegram')
-    .description('run the Telegram channel alone, in the foreground')
-    .option('-t, --token <token>', 'bot token, instead of channels.telegram.token')
-    .action(async ({ token }: { readonly token?: string }) => {
-      const given = token === undefined ? {} : { 'channels.telegram.token': token };
-      await runAlone(terminal, 'telegram', given);
+const alone = (name: string, label: string) => (terminal: Terminal) =>
+  new Command(name)
+    .description(`run the ${label} channel alone, in the foreground`)
+    .action(({ token }: { readonly token?: string }) => {
+      const given = token === undefined ? {} : { [`channels.${name}.token`]: token };
+      const overrides = { ...given, [`channels.${name}.enabled`]: true };
+      return runGateway(terminal, { overrides, channels: [name], http: false });
     });
-}
 
-export function emailCommand(terminal: Terminal): Command {
-  return new Command('email')
-    .description('run the email channel alone, in the foreground')
-    .action(() => runAlone(terminal, 'email', {}));
-}
-
-export function whatsAppCommand(terminal: Terminal): Command {
-  return new Command('whatsapp')
-    .description('run the WhatsApp channel alone, in the foreground')
-    .action(() => runAlone(terminal, 'whatsapp', {}));
-}
-
-export function larkCommand(terminal: Terminal): Command {
-  return new Command('lark')
-    .description('run the Lark channel alone, in the foreground')
-    .action(() => runAlone(terminal, 'lark', {}));
-}
-
-async function runAlone(terminal: Terminal, name: string, given: Readonly<Record<string, string>>) {
-  const overrides = { ...given, [`channels.${name}.enabled`]: true };
-  await runGateway(terminal, { overrides, channels: [name], http: false });
-}
+export const telegramCommand = (terminal: Terminal) =>
+  alone(
+    'telegram',
+    'Telegram',
+  )(terminal).option('-t, --token <token>', 'bot token, instead of channels.telegram.token');
+export const emailCommand = alone('email', 'email');
+export const whatsAppCommand = alone('whatsapp', 'WhatsApp');
+export const larkCommand = alone('lark', 'Lark');

@@ -1,7 +1,7 @@
 // `nanobot link`: a one-time link that opens the running gateway's web page logged in.
 
 import { Command } from 'commander';
-import { CommandFailure, EXIT, type Terminal } from './terminal.ts';
+import type { Terminal } from './terminal.ts';
 
 export function linkCommand(terminal: Terminal): Command {
   return new Command('link')
@@ -12,21 +12,16 @@ export function linkCommand(terminal: Terminal): Command {
     );
 }
 
-async function printLink({ home, env, clock, print, note }: Terminal, revokeAll: boolean) {
+async function printLink(terminal: Terminal, revokeAll: boolean) {
   const { loadConfig } = await import('../kernel/config/files/config-file.ts');
-  const { findRunningGateway } = await import('../app/running-gateway.ts');
   const { loginLink } = await import('../http/serve-http.ts');
-  const { remoteCode, remoteGateway } = await import('./login/remote-login.ts');
-  const running = await findRunningGateway(home);
-  if (running === undefined) {
-    throw new CommandFailure(EXIT.notFound, 'no gateway runs; start it: nanobot gateway');
-  }
-  const loaded = await loadConfig(home, env);
-  const gateway = remoteGateway(running, loaded.config.gateway.token, clock);
+  const { remoteCode, runningGateway } = await import('./login/remote-login.ts');
+  const gateway = await runningGateway(terminal);
+  const { hasMadeToken } = await loadConfig(terminal.home, terminal.env);
   const code = await remoteCode(gateway, revokeAll);
-  if (revokeAll) note(revokedText(loaded.hasMadeToken));
-  print(loginLink(gateway.address, code));
-  note('Opens once, within 15 minutes.');
+  if (revokeAll) terminal.note(revokedText(hasMadeToken));
+  terminal.print(loginLink(gateway.address, code));
+  terminal.note('Opens once, within 15 minutes.');
 }
 
 function revokedText(hasMadeToken: boolean): string {

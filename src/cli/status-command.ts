@@ -11,7 +11,7 @@ import type { HomeHolder } from '../kernel/bus/store/home-lock.ts';
 import type { Config } from '../kernel/config/config.ts';
 import { silentLogger } from '../lib/logger.ts';
 import { createDayText } from '../lib/time/zone-time.ts';
-import { channelLine, type ReportedChannel } from './channel-lines.ts';
+import { channelLine } from './channel-lines.ts';
 import { holderText } from './explain-error.ts';
 import { spanText } from './flag-values.ts';
 import { type Terminal, textTable } from './terminal.ts';
@@ -19,29 +19,7 @@ import { type Terminal, textTable } from './terminal.ts';
 /** What is read of `/api/status`. */
 const statusSchema = z.object({ model: z.string() });
 
-type Report = {
-  readonly home: string;
-  /** What is wrong with its file. */
-  readonly configuration?: readonly string[];
-  readonly gateway:
-    | { readonly pid: number; readonly address?: string; readonly startedAt: number }
-    | false;
-  /** Who holds the home where no gateway is seen. */
-  readonly heldBy?: HomeHolder;
-  readonly model: string;
-  readonly workspace: string;
-  readonly channels: readonly ReportedChannel[];
-  readonly tooling?: ReportedTooling;
-  readonly messages?: {
-    readonly pending: number;
-    readonly running: number;
-    readonly outboundQueued: number;
-    readonly dead: number;
-    readonly unknown: number;
-  };
-  /** In words. */
-  readonly spentToday?: string;
-};
+type Report = Awaited<ReturnType<typeof makeReport>>;
 
 export function statusCommand(terminal: Terminal): Command {
   return new Command('status')
@@ -54,7 +32,8 @@ export function statusCommand(terminal: Terminal): Command {
     });
 }
 
-async function makeReport(terminal: Terminal): Promise<Report> {
+/** What is not known is undefined, and left out of its JSON. */
+async function makeReport(terminal: Terminal) {
   const { configInForce } = await import('../kernel/config/files/config-file.ts');
   const { problemLines } = await import('../kernel/config/issues.ts');
   const { findRunningGateway } = await import('../app/running-gateway.ts');
@@ -65,26 +44,22 @@ async function makeReport(terminal: Terminal): Promise<Report> {
   const { findHomeHolder } = await import('../kernel/bus/store/home-lock.ts');
   const heldBy = running === undefined ? await findHomeHolder(home.lock) : undefined;
   const { config, problems } = await configInForce(home, env, running !== undefined);
-  const tooling = await reportTooling(running, config.gateway.token);
   return {
     home: home.root,
-    ...(problems.length === 0 ? {} : { configuration: problemLines(problems) }),
-    gateway:
-      running === undefined
-        ? false
-        : {
-            pid: running.pid,
-            startedAt: running.startedAt,
-            ...(running.address === undefined ? {} : { address: running.address }),
-          },
-    ...(heldBy === undefined ? {} : { heldBy }),
+    /** What is wrong with its file. */
+    configuration: problems.length === 0 ? undefined : problemLines(problems),
+    gateway: running !== undefined && gatewayOf(running),
+    /** Who holds the home where no gateway is seen. */
+    heldBy,
     model: await modelInForce(terminal, config, running),
     workspace: config.agents.defaults.workspace,
     channels: await reportChannels(config, running),
-    ...(tooling === undefined ? {} : { tooling }),
+    tooling: await reportTooling(running, config.gateway.token),
     ...(await storedCounts(terminal, config)),
   };
 }
+
+const gatewayOf = ({ pid, address, startedAt }: RunningGateway) => ({ pid, address, startedAt });
 
 /** The running gateway's own word counts: its environment may hold other keys than this one. */
 async function modelInForce(
@@ -104,12 +79,9 @@ async function modelInForce(
 }
 
 /** What the store counts: messages by their state, and what was spent today. */
-async function storedCounts(
-  { home, clock }: Terminal,
-  config: Config,
-): Promise<Pick<Report, 'messages' | 'spentToday'>> {
+async function storedCounts({ home, clock }: Terminal, config: Config) {
   const { hasState, openStore } = await import('../app/state.ts');
-  if (!hasState(home)) return {};
+  if (!hasState(home)) return { messages: undefined, spentToday: undefined };
   const { SPENDING_SCOPE, storedDays } = await import('../features/spending/spending-day.ts');
   const today = createDayText()(clock.now(), config.sessions.timeZone);
   const store = await openStore(home, { clock, log: silentLogger });

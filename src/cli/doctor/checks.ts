@@ -1,7 +1,7 @@
 // The doctor's checks of record files, the listening address, the sandbox, and remote services: models,
 // Telegram, Lark and mailboxes.
 
-import { access, constants, stat } from 'node:fs/promises';
+import { constants, stat } from 'node:fs/promises';
 import { createServer } from 'node:net';
 import { findRunningGateway } from '../../app/running-gateway.ts';
 import type { OpenedState } from '../../app/state.ts';
@@ -14,6 +14,7 @@ import { ChannelError, NanobotError } from '../../kernel/message/errors.ts';
 import { channelName } from '../../kernel/message/ids.ts';
 import { verifyAudit } from '../../kernel/observe/audit.ts';
 import { AUDIT_SCOPE } from '../../kernel/observe/build-telemetry.ts';
+import { isPermitted } from '../../lib/files/files.ts';
 import { isLoopbackHost } from '../../lib/net/address-rules.ts';
 import { proveConfigured, resolveConfigured } from '../../providers/model-setup.ts';
 import { DEMO_MODEL } from '../../providers/rules/model-names.ts';
@@ -46,11 +47,7 @@ async function checkAudit(home: Home, { store }: OpenedState): Promise<Finding> 
 async function checkWritable(check: string, path: string): Promise<readonly Finding[]> {
   const found = await stat(path).catch(() => undefined);
   if (found === undefined) return [];
-  const isWritable = await access(path, constants.W_OK).then(
-    () => true,
-    () => false,
-  );
-  if (found.isFile() && isWritable) return [];
+  if (found.isFile() && (await isPermitted(path, constants.W_OK))) return [];
   const remedy = `Move ${path} away, or make it a file of the user who runs the gateway.`;
   return [fail(check, `${path} cannot be written`, remedy)];
 }
@@ -153,36 +150,38 @@ function modelRemedy({ code, userText = SET_UP }: NanobotError): string {
   return more === undefined ? userText : `${userText} ${more}`;
 }
 
-export async function checkTelegram({
-  channels: { telegram },
-}: Config): Promise<readonly Finding[]> {
-  if (!telegram.enabled) return [];
-  try {
-    const signal = AbortSignal.timeout(CHANNEL_TIMEOUT_MS);
+export function checkTelegram({ channels: { telegram } }: Config): Promise<readonly Finding[]> {
+  return checkBot('telegram', telegram.enabled, 'A new token', async (signal) => {
     const bot = await proveTelegram(telegram.token, telegram.apiRoot, signal);
-    return [ok('telegram', `the token is @${bot.username}'s`)];
-  } catch (error) {
-    if (!(error instanceof NanobotError)) throw error;
-    return [fail('telegram', error.message, remedyFor(error, 'A new token', 'telegram'))];
-  }
+    return `the token is @${bot.username}'s`;
+  });
 }
 
-export async function checkLark({ channels: { lark } }: Config): Promise<readonly Finding[]> {
-  if (!lark.enabled) return [];
+export function checkLark({ channels: { lark } }: Config): Promise<readonly Finding[]> {
+  return checkBot('lark', lark.enabled, 'Id and secret', async (signal) => {
+    return `the app's bot is ${(await proveLark(lark, signal)).name}`;
+  });
+}
+
+/** `what`: asked of the person where the platform refuses it. */
+async function checkBot(
+  channel: string,
+  isEnabled: boolean,
+  what: string,
+  prove: (signal: AbortSignal) => Promise<string>,
+): Promise<readonly Finding[]> {
+  if (!isEnabled) return [];
   try {
-    const bot = await proveLark(lark, AbortSignal.timeout(CHANNEL_TIMEOUT_MS));
-    return [ok('lark', `the app's bot is ${bot.name}`)];
+    return [ok(channel, await prove(AbortSignal.timeout(CHANNEL_TIMEOUT_MS)))];
   } catch (error) {
     if (!(error instanceof NanobotError)) throw error;
-    return [fail('lark', error.message, remedyFor(error, 'Id and secret', 'lark'))];
+    // A platform that does not answer says nothing about what it would be told.
+    const isAway = error instanceof ChannelError && error.remedy.kind === 'backoff';
+    const remedy = isAway
+      ? 'Check the network of this machine; the gateway tries again by itself.'
+      : `${what}: nanobot channels login ${channel}`;
+    return [fail(channel, error.message, remedy)];
   }
-}
-
-/** A platform that does not answer says nothing about what it would be told. */
-function remedyFor(error: NanobotError, what: string, channel: 'telegram' | 'lark'): string {
-  const isAway = error instanceof ChannelError && error.remedy.kind === 'backoff';
-  if (isAway) return 'Check the network of this machine; the gateway tries again by itself.';
-  return `${what}: nanobot channels login ${channel}`;
 }
 
 export async function checkMailboxes({ channels }: Config): Promise<readonly Finding[]> {

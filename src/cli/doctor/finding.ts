@@ -12,16 +12,9 @@ export type Finding = {
 
 export const ok = (check: string, text: string): Finding => ({ check, level: 'ok', text });
 
-export const warn = (check: string, text: string, remedy: string): Finding => ({
-  check,
-  level: 'warn',
-  text,
-  remedy,
-});
+const trouble =
+  (level: 'warn' | 'fail') =>
+  (check: string, text: string, remedy: string): Finding => ({ check, level, text, remedy });
 
-export const fail = (check: string, text: string, remedy: string): Finding => ({
-  check,
-  level: 'fail',
-  text,
-  remedy,
-});
+export const warn = trouble('warn');
+export const fail = trouble('fail');

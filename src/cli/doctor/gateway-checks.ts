@@ -27,23 +27,24 @@ type CheckedFile = {
 };
 
 export async function checkConfigFile({ home, env }: Terminal): Promise<CheckedFile> {
+  const failing = (text: string, remedy: string): CheckedFile => ({
+    findings: [fail('config', text, remedy)],
+    loaded: undefined,
+  });
   try {
     const loaded = await loadConfig(home, env);
     const text = existsSync(home.config) ? `${home.config} loads` : 'none yet: the defaults count';
     return { findings: [ok('config', text)], loaded };
   } catch (error) {
     const refused = explainSystemError(error, home);
-    if (refused !== undefined) {
-      return { findings: [fail('config', refused, 'Then look again.')], loaded: undefined };
-    }
+    if (refused !== undefined) return failing(refused, 'Then look again.');
     if (!(error instanceof ConfigError)) throw error;
+    if (isPythonConfig(error.problems.map(({ path }) => path))) {
+      return failing(`${home.config} is that of another program`, otherProgram(home));
+    }
     const remedy = existsSync(home.lastGoodConfig)
       ? `The last one that loaded is ${home.lastGoodConfig}.`
       : 'Correct it; "nanobot config validate" checks again.';
-    if (isPythonConfig(error.problems.map(({ path }) => path))) {
-      const text = `${home.config} is that of another program`;
-      return { findings: [fail('config', text, otherProgram(home))], loaded: undefined };
-    }
     const findings = error.problems.map((one) => fail('config', problemLine(one).trim(), remedy));
     return { findings, loaded: undefined };
   }
@@ -78,21 +79,13 @@ export async function checkAccess(
   return accounts.map((account) => {
     const { allowFrom, owners, strangers } = account.definition.policy(account.config);
     const paired = people.filter(
-      ({ channel: door, role }) => door === account.channel && role !== 'blocked',
+      ({ channel, role }) => channel === account.channel && role !== 'blocked',
     ).length;
-    return strangers === 'open'
-      ? openFinding(account)
-      : accessFinding(account, [...allowFrom, ...owners], paired);
+    if (strangers !== 'open') return accessFinding(account, [...allowFrom, ...owners], paired);
+    const remedy = `Set ${accountPath(account)}.strangers to "silent": you are asked about each of them.`;
+    const text = 'strangers may talk to the agent and spend its money';
+    return warn(`${account.name} access`, text, remedy);
   });
-}
-
-function openFinding(account: ConfiguredAccount): Finding {
-  const remedy = `Set ${accountPath(account)}.strangers to "silent": you are asked about each of them.`;
-  return warn(
-    `${account.name} access`,
-    'strangers may talk to the agent and spend its money',
-    remedy,
-  );
 }
 
 function accessFinding(

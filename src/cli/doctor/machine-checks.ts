@@ -1,10 +1,11 @@
 // What the doctor asks of the machine: Node, the home's permissions, room on the disk.
 
 import { existsSync } from 'node:fs';
-import { access, chmod, constants, stat, statfs } from 'node:fs/promises';
+import { chmod, constants, stat, statfs } from 'node:fs/promises';
 import { dirname } from 'node:path';
 import type { Environment } from '../../kernel/config/environment.ts';
 import type { Home } from '../../kernel/config/files/home.ts';
+import { isPermitted } from '../../lib/files/files.ts';
 import { isContained } from '../../lib/surroundings.ts';
 import { machineZone } from '../../lib/time/zone-time.ts';
 import type { Terminal } from '../terminal.ts';
@@ -61,11 +62,7 @@ export async function checkHome({ root }: Home): Promise<readonly Finding[]> {
   if (!(await stat(base)).isDirectory()) {
     return [fail('home', `${base} is a file, and a folder is needed`, remedy)];
   }
-  const isWritable = await access(base, constants.W_OK | constants.X_OK).then(
-    () => true,
-    () => false,
-  );
-  if (isWritable) return [];
+  if (await isPermitted(base, constants.W_OK | constants.X_OK)) return [];
   const text = isThere ? `${root} cannot be written` : `${root} cannot be made below ${base}`;
   return [fail('home', text, remedy)];
 }

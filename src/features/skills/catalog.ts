@@ -1,15 +1,14 @@
 // The skills that are there: folders of the workspace before those that are shipped. A file is read
 // again only when its stamp changed; links are not followed.
 
-import { constants, readdirSync } from 'node:fs';
-import { access } from 'node:fs/promises';
-import { delimiter, join } from 'node:path';
+import { readdirSync } from 'node:fs';
+import { join } from 'node:path';
 import { SKILLS_FOLDER } from '../../agent/rules/prompt.ts';
 import type { Environment } from '../../kernel/config/environment.ts';
 import type { Home } from '../../kernel/config/files/home.ts';
 import { SHIPPED_SKILLS } from '../../kernel/config/files/package-files.ts';
 import { NanobotError } from '../../kernel/message/errors.ts';
-import { fileStamp } from '../../lib/files/files.ts';
+import { fileStamp, isOnPath } from '../../lib/files/files.ts';
 import { createGuardedFiles, type GuardedFiles } from '../../lib/files/guarded-files.ts';
 import type { Clock } from '../../lib/time/clock.ts';
 import { parseYaml, YamlError } from '../../lib/yaml.ts';
@@ -246,7 +245,7 @@ export function createNeedsCheck(
     const known = found.get(name);
     if (known !== undefined && clock.monotonic() - known.at < REMEMBERED_MS) return known.isThere;
     if (found.size >= MAX_REMEMBERED) found.clear();
-    const isThere = PLAIN_NAME.test(name) && (await isOnPath(name, env['PATH'] ?? ''));
+    const isThere = PLAIN_NAME.test(name) && (await isOnPath(name, env));
     found.set(name, { isThere, at: clock.monotonic() });
     return isThere;
   }
@@ -263,18 +262,6 @@ export function createNeedsCheck(
       return [...programs.flat(), ...variables, ...system];
     },
   };
-}
-
-async function isOnPath(name: string, path: string): Promise<boolean> {
-  for (const folder of path.split(delimiter)) {
-    if (folder === '') continue;
-    const isThere = await access(join(folder, name), constants.X_OK).then(
-      () => true,
-      () => false,
-    );
-    if (isThere) return true;
-  }
-  return false;
 }
 
 // Builds what knows the skills, for the agent and for the commands that look after them.

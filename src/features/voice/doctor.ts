@@ -3,8 +3,8 @@
 import { type Finding, fail, ok, warn } from '../../cli/doctor/finding.ts';
 import type { Terminal } from '../../cli/terminal.ts';
 import type { Config } from '../../kernel/config/config.ts';
+import { isOnPath } from '../../lib/files/files.ts';
 import { chosenEngines } from './build-voice.ts';
-import { isOnPath } from './recording.ts';
 import type { SpeechEngine, TranscriptionEngine } from './rules/voice-engine.ts';
 import { pingEngine } from './transcribe.ts';
 import { VoiceError } from './voice.ts';

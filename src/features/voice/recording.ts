@@ -1,9 +1,10 @@
 // Recording and playing by programs of this machine: the one that is set, or the first of the usual
 // ones that is found.
 
-import { access, constants, readFile, writeFile } from 'node:fs/promises';
-import { delimiter, join } from 'node:path';
+import { readFile, writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
 import type { Environment } from '../../kernel/config/environment.ts';
+import { isOnPath } from '../../lib/files/files.ts';
 import { isOver, killGroup, spawnGroup } from '../../lib/process-group.ts';
 import type { Argv } from './rules/voice-engine.ts';
 import { filledIn, inPrivateFolder, minimalEnvironment, runProgram } from './run-program.ts';
@@ -51,18 +52,6 @@ async function chosen(
   const reason = `none of ${names} is installed; install one or set ${setting}`;
   throw new VoiceError('voice_command_missing', reason);
 }
-
-/** Also where it is written with its folder. */
-export async function isOnPath(program: string, env: Environment): Promise<boolean> {
-  const folders = (env['PATH'] ?? '').split(delimiter).filter((folder) => folder !== '');
-  const paths = program.includes('/') ? [program] : folders.map((folder) => join(folder, program));
-  const found = await Promise.all(
-    paths.map((path) => access(path, constants.X_OK).then(...YES_OR_NO)),
-  );
-  return found.includes(true);
-}
-
-const YES_OR_NO = [() => true, () => false] as const;
 
 /** Records until `end` settles. @throws VoiceError, the reason of `end` */
 export function record(argv: Argv, end: Promise<void>, { env, clock }: EngineDeps): Promise<Sound> {

@@ -3,9 +3,9 @@
 
 import { randomUUID } from 'node:crypto';
 import { once } from 'node:events';
-import { lstatSync, mkdirSync } from 'node:fs';
-import { open, readdir, readFile, rename, rm } from 'node:fs/promises';
-import { basename, dirname, join } from 'node:path';
+import { constants, lstatSync, mkdirSync } from 'node:fs';
+import { access, open, readdir, readFile, rename, rm } from 'node:fs/promises';
+import { basename, delimiter, dirname, join } from 'node:path';
 import { type DestinationStream, pino } from 'pino';
 import type { Clock } from '../time/clock.ts';
 
@@ -40,6 +40,24 @@ export async function textIfThere(path: string): Promise<string | undefined> {
     if (systemCode(error) === 'ENOENT') return undefined;
     throw error;
   }
+}
+
+/** Whether this user may reach the path so. `mode`: of `constants` of node:fs. */
+export const isPermitted = (path: string, mode: number): Promise<boolean> =>
+  access(path, mode).then(
+    () => true,
+    () => false,
+  );
+
+/** The program with its path, or the first of this name on the path of the environment. */
+export async function isOnPath(
+  program: string,
+  env: Readonly<Record<string, string | undefined>>,
+): Promise<boolean> {
+  const folders = (env['PATH'] ?? '').split(delimiter).filter((folder) => folder !== '');
+  const paths = program.includes('/') ? [program] : folders.map((folder) => join(folder, program));
+  const found = await Promise.all(paths.map((path) => isPermitted(path, constants.X_OK)));
+  return found.includes(true);
 }
 
 /** Of an error of the system, e.g. ENOENT. */

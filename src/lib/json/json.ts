@@ -28,6 +28,12 @@ export const textOf = (value: unknown): string | undefined =>
 export const integerOf = (value: unknown): number | undefined =>
   Number.isSafeInteger(value) ? Number(value) : undefined;
 
+/** Without the members that are undefined, for a type in which they may be left out. */
+export const defined = <Members extends object>(members: Members) =>
+  Object.fromEntries(Object.entries(members).filter(([, value]) => value !== undefined)) as {
+    [Key in keyof Members]?: Exclude<Members[Key], undefined>;
+  };
+
 export const listOf = (value: unknown): readonly unknown[] => (Array.isArray(value) ? value : []);
 
 // JSON that a model or a tool wrote, read so that it can be written again: what is nested thousands
