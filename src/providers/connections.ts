@@ -4,13 +4,13 @@
 
 import type { Config, ProviderName } from '../kernel/config/config.ts';
 import type { ProviderFailure } from '../kernel/message/errors.ts';
+import { defined } from '../lib/json/json.ts';
 import type { Clock } from '../lib/time/clock.ts';
 import { createAnthropicProvider } from './anthropic/anthropic.ts';
 import type { Access, Credentials } from './credentials.ts';
 import type { LocalFetch } from './local-http.ts';
 import type { Peer } from './local-site.ts';
 import { createOpenaiProvider } from './openai/openai.ts';
-import type { LLMProvider } from './provider.ts';
 import {
   afterFailure,
   type BreakerPolicy,
@@ -23,59 +23,57 @@ import {
 import type { ImageSource } from './seen-images.ts';
 import { Manners, vendorOf } from './vendors.ts';
 
-export interface ProviderHealth {
-  /** Milliseconds to wait before the next call; 0 = none. */
-  waitMs(): number;
-  noteFailure(failure: ProviderFailure): void;
-  /** A call ended with this, after its last try. */
-  noteGivenUp(failure: ProviderFailure): void;
-  /** The last call failed, and no other succeeded since. */
-  isFailing(): boolean;
-  /** Why the model is left alone for now, after several failed calls in a row. */
-  restsAfter(): ProviderFailure | undefined;
-  noteSuccess(): void;
-}
+/** Counts from the clock's start on; one call that works clears it. */
+export class ProviderHealth {
+  readonly #clock: Clock;
+  readonly #policy: BreakerPolicy;
+  #quietUntil = 0;
+  #breaker = CLOSED;
+  #last: ProviderFailure | undefined;
 
-export function createProviderHealth(clock: Clock, policy: BreakerPolicy): ProviderHealth {
-  let quietUntil = 0;
-  let breaker = CLOSED;
-  let last: ProviderFailure | undefined;
-  return {
-    waitMs: () => Math.max(0, quietUntil - clock.monotonic()),
-    noteFailure(failure) {
-      const waitMs = Math.min(hintOf(failure) ?? 0, LONGEST_HINTED_WAIT_MS);
-      quietUntil = Math.max(quietUntil, clock.monotonic() + waitMs);
-    },
-    noteGivenUp(failure) {
-      if (!isOutage(failure)) return;
-      breaker = afterFailure(breaker, policy, clock.monotonic());
-      last = failure;
-    },
-    isFailing: () => breaker.failures > 0,
-    restsAfter: () => (isOpen(breaker, clock.monotonic()) ? last : undefined),
-    noteSuccess() {
-      quietUntil = 0;
-      breaker = CLOSED;
-    },
-  };
+  constructor(clock: Clock, policy: BreakerPolicy) {
+    this.#clock = clock;
+    this.#policy = policy;
+  }
+
+  /** Milliseconds to wait before the next call; 0 = none. */
+  waitMs(): number {
+    return Math.max(0, this.#quietUntil - this.#clock.monotonic());
+  }
+
+  noteFailure(failure: ProviderFailure): void {
+    const waitMs = Math.min(hintOf(failure) ?? 0, LONGEST_HINTED_WAIT_MS);
+    this.#quietUntil = Math.max(this.#quietUntil, this.#clock.monotonic() + waitMs);
+  }
+
+  /** A call ended with this, after its last try. */
+  noteGivenUp(failure: ProviderFailure): void {
+    if (!isOutage(failure)) return;
+    this.#breaker = afterFailure(this.#breaker, this.#policy, this.#clock.monotonic());
+    this.#last = failure;
+  }
+
+  /** The last call failed, and no other succeeded since. */
+  isFailing(): boolean {
+    return this.#breaker.failures > 0;
+  }
+
+  /** Why the model is left alone for now, after several failed calls in a row. */
+  restsAfter(): ProviderFailure | undefined {
+    return isOpen(this.#breaker, this.#clock.monotonic()) ? this.#last : undefined;
+  }
+
+  noteSuccess(): void {
+    this.#quietUntil = 0;
+    this.#breaker = CLOSED;
+  }
 }
 
 // One connection per vendor, made when a model of it is first resolved. Connecting costs nothing yet:
 // the vendor's package is loaded and its HTTP agent opened by the first call.
 
-export type Connection = {
-  readonly provider: LLMProvider;
-  readonly apiBase: string;
-  /** Vendors limit each model on its own. */
-  healthOf(model: string): ProviderHealth;
-  mannersOf(model: string): Manners;
-};
-
-export interface Connections {
-  /** Undefined when nothing is known that would let us in. */
-  to(vendor: ProviderName): Connection | undefined;
-  toPeer(peer: Peer): Connection;
-}
+export type Connection = ReturnType<typeof connectTo>;
+export type Connections = ReturnType<typeof createConnections>;
 
 type ConnectionsDeps = {
   readonly credentials: Credentials;
@@ -85,16 +83,16 @@ type ConnectionsDeps = {
   readonly images: ImageSource;
 };
 
-export function createConnections(deps: ConnectionsDeps): Connections {
-  const open = new Map<ProviderName, Connection>();
+export function createConnections(deps: ConnectionsDeps) {
+  const toVendor = remembered((vendor: ProviderName) => {
+    const access = deps.credentials.accessTo(vendor);
+    return access && connectTo({ vendor, ...access }, deps);
+  });
   const peers = new WeakMap<Peer, Connection>();
   return {
-    to(vendor) {
-      const connection = open.get(vendor) ?? connect(vendor, deps);
-      if (connection !== undefined) open.set(vendor, connection);
-      return connection;
-    },
-    toPeer(peer) {
+    /** Undefined when nothing is known that would let us in. */
+    to: toVendor,
+    toPeer(peer: Peer): Connection {
       const connection = peers.get(peer) ?? connectTo(peer, deps);
       peers.set(peer, connection);
       return connection;
@@ -102,17 +100,12 @@ export function createConnections(deps: ConnectionsDeps): Connections {
   };
 }
 
-function connect(vendor: ProviderName, deps: ConnectionsDeps): Connection | undefined {
-  const access = deps.credentials.accessTo(vendor);
-  return access && connectTo({ vendor, ...access }, deps);
-}
-
 type Server = Access & { readonly vendor: ProviderName; readonly fetch?: LocalFetch };
 
 function connectTo(
   { vendor, apiBase, apiKey, fetch }: Server,
   { clock, timeouts, images, circuit }: ConnectionsDeps,
-): Connection {
+) {
   const row = vendorOf(vendor);
   const create = row.dialect === 'anthropic' ? createAnthropicProvider : createOpenaiProvider;
   const callTimeouts = {
@@ -120,23 +113,24 @@ function connectTo(
     idleMs: timeouts.streamIdleSecs * 1000,
     wholeCallMs: timeouts.modelCallSecs * 1000,
   };
-  const healths = new Map<string, ProviderHealth>();
-  const manners = new Map<string, Manners>();
   return {
     provider: create({
       ...{ vendor: row, apiBase, apiKey, clock, timeouts: callTimeouts, images },
-      ...(fetch === undefined ? {} : { fetch }),
+      ...defined({ fetch }),
     }),
     apiBase,
-    healthOf(model) {
-      const health = healths.get(model) ?? createProviderHealth(clock, circuit);
-      healths.set(model, health);
-      return health;
-    },
-    mannersOf(model) {
-      const own = manners.get(model) ?? new Manners();
-      manners.set(model, own);
-      return own;
-    },
+    /** Vendors limit each model on its own. */
+    healthOf: remembered((_model: string) => new ProviderHealth(clock, circuit)),
+    mannersOf: remembered((_model: string) => new Manners()),
+  };
+}
+
+/** Made once for each key. */
+function remembered<Key, Value>(make: (key: Key) => Value): (key: Key) => Value {
+  const made = new Map<Key, Value>();
+  return (key) => {
+    const value = made.get(key) ?? make(key);
+    made.set(key, value);
+    return value;
   };
 }

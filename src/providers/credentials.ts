@@ -22,40 +22,18 @@ export type Environment = Readonly<Record<string, string | undefined>>;
 /** The original's way of switching a vendor off although the environment holds its key. */
 const DISABLED = 'none';
 
-export interface Credentials {
-  /** How to reach a vendor; undefined when nothing is known that would let us in. */
-  accessTo(vendor: ProviderName): Access | undefined;
-  /** The model in force when none is configured. */
-  readonly firstFound: string;
-}
+export type Credentials = ReturnType<typeof createCredentials>;
 
 export function createCredentials(
   config: Config,
   env: Environment,
   discovered: readonly LocalServer[],
-): Credentials {
-  function configured(vendor: ProviderName): string {
-    return config.providers[vendor].apiKey;
-  }
-
-  function fromEnvironment(vendor: ProviderName): string {
-    return (
-      vendorOf(vendor)
-        .keyVariables.map((name) => env[name] ?? '')
-        .find((key) => key !== '') ?? ''
-    );
-  }
-
-  function accessTo(vendor: ProviderName): Access | undefined {
-    const row = vendorOf(vendor);
-    const own = config.providers[vendor];
-    const found = discovered.find((server) => server.vendor === vendor)?.apiBase;
-    const apiBase = trimmed(own.apiBase) || found || row.apiBase;
-    if (isLocalVendor(vendor)) return { apiKey: keyOrNothing(own.apiKey), apiBase };
-    const apiKey = own.apiKey === DISABLED ? '' : own.apiKey || fromEnvironment(vendor);
-    const reachable = apiKey !== '' || own.apiBase !== '';
-    return reachable ? { apiKey, apiBase } : undefined;
-  }
+) {
+  const configured = (vendor: ProviderName) => config.providers[vendor].apiKey;
+  const fromEnvironment = (vendor: ProviderName) =>
+    vendorOf(vendor)
+      .keyVariables.map((name) => env[name] ?? '')
+      .find((key) => key !== '') ?? '';
 
   function firstFound(): string {
     const enabled = CLOUD_ORDER.filter((vendor) => configured(vendor) !== DISABLED);
@@ -64,16 +42,25 @@ export function createCredentials(
       enabled.find((vendor) => fromEnvironment(vendor) !== '');
     if (keyed !== undefined) return defaultModelOf(keyed);
     const server = discovered.find(({ models }) => models.length > 0);
-    const model = server?.models[0];
-    if (server === undefined || model === undefined) return DEMO_MODEL;
-    return `${prefixOf(server.vendor)}/${model}`;
+    return server === undefined ? DEMO_MODEL : `${prefixOf(server.vendor)}/${server.models[0]}`;
   }
 
-  return { accessTo, firstFound: firstFound() };
+  return {
+    /** How to reach a vendor; undefined when nothing is known that would let us in. */
+    accessTo(vendor: ProviderName): Access | undefined {
+      const row = vendorOf(vendor);
+      const own = config.providers[vendor];
+      const found = discovered.find((server) => server.vendor === vendor)?.apiBase;
+      const apiBase = own.apiBase.replace(/\/+$/, '') || found || row.apiBase;
+      const isDisabled = own.apiKey === DISABLED;
+      if (isLocalVendor(vendor)) return { apiKey: isDisabled ? '' : own.apiKey, apiBase };
+      const apiKey = isDisabled ? '' : own.apiKey || fromEnvironment(vendor);
+      return apiKey !== '' || own.apiBase !== '' ? { apiKey, apiBase } : undefined;
+    },
+    /** The model in force when none is configured. */
+    firstFound: firstFound(),
+  };
 }
-
-const trimmed = (base: string) => base.replace(/\/+$/, '');
-const keyOrNothing = (key: string) => (key === DISABLED ? '' : key);
 
 /** For one command: a running gateway looks for servers all the time. */
 const DISCOVERY_DEADLINE_MS = 1000;

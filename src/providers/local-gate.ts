@@ -3,7 +3,13 @@
 
 import { createPermits } from '../lib/async.ts';
 import type { Clock } from '../lib/time/clock.ts';
-import { askLocal, isOk, type LocalAddress, type LocalAnswer } from './local-http.ts';
+import {
+  askLocal,
+  isOk,
+  type LocalAddress,
+  type LocalAnswer,
+  type LocalQuestion,
+} from './local-http.ts';
 import type { CallMeter, MeteredTry } from './provider.ts';
 import { basedAt } from './provider-call.ts';
 import { type LocalVendor, localModelName } from './rules/model-names.ts';
@@ -12,14 +18,6 @@ import { LOADING } from './rules/provider-failure.ts';
 /** A place at the server; disposing gives it back, a second time changes nothing. */
 export type Place = Disposable & {
   /** Milliseconds until it was given. */
-  readonly waitedMs: number;
-};
-
-export type GateLoad = {
-  readonly running: number;
-  readonly waiting: number;
-  /** Since the start: calls that were let in, and how long they waited, all together. */
-  readonly calls: number;
   readonly waitedMs: number;
 };
 
@@ -36,13 +34,10 @@ export class LocalGate {
     this.#clock = clock;
   }
 
-  get load(): GateLoad {
-    return {
-      running: this.#running,
-      waiting: this.#waiting,
-      calls: this.#calls,
-      waitedMs: this.#waitedMs,
-    };
+  /** `calls` and `waitedMs` since the start: calls that were let in, and their waits together. */
+  get load() {
+    const [running, waiting, calls] = [this.#running, this.#waiting, this.#calls];
+    return { running, waiting, calls, waitedMs: this.#waitedMs };
   }
 
   /** Calls that would be let in first. */
@@ -85,15 +80,12 @@ export class LocalGate {
 // Has a local server load a model before somebody waits for its answer: Ollama by its own call for that,
 // the others by a completion of one token. While it says that it is loading, it is asked again.
 
-export type WarmUp = {
-  /** Undefined: nobody is there to account for it, and it costs nothing. */
-  readonly meter: CallMeter | undefined;
-};
-
 type Loading = {
   readonly server: LocalAddress & { readonly vendor: LocalVendor; readonly peer?: string };
   readonly model: string;
   readonly clock: Clock;
+  /** Undefined: nobody is there to account for it, and it costs nothing. */
+  readonly meter: CallMeter | undefined;
   enter(): Promise<Place>;
 };
 
@@ -102,13 +94,9 @@ const LOAD_TIMEOUT_MS = 120_000;
 const WAITS_MS = [2000, 4000, 8000];
 
 /** Whether it is loaded now. @throws what the meter throws, the signal's reason */
-export async function loadModel(
-  loading: Loading,
-  { meter }: WarmUp,
-  signal: AbortSignal,
-): Promise<boolean> {
+export async function loadModel(loading: Loading, signal: AbortSignal): Promise<boolean> {
   for (let tries = 0; ; tries += 1) {
-    const answer = await tryOnce(loading, meter, signal);
+    const answer = await tryOnce(loading, signal);
     if (answer !== undefined && isOk(answer)) return true;
     const waitMs = WAITS_MS[tries];
     const isLoading = answer !== undefined && LOADING.test(JSON.stringify(answer.body ?? ''));
@@ -118,47 +106,36 @@ export async function loadModel(
 }
 
 async function tryOnce(
-  { server, model, enter }: Loading,
-  meter: CallMeter | undefined,
+  { server, model, meter, enter }: Loading,
   signal: AbortSignal,
 ): Promise<LocalAnswer | undefined> {
   const place = await enter();
   let attempt: MeteredTry | undefined;
+  let answer: LocalAnswer | undefined;
   try {
-    const name = localModelName(server, model);
-    attempt = await meter?.begin(name, signal, {
-      ...basedAt(server.apiBase),
-      waitedMs: place.waitedMs,
-    });
-    const answer = await askLocal(server, { ...askFor(server.vendor, model) }, signal);
-    attempt?.end(endOf(answer));
+    const at = { ...basedAt(server.apiBase), waitedMs: place.waitedMs };
+    attempt = await meter?.begin(localModelName(server, model), signal, at);
+    answer = await askLocal(server, askFor(server.vendor, model), signal);
     return answer;
-  } catch (error) {
-    attempt?.end(endOf(undefined));
-    throw error;
   } finally {
+    attempt?.end(endOf(answer));
     place[Symbol.dispose]();
   }
 }
 
-function askFor(vendor: LocalVendor, model: string) {
+function askFor(vendor: LocalVendor, model: string): LocalQuestion {
   const timeoutMs = LOAD_TIMEOUT_MS;
   if (vendor === 'ollama') {
-    return {
-      path: '/api/generate',
-      below: 'root',
-      body: { model, stream: false },
-      timeoutMs,
-    } as const;
+    return { path: '/api/generate', below: 'root', body: { model, stream: false }, timeoutMs };
   }
   const messages = [{ role: 'user', content: 'Hi' }];
   const body = { model, messages, max_tokens: 1, stream: false };
-  return { path: '/chat/completions', below: 'apiBase', body, timeoutMs } as const;
+  return { path: '/chat/completions', below: 'apiBase', body, timeoutMs };
 }
 
 function endOf(answer: LocalAnswer | undefined): Parameters<MeteredTry['end']>[0] {
-  if (answer === undefined) return { kind: 'failed', failure: { kind: 'network' }, answerChars: 0 };
-  if (isOk(answer)) return { kind: 'finished', answerChars: 0 };
-  const failure = { kind: 'server', status: answer.status } as const;
-  return { kind: 'failed', failure, answerChars: 0 };
+  const answerChars = 0;
+  if (answer === undefined) return { kind: 'failed', failure: { kind: 'network' }, answerChars };
+  if (isOk(answer)) return { kind: 'finished', answerChars };
+  return { kind: 'failed', failure: { kind: 'server', status: answer.status }, answerChars };
 }

@@ -2,6 +2,7 @@
 // they refused.
 
 import { z } from 'zod';
+import { defined } from '../lib/json/json.ts';
 import type { Clock } from '../lib/time/clock.ts';
 import { askLocal, isOk, type LocalAddress, type LocalQuestion } from './local-http.ts';
 import type { ServerSaid } from './rules/model-capabilities.ts';
@@ -86,20 +87,17 @@ async function ollama(ask: Ask, model: string): Promise<ModelFacts | undefined> 
     names.some((n) => n === one.name || n === one.model),
   );
   const contextTokens = own?.context_length ?? keptContext(kept.data);
-  return {
-    ...(contextTokens === undefined ? {} : { contextTokens }),
-    ...(isElsewhere ? { isHandedOn: true as const } : {}),
-    ...(loaded.success && !isElsewhere ? { isLoaded: own !== undefined } : {}),
-    ...(capabilities === undefined
-      ? {}
-      : { tools: capabilities.includes('tools'), thinking: capabilities.includes('thinking') }),
-  };
+  return defined({
+    contextTokens,
+    isHandedOn: isElsewhere || undefined,
+    isLoaded: loaded.success && !isElsewhere ? own !== undefined : undefined,
+    tools: capabilities?.includes('tools'),
+    thinking: capabilities?.includes('thinking'),
+  });
 }
 
-const namesRemote = (said: {
-  readonly remote_host?: string | undefined;
-  readonly remote_model?: string | undefined;
-}) => Boolean(said.remote_host) || Boolean(said.remote_model);
+const namesRemote = ({ remote_host, remote_model }: z.infer<z.ZodObject<typeof remote>>) =>
+  Boolean(remote_host) || Boolean(remote_model);
 
 const tags = z.object({
   models: z.array(z.object({ name: z.string(), model: z.string().optional(), ...remote })),
@@ -148,11 +146,11 @@ async function lmStudio(ask: Ask, model: string): Promise<ModelFacts | undefined
   const contextTokens =
     own.loaded_context_length ??
     (most === undefined ? undefined : Math.min(most, USUAL_CONTEXT_TOKENS));
-  return {
-    ...(contextTokens === undefined ? {} : { contextTokens }),
-    ...(own.state === undefined ? {} : { isLoaded: own.state === 'loaded' }),
-    ...(own.capabilities?.includes('tool_use') === true ? { tools: true } : {}),
-  };
+  return defined({
+    contextTokens,
+    isLoaded: own.state === undefined ? undefined : own.state === 'loaded',
+    tools: own.capabilities?.includes('tool_use') || undefined,
+  });
 }
 
 const props = z.object({ default_generation_settings: z.object({ n_ctx: contextSize }) });

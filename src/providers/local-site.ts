@@ -1,10 +1,12 @@
 // A local server as a place where models run: its state, warm models and limits; the collection of all
 // sites, and peers on the local network.
 
+import { defined } from '../lib/json/json.ts';
 import type { Clock } from '../lib/time/clock.ts';
-import { type GateLoad, LocalGate, loadModel, type Place, type WarmUp } from './local-gate.ts';
+import { LocalGate, loadModel, type Place } from './local-gate.ts';
 import { askLocal, isOk, type LocalAddress } from './local-http.ts';
 import { listModels, type ModelFacts, RefusedWindows, readModelFacts } from './local-servers.ts';
+import type { CallMeter } from './provider.ts';
 import type { LocalVendor } from './rules/model-names.ts';
 import {
   afterProbe,
@@ -26,21 +28,7 @@ type SiteDeps = {
   places(vendor: LocalVendor): number;
 };
 
-type KnownModel = {
-  readonly model: string;
-  readonly facts?: ModelFacts;
-  readonly warmth?: Warmth;
-};
-
-export type SiteReport = {
-  readonly vendor: LocalVendor;
-  readonly peer?: string;
-  /** Host and port. */
-  readonly address: string;
-  readonly state: ServerHealth['state'];
-  readonly load: GateLoad;
-  readonly models: readonly KnownModel[];
-};
+export type SiteReport = ReturnType<LocalSite['report']>;
 
 const PROBE_TIMEOUT_MS = 5000;
 const READY_TIMEOUT_MS = 2500;
@@ -151,23 +139,27 @@ export class LocalSite {
   }
 
   /** Has the model loaded, where the server loads it only when it is asked. Never throws. */
-  async warmUp(model: string, how: WarmUp, signal: AbortSignal): Promise<void> {
+  async warmUp(
+    model: string,
+    { meter }: { readonly meter: CallMeter | undefined },
+    signal: AbortSignal,
+  ): Promise<void> {
     if (this.#warmth.get(model)?.kind === 'warming') return;
     this.#warmth.set(model, { kind: 'warming' });
     const { clock } = this.#deps;
     const startedAt = clock.monotonic();
-    const isReady = await this.#load(model, how, signal).catch(() => false);
+    const isReady = await this.#load(model, meter, signal).catch(() => false);
     const tookMs = Math.round(clock.monotonic() - startedAt);
     this.#warmth.set(model, isReady ? { kind: 'ready', tookMs } : { kind: 'failed' });
   }
 
-  async #load(model: string, how: WarmUp, signal: AbortSignal): Promise<boolean> {
+  async #load(model: string, meter: CallMeter | undefined, signal: AbortSignal): Promise<boolean> {
     this.#learnt.delete(model);
     const before = await this.learn(model, signal);
     if (before === undefined && !(await this.#lists(model, signal))) return false;
     if (before?.isLoaded !== false) return true;
-    const loading = { server: this.#server, model, clock: this.#deps.clock };
-    const isLoaded = await loadModel({ ...loading, enter: () => this.enter(signal) }, how, signal);
+    const loading = { server: this.#server, model, clock: this.#deps.clock, meter };
+    const isLoaded = await loadModel({ ...loading, enter: () => this.enter(signal) }, signal);
     this.#learnt.delete(model);
     await this.learn(model, signal);
     return isLoaded;
@@ -175,16 +167,12 @@ export class LocalSite {
 
   /** Looks whether the server is there, unless calls of the last `sinceMs` tell. */
   async look(sinceMs: number, signal: AbortSignal): Promise<HealthChange | undefined> {
-    const tells = this.gate.load.running > 0 || this.#isRecent(this.#answeredAt, sinceMs);
-    const isThere = tells || (await this.#answers(signal));
+    const isRecent = this.#deps.clock.monotonic() - this.#answeredAt < sinceMs;
+    const isThere = this.gate.load.running > 0 || isRecent || (await this.#answers(signal));
     if (signal.aborted) return undefined;
     const { health, change } = afterProbe(this.#health, isThere);
     this.#health = health;
     return change;
-  }
-
-  #isRecent(at: number, sinceMs: number): boolean {
-    return this.#deps.clock.monotonic() - at < sinceMs;
   }
 
   /** Servers of which only the address is known may call it otherwise, and take any name. */
@@ -201,26 +189,20 @@ export class LocalSite {
     return answer !== undefined && isOk(answer);
   }
 
-  report(): SiteReport {
+  report() {
     const names = new Set([...this.#learnt.keys(), ...this.#warmth.keys()]);
-    const { vendor, peer } = this.#server;
+    const { vendor, peer, apiBase } = this.#server;
     return {
       vendor,
-      ...(peer === undefined ? {} : { peer }),
-      address: addressOf(this.#server.apiBase),
+      ...defined({ peer }),
+      /** Host and port. */
+      address: addressOf(apiBase),
       state: this.#health.state,
       load: this.gate.load,
-      models: [...names].map((model) => this.#known(model)),
-    };
-  }
-
-  #known(model: string): KnownModel {
-    const facts = this.facts(model);
-    const warmth = this.#warmth.get(model);
-    return {
-      model,
-      ...(facts === undefined ? {} : { facts }),
-      ...(warmth === undefined ? {} : { warmth }),
+      models: [...names].map((model) => {
+        const warmth = this.#warmth.get(model);
+        return { model, ...defined({ facts: this.facts(model), warmth }) };
+      }),
     };
   }
 
@@ -238,22 +220,19 @@ export function addressOf(apiBase: string): string {
 // All local model servers that were used since the start, by address. They outlive the registries of
 // models, which are built anew with every configuration.
 
-export interface LocalSites {
-  /** The same one for the same address. */
-  at(server: LocalServerAddress): LocalSite;
-  all(): readonly LocalSite[];
-}
+export type LocalSites = ReturnType<typeof createLocalSites>;
 
-export function createLocalSites(deps: SiteDeps): LocalSites {
+export function createLocalSites(deps: SiteDeps) {
   const sites = new Map<string, LocalSite>();
   return {
-    at(server) {
+    /** The same one for the same address. */
+    at(server: LocalServerAddress): LocalSite {
       const address = addressOf(server.apiBase);
       const site = sites.get(address)?.use(server) ?? new LocalSite(server, deps);
       sites.set(address, site);
       return site;
     },
-    all: () => [...sites.values()],
+    all: (): readonly LocalSite[] => [...sites.values()],
   };
 }
 

@@ -5,6 +5,7 @@ import { peersOnce } from '../features/cluster/cluster-desk.ts';
 import type { Config, ProviderName } from '../kernel/config/config.ts';
 import type { Environment } from '../kernel/config/environment.ts';
 import type { Home } from '../kernel/config/files/home.ts';
+import { defined } from '../lib/json/json.ts';
 import { silentLogger } from '../lib/logger.ts';
 import type { Clock } from '../lib/time/clock.ts';
 import { discoverWhereNeeded } from './credentials.ts';
@@ -59,13 +60,7 @@ export type FoundModel = {
   readonly keyVariable: string | undefined;
 };
 
-type CloudVendor = {
-  readonly vendor: ProviderName;
-  readonly label: string;
-  readonly defaultModel: string;
-};
-
-export const CLOUD_VENDORS: readonly CloudVendor[] = CLOUD_ORDER.map((vendor) => ({
+export const CLOUD_VENDORS = CLOUD_ORDER.map((vendor) => ({
   vendor,
   label: vendorOf(vendor).label,
   defaultModel: defaultModelOf(vendor),
@@ -74,19 +69,15 @@ export const CLOUD_VENDORS: readonly CloudVendor[] = CLOUD_ORDER.map((vendor) =>
 export async function findModels(env: Environment): Promise<readonly FoundModel[]> {
   const keyed = CLOUD_ORDER.flatMap((vendor): readonly FoundModel[] => {
     const keyVariable = keyVariableOf(vendor, env);
-    return keyVariable === undefined
-      ? []
-      : [{ vendor, model: defaultModelOf(vendor), keyVariable }];
+    if (keyVariable === undefined) return [];
+    return [{ vendor, model: defaultModelOf(vendor), keyVariable }];
   });
   const signal = AbortSignal.timeout(DISCOVERY_DEADLINE_MS);
   const servers = await discoverLocalModels({ signal });
-  const local = servers.flatMap(({ vendor, models }) =>
-    models.map((model) => ({
-      vendor,
-      model: `${prefixOf(vendor)}/${model}`,
-      keyVariable: undefined,
-    })),
-  );
+  const local = servers.flatMap(({ vendor, models }) => {
+    const names = models.map((model) => `${prefixOf(vendor)}/${model}`);
+    return names.map((model) => ({ vendor, model, keyVariable: undefined }));
+  });
   return [...keyed, ...local];
 }
 
@@ -149,8 +140,7 @@ async function modelInForce(
 ): Promise<ModelHandle> {
   const peers = home === undefined ? undefined : await peersOnce(config, home, clock);
   const registry = createModelRegistry({
-    ...{ config, env, clock, log: silentLogger, random: Math.random },
-    ...(peers === undefined ? {} : { peers }),
+    ...{ config, env, clock, log: silentLogger, random: Math.random, ...defined({ peers }) },
     discovered: await discoverWhereNeeded(config, env),
   });
   return registry.resolve(registry.defaultModel);

@@ -1,7 +1,13 @@
 // One request to a vendor: deadlines, translation of the vendor's errors, and the address shown in
 // messages.
 
-import { ProviderError, ShortageError, shortageOf } from '../kernel/message/errors.ts';
+import {
+  ProviderError,
+  type ProviderFailure,
+  ShortageError,
+  shortageOf,
+} from '../kernel/message/errors.ts';
+import { defined, type Fields } from '../lib/json/json.ts';
 import type { Clock } from '../lib/time/clock.ts';
 import type { LocalFetch } from './local-http.ts';
 import type { ModelEvent, ModelRequest } from './provider.ts';
@@ -117,25 +123,18 @@ export type FailedCall = {
 
 /** @throws ShortageError where the process could not make the call: the vendor was not asked */
 function providerError(error: unknown, call: FailedCall): ProviderError {
-  const { provider, model } = call;
   if (error instanceof ProviderError) return error;
-  if (call.signal.aborted) {
-    const failure = { kind: 'cancelled' } as const;
-    return new ProviderError('the call was cancelled', { failure, provider, model });
-  }
-  if (call.deadline.expired !== undefined) {
-    const failure = { kind: 'timeout', stage: call.deadline.expired } as const;
-    return new ProviderError(`no answer in time: ${failure.stage}`, { failure, provider, model });
-  }
+  const failed = (message: string, failure: ProviderFailure) =>
+    new ProviderError(message, { failure, provider: call.provider, model: call.model });
+  if (call.signal.aborted) return failed('the call was cancelled', { kind: 'cancelled' });
+  const stage = call.deadline.expired;
+  if (stage !== undefined) return failed(`no answer in time: ${stage}`, { kind: 'timeout', stage });
   const shortage = shortageOf(error);
   if (shortage !== undefined) throw new ShortageError(shortage);
   const own = ownError(error);
-  if (own !== undefined) {
-    return new ProviderError(own.message, { failure: own.failure, provider, model });
-  }
+  if (own !== undefined) return failed(own.message, own.failure);
   const problem = readVendorError(error, call.nowMs);
-  const detail = safeDetail(problem.message, call.secrets);
-  return new ProviderError(detail, { failure: classifyFailure(problem), provider, model });
+  return failed(safeDetail(problem.message, call.secrets), classifyFailure(problem));
 }
 
 /** Of our own fetch, which the libraries wrap into errors of theirs. */
@@ -145,17 +144,6 @@ function ownError(error: unknown): ProviderError | undefined {
   }
   return undefined;
 }
-
-/** A stream that closed without its end event: what came is no answer. */
-function brokenStream(call: Pick<FailedCall, 'provider' | 'model'>): ProviderError {
-  return new ProviderError('the stream ended without its end event', {
-    failure: { kind: 'network' },
-    provider: call.provider,
-    model: call.model,
-  });
-}
-
-type Fields = Readonly<Record<string, unknown>>;
 
 const fieldsOf = (value: unknown): Fields =>
   typeof value === 'object' && value !== null ? (value as Fields) : {};
@@ -174,25 +162,27 @@ function readVendorError(error: unknown, nowMs: number): VendorProblem {
   const status = httpStatus(outer['status']) ?? httpStatus(body['code']);
   const message = error instanceof Error ? error.message : String(error);
   if (status === undefined && outer['error'] === undefined) {
-    return { source: isUnreadable(error) ? 'parser' : 'connection', message: withCause(error) };
+    return {
+      source: error instanceof SyntaxError ? 'parser' : 'connection',
+      message: withCause(error),
+    };
   }
   const code = textOf(body['code']) ?? textOf(body['type']) ?? textOf(outer['code']);
   const headers = outer['headers'] instanceof Headers ? outer['headers'] : new Headers();
-  const retryAfterMs = retryHintMs(
-    {
-      ...header(headers, 'retry-after-ms', 'retryAfterMs'),
-      ...header(headers, 'retry-after', 'retryAfter'),
-      body: JSON.stringify(outer['error'] ?? '') + message,
-    },
-    nowMs,
-  );
+  const hints = {
+    retryAfterMs: headers.get('retry-after-ms'),
+    retryAfter: headers.get('retry-after'),
+    body: JSON.stringify(outer['error'] ?? '') + message,
+  };
   return {
     source: 'response',
     message: textOf(body['message']) ?? message,
     windowSize: body['n_ctx'],
-    ...(status === undefined ? {} : { status }),
-    ...(code === undefined ? {} : { code: [code, textOf(body['status'])].join(' ').trim() }),
-    ...(retryAfterMs === undefined ? {} : { retryAfterMs }),
+    ...defined({
+      status,
+      code: code && [code, textOf(body['status'])].join(' ').trim(),
+      retryAfterMs: retryHintMs(hints, nowMs),
+    }),
   };
 }
 
@@ -201,13 +191,6 @@ function unwrapped(value: unknown): Fields {
   const fields = fieldsOf(Array.isArray(value) ? value[0] : value);
   return typeof fields['error'] === 'object' ? fieldsOf(fields['error']) : fields;
 }
-
-function header<Key extends string>(headers: Headers, name: string, key: Key) {
-  const value = headers.get(name);
-  return value === null ? {} : ({ [key]: value } as { readonly [K in Key]: string });
-}
-
-const isUnreadable = (error: unknown) => error instanceof SyntaxError;
 
 /** `fetch failed` alone says nothing; what lies beneath it does. */
 function withCause(error: unknown): string {
@@ -260,7 +243,11 @@ export async function* streamCall(
   } finally {
     deadline[Symbol.dispose]();
   }
-  if (!reader.ended && !reader.overlong) throw brokenStream(call);
+  if (!reader.ended && !reader.overlong) {
+    // What came is no answer.
+    const failure = { kind: 'network' } as const;
+    throw new ProviderError('the stream ended without its end event', { failure, ...call });
+  }
   yield* reader.finish();
 }
 

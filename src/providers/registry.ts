@@ -4,10 +4,11 @@
 import type { Config, ProviderName } from '../kernel/config/config.ts';
 import { ProviderError } from '../kernel/message/errors.ts';
 import type { MediaId } from '../kernel/message/ids.ts';
+import { defined } from '../lib/json/json.ts';
 import type { Logger } from '../lib/logger.ts';
 import { nearestName } from '../lib/text/nearest.ts';
 import type { Clock } from '../lib/time/clock.ts';
-import { createConnections, createProviderHealth } from './connections.ts';
+import { createConnections, ProviderHealth } from './connections.ts';
 import { createCredentials, type Environment } from './credentials.ts';
 import { createDemoProvider, DEMO_CONTEXT_TOKENS } from './demo.ts';
 import type { LocalServer } from './local-servers.ts';
@@ -38,14 +39,17 @@ import { Manners, vendorOf } from './vendors.ts';
 
 const PREFIXES = [...CLOUD_ORDER, ...LOCAL_VENDORS].map(prefixOf);
 
+/** `userText`: what the person can do about it. */
+const unservable = (message: string, provider: string, model: string, userText: string) =>
+  new ProviderError(message, { failure: { kind: 'unknown_model' }, provider, model, userText });
+
 function unknownModel(name: string): ProviderError {
-  if (namesPeer(name)) return unknownPeer(name);
-  return new ProviderError('no vendor serves this model name', {
-    failure: { kind: 'unknown_model' },
-    provider: 'none',
-    model: name,
-    userText: `I do not know which vendor serves the model "${name}". ${howToName(name)}`,
-  });
+  if (namesPeer(name)) {
+    const how = `No peer that may be asked is called as in "${name}". Peers stand in \`cluster.peers\`, or are found and confirmed: /cluster list.`;
+    return unservable('no peer of this name may be asked', 'none', name, how);
+  }
+  const how = `I do not know which vendor serves the model "${name}". ${howToName(name)}`;
+  return unservable('no vendor serves this model name', 'none', name, how);
 }
 
 function howToName(name: string): string {
@@ -56,23 +60,10 @@ function howToName(name: string): string {
   return `${guess}Before the slash stands the vendor: ${PREFIXES.join(', ')}.`;
 }
 
-function unknownPeer(name: string): ProviderError {
-  return new ProviderError('no peer of this name may be asked', {
-    failure: { kind: 'unknown_model' },
-    provider: 'none',
-    model: name,
-    userText: `No peer that may be asked is called as in "${name}". Peers stand in \`cluster.peers\`, or are found and confirmed: /cluster list.`,
-  });
-}
-
 function keyMissing(name: string, vendor: ProviderName): ProviderError {
   const { label, keyVariables } = vendorOf(vendor);
-  return new ProviderError('the vendor of this model has no key', {
-    failure: { kind: 'unknown_model' },
-    provider: vendor,
-    model: name,
-    userText: `There is no API key for ${label}, which serves "${name}". The owner can set it with \`nanobot config set providers.${vendor}.apiKey <key>\` or in the variable ${keyVariables.join(' or ')}.`,
-  });
+  const how = `There is no API key for ${label}, which serves "${name}". The owner can set it with \`nanobot config set providers.${vendor}.apiKey <key>\` or in the variable ${keyVariables.join(' or ')}.`;
+  return unservable('the vendor of this model has no key', vendor, name, how);
 }
 
 // Resolves model names to models ready to be asked; the one place that knows which vendor serves what.
@@ -103,30 +94,18 @@ export type LocalModel = {
   readonly name: string;
 };
 
-export interface VendorRegistry extends ModelRegistry {
-  ready(model: string): Promise<void> | undefined;
-  /** Undefined where another kind of vendor serves the name, or none. */
-  localModel(name: string): LocalModel | undefined;
-  /** On one's own machines or on a peer: nothing of what it is asked leaves them. */
-  isHome(name: string): boolean;
-  /** Where local servers may be: configured, found, or their usual addresses here. */
-  localServers(): readonly LocalServerAddress[];
-}
+export type VendorRegistry = Pick<Registry, keyof Registry>;
 
-export function createModelRegistry(deps: ModelRegistryDeps): VendorRegistry {
-  return new Registry(deps);
-}
+export const createModelRegistry = (deps: ModelRegistryDeps): VendorRegistry => new Registry(deps);
 
-type Resolved = { readonly candidate: Candidate; readonly contextTokens: number };
-
-class Registry implements VendorRegistry {
+class Registry implements ModelRegistry {
   readonly defaultModel: string;
   readonly #config: Config;
   readonly #images: ImageSource;
   readonly #places: ModelPlaces;
   readonly #peers: Peers;
   readonly #resilience: ResilientDeps;
-  readonly #demo: Resolved;
+  readonly #demo: Candidate;
 
   constructor(deps: ModelRegistryDeps) {
     const { config, env, clock, log, random, discovered = [] } = deps;
@@ -144,25 +123,30 @@ class Registry implements VendorRegistry {
       peers: this.#peers,
     });
     this.#resilience = { clock, log, random, policy: policyOf(config) };
-    this.#demo = { candidate: demoCandidate(clock, circuit), contextTokens: DEMO_CONTEXT_TOKENS };
+    this.#demo = demoCandidate(clock, circuit);
     this.defaultModel = deps.preferred || config.agents.defaults.model || credentials.firstFound;
   }
 
   resolve(name: string, tries?: 'once'): ModelHandle {
-    const { candidate, contextTokens } = this.#find(name);
+    const candidate = this.#find(name);
     const isOnce = tries === 'once';
-    const resilience = isOnce ? withoutRetries(this.#resilience) : this.#resilience;
-    const others = () => (isOnce ? [] : this.#fallbacks(candidate));
-    const candidates = () => [candidate, ...others()] as const;
+    const { policy } = this.#resilience;
+    const resilience = isOnce
+      ? { ...this.#resilience, policy: { ...policy, maxRetries: 0 } }
+      : this.#resilience;
     return {
       name: candidate.name,
-      contextTokens: Math.min(contextTokens, this.#config.agents.defaults.maxContextTokens),
+      contextTokens: Math.min(
+        candidate.contextTokens,
+        this.#config.agents.defaults.maxContextTokens,
+      ),
       local: candidate.local,
       vision: this.#images.sightOf(candidate.name) === 'sees',
       capabilities: candidate.capabilities,
-      stream(request, signal, meter) {
-        const deps = meter === undefined ? resilience : { ...resilience, meter };
-        return streamResilient(candidates(), request, signal, deps);
+      stream: (request, signal, meter) => {
+        const others = isOnce ? [] : this.#fallbacks(candidate);
+        const deps = { ...resilience, ...defined({ meter }) };
+        return streamResilient([candidate, ...others], request, signal, deps);
       },
     };
   }
@@ -179,20 +163,20 @@ class Registry implements VendorRegistry {
     return this.#canResolve(fast);
   }
 
+  /** Undefined where another kind of vendor serves the name, or none. */
   localModel(name: string): LocalModel | undefined {
     const place = isDemo(name) ? undefined : this.#places.find(name);
     if (place?.site === undefined) return undefined;
     return { site: place.site, model: place.model, name: place.name };
   }
 
+  /** On one's own machines or on a peer: nothing of what it is asked leaves them. */
   isHome(name: string): boolean {
     return isDemo(name) || this.#places.find(name)?.isHome === true;
   }
 
   ready(name: string): Promise<void> | undefined {
-    const looked = this.#peers.looked();
-    if (looked !== undefined) return looked.then(() => this.#learn(name));
-    return this.#learn(name);
+    return this.#peers.looked()?.then(() => this.#learn(name)) ?? this.#learn(name);
   }
 
   #learn(name: string): Promise<void> | undefined {
@@ -200,11 +184,12 @@ class Registry implements VendorRegistry {
     return found?.site.ready(found.model);
   }
 
+  /** Where local servers may be: configured, found, or their usual addresses here. */
   localServers(): readonly LocalServerAddress[] {
     return this.#places.localServers();
   }
 
-  #find(name: string): Resolved {
+  #find(name: string): Candidate {
     if (isDemo(name)) return this.#demo;
     const place = this.#places.find(name);
     if (place === undefined) throw unknownModel(name);
@@ -216,24 +201,22 @@ class Registry implements VendorRegistry {
       name: place.name,
       local,
       overrides: this.#config.modelCapabilities,
-      ...(facts === undefined ? {} : { said: facts }),
+      ...defined({ said: facts }),
     });
     const known = capabilities.contextTokens ?? facts?.contextTokens;
-    const contextTokens = known ?? contextTokensOf(vendor, model);
-    const candidate: Candidate = {
+    return {
       name: place.name,
       model,
       provider: connection.provider,
       vendor: { name: vendor, label },
       local,
       capabilities,
-      contextTokens,
+      contextTokens: known ?? contextTokensOf(vendor, model),
       apiBase: connection.apiBase,
       health: connection.healthOf(model),
       manners: connection.mannersOf(model),
-      ...(site === undefined ? {} : { site }),
+      ...defined({ site }),
     };
-    return { candidate, contextTokens };
   }
 
   /** A misspelt name must not take the answer of a model that works. */
@@ -241,7 +224,7 @@ class Registry implements VendorRegistry {
     if (isDemo(first.name)) return [];
     return this.#config.agents.defaults.fallbackModels
       .filter((name) => this.#canResolve(name))
-      .map((name) => this.#find(name).candidate)
+      .map((name) => this.#find(name))
       .filter((candidate) => candidate.name !== first.name);
   }
 
@@ -263,13 +246,9 @@ function demoCandidate(clock: Clock, circuit: BreakerPolicy): Candidate {
     capabilities: capabilitiesOf({ name: DEMO_MODEL, local: false, overrides: [] }),
     contextTokens: DEMO_CONTEXT_TOKENS,
     apiBase: '',
-    health: createProviderHealth(clock, circuit),
+    health: new ProviderHealth(clock, circuit),
     manners: new Manners(),
   };
-}
-
-function withoutRetries(deps: ResilientDeps): ResilientDeps {
-  return { ...deps, policy: { ...deps.policy, maxRetries: 0 } };
 }
 
 function breakerPolicyOf({ agents }: Config): BreakerPolicy {

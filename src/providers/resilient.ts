@@ -3,6 +3,7 @@
 
 import type { ProviderName } from '../kernel/config/config.ts';
 import { ProviderError, type ProviderFailure } from '../kernel/message/errors.ts';
+import { defined } from '../lib/json/json.ts';
 import type { Logger } from '../lib/logger.ts';
 import type { Clock } from '../lib/time/clock.ts';
 import type { ProviderHealth } from './connections.ts';
@@ -47,22 +48,11 @@ function asProviderError(error: unknown, candidate: Candidate, signal: AbortSign
 }
 
 function forThePerson(error: ProviderError, candidate: Candidate): ProviderError {
-  const { failure } = error;
-  const { vendor, name, local, apiBase } = candidate;
-  return new ProviderError(error.message, {
-    failure,
-    provider: vendor.name,
-    model: name,
-    userText: sentenceFor({
-      failure,
-      vendor: vendor.label,
-      configKey: vendor.name,
-      model: name,
-      local,
-      apiBase,
-      detail: error.message,
-    }),
-  });
+  const { failure, message: detail } = error;
+  const { vendor, name: model, local, apiBase } = candidate;
+  const called = { vendor: vendor.label, configKey: vendor.name, model, local, apiBase };
+  const userText = sentenceFor({ failure, ...called, detail });
+  return new ProviderError(detail, { failure, provider: vendor.name, model, userText });
 }
 
 type Speaker = Pick<
@@ -126,27 +116,21 @@ async function* meteredStream(
   signal: AbortSignal,
 ): AsyncGenerator<ModelEvent, void, void> {
   if (meter === undefined) return yield* provider.stream(request, signal);
-  const attempt = await meter.begin(name, signal, {
-    ...(provider.base === undefined ? {} : { base: provider.base }),
-    ...(waitedMs === undefined ? {} : { waitedMs }),
-  });
+  const attempt = await meter.begin(name, signal, defined({ base: provider.base, waitedMs }));
   let answerChars = 0;
-  let end: TryEnd = { kind: 'failed', failure: { kind: 'cancelled' }, answerChars };
+  const failed = (failure: ProviderFailure): TryEnd => ({ kind: 'failed', failure, answerChars });
+  let end = failed({ kind: 'cancelled' });
   try {
     const bounded = { ...request, maxTokens: Math.min(request.maxTokens, attempt.maxTokens) };
     for await (const event of provider.stream(bounded, signal)) {
       if ('delta' in event) answerChars += event.delta.length;
-      end =
-        event.type === 'finished'
-          ? finished(event)
-          : { kind: 'failed', failure: { kind: 'cancelled' }, answerChars };
+      end = event.type === 'finished' ? finished(event) : failed({ kind: 'cancelled' });
       // Before it is passed on: who gets the last event may not come back for more.
       if (end.kind === 'finished') attempt.end(end);
       yield event;
     }
   } catch (error) {
-    if (error instanceof ProviderError)
-      end = { kind: 'failed', failure: error.failure, answerChars };
+    if (error instanceof ProviderError) end = failed(error.failure);
     throw error;
   } finally {
     if (end.kind === 'failed') attempt.end(end);
@@ -161,7 +145,7 @@ function finished(event: Extract<ModelEvent, { type: 'finished' }>): TryEnd {
     ...toolCalls.map((call) => call.name + call.arguments),
   ];
   const answerChars = parts.reduce((sum, part) => sum + part.length, 0);
-  return { kind: 'finished', answerChars, ...(usage === undefined ? {} : { usage }) };
+  return { kind: 'finished', answerChars, ...defined({ usage }) };
 }
 
 export type ResilientDeps = {
@@ -305,7 +289,7 @@ class ResilientCall {
     const { clock, log, meter } = this.#deps;
     const { name, health, site } = this.#candidate;
     const place = yield* this.#enter(site);
-    const waited = place === undefined ? {} : { waitedMs: place.waitedMs };
+    const waited = defined({ waitedMs: place?.waitedMs });
     const startedAt = clock.monotonic();
     const elapsed = () => {
       const elapsedMs = Math.round(clock.monotonic() - startedAt);

@@ -51,16 +51,14 @@ const MAX_REQUEST_CHARS = 16_000_000;
 
 export const NO_IMAGES: ShownImages = new Map();
 
-type SeeingModel = {
-  /** As configured. */
-  readonly name: string;
-  readonly maxImages: number;
-};
+type SeeingModel = ReturnType<typeof seeing>;
 
-function seeing(vendor: Vendor, { model }: { readonly model: string }): SeeingModel {
+function seeing(vendor: Vendor, { model }: ModelRequest) {
   const usual = imagesShownBy({ local: isLocalVendor(vendor.name) });
   const maxImages = Math.min(usual, vendor.quirks.maxImages ?? usual);
-  return { name: `${prefixOf(vendor.name)}/${model}`, maxImages };
+  /** As configured. */
+  const name = `${prefixOf(vendor.name)}/${model}`;
+  return { name, maxImages };
 }
 
 /** Messages whose `images` are those that are shown; the others have become words. */

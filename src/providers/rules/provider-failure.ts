@@ -2,6 +2,7 @@
 // decisions, and the health of a server.
 
 import type { ProviderFailure } from '../../kernel/message/errors.ts';
+import { defined } from '../../lib/json/json.ts';
 import { shortened } from '../../lib/text/cut.ts';
 
 /** What no window is below, or above; tokens. */
@@ -99,18 +100,17 @@ const isClientError = (status: number | undefined) =>
 
 function overflow({ message, windowSize }: VendorProblem): ProviderFailure {
   const contextTokens = overflowSize(message, windowSize);
-  return { kind: 'context_overflow', ...(contextTokens === undefined ? {} : { contextTokens }) };
+  return { kind: 'context_overflow', ...defined({ contextTokens }) };
 }
 
 const server = ({ status, retryAfterMs }: VendorProblem) => ({
   kind: 'server' as const,
-  ...(status === undefined ? {} : { status }),
-  ...(retryAfterMs === undefined ? {} : { retryAfterMs }),
+  ...defined({ status, retryAfterMs }),
 });
 
 const rateLimited = ({ retryAfterMs }: VendorProblem): ProviderFailure => ({
   kind: 'rate_limited',
-  ...(retryAfterMs === undefined ? {} : { retryAfterMs }),
+  ...defined({ retryAfterMs }),
 });
 
 const UNIT_MS = { ms: 1, s: 1000, m: 60_000, h: 3_600_000 } as const;
@@ -132,7 +132,11 @@ function durationMs(text: string): number {
  * (RFC 9110 10.2.3), or a hint in the body (Google's RetryInfo, "try again in 1.5s").
  */
 export function retryHintMs(
-  hints: { readonly retryAfterMs?: string; readonly retryAfter?: string; readonly body: string },
+  hints: {
+    readonly retryAfterMs?: string | null;
+    readonly retryAfter?: string | null;
+    readonly body: string;
+  },
   nowMs: number,
 ): number | undefined {
   const exact = Number(hints.retryAfterMs ?? 'none');
@@ -191,7 +195,9 @@ export function sentenceFor(call: FailedCall): string {
   const { failure, vendor, model } = call;
   switch (failure.kind) {
     case 'auth':
-      return authSentence(call);
+      return failure.reason === 'billing'
+        ? `The account at ${vendor} has no credit left. The owner can add credit there, or choose another model with /model.`
+        : `${vendor} refused the API key. The owner can set a new one with \`nanobot config set providers.${call.configKey}.apiKey <key>\`.`;
     case 'unknown_model':
       return `${vendor} does not know the model "${model}". Check the spelling, or choose another with /model.`;
     case 'rate_limited':
@@ -203,7 +209,7 @@ export function sentenceFor(call: FailedCall): string {
         ? `The local model server at ${call.apiBase} does not answer. Start it, then try again.`
         : `I cannot reach ${vendor} at the moment. Please try again in a few minutes.`;
     case 'redirected':
-      return redirectSentence(call, failure.to);
+      return `${vendor} at ${call.apiBase} redirects requests to ${failure.to}. Redirects are not followed, so nothing was sent there. If that is the right address, the owner can set it as providers.${call.configKey}.apiBase; otherwise check the server, or choose another model with /model.`;
     case 'timeout':
       return `${vendor} ${STAGES[failure.stage]}. Please try again, or choose another model with /model.`;
     case 'context_overflow':
@@ -215,17 +221,6 @@ export function sentenceFor(call: FailedCall): string {
     case 'cancelled':
       return 'The answer was stopped.';
   }
-}
-
-function authSentence({ failure, vendor, configKey }: FailedCall): string {
-  if (failure.kind === 'auth' && failure.reason === 'billing') {
-    return `The account at ${vendor} has no credit left. The owner can add credit there, or choose another model with /model.`;
-  }
-  return `${vendor} refused the API key. The owner can set a new one with \`nanobot config set providers.${configKey}.apiKey <key>\`.`;
-}
-
-function redirectSentence({ vendor, apiBase, configKey }: FailedCall, to: string): string {
-  return `${vendor} at ${apiBase} redirects requests to ${to}. Redirects are not followed, so nothing was sent there. If that is the right address, the owner can set it as providers.${configKey}.apiBase; otherwise check the server, or choose another model with /model.`;
 }
 
 function waitHint(retryAfterMs: number | undefined): string {
@@ -319,22 +314,17 @@ function backoffMs({ failure, retriesUsed, jitter }: FailedTry, policy: RetryPol
   return Math.round(Math.min(policy.maxMs, base * (0.75 + jitter / 2)));
 }
 
+const REASONS: Readonly<Partial<Record<ProviderFailure['kind'], string>>> = {
+  rate_limited: 'is rate limiting',
+  network: 'could not be reached',
+  timeout: 'did not answer in time',
+  malformed: 'sent an unreadable answer',
+};
+
 /** Why a call is tried again, for the person who waits. */
 export function retryReason(failure: ProviderFailure, vendor: string): string {
-  switch (failure.kind) {
-    case 'server':
-      return failure.isLoading ? `${vendor} is loading the model` : `${vendor} has a problem`;
-    case 'rate_limited':
-      return `${vendor} is rate limiting`;
-    case 'network':
-      return `${vendor} could not be reached`;
-    case 'timeout':
-      return `${vendor} did not answer in time`;
-    case 'malformed':
-      return `${vendor} sent an unreadable answer`;
-    default:
-      return `${vendor} has a problem`;
-  }
+  if (isLoading(failure)) return `${vendor} is loading the model`;
+  return `${vendor} ${REASONS[failure.kind] ?? 'has a problem'}`;
 }
 
 // Whether a model that failed is asked again: some failures in a row open the breaker for a while, then one

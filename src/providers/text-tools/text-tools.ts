@@ -107,58 +107,46 @@ const CORRECTING = 'The model did not keep to the form of tool calls';
 
 /** @throws ProviderError `context_overflow` before anything is asked */
 export function withTextTools(inner: LLMProvider, model: TextToolsModel): LLMProvider {
+  const { name, capabilities } = model;
+  const written = { name, textDialect: capabilities.textDialect };
   return {
     name: inner.name,
-    stream: (request, signal) => new TextToolsCall(inner, model, request).events(signal),
+    async *stream(original, signal) {
+      /** Over all tries: an id is used once. */
+      const mint = createCallIds(original.messages);
+      const reading = readingOf(original, capabilities);
+      let request = spokenRequest(original, model);
+      let last = '';
+      for (let corrections = 0; ; corrections += 1) {
+        refuseTooLong(request, inner, model);
+        const attempt = new Attempt(reading, written, mint);
+        for await (const event of inner.stream(request, signal)) yield* attempt.take(event);
+        const { problem } = attempt;
+        const isFinal = attempt.raw === last || corrections >= MAX_CORRECTIONS;
+        if (problem === undefined || isFinal) return yield* attempt.finish();
+        last = attempt.raw;
+        yield { type: 'retrying', reason: CORRECTING, delayMs: 0 };
+        const isAsked = reading?.isAsked === true;
+        const messages = corrected(request.messages, { answer: last, problem, isAsked });
+        request = { ...request, messages };
+      }
+    },
   };
 }
 
-class TextToolsCall {
-  readonly #inner: LLMProvider;
-  readonly #model: TextToolsModel;
-  readonly #original: ModelRequest;
-  /** Over all tries: an id is used once. */
-  readonly #mint: MintCallId;
-  readonly #reading: Reading | undefined;
-  readonly #written: WrittenBy;
-
-  constructor(inner: LLMProvider, model: TextToolsModel, request: ModelRequest) {
-    this.#inner = inner;
-    this.#model = model;
-    this.#original = request;
-    this.#mint = createCallIds(request.messages);
-    this.#reading = readingOf(request, model.capabilities);
-    this.#written = { name: model.name, textDialect: model.capabilities.textDialect };
-  }
-
-  async *events(signal: AbortSignal): AsyncGenerator<ModelEvent, void, void> {
-    let request = spokenRequest(this.#original, this.#model);
-    let last = '';
-    for (let corrections = 0; ; corrections += 1) {
-      this.#refuseTooLong(request);
-      const attempt = new Attempt(this.#reading, this.#written, this.#mint);
-      for await (const event of this.#inner.stream(request, signal)) yield* attempt.take(event);
-      const { problem } = attempt;
-      const isFinal = attempt.raw === last || corrections >= MAX_CORRECTIONS;
-      if (problem === undefined || isFinal) return yield* attempt.finish();
-      last = attempt.raw;
-      yield { type: 'retrying', reason: CORRECTING, delayMs: 0 };
-      const isAsked = this.#reading?.isAsked === true;
-      const messages = corrected(request.messages, { answer: last, problem, isAsked });
-      request = { ...request, messages };
-    }
-  }
-
-  /** Such servers cut silently what does not fit: the protocol first. */
-  #refuseTooLong({ system, messages }: ModelRequest): void {
-    if (this.#model.capabilities.toolCalling !== 'text') return;
-    const text = system.map((part) => part.text).join('\n\n');
-    const tokens = textTokens(text) + messagesTokens(messages);
-    if (tokens <= this.#model.contextTokens * USABLE_CONTEXT_SHARE) return;
-    throw new ProviderError('the thread takes more than the usable part of the context window', {
-      failure: { kind: 'context_overflow' },
-      provider: this.#inner.name,
-      model: this.#model.name,
-    });
-  }
+/** Such servers cut silently what does not fit: the protocol first. */
+function refuseTooLong(
+  { system, messages }: ModelRequest,
+  inner: LLMProvider,
+  { name, capabilities, contextTokens }: TextToolsModel,
+): void {
+  if (capabilities.toolCalling !== 'text') return;
+  const text = system.map((part) => part.text).join('\n\n');
+  const tokens = textTokens(text) + messagesTokens(messages);
+  if (tokens <= contextTokens * USABLE_CONTEXT_SHARE) return;
+  throw new ProviderError('the thread takes more than the usable part of the context window', {
+    failure: { kind: 'context_overflow' },
+    provider: inner.name,
+    model: name,
+  });
 }
