@@ -1,6 +1,7 @@
 // What events leave out: the names of senders, the titles of groups, the message that is answered. Asked once
 // and with a short deadline beside the delivery; without an answer the message goes on without it.
 
+import { RecentMap } from '../../lib/async.ts';
 import { type Fields, fieldsOf, listOf, textOf } from '../../lib/json/json.ts';
 import type { Clock } from '../../lib/time/clock.ts';
 import type { LarkApi } from './api.ts';
@@ -67,13 +68,12 @@ export function createDirectory(api: LarkApi, clock: Clock): Directory {
 }
 
 function createCache<T>(clock: Clock) {
-  const known = new Map<string, { readonly value: Promise<T | undefined>; until: number }>();
+  const known = new RecentMap<string, { readonly value: Promise<T | undefined>; until: number }>(
+    MAX_KNOWN,
+  );
   const keep = (key: string, value: Promise<T | undefined>) => {
     const entry = { value, until: clock.now() + LIFETIME_MS };
-    known.delete(key);
     known.set(key, entry);
-    const [oldest] = known.keys();
-    if (known.size > MAX_KNOWN && oldest !== undefined) known.delete(oldest);
     return entry;
   };
   return {

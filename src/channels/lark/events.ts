@@ -10,7 +10,7 @@ import type { KeyValueStore } from '../../kernel/bus/store/store.ts';
 import { toastOf } from '../../kernel/message/choices.ts';
 import { BusFullError } from '../../kernel/message/errors.ts';
 import type { ThreadId } from '../../kernel/message/ids.ts';
-import { createLanes } from '../../lib/async.ts';
+import { createLanes, RecentMap } from '../../lib/async.ts';
 import { textOf } from '../../lib/json/json.ts';
 import type { ChannelHost, ShowOutcome } from '../channel.ts';
 import { SILENT_SDK } from './api.ts';
@@ -140,17 +140,11 @@ const MAX_KNOWN = 1000;
 const keyOf = (thread: ThreadId) => `thread:${thread}`;
 
 export function createThreads(state: () => KeyValueStore | undefined): Threads {
-  const known = new Map<ThreadId, string>();
-  const keep = (thread: ThreadId, message: string) => {
-    known.set(thread, message);
-    const [oldest] = known.keys();
-    if (known.size > MAX_KNOWN && oldest !== undefined) known.delete(oldest);
-  };
-
+  const known = new RecentMap<ThreadId, string>(MAX_KNOWN);
   async function anchor(thread: ThreadId): Promise<string | undefined> {
     const kept = known.get(thread) ?? (await state()?.get(keyOf(thread)));
     if (!isId(kept)) return undefined;
-    keep(thread, kept);
+    known.set(thread, kept);
     return kept;
   }
 
@@ -160,7 +154,7 @@ export function createThreads(state: () => KeyValueStore | undefined): Threads {
       if (thread === undefined || message === undefined) return;
       if ((await anchor(thread)) !== undefined) return;
       await state()?.set(keyOf(thread), message);
-      keep(thread, message);
+      known.set(thread, message);
     },
   };
 }

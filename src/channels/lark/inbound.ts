@@ -8,6 +8,7 @@ import { textWithAttachments } from '../../kernel/message/attachment.ts';
 import { emojiOf } from '../../kernel/message/change.ts';
 import { type ChatId, chatId, type MessageId, nativeId, userId } from '../../kernel/message/ids.ts';
 import type { InboundMessage, PersonSender, Quote } from '../../kernel/message/message.ts';
+import { RecentMap } from '../../lib/async.ts';
 import { type Fields, fieldsOf, listOf, textOf } from '../../lib/json/json.ts';
 import type { Directory } from './directory.ts';
 import { LarkCallError } from './failures.ts';
@@ -356,13 +357,11 @@ export type RecentMessages = {
 
 /** Who wrote what came lately, without what they wrote. In memory: a restart forgets it. */
 export function createRecentMessages(): RecentMessages {
-  const messages = new Map<string, InboundMessage>();
+  const messages = new RecentMap<string, InboundMessage>(MAX_RECENT);
   return {
     note(message) {
       const { heard: _talk, quoted: _quote, attachments: _files, ...rest } = message;
       messages.set(nativeOf(message.id, message.chat.chat), { ...rest, text: '' });
-      const [oldest] = messages.keys();
-      if (messages.size > MAX_RECENT && oldest !== undefined) messages.delete(oldest);
     },
     find: (id) => messages.get(id),
   };

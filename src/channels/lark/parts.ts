@@ -8,6 +8,7 @@ import type { OutboundAttachment } from '../../kernel/message/attachment.ts';
 import { BACKOFF, DeliveryError, NEVER } from '../../kernel/message/errors.ts';
 import type { MessageId, NativeId } from '../../kernel/message/ids.ts';
 import type { ChatRef, Choice, OutboundMessage } from '../../kernel/message/message.ts';
+import { RecentMap } from '../../lib/async.ts';
 import type { Logger } from '../../lib/logger.ts';
 import { type Run, runsText } from '../../lib/markup/writer.ts';
 import type { Clock } from '../../lib/time/clock.ts';
@@ -212,13 +213,7 @@ export type Doubts = {
 type PartTries = { readonly since?: number; readonly unclear: number };
 
 export function createDoubts(clock: Clock): Doubts {
-  const tries = new Map<string, PartTries>();
-
-  function note(key: string, failed: PartTries) {
-    tries.set(key, failed);
-    const [oldest] = tries.keys();
-    if (tries.size > MAX_KNOWN && oldest !== undefined) tries.delete(oldest);
-  }
+  const tries = new RecentMap<string, PartTries>(MAX_KNOWN);
 
   return {
     async during(id, part, { repeatsUnknown, sentParts }, send) {
@@ -235,7 +230,7 @@ export function createDoubts(clock: Clock): Doubts {
         const { certainty, code, message } = error;
         const unclear = before.unclear + (code === UNCLEAR_REFUSAL ? 1 : 0);
         const since = before.since ?? (certainty === 'unknown' ? clock.now() : undefined);
-        note(key, { unclear, ...(since === undefined ? {} : { since }) });
+        tries.set(key, { unclear, ...(since === undefined ? {} : { since }) });
         if (code !== UNCLEAR_REFUSAL || unclear < MAX_UNCLEAR_TRIES) throw error;
         throw new DeliveryError(message, { certainty, remedy: NEVER, code });
       }

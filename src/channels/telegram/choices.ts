@@ -167,7 +167,7 @@ export function createReactions(
       try {
         await api.setMessageReaction({ ...target, reaction }, signal);
       } catch (error) {
-        throw error instanceof BotCallError ? toDeliveryError(error, true) : error;
+        throw toDeliveryError(error, true);
       }
     },
   };

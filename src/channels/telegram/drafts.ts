@@ -2,6 +2,7 @@
 // second one; both become the first parts of the answer. An edit that Telegram has no time for is skipped,
 // never queued, so that the final text is not held up.
 
+import { DeliveryError } from '../../kernel/message/errors.ts';
 import type { MessageId, NativeId } from '../../kernel/message/ids.ts';
 import type { ChatRef } from '../../kernel/message/message.ts';
 import { parseMarkup } from '../../lib/markup/markup.ts';
@@ -10,7 +11,7 @@ import { type Run, runsText } from '../../lib/markup/writer.ts';
 import { tailOf } from '../../lib/text/cut.ts';
 import type { Editing } from '../channel.ts';
 import { draftMessages, fromNativeId, isGroupId, joinedDraft, telegramThreadId } from './chats.ts';
-import { BotCallError, isGone, isUnchanged, toDeliveryError } from './failures.ts';
+import { isGone, isUnchanged, toDeliveryError } from './failures.ts';
 import { MESSAGE_UNITS, NO_PREVIEW, type PartsDeps, sendNew, withFallback } from './parts.ts';
 
 /** Fastest Telegram lets one chat's messages change for long. */
@@ -63,9 +64,8 @@ export function createDrafts(deps: DraftDeps): Drafts {
   }
 
   function translate(error: unknown, chat: number): unknown {
-    if (!(error instanceof BotCallError)) return error;
     const delivery = toDeliveryError(error, true);
-    if (delivery.remedy.kind === 'after') {
+    if (delivery instanceof DeliveryError && delivery.remedy.kind === 'after') {
       resting.set(chat, clock.monotonic() + delivery.remedy.delayMs);
     }
     return delivery;

@@ -45,7 +45,8 @@ export function describeFailure(failure: CallFailure): string {
 const SERVER_ERROR = 500;
 
 /** What a failed call means for the message it carried. `repeatable`: doing it twice is harmless. */
-export function toDeliveryError(error: BotCallError, repeatable: boolean): DeliveryError {
+export function toDeliveryError(error: unknown, repeatable: boolean): unknown {
+  if (!(error instanceof BotCallError)) return error;
   const { failure } = error;
   const isKnown =
     failure.kind === 'not_reached' || (failure.kind === 'refused' && failure.code < SERVER_ERROR);

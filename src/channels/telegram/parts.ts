@@ -1,28 +1,21 @@
-// One answer as Telegram messages: split, rendered, and sent part by part with a durable mark after each, so
-// that a failure in the middle repeats nothing and leaves nothing out. Sent messages are retracted and lose
-// their buttons here.
+// One text as a Telegram message: rendered, sent where its chat is now, or put in the place of a draft. Sent
+// messages are retracted and lose their buttons here.
 
-import type { Receipt, SendContext } from '../../kernel/bus/bus.ts';
+import type { SendContext } from '../../kernel/bus/bus.ts';
 import { BACKOFF, DeliveryError } from '../../kernel/message/errors.ts';
 import type { NativeId } from '../../kernel/message/ids.ts';
-import type { ChatRef, OutboundMessage } from '../../kernel/message/message.ts';
+import type { ChatRef } from '../../kernel/message/message.ts';
+import { RecentMap } from '../../lib/async.ts';
 import type { Logger } from '../../lib/logger.ts';
 import { plainText } from '../../lib/markup/markup.ts';
 import { splitMarkdown } from '../../lib/markup/split.ts';
 import { type Run, runsText } from '../../lib/markup/writer.ts';
 import type { Clock } from '../../lib/time/clock.ts';
 import type { Channel, Retracting } from '../channel.ts';
-import {
-  draftMessages,
-  fromNativeId,
-  type GroupMoves,
-  telegramThreadId,
-  toNativeId,
-} from './chats.ts';
-import { type Keyboard, keyboardOf } from './choices.ts';
+import { draftMessages, fromNativeId, type GroupMoves, toNativeId } from './chats.ts';
+import type { Keyboard } from './choices.ts';
 import type { BotApi } from './client.ts';
 import {
-  BotCallError,
   isFormattingRefused,
   isGone,
   isNotThere,
@@ -35,8 +28,6 @@ import { renderTelegramHtml } from './rules/markup.ts';
 
 /** Longest visible text of one message, UTF-16 units (Bot API, sendMessage). */
 export const MESSAGE_UNITS = 4096;
-/** Telegram asks for no more than about one message a second in a chat; two at once are fine. */
-const PARTS_AT_ONCE = 2;
 const PART_PAUSE_MS = 1000;
 export const REPEAT_MARK = '(sent again: the first try was not confirmed)\n\n';
 const TOPIC_MARK = '(the topic of this conversation is gone, so this stands outside of it)\n\n';
@@ -51,15 +42,11 @@ export type ShownTexts = {
 const MAX_SHOWN = 500;
 
 export function createShownTexts(): ShownTexts {
-  const texts = new Map<string, string>();
+  const texts = new RecentMap<string, string>(MAX_SHOWN);
   const keyOf = (chat: number, message: NativeId) => `${chat}/${message}`;
   return {
     has: (chat, message, runs) => texts.get(keyOf(chat, message)) === renderTelegramHtml(runs),
-    note(chat, message, runs) {
-      texts.set(keyOf(chat, message), renderTelegramHtml(runs));
-      const [oldest] = texts.keys();
-      if (texts.size > MAX_SHOWN && oldest !== undefined) texts.delete(oldest);
-    },
+    note: (chat, message, runs) => void texts.set(keyOf(chat, message), renderTelegramHtml(runs)),
     forget: (chat, message) => void texts.delete(keyOf(chat, message)),
   };
 }
@@ -91,49 +78,21 @@ export async function withFallback<T>(
   return call({ text: plain.length <= MESSAGE_UNITS ? plain : runsText(runs) });
 }
 
-/** @throws DeliveryError */
-export async function sendParts(
-  message: OutboundMessage,
-  context: SendContext,
-  replyTo: number | undefined,
+/** Turns the draft into the text while it can be changed, or sends it anew. @throws DeliveryError */
+export async function sendText(
+  post: Post,
+  draft: NativeId | undefined,
+  { requestBegins }: Pick<SendContext, 'requestBegins'>,
   deps: PartsDeps,
-): Promise<Receipt> {
-  const parts = splitMarkdown(message.markdown, MESSAGE_UNITS);
-  const sent: NativeId[] = [...context.sentParts];
-  const drafts = context.draft === undefined ? [] : draftMessages(context.draft);
-  for (const [index, part] of parts.entries()) {
-    if (index < context.sentParts.length) continue;
-    if (index - context.sentParts.length >= PARTS_AT_ONCE) {
-      await pause(context.signal, deps.clock);
-    }
-    const isRepeat = context.repeatsUnknown && index === context.sentParts.length;
-    const post = {
-      chat: deps.moves.address(message.chat),
-      thread: telegramThreadId(message.chat),
-      runs: part.runs,
-      marks: isRepeat ? [REPEAT_MARK] : [],
-      replyTo: index === 0 ? replyTo : undefined,
-      keyboard: index === parts.length - 1 ? keyboardOf(message.choices) : undefined,
-      signal: context.signal,
-    };
-    // The second message of a draft stands behind the first: without that it would be out of order.
-    const isInPlace = index === 0 || sent[index - 1] === drafts[index - 1];
-    const draft = isInPlace ? drafts[index] : undefined;
-    const id =
-      (draft === undefined ? undefined : await rewrite(post, draft, deps)) ??
-      (await sendAnnounced(post, context, deps));
-    await context.partSent(id, index === parts.length - 1);
-    sent.push(id);
-  }
-  return { nativeIds: sent };
-}
-
-async function sendAnnounced(post: Post, context: SendContext, deps: PartsDeps): Promise<NativeId> {
-  await context.requestBegins();
+): Promise<NativeId> {
+  const changed = draft === undefined ? undefined : await rewrite(post, draft, deps);
+  if (changed !== undefined) return changed;
+  await requestBegins();
   return sendNew(post, deps);
 }
 
-async function pause(signal: AbortSignal, clock: Clock): Promise<void> {
+/** Telegram asks for no more than about one message a second in a chat. */
+export async function pause(signal: AbortSignal, clock: Clock): Promise<void> {
   await clock.sleep(PART_PAUSE_MS, signal).catch(() => undefined);
   if (!signal.aborted) return;
   throw new DeliveryError('stopped between two parts', {
@@ -174,7 +133,7 @@ async function rewrite(
     if (isUnchanged(error)) return draft;
     if (isGone(error)) return undefined;
     // An edit done twice leaves the same text.
-    throw error instanceof BotCallError ? toDeliveryError(error, true) : error;
+    throw toDeliveryError(error, true);
   }
 }
 
@@ -219,7 +178,7 @@ export async function followed<T>(
     if (thread !== undefined && isTopicGone(error)) {
       return followed({ chat, thread: undefined, replyTo }, moves, send);
     }
-    throw error instanceof BotCallError ? toDeliveryError(error, false) : error;
+    throw toDeliveryError(error, false);
   }
 }
 
@@ -266,7 +225,7 @@ export function createOwnMessages(api: BotApi, moves: GroupMoves, log: () => Log
       return undefined;
     } catch (error) {
       if (isNotThere(error)) return undefined;
-      return error instanceof BotCallError ? toDeliveryError(error, true) : error;
+      return toDeliveryError(error, true);
     }
   }
 
@@ -302,7 +261,7 @@ export function createOwnMessages(api: BotApi, moves: GroupMoves, log: () => Log
           : rewrite(chat, part, now, signal));
       } catch (error) {
         if (isUnchanged(error) || isGone(error)) return;
-        throw error instanceof BotCallError ? toDeliveryError(error, true) : error;
+        throw toDeliveryError(error, true);
       }
     },
   };

@@ -1,6 +1,6 @@
-// An answer with files as posts: its text, then its files as albums, each with its caption. A post knows how
-// many messages it makes, so that a retry goes on behind the last of them. A file that Telegram does not take
-// as a picture or a video goes out as a document.
+// An answer as Telegram messages: its text in parts, then its files as albums with their captions, with a
+// durable mark after each message, so that a failure in the middle repeats nothing and leaves nothing out. A
+// file that Telegram does not take as a picture or a video goes out as a document.
 
 import type { Receipt, SendContext } from '../../kernel/bus/bus.ts';
 import { albumsOf, contentToSend } from '../../kernel/delivery/undelivered.ts';
@@ -12,7 +12,8 @@ import { fieldsOf, integerOf, listOf } from '../../lib/json/json.ts';
 import { parseMarkup } from '../../lib/markup/markup.ts';
 import { splitMarkdown, truncateMarkup } from '../../lib/markup/split.ts';
 import { type Run, runsText } from '../../lib/markup/writer.ts';
-import { telegramThreadId, toNativeId } from './chats.ts';
+import { draftMessages, telegramThreadId, toNativeId } from './chats.ts';
+import { keyboardOf } from './choices.ts';
 import type { BotLink, FormFile } from './client.ts';
 import { BotCallError } from './failures.ts';
 import {
@@ -20,19 +21,29 @@ import {
   MESSAGE_UNITS,
   type PartsDeps,
   type PostPlace,
+  pause,
   REPEAT_MARK,
-  sendParts,
+  sendText,
   targetOf,
   withFallback,
 } from './parts.ts';
 
-type Post =
-  | { readonly kind: 'text'; readonly markdown: string; readonly messages: number }
+/** What becomes one message, or the messages of one album. */
+type Unit =
+  | {
+      readonly kind: 'text';
+      readonly runs: readonly Run[];
+      readonly choices: OutboundMessage['choices'];
+      readonly messages: 1;
+    }
   | {
       readonly kind: 'files';
       readonly files: readonly OutboundAttachment[];
       readonly messages: number;
     };
+
+/** Texts that go out at once; then one a second. */
+const TEXTS_AT_ONCE = 2;
 
 /** @throws DeliveryError */
 export async function sendPosts(
@@ -41,28 +52,45 @@ export async function sendPosts(
   replyTo: number | undefined,
   deps: FilesDeps,
 ): Promise<Receipt> {
-  const { attachments = [], ...rest } = message;
-  if (attachments.length === 0) return sendParts(message, context, replyTo, deps);
+  const { signal, partSent } = context;
+  const units = unitsOf(message);
+  const isText = message.attachments === undefined || message.attachments.length === 0;
+  // A draft becomes the text of the answer, never a caption.
+  const hasDraft = context.draft !== undefined && units[0]?.kind === 'text';
+  const drafts = hasDraft ? draftMessages(context.draft) : [];
   const sent: NativeId[] = [];
-  let repeatsUnknown = context.repeatsUnknown;
-  for (const [index, post] of postsOf(rest.markdown, attachments).entries()) {
-    const before = context.sentParts.slice(sent.length, sent.length + post.messages);
-    const isSent = before.length === post.messages || (post.kind === 'files' && before.length > 0);
-    if (isSent) {
-      sent.push(...before, ...(await padded(before, post, context)));
+  let isRepeat = context.repeatsUnknown;
+  let texts = 0;
+  for (const [index, unit] of units.entries()) {
+    const before = context.sentParts.slice(sent.length, sent.length + unit.messages);
+    if (before.length > 0) {
+      sent.push(...before, ...(await padded(before, unit.messages, context)));
       continue;
     }
-    const target = index === 0 ? replyTo : undefined;
-    // The last part of a text is not the last of the answer.
-    const partSent = (id: NativeId) => context.partSent(id);
-    // The draft becomes the text of the answer, never a caption.
-    const { draft: _draft, ...rested } = context;
-    const isAnswer = index === 0 && post.kind === 'text';
-    const from = isAnswer ? context : rested;
-    const own = { ...from, sentParts: before, repeatsUnknown, partSent };
-    const ids = await sendPost(post, rest, own, target, deps);
-    repeatsUnknown = false;
-    sent.push(...ids);
+    const chat = deps.moves.address(message.chat);
+    const thread = telegramThreadId(message.chat);
+    const place = { chat, thread, replyTo: index === 0 ? replyTo : undefined };
+    if (unit.kind === 'files') {
+      texts = 0;
+      await context.requestBegins();
+      const ids = await sendFiles(unit.files, place, { signal, isRepeat }, deps);
+      for (const id of ids) await partSent(id);
+      sent.push(...ids);
+    } else {
+      if (texts >= TEXTS_AT_ONCE) await pause(signal, deps.clock);
+      texts += 1;
+      const marks = isRepeat ? [REPEAT_MARK] : [];
+      const keyboard = keyboardOf(unit.choices);
+      // The second message of a draft stands behind the first: without that it would be out of order.
+      const isInPlace = index === 0 || sent[index - 1] === drafts[index - 1];
+      const draft = isInPlace ? drafts[index] : undefined;
+      const post = { ...place, runs: unit.runs, marks, keyboard, signal };
+      const id = await sendText(post, draft, context, deps);
+      // The last part of a text is not the last of an answer with files.
+      await partSent(id, isText && index === units.length - 1);
+      sent.push(id);
+    }
+    isRepeat = false;
   }
   return { nativeIds: sent };
 }
@@ -73,7 +101,7 @@ export async function sendPosts(
  */
 async function padded(
   before: readonly NativeId[],
-  { messages }: Post,
+  messages: number,
   { partSent }: SendContext,
 ): Promise<readonly NativeId[]> {
   const missing = before
@@ -83,39 +111,18 @@ async function padded(
   return missing;
 }
 
-async function sendPost(
-  post: Post,
-  message: OutboundMessage,
-  context: SendContext,
-  replyTo: number | undefined,
-  deps: FilesDeps,
-): Promise<readonly NativeId[]> {
-  if (post.kind === 'text') {
-    const text = { ...message, markdown: post.markdown };
-    return (await sendParts(text, context, replyTo, deps)).nativeIds;
-  }
-  const thread = telegramThreadId(message.chat);
-  const place = { chat: deps.moves.address(message.chat), thread, replyTo };
-  await context.requestBegins();
-  const ids = await sendFiles(post.files, place, context, deps);
-  for (const id of ids) await context.partSent(id);
-  return ids;
-}
-
-function postsOf(markdown: string, attachments: readonly OutboundAttachment[]): readonly Post[] {
-  const text = (words: string): readonly Post[] => {
-    const messages = splitMarkdown(words, MESSAGE_UNITS).length;
-    return messages === 0 ? [] : [{ kind: 'text', markdown: words, messages }];
+function unitsOf({ markdown, attachments = [], choices }: OutboundMessage): readonly Unit[] {
+  const text = (words: string): readonly Unit[] => {
+    const parts = splitMarkdown(words, MESSAGE_UNITS);
+    return parts.map(({ runs }, index) => {
+      const isLast = index === parts.length - 1;
+      return { kind: 'text', runs, choices: isLast ? choices : undefined, messages: 1 };
+    });
   };
-  const files = albumsOf(attachments, albumGroupOf, ALBUM_SIZE).flatMap(
-    (album): readonly Post[] => {
-      const captions = album.flatMap(({ caption }) =>
-        isLongCaption(caption) ? [caption ?? ''] : [],
-      );
-      const post: Post = { kind: 'files', files: album, messages: album.length };
-      return [post, ...captions.flatMap(text)];
-    },
-  );
+  const files = albumsOf(attachments, albumGroupOf, ALBUM_SIZE).flatMap((album) => [
+    { kind: 'files', files: album, messages: album.length } as const,
+    ...album.flatMap(({ caption = '' }) => (isLongCaption(caption) ? text(caption) : [])),
+  ]);
   return [...text(markdown), ...files];
 }
 
@@ -126,7 +133,7 @@ function postsOf(markdown: string, attachments: readonly OutboundAttachment[]): 
 export const CAPTION_UNITS = 1024;
 const MAX_PHOTO_BYTES = 10_000_000;
 /** Most in one album (Bot API, sendMediaGroup). */
-export const ALBUM_SIZE = 10;
+const ALBUM_SIZE = 10;
 
 export type FilesDeps = PartsDeps & Pick<BotLink, 'upload'> & { media(): MediaStore | undefined };
 
@@ -156,15 +163,14 @@ function apiKindOf({ kind, mimeType, sizeBytes }: OutboundAttachment): ApiKind {
 }
 
 /** Pictures and films stand together in an album, documents and music each with their like. */
-export function albumGroupOf(file: OutboundAttachment): string | undefined {
+function albumGroupOf(file: OutboundAttachment): string | undefined {
   const kind = apiKindOf(file);
   if (kind === 'voice' || kind === 'video_note') return undefined;
   return kind === 'video' ? 'photo' : kind;
 }
 
 /** A caption that is too long for Telegram goes out as a text behind its file. */
-export const isLongCaption = (caption: string | undefined): boolean =>
-  caption !== undefined &&
+const isLongCaption = (caption: string): boolean =>
   runsText(runsOf(caption, Number.POSITIVE_INFINITY)).length > CAPTION_UNITS;
 
 const runsOf = (markdown: string, units: number) => truncateMarkup(parseMarkup(markdown), units);
@@ -174,21 +180,49 @@ const runsOf = (markdown: string, units: number) => truncateMarkup(parseMarkup(m
  * @returns the ids of all messages that came of it
  * @throws DeliveryError
  */
-export async function sendFiles(
+async function sendFiles(
   files: readonly OutboundAttachment[],
   place: PostPlace,
-  { signal, repeatsUnknown }: Pick<SendContext, 'signal' | 'repeatsUnknown'>,
+  { signal, isRepeat }: { readonly signal: AbortSignal; readonly isRepeat: boolean },
   deps: FilesDeps,
 ): Promise<readonly NativeId[]> {
   const kept = await Promise.all(files.map((file) => opened(file, deps.media())));
-  const sendables = repeatsUnknown ? marked(kept) : kept;
-  return followed(place, deps.moves, (at) => {
-    const [first, second] = sendables;
-    if (first === undefined) return Promise.resolve([]);
-    return second === undefined
-      ? sendOne(first, at, signal, deps)
-      : sendAlbum(sendables, at, signal, deps);
+  const sendables = isRepeat ? marked(kept) : kept;
+  const [first] = sendables;
+  if (first === undefined) return [];
+  return followed(place, deps.moves, async (at) => {
+    const send = (isDocument: boolean) =>
+      captioned(first.caption, deps, (caption) => {
+        const kindOf = (file: OutboundAttachment) => (isDocument ? 'document' : apiKindOf(file));
+        const { method, fields, forms } =
+          sendables.length === 1
+            ? single(first, kindOf, caption)
+            : album(sendables, kindOf, caption);
+        return deps.upload(method, { ...targetOf(at), ...fields }, forms, signal);
+      });
+    const kind = apiKindOf(first.file);
+    return idsOf(await send(false).catch((error) => asDocument(error, kind, () => send(true))));
   });
+}
+
+type KindOf = (file: OutboundAttachment) => ApiKind;
+
+function single({ file, content }: Sendable, kindOf: KindOf, caption: CaptionBody) {
+  const kind = kindOf(file);
+  const fields = kind === 'video_note' ? {} : caption;
+  return { method: METHODS[kind], fields, forms: [formFile(kind, file, content)] };
+}
+
+function album(sendables: readonly Sendable[], kindOf: KindOf, caption: CaptionBody) {
+  const media = sendables.map(({ file }, index) => ({
+    type: kindOf(file),
+    media: `attach://file${index}`,
+    ...(index === 0 ? caption : {}),
+  }));
+  const forms = sendables.map(({ file, content }, index) =>
+    formFile(`file${index}`, file, content),
+  );
+  return { method: 'sendMediaGroup', fields: { media }, forms };
 }
 
 /** Nobody knows whether an earlier try arrived, and the first caption says so, where there is room. */
@@ -201,50 +235,8 @@ function marked(sendables: readonly Sendable[]): readonly Sendable[] {
 
 async function opened(file: OutboundAttachment, media: MediaStore | undefined): Promise<Sendable> {
   const content = await contentToSend(file, media);
-  const hasCaption = file.caption !== undefined && !isLongCaption(file.caption);
-  return { file, content, caption: hasCaption ? runsOf(file.caption ?? '', CAPTION_UNITS) : [] };
-}
-
-async function sendOne(
-  { file, content, caption }: Sendable,
-  place: PostPlace,
-  signal: AbortSignal,
-  deps: FilesDeps,
-): Promise<readonly NativeId[]> {
-  const send = (kind: ApiKind) =>
-    captioned(caption, deps, (body) =>
-      deps.upload(
-        METHODS[kind],
-        { ...targetOf(place), ...(kind === 'video_note' ? {} : body) },
-        [formFile(kind, file, content)],
-        signal,
-      ),
-    );
-  const kind = apiKindOf(file);
-  return idsOf(await send(kind).catch((error) => asDocument(error, kind, () => send('document'))));
-}
-
-async function sendAlbum(
-  sendables: readonly Sendable[],
-  place: PostPlace,
-  signal: AbortSignal,
-  deps: FilesDeps,
-): Promise<readonly NativeId[]> {
-  const forms = sendables.map(({ file, content }, index) =>
-    formFile(`file${index}`, file, content),
-  );
-  const [first] = sendables;
-  const sendAs = (isDocument: boolean) =>
-    captioned(first?.caption ?? [], deps, (body) => {
-      const media = sendables.map(({ file }, index) => ({
-        type: isDocument ? 'document' : apiKindOf(file),
-        media: `attach://file${index}`,
-        ...(index === 0 ? body : {}),
-      }));
-      return deps.upload('sendMediaGroup', { ...targetOf(place), media }, forms, signal);
-    });
-  const kind = first === undefined ? 'document' : apiKindOf(first.file);
-  return idsOf(await sendAs(false).catch((error) => asDocument(error, kind, () => sendAs(true))));
+  const { caption = '' } = file;
+  return { file, content, caption: isLongCaption(caption) ? [] : runsOf(caption, CAPTION_UNITS) };
 }
 
 type CaptionBody = { readonly caption?: string; readonly parse_mode?: 'HTML' };

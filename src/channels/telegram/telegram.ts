@@ -165,7 +165,7 @@ function createTyping(api: BotApi, moves: GroupMoves): Typing {
         const notice = { chat_id: moves.address(chat), ...topic, action: 'typing' } as const;
         await api.sendChatAction(notice, signal);
       } catch (error) {
-        throw error instanceof BotCallError ? toDeliveryError(error, true) : error;
+        throw toDeliveryError(error, true);
       }
     },
   };

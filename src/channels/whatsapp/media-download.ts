@@ -13,6 +13,7 @@ import {
   type WAMessageKey,
   type WASocket,
 } from '@whiskeysockets/baileys';
+import { RecentMap } from '../../lib/async.ts';
 import type { Logger } from '../../lib/logger.ts';
 import { isLoopbackHost } from '../../lib/net/address-rules.ts';
 import { type Clock, orAborted } from '../../lib/time/clock.ts';
@@ -150,7 +151,7 @@ const REMEMBERED = 200;
 const { SUCCESS } = proto.MediaRetryNotification.ResultType;
 
 export function createMediaAgain({ socket, clock, log }: MediaAgainDeps): MediaAgain {
-  const asked = new Map<string, Promise<string | undefined>>();
+  const asked = new RecentMap<string, Promise<string | undefined>>(REMEMBERED);
 
   async function ask(ref: WhatsAppMediaRef): Promise<string | undefined> {
     const { message } = ref;
@@ -186,8 +187,6 @@ export function createMediaAgain({ socket, clock, log }: MediaAgainDeps): MediaA
       return place;
     });
     asked.set(name, asking);
-    const [oldest] = asked.keys();
-    if (asked.size > REMEMBERED && oldest !== undefined) asked.delete(oldest);
     return asking;
   };
 }
