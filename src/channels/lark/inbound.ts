@@ -6,10 +6,11 @@ import { plain } from '../../kernel/access/group-names.ts';
 import type { InboundEntry } from '../../kernel/bus/bus.ts';
 import { textWithAttachments } from '../../kernel/message/attachment.ts';
 import { emojiOf } from '../../kernel/message/change.ts';
-import { type ChatId, chatId, type MessageId, nativeId, userId } from '../../kernel/message/ids.ts';
+import { type ChatId, chatId, type MessageId } from '../../kernel/message/ids.ts';
 import type { InboundMessage, PersonSender, Quote } from '../../kernel/message/message.ts';
 import { RecentMap } from '../../lib/async.ts';
 import { type Fields, fieldsOf, listOf, textOf } from '../../lib/json/json.ts';
+import { entryOf, OURSELVES, personSender, quoted, reactionTo } from '../inbound-message.ts';
 import type { Directory } from './directory.ts';
 import { LarkCallError } from './failures.ts';
 import {
@@ -35,8 +36,6 @@ export type InboundContext = {
 const MAX_AGE_MS = 30 * 24 * 3_600_000;
 /** How a message begins whose words are somebody else's: the model gets them as such. */
 const SHARED_NOTE = '[forwarded]\n';
-/** Who wrote what the bot itself sent, in a quote. */
-const OURSELVES = 'you';
 
 export async function toEntry(
   event: unknown,
@@ -68,9 +67,7 @@ export async function toEntry(
     sentAt: sentAt(message, context.receivedAt),
     receivedAt: context.receivedAt,
   };
-  return gate === undefined
-    ? { kind: 'queue', message: parsed }
-    : { kind: 'record', message: parsed, gate };
+  return entryOf(parsed, gate);
 }
 
 /** A time that cannot be right is the time it came. */
@@ -100,15 +97,8 @@ export async function senderOf(
   const open = textOf(at(ids, 'open_id'));
   const union = textOf(at(ids, 'union_id'));
   const id = [open, union].find(isId);
-  if (id === undefined) return { kind: 'person', id: userId('unknown'), verified: 'unverified' };
   const name = isId(open) ? await directory.nameOf(open) : undefined;
-  return {
-    kind: 'person',
-    id: userId(id),
-    ...(name === undefined ? {} : { name }),
-    ...(isId(union) && union !== id ? { alsoKnownAs: [userId(union)] } : {}),
-    verified: 'verified',
-  };
+  return personSender(id, name, isId(union) && union !== id ? [union] : []);
 }
 
 export type Place = Pick<InboundMessage, 'chat' | 'group'>;
@@ -181,8 +171,7 @@ async function replyOf(message: Fields, chat: string, context: InboundContext): 
   const isOurs = isFromUs(original, context.appId);
   const text = saidIn(original, parent, context.botId, isOurs);
   const author = isOurs ? OURSELVES : await authorOf(original, context.directory);
-  const quoted = text === undefined ? {} : { quoted: quoteOf(text, author) };
-  return { isOurs, fields: { ...quoted, replyTo } };
+  return { isOurs, fields: { ...quoted(text, author), replyTo } };
 }
 
 /** Whether a message as the API shows it is one of ours. */
@@ -256,9 +245,6 @@ function keyAt(text: string, names: ReadonlyMap<string, string>): string | undef
   return undefined;
 }
 
-export const quoteOf = (text: string, author: string | undefined): Quote =>
-  author === undefined ? { text } : { author, text };
-
 // Events that are about another message: a button below one of ours was pressed, one of ours got a
 // reaction, somebody took back what they wrote. Each to what the bus stores, or undefined.
 
@@ -291,7 +277,7 @@ export async function toPress(
     sentAt: receivedAt,
     receivedAt,
   };
-  return { kind: 'queue', message };
+  return entryOf(message, undefined);
 }
 
 /** The event names no chat: it is the one of the message, which has to be ours. */
@@ -313,18 +299,17 @@ export async function toReaction(
     senderOf(at(event, 'user_id'), directory),
     placeNamed(chat, isId(thread) ? thread : undefined, directory),
   ]);
-  const to = nativeId(id);
   const message: InboundMessage = {
     id: inboundId(chat, id, `~reaction.${eventId}`),
     sender,
     ...place,
     addressing: place.group === undefined ? 'direct' : 'reply',
     text: '',
-    reaction: isTakenBack ? { to } : { to, emoji },
+    reaction: reactionTo(id, isTakenBack ? undefined : emoji),
     sentAt: receivedAt,
     receivedAt,
   };
-  return { kind: 'queue', message };
+  return entryOf(message, undefined);
 }
 
 /** The event does not say who wrote it: only what came lately can be taken back. */
@@ -344,7 +329,7 @@ export function toWithdrawal(
     amends: { id: earlier.id, kind: 'withdrawn' },
     receivedAt,
   };
-  return { kind: 'queue', message };
+  return entryOf(message, undefined);
 }
 
 const MAX_RECENT = 1000;

@@ -7,10 +7,10 @@ import {
   type AttachmentKind,
   sizeWords,
 } from '../../kernel/message/attachment.ts';
-import { userId } from '../../kernel/message/ids.ts';
 import type { PersonSender } from '../../kernel/message/message.ts';
 import { type Fields, fieldsOf, integerOf, listOf, textOf } from '../../lib/json/json.ts';
 import { AttachmentError } from '../channel.ts';
+import { personSender } from '../inbound-message.ts';
 import type { BotLink } from './client.ts';
 import { BotCallError } from './failures.ts';
 
@@ -247,26 +247,11 @@ export function senderChatOf(fields: Fields, context: SenderRules): PersonSender
   const chat = fieldsOf(fields['sender_chat']);
   const id = integerOf(chat?.['id']);
   const isListed = id !== undefined && context.senderChats.includes(String(id));
-  if (!isListed) return senderOf(undefined);
-  const name = textOf(chat?.['title']);
-  return {
-    kind: 'person',
-    id: userId(String(id)),
-    ...(name === undefined ? {} : { name }),
-    verified: 'verified',
-  };
+  return isListed ? personSender(String(id), textOf(chat?.['title'])) : personSender(undefined);
 }
 
 export function senderOf(from: Fields | undefined): PersonSender {
   const id = integerOf(from?.['id']);
-  if (from === undefined || id === undefined) {
-    return { kind: 'person', id: userId('unknown'), verified: 'unverified' };
-  }
-  const name = nameOf(from);
-  return {
-    kind: 'person',
-    id: userId(String(id)),
-    ...(name === undefined ? {} : { name }),
-    verified: 'verified',
-  };
+  if (from === undefined || id === undefined) return personSender(undefined);
+  return personSender(String(id), nameOf(from));
 }

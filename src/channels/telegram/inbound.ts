@@ -3,10 +3,10 @@
 // read.
 
 import type { InboundEntry } from '../../kernel/bus/bus.ts';
-import { textWithAttachments } from '../../kernel/message/attachment.ts';
-import { chatId, nativeId, threadId } from '../../kernel/message/ids.ts';
-import type { InboundMessage, Quote } from '../../kernel/message/message.ts';
+import { chatId, threadId } from '../../kernel/message/ids.ts';
+import type { InboundMessage } from '../../kernel/message/message.ts';
 import { type Fields, fieldsOf, integerOf, textOf } from '../../lib/json/json.ts';
+import { entryOf, OURSELVES, quoted, reactionTo, saidIn } from '../inbound-message.ts';
 import {
   addressingOf,
   answeredBy,
@@ -37,9 +37,6 @@ export type InboundContext = Bot &
     /** All ids of a group, the one its conversation is named by first. */
     namesOf(chat: number): readonly [number, ...number[]];
   };
-
-/** Who wrote what the bot itself sent, in a quote. */
-const OURSELVES = 'you';
 
 /** `update_id`, or undefined where the update has none to speak of. */
 export function updateIdOf(update: unknown): number | undefined {
@@ -98,7 +95,7 @@ function parseMessage(
     sentAt: (integerOf(fields['date']) ?? context.receivedAt / 1000) * 1000,
     receivedAt: context.receivedAt,
   };
-  return gate === undefined ? { kind: 'queue', message } : { kind: 'record', message, gate };
+  return entryOf(message, gate);
 }
 
 /** Meant for the bot wherever it is; a message too old for Telegram to show has lost its labels. */
@@ -119,8 +116,7 @@ function parsePress(press: Press, context: InboundContext): InboundEntry | undef
     sentAt: context.receivedAt,
     receivedAt: context.receivedAt,
   };
-  const gate = from['is_bot'] === true ? 'sender is a bot' : undefined;
-  return gate === undefined ? { kind: 'queue', message } : { kind: 'record', message, gate };
+  return entryOf(message, from['is_bot'] === true ? 'sender is a bot' : undefined);
 }
 
 /** Nothing tells in which topic it is: the one of the message that was reacted to. */
@@ -132,20 +128,17 @@ function parseReaction(
   const chatNumber = integerOf(chat['id']);
   if (chatNumber === undefined || integerOf(from['id']) === undefined) return undefined;
   const place = placeOf({}, chat, chatNumber, context);
-  const to = nativeId(String(message));
-  return {
-    kind: 'queue',
-    message: {
-      id: reactionId(context, chatNumber, message, update),
-      sender: senderOf(from),
-      ...place,
-      addressing: place.group === undefined ? place.addressing : 'reply',
-      text: '',
-      reaction: emoji === undefined ? { to } : { to, emoji },
-      sentAt: context.receivedAt,
-      receivedAt: context.receivedAt,
-    },
+  const reacted: InboundMessage = {
+    id: reactionId(context, chatNumber, message, update),
+    sender: senderOf(from),
+    ...place,
+    addressing: place.group === undefined ? place.addressing : 'reply',
+    text: '',
+    reaction: reactionTo(String(message), emoji),
+    sentAt: context.receivedAt,
+    receivedAt: context.receivedAt,
   };
+  return entryOf(reacted, undefined);
 }
 
 /** A topic is a conversation of its own, a group that moved keeps the name it had. */
@@ -193,23 +186,14 @@ function replyOf(
   const original = answeredBy(fields);
   const number = integerOf(original?.['message_id']);
   const chosen = textOf(fieldsOf(fields['quote'])?.['text']);
-  const text = chosen ?? (original === undefined ? undefined : saidIn(original));
+  const said = original && saidIn(contentOf(original), attachmentsOf(original));
   const author = fieldsOf(original?.['from']);
   const isOurs = author !== undefined && integerOf(author['id']) === context.botId;
   const name = isOurs ? OURSELVES : author === undefined ? undefined : nameOf(author);
-  const quoted: Quote | undefined =
-    text === undefined ? undefined : { text, ...(name === undefined ? {} : { author: name }) };
   return {
-    ...(quoted === undefined ? {} : { quoted }),
+    ...quoted(chosen ?? said, name),
     ...(number === undefined ? {} : { replyTo: inboundId(context, chatNumber, number) }),
   };
-}
-
-/** What a message that is quoted said, with what came beside it in words. */
-function saidIn(original: Fields): string | undefined {
-  const attachments = attachmentsOf(original);
-  const text = contentOf(original);
-  return attachments.length === 0 ? text : textWithAttachments({ text: text ?? '', attachments });
 }
 
 /** A record of an update that holds no message we could name. */
@@ -223,7 +207,7 @@ function blank(update: number, context: InboundContext, gate: string): InboundEn
     sentAt: context.receivedAt,
     receivedAt: context.receivedAt,
   };
-  return { kind: 'record', message, gate };
+  return entryOf(message, gate);
 }
 
 // Albums: Telegram hands over each picture as a message of its own, marked with the album's id. Here

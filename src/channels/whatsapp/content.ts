@@ -2,8 +2,9 @@
 // its quote and mentions, and what it does to an earlier message (edit, deletion, reaction).
 
 import type { proto } from '@whiskeysockets/baileys';
-import { type Attachment, textWithAttachments } from '../../kernel/message/attachment.ts';
+import type { Attachment } from '../../kernel/message/attachment.ts';
 import { emojiOf } from '../../kernel/message/change.ts';
+import { saidIn } from '../inbound-message.ts';
 import { attachmentsOf, wordsOfKind } from './message.ts';
 import { idOfPerson, isPerson, type PersonJid, parseJid } from './rules/jid.ts';
 
@@ -143,7 +144,7 @@ function quoteOf(context: proto.IContextInfo | undefined): WhatsAppQuote | undef
   const id = context?.stanzaId;
   if (!id) return undefined;
   const { participant, quotedMessage } = context;
-  const text = present(quotedMessage) ? saidIn(quotedMessage) : undefined;
+  const text = present(quotedMessage) ? quotedText(quotedMessage) : undefined;
   return {
     id,
     ...(participant ? { authorJid: participant } : {}),
@@ -165,11 +166,10 @@ const albumIn = ({ messageContextInfo }: proto.IMessage) => {
 const NAMED = { kind: 'remote', ref: '' } as const;
 
 /** What is quoted, with its files in words. */
-function saidIn(message: proto.IMessage): string | undefined {
+function quotedText(message: proto.IMessage): string | undefined {
   const { content, isForwarded } = unwrap(message);
   const attachments = attachmentsOf(content).map((one) => ({ ...one, content: NAMED }));
-  const text = textOf(content, isForwarded);
-  return attachments.length === 0 ? text : textWithAttachments({ text: text ?? '', attachments });
+  return saidIn(textOf(content, isForwarded), attachments);
 }
 
 function contextOf(content: proto.IMessage): proto.IContextInfo | undefined {

@@ -6,17 +6,12 @@ import {
   type ChatId,
   chatId,
   DEFAULT_ACCOUNT,
-  nativeId,
   type UserId,
   userId,
 } from '../../kernel/message/ids.ts';
-import type {
-  GroupRef,
-  InboundMessage,
-  PersonSender,
-  Quote,
-} from '../../kernel/message/message.ts';
+import type { GroupRef, InboundMessage } from '../../kernel/message/message.ts';
 import { headOf } from '../../lib/text/cut.ts';
+import { entryOf, OURSELVES, personSender, quoted, reactionTo } from '../inbound-message.ts';
 import type { WhatsAppReading, WhatsAppSign } from './content.ts';
 import { isOwnAddress, type LinkedAccount, ownIds } from './creds.ts';
 import type { LedgerRow } from './ledger.ts';
@@ -120,7 +115,7 @@ export type Circumstances = {
   readonly gate?: string | undefined;
 };
 
-export function entryOf(
+export function entryOfRow(
   read: ReadMessage,
   speaker: Speaker,
   circumstances: Circumstances,
@@ -131,7 +126,7 @@ export function entryOf(
   const message: InboundMessage = {
     id: whatsappMessageId(speaker.chatThen, row.key.id, speaker.authorThen),
     chat: { channel: WHATSAPP, account: DEFAULT_ACCOUNT, chat: speaker.chat },
-    sender: senderOf(row, speaker),
+    sender: personSender(speaker.id, nameOf(row), speaker.alsoKnownAs),
     addressing: addressingOf(read, speaker, circumstances),
     ...(speaker.group === undefined ? {} : { group: speaker.group }),
     text: speaker.group === undefined ? text : withoutOwnName(text, own),
@@ -141,8 +136,7 @@ export function entryOf(
     sentAt: row.sentAt,
     receivedAt: row.receivedAt,
   };
-  const gate = circumstances.gate ?? gateOf(read, circumstances);
-  return gate === undefined ? { kind: 'queue', message } : { kind: 'record', message, gate };
+  return entryOf(message, circumstances.gate ?? gateOf(read, circumstances));
 }
 
 const NOBODY = 'unknown';
@@ -152,13 +146,13 @@ export function unreadableEntry({ key, sentAt, receivedAt }: LedgerRow): Inbound
   const message: InboundMessage = {
     id: whatsappMessageId(NOBODY, key.id, NOBODY),
     chat: { channel: WHATSAPP, account: DEFAULT_ACCOUNT, chat: chatId(NOBODY) },
-    sender: { kind: 'person', id: userId(NOBODY), verified: 'unverified' },
+    sender: personSender(undefined),
     addressing: 'ambient',
     text: '',
     sentAt,
     receivedAt,
   };
-  return { kind: 'record', message, gate: 'sender not readable' };
+  return entryOf(message, 'sender not readable');
 }
 
 /** Why the agent does not answer this, first reason first. */
@@ -170,17 +164,6 @@ function gateOf(
   if (reading === undefined && sign === undefined) return 'nothing to read';
   if (reading?.isEdit && sign === undefined) return 'edited';
   return row.sentAt <= ownerUntil ? 'the owner answers here' : undefined;
-}
-
-function senderOf(row: LedgerRow, { id, alsoKnownAs }: Speaker): PersonSender {
-  const name = nameOf(row);
-  return {
-    kind: 'person',
-    id,
-    ...(name === undefined ? {} : { name }),
-    verified: 'verified',
-    ...(alsoKnownAs.length === 0 ? {} : { alsoKnownAs }),
-  };
 }
 
 function filesOf({
@@ -220,16 +203,9 @@ function signFields(
   { chatThen, authorThen }: Speaker,
 ): Pick<InboundMessage, 'amends' | 'reaction'> {
   if (sign === undefined) return {};
-  if (sign.kind === 'reacted') {
-    const { id, emoji } = sign;
-    const to = nativeId(id);
-    return { reaction: emoji === undefined ? { to } : { to, emoji } };
-  }
+  if (sign.kind === 'reacted') return { reaction: reactionTo(sign.id, sign.emoji) };
   return { amends: { id: whatsappMessageId(chatThen, sign.id, authorThen), kind: sign.kind } };
 }
-
-/** The author of what the agent sent, in a quote. */
-const OURSELVES = 'you';
 
 /** What the message answers. */
 function quoteOf(
@@ -243,14 +219,10 @@ function quoteOf(
   const isByOwner = isPerson(author) && isOwnAddress(author, own);
   const isByThem = isPerson(author) && !isByOwner && speaker.group === undefined;
   const name = isQuoteOurs ? OURSELVES : isByThem ? nameOf(row) : undefined;
-  const quoted: Quote | undefined =
-    quote.text === undefined
-      ? undefined
-      : { text: quote.text, ...(name === undefined ? {} : { author: name }) };
   const quotedAuthor = isQuoteOurs || speaker.id === SELF ? SELF : speaker.authorThen;
   const isKnown = isQuoteOurs || isByThem || speaker.id === SELF;
   return {
-    ...(quoted === undefined ? {} : { quoted }),
+    ...quoted(quote.text, name),
     ...(isKnown ? { replyTo: whatsappMessageId(speaker.chatThen, quote.id, quotedAuthor) } : {}),
   };
 }

@@ -12,7 +12,7 @@ import type { ChannelHost } from '../channel.ts';
 import { albumOf, readWhatsApp, signOf } from './content.ts';
 import type { LinkedAccount } from './creds.ts';
 import {
-  entryOf,
+  entryOfRow,
   nameOf,
   ownSpeaker,
   type Place,
@@ -125,7 +125,7 @@ export function createRowReader(deps: RowReaderDeps) {
     gate?: string,
   ): Promise<InboundEntry> {
     const quotedId = read.reading?.quoted?.id;
-    return entryOf(read, speaker, {
+    return entryOfRow(read, speaker, {
       now: clock.now(),
       maxAgeMs: settings.maxAgeHours * HOUR_MS,
       ownerUntil,

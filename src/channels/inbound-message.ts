@@ -1,0 +1,51 @@
+// What inbound messages of all platforms have alike: senders, quotes, reactions, and the record of a message
+// that the agent does not answer. Pure.
+
+import type { InboundEntry } from '../kernel/bus/bus.ts';
+import { type Attachment, textWithAttachments } from '../kernel/message/attachment.ts';
+import { nativeId, userId } from '../kernel/message/ids.ts';
+import type { InboundMessage, PersonSender } from '../kernel/message/message.ts';
+
+/** The author of what the agent itself sent, in a quote. */
+export const OURSELVES = 'you';
+
+/** Somebody the platform vouches for; without an id nobody is known. */
+export function personSender(
+  id: string | undefined,
+  name?: string,
+  alsoKnownAs: readonly string[] = [],
+): PersonSender {
+  if (id === undefined) return { kind: 'person', id: userId('unknown'), verified: 'unverified' };
+  return {
+    kind: 'person',
+    id: userId(id),
+    ...(name === undefined ? {} : { name }),
+    ...(alsoKnownAs.length === 0 ? {} : { alsoKnownAs: alsoKnownAs.map(userId) }),
+    verified: 'verified',
+  };
+}
+
+/** `gate`: why the agent does not answer it. */
+export const entryOf = (message: InboundMessage, gate: string | undefined): InboundEntry =>
+  gate === undefined ? { kind: 'queue', message } : { kind: 'record', message, gate };
+
+export function quoted(text: string | undefined, author?: string): Pick<InboundMessage, 'quoted'> {
+  if (text === undefined) return {};
+  return { quoted: author === undefined ? { text } : { text, author } };
+}
+
+/** What a quoted message says, with its files in words. */
+export const saidIn = (
+  text: string | undefined,
+  attachments: readonly Attachment[],
+): string | undefined =>
+  attachments.length === 0 ? text : textWithAttachments({ text: text ?? '', attachments });
+
+/** Without an emoji the reaction was taken back. */
+export const reactionTo = (
+  id: string,
+  emoji: string | undefined,
+): NonNullable<InboundMessage['reaction']> => {
+  const to = nativeId(id);
+  return emoji === undefined ? { to } : { to, emoji };
+};
