@@ -2,21 +2,15 @@
 // identity, the link the connection, the inbox what comes in and the outbox what goes out.
 
 import type { WASocket } from '@whiskeysockets/baileys';
-import type { Receipt, SendContext } from '../../kernel/bus/bus.ts';
 import { BACKOFF, ChannelError, DeliveryError } from '../../kernel/message/errors.ts';
 import { DEFAULT_ACCOUNT } from '../../kernel/message/ids.ts';
-import type { OutboundMessage } from '../../kernel/message/message.ts';
 import { orAborted } from '../../lib/time/clock.ts';
 import {
-  type Attachments,
   type Channel,
   type ChannelHost,
   createReadiness,
   type Editing,
-  type LoginOptions,
   type Reactions,
-  type Retracting,
-  type Typing,
 } from '../channel.ts';
 import { CAPTION_UNITS, MIN_EDIT_INTERVAL_MS } from './drafts.ts';
 import { createInbox } from './inbox.ts';
@@ -49,115 +43,15 @@ const MAX_UPLOAD_BYTES = 100_000_000;
 const LIFETIME_MS = 3 * 86_400_000;
 
 export function createWhatsAppChannel(config: WhatsAppConfig, deps: WhatsAppDeps): Channel {
-  return new WhatsAppChannel(config, deps);
-}
-
-class WhatsAppChannel implements Channel {
-  readonly name = WHATSAPP;
-  readonly account = DEFAULT_ACCOUNT;
-  readonly limits = { textUnits: INBOUND_UNITS };
-  readonly onUnknown = 'idempotent';
-  readonly lifetimeMs = LIFETIME_MS;
-  readonly coalesces = true;
-  readonly readiness = createReadiness();
-  readonly attachments: Attachments;
-  readonly login = { begin: this.#login.bind(this) };
-  readonly retracting: Retracting = {
-    retract: (...given) => this.#running().outbox.edits.retract(...given),
-  };
-  readonly typing: Typing;
-  readonly editing?: Editing;
-  readonly reactions?: Reactions;
-  readonly #config: WhatsAppConfig;
-  readonly #deps: WhatsAppDeps;
+  const { socketUrl, ackReaction, streaming } = config;
+  const readiness = createReadiness();
   /** Of the run under way, or of the next. */
-  #opened = Promise.withResolvers<Session>();
-  #loginWanted = Promise.withResolvers<void>();
-  #session: Session | undefined;
+  let opened = Promise.withResolvers<Session>();
+  let loginWanted = Promise.withResolvers<void>();
+  let session: Session | undefined;
 
-  constructor(config: WhatsAppConfig, deps: WhatsAppDeps) {
-    this.#config = config;
-    this.#deps = deps;
-    this.attachments = {
-      maxUploadBytes: MAX_UPLOAD_BYTES,
-      maxCaptionUnits: CAPTION_UNITS,
-      fetch: (ref, signal) => {
-        const { socketUrl } = config;
-        const again: MediaAgain = async (file) => this.#session?.mediaAgain(file);
-        return downloadMedia(ref, { socketUrl, again }, signal);
-      },
-    };
-    this.typing = {
-      intervalMs: TYPING_SHOWN_MS,
-      show: async (chat, signal) => this.#session?.outbox.typing.show(chat, signal),
-    };
-    if (config.ackReaction !== '') {
-      this.reactions = {
-        acknowledgement: config.ackReaction,
-        react: (...given) => this.#running().outbox.reactions.react(...given),
-      };
-    }
-    if (config.streaming) {
-      this.editing = {
-        minIntervalMs: MIN_EDIT_INTERVAL_MS,
-        place: (...given) => this.#drafts().place(...given),
-        edit: (...given) => this.#drafts().edit(...given),
-        remove: (...given) => this.#drafts().remove(...given),
-      };
-    }
-  }
-
-  async run(host: ChannelHost, signal: AbortSignal): Promise<void> {
-    let vault: Vault | undefined;
-    try {
-      vault = await this.#openVault(host, signal);
-      const session = await openSession({
-        ...this.#deps,
-        config: this.#config,
-        host,
-        vault,
-        onReady: (isReady) => this.readiness.set(isReady),
-      });
-      this.#session = session;
-      this.#opened.resolve(session);
-      await session.run(signal);
-    } catch (error) {
-      if (!signal.aborted) throw error;
-    } finally {
-      this.readiness.set(false);
-      this.#session = undefined;
-      this.#opened = Promise.withResolvers();
-      this.#loginWanted = Promise.withResolvers();
-      await vault?.close();
-    }
-  }
-
-  async send(message: OutboundMessage, context: SendContext): Promise<Receipt> {
-    return this.#running().outbox.send(message, context);
-  }
-
-  async *#login(options: LoginOptions, signal: AbortSignal) {
-    this.#loginWanted.resolve();
-    const { link } = await orAborted(this.#opened.promise, signal);
-    yield* link.login.begin(options, signal);
-  }
-
-  /** Where what is stored is damaged, a person decides to begin anew: by a login. */
-  async #openVault(host: ChannelHost, signal: AbortSignal): Promise<Vault> {
-    try {
-      return await openVault(host);
-    } catch (error) {
-      if (!(error instanceof ChannelError) || error.code !== LINK_DAMAGED) throw error;
-      host.log.error('the stored whatsapp link is damaged', { error });
-      host.report({ kind: 'stopped', reason: error.message, remedy: LINK_REMEDY });
-      host.alert(`${error.message} ${LINK_REMEDY}`);
-      await orAborted(this.#loginWanted.promise, signal);
-      return openFreshVault(host);
-    }
-  }
-
-  #running(): Session {
-    if (this.#session !== undefined) return this.#session;
+  function outbox(): Outbox {
+    if (session !== undefined) return session.outbox;
     throw new DeliveryError('the WhatsApp channel does not run', {
       certainty: 'not_sent',
       remedy: BACKOFF,
@@ -165,8 +59,78 @@ class WhatsAppChannel implements Channel {
     });
   }
 
-  #drafts(): Editing {
-    return this.#running().outbox.edits;
+  const reactions: Reactions = {
+    acknowledgement: ackReaction,
+    react: (...given) => outbox().reactions.react(...given),
+  };
+  const editing: Editing = {
+    minIntervalMs: MIN_EDIT_INTERVAL_MS,
+    place: (...given) => outbox().edits.place(...given),
+    edit: (...given) => outbox().edits.edit(...given),
+    remove: (...given) => outbox().edits.remove(...given),
+  };
+
+  return {
+    name: WHATSAPP,
+    account: DEFAULT_ACCOUNT,
+    limits: { textUnits: INBOUND_UNITS },
+    onUnknown: 'idempotent',
+    lifetimeMs: LIFETIME_MS,
+    coalesces: true,
+    readiness,
+    login: {
+      async *begin(options, signal) {
+        loginWanted.resolve();
+        const { link } = await orAborted(opened.promise, signal);
+        yield* link.login.begin(options, signal);
+      },
+    },
+    retracting: { retract: (...given) => outbox().edits.retract(...given) },
+    attachments: {
+      maxUploadBytes: MAX_UPLOAD_BYTES,
+      maxCaptionUnits: CAPTION_UNITS,
+      fetch: (ref, signal) =>
+        downloadMedia(ref, { socketUrl, again: async (file) => session?.mediaAgain(file) }, signal),
+    },
+    typing: {
+      intervalMs: TYPING_SHOWN_MS,
+      show: async (chat, signal) => session?.outbox.typing.show(chat, signal),
+    },
+    ...(ackReaction === '' ? {} : { reactions }),
+    ...(streaming ? { editing } : {}),
+    async run(host, signal) {
+      let vault: Vault | undefined;
+      try {
+        vault = await vaultOf(host, () => orAborted(loginWanted.promise, signal));
+        const onReady = (isReady: boolean) => readiness.set(isReady);
+        session = await openSession({ ...deps, config, host, vault, onReady });
+        opened.resolve(session);
+        await session.run(signal);
+      } catch (error) {
+        if (!signal.aborted) throw error;
+      } finally {
+        readiness.set(false);
+        session = undefined;
+        opened = Promise.withResolvers();
+        loginWanted = Promise.withResolvers();
+        await vault?.close();
+      }
+    },
+    send: async (message, context) => outbox().send(message, context),
+  };
+}
+
+/** Where what is stored is damaged, a person decides to begin anew: by a login. */
+async function vaultOf(host: ChannelHost, loginWanted: () => Promise<void>): Promise<Vault> {
+  try {
+    return await openVault(host);
+  } catch (error) {
+    if (!(error instanceof ChannelError) || error.code !== LINK_DAMAGED) throw error;
+    host.log.error('the stored whatsapp link is damaged', { error });
+    host.report({ kind: 'stopped', reason: error.message, remedy: LINK_REMEDY });
+    host.alert(`${error.message} ${LINK_REMEDY}`);
+    await loginWanted();
+    return openFreshVault(host);
   }
 }
 
