@@ -4,6 +4,7 @@
 
 import { ProviderError } from '../kernel/message/errors.ts';
 import { parseJson } from '../lib/json/json.ts';
+import { boundedBody } from '../lib/net/bounded-body.ts';
 
 export type LocalAddress = {
   /** As configured, with the path of the OpenAI dialect: `http://127.0.0.1:11434/v1`. */
@@ -57,22 +58,23 @@ export type LocalAnswer = {
 /** Undefined where nothing answered in time. */
 export async function askLocal(
   address: LocalAddress,
-  { path, below, body, timeoutMs }: LocalQuestion,
+  { path, below, body: asked, timeoutMs }: LocalQuestion,
   signal: AbortSignal,
 ): Promise<LocalAnswer | undefined> {
   const base = below === 'root' ? rootOf(address.apiBase) : address.apiBase;
   const headers = {
     ...(address.apiKey === '' ? {} : { authorization: `Bearer ${address.apiKey}` }),
-    ...(body === undefined ? {} : { 'content-type': 'application/json' }),
+    ...(asked === undefined ? {} : { 'content-type': 'application/json' }),
   };
   try {
     const response = await (address.fetch ?? fetch)(`${base}${path}`, {
       headers,
       redirect: 'error',
       signal: AbortSignal.any([signal, AbortSignal.timeout(timeoutMs)]),
-      ...(body === undefined ? {} : { method: 'POST', body: JSON.stringify(body) }),
+      ...(asked === undefined ? {} : { method: 'POST', body: JSON.stringify(asked) }),
     });
-    return { status: response.status, body: parseJson(await boundedText(response)) };
+    const body = await boundedBody(response.body, MAX_BODY_BYTES);
+    return { status: response.status, body: parseJson(body?.toString('utf8') ?? '') };
   } catch {
     return undefined;
   }
@@ -82,15 +84,3 @@ export const isOk = ({ status }: LocalAnswer) => status >= 200 && status < 300;
 
 /** Where the server has its own dialect, beside OpenAI's. */
 const rootOf = (apiBase: string) => apiBase.replace(/\/v1$/, '');
-
-async function boundedText(response: Response): Promise<string> {
-  const decoder = new TextDecoder();
-  let text = '';
-  let bytes = 0;
-  for await (const piece of response.body ?? []) {
-    bytes += piece.length;
-    if (bytes > MAX_BODY_BYTES) return '';
-    text += decoder.decode(piece, { stream: true });
-  }
-  return text + decoder.decode();
-}

@@ -2,6 +2,7 @@
 // as words of others by the toolbox.
 
 import { ToolError, type ToolFailureKind } from '../../kernel/message/errors.ts';
+import { systemCode } from '../../lib/files/files.ts';
 import { SafeFetchError } from '../../lib/net/checked-address.ts';
 import { headOf } from '../../lib/text/cut.ts';
 
@@ -70,6 +71,6 @@ const lost = (server: string, cause: unknown) =>
   );
 
 export function codeOf(error: unknown): number | undefined {
-  const code = error instanceof Error && 'code' in error ? error.code : undefined;
+  const code = systemCode(error);
   return typeof code === 'number' ? code : undefined;
 }

@@ -3,16 +3,19 @@
 
 import type { Client } from '@modelcontextprotocol/sdk/client/index.js';
 import type { Transport } from '@modelcontextprotocol/sdk/shared/transport.js';
-import type { CallToolResult, JSONRPCMessage, RequestId } from '@modelcontextprotocol/sdk/types.js';
+import type { JSONRPCMessage, RequestId } from '@modelcontextprotocol/sdk/types.js';
 import { z } from 'zod';
 import { neutralLines } from '../../kernel/message/untrusted.ts';
+import { inTime } from '../../lib/async.ts';
+import { systemCode } from '../../lib/files/files.ts';
+import { defined } from '../../lib/json/json.ts';
 import type { HostResolver } from '../../lib/net/checked-address.ts';
 import { createGuardedFetch, type GuardedFetch } from '../../lib/net/guarded-fetch.ts';
+import { environmentOf } from '../../lib/process-group.ts';
 import { headOf } from '../../lib/text/cut.ts';
 import { type Clock, orAborted } from '../../lib/time/clock.ts';
 import { codeOf, METHOD_NOT_FOUND, STREAM_ENDED } from './call-failure.ts';
 import { createFloodGuard, TOO_MUCH } from './flood.ts';
-import type { Link } from './link.ts';
 import { isNear, type ToolServerConfig } from './settings.ts';
 import { StdioTransport } from './stdio-transport.ts';
 
@@ -33,18 +36,13 @@ export type ForeignTool = {
   readonly schema: unknown;
 };
 
-export type Connection = {
-  /** Resolves when the server is gone or has to be left. */
-  readonly ended: Promise<void>;
-  /** Why it ended, in words for an owner. */
+export type Connection = Awaited<ReturnType<typeof connect>>;
+
+/** What a connection stands on: the vendor's transport, and what only the way to the server knows. */
+type Link = {
+  readonly transport: Transport;
+  /** Why it ended, in words for an owner; undefined where nothing is known. */
   fault(): string | undefined;
-  /** Resolves when the server has said, since it was asked for them, that its tools are others now. */
-  changed(): Promise<void>;
-  tools(signal: AbortSignal): Promise<readonly ForeignTool[]>;
-  call(name: string, input: Input, options: CallOptions): Promise<CallToolResult>;
-  /** Whether it still answers. */
-  ping(signal: AbortSignal): Promise<void>;
-  /** Nothing more is heard of it; a child has ended with all it started. */
   close(): Promise<void>;
 };
 
@@ -64,7 +62,7 @@ const MAX_WORDS_CHARS = 200;
 const LATER_MS = 5000;
 
 /** @throws Error where the server cannot be run or reached, or does not speak the protocol */
-export async function connect(deps: ConnectionDeps, signal: AbortSignal): Promise<Connection> {
+export async function connect(deps: ConnectionDeps, signal: AbortSignal) {
   const { Client: VendorClient } = await import('@modelcontextprotocol/sdk/client/index.js');
   const vendor = await import('@modelcontextprotocol/sdk/types.js');
   const client = new VendorClient({ name: 'nanobot', version: deps.version });
@@ -82,19 +80,24 @@ export async function connect(deps: ConnectionDeps, signal: AbortSignal): Promis
     throw new Error(link.fault() ?? wordsOf(error), { cause: error });
   }
   return {
+    /** Resolves when the server is gone or has to be left. */
     ended: ended.promise,
+    /** Why it ended, in words for an owner. */
     fault: link.fault,
+    /** Resolves when the server has said, since it was asked for them, that its tools are others now. */
     changed: () => changed.promise,
-    tools(listing) {
+    tools(listing: AbortSignal) {
       changed = Promise.withResolvers<void>();
       return listTools(client, listing);
     },
-    call(name, input, { signal: calling, timeoutMs }) {
+    call(name: string, input: Input, { signal: calling, timeoutMs }: CallOptions) {
       const params = { name, arguments: input };
       const options = { signal: calling, timeout: timeoutMs + LATER_MS };
       return client.request({ method: 'tools/call', params }, vendor.CallToolResultSchema, options);
     },
-    ping: (pinging) => client.ping({ signal: pinging }).then(nothing, refusedOnly),
+    /** Whether it still answers. */
+    ping: (pinging: AbortSignal) => client.ping({ signal: pinging }).then(nothing, refusedOnly),
+    /** Nothing more is heard of it; a child has ended with all it started. */
     async close() {
       ended.resolve();
       await link.close().catch(nothing);
@@ -113,11 +116,10 @@ function childOf(
   { config, folder, env, clock }: ConnectionDeps,
   messages: { parse(value: unknown): JSONRPCMessage },
 ): Link {
-  const passed = PASSED_ON.flatMap((name) => (env[name] ? [[name, env[name]] as const] : []));
   const transport = new StdioTransport({
     argv: [config.command, ...config.args],
     cwd: folder,
-    env: { ...Object.fromEntries(passed), ...config.env },
+    env: { ...environmentOf(PASSED_ON, env), ...config.env },
     clock,
     flood: createFloodGuard(clock),
     parse: (line) => messages.parse(JSON.parse(line)),
@@ -155,20 +157,13 @@ async function listTools(client: Client, signal: AbortSignal): Promise<readonly 
 function wordsOf(error: unknown): string {
   if (!(error instanceof Error)) return 'it does not answer';
   const words = headOf(neutralLines(error.message).join(' '), MAX_WORDS_CHARS);
-  const { cause } = error;
-  const code = cause instanceof Error && 'code' in cause ? ` (${String(cause.code)})` : '';
-  return `${words}${code}`;
+  const code = systemCode(error.cause);
+  return code === undefined ? words : `${words} (${String(code)})`;
 }
 
 // The way to a server at an address (specification of 2025-06-18, transports, streamable HTTP), through
 // the guarded way out. A stream of events that ends before its answer came fails the call at once; the
 // vendor's transport would wait until the deadline.
-
-export type HttpLinkDeps = {
-  readonly config: ToolServerConfig;
-  readonly clock: Clock;
-  readonly resolver?: HostResolver;
-};
 
 const MAX_ANSWER_BYTES = 8_000_000;
 /** For a server to be told that nobody listens any more. */
@@ -182,7 +177,7 @@ const RETRIES_OF_STREAM = {
   maxRetries: 2,
 };
 
-export async function linkByHttp({ config, clock, resolver }: HttpLinkDeps): Promise<Link> {
+async function linkByHttp({ config, clock, resolver }: ConnectionDeps): Promise<Link> {
   const { StreamableHTTPClientTransport } = await import(
     '@modelcontextprotocol/sdk/client/streamableHttp.js'
   );
@@ -191,15 +186,13 @@ export async function linkByHttp({ config, clock, resolver }: HttpLinkDeps): Pro
     origin: url,
     rules: rulesFor(url, config),
     maxBytes: MAX_ANSWER_BYTES,
-    ...(resolver === undefined ? {} : { resolver }),
+    ...defined({ resolver }),
   });
   const closed = new AbortController();
   const broken = (id: RequestId) => {
     const error = { code: STREAM_ENDED, message: 'the stream ended before the answer' };
-    clock.sleep(LAST_EVENT_MS, closed.signal).then(
-      () => transport.onmessage?.({ jsonrpc: '2.0', id, error }),
-      () => undefined,
-    );
+    const tell = () => transport.onmessage?.({ jsonrpc: '2.0', id, error });
+    clock.sleep(LAST_EVENT_MS, closed.signal).then(tell, nothing);
   };
   const transport = new StreamableHTTPClientTransport(url, {
     fetch: watchedFetch(guarded, broken),
@@ -219,10 +212,7 @@ export async function linkByHttp({ config, clock, resolver }: HttpLinkDeps): Pro
     fault: () => fault,
     async close() {
       closed.abort();
-      const waiting = new AbortController();
-      const late = clock.sleep(GOODBYE_MS, waiting.signal).catch(() => undefined);
-      await Promise.race([transport.terminateSession().catch(() => undefined), late]);
-      waiting.abort();
+      await inTime(clock, GOODBYE_MS, transport.terminateSession().catch(nothing));
       await transport.close();
       await guarded.close();
     },
@@ -241,10 +231,9 @@ function watchedFetch(guarded: GuardedFetch, broken: (id: RequestId) => void) {
     const id = init.method === 'POST' ? requestIdOf(init.body) : undefined;
     const isStream = (answer.headers.get('content-type') ?? '').startsWith('text/event-stream');
     if (id === undefined || !isStream || answer.body === null) return answer;
-    const { status, statusText, headers } = answer;
     return new Response(
       watched(answer.body, () => broken(id)),
-      { status, statusText, headers },
+      answer,
     );
   };
 }

@@ -2,6 +2,7 @@
 // (letters, digits, `_` and `-`, 64 characters), and never the same twice.
 
 import { createHash } from 'node:crypto';
+import { matchesWildcard } from '../../lib/text/wildcard.ts';
 
 const MAX_CHARS = 64;
 const HASH_CHARS = 8;
@@ -25,18 +26,5 @@ function hashed(name: string, server: string, tool: string): string {
 }
 
 /** Whether a pattern of the configuration means a tool; `*` stands for any text. */
-export function isMeant(patterns: readonly string[], tool: string): boolean {
-  return patterns.some((pattern) => {
-    const [first = '', ...rest] = pattern.split('*');
-    const last = rest.pop();
-    if (last === undefined) return pattern === tool;
-    if (!tool.startsWith(first)) return false;
-    let at = first.length;
-    for (const part of rest) {
-      const found = tool.indexOf(part, at);
-      if (found < 0) return false;
-      at = found + part.length;
-    }
-    return tool.length - last.length >= at && tool.endsWith(last);
-  });
-}
+export const isMeant = (patterns: readonly string[], tool: string): boolean =>
+  patterns.some((pattern) => matchesWildcard(tool, pattern));

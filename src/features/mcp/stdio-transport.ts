@@ -6,6 +6,7 @@ import type { ChildProcess } from 'node:child_process';
 import type { Transport } from '@modelcontextprotocol/sdk/shared/transport.js';
 import type { JSONRPCMessage } from '@modelcontextprotocol/sdk/types.js';
 import { neutralLines } from '../../kernel/message/untrusted.ts';
+import { inTime } from '../../lib/async.ts';
 import { isOver, killGroup, signalProcess, spawnGroup } from '../../lib/process-group.ts';
 import { headOf } from '../../lib/text/cut.ts';
 import type { Clock } from '../../lib/time/clock.ts';
@@ -138,21 +139,13 @@ export class StdioTransport implements Transport {
   }
 
   async #endsSoon(): Promise<boolean> {
-    const waiting = new AbortController();
-    const late = this.#options.clock.sleep(GRACE_MS, waiting.signal).then(
-      () => false,
-      () => false,
-    );
-    const isGone = await Promise.race([this.#gone.promise.then(() => true), late]);
-    waiting.abort();
-    return isGone;
+    return (await inTime(this.#options.clock, GRACE_MS, this.#gone.promise)) !== 'late';
   }
 
   #lastWords(): string | undefined {
-    const words = neutralLines(this.#stderr)
-      .map((line) => line.trim())
-      .findLast((line) => line !== '');
-    return words === undefined ? undefined : `it said: ${headOf(words, MAX_WORDS_CHARS)}`;
+    const lines = neutralLines(this.#stderr).map((line) => line.trim());
+    const words = lines.findLast((line) => line !== '');
+    return words && `it said: ${headOf(words, MAX_WORDS_CHARS)}`;
   }
 }
 

@@ -4,9 +4,9 @@
 
 import type { MediaStore } from '../../kernel/media/media.ts';
 import { ToolError } from '../../kernel/message/errors.ts';
-import { supervise } from '../../lib/async.ts';
+import { supervise, within } from '../../lib/async.ts';
 import type { Logger } from '../../lib/logger.ts';
-import { type Clock, orAborted } from '../../lib/time/clock.ts';
+import { type Clock, orAborted, reasonFirst, withDeadline } from '../../lib/time/clock.ts';
 import type { Tool } from '../../tools/tool.ts';
 import { callFailure } from './call-failure.ts';
 import { type CallOptions, type Connection, type ConnectionDeps, connect } from './connection.ts';
@@ -126,26 +126,23 @@ export class ToolServer {
 
   /** Connected, and its tools known. */
   async #opened(signal: AbortSignal, folder: string): Promise<Connection> {
-    const late = new AbortController();
     const seconds = this.config.startupTimeoutSecs;
-    const timer = this.#deps.clock.timer(seconds * 1000, () =>
-      late.abort(new Error(`it did not answer within ${seconds} s`)),
-    );
-    const whole = AbortSignal.any([signal, late.signal]);
-    try {
-      const connection = await connect({ ...this.#deps, config: this.config, folder }, whole);
+    const late = () => new Error(`it did not answer within ${seconds} s`);
+    const open = reasonFirst(async (opening) => {
+      const connection = await connect({ ...this.#deps, config: this.config, folder }, opening);
       try {
-        this.#remote = this.#remote.next(await orAborted(connection.tools(whole), whole));
+        this.#remote = this.#remote.next(await orAborted(connection.tools(opening), opening));
         return connection;
       } catch (error) {
         await connection.close();
         throw error;
       }
+    });
+    try {
+      return await withDeadline(this.#deps.clock, seconds * 1000, late, signal, open);
     } catch (error) {
       if (this.#state.kind === 'lost') this.#state = { kind: 'failed', reason: 'it is gone' };
-      throw late.signal.aborted && !signal.aborted ? late.signal.reason : error;
-    } finally {
-      timer[Symbol.dispose]();
+      throw error;
     }
   }
 
@@ -173,17 +170,9 @@ export class ToolServer {
     }
   }
 
-  async #within<T>(ask: (signal: AbortSignal) => Promise<T>, signal: AbortSignal): Promise<T> {
-    const late = new AbortController();
-    const timer = this.#deps.clock.timer(PING_TIMEOUT_MS, () =>
-      late.abort(new Error('it does not answer any more')),
-    );
-    const whole = AbortSignal.any([signal, late.signal]);
-    try {
-      return await orAborted(ask(whole), whole);
-    } finally {
-      timer[Symbol.dispose]();
-    }
+  #within<T>(ask: (signal: AbortSignal) => Promise<T>, signal: AbortSignal): Promise<T> {
+    const limits = { clock: this.#deps.clock, ms: PING_TIMEOUT_MS, signal };
+    return within(limits, ask, () => new Error('it does not answer any more'));
   }
 
   async #call(tool: string, input: Readonly<Record<string, unknown>>, options: CallOptions) {
@@ -201,17 +190,13 @@ export class ToolServer {
     }
   }
 
-  async #reached(signal: AbortSignal): Promise<Connection> {
-    const waiting = new AbortController();
-    const late = this.#deps.clock.sleep(WAIT_MS, waiting.signal).then(() => {
-      throw this.#notConnected();
-    });
-    late.catch(() => undefined);
-    try {
-      return await orAborted(Promise.race([this.#connection.promise, late]), signal);
-    } finally {
-      waiting.abort();
-    }
+  #reached(signal: AbortSignal): Promise<Connection> {
+    const limits = { clock: this.#deps.clock, ms: WAIT_MS, signal };
+    return within(
+      limits,
+      () => this.#connection.promise,
+      () => (signal.aborted ? signal.reason : this.#notConnected()),
+    );
   }
 
   #notConnected(): ToolError {

@@ -229,16 +229,13 @@ const REMEMBERED_MS = 30_000;
 const PLAIN_NAME = /^[A-Za-z0-9][A-Za-z0-9._+-]*$/;
 const MAX_REMEMBERED = 500;
 
-export interface NeedsCheck {
-  /** What is missing, in words; empty where all is there. */
-  missing(needs: SkillNeeds): Promise<readonly string[]>;
-}
+export type NeedsCheck = ReturnType<typeof createNeedsCheck>;
 
 export function createNeedsCheck(
   env: Environment,
   clock: Pick<Clock, 'monotonic'>,
   platform: string = process.platform,
-): NeedsCheck {
+) {
   const found = new Map<string, { readonly isThere: boolean; readonly at: number }>();
 
   async function hasProgram(name: string): Promise<boolean> {
@@ -251,7 +248,8 @@ export function createNeedsCheck(
   }
 
   return {
-    async missing({ bins, env: names, os }) {
+    /** What is missing, in words; empty where all is there. */
+    async missing({ bins, env: names, os }: SkillNeeds): Promise<readonly string[]> {
       const programs = await Promise.all(
         bins.map(async (name) => ((await hasProgram(name)) ? [] : [`the program ${name}`])),
       );

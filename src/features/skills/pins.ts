@@ -21,21 +21,17 @@ const pinFile = z.strictObject({
   skills: z.record(z.string().refine(isSkillName), pin),
 });
 
-export type SkillPins = ReadonlyMap<string, SkillPin>;
+type SkillPins = ReadonlyMap<string, SkillPin>;
 
-export interface PinBook {
-  /** Read again when the file changed. @throws NanobotError where it is damaged */
-  all(): Promise<SkillPins>;
-  /** `undefined` takes it out. */
-  set(name: string, pin: SkillPin | undefined): Promise<void>;
-}
+export type PinBook = ReturnType<typeof createPinBook>;
 
 export const sha256 = (bytes: string | Uint8Array) =>
   createHash('sha256').update(bytes).digest('hex');
 
-export function createPinBook(path: string): PinBook {
+export function createPinBook(path: string) {
   let cached: { readonly stamp: string; readonly pins: SkillPins } | undefined;
 
+  /** Read again when the file changed. @throws NanobotError where it is damaged */
   async function all(): Promise<SkillPins> {
     const stamp = fileStamp(path);
     if (stamp === undefined) return new Map();
@@ -54,7 +50,8 @@ export function createPinBook(path: string): PinBook {
 
   return {
     all,
-    async set(name, value) {
+    /** `undefined` takes it out. */
+    async set(name: string, value: SkillPin | undefined): Promise<void> {
       const pins = new Map(await all());
       if (value === undefined) pins.delete(name);
       else pins.set(name, value);

@@ -17,33 +17,13 @@ import {
   installSkill,
   removeSkill,
 } from './install.ts';
-import { reviewPackage, type SkillReview } from './package.ts';
+import { reviewPackage } from './package.ts';
 import { createPinBook } from './pins.ts';
-import type { Skills } from './skills.ts';
 
-export interface SkillCare {
-  readonly skills: Skills;
-  /** Fetches and checks it; nothing is written. @throws SkillError */
-  look(
-    where: string,
-    signal: AbortSignal,
-  ): Promise<{ readonly found: FoundSkill; readonly review: SkillReview }>;
-  /** @throws SkillError */
-  add(found: FoundSkill, options: { readonly replace: boolean }): Promise<void>;
-  /** @throws SkillError */
-  /** @throws SkillError where the workspace has none of this name */
-  known(name: string): Promise<unknown>;
-  remove(name: string): Promise<void>;
-  /** The files that are not as they were. @throws SkillError */
-  accept(name: string): Promise<readonly string[]>;
-}
+export type SkillCare = Awaited<ReturnType<typeof openSkillCare>>;
 
 /** @throws ConfigError: the configuration says where the workspace is. */
-export async function openSkillCare(
-  home: Home,
-  env: Environment,
-  clock: Clock,
-): Promise<SkillCare> {
+export async function openSkillCare(home: Home, env: Environment, clock: Clock) {
   const { config } = await loadConfig(home, env);
   const { workspace } = config.agents.defaults;
   const fetch = createSafeFetch({ rules: () => config.tools.web });
@@ -55,13 +35,17 @@ export async function openSkillCare(
   };
   return {
     skills: buildSkills({ home, env, clock, workspace: () => workspace }),
-    async look(where, signal) {
+    /** Fetches and checks it; nothing is written. @throws SkillError, as all that follow */
+    async look(where: string, signal: AbortSignal) {
       const found = await findSkill(where, fetch, signal);
       return { found, review: await reviewPackage(found) };
     },
-    add: (found, options) => installSkill(found, options, deps),
-    known: (name) => existingSkill(name, deps.folder),
-    remove: (name) => removeSkill(name, deps),
-    accept: (name) => acceptSkill(name, deps),
+    add: (found: FoundSkill, options: { readonly replace: boolean }) =>
+      installSkill(found, options, deps),
+    /** Throws where the workspace has none of this name. */
+    known: (name: string) => existingSkill(name, deps.folder),
+    remove: (name: string) => removeSkill(name, deps),
+    /** The files that are not as they were. */
+    accept: (name: string) => acceptSkill(name, deps),
   };
 }

@@ -17,6 +17,7 @@ import {
   sessionKeyOf,
 } from '../../kernel/message/message.ts';
 import type { Permits } from '../../lib/async.ts';
+import { defined } from '../../lib/json/json.ts';
 import type { Logger } from '../../lib/logger.ts';
 import type { Clock } from '../../lib/time/clock.ts';
 import { createDayText } from '../../lib/time/zone-time.ts';
@@ -25,7 +26,7 @@ import type { Payer } from '../spending/rules/budget-limits.ts';
 import { believedMs, listeningCost, longestMs } from './rules/voice-engine.ts';
 import { type SpokenWords, type Transcriber, VoiceError } from './voice.ts';
 
-export type ListeningDeps = {
+type ListeningDeps = {
   readonly media: Pick<MediaStore, 'read'>;
   /** Words of sounds that were listened to, by engine and content. */
   readonly known: KeyValueStore;
@@ -42,13 +43,6 @@ export type ListeningDeps = {
   send(message: OutboundMessage): Promise<unknown>;
   tellOwner(text: string): void;
 };
-
-export interface Listening {
-  /** With what is said in it, or why that is not known. @throws the signal's reason */
-  listened(attachment: Attachment, payer: Payer, signal: AbortSignal): Promise<Attachment>;
-  /** Tells the person what was not listened to; the same once, and a missing engine once a day. */
-  told(message: InboundMessage, attachments: readonly Attachment[]): Promise<void>;
-}
 
 const MISPLACED =
   'What listens to voice messages answers that it knows no such address or model (404). Check apiBase ' +
@@ -72,7 +66,9 @@ export function missedReason({ kind, content, spoken }: Attachment): string | un
   return content.kind === 'unread' ? content.reason : undefined;
 }
 
-export function createListening(deps: ListeningDeps): Listening {
+export type Listening = ReturnType<typeof createListening>;
+
+export function createListening(deps: ListeningDeps) {
   const dayText = createDayText();
   let isOwnerTold = false;
   const tellOnce = () => {
@@ -86,7 +82,8 @@ export function createListening(deps: ListeningDeps): Listening {
   };
 
   return {
-    async listened(attachment, payer, signal) {
+    /** With what is said in it, or why that is not known. @throws the signal's reason */
+    async listened(attachment: Attachment, payer: Payer, signal: AbortSignal): Promise<Attachment> {
       if (!isUnheard(attachment)) return attachment;
       const spoken = await listen(attachment, payer, deps, signal).catch(
         (error: unknown): Spoken => {
@@ -103,7 +100,8 @@ export function createListening(deps: ListeningDeps): Listening {
       return { ...attachment, spoken };
     },
 
-    async told(message, attachments) {
+    /** Tells the person what was not listened to; the same once, and a missing engine once a day. */
+    async told(message: InboundMessage, attachments: readonly Attachment[]): Promise<void> {
       const reason = attachments.map(missedReason).find((found) => found !== undefined);
       if (reason === undefined) return;
       const isUnset = reason === NO_ENGINE;
@@ -161,4 +159,4 @@ async function listen(
 const spokenOf = ({ text, language }: SpokenWords): Spoken =>
   text === ''
     ? { kind: 'unheard', reason: 'there are no words in it' }
-    : { kind: 'words', text, ...(language === undefined ? {} : { language }) };
+    : { kind: 'words', text, ...defined({ language }) };

@@ -6,8 +6,8 @@ import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import type { Environment } from '../../kernel/config/environment.ts';
-import { isOver, killGroup, spawnGroup } from '../../lib/process-group.ts';
-import { type Clock, orAborted } from '../../lib/time/clock.ts';
+import { environmentOf, isOver, killGroup, spawnGroup } from '../../lib/process-group.ts';
+import { type Clock, orAborted, withDeadline } from '../../lib/time/clock.ts';
 import type { Argv } from './rules/voice-engine.ts';
 import { VoiceError } from './voice.ts';
 
@@ -37,9 +37,7 @@ export function filledIn([program, ...args]: Argv, values: Readonly<Record<strin
   return [program, ...args.map(fill)];
 }
 
-export function minimalEnvironment(env: Environment): NodeJS.ProcessEnv {
-  return Object.fromEntries(PASSED_ON.flatMap((name) => (env[name] ? [[name, env[name]]] : [])));
-}
+export const minimalEnvironment = (env: Environment) => environmentOf(PASSED_ON, env);
 
 /** Readable by this user alone. */
 export async function inPrivateFolder<T>(work: (folder: string) => Promise<T>): Promise<T> {
@@ -64,20 +62,15 @@ export async function runProgram(
     stdio: ['pipe', 'pipe', 'ignore'],
   });
   const stop = () => killGroup(child);
-  const deadline = new AbortController();
-  const timer = clock.timer(run.timeoutMs, () => deadline.abort());
   // A program that does not read its input breaks the pipe, which is no failure of ours.
   child.stdin?.on('error', () => undefined);
   child.stdin?.end(run.input ?? '');
+  const late = () => new VoiceError('voice_timeout', 'the program took too long');
   try {
-    const whole = AbortSignal.any([signal, deadline.signal]);
-    return await orAborted(outputOf(child, run.maxOutputBytes, stop), whole);
-  } catch (error) {
-    signal.throwIfAborted();
-    if (!deadline.signal.aborted) throw error;
-    throw new VoiceError('voice_timeout', 'the program took too long');
+    return await withDeadline(clock, run.timeoutMs, late, signal, (whole) =>
+      orAborted(outputOf(child, run.maxOutputBytes, stop), whole),
+    );
   } finally {
-    timer[Symbol.dispose]();
     if (!isOver(child)) stop();
     child.stdout?.destroy();
   }

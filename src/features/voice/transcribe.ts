@@ -7,11 +7,18 @@ import { z } from 'zod';
 import type { Environment } from '../../kernel/config/environment.ts';
 import { parseJson } from '../../lib/json/json.ts';
 import { isHomeUrl } from '../../lib/net/address-rules.ts';
+import { boundedBody } from '../../lib/net/bounded-body.ts';
 import { languageCode } from '../../lib/text/language-code.ts';
-import type { Clock } from '../../lib/time/clock.ts';
+import { type Clock, reasonFirst, withDeadline } from '../../lib/time/clock.ts';
 import type { EngineAccess, TranscriptionEngine } from './rules/voice-engine.ts';
 import { filledIn, inPrivateFolder, runProgram } from './run-program.ts';
-import { type Sound, type SpokenWords, type Transcriber, VoiceError } from './voice.ts';
+import {
+  type Sound,
+  type SpokenWords,
+  type Transcriber,
+  VoiceError,
+  type VoiceFailure,
+} from './voice.ts';
 
 export type EngineDeps = { readonly clock: Clock; readonly env: Environment };
 
@@ -139,43 +146,30 @@ export type EngineCall = {
 };
 
 const RETRY_AFTER_MS = 500;
-/** Statuses that may be over in a moment. */
-const PASSING = [408, 409, 429];
 
 /** The answer's body. @throws VoiceError, the signal's reason */
-export async function callEngine(
+export function callEngine(
   call: EngineCall,
   clock: Clock,
   signal: AbortSignal,
 ): Promise<Uint8Array> {
-  const deadline = new AbortController();
-  const timer = clock.timer(call.timeoutMs, () => deadline.abort());
-  const whole = AbortSignal.any([signal, deadline.signal]);
-  try {
-    const first = await tried(call, whole).catch((error: unknown) => {
+  const work = reasonFirst(async (whole) => {
+    try {
+      return await tried(call, whole);
+    } catch (error) {
       if (whole.aborted || !mayPass(error)) throw error;
-      return undefined;
-    });
-    if (first !== undefined) return first;
+    }
     await clock.sleep(RETRY_AFTER_MS, whole);
-    return await tried(call, whole);
-  } catch (error) {
-    signal.throwIfAborted();
-    if (deadline.signal.aborted) throw tooSlow();
-    throw error;
-  } finally {
-    timer[Symbol.dispose]();
-    deadline.abort();
-  }
+    return tried(call, whole);
+  });
+  return withDeadline(clock, call.timeoutMs, tooSlow, signal, work);
 }
 
 const tooSlow = () => new VoiceError('voice_timeout', 'the engine took too long');
 
 const mayPass = (error: unknown) =>
   error instanceof VoiceError &&
-  (error.code === 'voice_unreachable' ||
-    error.code === 'voice_busy' ||
-    error.code === 'voice_engine_failed');
+  ['voice_unreachable', 'voice_busy', 'voice_engine_failed'].includes(error.code);
 
 async function tried(call: EngineCall, signal: AbortSignal): Promise<Uint8Array> {
   const { access, path, contentType } = call;
@@ -197,61 +191,51 @@ async function tried(call: EngineCall, signal: AbortSignal): Promise<Uint8Array>
   return readBody(response, call.maxAnswerBytes);
 }
 
+type Refusal = readonly [code: VoiceFailure, reason: string];
+
+const KEY_REFUSED: Refusal = ['voice_key_refused', 'the engine refuses the key'];
+const BUSY: Refusal = ['voice_busy', 'the engine is busy'];
+const REFUSALS: Readonly<Record<number, Refusal>> = {
+  401: KEY_REFUSED,
+  403: KEY_REFUSED,
+  404: ['voice_not_found', 'the engine knows no such address or model'],
+  413: ['voice_too_large', 'it is too large for the engine'],
+  // These may be over in a moment.
+  408: BUSY,
+  409: BUSY,
+  429: BUSY,
+};
+
 function refusal(status: number): VoiceError {
-  const detail = `status ${status}`;
-  if (status === 401 || status === 403) {
-    return new VoiceError('voice_key_refused', 'the engine refuses the key', { detail });
-  }
-  if (status === 413) {
-    return new VoiceError('voice_too_large', 'it is too large for the engine', { detail });
-  }
-  if (status === 404) {
-    const reason = 'the engine knows no such address or model';
-    return new VoiceError('voice_not_found', reason, { detail });
-  }
-  if (PASSING.includes(status)) {
-    return new VoiceError('voice_busy', 'the engine is busy', { detail });
-  }
-  return status >= 500
-    ? new VoiceError('voice_engine_failed', 'the engine failed', { detail })
-    : new VoiceError('voice_rejected', 'the engine did not take it', { detail });
+  const other: Refusal =
+    status >= 500
+      ? ['voice_engine_failed', 'the engine failed']
+      : ['voice_rejected', 'the engine did not take it'];
+  const [code, reason] = REFUSALS[status] ?? other;
+  return new VoiceError(code, reason, { detail: `status ${status}` });
 }
 
 async function readBody(response: Response, maxBytes: number): Promise<Uint8Array> {
-  const parts: Uint8Array[] = [];
-  let size = 0;
-  try {
-    for await (const part of response.body ?? []) {
-      size += part.length;
-      if (size > maxBytes) break;
-      parts.push(part);
-    }
-  } catch (cause) {
+  const body = await boundedBody(response.body, maxBytes).catch((cause: unknown) => {
     throw new VoiceError('voice_unreachable', 'the engine broke off', { cause });
-  }
-  if (size > maxBytes) throw new VoiceError('voice_malformed', 'the engine answered too much');
-  return Buffer.concat(parts);
+  });
+  if (body !== undefined) return body;
+  throw new VoiceError('voice_malformed', 'the engine answered too much');
 }
 
 const PING_MS = 10_000;
 
 /** Whether the server answers and takes the key; what else it says of itself does not count. */
 export async function pingEngine({ apiBase, apiKey }: EngineAccess, clock: Clock): Promise<void> {
-  const deadline = new AbortController();
-  const timer = clock.timer(PING_MS, () => deadline.abort());
   const headers = apiKey === '' ? {} : { authorization: `Bearer ${apiKey}` };
-  try {
-    const response = await fetch(`${apiBase}/models`, {
-      headers,
-      redirect: 'error',
-      signal: deadline.signal,
-    });
-    await response.body?.cancel();
-    if (response.status === 401 || response.status === 403) throw refusal(response.status);
-  } catch (cause) {
-    if (cause instanceof VoiceError) throw cause;
-    throw new VoiceError('voice_unreachable', 'the engine cannot be reached', { cause });
-  } finally {
-    timer[Symbol.dispose]();
-  }
+  const ask = (signal: AbortSignal) =>
+    fetch(`${apiBase}/models`, { headers, redirect: 'error', signal });
+  const unlimited = new AbortController().signal;
+  const response = await withDeadline(clock, PING_MS, tooSlow, unlimited, ask).catch(
+    (cause: unknown) => {
+      throw new VoiceError('voice_unreachable', 'the engine cannot be reached', { cause });
+    },
+  );
+  await response.body?.cancel();
+  if (REFUSALS[response.status] === KEY_REFUSED) throw refusal(response.status);
 }

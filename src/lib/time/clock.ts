@@ -85,3 +85,11 @@ export async function withDeadline<T>(
     timer[Symbol.dispose]();
   }
 }
+
+/** The work, but where its signal aborted the reason of that is thrown, whatever the work throws then. */
+export const reasonFirst =
+  <T>(work: (signal: AbortSignal) => Promise<T>) =>
+  (signal: AbortSignal): Promise<T> =>
+    work(signal).catch((error: unknown) => {
+      throw signal.aborted ? signal.reason : error;
+    });

@@ -3,6 +3,7 @@
 // a name nobody knows: only what the table is sure of counts against them.
 
 import type { CapabilityOverride } from '../../features/local-models/settings.ts';
+import { matchesWildcard } from '../../lib/text/wildcard.ts';
 
 type SizeClass = 'small' | 'medium' | 'large';
 
@@ -132,18 +133,5 @@ const OUTPUTS: readonly { readonly pattern: RegExp; readonly tokens: number }[] 
 const OUTPUT_OF: Readonly<Record<SizeClass, number>> = { small: 2048, medium: 4096, large: 16_384 };
 
 /** `*` stands for anything; without one the text may stand anywhere in the name. */
-function matches(name: string, pattern: string): boolean {
-  if (!pattern.includes('*')) return name.includes(pattern);
-  const parts = pattern.split('*');
-  const first = parts[0] ?? '';
-  const last = parts.at(-1) ?? '';
-  if (!name.startsWith(first) || name.length < first.length + last.length) return false;
-  if (!name.endsWith(last)) return false;
-  let at = first.length;
-  for (const part of parts.slice(1, -1)) {
-    const found = name.indexOf(part, at);
-    if (found < 0 || found + part.length > name.length - last.length) return false;
-    at = found + part.length;
-  }
-  return true;
-}
+const matches = (name: string, pattern: string): boolean =>
+  pattern.includes('*') ? matchesWildcard(name, pattern) : name.includes(pattern);

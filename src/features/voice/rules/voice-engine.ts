@@ -43,19 +43,15 @@ export function transcriptionEngine(
   accessTo: AccessTo,
   currency: string,
 ): TranscriptionEngine | undefined {
-  const { engine, language, model, command, pricePerMinute } = transcription;
-  const common = { language, timeoutMs: transcription.timeoutSecs * 1000 };
-  if (engine === 'off') return undefined;
-  if (engine === 'command') {
-    const argv = argvOf(command);
-    return argv && { ...common, price: pricePerMinute ?? 0, kind: 'command', argv };
-  }
-  const found = serverOf(engine, ['groq', 'openai'], transcription, accessTo);
-  if (found === undefined) return undefined;
-  const { name, access } = found;
-  const asked = { model: model || MODELS[name], isVendors: transcription.apiBase === '', currency };
-  const price = pricePerMinute ?? listeningPrice(asked);
-  return { ...common, kind: 'server', name, ...access, model: asked.model, price };
+  const { language, model, pricePerMinute, timeoutSecs } = transcription;
+  const common = { language, timeoutMs: timeoutSecs * 1000 };
+  const engine = engineOf(transcription, ['groq', 'openai'], accessTo);
+  if (engine === undefined) return undefined;
+  if (engine.kind === 'command') return { ...common, ...engine, price: pricePerMinute ?? 0 };
+  const isVendors = transcription.apiBase === '';
+  const asked = { model: model || MODELS[engine.name], isVendors, currency };
+  const price = pricePerMinute ?? listed(LISTENING, asked);
+  return { ...common, ...engine, model: asked.model, price };
 }
 
 export function speechEngine(
@@ -63,51 +59,50 @@ export function speechEngine(
   accessTo: AccessTo,
   currency: string,
 ): SpeechEngine | undefined {
-  const { engine, model, voice, format, command, pricePerMillionChars } = speech;
+  const { model, voice, format, pricePerMillionChars } = speech;
   const timeoutMs = speech.timeoutSecs * 1000;
-  if (engine === 'off') return undefined;
-  if (engine === 'command') {
-    const argv = argvOf(command);
-    return argv && { timeoutMs, price: pricePerMillionChars ?? 0, kind: 'command', argv };
-  }
-  const found = serverOf(engine, ['openai'], speech, accessTo);
-  const isVendors = speech.apiBase === '';
-  const price = pricePerMillionChars ?? speakingPrice({ model, isVendors, currency });
-  return (
-    found && {
-      ...{ timeoutMs, price, kind: 'server', name: found.name, ...found.access },
-      ...{ model, voice, format },
-    }
-  );
+  const engine = engineOf(speech, ['openai'], accessTo);
+  if (engine === undefined) return undefined;
+  if (engine.kind === 'command') return { timeoutMs, ...engine, price: pricePerMillionChars ?? 0 };
+  const asked = { model, isVendors: speech.apiBase === '', currency };
+  const price = pricePerMillionChars ?? listed(SPEAKING, asked);
+  return { timeoutMs, ...engine, price, model, voice, format };
 }
 
 type Vendor = 'openai' | 'groq';
 
+type EngineSettings = EngineAccess & {
+  readonly engine: 'auto' | Vendor | 'command' | 'off';
+  readonly command: readonly string[];
+};
+
+type Engine =
+  | (EngineAccess & { readonly kind: 'server'; readonly name: Vendor })
+  | { readonly kind: 'command'; readonly argv: Argv };
+
 /** An address of its own never gets the key of another one. */
-function serverOf(
-  engine: 'auto' | Vendor,
+function engineOf(
+  { engine, command, apiBase, apiKey }: EngineSettings,
   order: readonly Vendor[],
-  own: EngineAccess,
   accessTo: AccessTo,
-): { readonly name: Vendor; readonly access: EngineAccess } | undefined {
-  if (own.apiBase !== '') {
-    const apiBase = own.apiBase.replace(/\/+$/, '');
-    return { name: engine === 'auto' ? 'openai' : engine, access: { ...own, apiBase } };
+): Engine | undefined {
+  if (engine === 'off') return undefined;
+  if (engine === 'command') {
+    const [program = '', ...args] = command;
+    return program === '' ? undefined : { kind: engine, argv: [program, ...args] };
   }
-  const names = engine === 'auto' ? order : [engine];
-  for (const name of names) {
+  if (apiBase !== '') {
+    const name = engine === 'auto' ? 'openai' : engine;
+    return { kind: 'server', name, apiBase: apiBase.replace(/\/+$/, ''), apiKey };
+  }
+  for (const name of engine === 'auto' ? order : [engine]) {
     const known = accessTo(name);
-    const apiKey = own.apiKey || known?.apiKey || '';
-    if (known !== undefined && (engine !== 'auto' || apiKey !== '')) {
-      return { name, access: { apiBase: known.apiBase, apiKey } };
+    const key = apiKey || known?.apiKey || '';
+    if (known !== undefined && (engine !== 'auto' || key !== '')) {
+      return { kind: 'server', name, apiBase: known.apiBase, apiKey: key };
     }
   }
   return undefined;
-}
-
-function argvOf(command: readonly string[]): Argv | undefined {
-  const [program = '', ...args] = command;
-  return program === '' ? undefined : [program, ...args];
 }
 
 // What listening and speaking cost, in US dollars as the vendors list it, and how long a sound may be
@@ -138,19 +133,14 @@ const SPEAKING: readonly (readonly [pattern: RegExp, price: number])[] = [
   [/^gpt-4o-mini-tts/, 17],
 ];
 
-export type PricedEngine = {
+type PricedEngine = {
   readonly model: string;
   /** It is asked where its vendor is, not at an address of its own. */
   readonly isVendors: boolean;
   readonly currency: string;
 };
 
-/** Money for a minute; undefined where nobody knows it. */
-export const listeningPrice = (engine: PricedEngine) => listed(LISTENING, engine);
-
-/** Money for a million characters; undefined where nobody knows it. */
-export const speakingPrice = (engine: PricedEngine) => listed(SPEAKING, engine);
-
+/** Undefined where nobody knows the price. */
 function listed(
   table: typeof LISTENING,
   { model, isVendors, currency }: PricedEngine,

@@ -5,6 +5,8 @@ import { execFile } from 'node:child_process';
 import { open } from 'node:fs/promises';
 import { homedir } from 'node:os';
 import { resolve } from 'node:path';
+import { systemCode } from '../../../lib/files/files.ts';
+import { environmentOf } from '../../../lib/process-group.ts';
 import { isContained, isOnReadOnlyMount } from '../../../lib/surroundings.ts';
 import { type Environment, expandEnvironment, withVariables } from '../environment.ts';
 import { isJsonObject, type JsonValue, readJson } from '../json.ts';
@@ -18,14 +20,10 @@ const OTHERS = 0o077;
 const ALL_OTHERS = 0o007;
 const OTHERS_WRITE = 0o022;
 const SECRETS_FOLDERS = ['/run/secrets/', '/var/run/secrets/'];
-/** What a program needs to run at all; nothing of ours. */
-const PASSED_ON = ['PATH', 'HOME', 'USER', 'LOGNAME', 'LANG', 'LC_ALL', 'TMPDIR', 'SystemRoot'];
-/** How a keyring or agent of the same session is reached. */
-const PASSED_ON_FOR_KEYRINGS = [
-  'DBUS_SESSION_BUS_ADDRESS',
-  'XDG_RUNTIME_DIR',
-  'SSH_AUTH_SOCK',
-  'GNUPGHOME',
+/** What a program needs to run at all, and to reach a keyring or agent of the session; nothing of ours. */
+const PASSED_ON = [
+  ...['PATH', 'HOME', 'USER', 'LOGNAME', 'LANG', 'LC_ALL', 'TMPDIR', 'SystemRoot'],
+  ...['DBUS_SESSION_BUS_ADDRESS', 'XDG_RUNTIME_DIR', 'SSH_AUTH_SOCK', 'GNUPGHOME'],
   'PASSWORD_STORE_DIR',
 ];
 
@@ -73,7 +71,7 @@ function fromEnvironment(name: string, env: Environment): FoundSecret {
 }
 
 async function fromFile(path: string, env: Environment): Promise<FoundSecret> {
-  const file = await open(path, 'r').catch((error) => String(error?.code ?? 'unknown'));
+  const file = await open(path, 'r').catch((error) => String(systemCode(error) ?? 'unknown'));
   if (typeof file === 'string') {
     return missing(`${path} cannot be read (${file})`, 'See that the file is there and yours.');
   }
@@ -120,7 +118,7 @@ function fromCommand(
 ): Promise<FoundSecret> {
   const options = {
     cwd: home.root,
-    env: minimal(env),
+    env: environmentOf(PASSED_ON, env),
     timeout: COMMAND_TIMEOUT_MS,
     killSignal: 'SIGKILL',
     maxBuffer: MAX_SECRET_BYTES,
@@ -141,9 +139,4 @@ function commandFailure(error: Error & { code?: unknown; killed?: boolean }): st
   if (error.killed === true) return `did not end within ${COMMAND_TIMEOUT_MS / 1000} s`;
   if (typeof error.code === 'number') return `ended with exit code ${error.code}`;
   return `could not be run (${String(error.code ?? 'unknown')})`;
-}
-
-function minimal(env: Environment): NodeJS.ProcessEnv {
-  const names = [...PASSED_ON, ...PASSED_ON_FOR_KEYRINGS];
-  return Object.fromEntries(names.flatMap((name) => (env[name] ? [[name, env[name]]] : [])));
 }
