@@ -6,7 +6,7 @@ import { ForgetWork } from '../../src/features/privacy/forget-work.ts';
 import type { ForgetReport } from '../../src/features/privacy/personal-data.ts';
 import { channelName, chatId, DEFAULT_ACCOUNT } from '../../src/kernel/message/ids.ts';
 import { silentLogger as log } from '../../src/lib/logger.ts';
-import { createMemoryStore } from '../support/memory-host.ts';
+import { createMemoryStore, memoryRows } from '../support/memory-host.ts';
 import { createMovableClock } from '../support/movable-clock.ts';
 
 const chat = { channel: channelName('chat'), account: DEFAULT_ACCOUNT, chat: chatId('1') };
@@ -35,7 +35,8 @@ function create() {
     works = Promise.withResolvers();
     return works;
   };
-  const process = () => new ForgetWork({ kept, state, bus: bus as never, clock, log });
+  const process = () =>
+    new ForgetWork({ kept, rows: memoryRows(state), bus: bus as never, clock, log });
   return { clock, state, sent, process, again, first: works, tries: () => tries };
 }
 

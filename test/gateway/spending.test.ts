@@ -9,13 +9,11 @@ import type { Refusal, Reservation } from '../../src/agent/spending.ts';
 import type { KnownAs } from '../../src/features/people/people.ts';
 import { createBudgetNotes, type UsedUp } from '../../src/features/spending/budget-notes.ts';
 import type { BudgetOwners } from '../../src/features/spending/budget-owners.ts';
-import {
-  budgetQuestion,
-  createBudgetAnswers,
-} from '../../src/features/spending/budget-question.ts';
 import { Spending } from '../../src/features/spending/spending.ts';
 import { storedDays } from '../../src/features/spending/spending-day.ts';
 import {
+  budgetQuestion,
+  createBudgetAnswers,
   createSpendingDesk,
   type SpendingDesk,
 } from '../../src/features/spending/spending-desk.ts';

@@ -112,7 +112,7 @@ export function buildMemory(parts: MemoryParts): BuiltMemory {
   const handing = { handedOut, reader, memory, working, folder, media, bus, clock, chatsOf, limit };
   const personOf: TurnPersonOf = createTurnPersonOf(persons);
   const kept = { ...createForgetting(forgetting), ...createHandOut(handing) };
-  const forgetWork = new ForgetWork({ kept, state: store.scope('forget'), bus, clock, log });
+  const forgetWork = new ForgetWork({ kept, rows: parts.rows, bus, clock, log });
   const desk = createMemoryDesk({
     ...{ personOf, kept, forgetting: forgetWork, questions },
   });
@@ -120,7 +120,7 @@ export function buildMemory(parts: MemoryParts): BuiltMemory {
   add.task({ name: 'index', run: (signal) => indexing.run(signal) });
   add.task({ name: 'forgetting', run: (signal) => forgetWork.run(signal) });
   const reflection = createReflection({ ...reader, working });
-  const reflected = { personOf, state: store.scope('reflection'), reflection, questions };
+  const reflected = { personOf, rows: parts.rows, reflection, questions };
   const reflecting: BuiltMemory['reflecting'] = (later) =>
     createReflectionDesk({ ...reflected, ...later });
   const followed = followedSessions(sessions, indexing, watch);

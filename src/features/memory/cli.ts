@@ -2,6 +2,7 @@
 
 import { Command } from 'commander';
 import { CommandFailure, EXIT, printable, type Terminal, withState } from '../../cli/terminal.ts';
+import { GROUPS_FOLDER, PEOPLE_FOLDER } from '../../kernel/message/notes.ts';
 
 export function memoryCommand(terminal: Terminal): Command {
   const command = new Command('memory').description('what the agent remembers');
@@ -19,15 +20,31 @@ export function memoryCommand(terminal: Terminal): Command {
   return command;
 }
 
+const FOLDER = new RegExp(`^(?:${PEOPLE_FOLDER}|${GROUPS_FOLDER})/[^/]+$`);
+
+/** `of`: a folder of the workspace; empty: the owners'. */
 async function show(terminal: Terminal, of: string): Promise<void> {
-  const { openNotes } = await import('./open-notes.ts');
-  const notes = await openNotes(terminal.home, terminal.env, of);
-  if (notes === undefined) {
+  if (of !== '' && !FOLDER.test(of)) {
     throw new CommandFailure(EXIT.usage, '--of is people/<id> or groups/<id> of the workspace');
   }
-  for (const line of notes.memory.split('\n')) terminal.print(printable(line));
-  if (notes.memory.trim() === '') terminal.note('Nothing is remembered yet.');
-  for (const { path, bytes } of notes.files) terminal.note(`${path}: ${bytes} bytes`);
+  const { loadConfig } = await import('../../kernel/config/files/config-file.ts');
+  const { createGuardedFiles } = await import('../../lib/files/guarded-files.ts');
+  const { silentLogger } = await import('../../lib/logger.ts');
+  const { MEMORY_FILE } = await import('../../agent/rules/prompt.ts');
+  const { listNotes, readNote } = await import('./note-files.ts');
+  const { config } = await loadConfig(terminal.home, terminal.env);
+  const reader = {
+    files: createGuardedFiles({ forbidden: [terminal.home.root] }),
+    workspace: () => config.agents.defaults.workspace,
+    log: silentLogger,
+  };
+  const notes = of === '' ? '' : `${of}/`;
+  const memory = (await readNote(reader, notes + MEMORY_FILE))?.text ?? '';
+  for (const line of memory.split('\n')) terminal.print(printable(line));
+  if (memory.trim() === '') terminal.note('Nothing is remembered yet.');
+  for (const { path, bytes } of await listNotes(reader, notes)) {
+    terminal.note(`${path}: ${bytes} bytes`);
+  }
 }
 
 async function reflect(terminal: Terminal): Promise<void> {

@@ -7,21 +7,14 @@ import type { Questions } from '../../kernel/questions/questions.ts';
 import { holdsWords } from '../../kernel/sessions/rules/forgetting.ts';
 import type { TurnPersonOf } from '../../kernel/turns/turn-person.ts';
 import type { ForgetWork } from '../privacy/forget-work.ts';
-import type { Asking, KeptData } from '../privacy/personal-data.ts';
+import type { HandOut } from '../privacy/hand-out.ts';
+import type { Asking, Forgetting } from '../privacy/personal-data.ts';
 
-export interface MemoryDesk {
-  show(message: InboundMessage): Promise<string>;
-  /** What is remembered in this folder of the workspace, for an owner who asks for it by a command. */
-  notesOf(folder: string): Promise<string>;
-  handOut(message: InboundMessage, format: 'md' | 'jsonl'): Promise<string>;
-  /** Lists what would go and asks; the list. */
-  forget(message: InboundMessage, words: string): Promise<string>;
-  readonly handler: QuestionHandler;
-}
+export type MemoryDesk = ReturnType<typeof createMemoryDesk>;
 
 export type MemoryDeskDeps = {
   readonly personOf: TurnPersonOf;
-  readonly kept: KeptData;
+  readonly kept: Forgetting & HandOut;
   readonly forgetting: ForgetWork;
   readonly questions: Pick<Questions, 'ask'>;
 };
@@ -36,18 +29,19 @@ const NOTHING =
   'Nothing that I keep of you holds all of these words. Files of the workspace are not searched.';
 const GONE = 'It was decided before.';
 
-export function createMemoryDesk(deps: MemoryDeskDeps): MemoryDesk {
-  const { personOf, kept, forgetting, questions } = deps;
-
+export function createMemoryDesk({ personOf, kept, forgetting, questions }: MemoryDeskDeps) {
   async function askingOf(message: InboundMessage): Promise<Asking> {
     return { message, session: sessionOf(message), person: await personOf(message) };
   }
 
   return {
-    show: async (message) => kept.overview(await askingOf(message)),
-    notesOf: (folder) => kept.notesOf(folder),
-    handOut: async (message, format) => kept.handOut(await askingOf(message), format),
-    async forget(message, words) {
+    show: async (message: InboundMessage) => kept.overview(await askingOf(message)),
+    /** What is remembered in this folder of the workspace, for an owner who asks for it by a command. */
+    notesOf: (folder: string) => kept.notesOf(folder),
+    handOut: async (message: InboundMessage, format: 'md' | 'jsonl') =>
+      kept.handOut(await askingOf(message), format),
+    /** Lists what would go and asks; the list. */
+    async forget(message: InboundMessage, words: string): Promise<string> {
       if (holdsWords(words) === undefined || message.sender.kind !== 'person') return FORGET_HINT;
       const reach = await kept.reach(await askingOf(message), words);
       const { places, count } = await kept.find(reach, LISTED);
@@ -76,7 +70,7 @@ export function createMemoryDesk(deps: MemoryDeskDeps): MemoryDesk {
         return 'Nothing was forgotten.';
       },
       expired: (id) => forgetting.drop(id),
-    },
+    } satisfies QuestionHandler,
   };
 }
 

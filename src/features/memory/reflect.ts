@@ -48,14 +48,6 @@ export type Proposed =
   | { readonly kind: 'proposed'; readonly proposal: Proposal; readonly changes: readonly string[] }
   | { readonly kind: 'nothing' | 'useless' };
 
-export interface Reflection {
-  propose(notes: string, ask: AskModel): Promise<Proposed>;
-  /** Another one where there is something else to think over; empty: nothing. */
-  stamp(notes: string): Promise<string>;
-  /** May be repeated. `changed`: the file is another one by now, nothing was written. */
-  apply(proposal: unknown): Promise<'written' | 'changed'>;
-}
-
 /** Of daily notes, the newest; of one working memory. */
 const MAX_NOTES_CHARS = 30_000;
 const MAX_SESSION_CHARS = 4000;
@@ -64,7 +56,9 @@ const SPARE_TOKENS = 2000;
 const MAX_ANSWER_TOKENS = 24_000;
 const KEPT_BACKUPS = 10;
 
-export function createReflection(deps: ReflectionDeps): Reflection {
+export type Reflection = ReturnType<typeof createReflection>;
+
+export function createReflection(deps: ReflectionDeps) {
   const { files, workspace, working } = deps;
 
   async function material(notes: string) {
@@ -98,7 +92,7 @@ export function createReflection(deps: ReflectionDeps): Reflection {
   }
 
   return {
-    async propose(notes, ask) {
+    async propose(notes: string, ask: AskModel): Promise<Proposed> {
       const before = (await readNote(deps, notes + MEMORY_FILE))?.text ?? '';
       const { told, used } = await material(notes);
       if (told.length === 0) return { kind: 'nothing' };
@@ -111,11 +105,13 @@ export function createReflection(deps: ReflectionDeps): Reflection {
       if (changes.length === 0) return { kind: 'nothing' };
       return { kind: 'proposed', proposal: { notes, base: hashOf(before), text, used }, changes };
     },
-    async stamp(notes) {
+    /** Another one where there is something else to think over; empty: nothing. */
+    async stamp(notes: string): Promise<string> {
       const { told } = await material(notes);
       return told.length === 0 ? '' : hashOf(JSON.stringify(told));
     },
-    async apply(stored) {
+    /** May be repeated. `changed`: the file is another one by now, nothing was written. */
+    async apply(stored: unknown): Promise<'written' | 'changed'> {
       const { notes, base, text, used } = proposalShape.parse(stored);
       const path = notes + MEMORY_FILE;
       const before = (await readNote(deps, path))?.text ?? '';

@@ -3,15 +3,17 @@
 
 import type { SideModel } from '../../agent/side-model.ts';
 import { SpendingRefusedError } from '../../agent/spending.ts';
-import type { KeyValueStore } from '../../kernel/bus/store/store.ts';
 import { ProviderError } from '../../kernel/message/errors.ts';
 import { type ChatRef, type InboundMessage, idsOf } from '../../kernel/message/message.ts';
 import { OWNER_TURN } from '../../kernel/message/notes.ts';
 import type { Question, QuestionHandler } from '../../kernel/questions/question.ts';
 import type { Questions } from '../../kernel/questions/questions.ts';
+import { jsonRows, type OpenRows } from '../../kernel/rows.ts';
 import type { TurnPersonOf } from '../../kernel/turns/turn-person.ts';
+import { object, rowShape, texts } from '../../lib/json/json.ts';
 import { headOf } from '../../lib/text/cut.ts';
 import type { Payer } from '../spending/rules/budget-limits.ts';
+import type { Proposal, Proposed, Reflection } from './reflect.ts';
 
 /** `words`: for a person. */
 export type ThoughtOver = {
@@ -19,30 +21,11 @@ export type ThoughtOver = {
   readonly words: string;
 };
 
-export interface ReflectionDesk {
-  /** Thinks it over and asks; the words for the person. */
-  reflect(message: InboundMessage): Promise<string>;
-  /** The owners' own, for whoever is asked where they are; a repeat of the name does nothing further. */
-  byItself(name: string, apply: 'ask' | 'write'): Promise<ThoughtOver>;
-  readonly handler: QuestionHandler;
-}
-
-export type Reflected =
-  | { readonly kind: 'proposed'; readonly proposal: unknown; readonly changes: readonly string[] }
-  | { readonly kind: 'nothing' | 'useless' };
-
 export type ReflectionDeskDeps = {
   readonly personOf: TurnPersonOf;
   readonly side: SideModel;
-  readonly state: KeyValueStore;
-  /** A proposal is opaque here, and JSON. */
-  readonly reflection: {
-    propose(
-      notes: string,
-      ask: (system: string, text: string, maxTokens: number) => Promise<string>,
-    ): Promise<Reflected>;
-    apply(proposal: unknown): Promise<'written' | 'changed'>;
-  };
+  readonly rows: OpenRows;
+  readonly reflection: Pick<Reflection, 'propose' | 'apply'>;
   readonly questions: Pick<Questions, 'ask'>;
   /** Where an owner is asked. */
   ownerChat(): Promise<ChatRef>;
@@ -60,8 +43,11 @@ const USELESS =
 const THOUGHT = 'I thought it over.';
 const FAILED = 'I could not think it over now.';
 
-export function createReflectionDesk(deps: ReflectionDeskDeps): ReflectionDesk {
-  const { personOf, side, state, reflection, questions } = deps;
+export type ReflectionDesk = ReturnType<typeof createReflectionDesk>;
+
+export function createReflectionDesk(deps: ReflectionDeskDeps) {
+  const { personOf, side, reflection, questions } = deps;
+  const proposals = deps.rows<Kept>({ ...jsonRows(KEPT), scope: 'reflection', prefix: '' });
 
   function askFor(payer: Payer) {
     const { signal } = new AbortController();
@@ -71,12 +57,12 @@ export function createReflectionDesk(deps: ReflectionDeskDeps): ReflectionDesk {
 
   /** What was proposed under this name before a crash is proposed as it was; else why there is nothing. */
   async function proposalFor(name: string, payer: Payer, notesOf: () => Promise<string>) {
-    const known = await state.get(name);
-    if (known !== undefined) return JSON.parse(known) as Kept;
+    const known = await proposals.get(name);
+    if (known !== undefined) return known;
     const found = await proposed(async () => reflection.propose(await notesOf(), askFor(payer)));
     if (typeof found === 'string') return found;
     const { proposal, changes } = found;
-    await state.set(name, JSON.stringify({ proposal, changes }));
+    await proposals.change(name, () => ({ proposal, changes }));
     return { proposal, changes };
   }
 
@@ -93,16 +79,21 @@ export function createReflectionDesk(deps: ReflectionDeskDeps): ReflectionDesk {
       expiresInMs: EXPIRES_MS,
     });
 
+  async function drop(name: string): Promise<void> {
+    await proposals.change(name, () => 'remove');
+  }
+
   async function decide(name: string, action: string): Promise<string> {
-    const row = await state.get(name);
-    if (row === undefined) return 'It was decided before.';
-    const outcome = action === 'write' ? await reflection.apply(proposalIn(row)) : 'left';
-    await state.delete(name);
+    const kept = await proposals.get(name);
+    if (kept === undefined) return 'It was decided before.';
+    const outcome = action === 'write' ? await reflection.apply(kept.proposal) : 'left';
+    await drop(name);
     return OUTCOMES[outcome];
   }
 
   return {
-    async reflect(message) {
+    /** Thinks it over and asks; the words for the person. */
+    async reflect(message: InboundMessage): Promise<string> {
       const { sender, chat } = message;
       if (sender.kind !== 'person') return FAILED;
       const notesOf = async () => (await personOf(message)).notes;
@@ -111,7 +102,8 @@ export function createReflectionDesk(deps: ReflectionDeskDeps): ReflectionDesk {
       await ask(message.id, found, { chat, approvers: idsOf(sender) });
       return THOUGHT;
     },
-    async byItself(name, apply) {
+    /** The owners' own, for whoever is asked where they are; a repeat of the name does nothing further. */
+    async byItself(name: string, apply: 'ask' | 'write'): Promise<ThoughtOver> {
       const chat = await deps.ownerChat();
       const sender = { kind: 'system', source: 'heartbeat' } as const;
       const found = await proposalFor(name, { chat, sender }, async () => OWNER_TURN.notes);
@@ -120,16 +112,13 @@ export function createReflectionDesk(deps: ReflectionDeskDeps): ReflectionDesk {
       await ask(name, found, { chat, approvers: 'owners' });
       return { kind: 'asked', words: THOUGHT };
     },
-    handler: {
-      answer: decide,
-      expired: (id) => state.delete(id),
-    },
+    handler: { answer: decide, expired: drop } satisfies QuestionHandler,
   };
 }
 
-type Kept = Pick<Reflected & { readonly kind: 'proposed' }, 'proposal' | 'changes'>;
+type Kept = { readonly proposal: Proposal; readonly changes: readonly string[] };
 
-const proposalIn = (row: string) => (JSON.parse(row) as Kept).proposal;
+const KEPT = rowShape<Kept>({ proposal: object, changes: texts });
 
 const OUTCOMES = {
   written: 'Changed. What stood there before is kept in memory/backups.',
@@ -138,7 +127,7 @@ const OUTCOMES = {
   left: 'I left it as it is.',
 } as const;
 
-async function proposed(propose: () => Promise<Reflected>) {
+async function proposed(propose: () => Promise<Proposed>) {
   try {
     const reflected = await propose();
     if (reflected.kind === 'proposed') return reflected;

@@ -19,14 +19,6 @@ export type SessionWatchDeps = {
   staysIn(session: SessionKey): Promise<boolean>;
 };
 
-export interface SessionWatch extends AsyncDisposable {
-  /** Whose the conversation is. */
-  opened(session: SessionKey, person: TurnPerson): void;
-  appended(session: SessionKey, entries: readonly TranscriptEntry[]): void;
-  /** What was appended before stands in the notes when this resolves. */
-  settled(): Promise<void>;
-}
-
 const MAX_SESSIONS = 2000;
 const DISLIKED = /\[reacted with 👎\p{Emoji_Modifier}? to your answer /u;
 
@@ -36,7 +28,9 @@ type Known = {
   failed: Map<string, string>;
 };
 
-export function createSessionWatch(deps: SessionWatchDeps): SessionWatch {
+export type SessionWatch = ReturnType<typeof createSessionWatch>;
+
+export function createSessionWatch(deps: SessionWatchDeps) {
   const { memory, working, log } = deps;
   const known = new Map<SessionKey, Known>();
   const lanes = createLanes();
@@ -69,17 +63,19 @@ export function createSessionWatch(deps: SessionWatchDeps): SessionWatch {
     if (learnt !== undefined) behind(notes, () => memory.learn([learnt], person));
   }
 
-  async function settled() {
+  /** What was appended before stands in the notes when this resolves. */
+  async function settled(): Promise<void> {
     await Promise.allSettled(running);
   }
 
   return {
-    opened(session, person) {
+    /** Whose the conversation is. */
+    opened(session: SessionKey, person: TurnPerson): void {
       if (known.get(session)?.person.notes === person.notes) return;
       if (known.size >= MAX_SESSIONS) known.clear();
       known.set(session, { person, failed: new Map() });
     },
-    appended(session, entries) {
+    appended(session: SessionKey, entries: readonly TranscriptEntry[]): void {
       const whose = known.get(session);
       if (whose === undefined || !deps.isEnabled()) return;
       for (const entry of entries) take(session, whose, entry);

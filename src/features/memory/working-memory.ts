@@ -28,24 +28,7 @@ import {
 
 export type WorkingMemoryDeps = NoteReader & { readonly clock: Clock };
 
-export interface WorkingMemories {
-  write(notes: string, session: string, summary: Summary): Promise<void>;
-  /** Nothing where the conversation has none. */
-  complete(notes: string, session: string): Promise<void>;
-  /** A turn of it is over: it and the others of these notes that had their time are completed. */
-  turned(notes: string, session: string): Promise<void>;
-  /** For the next turn; nothing where a summary in the history says the same. */
-  standing(
-    notes: string,
-    session: string,
-    history: readonly TranscriptEntry[],
-  ): Promise<WorkingNote | undefined>;
-  /** Whatever its status. */
-  of(notes: string, session: string): Promise<StoredWorkingMemory | undefined>;
-  /** Of this status, oldest first. */
-  list(notes: string, status: WorkingStatus): Promise<readonly StoredWorkingMemory[]>;
-  archive(paths: readonly string[]): Promise<void>;
-}
+export type WorkingMemories = ReturnType<typeof createWorkingMemories>;
 
 export type Summary = {
   readonly text: string;
@@ -67,7 +50,7 @@ const MAX_TURNS = 15;
 const MAX_KNOWN = 64;
 const HASH_CHARS = 8;
 
-export function createWorkingMemories(deps: WorkingMemoryDeps): WorkingMemories {
+export function createWorkingMemories(deps: WorkingMemoryDeps) {
   const { files, workspace, clock } = deps;
   const now = () => isoTime(clock.now());
   /** By path: those that are known to be active. */
@@ -90,7 +73,7 @@ export function createWorkingMemories(deps: WorkingMemoryDeps): WorkingMemories 
     await files.update(workspace(), path, update, { maxBytes: MAX_NOTE_BYTES });
   }
 
-  async function setStatus(path: string, status: WorkingStatus) {
+  async function setStatus(path: string, status: WorkingStatus): Promise<void> {
     lives.delete(path);
     await change(path, (before) =>
       before === undefined || before.status === 'archived' ? undefined : { ...before, status },
@@ -133,7 +116,7 @@ export function createWorkingMemories(deps: WorkingMemoryDeps): WorkingMemories 
   }
 
   return {
-    async write(notes, session, { text, throughTurn, isForeign }) {
+    async write(notes: string, session: string, { text, throughTurn, isForeign }: Summary) {
       const path = pathOf(notes, session);
       await change(path, (before) => ({
         sessionKey: session,
@@ -146,7 +129,8 @@ export function createWorkingMemories(deps: WorkingMemoryDeps): WorkingMemories 
       }));
       lives.set(path, { touchedAt: clock.now(), turns: 0 });
     },
-    async turned(notes, session) {
+    /** A turn of it is over: it and the others of these notes that had their time are completed. */
+    async turned(notes: string, session: string): Promise<void> {
       await lookOnce(notes);
       const own = pathOf(notes, session);
       const life = lives.get(own);
@@ -157,7 +141,12 @@ export function createWorkingMemories(deps: WorkingMemoryDeps): WorkingMemories 
       const theirs = [...lives].filter(([path]) => path.startsWith(notes + SESSIONS_FOLDER));
       for (const [path] of theirs.filter(isOver)) await setStatus(path, 'completed');
     },
-    async standing(notes, session, history) {
+    /** For the next turn; nothing where a summary in the history says the same. */
+    async standing(
+      notes: string,
+      session: string,
+      history: readonly TranscriptEntry[],
+    ): Promise<WorkingNote | undefined> {
       const memory = await current(notes, session);
       if (memory?.status !== 'active') return undefined;
       const { path, body, isForeign } = memory;
@@ -167,10 +156,14 @@ export function createWorkingMemories(deps: WorkingMemoryDeps): WorkingMemories 
       if (turns >= MAX_TURNS || body.trim() === '' || isTold(history, body)) return undefined;
       return { path, body, isForeign };
     },
+    /** Whatever its status. */
     of: current,
-    complete: (notes, session) => setStatus(pathOf(notes, session), 'completed'),
-    list: async (notes, status) => (await all(notes)).filter((each) => each.status === status),
-    async archive(paths) {
+    /** Nothing where the conversation has none. */
+    complete: (notes: string, session: string) => setStatus(pathOf(notes, session), 'completed'),
+    /** Of this status, oldest first. */
+    list: async (notes: string, status: WorkingStatus) =>
+      (await all(notes)).filter((each) => each.status === status),
+    async archive(paths: readonly string[]): Promise<void> {
       for (const path of paths) await setStatus(path, 'archived');
     },
   };

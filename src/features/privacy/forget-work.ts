@@ -3,17 +3,17 @@
 // was decided stays until then, so that a kill in between has all of it done again.
 
 import type { MessageBus } from '../../kernel/bus/bus.ts';
-import type { KeyValueStore } from '../../kernel/bus/store/store.ts';
 import { messageId } from '../../kernel/message/ids.ts';
 import type { ChatRef } from '../../kernel/message/message.ts';
-import { flag, jsonRow, object, place, rowShape } from '../../lib/json/json.ts';
+import { jsonRows, type OpenRows, type Rows } from '../../kernel/rows.ts';
+import { flag, object, place, rowShape } from '../../lib/json/json.ts';
 import type { Logger } from '../../lib/logger.ts';
 import { aborted, type Clock } from '../../lib/time/clock.ts';
-import type { ForgetReport, KeptData, Reach } from './personal-data.ts';
+import type { ForgetReport, Forgetting, Reach } from './personal-data.ts';
 
 export type ForgetWorkDeps = {
-  readonly kept: Pick<KeptData, 'forget' | 'scrub'>;
-  readonly state: KeyValueStore;
+  readonly kept: Pick<Forgetting, 'forget' | 'scrub'>;
+  readonly rows: OpenRows;
   readonly bus: Pick<MessageBus, 'send'>;
   readonly clock: Clock;
   readonly log: Logger;
@@ -30,27 +30,28 @@ const AT_IT = 'I take it out now. There is much to look through: I tell you when
 
 export class ForgetWork {
   readonly #deps: ForgetWorkDeps;
+  readonly #wishes: Rows<Wish>;
   readonly #running = new Map<string, Promise<string>>();
   readonly #closing = new AbortController();
 
   constructor(deps: ForgetWorkDeps) {
     this.#deps = deps;
+    this.#wishes = deps.rows({ ...jsonRows(WISH), scope: 'forget', prefix: '' });
   }
 
   async keep(id: string, wish: Omit<Wish, 'isDecided'>): Promise<void> {
-    await this.#deps.state.set(id, JSON.stringify({ ...wish, isDecided: false }));
+    await this.#wishes.change(id, () => ({ ...wish, isDecided: false }));
   }
 
-  drop(id: string): Promise<void> {
-    return this.#deps.state.delete(id);
+  async drop(id: string): Promise<void> {
+    await this.#wishes.change(id, () => 'remove');
   }
 
   /** The words for the person; undefined where there is no such wish. */
   async decided(id: string): Promise<string | undefined> {
-    const { state, clock } = this.#deps;
-    const wish = jsonRow((await state.get(id)) ?? '', WISH);
+    const { clock } = this.#deps;
+    const wish = await this.#wishes.change(id, (each) => each && { ...each, isDecided: true });
     if (wish === undefined) return undefined;
-    await state.set(id, JSON.stringify({ ...wish, isDecided: true }));
     const work = this.#work(id, wish);
     const enough = new AbortController();
     const soon = clock.sleep(SOON_MS, enough.signal).catch(() => undefined);
@@ -63,11 +64,9 @@ export class ForgetWork {
 
   /** Takes up what an earlier process left, where the question itself is not carried out again. */
   async run(signal: AbortSignal): Promise<void> {
-    const { state, clock } = this.#deps;
-    await clock.sleep(SOON_MS, signal).catch(() => undefined);
-    for (const { key, value } of signal.aborted ? [] : await state.list('')) {
-      const wish = jsonRow(value, WISH);
-      if (wish?.isDecided === true && !this.#running.has(key)) void this.#tellLater(key, wish);
+    await this.#deps.clock.sleep(SOON_MS, signal).catch(() => undefined);
+    for (const [id, wish] of signal.aborted ? [] : await this.#wishes.entries()) {
+      if (wish.isDecided && !this.#running.has(id)) void this.#tellLater(id, wish);
     }
     await aborted(signal);
     this.#closing.abort();
@@ -84,9 +83,9 @@ export class ForgetWork {
   }
 
   async #forget(id: string, reach: Reach): Promise<string> {
-    const { kept, state } = this.#deps;
+    const { kept } = this.#deps;
     const report = await kept.forget(reach);
-    await state.delete(id);
+    await this.drop(id);
     await kept.scrub();
     return wordsFor(report);
   }

@@ -19,7 +19,7 @@ import { listNotes, type NoteReader, readNote } from '../memory/note-files.ts';
 import { learningPatterns, readLearnings } from '../memory/rules/memory-notes.ts';
 import type { StoredWorkingMemory, WorkingMemories } from '../memory/working-memory.ts';
 import { exportPath, type HandedOut } from './handed-out.ts';
-import type { Asking, KeptData } from './personal-data.ts';
+import type { Asking } from './personal-data.ts';
 
 export type HandOutDeps = {
   readonly reader: NoteReader;
@@ -41,19 +41,22 @@ const BLOCK_CHARS = 65_536;
 
 type Format = 'md' | 'jsonl';
 
-export function createHandOut(
-  deps: HandOutDeps,
-): Pick<KeptData, 'overview' | 'notesOf' | 'handOut'> {
+export type HandOut = ReturnType<typeof createHandOut>;
+
+export function createHandOut(deps: HandOutDeps) {
   return {
-    overview: (asking) => overview(asking, deps),
-    async notesOf(folder) {
+    /** In words. */
+    overview: (asking: Asking) => overview(asking, deps),
+    /** The facts and files in this folder of the workspace, in words. */
+    async notesOf(folder: string): Promise<string> {
       const facts = (await deps.memory.promptText(folder)).trim();
       const shown = keepLastLines(facts, MAX_SHOWN_CHARS);
       return [shown || 'I remember no facts about them.', await filesText(folder, deps)].join(
         '\n\n',
       );
     },
-    async handOut(asking, format) {
+    /** Sends it; the words for the person. */
+    async handOut(asking: Asking, format: Format): Promise<string> {
       const { message, person } = asking;
       const day = isoTime(deps.clock.now()).slice(0, 10);
       const name = `nanobot-${day}.${format}`;
@@ -78,13 +81,10 @@ export function createHandOut(
 /** Undefined where the chat carries no such file. */
 async function stored(
   content: AsyncIterable<Uint8Array>,
-  {
-    name,
-    format,
-    chat,
-  }: { readonly name: string; readonly format: Format; readonly chat: ChatRef },
+  of: { readonly name: string; readonly format: Format; readonly chat: ChatRef },
   { media, limit }: HandOutDeps,
 ): Promise<OutboundAttachment | undefined> {
+  const { name, format, chat } = of;
   const maxBytes = limit(accountName(chat))?.eachBytes;
   if (maxBytes === undefined) return undefined;
   try {

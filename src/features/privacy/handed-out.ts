@@ -6,11 +6,7 @@ import type { MediaStore } from '../../kernel/media/media.ts';
 import { type MediaId, mediaId } from '../../kernel/message/ids.ts';
 import { listFiles, type NoteReader, SESSIONS_FOLDER } from '../memory/note-files.ts';
 
-export type HandedOut = {
-  /** Durable when resolved; before the file goes out. */
-  note(notes: string, media: MediaId): Promise<void>;
-  forget(notes: string): Promise<void>;
-};
+export type HandedOut = ReturnType<typeof createHandedOut>;
 
 export type HandedOutDeps = {
   readonly state: KeyValueStore;
@@ -26,10 +22,11 @@ const EMPTIED = 'Something in here was to be forgotten. /export writes it anew.\
 export const exportPath = (notes: string, day: string, format: string) =>
   `${notes}${SESSIONS_FOLDER}/export-${day}.${format}`;
 
-export function createHandedOut({ state, media, reader }: HandedOutDeps): HandedOut {
+export function createHandedOut({ state, media, reader }: HandedOutDeps) {
   return {
-    note: (notes, id) => state.set(`${PREFIX}${notes}:${id}`, ''),
-    async forget(notes) {
+    /** Durable when resolved; before the file goes out. */
+    note: (notes: string, id: MediaId) => state.set(`${PREFIX}${notes}:${id}`, ''),
+    async forget(notes: string): Promise<void> {
       const prefix = `${PREFIX}${notes}:`;
       for (const { key } of await state.list(prefix)) {
         // One that is on its way to the chat goes with the next wish, or after its days.

@@ -46,9 +46,9 @@ export type ForgettingDeps = {
 
 const SNIPPET_CHARS = 80;
 
-export function createForgetting(
-  deps: ForgettingDeps,
-): Pick<KeptData, 'reach' | 'find' | 'forget' | 'scrub'> {
+export type Forgetting = ReturnType<typeof createForgetting>;
+
+export function createForgetting(deps: ForgettingDeps) {
   const { reader, sessions, index, indexing, store } = deps;
 
   /** With the conversations of jobs and subagents that were started in them, however deep. */
@@ -64,12 +64,16 @@ export function createForgetting(
   }
 
   return {
-    async reach(asking, words) {
+    async reach(asking: Asking, words: string): Promise<Reach> {
       const { notes } = asking.person;
       const chats = await withThoseBelow(await deps.chatsOf(asking), notes === '');
       return { words, notes, chats };
     },
-    async find({ words, notes, chats }, limit) {
+    /** At most `limit` places are told; all are counted. */
+    async find(
+      { words, notes, chats }: Reach,
+      limit: number,
+    ): Promise<{ readonly places: readonly KeptPlace[]; readonly count: number }> {
       const holds = holdsWords(words) ?? (() => false);
       const inNotes = await findInNotes(reader, notes, holds);
       const places = inNotes.map(({ path, line, text }) => ({
@@ -91,6 +95,7 @@ export function createForgetting(
       }
       return { places: places.slice(0, limit), count };
     },
+    /** May be repeated. Nothing of it is left in any file when this resolves. */
     async forget({ words, notes, chats }: Reach): Promise<ForgetReport> {
       const holds = holdsWords(words) ?? (() => false);
       const noteLines = await forgetInNotes(reader, notes, holds);
@@ -108,6 +113,7 @@ export function createForgetting(
       await store.scrub();
       return { noteLines, entries, texts: texts.reduce((sum, count) => sum + count, 0) };
     },
+    /** Leaves nothing of a wish that was deleted in the file of the store. */
     scrub: () => store.scrub(),
   };
 }
@@ -134,8 +140,6 @@ function around(text: string, words: string): string {
   return verbatim(`${start > 0 ? '…' : ''}${cut}${start + SNIPPET_CHARS < flat.length ? '…' : ''}`);
 }
 
-// CONTRACT of all that is kept of people, wherever it lies: found, told, handed out and forgotten as one.
-
 /** A turn in the chat of a message, as far as it says whose it is. */
 export type Asking = {
   readonly message: InboundMessage;
@@ -159,22 +163,3 @@ export type ForgetReport = {
   /** Of messages in the queues and the logs of our own doors. */
   readonly texts: number;
 };
-
-export interface KeptData {
-  reach(asking: Asking, words: string): Promise<Reach>;
-  /** At most `limit` places are told; all are counted. */
-  find(
-    reach: Reach,
-    limit: number,
-  ): Promise<{ readonly places: readonly KeptPlace[]; readonly count: number }>;
-  /** May be repeated. Nothing of it is left in any file when this resolves. */
-  forget(reach: Reach): Promise<ForgetReport>;
-  /** Leaves nothing of a wish that was deleted in the file of the store. */
-  scrub(): Promise<void>;
-  /** In words. */
-  overview(asking: Asking): Promise<string>;
-  /** The facts and files in this folder of the workspace, in words. */
-  notesOf(folder: string): Promise<string>;
-  /** Sends it; the words for the person. */
-  handOut(asking: Asking, format: 'md' | 'jsonl'): Promise<string>;
-}

@@ -41,21 +41,9 @@ export type BudgetNotesDeps = {
   askOwner(usedUp: UsedUp): Promise<void>;
 };
 
-export interface BudgetNotes {
-  /** Something was spent of the budget. */
-  spent(day: SpendingDay, account: Account, payer: Payer): void;
-  /** A cheaper model answers now. */
-  cheaper(day: SpendingDay, account: Account, payer: Payer, model: string): void;
-  /** A call was refused. */
-  usedUp(day: SpendingDay, account: Account): void;
-  /**
-   * A budget in money counts, and nobody knows the price of the model. `assumed`: what it is charged;
-   * undefined: it was not asked.
-   */
-  unpriced(day: SpendingDay, model: string, assumed: Price | undefined): void;
-}
+export type BudgetNotes = ReturnType<typeof createBudgetNotes>;
 
-export function createBudgetNotes(deps: BudgetNotesDeps): BudgetNotes {
+export function createBudgetNotes(deps: BudgetNotesDeps) {
   const { bus, log, ownerChat, now, currency, askOwner } = deps;
 
   /** False where it was told before. */
@@ -78,7 +66,8 @@ export function createBudgetNotes(deps: BudgetNotesDeps): BudgetNotes {
     `budget/${day.day}/${told}+${row.value.extraPercent}/${row.key}`;
 
   return {
-    spent(day, account, payer) {
+    /** Something was spent of the budget. */
+    spent(day: SpendingDay, account: Account, payer: Payer): void {
       const view = viewOf(account);
       if (!isLimited(account.cap) || !isNearlyUsed(view)) return;
       if (!isFirst(day, account, 80)) return;
@@ -89,12 +78,14 @@ export function createBudgetNotes(deps: BudgetNotesDeps): BudgetNotes {
       inBackground(chat.then((there) => send(id, there, text)));
     },
 
-    cheaper(day, account, payer, model) {
+    /** A cheaper model answers now. */
+    cheaper(day: SpendingDay, account: Account, payer: Payer, model: string): void {
       if (!isFirst(day, account, 95)) return;
       inBackground(send(idOf(day, account, 95), payer.chat, cheaperText(model)));
     },
 
-    usedUp(day, account) {
+    /** A call was refused. */
+    usedUp(day: SpendingDay, account: Account): void {
       if (!isFirst(day, account, 100)) return;
       const text = usedUpOwnerText(viewOf(account), currency(), MORE_PERCENT);
       const id = idOf(day, account, 100);
@@ -104,7 +95,11 @@ export function createBudgetNotes(deps: BudgetNotesDeps): BudgetNotes {
       inBackground(askOwner({ id, text, key, day: day.day, extraPercent, leftMs }));
     },
 
-    unpriced(day, model, assumed) {
+    /**
+     * A budget in money counts, and nobody knows the price of the model. `assumed`: what it is charged;
+     * undefined: it was not asked.
+     */
+    unpriced(day: SpendingDay, model: string, assumed: Price | undefined): void {
       if (day.unpriced.has(model)) return;
       day.unpriced.add(model);
       const id = `budget/${day.day}/unpriced/${model}`;

@@ -19,12 +19,17 @@ import { createKnownAs } from '../people/people.ts';
 import type { Persons } from '../people/persons.ts';
 import { createBudgetNotes } from './budget-notes.ts';
 import { createBudgetOwners } from './budget-owners.ts';
-import { BUDGET_SUBJECT, budgetQuestion, createBudgetAnswers } from './budget-question.ts';
 import { amountOf, type Price } from './rules/spending.ts';
 import { Spending } from './spending.ts';
 import { spendingCommands } from './spending-commands.ts';
 import { SPENDING_SCOPE } from './spending-day.ts';
-import { createSpendingDesk, type SpendingDesk } from './spending-desk.ts';
+import {
+  BUDGET_SUBJECT,
+  budgetQuestion,
+  createBudgetAnswers,
+  createSpendingDesk,
+  type SpendingDesk,
+} from './spending-desk.ts';
 
 export type SpendingParts = {
   readonly live: LiveConfig;

@@ -6,6 +6,7 @@ import type { PersonLimits } from '../../kernel/access/person.ts';
 import type { KeyValueStore } from '../../kernel/bus/store/store.ts';
 import type { CountNames } from '../../kernel/message/message-limits.ts';
 import { jsonRow, number, rowShape, texts } from '../../lib/json/json.ts';
+import { orAborted } from '../../lib/time/clock.ts';
 import { CountBook, type CountRow } from './count-book.ts';
 import type { Charged } from './rules/budget-limits.ts';
 import { afterCrash, EMPTY_LEDGER, joinedLedgers, type Ledger } from './rules/spending.ts';
@@ -29,7 +30,7 @@ export class SpendingDay {
   readonly unpriced = new Set<string>();
   readonly #state: KeyValueStore;
   readonly #changed = new Set<LedgerRow>();
-  readonly #waiting = new Set<() => void>();
+  #room = Promise.withResolvers<void>();
 
   constructor(
     state: KeyValueStore,
@@ -55,32 +56,15 @@ export class SpendingDay {
     this.#changed.add(row);
   }
 
-  /** Room may have come; whoever waits for it looks again. */
+  /** Room may have come; calls that wait for it look again. */
   announceRoom(): void {
-    const waiting = [...this.#waiting];
-    this.#waiting.clear();
-    for (const look of waiting) look();
+    this.#room.resolve();
+    this.#room = Promise.withResolvers();
   }
 
   /** Until room may have come. @throws the signal's reason */
   room(signal: AbortSignal): Promise<void> {
-    return new Promise((resolve, reject) => {
-      if (signal.aborted) return reject(signal.reason);
-      const onAbort = () => {
-        this.#waiting.delete(look);
-        reject(signal.reason);
-      };
-      const look = () => {
-        signal.removeEventListener('abort', onAbort);
-        resolve();
-      };
-      signal.addEventListener('abort', onAbort, { once: true });
-      this.#waiting.add(look);
-    });
-  }
-
-  get isChanged(): boolean {
-    return this.#changed.size > 0;
+    return orAborted(this.#room.promise, signal);
   }
 
   /** One transaction for all that changed; what is not stored stays changed. @throws StoreError */

@@ -1,8 +1,11 @@
 // What people are shown of today's spending, and what an owner changes about it.
 
 import type { SessionKey } from '../../kernel/message/ids.ts';
+import type { ChatRef } from '../../kernel/message/message.ts';
 import type { CountNames } from '../../kernel/message/message-limits.ts';
+import type { Question, QuestionHandler } from '../../kernel/questions/question.ts';
 import type { SessionStore } from '../../kernel/sessions/store.ts';
+import { MORE_PERCENT, type UsedUp } from './budget-notes.ts';
 import type { BudgetOwners } from './budget-owners.ts';
 import { budgetCap, chargedFor, type Payer, TOTAL } from './rules/budget-limits.ts';
 import type { BudgetView } from './rules/budget-words.ts';
@@ -21,27 +24,14 @@ export type MeantBudget = {
   readonly extraPercent?: number;
 };
 
-export interface SpendingDesk {
-  readonly currency: string;
-  /** What the sender and the chat took today. */
-  of(payer: Payer): Promise<readonly BudgetView[]>;
-  /** Of what is still shown to the model. */
-  inConversation(session: SessionKey): Promise<ConversationCost>;
-  /** All of today: the total first, then by what was taken. */
-  all(): Promise<readonly BudgetView[]>;
-  /**
-   * Allows so much more today, of the budget of this key; without one, of all that are used up, else of all that nearly are.
-   * Returns the keys of what was raised; none where the day that was meant is over, or more was allowed since.
-   */
-  raise(percent: number, meant?: MeantBudget): Promise<readonly string[]>;
-}
+export type SpendingDesk = ReturnType<typeof createSpendingDesk>;
 
 export function createSpendingDesk(
   spending: Spending,
   settings: () => Pick<SpendingSettings, 'limits' | 'prices'>,
   ownerOf: BudgetOwners,
   sessions: Pick<SessionStore, 'load'>,
-): SpendingDesk {
+) {
   async function viewOf(row: LedgerRow): Promise<BudgetView> {
     const { name, limits } = await ownerOf(namesOf(row));
     const cap = budgetCap(namesOf(row), settings().limits, limits);
@@ -49,27 +39,38 @@ export function createSpendingDesk(
   }
 
   return {
-    get currency() {
+    get currency(): string {
       return settings().limits.budget.currency;
     },
-    async of(payer) {
+    /** What the sender and the chat took today. */
+    async of(payer: Payer): Promise<readonly BudgetView[]> {
       const { book } = await spending.today();
       const charged = chargedFor(payer, settings().limits);
       const own = charged.filter(({ whose }) => whose !== TOTAL);
       return Promise.all(own.map(({ names }) => viewOf(book.at(names))));
     },
-    async inConversation(session) {
+    /** Of what is still shown to the model. */
+    async inConversation(session: SessionKey): Promise<ConversationCost> {
       const { prices, limits } = settings();
       return conversationCost(await sessions.load(session), prices, limits.budget.currency);
     },
-    async all() {
+    /** All of today: the total first, then by what was taken. */
+    async all(): Promise<readonly BudgetView[]> {
       const { book } = await spending.today();
       const rank = ({ key, ledger }: BudgetView) =>
         key === TOTAL ? Number.POSITIVE_INFINITY : ledger.spent.tokens;
       const views = await Promise.all(book.rows.map(viewOf));
       return views.toSorted((one, other) => rank(other) - rank(one));
     },
-    async raise(percent, { key, day: of, extraPercent: before } = {}) {
+    /**
+     * Allows so much more today, of the budget of this key; without one, of all that are used up, else of
+     * all that nearly are. Returns the keys of what was raised; none where the day that was meant is over,
+     * or more was allowed since.
+     */
+    async raise(
+      percent: number,
+      { key, day: of, extraPercent: before }: MeantBudget = {},
+    ): Promise<readonly string[]> {
       const day = await spending.today();
       if (of !== undefined && of !== day.day) return [];
       // Told at 100 % also where what is left is too little for an answer.
@@ -97,4 +98,39 @@ export function createSpendingDesk(
 
 function namesOf({ key, names }: LedgerRow): CountNames {
   return [key, ...[...names].filter((name) => name !== key)];
+}
+
+// What an owner is asked when a budget is used up, and what the answer does.
+
+/** The kind of the question's subject. */
+export const BUDGET_SUBJECT = 'budget';
+
+export function budgetQuestion(usedUp: UsedUp, chat: ChatRef): Question {
+  const { id, text, key, day, extraPercent, leftMs } = usedUp;
+  return {
+    ...{ id, chat },
+    markdown: text,
+    choices: [
+      { label: `Allow ${MORE_PERCENT} % more today`, action: 'more' },
+      { label: 'Keep the limit', action: 'keep' },
+    ],
+    approvers: 'owners',
+    subject: `${BUDGET_SUBJECT}:${day}|${extraPercent}|${key}`,
+    expiresInMs: leftMs,
+  };
+}
+
+export function createBudgetAnswers(desk: SpendingDesk): QuestionHandler {
+  return {
+    async answer(rest, action) {
+      if (action !== 'more') return 'The limit stays as it is.';
+      const [day = '', extra, ...key] = rest.split('|');
+      // Carried out twice after a crash, it must not allow twice as much.
+      const meant = { key: key.join('|'), day, extraPercent: Number(extra) };
+      const raised = await desk.raise(MORE_PERCENT, meant);
+      return raised.length === 0
+        ? 'Nothing is changed: more was allowed already, or that day is over.'
+        : `${MORE_PERCENT} % more for today: ${raised.join(', ')}.`;
+    },
+  };
 }

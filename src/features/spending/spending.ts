@@ -1,6 +1,6 @@
 // Watches over what models may cost in a day. The worst case of a call is held before the call is
 // made and settled after it; where a budget limits it, what is held is on disk before the model is
-// asked. Without budgets it only counts; the counts are stored behind the work (spending-pages.ts).
+// asked. Without budgets it only counts; the counts, a page a day, are stored behind the work.
 
 import type {
   PaidCall,
@@ -55,6 +55,10 @@ export type SpendingDeps = {
 
 /** Estimates of the question err; this much more of it is held. */
 const INPUT_MARGIN = 1.25;
+/** Stands where nothing is to be stored later any more. */
+const NO_TIMER: Disposable = { [Symbol.dispose]: () => undefined };
+const STORE_AFTER_MS = 1000;
+const KEEP_MS = 400 * 86_400_000;
 
 type Held = {
   readonly kind: 'held';
@@ -64,22 +68,35 @@ type Held = {
 
 export class Spending implements SpendingGuard, Pick<PaidCalls, 'reservePaid'>, AsyncDisposable {
   readonly #deps: SpendingDeps;
-  readonly #pages: SpendingPages;
+  readonly #dayOf = createLocalDays();
+  #newest: SpendingDay | undefined;
+  #loading: { readonly day: string; readonly page: Promise<SpendingDay> } | undefined;
+  #timer: Disposable | undefined;
 
   constructor(deps: SpendingDeps) {
-    const { state, clock, log, settings } = deps;
     this.#deps = deps;
-    this.#pages = new SpendingPages({ state, clock, log, timeZone: () => settings().timeZone });
   }
 
-  /** Today's page of the book. */
-  today(): Promise<SpendingDay> {
-    return this.#pages.today();
+  /** Today's page. @throws StoreError where it cannot be read; the next call tries again */
+  async today(): Promise<SpendingDay> {
+    const { clock, settings } = this.#deps;
+    const { day, endsAt } = this.#dayOf(clock.now(), settings().timeZone);
+    if (this.#newest?.day === day) return this.#newest;
+    if (this.#loading?.day !== day) this.#loading = { day, page: this.#open(day, endsAt) };
+    const { page } = this.#loading;
+    try {
+      const opened = await page;
+      if (this.#loading.page === page) this.#newest = opened;
+      return opened;
+    } catch (error) {
+      this.#loading = undefined;
+      throw error;
+    }
   }
 
   modelFor(payer: Payer, model: string, cheaper: (model: string) => string): string {
-    const day = this.#pages.opened;
-    if (day === undefined) return model;
+    const day = this.#newest;
+    if (day === undefined || this.#deps.clock.now() >= day.endsAt) return model;
     const limited = this.#accounts(day, payer).filter(({ cap }) => isLimited(cap));
     const almost = limited.find(({ row, cap }) => isAlmostUsed({ ledger: row.value, cap }));
     // Where a budget is used up the call is refused, and no other model is to be announced.
@@ -127,7 +144,33 @@ export class Spending implements SpendingGuard, Pick<PaidCalls, 'reservePaid'>, 
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
-    await this.#pages[Symbol.asyncDispose]();
+    this.#timer?.[Symbol.dispose]();
+    this.#timer = NO_TIMER;
+    await this.#newest?.store();
+  }
+
+  async #open(day: string, endsAt: number): Promise<SpendingDay> {
+    const { state, clock, log } = this.#deps;
+    if (this.#newest !== undefined) this.#storeNow(this.#newest);
+    state
+      .expire('', clock.now() - KEEP_MS)
+      .catch((error) => log.warn('old spending not deleted', { error }));
+    const onUnread = () => log.error('spending not readable', { day });
+    return new SpendingDay(state, { day, endsAt }).load(onUnread);
+  }
+
+  /** A page that was changed: within a second where it is the newest, an older one now. */
+  #storeSoon(page: SpendingDay): void {
+    if (page !== this.#newest) this.#storeNow(page);
+    this.#timer ??= this.#deps.clock.timer(STORE_AFTER_MS, () => {
+      this.#timer = undefined;
+      if (this.#newest !== undefined) this.#storeNow(this.#newest);
+    });
+  }
+
+  #storeNow(page: SpendingDay): void {
+    const { log } = this.#deps;
+    page.store().catch((error) => log.warn('spending not stored', { error }));
   }
 
   async #learnLimits(day: SpendingDay, payer: Payer): Promise<void> {
@@ -202,90 +245,11 @@ export class Spending implements SpendingGuard, Pick<PaidCalls, 'reservePaid'>, 
       this.#deps.notes.spent(day, account, payer);
     }
     day.announceRoom();
-    this.#pages.storeSoon(day);
+    this.#storeSoon(day);
   }
 }
 
 /** Whoever is met on another door than before is one with who they are there. */
 function joinDoors(day: SpendingDay, payer: Payer, { names }: Known): void {
   if (names.length > 0) day.book.at(personBudgetNames(payer, names));
-}
-
-// The book of what was spent, a page a day: opens the page of today, and stores pages behind the work.
-
-export type SpendingPagesDeps = {
-  readonly state: KeyValueStore;
-  readonly clock: Clock;
-  readonly log: Logger;
-  timeZone(): string;
-};
-
-/** Stands where nothing is to be stored later any more. */
-const NO_TIMER: Disposable = { [Symbol.dispose]: () => undefined };
-const STORE_AFTER_MS = 1000;
-const KEEP_MS = 400 * 86_400_000;
-
-export class SpendingPages implements AsyncDisposable {
-  readonly #deps: SpendingPagesDeps;
-  readonly #dayOf = createLocalDays();
-  #newest: SpendingDay | undefined;
-  #loading: { readonly day: string; readonly page: Promise<SpendingDay> } | undefined;
-  #timer: Disposable | undefined;
-
-  constructor(deps: SpendingPagesDeps) {
-    this.#deps = deps;
-  }
-
-  /** Today's, where it was opened before. */
-  get opened(): SpendingDay | undefined {
-    const page = this.#newest;
-    return page === undefined || this.#deps.clock.now() >= page.endsAt ? undefined : page;
-  }
-
-  /** Today's. @throws StoreError where it cannot be read; the next call tries again */
-  async today(): Promise<SpendingDay> {
-    const { clock, timeZone } = this.#deps;
-    const { day, endsAt } = this.#dayOf(clock.now(), timeZone());
-    if (this.#newest?.day === day) return this.#newest;
-    if (this.#loading?.day !== day) this.#loading = { day, page: this.#open(day, endsAt) };
-    const { page } = this.#loading;
-    try {
-      const opened = await page;
-      if (this.#loading.page === page) this.#newest = opened;
-      return opened;
-    } catch (error) {
-      this.#loading = undefined;
-      throw error;
-    }
-  }
-
-  /** A page that was changed: within a second where it is the newest, an older one now. */
-  storeSoon(page: SpendingDay): void {
-    if (page !== this.#newest) this.#storeNow(page);
-    this.#timer ??= this.#deps.clock.timer(STORE_AFTER_MS, () => {
-      this.#timer = undefined;
-      if (this.#newest !== undefined) this.#storeNow(this.#newest);
-    });
-  }
-
-  async [Symbol.asyncDispose](): Promise<void> {
-    this.#timer?.[Symbol.dispose]();
-    this.#timer = NO_TIMER;
-    await this.#newest?.store();
-  }
-
-  async #open(day: string, endsAt: number): Promise<SpendingDay> {
-    const { state, clock, log } = this.#deps;
-    if (this.#newest !== undefined) this.#storeNow(this.#newest);
-    state
-      .expire('', clock.now() - KEEP_MS)
-      .catch((error) => log.warn('old spending not deleted', { error }));
-    const onUnread = () => log.error('spending not readable', { day });
-    return new SpendingDay(state, { day, endsAt }).load(onUnread);
-  }
-
-  #storeNow(page: SpendingDay): void {
-    const { log } = this.#deps;
-    page.store().catch((error) => log.warn('spending not stored', { error }));
-  }
 }
