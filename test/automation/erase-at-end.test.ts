@@ -2,7 +2,7 @@
 
 import { join } from 'node:path';
 import { expect, it } from 'vitest';
-import { HelperDesk } from '../../src/features/subagents/helper-desk.ts';
+import { createHelperDesk } from '../../src/features/subagents/helper-desk.ts';
 import { createHelperForgetting } from '../../src/features/subagents/personal-data.ts';
 import { type HelperRun, helperSession } from '../../src/features/subagents/rules/subagent.ts';
 import { openSubagents } from '../../src/features/subagents/subagent-rows.ts';
@@ -53,7 +53,7 @@ it.each(Array.from({ length: 6 }, (_, lead) => lead))(
         return [];
       },
     };
-    const desk = new HelperDesk({ subagents, bus: bus as never, clock, log });
+    const desk = createHelperDesk({ subagents, bus: bus as never, clock, log });
     await desk.begin(RUN);
     await desk.end('h1', DONE);
     expect(await Promise.all(erasures)).toEqual([1]);

@@ -2,8 +2,8 @@
 
 import { join } from 'node:path';
 import { expect, it } from 'vitest';
-import { HelperDesk } from '../../src/features/subagents/helper-desk.ts';
-import { HelperStarts } from '../../src/features/subagents/helper-starts.ts';
+import { createHelperDesk } from '../../src/features/subagents/helper-desk.ts';
+import { createHelperStarts } from '../../src/features/subagents/helper-starts.ts';
 import { Votes } from '../../src/features/subagents/learnt.ts';
 import { type HelperRun, helperChat } from '../../src/features/subagents/rules/subagent.ts';
 import { createHelperSeries } from '../../src/features/subagents/series.ts';
@@ -68,7 +68,7 @@ function makeRig() {
       } as never;
     },
   };
-  const open = () => new HelperDesk({ subagents, bus, clock, log });
+  const open = () => createHelperDesk({ subagents, bus, clock, log });
   const told = () =>
     [...queued.values()].filter((message) => message.chat.channel === chat.channel);
   return { runs, clock, edge, ended, queued, open, told };
@@ -102,7 +102,7 @@ it('whoever waits once more, because a crash took what the wait gave, hears whic
   const { runs, clock, open } = makeRig();
   const desk = open();
   const rest = { terms: {} as never, settings: () => ({}) as never };
-  const starts = new HelperStarts({ runs, desk, clock, ...rest });
+  const starts = createHelperStarts({ runs, desk, clock, ...rest });
   const { session } = runOf('h1').parent;
   await desk.begin(runOf('h1'));
   const { signal } = new AbortController();
@@ -156,7 +156,7 @@ it('what is long over is forgotten also while the same process goes on', async (
   await using store = await openEmbeddedStore({ path, clock, log });
   const subagents = openSubagents(createRows(store));
   const bus = { accept: async () => [], cancel: async () => ({}), trace: async () => undefined };
-  const desk = new HelperDesk({ subagents, bus: bus as never, clock, log });
+  const desk = createHelperDesk({ subagents, bus: bus as never, clock, log });
   await desk.begin(runOf('h1'));
   await desk.end('h1', DONE);
   await clock.jump(8 * 86_400_000);
@@ -224,7 +224,7 @@ it('begins no more than may run, in one conversation and altogether', async () =
   const { runs, clock, open } = makeRig();
   const desk = open();
   const terms = { of: termsOf, described: async () => [] };
-  const starts = new HelperStarts({ runs, desk, clock, terms, settings });
+  const starts = createHelperStarts({ runs, desk, clock, terms, settings });
   const wish = (id: string) => ({ id, plan: { kind: 'task', task: id } }) as const;
   const elsewhere = { ...asker, session: sessionKeyOf({ ...chat, chat: chatId('2') }) };
   await starts.start(wish('one'), asker);
@@ -238,7 +238,7 @@ it('begins no more than may run, in one conversation and altogether', async () =
 it('the helpers of a series that was shown words of others begin with them', async () => {
   const { runs, clock, open } = makeRig();
   const terms = { of: termsOf, described: async () => [] };
-  const starts = new HelperStarts({ runs, desk: open(), clock, terms, settings });
+  const starts = createHelperStarts({ runs, desk: open(), clock, terms, settings });
   const child = { id: 'c', label: 'c', plan: { kind: 'task', task: 'go on' } } as const;
   const taintOf = async (more: Partial<HelperRun>) =>
     (await starts.childOf(runOf('s', more), child)).parent.isTainted;

@@ -13,7 +13,7 @@ import { createJobCourier, createJobStart } from '../../src/features/schedule/jo
 import { createJobDesk, createNextSlot, type JobAsker } from '../../src/features/schedule/jobs.ts';
 import { HEARTBEAT, type Job } from '../../src/features/schedule/rules/job.ts';
 import { quietUntil } from '../../src/features/schedule/rules/quiet-hours.ts';
-import { Scheduler } from '../../src/features/schedule/scheduler.ts';
+import { createScheduler, type Scheduler } from '../../src/features/schedule/scheduler.ts';
 import { scheduleStage } from '../../src/features/schedule/stage.ts';
 import { openWorkflowRows } from '../../src/features/workflows/workflow-rows.ts';
 import type { Verdict } from '../../src/kernel/access/admission.ts';
@@ -130,7 +130,7 @@ export async function makeJobsRig(startsAt: string) {
       startWorkflow: async () => undefined,
       ended: (...over) => scheduler.ended(...over),
     });
-    const scheduler = new Scheduler({
+    const scheduler: Scheduler = createScheduler({
       ...{ jobs, next, bus, clock, log, revision, timeZone: () => ZONE },
       ...{
         isOn: () => true,

@@ -1,6 +1,6 @@
 // Where a test is not about helpers: there are none.
 
-import type { HelperDesk } from '../../src/features/subagents/agents-commands.ts';
+import type { HelperView } from '../../src/features/subagents/agents-commands.ts';
 import type { Helpers } from '../../src/features/subagents/spawn.ts';
 
 const none = async () => ({ text: 'There are no helpers.', isForeign: false });
@@ -10,7 +10,7 @@ export const noHelpers = (): Helpers => ({
   ...{ start: none, list: none, check: none, wait: none, cancel: none },
 });
 
-export const NO_HELPERS: HelperDesk = {
+export const NO_HELPERS: HelperView = {
   lines: async () => [],
   atWork: async () => [],
   kill: async () => '',

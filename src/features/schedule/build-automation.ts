@@ -29,7 +29,7 @@ import { createJobForgetting, startedFromJobs } from './personal-data.ts';
 import { HEARTBEAT, JOB_CHANNEL, type Job, jobChat } from './rules/job.ts';
 import { HEARTBEAT_FILE } from './rules/job-report.ts';
 import { quietUntil } from './rules/quiet-hours.ts';
-import { Scheduler } from './scheduler.ts';
+import { createScheduler, type Scheduler } from './scheduler.ts';
 import { scheduleStage } from './stage.ts';
 
 export type AutomationParts = Foundations & {
@@ -89,7 +89,7 @@ export function buildAutomation(parts: AutomationParts): Automation {
     ended: (id, run, how, detail) => scheduler.ended(id, run, how, detail),
   });
   owners.keepNotes(createNoteKeeper({ announcer, quietUntil: quietIn }));
-  const scheduler: Scheduler = new Scheduler({
+  const scheduler: Scheduler = createScheduler({
     ...{ jobs: rows, next, bus, clock, log, timeZone, revision, start, tellOwner: owners.tell },
     isOn: () => live.config.cron.enabled,
     maxFailures: () => live.config.cron.maxFailures,

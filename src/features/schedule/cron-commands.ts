@@ -12,7 +12,7 @@ import { sessionKeyOf } from '../../kernel/message/message.ts';
 import { verbatim } from '../../kernel/message/untrusted.ts';
 import { withPerson } from '../people/person-commands.ts';
 import type { Persons } from '../people/persons.ts';
-import type { HelperDesk } from '../subagents/agents-commands.ts';
+import type { HelperView } from '../subagents/agents-commands.ts';
 import type { WorkflowDesk } from '../workflows/workflow-people.ts';
 import type { JobAskers } from './job-askers.ts';
 import type { JobDesk, ShownJob } from './jobs.ts';
@@ -92,7 +92,7 @@ const CHANGES = [
 
 /** What the run of a job may have started. */
 export type StartedWork = {
-  readonly helpers: Pick<HelperDesk, 'stopAll'>;
+  readonly helpers: Pick<HelperView, 'stopAll'>;
   readonly workflows: Pick<WorkflowDesk, 'stopAll'>;
 };
 

@@ -60,78 +60,82 @@ const TOLD_FAILURES = 3;
 /** What a finished job still says has gone out by then. */
 const KEEP_FINISHED_MS = 86_400_000;
 
-export class Scheduler {
-  readonly #deps: SchedulerDeps;
-  /** Jobs that could not be started, until when they wait (epoch milliseconds); a restart tries them all. */
-  readonly #putOff = new Map<string, { readonly failures: number; readonly until: number }>();
-  #changed = Promise.withResolvers<void>();
+export type Scheduler = ReturnType<typeof createScheduler>;
 
-  constructor(deps: SchedulerDeps) {
-    this.#deps = deps;
-  }
+export function createScheduler(deps: SchedulerDeps) {
+  const { jobs, next, bus, clock, log, timeZone, maxFailures, isOn, revision, start } = deps;
+  const { tell, tellOwner } = deps;
+  /** Jobs that could not be started, until when they wait (epoch milliseconds); a restart tries them all. */
+  const putOff = new Map<string, { readonly failures: number; readonly until: number }>();
+  let change = Promise.withResolvers<void>();
+  const waitsUntil = ({ id }: Job) => putOff.get(id)?.until ?? 0;
+  const zone = (job: Job) => zoneOf(job.schedule, timeZone());
 
   /** A job was made or changed in this process. */
-  changed(): void {
-    this.#changed.resolve();
+  function changed(): void {
+    change.resolve();
   }
 
-  async run(signal: AbortSignal): Promise<void> {
+  async function run(signal: AbortSignal): Promise<void> {
     while (!signal.aborted) {
-      this.#changed = Promise.withResolvers<void>();
-      await this.#fireDue();
+      change = Promise.withResolvers<void>();
+      await fireDue();
       if (signal.aborted) return;
-      await this.#rest(signal);
+      await rest(signal);
     }
   }
 
   /** The run is over; told twice of the same run, the second changes nothing. */
-  async ended(id: string, run: MessageId, how: JobEnding, detail?: string): Promise<void> {
-    const { jobs, clock, maxFailures, next, tell, log } = this.#deps;
+  async function runEnded(
+    id: string,
+    run: MessageId,
+    how: JobEnding,
+    detail?: string,
+  ): Promise<void> {
     const job = await jobs.all.get(id);
     if (job === undefined || job.last?.run === run) return;
     const now = clock.now();
-    const retry = { at: await this.#retryAt(job, now), maxFailures: maxFailures() };
+    const retry = { at: await retryAt(job, now), maxFailures: maxFailures() };
     const over = { message: run, how, now, ...(detail === undefined ? {} : { detail }) };
-    const changed = await jobs.all.change(id, (each) =>
+    const after = await jobs.all.change(id, (each) =>
       each === undefined || each.last?.run === run ? undefined : ended(each, over, retry),
     );
-    this.changed();
-    if (changed === undefined) return;
-    log.info('job ended', { job: id, how, failures: changed.failures });
-    const text = await troubleText(job, changed, { now, zone: this.#zone(job), next });
-    if (text !== undefined) await tell(changed, `${run}/trouble`, text);
+    changed();
+    if (after === undefined) return;
+    log.info('job ended', { job: id, how, failures: after.failures });
+    const text = await troubleText(job, after, { now, zone: zone(job), next });
+    if (text !== undefined) await tell(after, `${run}/trouble`, text);
   }
 
   /** A failed job waits longer each time, and then for a slot of its own. */
-  async #retryAt({ schedule, nextAt, failures }: Job, now: number): Promise<number | undefined> {
+  async function retryAt(
+    { schedule, nextAt, failures }: Job,
+    now: number,
+  ): Promise<number | undefined> {
     const earliest = now + retryMs(failures + 1);
     if (schedule.kind === 'at') return earliest;
     if (nextAt !== undefined && nextAt >= earliest) return nextAt;
-    return this.#deps.next(schedule, earliest - 1);
+    return next(schedule, earliest - 1);
   }
 
-  async #fireDue(): Promise<void> {
-    const { jobs, clock, isOn } = this.#deps;
+  async function fireDue(): Promise<void> {
     if (!isOn()) return;
     for (const job of await jobs.all.list()) {
-      if (clock.now() < this.#waitsUntil(job)) continue;
+      if (clock.now() < waitsUntil(job)) continue;
       try {
-        const at = dueAt(await this.#settled(job));
-        if (at !== undefined && at <= clock.now()) await this.#fire(job, at);
-        this.#putOff.delete(job.id);
+        const at = dueAt(await settled(job));
+        if (at !== undefined && at <= clock.now()) await fire(job, at);
+        putOff.delete(job.id);
       } catch (error) {
-        this.#notStarted(job, error);
+        notStarted(job, error);
       }
     }
   }
 
-  readonly #waitsUntil = ({ id }: Job) => this.#putOff.get(id)?.until ?? 0;
-
   /** One job must not hold up the others. */
-  #notStarted(job: Job, error: unknown): void {
-    const { clock, log, tellOwner } = this.#deps;
-    const failures = (this.#putOff.get(job.id)?.failures ?? 0) + 1;
-    this.#putOff.set(job.id, { failures, until: clock.now() + retryMs(failures) });
+  function notStarted(job: Job, error: unknown): void {
+    const failures = (putOff.get(job.id)?.failures ?? 0) + 1;
+    putOff.set(job.id, { failures, until: clock.now() + retryMs(failures) });
     log.warn('job not started', { job: job.id, failures, error });
     if (failures !== TOLD_FAILURES) return;
     const reason = error instanceof Error ? error.message : String(error);
@@ -141,18 +145,17 @@ export class Scheduler {
     );
   }
 
-  async #fire(job: Job, slot: number): Promise<void> {
-    const { jobs, clock, log, next, start } = this.#deps;
+  async function fire(job: Job, slot: number): Promise<void> {
     const now = clock.now();
     const isAsked = job.runAsked !== undefined;
     const after = isAsked ? job.nextAt : await next(job.schedule, Math.max(now, slot));
-    if (await this.#isUnderWay(job)) return this.#skip(job, isAsked, after);
+    if (await isUnderWay(job)) return skip(job, isAsked, after);
     const id = messageId(`cron/${job.id}/${isAsked ? 'asked-' : ''}${slot}`);
     const isLate = !isAsked && isLateRun(slot, now);
-    const due = isLate ? { due: slotText(slot, this.#zone(job)) } : {};
+    const due = isLate ? { due: slotText(slot, zone(job)) } : {};
     const chosen = isAsked || hasChosenTimes(job.schedule) ? { chosenAt: slot } : {};
     const started = await start({ job, id, ...due, ...chosen });
-    if (started.kind === 'nobody') return this.#stop(job, started.reason);
+    if (started.kind === 'nobody') return switchOff(job, started.reason);
     const message = started.kind === 'asked' ? { message: id } : {};
     await jobs.all.change(
       job.id,
@@ -162,25 +165,24 @@ export class Scheduler {
   }
 
   /** The bus knows better than we do: what it holds will come to an end. */
-  async #isUnderWay({ running }: Job): Promise<boolean> {
+  async function isUnderWay({ running }: Job): Promise<boolean> {
     if (running === undefined) return false;
-    return (await this.#deps.bus.trace(running))?.state === 'pending';
+    return (await bus.trace(running))?.state === 'pending';
   }
 
-  async #skip(job: Job, isAsked: boolean, after: number | undefined): Promise<void> {
-    const now = this.#deps.clock.now();
+  async function skip(job: Job, isAsked: boolean, after: number | undefined): Promise<void> {
+    const now = clock.now();
     const last = { at: now, how: 'skipped', detail: 'the run before was not over' } as const;
     // What runs once is not skipped but waits.
     const nextAt = job.schedule.kind === 'at' ? now + retryMs(2) : after;
-    await this.#deps.jobs.all.change(
+    await jobs.all.change(
       job.id,
       (each) =>
         each && (isAsked ? { ...each, runAsked: undefined, last } : { ...each, nextAt, last }),
     );
   }
 
-  async #stop(job: Job, reason: string): Promise<void> {
-    const { jobs, clock, log, tellOwner } = this.#deps;
+  async function switchOff(job: Job, reason: string): Promise<void> {
     const last = { at: clock.now(), how: 'stopped', detail: reason } as const;
     await jobs.all.change(
       job.id,
@@ -191,8 +193,7 @@ export class Scheduler {
   }
 
   /** After the clock was put back, a slot far ahead is no slot any more. Old rows go. */
-  async #settled(job: Job): Promise<Job> {
-    const { jobs, clock, next } = this.#deps;
+  async function settled(job: Job): Promise<Job> {
     const now = clock.now();
     const { finishedAt, firedAt, schedule } = job;
     if (finishedAt !== undefined && now - finishedAt > KEEP_FINISHED_MS) await jobs.remove(job.id);
@@ -205,31 +206,28 @@ export class Scheduler {
     return settled ?? job;
   }
 
-  async #rest(signal: AbortSignal): Promise<void> {
-    const { clock, isOn, revision } = this.#deps;
-    const jobs = isOn() ? await this.#deps.jobs.all.list() : [];
-    const dues = jobs.flatMap((job) => {
+  async function rest(signal: AbortSignal): Promise<void> {
+    const all = isOn() ? await jobs.all.list() : [];
+    const dues = all.flatMap((job) => {
       const at = dueAt(job);
-      return at === undefined ? [] : [Math.max(at, this.#waitsUntil(job))];
+      return at === undefined ? [] : [Math.max(at, waitsUntil(job))];
     });
     const begun = clock.now();
     const until = Math.min(begun + LONGEST_SLEEP_MS, ...dues);
     const known = revision();
     const stop = new AbortController();
     const whole = AbortSignal.any([signal, stop.signal]);
-    const changed = this.#changed.promise.then(() => stop.abort());
+    const stopped = change.promise.then(() => stop.abort());
     const isStill = () => clock.now() >= begun && clock.now() < until && revision() === known;
     while (!whole.aborted && isStill()) {
       const waitMs = Math.min(OUTSIDE_MS, until - clock.now());
       await clock.sleep(waitMs, whole).catch(() => undefined);
     }
-    this.#changed.resolve();
-    await changed;
+    change.resolve();
+    await stopped;
   }
 
-  #zone(job: Job): string {
-    return zoneOf(job.schedule, this.#deps.timeZone());
-  }
+  return { changed, run, ended: runEnded };
 }
 
 /** Told when it begins to fail, when it is given up and when it works again; not in between. */

@@ -29,7 +29,7 @@ export const AGENTS_COMMANDS = {
   },
 } satisfies CommandTable;
 
-export function agentsCommands(helpers: HelperDesk): readonly Command[] {
+export function agentsCommands(helpers: HelperView): readonly Command[] {
   return commandsOf(AGENTS_COMMANDS, {
     async agents(origin) {
       const lines = await helpers.lines(seenBy(origin));
@@ -58,7 +58,7 @@ export type HelperPeopleDeps = {
   readonly clock: Clock;
 };
 
-export type HelperDesk = ReturnType<typeof createHelperPeople>;
+export type HelperView = ReturnType<typeof createHelperPeople>;
 
 export function createHelperPeople({ runs: rows, desk, clock }: HelperPeopleDeps) {
   const isRunning = ({ state }: HelperRun) => state === 'running';

@@ -12,13 +12,9 @@ import type { GuardedFiles } from '../../lib/files/guarded-files.ts';
 import type { Logger } from '../../lib/logger.ts';
 import type { ModelRegistry } from '../../providers/provider.ts';
 import { knownCost } from '../spending/build-spending.ts';
-import {
-  agentsCommands,
-  createHelperPeople,
-  type HelperDesk as PeoplesDesk,
-} from './agents-commands.ts';
-import { HelperDesk } from './helper-desk.ts';
-import { HelperStarts } from './helper-starts.ts';
+import { agentsCommands, createHelperPeople, type HelperView } from './agents-commands.ts';
+import { createHelperDesk } from './helper-desk.ts';
+import { createHelperStarts } from './helper-starts.ts';
 import { Calibrator, createExperience, type Experience, Votes } from './learnt.ts';
 import { createHelperForgetting, startedFromHelpers } from './personal-data.ts';
 import { configuredOf } from './rules/calibration.ts';
@@ -38,7 +34,7 @@ export type SubagentParts = Foundations & {
 
 export type Subagents = {
   /** For commands. */
-  readonly desk: PeoplesDesk;
+  readonly desk: HelperView;
   readonly experience: Experience;
   readonly votes: Votes;
 };
@@ -53,7 +49,7 @@ export function buildSubagents(parts: SubagentParts): Subagents {
   const settings = () => live.config.agents.subagents;
   const { subagents } = parts.collections;
   const { runs } = subagents;
-  const desk = new HelperDesk({ subagents, bus, clock, log });
+  const desk = createHelperDesk({ subagents, bus, clock, log });
   const votes = new Votes(parts.rows, (vote) =>
     measuring.telemetry.record({ kind: 'vote', at: clock.now(), durationMs: 0, ...vote }),
   );
@@ -75,7 +71,7 @@ export function buildSubagents(parts: SubagentParts): Subagents {
     advice: ({ kind, profile, model }) =>
       calibrator.advice(kind, profile, helperModel(model, models())),
   });
-  const starts = new HelperStarts({ runs, desk, terms, clock, settings });
+  const starts = createHelperStarts({ runs, desk, terms, clock, settings });
   const series = createHelperSeries({
     ...{ runs, desk, log, votes },
     voting: () => live.config.agents.voting,

@@ -38,124 +38,114 @@ export type HelperAsker = Pick<
   'session' | 'turnId' | 'chat' | 'rights' | 'isTainted' | 'person' | 'payer'
 >;
 
-export class HelperStarts {
-  readonly #deps: HelperStartsDeps;
+export type HelperStarts = ReturnType<typeof createHelperStarts>;
+
+export function createHelperStarts({ runs, desk, terms, clock, settings }: HelperStartsDeps) {
   /** Limits are counted by one start after the other. */
-  readonly #lanes = createLanes();
-
-  constructor(deps: HelperStartsDeps) {
-    this.#deps = deps;
-  }
-
-  isEnabled(): boolean {
-    return this.#deps.settings().enabled;
-  }
+  const lanes = createLanes();
+  const line = (run: HelperRun) => helperLine(run, clock.now());
 
   /** The same wish of the same turn starts one. @throws SubagentError */
-  start(wish: HelperWish, asker: HelperAsker): Promise<HelperAnswer> {
-    return this.#lanes.run('start', async () => {
+  function start(wish: HelperWish, asker: HelperAsker): Promise<HelperAnswer> {
+    return lanes.run('start', async () => {
       const id = idOf(wish, asker);
-      const known = await this.#deps.runs.get(id);
+      const known = await runs.get(id);
       const isOver = known !== undefined && known.state !== 'running' && known.state !== 'done';
       const isAgain = isOver && known.plan.kind !== 'task';
-      if (known !== undefined && !isAgain) return this.#known(known, wish);
+      if (known !== undefined && !isAgain) return knownAnswer(known, wish);
       if (known !== undefined) checkSame(known, wish);
-      const run = await this.#runOf(id, wish, asker);
+      const run = await runOf(id, wish, asker);
       const begun =
         known === undefined ? run : { ...run, attempt: known.attempt + 1, ...keptOf(known) };
-      await this.#deps.desk.begin(begun);
+      await desk.begin(begun);
       const told =
         asker.chat.channel === SUBAGENT_CHANNEL
           ? 'Wait for it before you answer: it ends when you do.'
           : 'You are told in this conversation when it has ended; wait for it only if this answer needs it.';
-      return own(`Started: ${this.#line(begun)}. ${told}`);
+      return own(`Started: ${line(begun)}. ${told}`);
     });
   }
 
   /** The helper for the next part of a series. @throws SubagentError where its profile is gone */
-  async childOf(
+  async function childOf(
     series: HelperRun,
     { id, plan, label }: Pick<HelperRun, 'id' | 'plan' | 'label'>,
   ): Promise<HelperRun> {
-    const { terms, clock } = this.#deps;
     const { parent, depth, isForeign } = series;
     const profile = plan.kind === 'task' ? plan.profile : undefined;
     const kind = helperKind(series.plan.kind, plan);
-    const own = { session: parent.session, above: undefined, kind };
+    const asked = { session: parent.session, above: undefined, kind };
     return {
       ...{ id, plan, label, depth, series: series.id, attempt: 1, answers: [] },
       // What its task repeats of results before may be the words of others.
       parent: { ...parent, isTainted: parent.isTainted || isForeign === true },
-      terms: narrowedTerms(await terms.of(profile, own), series.terms),
+      terms: narrowedTerms(await terms.of(profile, asked), series.terms),
       startedAt: clock.now(),
       ...{ state: 'running', telling: 'due' },
     };
   }
 
-  async list(asker: Pick<HelperAsker, 'session'>): Promise<HelperAnswer> {
-    const profiles = await this.#deps.terms.described();
-    const lines = (await this.#ownOf(asker.session)).map((run) => this.#line(run));
-    const runs = lines.length === 0 ? ['There are no helpers.'] : lines;
-    return own(['Profiles:', ...profiles, 'Helpers of this conversation:', ...runs].join('\n'));
+  async function list(asker: Pick<HelperAsker, 'session'>): Promise<HelperAnswer> {
+    const profiles = await terms.described();
+    const lines = (await ownOf(asker.session)).map(line);
+    const helpers = lines.length === 0 ? ['There are no helpers.'] : lines;
+    return own(['Profiles:', ...profiles, 'Helpers of this conversation:', ...helpers].join('\n'));
   }
 
   /** @throws SubagentError */
-  async check(id: string, asker: Pick<HelperAsker, 'session'>): Promise<HelperAnswer> {
-    const run = await this.#found(id, asker.session);
-    if (run.state !== 'running') await this.#deps.desk.read(run.id);
-    return this.#shown([run]);
+  async function check(id: string, asker: Pick<HelperAsker, 'session'>): Promise<HelperAnswer> {
+    const run = await found(id, asker.session);
+    if (run.state !== 'running') await desk.read(run.id);
+    return shown([run]);
   }
 
   /** Until it has ended, all of them where no id is given, or the time is over. @throws SubagentError */
-  async wait(
+  async function wait(
     id: string | undefined,
     ms: number,
     asker: Pick<HelperAsker, 'session'>,
     signal: AbortSignal,
   ): Promise<HelperAnswer> {
-    const { desk } = this.#deps;
     const isOpen = ({ state, telling }: HelperRun) => state === 'running' || telling === 'due';
-    const runs =
+    const awaited =
       id === undefined
-        ? (await this.#ownOf(asker.session)).filter(isOpen)
-        : [await this.#found(id, asker.session)];
-    if (runs.length === 0) return own(await this.#noneAtWork(asker.session));
+        ? (await ownOf(asker.session)).filter(isOpen)
+        : [await found(id, asker.session)];
+    if (awaited.length === 0) return own(await noneAtWork(asker.session));
     let answer = own('');
-    await desk.reading(runs, async () => {
-      await this.#untilOver(runs, ms, signal);
-      const now = await Promise.all(runs.map((run) => this.#deps.runs.get(run.id)));
-      const found = now.filter((run) => run !== undefined);
-      answer = this.#shown(found);
-      return found.flatMap(({ id: over, state }) => (state === 'running' ? [] : [over]));
+    await desk.reading(awaited, async () => {
+      await untilOver(awaited, ms, signal);
+      const now = await Promise.all(awaited.map((run) => runs.get(run.id)));
+      const there = now.filter((run) => run !== undefined);
+      answer = shown(there);
+      return there.flatMap(({ id: over, state }) => (state === 'running' ? [] : [over]));
     });
     return answer;
   }
 
   /** @throws SubagentError */
-  async cancel(id: string, asker: Pick<HelperAsker, 'session'>): Promise<HelperAnswer> {
-    const run = await this.#found(id, asker.session);
-    const ran = await this.#deps.desk.cancel(run, 'by the agent');
-    const now = (await this.#deps.runs.get(run.id)) ?? run;
-    return own(`${ran ? 'Ended' : 'It had ended before'}: ${this.#line(now)}`);
+  async function cancel(id: string, asker: Pick<HelperAsker, 'session'>): Promise<HelperAnswer> {
+    const run = await found(id, asker.session);
+    const ran = await desk.cancel(run, 'by the agent');
+    const now = (await runs.get(run.id)) ?? run;
+    return own(`${ran ? 'Ended' : 'It had ended before'}: ${line(now)}`);
   }
 
-  async #untilOver(runs: readonly HelperRun[], ms: number, signal: AbortSignal): Promise<void> {
-    const { desk, clock } = this.#deps;
+  async function untilOver(awaited: readonly HelperRun[], ms: number, signal: AbortSignal) {
     const stop = new AbortController();
-    const over = Promise.all(runs.map(({ id }) => desk.over(id)));
+    const over = Promise.all(awaited.map(({ id }) => desk.over(id)));
     const late = clock.sleep(ms, AbortSignal.any([signal, stop.signal])).catch(() => undefined);
     await Promise.race([over, late]);
     stop.abort();
     signal.throwIfAborted();
   }
 
-  async #runOf(id: string, wish: HelperWish, asker: HelperAsker): Promise<HelperRun> {
-    const { terms, clock } = this.#deps;
+  async function runOf(id: string, wish: HelperWish, asker: HelperAsker): Promise<HelperRun> {
     const parent = parentOf(asker);
     const isHelper = asker.chat.channel === SUBAGENT_CHANNEL;
-    const above = isHelper ? await this.#deps.runs.get(asker.chat.chat) : undefined;
+    const above = isHelper ? await runs.get(asker.chat.chat) : undefined;
     const depth = isHelper ? (above?.depth ?? Number.POSITIVE_INFINITY) + 1 : 1;
-    await this.#checkLimits(parent, depth);
+    await checkLimits(parent, depth);
     const { plan, label, id: name } = wish;
     if (plan.kind === 'pipeline') {
       for (const { profile } of plan.steps) {
@@ -176,15 +166,15 @@ export class HelperStarts {
   }
 
   /** The helpers of a series are the series'. @throws SubagentError */
-  async #checkLimits({ session }: HelperParent, depth: number): Promise<void> {
-    const { enabled, maxDepth, maxPerParent, maxRunning } = this.#deps.settings();
+  async function checkLimits({ session }: HelperParent, depth: number): Promise<void> {
+    const { enabled, maxDepth, maxPerParent, maxRunning } = settings();
     if (!enabled) throw new SubagentError('Helpers are switched off (agents.subagents.enabled).');
     if (depth > maxDepth) {
       throw new SubagentError(
         `A helper ${depth} deep is not allowed (agents.subagents.maxDepth is ${maxDepth}). Do it yourself.`,
       );
     }
-    const all = await this.#deps.runs.list();
+    const all = await runs.list();
     const running = all.filter(({ state, series }) => state === 'running' && series === undefined);
     const here = running.filter(({ parent }) => parent.session === session);
     if (here.length < maxPerParent && running.length < maxRunning) return;
@@ -195,44 +185,43 @@ export class HelperStarts {
     throw new SubagentError(`${which}. Wait for one, cancel one, or do it yourself.`);
   }
 
-  #known(known: HelperRun, wish: HelperWish): HelperAnswer {
+  function knownAnswer(known: HelperRun, wish: HelperWish): HelperAnswer {
     checkSame(known, wish);
-    const shown = this.#shown([known]);
+    const answer = shown([known]);
     const how = known.state === 'running' ? 'It is at work already' : 'It was done already';
-    return { ...shown, text: `${how}: ${shown.text}` };
+    return { ...answer, text: `${how}: ${answer.text}` };
   }
 
-  #shown(runs: readonly HelperRun[]): HelperAnswer {
-    const texts = runs.map((run) =>
-      run.state === 'running' ? this.#line(run) : `${this.#line(run)}\n${resultText(run)}`,
+  function shown(those: readonly HelperRun[]): HelperAnswer {
+    const texts = those.map((run) =>
+      run.state === 'running' ? line(run) : `${line(run)}\n${resultText(run)}`,
     );
-    const isForeign = runs.some((run) => run.state !== 'running' && run.isForeign === true);
+    const isForeign = those.some((run) => run.state !== 'running' && run.isForeign === true);
     return { text: texts.join('\n\n'), isForeign };
   }
 
-  async #found(id: string, session: SessionKey): Promise<HelperRun> {
-    const runs = await this.#ownOf(session);
-    const run = runs.find((each) => each.id === id) ?? runs.findLast((each) => each.name === id);
+  async function found(id: string, session: SessionKey): Promise<HelperRun> {
+    const theirs = await ownOf(session);
+    const run =
+      theirs.find((each) => each.id === id) ?? theirs.findLast((each) => each.name === id);
     if (run !== undefined) return run;
-    const there = runs.length === 0 ? 'none' : runs.map((each) => each.id).join(', ');
+    const there = theirs.length === 0 ? 'none' : theirs.map((each) => each.id).join(', ');
     throw new SubagentError(`This conversation has no helper "${id}"; there is ${there}.`);
   }
 
-  async #ownOf(session: SessionKey): Promise<readonly HelperRun[]> {
-    const all = await this.#deps.runs.list();
+  async function ownOf(session: SessionKey): Promise<readonly HelperRun[]> {
+    const all = await runs.list();
     return all.filter(({ parent, series }) => series === undefined && parent.session === session);
   }
 
   /** A turn that goes on after a crash may wait for what it waited for before. */
-  async #noneAtWork(session: SessionKey): Promise<string> {
-    const over = (await this.#ownOf(session)).map((run) => this.#line(run));
+  async function noneAtWork(session: SessionKey): Promise<string> {
+    const over = (await ownOf(session)).map(line);
     const ended = over.length === 0 ? [] : ['These have ended; check shows a result:', ...over];
     return ['No helper of this conversation is at work.', ...ended].join('\n');
   }
 
-  #line(run: HelperRun): string {
-    return helperLine(run, this.#deps.clock.now());
-  }
+  return { isEnabled: () => settings().enabled, start, childOf, list, check, wait, cancel };
 }
 
 const own = (text: string): HelperAnswer => ({ text, isForeign: false });
