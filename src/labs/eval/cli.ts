@@ -1,10 +1,13 @@
 // `nanobot eval`: measures a model, or the whole agent with it, and compares what was measured.
 
 import { Command, InvalidArgumentError, Option } from 'commander';
-import { parseCount, parseMoney } from '../../cli/flag-values.ts';
+import { parseCount, parseList, parseMoney } from '../../cli/flag-values.ts';
 import type { Terminal } from '../../cli/terminal.ts';
-import { LEARN_FAMILIES, type LearnFamily } from './learn.ts';
+import type { HanoiFlags } from './hanoi.ts';
+import type { HaystackOptions } from './haystack.ts';
+import { LEARN_FAMILIES, type LearnOptions } from './learn.ts';
 import { type EvalFlags, reportResults, runEval } from './run-eval.ts';
+import type { SprintOptions } from './sprint.ts';
 
 const DEFAULT_SEED = 42;
 const DEFAULT_MAX_TOKENS = 1024;
@@ -31,15 +34,7 @@ export function evalCommand(terminal: Terminal): Command {
 }
 
 function addHanoi(command: Command, terminal: Terminal) {
-  type Flags = EvalFlags & {
-    readonly disks: number;
-    readonly samples: number;
-    readonly calibrate?: boolean;
-    readonly solve?: boolean;
-    readonly aheadBy: number;
-    readonly maxVotes: number;
-    readonly gate?: boolean;
-  };
+  type Flags = Omit<HanoiFlags, 'gate'> & { readonly solve?: boolean; readonly gate?: boolean };
   shared(command.command('hanoi').description('the tower of Hanoi: many small steps, none wrong'))
     .option('--disks <n>', 'disks', within(1, MAX_DISKS), 5)
     .option('--calibrate', 'single moves all over the solution (the default)')
@@ -50,7 +45,7 @@ function addHanoi(command: Command, terminal: Terminal) {
     .option('-k, --ahead-by <k>', 'votes by which a move has to lead', within(1, MAX_AHEAD), 1)
     .option('--max-votes <n>', 'answers to ask for at most, for one move', within(1, 99), 15)
     .option('--gate', 'two voters who agree are enough; else the full vote')
-    .action(async (flags: Flags) => {
+    .action(async (flags: EvalFlags & Flags) => {
       const { hanoi } = await import('./hanoi.ts');
       const { seed, disks, samples, aheadBy, maxVotes } = flags;
       const how =
@@ -62,26 +57,13 @@ function addHanoi(command: Command, terminal: Terminal) {
 }
 
 function addHaystack(command: Command, terminal: Terminal) {
-  type Flags = EvalFlags & {
-    readonly sizes: readonly number[];
-    readonly depths: readonly number[];
-    readonly needles: number;
-    readonly aggregate: boolean;
-    readonly through: 'text' | 'memory';
-  };
+  const [sizes, depths] = [
+    [4000, 16_000, 64_000],
+    [0, 25, 50, 75, 100],
+  ];
   shared(command.command('haystack').description('facts in long texts, by size and depth'))
-    .option(
-      '--sizes <list>',
-      'characters of the texts',
-      list(100, MAX_SIZE),
-      [4000, 16_000, 64_000],
-    )
-    .option(
-      '--depths <list>',
-      'percent of the text before the fact',
-      list(0, 100),
-      [0, 25, 50, 75, 100],
-    )
+    .option('--sizes <list>', 'characters of the texts', list(100, MAX_SIZE), sizes)
+    .option('--depths <list>', 'percent of the text before the fact', list(0, 100), depths)
     .option('--needles <n>', 'facts to ask for at once', within(1, 20), 1)
     .option('--no-aggregate', 'without questions about the whole text')
     .addOption(
@@ -89,19 +71,13 @@ function addHaystack(command: Command, terminal: Terminal) {
         .choices(['text', 'memory'])
         .default('text'),
     )
-    .action(async (flags: Flags) => {
+    .action(async (flags: EvalFlags & HaystackOptions) => {
       const { haystack } = await import('./haystack.ts');
       await runEval(terminal, haystack(flags), flags);
     });
 }
 
 function addLearn(command: Command, terminal: Terminal) {
-  type Flags = EvalFlags & {
-    readonly family: LearnFamily;
-    readonly tasks: number;
-    readonly depth: number;
-    readonly tries: number;
-  };
   shared(command.command('learn').description('tasks in a row, with feedback that helps later'))
     .addOption(
       new Option('--family <name>', 'kind of tasks').choices(LEARN_FAMILIES).default('arithmetic'),
@@ -109,17 +85,16 @@ function addLearn(command: Command, terminal: Terminal) {
     .option('--tasks <n>', 'how many', within(1, MAX_ITEMS), 50)
     .option('--depth <n>', 'files of a chain (tool-chain)', within(1, 10), 3)
     .option('--tries <n>', 'answers to a task (the other families)', within(1, 10), 3)
-    .action(async (flags: Flags) => {
+    .action(async (flags: EvalFlags & LearnOptions) => {
       const { learn } = await import('./learn.ts');
       await runEval(terminal, learn(flags), flags);
     });
 }
 
 function addSprint(command: Command, terminal: Terminal) {
-  type Flags = EvalFlags & { readonly tasks: number };
   shared(command.command('sprint').description('mixed tasks for the whole agent with its tools'))
     .option('--tasks <n>', 'how many', within(1, MAX_ITEMS), 18)
-    .action(async (flags: Flags) => {
+    .action(async (flags: EvalFlags & SprintOptions) => {
       const { sprint } = await import('./sprint.ts');
       await runEval(terminal, sprint(flags), flags);
     });
@@ -144,9 +119,5 @@ function within(minimum: number, maximum: number) {
 
 function list(minimum: number, maximum: number) {
   const one = within(minimum, maximum);
-  return (text: string): readonly number[] =>
-    text
-      .split(/[\s,]+/)
-      .filter((part) => part !== '')
-      .map(one);
+  return (text: string): readonly number[] => parseList(text).map(one);
 }

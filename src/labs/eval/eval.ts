@@ -1,9 +1,7 @@
-// CONTRACT of a benchmark (questions, subject, graded results), and asking the agent or a model for one
-// item of it. Independent of configuration, home and channels.
+// CONTRACT of a benchmark (tasks, subject, graded results), and asking the agent for the answer to one task. Independent of configuration, home and channels.
 
 import { SpendingRefusedError } from '../../agent/spending.ts';
 import { ProviderError } from '../../kernel/message/errors.ts';
-import { shortened } from '../../lib/text/cut.ts';
 import type { Clock } from '../../lib/time/clock.ts';
 import type { ModelRequest } from '../../providers/provider.ts';
 import type { EvalItem, EvalPlot, EvalResult } from './rules/result.ts';
@@ -36,11 +34,9 @@ export interface Subject {
 export type TurnReport = {
   readonly outcome: 'answered' | 'stopped' | 'failed';
   readonly answer: string;
-  readonly modelCalls: number;
-  readonly toolCalls: number;
-  readonly failedToolCalls: number;
-  readonly tokens: number;
   readonly ms: number;
+  /** Calls of models and tools, tokens, by name. */
+  readonly counts: EvalItem['counts'];
   /** No more money: why. */
   readonly refusal?: string;
 };
@@ -68,73 +64,46 @@ export type Summary = {
   readonly plots: readonly EvalPlot[];
 };
 
+/** The answer to a task, graded. */
+export type Graded = Omit<EvalItem, 'id' | 'group' | 'wanted'>;
+
+export type EvalTask = Pick<EvalItem, 'id' | 'group' | 'wanted'> & {
+  /** @throws as `ask` */
+  run(trial: Trial, signal: AbortSignal): Promise<Graded>;
+};
+
 export type Benchmark = Pick<EvalResult, 'benchmark' | 'variant' | 'seed' | 'options'> & {
   /** How many items there will be. */
   readonly planned: number;
   /** What guessing gives. */
   readonly chance?: number;
-  /** An item for each answer. @throws as `ask` */
-  run(trial: Trial, signal: AbortSignal): AsyncGenerator<EvalItem, void, void>;
+  /** One after the other; a task may depend on how those before it went. */
+  tasks(): Iterable<EvalTask>;
   summary(items: readonly EvalItem[]): Summary;
 };
 
-// One turn of the whole agent as an item of a benchmark; what the grade is, the benchmark says.
-
-/** @throws ProviderError where the turn failed, SpendingRefusedError, the signal's reason */
+/**
+ * One turn of the whole agent; the benchmark grades its answer.
+ * @throws ProviderError where the turn failed, SpendingRefusedError, the signal's reason
+ */
 export async function askAgent(
   trial: Trial,
   conversation: string,
   question: string,
   signal: AbortSignal,
-) {
+): Promise<Omit<Graded, 'state'>> {
   const bench = await trial.workbench();
-  const report = await bench.turn(conversation, question, signal);
-  if (signal.aborted) throw signal.reason;
-  if (report.refusal !== undefined) throw new SpendingRefusedError({ text: report.refusal });
+  const {
+    outcome,
+    answer: got,
+    ms,
+    counts,
+    refusal,
+  } = await bench.turn(conversation, question, signal);
+  signal.throwIfAborted();
+  if (refusal !== undefined) throw new SpendingRefusedError({ text: refusal });
+  if (outcome === 'answered') return { got, ms, counts };
   const { model } = trial.subject;
-  if (report.outcome !== 'answered') {
-    const provider = model.split('/', 1).join();
-    const failure = { kind: 'malformed' } as const;
-    throw new ProviderError(report.answer, { failure, provider, model });
-  }
-  return { report, got: report.answer, ms: report.ms, counts: countsOf(report) };
-}
-
-const countsOf = (report: TurnReport) => ({
-  'model calls': report.modelCalls,
-  'tool calls': report.toolCalls,
-  'failed tool calls': report.failedToolCalls,
-  tokens: report.tokens,
-});
-
-// One question of a benchmark: what the model's service fails at is an item of its own kind, and the
-// rest goes on. A stop and an empty purse end the whole.
-
-type Named = Pick<EvalItem, 'id' | 'group' | 'wanted'>;
-
-const MAX_SHOWN_CHARS = 600;
-
-/** @throws SpendingRefusedError, the signal's reason */
-export async function attempt(
-  named: Named,
-  signal: AbortSignal,
-  work: () => Promise<Omit<EvalItem, keyof Named>>,
-): Promise<EvalItem> {
-  try {
-    const made = await work();
-    return { ...named, ...made, got: shown(made.got) };
-  } catch (error) {
-    if (signal.aborted || !(error instanceof ProviderError)) throw error;
-    const got = `${error.failure.kind}: ${shown(error.message)}`;
-    return { ...named, state: 'error', got, ms: 0, counts: {} };
-  }
-}
-
-export function skipped(named: Named, why: string): EvalItem {
-  return { ...named, state: 'skipped', got: why, ms: 0, counts: {} };
-}
-
-function shown(text: string): string {
-  const flat = text.replace(/\s+/g, ' ').trim();
-  return shortened(flat, MAX_SHOWN_CHARS, ' [...]');
+  const provider = model.split('/', 1).join();
+  throw new ProviderError(got, { failure: { kind: 'malformed' }, provider, model });
 }

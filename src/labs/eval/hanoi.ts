@@ -10,7 +10,7 @@ import {
   verdictOf,
   votersFor,
 } from '../../features/subagents/rules/vote.ts';
-import { attempt, type Benchmark, type Subject, type Trial } from './eval.ts';
+import type { Benchmark, Graded, Subject } from './eval.ts';
 import { leadFor, mean, medianSeconds, plain, windows } from './rules/grade.ts';
 import { barsOf, type EvalItem, type EvalPlot, known, scoreOf, sumOf } from './rules/result.ts';
 
@@ -120,19 +120,17 @@ export const moveText = ({ disk, from, to }: Move) =>
 // The tower of Hanoi: how often single moves are right (`calibrate`), and how much of a whole solution
 // is without error when every move is voted on until one leads by k (`solve`).
 
-type HanoiOptions = {
-  readonly seed: number;
-  readonly disks: number;
-} & (
-  | { readonly mode: 'calibrate'; readonly samples: number }
-  | {
-      readonly mode: 'solve';
-      readonly aheadBy: number;
-      readonly maxVotes: number;
-      /** Two voters who agree are enough. */
-      readonly gate: boolean;
-    }
-);
+type Common = { readonly seed: number; readonly disks: number };
+type Calibrating = { readonly samples: number };
+type Solving = {
+  readonly aheadBy: number;
+  readonly maxVotes: number;
+  /** Two voters who agree are enough. */
+  readonly gate: boolean;
+};
+export type HanoiFlags = Common & Calibrating & Solving;
+type HanoiOptions = Common &
+  (({ readonly mode: 'calibrate' } & Calibrating) | ({ readonly mode: 'solve' } & Solving));
 
 const TEMPERATURE = 0.3;
 const PARTS = 5;
@@ -150,18 +148,17 @@ export function hanoi(options: HanoiOptions): Benchmark {
     options: rest,
     planned,
     ...(mode === 'calibrate' ? { chance: HANOI_CHANCE } : {}),
-    async *run(trial, signal) {
+    *tasks() {
       for (const [index, step] of asked.entries()) {
-        const named = {
+        yield {
           id: `${index + 1}`,
           group: partOf(index, planned),
           wanted: moveText(step.move),
+          run: ({ subject }, signal) =>
+            options.mode === 'calibrate'
+              ? singleMove(subject, step, signal)
+              : votedMove(subject, step, options, signal),
         };
-        yield await attempt(named, signal, () =>
-          options.mode === 'calibrate'
-            ? singleMove(trial, step, signal)
-            : votedMove(trial, step, options, signal),
-        );
       }
     },
     summary: (items) =>
@@ -174,9 +171,7 @@ function partOf(index: number, planned: number): string {
   return `${Math.ceil((part * 100) / PARTS)}-${Math.ceil(((part + 1) * 100) / PARTS)} %`;
 }
 
-type Made = Omit<EvalItem, 'id' | 'group' | 'wanted'>;
-
-async function singleMove({ subject }: Trial, step: Step, signal: AbortSignal): Promise<Made> {
+async function singleMove(subject: Subject, step: Step, signal: AbortSignal): Promise<Graded> {
   const { answer, text, ms } = await vote(subject, step, signal);
   const isRight = answer.kind === 'move' && moveText(answer.move) === moveText(step.move);
   const flagged = answer.kind === 'flagged' ? 1 : 0;
@@ -193,11 +188,11 @@ async function vote(subject: Subject, { towers }: Step, signal: AbortSignal) {
 
 /** Asks until the vote is over; those that are needed anyway at once. */
 async function votedMove(
-  { subject }: Trial,
+  subject: Subject,
   step: Step,
-  { aheadBy, maxVotes, gate }: Extract<HanoiOptions, { mode: 'solve' }>,
+  { aheadBy, maxVotes, gate }: Solving,
   signal: AbortSignal,
-): Promise<Made> {
+): Promise<Graded> {
   const accepting = gate ? { gate: USUAL_GATE } : {};
   const terms = { aheadBy, most: maxVotes, maxFlagged: USUAL_MAX_FLAGGED, ...accepting };
   const ballots: Ballot[] = [];

@@ -2,10 +2,9 @@
 // The model is given the text itself, or the whole agent finds it with the tools of its memory.
 
 import { textTokens } from '../../agent/rules/tokens.ts';
-import { askAgent, attempt, type Benchmark, skipped, type Trial } from './eval.ts';
+import { askAgent, type Benchmark, type EvalTask, type Graded, type Trial } from './eval.ts';
 import { isExact, mean, medianSeconds } from './rules/grade.ts';
 import {
-  type AggregateQuestion,
   aggregateQuestions,
   type Corpus,
   corpusOf,
@@ -16,7 +15,7 @@ import {
 } from './rules/haystack.ts';
 import { barsOf, type EvalItem, type EvalPlot, known, scoreOf, sumOf } from './rules/result.ts';
 
-type HaystackOptions = {
+export type HaystackOptions = {
   readonly seed: number;
   /** Characters of the text. */
   readonly sizes: readonly number[];
@@ -36,31 +35,26 @@ const NOTE_CHARS = 12_000;
 const FIRST_NOTE = Date.UTC(2001, 0, 1);
 const DAY_MS = 86_400_000;
 
-type Asked = {
-  readonly size: number;
-  readonly depth: number;
+/** What is asked about one text; `grade` says what an answer is worth. */
+type Asked = Pick<EvalTask, 'id' | 'group' | 'wanted'> & {
   readonly corpus: Corpus;
-  readonly id: string;
   readonly question: string;
-  readonly wanted: string;
-  readonly group: string;
   grade(answer: string): Pick<EvalItem, 'state' | 'counts'>;
 };
 
 export function haystack(options: HaystackOptions): Benchmark {
   const { seed, sizes, depths, needles, aggregate, through } = options;
-  const cells = sizes.length * (depths.length + (aggregate ? AGGREGATES : 0));
+  const run = through === 'text' ? askModel : askWithNotes;
   return {
     benchmark: 'haystack',
     variant: through,
     seed,
     options: { sizes: sizes.join(' '), depths: depths.join(' '), needles, aggregate },
-    planned: cells,
-    async *run(trial, signal) {
+    planned: sizes.length * (depths.length + (aggregate ? AGGREGATES : 0)),
+    *tasks() {
       for (const asked of questionsOf(options)) {
-        yield await (through === 'text'
-          ? askModel(trial, asked, signal)
-          : askWithNotes(trial, asked, signal));
+        const { id, group, wanted } = asked;
+        yield { id, group, wanted, run: (trial, signal) => run(trial, asked, signal) };
       }
     },
     summary: (items) => summaryOf(items, options),
@@ -68,85 +62,60 @@ export function haystack(options: HaystackOptions): Benchmark {
 }
 
 /** One corpus at a time: a large one is made when its turn comes. */
-function* questionsOf({
-  seed,
-  sizes,
-  depths,
-  needles,
-  aggregate,
-}: HaystackOptions): Generator<Asked> {
+function* questionsOf(options: HaystackOptions): Generator<Asked> {
+  const { seed, sizes, depths, needles, aggregate } = options;
   for (const size of sizes) {
     for (const depth of depths) {
       const corpus = corpusOf({ seed, chars: size, depthPercent: depth, needles });
-      yield needleItem(size, depth, corpus);
+      yield {
+        corpus,
+        id: `${size} characters, depth ${depth} %`,
+        group: 'facts',
+        question: needleQuestion(corpus.needles),
+        wanted: corpus.needles.map(sentenceOf).join(' '),
+        grade(answer) {
+          const found = gradeNeedles(answer, corpus.needles);
+          return { state: stateOf(isExact(found)), counts: { ...found, size, depth } };
+        },
+      };
     }
     if (!aggregate) continue;
     const corpus = corpusOf({ seed, chars: size, depthPercent: MIDDLE_PERCENT, needles });
-    for (const question of aggregateQuestions(seed, corpus)) {
-      yield aggregateItem(size, corpus, question);
+    for (const { kind, question, wanted, isRight } of aggregateQuestions(seed, corpus)) {
+      yield {
+        ...{ corpus, question, wanted, group: 'aggregates' },
+        id: `${size} characters, ${kind}`,
+        grade: (answer) => ({ state: stateOf(isRight(answer)), counts: { size } }),
+      };
     }
   }
 }
 
-function needleItem(size: number, depth: number, corpus: Corpus): Asked {
-  return {
-    ...{ size, depth, corpus },
-    id: `${size} characters, depth ${depth} %`,
-    group: 'facts',
-    question: needleQuestion(corpus.needles),
-    wanted: corpus.needles.map(sentenceOf).join(' '),
-    grade(answer) {
-      const found = gradeNeedles(answer, corpus.needles);
-      return { state: isExact(found) ? 'right' : 'wrong', counts: { ...found, size, depth } };
-    },
-  };
-}
+const stateOf = (isRight: boolean) => (isRight ? 'right' : 'wrong');
 
-function aggregateItem(size: number, corpus: Corpus, question: AggregateQuestion): Asked {
-  return {
-    ...{ size, depth: MIDDLE_PERCENT, corpus },
-    id: `${size} characters, ${question.kind}`,
-    group: 'aggregates',
-    question: question.question,
-    wanted: question.wanted,
-    grade: (answer) => ({ state: question.isRight(answer) ? 'right' : 'wrong', counts: { size } }),
-  };
-}
-
-async function askModel({ subject }: Trial, asked: Asked, signal: AbortSignal): Promise<EvalItem> {
-  const { corpus, question } = asked;
-  const text = `${corpus.text}\n\n---\n\n${question}`;
+async function askModel({ subject }: Trial, asked: Asked, signal: AbortSignal): Promise<Graded> {
+  const text = `${asked.corpus.text}\n\n---\n\n${asked.question}`;
   const needed = textTokens(text) + subject.maxTokens;
   if (needed > subject.contextTokens) {
-    return skipped(
-      namesOf(asked),
-      `about ${needed} tokens do not fit into ${subject.contextTokens}`,
-    );
+    const got = `about ${needed} tokens do not fit into ${subject.contextTokens}`;
+    return { state: 'skipped', got, ms: 0, counts: {} };
   }
-  return attempt(namesOf(asked), signal, async () => {
-    const said = [{ role: 'user' as const, text }];
-    const reply = await subject.ask(
-      { system: HAYSTACK_SYSTEM, said, temperature: TEMPERATURE },
-      signal,
-    );
-    return { got: reply.text, ms: reply.ms, ...asked.grade(reply.text) };
-  });
+  const said = [{ role: 'user' as const, text }];
+  const question = { system: HAYSTACK_SYSTEM, said, temperature: TEMPERATURE };
+  const reply = await subject.ask(question, signal);
+  return { got: reply.text, ms: reply.ms, ...asked.grade(reply.text) };
 }
 
 /** Notes of old days, so that none of it stands in the prompt. */
-async function askWithNotes(trial: Trial, asked: Asked, signal: AbortSignal): Promise<EvalItem> {
+async function askWithNotes(trial: Trial, asked: Asked, signal: AbortSignal): Promise<Graded> {
   const bench = await trial.workbench();
   await bench.clear('memory');
   await bench.write(notesOf(asked.corpus.text));
   const question = `Your memory holds notes about people. ${asked.question} Look it up there.`;
-  return attempt(namesOf(asked), signal, async () => {
-    const { report, ...made } = await askAgent(trial, `haystack ${asked.id}`, question, signal);
-    const { state, counts } = asked.grade(report.answer);
-    return { ...made, state, counts: { ...made.counts, ...counts } };
-  });
+  const made = await askAgent(trial, `haystack ${asked.id}`, question, signal);
+  const { state, counts } = asked.grade(made.got);
+  return { ...made, state, counts: { ...made.counts, ...counts } };
 }
-
-const namesOf = ({ id, group, wanted }: Asked) => ({ id, group, wanted });
 
 function notesOf(text: string): Readonly<Record<string, string>> {
   const notes: Record<string, string> = {};

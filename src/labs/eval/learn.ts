@@ -2,7 +2,14 @@
 // with later ones. The second half shows what was learnt.
 
 import { textTokens } from '../../agent/rules/tokens.ts';
-import { askAgent, attempt, type Benchmark, type Question, type Trial } from './eval.ts';
+import {
+  askAgent,
+  type Benchmark,
+  type Graded,
+  type Question,
+  type Subject,
+  type Trial,
+} from './eval.ts';
 import {
   choiceSaid,
   forwardTransfer,
@@ -11,6 +18,7 @@ import {
   seeded,
   surpriseRate,
   windows,
+  wordsOf,
 } from './rules/grade.ts';
 import { type EvalItem, type EvalPlot, known } from './rules/result.ts';
 
@@ -38,43 +46,17 @@ type LearnWish = {
 const MODULUS = 10;
 const OPTIONS = 4;
 const SIGNS = ['#', '@', '~'] as const;
-const PEOPLE = [
-  'Alder',
-  'Birch',
-  'Cedar',
-  'Dogwood',
-  'Elm',
-  'Fir',
-  'Ginkgo',
-  'Hazel',
-  'Ivy',
-  'Juniper',
-] as const;
-const COLOURS = [
-  'amber',
-  'cobalt',
-  'crimson',
-  'ivory',
-  'jade',
-  'lilac',
-  'ochre',
-  'scarlet',
-  'teal',
-  'umber',
-] as const;
+const PEOPLE = wordsOf('Alder Birch Cedar Dogwood Elm Fir Ginkgo Hazel Ivy Juniper');
+const COLOURS = wordsOf('amber cobalt crimson ivory jade lilac ochre scarlet teal umber');
 
-/** What guessing gives; undefined: next to nothing. */
-function chanceOf(family: LearnFamily): number | undefined {
-  if (family === 'arithmetic') return 1 / MODULUS;
-  return family === 'fact-retrieval' ? 1 / OPTIONS : undefined;
-}
+/** What guessing gives; of the other family next to nothing. */
+const CHANCES: Partial<Record<LearnFamily, number>> = {
+  arithmetic: 1 / MODULUS,
+  'fact-retrieval': 1 / OPTIONS,
+};
 
-export function learnTasks(wish: LearnWish): readonly LearnTask[] {
-  const make = { arithmetic: arithmetic, 'fact-retrieval': facts, 'tool-chain': chains }[
-    wish.family
-  ];
-  return make(wish);
-}
+export const learnTasks = (wish: LearnWish): readonly LearnTask[] =>
+  ({ arithmetic, 'fact-retrieval': facts, 'tool-chain': chains })[wish.family](wish);
 
 function arithmetic({ seed, tasks }: LearnWish): readonly LearnTask[] {
   const draw = seeded(seed, 'arithmetic');
@@ -150,20 +132,11 @@ function chains({ seed, tasks, depth }: LearnWish): readonly LearnTask[] {
 const LEARN_SYSTEM =
   'You are asked short questions, one after the other, about things made up for the occasion. After each answer you are told whether it was right, and what would have been. Use what you were told before; where you cannot know, guess. Answer in as few words as you can.';
 
-function feedbackOn(task: LearnTask, isRight: boolean): string {
-  return isRight ? `Right. ${task.lesson}` : `Wrong. ${task.lesson}`;
-}
-
 // Learning: tasks in a row, with feedback after each that the next ones are asked with. What was learnt
 // shows in the second half, and in how many tries a task takes.
 
-type LearnOptions = {
-  readonly seed: number;
-  readonly family: LearnFamily;
-  readonly tasks: number;
-  /** Files of a chain. */
-  readonly depth: number;
-  /** Tries for each task. */
+export type LearnOptions = LearnWish & {
+  /** Answers to a task, of the families that are asked in words. */
   readonly tries: number;
 };
 
@@ -174,8 +147,7 @@ const WINDOW = 5;
 
 export function learn(options: LearnOptions): Benchmark {
   const { seed, family, tasks: planned, depth, tries } = options;
-  const tasks = learnTasks(options);
-  const chance = chanceOf(family);
+  const chance = CHANCES[family];
   const isChain = family === 'tool-chain';
   return {
     benchmark: 'learn',
@@ -184,46 +156,70 @@ export function learn(options: LearnOptions): Benchmark {
     options: { tasks: planned, ...(isChain ? { depth } : { tries }) },
     planned,
     ...(chance === undefined ? {} : { chance }),
-    run: (trial, signal) =>
-      isChain ? followChains(trial, tasks, signal) : converse(trial, tasks, tries, signal),
+    *tasks() {
+      const course = new Course(tries);
+      for (const [index, task] of learnTasks(options).entries()) {
+        const group = index < Math.floor(planned / 2) ? 'first half' : 'second half';
+        yield {
+          ...{ id: `${index + 1}`, group, wanted: task.wanted },
+          run: (trial, signal) =>
+            isChain ? course.follow(task, trial, signal) : course.ask(task, trial.subject, signal),
+        };
+      }
+    },
     summary: summaryOf,
   };
 }
 
-/** One conversation: everything that was said before is asked with, as far as it fits. */
-async function* converse(
-  { subject }: Trial,
-  tasks: readonly LearnTask[],
-  tries: number,
-  signal: AbortSignal,
-): AsyncGenerator<EvalItem, void, void> {
-  let said: readonly Said[] = [];
-  let lesson = '';
-  for (const [index, task] of tasks.entries()) {
-    const named = { id: `${index + 1}`, group: halfOf(index, tasks.length), wanted: task.wanted };
-    yield await attempt(named, signal, async () => {
-      let ms = 0;
-      let first = '';
-      let isRight = false;
-      let taken = 0;
-      while (!isRight && taken < tries) {
-        const text = [lesson, task.question].filter((part) => part !== '').join('\n\n');
-        const whole: readonly Said[] = [...said, { role: 'user', text }];
-        const asked = fitting(whole, subject.contextTokens - subject.maxTokens);
-        const reply = await subject.ask(
-          { system: LEARN_SYSTEM, said: asked, temperature: TEMPERATURE },
-          signal,
-        );
-        taken += 1;
-        ms += reply.ms;
-        isRight = task.isRight(reply.text);
-        if (taken === 1) first = reply.text;
-        said = [...asked, { role: 'assistant', text: reply.text === '' ? '-' : reply.text }];
-        lesson = feedbackOn(task, isRight);
-      }
-      const state = isRight && taken === 1 ? 'right' : 'wrong';
-      return { state, got: first, ms, counts: { iterations: taken, solved: isRight ? 1 : 0 } };
-    });
+/** What was said and learnt so far. */
+class Course {
+  readonly #tries: number;
+  #said: readonly Said[] = [];
+  #lesson = '';
+
+  constructor(tries: number) {
+    this.#tries = tries;
+  }
+
+  /** The model alone, in one conversation: everything that was said before is asked with, as far as it fits. */
+  async ask(task: LearnTask, subject: Subject, signal: AbortSignal): Promise<Graded> {
+    let ms = 0;
+    const given: string[] = [];
+    let isRight = false;
+    while (!isRight && given.length < this.#tries) {
+      const whole: readonly Said[] = [...this.#said, { role: 'user', text: this.#textOf(task) }];
+      const said = fitting(whole, subject.contextTokens - subject.maxTokens);
+      const question = { system: LEARN_SYSTEM, said, temperature: TEMPERATURE };
+      const reply = await subject.ask(question, signal);
+      ms += reply.ms;
+      given.push(reply.text);
+      isRight = task.isRight(reply.text);
+      this.#said = [...said, { role: 'assistant', text: reply.text === '' ? '-' : reply.text }];
+      this.#learn(task, isRight);
+    }
+    const counts = { iterations: given.length, solved: isRight ? 1 : 0 };
+    const state = isRight && given.length === 1 ? 'right' : 'wrong';
+    return { state, got: given[0] ?? '', ms, counts };
+  }
+
+  /** The whole agent, in one conversation: it also has what its memory learnt from its tools. */
+  async follow(task: LearnTask, trial: Trial, signal: AbortSignal): Promise<Graded> {
+    const bench = await trial.workbench();
+    await bench.write(task.files);
+    const made = await askAgent(trial, 'learn', this.#textOf(task), signal);
+    const isRight = task.isRight(made.got);
+    this.#learn(task, isRight);
+    const iterations = made.counts['model calls'] ?? 0;
+    const counts = { ...made.counts, iterations, solved: isRight ? 1 : 0 };
+    return { ...made, state: isRight ? 'right' : 'wrong', counts };
+  }
+
+  #textOf({ question }: LearnTask): string {
+    return this.#lesson === '' ? question : `${this.#lesson}\n\n${question}`;
+  }
+
+  #learn({ lesson }: LearnTask, isRight: boolean): void {
+    this.#lesson = `${isRight ? 'Right' : 'Wrong'}. ${lesson}`;
   }
 }
 
@@ -240,31 +236,6 @@ function fitting(said: readonly Said[], tokens: number): readonly Said[] {
   while (from + 2 < said.length && size() > tokens) from += 2;
   return said.slice(from);
 }
-
-/** The whole agent, in one conversation: it also has what its memory learnt from its tools. */
-async function* followChains(
-  trial: Trial,
-  tasks: readonly LearnTask[],
-  signal: AbortSignal,
-): AsyncGenerator<EvalItem, void, void> {
-  let lesson = '';
-  for (const [index, task] of tasks.entries()) {
-    const named = { id: `${index + 1}`, group: halfOf(index, tasks.length), wanted: task.wanted };
-    const bench = await trial.workbench();
-    await bench.write(task.files);
-    yield await attempt(named, signal, async () => {
-      const text = [lesson, task.question].filter((part) => part !== '').join('\n\n');
-      const { report, ...made } = await askAgent(trial, 'learn', text, signal);
-      const isRight = task.isRight(report.answer);
-      lesson = feedbackOn(task, isRight);
-      const counts = { ...made.counts, iterations: report.modelCalls, solved: isRight ? 1 : 0 };
-      return { ...made, state: isRight ? 'right' : 'wrong', counts };
-    });
-  }
-}
-
-const halfOf = (index: number, all: number) =>
-  index < Math.floor(all / 2) ? 'first half' : 'second half';
 
 function summaryOf(items: readonly EvalItem[]) {
   const answered = items.filter(({ state }) => state !== 'error');

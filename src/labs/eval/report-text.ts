@@ -3,7 +3,9 @@
 
 import { mkdir, readdir, readFile } from 'node:fs/promises';
 import { join } from 'node:path';
+import { textTable } from '../../cli/terminal.ts';
 import { writeAtomic } from '../../lib/files/files.ts';
+import { parseJson } from '../../lib/json/json.ts';
 import { type EvalPlot, type EvalResult, type EvalScore, evalResult } from './rules/result.ts';
 
 export type StoredResult = { readonly name: string; readonly result: EvalResult };
@@ -47,12 +49,8 @@ export async function readResults(folder: string): Promise<ReadResults> {
 }
 
 async function readResult(path: string): Promise<EvalResult | undefined> {
-  try {
-    const parsed = evalResult.safeParse(JSON.parse(await readFile(path, 'utf8')));
-    return parsed.success ? parsed.data : undefined;
-  } catch {
-    return undefined;
-  }
+  const text = await readFile(path, 'utf8').catch(() => '');
+  return evalResult.safeParse(parseJson(text)).data;
 }
 
 // Results as lines for a terminal: one whole, or many side by side.
@@ -148,7 +146,7 @@ export function comparisonLines(results: readonly StoredResult[]): readonly stri
   const kinds = Map.groupBy(results, ({ result }) => kindOf(result));
   return [...kinds].flatMap(([kind, runs]) => [
     kind,
-    ...table(runs.toSorted(byRate).map(({ result }) => rowOf(result))),
+    ...textTable(runs.toSorted(byRate).map(({ result }) => rowOf(result))),
     '',
   ]);
 }
@@ -197,17 +195,4 @@ function rowOf({ model, startedAt, status, score, cost }: EvalResult): readonly 
     errors === 0 ? '' : `${errors} errors`,
     `${cost.money.toFixed(4)} ${cost.currency}`,
   ];
-}
-
-function table(rows: readonly (readonly string[])[]): readonly string[] {
-  const clean = rows.map((row) => row.map((cell) => cell.replace(/\p{C}+/gu, ' ')));
-  const widths = (clean[0] ?? []).map((_, at) =>
-    Math.max(...clean.map((row) => row[at]?.length ?? 0)),
-  );
-  return clean.map((row) =>
-    row
-      .map((cell, at) => cell.padEnd(widths[at] ?? 0))
-      .join('  ')
-      .trimEnd(),
-  );
 }

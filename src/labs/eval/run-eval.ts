@@ -2,99 +2,84 @@
 // results are valid and stored while it runs. Also prints the report over all results.
 
 import { SpendingRefusedError } from '../../agent/spending.ts';
-import { CommandFailure, EXIT, printable, type Terminal } from '../../cli/terminal.ts';
-import { NanobotError } from '../../kernel/message/errors.ts';
-import type { Benchmark, Trial } from './eval.ts';
+import {
+  CommandFailure,
+  EXIT,
+  printable,
+  type Terminal,
+  untilStopped,
+} from '../../cli/terminal.ts';
+import { programVersion } from '../../kernel/config/files/package-files.ts';
+import { NanobotError, ProviderError } from '../../kernel/message/errors.ts';
+import { shortened } from '../../lib/text/cut.ts';
+import type { Benchmark, EvalTask, Trial } from './eval.ts';
 import { EVAL_VERSION, type EvalItem, type EvalResult, scoreOf } from './rules/result.ts';
 import type { CostCounter } from './spending.ts';
 
 type BenchmarkRun = {
   readonly trial: Trial;
   readonly cost: Pick<CostCounter, 'total'>;
-  /** Version of nanobot. */
-  readonly program: string;
   keep(result: EvalResult): Promise<void>;
   /** At most once a second. */
-  progress(done: EvalItem, items: readonly EvalItem[], planned: number): void;
-};
-
-type Progress = {
-  readonly startedAt: number;
-  readonly items: readonly EvalItem[];
-  /** Why it is not whole. */
-  readonly because: string | undefined;
+  progress(done: EvalItem, items: readonly EvalItem[]): void;
 };
 
 /** Errors in a row after which nothing more is to be hoped for. */
 const MAX_ERRORS_IN_A_ROW = 5;
 const KEEP_EVERY_MS = 10_000;
 const TELL_EVERY_MS = 1000;
+const MAX_SHOWN_CHARS = 600;
 
 /** Never throws for the sake of the model: the result says what happened. */
 async function runBenchmark(
   benchmark: Benchmark,
-  run: BenchmarkRun,
+  { trial, cost, keep, progress }: BenchmarkRun,
   signal: AbortSignal,
 ): Promise<EvalResult> {
-  const { clock } = run.trial;
-  const startedAt = clock.now();
+  const { clock, subject } = trial;
+  const startedAt = new Date(clock.now()).toISOString();
   const items: EvalItem[] = [];
-  const result = (because?: string) => resultOf(benchmark, run, { startedAt, items, because });
-  const due = { keep: clock.monotonic() + KEEP_EVERY_MS, tell: clock.monotonic() + TELL_EVERY_MS };
-  const because = await untilItEnds(benchmark, run, signal, async (item) => {
+  const { tasks: _, summary, chance, ...about } = benchmark;
+  const result = (because?: string): EvalResult => {
+    const { figures, plots } = summary(items);
+    return {
+      ...{ version: EVAL_VERSION, ...about, startedAt, program: programVersion() },
+      ...(because === undefined ? { status: 'complete' } : { status: 'partial', because }),
+      endedAt: new Date(clock.now()).toISOString(),
+      model: subject.model,
+      score: scoreOf(items, chance),
+      ...{ figures: { ...figures }, plots: [...plots], cost: cost.total(), items: [...items] },
+    };
+  };
+  let [keptAt, toldAt] = [clock.monotonic(), clock.monotonic()];
+  const because = await untilItEnds(benchmark, trial, signal, async (item) => {
     items.push(item);
     const now = clock.monotonic();
-    if (now >= due.tell) {
-      due.tell = now + TELL_EVERY_MS;
-      run.progress(item, items, benchmark.planned);
+    if (now >= toldAt + TELL_EVERY_MS) {
+      toldAt = now;
+      progress(item, items);
     }
-    if (now >= due.keep) {
-      due.keep = now + KEEP_EVERY_MS;
-      await run.keep(result('it is still running, or was cut off'));
+    if (now >= keptAt + KEEP_EVERY_MS) {
+      keptAt = now;
+      await keep(result('it is still running, or was cut off'));
     }
   });
   const whole = result(because);
-  await run.keep(whole);
+  await keep(whole);
   return whole;
-}
-
-function resultOf(
-  benchmark: Benchmark,
-  { trial, cost, program }: BenchmarkRun,
-  { startedAt, items, because }: Progress,
-): EvalResult {
-  const { figures, plots } = benchmark.summary(items);
-  return {
-    version: EVAL_VERSION,
-    benchmark: benchmark.benchmark,
-    variant: benchmark.variant,
-    status: because === undefined ? 'complete' : 'partial',
-    ...(because === undefined ? {} : { because }),
-    startedAt: new Date(startedAt).toISOString(),
-    endedAt: new Date(trial.clock.now()).toISOString(),
-    program,
-    model: trial.subject.model,
-    seed: benchmark.seed,
-    options: benchmark.options,
-    planned: benchmark.planned,
-    score: scoreOf(items, benchmark.chance),
-    figures: { ...figures },
-    plots: [...plots],
-    cost: cost.total(),
-    items: [...items],
-  };
 }
 
 /** Why it ended early; undefined where it did not. */
 async function untilItEnds(
   benchmark: Benchmark,
-  { trial }: BenchmarkRun,
+  trial: Trial,
   signal: AbortSignal,
   take: (item: EvalItem) => Promise<void>,
 ): Promise<string | undefined> {
   let errors = 0;
   try {
-    for await (const item of benchmark.run(trial, signal)) {
+    for (const task of benchmark.tasks()) {
+      const item = await attempt(task, trial, signal);
       await take(item);
       errors = item.state === 'error' ? errors + 1 : 0;
       if (signal.aborted) return 'it was stopped';
@@ -109,6 +94,26 @@ async function untilItEnds(
   }
 }
 
+/** A failure of the model's service is an item of its own kind. @throws SpendingRefusedError, the signal's reason */
+async function attempt(
+  { id, group, wanted, run }: EvalTask,
+  trial: Trial,
+  signal: AbortSignal,
+): Promise<EvalItem> {
+  const named = { id, group, wanted };
+  try {
+    const made = await run(trial, signal);
+    return { ...named, ...made, got: shown(made.got) };
+  } catch (error) {
+    if (signal.aborted || !(error instanceof ProviderError)) throw error;
+    const got = `${error.failure.kind}: ${shown(error.message)}`;
+    return { ...named, state: 'error', got, ms: 0, counts: {} };
+  }
+}
+
+const shown = (text: string) =>
+  shortened(text.replace(/\s+/g, ' ').trim(), MAX_SHOWN_CHARS, ' [...]');
+
 /** What every benchmark takes. */
 export type EvalFlags = {
   readonly model?: string;
@@ -122,9 +127,7 @@ export type EvalFlags = {
 export async function runEval(terminal: Terminal, benchmark: Benchmark, flags: EvalFlags) {
   const { openHome } = await import('../../kernel/config/files/first-run.ts');
   const { openEval } = await import('./build-eval.ts');
-  const { programVersion } = await import('../../kernel/config/files/package-files.ts');
   const { keepResult, resultLines } = await import('./report-text.ts');
-  const { untilStopped } = await import('../../cli/terminal.ts');
   const { home, env } = terminal;
   const { loaded } = await openHome(home, env);
   const resources = new AsyncDisposableStack();
@@ -142,12 +145,12 @@ export async function runEval(terminal: Terminal, benchmark: Benchmark, flags: E
         runBenchmark(
           benchmark,
           {
-            ...{ trial, cost, program: programVersion() },
+            ...{ trial, cost },
             async keep(kept) {
               path = await keepResult(home.eval, kept);
             },
-            progress: (item, items, planned) =>
-              terminal.note(progressLine(item, items, planned, cost.total().money)),
+            progress: (item, items) =>
+              terminal.note(progressLine(item, items, benchmark.planned, cost.total().money)),
           },
           signal,
         ),

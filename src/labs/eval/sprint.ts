@@ -2,7 +2,7 @@
 // by their outcome; calls and tokens are counted.
 
 import { canonicalJson } from '../../lib/json/json.ts';
-import { askAgent, attempt, type Benchmark, type Trial } from './eval.ts';
+import { askAgent, type Benchmark, type Graded, type Trial } from './eval.ts';
 import {
   choiceSaid,
   mean,
@@ -11,8 +11,9 @@ import {
   plain,
   type Seeded,
   seeded,
+  wordsOf,
 } from './rules/grade.ts';
-import { barsOf, type EvalItem, known, scoreOf, sumOf } from './rules/result.ts';
+import { barsOf, known, scoreOf, sumOf } from './rules/result.ts';
 
 export const SPRINT_TIERS = ['lookup', 'hops', 'count', 'edit', 'list', 'synthesis'] as const;
 type SprintTier = (typeof SPRINT_TIERS)[number];
@@ -35,20 +36,7 @@ type SprintTask = {
 
 type SprintGrade = { readonly isPassed: boolean; readonly why: string };
 
-const NAMES = [
-  'Ansel',
-  'Berit',
-  'Cosmo',
-  'Dagny',
-  'Eskil',
-  'Freya',
-  'Gerda',
-  'Halvor',
-  'Ingrid',
-  'Jarle',
-  'Kaja',
-  'Ludo',
-] as const;
+const NAMES = wordsOf('Ansel Berit Cosmo Dagny Eskil Freya Gerda Halvor Ingrid Jarle Kaja Ludo');
 const TOWNS = ['Bremen', 'Cork', 'Deventer', 'Esbjerg', 'Ghent', 'Lund'] as const;
 const GOODS = ['lamp', 'chair', 'shelf', 'table', 'vase'] as const;
 const STATES = ['open', 'sent', 'returned'] as const;
@@ -240,7 +228,7 @@ function sameLines(found: string, wanted: string): boolean {
 // Mixed tasks for the whole agent with its tools, in a workspace of their own: what came of them is
 // graded, and what they took is counted.
 
-type SprintOptions = { readonly seed: number; readonly tasks: number };
+export type SprintOptions = { readonly seed: number; readonly tasks: number };
 
 export function sprint({ seed, tasks: planned }: SprintOptions): Benchmark {
   const tasks = sprintTasks(seed, planned);
@@ -250,8 +238,17 @@ export function sprint({ seed, tasks: planned }: SprintOptions): Benchmark {
     seed,
     options: { tasks: planned },
     planned,
-    async *run(trial, signal) {
-      for (const [index, task] of tasks.entries()) yield await runTask(trial, task, index, signal);
+    *tasks() {
+      for (const [index, task] of tasks.entries()) {
+        const { tier, wanted } = task;
+        yield {
+          id: `${index + 1} ${tier}`,
+          group: tier,
+          wanted:
+            'answer' in wanted ? wanted.answer : `${wanted.file.path}: ${wanted.file.text.trim()}`,
+          run: (trial, signal) => runTask(trial, task, `task-${index + 1}`, signal),
+        };
+      }
     },
     summary(items) {
       const answered = items.filter(({ state }) => state !== 'error');
@@ -278,21 +275,12 @@ export function sprint({ seed, tasks: planned }: SprintOptions): Benchmark {
 async function runTask(
   trial: Trial,
   task: SprintTask,
-  index: number,
+  folder: string,
   signal: AbortSignal,
-): Promise<EvalItem> {
-  const { wanted } = task;
-  const folder = `task-${index + 1}`;
-  const named = {
-    id: `${index + 1} ${task.tier}`,
-    group: task.tier,
-    wanted: 'answer' in wanted ? wanted.answer : `${wanted.file.path}: ${wanted.file.text.trim()}`,
-  };
-  return attempt(named, signal, async () => {
-    const bench = await trial.workbench();
-    await bench.write(task.files);
-    const { report, ...made } = await askAgent(trial, folder, task.instruction, signal);
-    const { isPassed, why } = gradeSprint(task, report.answer, await bench.read(folder));
-    return { ...made, state: isPassed ? 'right' : 'wrong', got: `${why}: ${report.answer}` };
-  });
+): Promise<Graded> {
+  const bench = await trial.workbench();
+  await bench.write(task.files);
+  const made = await askAgent(trial, folder, task.instruction, signal);
+  const { isPassed, why } = gradeSprint(task, made.got, await bench.read(folder));
+  return { ...made, state: isPassed ? 'right' : 'wrong', got: `${why}: ${made.got}` };
 }

@@ -43,22 +43,23 @@ export function createWorkbench(deps: WorkbenchDeps): Workbench {
     const before = cost.total();
     const started = clock.monotonic();
     const context = await agent.prepare(input.session, input.chat, input.person);
-    const counts = { modelCalls: 0, toolCalls: 0, failedToolCalls: 0 };
+    const counts = { ...NO_CALLS };
     const events = agent.run(input, context, signal);
     let next = await events.next();
     while (next.done !== true) {
       count(counts, next.value);
       next = await events.next();
     }
-    const { kind, answers } = next.value;
+    const { kind: outcome, answers } = next.value;
     const after = cost.total();
+    const tokens =
+      after.inputTokens + after.outputTokens - before.inputTokens - before.outputTokens;
     const { refusal } = cost;
     return {
-      ...counts,
-      outcome: kind,
+      outcome,
       answer: answers.join('\n\n'),
-      tokens: after.inputTokens + after.outputTokens - before.inputTokens - before.outputTokens,
       ms: Math.round(clock.monotonic() - started),
+      counts: { ...counts, tokens },
       ...(refusal === undefined ? {} : { refusal }),
     };
   }
@@ -89,13 +90,12 @@ export function createWorkbench(deps: WorkbenchDeps): Workbench {
   };
 }
 
-function count(
-  counts: { modelCalls: number; toolCalls: number; failedToolCalls: number },
-  event: AgentEvent,
-) {
-  if (event.type === 'model_called') counts.modelCalls += 1;
-  if (event.type === 'tool_started') counts.toolCalls += 1;
-  if (event.type === 'tool_finished' && event.status === 'failed') counts.failedToolCalls += 1;
+const NO_CALLS = { 'model calls': 0, 'tool calls': 0, 'failed tool calls': 0 };
+
+function count(counts: typeof NO_CALLS, event: AgentEvent) {
+  if (event.type === 'model_called') counts['model calls'] += 1;
+  if (event.type === 'tool_started') counts['tool calls'] += 1;
+  if (event.type === 'tool_finished' && event.status === 'failed') counts['failed tool calls'] += 1;
 }
 
 function inputOf(

@@ -1,14 +1,11 @@
 // What benchmarks share: lenient grading of answers ("5" is not in "15"), reproducible pseudo-random
 // numbers for test material, and statistics of results.
 
-const WORDS: readonly string[] = [
-  ...['zero', 'one', 'two', 'three', 'four', 'five', 'six', 'seven', 'eight', 'nine', 'ten'],
-  ...['eleven', 'twelve', 'thirteen', 'fourteen', 'fifteen', 'sixteen', 'seventeen'],
-  ...['eighteen', 'nineteen'],
-];
-const TENS: readonly string[] = [
-  ...['twenty', 'thirty', 'forty', 'fifty', 'sixty', 'seventy', 'eighty', 'ninety'],
-];
+const WORDS =
+  'zero one two three four five six seven eight nine ten eleven twelve thirteen fourteen fifteen sixteen seventeen eighteen nineteen'.split(
+    ' ',
+  );
+const TENS = 'twenty thirty forty fifty sixty seventy eighty ninety'.split(' ');
 /** "one of them" counts nothing; a bare "one" may. */
 const WORD = new RegExp(
   `\\b(?:(${TENS.join('|')})(?:[- ](${WORDS.slice(1, 10).join('|')})\\b)?|(${WORDS.join('|')})(?! of (?:them|the|these)))\\b`,
@@ -146,6 +143,12 @@ export interface Seeded {
   pick<T>(items: readonly [T, ...T[]]): T;
   /** All of them in another order. */
   shuffled<T>(items: readonly T[]): readonly T[];
+}
+
+/** The words of a list, for `pick`. */
+export function wordsOf(text: string): readonly [string, ...string[]] {
+  const [first = '', ...more] = text.split(' ');
+  return [first, ...more];
 }
 
 const STEP = 0x6d2b79f5;

@@ -10,6 +10,7 @@ import {
   type Retrieval,
   saysNobody,
   seeded,
+  wordsOf,
 } from './grade.ts';
 
 type Fact = { readonly name: string; readonly job: string; readonly city: string };
@@ -22,42 +23,18 @@ export type Corpus = {
   readonly needles: readonly Fact[];
 };
 
-const FIRST =
-  'Ada Bruno Clara Dario Edda Felix Greta Hugo Ines Jonas Kira Leon Mira Nils Olga Pavel Rosa Stefan Tilda Viktor'.split(
-    ' ',
-  );
-const LAST =
-  'Abbot Brandt Castell Drewes Ekman Farrow Gruber Haldane Ivers Jansen Kessel Lindqvist Marlow Norling Oberlin Petrow Quist Rademaker Sorel Tennant'.split(
-    ' ',
-  );
-const JOBS = [
-  'baker',
-  'carpenter',
-  'dentist',
-  'florist',
-  'glazier',
-  'jeweller',
-  'librarian',
-  'notary',
-  'optician',
-  'plumber',
-  'tailor',
-  'welder',
-] as const;
-export const CITIES = [
-  'Aarhus',
-  'Bergamo',
-  'Coimbra',
-  'Dundee',
-  'Eindhoven',
-  'Freiburg',
-  'Gdansk',
-  'Halifax',
-  'Innsbruck',
-  'Jena',
-  'Kaunas',
-  'Lugano',
-] as const;
+const FIRST = wordsOf(
+  'Ada Bruno Clara Dario Edda Felix Greta Hugo Ines Jonas Kira Leon Mira Nils Olga Pavel Rosa Stefan Tilda Viktor',
+);
+const LAST = wordsOf(
+  'Abbot Brandt Castell Drewes Ekman Farrow Gruber Haldane Ivers Jansen Kessel Lindqvist Marlow Norling Oberlin Petrow Quist Rademaker Sorel Tennant',
+);
+const JOBS = wordsOf(
+  'baker carpenter dentist florist glazier jeweller librarian notary optician plumber tailor welder',
+);
+export const CITIES = wordsOf(
+  'Aarhus Bergamo Coimbra Dundee Eindhoven Freiburg Gdansk Halifax Innsbruck Jena Kaunas Lugano',
+);
 const FILLER = [
   'The tide tables for the northern coast were printed twice that year.',
   'A wooden bridge needs new planks sooner than anyone expects.',
@@ -193,32 +170,49 @@ export function aggregateQuestions(
   const draw = seeded(seed, `aggregate ${text.length}`);
   const [first] = facts;
   if (first === undefined) return [];
-  // Whoever works alone in a city makes the question for others there an easy one.
+  // A person who works alone in a city makes the question for others there an easy one.
   const [sociable = first, ...more] = facts.filter(({ city, name }) =>
     facts.some((one) => one.city === city && one.name !== name),
   );
-  const some = draw.pick([sociable, ...more]);
-  const other = draw.pick([first, ...facts]);
+  const { name, job, city } = draw.pick([sociable, ...more]);
+  const { city: place } = draw.pick([first, ...facts]);
+  const names = namesOf(facts);
+  const count = facts.filter((fact) => fact.job === job).length;
+  const there = namesOf(facts.filter((fact) => fact.city === place));
+  const others = facts.filter((fact) => fact.name !== name);
+  const beside = namesOf(others.filter((fact) => fact.city === city));
   return [
-    countOf(some.job, facts),
+    {
+      kind: 'count',
+      question: `How many people in the text work as a ${job}? Answer with the number.`,
+      wanted: String(count),
+      isRight: (answer) => numberSaid(answer) === count,
+    },
     mostCommon(facts),
-    inCity(other.city, facts),
-    sameCity(some, facts),
-    firstNamed(first, facts),
+    {
+      kind: 'in a city',
+      question: `Who in the text works in ${place}? Answer with the names.`,
+      wanted: there.join(', '),
+      isRight: (answer) => isExact(listSaid(answer, there, names)),
+    },
+    {
+      kind: 'same city',
+      question: `Who works in the same city as ${name}? Answer with the names, without ${name}; if there is nobody, say "nobody".`,
+      wanted: beside.join(', ') || 'nobody',
+      isRight: (answer) =>
+        (beside.length > 0 || saysNobody(answer)) &&
+        isExact(listSaid(answer, beside, namesOf(others))),
+    },
+    {
+      kind: 'first',
+      question: 'Who is the first person that the text names with their job? Answer with the name.',
+      wanted: first.name,
+      isRight: (answer) => choiceSaid(answer, names) === first.name,
+    },
   ];
 }
 
 const namesOf = (facts: readonly Fact[]) => facts.map(({ name }) => name);
-
-function countOf(job: string, facts: readonly Fact[]): AggregateQuestion {
-  const count = facts.filter((fact) => fact.job === job).length;
-  return {
-    kind: 'count',
-    question: `How many people in the text work as a ${job}? Answer with the number.`,
-    wanted: String(count),
-    isRight: (answer) => numberSaid(answer) === count,
-  };
-}
 
 /** Of several that are equally common, each is right, and so are all of them. */
 function mostCommon(facts: readonly Fact[]): AggregateQuestion {
@@ -235,38 +229,5 @@ function mostCommon(facts: readonly Fact[]): AggregateQuestion {
       const said = choiceSaid(answer, JOBS);
       return (right > 0 && right === named) || tops.some((job) => job === said);
     },
-  };
-}
-
-function inCity(wantedCity: string, facts: readonly Fact[]): AggregateQuestion {
-  const there = namesOf(facts.filter(({ city }) => city === wantedCity));
-  return {
-    kind: 'in a city',
-    question: `Who in the text works in ${wantedCity}? Answer with the names.`,
-    wanted: there.join(', '),
-    isRight: (answer) => isExact(listSaid(answer, there, namesOf(facts))),
-  };
-}
-
-function sameCity({ name, city }: Fact, facts: readonly Fact[]): AggregateQuestion {
-  const others = facts.filter((fact) => fact.name !== name);
-  const there = namesOf(others.filter((fact) => fact.city === city));
-  return {
-    kind: 'same city',
-    question: `Who works in the same city as ${name}? Answer with the names, without ${name}; if there is nobody, say "nobody".`,
-    wanted: there.join(', ') || 'nobody',
-    isRight(answer) {
-      if (there.length === 0 && !saysNobody(answer)) return false;
-      return isExact(listSaid(answer, there, namesOf(others)));
-    },
-  };
-}
-
-function firstNamed({ name }: Fact, facts: readonly Fact[]): AggregateQuestion {
-  return {
-    kind: 'first',
-    question: 'Who is the first person that the text names with their job? Answer with the name.',
-    wanted: name,
-    isRight: (answer) => choiceSaid(answer, namesOf(facts)) === name,
   };
 }
