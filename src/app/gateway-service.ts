@@ -6,7 +6,7 @@ import type { LoginOptions, LoginStep } from '../channels/channel.ts';
 import { ConfiguredChannels } from '../channels/configured-channels.ts';
 import type { Door } from '../channels/door.ts';
 import { accountsOf, CHANNELS } from '../channels/index.ts';
-import type { SeenPeer } from '../features/cluster/cluster-desk.ts';
+import type { PeerState } from '../features/cluster/peer-set.ts';
 import { keepTidy } from '../features/health/upkeep.ts';
 import type { Tooling, ToolingReport } from '../features/mcp/tool-servers.ts';
 import type { People } from '../features/people/people.ts';
@@ -58,7 +58,7 @@ export type GatewayParts = {
   readonly reader: Pick<MediaReader, 'sweep'>;
   readonly tooling: Tooling;
   /** Other machines that run models. */
-  peers(): readonly SeenPeer[];
+  peers(): readonly PeerState[];
   readonly measuring: Measuring;
   readonly spending: HttpParts['spending'];
   readonly tell: TellOwner;
@@ -111,7 +111,7 @@ export class GatewayService implements Gateway {
     return this.#parts.models.current().defaultModel;
   }
 
-  peers(): readonly SeenPeer[] {
+  peers(): readonly PeerState[] {
     return this.#parts.peers();
   }
 

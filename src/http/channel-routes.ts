@@ -5,7 +5,7 @@
 import type { FastifyInstance } from 'fastify';
 import { z } from 'zod';
 import type { ChannelStatus, LoginOptions, LoginStep } from '../channels/channel.ts';
-import type { SeenPeer } from '../features/cluster/cluster-desk.ts';
+import type { PeerState } from '../features/cluster/peer-set.ts';
 import type { ToolServerReport } from '../features/mcp/mcp.ts';
 import { NanobotError } from '../kernel/message/errors.ts';
 import type { GaugeValues, MetricsPage } from '../kernel/observe/telemetry.ts';
@@ -29,7 +29,7 @@ export type GatewayStatus = {
     readonly missing: readonly MissingTool[];
   };
   /** Other machines that run models; left out: nothing is known of any. */
-  readonly peers?: readonly SeenPeer[];
+  readonly peers?: readonly PeerState[];
   /** How long the disk has been holding back a write of the store. */
   readonly storeWaitMs: number;
 };

@@ -27,21 +27,22 @@ export function clusterCommand(terminal: Terminal): Command {
     .command('list')
     .description('configured peers, and hosts that were found')
     .action(() => told(terminal, (desk) => desk.list()));
-  command
-    .command('confirm')
-    .description('conversations may go to a host that was found, as long as it stays as it is')
-    .argument('<address>', ADDRESS)
-    .action((address: string) => told(terminal, (desk) => desk.confirm(address)));
-  command
-    .command('forget')
-    .description('nothing goes to a host any more')
-    .argument('<address>', ADDRESS)
-    .action((address: string) => told(terminal, (desk) => desk.forget(address)));
+  const decisions = {
+    confirm: 'conversations may go to a host that was found, as long as it stays as it is',
+    forget: 'nothing goes to a host any more',
+  } as const;
+  for (const name of ['confirm', 'forget'] as const) {
+    command
+      .command(name)
+      .description(decisions[name])
+      .argument('<address>', ADDRESS)
+      .action((address: string) => told(terminal, (desk) => desk[name](address)));
+  }
   return command;
 }
 
 async function told(terminal: Terminal, work: (desk: ClusterDesk) => Promise<string>) {
-  const { openCluster } = await import('./open-cluster.ts');
+  const { openCluster } = await import('./cluster-desk.ts');
   const { loadConfig } = await import('../../kernel/config/files/config-file.ts');
   const { askGateway, findRunningGateway } = await import('../../app/running-gateway.ts');
   const { config } = await loadConfig(terminal.home, terminal.env);

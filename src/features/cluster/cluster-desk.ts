@@ -2,30 +2,23 @@
 
 import type { Config } from '../../kernel/config/config.ts';
 import type { Home } from '../../kernel/config/files/home.ts';
+import type { OpenRows } from '../../kernel/rows.ts';
 import type { Clock } from '../../lib/time/clock.ts';
 import type { Peers } from '../../providers/local-site.ts';
 import { type ClusterRows, type HostRow, hostName, openClusterRows } from './cluster-rows.ts';
-import type { PeerSpec } from './peer-set.ts';
-
-export type SeenPeer = {
-  readonly name: string;
-  readonly apiBase: string;
-  readonly isConfigured: boolean;
-  readonly isUp: boolean | undefined;
-  readonly models: readonly string[];
-};
+import type { PeerSpec, PeerState } from './peer-set.ts';
 
 export interface ClusterDesk {
   /** As they were when they were last looked at. */
-  seen(): readonly SeenPeer[];
+  seen(): readonly PeerState[];
   list(): Promise<string>;
   confirm(address: string): Promise<string>;
   forget(address: string): Promise<string>;
 }
 
-export type ClusterDeskDeps = {
+type ClusterDeskDeps = {
   readonly hosts: ClusterRows['hosts'];
-  peers(): readonly SeenPeer[];
+  peers(): readonly PeerState[];
   /** What was decided counts from now on. */
   decided(): Promise<void>;
 };
@@ -64,7 +57,7 @@ export function createClusterDesk({ hosts, peers, decided }: ClusterDeskDeps): C
 }
 
 /** For /status. */
-export function peerLines(peers: readonly SeenPeer[]): readonly string[] {
+export function peerLines(peers: readonly PeerState[]): readonly string[] {
   return peers.map(peerLine).map((line) => line.replace(/^- /, ''));
 }
 
@@ -74,7 +67,7 @@ const STATES = {
   changed: `not confirmed any more: it says something else than before (${HOW})`,
 } as const;
 
-function peerLine({ name, apiBase, isUp, models }: SeenPeer): string {
+function peerLine({ name, apiBase, isUp, models }: PeerState): string {
   const state = isUp === undefined ? 'not looked at yet' : isUp ? 'answers' : 'does not answer';
   return `- Peer ${name} at ${apiBase}: ${state}; ${modelWords(models)}`;
 }
@@ -132,4 +125,24 @@ export async function peersOnce(
   await peers.replace(peerSpecs(cluster, hosts));
   await peers.looked();
   return peers;
+}
+
+// The cluster for a command beside the gateway or without one: what is written, and what the gateway saw. The
+// gateway reads what was confirmed before it sends anything.
+
+/** `seen`: by the gateway, where one runs. */
+export function openCluster(
+  rows: OpenRows,
+  { cluster }: Config,
+  seen: readonly PeerState[] = [],
+): ClusterDesk {
+  return createClusterDesk({
+    hosts: openClusterRows(rows).hosts,
+    peers: () =>
+      Object.entries(cluster.peers).map(([name, { apiBase }]) => ({
+        ...{ name, apiBase, models: [], isUp: undefined, isConfigured: true },
+        ...seen.find((peer) => peer.name === name && peer.apiBase === apiBase),
+      })),
+    decided: async () => undefined,
+  });
 }

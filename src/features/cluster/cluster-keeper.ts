@@ -2,7 +2,7 @@
 // and its peers and searches changed while it runs. An answer under way at a peer that is taken out ends there.
 
 import type { Config } from '../../kernel/config/config.ts';
-import { aborted } from '../../lib/time/clock.ts';
+import { createChange } from '../../lib/async.ts';
 import type { Peers } from '../../providers/local-site.ts';
 import type { BuiltCluster, ClusterParts } from './build-cluster.ts';
 
@@ -17,7 +17,7 @@ export class ClusterKeeper {
   readonly #parts: ClusterParts;
   #built: BuiltCluster | undefined;
   #settings: string;
-  #changed = Promise.withResolvers<void>();
+  readonly #change = createChange();
 
   constructor(parts: ClusterParts, built: BuiltCluster | undefined) {
     this.#parts = parts;
@@ -48,8 +48,7 @@ export class ClusterKeeper {
       await before.taken();
     }
     this.#settings = settings;
-    this.#changed.resolve();
-    this.#changed = Promise.withResolvers();
+    this.#change.notify();
   }
 
   /** Looks after the peers, anew from each change on. */
@@ -57,14 +56,16 @@ export class ClusterKeeper {
     while (!signal.aborted) {
       const stop = new AbortController();
       const until = AbortSignal.any([signal, stop.signal]);
-      const changed = this.#changed.promise.then(() => stop.abort());
+      const changed = this.#change.next(signal).catch(() => undefined);
       const works = this.#built?.background() ?? [];
       try {
-        await Promise.all([aborted(until), ...works.map(({ run }) => run(until))]);
+        await Promise.all([
+          changed.then(() => stop.abort()),
+          ...works.map(({ run }) => run(until)),
+        ]);
       } finally {
         stop.abort();
       }
-      if (!signal.aborted) await changed;
     }
   }
 }

@@ -18,7 +18,7 @@ import {
 import { accountId, channelName, chatId, threadId } from '../../kernel/message/ids.ts';
 import type { Clock } from '../../lib/time/clock.ts';
 
-export type LendingRoutesOptions = {
+type LendingRoutesOptions = {
   readonly spending: Pick<SpendingGuard, 'reserve'>;
   readonly clock: Clock;
   /** Aborts when the server closes. */
@@ -26,9 +26,14 @@ export type LendingRoutesOptions = {
 };
 
 /** What the other process is told. */
-export type LentAnswer =
-  | { readonly kind: 'refused'; readonly text: string; readonly because?: 'local_only' }
-  | { readonly kind: 'reserved'; readonly id: string; readonly outputTokens: number };
+export const lentAnswer = z.discriminatedUnion('kind', [
+  z.object({
+    kind: z.literal('refused'),
+    text: z.string(),
+    because: z.literal('local_only').exactOptional(),
+  }),
+  z.object({ kind: z.literal('reserved'), id: z.string(), outputTokens: z.number() }),
+]);
 
 const MAX_TOKENS = 100_000_000;
 const MAX_NAME_CHARS = 500;
@@ -40,13 +45,13 @@ const callBody = z.strictObject({
     channel: name.transform(channelName),
     account: name.transform(accountId),
     chat: name.transform(chatId),
-    thread: name.transform(threadId).optional(),
+    thread: name.transform(threadId).exactOptional(),
   }),
   role: name,
   model: name,
-  base: name.optional(),
-  waitedMs: z.number().min(0).optional(),
-  countsMoney: z.boolean().optional(),
+  base: name.exactOptional(),
+  waitedMs: z.number().min(0).exactOptional(),
+  countsMoney: z.boolean().exactOptional(),
   inputTokens: tokens,
   outputTokens: tokens,
 });
@@ -77,10 +82,9 @@ const endBody = z.discriminatedUnion('kind', [
         inputTokens: tokens,
         outputTokens: tokens,
         cachedTokens: tokens,
-        writtenTokens: tokens.optional(),
+        writtenTokens: tokens.exactOptional(),
       })
-      .transform((usage) => withoutUndefined(usage))
-      .optional(),
+      .exactOptional(),
     answerTokens: tokens,
   }),
   z.strictObject({ kind: z.literal('failed'), failure, answerTokens: tokens }),
@@ -105,7 +109,7 @@ export function addLendingRoutes(app: HttpApp, options: LendingRoutesOptions) {
     const { id } = valid(endParams, request.params);
     const settle = open.get(id);
     if (settle === undefined) throw new Refusal(404, 'not_found', 'This call is over.');
-    settle(withoutUndefined(valid(endBody, request.body)));
+    settle(valid(endBody, request.body));
     return reply.code(204).send();
   });
 }
@@ -117,12 +121,12 @@ function onlyWithToken({ credential }: HttpRequest): void {
 
 function plannedCall({ chat, ...call }: z.infer<typeof callBody>): PlannedCall {
   const payer = {
-    chat: withoutUndefined(chat),
+    chat,
     sender: { kind: 'system', source: 'webhook' },
     // Of its budget an owner is told: nobody looks at that chat for it.
     isUnseen: true,
   } as const;
-  return { ...withoutUndefined(call), payer };
+  return { ...call, payer };
 }
 
 /** Ends when the call does; what nobody tells the end of is settled at worst. */
@@ -131,7 +135,7 @@ async function* lent(
   open: Map<string, (end: CallEnd) => void>,
   call: PlannedCall,
   signal: AbortSignal,
-): AsyncGenerator<LentAnswer, void, void> {
+): AsyncGenerator<z.infer<typeof lentAnswer>, void, void> {
   const reserved = await spending.reserve(call, signal).catch((error: unknown) => {
     if (!signal.aborted) throw error;
   });
@@ -156,12 +160,4 @@ async function* lent(
     open.delete(id);
     reserved.settle(await over);
   }
-}
-
-type Given<T> = { readonly [K in keyof T]: Exclude<T[K], undefined> };
-
-/** What was not given is left out. */
-function withoutUndefined<T extends object>(value: T): Given<T> {
-  const given = Object.entries(value).filter(([, each]) => each !== undefined);
-  return Object.fromEntries(given) as Given<T>;
 }

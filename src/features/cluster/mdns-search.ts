@@ -1,12 +1,12 @@
 // Asks the machines of one's own nets by multicast DNS which of them announce model servers. Only a
 // question goes out; who answers is a place to be looked at, and no more.
 
-import { createSocket, type Socket } from 'node:dgram';
+import { createSocket } from 'node:dgram';
 import { networkInterfaces } from 'node:os';
 import { isHomeAddress } from '../../lib/net/address-rules.ts';
 import { announcedPorts, serviceQuestion } from './rules/mdns.ts';
 
-export type MdnsSearch = {
+type MdnsSearch = {
   readonly services: readonly string[];
   /** Of a machine that names none. */
   readonly ports: readonly number[];
@@ -60,28 +60,17 @@ async function askFrom(
       found(place);
     }
   });
-  socket.bind(0, own, () => ask(socket, own, { address, port, services, end }));
+  socket.bind(0, own, () => {
+    try {
+      if (address === EVERYBODY.address) socket.setMulticastInterface(own);
+      socket.send(serviceQuestion(services), port, address, (error) => {
+        if (error !== null) end();
+      });
+    } catch {
+      end();
+    }
+  });
   await over.promise;
   signal.removeEventListener('abort', end);
   socket.close();
-}
-
-function ask(
-  socket: Socket,
-  own: string,
-  {
-    address,
-    port,
-    services,
-    end,
-  }: typeof EVERYBODY & Pick<MdnsSearch, 'services'> & { end(): void },
-): void {
-  try {
-    if (address === EVERYBODY.address) socket.setMulticastInterface(own);
-    socket.send(serviceQuestion(services), port, address, (error) => {
-      if (error !== null) end();
-    });
-  } catch {
-    end();
-  }
 }

@@ -26,7 +26,7 @@ export type PeerSpec = {
   readonly mark?: string;
 };
 
-export type PeerSetDeps = {
+type PeerSetDeps = {
   prefer(): Peers['prefer'];
   /** Models that each had when it was last asked, by its name; over restarts. */
   readonly remembered: ReadonlyMap<string, readonly string[]>;
@@ -58,7 +58,7 @@ const FIRST_LOOK_MS = 2500;
 const SENDING_MS = 3000;
 
 /** Nothing was sent: it is not what was confirmed. */
-export class PeerUnconfirmedError extends Error {
+class PeerUnconfirmedError extends Error {
   override readonly name = 'PeerUnconfirmedError';
   constructor(peer: string) {
     super(`the peer ${peer} is not the one that was confirmed`);
@@ -153,7 +153,7 @@ export class PeerSet implements Peers {
     if (known === undefined || !isSame(known.spec, spec)) throw new PeerUnconfirmedError(spec.name);
     if (spec.mark === undefined) return;
     if (!(await this.#deps.isConfirmed(spec))) {
-      await this.#drop(spec);
+      this.#drop(spec);
       throw new PeerUnconfirmedError(spec.name);
     }
     const plain = { apiBase: spec.apiBase, apiKey: '', ...(fetch === undefined ? {} : { fetch }) };
@@ -165,12 +165,12 @@ export class PeerSet implements Peers {
 
   async #isAsConfirmed(spec: PeerSpec, said: ServerSaid): Promise<boolean> {
     if (spec.mark === undefined || spec.mark === said.mark) return true;
-    await this.#drop(spec);
+    this.#drop(spec);
     await this.#deps.changed(spec, said);
     return false;
   }
 
-  async #drop(spec: PeerSpec): Promise<void> {
+  #drop(spec: PeerSpec): void {
     const member = this.#members.get(spec.name);
     if (member !== undefined && isSame(member.spec, spec)) this.#members.delete(spec.name);
   }
@@ -181,7 +181,7 @@ const isSame = (one: PeerSpec, other: PeerSpec) => JSON.stringify(one) === JSON.
 // How a peer is asked: at its one origin, with the address checked at every request and pinned for the
 // connection, no redirect followed, and plain http only where it stays in one's own nets.
 
-export type PeerFetchDeps = {
+type PeerFetchDeps = {
   readonly apiBase: string;
   /** http may leave one's own nets. */
   readonly plainHttp: boolean;
@@ -191,16 +191,12 @@ export type PeerFetchDeps = {
   readonly resolver?: HostResolver;
 };
 
-export type PeerFetch = {
-  readonly fetch: LocalFetch;
-  /** When what is under way has come to its end. */
-  close(): Promise<void>;
-};
+type PeerFetch = ReturnType<typeof createPeerFetch>;
 
 /** Of one event of a stream, or of an answer. */
 const MAX_BYTES = 8_000_000;
 
-export function createPeerFetch(deps: PeerFetchDeps): PeerFetch {
+export function createPeerFetch(deps: PeerFetchDeps) {
   const { plainHttp, resolver = systemResolver, beforeSending } = deps;
   const origin = new URL(deps.apiBase);
   const { hostname, protocol } = origin;
@@ -226,14 +222,13 @@ export function createPeerFetch(deps: PeerFetchDeps): PeerFetch {
     await checked(hostname);
     return guarded.fetch(url, init);
   };
-  return {
-    async fetch(url, init) {
-      const isQuestion = (init?.method ?? 'GET').toUpperCase() === 'GET';
-      if (!isQuestion) await beforeSending(ask);
-      return ask(url, init);
-    },
-    close: () => guarded.finish(),
+  const fetch: LocalFetch = async (url, init) => {
+    const isQuestion = (init?.method ?? 'GET').toUpperCase() === 'GET';
+    if (!isQuestion) await beforeSending(ask);
+    return ask(url, init);
   };
+  /** Resolves when what is under way has come to its end. */
+  return { fetch, close: () => guarded.finish() };
 }
 
 // What a server says of itself when it is asked for its models, and nothing else is sent: no key, no

@@ -7,7 +7,7 @@ import type { LiveConfig } from '../../kernel/config/files/live-config.ts';
 import type { Contributed } from '../../kernel/contributions.ts';
 import type { Routes } from '../../kernel/intake/routes.ts';
 import { type ChatRef, chatRefOf } from '../../kernel/message/message.ts';
-import { createLocalOnly, type LocalOnly } from './local-only.ts';
+import { LocalOnly } from './local-only.ts';
 
 export type LocalOnlyParts = {
   readonly live: LiveConfig;
@@ -21,7 +21,7 @@ const SCOPE = 'local-only';
 
 export function buildLocalOnly(parts: LocalOnlyParts): LocalOnly {
   const { live, store, models, people, contributed } = parts;
-  return createLocalOnly({
+  return new LocalOnly({
     state: store.scope(SCOPE),
     sessionOf: (chat: ChatRef) => people.routes.sessionOf(chat),
     forAll: () => live.config.localModels.only,

@@ -15,7 +15,7 @@ import { type SessionKey, sessionKey } from '../../kernel/message/ids.ts';
 import { type ChatRef, sessionKeyOf } from '../../kernel/message/message.ts';
 import type { Payer } from '../spending/rules/budget-limits.ts';
 
-export type LocalOnlyDeps = {
+type LocalOnlyDeps = {
   readonly state: KeyValueStore;
   /** The configuration says it for all. */
   forAll(): boolean;
@@ -27,32 +27,13 @@ export type LocalOnlyDeps = {
   startedFrom(session: SessionKey): Promise<readonly SessionKey[]>;
 };
 
-export type Holding = 'all' | 'conversation' | undefined;
-
-export interface LocalOnly {
-  /** Who holds the conversation; undefined: nobody does. */
-  holding(session: SessionKey): Promise<Holding>;
-  /** On disk when it resolves. */
-  hold(session: SessionKey, isHeld: boolean): Promise<void>;
-  /** Undefined where the model may be asked there. */
-  refusal(session: SessionKey, model: string): Promise<Refusal | undefined>;
-  /** A line for /status. */
-  lines(session: SessionKey): Promise<readonly string[]>;
-  /** Conversations that may not be read from that one, by a model that might be a service's. */
-  closedTo(session: SessionKey): Promise<readonly SessionKey[]>;
-  guard(spending: SpendingGuard): SpendingGuard;
-  paid(calls: Pick<PaidCalls, 'reservePaid'>): PaidCalls;
-}
+type Holding = 'all' | 'conversation' | undefined;
 
 /** Helpers of helpers: deeper than the configuration lets them go. */
 const MAX_STEPS = 20;
 const ON = '1';
 
-export function createLocalOnly(deps: LocalOnlyDeps): LocalOnly {
-  return new Holds(deps);
-}
-
-class Holds implements LocalOnly {
+export class LocalOnly {
   readonly #deps: LocalOnlyDeps;
   #held: Promise<Set<SessionKey>> | undefined;
 
@@ -60,11 +41,13 @@ class Holds implements LocalOnly {
     this.#deps = deps;
   }
 
+  /** Why the conversation is held; undefined: it is not. */
   async holding(session: SessionKey): Promise<Holding> {
     if (this.#deps.forAll()) return 'all';
     return (await this.#isHeld([session])) ? 'conversation' : undefined;
   }
 
+  /** On disk when it resolves. */
   async hold(session: SessionKey, isHeld: boolean): Promise<void> {
     const { state } = this.#deps;
     await state.setMany([{ key: session, value: isHeld ? ON : undefined }]);
@@ -73,11 +56,13 @@ class Holds implements LocalOnly {
     else held.delete(session);
   }
 
+  /** Undefined where the model may be asked there. */
   async refusal(session: SessionKey, model: string): Promise<Refusal | undefined> {
     if (await this.#deps.isHome(model)) return undefined;
     return refusalOf(await this.holding(session), model);
   }
 
+  /** For /status. */
   async lines(session: SessionKey): Promise<readonly string[]> {
     const holding = await this.holding(session);
     if (holding === undefined) return [];
@@ -85,6 +70,7 @@ class Holds implements LocalOnly {
     return [`Only models on your own machines are asked (${by})`];
   }
 
+  /** Conversations that may not be read from that one, by a model that might be a service's. */
   async closedTo(session: SessionKey): Promise<readonly SessionKey[]> {
     const held = await this.#known();
     if (held.size === 0 || (await this.holding(session)) !== undefined) return [];

@@ -20,7 +20,6 @@ import { flag, number, objects, place, rowShape } from '../../lib/json/json.ts';
 import type { Logger } from '../../lib/logger.ts';
 import { type Clock, orAborted } from '../../lib/time/clock.ts';
 import {
-  type Checkpoint,
   checklist,
   goneBack,
   isFinished,
@@ -30,8 +29,8 @@ import {
   type PlanPlace,
   type StandingNote,
   standingNote,
-  type WayBack,
 } from './rules/plan.ts';
+import type { Plans } from './tool.ts';
 
 type Kept = {
   readonly plan?: Plan;
@@ -54,22 +53,7 @@ const KEPT = rowShape<Kept>({
   plan: z.looseObject({ steps: objects }).optional(),
 });
 
-export type PlansDeps = {
-  readonly rows: OpenRows;
-  readonly bus: Pick<MessageBus, 'send'>;
-  readonly clock: Clock;
-  /** Whether a person reads the chat. */
-  isDoor(chat: ChatRef): boolean;
-  /** `later`: the text is still on its way. */
-  edit(text: MessageId, markdown: string): Promise<'done' | 'later' | 'cannot'>;
-};
-
-/** Where the tools of plans keep them. */
-export interface PlanDesk {
-  keep(plan: Plan, place: PlanPlace): Promise<void>;
-  mark(checkpoint: Checkpoint, place: PlanPlace): Promise<void>;
-  /** Undefined where nothing was marked that long ago. */
-  goBack(way: WayBack, place: PlanPlace): Promise<MarkedPoint | undefined>;
+export interface PlanDesk extends Plans {
   /** What the model is reminded of; undefined where nothing is under way. */
   note(session: SessionKey): Promise<StandingNote | undefined>;
   clear(session: SessionKey): Promise<void>;
@@ -79,13 +63,26 @@ export interface PlanDesk {
   run(signal: AbortSignal): Promise<void>;
 }
 
+export type PlanParts = {
+  readonly rows: OpenRows;
+  readonly bus: Pick<MessageBus, 'send' | 'outbound' | 'trace'>;
+  readonly clock: Clock;
+  readonly log: Logger;
+  readonly channels: Pick<ChannelDirectory, 'get'>;
+};
+
+const EDIT_DEADLINE_MS = 15_000;
+/** Of a text that has yet to get its place in the chat, or got it between the two looks. */
+const ON_ITS_WAY = ['queued', 'sending', 'sent'];
+
 const KEPT_MS = 60 * 86_400_000;
 /** Between two looks at what changed, so that quick steps are one change of the text. */
 const SHOW_EVERY_MS = 1000;
 /** Checklists of one plan where none can be changed. */
 const MAX_TOLD = 6;
 
-export function createPlans({ rows, bus, clock, isDoor, edit }: PlansDeps): PlanDesk {
+export function buildPlans(parts: PlanParts): PlanDesk {
+  const { rows, bus, clock, channels } = parts;
   const plans = rows({ ...jsonRows(KEPT), scope: 'plans', prefix: 'plan:', isCached: true });
   const dirty = new Set<string>();
   let changed = Promise.withResolvers<void>();
@@ -100,10 +97,11 @@ export function createPlans({ rows, bus, clock, isDoor, edit }: PlansDeps): Plan
 
   async function show(session: string): Promise<'done' | 'later'> {
     const kept = await plans.get(session);
-    if (kept?.plan === undefined || !isDoor(kept.chat)) return 'done';
+    if (kept?.plan === undefined || channels.get(accountName(kept.chat)) === undefined)
+      return 'done';
     const markdown = checklist(kept.plan);
     if (kept.shown?.markdown === markdown) return 'done';
-    const edited = kept.shown === undefined ? 'cannot' : await edit(kept.shown.id, markdown);
+    const edited = kept.shown === undefined ? 'cannot' : await edit(parts, kept.shown.id, markdown);
     if (edited === 'later') return 'later';
     const sent = edited === 'done' ? kept.sent : kept.sent + 1;
     const isTooMany = kept.told >= MAX_TOLD && !isFinished(kept.plan);
@@ -113,7 +111,7 @@ export function createPlans({ rows, bus, clock, isDoor, edit }: PlansDeps): Plan
       edited === 'cannot' ? await bus.send({ id, chat: kept.chat, markdown }) : undefined;
     // A process that was killed had sent one under this name, maybe of an earlier state of the plan.
     if (receipt === 'duplicate') {
-      const edits = await edit(id, markdown);
+      const edits = await edit(parts, id, markdown);
       if (edits === 'later') return 'later';
       if (edits === 'cannot') {
         await plans.change(session, (now = kept) => ({ ...now, sent }));
@@ -201,43 +199,27 @@ const emptied = ({ chat, sent }: Kept): Kept => ({ ...NOTHING, chat, sent });
 const textsOf = ({ plan, checkpoints, shown }: Kept) =>
   JSON.stringify({ plan, checkpoints, shown });
 
-// Builds where the agent's plans are kept and how they are shown.
-
-export type PlanParts = {
-  readonly rows: OpenRows;
-  readonly bus: Pick<MessageBus, 'send' | 'outbound' | 'trace'>;
-  readonly clock: Clock;
-  readonly log: Logger;
-  readonly channels: Pick<ChannelDirectory, 'get'>;
-};
-
-const EDIT_DEADLINE_MS = 15_000;
-/** Of a text that has yet to get its place in the chat, or got it between the two looks. */
-const ON_ITS_WAY = ['queued', 'sending', 'sent'];
-
-export function buildPlans({ rows, bus, clock, log, channels }: PlanParts): PlanDesk {
-  async function edit(text: MessageId, markdown: string) {
-    const sent = await bus.outbound(text);
-    if (sent === undefined) return 'cannot';
-    const editing = channels.get(accountName(sent.chat))?.editing;
-    if (editing === undefined) return 'cannot';
-    const [part] = sent.parts;
-    if (part === undefined) {
-      const { state } = (await bus.trace(text)) ?? {};
-      return state !== undefined && ON_ITS_WAY.includes(state) ? 'later' : 'cannot';
-    }
-    try {
-      await editing.edit(sent.chat, part, markdown, AbortSignal.timeout(EDIT_DEADLINE_MS));
-      return 'done';
-    } catch (error) {
-      if (!(error instanceof DeliveryError)) throw error;
-      log.info('checklist not changed in place', { text, error });
-      return 'cannot';
-    }
+/** `later`: the text is still on its way. */
+async function edit(
+  { bus, log, channels }: PlanParts,
+  text: MessageId,
+  markdown: string,
+): Promise<'done' | 'later' | 'cannot'> {
+  const sent = await bus.outbound(text);
+  if (sent === undefined) return 'cannot';
+  const editing = channels.get(accountName(sent.chat))?.editing;
+  if (editing === undefined) return 'cannot';
+  const [part] = sent.parts;
+  if (part === undefined) {
+    const { state } = (await bus.trace(text)) ?? {};
+    return state !== undefined && ON_ITS_WAY.includes(state) ? 'later' : 'cannot';
   }
-
-  return createPlans({
-    ...{ rows, bus, clock, edit },
-    isDoor: (chat) => channels.get(accountName(chat)) !== undefined,
-  });
+  try {
+    await editing.edit(sent.chat, part, markdown, AbortSignal.timeout(EDIT_DEADLINE_MS));
+    return 'done';
+  } catch (error) {
+    if (!(error instanceof DeliveryError)) throw error;
+    log.info('checklist not changed in place', { text, error });
+    return 'cannot';
+  }
 }

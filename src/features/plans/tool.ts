@@ -49,7 +49,6 @@ const planInput = z.object({
     .describe('All steps, each time: what is given takes the place of the plan so far.'),
 });
 
-/** `where`: asked at each call, because plans are built later than tools. */
 export function createPlan(where: () => Plans): Tool<z.infer<typeof planInput>> {
   return {
     name: 'plan',

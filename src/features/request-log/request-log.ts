@@ -14,12 +14,13 @@ import { FORGOTTEN, type Holds } from '../../kernel/sessions/rules/forgetting.ts
 import type { AskedBook } from '../../kernel/sessions/store.ts';
 import { createLanes } from '../../lib/async.ts';
 import { writeAtomic } from '../../lib/files/files.ts';
+import { fieldsOf, isObject, parseJson } from '../../lib/json/json.ts';
 import type { Logger } from '../../lib/logger.ts';
 import type { Redactor } from '../../lib/text/redact.ts';
 import type { Clock } from '../../lib/time/clock.ts';
 import { type AskedPiece, type AskedTexts, namedIn } from './rules/asked.ts';
 
-export type AskedFilesDeps = {
+type AskedFilesDeps = {
   /** Of the sessions. */
   readonly folder: string;
   readonly clock: Clock;
@@ -28,11 +29,6 @@ export type AskedFilesDeps = {
   /** A file may be this large; then its older half goes. Left out: 4 MB. */
   readonly maxBytes?: number;
 };
-
-export interface AskedFiles extends AskedBook, AsyncDisposable {
-  /** Takes words out of what is kept of these chats; how many pieces held them. */
-  forget(chats: readonly string[], holds: Holds): Promise<number>;
-}
 
 type Known = {
   /** Kept whole, the newest first. */
@@ -53,9 +49,9 @@ const MAX_MASKED = 200;
 /** What a process that was killed while rewriting left beside a file. */
 const TORN = /^\.(.+)\.jsonl\.[0-9a-f-]{36}\.tmp$/;
 
-export const createAskedFiles = (deps: AskedFilesDeps): AskedFiles => new AskedFilesBook(deps);
+export const createAskedFiles = (deps: AskedFilesDeps) => new AskedFiles(deps);
 
-class AskedFilesBook implements AskedFiles {
+export class AskedFiles implements AskedBook, AsyncDisposable {
   readonly #deps: AskedFilesDeps;
   readonly #lanes = createLanes();
   readonly #known = new Map<SessionKey, Known>();
@@ -81,6 +77,7 @@ class AskedFilesBook implements AskedFiles {
     this.#running.add(running);
   }
 
+  /** Takes words out of what is kept of these chats; how many pieces held them. */
   async forget(chats: readonly string[], holds: Holds): Promise<number> {
     const folder = join(this.#deps.folder, ASKED_FOLDER);
     const isTheirs = ofChats(chats);
@@ -210,23 +207,23 @@ function withoutWords(text: string, holds: Holds): string {
 // for each piece, once. A line that was torn is passed over; its piece counts as not kept.
 
 /** Of the sessions folder. */
-export const ASKED_FOLDER = 'asked';
-export const ASKED_SUFFIX = '.jsonl';
+const ASKED_FOLDER = 'asked';
+const ASKED_SUFFIX = '.jsonl';
 
 /** `at`: when it was first asked with, epoch milliseconds. */
-export type AskedLine = AskedPiece & { readonly at: number };
+type AskedLine = AskedPiece & { readonly at: number };
 
-export const askedPath = (sessions: string, stem: string) =>
+const askedPath = (sessions: string, stem: string) =>
   join(sessions, ASKED_FOLDER, `${stem}${ASKED_SUFFIX}`);
 
-export const encodeAsked = (line: AskedLine) => askedLine(line, JSON.stringify(line.text));
+const encodeAsked = (line: AskedLine) => askedLine(line, JSON.stringify(line.text));
 
 /** `json`: the text, encoded already. */
-export const askedLine = ({ print, at }: Omit<AskedLine, 'text'>, json: string) =>
+const askedLine = ({ print, at }: Omit<AskedLine, 'text'>, json: string) =>
   `{"print":${JSON.stringify(print)},"at":"${isoTime(at)}","text":${json}}\n`;
 
 /** Undefined where there is no such file. */
-export async function readAskedLines(path: string): Promise<readonly AskedLine[] | undefined> {
+async function readAskedLines(path: string): Promise<readonly AskedLine[] | undefined> {
   const lines: AskedLine[] = [];
   try {
     for await (const { bytes } of readLines(path)) lines.push(...decoded(bytes.toString('utf8')));
@@ -237,17 +234,13 @@ export async function readAskedLines(path: string): Promise<readonly AskedLine[]
 }
 
 function decoded(line: string): readonly AskedLine[] {
-  try {
-    const { print, at, text } = JSON.parse(line);
-    if (typeof print !== 'string' || typeof text !== 'string') return [];
-    return [{ print, text, at: Date.parse(at) || 0 }];
-  } catch {
-    return [];
-  }
+  const { print, at, text } = fieldsOf(parseJson(line)) ?? {};
+  if (typeof print !== 'string' || typeof text !== 'string') return [];
+  return [{ print, text, at: Date.parse(String(at)) || 0 }];
 }
 
 /** Replaces the file; without lines there is none. */
-export async function writeAskedLines(path: string, lines: readonly AskedLine[]): Promise<void> {
+async function writeAskedLines(path: string, lines: readonly AskedLine[]): Promise<void> {
   if (lines.length === 0) await rm(path, { force: true });
   else await writeAtomic(path, lines.map(encodeAsked).join(''));
 }
@@ -343,10 +336,7 @@ export function withAskedConfig(config: Config, then: unknown): Config | undefin
 }
 
 function merged(base: unknown, over: unknown): unknown {
-  if (!isSection(base) || !isSection(over)) return over === undefined ? base : over;
+  if (!isObject(base) || !isObject(over)) return over === undefined ? base : over;
   const keys = [...new Set([...Object.keys(base), ...Object.keys(over)])];
   return Object.fromEntries(keys.map((key) => [key, merged(base[key], over[key])]));
 }
-
-const isSection = (value: unknown): value is Readonly<Record<string, unknown>> =>
-  typeof value === 'object' && value !== null && !Array.isArray(value);

@@ -1,7 +1,7 @@
 // The cost of an evaluation: counted and limited in front of the daily budgets (role `eval`), and
 // charged to the budgets of a gateway that runs in the same home.
 
-import { z } from 'zod';
+import type { z } from 'zod';
 import type {
   CallEnd,
   PlannedCall,
@@ -10,25 +10,15 @@ import type {
   SpendingGuard,
 } from '../../agent/spending.ts';
 import { tellGateway } from '../../app/running-gateway.ts';
-import {
-  type Amount,
-  amountOf,
-  NOTHING,
-  plus,
-  worstCase,
-} from '../../features/spending/rules/spending.ts';
+import { lentAnswer } from '../../features/cluster/lending-routes.ts';
+import { amountOf, NOTHING, plus, worstCase } from '../../features/spending/rules/spending.ts';
 import { NanobotError } from '../../kernel/message/errors.ts';
 import { type ConfiguredPrice, priceOf } from '../../providers/rules/model-names.ts';
 import type { EvalCost } from './rules/result.ts';
 
 export const EVAL_ROLE = 'eval';
 
-export interface CostCounter {
-  readonly guard: SpendingGuard;
-  total(): EvalCost;
-  /** Whether a call was refused; nothing more can be asked then. */
-  readonly refusal: string | undefined;
-}
+export type CostCounter = ReturnType<typeof createCostCounter>;
 
 type CostDeps = {
   readonly inner: SpendingGuard;
@@ -38,18 +28,11 @@ type CostDeps = {
   readonly maxMicros: number | undefined;
 };
 
-type Counted = {
-  readonly calls: number;
-  readonly unpriced: number;
-  readonly input: number;
-  readonly output: number;
-  readonly spent: Amount;
-};
-
 const MICROS = 1_000_000;
 
-export function createCostCounter({ inner, prices, currency, maxMicros }: CostDeps): CostCounter {
-  let counted: Counted = { calls: 0, unpriced: 0, input: 0, output: 0, spent: NOTHING };
+export function createCostCounter({ inner, prices, currency, maxMicros }: CostDeps) {
+  let total = { calls: 0, inputTokens: 0, outputTokens: 0, unpriced: 0 };
+  let money = NOTHING;
   let refusal: string | undefined;
 
   function count(call: PlannedCall, end: CallEnd) {
@@ -61,14 +44,14 @@ export function createCostCounter({ inner, prices, currency, maxMicros }: CostDe
     const output = usage?.outputTokens ?? end.answerTokens;
     const cached = usage?.cachedTokens ?? 0;
     const written = usage?.writtenTokens ?? 0;
-    counted = {
-      calls: counted.calls + 1,
-      unpriced:
-        counted.unpriced + (price === undefined || (usage === undefined && !isFree) ? 1 : 0),
-      input: counted.input + input,
-      output: counted.output + output,
-      spent: plus(counted.spent, amountOf(price, { input, output, cached, written })),
+    const isUnpriced = price === undefined || (usage === undefined && !isFree);
+    total = {
+      calls: total.calls + 1,
+      inputTokens: total.inputTokens + input,
+      outputTokens: total.outputTokens + output,
+      unpriced: total.unpriced + (isUnpriced ? 1 : 0),
     };
+    money = plus(money, amountOf(price, { input, output, cached, written }));
   }
 
   /** Why the call must not be made. */
@@ -78,12 +61,10 @@ export function createCostCounter({ inner, prices, currency, maxMicros }: CostDe
     if (price === undefined) {
       return `${model} has no known price, so a limit in money cannot be kept: set models.prices`;
     }
-    const after = plus(
-      counted.spent,
-      worstCase({ inputTokens, outputTokens, price }, outputTokens),
-    );
+    const worst = worstCase({ inputTokens, outputTokens, price }, outputTokens);
+    const after = plus(money, worst);
     if (after.micros <= maxMicros) return undefined;
-    const spent = (counted.spent.micros / MICROS).toFixed(4);
+    const spent = (money.micros / MICROS).toFixed(4);
     return `the next call could pass the limit of ${maxMicros / MICROS} ${currency}; ${spent} are spent`;
   }
 
@@ -115,14 +96,8 @@ export function createCostCounter({ inner, prices, currency, maxMicros }: CostDe
 
   return {
     guard,
-    total: () => ({
-      calls: counted.calls,
-      inputTokens: counted.input,
-      outputTokens: counted.output,
-      money: counted.spent.micros / MICROS,
-      currency,
-      unpriced: counted.unpriced,
-    }),
+    total: (): EvalCost => ({ ...total, money: money.micros / MICROS, currency }),
+    /** Of a call; nothing more can be asked then. */
     get refusal() {
       return refusal;
     },
@@ -138,15 +113,6 @@ export type Lender = { readonly address: string; readonly token: string };
 const PATH = '/api/model-calls';
 const END_TIMEOUT_MS = 5000;
 const GONE = 'the gateway that keeps the budgets does not answer any more';
-
-const answer = z.discriminatedUnion('kind', [
-  z.object({
-    kind: z.literal('refused'),
-    text: z.string(),
-    because: z.literal('local_only').optional(),
-  }),
-  z.object({ kind: z.literal('reserved'), id: z.string(), outputTokens: z.number() }),
-]);
 
 /** Disposing waits until every end was told. */
 export class LentSpending implements SpendingGuard, AsyncDisposable {
@@ -169,8 +135,7 @@ export class LentSpending implements SpendingGuard, AsyncDisposable {
       const said = await this.#asked(call, connection.signal);
       if (said.kind === 'refused') {
         connection.abort();
-        const { text, because } = said;
-        return { kind: 'refused', text, ...(because === undefined ? {} : { because }) };
+        return said;
       }
       return this.#reserved(said, connection);
     } catch {
@@ -186,7 +151,7 @@ export class LentSpending implements SpendingGuard, AsyncDisposable {
   }
 
   #reserved(
-    { id, outputTokens }: Extract<z.infer<typeof answer>, { readonly kind: 'reserved' }>,
+    { id, outputTokens }: Extract<z.infer<typeof lentAnswer>, { readonly kind: 'reserved' }>,
     connection: AbortController,
   ): Reservation {
     let isOpen = true;
@@ -212,7 +177,7 @@ export class LentSpending implements SpendingGuard, AsyncDisposable {
     const { payer, turnId: _, ...rest } = call;
     const response = await tellGateway(this.#lender, PATH, { ...rest, chat: payer.chat }, signal);
     if (!response.ok || response.body === null) throw new NanobotError('not_lent', GONE);
-    return answer.parse(await firstEvent(response.body));
+    return lentAnswer.parse(await firstEvent(response.body));
   }
 
   async #tell(id: string, { drift: _, ...end }: CallEnd): Promise<void> {

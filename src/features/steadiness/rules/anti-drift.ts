@@ -2,6 +2,7 @@
 // prose is measured: code, tables, lists, quotes, data and numbers are neither filler nor repetition.
 
 import { loopIn } from '../../../agent/rules/guard.ts';
+import type { AntiDriftConfig } from '../settings.ts';
 
 export type DriftSignal =
   | 'filler_heavy'
@@ -36,12 +37,7 @@ export type ReadAnswer = {
   readonly names: string;
 };
 
-export type DriftLimits = {
-  /** Longer prose is babble where it says little new. */
-  readonly babbleWords: number;
-  /** 0: no passage counts as a loop. */
-  readonly loopRepeats: number;
-};
+type DriftLimits = Pick<AntiDriftConfig, 'babbleWords' | 'loopRepeats'>;
 
 const TENTHS: Readonly<Record<DriftSignal, number>> = {
   filler_heavy: 3,

@@ -2,10 +2,10 @@
 // is asked for where the verb is also said of words: "I changed the wording" tells of the answer itself.
 
 export type ClaimKind = 'sent' | 'saved' | 'booked' | 'scheduled' | 'changed' | 'ran';
-export type ClaimPattern = { readonly kind: ClaimKind; readonly pattern: RegExp };
+type ClaimForms = Readonly<Record<ClaimKind, readonly string[]>>;
 
-export const START = "(?<![\\p{L}\\p{N}'])";
-export const END = '(?![\\p{L}\\p{N}])';
+const START = "(?<![\\p{L}\\p{N}'])";
+const END = '(?![\\p{L}\\p{N}])';
 const between = (max: number) => `[^.!?;:]{0,${max}}?`;
 
 /** Stands for a dot within a word: the name of a file ends no sentence. */
@@ -15,7 +15,7 @@ export const INNER_DOT = '\u2024';
  * Things that are there outside the answer, in all languages; ¤ stands for what was code. Lists, messages
  * and notes are written into answers too.
  */
-export const THING = [
+const THING = [
   `¤|\\S+${INNER_DOT}(?:txt|md|csv|json|ya?ml|html?|pdf|docx?|xlsx?|pptx?|py|js|ts|sh)`,
   'files?|folders?|director(?:y|ies)|reminders?|alarms?|events?|appointments?|meetings?|bookings?|reservations?|orders?|subscriptions?|calendars?|contacts?|accounts?|jobs?|settings?',
   'datei(?:en)?|ordner|erinnerung(?:en)?|termine?|besprechung(?:en)?|buchung(?:en)?|bestellung(?:en)?|kalender|kontakte?|konto|einstellung(?:en)?',
@@ -24,10 +24,10 @@ export const THING = [
   'appunt[oi]|promemoria|eventi?|riunion[ei]|prenotazion[ei]|contatt[oi]|impostazion[ei]|cartell[ae]|agenda',
   'arquivos?|ficheiros?|pastas?|lembretes?|compromissos?|reuni(?:ão|ões)|encomendas?|configuraç(?:ão|ões)',
 ].join('|');
-export const OF_THING = `${between(60)}${START}(?:${THING})${END}`;
+const OF_THING = `${between(60)}${START}(?:${THING})${END}`;
 
 /** Said of notes and lists that are kept for the person; one that is shown behind a colon is none. */
-export const ofYours = (yours: string, things: string) =>
+const ofYours = (yours: string, things: string) =>
   `${between(40)}${START}(?:${yours}) (?:\\S+ )?(?:${things})${END}(?!:)`;
 
 /** Programs and what checks them. */
@@ -38,11 +38,7 @@ const PROGRAM =
   '|pruebas?|comandos?|programas?|código' +
   '|comand[oi]|programm[ai]|codice' +
   '|testes';
-export const OF_PROGRAM = `${between(40)}${START}(?:${PROGRAM})${END}(?! (?:in my head|mentally|im kopf))`;
-
-export function claims(kind: ClaimKind, ...sources: readonly string[]): readonly ClaimPattern[] {
-  return sources.map((source) => ({ kind, pattern: new RegExp(`${START}${source}`, 'iu') }));
-}
+const OF_PROGRAM = `${between(40)}${START}(?:${PROGRAM})${END}(?! (?:in my head|mentally|im kopf))`;
 
 /** Said before a claim it is none: a condition, a plan, a wish, or somebody else's words. */
 export const NOT_SAID_AS_DONE = new RegExp(
@@ -81,17 +77,15 @@ const succeeded = (verbs: string) =>
   `(?:was|were|is|are)(?: now| just)? (?:successfully (?:${verbs})|(?:${verbs}) successfully)${END}(?! by )`;
 const EN_DONE = '(?:has|have) (?:now |just |already |successfully )?been (?:successfully )?';
 
-export const ENGLISH: readonly ClaimPattern[] = [
-  ...claims(
-    'sent',
+const ENGLISH: ClaimForms = {
+  sent: [
     `${EN}(?:sent|e-?mailed|mailed|texted|forwarded|messaged|notified)${END}(?! (?:above|below))`,
     `${EN}(?:replied to|submitted|posted|published)${END}(?! (?:above|below))`,
     `(?:e?-?mail|message|letter|reply|invitation|invite|file) ${EN_DONE}(?:sent|delivered|forwarded)${END}(?! by )`,
     `(?:e?-?mail|message|letter|reply|invitation|invite|file)s? ${succeeded('sent|delivered|forwarded')}`,
     '(?<=^(?:done[.!,]? ?|ok(?:ay)?[.!,]? ?|all )?)sent(?:!|$|\\.$| (?:it|the|your|to) )',
-  ),
-  ...claims(
-    'saved',
+  ],
+  saved: [
     `${EN}(?:saved|stored|recorded|remembered|memorized|jotted down|noted down|made a note)${END}(?! (?:you|us|me|time|money|above)${END})`,
     `${EN}(?:noted|filed) (?:it|this|that (?!the|you|he|she|it|they|there)|¤|your)${END}`,
     `${EN}(?:added|wrote|written|put|logged|appended)${INTO}`,
@@ -99,26 +93,23 @@ export const ENGLISH: readonly ClaimPattern[] = [
     `(?:file|note|document|entry|preference|preferences) ${EN_DONE}(?:saved|created|stored|written)${END}(?! by )`,
     `(?:file|note|document|entry|preference|report|list)s? ${succeeded('saved|created|stored|written|added')}`,
     '(?<=^(?:done[.!,]? ?)?)saved(?:!|$|\\.$| (?:it|the|your|to|as|in) )',
-  ),
-  ...claims(
-    'booked',
+  ],
+  booked: [
     `${EN}(?:booked|purchased|bought|reserved)${END}(?! (?:by|(?:my )?judg))`,
     `${EN}(?:paid(?! attention)|transferred)${END}`,
     `${EN}ordered (?!them|it by|these|those|the (?:list|items|results|entries))`,
     `(?:table|flight|room|hotel|ticket|tickets|reservation|booking|order|payment) (?:${EN_DONE}|is now |is )(?:booked|reserved|made|placed|paid|ordered|confirmed)${END}(?! by )`,
     `(?:table|flight|room|hotel|ticket|reservation|booking|order|payment)s? ${succeeded('booked|reserved|made|placed|paid|ordered|confirmed')}`,
     '(?<=^(?:done[.!,]? ?|all )?)(?:booked|ordered|paid)(?:!|$|\\.$| (?:it|the|your|a) )',
-  ),
-  ...claims(
-    'scheduled',
+  ],
+  scheduled: [
     `${EN}(?:scheduled|rescheduled)${END}`,
     `${EN}(?:set(?: up)?|created|arranged|added)[^.!?;:]{0,30}? (?:reminder|alarm|timer|appointment|event|recurring|cron)`,
     `(?:reminder|alarm|timer|appointment|meeting) (?:${EN_DONE}|is now |is )(?:set|scheduled|created|in place)${END}`,
     `(?:reminder|alarm|timer|appointment|meeting|event)s? ${succeeded('set|scheduled|created|added')}`,
     '(?<=^(?:done[.!,]? ?)?)(?:reminder set|scheduled)(?:!|$|\\.$| (?:for|it|the|your) )',
-  ),
-  ...claims(
-    'changed',
+  ],
+  changed: [
     `${EN}(?:deleted|erased)${END}(?! (?:above|below))`,
     `${EN}(?:cancell?ed|unsubscribed)${END}`,
     `${EN}(?:changed|updated|edited|modified|removed|moved|renamed|replaced|marked|archived|overwritten|overwrote|turned o(?:n|ff)|enabled|disabled)${OF_THING}`,
@@ -126,12 +117,11 @@ export const ENGLISH: readonly ClaimPattern[] = [
     `${EN}(?:changed|updated|edited|modified)${ofYours('your', 'notes?|lists?|memory|to-?dos?|profile|preferences|records?|journal|diary')}`,
     `(?:file|reminder|event|appointment|meeting|booking|order|subscription|e?-?mail|note|setting|list)s? ${succeeded('deleted|cancell?ed|removed|updated|changed|moved|renamed')}`,
     '(?<=^(?:done[.!,]? ?)?)(?:deleted|cancell?ed)(?:!|$|\\.$| (?:it|the|your) )',
-  ),
-  ...claims(
-    'ran',
+  ],
+  ran: [
     `${EN}(?:ran|run|rerun|executed|launched)(?! (?:\\S+ )?(?:through|search|query))${OF_PROGRAM}`,
-  ),
-];
+  ],
+};
 
 /** The participle may stand far behind; no clause of its own between. */
 const DE_BETWEEN =
@@ -139,184 +129,167 @@ const DE_BETWEEN =
 const DE = `(?:ich habe|habe ich|wir haben|habe|hab ich|ich hab)${END}${DE_BETWEEN}${START}`;
 const DE_PASSIVE = `(?:wurde|ist|sind|wurden)(?: jetzt| nun| soeben| bereits| schon| erfolgreich)* `;
 
-export const GERMAN: readonly ClaimPattern[] = [
-  ...claims(
-    'sent',
+const GERMAN: ClaimForms = {
+  sent: [
     `${DE}(?:gesendet|geschickt|verschickt|abgeschickt|versendet|gemailt|weitergeleitet|benachrichtigt|zugeschickt|eingereicht|veröffentlicht)${END}`,
     `(?:mail|nachricht|einladung|antwort|brief) ${DE_PASSIVE}(?:\\S+ )?(?:gesendet|verschickt|abgeschickt|versendet|raus)${END}`,
     '(?<=^(?:erledigt[.!,]? ?)?)(?:gesendet|verschickt|abgeschickt)(?:!|$|\\.$)',
-  ),
-  ...claims(
-    'saved',
+  ],
+  saved: [
     `${DE}(?:gespeichert|abgespeichert|notiert|vermerkt|gemerkt|abgelegt|eingetragen|hinzugefügt|aufgeschrieben|hinterlegt)${END}(?!, (?:dass|wie|was) )`,
     `${DE}(?:${THING})${DE_BETWEEN}(?:geschrieben|erstellt|angelegt)${END}`,
     `(?:datei|notiz|liste) ${DE_PASSIVE}(?:\\S+ )?(?:gespeichert|erstellt|angelegt)${END}`,
     '(?<=^(?:erledigt[.!,]? ?)?)(?:gespeichert|notiert|gemerkt)(?:!|$|\\.$)',
-  ),
-  ...claims(
-    'booked',
+  ],
+  booked: [
     `${DE}(?:gebucht|bestellt|bezahlt|reserviert|überwiesen|gekauft)${END}`,
     `(?:tisch|flug|zimmer|hotel|ticket|bestellung|reservierung) ${DE_PASSIVE}(?:\\S+ ){0,4}(?:gebucht|reserviert|bestellt|bezahlt)${END}`,
     '(?<=^(?:erledigt[.!,]? ?)?)(?:gebucht|reserviert|bestellt|bezahlt)(?:!|$|\\.$)',
-  ),
-  ...claims(
-    'scheduled',
+  ],
+  scheduled: [
     `${DE}(?:eingeplant|terminiert|angesetzt)${END}`,
     `${DE}(?:erinnerung|wecker|termin|timer|alarm)(?:en|e)?${END}${DE_BETWEEN}(?:gestellt|eingerichtet|gesetzt|erstellt|angelegt|geplant|vereinbart|ausgemacht)${END}`,
     `(?:erinnerung|wecker|termin) (?:ist|steht|wurde)${DE_BETWEEN}(?:eingerichtet|gestellt|gesetzt|angelegt|geplant)${END}`,
-  ),
-  ...claims(
-    'changed',
+  ],
+  changed: [
     `${DE}(?:gelöscht|storniert|abgesagt|gekündigt|abbestellt)${END}`,
     `${DE}(?:${THING})${DE_BETWEEN}(?:geändert|aktualisiert|verschoben|umbenannt|entfernt|überschrieben|archiviert)${END}`,
     `(?:datei|termin|buchung|bestellung|erinnerung) ${DE_PASSIVE}(?:\\S+ )?(?:gelöscht|storniert|abgesagt|geändert)${END}`,
     `${DE}(?:meine|deine|ihre|eure)n? (?:\\S+ )?(?:notiz(?:en)?|listen?|einkaufsliste|gedächtnis|profil|tagebuch)${END}${DE_BETWEEN}(?:geändert|aktualisiert|ergänzt|bearbeitet)${END}(?!:)`,
     '(?<=^(?:erledigt[.!,]? ?)?)(?:gelöscht|storniert|abgesagt)(?:!|$|\\.$)',
-  ),
-  ...claims(
-    'ran',
+  ],
+  ran: [
     `${DE}(?:tests?|testsuite|skripte?|programme?|befehle?|code|build)${END}${DE_BETWEEN}(?:ausgeführt|laufen lassen|laufen gelassen|gestartet|durchlaufen lassen)${END}`,
-  ),
-];
+  ],
+};
 
 // How French, Spanish, Italian and Portuguese tell in the first person of something done.
 
 const FR_ADVERBS =
   '(?:(?:bien|déjà|aussi|également|maintenant|donc|immédiatement|tout de suite) )*';
 const FR = `(?:j'ai|nous avons|je (?:(?:te|vous|lui|leur|le|la|les|l'|t'|m')\\s?)+ai) ${FR_ADVERBS}`;
-export const FRENCH: readonly ClaimPattern[] = [
-  ...claims(
-    'sent',
+const FRENCH: ClaimForms = {
+  sent: [
     `${FR}(?:envoyée?s?|transmise?s?|transférée?s?|répondu à|prévenue?s?|notifiée?s?|publiée?s?)${END}`,
     `(?:e-?mail|courriel|message|lettre|invitation) a (?:bien )?été (?:envoyée?|transmise?)${END}`,
     `c'est envoyé${END}`,
-  ),
-  ...claims(
-    'saved',
+  ],
+  saved: [
     `${FR}(?:enregistrée?s?|sauvegardée?s?|mémorisée?s?)${END}`,
     `${FR}(?:notée?s?|retenue?s?)${END}(?! que)`,
     `${FR}(?:ajoutée?s?|créée?s?|écrite?s?)${OF_THING}`,
     `c'est (?:noté|enregistré|sauvegardé)${END}`,
-  ),
-  ...claims(
-    'booked',
+  ],
+  booked: [
     `${FR}(?:réservée?s?|commandée?s?|payée?s?|achetée?s?|réglée?s?)${END}`,
     `c'est (?:réservé|commandé|payé)${END}`,
-  ),
-  ...claims(
-    'scheduled',
+  ],
+  scheduled: [
     `${FR}(?:programmée?s?|planifiée?s?)${END}`,
     `${FR}(?:mis|créé|réglé|défini|placé)(?: en place)? un (?:rappel|rendez-vous|événement|minuteur)`,
-  ),
-  ...claims(
-    'changed',
+  ],
+  changed: [
     `${FR}(?:supprimée?s?|effacée?s?|annulée?s?|résiliée?s?)${END}`,
     `${FR}(?:modifiée?s?|mis à jour|déplacée?s?|renommée?s?)${OF_THING}`,
     `${FR}(?:modifiée?s?|mis à jour|complétée?s?)${ofYours('tes|vos|ta|votre|ton', 'notes?|listes?|mémoire|profil|journal')}`,
-  ),
-  ...claims('ran', `${FR}(?:exécutée?s?|lancée?s?|fait tourner)${OF_PROGRAM}`),
-];
+  ],
+  ran: [`${FR}(?:exécutée?s?|lancée?s?|fait tourner)${OF_PROGRAM}`],
+};
 
 /** Not behind "no". */
 const ES = '(?<!no |no te |no lo |no la |no se lo |no le |nunca )';
 const ES_PERFECT = `${ES}(?:he|hemos|ya he) (?:ya )?`;
-export const SPANISH: readonly ClaimPattern[] = [
-  ...claims(
-    'sent',
+const SPANISH: ClaimForms = {
+  sent: [
     `${ES_PERFECT}(?:enviado|mandado|reenviado|respondido a|notificado|publicado)${END}`,
     `${ES}(?:envié|mandé|reenvié)${END}`,
     `(?:correo|mensaje|carta|invitación) (?:ha sido|fue) enviad[oa]${END}(?! por )`,
     `se (?:ha enviado|envió) (?:el|la|tu|su) (?:correo|mensaje|carta|invitación)${END}`,
     '(?<=^¡?(?:listo[.!,]? ?)?)enviado(?:!|$|\\.$)',
-  ),
-  ...claims(
-    'saved',
+  ],
+  saved: [
     `${ES_PERFECT}(?:guardado|anotado|apuntado|memorizado|registrado)${END}`,
     `${ES}(?:guardé|anoté|apunté)${END}`,
     `${ES_PERFECT}(?:añadido|agregado|creado|escrito)${OF_THING}`,
     '(?<=^¡?(?:listo[.!,]? ?)?)(?:guardado|anotado)(?:!|$|\\.$)',
-  ),
-  ...claims(
-    'booked',
+  ],
+  booked: [
     `${ES_PERFECT}(?:reservado|comprado|pagado|encargado)${END}`,
     `${ES}(?:reservé|compré|pagué)${END}`,
     '(?<=^¡?(?:listo[.!,]? ?)?)reservado(?:!|$|\\.$)',
-  ),
-  ...claims(
-    'scheduled',
+  ],
+  scheduled: [
     `${ES_PERFECT}(?:programado|agendado)${END}`,
     `${ES}(?:programé|agendé)${END}`,
     `${ES_PERFECT}(?:puesto|creado|configurado) un (?:recordatorio|evento|temporizador)`,
-  ),
-  ...claims(
-    'changed',
+  ],
+  changed: [
     `${ES_PERFECT}(?:eliminado|borrado|cancelado|anulado)${END}`,
     `${ES}(?:eliminé|borré|cancelé)${END}`,
     `${ES_PERFECT}(?:modificado|cambiado|actualizado|movido)${OF_THING}`,
     `${ES_PERFECT}(?:modificado|cambiado|actualizado)${ofYours('tus?|sus?', 'notas?|listas?|memoria|perfil|diario')}`,
     `${ES}(?:modifiqué|actualicé)${ofYours('tus?|sus?', 'notas?|listas?|memoria|perfil|diario')}`,
-  ),
-  ...claims(
-    'ran',
+  ],
+  ran: [
     `${ES_PERFECT}(?:ejecutado|corrido|lanzado)${OF_PROGRAM}`,
     `${ES}(?:ejecuté|corrí)${OF_PROGRAM}`,
-  ),
-];
+  ],
+};
 
 const IT =
   "(?<!non |non l'|non gli |non te l'|non ti )(?:ho|abbiamo)(?: già| appena| anche| ora| subito)* ";
 const IT_OBJECT = `(?<!non )(?:te |gliel|ce |gli |ti )?(?:l')?${IT}`;
-export const ITALIAN: readonly ClaimPattern[] = [
-  ...claims(
-    'sent',
+const ITALIAN: ClaimForms = {
+  sent: [
     `${IT_OBJECT}(?:inviat|mandat|spedit|inoltrat|pubblicat|avvisat)[oaie]${END}`,
     `(?:e-?mail|messaggio|lettera|invito) è stat[oa] inviat[oa]${END}`,
     '(?<=^(?:fatto[.!,]? ?)?)inviat[oa](?:!|$|\\.$)',
-  ),
-  ...claims(
-    'saved',
+  ],
+  saved: [
     `${IT_OBJECT}(?:salvat|annotat|memorizzat|registrat|segnat)[oaie]${END}`,
     `${IT_OBJECT}(?:aggiunt|creat|scritt)[oaie]${OF_THING}`,
-  ),
-  ...claims('booked', `${IT_OBJECT}(?:prenotat|ordinat|pagat|acquistat|comprat)[oaie]${END}`),
-  ...claims(
-    'scheduled',
+  ],
+  booked: [`${IT_OBJECT}(?:prenotat|ordinat|pagat|acquistat|comprat)[oaie]${END}`],
+  scheduled: [
     `${IT_OBJECT}(?:programmat|pianificat|fissat)[oaie]${END}`,
     `${IT_OBJECT}(?:impostato|creato|messo) un (?:promemoria|evento|timer|appuntamento)`,
-  ),
-  ...claims(
-    'changed',
+  ],
+  changed: [
     `${IT_OBJECT}(?:eliminat|cancellat|annullat|disdett)[oaie]${END}`,
     `${IT_OBJECT}(?:modificat|aggiornat|spostat|rinominat)[oaie]${OF_THING}`,
     `${IT_OBJECT}(?:modificat|aggiornat)[oaie]${ofYours('tue?|tuoi|sue?|suoi', 'not[ae]|list[ae]|memoria|profilo|diario')}`,
-  ),
-  ...claims('ran', `${IT_OBJECT}(?:eseguit|lanciat|avviat)[oaie]${OF_PROGRAM}`),
-];
+  ],
+  ran: [`${IT_OBJECT}(?:eseguit|lanciat|avviat)[oaie]${OF_PROGRAM}`],
+};
 
 const PT = '(?<!não |não o |não a |não lhe |não te |nunca )';
-export const PORTUGUESE: readonly ClaimPattern[] = [
-  ...claims(
-    'sent',
+const PORTUGUESE: ClaimForms = {
+  sent: [
     `${PT}(?:enviei|mandei|encaminhei|reencaminhei|notifiquei|publiquei)${END}`,
     `(?:e-?mail|mensagem|carta|convite) foi enviad[oa]${END}`,
     '(?<=^(?:pronto[.!,]? ?)?)enviad[oa](?:!|$|\\.$)',
-  ),
-  ...claims(
-    'saved',
+  ],
+  saved: [
     `${PT}(?:salvei|guardei|gravei|anotei|registrei|memorizei)${END}`,
     `${PT}(?:adicionei|criei|escrevi)${OF_THING}`,
-  ),
-  ...claims('booked', `${PT}(?:reservei|comprei|paguei|encomendei)${END}`),
-  ...claims(
-    'scheduled',
+  ],
+  booked: [`${PT}(?:reservei|comprei|paguei|encomendei)${END}`],
+  scheduled: [
     `${PT}(?:agendei|programei|marquei)${END}`,
     `${PT}(?:criei|defini|configurei) um (?:lembrete|evento|alarme)`,
-  ),
-  ...claims(
-    'changed',
+  ],
+  changed: [
     `${PT}(?:apaguei|excluí|eliminei|cancelei)${END}`,
     `${PT}(?:alterei|modifiquei|atualizei|movi)${OF_THING}`,
     `${PT}(?:alterei|modifiquei|atualizei)${ofYours('tuas?|suas?|teu|seu', 'notas?|listas?|memória|perfil|diário')}`,
-  ),
-  ...claims('ran', `${PT}(?:executei|rodei|corri)${OF_PROGRAM}`),
-];
+  ],
+  ran: [`${PT}(?:executei|rodei|corri)${OF_PROGRAM}`],
+};
+
+/** The forms of all languages. */
+export const CLAIM_PATTERNS = [ENGLISH, GERMAN, FRENCH, SPANISH, ITALIAN, PORTUGUESE].flatMap(
+  (forms) =>
+    (Object.keys(forms) as ClaimKind[]).flatMap((kind) =>
+      forms[kind].map((source) => ({ kind, pattern: new RegExp(`${START}${source}`, 'iu') })),
+    ),
+);

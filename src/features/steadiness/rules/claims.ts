@@ -5,16 +5,11 @@
 import type { ToolAccess } from '../../../kernel/access/rights.ts';
 import { headOf } from '../../../lib/text/cut.ts';
 import {
+  CLAIM_PATTERNS,
   type ClaimKind,
-  ENGLISH,
-  FRENCH,
-  GERMAN,
   INNER_DOT,
-  ITALIAN,
   NOT_ABOUT_NOW,
   NOT_SAID_AS_DONE,
-  PORTUGUESE,
-  SPANISH,
 } from './claims-words.ts';
 
 export type Claim = {
@@ -26,7 +21,6 @@ export type Claim = {
 /** A call of the turn that did something, or waits for somebody to allow it. */
 export type Evidence = { readonly tool: string; readonly access: ToolAccess };
 
-const PATTERNS = [...ENGLISH, ...GERMAN, ...FRENCH, ...SPANISH, ...ITALIAN, ...PORTUGUESE];
 const MAX_SENTENCE_CHARS = 200;
 /** Longer answers are looked at in part: their end is where things done are told. */
 const MAX_TEXT_CHARS = 20_000;
@@ -83,7 +77,7 @@ const cut = (sentence: string) => headOf(sentence.replaceAll(INNER_DOT, '.'), MA
 
 function kindsIn(sentence: string): readonly ClaimKind[] {
   if (/[?？]\s*$/.test(sentence) || NOT_ABOUT_NOW.test(sentence)) return [];
-  return PATTERNS.filter(({ pattern }) => {
+  return CLAIM_PATTERNS.filter(({ pattern }) => {
     const match = pattern.exec(sentence);
     return match !== null && !NOT_SAID_AS_DONE.test(sentence.slice(0, match.index));
   }).map(({ kind }) => kind);

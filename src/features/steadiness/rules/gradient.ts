@@ -11,13 +11,7 @@ import type {
   UserEntry,
 } from '../../../kernel/message/transcript.ts';
 import { shortened, truncateText } from '../../../lib/text/cut.ts';
-
-export type GradientWindows = {
-  /** Newest turns that stay as they are. */
-  readonly rawWindow: number;
-  /** Turns of which only long texts are shortened, the newest included. */
-  readonly lightWindow: number;
-};
+import type { ProprioceptionConfig } from '../settings.ts';
 
 const LIGHT_TEXT_CHARS = 1200;
 const LIGHT_RESULT_CHARS = 400;
@@ -29,16 +23,14 @@ const HELPER_END = '[A helper you started has ended';
 export function fadedTurns(
   entries: readonly TranscriptEntry[],
   current: TurnId,
-  windows: GradientWindows,
+  { rawWindow, lightWindow: light }: Pick<ProprioceptionConfig, 'rawWindow' | 'lightWindow'>,
   canReadBack: boolean,
 ): readonly TranscriptEntry[] {
   const turns = [...new Set(entries.flatMap(turnOf))].filter((turn) => turn !== current);
-  const { rawWindow } = windows;
-  const lightWindow = Math.max(rawWindow, windows.lightWindow);
-  const light = turns.slice(0, stepsBack(turns.length, rawWindow, rawWindow));
+  const lightWindow = Math.max(rawWindow, light);
+  const faded = new Set(turns.slice(0, stepsBack(turns.length, rawWindow, rawWindow)));
   const condensed = new Set(turns.slice(0, stepsBack(turns.length, lightWindow, rawWindow)));
-  if (light.length === 0) return entries;
-  const faded = new Set(light);
+  if (faded.size === 0) return entries;
   return entries.flatMap((entry): readonly TranscriptEntry[] => {
     const [turn] = turnOf(entry);
     if (turn === undefined || !faded.has(turn)) return [entry];

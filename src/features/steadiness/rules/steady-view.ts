@@ -7,18 +7,9 @@ import { firstSeqOf } from '../../../kernel/message/ids.ts';
 import type { AssistantEntry, TranscriptEntry } from '../../../kernel/message/transcript.ts';
 import { revealAll } from '../../../lib/html/hidden-text.ts';
 import type { AntiDriftConfig, ProprioceptionConfig } from '../settings.ts';
-import {
-  type DriftLimits,
-  driftOf,
-  isNearlyTheSame,
-  type ReadAnswer,
-  readAnswer,
-} from './anti-drift.ts';
+import { driftOf, isNearlyTheSame, type ReadAnswer, readAnswer } from './anti-drift.ts';
 
-export type SteadyPolicy = DriftLimits & {
-  readonly pollutionThreshold: number;
-  readonly repetitionMinCount: number;
-};
+type SteadyPolicy = Omit<AntiDriftConfig, 'enabled' | 'anchorInterval'>;
 
 const NEWEST = 4;
 /** Answers that others are held against. */
@@ -32,8 +23,7 @@ export function steadied(
   policy: SteadyPolicy,
   canReadBack: boolean,
 ): readonly TranscriptEntry[] {
-  const places = entries.flatMap(({ role }, place) => (role === 'assistant' ? [place] : []));
-  const answers = places.flatMap((place) => answerAt(entries, place));
+  const answers = entries.filter((entry) => entry.role === 'assistant');
   const old = answers.slice(0, Math.max(0, answers.length - NEWEST));
   const said = Map.groupBy(entries, (entry) => (entry.role === 'user' ? entry.turnId : undefined));
   const read = answers.map(({ text, toolCalls, turnId }) =>
@@ -46,20 +36,14 @@ export function steadied(
     read.map((each, nth) => (polluted[nth] === true ? undefined : each)),
     policy.repetitionMinCount,
   );
-  const instead = new Map<number, AssistantEntry>();
+  const instead = new Map<TranscriptEntry, AssistantEntry>();
   for (const [nth, entry] of answers.entries()) {
-    const place = places[nth] ?? 0;
     const text =
       nth < old.length ? insteadOf(entry, polluted[nth] === true, again[nth]) : undefined;
     const shown = text === undefined ? revealed(entry) : without(entry, text, canReadBack);
-    if (shown !== entry) instead.set(place, shown);
+    if (shown !== entry) instead.set(entry, shown);
   }
-  return instead.size === 0 ? entries : entries.map((entry, place) => instead.get(place) ?? entry);
-}
-
-function answerAt(entries: readonly TranscriptEntry[], place: number): readonly AssistantEntry[] {
-  const entry = entries[place];
-  return entry?.role === 'assistant' ? [entry] : [];
+  return instead.size === 0 ? entries : entries.map((entry) => instead.get(entry) ?? entry);
 }
 
 const isPlaceholder = (text: string) => PLACEHOLDER.test(text);
@@ -125,24 +109,21 @@ export function steadinessLines({
   readonly antiDrift: AntiDriftConfig;
   readonly proprioception: ProprioceptionConfig;
 }): readonly string[] {
-  return [...driftLines(antiDrift), ...senseLines(proprioception)];
-}
-
-function driftLines({ enabled, pollutionThreshold }: AntiDriftConfig): readonly string[] {
-  if (enabled === 'off') return [];
+  const { enabled, pollutionThreshold } = antiDrift;
   const which = enabled === 'on' ? 'all' : 'small and medium';
-  return [`Anti-drift: ${which} local models; answers are junk from ${pollutionThreshold} on`];
-}
-
-function senseLines(config: ProprioceptionConfig): readonly string[] {
-  if (!config.enabled) return [];
-  const { groundingInterval, rawWindow, lightWindow } = config;
-  const parts = [
-    ...(groundingInterval > 0 ? [`a note every ${groundingInterval} rounds`] : []),
-    ...(config.dynamicToolScoping ? ['tools of local models by phase'] : []),
-    ...(config.gradientMemory ? [`turns whole ${rawWindow}, light to ${lightWindow}`] : []),
-    ...(config.audienceAwareCompaction ? ['summaries for their reader'] : []),
-    ...(config.ahaChannel ? ['critical reports of helpers'] : []),
+  const { groundingInterval, rawWindow, lightWindow } = proprioception;
+  const senses = [
+    groundingInterval > 0 && `a note every ${groundingInterval} rounds`,
+    proprioception.dynamicToolScoping && 'tools of local models by phase',
+    proprioception.gradientMemory && `turns whole ${rawWindow}, light to ${lightWindow}`,
+    proprioception.audienceAwareCompaction && 'summaries for their reader',
+    proprioception.ahaChannel && 'critical reports of helpers',
+  ].filter((sense) => sense !== false);
+  const isSensing = proprioception.enabled && senses.length > 0;
+  return [
+    ...(enabled === 'off'
+      ? []
+      : [`Anti-drift: ${which} local models; answers are junk from ${pollutionThreshold} on`]),
+    ...(isSensing ? [`Proprioception: ${senses.join('; ')}`] : []),
   ];
-  return parts.length === 0 ? [] : [`Proprioception: ${parts.join('; ')}`];
 }
