@@ -52,15 +52,15 @@ async function arrive(raw: Buffer) {
     headers: parseHeaderBlock(splitHeader(raw).block),
     ...{ tries: 0, isLast: true },
   };
-  const settings = {
-    ...{ at: { channel: channelName('email'), account: DEFAULT_ACCOUNT }, allowFrom: () => [BOSS] },
-    ...{ own: [AGENT], ours: () => [AGENT], answers: async () => true },
-    ...{ acceptUnverified: false, isTrusted: async () => false },
-    ...({ replyAll: 'never', quoteOriginal: true, authservId: '' } as const),
-  };
   // Nothing of an earlier mail counts: the same words again would be a reason not to answer.
   const register = await MailRegister.open(createMemoryStore());
-  const incoming = await readIncoming(arrival, settings, register);
+  const config = { acceptUnverified: false, quoteOriginal: true, authservId: '' };
+  const incoming = await readIncoming(arrival, {
+    ...{ at: { channel: channelName('email'), account: DEFAULT_ACCOUNT }, register },
+    config: { ...config, replyAll: 'never' },
+    ...{ account: { own: [AGENT] }, ours: () => [AGENT], allowFrom: () => [BOSS] },
+    host: { answers: async () => true, isTrusted: async () => false },
+  });
   if (incoming === 'unproven yet') throw new Error('the last look settles it');
   return incoming.entry;
 }

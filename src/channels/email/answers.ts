@@ -3,6 +3,7 @@
 
 import { createHash } from 'node:crypto';
 import type { Receipt, SendContext } from '../../kernel/bus/bus.ts';
+import { type AccountRef, accountPath } from '../../kernel/message/account.ts';
 import { after, DeliveryError, FORBIDDEN, NEVER } from '../../kernel/message/errors.ts';
 import { nativeId } from '../../kernel/message/ids.ts';
 import type { OutboundMessage } from '../../kernel/message/message.ts';
@@ -23,10 +24,11 @@ import { SMTP_AUTH_REFUSED, sendBySmtp } from './smtp.ts';
 const MAX_AUTH_FAILURES = 3;
 const AUTH_PAUSE_MS = 3_600_000;
 
-export type AnswersDeps = {
+/** The mailbox that answers are sent from. */
+export type AnswersContext = {
+  readonly at: AccountRef;
+  readonly config: Pick<EmailConfig, 'replyAll'>;
   readonly host: ChannelHost;
-  /** Where the settings of the mailbox stand. */
-  readonly path: string;
   readonly account: MailAccount;
   readonly register: MailRegister;
   readonly limits: ReplyLimits;
@@ -34,7 +36,6 @@ export type AnswersDeps = {
   keepsCopies(): boolean;
   /** Copies wait to be stored. */
   wake(): void;
-  readonly replyAll: EmailConfig['replyAll'];
   /** In lower case, as configured now. */
   allowFrom(): readonly string[];
   /** No access token will ever come again from this refresh token. */
@@ -42,16 +43,16 @@ export type AnswersDeps = {
 };
 
 export class Answers {
-  readonly #deps: AnswersDeps;
+  readonly #context: AnswersContext;
   #authFailures = 0;
   #resumeAt = 0;
 
-  constructor(deps: AnswersDeps) {
-    this.#deps = deps;
+  constructor(context: AnswersContext) {
+    this.#context = context;
   }
 
   async send(message: OutboundMessage, context: SendContext): Promise<Receipt> {
-    const { host, account, register, allowFrom } = this.#deps;
+    const { host, account, register } = this.#context;
     if (isEmpty(message)) return { nativeIds: [] };
     const recipient = normalizeAddress(message.chat.chat);
     if (recipient === undefined || recipient !== message.chat.chat) {
@@ -77,13 +78,14 @@ export class Answers {
       await this.#submit(recipient, raw, context);
       for (const copy of record.copies ?? []) {
         const isWanted = message.copies?.includes(copy) === true;
-        if (isWanted || allowFrom().includes(copy)) await this.#submitCopy(copy, raw, context);
+        if (isWanted || this.#context.allowFrom().includes(copy))
+          await this.#submitCopy(copy, raw, context);
       }
       await this.#note(message, record, reply, raw);
       for (const id of receiptOf(record).nativeIds) await context.partSent(id);
       return receiptOf(record);
     } finally {
-      this.#deps.limits.release(mine);
+      this.#context.limits.release(mine);
     }
   }
 
@@ -94,13 +96,13 @@ export class Answers {
     now: number,
     mine: Set<SentReply>,
   ): Promise<SentReply> {
-    const { host } = this.#deps;
+    const { host } = this.#context;
     const thread = threadOf(message);
     const textHash = hashOf(message);
     const reply = { at: now, recipient, thread, textHash };
     const isLetter = isNoAnswer(message);
     const as = isLetter || message.replyTo === undefined ? 'own' : 'answer';
-    const claim = await this.#deps.limits.claim(message.id, reply, { isLetter, as });
+    const claim = await this.#context.limits.claim(message.id, reply, { isLetter, as });
     if (claim.kind === 'wait') {
       throw notSent(claim.reason, 'mail_limit', after(claim.until - now));
     }
@@ -123,7 +125,7 @@ export class Answers {
     const permitted: string[] = [];
     for (const recipient of wanted) {
       const how = { isLetter: copies !== undefined, as: 'copy' } as const;
-      const claim = await this.#deps.limits.claim(id, { ...reply, recipient }, how);
+      const claim = await this.#context.limits.claim(id, { ...reply, recipient }, how);
       if (claim.kind === 'send') {
         permitted.push(recipient);
         mine.add(claim.reply);
@@ -133,18 +135,19 @@ export class Answers {
   }
 
   async #copiesOf(parent: ParentMail | undefined, { thread }: SentReply) {
-    const { register, replyAll, allowFrom } = this.#deps;
-    const level = (await register.thread(thread))?.level ?? 'unverified';
-    return copyRecipients(parent?.others ?? [], replyAll, level !== 'unverified', allowFrom());
+    const { register, config } = this.#context;
+    const isProven = ((await register.thread(thread))?.level ?? 'unverified') !== 'unverified';
+    const listed = this.#context.allowFrom();
+    return copyRecipients(parent?.others ?? [], config.replyAll, isProven, listed);
   }
 
   #tellLeftOut(recipient: string): void {
-    this.#deps.host.alert(`The copy of a mail for ${recipient} was not sent: a limit of mails.`);
+    this.#context.host.alert(`The copy of a mail for ${recipient} was not sent: a limit of mails.`);
   }
 
   /** Tried once: the answer itself has arrived, and the owner hears of a copy that has not. */
   async #submitCopy(recipient: string, raw: Buffer, { signal }: SendContext): Promise<void> {
-    const { account, host } = this.#deps;
+    const { account, host } = this.#context;
     try {
       await sendBySmtp(account, recipient, raw, signal);
     } catch (error) {
@@ -157,23 +160,23 @@ export class Answers {
   async #submit(recipient: string, raw: Buffer, context: SendContext): Promise<void> {
     const { signal, attempt } = context;
     try {
-      await sendBySmtp(this.#deps.account, recipient, raw, signal, attempt);
+      await sendBySmtp(this.#context.account, recipient, raw, signal, attempt);
       this.#authFailures = 0;
     } catch (error) {
       if (!(error instanceof DeliveryError)) throw error;
       if (error.code === SMTP_AUTH_REFUSED) this.#noteRefusal();
-      if (error.code === TOKEN_REFUSED) this.#deps.tokenRefused(error.message);
+      if (error.code === TOKEN_REFUSED) this.#context.tokenRefused(error.message);
       throw error;
     }
   }
 
   #noteRefusal(): void {
-    const { host, path } = this.#deps;
+    const { host, at } = this.#context;
     this.#authFailures += 1;
     if (this.#authFailures < MAX_AUTH_FAILURES) return;
     this.#authFailures = 0;
     this.#resumeAt = host.clock.now() + AUTH_PAUSE_MS;
-    host.alert(`The SMTP server refuses the log-in; answers wait. Check ${path}.`);
+    host.alert(`The SMTP server refuses the log-in; answers wait. Check ${accountPath(at)}.`);
   }
 
   #expectLogin(now: number): void {
@@ -187,18 +190,18 @@ export class Answers {
     reply: SentReply,
     raw: Buffer,
   ): Promise<void> {
-    const { register } = this.#deps;
+    const { register } = this.#context;
     const { thread, recipient } = reply;
     const level = (await register.thread(thread))?.level ?? 'unverified';
     const { messageId, dateMs, copies = [] } = record;
     const known = { sender: recipient, thread, level, outbound: message.id, copies };
-    const copy = this.#deps.keepsCopies()
+    const copy = this.#context.keepsCopies()
       ? { messageId, dateMs, rawBase64: raw.toString('base64'), tries: 0 }
       : undefined;
     const log = [reply, ...copies.map((copy) => ({ ...reply, recipient: copy }))];
     await register.noteSent(message.id, record, log, known, copy);
-    this.#deps.limits.answered(thread);
-    this.#deps.wake();
+    this.#context.limits.answered(thread);
+    this.#context.wake();
   }
 }
 

@@ -5,6 +5,7 @@ import { createHash } from 'node:crypto';
 import { z } from 'zod';
 import type { KeyValueStore } from '../../kernel/bus/store/store.ts';
 import { BACKOFF, ChannelError, NEVER } from '../../kernel/message/errors.ts';
+import { parseJson } from '../../lib/json/json.ts';
 import { isLoopbackHost } from '../../lib/net/address-rules.ts';
 import { headOf } from '../../lib/text/cut.ts';
 import type { Clock } from '../../lib/time/clock.ts';
@@ -42,14 +43,14 @@ export type MailAccount = {
   /** Our address and its aliases. */
   readonly own: readonly string[];
   /** Certificate authorities to trust instead of the system's, PEM. */
-  readonly certificateAuthority?: string;
+  readonly certificateAuthority?: string | undefined;
 };
 
-export type AccountDeps = {
+type AccountDeps = {
   readonly clock: Clock;
   /** Where a renewed refresh token is kept. */
   readonly state?: KeyValueStore;
-  readonly certificateAuthority?: string;
+  readonly certificateAuthority?: string | undefined;
 };
 
 /** @throws ChannelError with remedy `never`, saying which setting is wrong. */
@@ -64,7 +65,6 @@ export function mailAccountOf(config: EmailConfig, deps: AccountDeps): MailAccou
       throw refused('unencrypted mail is allowed to loopback hosts only');
     }
   }
-  const { certificateAuthority } = deps;
   return {
     imap,
     smtp,
@@ -72,7 +72,7 @@ export function mailAccountOf(config: EmailConfig, deps: AccountDeps): MailAccou
     credential: credentialOf(config, deps),
     from,
     own: [from, ...config.aliases.flatMap((alias) => normalizeAddress(alias) ?? [])],
-    ...(certificateAuthority === undefined ? {} : { certificateAuthority }),
+    certificateAuthority: deps.certificateAuthority,
   };
 }
 
@@ -83,8 +83,7 @@ function credentialOf(config: EmailConfig, { clock, state }: AccountDeps): MailC
   if (!isSafeTokenUrl(endpoint.tokenUrl)) {
     throw refused('its oauth2.tokenUrl is no https address');
   }
-  const stored = state === undefined ? {} : { state };
-  return { kind: 'oauth2', tokens: new AccessTokens({ settings, endpoint, clock, ...stored }) };
+  return { kind: 'oauth2', tokens: new AccessTokens({ settings, endpoint, clock, state }) };
 }
 
 export function tlsOptionsOf(account: MailAccount) {
@@ -99,6 +98,28 @@ export function tlsOptionsOf(account: MailAccount) {
 function refused(problem: string): ChannelError {
   return new ChannelError('mail_settings', problem, { remedy: NEVER });
 }
+
+/**
+ * Logs in with the password or an access token; once more, by a new token, where the server refused this one.
+ * @throws ChannelError where there is no token
+ */
+export async function withSecret<T>(
+  credential: MailCredential,
+  isRefusal: (error: unknown) => boolean,
+  logIn: (secret: Secret) => Promise<T>,
+): Promise<T> {
+  if (credential.kind === 'password') return logIn({ pass: credential.password });
+  const accessToken = await credential.tokens.current();
+  try {
+    return await logIn({ accessToken });
+  } catch (error) {
+    if (!isRefusal(error)) throw error;
+    credential.tokens.discard(accessToken);
+    return logIn({ accessToken: await credential.tokens.current() });
+  }
+}
+
+export type Secret = { readonly pass: string } | { readonly accessToken: string };
 
 // Access tokens of a mailbox (RFC 6749 section 6): fetched with the refresh token, kept until shortly
 // before they end, fetched anew once a server refuses one. No token stands in any error text.
@@ -131,12 +152,12 @@ const refusalSchema = z.object({ error: z.string().regex(/^[a-z_]{1,60}$/) });
 type Grant = z.infer<typeof grantSchema>;
 type AccessToken = { readonly value: string; readonly renewAt: number };
 
-export type AccessTokensDeps = {
+type AccessTokensDeps = {
   readonly settings: OAuth2Settings;
   readonly endpoint: TokenEndpoint;
   readonly clock: Clock;
   /** Keeps a refresh token that the provider put in place of the configured one. */
-  readonly state?: KeyValueStore;
+  readonly state?: KeyValueStore | undefined;
 };
 
 export class AccessTokens {
@@ -213,18 +234,11 @@ async function post(
       signal: AbortSignal.timeout(REQUEST_TIMEOUT_MS),
     });
     const text = await response.text();
-    return { status: response.status, body: text.length <= MAX_ANSWER_CHARS ? json(text) : {} };
+    const body = text.length <= MAX_ANSWER_CHARS ? parseJson(text) : undefined;
+    return { status: response.status, body };
   } catch (error) {
     const isLate = error instanceof Error && error.name === 'TimeoutError';
     throw unreachable(isLate ? 'it did not answer within 30 s' : 'it cannot be reached');
-  }
-}
-
-function json(text: string): unknown {
-  try {
-    return JSON.parse(text);
-  } catch {
-    return {};
   }
 }
 

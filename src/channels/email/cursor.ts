@@ -4,7 +4,7 @@
 import type { KeyValueStore } from '../../kernel/bus/store/store.ts';
 import { jsonRow, number, rowShape, text } from '../../lib/json/json.ts';
 import type { Clock } from '../../lib/time/clock.ts';
-import type { ImapConnection, OpenMailbox } from './imap-connection.ts';
+import type { ImapConnection } from './imap-connection.ts';
 
 export type MailCursor = {
   readonly uidValidity: string;
@@ -14,25 +14,10 @@ export type MailCursor = {
   readonly since: number;
 };
 
-/** Where to read on: after a UID, or, when the server renumbered the mailbox, by date. */
-export type ReadFrom =
-  | { readonly kind: 'start'; readonly cursor: MailCursor }
-  | { readonly kind: 'continue'; readonly cursor: MailCursor }
-  | { readonly kind: 'rescan'; readonly cursor: MailCursor };
-
-export function readFrom(stored: string | undefined, mailbox: OpenMailbox, now: number): ReadFrom {
-  const { uidValidity } = mailbox;
-  const previous = stored === undefined ? undefined : parseCursor(stored);
-  const uid = Math.max(0, mailbox.uidNext - 1);
-  if (previous === undefined) return { kind: 'start', cursor: { uidValidity, uid, since: now } };
-  if (previous.uidValidity === uidValidity) return { kind: 'continue', cursor: previous };
-  return { kind: 'rescan', cursor: { uidValidity, uid, since: previous.since } };
-}
-
 export const formatCursor = (cursor: MailCursor) =>
   `${cursor.uidValidity}:${cursor.uid}:${cursor.since}`;
 
-function parseCursor(text: string): MailCursor | undefined {
+export function parseCursor(text = ''): MailCursor | undefined {
   const match = /^(\d+):(\d+):(\d+)$/.exec(text);
   if (match === null) return undefined;
   const [, uidValidity = '', uid, since] = match;

@@ -8,9 +8,7 @@ import {
   ArchiveError,
   AttachmentError,
   type Channel,
-  type ChannelHost,
   createReadiness,
-  type Inbox,
   InboxError,
 } from '../channel.ts';
 import type { DnsLookup } from './mail-reader.ts';
@@ -45,29 +43,10 @@ export function createEmailChannel(
   const readiness = createReadiness();
   let session: MailSession | undefined;
 
-  function running(): MailSession {
-    if (session !== undefined) return session;
-    throw new DeliveryError('the email channel is not running', {
-      certainty: 'not_sent',
-      remedy: BACKOFF,
-    });
-  }
-
-  function opened(): MailSession {
-    if (session !== undefined) return session;
-    throw new AttachmentError('mail_not_running', 'the email channel is not running', {
-      isFinal: false,
-    });
-  }
-
-  function inboxOf(): Inbox {
-    if (session === undefined) throw new InboxError('the mailbox is not open just now');
-    return session.inbox;
-  }
-
-  async function open(host: ChannelHost): Promise<MailSession> {
-    const { MailSession } = await import('./mail-session.ts');
-    return MailSession.open({ at: { channel: name, account }, config, host, ...deps });
+  /** @throws what `missing` makes while the channel does not run */
+  function opened(missing: () => Error): MailSession {
+    if (session === undefined) throw missing();
+    return session;
   }
 
   return {
@@ -82,12 +61,13 @@ export function createEmailChannel(
       maxUploadBytes: MAX_UPLOAD_BYTES,
       isInOnePiece: true,
       maxCaptionUnits: MAX_CAPTION_UNITS,
-      fetch: (ref, signal) => opened().file(ref, signal),
+      fetch: (ref, signal) => opened(noFile).file(ref, signal),
     },
     async run(host, signal) {
       host.report({ kind: 'starting' });
       try {
-        session = await open(host);
+        const { MailSession } = await import('./mail-session.ts');
+        session = await MailSession.open({ at: { channel: name, account }, config, host, ...deps });
         readiness.set(true);
         await session.run(AbortSignal.any([signal, host.closing]));
         if (!signal.aborted) await aborted(signal);
@@ -102,20 +82,23 @@ export function createEmailChannel(
         session = undefined;
       }
     },
-    selfTest: { run: (nonce, signal) => running().selfTest(nonce, signal) },
-    send: async (message, context) => running().send(message, context),
+    selfTest: { run: (nonce, signal) => opened(notSent).selfTest(nonce, signal) },
+    send: async (message, context) => opened(notSent).send(message, context),
     inbox: {
-      find: (question, signal) => inboxOf().find(question, signal),
-      read: (id, signal) => inboxOf().read(id, signal),
+      find: async (question, signal) => opened(noInbox).inbox.find(question, signal),
+      read: async (id, signal) => opened(noInbox).inbox.read(id, signal),
     },
-    async archive(id, signal) {
-      if (session === undefined) throw new ArchiveError('no_archive', 'the mailbox is not open');
-      return session.archive(id, signal);
-    },
-    reconcile: async (message, signal) => running().reconcile(message, signal),
+    archive: async (id, signal) => opened(noArchive).archive(id, signal),
+    reconcile: async (message, signal) => opened(notSent).reconcile(message, signal),
     async admit(message, hasBegun) {
       return (await session?.limits.admit(message, hasBegun)) ?? { kind: 'answer' };
     },
     waiting: () => session?.limits.waiting(),
   };
 }
+
+const NOT_RUNNING = 'the email channel is not running';
+const notSent = () => new DeliveryError(NOT_RUNNING, { certainty: 'not_sent', remedy: BACKOFF });
+const noFile = () => new AttachmentError('mail_not_running', NOT_RUNNING, { isFinal: false });
+const noInbox = () => new InboxError('the mailbox is not open just now');
+const noArchive = () => new ArchiveError('no_archive', 'the mailbox is not open');

@@ -5,15 +5,17 @@
 
 import { type FetchMessageObject, type FetchQueryObject, ImapFlow } from 'imapflow';
 import { ChannelError } from '../../kernel/message/errors.ts';
+import { inTime } from '../../lib/async.ts';
 import type { Clock } from '../../lib/time/clock.ts';
 import {
   AUTH_REFUSED,
   imapFailure,
   type MailAccount,
-  type MailCredential,
+  type Secret,
   serverFault,
   tlsOptionsOf,
   tokenLoginMissing,
+  withSecret,
 } from './connection-settings.ts';
 import { MAX_MAIL_BYTES } from './mail-form.ts';
 import { headOf, type MailHead, type MailSummary, summaryOf } from './mail-reader.ts';
@@ -26,6 +28,23 @@ const LOGOUT_DEADLINE_MS = 2_000;
 export type OpenMailbox = { readonly uidValidity: string; readonly uidNext: number };
 
 export type MailFolder = { readonly path: string; readonly specialUse: string | undefined };
+
+/** The folder of an account that the channel reads. */
+export type Mailbox = {
+  readonly account: MailAccount;
+  readonly folder: string;
+  readonly clock: Clock;
+};
+
+/** Works over a connection of its own. @throws ChannelError */
+export async function withConnection<T>(
+  mailbox: Mailbox,
+  signal: AbortSignal,
+  work: (connection: ImapConnection) => Promise<T>,
+): Promise<T> {
+  const connection = await ImapConnection.connect(mailbox, signal);
+  return work(connection).finally(() => connection[Symbol.asyncDispose]());
+}
 
 export class ImapConnection implements AsyncDisposable {
   readonly #client: ImapFlow;
@@ -52,8 +71,8 @@ export class ImapConnection implements AsyncDisposable {
   }
 
   /** The signal ends the connection at once. @throws ChannelError */
-  static connect(account: MailAccount, clock: Clock, signal: AbortSignal): Promise<ImapConnection> {
-    return withImapSecret(account.credential, (secret) =>
+  static connect({ account, clock }: Mailbox, signal: AbortSignal): Promise<ImapConnection> {
+    return withSecret(account.credential, isLoginRefused, (secret) =>
       ImapConnection.#logIn(account, secret, clock, signal),
     );
   }
@@ -187,10 +206,7 @@ export class ImapConnection implements AsyncDisposable {
 
   async [Symbol.asyncDispose](): Promise<void> {
     const leaving = this.#client.logout().catch(() => undefined);
-    const timer = new AbortController();
-    const late = this.#clock.sleep(LOGOUT_DEADLINE_MS, timer.signal).catch(() => undefined);
-    await Promise.race([leaving, late]);
-    timer.abort();
+    await inTime(this.#clock, LOGOUT_DEADLINE_MS, leaving);
     this.#client.close();
   }
 
@@ -251,18 +267,16 @@ export class ImapConnection implements AsyncDisposable {
 // The IMAP library set up for one account, and what a log-in needs: the password, or an access token
 // that is fetched anew once when the server refuses it.
 
-export const COMMAND_DEADLINE_MS = 30_000;
+const COMMAND_DEADLINE_MS = 30_000;
 /** RFC 2177 allows 29 minutes; routers forget much sooner. */
-export const MAX_IDLE_MS = 5 * 60_000;
+const MAX_IDLE_MS = 5 * 60_000;
 /** Must outlast one IDLE, or the library takes silence for death. */
 const SOCKET_SILENCE_MS = 7 * 60_000;
 const MAX_LITERAL_BYTES = 32 * 1024 * 1024;
 const MAX_RESPONSE_BYTES = 40 * 1024 * 1024;
 const MAX_LINE_BYTES = 4 * 1024 * 1024;
 
-export type Secret = { readonly pass: string } | { readonly accessToken: string };
-
-export function newImapClient(account: MailAccount, secret: Secret): ImapFlow {
+function newImapClient(account: MailAccount, secret: Secret): ImapFlow {
   return new ImapFlow({
     host: account.imap.host,
     port: account.imap.port,
@@ -282,24 +296,11 @@ export function newImapClient(account: MailAccount, secret: Secret): ImapFlow {
   });
 }
 
-/** Opens with the credential; with OAuth2 once more, by a new token. @throws ChannelError */
-export async function withImapSecret<T>(
-  credential: MailCredential,
-  open: (secret: Secret) => Promise<T>,
-): Promise<T> {
-  if (credential.kind === 'password') return open({ pass: credential.password });
-  const accessToken = await credential.tokens.current();
-  try {
-    return await open({ accessToken });
-  } catch (error) {
-    if (!(error instanceof ChannelError) || error.code !== AUTH_REFUSED) throw error;
-    credential.tokens.discard(accessToken);
-    return open({ accessToken: await credential.tokens.current() });
-  }
-}
+const isLoginRefused = (error: unknown) =>
+  error instanceof ChannelError && error.code === AUTH_REFUSED;
 
 /** Whether the server takes a log-in by token at all. */
-export function takesTokens(client: ImapFlow): boolean {
+function takesTokens(client: ImapFlow): boolean {
   return ['AUTH=OAUTHBEARER', 'AUTH=XOAUTH2', 'AUTH=XOAUTH'].some((name) =>
     client.capabilities.has(name),
   );
@@ -315,22 +316,28 @@ const FIRST_PIECE_BYTES = MAX_MEMORY_BYTES;
 const PIECE_BYTES = 512 * 1024;
 
 /** Ends behind the limit: what goes on is too large, whatever the server said of its size. */
-export async function* bodyPieces(ask: Ask): AsyncGenerator<Buffer, void, void> {
+async function* bodyPieces(ask: Ask): AsyncGenerator<Buffer, void, void> {
+  const whole = sectionPieces(async (start, maxLength) => {
+    const found = await ask({ size: true, source: { start, maxLength } });
+    return { piece: found?.source, size: found?.size ?? Number.POSITIVE_INFINITY };
+  });
   let bytes = 0;
-  for await (const piece of sectionPieces(wholeOf(ask))) {
+  for await (const piece of whole) {
     bytes += piece.length;
     yield piece;
-    if (bytes > MAX_MAIL_BYTES) return;
   }
   if (bytes > 0) return;
   // Some servers say OK without a body; asked for it in two parts they have it.
   const { headers } = (await ask({ headers: true })) ?? {};
   if (headers === undefined) return;
-  for await (const piece of sectionPieces(textOf(ask))) {
+  const body = sectionPieces(async (start, maxLength) => {
+    const found = await ask({ bodyParts: [{ key: 'TEXT', start, maxLength }] });
+    return { piece: found?.bodyParts?.get('text'), size: Number.POSITIVE_INFINITY };
+  });
+  for await (const piece of body) {
     if (bytes === 0) yield headers;
     bytes += piece.length;
     yield piece;
-    if (bytes > MAX_MAIL_BYTES) return;
   }
 }
 
@@ -339,22 +346,8 @@ type Section = (
   maxLength: number,
 ) => Promise<{ readonly piece: Buffer | undefined; readonly size: number }>;
 
-const wholeOf =
-  (ask: Ask): Section =>
-  async (start, maxLength) => {
-    const found = await ask({ size: true, source: { start, maxLength } });
-    return { piece: found?.source, size: found?.size ?? Number.POSITIVE_INFINITY };
-  };
-
-const textOf =
-  (ask: Ask): Section =>
-  async (start, maxLength) => {
-    const found = await ask({ bodyParts: [{ key: 'TEXT', start, maxLength }] });
-    return { piece: found?.bodyParts?.get('text'), size: Number.POSITIVE_INFINITY };
-  };
-
 async function* sectionPieces(ask: Section): AsyncGenerator<Buffer, void, void> {
-  for (let start = 0; ; ) {
+  for (let start = 0; start <= MAX_MAIL_BYTES; ) {
     const wanted = start === 0 ? FIRST_PIECE_BYTES : PIECE_BYTES;
     const { piece, size } = await ask(start, wanted);
     if (piece === undefined && start > 0 && start < size) {

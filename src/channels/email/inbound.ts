@@ -19,7 +19,8 @@ import {
   textOf,
   wordsOf,
 } from './arrival.ts';
-import { filesOf } from './mail-files.ts';
+import type { MailAccount } from './connection-settings.ts';
+import { filesOf, type MailPlace } from './mail-files.ts';
 import { NO_SIGNATURES } from './mail-reader.ts';
 import type { KnownMail } from './mail-records.ts';
 import type { MailRegister } from './mail-register.ts';
@@ -52,90 +53,116 @@ const THREAD_HEX_CHARS = 16;
 /** Looks at the name service for a sender whom nobody named. */
 const MAX_LOOKS = 3;
 
-export type InboundSettings = {
+/** The mailbox a mail came to. */
+export type InboundContext = {
   readonly at: AccountRef;
-  readonly own: readonly string[];
+  readonly config: Pick<
+    EmailConfig,
+    'acceptUnverified' | 'replyAll' | 'quoteOriginal' | 'authservId'
+  >;
+  readonly account: Pick<MailAccount, 'own'>;
+  readonly host: Pick<ChannelHost, 'answers' | 'isTrusted'>;
+  readonly register: MailRegister;
   /** Addresses of every mailbox of ours. */
-  readonly ours: () => readonly string[];
+  ours(): readonly string[];
   /** In lower case, as configured now. */
-  readonly allowFrom: () => readonly string[];
-  readonly acceptUnverified: boolean;
-  readonly replyAll: EmailConfig['replyAll'];
-  readonly quoteOriginal: boolean;
-  readonly authservId: string;
-  readonly answers: ChannelHost['answers'];
-  readonly isTrusted: ChannelHost['isTrusted'];
+  allowFrom(): readonly string[];
 };
 
 export type Incoming = Bounced & { readonly entry: InboundEntry };
 
+/** A mail with a sender, and how sure that sender is. */
+type SentMail = {
+  readonly arrival: MailArrival;
+  readonly context: InboundContext;
+  readonly fingerprint: string;
+  /** Still without its text. */
+  readonly message: InboundMessage;
+  readonly address: string;
+  readonly sender: SenderVerdict;
+  readonly standing: Standing;
+};
+
+const EMPTY_NOTICE =
+  'An empty mail (0 bytes) arrived: the mail server has nothing of its content. I skip it.';
+
 /** `unproven yet`: the name service did not answer, so nothing was noted; another look may prove the sender. */
 export async function readIncoming(
   arrival: MailArrival,
-  settings: InboundSettings,
-  register: MailRegister,
+  context: InboundContext,
 ): Promise<Incoming | 'unproven yet'> {
+  const { at, host } = context;
   const fingerprint = fingerprintOf(arrival.summary);
-  const id = messageId(`${settings.at.channel}:${settings.at.account}:${fingerprint}`);
+  const id = messageId(`${at.channel}:${at.account}:${fingerprint}`);
   const from = readFrom(arrival.headers);
   if (from.kind === 'refused') {
-    const message = blankMessage(id, NOBODY, arrival, settings.at);
-    await register.noteRefused(fingerprint);
-    const empty =
-      'An empty mail (0 bytes) arrived: the mail server has nothing of its content. I skip it.';
-    const incoming: Incoming = {
-      entry: {
-        kind: 'record',
-        message,
-        gate: arrival.summary.bytes === 0 ? 'empty mail' : from.gate,
-      },
-      ...(arrival.summary.bytes === 0 ? { notice: empty } : {}),
-    };
-    return noteBounces(incoming, arrival, register);
+    const message = blankMessage(id, NOBODY, arrival, at);
+    const isEmpty = arrival.summary.bytes === 0;
+    const gate = isEmpty ? 'empty mail' : from.gate;
+    return refused(arrival, context, message, gate, isEmpty ? EMPTY_NOTICE : undefined);
   }
   const { address } = from.from;
-  const sender = verify(arrival, address, settings);
-  const message = blankMessage(id, address, arrival, settings.at, sender);
-  const standing = await standingOf(message, settings);
-  const verdict = await judge(arrival, message, sender, standing, settings, register);
+  const sender = verify(arrival, address, context);
+  const message = blankMessage(id, address, arrival, at, sender);
+  const standing = await standingOf(message, context);
+  const mail = { arrival, context, fingerprint, message, address, sender, standing };
+  const verdict = await judge(mail);
   if (verdict.kind !== 'answer') {
     const { kind, gate } = verdict;
-    await register.noteRefused(fingerprint);
-    const subject = parentOf(arrival, address, settings.ours()).subject;
-    const isTold = kind === 'hold' && (await isNews(arrival, address, gate, register));
-    const incoming: Incoming = {
-      entry: { kind: 'record', message, gate: kind === 'hold' ? `held: ${gate}` : gate },
-      ...(isTold ? { notice: heldNotice(address, shortName(subject), gate) } : {}),
-    };
-    return noteBounces(incoming, arrival, register);
+    if (kind === 'refuse') return refused(arrival, context, message, gate);
+    const { subject } = parentOf(arrival, address, context.ours());
+    const notice = await newsOf(mail, gate, heldNotice(address, shortName(subject), gate));
+    return refused(arrival, context, message, `held: ${gate}`, notice);
   }
   const isSettled = arrival.isLast || (standing !== 'named' && arrival.tries + 1 >= MAX_LOOKS);
   if (sender.isTemporary && !isSettled) return 'unproven yet';
-  if (!(await isOurs(arrival, message, sender, settings))) {
-    await register.noteRefused(fingerprint);
+  // Whoever is not proven to be the sender cannot take the place of the mail that is.
+  const mailId = ownIdOf(arrival);
+  const proof = sender.level === 'unverified' ? 'unproven' : 'proven';
+  const isOurs =
+    mailId === undefined || (await host.answers(`${mailId}\n${address}\n${proof}`, message));
+  if (!isOurs) {
+    await context.register.noteRefused(fingerprint);
     return { entry: { kind: 'record', message, gate: 'answered from another mailbox' } };
   }
-  const read = sender.level === 'unverified' ? arrival : withoutSecrets(arrival);
-  const entry = await admitted(read, message, sender, fingerprint, settings, register);
-  const doubt = standing === 'named' ? doubtOf(arrival, sender, settings) : undefined;
-  const isTold = doubt !== undefined && (await isNews(arrival, address, doubt, register));
-  return { entry, ...(isTold ? { notice: unprovenNotice(address, doubt) } : {}) };
+  const entry = await admitted(
+    sender.level === 'unverified' ? mail : { ...mail, arrival: withoutSecrets(arrival) },
+  );
+  const doubt = doubtOf(mail);
+  const notice = doubt && (await newsOf(mail, doubt, unprovenNotice(address, doubt)));
+  return { entry, ...(notice === undefined ? {} : { notice }) };
 }
 
-const isNews = (
-  { receivedAt }: MailArrival,
-  address: string,
+/** Recorded with the reason, never answered. */
+async function refused(
+  arrival: MailArrival,
+  { register }: InboundContext,
+  message: InboundMessage,
+  gate: string,
+  notice?: string,
+): Promise<Incoming> {
+  await register.noteRefused(fingerprintOf(arrival.summary));
+  const told = notice === undefined ? {} : { notice };
+  return noteBounces({ entry: { kind: 'record', message, gate }, ...told }, arrival, register);
+}
+
+const ownIdOf = ({ headers }: MailArrival) => messageIdsIn(headerValue(headers, 'message-id'))[0];
+
+/** The notice, unless the owner has heard of the same within a day. */
+async function newsOf(
+  { arrival, address, context }: SentMail,
   what: string,
-  register: MailRegister,
-) => register.isNews(`${address}\n${what}`, receivedAt);
+  notice: string,
+): Promise<string | undefined> {
+  const isNews = await context.register.isNews(`${address}\n${what}`, arrival.receivedAt);
+  return isNews ? notice : undefined;
+}
 
 /** Why a named person's mail will be taken for a forged one although it may be theirs. */
-function doubtOf(
-  { reading: { result } }: MailArrival,
-  sender: SenderVerdict,
-  { acceptUnverified }: InboundSettings,
-): string | undefined {
-  if (sender.level !== 'unverified' || acceptUnverified) return undefined;
+function doubtOf({ arrival, sender, standing, context }: SentMail): string | undefined {
+  const { result } = arrival.reading;
+  if (standing !== 'named' || sender.level !== 'unverified') return undefined;
+  if (context.config.acceptUnverified) return undefined;
   if (sender.dateProblem !== undefined) return sender.dateProblem;
   if (sender.isTemporary) return sender.reason;
   return result.kind === 'unreadable' ? result.gate : undefined;
@@ -150,87 +177,70 @@ function unprovenNotice(address: string, doubt: string): string {
 
 /** A mail that was given up: nothing of it is known. */
 export function unreadableMail(
-  { uidValidity, uid }: { readonly uidValidity: string; readonly uid: number },
-  { host, settings }: { readonly host: ChannelHost; readonly settings: InboundSettings },
+  { uidValidity, uid }: MailPlace,
+  receivedAt: number,
+  at: AccountRef,
 ): Incoming {
   const idFields = `unreadable ${uidValidity}/${uid}`;
   const summary = { uid, bytes: 0, arrivedAtMs: Number.NaN, idFields };
   const gate = 'could not be read from the mail server';
   const reading = { result: { kind: 'unreadable', gate }, report: NO_SIGNATURES } as const;
-  const receivedAt = host.clock.now();
   const arrival = {
-    uidValidity,
-    summary,
-    headers: [],
-    reading,
-    receivedAt,
-    tries: 0,
-    isLast: true,
+    ...{ uidValidity, summary, headers: [], reading, receivedAt, tries: 0, isLast: true },
   };
-  const { at } = settings;
   const id = messageId(`${at.channel}:${at.account}:${fingerprintOf(summary)}`);
-  const message = blankMessage(id, NOBODY, arrival, at);
-  return { entry: { kind: 'record', message, gate } };
+  return { entry: { kind: 'record', message: blankMessage(id, NOBODY, arrival, at), gate } };
 }
 
-function verify(arrival: MailArrival, address: string, settings: InboundSettings): SenderVerdict {
-  const { headers, reading, summary } = arrival;
+function verify(
+  { headers, reading, summary, receivedAt }: MailArrival,
+  address: string,
+  { config }: InboundContext,
+): SenderVerdict {
   return verifySender({
     headers,
     address,
-    signatures: reading.report.signatures,
-    dmarc: reading.report.dmarc,
+    ...reading.report,
     dateMs: mailDate(headers),
-    arrivedAtMs: Number.isNaN(summary.arrivedAtMs) ? arrival.receivedAt : summary.arrivedAtMs,
-    authservId: settings.authservId,
+    arrivedAtMs: Number.isNaN(summary.arrivedAtMs) ? receivedAt : summary.arrivedAtMs,
+    authservId: config.authservId,
   });
 }
 
 /** What the address would be if the mail was proven to be theirs. */
 async function standingOf(
   message: InboundMessage,
-  { allowFrom, isTrusted }: InboundSettings,
+  context: InboundContext,
 ): Promise<Standing> {
   const { sender, chat } = message;
-  const listed = allowFrom();
+  const listed = context.allowFrom();
   if (listed.includes(chat.chat)) return 'named';
   if (listed.includes(EVERYBODY)) return 'anybody';
   if (sender.kind !== 'person') return 'unknown';
   const proven = { ...message, sender: { ...sender, verified: 'verified' } as const };
-  return (await isTrusted(proven)) ? 'named' : 'unknown';
+  return (await context.host.isTrusted(proven)) ? 'named' : 'unknown';
 }
 
 /** The first rule that stops the mail. */
-async function judge(
-  arrival: MailArrival,
-  message: InboundMessage,
-  sender: SenderVerdict,
-  standing: Standing,
-  settings: InboundSettings,
-  register: MailRegister,
-): Promise<MailVerdict> {
+async function judge(sent: SentMail): Promise<MailVerdict> {
+  const { arrival, context, message, address, sender, standing } = sent;
   const { headers, reading, receivedAt } = arrival;
-  const address = message.chat.chat;
+  const { register } = context;
   const mail = reading.result.kind === 'parsed' ? reading.result.mail : undefined;
-  const ownId = messageIdsIn(headerValue(headers, 'message-id'))[0];
+  const ownId = ownIdOf(arrival);
   const known = ownId === undefined ? undefined : await register.knownMail(ownId);
-  const calendarMethod = mail?.calendarMethod;
   const isAuthenticated = sender.level !== 'unverified';
   const verdict = judgeMail({
-    headers,
-    sender: address,
-    own: settings.own,
-    ours: settings.ours(),
+    ...{ headers, sender: address, own: context.account.own, ours: context.ours() },
     contentTypes: mail?.contentTypes ?? [headerValue(headers, 'content-type') ?? ''],
-    ...(calendarMethod === undefined ? {} : { calendarMethod }),
+    calendarMethod: mail?.calendarMethod,
     isOurs: ownId !== undefined && (parseOwnMessageId(ownId) !== undefined || isSent(known)),
-    isAuthenticated,
-    standing,
+    ...{ isAuthenticated, standing },
   });
   if (verdict.kind !== 'answer') return verdict;
   if (known?.sender === address && known.inbound !== message.id) {
     // One that could not be proven was not answered, and must not take the place of the one that is.
-    const wasRefused = known.level === 'unverified' && !settings.acceptUnverified;
+    const wasRefused = known.level === 'unverified' && !context.config.acceptUnverified;
     if (!wasRefused || !isAuthenticated) return { kind: 'refuse', gate: 'same Message-ID again' };
   }
   const same = mail && (await register.sameWords(address, wordsOf(arrival, mail, sender)));
@@ -239,19 +249,6 @@ async function judge(
   if (!isRecent || !isMachine) return { kind: 'answer' };
   const isHeld = isAuthenticated && standing !== 'unknown';
   return { kind: isHeld ? 'hold' : 'refuse', gate: 'same words again' };
-}
-
-/** Whoever is not proven to be the sender cannot take the place of the mail that is. */
-async function isOurs(
-  { headers }: MailArrival,
-  message: InboundMessage,
-  sender: SenderVerdict,
-  { answers }: InboundSettings,
-): Promise<boolean> {
-  const mailId = messageIdsIn(headerValue(headers, 'message-id'))[0];
-  if (mailId === undefined) return true;
-  const proof = sender.level === 'unverified' ? 'unproven' : 'proven';
-  return answers(`${mailId}\n${message.chat.chat}\n${proof}`, message);
 }
 
 /** A mail that is encrypted as a whole is one that was not read; the agent says so. */
@@ -263,40 +260,26 @@ function withoutSecrets(arrival: MailArrival): MailArrival {
   return { ...arrival, reading: { result: { kind: 'unreadable', gate }, report } };
 }
 
-async function admitted(
-  arrival: MailArrival,
-  message: InboundMessage,
-  sender: SenderVerdict,
-  fingerprint: string,
-  settings: InboundSettings,
-  register: MailRegister,
-): Promise<InboundEntry> {
-  const address = message.chat.chat;
-  const parent = parentOf(arrival, address, settings.ours());
+async function admitted(mail: SentMail): Promise<InboundEntry> {
+  const { arrival, context, message, address, sender, fingerprint } = mail;
+  const { register, config } = context;
+  const parent = parentOf(arrival, address, context.ours());
   const known = await Promise.all(
     parentIds(parent).map((parentId) => register.knownThread(parentId, address)),
   );
   const parents = known.filter((one) => one !== undefined);
   const joined = chooseThread(parents, address, sender.level);
   const thread = joined ?? newThread(address, fingerprint);
-  const { text, quoted, whole, words } = textOf(
-    arrival,
-    sender,
-    joined === undefined,
-    readersOf(parent, sender, settings),
-  );
+  const readers = readersOf(parent, mail);
+  const { text, quoted, whole, words } = textOf(arrival, sender, joined === undefined, readers);
   const place = { uidValidity: arrival.uidValidity, uid: arrival.summary.uid };
   await register.noteInbound(
     {
-      id: message.id,
-      fingerprint,
-      thread,
-      sender: address,
-      level: sender.level,
+      ...{ id: message.id, fingerprint, thread, sender: address, level: sender.level },
       parent: { ...parent, place },
       receivedAt: arrival.receivedAt,
       wholeText: whole,
-      quote: settings.quoteOriginal ? quoteFor(arrival, message, sender) : undefined,
+      quote: config.quoteOriginal ? quoteFor(arrival, message, sender) : undefined,
     },
     words,
   );
@@ -314,11 +297,11 @@ async function admitted(
   };
 }
 
-function readersOf(parent: ParentMail, sender: SenderVerdict, settings: InboundSettings): string {
-  const { others = [] } = parent;
+function readersOf({ others = [] }: ParentMail, { sender, context }: SentMail): string {
   const isAuthenticated = sender.level !== 'unverified';
-  const { replyAll, allowFrom } = settings;
-  return recipientNote(others, copyRecipients(others, replyAll, isAuthenticated, allowFrom()));
+  const { replyAll } = context.config;
+  const copies = copyRecipients(others, replyAll, isAuthenticated, context.allowFrom());
+  return recipientNote(others, copies);
 }
 
 const newThread = (address: string, fingerprint: string) =>
@@ -330,23 +313,22 @@ const newThread = (address: string, fingerprint: string) =>
 // What a delivery report says of a mail of ours: noted against its address, and told.
 
 /** What becomes known of the mail that the report is. */
-export type Bounced = {
+type Bounced = {
   /** Something the owner should hear of. */
   readonly notice?: string;
   /** A report that an answer of ours could not be delivered. */
   readonly bounced?: { readonly id: MessageId; readonly reason: string };
 };
 
-export const isSent = (known: KnownMail | undefined): known is KnownMail =>
+const isSent = (known: KnownMail | undefined): known is KnownMail =>
   known !== undefined && known.inbound === undefined;
 
 /** A delivery report about an answer of ours counts against its address (RFC 3464). */
-export async function noteBounces<T extends Bounced>(
-  incoming: T,
-  arrival: MailArrival,
+async function noteBounces(
+  incoming: Incoming,
+  { reading: { result }, receivedAt: at }: MailArrival,
   register: MailRegister,
-): Promise<T> {
-  const { result } = arrival.reading;
+): Promise<Incoming> {
   const bounce = result.kind === 'parsed' ? result.mail.bounce : undefined;
   for (const id of bounce?.originalIds ?? []) {
     const known = await register.knownMail(id);
@@ -354,18 +336,12 @@ export async function noteBounces<T extends Bounced>(
     const { reason, recipient = known.sender } = bounce;
     // The person who asked has the answer; the report is about somebody's copy.
     const isCopy = known.copies?.includes(recipient) === true;
-    await register.noteBounce(
-      { at: arrival.receivedAt, recipient: isCopy ? recipient : known.sender },
-      id,
-    );
+    await register.noteBounce({ at, recipient: isCopy ? recipient : known.sender }, id);
     const what = isCopy ? 'The copy of an answer for' : 'An answer to';
     const notice = `${what} ${recipient} could not be delivered: ${reason}.`;
     const outbound = isCopy ? undefined : known.outbound;
-    return {
-      ...incoming,
-      notice,
-      ...(outbound === undefined ? {} : { bounced: { id: outbound, reason } }),
-    };
+    const bounced = outbound === undefined ? {} : { bounced: { id: outbound, reason } };
+    return { ...incoming, notice, ...bounced };
   }
   return incoming;
 }

@@ -5,7 +5,6 @@ import { NanobotError } from '../../kernel/message/errors.ts';
 import type { MessageId } from '../../kernel/message/ids.ts';
 import type { Logger } from '../../lib/logger.ts';
 import { headOf } from '../../lib/text/cut.ts';
-import type { Clock } from '../../lib/time/clock.ts';
 import {
   ArchiveError,
   type Inbox,
@@ -14,44 +13,42 @@ import {
   type InboxQuestion,
   type InboxText,
 } from '../channel.ts';
-import type { MailAccount } from './connection-settings.ts';
-import { ImapConnection, type MailFolder, type OpenMailbox } from './imap-connection.ts';
+import {
+  type ImapConnection,
+  type Mailbox,
+  type OpenMailbox,
+  withConnection,
+} from './imap-connection.ts';
 import { byMessageId, type DnsLookup, type MailHead, MailReader } from './mail-reader.ts';
 import type { MailRegister } from './mail-register.ts';
 import { spoolMail } from './mail-spool.ts';
 import { visibleText } from './rules/text.ts';
 
-export type InboxDeps = {
-  readonly account: MailAccount;
-  readonly mailbox: string;
-  readonly clock: Clock;
-  readonly lookup?: DnsLookup;
-};
-
 const MAX_SHOWN_CHARS = 200;
 
-export function createInbox(deps: InboxDeps): Inbox {
+export function createInbox(mailbox: Mailbox, lookup: DnsLookup | undefined): Inbox {
   return {
-    find: (question, signal) => opened(deps, signal, (open) => find(open, question, deps, signal)),
-    read: (id, signal) => opened(deps, signal, (open) => read(open, id, deps)),
+    find: (question, signal) => opened(mailbox, signal, (open) => find(open, question, signal)),
+    read: (id, signal) => opened(mailbox, signal, (open) => read(open, id, lookup)),
   };
 }
 
-type Open = { readonly connection: ImapConnection; readonly uidValidity: string };
+type Open = {
+  readonly mailbox: Mailbox;
+  readonly connection: ImapConnection;
+  readonly uidValidity: string;
+};
 
 async function opened<T>(
-  { account, mailbox, clock }: InboxDeps,
+  mailbox: Mailbox,
   signal: AbortSignal,
   use: (open: Open) => Promise<T>,
 ): Promise<T> {
   try {
-    const connection = await ImapConnection.connect(account, clock, signal);
-    try {
-      const { uidValidity } = await connection.open(mailbox);
-      return await use({ connection, uidValidity });
-    } finally {
-      await connection[Symbol.asyncDispose]();
-    }
+    return await withConnection(mailbox, signal, async (connection) => {
+      const { uidValidity } = await connection.open(mailbox.folder);
+      return use({ mailbox, connection, uidValidity });
+    });
   } catch (error) {
     signal.throwIfAborted();
     if (error instanceof InboxError) throw error;
@@ -60,9 +57,8 @@ async function opened<T>(
 }
 
 async function find(
-  { connection, uidValidity }: Open,
+  { mailbox, connection, uidValidity }: Open,
   { words, isUnreadOnly, count }: InboxQuestion,
-  deps: InboxDeps,
   signal: AbortSignal,
 ): Promise<readonly InboxMail[]> {
   const unread = isUnreadOnly ? { seen: false } : {};
@@ -76,7 +72,7 @@ async function find(
   if (newest.length === 0) return [];
   const heads = await connection
     .heads(newest)
-    .catch((error) => headsOneByOne(newest, error, deps, signal));
+    .catch((error) => headsOneByOne(newest, error, mailbox, signal));
   return heads.map((head) => mailOf(head, uidValidity)).reverse();
 }
 
@@ -84,12 +80,12 @@ async function find(
 async function headsOneByOne(
   uids: readonly number[],
   cause: unknown,
-  deps: InboxDeps,
+  mailbox: Mailbox,
   signal: AbortSignal,
 ): Promise<readonly MailHead[]> {
   const heads: MailHead[] = [];
   for (const uid of uids) {
-    const found = opened(deps, signal, ({ connection }) => connection.heads([uid]));
+    const found = opened(mailbox, signal, ({ connection }) => connection.heads([uid]));
     heads.push(...(await found.catch(() => [])));
     signal.throwIfAborted();
   }
@@ -98,27 +94,24 @@ async function headsOneByOne(
 }
 
 async function read(
-  { connection, uidValidity }: Open,
+  { mailbox: { clock }, connection, uidValidity }: Open,
   id: string,
-  { clock, lookup }: InboxDeps,
+  lookup: DnsLookup | undefined,
 ): Promise<InboxText> {
-  const [validity, uid] = id.split('.');
-  const [head] =
-    validity === uidValidity && /^\d+$/.test(uid ?? '')
-      ? await connection.heads([Number(uid)])
-      : [];
-  const mail =
-    head === undefined ? undefined : await spoolMail(connection.pieces(head.uid, Number.NaN));
+  const [validity, uid = ''] = id.split('.');
+  const isHere = validity === uidValidity && /^\d+$/.test(uid);
+  const [head] = isHere ? await connection.heads([Number(uid)]) : [];
+  const mail = head && (await spoolMail(connection.pieces(head.uid, Number.NaN)));
   if (head === undefined || mail === undefined)
     throw new InboxError('this mail is not there any more');
-  const reader = new MailReader({ clock, ...(lookup === undefined ? {} : { lookup }) });
+  const reader = new MailReader({ clock, lookup });
   const { result } = await reader.read(mail.raw).finally(async () => {
     await reader[Symbol.asyncDispose]();
     await mail[Symbol.asyncDispose]();
   });
   if (result.kind === 'unreadable') throw new InboxError('this mail cannot be read');
   const { text, attachments } = result.mail;
-  const names = attachments.map(({ name }) => shown(name ?? 'a file without a name'));
+  const names = attachments.map(({ name }) => shown(name));
   return { ...mailOf(head, uidValidity), text: visibleText(text), attachments: names };
 }
 
@@ -142,38 +135,36 @@ const shown = (text: string) =>
 // where something of others in the mailbox changes, and only at the owner's word. Case of doubt: left
 // alone.
 
-export type ArchiveDeps = {
-  readonly account: MailAccount;
-  readonly mailbox: string;
-  readonly register: MailRegister;
-  readonly clock: Clock;
-};
-
 /** A mail that is not in the inbox any more is archived already. @throws ArchiveError */
 export async function archiveMail(
-  deps: ArchiveDeps,
+  mailbox: Mailbox,
+  register: MailRegister,
   id: MessageId,
   signal: AbortSignal,
 ): Promise<void> {
-  const { account, clock } = deps;
   try {
-    const connection = await ImapConnection.connect(account, clock, signal);
-    await moveAway(connection, deps, id).finally(() => connection[Symbol.asyncDispose]());
+    await withConnection(mailbox, signal, (connection) =>
+      moveAway(connection, mailbox.folder, register, id),
+    );
   } catch (error) {
     if (error instanceof ArchiveError || !(error instanceof NanobotError)) throw error;
     throw new ArchiveError('archive_failed', 'the mail server did not do it', error);
   }
 }
 
-async function moveAway(connection: ImapConnection, deps: ArchiveDeps, id: MessageId) {
+async function moveAway(
+  connection: ImapConnection,
+  inbox: string,
+  register: MailRegister,
+  id: MessageId,
+) {
   // Gmail keeps everything in All Mail: what is moved there only leaves the inbox.
-  const uses = connection.isGmail ? ['\\All'] : ['\\Archive'];
-  const folder = folderOf(await connection.folders(), uses);
+  const folder = await folderFor(connection, connection.isGmail ? '\\All' : '\\Archive');
   if (folder === undefined)
     throw new ArchiveError('no_archive', 'the mailbox has no archive folder');
-  if (folder === deps.mailbox) return;
-  const opened = await connection.open(deps.mailbox, false);
-  const uid = await uidOf(connection, opened, deps.register, id);
+  if (folder === inbox) return;
+  const opened = await connection.open(inbox, false);
+  const uid = await uidOf(connection, opened, register, id);
   if (uid === undefined || (await connection.move(uid, folder))) return;
   throw new ArchiveError('archive_refused', 'the mail server refused it');
 }
@@ -211,10 +202,11 @@ export function serverFilesSentMail(smtpHost: string): boolean {
 }
 
 /** Where a sent mail can be found: everything, or what was sent. */
-export function folderOf(
-  folders: readonly MailFolder[],
-  uses: readonly string[],
-): string | undefined {
+export async function folderFor(
+  connection: ImapConnection,
+  ...uses: readonly string[]
+): Promise<string | undefined> {
+  const folders = await connection.folders();
   return uses
     .map((use) => folders.find((folder) => folder.specialUse === use)?.path)
     .find((path) => path !== undefined);
@@ -228,7 +220,7 @@ export async function storeCopies(
 ): Promise<void> {
   const pending = await register.pendingCopies();
   if (pending.length === 0) return;
-  const folder = folderOf(await connection.folders(), ['\\Sent']);
+  const folder = await folderFor(connection, '\\Sent');
   for (const { key, copy } of pending) {
     if (folder === undefined || copy.tries >= MAX_COPY_TRIES) {
       log.info('no copy of a sent mail was stored', { hasFolder: folder !== undefined });
@@ -250,6 +242,6 @@ export async function wasSent(
   connection: ImapConnection,
   messageId: string,
 ): Promise<boolean | undefined> {
-  const folder = folderOf(await connection.folders(), ['\\Sent', '\\All']);
+  const folder = await folderFor(connection, '\\Sent', '\\All');
   return folder === undefined ? undefined : holds(connection, folder, messageId);
 }

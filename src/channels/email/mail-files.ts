@@ -5,10 +5,9 @@ import type { Worker } from 'node:worker_threads';
 import type { Attachment } from '../../kernel/message/attachment.ts';
 import { type Clock, orAborted } from '../../lib/time/clock.ts';
 import { AttachmentError } from '../channel.ts';
-import type { MailAccount } from './connection-settings.ts';
-import { ImapConnection } from './imap-connection.ts';
+import { type Mailbox, withConnection } from './imap-connection.ts';
 import { MAX_MAIL_BYTES } from './mail-form.ts';
-import { type FromParser, startWorker, type ToParser } from './mail-reader.ts';
+import { type FromParser, type MailReader, startWorker, type ToParser } from './mail-reader.ts';
 import {
   MailContents,
   openNameless,
@@ -40,22 +39,16 @@ export function filesOf(
   }));
 }
 
-export type MailFilesDeps = {
-  readonly account: MailAccount;
-  readonly mailbox: string;
-  readonly clock: Clock;
-  /** Makes room for the thread that reads files. */
-  rest(): Promise<void>;
-};
-
 export class MailFiles implements AsyncDisposable {
-  readonly #deps: MailFilesDeps;
+  readonly #mailbox: Mailbox;
+  readonly #reader: Pick<MailReader, 'rest'>;
   readonly #stop = new AbortController();
   readonly #mails = new Map<string, Promise<MailContents>>();
   readonly #kept = new Set<Promise<void>>();
 
-  constructor(deps: MailFilesDeps) {
-    this.#deps = deps;
+  constructor(mailbox: Mailbox, reader: Pick<MailReader, 'rest'>) {
+    this.#mailbox = mailbox;
+    this.#reader = reader;
   }
 
   /** @throws AttachmentError */
@@ -91,7 +84,7 @@ export class MailFiles implements AsyncDisposable {
   async #keepAWhile(mail: string, reading: Promise<MailContents>): Promise<void> {
     const contents = await reading.catch(() => undefined);
     if (contents !== undefined) {
-      await this.#deps.clock.sleep(KEEP_MS, this.#stop.signal).catch(() => undefined);
+      await this.#mailbox.clock.sleep(KEEP_MS, this.#stop.signal).catch(() => undefined);
     }
     this.#mails.delete(mail);
     contents?.close();
@@ -100,28 +93,25 @@ export class MailFiles implements AsyncDisposable {
   async #read(place: MailPlace): Promise<MailContents> {
     const mail = await this.#fetch(place);
     try {
-      await this.#deps.rest();
-      return await extractFiles(mail.raw, this.#deps.clock, this.#stop.signal);
+      // Makes room for the thread that reads files.
+      await this.#reader.rest();
+      return await extractFiles(mail.raw, this.#mailbox.clock, this.#stop.signal);
     } finally {
       await mail[Symbol.asyncDispose]();
     }
   }
 
-  async #fetch({ uidValidity, uid }: MailPlace): Promise<SpooledMail> {
-    const { account, clock, mailbox } = this.#deps;
-    const connection = await ImapConnection.connect(account, clock, this.#stop.signal);
-    try {
-      const opened = await connection.open(mailbox);
+  #fetch({ uidValidity, uid }: MailPlace): Promise<SpooledMail> {
+    return withConnection(this.#mailbox, this.#stop.signal, async (connection) => {
+      const opened = await connection.open(this.#mailbox.folder);
       if (opened.uidValidity !== uidValidity) throw gone('the server has renumbered its mailbox');
       const [summary] = await connection.summaries([uid]);
-      if (summary === undefined) throw gone('its mail is no longer in the mailbox');
-      if (summary.bytes > MAX_MAIL_BYTES) throw gone('its mail is too large');
-      const mail = await spoolMail(connection.pieces(uid, summary.bytes));
+      if (summary !== undefined && summary.bytes > MAX_MAIL_BYTES)
+        throw gone('its mail is too large');
+      const mail = summary && (await spoolMail(connection.pieces(uid, summary.bytes)));
       if (mail === undefined) throw gone('its mail is no longer in the mailbox');
       return mail;
-    } finally {
-      await connection[Symbol.asyncDispose]();
-    }
+    });
   }
 }
 

@@ -31,7 +31,7 @@ export type MailReading = { readonly result: ParseResult; readonly report: Signa
 export type MailReaderDeps = {
   readonly clock: Clock;
   /** Default: the machine's name servers. */
-  readonly lookup?: DnsLookup;
+  readonly lookup?: DnsLookup | undefined;
 };
 
 export class MailReader implements AsyncDisposable {

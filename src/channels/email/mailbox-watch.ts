@@ -10,17 +10,17 @@ import { fingerprintOf, type MailArrival } from './arrival.ts';
 import { serverFault } from './connection-settings.ts';
 import {
   type DeferredMail,
-  type DeferredMails,
+  DeferredMails,
   formatCursor,
   MAX_TRIES,
   type MailCursor,
   MIN_RETRY_MS,
-  readFrom,
+  parseCursor,
   SpareConnection,
   TOLD_TRIES,
 } from './cursor.ts';
-import type { ImapConnection, OpenMailbox } from './imap-connection.ts';
-import { type InboundSettings, type Incoming, readIncoming, unreadableMail } from './inbound.ts';
+import { ImapConnection, type Mailbox, type OpenMailbox } from './imap-connection.ts';
+import { type InboundContext, type Incoming, readIncoming, unreadableMail } from './inbound.ts';
 import { storeCopies } from './inbox.ts';
 import { MAX_HEADER_BYTES, MAX_MAIL_BYTES, splitHeader } from './mail-form.ts';
 import {
@@ -29,56 +29,55 @@ import {
   type MailSummary,
   NO_SIGNATURES,
 } from './mail-reader.ts';
-import type { MailRegister } from './mail-register.ts';
 import { inMemory, type RawMail, type SpooledMail, spoolMail } from './mail-spool.ts';
 import { parseHeaderBlock } from './rules/address.ts';
+import type { EmailConfig } from './settings.ts';
 
 /** How far back a renumbered mailbox is searched. */
 const RESCAN_MS = 14 * 86_400_000;
 const SUMMARY_CHUNK = 100;
 const MAX_REASON_CHARS = 200;
 
-export type WatchDeps = {
+/** The mailbox that is followed. */
+export type WatchContext = InboundContext & {
   readonly host: ChannelHost;
-  readonly settings: InboundSettings & { readonly mailbox: string; readonly pollMs: number };
-  readonly register: MailRegister;
-  readonly deferred: DeferredMails;
+  readonly config: EmailConfig;
+  readonly mailbox: Mailbox;
   readonly reader: MailReader;
-  /** Kept from one connection to the next. */
-  readonly progress: WatchProgress;
-  /** Another connection to the same server. */
-  connect(signal: AbortSignal): Promise<ImapConnection>;
+  /** A connection ended while mails were read, perhaps because of one of them. */
+  readonly progress: { isInterrupted: boolean };
   /** Resolves when something besides new mail wants the connection; a new promise each time. */
   nextWake(): Promise<void>;
-  /** The connection is of use: what is in the mailbox has been read. */
-  works(): void;
 };
-
-/** `isInterrupted`: a connection ended while mails were read, perhaps because of one of them. */
-export type WatchProgress = { isInterrupted: boolean };
 
 type Listed = Pick<OpenMailbox, 'uidValidity'> & { readonly summary: MailSummary };
 
 export class MailboxWatch {
-  readonly #deps: WatchDeps;
+  readonly #context: WatchContext;
   readonly #connection: ImapConnection;
+  readonly #deferred: DeferredMails;
+  readonly #works: () => void;
 
-  constructor(deps: WatchDeps, connection: ImapConnection) {
-    this.#deps = deps;
+  /** `works`: the connection is of use, what is in the mailbox has been read. */
+  constructor(context: WatchContext, connection: ImapConnection, works: () => void) {
+    const { host } = context;
+    this.#context = context;
     this.#connection = connection;
+    this.#deferred = new DeferredMails(host.state, host.clock);
+    this.#works = works;
   }
 
   /** Until aborted; rejects with ChannelError when the connection is of no more use. */
   async run(signal: AbortSignal): Promise<void> {
-    const { host, settings, register, progress, nextWake, works } = this.#deps;
+    const { host, config, register, progress } = this.#context;
     while (!signal.aborted) {
-      const wake = nextWake();
-      const mailbox = await this.#connection.open(settings.mailbox);
+      const wake = this.#context.nextWake();
+      const mailbox = await this.#connection.open(config.mailbox);
       const isInterrupted = progress.isInterrupted;
       progress.isInterrupted = true;
       await this.#catchUp(mailbox, isInterrupted, signal);
       progress.isInterrupted = false;
-      works();
+      this.#works();
       this.#reportActive();
       if ((await register.pendingCopies()).length > 0) {
         // Leaves the mailbox, so what came meanwhile is looked for before waiting.
@@ -87,101 +86,78 @@ export class MailboxWatch {
       }
       const dueAt = await this.#retryDeferred(mailbox, signal);
       const waitMs = Math.max(MIN_RETRY_MS, dueAt - host.clock.now());
-      await this.#connection.waitForMail(Math.min(settings.pollMs, waitMs), wake, signal);
+      const pollMs = config.pollSecs * 1000;
+      await this.#connection.waitForMail(Math.min(pollMs, waitMs), wake, signal);
     }
   }
 
   #reportActive(): void {
-    const { host, settings } = this.#deps;
-    const account = settings.own[0];
-    host.report({
-      kind: 'running',
-      activeAt: host.clock.now(),
-      ...(account === undefined ? {} : { account }),
-    });
+    const { host, account } = this.#context;
+    const [own] = account.own;
+    const named = own === undefined ? {} : { account: own };
+    host.report({ kind: 'running', activeAt: host.clock.now(), ...named });
   }
 
   /** `isCareful`: each mail by itself. */
   async #catchUp(mailbox: OpenMailbox, isCareful: boolean, signal: AbortSignal): Promise<void> {
-    const { host } = this.#deps;
-    const from = readFrom(await host.cursor(), mailbox, host.clock.now());
-    if (from.kind === 'start') {
-      await this.#commit([], from.cursor);
-      return;
+    const { host } = this.#context;
+    const now = host.clock.now();
+    const stored = parseCursor(await host.cursor());
+    const { uidValidity } = mailbox;
+    const uid = Math.max(0, mailbox.uidNext - 1);
+    const newest = { uidValidity, uid, since: stored?.since ?? now };
+    if (stored?.uidValidity === uidValidity) {
+      const uids = await this.#connection.uidsAfter(stored.uid);
+      const mails = uids.map((each) => newcomer(mailbox, each));
+      return this.#takeAll(mails, isCareful, signal, (each) => ({ ...stored, uid: each }));
     }
-    if (from.kind === 'rescan') {
-      await this.#rescan(from.cursor, mailbox, isCareful, signal);
-      return;
+    if (stored !== undefined) {
+      // The server renumbered the mailbox: what is new is known by content, not by UID.
+      const since = Math.max(stored.since, now - RESCAN_MS);
+      const uids = await this.#connection.search({ since: new Date(since) });
+      host.log.warn('mailbox was renumbered', { count: uids.length });
+      const known = uids.filter((each) => each <= uid);
+      const mails = known.map((each) => newcomer(mailbox, each, stored.since));
+      await this.#takeAll(mails, isCareful, signal);
     }
-    let { cursor } = from;
-    const uids = await this.#connection.uidsAfter(cursor.uid);
-    if (isCareful) {
-      const cursorAt = (uid: number) => ({ ...from.cursor, uid });
-      await this.#takeEach(
-        uids.map((uid) => newcomer(mailbox, uid)),
-        signal,
-        cursorAt,
-      );
-      return;
-    }
-    for (const chunk of chunksOf(uids)) {
-      this.#reportActive();
-      const last = chunk.at(-1) ?? cursor.uid;
-      for (const summary of await this.#connection.summaries(chunk)) {
-        if (signal.aborted) return;
-        cursor = { ...cursor, uid: summary.uid };
-        await this.#take({ ...mailbox, summary }, cursor);
-      }
-      // The last ones may have been deleted meanwhile.
-      if (cursor.uid < last) {
-        cursor = { ...cursor, uid: last };
-        await this.#commit([], cursor);
-      }
-    }
+    if (!signal.aborted) await this.#commit([], newest);
   }
 
-  /** The server renumbered the mailbox: what is new is known by content, not by UID. */
-  async #rescan(
-    cursor: MailCursor,
-    mailbox: OpenMailbox,
+  /** Without `cursorAt` the place in the mailbox stays. */
+  async #takeAll(
+    mails: readonly DeferredMail[],
     isCareful: boolean,
     signal: AbortSignal,
+    cursorAt?: (uid: number) => MailCursor,
   ): Promise<void> {
-    const { host } = this.#deps;
-    const since = Math.max(cursor.since, host.clock.now() - RESCAN_MS);
-    const uids = await this.#connection.search({ since: new Date(since) });
-    host.log.warn('mailbox was renumbered', { count: uids.length });
-    if (isCareful) {
-      const known = uids.filter((uid) => uid <= cursor.uid);
-      await this.#takeEach(
-        known.map((uid) => newcomer(mailbox, uid, cursor.since)),
-        signal,
-      );
-    } else {
-      for (const chunk of chunksOf(uids)) {
-        for (const summary of await this.#connection.summaries(chunk)) {
-          if (signal.aborted) return;
-          if (summary.uid > cursor.uid || (await this.#isOld(summary, cursor.since))) continue;
-          await this.#take({ ...mailbox, summary }, undefined, cursor.since);
-        }
+    if (isCareful) return this.#takeEach(mails, signal, cursorAt);
+    for (let at = 0; at < mails.length; at += SUMMARY_CHUNK) {
+      const chunk = mails.slice(at, at + SUMMARY_CHUNK);
+      const summaries = await this.#connection.summaries(chunk.map(({ uid }) => uid));
+      this.#reportActive();
+      for (const mail of chunk) {
+        if (signal.aborted) return;
+        const summary = summaries.find(({ uid }) => uid === mail.uid);
+        // Deleted meanwhile, where there is none.
+        if (summary !== undefined) await this.#take(mail, summary, cursorAt?.(mail.uid));
+        else if (mail === chunk.at(-1)) await this.#commit([], cursorAt?.(mail.uid));
       }
     }
-    if (!signal.aborted) await this.#commit([], cursor);
   }
 
   async #isOld(summary: MailSummary, since: number): Promise<boolean> {
-    const { register } = this.#deps;
+    const { register } = this.#context;
     return summary.arrivedAtMs < since || register.isKnownFingerprint(fingerprintOf(summary));
   }
 
-  /** Reads one mail and hands it over; without a cursor the place in the mailbox stays. */
-  async #take(listed: Listed, cursor: MailCursor | undefined, since?: number): Promise<void> {
-    const { deferred } = this.#deps;
-    const isLast = await deferred.isFull(listed.uidValidity);
+  /** Reads one mail and hands it over. */
+  async #take(mail: DeferredMail, summary: MailSummary, cursor: MailCursor | undefined) {
+    const { since, uidValidity } = mail;
+    if (since !== undefined && (await this.#isOld(summary, since))) return;
+    const isLast = await this.#deferred.isFull(uidValidity);
+    const listed = { uidValidity, summary };
     const incoming = await this.#read(this.#connection, listed, { tries: 0, isLast });
-    if (incoming === 'unproven yet') {
-      await deferred.defer(newcomer(listed, listed.summary.uid, since));
-    }
+    if (incoming === 'unproven yet') await this.#deferred.defer(mail);
     await this.#handOver(incoming, cursor);
   }
 
@@ -207,7 +183,8 @@ export class MailboxWatch {
 
   /** Tries mails again whose time has come. Returns when the next one is due, epoch milliseconds. */
   async #retryDeferred({ uidValidity }: OpenMailbox, signal: AbortSignal): Promise<number> {
-    const { deferred, host } = this.#deps;
+    const { host } = this.#context;
+    const deferred = this.#deferred;
     const waiting = await deferred.list(uidValidity);
     const spare = this.#spare(uidValidity, signal);
     try {
@@ -224,10 +201,10 @@ export class MailboxWatch {
   }
 
   #spare(uidValidity: string, signal: AbortSignal): SpareConnection {
-    const { settings, connect } = this.#deps;
+    const { mailbox } = this.#context;
     return new SpareConnection(async () => {
-      const connection = await connect(signal);
-      const opened = await connection.open(settings.mailbox);
+      const connection = await ImapConnection.connect(mailbox, signal);
+      const opened = await connection.open(mailbox.folder);
       if (opened.uidValidity === uidValidity) return connection;
       await connection[Symbol.asyncDispose]();
       throw serverFault('the mailbox was renumbered meanwhile');
@@ -241,7 +218,8 @@ export class MailboxWatch {
     cursor: MailCursor | undefined,
     signal: AbortSignal,
   ): Promise<boolean> {
-    const { deferred, host } = this.#deps;
+    const { host, at } = this.#context;
+    const deferred = this.#deferred;
     const connection = await spare.get();
     const isLast =
       mail.tries + 1 >= MAX_TRIES ||
@@ -261,7 +239,7 @@ export class MailboxWatch {
     }
     const isOpen = failure !== undefined || incoming === 'unproven yet';
     if (isOpen && !isLast) await deferred.defer(mail);
-    else if (failure !== undefined) incoming = unreadableMail(mail, this.#deps);
+    else if (failure !== undefined) incoming = unreadableMail(mail, host.clock.now(), at);
     await this.#handOver(incoming, cursor);
     if (!isOpen || isLast) await deferred.settle(mail);
     return failure === undefined;
@@ -280,7 +258,7 @@ export class MailboxWatch {
     cursor: MailCursor | undefined,
   ): Promise<void> {
     if (incoming === undefined || incoming === 'unproven yet') return this.#commit([], cursor);
-    const { host } = this.#deps;
+    const { host } = this.#context;
     const { bounced, notice } = incoming;
     if (bounced !== undefined) await host.bounced(bounced.id, bounced.reason);
     await this.#commit([incoming], cursor);
@@ -297,34 +275,30 @@ export class MailboxWatch {
     { summary, uidValidity }: Listed,
     turn: Pick<MailArrival, 'tries' | 'isLast'>,
   ) {
-    const { host, settings, register } = this.#deps;
-    const receivedAt = host.clock.now();
+    const receivedAt = this.#context.host.clock.now();
     const mail = await fetchMail(connection, summary);
     if (mail === undefined) return undefined;
     try {
       const headers = parseHeaderBlock(splitHeader(mail.raw).block);
       const reading = await this.#parse(summary, mail.raw);
       const arrival = { uidValidity, summary, headers, reading, receivedAt, ...turn };
-      return await readIncoming(arrival, settings, register);
+      return await readIncoming(arrival, this.#context);
     } finally {
       await mail[Symbol.asyncDispose]();
     }
   }
 
   async #parse(summary: MailSummary, raw: RawMail): Promise<MailReading> {
-    if (summary.bytes <= MAX_MAIL_BYTES) return this.#deps.reader.read(raw);
+    if (summary.bytes <= MAX_MAIL_BYTES) return this.#context.reader.read(raw);
     return { result: { kind: 'unreadable', gate: 'mail too large' }, report: NO_SIGNATURES };
   }
 
   async #commit(incoming: readonly Incoming[], cursor: MailCursor | undefined): Promise<void> {
-    const { host, settings } = this.#deps;
+    const { host, at } = this.#context;
     const entries = incoming.map((one) => one.entry);
     if (cursor === undefined && entries.length === 0) return;
-    const place = cursor && {
-      ...settings.at,
-      value: formatCursor(cursor),
-    };
-    await host.receive(entries, place === undefined ? {} : { cursor: place });
+    const place = cursor && { cursor: { ...at, value: formatCursor(cursor) } };
+    await host.receive(entries, place ?? {});
   }
 }
 
@@ -354,8 +328,4 @@ function noticeOf({ uid }: DeferredMail, error: unknown): string {
     'usual. I try this one again for six hours. Open it in a mail program, and ask the sender to ' +
     'send it again if it is damaged there too.'
   );
-}
-
-function* chunksOf(uids: readonly number[]): Generator<readonly number[]> {
-  for (let at = 0; at < uids.length; at += SUMMARY_CHUNK) yield uids.slice(at, at + SUMMARY_CHUNK);
 }

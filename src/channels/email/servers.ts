@@ -4,22 +4,18 @@
 
 import { randomUUID } from 'node:crypto';
 import { Resolver } from 'node:dns/promises';
-import { ChannelError, DeliveryError } from '../../kernel/message/errors.ts';
+import { ChannelError, DeliveryError, NEVER } from '../../kernel/message/errors.ts';
+import { within } from '../../lib/async.ts';
 import { createSafeFetch } from '../../lib/net/safe-fetch.ts';
 import { type Clock, systemClock } from '../../lib/time/clock.ts';
 import {
   AUTH_REFUSED,
-  type MailAccount,
   type MailServer,
   mailAccountOf,
   TOKEN_REFUSED,
 } from './connection-settings.ts';
-import type { ImapConnection } from './imap-connection.ts';
-import { byMessageId } from './mail-reader.ts';
 import { domainOf, normalizeAddress } from './rules/address.ts';
-import { OWN_MARK_HEADER } from './rules/machine-mail.ts';
 import { type EmailConfig, usesOAuth2 } from './settings.ts';
-import type { sendBySmtp } from './smtp.ts';
 
 const DNS_TIMEOUT_MS = 3_000;
 const FETCH_TIMEOUT_MS = 5_000;
@@ -226,7 +222,6 @@ function knownProvider(address: string, domain: string): DiscoveredMailbox | und
 
 /** How long the mail to itself may take. */
 const ARRIVAL_LIMIT_MS = 60_000;
-const ARRIVAL_POLL_MS = 2_000;
 
 export type MailProofStep = 'imap' | 'smtp' | 'round trip';
 
@@ -272,23 +267,23 @@ export async function proveMailbox(
   };
   try {
     begin('imap');
-    const [{ ImapConnection }, { proveSmtp, sendBySmtp }] = await Promise.all([
+    const [{ withConnection }, { proveSmtp }, { arrivalOf, sendToOurselves }] = await Promise.all([
       import('./imap-connection.ts'),
       import('./smtp.ts'),
+      import('./self-mail.ts'),
     ]);
     const { certificateAuthority } = options;
-    const trust = certificateAuthority === undefined ? {} : { certificateAuthority };
-    const account = mailAccountOf(config, { clock, ...trust });
-    const connection = await ImapConnection.connect(account, clock, signal);
-    try {
+    const account = mailAccountOf(config, { clock, certificateAuthority });
+    const mailbox = { account, folder: config.mailbox, clock };
+    await withConnection(mailbox, signal, async (connection) => {
       await connection.open(config.mailbox);
       begin('smtp');
       await proveSmtp(account, signal);
       begin('round trip');
-      await roundTrip({ account, connection, mailbox: config.mailbox, clock, signal, sendBySmtp });
-    } finally {
-      await connection[Symbol.asyncDispose]();
-    }
+      const messageId = await sendToOurselves(mailbox, proofMail(), signal);
+      const arriving = (inner: AbortSignal) => arrivalOf(connection, mailbox, messageId, inner);
+      await within({ clock, ms: ARRIVAL_LIMIT_MS, signal }, arriving, notArrived);
+    });
     return { kind: 'proven' };
   } catch (error) {
     signal.throwIfAborted();
@@ -296,6 +291,17 @@ export async function proveMailbox(
     return { kind: 'failed', step, problem: error.message, remedy: remedyFor(error, step, config) };
   }
 }
+
+const proofMail = () => ({
+  name: `proof.${randomUUID()}`,
+  subject: 'nanobot set-up test',
+  text: 'This mail proves that nanobot can send to and read from this mailbox. You may delete it.',
+});
+
+const notArrived = () =>
+  new ChannelError('mail_round_trip', 'the mail to itself did not arrive within 60 s', {
+    remedy: NEVER,
+  });
 
 function remedyFor(
   { code }: ChannelError | DeliveryError,
@@ -305,47 +311,4 @@ function remedyFor(
   if (code === TOKEN_REFUSED) return GRANT_REMEDY;
   if (code !== AUTH_REFUSED) return REMEDIES[step];
   return usesOAuth2(oauth2) ? TOKEN_REMEDY : PASSWORD_REMEDY;
-}
-
-type RoundTrip = {
-  readonly account: MailAccount;
-  readonly connection: ImapConnection;
-  readonly mailbox: string;
-  readonly clock: Clock;
-  readonly signal: AbortSignal;
-  readonly sendBySmtp: typeof sendBySmtp;
-};
-
-async function roundTrip(trip: RoundTrip): Promise<void> {
-  const { account, connection, mailbox, clock, signal } = trip;
-  const { from } = account;
-  const messageId = `<proof.${randomUUID()}@${from.slice(from.lastIndexOf('@') + 1)}>`;
-  await trip.sendBySmtp(account, from, Buffer.from(testMail(from, messageId, clock.now())), signal);
-  const deadline = clock.monotonic() + ARRIVAL_LIMIT_MS;
-  while (clock.monotonic() < deadline) {
-    await connection.open(mailbox);
-    if ((await connection.search(byMessageId(messageId))).length > 0) return;
-    await clock.sleep(ARRIVAL_POLL_MS, signal);
-  }
-  throw new ChannelError('mail_round_trip', 'the mail to itself did not arrive within 60 s', {
-    remedy: { kind: 'never' },
-  });
-}
-
-function testMail(from: string, messageId: string, now: number): string {
-  return [
-    `From: <${from}>`,
-    `To: <${from}>`,
-    'Subject: nanobot set-up test',
-    `Date: ${new Date(now).toUTCString().replace('GMT', '+0000')}`,
-    `Message-ID: ${messageId}`,
-    'Auto-Submitted: auto-generated',
-    'X-Auto-Response-Suppress: All',
-    `${OWN_MARK_HEADER}: proof`,
-    'MIME-Version: 1.0',
-    'Content-Type: text/plain; charset=utf-8',
-    '',
-    'This mail proves that nanobot can send to and read from this mailbox. You may delete it.',
-    '',
-  ].join('\r\n');
 }

@@ -4,11 +4,13 @@
 import { Readable } from 'node:stream';
 import SMTPConnection from 'nodemailer/lib/smtp-connection';
 import { after, BACKOFF, ChannelError, DeliveryError, NEVER } from '../../kernel/message/errors.ts';
+import { fieldsOf } from '../../lib/json/json.ts';
 import {
   type MailAccount,
-  type MailCredential,
+  type Secret,
   TOKEN_REFUSED,
   tlsOptionsOf,
+  withSecret,
 } from './connection-settings.ts';
 
 const CONNECT_TIMEOUT_MS = 30_000;
@@ -45,10 +47,10 @@ async function inDialogue(
   attempt: number,
   talk: (dialogue: Dialogue) => Promise<void>,
 ): Promise<void> {
-  await withSmtpSecret(account.credential, isLoginRefused, async (accessToken) => {
+  await withSecret(account.credential, isLoginRefused, async (secret) => {
     const dialogue = new Dialogue(account, signal);
     try {
-      await dialogue.logIn(account, accessToken);
+      await dialogue.logIn(account.username, secret);
       await talk(dialogue);
     } catch (error) {
       throw smtpFailure(error, dialogue.isHandedOver, attempt);
@@ -95,14 +97,14 @@ class Dialogue {
     signal.addEventListener('abort', this.#onAbort, { once: true });
   }
 
-  async logIn(account: MailAccount, accessToken: string | undefined): Promise<void> {
+  async logIn(user: string, secret: Secret): Promise<void> {
     this.#signal.throwIfAborted();
     await this.#step((done) => this.#connection.connect(done));
-    const { credential, username } = account;
-    const pass = credential.kind === 'password' ? credential.password : accessToken;
-    if (pass === undefined || pass === '') return;
+    if ('pass' in secret && secret.pass === '') return;
     const auth =
-      credential.kind === 'password' ? { user: username, pass } : tokenAuth(username, pass);
+      'pass' in secret
+        ? { user, pass: secret.pass }
+        : { method: BY_TOKEN, credentials: { user, pass: secret.accessToken } };
     await this.#step((done) => this.#connection.login(auth, done));
   }
 
@@ -136,19 +138,14 @@ function tokenFailure(error: ChannelError): DeliveryError {
   return new DeliveryError(error.message, options);
 }
 
-function smtpDetails(error: unknown): { readonly code?: unknown; readonly responseCode?: unknown } {
-  return typeof error === 'object' && error !== null ? error : {};
-}
-
 function smtpFailure(error: unknown, isHandedOver: boolean, attempt: number): DeliveryError {
-  const { code, responseCode } = smtpDetails(error);
+  const { code, responseCode } = fieldsOf(error) ?? {};
   const detail = error instanceof Error ? error.message : String(error);
   const fail = (
     certainty: 'not_sent' | 'unknown',
     remedy: DeliveryError['remedy'],
     name = 'mail_not_sent',
   ) => new DeliveryError(detail, { certainty, remedy, code: name, cause: error });
-
   if (code === 'EAUTH') return fail('not_sent', BACKOFF, SMTP_AUTH_REFUSED);
   if (typeof responseCode !== 'number') return fail(isHandedOver ? 'unknown' : 'not_sent', BACKOFF);
   // An answer behind the dot is an answer: the server has refused the mail.
@@ -171,7 +168,7 @@ const CONTINUE = 334;
 const ACCEPTED = 235;
 
 /** For the library's `customAuth` option. */
-export const TOKEN_LOGIN: SMTPConnection.CustomAuthenticationHandlers = {
+const TOKEN_LOGIN: SMTPConnection.CustomAuthenticationHandlers = {
   [BY_TOKEN]: (async (context) => {
     if (!context.authMethods.includes('XOAUTH2')) {
       throw new Error('the SMTP server takes no log-in by OAuth2 (XOAUTH2)');
@@ -185,23 +182,3 @@ export const TOKEN_LOGIN: SMTPConnection.CustomAuthenticationHandlers = {
     return true;
   }) satisfies Handler,
 };
-
-export function tokenAuth(user: string, accessToken: string) {
-  return { method: BY_TOKEN, credentials: { user, pass: accessToken } };
-}
-
-export async function withSmtpSecret<T>(
-  credential: MailCredential,
-  isRefusal: (error: unknown) => boolean,
-  talk: (accessToken: string | undefined) => Promise<T>,
-): Promise<T> {
-  if (credential.kind === 'password') return talk(undefined);
-  const accessToken = await credential.tokens.current();
-  try {
-    return await talk(accessToken);
-  } catch (error) {
-    if (!isRefusal(error)) throw error;
-    credential.tokens.discard(accessToken);
-    return talk(await credential.tokens.current());
-  }
-}

@@ -27,7 +27,7 @@ export type MailFacts = {
   /** Lower-case content types of every part, the whole mail's first. */
   readonly contentTypes: readonly string[];
   /** Lower-case `method` of a calendar part. */
-  readonly calendarMethod?: string;
+  readonly calendarMethod?: string | undefined;
   /** The Message-ID is one we made. */
   readonly isOurs: boolean;
   /** The sender is verified or asserted. */
