@@ -77,7 +77,7 @@ async function makeRig(policy: SendPolicy = 'first_contact') {
       redact: (text) => text.replaceAll('s3cret', '[redacted]'),
     });
     const stop = new AbortController();
-    const running = drafts.takeUp().then(() => questions.run(stop.signal));
+    const running = questions.run(stop.signal);
     return { store, bus, questions, drafts, stop, running };
   }
   type Opened = Awaited<ReturnType<typeof open>>;

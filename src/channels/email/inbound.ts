@@ -208,10 +208,7 @@ function verify(
 }
 
 /** What the address would be if the mail was proven to be theirs. */
-async function standingOf(
-  message: InboundMessage,
-  context: InboundContext,
-): Promise<Standing> {
+async function standingOf(message: InboundMessage, context: InboundContext): Promise<Standing> {
   const { sender, chat } = message;
   const listed = context.allowFrom();
   if (listed.includes(chat.chat)) return 'named';

@@ -71,8 +71,7 @@ export function buildDrafts(parts: DraftParts): Drafts {
     },
     redact: (text) => live.redact(text),
   });
-  const handler = { ...drafts.handler, takeUp: () => drafts.takeUp() };
-  parts.add.answers('draft', handler, 'letter');
+  parts.add.answers('draft', drafts.handler, 'letter');
   parts.add.personalData(drafts);
   return drafts;
 }

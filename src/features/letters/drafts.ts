@@ -14,12 +14,7 @@ import {
   type InboundMessage,
   sessionKeyOf,
 } from '../../kernel/message/message.ts';
-import type {
-  Answered,
-  Chooser,
-  Question,
-  QuestionHandler,
-} from '../../kernel/questions/question.ts';
+import type { Answered, Chooser, Question } from '../../kernel/questions/question.ts';
 import type { Questions } from '../../kernel/questions/questions.ts';
 import type { Holds } from '../../kernel/sessions/rules/forgetting.ts';
 import { createLanes } from '../../lib/async.ts';
@@ -73,31 +68,14 @@ export type DraftsDeps = {
   redact(text: string): string;
 };
 
-export interface Drafts {
-  /** Sends the letter or shows it to an owner; what to tell the model. */
-  post(posted: LetterToPost, turn: AskingTurn): Promise<ToolOutcome>;
-  /**
-   * Takes the message, which is no command, as a draft's new text, also again; undefined where it is
-   * none.
-   */
-  taking(message: InboundMessage, role: AdmittedRole): Promise<(() => Promise<void>) | undefined>;
-  /** Those nobody has decided about, oldest first. */
-  open(): Promise<readonly Draft[]>;
-  /** Asks what is open anew, in this chat; returns how many. */
-  askAgain(chat: ChatRef): Promise<number>;
-  /** What was decided about letters of these conversations that hold the words; how many. */
-  forget(chats: readonly string[], holds: Holds): Promise<number>;
-  /** Asks what a process that is gone had not come to ask. */
-  takeUp(): Promise<void>;
-  readonly handler: QuestionHandler;
-}
+export type Drafts = ReturnType<typeof createDrafts>;
 
 const { NOT_KNOWN, TOO_LATE, TOO_LONG_NOW } = DRAFT_TEXTS;
 
 const ok = (text: string): ToolOutcome => ({ status: 'ok', text });
 const failed = (text: string): ToolOutcome => ({ status: 'failed', text });
 
-export function createDrafts(deps: DraftsDeps): Drafts {
+export function createDrafts(deps: DraftsDeps) {
   const { rows, bus, questions, clock, log, standing } = deps;
   const { drafts, written } = rows;
   const lanes = createLanes();
@@ -262,8 +240,13 @@ export function createDrafts(deps: DraftsDeps): Drafts {
   const waiting = async () => (await drafts.list()).filter(isWaiting);
 
   return {
-    post: (posted, turn) => oneByOne(() => post(posted, turn)),
-    async taking(message, role) {
+    /** Sends the letter or shows it to an owner; what to tell the model. */
+    post: (posted: LetterToPost, turn: AskingTurn) => oneByOne(() => post(posted, turn)),
+    /**
+     * Takes the message, which is no command, as a draft's new text, also again; undefined where it is
+     * none.
+     */
+    async taking(message: InboundMessage, role: AdmittedRole) {
       const { sender, chat, addressing, group, text, attachments = [] } = message;
       const isOwner = role === 'owner' && sender.kind === 'person';
       const isHere = addressing === 'direct' && group === undefined && attachments.length === 0;
@@ -271,9 +254,12 @@ export function createDrafts(deps: DraftsDeps): Drafts {
       if ((await editedBy(rows, chat, message.id)) === undefined || text.trim() === '') return;
       return () => oneByOne(() => take(message));
     },
+    /** Those nobody has decided about, oldest first. */
     open: waiting,
-    forget: (chats, holds) => eraseLetters(rows, chats, holds),
-    async askAgain(chat) {
+    /** What was decided about letters of these conversations that hold the words; how many. */
+    forget: (chats: readonly string[], holds: Holds) => eraseLetters(rows, chats, holds),
+    /** Asks what is open anew, in this chat; returns how many. */
+    async askAgain(chat: ChatRef): Promise<number> {
       const open = await waiting();
       for (const draft of open) {
         await drafts.change(draft.id, (each) => each && { ...each, shownIn: chat });
@@ -281,12 +267,17 @@ export function createDrafts(deps: DraftsDeps): Drafts {
       }
       return open.length;
     },
-    async takeUp() {
-      const asking = (draft: Draft) => questionOf(draft, clock.now(), standing.days()) ?? [];
-      const open = (await waiting()).flatMap(asking);
-      for (const question of open) await questions.ask(question);
+    handler: {
+      answer,
+      expired,
+      /** Asks what a process that is gone had not come to ask. */
+      async takeUp() {
+        for (const draft of await waiting()) {
+          const question = questionOf(draft, clock.now(), standing.days());
+          if (question !== undefined) await questions.ask(question);
+        }
+      },
     },
-    handler: { answer, expired },
   };
 }
 

@@ -149,8 +149,11 @@ export class BridgeDesk {
 
   /** Counts one more; what is too many is dealt with thereby. */
   async #mayShow(mail: BridgedMail): Promise<boolean> {
-    const { rows, state } = this.#deps;
-    const count = await this.#count();
+    const { rows, state, clock } = this.#deps;
+    const now = clock.now();
+    const stored = await this.#storedCount();
+    const isOver = stored === undefined || now - stored.since >= WINDOW_MS;
+    const count = isOver ? { since: now, shown: 0, more: 0 } : stored;
     const mayShow = count.shown < MAX_SHOWN;
     const next = mayShow
       ? { ...count, shown: count.shown + 1 }
@@ -160,17 +163,14 @@ export class BridgeDesk {
     return mayShow;
   }
 
-  async #count(): Promise<Count> {
-    const { state, clock } = this.#deps;
-    const fresh: Count = { since: clock.now(), shown: 0, more: 0 };
-    const count = jsonRow((await state.get(COUNT_KEY)) ?? '', COUNT) ?? fresh;
-    return clock.now() - count.since < WINDOW_MS ? count : fresh;
+  async #storedCount(): Promise<Count | undefined> {
+    return jsonRow((await this.#deps.state.get(COUNT_KEY)) ?? '', COUNT);
   }
 
   /** Once the hour is over. */
   async #tellMore(): Promise<void> {
     const { state, clock, bus, rows, ownerChat } = this.#deps;
-    const stored = jsonRow((await state.get(COUNT_KEY)) ?? '', COUNT);
+    const stored = await this.#storedCount();
     if (stored === undefined) return;
     const { since, more } = stored;
     if (clock.now() - since < WINDOW_MS) return;
@@ -183,12 +183,10 @@ export class BridgeDesk {
   }
 
   async #dueAt(): Promise<number> {
-    const { rows, state } = this.#deps;
-    const stored = jsonRow((await state.get(COUNT_KEY)) ?? '', COUNT);
-    const count: readonly Count[] = stored === undefined ? [] : [stored];
-    const stages = (await rows.mails.list()).map(({ stage }) => stage);
-    const due = stages.flatMap((stage) => ('until' in stage ? [stage.until] : []));
-    return Math.min(...due, ...count.map(({ since }) => since + WINDOW_MS));
+    const mails = await this.#deps.rows.mails.list();
+    const due = mails.flatMap(({ stage }) => ('until' in stage ? [stage.until] : []));
+    const counted = await this.#storedCount();
+    return Math.min(...due, (counted?.since ?? Number.POSITIVE_INFINITY) + WINDOW_MS);
   }
 
   async #archive(mail: BridgedMail, chat: ChatRef, signal: AbortSignal): Promise<void> {

@@ -5,7 +5,7 @@ import type { SideModel } from '../../agent/side-model.ts';
 import { SpendingRefusedError } from '../../agent/spending.ts';
 import type { MessageId } from '../../kernel/message/ids.ts';
 import type { ChatRef } from '../../kernel/message/message.ts';
-import { createPermits } from '../../lib/async.ts';
+import { createPermits, within } from '../../lib/async.ts';
 import { newBoundary } from '../../lib/boundary.ts';
 import type { Logger } from '../../lib/logger.ts';
 import type { Clock } from '../../lib/time/clock.ts';
@@ -45,38 +45,28 @@ export type BridgeSummariesDeps = {
 
 type Wanted = BridgedMail & { readonly summary: SummaryDue };
 
-export interface BridgeSummaries {
-  /**
-   * Begins the summary in the background, or stores the one that was made; one that is under way is
-   * left alone.
-   * @throws StoreError
-   */
-  advance(mail: BridgedMail, signal: AbortSignal): Promise<void>;
-}
+export type BridgeSummaries = ReturnType<typeof createBridgeSummaries>;
 
-export function createBridgeSummaries(deps: BridgeSummariesDeps): BridgeSummaries {
+export function createBridgeSummaries(deps: BridgeSummariesDeps) {
   const { rows, clock, log, summarise, ownerChat, changed } = deps;
   const permits = createPermits(AT_ONCE);
   const begun = new Set<string>();
 
   async function made(mail: Wanted, signal: AbortSignal): Promise<SummaryOutcome> {
     const { id, chat, note, summary } = mail;
-    const late = new AbortController();
     const permit = await permits.acquire(signal);
-    const timer = clock.timer(LONGEST_MS, () => late.abort());
-    const either = AbortSignal.any([signal, late.signal]);
     try {
       const { text, sender } = summary;
       const payer: Payer = { chat, sender, isUnseen: true };
       const { subject, address } = note;
       const ask = { text, subject, address, payer, readIn: await ownerChat() };
-      return await Promise.race([summarise(ask, either), aborted(either)]);
+      const asking = (inner: AbortSignal) => summarise(ask, inner);
+      return await within({ clock, ms: LONGEST_MS, signal }, asking, tooLate);
     } catch (error) {
       signal.throwIfAborted();
       log.warn('mail not summarised', { messageId: id, error });
       return { kind: 'missing', because: 'failed' };
     } finally {
-      timer[Symbol.dispose]();
       permit[Symbol.dispose]();
     }
   }
@@ -105,7 +95,12 @@ export function createBridgeSummaries(deps: BridgeSummariesDeps): BridgeSummarie
   }
 
   return {
-    async advance({ id }, signal) {
+    /**
+     * Begins the summary in the background, or stores the one that was made; one that is under way is
+     * left alone.
+     * @throws StoreError
+     */
+    async advance({ id }: BridgedMail, signal: AbortSignal): Promise<void> {
       const summary = ready.get(id);
       if (summary !== undefined) {
         await changeMail(rows, id, (mail) => ({ ...mail, summary }));
@@ -122,22 +117,15 @@ export function createBridgeSummaries(deps: BridgeSummariesDeps): BridgeSummarie
   };
 }
 
-function aborted(signal: AbortSignal): Promise<never> {
-  return new Promise((_resolve, reject) => {
-    if (signal.aborted) return reject(signal.reason);
-    signal.addEventListener('abort', () => reject(signal.reason), { once: true });
-  });
-}
+const tooLate = () => new Error('no summary in time');
 
 // Summarises mails for the owner who answers them: one call of the cheap model, without tools, paid by
 // the mail's own thread. What comes back is cut to plain words by core.
 
-export type SummarisedMail = SummaryAsk & { readonly payer: Payer };
-
 /** @throws ProviderError, the signal's reason */
 export async function summariseMail(
   side: SideModel,
-  { payer, ...ask }: SummarisedMail,
+  { payer, ...ask }: SummaryAsk & { readonly payer: Payer },
   signal: AbortSignal,
 ): Promise<SummaryOutcome> {
   const prompt = summaryPrompt(ask, newBoundary());

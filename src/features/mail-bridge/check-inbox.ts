@@ -1,7 +1,7 @@
 // Tool: looks into the owner's mailboxes. Nobody else is shown what stands there.
 
 import { z } from 'zod';
-import type { Channel, InboxMail, InboxQuestion, InboxText } from '../../channels/channel.ts';
+import type { Channel, Inbox, InboxMail, InboxQuestion } from '../../channels/channel.ts';
 import { configuredAccounts } from '../../channels/index.ts';
 import type { LiveConfig } from '../../kernel/config/files/live-config.ts';
 import type { AccountName } from '../../kernel/message/account.ts';
@@ -11,11 +11,9 @@ import { readDescription, type Tool, type ToolContext } from '../../tools/tool.t
 import { QUERY_NAMES } from '../../tools/toolbox.ts';
 
 /** A mailbox that is open. */
-export type OpenInbox = {
+export type OpenInbox = Inbox & {
   /** As it is called in the configuration. */
   readonly name: string;
-  find(question: InboxQuestion, signal: AbortSignal): Promise<readonly InboxMail[]>;
-  read(id: string, signal: AbortSignal): Promise<InboxText>;
 };
 
 export type CheckInboxDeps = {
@@ -129,13 +127,8 @@ async function readOne(
     throw new ToolError('invalid_arguments', 'this is no id of a mail; list the mails first');
   }
   const mail = await inbox.read(asked.slice(inbox.name.length + 1), signal);
-  const files = mail.attachments.length === 0 ? [] : [`Files: ${mail.attachments.join(', ')}`];
-  const head = [
-    `Subject: ${mail.subject}`,
-    `From: ${mail.from}`,
-    `Date: ${when(mail.at)}`,
-    ...files,
-  ];
+  const head = [`Subject: ${mail.subject}`, `From: ${mail.from}`, `Date: ${when(mail.at)}`];
+  if (mail.attachments.length > 0) head.push(`Files: ${mail.attachments.join(', ')}`);
   return `${head.join('\n')}\n\n${mail.text === '' ? '(no text)' : mail.text}`;
 }
 
@@ -147,13 +140,6 @@ export function openInboxes(
 ): readonly OpenInbox[] {
   return configuredAccounts(live.config.channels).flatMap(({ name, isEnabled }) => {
     const inbox = isEnabled ? channel(name)?.inbox : undefined;
-    if (inbox === undefined) return [];
-    return [
-      {
-        name,
-        find: (question, signal) => inbox.find(question, signal),
-        read: (id, signal) => inbox.read(id, signal),
-      },
-    ];
+    return inbox === undefined ? [] : [{ ...inbox, name }];
   });
 }

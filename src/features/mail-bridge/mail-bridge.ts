@@ -30,6 +30,7 @@ import {
   type BridgedMail,
   type BridgeRows,
   changeMail,
+  type MailStage,
   openBridgeRows,
   writtenIn,
 } from './bridge-rows.ts';
@@ -45,14 +46,9 @@ export type MailBridgeDeps = {
   changed(): void;
 };
 
-export interface MailBridge {
-  /** Undefined where the message is for the agent. */
-  take(message: InboundMessage, verdict: SettledVerdict): Gated | undefined;
-  /** The owner's words as an answer to a mail; undefined where they are for the agent. */
-  dictated(message: InboundMessage): Promise<Gated | undefined>;
-}
+export type MailBridge = ReturnType<typeof createMailBridge>;
 
-export function createMailBridge({ rows, now, mode, changed }: MailBridgeDeps): MailBridge {
+export function createMailBridge({ rows, now, mode, changed }: MailBridgeDeps) {
   async function keep(message: InboundMessage) {
     const note = mailNoteOf(message);
     const { id, chat, sender, text, subject = '' } = message;
@@ -69,14 +65,16 @@ export function createMailBridge({ rows, now, mode, changed }: MailBridgeDeps): 
   }
 
   return {
-    take(message, verdict) {
+    /** Undefined where the message is for the agent. */
+    take(message: InboundMessage, verdict: SettledVerdict): Gated | undefined {
       if (!isBridged(mode(accountName(message.chat)), verdict)) return undefined;
       return {
         entry: { kind: 'record', message, gate: 'shown to the owner' },
         before: () => keep(message),
       };
     },
-    async dictated(message) {
+    /** The owner's words as an answer to a mail; undefined where they are for the agent. */
+    async dictated(message: InboundMessage): Promise<Gated | undefined> {
       const mail = await writtenIn(rows, message.chat, message.id);
       const isForAgent = message.text.trim() === '' || parseCommand(message.text) !== undefined;
       if (mail === undefined || isForAgent) return undefined;
@@ -92,24 +90,18 @@ export function createMailBridge({ rows, now, mode, changed }: MailBridgeDeps): 
 /** Two messages handed over together are one answer. */
 function draftedBy(mail: BridgedMail, message: InboundMessage): BridgedMail | undefined {
   const { stage } = mail;
-  const hasFiles = (message.attachments ?? []).length > 0;
-  if (stage.kind === 'writing') {
-    const { chat } = stage;
-    const first = { chat, text: message.text, by: [message.id], hasFiles, isAsked: false };
-    return { ...mail, round: mail.round + 1, stage: { kind: 'drafted', ...first } };
-  }
-  if (stage.kind !== 'drafted' || stage.by.includes(message.id)) return undefined;
-  return {
-    ...mail,
-    round: mail.round + 1,
-    stage: {
-      ...stage,
-      text: `${stage.text}\n${message.text}`,
-      by: [...stage.by, message.id],
-      hasFiles: stage.hasFiles || hasFiles,
-      isAsked: false,
-    },
+  if (stage.kind !== 'writing' && stage.kind !== 'drafted') return undefined;
+  const before = stage.kind === 'drafted' ? stage : undefined;
+  if (before?.by.includes(message.id) === true) return undefined;
+  const drafted: MailStage = {
+    kind: 'drafted',
+    chat: stage.chat,
+    text: before === undefined ? message.text : `${before.text}\n${message.text}`,
+    by: [...(before?.by ?? []), message.id],
+    hasFiles: before?.hasFiles === true || (message.attachments ?? []).length > 0,
+    isAsked: false,
   };
+  return { ...mail, round: mail.round + 1, stage: drafted };
 }
 
 // Builds what lets an owner answer mails from their chat.
@@ -156,12 +148,11 @@ export function buildMailBridge(parts: MailBridgeParts): MailBridge {
   return createMailBridge({ rows, mode, changed, now: () => clock.now() });
 }
 
-/** In the language of whoever reads it, and without what is secret here. */
+/** In the language of its reader, and without the secrets of the configuration. */
 function summariserOf({ live, people, side }: MailBridgeParts): Summarise {
   return async ({ readIn, text, ...mail }, signal) => {
     const tag = (await people.persons.inChat(readIn))?.language;
     const language = tag === undefined ? undefined : nameOfLanguage(tag);
-    const ask = { ...mail, text: live.redact(text) };
-    return summariseMail(side, language === undefined ? ask : { ...ask, language }, signal);
+    return summariseMail(side, { ...mail, text: live.redact(text), language }, signal);
   };
 }

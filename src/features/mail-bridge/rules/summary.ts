@@ -39,7 +39,7 @@ export type SummaryAsk = {
   readonly subject: string;
   readonly address: string;
   /** In English, like `German`; undefined: that of the mail. */
-  readonly language?: string;
+  readonly language?: string | undefined;
 };
 
 /** `boundary` is random and new for each call. */
