@@ -1,95 +1,87 @@
-// Builds the agent with its tools, its memory and its prompt.
+// Installs the agent: its tools, prompt, notes and models, with every turn recorded.
 
-import type { BuiltMemory } from '../features/memory/build-memory.ts';
-import type { Modes } from '../features/modes/modes.ts';
-import { buildPlans, type PlanDesk, type PlanParts } from '../features/plans/plans.ts';
+import { MEMORY, type Memory } from '../features/memory/build-memory.ts';
+import { MODES } from '../features/modes/build-modes.ts';
+import { PLANS, type PlanDesk } from '../features/plans/plans.ts';
 import { createAskedConfig } from '../features/request-log/request-log.ts';
-import type { Measuring } from '../kernel/observe/build-telemetry.ts';
+import { SKILLS } from '../features/skills/catalog.ts';
+import { SPENDING } from '../features/spending/build-spending.ts';
+import type { LiveConfig } from '../kernel/config/files/live-config.ts';
+import { type Kernel, port } from '../kernel/feature.ts';
 import { observedAgent } from '../kernel/observe/observed.ts';
-import type { AskedBook } from '../kernel/sessions/store.ts';
-import type { ModelRegistry } from '../providers/provider.ts';
-import { buildTools, type ToolParts } from '../tools/build-tools.ts';
-import type { MissingTool, Toolbox } from '../tools/tool.ts';
+import type { AskedBook, SessionStore } from '../kernel/sessions/store.ts';
+import { TOOLS } from '../tools/build-tools.ts';
+import type { Toolbox } from '../tools/tool.ts';
 import type { Agent } from './agent.ts';
 import { createAgent } from './create-agent.ts';
+import { MODELS } from './models.ts';
 import type { NoteSources } from './prepared.ts';
 import { createPromptSources, type PromptSources, redactedPrompt } from './prepared.ts';
 import { agentSettingsOf } from './settings.ts';
-import type { SideModel } from './side-model.ts';
-import type { SpendingGuard } from './spending.ts';
+import { SIDE_MODEL } from './side-model.ts';
 
-export type AgentParts = ToolParts &
-  PlanParts & {
-    readonly asked: AskedBook;
-    readonly remembering: BuiltMemory;
-    readonly side: SideModel;
-    readonly modes: Modes;
-    readonly measuring: Pick<Measuring, 'telemetry' | 'calls' | 'audit'>;
-    /** To the owner; left out: nobody is told. */
-    readonly tell?: (text: string) => void;
-    /** Where turns are played again: what stands in for the agent's own, and no notes are drawn. */
-    readonly instead?: {
-      toolbox(real: Toolbox): Toolbox;
-      prompt(real: PromptSources): PromptSources;
-    };
-  };
+export const AGENT = port<Agent>('agent');
 
-export type BuiltAgent = Agent & {
-  readonly plans: PlanDesk;
-  toolbox(): Toolbox;
-  missingTools(): readonly MissingTool[];
+/** What stands in for the agent's own parts where turns are played again; then no notes are drawn. */
+export type Instead = {
+  readonly sessions: SessionStore;
+  /** What models are asked with. */
+  readonly asked: AskedBook;
+  toolbox(real: Toolbox): Toolbox;
+  prompt(real: PromptSources): PromptSources;
 };
 
-export function buildAgent(
-  parts: AgentParts,
-  models: () => ModelRegistry,
-  spending: SpendingGuard,
-): BuiltAgent {
-  const { live, clock, log, sessions, reader, side, modes, asked, remembering, instead, tell } =
-    parts;
-  const workspace = () => live.defaults.workspace;
-  const plans = buildPlans(parts);
-  const tools = buildTools(parts, plans);
-  const shown = instead?.toolbox(tools.toolbox) ?? tools.toolbox;
-  const prompt = promptOf(parts, workspace);
+export function install(kernel: Kernel): void {
+  const agent = openAgent(kernel);
+  kernel.provide(AGENT, agent);
+  kernel.add.personalData(kernel.asked);
+}
+
+export function openAgent(kernel: Kernel, instead?: Instead): Agent {
+  const { live, clock, log, reader, measuring, owners } = kernel;
+  const { sessions, asked } = instead ?? kernel;
+  const memory = kernel.use(MEMORY);
+  const { toolbox } = kernel.use(TOOLS);
+  const shown = instead?.toolbox(toolbox) ?? toolbox;
+  const prompt = promptOf(kernel, memory);
   const configPiece = createAskedConfig();
   const agent = createAgent({
-    ...{ models, sessions, reader, spending, side, modes, clock, log },
-    ...(tell === undefined ? {} : { tell }),
+    ...{ sessions, reader, clock, log, tell: owners.tell },
+    models: kernel.use(MODELS).current,
+    spending: kernel.use(SPENDING),
+    side: kernel.use(SIDE_MODEL),
+    modes: kernel.use(MODES),
     toolbox: () => shown,
     prompt: instead?.prompt(prompt) ?? prompt,
-    ...notesOf(parts, plans),
+    ...notesOf(live, kernel.use(PLANS), memory),
     asked: () =>
       live.config.sessions.recordPrompts
         ? { book: asked, config: configPiece(live.config) }
         : undefined,
-    settings: () => agentSettingsOf(live.config, workspace()),
+    settings: () => agentSettingsOf(live.config, live.defaults.workspace),
   });
-  const observed = observedAgent(parts.resources.use(agent), parts.measuring, clock);
+  const observed = observedAgent(kernel.resources.use(agent), measuring, clock);
   return {
     ...observed,
     prepare(session, chat, person) {
-      if (instead === undefined) remembering.watch.opened(session, person);
+      if (instead === undefined) memory.watch.opened(session, person);
       return observed.prepare(session, chat, person);
     },
-    plans,
-    toolbox: () => shown,
-    missingTools: tools.missing,
   };
 }
 
-function promptOf({ live, skills, remembering }: AgentParts, workspace: () => string) {
+function promptOf(kernel: Kernel, { notes: memory }: Memory): PromptSources {
+  const { live } = kernel;
   const sources = createPromptSources({
-    workspace,
-    memoryText: async (notes) =>
-      live.config.memory.enabled ? remembering.memory.promptText(notes) : '',
-    skills,
+    workspace: () => live.defaults.workspace,
+    memoryText: async (notes) => (live.config.memory.enabled ? memory.promptText(notes) : ''),
+    skills: kernel.use(SKILLS),
   });
   return redactedPrompt(sources, (text) => live.redact(text));
 }
 
 /** What the model is reminded of at the end of its thread. */
-function notesOf({ live, remembering }: AgentParts, plans: PlanDesk): NoteSources {
+function notesOf(live: LiveConfig, plans: PlanDesk, { working }: Memory): NoteSources {
   return {
     async standing(session) {
       const note = await plans.note(session);
@@ -97,7 +89,7 @@ function notesOf({ live, remembering }: AgentParts, plans: PlanDesk): NoteSource
     },
     async working(session, { notes }, history) {
       if (!live.config.memory.enabled) return undefined;
-      const note = await remembering.working.standing(notes, session, history);
+      const note = await working.standing(notes, session, history);
       return note === undefined ? undefined : { ...note, body: live.redact(note.body) };
     },
   };

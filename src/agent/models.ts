@@ -2,21 +2,20 @@
 // model for all. Local model servers are looked for only where neither the configuration nor the
 // environment names a model.
 
-import { loadedImage } from '../app/build-media.ts';
 import { ClusterKeeper, clusterOf } from '../features/cluster/cluster-keeper.ts';
 import { openClusterRows } from '../features/cluster/cluster-rows.ts';
-import type { EmbeddedStore, KeyValueStore } from '../kernel/bus/store/store.ts';
+import type { KeyValueStore } from '../kernel/bus/store/store.ts';
 import type { Environment } from '../kernel/config/environment.ts';
 import type { LiveConfig } from '../kernel/config/files/live-config.ts';
-import type { MediaReader } from '../kernel/media/media.ts';
+import { type Kernel, port } from '../kernel/feature.ts';
+import { loadedImage } from '../kernel/media/home-media.ts';
 import type { MediaId } from '../kernel/message/ids.ts';
-import type { TellOwner } from '../kernel/owners.ts';
-import type { OpenRows } from '../kernel/rows.ts';
 import { jsonRow, rowShape, text } from '../lib/json/json.ts';
 import type { Logger } from '../lib/logger.ts';
 import type { Clock } from '../lib/time/clock.ts';
 import { discoverLocalModels } from '../providers/local-servers.ts';
 import { createLocalSites, type LocalSites, type Peers } from '../providers/local-site.ts';
+import type { ModelRegistry } from '../providers/provider.ts';
 import { createModelRegistry, type VendorRegistry } from '../providers/registry.ts';
 import { isDemo } from '../providers/rules/model-names.ts';
 import type { LoadedImage } from '../providers/seen-images.ts';
@@ -115,40 +114,26 @@ export async function openModelForAll(
   };
 }
 
-// Builds the models: which one answers, and the peers that run some of them.
-
-export type ModelParts = {
-  readonly live: LiveConfig;
-  readonly env: Environment;
-  readonly clock: Clock;
-  readonly log: Logger;
-  readonly store: Pick<EmbeddedStore, 'scope' | 'revision'>;
-  readonly rows: OpenRows;
-  readonly reader: MediaReader;
-  readonly owners: { readonly tell: TellOwner };
-};
-
-export type BuiltModels = {
-  readonly models: Models;
-  readonly forAll: ModelForAll;
-  readonly cluster: ClusterKeeper;
-};
+/** What answers now; asked at each turn, because a changed configuration changes it. */
+export const MODELS = port<{ current(): ModelRegistry }>('models');
+export const MODEL_SERVERS = port<Models>('model servers');
+export const MODEL_FOR_ALL = port<ModelForAll>('model for all');
+export const CLUSTER = port<ClusterKeeper>('cluster');
 
 /** Where the model that the owner chose for all is kept. */
 export const LOCAL_MODELS_SCOPE = 'local-models';
 
 /** @throws StoreError */
-export async function buildModels({
-  store,
-  rows,
-  reader,
-  ...rest
-}: ModelParts): Promise<BuiltModels> {
-  const { live, env, clock, log, owners } = rest;
+export async function install(kernel: Kernel): Promise<void> {
+  const { live, env, clock, log, store, reader, owners } = kernel;
   const forAll = await openModelForAll(store.scope(LOCAL_MODELS_SCOPE), live);
-  const loadImage = (id: Parameters<typeof loadedImage>[1]) => loadedImage(reader, id);
-  const clustering = { live, clock, log, rows: openClusterRows(rows), tell: owners.tell };
+  const loadImage: ModelsDeps['loadImage'] = (id) => loadedImage(reader, id);
+  const clustering = { live, clock, log, rows: openClusterRows(kernel.rows), tell: owners.tell };
   const cluster = new ClusterKeeper(clustering, await clusterOf(clustering));
   const models = await createModels({ live, env, clock, log, forAll, loadImage, cluster });
-  return { models, forAll, cluster };
+  kernel.provide(MODEL_FOR_ALL, forAll);
+  kernel.provide(CLUSTER, cluster);
+  kernel.provide(MODELS, models);
+  kernel.provide(MODEL_SERVERS, models);
+  kernel.add.reconfigured(() => models.rebuild());
 }

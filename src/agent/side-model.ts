@@ -1,23 +1,23 @@
 // Side work by a cheap model, outside of turns and without tools: a summary, a check, a title. It is
 // paid for like an answer; what it says is never obeyed, only shown or stored by whoever asked.
 
+import { SPENDING } from '../features/spending/build-spending.ts';
 import type { Payer } from '../features/spending/rules/budget-limits.ts';
 import type { Drift } from '../features/steadiness/rules/anti-drift.ts';
 import { driftIn } from '../features/steadiness/steadiness.ts';
+import { type Kernel, port } from '../kernel/feature.ts';
 import { ProviderError, type ProviderFailure } from '../kernel/message/errors.ts';
 import type { TurnId } from '../kernel/message/ids.ts';
 import type { Clock } from '../lib/time/clock.ts';
 import type { CallMeter, ModelEvent, ModelHandle, ModelRegistry } from '../providers/provider.ts';
 import type { LoopWatch } from './guard-calls.ts';
 import { expectedTokens, type ModelCall } from './model-call.ts';
+import { MODELS } from './models.ts';
 import { CHARS_PER_TOKEN, textTokens } from './rules/tokens.ts';
-import { type SpendingGuard, SpendingRefusedError } from './spending.ts';
+import { type SideRole, type SpendingGuard, SpendingRefusedError } from './spending.ts';
 import { type TurnContext, TurnTime } from './turn-context.ts';
 
 const TIMEOUT_MS = 120_000;
-
-/** What for, as figures about model calls name it. */
-export type SideRole = 'compaction' | 'mail_summary' | 'reflection' | 'claim_check';
 
 export type SideCall = {
   readonly role: SideRole;
@@ -40,11 +40,19 @@ export interface SideModel {
   complete(call: SideCall, signal: AbortSignal): Promise<string>;
 }
 
+export const SIDE_MODEL = port<SideModel>('side model');
+
 export type SideModelDeps = {
   readonly spending: SpendingGuard;
   readonly clock: Clock;
   models(): ModelRegistry;
 };
+
+export function install(kernel: Kernel): void {
+  const { clock } = kernel;
+  const models = kernel.use(MODELS).current;
+  kernel.provide(SIDE_MODEL, createSideModel({ spending: kernel.use(SPENDING), clock, models }));
+}
 
 export function createSideModel({ spending, clock, models }: SideModelDeps): SideModel {
   async function ask(

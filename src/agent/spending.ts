@@ -8,6 +8,9 @@ import type { TurnId } from '../kernel/message/ids.ts';
 import type { TokenUsage } from '../kernel/message/transcript.ts';
 import type { TryPlace } from '../providers/provider.ts';
 
+/** What a call between turns is for, as figures about model calls name it. */
+export type SideRole = 'compaction' | 'mail_summary' | 'reflection' | 'claim_check';
+
 export type PlannedCall = {
   readonly payer: Payer;
   /** What for, as figures about model calls name it. */

@@ -1,93 +1,56 @@
-// Builds the chat commands about conversations.
+// Installs the chat commands about conversations: what they hold, starting anew, compaction, why.
 
-import type { Agent } from '../agent/agent.ts';
-import type { BuiltAgent } from '../agent/build-agent.ts';
-import type { Channel } from '../channels/channel.ts';
-import type { Asks } from '../features/approvals/asks.ts';
-import type { BuiltMemory } from '../features/memory/build-memory.ts';
-import type { ModeDesk } from '../features/modes/modes.ts';
-import type { People } from '../features/people/people.ts';
-import { type CompactCommandDeps, compactCommands } from '../kernel/commands/compact-command.ts';
-import {
-  type ConversationCommandDeps,
-  conversationCommands,
-  createUndo,
-} from '../kernel/commands/conversation-commands.ts';
+import { AGENT } from '../agent/build-agent.ts';
+import { ASKS } from '../features/approvals/build-decisions.ts';
+import { MEMORY } from '../features/memory/build-memory.ts';
+import { MODE_DESK } from '../features/modes/build-modes.ts';
+import { PLANS } from '../features/plans/plans.ts';
+import { compactCommands } from '../kernel/commands/compact-command.ts';
+import { conversationCommands, createUndo } from '../kernel/commands/conversation-commands.ts';
 import type { ConversationDesk } from '../kernel/commands/conversation-desk.ts';
 import { whyCommands } from '../kernel/commands/why-command.ts';
-import type { Home } from '../kernel/config/files/home.ts';
-import type { Contributions } from '../kernel/contributions.ts';
-import type { AccountName } from '../kernel/message/account.ts';
+import type { Kernel } from '../kernel/feature.ts';
 import { turnId } from '../kernel/message/ids.ts';
 import { sessionOf } from '../kernel/message/message.ts';
 import { createSessionMaintenance } from '../kernel/sessions/maintenance.ts';
-import type { Origins } from '../kernel/turns/origins.ts';
-import { type SessionSettingsStore, turnSettingsOf } from '../kernel/turns/session-settings.ts';
+import { turnSettingsOf } from '../kernel/turns/session-settings.ts';
 import { createTurnPersonOf } from '../kernel/turns/turn-person.ts';
-import type { Foundations } from './foundations.ts';
 
-type DeskParts = Pick<Foundations, 'live' | 'clock'> & {
-  readonly agent: Agent;
-  readonly home: Home;
-  readonly settings: SessionSettingsStore;
-  readonly people: Pick<People, 'persons' | 'routes'>;
-  readonly origins: Origins;
-};
-
-export type ConversationParts = DeskParts &
-  Pick<Foundations, 'bus' | 'log'> & {
-    readonly agent: BuiltAgent;
-    readonly remembering: Pick<BuiltMemory, 'takesUp' | 'watch'>;
-    readonly asks: Pick<Asks, 'drop'>;
-    readonly modes: Pick<ModeDesk, 'work'>;
-    readonly add: Contributions;
-    channel(name: AccountName): Channel | undefined;
-  };
-
-export function buildConversations(parts: ConversationParts): void {
-  const { add, agent, bus, people, settings, modes } = parts;
-  const conversations = createConversationDesk(parts);
-  const beginAnew = createBeginAnew(parts);
+export function install(kernel: Kernel): void {
+  const { add, bus, live, people, settings, log, channels } = kernel;
+  const agent = kernel.use(AGENT);
+  const memory = kernel.use(MEMORY);
+  const plans = kernel.use(PLANS);
+  const asks = kernel.use(ASKS);
+  const conversations = createConversationDesk(kernel);
+  const undo = createUndo({ agent, bus, log, channel: channels.get });
   add.command(
-    ...conversationCommands({ conversations, people, beginAnew, undo: createUndo(parts) }),
-    ...compactCommands({ settings, compacting: createCompactNow(agent, parts) }),
-    ...whyCommands({ bus, conversations, modes }),
+    ...conversationCommands({
+      ...{ conversations, people, undo },
+      // What waits for an answer in the conversation and what was under way ends with it.
+      async beginAnew(session, message) {
+        await memory.takesUp(session, message);
+        await asks.drop(session);
+        await plans.clear(session);
+        await agent.reset(session);
+        await memory.watch.settled();
+      },
+    }),
+    ...compactCommands({
+      settings,
+      compacting: {
+        configured: () => live.config.agents.defaults.compaction.engine,
+        // The result is kept in the notes of the person who asked, also where no turn has run yet.
+        async compact(session, message, model, engine) {
+          await memory.takesUp(session, message);
+          const report = await agent.compact(session, message, model, engine);
+          await memory.watch.settled();
+          return report;
+        },
+      },
+    }),
+    ...whyCommands({ bus, conversations, modes: kernel.use(MODE_DESK) }),
   );
-}
-
-/** What waits for an answer in a conversation and what was under way ends with it. */
-function createBeginAnew({
-  agent,
-  asks,
-  remembering,
-}: {
-  readonly agent: BuiltAgent;
-  readonly remembering: Pick<BuiltMemory, 'takesUp' | 'watch'>;
-  readonly asks: Pick<Asks, 'drop'>;
-}): ConversationCommandDeps['beginAnew'] {
-  return async (session, message) => {
-    await remembering.takesUp(session, message);
-    await asks.drop(session);
-    await agent.plans.clear(session);
-    await agent.reset(session);
-    await remembering.watch.settled();
-  };
-}
-
-/** The result is kept in the notes of the person who asked, also where no turn has run yet. */
-function createCompactNow(
-  agent: Pick<Agent, 'compact'>,
-  { remembering, live }: Pick<ConversationParts, 'remembering' | 'live'>,
-): CompactCommandDeps['compacting'] {
-  return {
-    configured: () => live.config.agents.defaults.compaction.engine,
-    async compact(session, message, model, engine) {
-      await remembering.takesUp(session, message);
-      const report = await agent.compact(session, message, model, engine);
-      await remembering.watch.settled();
-      return report;
-    },
-  };
 }
 
 /** Nothing is asked: there is no turn. */
@@ -99,8 +62,9 @@ const NO_TURN = {
   ask: async () => '',
 };
 
-function createConversationDesk(parts: DeskParts): ConversationDesk {
-  const { live, clock, agent, home, settings, people, origins } = parts;
+function createConversationDesk(kernel: Kernel): ConversationDesk {
+  const { live, clock, home, settings, people, origins } = kernel;
+  const agent = kernel.use(AGENT);
   const personOf = createTurnPersonOf(people.persons);
   const care = () =>
     createSessionMaintenance({ folder: home.sessions, workspace: live.defaults.workspace, clock });

@@ -2,7 +2,9 @@
 // holds the value of a secret. Texts of ours name commands as they are typed here.
 
 import type { BusStore, TurnEnding } from '../kernel/bus/store/store.ts';
+import type { SessionWatcher } from '../kernel/contributions.ts';
 import type { Settlement } from '../kernel/message/delivery.ts';
+import type { SessionKey } from '../kernel/message/ids.ts';
 import type { OutboundMessage } from '../kernel/message/message.ts';
 import type { TranscriptEntry } from '../kernel/message/transcript.ts';
 import type { SessionStore } from '../kernel/sessions/store.ts';
@@ -64,20 +66,43 @@ const NO_WORDS = [
   'signature',
 ];
 
-export function redactedSessions(store: SessionStore, redact: Redactor): SessionStore {
+/** The sessions of a gateway: masks secrets on the way in, and tells the watchers what was written. */
+export function watchedSessions(
+  store: SessionStore,
+  redact: Redactor,
+  watchers: () => readonly SessionWatcher[],
+): SessionStore {
   const masked = (key: string, value: unknown) =>
     typeof value === 'string' && !NO_WORDS.includes(key) ? redact(value) : value;
   const shown = (entry: TranscriptEntry): TranscriptEntry => {
     const written = JSON.stringify(entry);
     return redact(written) === written ? entry : JSON.parse(written, masked);
   };
+  const tell = (session: SessionKey, entries: readonly TranscriptEntry[]) => {
+    for (const watcher of watchers()) {
+      watcher.changed?.(session);
+      if (entries.length > 0) watcher.appended?.(session, entries);
+    }
+  };
   return {
     load: (...asked) => store.load(...asked),
-    append: (session, entries, options) => store.append(session, entries.map(shown), options),
-    appendIf: (session, entries, isTrue) => store.appendIf(session, entries.map(shown), isTrue),
+    async append(session, entries, options) {
+      const written = await store.append(session, entries.map(shown), options);
+      tell(session, entries);
+      return written;
+    },
+    async appendIf(session, entries, isTrue) {
+      const isWritten = await store.appendIf(session, entries.map(shown), isTrue);
+      if (isWritten) tell(session, entries);
+      return isWritten;
+    },
     turn: (session, turnId) => store.turn(session, turnId),
     restorePoints: (session, maxPoints) => store.restorePoints(session, maxPoints),
-    restore: (session, index, by) => store.restore(session, index, by),
+    async restore(session, index, by) {
+      const restored = await store.restore(session, index, by);
+      tell(session, []);
+      return restored;
+    },
     earlier: (session, question) => store.earlier(session, question),
     [Symbol.asyncDispose]: () => store[Symbol.asyncDispose](),
   };

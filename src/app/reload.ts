@@ -1,31 +1,13 @@
 // Applies a changed configuration while the gateway runs: most of it at the next turn, a changed
 // channel by starting that channel alone.
 
-import type { Models } from '../agent/models.ts';
-import type { Tooling } from '../features/mcp/tool-servers.ts';
 import type { ConfigChange } from '../kernel/config/diff.ts';
 import type { LoadedConfig } from '../kernel/config/files/config-file.ts';
-import { type LiveConfig, watchConfig } from '../kernel/config/files/live-config.ts';
+import { watchConfig } from '../kernel/config/files/live-config.ts';
 import { problemLines } from '../kernel/config/issues.ts';
+import type { Kernel } from '../kernel/feature.ts';
 import type { ConfigProblem } from '../kernel/message/errors.ts';
 import { verbatim } from '../kernel/message/untrusted.ts';
-import type { Measuring } from '../kernel/observe/build-telemetry.ts';
-import type { TellOwner } from '../kernel/owners.ts';
-import type { Permits } from '../lib/async.ts';
-import type { Logger } from '../lib/logger.ts';
-import type { Clock } from '../lib/time/clock.ts';
-import type { GatewayOptions } from './gateway.ts';
-
-export type ReloadParts = {
-  readonly live: LiveConfig;
-  readonly clock: Clock;
-  readonly log: Logger;
-  readonly models: Models;
-  readonly permits: Permits;
-  readonly tooling: Tooling;
-  readonly measuring: Pick<Measuring, 'audit'>;
-  readonly tell: TellOwner;
-};
 
 export interface Reloadable {
   /** By the name of an account. */
@@ -44,16 +26,17 @@ function wrongConfigText(problems: readonly ConfigProblem[]): string {
 
 export async function followConfig(
   gateway: Reloadable,
-  { live, clock, log, models, permits, tooling, measuring, tell }: ReloadParts,
-  { home, env, foreground }: GatewayOptions,
+  kernel: Kernel,
   signal: AbortSignal,
 ): Promise<void> {
+  const { home, env, live, clock, log, permits, measuring, owners, contributed, options } = kernel;
+  const { foreground } = options;
+
   async function apply(next: LoadedConfig, change: ConfigChange) {
     live.replace(next);
     await gateway.useToken(next.config.gateway.token);
     permits.resize(next.config.agents.defaults.maxConcurrentChats);
-    await models.rebuild();
-    tooling.configured();
+    for (const applied of contributed.reconfigured()) await applied();
     for (const channel of change.channels) await gateway.restartChannel(channel);
     const { channels, nextTurn, gateway: atStart } = change;
     log.info('configuration changed', { nextTurn, channels, atStart });
@@ -83,7 +66,7 @@ export async function followConfig(
       },
       onInvalid(error, isFirst) {
         live.problems = error.problems;
-        if (isFirst) tell(live.redact(wrongConfigText(error.problems)));
+        if (isFirst) owners.tell(live.redact(wrongConfigText(error.problems)));
         log.warn('configuration not usable', { problems: error.problems.map(({ path }) => path) });
         foreground('The changed configuration cannot be used; the old one stays in force:');
         for (const { path, problem, remedy } of error.problems) {

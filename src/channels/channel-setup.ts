@@ -2,7 +2,6 @@
 // WhatsApp is linked where no gateway runs. The imports cost start-up time, so commands load this file when
 // they need it.
 
-import { buildMedia } from '../app/build-media.ts';
 import { openEmbeddedStore } from '../kernel/bus/store/embedded.ts';
 import { holdHome } from '../kernel/bus/store/home-lock.ts';
 import type { EmbeddedStore } from '../kernel/bus/store/store.ts';
@@ -10,6 +9,7 @@ import type { Environment } from '../kernel/config/environment.ts';
 import { loadConfig } from '../kernel/config/files/config-file.ts';
 import type { Home } from '../kernel/config/files/home.ts';
 import { LiveConfig } from '../kernel/config/files/live-config.ts';
+import { openMedia } from '../kernel/media/home-media.ts';
 import { BusFullError, NanobotError } from '../kernel/message/errors.ts';
 import { openLogFile } from '../lib/files/files.ts';
 import { createLogger } from '../lib/logger.ts';
@@ -95,7 +95,7 @@ export async function* linkChannel(
     const log = createLogger({ level, destination, redact: (line) => live.redact(line) });
     const store = resources.use(await openEmbeddedStore({ path: home.state, clock, log }));
     const channel = await createChannel(name, live, clock);
-    const media = await buildMedia({ live, clock, store }, home);
+    const media = await openMedia({ live, clock, store }, home);
     const parts = { store, media, clock, log: log.child({ channel: name }) };
     const host = hostFor(channel, parts);
     const over = new AbortController();

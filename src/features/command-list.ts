@@ -20,7 +20,7 @@ import { CRON_COMMANDS } from './schedule/cron-commands.ts';
 import { SKILLS_COMMANDS } from './skills/skills-commands.ts';
 import { SPENDING_COMMANDS } from './spending/spending-commands.ts';
 import { AGENTS_COMMANDS } from './subagents/agents-commands.ts';
-import { WORKFLOW_COMMANDS } from './workflows/workflow-commands.ts';
+import { WORKFLOW_COMMANDS } from './workflows/index.ts';
 
 const TABLE: CommandTable = {
   ...BASIC_COMMANDS,

@@ -1,45 +1,24 @@
 // Connects the HTTP server with the doors, the logins and the state of the gateway.
 
 import { randomBytes } from 'node:crypto';
-import type { SpendingGuard } from '../agent/spending.ts';
-import type { GatewayOptions } from '../app/gateway.ts';
 import { DOOR_OWNER } from '../channels/door.ts';
 import { buildSelfTest } from '../features/health/self-test.ts';
 import type { ToolingReport } from '../features/mcp/tool-servers.ts';
-import type { People } from '../features/people/people.ts';
 import { createPeopleDesk } from '../features/people/people-desk.ts';
+import { SPENDING } from '../features/spending/build-spending.ts';
 import type { MessageBus } from '../kernel/bus/bus.ts';
-import type { EmbeddedStore, StateStore } from '../kernel/bus/store/store.ts';
-import type { ChannelDirectory } from '../kernel/channels.ts';
 import { type Home, renewMadeToken } from '../kernel/config/files/home.ts';
 import type { LiveConfig } from '../kernel/config/files/live-config.ts';
+import type { Kernel } from '../kernel/feature.ts';
 import type { Doors } from '../kernel/intake/doors.ts';
 import { type ChannelName, channelName } from '../kernel/message/ids.ts';
-import type { Measuring } from '../kernel/observe/build-telemetry.ts';
 import type { GaugeValues } from '../kernel/observe/telemetry.ts';
-import type { Questions } from '../kernel/questions/questions.ts';
-import type { Logger } from '../lib/logger.ts';
-import type { Clock } from '../lib/time/clock.ts';
 import type { Access } from './access.ts';
 import type { ChannelControl, GatewayStatus } from './channel-routes.ts';
 import type { HttpServer } from './server.ts';
 
 /** Where the page's logins live in the store. */
 const LOGIN_SCOPE = 'page-logins';
-
-export type HttpParts = {
-  readonly live: LiveConfig;
-  readonly clock: Clock;
-  readonly log: Logger;
-  readonly store: StateStore & Pick<EmbeddedStore, 'waitMs'>;
-  readonly doors: Doors;
-  readonly people: People;
-  readonly channels: ChannelDirectory;
-  readonly questions: Pick<Questions, 'open' | 'answer' | 'withdraw'>;
-  readonly bus: Pick<MessageBus, 'stats'>;
-  readonly measuring: Measuring;
-  readonly spending: Pick<SpendingGuard, 'reserve'>;
-};
 
 interface Served extends ChannelControl {
   readonly model: string;
@@ -57,12 +36,13 @@ export type ServedHttp = {
 /** @throws ConfigError when the token does not protect the address; HttpServerError. */
 export async function serveHttp(
   gateway: Served,
-  parts: HttpParts,
-  { home, typed = (text) => text }: GatewayOptions,
+  kernel: Kernel,
+  doors: Doors,
 ): Promise<ServedHttp> {
   const { assertSafeBinding, createHttpServer } = await import('./server.ts');
   const { openAccess } = await import('./access.ts');
-  const { live, clock, log, store, doors, people, questions, channels, bus, measuring } = parts;
+  const { live, clock, log, store, home, people, questions, channels, bus, measuring } = kernel;
+  const { typed = (text: string) => text } = kernel.options;
   const { host, port, token, allowedHosts } = live.config.gateway;
   assertSafeBinding(host, token);
   const state = store.scope(LOGIN_SCOPE);
@@ -86,7 +66,7 @@ export async function serveHttp(
     metrics: measuring.metrics,
     gauges: () => gaugesOf(gateway, bus),
     audit: measuring.audit,
-    spending: parts.spending,
+    spending: kernel.use(SPENDING),
     people: createPeopleDesk({ people, questions, owner: DOOR_OWNER }),
     redact: (text) => typed(live.redact(text)),
     typed,

@@ -4,6 +4,8 @@
 import type { Tool } from '../tools/tool.ts';
 import type { Command, StatusSource } from './commands/command.ts';
 import type { SessionKey } from './message/ids.ts';
+import type { ChatRef, InboundMessage } from './message/message.ts';
+import type { TranscriptEntry } from './message/transcript.ts';
 import type { AuditEvent } from './observe/telemetry.ts';
 import type { PersonalData } from './personal-data.ts';
 import type { QuestionHandler } from './questions/question.ts';
@@ -15,9 +17,26 @@ export type BackgroundTask = { readonly name: string; run(signal: AbortSignal): 
 /** The conversations that the one of this chat was started from; the channel is one of our own. */
 export type StartedFrom = (chat: string) => Promise<readonly SessionKey[]>;
 
+/** Follows what is written to sessions; never in the way of the writer. */
+export type SessionWatcher = {
+  appended?(session: SessionKey, entries: readonly TranscriptEntry[]): void;
+  /** Also where earlier entries were rewritten. */
+  changed?(session: SessionKey): void;
+};
+
+/** Whether the work behind a chat of an internal channel still wants an answer; of a chat of a turn. */
+export type StillWanted = (chat: ChatRef['chat']) => Promise<boolean>;
+
 export interface Contributions {
   /** Read at every turn. */
   tools(source: () => readonly Tool[]): void;
+  sessionWatcher(watcher: SessionWatcher): void;
+  /** Called for every message that was accepted for a turn, after the commit. */
+  arrival(hear: (message: InboundMessage) => void): void;
+  /** Called in the order of the features after the configuration changed. */
+  reconfigured(apply: () => void | Promise<void>): void;
+  /** Of the chats of an internal channel; without one, an answer is always wanted. */
+  stillWanted(channel: string, isWanted: StillWanted): void;
   command(...commands: readonly Command[]): void;
   status(source: StatusSource): void;
   task(task: BackgroundTask): void;
@@ -46,6 +65,10 @@ export interface Contributed {
   startedFrom(channel: string): StartedFrom | undefined;
   /** In the order in which they were added. */
   stages(): readonly TurnStage[];
+  sessionWatchers(): readonly SessionWatcher[];
+  arrivals(): readonly ((message: InboundMessage) => void)[];
+  reconfigured(): readonly (() => void | Promise<void>)[];
+  stillWanted(channel: string): StillWanted | undefined;
 }
 
 export type Registries = { readonly add: Contributions; readonly contributed: Contributed };
@@ -59,8 +82,16 @@ export function createRegistries(): Registries {
   const answers = new Map<string, AnswerSource>();
   const starts = new Map<string, StartedFrom>();
   const stages: TurnStage[] = [];
+  const watchers: SessionWatcher[] = [];
+  const arrivals: ((message: InboundMessage) => void)[] = [];
+  const reconfigured: (() => void | Promise<void>)[] = [];
+  const wanted = new Map<string, StillWanted>();
   return {
     add: {
+      sessionWatcher: (watcher) => void watchers.push(watcher),
+      arrival: (hear) => void arrivals.push(hear),
+      reconfigured: (apply) => void reconfigured.push(apply),
+      stillWanted: (channel, isWanted) => void wanted.set(channel, isWanted),
       tools: (source) => void tools.push(source),
       command: (...added) => void commands.push(...added),
       status: (source) => void status.push(source),
@@ -81,6 +112,10 @@ export function createRegistries(): Registries {
       answers: () => answers,
       startedFrom: (channel) => starts.get(channel),
       stages: () => stages,
+      sessionWatchers: () => watchers,
+      arrivals: () => arrivals,
+      reconfigured: () => reconfigured,
+      stillWanted: (channel) => wanted.get(channel),
     },
   };
 }

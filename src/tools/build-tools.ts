@@ -6,39 +6,32 @@ import { createSendEmail } from '../features/letters/send-email.ts';
 import {
   type CheckInboxDeps,
   createCheckInbox,
-  type OpenInbox,
+  openInboxes,
 } from '../features/mail-bridge/check-inbox.ts';
-import type { ToolServers } from '../features/mcp/mcp.ts';
-import type { BuiltMemory } from '../features/memory/build-memory.ts';
+import { TOOL_SERVERS } from '../features/mcp/tool-servers.ts';
+import { MEMORY } from '../features/memory/build-memory.ts';
 import type { MemoryStore } from '../features/memory/memory.ts';
 import { createRecall } from '../features/memory/recall.ts';
 import { createRemember } from '../features/memory/remember.ts';
-import type { PlanDesk } from '../features/plans/plans.ts';
+import { PLANS } from '../features/plans/plans.ts';
 import {
   createBacktrack,
   createCheckpoint,
   createPlan,
   type Plans,
 } from '../features/plans/tool.ts';
+import { SKILLS } from '../features/skills/catalog.ts';
 import { createReadSkill, type Skills } from '../features/skills/skills.ts';
 import type { ToolAccess } from '../kernel/access/rights.ts';
-import type { StateStore } from '../kernel/bus/store/store.ts';
-import type { Environment } from '../kernel/config/environment.ts';
-import type { LiveConfig } from '../kernel/config/files/live-config.ts';
-import type { Contributed } from '../kernel/contributions.ts';
-import type { MediaReader, MediaStore } from '../kernel/media/media.ts';
-import type { Measuring } from '../kernel/observe/build-telemetry.ts';
+import { type Kernel, port } from '../kernel/feature.ts';
+import { maxFileBytes } from '../kernel/media/home-media.ts';
 import { BEGUN, type EffectLog } from '../kernel/observe/telemetry.ts';
 import { findResult } from '../kernel/sessions/earlier.ts';
-import type { SessionStore } from '../kernel/sessions/store.ts';
-import type { ReaderMemory } from '../lib/async.ts';
 import type { GuardedFiles } from '../lib/files/guarded-files.ts';
-import type { Logger } from '../lib/logger.ts';
 import { headOf } from '../lib/text/cut.ts';
 import type { Redactor } from '../lib/text/redact.ts';
-import type { Clock } from '../lib/time/clock.ts';
 import { createAskUser, createMessage, createTime } from './ask-user.ts';
-import { createExec, createExecuteCode } from './exec/exec.ts';
+import { createExec, createExecuteCode, EXECUTOR } from './exec/exec.ts';
 import type { Executor } from './exec/executor.ts';
 import {
   createEditFile,
@@ -194,60 +187,41 @@ function redactedToolbox(toolbox: Toolbox, redact: Redactor): Toolbox {
   };
 }
 
-export type ToolParts = {
-  readonly live: LiveConfig;
-  readonly env: Environment;
-  readonly clock: Clock;
-  readonly log: Logger;
-  readonly store: StateStore;
-  readonly sessions: SessionStore;
-  readonly remembering: Pick<BuiltMemory, 'files' | 'memory' | 'past'>;
-  readonly resources: AsyncDisposableStack;
-  readonly media: MediaStore;
-  readonly reader: MediaReader;
-  readonly readerMemory: ReaderMemory;
-  readonly skills: Skills;
-  readonly inboxes: () => readonly OpenInbox[];
-  readonly executor: Executor;
-  /** Tools of features, which come behind these. */
-  readonly contributed: Pick<Contributed, 'tools'>;
-  readonly toolServers: Pick<ToolServers, 'tools'>;
-  readonly measuring: Pick<Measuring, 'audit'>;
-  maxFileBytes: SendFileDeps['limit'];
-};
+/** The tools of the agent, with effects audited and secrets taken out of results. */
+export type AgentTools = { readonly toolbox: Toolbox; missing(): readonly MissingTool[] };
 
-type BuiltTools = {
-  /** As the agent has them: what they do with effects is audited, and no secret comes out of them. */
-  readonly toolbox: Toolbox;
-  missing(): readonly MissingTool[];
-};
+export const TOOLS = port<AgentTools>('tools');
 
-export function buildTools(parts: ToolParts, plans: PlanDesk): BuiltTools {
-  const { live, clock, log, media, reader, sessions, toolServers } = parts;
-  const { files, memory, past } = parts.remembering;
-  const { contributed, inboxes, skills, executor } = parts;
+export function install(kernel: Kernel): void {
+  const { live, clock, log, media, reader, sessions, contributed } = kernel;
+  const { files, notes, past } = kernel.use(MEMORY);
+  const plans = kernel.use(PLANS);
+  const servers = kernel.use(TOOL_SERVERS);
   const redact = (text: string) => live.redact(text);
   const maxResultChars = () => live.defaults.maxToolResultChars;
   const tools = createTools({
     plans: () => plans,
-    ...{ inboxes, skills, executor },
-    ...{ files, memory, past, sessions },
+    ...{ files, memory: notes, past, sessions },
+    skills: kernel.use(SKILLS),
+    executor: kernel.use(EXECUTOR),
+    inboxes: () => openInboxes(live, kernel.channels.get),
     timeZone: () => live.config.sessions.timeZone,
-    own: createOwnFiles(parts.store.scope(OWN_FILES_SCOPE)),
-    web: buildWeb(live, clock, parts.readerMemory, parts.resources),
-    search: buildSearch(live, parts.env),
-    sending: { media, limit: parts.maxFileBytes },
+    own: createOwnFiles(kernel.store.scope(OWN_FILES_SCOPE)),
+    web: buildWeb(live, clock, kernel.readerMemory, kernel.resources),
+    search: buildSearch(live, kernel.env),
+    sending: { media, limit: maxFileBytes(kernel) },
     reading: { media, reader, maxResultChars },
     results: { find: (session, id) => findResult(sessions, session, id), maxResultChars },
   });
   const toolbox = createToolbox({
-    tools: () => [...tools, ...contributed.tools(), ...toolServers.tools()],
+    tools: () => [...tools, ...contributed.tools(), ...servers.tools()],
     settings: () => toolboxSettings(live.config),
     clock,
     log,
   });
-  return {
-    toolbox: auditedToolbox(redactedToolbox(toolbox, redact), parts.measuring.audit, redact),
+  const { audit } = kernel.measuring;
+  kernel.provide(TOOLS, {
+    toolbox: auditedToolbox(redactedToolbox(toolbox, redact), audit, redact),
     missing: () => toolbox.missing(),
-  };
+  });
 }

@@ -1,7 +1,7 @@
 // Conversations on disk without the values of secrets, whatever a secret looks like.
 
 import { expect, it } from 'vitest';
-import { redactedSessions } from '../../src/app/redacted-store.ts';
+import { watchedSessions } from '../../src/app/redacted-store.ts';
 import { callId, messageId, sessionKey, turnId } from '../../src/kernel/message/ids.ts';
 import { createRedactor } from '../../src/lib/text/redact.ts';
 import { createSessionFolder } from '../sessions/session-folder.ts';
@@ -12,7 +12,7 @@ it('masks what was said, and nothing that only looks like it in what we note bes
   const { open, clock } = await createSessionFolder();
   const at = clock.now();
   const secrets = [String(at).slice(2, 9), 'assistant', 'telegram', 'a "quoted" key'];
-  await using store = redactedSessions(open(), createRedactor(secrets));
+  await using store = watchedSessions(open(), createRedactor(secrets), () => []);
   const common = { turnId: turnId('telegram:700#1'), at } as const;
   const call = { id: callId('c1'), name: 'message', arguments: '{"text":"a \\"quoted\\" key"}' };
   const user = { ...common, role: 'user', messageId: messageId('telegram:1'), seq: 1 } as const;

@@ -15,7 +15,7 @@ import { HEARTBEAT, type Job } from '../../src/features/schedule/rules/job.ts';
 import { quietUntil } from '../../src/features/schedule/rules/quiet-hours.ts';
 import { createScheduler, type Scheduler } from '../../src/features/schedule/scheduler.ts';
 import { scheduleStage } from '../../src/features/schedule/stage.ts';
-import { openWorkflowRows } from '../../src/features/workflows/workflow-rows.ts';
+import { openWorkflowRows, runsOfJob } from '../../src/features/workflows/workflow-rows.ts';
 import type { Verdict } from '../../src/kernel/access/admission.ts';
 import type { Rights } from '../../src/kernel/access/rights.ts';
 import type { Turn } from '../../src/kernel/bus/bus.ts';
@@ -156,9 +156,10 @@ export async function makeJobsRig(startsAt: string) {
       readFile: async () => edge.heartbeatFile,
       beginAnew: async () => void begun.push(new Date(clock.now()).toISOString()),
     });
+    const workflows = openWorkflowRows(rows, (text) => text);
     const desk = createJobDesk({
       ...{ jobs, next, bus, now: () => clock.now(), timeZone: () => ZONE },
-      workflows: openWorkflowRows(rows, (text) => text),
+      workflowsOf: (job) => runsOfJob(workflows, job),
       checkWorkflow: (typed) => edge.checkWorkflow(typed),
       changed: () => scheduler.changed(),
     });

@@ -22,7 +22,7 @@ import {
 } from '../../src/features/workflows/workflow-agent.ts';
 import { createWorkflowFiles } from '../../src/features/workflows/workflow-files.ts';
 import { openWorkflowRows } from '../../src/features/workflows/workflow-rows.ts';
-import { WorkflowRuns } from '../../src/features/workflows/workflow-runs.ts';
+import { forgetRuns, WorkflowRuns } from '../../src/features/workflows/workflow-runs.ts';
 import { ALL_RIGHTS, type ToolAccess } from '../../src/kernel/access/rights.ts';
 import { TurnCancelled, TurnInterrupted } from '../../src/kernel/bus/bus.ts';
 import { openEmbeddedStore } from '../../src/kernel/bus/store/embedded.ts';
@@ -324,7 +324,7 @@ it('tells its end once, to the chat or to the job, and forgets what holds certai
   const { runs, rows, accepted, ended, wish, starter } = await makeRuns();
   const run = await runs.start(wish);
   accepted.length = 0;
-  expect(await runs.forget(['chat:1'], (text) => text.includes('Paris'))).toBe(0);
+  expect(await forgetRuns(rows)(['chat:1'], (text) => text.includes('Paris'))).toBe(0);
   await runs.end(run, 'done', 'about Paris');
   await runs.end(run, 'failed', 'again');
   expect(await runs.cancel(run)).toBe(false);
@@ -341,7 +341,7 @@ it('tells its end once, to the chat or to the job, and forgets what holds certai
   expect(await runs.cancel(job)).toBe(true);
   await runs.tell(job.id);
   expect(ended).toEqual([['j1', 'stopped']]);
-  expect(await runs.forget(['chat:2'], () => true)).toBe(0);
-  expect(await runs.forget(['chat:1'], (text) => text.includes('Paris'))).toBe(1);
+  expect(await forgetRuns(rows)(['chat:2'], () => true)).toBe(0);
+  expect(await forgetRuns(rows)(['chat:1'], (text) => text.includes('Paris'))).toBe(1);
   expect(await rows.runs.get(run.id)).toBeUndefined();
 });

@@ -11,8 +11,8 @@ import {
   type SpendingGuard,
   SpendingRefusedError,
 } from '../../src/agent/spending.ts';
-import { openCollections } from '../../src/app/collections.ts';
-import { buildLocalOnly } from '../../src/features/local-models/build-local-only.ts';
+import { openLocalOnly } from '../../src/features/local-models/build-local-only.ts';
+import { openJobRows } from '../../src/features/schedule/job-rows.ts';
 import { startedFromJobs } from '../../src/features/schedule/personal-data.ts';
 import { JOB_CHANNEL, type Job, jobChat } from '../../src/features/schedule/rules/job.ts';
 import { charged } from '../../src/features/spending/paid-call.ts';
@@ -22,6 +22,7 @@ import {
   helperChat,
   SUBAGENT_CHANNEL,
 } from '../../src/features/subagents/rules/subagent.ts';
+import { openSubagents } from '../../src/features/subagents/subagent-rows.ts';
 import { openEmbeddedStore } from '../../src/kernel/bus/store/embedded.ts';
 import type { EmbeddedStore } from '../../src/kernel/bus/store/store.ts';
 import { configSchema } from '../../src/kernel/config/config.ts';
@@ -97,12 +98,15 @@ function open(only = false) {
     sites: createLocalSites({ clock, places: () => 1 }),
   };
   const sessionOf = async (chat: ChatRef) => moved[chat.chat] ?? sessionKeyOf(chat);
-  const collections = openCollections(createRows(store), (text) => text);
+  const rows = createRows(store);
+  const collections = { jobs: openJobRows(rows), subagents: openSubagents(rows) };
   const { add, contributed } = createRegistries();
   add.startedFrom(JOB_CHANNEL, startedFromJobs(collections.jobs, sessionOf));
   add.startedFrom(SUBAGENT_CHANNEL, startedFromHelpers(collections.subagents));
-  const people = { routes: { sessionOf } };
-  const held = buildLocalOnly({ live, store, models, people, contributed });
+  const held = openLocalOnly({
+    ...{ live, store, models, routes: { sessionOf } },
+    startedFrom: contributed.startedFrom,
+  });
   const guard = held.guard(inner);
   const ask = (
     model: string,

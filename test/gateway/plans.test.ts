@@ -2,7 +2,7 @@
 
 import { getEventListeners } from 'node:events';
 import { expect, it } from 'vitest';
-import { buildPlans, type PlanParts } from '../../src/features/plans/plans.ts';
+import { openPlans, type PlanParts } from '../../src/features/plans/plans.ts';
 import type { Plan } from '../../src/features/plans/rules/plan.ts';
 import { DeliveryError, NEVER } from '../../src/kernel/message/errors.ts';
 import { channelName, chatId, DEFAULT_ACCOUNT } from '../../src/kernel/message/ids.ts';
@@ -36,7 +36,7 @@ it('sends the checklist anew where the one before never arrived, and holds on to
     ...{ rows: memoryRows(), bus, clock, log },
     channels: { get: () => ({ editing: { edit: async () => undefined } }) },
   };
-  const plans = buildPlans(parts as unknown as PlanParts);
+  const plans = openPlans(parts as unknown as PlanParts);
   const stop = new AbortController();
   const running = plans.run(stop.signal);
   for (let done = 0; done < 4; done += 1) {
@@ -75,9 +75,9 @@ it('shows the plan as it is where a kill came between sending the checklist and 
     };
     const rows = memoryRows({ ...state, swap });
     const channels = { get: () => ({ editing: { edit } }) };
-    return buildPlans({ ...{ rows, bus, clock, log }, channels } as unknown as PlanParts);
+    return openPlans({ ...{ rows, bus, clock, log }, channels } as unknown as PlanParts);
   };
-  async function shows(plans: ReturnType<typeof buildPlans>) {
+  async function shows(plans: ReturnType<typeof openPlans>) {
     const stop = new AbortController();
     const running = plans.run(stop.signal).catch(() => undefined);
     await clock.advance(5000);

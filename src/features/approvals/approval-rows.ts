@@ -4,6 +4,7 @@
 import { createHash } from 'node:crypto';
 import { z } from 'zod';
 import type { Rights, ToolAccess } from '../../kernel/access/rights.ts';
+import { port } from '../../kernel/feature.ts';
 import type { MessageId, SessionKey, TurnId } from '../../kernel/message/ids.ts';
 import type { ChatRef, SystemSender } from '../../kernel/message/message.ts';
 import type { TurnPerson } from '../../kernel/message/notes.ts';
@@ -105,6 +106,8 @@ export function hasPlace(
 const askerOf = ({ whose, session }: Waiting) => whose ?? session;
 
 /** Oldest first. */
+export const APPROVED_CALLS = port<Rows<Approval>>('approved calls');
+
 export const openApprovalRows = (rows: OpenRows): Rows<Approval> =>
   rows({
     ...jsonRows(CALL),

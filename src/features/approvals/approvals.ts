@@ -3,7 +3,6 @@
 // executes it. Cases A07, A09, A10, X04 and T09.
 
 import type { AskedOwner, CallToApprove } from '../../agent/agent.ts';
-import type { Collections } from '../../app/collections.ts';
 import type { MessageBus } from '../../kernel/bus/bus.ts';
 import { BusFullError } from '../../kernel/message/errors.ts';
 import {
@@ -23,8 +22,6 @@ import type { Holds } from '../../kernel/sessions/rules/forgetting.ts';
 import { createLanes } from '../../lib/async.ts';
 import type { Logger } from '../../lib/logger.ts';
 import type { Clock } from '../../lib/time/clock.ts';
-import { SUBAGENT_CHANNEL } from '../subagents/rules/subagent.ts';
-import { isOver, WORKFLOW_CHANNEL } from '../workflows/rules/workflow.ts';
 import {
   type Approval,
   type ApprovalState,
@@ -281,19 +278,4 @@ function mayStand<T extends { readonly pattern?: string; readonly whose?: string
   call: T,
 ): call is T & { readonly pattern: string; readonly whose: string } {
   return call.pattern !== undefined && call.whose !== undefined;
-}
-
-/**
- * Whether what asked in this chat still goes on: a workflow or subagent that was ended by hand does nothing
- * more, also where the question was not yet answered.
- */
-export function createIsAwaited({ subagents, workflows }: Collections) {
-  return async ({ channel, chat }: ChatRef): Promise<boolean> => {
-    if (channel === WORKFLOW_CHANNEL) {
-      const run = await workflows.runs.get(chat);
-      return run !== undefined && !isOver(run);
-    }
-    const isSubagent = channel === SUBAGENT_CHANNEL;
-    return !isSubagent || (await subagents.runs.get(chat))?.state !== 'cancelled';
-  };
 }

@@ -5,8 +5,8 @@ import { z } from 'zod';
 import { configuredAccounts } from '../../channels/index.ts';
 import { chatsOf } from '../../kernel/access/person.ts';
 import type { MessageBus } from '../../kernel/bus/bus.ts';
-import type { KeyValueStore, StateStore } from '../../kernel/bus/store/store.ts';
-import type { LiveConfig } from '../../kernel/config/files/live-config.ts';
+import type { KeyValueStore } from '../../kernel/bus/store/store.ts';
+import type { Kernel } from '../../kernel/feature.ts';
 import { type AccountName, accountName } from '../../kernel/message/account.ts';
 import { messageId, type SessionKey } from '../../kernel/message/ids.ts';
 import { LATE_MS, saidAt, whenText } from '../../kernel/message/late.ts';
@@ -19,29 +19,13 @@ import {
 import { jsonRow, number, type RowShape, rowShape, text, texts } from '../../lib/json/json.ts';
 import type { Logger } from '../../lib/logger.ts';
 import type { Clock } from '../../lib/time/clock.ts';
-import type { People } from '../people/people.ts';
 import type { Persons } from '../people/persons.ts';
 
 const INTERVAL_MS = 60_000;
 
-export type DoorWatchParts = {
-  readonly live: LiveConfig;
-  readonly store: StateStore;
-  readonly bus: MessageBus;
-  readonly people: People;
-  readonly clock: Clock;
-  readonly log: Logger;
-  isRunning(account: AccountName): boolean;
-  tell(text: string): void;
-};
-
-export type DoorWatch = Pick<Outages, 'arrived'> & {
-  /** Until the signal aborts. */
-  run(signal: AbortSignal): Promise<void>;
-};
-
-export async function buildDoorWatch(parts: DoorWatchParts): Promise<DoorWatch> {
-  const { live, store, bus, people, clock, log, isRunning, tell } = parts;
+export async function install(kernel: Kernel): Promise<void> {
+  const { live, store, bus, people, clock, log, channels, owners, add } = kernel;
+  const { isRunning } = channels;
   const accounts = () =>
     configuredAccounts(live.config.channels)
       .filter(({ isEnabled }) => isEnabled)
@@ -51,12 +35,12 @@ export async function buildDoorWatch(parts: DoorWatchParts): Promise<DoorWatch> 
     ...common,
     state: store.scope('outages'),
     timeZone: () => live.config.sessions.timeZone,
-    tellOwner: tell,
+    tellOwner: owners.tell,
   });
   const fallback = createFallback({ ...common, bus, persons: people.persons, log });
-
-  return {
-    arrived: outages.arrived,
+  add.arrival(outages.arrived);
+  add.task({
+    name: 'channel watch',
     async run(signal) {
       while (!signal.aborted) {
         await outages.check();
@@ -64,7 +48,7 @@ export async function buildDoorWatch(parts: DoorWatchParts): Promise<DoorWatch> 
         await clock.sleep(INTERVAL_MS, signal).catch(() => undefined);
       }
     },
-  };
+  });
 }
 
 // When a door is down for long, what waits for a person there goes out on another door of theirs,

@@ -1,24 +1,8 @@
 // The upkeep of a running gateway, soon after the start and every hour: forgets what was kept long enough.
 
-import { keptUnusedMs } from '../../app/build-media.ts';
-import type { MessageBus } from '../../kernel/bus/bus.ts';
-import type { LiveConfig } from '../../kernel/config/files/live-config.ts';
-import type { GroupBuffer } from '../../kernel/intake/group-intake.ts';
-import type { MediaReader, MediaStore } from '../../kernel/media/media.ts';
-import type { Logger } from '../../lib/logger.ts';
-import type { Clock } from '../../lib/time/clock.ts';
-import type { People } from '../people/people.ts';
-
-export type UpkeepParts = {
-  readonly live: LiveConfig;
-  readonly clock: Clock;
-  readonly log: Logger;
-  readonly bus: MessageBus;
-  readonly people: People;
-  readonly groupTalk: Pick<GroupBuffer, 'expire'>;
-  readonly media: MediaStore;
-  readonly reader: Pick<MediaReader, 'sweep'>;
-};
+import type { Kernel } from '../../kernel/feature.ts';
+import { keptUnusedMs } from '../../kernel/media/home-media.ts';
+import { GROUP_TALK } from '../people/receiving.ts';
 
 const INTERVAL_MS = 3_600_000;
 /** A gateway that never runs an hour has old data too; the start itself is not slowed down. */
@@ -26,8 +10,13 @@ const FIRST_AFTER_MS = 5000;
 /** Platforms offer a message again for days at most; ids are remembered longer. */
 const DEDUPE_WINDOW_MS = 30 * 86_400_000;
 
-export async function keepTidy(parts: UpkeepParts, signal: AbortSignal): Promise<void> {
-  const { bus, clock, log, people, groupTalk, media, reader, live } = parts;
+export function install(kernel: Kernel): void {
+  kernel.add.task({ name: 'upkeep', run: (signal) => keepTidy(kernel, signal) });
+}
+
+async function keepTidy(kernel: Kernel, signal: AbortSignal): Promise<void> {
+  const { bus, clock, log, people, media, reader, live } = kernel;
+  const groupTalk = kernel.use(GROUP_TALK);
   /** Each by itself: one that fails keeps none of the others, and the next hour tries it again. */
   const steps: readonly (() => Promise<void>)[] = [
     async () => {

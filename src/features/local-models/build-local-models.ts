@@ -1,14 +1,19 @@
 // Builds what looks after models on one's own machines: warming up, watching, telling the owner, and
 // what /local and /status show. Where no such model is in use nothing is asked of anybody.
 
-import type { ModelForAll, Models } from '../../agent/models.ts';
+import {
+  CLUSTER,
+  MODEL_FOR_ALL,
+  MODEL_SERVERS,
+  type ModelForAll,
+  type Models,
+} from '../../agent/models.ts';
 import { chargedMeter } from '../../agent/side-model.ts';
 import type { SpendingGuard } from '../../agent/spending.ts';
 import type { StatusSource } from '../../kernel/commands/command.ts';
 import type { LiveConfig } from '../../kernel/config/files/live-config.ts';
-import type { Contributions } from '../../kernel/contributions.ts';
+import { type Kernel, port } from '../../kernel/feature.ts';
 import type { Owners } from '../../kernel/owners.ts';
-import type { SessionSettingsStore } from '../../kernel/turns/session-settings.ts';
 import type { Logger } from '../../lib/logger.ts';
 import type { Clock } from '../../lib/time/clock.ts';
 import { discoverLocalModels } from '../../providers/local-servers.ts';
@@ -24,6 +29,8 @@ import type { HealthChange } from '../../providers/rules/provider-failure.ts';
 import { vendorOf } from '../../providers/vendors.ts';
 import { clusterCommands } from '../cluster/cluster-commands.ts';
 import type { ClusterKeeper } from '../cluster/cluster-keeper.ts';
+import { SPENDING } from '../spending/build-spending.ts';
+import { LOCAL_ONLY } from './build-local-only.ts';
 import { localCommands } from './local-commands.ts';
 import {
   type FoundModel,
@@ -38,13 +45,11 @@ export type LocalModelsParts = {
   readonly clock: Clock;
   readonly log: Logger;
   readonly models: Models;
-  readonly settings: SessionSettingsStore;
   readonly forAll: ModelForAll;
   readonly only: LocalOnly;
   readonly cluster: ClusterKeeper;
   readonly spending: SpendingGuard;
   readonly owners: Pick<Owners, 'chat' | 'tell'>;
-  readonly add: Contributions;
 };
 
 /** Where nothing is to be looked after, a look whether that has changed. */
@@ -54,16 +59,22 @@ const MAX_LISTED = 20;
 /** Configured servers may be on another machine. */
 const LOOK_MS = 1500;
 
-export function buildLocalModels(parts: LocalModelsParts): LocalModels {
-  const care = new LocalCare(parts);
-  const { add, cluster, settings } = parts;
-  const models = parts.models.current;
+export const LOCAL_MODELS = port<LocalModels>('local models');
+
+export function install(kernel: Kernel): void {
+  const { live, clock, log, settings, owners, add } = kernel;
+  const models = kernel.use(MODEL_SERVERS);
+  const cluster = kernel.use(CLUSTER);
+  const spending = kernel.use(SPENDING);
+  const forAll = kernel.use(MODEL_FOR_ALL);
+  const only = kernel.use(LOCAL_ONLY);
+  const care = new LocalCare({ live, clock, log, models, forAll, only, cluster, spending, owners });
   add.status(care.status);
-  add.command(...localCommands({ local: care.desk, settings, models }));
+  add.command(...localCommands({ local: care.desk, settings, models: models.current }));
   add.command(...clusterCommands(() => cluster.current?.desk));
   add.task({ name: 'local models', run: (signal) => care.run(signal) });
   add.task({ name: 'cluster', run: (signal) => cluster.run(signal) });
-  return care.desk;
+  kernel.provide(LOCAL_MODELS, care.desk);
 }
 
 class LocalCare {

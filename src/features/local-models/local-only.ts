@@ -2,12 +2,12 @@
 // would make or hear, passes here. What was started from such a conversation is held as it is. Which
 // model is where, and what was started from what, others say.
 
-import type { SideRole } from '../../agent/side-model.ts';
 import type {
   PaidCalls,
   PlannedCall,
   Refusal,
   Reservation,
+  SideRole,
   SpendingGuard,
 } from '../../agent/spending.ts';
 import type { KeyValueStore } from '../../kernel/bus/store/store.ts';

@@ -2,26 +2,16 @@
 // owner dictates for them. All of it is on disk before anything is acknowledged; what follows is done
 // by bridge-desk.ts.
 
-import type { SideModel } from '../../agent/side-model.ts';
+import { SIDE_MODEL } from '../../agent/side-model.ts';
 import { ArchiveError } from '../../channels/channel.ts';
 import type { SettledVerdict } from '../../kernel/access/admission.ts';
 import { parseCommand } from '../../kernel/access/command.ts';
 import { nameOfLanguage } from '../../kernel/access/person.ts';
-import type { MessageBus } from '../../kernel/bus/bus.ts';
-import type { StateStore } from '../../kernel/bus/store/store.ts';
-import type { ChannelDirectory } from '../../kernel/channels.ts';
-import type { LiveConfig } from '../../kernel/config/files/live-config.ts';
-import type { Contributions } from '../../kernel/contributions.ts';
+import { type Kernel, port } from '../../kernel/feature.ts';
 import { policyOf } from '../../kernel/intake/doors.ts';
 import type { Gated } from '../../kernel/intake/group-intake.ts';
 import { accountName } from '../../kernel/message/account.ts';
 import type { InboundMessage } from '../../kernel/message/message.ts';
-import type { Owners } from '../../kernel/owners.ts';
-import type { Questions } from '../../kernel/questions/questions.ts';
-import type { OpenRows } from '../../kernel/rows.ts';
-import type { Logger } from '../../lib/logger.ts';
-import type { Clock } from '../../lib/time/clock.ts';
-import type { People } from '../people/people.ts';
 import { createBridgeAnswers, MAIL_SUBJECT } from './bridge-answers.ts';
 import { BridgeDesk } from './bridge-desk.ts';
 import {
@@ -104,30 +94,15 @@ function draftedBy(mail: BridgedMail, message: InboundMessage): BridgedMail | un
   return { ...mail, round: mail.round + 1, stage: drafted };
 }
 
-// Builds what lets an owner answer mails from their chat.
+export const MAIL_BRIDGE = port<MailBridge>('mail bridge');
 
-export type MailBridgeParts = {
-  readonly live: LiveConfig;
-  readonly clock: Clock;
-  readonly log: Logger;
-  readonly store: StateStore;
-  readonly rows: OpenRows;
-  readonly bus: MessageBus;
-  readonly people: People;
-  readonly side: SideModel;
-  readonly questions: Questions;
-  readonly channels: ChannelDirectory;
-  readonly owners: Pick<Owners, 'askChat'>;
-  readonly add: Contributions;
-};
-
-export function buildMailBridge(parts: MailBridgeParts): MailBridge {
-  const { live, clock, log, store, bus, people, questions, channels, add } = parts;
-  const ownerChat = parts.owners.askChat;
-  const state = store.scope(BRIDGE_SCOPE);
-  const rows = openBridgeRows(parts.rows);
+export function install(kernel: Kernel): void {
+  const { live, clock, log, bus, people, questions, channels, owners, add } = kernel;
+  const ownerChat = owners.askChat;
+  const state = kernel.store.scope(BRIDGE_SCOPE);
+  const rows = openBridgeRows(kernel.rows);
   const changed = () => desk.changed();
-  const summarise = summariserOf(parts);
+  const summarise = summariserOf(kernel);
   const summaries = createBridgeSummaries({ rows, clock, log, summarise, ownerChat, changed });
   const desk = new BridgeDesk({
     ...{ rows, state, bus, clock, log, questions, ownerChat, summaries },
@@ -145,11 +120,13 @@ export function buildMailBridge(parts: MailBridgeParts): MailBridge {
   const mode = (account: string) => policyOf(account, live.config).bridge ?? 'off';
   add.answers(MAIL_SUBJECT, handler, 'letter');
   add.task({ name: 'mails', run: (signal) => desk.run(signal) });
-  return createMailBridge({ rows, mode, changed, now: () => clock.now() });
+  kernel.provide(MAIL_BRIDGE, createMailBridge({ rows, mode, changed, now: () => clock.now() }));
 }
 
 /** In the language of its reader, and without the secrets of the configuration. */
-function summariserOf({ live, people, side }: MailBridgeParts): Summarise {
+function summariserOf(kernel: Kernel): Summarise {
+  const { live, people } = kernel;
+  const side = kernel.use(SIDE_MODEL);
   return async ({ readIn, text, ...mail }, signal) => {
     const tag = (await people.persons.inChat(readIn))?.language;
     const language = tag === undefined ? undefined : nameOfLanguage(tag);

@@ -4,9 +4,8 @@
 import { homedir } from 'node:os';
 import { resolve } from 'node:path';
 import { isDeepStrictEqual } from 'node:util';
-import type { Foundations } from '../../app/foundations.ts';
-import type { Environment } from '../../kernel/config/environment.ts';
 import { programVersion } from '../../kernel/config/files/package-files.ts';
+import { type Kernel, port } from '../../kernel/feature.ts';
 import { aborted } from '../../lib/time/clock.ts';
 import type { MissingTool } from '../../tools/tool.ts';
 import type { ToolServerReport, ToolServers } from './mcp.ts';
@@ -92,15 +91,13 @@ export type Tooling = {
   report(): ToolingReport;
   /** Resolves when every server was tried once. */
   tried(): Promise<void>;
-  /** The configuration changed. */
-  configured(): void;
 };
 
-export function buildToolServers(
-  { live, clock, log, media }: Foundations,
-  env: Environment,
-): ToolServers {
-  return createToolServers({
+export const TOOL_SERVERS = port<ToolServers>('tool servers');
+
+export function install(kernel: Kernel): void {
+  const { live, clock, log, media, env, add } = kernel;
+  const servers = createToolServers({
     servers: () => live.config.mcpServers,
     folderOf: ({ cwd }: ToolServerConfig) =>
       resolve(live.defaults.workspace, cwd.replace(/^~(?=$|[/\\])/, homedir())),
@@ -108,6 +105,9 @@ export function buildToolServers(
     version: programVersion(),
     ...{ env, clock, log, media },
   });
+  kernel.provide(TOOL_SERVERS, servers);
+  add.reconfigured(() => servers.configured());
+  add.task({ name: 'tool servers', run: (signal) => servers.run(signal) });
 }
 
 /** Reasons are partly words of programs, which may hold a secret they were given. */
@@ -117,7 +117,6 @@ export function toolingOf(
   redact: (text: string) => string,
 ): Tooling {
   return {
-    configured: () => servers.configured(),
     tried: () => servers.tried(),
     report: () => ({
       servers: servers.report().map((server) => ({

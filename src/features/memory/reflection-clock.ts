@@ -1,16 +1,14 @@
 // When the owners' memory is thought over without anybody asking in a chat: every so many hours, where
 // the configuration says so and there is something new, and once where the machine's user asked for it.
 
-import type { Foundations } from '../../app/foundations.ts';
 import type { KeyValueStore } from '../../kernel/bus/store/store.ts';
 import type { BackgroundTask } from '../../kernel/contributions.ts';
+import type { Kernel } from '../../kernel/feature.ts';
 import { messageId } from '../../kernel/message/ids.ts';
-import type { ChatRef } from '../../kernel/message/message.ts';
 import { jsonRow, number, rowShape, text } from '../../lib/json/json.ts';
 import type { Logger } from '../../lib/logger.ts';
 import type { Clock } from '../../lib/time/clock.ts';
 import { quietUntil } from '../schedule/rules/quiet-hours.ts';
-import type { BuiltMemory } from './build-memory.ts';
 import type { ReflectionDesk, ThoughtOver } from './reflection-desk.ts';
 
 export const REFLECTION_CLOCK_SCOPE = 'reflection-clock';
@@ -99,20 +97,14 @@ export function createReflectionClock(deps: ReflectionClockDeps) {
   };
 }
 
-// Builds what has the owners' memory thought over without a message.
-
-export type ReflectionParts = Pick<Foundations, 'live' | 'clock' | 'log' | 'bus'> & {
-  readonly store: Pick<Foundations['store'], 'scope' | 'revision'>;
-  readonly remembering: Pick<BuiltMemory, 'reflectionStamp'>;
-};
-
-export function buildReflectionClock(
-  { live, clock, log, store, bus, remembering }: ReflectionParts,
+/** Thinks the owners' memory over as configured, without a message. */
+export function reflectionTask(
+  { live, clock, log, store, bus, owners }: Kernel,
   desk: Pick<ReflectionDesk, 'byItself'>,
-  ownerChat: () => Promise<ChatRef>,
+  stamp: () => Promise<string>,
 ): BackgroundTask {
   const thinking = createReflectionClock({
-    ...{ clock, log, state: store.scope(REFLECTION_CLOCK_SCOPE) },
+    ...{ clock, log, stamp, state: store.scope(REFLECTION_CLOCK_SCOPE) },
     revision: () => store.revision(),
     settings() {
       const { enabled, reflection } = live.config.memory;
@@ -122,14 +114,10 @@ export function buildReflectionClock(
       const { quietHours, sessions } = live.config;
       return quietUntil(clock.now(), quietHours, sessions.timeZone) !== undefined;
     },
-    stamp: () => remembering.reflectionStamp(),
     reflect: (name, apply) => desk.byItself(name, apply),
     async tell(name, markdown) {
-      await bus.send({
-        id: messageId(`reflection/${name}/told`),
-        chat: await ownerChat(),
-        markdown,
-      });
+      const id = messageId(`reflection/${name}/told`);
+      await bus.send({ id, chat: await owners.askChat(), markdown });
     },
   });
   return { name: 'reflection', run: (signal) => thinking.run(signal) };

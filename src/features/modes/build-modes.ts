@@ -1,35 +1,41 @@
-// Builds the modes of the agent: which models share the work of a turn, and what people see of that. A turn is
+// Installs the modes of the agent: which models share the work of a turn, and what people see of that. A turn is
 // inline, and nothing of the other modes is loaded, unless the configuration or its conversation says otherwise.
 
+import { MODELS } from '../../agent/models.ts';
 import type { StatusSource } from '../../kernel/commands/command.ts';
+import { type Kernel, port } from '../../kernel/feature.ts';
+import { readOnce } from '../../lib/async.ts';
 import { aborted } from '../../lib/time/clock.ts';
+import { SPENDING } from '../spending/build-spending.ts';
 import { modeCommands } from './mode-command.ts';
-import type { LoadedModes, ModeParts } from './mode-kinds.ts';
+import type { ModeParts } from './mode-kinds.ts';
 import type { ModeDesk, ModeKinds, Modes } from './modes.ts';
 import type { AgentMode } from './rules/mode.ts';
 import { createTraceFiles } from './trace-files.ts';
 
-export type BuiltModes = {
-  readonly modes: Modes;
-  readonly desk: ModeDesk;
-};
+export const MODES = port<Modes>('modes');
+export const MODE_DESK = port<ModeDesk>('mode desk');
 
-export function buildModes(parts: ModeParts): BuiltModes {
-  const { live, add } = parts;
-  const traces = createTraceFiles({ ...parts, traces: parts.home.traces });
+export function install(kernel: Kernel): void {
+  const { live, clock, log, home, settings, sessions, owners, add } = kernel;
+  const { current: models } = kernel.use(MODELS);
+  const spending = kernel.use(SPENDING);
+  const { tell } = owners;
+  const parts = { live, clock, log, home, settings, sessions, models, spending, tell };
+  const traces = createTraceFiles({ ...parts, traces: home.traces });
   const asked = Promise.withResolvers<void>();
-  let loading: Promise<LoadedModes> | undefined;
-  const load = () => {
-    loading ??= import('./mode-kinds.ts').then((kinds) => kinds.createModeKinds(parts, traces));
+  const load = readOnce(async () => {
     asked.resolve();
-    return loading;
-  };
+    return (await import('./mode-kinds.ts')).createModeKinds(parts, traces);
+  });
   const kinds = async () => (await load()).kinds;
   const configured = () => live.config.agents.mode;
   const { desk, status } = shownModes(kinds, parts);
+  kernel.provide(MODES, createModes(kinds, configured));
+  kernel.provide(MODE_DESK, desk);
   add.personalData(traces);
   add.status(status);
-  add.command(...modeCommands(desk, parts.settings));
+  add.command(...modeCommands(desk, settings));
   add.task({
     name: 'model probes',
     async run(signal) {
@@ -37,7 +43,6 @@ export function buildModes(parts: ModeParts): BuiltModes {
       if (!signal.aborted) await (await load()).probe(signal);
     },
   });
-  return { desk, modes: createModes(kinds, configured) };
 }
 
 function shownModes(

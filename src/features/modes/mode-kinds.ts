@@ -4,7 +4,6 @@
 import type { SpendingGuard } from '../../agent/spending.ts';
 import type { Home } from '../../kernel/config/files/home.ts';
 import type { LiveConfig } from '../../kernel/config/files/live-config.ts';
-import type { Contributions } from '../../kernel/contributions.ts';
 import type { SessionStore } from '../../kernel/sessions/store.ts';
 import type { SessionSettingsStore } from '../../kernel/turns/session-settings.ts';
 import type { Logger } from '../../lib/logger.ts';
@@ -30,7 +29,6 @@ export type ModeParts = {
   models(): ModelRegistry;
   /** An owner is told. */
   tell(text: string): void;
-  readonly add: Contributions;
 };
 
 export type LoadedModes = {

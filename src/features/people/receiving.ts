@@ -1,87 +1,69 @@
-// Builds the way in: the gate with what stands at it for groups, strangers and people who write much.
+// Installs the way in: the gate with what stands at it for groups, unknown senders and people who write much.
 
 import { randomBytes } from 'node:crypto';
-import type { Foundations } from '../../app/foundations.ts';
-import type { MessageBus } from '../../kernel/bus/bus.ts';
-import type { StateStore } from '../../kernel/bus/store/store.ts';
-import type { Commands } from '../../kernel/commands/commands.ts';
-import type { LiveConfig } from '../../kernel/config/files/live-config.ts';
-import { createFairUse, type FairUse } from '../../kernel/intake/fair-use.ts';
+import { type Kernel, port } from '../../kernel/feature.ts';
+import { ATTACHMENTS } from '../../kernel/intake/attachments.ts';
+import { createFairUse } from '../../kernel/intake/fair-use.ts';
 import {
   createGroupBuffer,
   createGroupIntake,
   type GroupBuffer,
 } from '../../kernel/intake/group-intake.ts';
-import type { Judge } from '../../kernel/intake/judge.ts';
-import { createReceiver, type ReceiveDeps, type Receiver } from '../../kernel/intake/receive.ts';
-import type { Owners } from '../../kernel/owners.ts';
-import type { Questions } from '../../kernel/questions/questions.ts';
-import type { Logger } from '../../lib/logger.ts';
-import type { Clock } from '../../lib/time/clock.ts';
-import type { Deciding } from '../approvals/build-decisions.ts';
-import { createKnock, createOwnerNotices } from './knock.ts';
-import { createKnownAs, type People } from './people.ts';
-import type { Persons } from './persons.ts';
+import { createReceiver, type Receiver } from '../../kernel/intake/receive.ts';
+import { createAgainHandler } from '../../kernel/turns/edits.ts';
+import { DRAFTS } from '../letters/build-drafts.ts';
+import { MAIL_BRIDGE } from '../mail-bridge/mail-bridge.ts';
+import { MEMORY } from '../memory/build-memory.ts';
+import { closeDecided, createKnock, createOwnerNotices } from './knock.ts';
+import { createKnownAs } from './people.ts';
+import { peopleCommands } from './people-commands.ts';
+import { createStrangerAnswers } from './strangers.ts';
 
-export type ReceivingParts = Foundations &
-  Pick<ReceiveDeps, 'arrived' | 'fetchAttachments'> & {
-    readonly people: People;
-    readonly judge: Judge;
-    readonly questions: Questions;
-    readonly deciding: Pick<Deciding, 'bridge' | 'drafts'>;
-    readonly commands: Commands;
-    readonly owners: Pick<Owners, 'wroteIn' | 'tell' | 'noticeChat'>;
-  };
+export const RECEIVER = port<Receiver>('receiver');
+/** What was said in groups, not to us. */
+export const GROUP_TALK = port<GroupBuffer>('group talk');
 
-export type BuiltReceiving = {
-  readonly receiver: Receiver;
-  /** What was said in groups, not to us. */
-  readonly groupTalk: GroupBuffer;
-};
-
-export function buildReceiving(parts: ReceivingParts): BuiltReceiving {
-  const { store, bus, clock, log, people, judge, deciding, commands, questions } = parts;
-  const { tell, noticeChat, wroteIn } = parts.owners;
+export function install(kernel: Kernel): void {
+  const { live, store, rows, bus, clock, log, people, judge, commands, questions, contributed } =
+    kernel;
+  const { owners, mediumOf, buttons, add } = kernel;
+  const { tell, noticeChat, wroteIn } = owners;
   const { pairing, persons, strangers, decisions } = people;
-  const { bridge, drafts } = deciding;
   const groupTalk = createGroupBuffer(store.scope('groups'), clock);
-  const announce = createOwnerNotices({
-    rows: parts.rows,
-    bus,
-    questions,
-    strangers,
-    clock,
-    noticeChat,
-  });
+  const announce = createOwnerNotices({ rows, bus, questions, strangers, clock, noticeChat });
   const codes = { strangers, now: () => clock.now(), randomBytes };
+  const attachments = kernel.use(ATTACHMENTS);
   const receiver = createReceiver({
-    ...{ bus, people, pairing, commands, log, judge, questions, bridge, drafts },
+    ...{ bus, people, pairing, commands, log, judge, questions },
+    bridge: kernel.use(MAIL_BRIDGE),
+    drafts: kernel.use(DRAFTS),
     groups: createGroupIntake({ buffer: groupTalk, tellOwner: tell }),
     knock: createKnock({ ...codes, bus, decisions, judge, announce, log }),
-    fairUse: buildFairUse(parts, persons),
-    arrived: parts.arrived,
+    fairUse: createFairUse({
+      ...{ state: store.scope('fair-use'), bus, clock, log, knownAs: createKnownAs(persons) },
+      settings: () => ({ limits: live.config.limits, timeZone: live.config.sessions.timeZone }),
+    }),
+    arrived(message) {
+      for (const hear of contributed.arrivals()) hear(message);
+    },
     tellOwner: tell,
     ownerWroteIn: wroteIn,
-    fetchAttachments: parts.fetchAttachments,
+    fetchAttachments: (message) => attachments.begin(message),
   });
-  return { receiver, groupTalk };
-}
-
-// Builds what keeps count of messages.
-
-export type FairUseParts = {
-  readonly live: LiveConfig;
-  readonly clock: Clock;
-  readonly log: Logger;
-  readonly store: StateStore;
-  readonly bus: Pick<MessageBus, 'send'>;
-};
-
-export function buildFairUse(parts: FairUseParts, persons: Pick<Persons, 'of'>): FairUse {
-  const { live, clock, log, store, bus } = parts;
-  return createFairUse({
-    ...{ state: store.scope('fair-use'), bus, clock, log },
-    knownAs: createKnownAs(persons),
-    settings: () => ({ limits: live.config.limits, timeZone: live.config.sessions.timeZone }),
+  const { notesOf } = kernel.use(MEMORY);
+  add.command(...peopleCommands({ bus, people, mediumOf, notesOf }));
+  add.answers('stranger', createStrangerAnswers(people), 'person');
+  add.answers('again', createAgainHandler({ bus, now: () => clock.now() }));
+  add.task({
+    name: 'questions',
+    run: async (signal) => {
+      await Promise.all([questions.run(signal), buttons.run(signal)]);
+    },
   });
+  add.task({
+    name: 'decided elsewhere',
+    run: (signal) => closeDecided({ ...people, bus, questions, clock }, signal),
+  });
+  kernel.provide(RECEIVER, receiver);
+  kernel.provide(GROUP_TALK, groupTalk);
 }

@@ -3,8 +3,7 @@
 // shown when a process died, the next one shows.
 
 import { z } from 'zod';
-import type { MessageBus } from '../../kernel/bus/bus.ts';
-import type { ChannelDirectory } from '../../kernel/channels.ts';
+import { type Kernel, port } from '../../kernel/feature.ts';
 import { accountName } from '../../kernel/message/account.ts';
 import { DeliveryError } from '../../kernel/message/errors.ts';
 import {
@@ -14,11 +13,10 @@ import {
   sessionKey,
 } from '../../kernel/message/ids.ts';
 import type { ChatRef } from '../../kernel/message/message.ts';
-import { jsonRows, type OpenRows } from '../../kernel/rows.ts';
+import { jsonRows } from '../../kernel/rows.ts';
 import { type Holds, isOfChats } from '../../kernel/sessions/rules/forgetting.ts';
 import { flag, number, objects, place, rowShape } from '../../lib/json/json.ts';
-import type { Logger } from '../../lib/logger.ts';
-import { type Clock, orAborted } from '../../lib/time/clock.ts';
+import { orAborted } from '../../lib/time/clock.ts';
 import {
   checklist,
   goneBack,
@@ -63,13 +61,16 @@ export interface PlanDesk extends Plans {
   run(signal: AbortSignal): Promise<void>;
 }
 
-export type PlanParts = {
-  readonly rows: OpenRows;
-  readonly bus: Pick<MessageBus, 'send' | 'outbound' | 'trace'>;
-  readonly clock: Clock;
-  readonly log: Logger;
-  readonly channels: Pick<ChannelDirectory, 'get'>;
-};
+export type PlanParts = Pick<Kernel, 'rows' | 'bus' | 'clock' | 'log' | 'channels'>;
+
+export const PLANS = port<PlanDesk>('plans');
+
+export function install(kernel: Kernel): void {
+  const plans = openPlans(kernel);
+  kernel.provide(PLANS, plans);
+  kernel.add.personalData(plans);
+  kernel.add.task({ name: 'plans', run: (signal) => plans.run(signal) });
+}
 
 const EDIT_DEADLINE_MS = 15_000;
 /** Of a text that has yet to get its place in the chat, or got it between the two looks. */
@@ -81,7 +82,7 @@ const SHOW_EVERY_MS = 1000;
 /** Checklists of one plan where none can be changed. */
 const MAX_TOLD = 6;
 
-export function buildPlans(parts: PlanParts): PlanDesk {
+export function openPlans(parts: PlanParts): PlanDesk {
   const { rows, bus, clock, channels } = parts;
   const plans = rows({ ...jsonRows(KEPT), scope: 'plans', prefix: 'plan:', isCached: true });
   const dirty = new Set<string>();

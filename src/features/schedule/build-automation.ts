@@ -1,28 +1,27 @@
-// Builds what the machine does of its own accord: scheduled jobs, the heartbeat, and what is said at
-// the end of quiet hours.
+// Installs schedules: jobs, the heartbeat, and what is said at the end of quiet hours.
 
-import type { Agent } from '../../agent/agent.ts';
-import type { Foundations } from '../../app/foundations.ts';
+import { AGENT } from '../../agent/build-agent.ts';
 import { DOOR_OWNER, OWN_DOORS } from '../../channels/door.ts';
 import { chatsOf } from '../../kernel/access/person.ts';
 import { rightsOf } from '../../kernel/access/rights.ts';
 import type { StopDeps } from '../../kernel/commands/stop-command.ts';
 import type { LiveConfig } from '../../kernel/config/files/live-config.ts';
-import type { Contributions } from '../../kernel/contributions.ts';
-import type { Judge } from '../../kernel/intake/judge.ts';
+import { type Kernel, port } from '../../kernel/feature.ts';
+import type { Routes } from '../../kernel/intake/routes.ts';
 import { type ChatRef, chatRefOf, sessionKeyOf } from '../../kernel/message/message.ts';
-import type { Owners } from '../../kernel/owners.ts';
-import type { Origins } from '../../kernel/turns/origins.ts';
 import { createTurnPersonOf } from '../../kernel/turns/turn-person.ts';
 import { createGuardedFiles } from '../../lib/files/guarded-files.ts';
 import { GuardedFileError } from '../../lib/files/guarded-path.ts';
-import type { People } from '../people/people.ts';
-import type { BuiltWorkflows } from '../workflows/build-workflows.ts';
+import { SUBAGENTS } from '../subagents/build-subagents.ts';
+import { installLeftovers } from '../subagents/personal-data.ts';
+import { WORKFLOWS, WORKFLOWS_OFF } from '../workflows/index.ts';
+import { WorkflowError } from '../workflows/rules/workflow.ts';
 import { createAnnouncer, createNoteKeeper } from './announcer.ts';
-import { cronCommands, type StartedWork, stopJob } from './cron-commands.ts';
+import { cronCommands, stopJob } from './cron-commands.ts';
 import { createCron } from './cron-tool.ts';
 import { createHeartbeat } from './heartbeat.ts';
 import { createJobAskers } from './job-askers.ts';
+import { openJobRows } from './job-rows.ts';
 import { createJobCourier, createJobStart, type JobPlace } from './job-start.ts';
 import { createJobDesk, createNextSlot } from './jobs.ts';
 import { createJobForgetting, startedFromJobs } from './personal-data.ts';
@@ -32,21 +31,8 @@ import { quietUntil } from './rules/quiet-hours.ts';
 import { createScheduler, type Scheduler } from './scheduler.ts';
 import { scheduleStage } from './stage.ts';
 
-export type AutomationParts = Foundations & {
-  readonly people: People;
-  readonly judge: Judge;
-  readonly origins: Origins;
-  readonly agent: Agent;
-  readonly owners: Pick<Owners, 'askChat' | 'tell' | 'keepNotes'>;
-  readonly workflows: Pick<BuiltWorkflows, 'startWorkflow' | 'checkWorkflow' | 'runs'>;
-  /** What runs of jobs have started. */
-  readonly started: StartedWork;
-  readonly add: Contributions;
-};
-
-export type Automation = {
-  readonly jobs: StopDeps['jobs'];
-};
+/** Jobs as `/stop` sees them. */
+export const JOBS = port<StopDeps['jobs']>('jobs');
 
 const OWNER_RIGHTS = rightsOf({
   ...{ role: 'owner', place: 'direct', verified: 'verified', medium: 'chat' },
@@ -54,43 +40,36 @@ const OWNER_RIGHTS = rightsOf({
 const MAX_HEARTBEAT_BYTES = 65_536;
 const CONCURRENCY = 8;
 
-export function buildAutomation(parts: AutomationParts): Automation {
-  const { live, clock, log, store, bus, sessions, people, judge, origins, agent } = parts;
-  const { owners, workflows, add } = parts;
+export function install(kernel: Kernel): void {
+  const { live, clock, log, store, bus, sessions, people, judge, origins, owners, add } = kernel;
   const { persons, routes } = people;
-  const { revision } = store;
+  const agent = kernel.use(AGENT);
+  const workflows = kernel.useIfOn(WORKFLOWS);
   const timeZone = () => live.config.sessions.timeZone;
-  const changed = () => scheduler.changed();
-  const { checkWorkflow, startWorkflow } = workflows;
-  const { jobs: rows } = parts.collections;
+  const jobs = openJobRows(kernel.rows);
   const next = createNextSlot();
   const desk = createJobDesk({
-    ...{ ...parts.collections, bus, next, timeZone, changed, checkWorkflow },
-    now: () => clock.now(),
+    ...{ jobs, bus, next, timeZone, now: () => clock.now(), changed: () => scheduler.changed() },
+    checkWorkflow: workflows?.check ?? workflowsAreOff,
+    workflowsOf: workflows?.ofJob ?? (async () => []),
   });
+  const quietIn = quietHoursIn(kernel);
   const announcer = createAnnouncer({
-    ...{ rows: parts.rows, bus, clock },
+    ...{ rows: kernel.rows, bus, clock },
     sessionOf: (chat) => routes.sessionOf(chat),
     quietUntil: quietIn,
   });
-
-  async function quietIn(chat: ChatRef, moment = clock.now()) {
-    const person = await persons.inChat(chat);
-    const zone = person?.timeZone ?? timeZone();
-    const at = quietUntil(moment, person?.quietHours ?? live.config.quietHours, zone);
-    return at === undefined ? undefined : { at, timeZone: zone };
-  }
-
-  const placeOf = (job: Job) => placeFor(job, parts);
+  const placeOf = (job: Job) => placeFor(job, kernel);
   const start = createJobStart({
     ...{ bus, announcer, clock, judge, origins, placeOf, ownerRights: OWNER_RIGHTS },
     personOf: createTurnPersonOf(persons),
-    startWorkflow,
+    startWorkflow: workflows?.startForJob ?? workflowsAreOff,
     ended: (id, run, how, detail) => scheduler.ended(id, run, how, detail),
   });
   owners.keepNotes(createNoteKeeper({ announcer, quietUntil: quietIn }));
   const scheduler: Scheduler = createScheduler({
-    ...{ jobs: rows, next, bus, clock, log, timeZone, revision, start, tellOwner: owners.tell },
+    ...{ jobs, next, bus, clock, log, timeZone, start, tellOwner: owners.tell },
+    revision: store.revision,
     isOn: () => live.config.cron.enabled,
     maxFailures: () => live.config.cron.maxFailures,
     tell: async (job, id, text) =>
@@ -99,8 +78,8 @@ export function buildAutomation(parts: AutomationParts): Automation {
   const courier = createJobCourier({
     ...{ announcer, sessions, log },
     async placeOf(id) {
-      if (id === HEARTBEAT) return heartbeatPlace(parts);
-      const job = await rows.all.get(id);
+      if (id === HEARTBEAT) return heartbeatPlace(kernel);
+      const job = await jobs.all.get(id);
       return job === undefined ? undefined : placeOf(job);
     },
   });
@@ -110,21 +89,24 @@ export function buildAutomation(parts: AutomationParts): Automation {
     readFile: heartbeatFile(live),
     beginAnew: () => agent.reset(sessionKeyOf(jobChat(HEARTBEAT))),
   });
-  const { jobs, schedules } = createJobAskers({
+  const asked = createJobAskers({
     ...{ desk, persons, origins },
     ownerAt: ({ channel }) =>
       OWN_DOORS.some((door) => door.channel === channel) ? DOOR_OWNER : undefined,
   });
-  const tool = createCron(schedules);
+  const tool = createCron(asked.schedules);
+  const { desk: helpers, rows: subagents } = kernel.use(SUBAGENTS);
+  const started = { helpers, workflows: workflows?.desk };
+  const stop = (id: string) => stopJob(id, desk, started);
   add.tools(() => [tool]);
-  const stop = (id: string) => stopJob(id, desk, parts.started);
-  add.command(...cronCommands({ jobs, persons, stopJob: stop }));
-  add.personalData(createJobForgetting(rows, changed));
+  add.command(...cronCommands({ jobs: asked.jobs, persons, stopJob: stop }));
+  add.personalData(createJobForgetting(jobs, () => scheduler.changed()));
   add.startedFrom(
     JOB_CHANNEL,
-    startedFromJobs(rows, (chat) => routes.sessionOf(chat)),
+    startedFromJobs(jobs, (chat) => routes.sessionOf(chat)),
   );
-  workflows.runs.whenJobEnds((id, run, how, detail) => scheduler.ended(id, run, how, detail));
+  workflows?.whenJobEnds((id, run, how, detail) => scheduler.ended(id, run, how, detail));
+  installLeftovers(kernel, subagents, jobs);
   add.task({ name: 'jobs', run: (signal) => scheduler.run(signal) });
   add.task({
     name: 'job reports',
@@ -132,16 +114,27 @@ export function buildAutomation(parts: AutomationParts): Automation {
   });
   add.task({ name: 'announcements', run: (signal) => announcer.run(signal) });
   add.task({ name: 'heartbeat', run: (signal) => heartbeat.run(signal) });
-  const stage = scheduleStage({
-    ...{ agent, scheduler },
-    answersTo: (session, message) => routes.answersTo(session, message),
-  });
-  add.stage(stage);
-  return { jobs: { atWork: (chat) => desk.atWork(chat), stop } };
+  const answersTo: Routes['answersTo'] = (...asking) => routes.answersTo(...asking);
+  add.stage(scheduleStage({ agent, scheduler, answersTo }));
+  kernel.provide(JOBS, { atWork: (chat) => desk.atWork(chat), stop });
+}
+
+async function workflowsAreOff(): Promise<never> {
+  throw new WorkflowError(WORKFLOWS_OFF);
+}
+
+/** When the quiet hours that hold in a chat end; undefined outside of them. */
+function quietHoursIn({ live, clock, people }: Kernel) {
+  return async (chat: ChatRef, moment = clock.now()) => {
+    const person = await people.persons.inChat(chat);
+    const timeZone = person?.timeZone ?? live.config.sessions.timeZone;
+    const at = quietUntil(moment, person?.quietHours ?? live.config.quietHours, timeZone);
+    return at === undefined ? undefined : { at, timeZone };
+  };
 }
 
 /** Where a job reports. */
-async function placeFor(job: Job, { people, owners }: AutomationParts): Promise<JobPlace> {
+async function placeFor(job: Job, { people, owners }: Kernel): Promise<JobPlace> {
   const { target, maker, name: title } = job;
   if (target.kind === 'chat') return { title, chat: target.chat };
   if (maker.kind === 'operator') return { title, chat: await owners.askChat() };
@@ -151,7 +144,7 @@ async function placeFor(job: Job, { people, owners }: AutomationParts): Promise<
   return { title, chat };
 }
 
-async function heartbeatPlace({ live, owners }: AutomationParts): Promise<JobPlace> {
+async function heartbeatPlace({ live, owners }: Kernel): Promise<JobPlace> {
   const chat = chatRefOf(live.config.heartbeat.chat) ?? (await owners.askChat());
   return { title: 'Heartbeat', chat };
 }

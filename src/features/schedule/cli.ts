@@ -101,12 +101,13 @@ async function withDesk<Result>(
   const { loadConfig } = await import('../../kernel/config/files/config-file.ts');
   const { createJobDesk, createNextSlot } = await import('./jobs.ts');
   const { openJobRows } = await import('./job-rows.ts');
-  const { openWorkflowRows } = await import('../workflows/workflow-rows.ts');
+  const { openWorkflowRows, runsOfJob } = await import('../workflows/workflow-rows.ts');
   const { config } = await loadConfig(terminal.home, terminal.env);
   return withState(terminal, async ({ store, rows }) => {
+    const workflows = openWorkflowRows(rows, (text) => text);
     const desk = createJobDesk({
       ...{ jobs: openJobRows(rows), bus: store, next: createNextSlot() },
-      workflows: openWorkflowRows(rows, (text) => text),
+      workflowsOf: (job) => runsOfJob(workflows, job),
       now: () => terminal.clock.now(),
       timeZone: () => config.sessions.timeZone,
       changed: () => undefined,

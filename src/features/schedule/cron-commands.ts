@@ -93,7 +93,8 @@ const CHANGES = [
 /** What the run of a job may have started. */
 export type StartedWork = {
   readonly helpers: Pick<HelperView, 'stopAll'>;
-  readonly workflows: Pick<WorkflowDesk, 'stopAll'>;
+  /** Undefined where workflows are off. */
+  readonly workflows: Pick<WorkflowDesk, 'stopAll'> | undefined;
 };
 
 /** With all that its run has started; whether there was anything. */
@@ -105,7 +106,7 @@ export async function stopJob(
   const session = sessionKeyOf(jobChat(id));
   const wasAtWork = await desk.endRun(id);
   const helped = await helpers.stopAll(session);
-  const ended = await workflows.stopAll(session);
+  const ended = (await workflows?.stopAll(session)) ?? 0;
   return wasAtWork || helped + ended > 0;
 }
 

@@ -13,7 +13,6 @@ import {
   sessionKeyOf,
 } from '../../kernel/message/message.ts';
 import { WorkflowError, workflowSession } from '../workflows/rules/workflow.ts';
-import { openRuns, type WorkflowRows } from '../workflows/workflow-rows.ts';
 import type { JobRows } from './job-rows.ts';
 import {
   type Job,
@@ -55,7 +54,6 @@ export type JobChange = 'remove' | 'enable' | 'disable' | 'run';
 
 export type JobDeskDeps = {
   readonly jobs: JobRows;
-  readonly workflows: WorkflowRows;
   readonly bus: Pick<EmbeddedStore, 'cancel' | 'trace'>;
   readonly next: NextSlot;
   now(): number;
@@ -65,6 +63,8 @@ export type JobDeskDeps = {
   changed(): void;
   /** The name of a workflow with its inputs behind it. @throws WorkflowError where it could not run now */
   checkWorkflow(typed: string): Promise<void>;
+  /** Ids of the runs of workflows that this job started and that are not over. */
+  workflowsOf(job: string): Promise<readonly string[]>;
 };
 
 const MAX_JOBS = 500;
@@ -96,23 +96,17 @@ export function createJobDesk(deps: JobDeskDeps) {
     return jobs.filter((job) => isTheirs(job, asker));
   }
 
-  /** Workflows that run for the job. */
-  const workflowsOf = async (job: string) =>
-    (await openRuns(deps.workflows)).filter(
-      ({ starter: { home } }) => home.kind === 'job' && home.job === job,
-    );
-
   async function isUnderWay({ id, running }: Job): Promise<boolean> {
     if (running === undefined) return false;
     const isPending = (await bus.trace(running))?.state === 'pending';
-    return isPending || (await workflowsOf(id)).length > 0;
+    return isPending || (await deps.workflowsOf(id)).length > 0;
   }
 
   /** Ends what runs of it. */
   async function stop(id: string): Promise<void> {
     await bus.cancel(sessionKeyOf(jobChat(id)), 'the job was stopped');
-    for (const run of await workflowsOf(id)) {
-      await bus.cancel(workflowSession(run.id), 'the job was stopped');
+    for (const run of await deps.workflowsOf(id)) {
+      await bus.cancel(workflowSession(run), 'the job was stopped');
     }
   }
 

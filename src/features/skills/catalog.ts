@@ -7,6 +7,7 @@ import { SKILLS_FOLDER } from '../../agent/rules/prompt.ts';
 import type { Environment } from '../../kernel/config/environment.ts';
 import type { Home } from '../../kernel/config/files/home.ts';
 import { SHIPPED_SKILLS } from '../../kernel/config/files/package-files.ts';
+import { type Kernel, port } from '../../kernel/feature.ts';
 import { NanobotError } from '../../kernel/message/errors.ts';
 import { fileStamp, isOnPath } from '../../lib/files/files.ts';
 import { createGuardedFiles, type GuardedFiles } from '../../lib/files/guarded-files.ts';
@@ -21,6 +22,7 @@ import {
   splitFrontMatter,
 } from './rules/skill.ts';
 import { type Skill, SkillError, type SkillFile, type Skills } from './skills.ts';
+import { skillsCommands } from './skills-commands.ts';
 
 export type CatalogDeps = {
   readonly files: GuardedFiles;
@@ -262,7 +264,16 @@ export function createNeedsCheck(
   };
 }
 
-// Builds what knows the skills, for the agent and for the commands that look after them.
+export const SKILLS = port<Skills>('skills');
+
+export function install(kernel: Kernel): void {
+  const { home, env, clock, live, add } = kernel;
+  const skills = openSkills({ home, env, clock, workspace: () => live.defaults.workspace });
+  kernel.provide(SKILLS, skills);
+  add.command(...skillsCommands(skills));
+}
+
+export const skillsFolder = (workspace: string) => join(workspace, SKILLS_FOLDER);
 
 export type SkillsParts = {
   readonly home: Pick<Home, 'root' | 'skillPins'>;
@@ -271,9 +282,8 @@ export type SkillsParts = {
   readonly workspace: () => string;
 };
 
-export const skillsFolder = (workspace: string) => join(workspace, SKILLS_FOLDER);
-
-export function buildSkills({ home, env, clock, workspace }: SkillsParts): Skills {
+/** The skills of a home, for the agent and for the commands that maintain them. */
+export function openSkills({ home, env, clock, workspace }: SkillsParts): Skills {
   return createSkillCatalog({
     files: createGuardedFiles({ forbidden: [home.root] }),
     pins: createPinBook(home.skillPins),

@@ -7,7 +7,7 @@ import type { Home } from '../../kernel/config/files/home.ts';
 import { createGuardedFiles } from '../../lib/files/guarded-files.ts';
 import { createSafeFetch } from '../../lib/net/safe-fetch.ts';
 import type { Clock } from '../../lib/time/clock.ts';
-import { buildSkills, skillsFolder } from './catalog.ts';
+import { openSkills, skillsFolder } from './catalog.ts';
 import {
   acceptSkill,
   existingSkill,
@@ -34,7 +34,7 @@ export async function openSkillCare(home: Home, env: Environment, clock: Clock) 
     now: () => new Date(clock.now()),
   };
   return {
-    skills: buildSkills({ home, env, clock, workspace: () => workspace }),
+    skills: openSkills({ home, env, clock, workspace: () => workspace }),
     /** Fetches and checks it; nothing is written. @throws SkillError, as all that follow */
     async look(where: string, signal: AbortSignal) {
       const found = await findSkill(where, fetch, signal);

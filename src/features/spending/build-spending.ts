@@ -1,22 +1,13 @@
-// Builds what watches over the costs of models: the guard that every call passes, and the desk where
-// people see and change it.
+// Installs the guard that every model call passes for its costs, and what people see and change of it.
 
 import type { PaidCalls, SpendingGuard } from '../../agent/spending.ts';
-import type { MessageBus } from '../../kernel/bus/bus.ts';
-import type { StateStore } from '../../kernel/bus/store/store.ts';
 import type { LiveConfig } from '../../kernel/config/files/live-config.ts';
-import type { Contributions } from '../../kernel/contributions.ts';
+import { type Kernel, port } from '../../kernel/feature.ts';
 import type { TokenUsage } from '../../kernel/message/transcript.ts';
-import type { Measuring } from '../../kernel/observe/build-telemetry.ts';
 import { observedSpending } from '../../kernel/observe/observed.ts';
-import type { Owners } from '../../kernel/owners.ts';
-import type { Questions } from '../../kernel/questions/questions.ts';
-import type { SessionStore } from '../../kernel/sessions/store.ts';
-import type { Logger } from '../../lib/logger.ts';
-import type { Clock } from '../../lib/time/clock.ts';
 import { assumedPrice, priceOf } from '../../providers/rules/model-names.ts';
+import { LOCAL_ONLY } from '../local-models/build-local-only.ts';
 import { createKnownAs } from '../people/people.ts';
-import type { Persons } from '../people/persons.ts';
 import { createBudgetNotes } from './budget-notes.ts';
 import { createBudgetOwners } from './budget-owners.ts';
 import { amountOf, type Price } from './rules/spending.ts';
@@ -31,57 +22,38 @@ import {
   type SpendingDesk,
 } from './spending-desk.ts';
 
-export type SpendingParts = {
-  readonly live: LiveConfig;
-  readonly clock: Clock;
-  readonly log: Logger;
-  readonly store: StateStore;
-  readonly bus: Pick<MessageBus, 'send'>;
-  readonly sessions: Pick<SessionStore, 'load'>;
-  readonly measuring: Pick<Measuring, 'calls'>;
-  readonly owners: Pick<Owners, 'chat' | 'askChat'>;
-  readonly questions: Pick<Questions, 'ask'>;
-  readonly people: { readonly persons: Pick<Persons, 'of' | 'inChat'> };
-  readonly add: Contributions;
-};
-
-/** Before it is asked where the conversation may go at all. */
-export type Counted = SpendingGuard & Pick<PaidCalls, 'reservePaid'>;
+export const SPENDING = port<SpendingGuard>('spending');
+export const PAID_CALLS = port<PaidCalls>('paid calls');
+export const SPENDING_DESK = port<SpendingDesk>('spending desk');
 
 /** @throws StoreError */
-export async function buildSpending(
-  { live, clock, log, store, bus, sessions, measuring, owners, questions, ...parts }: SpendingParts,
-  resources: AsyncDisposableStack,
-): Promise<{ readonly counted: Counted; readonly desk: SpendingDesk }> {
+export async function install(kernel: Kernel): Promise<void> {
+  const { live, clock, log, store, bus, sessions, measuring, owners, questions, people } = kernel;
   const settings = () => ({
     limits: live.config.limits,
     prices: live.config.models.prices,
     timeZone: live.config.sessions.timeZone,
   });
-  const { persons } = parts.people;
-  const knownAs = createKnownAs(persons);
-  const ownerOf = createBudgetOwners(persons);
+  const knownAs = createKnownAs(people.persons);
+  const ownerOf = createBudgetOwners(people.persons);
   const notes = createBudgetNotes({
-    bus,
-    log,
-    ownerChat: owners.chat,
-    now: () => clock.now(),
+    ...{ bus, log, ownerChat: owners.chat, now: () => clock.now() },
     currency: () => live.config.limits.budget.currency,
     askOwner: async (usedUp) => questions.ask(budgetQuestion(usedUp, await owners.askChat())),
   });
   const state = store.scope(SPENDING_SCOPE);
-  const spending = resources.use(
+  const spending = kernel.resources.use(
     new Spending({ ...{ state, clock, log, notes }, knownAs, ownerOf, settings }),
   );
   await spending.today();
-  const observed = {
-    ...observedSpending(spending, measuring.calls.called, clock),
-    reservePaid: (...call: Parameters<PaidCalls['reservePaid']>) => spending.reservePaid(...call),
-  };
   const desk = createSpendingDesk(spending, settings, ownerOf, sessions);
-  parts.add.answers(BUDGET_SUBJECT, createBudgetAnswers(desk), 'configuration');
-  parts.add.command(...spendingCommands(desk));
-  return { counted: observed, desk };
+  const only = kernel.use(LOCAL_ONLY);
+  const counted = observedSpending(spending, measuring.calls.called, clock);
+  kernel.provide(SPENDING, only.guard(counted));
+  kernel.provide(PAID_CALLS, only.paid(spending));
+  kernel.provide(SPENDING_DESK, desk);
+  kernel.add.answers(BUDGET_SUBJECT, createBudgetAnswers(desk), 'configuration');
+  kernel.add.command(...spendingCommands(desk));
 }
 
 // What a model call costs by the configured prices, in millionths of the currency.

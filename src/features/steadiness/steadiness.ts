@@ -7,6 +7,7 @@ import { ownWords } from '../../agent/rules/context-pack.ts';
 import type { Ask } from '../../agent/rules/turn-state.ts';
 import { NOT_ALLOWED } from '../../agent/run-call.ts';
 import type { TurnContext } from '../../agent/turn-context.ts';
+import type { Kernel } from '../../kernel/feature.ts';
 import type { SystemSender } from '../../kernel/message/message.ts';
 import type { ModelMessage, TranscriptEntry } from '../../kernel/message/transcript.ts';
 import { revealAll } from '../../lib/html/hidden-text.ts';
@@ -15,7 +16,7 @@ import type { OfferedTool } from '../../tools/tool.ts';
 import { type Drift, driftOf, LOOPING, readAnswer } from './rules/anti-drift.ts';
 import { claimsOf, type Evidence, supports } from './rules/claims.ts';
 import { fadedTurns, groundingNote, isGroundingDue, toolsInPhase } from './rules/gradient.ts';
-import { steadied } from './rules/steady-view.ts';
+import { steadied, steadinessLines } from './rules/steady-view.ts';
 import type { AntiDriftConfig } from './settings.ts';
 
 /** Whether such a model is one that drifts. */
@@ -171,4 +172,8 @@ function evidenceOf({
     if (bound.kind !== 'ready' || (result?.status !== 'ok' && !isPending)) return [];
     return [{ tool: bound.name, access: bound.access }];
   });
+}
+
+export function install({ add, live }: Kernel): void {
+  add.status(() => steadinessLines(live.config.agents));
 }

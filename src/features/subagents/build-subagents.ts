@@ -1,16 +1,13 @@
-// Builds the helpers that turns of the agent start: where they are kept, their turns, and what people
-// see of them.
+// Installs the subagents that turns of the agent start: their rows, their turns, and what people see of them.
 
-import type { Agent } from '../../agent/agent.ts';
-import type { Foundations } from '../../app/foundations.ts';
+import { AGENT } from '../../agent/build-agent.ts';
+import { MODELS } from '../../agent/models.ts';
 import type { Courier } from '../../kernel/bus/bus.ts';
 import type { Config } from '../../kernel/config/config.ts';
-import type { Contributions } from '../../kernel/contributions.ts';
-import type { SessionSettingsStore } from '../../kernel/turns/session-settings.ts';
+import { type Kernel, port } from '../../kernel/feature.ts';
 import { createPermits } from '../../lib/async.ts';
-import type { GuardedFiles } from '../../lib/files/guarded-files.ts';
 import type { Logger } from '../../lib/logger.ts';
-import type { ModelRegistry } from '../../providers/provider.ts';
+import { MEMORY } from '../memory/build-memory.ts';
 import { knownCost } from '../spending/build-spending.ts';
 import { agentsCommands, createHelperPeople, type HelperView } from './agents-commands.ts';
 import { createHelperDesk } from './helper-desk.ts';
@@ -22,52 +19,46 @@ import { SUBAGENT_CHANNEL } from './rules/subagent.ts';
 import { createHelperSeries, createHelperSignals } from './series.ts';
 import { createSpawn } from './spawn.ts';
 import { confinedAgent, helperModel, subagentsStage } from './stage.ts';
+import { openSubagents, type SubagentRows } from './subagent-rows.ts';
 import { createHelperTerms, createProfileBook } from './terms.ts';
 
-export type SubagentParts = Foundations & {
-  readonly files: GuardedFiles;
-  readonly agent: Agent;
-  readonly settings: SessionSettingsStore;
-  models(): ModelRegistry;
-  readonly add: Contributions;
-};
-
 export type Subagents = {
+  readonly rows: SubagentRows;
   /** For commands. */
   readonly desk: HelperView;
   readonly experience: Experience;
   readonly votes: Votes;
 };
 
+export const SUBAGENTS = port<Subagents>('subagents');
+
 const MAX_STATUS_LINES = 5;
 /** Subagents are limited where they start; permits of their own keep them off those of people. */
 const PLACES = 200;
 const LIFETIME_MS = 86_400_000;
 
-export function buildSubagents(parts: SubagentParts): Subagents {
-  const { live, clock, log, bus, sessions, files, agent, models, measuring } = parts;
+export function install(kernel: Kernel): void {
+  const { live, clock, log, bus, sessions, measuring, rows, add } = kernel;
+  const { current: models } = kernel.use(MODELS);
   const settings = () => live.config.agents.subagents;
-  const { subagents } = parts.collections;
+  const subagents = openSubagents(rows);
   const { runs } = subagents;
   const desk = createHelperDesk({ subagents, bus, clock, log });
-  const votes = new Votes(parts.rows, (vote) =>
+  const votes = new Votes(rows, (vote) =>
     measuring.telemetry.record({ kind: 'vote', at: clock.now(), durationMs: 0, ...vote }),
   );
   const configured = () => configuredOf(live.config);
-  const calibrator = new Calibrator({
-    rows: parts.rows,
-    settings: () => live.config.agents.calibration,
-    configured,
-  });
+  const calibration = () => live.config.agents.calibration;
+  const calibrator = new Calibrator({ rows, settings: calibration, configured });
   const experience = createExperience({
     ...{ calibrator, runs, sessions, clock, log, configured },
     costOf: (model, usage) => knownCost(live, model, usage),
     modelOf: (name) => helperModel(name, models()),
   });
   const terms = createHelperTerms({
-    profiles: createProfileBook(files, () => live.defaults.workspace),
+    profiles: createProfileBook(kernel.use(MEMORY).files, () => live.defaults.workspace),
     settings,
-    modelOf: async (session) => (await parts.settings.get(session)).model,
+    modelOf: async (session) => (await kernel.settings.get(session)).model,
     advice: ({ kind, profile, model }) =>
       calibrator.advice(kind, profile, helperModel(model, models())),
   });
@@ -79,15 +70,21 @@ export function buildSubagents(parts: SubagentParts): Subagents {
   });
   desk.drivenBy((run) => series.drive(run));
   const maxDepth = () => settings().maxDepth;
-  const signals = createHelperSignals({ ...parts, isOn: () => hears(live.config) });
+  const signals = createHelperSignals({
+    bus,
+    sessions,
+    clock,
+    log,
+    isOn: () => hears(live.config),
+  });
   const turns = { runs, desk, sessions, clock, log, models, experience, maxDepth, signals };
   const shown = createHelperPeople({ runs, desk, clock });
-  const { add } = parts;
   const spawn = createSpawn(starts);
   add.tools(() => [spawn]);
   add.command(...agentsCommands(shown));
   add.personalData(createHelperForgetting(subagents));
   add.startedFrom(SUBAGENT_CHANNEL, startedFromHelpers(subagents));
+  add.stillWanted(SUBAGENT_CHANNEL, async (id) => (await runs.get(id))?.state !== 'cancelled');
   add.status(async (session) => [
     ...(await shown.atWork(session)),
     ...(await votes.lines()),
@@ -104,9 +101,9 @@ export function buildSubagents(parts: SubagentParts): Subagents {
     name: 'words of helpers',
     run: (signal) => bus.deliver(unheard(log), { signal, concurrency: 1 }),
   });
-  const setup = { agent: confinedAgent(agent, turns), permits: createPermits(PLACES) };
-  add.stage(subagentsStage(setup, turns));
-  return { desk: shown, experience, votes };
+  const agent = confinedAgent(kernel.use(AGENT), turns);
+  add.stage(subagentsStage({ agent, permits: createPermits(PLACES) }, turns));
+  kernel.provide(SUBAGENTS, { rows: subagents, desk: shown, experience, votes });
 }
 
 const hears = ({ agents: { proprioception } }: Config) =>

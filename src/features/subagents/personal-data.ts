@@ -1,9 +1,8 @@
 // What a person wants forgotten, in what is kept of helpers: whose a helper is follows from the
 // conversation that started it.
 
-import type { Foundations } from '../../app/foundations.ts';
-import type { Home } from '../../kernel/config/files/home.ts';
-import type { Contributions, StartedFrom } from '../../kernel/contributions.ts';
+import type { StartedFrom } from '../../kernel/contributions.ts';
+import type { Kernel } from '../../kernel/feature.ts';
 import { sessionKeyOf } from '../../kernel/message/message.ts';
 import type { PersonalData } from '../../kernel/personal-data.ts';
 import { chatsOfChannel } from '../../kernel/sessions/forget.ts';
@@ -66,11 +65,6 @@ export function startedFromHelpers({ whose }: SubagentRows): StartedFrom {
 // What is left of work that is over: conversations of helpers and jobs lie on the disk for a while, are
 // known by whose work they were, and go.
 
-export type LeftoverParts = Pick<
-  Foundations,
-  'live' | 'clock' | 'log' | 'collections' | 'exclusively'
-> & { readonly home: Home; readonly add: Contributions };
-
 export type WorkLeftoversDeps = {
   readonly subagents: SubagentRows;
   readonly jobs: JobRows;
@@ -92,10 +86,9 @@ const sessionOfJob = (id: string): string => sessionKeyOf(jobChat(id));
 const sessionOfHelper = (id: string): string => helperSession(id);
 
 /** Deletes old conversations of work that is over, and says what an owner may have erased of them. */
-export function buildLeftovers(parts: LeftoverParts): void {
-  const { live, clock, log, home, exclusively, add } = parts;
-  const { subagents, jobs } = parts.collections;
-  const folder = home.sessions;
+export function installLeftovers(kernel: Kernel, subagents: SubagentRows, jobs: JobRows): void {
+  const { live, clock, log, exclusively, add } = kernel;
+  const folder = kernel.home.sessions;
   const leftovers = createWorkLeftovers({
     ...{ subagents, jobs, clock, log, keepDays: () => live.config.sessions.keepWorkDays },
     deleteFiles: (rule) => deleteLeftovers({ folder, exclusively }, rule),

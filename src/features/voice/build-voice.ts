@@ -1,24 +1,15 @@
-// Builds what takes in the files of messages, listens to those that are sounds, and speaks answers.
+// Installs voice: files of messages are taken in, those that are sounds are listened to, and answers are spoken.
 
-import type { PaidCalls } from '../../agent/spending.ts';
-import { buildAttachments } from '../../app/build-media.ts';
 import { withoutCode } from '../../kernel/access/admission.ts';
-import type { MessageBus } from '../../kernel/bus/bus.ts';
-import type { BusStore, StateStore } from '../../kernel/bus/store/store.ts';
-import type { ChannelDirectory } from '../../kernel/channels.ts';
 import type { Config } from '../../kernel/config/config.ts';
 import type { Environment } from '../../kernel/config/environment.ts';
-import type { LiveConfig } from '../../kernel/config/files/live-config.ts';
-import type { Contributions } from '../../kernel/contributions.ts';
-import type { InboundAttachments } from '../../kernel/intake/attachments.ts';
-import { policyOf } from '../../kernel/intake/doors.ts';
-import type { Judge } from '../../kernel/intake/judge.ts';
-import type { MediaStore } from '../../kernel/media/media.ts';
+import type { Kernel } from '../../kernel/feature.ts';
+import { ATTACHMENTS, createInboundAttachments } from '../../kernel/intake/attachments.ts';
 import type { InboundMessage } from '../../kernel/message/message.ts';
 import { createPermits } from '../../lib/async.ts';
-import type { Logger } from '../../lib/logger.ts';
 import type { Clock } from '../../lib/time/clock.ts';
 import { createCredentials } from '../../providers/credentials.ts';
+import { PAID_CALLS } from '../spending/build-spending.ts';
 import { createListening } from './listening.ts';
 import {
   type AccessTo,
@@ -42,30 +33,11 @@ const FOR_OWNERS =
   '"nanobot doctor" checks it.';
 const FOR_OTHERS = 'Please write to me instead.';
 
-export type VoiceParts = {
-  readonly live: LiveConfig;
-  readonly clock: Clock;
-  readonly log: Logger;
-  readonly store: StateStore & Pick<BusStore, 'setAttachments'>;
-  readonly bus: Pick<MessageBus, 'send'>;
-  readonly media: MediaStore;
-  readonly judge: Judge;
-  readonly spending: PaidCalls;
-  readonly env: Environment;
-  tellOwner(text: string): void;
-  readonly channels: Pick<ChannelDirectory, 'get'>;
-  readonly add: Contributions;
-};
-
-export type Voice = Pick<InboundAttachments, 'begin'>;
-
-/** Fetching and listening end with the resources. */
-export function buildVoice(
-  { live, store, bus, judge, env, channels, spending, tellOwner, add, ...parts }: VoiceParts,
-  resources: AsyncDisposableStack,
-): Voice {
-  const { media, clock, log } = parts;
-  const channel = channels.get;
+export function install(kernel: Kernel): void {
+  const { live, clock, log, store, bus, media, judge, env, owners, add, mediumOf } = kernel;
+  const spending = kernel.use(PAID_CALLS);
+  const channel = kernel.channels.get;
+  const tellOwner = owners.tell;
   const engines = createVoiceEngines(() => live.config, env, clock);
   const settings = () => live.config.voice;
   const isOwnerAlone = async (message: InboundMessage) => {
@@ -85,14 +57,18 @@ export function buildVoice(
     timeZone: () => live.config.sessions.timeZone,
     send: (message) => bus.send(message),
   });
-  const fetching = { live, clock, log, media, store, listening };
-  const attachments = buildAttachments(fetching, channel, resources);
+  const attachments = kernel.resources.use(
+    createInboundAttachments({
+      ...{ media, store, listening, clock, log, channel, random: Math.random },
+      maxFileBytes: () => live.config.media.maxFileBytes,
+    }),
+  );
   let isOwnerTold = false;
   const voicing: VoicingDeps = {
     ...{ media, clock, log, channel, spending },
     send: (message) => bus.send(message),
     timeZone: () => live.config.sessions.timeZone,
-    isChat: (name) => policyOf(name, live.config).medium === 'chat',
+    isChat: (name) => mediumOf(name) === 'chat',
     reply: () => settings().reply,
     speaker: engines.speaker,
     misplaced() {
@@ -105,7 +81,7 @@ export function buildVoice(
     arrival: (messages, signal) => attachments.ready(messages, signal),
   });
   add.stage(voiceStage(voicing));
-  return { begin: (message) => attachments.begin(message) };
+  kernel.provide(ATTACHMENTS, attachments);
 }
 
 // Which engines listen and speak by the configuration in force, built when they are first needed and

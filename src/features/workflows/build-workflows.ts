@@ -1,103 +1,79 @@
-// Builds workflows: where their files and runs are kept, their turns, and what people and the model see
-// of them.
+// Installs workflows: their files and runs, their turns, and what people and the model see of them.
 
-import type { Agent } from '../../agent/agent.ts';
+import { AGENT } from '../../agent/build-agent.ts';
+import { MODELS } from '../../agent/models.ts';
 import { agentSettingsOf } from '../../agent/settings.ts';
-import type { SpendingGuard } from '../../agent/spending.ts';
-import type { Foundations } from '../../app/foundations.ts';
-import type { Registries } from '../../kernel/contributions.ts';
+import type { Kernel } from '../../kernel/feature.ts';
 import type { SessionKey } from '../../kernel/message/ids.ts';
 import { OWNER_TURN } from '../../kernel/message/notes.ts';
 import { observedAgent } from '../../kernel/observe/observed.ts';
-import type { Origins } from '../../kernel/turns/origins.ts';
-import type { SessionSettingsStore } from '../../kernel/turns/session-settings.ts';
 import { createTurnPersonOf } from '../../kernel/turns/turn-person.ts';
 import { createPermits } from '../../lib/async.ts';
-import type { GuardedFiles } from '../../lib/files/guarded-files.ts';
-import type { ModelRegistry } from '../../providers/provider.ts';
-import type { Toolbox } from '../../tools/tool.ts';
-import type { People } from '../people/people.ts';
-import type { JobStartDeps } from '../schedule/job-start.ts';
+import { TOOLS } from '../../tools/build-tools.ts';
+import { APPROVED_CALLS } from '../approvals/approval-rows.ts';
+import { MEMORY } from '../memory/build-memory.ts';
 import { JOB_CHANNEL, jobChat } from '../schedule/rules/job.ts';
-import { chargedCost, knownCost } from '../spending/build-spending.ts';
-import type { Experience } from '../subagents/learnt.ts';
+import { chargedCost, knownCost, SPENDING } from '../spending/build-spending.ts';
+import { SUBAGENTS } from '../subagents/build-subagents.ts';
+import { WORKFLOWS } from './index.ts';
 import { namedAs } from './rules/inputs.ts';
-import { WORKFLOW_CHANNEL } from './rules/workflow.ts';
+import { isOver, WORKFLOW_CHANNEL } from './rules/workflow.ts';
 import { workflowAgent, workflowCourier, workflowsStage } from './stage.ts';
 import { createWorkflow } from './tool.ts';
 import type { WorkflowAgentDeps } from './workflow-agent.ts';
 import { workflowCommands, workflowsAtWork } from './workflow-commands.ts';
 import { createWorkflowFiles } from './workflow-files.ts';
-import { createWorkflowDesk, type WorkflowDesk } from './workflow-people.ts';
-import { checkTyped, tellHome, WorkflowRuns } from './workflow-runs.ts';
-
-export type WorkflowParts = Foundations & {
-  readonly files: GuardedFiles;
-  readonly agent: Agent & { toolbox(): Toolbox };
-  readonly spending: SpendingGuard;
-  readonly settings: SessionSettingsStore;
-  models(): ModelRegistry;
-  readonly people: Pick<People, 'persons'>;
-  readonly origins: Origins;
-  readonly registries: Registries;
-  readonly votes: WorkflowAgentDeps['votes'];
-  readonly experience: Pick<Experience, 'workflowEnded'>;
-};
-
-export type BuiltWorkflows = {
-  /** For commands. */
-  readonly desk: WorkflowDesk;
-  readonly runs: Pick<WorkflowRuns, 'whenJobEnds'>;
-  readonly startWorkflow: JobStartDeps['startWorkflow'];
-  /** What a job that is made is to start. @throws WorkflowError */
-  checkWorkflow(typed: string): Promise<void>;
-};
+import { createWorkflowDesk } from './workflow-people.ts';
+import { openWorkflowRows, runsOfJob } from './workflow-rows.ts';
+import { checkTyped, forgetRuns, tellHome, WorkflowRuns } from './workflow-runs.ts';
 
 /** Workflows are limited where they start; permits of their own keep them off those of people. */
 const PLACES = 200;
 
-export function buildWorkflows(parts: WorkflowParts): BuiltWorkflows {
-  const { live, clock, log, bus, agent, spending, models } = parts;
-  const { add, contributed } = parts.registries;
-  // What is off takes no place: it counts from the start of the gateway on.
-  const { enabled } = live.config.agents.workflows;
-  const settings = () => ({ ...live.config.agents.workflows, enabled });
-  const isEnabled = () => enabled;
-  const { workflows: rows } = parts.collections;
-  const files = createWorkflowFiles(parts.files, () => live.defaults.workspace);
+export function install(kernel: Kernel): void {
+  const { live, clock, log, bus, add, contributed } = kernel;
+  // What is on stays on until the gateway is started again.
+  const settings = () => ({ ...live.config.agents.workflows, enabled: true });
+  const agent = kernel.use(AGENT);
+  const { toolbox } = kernel.use(TOOLS);
+  const { votes, experience } = kernel.use(SUBAGENTS);
+  const rows = openWorkflowRows(kernel.rows, (text) => live.redact(text));
+  const files = createWorkflowFiles(kernel.use(MEMORY).files, () => live.defaults.workspace);
   const runs = new WorkflowRuns({ rows, files, bus, clock, log, settings });
   const turns: WorkflowAgentDeps = {
-    ...{ rows, spending, models, clock, log, most: settings },
+    ...{ rows, clock, log, votes, most: settings },
+    models: kernel.use(MODELS).current,
+    spending: kernel.use(SPENDING),
     costOf: (model, usage, countsMoney) =>
       countsMoney ? chargedCost(live, model, usage) : knownCost(live, model, usage),
-    ...{ votes: parts.votes, voting: () => live.config.agents.voting },
-    approvals: parts.collections.calls,
-    toolbox: () => agent.toolbox(),
+    voting: () => live.config.agents.voting,
+    approvals: kernel.use(APPROVED_CALLS),
+    toolbox: () => toolbox,
     settings: () => agentSettingsOf(live.config, live.defaults.workspace),
     say: (run, name, text) => tellHome(run, { name, text, now: clock.now() }, bus),
     async end(run, how, result) {
       if (how !== 'cancelled') {
         const definition = () => rows.definitions.get(run.id);
-        await parts.experience.workflowEnded(run, how, { definition, most: settings() });
+        await experience.workflowEnded(run, how, { definition, most: settings() });
       }
       await runs.end(run, how, result);
     },
     tell: (id) => runs.tell(id),
   };
-  const personOf = createTurnPersonOf(parts.people.persons);
+  const personOf = createTurnPersonOf(kernel.people.persons);
   const desk = createWorkflowDesk({
-    ...{ rows, files, runs, clock, isEnabled },
-    modelOf: async (session: SessionKey) => (await parts.settings.get(session)).model,
+    ...{ rows, files, runs, clock, isEnabled: () => true },
+    modelOf: async (session: SessionKey) => (await kernel.settings.get(session)).model,
   });
   const tool = createWorkflow(desk);
   add.tools(() => [tool]);
   add.command(
     ...workflowCommands(desk, async (message) => {
-      const { rights, isForeign: isTainted } = await parts.origins(message);
+      const { rights, isForeign: isTainted } = await kernel.origins(message);
       return { rights, isTainted, person: await personOf(message) };
     }),
   );
-  add.personalData(runs);
+  add.personalData({ forget: forgetRuns(rows) });
   add.startedFrom(WORKFLOW_CHANNEL, async (id) => {
     const home = (await rows.runs.get(id))?.starter.home;
     if (home === undefined) return [];
@@ -105,21 +81,24 @@ export function buildWorkflows(parts: WorkflowParts): BuiltWorkflows {
       ? [home.session]
       : ((await contributed.startedFrom(JOB_CHANNEL)?.(home.job)) ?? []);
   });
+  add.stillWanted(WORKFLOW_CHANNEL, async (id) => {
+    const run = await rows.runs.get(id);
+    return run !== undefined && !isOver(run);
+  });
   add.status((session) => workflowsAtWork(session, desk));
-  const own = observedAgent(workflowAgent(agent, turns), parts.measuring, clock);
+  const own = observedAgent(workflowAgent(agent, turns), kernel.measuring, clock);
   add.stage(workflowsStage({ agent: own, permits: createPermits(PLACES) }, turns));
-  if (enabled) {
-    const courier = workflowCourier({ rows, bus, clock, log });
-    add.task({
-      name: 'words of workflows',
-      run: (signal) => bus.deliver(courier, { signal, concurrency: 1 }),
-    });
-  }
-  return {
+  const courier = workflowCourier({ rows, bus, clock, log });
+  add.task({
+    name: 'words of workflows',
+    run: (signal) => bus.deliver(courier, { signal, concurrency: 1 }),
+  });
+  kernel.provide(WORKFLOWS, {
     desk,
-    runs,
-    checkWorkflow: (typed) => checkTyped(files, enabled, typed),
-    async startWorkflow({ job, id }, { rights, person = OWNER_TURN, isTainted, paidBy, limits }) {
+    whenJobEnds: (ended) => runs.whenJobEnds(ended),
+    check: (typed) => checkTyped(files, true, typed),
+    ofJob: (job) => runsOfJob(rows, job),
+    async startForJob({ job, id }, { rights, person = OWNER_TURN, isTainted, paidBy, limits }) {
       const payer = {
         ...(paidBy === undefined ? {} : { paidBy }),
         ...(limits === undefined ? {} : { limits }),
@@ -129,5 +108,5 @@ export function buildWorkflows(parts: WorkflowParts): BuiltWorkflows {
       const starter = { ...as, isTainted: isTainted === true };
       await runs.start({ ...namedAs(job.text), key: id, begunBy: id, starter });
     },
-  };
+  });
 }

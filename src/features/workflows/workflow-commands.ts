@@ -2,17 +2,13 @@
 // in a private chat sees and ends those of all.
 
 import type { Rights } from '../../kernel/access/rights.ts';
-import {
-  type Command,
-  type CommandOrigin,
-  type CommandTable,
-  commandsOf,
-} from '../../kernel/commands/command.ts';
+import { type Command, type CommandOrigin, commandsOf } from '../../kernel/commands/command.ts';
 import type { SessionKey } from '../../kernel/message/ids.ts';
 import type { InboundMessage } from '../../kernel/message/message.ts';
 import type { TurnPerson } from '../../kernel/message/notes.ts';
 import { headOf } from '../../lib/text/cut.ts';
 import { payerOf } from '../subagents/helper-starts.ts';
+import { WORKFLOW_COMMANDS } from './index.ts';
 import { namedAs } from './rules/inputs.ts';
 import type { WorkflowAsker } from './tool.ts';
 import type { WorkflowDesk } from './workflow-people.ts';
@@ -20,19 +16,8 @@ import type { WorkflowDesk } from './workflow-people.ts';
 const HINT =
   'Say /workflow list, /workflow run <name> key=value, /workflow runs, or /workflow show | cancel with ' +
   'the id of a run; show with the name of a workflow tells what it does.';
-const OFF = 'Workflows are switched off (agents.workflows.enabled).';
 /** Of a state that is shown in a chat; the command line shows all of it. */
 const MAX_SHOWN_CHARS = 6000;
-
-export const WORKFLOW_COMMANDS = {
-  workflow: {
-    summary: 'run workflows and see how far they are',
-    usage: '/workflow [list | run <name> key=value | runs | show <name or id> | cancel <id>]',
-    access: { direct: 'trusted', group: 'nobody', audited: true },
-    timing: 'immediate',
-    isRepeatable: true,
-  },
-} satisfies CommandTable;
 
 /** What the sender of a message may have done there, and who they are. */
 type StandingOf = (message: InboundMessage) => Promise<{
@@ -44,7 +29,7 @@ type StandingOf = (message: InboundMessage) => Promise<{
 export function workflowCommands(desk: WorkflowDesk, standingOf: StandingOf): readonly Command[] {
   return commandsOf(WORKFLOW_COMMANDS, {
     workflow: async (origin, argument) =>
-      desk.isEnabled() ? workflow(await askerOf(origin, standingOf), argument, desk) : OFF,
+      workflow(await askerOf(origin, standingOf), argument, desk),
   });
 }
 

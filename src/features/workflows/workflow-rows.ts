@@ -35,6 +35,13 @@ export async function openRuns({ runs, open }: WorkflowRows): Promise<readonly W
   return found.filter((run) => run !== undefined).sort(byStart);
 }
 
+/** Ids of the runs that this job started and that are not over. */
+export async function runsOfJob(rows: WorkflowRows, job: string): Promise<readonly string[]> {
+  return (await openRuns(rows)).flatMap(({ id, starter: { home } }) =>
+    home.kind === 'job' && home.job === job ? [id] : [],
+  );
+}
+
 export async function beginRun(
   { runs, definitions, open }: WorkflowRows,
   run: WorkflowRun,

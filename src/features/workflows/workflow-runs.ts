@@ -10,7 +10,8 @@ import {
   type SystemSender,
   sessionKeyOf,
 } from '../../kernel/message/message.ts';
-import { type Holds, isOfChats } from '../../kernel/sessions/rules/forgetting.ts';
+import type { PersonalData } from '../../kernel/personal-data.ts';
+import { isOfChats } from '../../kernel/sessions/rules/forgetting.ts';
 import type { Logger } from '../../lib/logger.ts';
 import type { Clock } from '../../lib/time/clock.ts';
 import { type JobEnding, jobChat } from '../schedule/rules/job.ts';
@@ -159,25 +160,22 @@ export class WorkflowRuns {
     if (cancelled !== undefined) await this.tell(run.id);
     return cancelled !== undefined;
   }
+}
 
-  /** Runs begun in these chats that hold the words; one at work keeps them until it has ended. */
-  async forget(chats: readonly string[], holds: Holds): Promise<number> {
-    const { rows } = this.#deps;
+/** Erases runs begun in these chats that hold the words; one at work keeps them until it has ended. */
+export function forgetRuns(rows: WorkflowRows): NonNullable<PersonalData['forget']> {
+  return async (chats, holds) => {
     let forgotten = 0;
     for (const run of await rows.runs.list()) {
       const { home } = run.starter;
       const session = home.kind === 'chat' ? home.session : sessionKeyOf(jobChat(home.job));
-      if (
-        !isOfChats({ session }, chats) ||
-        !isOver(run) ||
-        !holds(JSON.stringify([run.result, run.state]))
-      )
-        continue;
+      const isTheirs = isOfChats({ session }, chats) && isOver(run);
+      if (!isTheirs || !holds(JSON.stringify([run.result, run.state]))) continue;
       await removeRun(rows, run.id);
       forgotten += 1;
     }
     return forgotten;
-  }
+  };
 }
 
 /** The same for the same wish, so that a call or a command that is taken up after a crash starts one. */

@@ -8,6 +8,7 @@ import { createPermits, type Permits } from '../../lib/async.ts';
 import type { Logger } from '../../lib/logger.ts';
 import { backoffMs, type Clock, orAborted } from '../../lib/time/clock.ts';
 import type { BusStore } from '../bus/store/store.ts';
+import { port } from '../feature.ts';
 import { MediaError, type MediaStore } from '../media/media.ts';
 import { type AccountName, accountName } from '../message/account.ts';
 import { type Attachment, sizeWords } from '../message/attachment.ts';
@@ -26,6 +27,8 @@ export type AttachmentsDeps = {
   /** Largest file that is taken in. */
   maxFileBytes(): number;
 };
+
+export const ATTACHMENTS = port<InboundAttachments>('inbound attachments');
 
 export interface InboundAttachments extends AsyncDisposable {
   /** Begins to fetch what the message carries. */

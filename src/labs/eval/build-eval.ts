@@ -13,7 +13,7 @@ import type { SpendingGuard } from '../../agent/spending.ts';
 import { askGateway, findRunningGateway } from '../../app/running-gateway.ts';
 import { clusterOf } from '../../features/cluster/cluster-keeper.ts';
 import { openClusterRows } from '../../features/cluster/cluster-rows.ts';
-import { buildLocalOnly } from '../../features/local-models/build-local-only.ts';
+import { openLocalOnly } from '../../features/local-models/build-local-only.ts';
 import type { Payer } from '../../features/spending/rules/budget-limits.ts';
 import { Spending } from '../../features/spending/spending.ts';
 import { SPENDING_SCOPE } from '../../features/spending/spending-day.ts';
@@ -24,7 +24,6 @@ import type { Environment } from '../../kernel/config/environment.ts';
 import type { LoadedConfig } from '../../kernel/config/files/config-file.ts';
 import type { Home } from '../../kernel/config/files/home.ts';
 import { LiveConfig } from '../../kernel/config/files/live-config.ts';
-import { createRegistries } from '../../kernel/contributions.ts';
 import { ProviderError, type ProviderFailure } from '../../kernel/message/errors.ts';
 import { chatId, DEFAULT_ACCOUNT } from '../../kernel/message/ids.ts';
 import { type ChatRef, sessionKeyOf } from '../../kernel/message/message.ts';
@@ -191,10 +190,7 @@ async function openOwn(
   const peers = { peers: cluster?.peers, configured: async () => undefined };
   const models = await createModels({ live, env, clock, log, forAll, loadImage, cluster: peers });
   const routes = { sessionOf: async (chat: ChatRef) => sessionKeyOf(chat) };
-  const only = buildLocalOnly({
-    ...{ live, store, models, people: { routes } },
-    contributed: createRegistries().contributed,
-  });
+  const only = openLocalOnly({ live, store, models, routes, startedFrom: () => undefined });
   const cost = counterOf(live, only.guard(inner), maxCost);
   return { models: models.current(), cost, clock };
 }

@@ -7,6 +7,7 @@ import { z } from 'zod';
 import type { Environment } from '../../kernel/config/environment.ts';
 import type { Home } from '../../kernel/config/files/home.ts';
 import type { LiveConfig } from '../../kernel/config/files/live-config.ts';
+import { type Kernel, port } from '../../kernel/feature.ts';
 import { ToolError } from '../../kernel/message/errors.ts';
 import type { Logger } from '../../lib/logger.ts';
 import { headOf } from '../../lib/text/cut.ts';
@@ -208,7 +209,13 @@ const OWNER_CHARS = 16;
 /** Longer than any run. */
 const OLD_MS = 3_600_000;
 
-type ExecParts = {
+export const EXECUTOR = port<Executor>('executor');
+
+export function install(kernel: Kernel): void {
+  kernel.provide(EXECUTOR, openExecutor(kernel));
+}
+
+export type ExecParts = {
   readonly live: LiveConfig;
   readonly clock: Clock;
   readonly log: Logger;
@@ -216,7 +223,7 @@ type ExecParts = {
   readonly env: Environment;
 };
 
-export function buildExec({ live, clock, log, home, env }: ExecParts): Executor {
+export function openExecutor({ live, clock, log, home, env }: ExecParts): Executor {
   const system = thisSystem(env);
   const root = realpathSync(home.root);
   const owner = createHash('sha256').update(root).digest('hex').slice(0, OWNER_CHARS);

@@ -1,0 +1,47 @@
+// Workflows: steps that files of the workspace lay down. Off unless configured.
+
+import type { CommandTable } from '../../kernel/commands/command.ts';
+import { port, type WhenOff } from '../../kernel/feature.ts';
+import type { JobStartDeps } from '../schedule/job-start.ts';
+import { WORKFLOW_CHANNEL } from './rules/workflow.ts';
+import type { WorkflowDesk } from './workflow-people.ts';
+import type { WorkflowRuns } from './workflow-runs.ts';
+
+export type Workflows = {
+  /** For commands. */
+  readonly desk: WorkflowDesk;
+  whenJobEnds: WorkflowRuns['whenJobEnds'];
+  startForJob: JobStartDeps['startWorkflow'];
+  /** What a job that is made is to start. @throws WorkflowError */
+  check(typed: string): Promise<void>;
+  /** Ids of the runs that this job started and that are not over. */
+  ofJob(job: string): Promise<readonly string[]>;
+};
+
+export const WORKFLOWS = port<Workflows>('workflows');
+
+export const WORKFLOWS_OFF = 'Workflows are switched off (agents.workflows.enabled).';
+
+export const WORKFLOW_COMMANDS = {
+  workflow: {
+    summary: 'run workflows and see how far they are',
+    usage: '/workflow [list | run <name> key=value | runs | show <name or id> | cancel <id>]',
+    access: { direct: 'trusted', group: 'nobody', audited: true },
+    timing: 'immediate',
+    isRepeatable: true,
+  },
+} satisfies CommandTable;
+
+export const workflowsOff: WhenOff = {
+  text: WORKFLOWS_OFF,
+  commands: WORKFLOW_COMMANDS,
+  channels: [WORKFLOW_CHANNEL],
+  async personalData({ rows, live }) {
+    const [{ forgetRuns }, { openWorkflowRows }] = await Promise.all([
+      import('./workflow-runs.ts'),
+      import('./workflow-rows.ts'),
+    ]);
+    const redact = (text: string) => live.redact(text);
+    return { forget: forgetRuns(openWorkflowRows(rows, redact)) };
+  },
+};

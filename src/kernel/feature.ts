@@ -1,0 +1,135 @@
+// CONTRACT between the kernel and features. A feature is one folder: its index.ts says when it is on and what others
+// may use of it, its install.ts takes what it needs from the kernel and contributes the rest. What is off is not
+// loaded; its chat commands say so, and its personal data is still found and erased.
+
+import type { GatewayOptions } from '../app/gateway.ts';
+import type { People } from '../features/people/people.ts';
+import type { AskedFiles } from '../features/request-log/request-log.ts';
+import type { Permits, ReaderMemory } from '../lib/async.ts';
+import type { Logger } from '../lib/logger.ts';
+import type { Clock } from '../lib/time/clock.ts';
+import type { Medium } from './access/rights.ts';
+import type { MessageBus } from './bus/bus.ts';
+import type { EmbeddedStore } from './bus/store/store.ts';
+import type { ChannelRegister } from './channels.ts';
+import type { CommandTable } from './commands/command.ts';
+import type { Commands } from './commands/commands.ts';
+import type { Config } from './config/config.ts';
+import type { Environment } from './config/environment.ts';
+import type { Home } from './config/files/home.ts';
+import type { LiveConfig } from './config/files/live-config.ts';
+import type { Contributed, Contributions } from './contributions.ts';
+import type { SpentButtons } from './delivery/spent-buttons.ts';
+import type { Judge } from './intake/judge.ts';
+import type { MediaReader, MediaStore } from './media/media.ts';
+import { NanobotError } from './message/errors.ts';
+import type { Measuring } from './observe/build-telemetry.ts';
+import type { Owners } from './owners.ts';
+import type { PersonalData } from './personal-data.ts';
+import type { Questions } from './questions/questions.ts';
+import type { OpenRows } from './rows.ts';
+import type { SessionForgetting } from './sessions/forget.ts';
+import type { SessionStore } from './sessions/store.ts';
+import type { Origins } from './turns/origins.ts';
+import type { SessionSettingsStore } from './turns/session-settings.ts';
+
+export interface Feature {
+  readonly name: string;
+  /** Asked once, when the gateway starts; left out: always on. */
+  isOn?(config: Config): boolean;
+  load(): Promise<Installable>;
+  /** What stands in for it while it is off; left out where it is never off. */
+  readonly off?: WhenOff;
+}
+
+export interface Installable {
+  install(kernel: Kernel): void | Promise<void>;
+}
+
+export type WhenOff = {
+  /** For people: that it is off, and the setting that switches it on. */
+  readonly text: string;
+  readonly commands: CommandTable;
+  /** Internal channels: turns on them end with the text as their note. */
+  readonly channels: readonly string[];
+  personalData(kernel: Kernel): Promise<PersonalData>;
+};
+
+export interface Foundations {
+  /** How this gateway was started. */
+  readonly options: GatewayOptions;
+  readonly home: Home;
+  readonly env: Environment;
+  /** Closed, the last first, when the gateway ends. */
+  readonly resources: AsyncDisposableStack;
+  readonly live: LiveConfig;
+  readonly clock: Clock;
+  readonly log: Logger;
+  readonly measuring: Measuring;
+  readonly store: EmbeddedStore;
+  readonly rows: OpenRows;
+  readonly bus: MessageBus;
+  readonly sessions: SessionStore;
+  /** Runs work on session files while nothing else writes them. */
+  readonly exclusively: SessionForgetting['exclusively'];
+  /** What models were asked with. */
+  readonly asked: AskedFiles;
+  readonly media: MediaStore;
+  readonly reader: MediaReader;
+  /** Memory for everything that reads untrusted files and pages. */
+  readonly readerMemory: ReaderMemory;
+}
+
+/** What exists before the first feature is installed. */
+export interface Kernel extends Foundations, Ports {
+  /** Written by the channel manager alone. */
+  readonly channels: ChannelRegister;
+  mediumOf(channel: string): Medium;
+  readonly people: People;
+  readonly judge: Judge;
+  readonly origins: Origins;
+  readonly owners: Owners;
+  readonly questions: Questions;
+  readonly buttons: SpentButtons;
+  /** What people chose for a session. */
+  readonly settings: SessionSettingsStore;
+  readonly commands: Commands;
+  /** Places for turns of people. */
+  readonly permits: Permits;
+  readonly add: Contributions;
+  readonly contributed: Contributed;
+}
+
+/** The name under which one feature offers a service to those installed after it. */
+export type Port<T> = { readonly name: string; readonly of?: T };
+
+export const port = <T>(name: string): Port<T> => ({ name });
+
+export class PortError extends NanobotError {
+  override readonly name = 'PortError';
+}
+
+export interface Ports {
+  /** @throws PortError where it was provided before */
+  provide<T>(port: Port<T>, value: NoInfer<T>): void;
+  /** @throws PortError where no feature installed before provides it */
+  use<T>(port: Port<T>): T;
+  /** Undefined where the feature that provides it is off. */
+  useIfOn<T>(port: Port<T>): T | undefined;
+}
+
+export function createPorts(): Ports {
+  const provided = new Map<string, unknown>();
+  return {
+    provide({ name }, value) {
+      if (provided.has(name)) throw new PortError('port_taken', `"${name}" is provided twice`);
+      provided.set(name, value);
+    },
+    use<T>({ name }: Port<T>): T {
+      if (!provided.has(name))
+        throw new PortError('port_missing', `no feature installed before provides "${name}"`);
+      return provided.get(name) as T;
+    },
+    useIfOn: <T>({ name }: Port<T>) => provided.get(name) as T | undefined,
+  };
+}

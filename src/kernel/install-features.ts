@@ -1,0 +1,47 @@
+// Installs the features that are on, in their order. What is off is not loaded: its chat commands say that it is off,
+// turns on its internal channels end with a note, and its personal data is found and erased by code that is loaded
+// when somebody asks.
+
+import { readOnce } from '../lib/async.ts';
+import { commandsOf } from './commands/command.ts';
+import type { Feature, Kernel, WhenOff } from './feature.ts';
+import type { PersonalData } from './personal-data.ts';
+
+/** @throws PortError where a feature uses one that comes later */
+export async function installFeatures(kernel: Kernel, features: readonly Feature[]): Promise<void> {
+  const { config } = kernel.live;
+  const isOff = ({ isOn }: Feature) => isOn !== undefined && !isOn(config);
+  installOff(
+    kernel,
+    features.filter(isOff).flatMap(({ off }) => off ?? []),
+  );
+  for (const feature of features) if (!isOff(feature)) await (await feature.load()).install(kernel);
+}
+
+function installOff(kernel: Kernel, features: readonly WhenOff[]): void {
+  const { add } = kernel;
+  const noteOf = (channel: string) =>
+    features.find(({ channels }) => channels.includes(channel))?.text;
+  for (const { text, commands, channels, ...feature } of features) {
+    const says = Object.keys(commands).map((name) => [name, async () => text]);
+    add.command(...commandsOf(commands, Object.fromEntries(says)));
+    for (const channel of channels) add.stillWanted(channel, async () => false);
+    add.personalData(loadedOnUse(readOnce(() => feature.personalData(kernel))));
+  }
+  add.stage({
+    name: 'switched-off',
+    async run(turn, next) {
+      const note = noteOf(turn.chat.channel);
+      const last = turn.messages.at(-1) ?? turn.messages[0];
+      return note === undefined ? next(turn) : { throughSeq: last.seq, outbound: [], note };
+    },
+  });
+}
+
+function loadedOnUse(load: () => Promise<PersonalData>): PersonalData {
+  return {
+    chatsBelow: async (...asked) => (await (await load()).chatsBelow?.(...asked)) ?? [],
+    find: async (...asked) => (await (await load()).find?.(...asked)) ?? [],
+    forget: async (...asked) => (await (await load()).forget?.(...asked)) ?? 0,
+  };
+}

@@ -1,0 +1,44 @@
+// Installs the dispatcher of turns with the kernel's own stages.
+
+import { AGENT } from '../../agent/build-agent.ts';
+import { APPROVALS, ASKS } from '../../features/approvals/build-decisions.ts';
+import { DRAFTS } from '../../features/letters/build-drafts.ts';
+import { type Kernel, port } from '../feature.ts';
+import { accountLimitsStage } from './account-limits.ts';
+import { blockedSendersStage } from './blocked-senders.ts';
+import { createDispatcher, type Dispatcher } from './dispatcher.ts';
+import { editsStage } from './edits.ts';
+import { createTurnStages } from './stages.ts';
+import { createTurnPersonOf } from './turn-person.ts';
+
+export const DISPATCHER = port<Dispatcher>('dispatcher');
+
+/** @param order of all stages, from the outside in */
+export function installTurns(kernel: Kernel, order: readonly string[]): void {
+  const { live, clock, log, bus, commands, contributed, judge, origins, people, permits } = kernel;
+  const { questions, settings, media, add } = kernel;
+  const { routes, persons } = people;
+  const channel = kernel.channels.get;
+  const agent = kernel.use(AGENT);
+  const afterAnswer = () => live.config.edits.afterAnswer;
+  add.stage(editsStage({ bus, agent, questions, log, commands, channel, afterAnswer }));
+  add.stage(blockedSendersStage({ bus, judge, clock, log }));
+  add.stage(accountLimitsStage({ log, channel }));
+  const dispatcher = createDispatcher({
+    ...{ bus, agent, commands, judge, origins, routes, permits, media, clock, log, channel },
+    choices: settings,
+    approvals: kernel.use(APPROVALS),
+    drafts: kernel.use(DRAFTS),
+    asks: kernel.use(ASKS),
+    stages: createTurnStages(order, contributed.stages()),
+    personOf: createTurnPersonOf(persons),
+    maxAnswerChars: () => live.config.limits.answers.maxChars,
+    redact: (text) => live.redact(text),
+    settings: () => ({
+      coalesce: live.config.coalesce,
+      thinkingBudget: live.defaults.thinkingBudget,
+      queueMode: live.config.queue.mode,
+    }),
+  });
+  kernel.provide(DISPATCHER, dispatcher);
+}
