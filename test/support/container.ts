@@ -99,7 +99,7 @@ async function buildWithBuildah(folder: string): Promise<BuiltImage> {
     config,
     command: (command) => [
       ...['chroot', `--userspec=${NODE_UID}:${NODE_UID}`, root],
-      ...['env', '-i', ...config.Env, '-C', '/app', ...command],
+      ...['env', '-i', '-C', '/app', ...config.Env, ...command],
     ],
     stop: (child) => void child.kill('SIGTERM'),
     async [Symbol.asyncDispose]() {
