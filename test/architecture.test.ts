@@ -8,7 +8,7 @@ const MAX_FILE_LINES = 400;
 
 /** Each goes to addresses of the configuration or of this machine, never to one from a text. */
 const OWN_WAYS_OUT =
-  /^src\/(app\/running-gateway|channels\/email\/connection-settings|channels\/telegram\/[\w-]+|channels\/whatsapp\/(transport|media-download)|channels\/lark\/[\w-]+|channels\/terminal\/attached|cli\/doctor\/checks|cli\/login\/remote-login|lib\/net\/(address-rules|guarded-fetch|safe-fetch)|providers\/[\w/-]+|features\/cluster\/(mdns-search|peer-[\w]+)|features\/voice\/transcribe)\.ts$/;
+  /^src\/(kernel\/running-gateway|channels\/email\/connection-settings|channels\/telegram\/[\w-]+|channels\/whatsapp\/(transport|media-download)|channels\/lark\/[\w-]+|channels\/terminal\/attached|cli\/doctor\/checks|cli\/login\/remote-login|lib\/net\/(address-rules|guarded-fetch|safe-fetch)|providers\/[\w/-]+|features\/cluster\/(mdns-search|peer-[\w]+)|features\/voice\/transcribe)\.ts$/;
 
 type SourceFile = { readonly path: string; readonly text: string; readonly code: string };
 

@@ -1,7 +1,7 @@
 // Side work by a cheap model, outside of turns and without tools: a summary, a check, a title. It is
 // paid for like an answer; what it says is never obeyed, only shown or stored by whoever asked.
 
-import { SPENDING } from '../features/spending/build-spending.ts';
+import { SPENDING } from '../features/spending/install.ts';
 import type { Payer } from '../features/spending/rules/budget-limits.ts';
 import type { Drift } from '../features/steadiness/rules/anti-drift.ts';
 import { driftIn } from '../features/steadiness/steadiness.ts';

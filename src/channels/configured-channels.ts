@@ -1,10 +1,10 @@
 // The configured accounts as they run: starts, restarts and stops each as the configuration in force says,
 // and reports its status.
 
-import type { ChannelReport, GatewayOptions } from '../app/gateway.ts';
 import type { ChannelDirectory } from '../kernel/channels.ts';
 import type { LiveConfig } from '../kernel/config/files/live-config.ts';
 import type { ChannelManager } from '../kernel/delivery/manager.ts';
+import type { ChannelReport, GatewayOptions } from '../kernel/gateway.ts';
 import { type AccountName, accountName, accountOf } from '../kernel/message/account.ts';
 import { DEFAULT_ACCOUNT } from '../kernel/message/ids.ts';
 import { createLanes } from '../lib/async.ts';

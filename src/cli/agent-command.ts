@@ -53,7 +53,7 @@ async function withConversation<Result>(
   chat: string,
   work: (conversation: Conversation, signal: AbortSignal) => Promise<Result>,
 ): Promise<Result> {
-  const { findRunningGateway } = await import('../app/running-gateway.ts');
+  const { findRunningGateway } = await import('../kernel/running-gateway.ts');
   const running = await findRunningGateway(terminal.home);
   if (running?.address !== undefined) {
     const { address } = running;

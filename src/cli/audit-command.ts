@@ -132,7 +132,7 @@ async function turnLines(
   turnId: string,
 ): Promise<readonly string[]> {
   const { loadConfig } = await import('../kernel/config/files/config-file.ts');
-  const { openSessionCare } = await import('../app/session-care.ts');
+  const { openSessionCare } = await import('../features/privacy/session-care.ts');
   const { priceOf } = await import('../providers/rules/model-names.ts');
   const { amountOf } = await import('../features/spending/rules/spending.ts');
   const { models, limits } = (await loadConfig(home, env)).config;

@@ -2,10 +2,10 @@
 // text.
 
 import { z } from 'zod';
-import { askGateway, type RunningGateway } from '../app/running-gateway.ts';
 import { howToEnable } from '../channels/configured-channels.ts';
 import { configuredAccounts } from '../channels/index.ts';
 import type { Config } from '../kernel/config/config.ts';
+import { askGateway, type RunningGateway } from '../kernel/running-gateway.ts';
 import { spanText } from './flag-values.ts';
 
 const channelStatusSchema = z.object({

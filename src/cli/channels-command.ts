@@ -62,7 +62,7 @@ export function channelsCommand(terminal: Terminal): Command {
 
 async function showStatus(terminal: Terminal, json: boolean) {
   const { configInForce } = await import('../kernel/config/files/config-file.ts');
-  const { findRunningGateway } = await import('../app/running-gateway.ts');
+  const { findRunningGateway } = await import('../kernel/running-gateway.ts');
   const { reportChannels } = await import('./channel-lines.ts');
   const running = await findRunningGateway(terminal.home);
   const { config } = await configInForce(terminal.home, terminal.env, running !== undefined);
@@ -88,7 +88,7 @@ async function login(terminal: Terminal, name: string, flags: LoginFlags) {
   await openHome(terminal.home, terminal.env);
   const asker = createAsker(terminal, terminal.interactive);
   await settleAll(asker, [await stepOf(terminal, asker, name, flags)]);
-  const { findRunningGateway } = await import('../app/running-gateway.ts');
+  const { findRunningGateway } = await import('../kernel/running-gateway.ts');
   if ((await findRunningGateway(terminal.home)) !== undefined) return;
   asker.say('The agent answers there while the gateway runs. Start it: nanobot gateway');
 }

@@ -8,7 +8,7 @@ export async function chatNames(
   { home, clock }: Terminal,
   keys: readonly string[],
 ): Promise<ReadonlyMap<string, string>> {
-  const { hasState, withOpenState } = await import('../app/state.ts');
+  const { hasState, withOpenState } = await import('../kernel/home-state.ts');
   if (!hasState(home)) return new Map();
   const { chatTitle } = await import('../channels/web/door-log.ts');
   return withOpenState(home, clock, async ({ store, people }) => {

@@ -2,8 +2,8 @@
 // permissions, and only when asked to.
 
 import { Command } from 'commander';
-import type { OpenedState } from '../app/state.ts';
 import type { LoadedConfig } from '../kernel/config/files/config-file.ts';
+import type { OpenedState } from '../kernel/home-state.ts';
 import { type Finding, fail } from './doctor/finding.ts';
 import { explainError } from './explain-error.ts';
 import { CommandFailure, EXIT, type Terminal } from './terminal.ts';

@@ -2,9 +2,9 @@
 // `whatsapp` and `lark` run one channel alone.
 
 import { Command } from 'commander';
-import type { ChannelReport, Gateway } from '../app/gateway.ts';
 import type { ConfigOverrides } from '../kernel/config/check.ts';
 import type { OpenedHome } from '../kernel/config/files/first-run.ts';
+import type { ChannelReport, Gateway } from '../kernel/gateway.ts';
 import { ProviderError } from '../kernel/message/errors.ts';
 import { defined } from '../lib/json/json.ts';
 import { isDemo } from '../providers/rules/model-names.ts';

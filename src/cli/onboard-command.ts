@@ -252,7 +252,7 @@ async function onboard(terminal: Terminal, given: OnboardFlags) {
     ['Lark', (isRetry) => setUpLark(terminal, asker, flags, isRetry)],
     ['WhatsApp', (isRetry) => setUpWhatsApp(terminal, asker, flags, isRetry)],
   ]);
-  const { findRunningGateway } = await import('../app/running-gateway.ts');
+  const { findRunningGateway } = await import('../kernel/running-gateway.ts');
   const isRunning = (await findRunningGateway(terminal.home)) !== undefined;
   asker.say('Done. "nanobot gateway" starts it; "nanobot doctor" checks it at any time.');
   if (isRunning || !asker.interactive || !(await asker.confirm('Start nanobot now?', true))) return;

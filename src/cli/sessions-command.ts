@@ -88,7 +88,7 @@ function addCare(command: Command, terminal: Terminal) {
 }
 
 async function open(terminal: Terminal): Promise<SessionMaintenance> {
-  const { openSessionCare } = await import('../app/session-care.ts');
+  const { openSessionCare } = await import('../features/privacy/session-care.ts');
   return openSessionCare(terminal.home, terminal.env, terminal.clock);
 }
 
@@ -148,7 +148,7 @@ async function search(
 async function purge(terminal: Terminal, olderThanMs: number, yes: boolean) {
   const age = spanText(olderThanMs);
   await confirmOrStop(terminal, `Delete all that was last written over ${age} ago?`, yes);
-  const { forgetStoredTexts } = await import('../app/session-care.ts');
+  const { forgetStoredTexts } = await import('../features/privacy/session-care.ts');
   const { files, bytes } = await (await open(terminal)).purge({ olderThanMs });
   await forgetStoredTexts(terminal.home, terminal.clock, olderThanMs);
   terminal.note(`Deleted ${countText(files, 'file')}, ${bytes} bytes.`);
@@ -164,7 +164,7 @@ async function archive(terminal: Terminal, olderThanMs: number) {
 
 async function nuke(terminal: Terminal, yes: boolean) {
   await confirmOrStop(terminal, 'Delete every conversation for good?', yes);
-  const { forgetStoredTexts } = await import('../app/session-care.ts');
+  const { forgetStoredTexts } = await import('../features/privacy/session-care.ts');
   const { sessions, files } = await (await open(terminal)).nuke();
   await forgetStoredTexts(terminal.home, terminal.clock, 0);
   terminal.note(`Deleted ${sessions} conversations, ${files} files.`);

@@ -2,13 +2,13 @@
 
 import { Command } from 'commander';
 import { z } from 'zod';
-import type { RunningGateway } from '../app/running-gateway.ts';
 import { type ReportedTooling, toolServerLine } from '../features/mcp/tooling.ts';
 import { budgetCap, TOTAL } from '../features/spending/rules/budget-limits.ts';
 import { budgetLine } from '../features/spending/rules/budget-words.ts';
 import type { StoredLedger } from '../features/spending/spending-day.ts';
 import type { HomeHolder } from '../kernel/bus/store/home-lock.ts';
 import type { Config } from '../kernel/config/config.ts';
+import type { RunningGateway } from '../kernel/running-gateway.ts';
 import { silentLogger } from '../lib/logger.ts';
 import { createDayText } from '../lib/time/zone-time.ts';
 import { channelLine } from './channel-lines.ts';
@@ -36,7 +36,7 @@ export function statusCommand(terminal: Terminal): Command {
 async function makeReport(terminal: Terminal) {
   const { configInForce } = await import('../kernel/config/files/config-file.ts');
   const { problemLines } = await import('../kernel/config/issues.ts');
-  const { findRunningGateway } = await import('../app/running-gateway.ts');
+  const { findRunningGateway } = await import('../kernel/running-gateway.ts');
   const { reportChannels } = await import('./channel-lines.ts');
   const { reportTooling } = await import('../features/mcp/tooling.ts');
   const { home, env } = terminal;
@@ -67,7 +67,7 @@ async function modelInForce(
   config: Config,
   running: RunningGateway | undefined,
 ): Promise<string> {
-  const { askGateway } = await import('../app/running-gateway.ts');
+  const { askGateway } = await import('../kernel/running-gateway.ts');
   const { findDefaultModel } = await import('../providers/credentials.ts');
   if (running !== undefined) {
     const said = statusSchema.safeParse(
@@ -80,7 +80,7 @@ async function modelInForce(
 
 /** What the store counts: messages by their state, and what was spent today. */
 async function storedCounts({ home, clock }: Terminal, config: Config) {
-  const { hasState, openStore } = await import('../app/state.ts');
+  const { hasState, openStore } = await import('../kernel/home-state.ts');
   if (!hasState(home)) return { messages: undefined, spentToday: undefined };
   const { SPENDING_SCOPE, storedDays } = await import('../features/spending/spending-day.ts');
   const today = createDayText()(clock.now(), config.sessions.timeZone);

@@ -2,9 +2,9 @@
 // store, and stop signals.
 
 import { styleText } from 'node:util';
-import type { OpenedState } from '../app/state.ts';
 import type { Environment } from '../kernel/config/environment.ts';
 import { type Home, homeOf } from '../kernel/config/files/home.ts';
+import type { OpenedState } from '../kernel/home-state.ts';
 import { ConfigError, NanobotError, ProviderError } from '../kernel/message/errors.ts';
 import { type Typed, typedCommands } from '../kernel/typed-command.ts';
 import { type Clock, systemClock } from '../lib/time/clock.ts';
@@ -146,7 +146,7 @@ export async function withState<Result>(
   terminal: Terminal,
   work: (state: OpenedState) => Promise<Result>,
 ): Promise<Result> {
-  const { hasState, withOpenState } = await import('../app/state.ts');
+  const { hasState, withOpenState } = await import('../kernel/home-state.ts');
   if (!hasState(terminal.home)) {
     const message = `${terminal.home.root} has no state yet; "nanobot gateway" makes it`;
     throw new CommandFailure(EXIT.notFound, message);

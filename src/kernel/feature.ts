@@ -2,7 +2,6 @@
 // may use of it, its install.ts takes what it needs from the kernel and contributes the rest. What is off is not
 // loaded; its chat commands say so, and its personal data is still found and erased.
 
-import type { GatewayOptions } from '../app/gateway.ts';
 import type { People } from '../features/people/people.ts';
 import type { AskedFiles } from '../features/request-log/request-log.ts';
 import type { Permits, ReaderMemory } from '../lib/async.ts';
@@ -20,6 +19,7 @@ import type { Home } from './config/files/home.ts';
 import type { LiveConfig } from './config/files/live-config.ts';
 import type { Contributed, Contributions } from './contributions.ts';
 import type { SpentButtons } from './delivery/spent-buttons.ts';
+import type { GatewayOptions } from './gateway.ts';
 import type { Judge } from './intake/judge.ts';
 import type { MediaReader, MediaStore } from './media/media.ts';
 import { NanobotError } from './message/errors.ts';

@@ -3,9 +3,6 @@
 
 import { join } from 'node:path';
 import { redactedPicture } from '../agent/prepared.ts';
-import type { GatewayOptions } from '../app/gateway.ts';
-import { redactedStore, watchedSessions } from '../app/redacted-store.ts';
-import { openStore } from '../app/state.ts';
 import { createAskedFiles } from '../features/request-log/request-log.ts';
 import { createReaderMemory } from '../lib/async.ts';
 import { openLogFile } from '../lib/files/files.ts';
@@ -15,9 +12,12 @@ import { createMessageBus } from './bus/message-bus.ts';
 import type { LiveConfig } from './config/files/live-config.ts';
 import type { Contributed } from './contributions.ts';
 import type { Foundations } from './feature.ts';
+import type { GatewayOptions } from './gateway.ts';
+import { openStore } from './home-state.ts';
 import { openMedia } from './media/home-media.ts';
 import { createMediaReader } from './media/media-reader.ts';
 import { buildTelemetry } from './observe/build-telemetry.ts';
+import { redactedStore, watchedSessions } from './redaction.ts';
 import { createRows } from './rows.ts';
 import { createJsonlSessionStore } from './sessions/jsonl.ts';
 

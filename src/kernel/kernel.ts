@@ -2,9 +2,7 @@
 // asked of whom, and the registries that features contribute to.
 
 import { randomBytes } from 'node:crypto';
-import type { GatewayOptions } from '../app/gateway.ts';
-import { PAIRING_SCOPE } from '../app/state.ts';
-import { buildPeople } from '../features/people/build-people.ts';
+import { buildPeople } from '../features/people/open-people.ts';
 import { createKnownAs } from '../features/people/people.ts';
 import { createPermits } from '../lib/async.ts';
 import { createChannelDirectory } from './channels.ts';
@@ -14,6 +12,8 @@ import { createRegistries } from './contributions.ts';
 import { createSpentButtons } from './delivery/spent-buttons.ts';
 import { createPorts, type Kernel } from './feature.ts';
 import { layFoundations } from './foundations.ts';
+import type { GatewayOptions } from './gateway.ts';
+import { PAIRING_SCOPE } from './home-state.ts';
 import { policyOf } from './intake/doors.ts';
 import { createJudge } from './intake/judge.ts';
 import type { AccountName } from './message/account.ts';

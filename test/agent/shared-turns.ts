@@ -2,8 +2,8 @@
 // of its own; calls that nobody scripted fail the test.
 
 import { createAgentFiles } from '../../src/features/modes/agent-files.ts';
-import { createModes } from '../../src/features/modes/build-modes.ts';
 import { createDelegation } from '../../src/features/modes/digests.ts';
+import { createModes } from '../../src/features/modes/install.ts';
 import { RoleHealth } from '../../src/features/modes/role-health.ts';
 import type { AgentMode } from '../../src/features/modes/rules/mode.ts';
 import type { TraceRecord } from '../../src/features/modes/trace-files.ts';

@@ -4,8 +4,8 @@ import { cp, mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, expect, test } from 'vitest';
-import { announceGateway, findRunningGateway } from '../../src/app/running-gateway.ts';
 import { homeOf } from '../../src/kernel/config/files/home.ts';
+import { announceGateway, findRunningGateway } from '../../src/kernel/running-gateway.ts';
 
 const SELF = { address: 'http://127.0.0.1:1', startedAt: 5 };
 let root: string;

@@ -11,7 +11,7 @@ import {
   type SpendingGuard,
   SpendingRefusedError,
 } from '../../src/agent/spending.ts';
-import { openLocalOnly } from '../../src/features/local-models/build-local-only.ts';
+import { openLocalOnly } from '../../src/features/local-models/install-local-only.ts';
 import { openJobRows } from '../../src/features/schedule/job-rows.ts';
 import { startedFromJobs } from '../../src/features/schedule/personal-data.ts';
 import { JOB_CHANNEL, type Job, jobChat } from '../../src/features/schedule/rules/job.ts';

@@ -11,7 +11,7 @@ import { createGuardedFiles } from '../../src/lib/files/guarded-files.ts';
 import { silentLogger } from '../../src/lib/logger.ts';
 import { systemClock } from '../../src/lib/time/clock.ts';
 import { demoReply } from '../../src/providers/demo.ts';
-import { createTools } from '../../src/tools/build-tools.ts';
+import { createTools } from '../../src/tools/install.ts';
 import { createToolbox, toolboxSettings } from '../../src/tools/toolbox.ts';
 import { createIdleExecutor } from '../support/executor.ts';
 import { createMemoryMedia, createTestReader } from '../support/memory-media.ts';

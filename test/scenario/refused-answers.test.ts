@@ -3,9 +3,9 @@
 
 import { createHash } from 'node:crypto';
 import { afterEach, describe, expect, it } from 'vitest';
-import { withOpenState } from '../../src/app/state.ts';
 import type { ConfigInput } from '../../src/kernel/config/config.ts';
 import { homeOf } from '../../src/kernel/config/files/home.ts';
+import { withOpenState } from '../../src/kernel/home-state.ts';
 import {
   channelName,
   chatId,

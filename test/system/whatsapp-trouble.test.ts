@@ -3,8 +3,8 @@
 import { readdir, readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { afterEach, describe, expect, it } from 'vitest';
-import { withOpenState } from '../../src/app/state.ts';
 import { homeOf } from '../../src/kernel/config/files/home.ts';
+import { withOpenState } from '../../src/kernel/home-state.ts';
 import { systemClock } from '../../src/lib/time/clock.ts';
 import { runNanobot } from '../cli/run-nanobot.ts';
 import { type BotApi, startBotApi } from '../support/bot-api.ts';

@@ -18,7 +18,7 @@ import {
 import { OWNER_TURN } from '../../src/kernel/message/notes.ts';
 import { createGuardedFiles } from '../../src/lib/files/guarded-files.ts';
 import { silentLogger } from '../../src/lib/logger.ts';
-import { createTools } from '../../src/tools/build-tools.ts';
+import { createTools } from '../../src/tools/install.ts';
 import type { Tool, ToolContext } from '../../src/tools/tool.ts';
 import { createToolbox, type ToolboxSettings } from '../../src/tools/toolbox.ts';
 import { temporaryFolder } from '../sessions/session-folder.ts';

@@ -2,8 +2,8 @@
 // read from a stream (HTML Living Standard, 9.2.6).
 
 import { z } from 'zod';
-import { authorization } from '../../app/running-gateway.ts';
 import { NanobotError } from '../../kernel/message/errors.ts';
+import { authorization } from '../../kernel/running-gateway.ts';
 import { parseJson } from '../../lib/json/json.ts';
 import type { DoorEvent } from '../door.ts';
 import type { Conversation } from './conversation.ts';

@@ -1,10 +1,10 @@
 // A gateway in this process for as long as one conversation lasts: the whole agent, without platform channels
 // and web page.
 
-import type { Gateway } from '../../app/gateway.ts';
 import { boot } from '../../boot.ts';
 import { type Terminal, untilStopped } from '../../cli/terminal.ts';
 import { openHome } from '../../kernel/config/files/first-run.ts';
+import type { Gateway } from '../../kernel/gateway.ts';
 import type { Conversation } from './conversation.ts';
 
 /** Longest wait of the first question for servers that are slow to start. */

@@ -1,10 +1,10 @@
 // The doctor's check of the WhatsApp link, from what the channel last noted: the same with and without a
 // running gateway, and without asking WhatsApp.
 
-import type { OpenedState } from '../../app/state.ts';
 import { type Finding, ok, warn } from '../../cli/doctor/finding.ts';
 import { spanText } from '../../cli/flag-values.ts';
 import type { Config } from '../../kernel/config/config.ts';
+import type { OpenedState } from '../../kernel/home-state.ts';
 import { readLinkHealth, reconnectsOfLastDay } from '../channel-setup.ts';
 import { judgeEnding } from './rules/endings.ts';
 

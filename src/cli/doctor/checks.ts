@@ -3,17 +3,17 @@
 
 import { constants, stat } from 'node:fs/promises';
 import { createServer } from 'node:net';
-import { findRunningGateway } from '../../app/running-gateway.ts';
-import type { OpenedState } from '../../app/state.ts';
 import { checkMailLogins, proveLark, proveTelegram } from '../../channels/channel-setup.ts';
 import { type EmailConfig, mailboxesOf } from '../../channels/email/settings.ts';
 import type { Config } from '../../kernel/config/config.ts';
 import type { Home } from '../../kernel/config/files/home.ts';
+import type { OpenedState } from '../../kernel/home-state.ts';
 import { accountName } from '../../kernel/message/account.ts';
 import { ChannelError, NanobotError } from '../../kernel/message/errors.ts';
 import { channelName } from '../../kernel/message/ids.ts';
 import { verifyAudit } from '../../kernel/observe/audit.ts';
 import { AUDIT_SCOPE } from '../../kernel/observe/build-telemetry.ts';
+import { findRunningGateway } from '../../kernel/running-gateway.ts';
 import { isPermitted } from '../../lib/files/files.ts';
 import { isLoopbackHost } from '../../lib/net/address-rules.ts';
 import { proveConfigured, resolveConfigured } from '../../providers/model-setup.ts';

@@ -2,8 +2,6 @@
 // running gateway and its store.
 
 import { existsSync } from 'node:fs';
-import { askGateway, findRunningGateway } from '../../app/running-gateway.ts';
-import { hasState, type OpenedState, openState } from '../../app/state.ts';
 import { howToLogIn } from '../../channels/configured-channels.ts';
 import { type ConfiguredAccount, configuredAccounts } from '../../channels/index.ts';
 import { EVERYBODY } from '../../kernel/access/admission.ts';
@@ -12,8 +10,10 @@ import { isPythonConfig } from '../../kernel/config/check.ts';
 import type { Config } from '../../kernel/config/config.ts';
 import { type LoadedConfig, loadConfig } from '../../kernel/config/files/config-file.ts';
 import { literalSecrets } from '../../kernel/config/secrets.ts';
+import { hasState, type OpenedState, openState } from '../../kernel/home-state.ts';
 import { accountPath } from '../../kernel/message/account.ts';
 import { ConfigError, NanobotError } from '../../kernel/message/errors.ts';
+import { askGateway, findRunningGateway } from '../../kernel/running-gateway.ts';
 import { readinessSchema, statusLine } from '../channel-lines.ts';
 import { explainSystemError, holderText, otherProgram, problemLine } from '../explain-error.ts';
 import { spanText } from '../flag-values.ts';

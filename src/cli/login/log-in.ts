@@ -1,9 +1,9 @@
 // Connects a channel's account from a terminal, through the running gateway or without one: the
 // progress on screen, and clean-up after Ctrl+C.
 
-import { findRunningGateway } from '../../app/running-gateway.ts';
 import type { LoginOptions, LoginStep } from '../../channels/channel.ts';
 import { loadConfig } from '../../kernel/config/files/config-file.ts';
+import { findRunningGateway } from '../../kernel/running-gateway.ts';
 import { type QrMatrix, qrMatrix, qrTerminalLines, qrTerminalSize } from '../../lib/qr-code.ts';
 import { CommandFailure, EXIT, type Terminal, untilStopped } from '../terminal.ts';
 import { remoteGateway, remoteLogin } from './remote-login.ts';

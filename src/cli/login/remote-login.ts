@@ -2,14 +2,14 @@
 // a channel's account, start a channel again, make a link for the web page.
 
 import { z } from 'zod';
+import type { LoginOptions, LoginStep } from '../../channels/channel.ts';
+import { readServerEvents } from '../../channels/terminal/attached.ts';
+import { loadConfig } from '../../kernel/config/files/config-file.ts';
 import {
   authorization,
   findRunningGateway,
   type RunningGateway,
-} from '../../app/running-gateway.ts';
-import type { LoginOptions, LoginStep } from '../../channels/channel.ts';
-import { readServerEvents } from '../../channels/terminal/attached.ts';
-import { loadConfig } from '../../kernel/config/files/config-file.ts';
+} from '../../kernel/running-gateway.ts';
 import type { Clock } from '../../lib/time/clock.ts';
 import { CommandFailure, EXIT, type Terminal } from '../terminal.ts';
 

@@ -44,7 +44,7 @@ export function clusterCommand(terminal: Terminal): Command {
 async function told(terminal: Terminal, work: (desk: ClusterDesk) => Promise<string>) {
   const { openCluster } = await import('./cluster-desk.ts');
   const { loadConfig } = await import('../../kernel/config/files/config-file.ts');
-  const { askGateway, findRunningGateway } = await import('../../app/running-gateway.ts');
+  const { askGateway, findRunningGateway } = await import('../../kernel/running-gateway.ts');
   const { config } = await loadConfig(terminal.home, terminal.env);
   const running = await findRunningGateway(terminal.home);
   const said =

@@ -112,7 +112,7 @@ export async function peersOnce(
   clock: Clock,
 ): Promise<Peers | undefined> {
   if (!cluster.enabled) return undefined;
-  const { hasState, withOpenState } = await import('../../app/state.ts');
+  const { hasState, withOpenState } = await import('../../kernel/home-state.ts');
   const hosts = hasState(home)
     ? await withOpenState(home, clock, ({ rows }) => openClusterRows(rows).hosts.list())
     : [];

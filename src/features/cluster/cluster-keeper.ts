@@ -4,12 +4,12 @@
 import type { Config } from '../../kernel/config/config.ts';
 import { createChange } from '../../lib/async.ts';
 import type { Peers } from '../../providers/local-site.ts';
-import type { BuiltCluster, ClusterParts } from './build-cluster.ts';
+import type { BuiltCluster, ClusterParts } from './cluster.ts';
 
 /** Nothing of it is loaded where it is off. @throws StoreError */
 export async function clusterOf(parts: ClusterParts): Promise<BuiltCluster | undefined> {
   if (!parts.live.config.cluster.enabled) return undefined;
-  const { buildCluster } = await import('./build-cluster.ts');
+  const { buildCluster } = await import('./cluster.ts');
   return buildCluster(parts);
 }
 

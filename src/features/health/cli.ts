@@ -49,7 +49,7 @@ const CUT_OFF = { reason: 'the gateway stopped meanwhile', remedy: 'Start it: na
 /** The web page's own way comes first: the request and its stream of events. */
 async function* verdictsOf(terminal: Terminal): AsyncGenerator<Verdict, void, void> {
   const { loadConfig } = await import('../../kernel/config/files/config-file.ts');
-  const { findRunningGateway } = await import('../../app/running-gateway.ts');
+  const { findRunningGateway } = await import('../../kernel/running-gateway.ts');
   const { remoteGateway, remoteSelfTest } = await import('../../cli/login/remote-login.ts');
   const { home, env, clock } = terminal;
   const running = await findRunningGateway(home);

@@ -32,7 +32,7 @@ async function list(terminal: Terminal, asJson: boolean): Promise<void> {
 
 async function rowsOf({ home, env, clock }: Terminal): Promise<readonly Row[]> {
   const { loadConfig } = await import('../../kernel/config/files/config-file.ts');
-  const { findRunningGateway } = await import('../../app/running-gateway.ts');
+  const { findRunningGateway } = await import('../../kernel/running-gateway.ts');
   const { reportTooling, toolServerLine } = await import('./tooling.ts');
   const { config } = await loadConfig(home, env);
   const running = await findRunningGateway(home);

@@ -1,8 +1,8 @@
 // What the doctor says of tools: servers that cannot be reached, and tools that lack what they need.
 
-import { findRunningGateway } from '../../app/running-gateway.ts';
 import { type Finding, ok, warn } from '../../cli/doctor/finding.ts';
 import type { Terminal } from '../../cli/terminal.ts';
+import { findRunningGateway } from '../../kernel/running-gateway.ts';
 import { reportTooling, toolServerLine } from './tooling.ts';
 
 export async function checkTools(

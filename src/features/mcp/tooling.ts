@@ -2,8 +2,8 @@
 // work.
 
 import { z } from 'zod';
-import { askGateway, type RunningGateway } from '../../app/running-gateway.ts';
 import { spanText } from '../../cli/flag-values.ts';
+import { askGateway, type RunningGateway } from '../../kernel/running-gateway.ts';
 
 const serverSchema = z.object({
   name: z.string(),

@@ -224,7 +224,7 @@ async function forget(terminal: Terminal, typed: string) {
   const { config } = await loadConfig(terminal.home, terminal.env);
   const notes = join(config.agents.defaults.workspace, PEOPLE_FOLDER, person.id);
   await rm(notes, { recursive: true, force: true });
-  const { forgetIndexed } = await import('../../app/session-care.ts');
+  const { forgetIndexed } = await import('../privacy/session-care.ts');
   await forgetIndexed(terminal.home, config.agents.defaults.workspace);
   terminal.note(
     'Forgotten, with their notes. An allow list of a channel still counts; what was said is under "nanobot sessions".',

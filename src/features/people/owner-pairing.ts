@@ -1,12 +1,12 @@
 // Waits for the first tap on a pairing link: the person who makes it becomes the channel's owner.
 // The gateway that runs hears it; where none does, one is run for as long as the wait lasts.
 
-import { findRunningGateway } from '../../app/running-gateway.ts';
-import { type OpenedState, withOpenState } from '../../app/state.ts';
 import { boot } from '../../boot.ts';
 import type { Environment } from '../../kernel/config/environment.ts';
 import { loadConfig } from '../../kernel/config/files/config-file.ts';
 import type { Home } from '../../kernel/config/files/home.ts';
+import { type OpenedState, withOpenState } from '../../kernel/home-state.ts';
+import { findRunningGateway } from '../../kernel/running-gateway.ts';
 import type { Clock } from '../../lib/time/clock.ts';
 import type { Approval } from './people-rows.ts';
 

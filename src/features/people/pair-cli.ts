@@ -1,11 +1,11 @@
 // `nanobot pair`: who was let in, who knocked, and letting people in or out by hand.
 
 import { Command, Option } from 'commander';
-import type { OpenedState } from '../../app/state.ts';
 import type { ChannelDefinition } from '../../channels/index.ts';
 import { momentText } from '../../cli/flag-values.ts';
 import { CommandFailure, EXIT, type Terminal, textTable, withState } from '../../cli/terminal.ts';
 import { ADMITTED_ROLES, type AdmittedRole } from '../../kernel/access/admission.ts';
+import type { OpenedState } from '../../kernel/home-state.ts';
 import { counted, type Subject } from './strangers.ts';
 
 type ApproveFlags = { readonly role: AdmittedRole; readonly once?: boolean };

@@ -1,7 +1,6 @@
 // All that is kept of a person, over every store that holds some of it: notes, conversations, the index
 // over both, queues, the logs of our own doors, mails, and plans, questions, and what helpers did.
 
-import { isOwnDoor } from '../../app/past-sessions.ts';
 import { forgetSaid } from '../../channels/web/door-rows.ts';
 import type { EmbeddedStore, KeyValueStore } from '../../kernel/bus/store/store.ts';
 import type { SessionKey } from '../../kernel/message/ids.ts';
@@ -22,6 +21,7 @@ import { partOf } from '../../lib/text/cut.ts';
 import type { TextIndex } from '../memory/memory.ts';
 import type { NoteReader } from '../memory/note-files.ts';
 import { findInNotes, forgetInNotes } from '../memory/notes.ts';
+import { isOwnDoor } from '../memory/past-sessions.ts';
 import type { HandedOut } from './handed-out.ts';
 
 type ErasingChannel = {

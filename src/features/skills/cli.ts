@@ -11,7 +11,7 @@ import {
   type Terminal,
   textTable,
 } from '../../cli/terminal.ts';
-import type { FoundSkill } from './install.ts';
+import type { FoundSkill } from './install-skill.ts';
 import type { SkillReview } from './package.ts';
 import type { SkillCare } from './skill-care.ts';
 import type { Skill } from './skills.ts';

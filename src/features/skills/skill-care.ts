@@ -16,7 +16,7 @@ import {
   type InstallDeps,
   installSkill,
   removeSkill,
-} from './install.ts';
+} from './install-skill.ts';
 import { reviewPackage } from './package.ts';
 import { createPinBook } from './pins.ts';
 

@@ -2,11 +2,11 @@
 
 import { MODELS } from '../../agent/models.ts';
 import { channelReports, reportLine } from '../../channels/configured-channels.ts';
-import { LOCAL_MODELS } from '../../features/local-models/build-local-models.ts';
-import { JOBS } from '../../features/schedule/build-automation.ts';
-import { SPENDING_DESK } from '../../features/spending/build-spending.ts';
+import { LOCAL_MODELS } from '../../features/local-models/install.ts';
+import { JOBS } from '../../features/schedule/install.ts';
+import { SPENDING_DESK } from '../../features/spending/install.ts';
 import { spentToday } from '../../features/spending/spending-commands.ts';
-import { SUBAGENTS } from '../../features/subagents/build-subagents.ts';
+import { SUBAGENTS } from '../../features/subagents/install.ts';
 import { WORKFLOWS } from '../../features/workflows/index.ts';
 import { type Kernel, port } from '../feature.ts';
 import type { ChatRef } from '../message/message.ts';

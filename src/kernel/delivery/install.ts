@@ -1,7 +1,7 @@
 // Installs the channel manager, which runs the accounts of the channels and delivers what is for them.
 
 import { accountsOf, CHANNELS } from '../../channels/index.ts';
-import { RECEIVER } from '../../features/people/receiving.ts';
+import { RECEIVER } from '../../features/people/install.ts';
 import { type Kernel, port } from '../feature.ts';
 import { createSharedArrivals } from '../intake/receive.ts';
 import { type ChannelManager, createChannelManager } from './manager.ts';

@@ -1,8 +1,8 @@
 // Installs the dispatcher of turns with the kernel's own stages.
 
-import { AGENT } from '../../agent/build-agent.ts';
-import { APPROVALS, ASKS } from '../../features/approvals/build-decisions.ts';
-import { DRAFTS } from '../../features/letters/build-drafts.ts';
+import { AGENT } from '../../agent/install.ts';
+import { APPROVALS, ASKS } from '../../features/approvals/install.ts';
+import { DRAFTS } from '../../features/letters/install.ts';
 import { type Kernel, port } from '../feature.ts';
 import { accountLimitsStage } from './account-limits.ts';
 import { blockedSendersStage } from './blocked-senders.ts';

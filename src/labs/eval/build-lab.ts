@@ -5,14 +5,14 @@ import { mkdir, mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import type { Agent } from '../../agent/agent.ts';
-import { type Instead, openAgent } from '../../agent/build-agent.ts';
+import { type Instead, openAgent } from '../../agent/install.ts';
 import { MODELS } from '../../agent/models.ts';
 import type { SpendingGuard } from '../../agent/spending.ts';
-import { LOCAL_ONLY } from '../../features/local-models/build-local-only.ts';
+import { LOCAL_ONLY } from '../../features/local-models/install-local-only.ts';
 import { LocalOnly } from '../../features/local-models/local-only.ts';
-import { createModes, install as installModes, MODES } from '../../features/modes/build-modes.ts';
+import { createModes, install as installModes, MODES } from '../../features/modes/install.ts';
 import { createCron } from '../../features/schedule/cron-tool.ts';
-import { SPENDING } from '../../features/spending/build-spending.ts';
+import { SPENDING } from '../../features/spending/install.ts';
 import { createSpawn } from '../../features/subagents/spawn.ts';
 import { createWorkflow } from '../../features/workflows/tool.ts';
 import type { Config } from '../../kernel/config/config.ts';
@@ -81,10 +81,10 @@ export async function openLab(wish: LabWish, resources: AsyncDisposableStack): P
 const LAB_FEATURES: readonly Feature[] = [
   { name: 'skills', load: () => import('../../features/skills/catalog.ts') },
   { name: 'side model', load: () => import('../../agent/side-model.ts') },
-  { name: 'memory', load: () => import('../../features/memory/build-memory.ts') },
+  { name: 'memory', load: () => import('../../features/memory/install.ts') },
   { name: 'tool servers', load: () => import('../../features/mcp/tool-servers.ts') },
   { name: 'plans', load: () => import('../../features/plans/plans.ts') },
-  { name: 'tools', load: () => import('../../tools/build-tools.ts') },
+  { name: 'tools', load: () => import('../../tools/install.ts') },
 ];
 
 /** Nothing is measured elsewhere and nothing runs behind the turns; what a turn does stays as it is. */

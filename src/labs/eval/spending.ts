@@ -9,10 +9,10 @@ import type {
   Reservation,
   SpendingGuard,
 } from '../../agent/spending.ts';
-import { tellGateway } from '../../app/running-gateway.ts';
 import { lentAnswer } from '../../features/cluster/lending-routes.ts';
 import { amountOf, NOTHING, plus, worstCase } from '../../features/spending/rules/spending.ts';
 import { NanobotError } from '../../kernel/message/errors.ts';
+import { tellGateway } from '../../kernel/running-gateway.ts';
 import { type ConfiguredPrice, priceOf } from '../../providers/rules/model-names.ts';
 import type { EvalCost } from './rules/result.ts';
 

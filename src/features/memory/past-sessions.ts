@@ -1,18 +1,18 @@
 // Which past conversations a turn may look into: between the two of us all of that person's, over every
 // door; in a group that group's alone; where nobody vouches for who writes, none.
 
-import { OWN_DOORS } from '../channels/door.ts';
-import type { TextIndex } from '../features/memory/memory.ts';
-import type { Persons } from '../features/people/persons.ts';
-import { chatsOf, doorOf, type Person } from '../kernel/access/person.ts';
-import type { SessionKey } from '../kernel/message/ids.ts';
-import { type ChatRef, chatRefOf, sessionKeyOf } from '../kernel/message/message.ts';
-import { GROUPS_FOLDER, PEOPLE_FOLDER } from '../kernel/message/notes.ts';
-import { chatOfSession, scopeOfSession } from '../kernel/sessions/index-file.ts';
-import type { SessionIndexing } from '../kernel/sessions/index-sessions.ts';
-import type { SessionStore } from '../kernel/sessions/store.ts';
-import type { Clock } from '../lib/time/clock.ts';
-import type { PastSessions, WhoseTurn } from '../tools/read-back.ts';
+import { OWN_DOORS } from '../../channels/door.ts';
+import { chatsOf, doorOf, type Person } from '../../kernel/access/person.ts';
+import type { SessionKey } from '../../kernel/message/ids.ts';
+import { type ChatRef, chatRefOf, sessionKeyOf } from '../../kernel/message/message.ts';
+import { GROUPS_FOLDER, PEOPLE_FOLDER } from '../../kernel/message/notes.ts';
+import { chatOfSession, scopeOfSession } from '../../kernel/sessions/index-file.ts';
+import type { SessionIndexing } from '../../kernel/sessions/index-sessions.ts';
+import type { SessionStore } from '../../kernel/sessions/store.ts';
+import type { Clock } from '../../lib/time/clock.ts';
+import type { PastSessions, WhoseTurn } from '../../tools/read-back.ts';
+import type { Persons } from '../people/persons.ts';
+import type { TextIndex } from './memory.ts';
 
 export type PastSessionsDeps = {
   readonly index: TextIndex;

@@ -2,9 +2,9 @@
 
 import type { ChannelStatus, LoginOptions, LoginStep } from '../channels/channel.ts';
 import type { Door } from '../channels/door.ts';
-import type { Environment } from '../kernel/config/environment.ts';
-import type { Home } from '../kernel/config/files/home.ts';
-import type { Typed } from '../kernel/typed-command.ts';
+import type { Environment } from './config/environment.ts';
+import type { Home } from './config/files/home.ts';
+import type { Typed } from './typed-command.ts';
 
 /** Of one account. */
 export type ChannelReport = {

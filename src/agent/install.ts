@@ -1,16 +1,16 @@
 // Installs the agent: its tools, prompt, notes and models, with every turn recorded.
 
-import { MEMORY, type Memory } from '../features/memory/build-memory.ts';
-import { MODES } from '../features/modes/build-modes.ts';
+import { MEMORY, type Memory } from '../features/memory/install.ts';
+import { MODES } from '../features/modes/install.ts';
 import { PLANS, type PlanDesk } from '../features/plans/plans.ts';
 import { createAskedConfig } from '../features/request-log/request-log.ts';
 import { SKILLS } from '../features/skills/catalog.ts';
-import { SPENDING } from '../features/spending/build-spending.ts';
+import { SPENDING } from '../features/spending/install.ts';
 import type { LiveConfig } from '../kernel/config/files/live-config.ts';
 import { type Kernel, port } from '../kernel/feature.ts';
 import { observedAgent } from '../kernel/observe/observed.ts';
 import type { AskedBook, SessionStore } from '../kernel/sessions/store.ts';
-import { TOOLS } from '../tools/build-tools.ts';
+import { TOOLS } from '../tools/install.ts';
 import type { Toolbox } from '../tools/tool.ts';
 import type { Agent } from './agent.ts';
 import { createAgent } from './create-agent.ts';

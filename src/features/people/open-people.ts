@@ -1,11 +1,11 @@
 // Builds who is who: pairing, persons and strangers over the doors, and what waits for a decision.
 
 import { randomBytes } from 'node:crypto';
-import { PAIRING_SCOPE } from '../../app/state.ts';
 import { OWN_DOORS } from '../../channels/door.ts';
 import type { MessageBus } from '../../kernel/bus/bus.ts';
 import type { EmbeddedStore } from '../../kernel/bus/store/store.ts';
 import type { LiveConfig } from '../../kernel/config/files/live-config.ts';
+import { PAIRING_SCOPE } from '../../kernel/home-state.ts';
 import { gateOf } from '../../kernel/intake/doors.ts';
 import type { OpenRows } from '../../kernel/rows.ts';
 import type { Clock } from '../../lib/time/clock.ts';

@@ -1,13 +1,13 @@
 // Applies a changed configuration while the gateway runs: most of it at the next turn, a changed
 // channel by starting that channel alone.
 
-import type { ConfigChange } from '../kernel/config/diff.ts';
-import type { LoadedConfig } from '../kernel/config/files/config-file.ts';
-import { watchConfig } from '../kernel/config/files/live-config.ts';
-import { problemLines } from '../kernel/config/issues.ts';
-import type { Kernel } from '../kernel/feature.ts';
-import type { ConfigProblem } from '../kernel/message/errors.ts';
-import { verbatim } from '../kernel/message/untrusted.ts';
+import type { ConfigChange } from './config/diff.ts';
+import type { LoadedConfig } from './config/files/config-file.ts';
+import { watchConfig } from './config/files/live-config.ts';
+import { problemLines } from './config/issues.ts';
+import type { Kernel } from './feature.ts';
+import type { ConfigProblem } from './message/errors.ts';
+import { verbatim } from './message/untrusted.ts';
 
 export interface Reloadable {
   /** By the name of an account. */

@@ -1,14 +1,14 @@
 // Installs the subagents that turns of the agent start: their rows, their turns, and what people see of them.
 
-import { AGENT } from '../../agent/build-agent.ts';
+import { AGENT } from '../../agent/install.ts';
 import { MODELS } from '../../agent/models.ts';
 import type { Courier } from '../../kernel/bus/bus.ts';
 import type { Config } from '../../kernel/config/config.ts';
 import { type Kernel, port } from '../../kernel/feature.ts';
 import { createPermits } from '../../lib/async.ts';
 import type { Logger } from '../../lib/logger.ts';
-import { MEMORY } from '../memory/build-memory.ts';
-import { knownCost } from '../spending/build-spending.ts';
+import { MEMORY } from '../memory/install.ts';
+import { knownCost } from '../spending/install.ts';
 import { agentsCommands, createHelperPeople, type HelperView } from './agents-commands.ts';
 import { createHelperDesk } from './helper-desk.ts';
 import { createHelperStarts } from './helper-starts.ts';

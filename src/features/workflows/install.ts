@@ -1,6 +1,6 @@
 // Installs workflows: their files and runs, their turns, and what people and the model see of them.
 
-import { AGENT } from '../../agent/build-agent.ts';
+import { AGENT } from '../../agent/install.ts';
 import { MODELS } from '../../agent/models.ts';
 import { agentSettingsOf } from '../../agent/settings.ts';
 import type { Kernel } from '../../kernel/feature.ts';
@@ -9,12 +9,12 @@ import { OWNER_TURN } from '../../kernel/message/notes.ts';
 import { observedAgent } from '../../kernel/observe/observed.ts';
 import { createTurnPersonOf } from '../../kernel/turns/turn-person.ts';
 import { createPermits } from '../../lib/async.ts';
-import { TOOLS } from '../../tools/build-tools.ts';
+import { TOOLS } from '../../tools/install.ts';
 import { APPROVED_CALLS } from '../approvals/approval-rows.ts';
-import { MEMORY } from '../memory/build-memory.ts';
+import { MEMORY } from '../memory/install.ts';
 import { JOB_CHANNEL, jobChat } from '../schedule/rules/job.ts';
-import { chargedCost, knownCost, SPENDING } from '../spending/build-spending.ts';
-import { SUBAGENTS } from '../subagents/build-subagents.ts';
+import { chargedCost, knownCost, SPENDING } from '../spending/install.ts';
+import { SUBAGENTS } from '../subagents/install.ts';
 import { WORKFLOWS } from './index.ts';
 import { namedAs } from './rules/inputs.ts';
 import { isOver, WORKFLOW_CHANNEL } from './rules/workflow.ts';

@@ -6,7 +6,7 @@ import type { StatusSource } from '../../kernel/commands/command.ts';
 import { type Kernel, port } from '../../kernel/feature.ts';
 import { readOnce } from '../../lib/async.ts';
 import { aborted } from '../../lib/time/clock.ts';
-import { SPENDING } from '../spending/build-spending.ts';
+import { SPENDING } from '../spending/install.ts';
 import { modeCommands } from './mode-command.ts';
 import type { ModeParts } from './mode-kinds.ts';
 import type { ModeDesk, ModeKinds, Modes } from './modes.ts';

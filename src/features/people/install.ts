@@ -11,9 +11,9 @@ import {
 } from '../../kernel/intake/group-intake.ts';
 import { createReceiver, type Receiver } from '../../kernel/intake/receive.ts';
 import { createAgainHandler } from '../../kernel/turns/edits.ts';
-import { DRAFTS } from '../letters/build-drafts.ts';
+import { DRAFTS } from '../letters/install.ts';
 import { MAIL_BRIDGE } from '../mail-bridge/mail-bridge.ts';
-import { MEMORY } from '../memory/build-memory.ts';
+import { MEMORY } from '../memory/install.ts';
 import { closeDecided, createKnock, createOwnerNotices } from './knock.ts';
 import { createKnownAs } from './people.ts';
 import { peopleCommands } from './people-commands.ts';

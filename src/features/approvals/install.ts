@@ -1,6 +1,6 @@
 // Installs the approvals of tool calls by owners and the questions that the agent asks people.
 
-import { AGENT } from '../../agent/build-agent.ts';
+import { AGENT } from '../../agent/install.ts';
 import { type Kernel, port } from '../../kernel/feature.ts';
 import { NOTICES } from '../../kernel/owners.ts';
 import { APPROVED_CALLS, openApprovalRows } from './approval-rows.ts';

@@ -1,15 +1,15 @@
 // The store as the bus gets it: no text that goes out to a chat, and no reason that traces show,
 // holds the value of a secret. Texts of ours name commands as they are typed here.
 
-import type { BusStore, TurnEnding } from '../kernel/bus/store/store.ts';
-import type { SessionWatcher } from '../kernel/contributions.ts';
-import type { Settlement } from '../kernel/message/delivery.ts';
-import type { SessionKey } from '../kernel/message/ids.ts';
-import type { OutboundMessage } from '../kernel/message/message.ts';
-import type { TranscriptEntry } from '../kernel/message/transcript.ts';
-import type { SessionStore } from '../kernel/sessions/store.ts';
-import type { Typed } from '../kernel/typed-command.ts';
 import type { Redactor } from '../lib/text/redact.ts';
+import type { BusStore, TurnEnding } from './bus/store/store.ts';
+import type { SessionWatcher } from './contributions.ts';
+import type { Settlement } from './message/delivery.ts';
+import type { SessionKey } from './message/ids.ts';
+import type { OutboundMessage } from './message/message.ts';
+import type { TranscriptEntry } from './message/transcript.ts';
+import type { SessionStore } from './sessions/store.ts';
+import type { Typed } from './typed-command.ts';
 
 /** What the agent says while its turn runs. */
 const SAID_BY_AGENT = /\/say\/\d+$/;

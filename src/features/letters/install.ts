@@ -5,7 +5,7 @@ import { type Kernel, port } from '../../kernel/feature.ts';
 import { type AccountName, accountName } from '../../kernel/message/account.ts';
 import { createMinuteText } from '../../lib/time/zone-time.ts';
 import { approvalCommands } from '../approvals/approval-commands.ts';
-import { APPROVALS, STANDING } from '../approvals/build-decisions.ts';
+import { APPROVALS, STANDING } from '../approvals/install.ts';
 import { openDraftRows } from './draft-rows.ts';
 import { createDrafts, createTargets, type Drafts } from './drafts.ts';
 import { readHours } from './rules/letter.ts';

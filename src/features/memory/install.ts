@@ -2,7 +2,6 @@
 // conversations, and what draws notes from conversations.
 
 import { SIDE_MODEL } from '../../agent/side-model.ts';
-import { chatsOfTurn, createPastSessions, isOwnDoor } from '../../app/past-sessions.ts';
 import { CHANNELS } from '../../channels/index.ts';
 import { createTextIndex } from '../../kernel/bus/store/text-index.ts';
 import { type Kernel, port } from '../../kernel/feature.ts';
@@ -15,7 +14,7 @@ import { createSessionIndexing } from '../../kernel/sessions/index-sessions.ts';
 import { createTurnPersonOf } from '../../kernel/turns/turn-person.ts';
 import { createGuardedFiles, type GuardedFiles } from '../../lib/files/guarded-files.ts';
 import type { PastSessions } from '../../tools/read-back.ts';
-import { LOCAL_ONLY } from '../local-models/build-local-only.ts';
+import { LOCAL_ONLY } from '../local-models/install-local-only.ts';
 import { ForgetWork } from '../privacy/forget-work.ts';
 import { createHandOut } from '../privacy/hand-out.ts';
 import { createHandedOut } from '../privacy/handed-out.ts';
@@ -26,6 +25,7 @@ import type { MemoryStore } from './memory.ts';
 import { memoryCommands } from './memory-commands.ts';
 import { createMemoryDesk, FORGET_SUBJECT, type MemoryDesk } from './memory-desk.ts';
 import { removeTornNotes } from './notes.ts';
+import { chatsOfTurn, createPastSessions, isOwnDoor } from './past-sessions.ts';
 import { createReflection } from './reflect.ts';
 import { reflectionTask } from './reflection-clock.ts';
 import { createReflectionDesk, REFLECTION_SUBJECT } from './reflection-desk.ts';

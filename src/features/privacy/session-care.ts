@@ -1,17 +1,17 @@
 // The care of session files, opened for one command.
 
 import { existsSync } from 'node:fs';
-import { forgetMissingNotes } from '../features/memory/index-notes.ts';
-import { createTextIndex } from '../kernel/bus/store/text-index.ts';
-import type { Environment } from '../kernel/config/environment.ts';
-import { loadConfig } from '../kernel/config/files/config-file.ts';
-import type { Home } from '../kernel/config/files/home.ts';
-import { forgetMissing } from '../kernel/sessions/index-sessions.ts';
-import type { SessionMaintenance } from '../kernel/sessions/maintenance.ts';
-import { createSessionMaintenance } from '../kernel/sessions/maintenance.ts';
-import { silentLogger } from '../lib/logger.ts';
-import type { Clock } from '../lib/time/clock.ts';
-import { hasState, withOpenState } from './state.ts';
+import { createTextIndex } from '../../kernel/bus/store/text-index.ts';
+import type { Environment } from '../../kernel/config/environment.ts';
+import { loadConfig } from '../../kernel/config/files/config-file.ts';
+import type { Home } from '../../kernel/config/files/home.ts';
+import { hasState, withOpenState } from '../../kernel/home-state.ts';
+import { forgetMissing } from '../../kernel/sessions/index-sessions.ts';
+import type { SessionMaintenance } from '../../kernel/sessions/maintenance.ts';
+import { createSessionMaintenance } from '../../kernel/sessions/maintenance.ts';
+import { silentLogger } from '../../lib/logger.ts';
+import type { Clock } from '../../lib/time/clock.ts';
+import { forgetMissingNotes } from '../memory/index-notes.ts';
 
 /** Where the doors of our own keep what was said; see kernel/delivery/manager.ts. */
 const DOOR_SCOPES = ['channel:web:default', 'channel:terminal:default'];

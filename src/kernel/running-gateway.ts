@@ -3,9 +3,9 @@
 
 import { readFile, realpath, rm } from 'node:fs/promises';
 import { z } from 'zod';
-import type { Home } from '../kernel/config/files/home.ts';
 import { writeAtomic } from '../lib/files/files.ts';
 import { parseJson } from '../lib/json/json.ts';
+import type { Home } from './config/files/home.ts';
 
 const PROBE_TIMEOUT_MS = 3000;
 

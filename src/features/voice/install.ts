@@ -9,7 +9,7 @@ import type { InboundMessage } from '../../kernel/message/message.ts';
 import { createPermits } from '../../lib/async.ts';
 import type { Clock } from '../../lib/time/clock.ts';
 import { createCredentials } from '../../providers/credentials.ts';
-import { PAID_CALLS } from '../spending/build-spending.ts';
+import { PAID_CALLS } from '../spending/install.ts';
 import { createListening } from './listening.ts';
 import {
   type AccessTo,

@@ -9,7 +9,7 @@ import {
   openInboxes,
 } from '../features/mail-bridge/check-inbox.ts';
 import { TOOL_SERVERS } from '../features/mcp/tool-servers.ts';
-import { MEMORY } from '../features/memory/build-memory.ts';
+import { MEMORY } from '../features/memory/install.ts';
 import type { MemoryStore } from '../features/memory/memory.ts';
 import { createRecall } from '../features/memory/recall.ts';
 import { createRemember } from '../features/memory/remember.ts';

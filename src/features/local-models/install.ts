@@ -29,8 +29,8 @@ import type { HealthChange } from '../../providers/rules/provider-failure.ts';
 import { vendorOf } from '../../providers/vendors.ts';
 import { clusterCommands } from '../cluster/cluster-commands.ts';
 import type { ClusterKeeper } from '../cluster/cluster-keeper.ts';
-import { SPENDING } from '../spending/build-spending.ts';
-import { LOCAL_ONLY } from './build-local-only.ts';
+import { SPENDING } from '../spending/install.ts';
+import { LOCAL_ONLY } from './install-local-only.ts';
 import { localCommands } from './local-commands.ts';
 import {
   type FoundModel,

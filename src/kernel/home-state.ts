@@ -6,15 +6,15 @@ import { existsSync } from 'node:fs';
 import { readdir, stat } from 'node:fs/promises';
 import type { Pairing } from '../features/people/pairing.ts';
 import type { People } from '../features/people/people.ts';
-import type { InboundEntry } from '../kernel/bus/bus.ts';
-import { damagedStore } from '../kernel/bus/store/database.ts';
-import { type EmbeddedStoreOptions, openEmbeddedStore } from '../kernel/bus/store/embedded.ts';
-import type { EmbeddedStore } from '../kernel/bus/store/store.ts';
-import type { Home } from '../kernel/config/files/home.ts';
-import type { InboundMessage } from '../kernel/message/message.ts';
-import { createRows, type OpenRows } from '../kernel/rows.ts';
 import { silentLogger } from '../lib/logger.ts';
 import type { Clock } from '../lib/time/clock.ts';
+import type { InboundEntry } from './bus/bus.ts';
+import { damagedStore } from './bus/store/database.ts';
+import { type EmbeddedStoreOptions, openEmbeddedStore } from './bus/store/embedded.ts';
+import type { EmbeddedStore } from './bus/store/store.ts';
+import type { Home } from './config/files/home.ts';
+import type { InboundMessage } from './message/message.ts';
+import { createRows, type OpenRows } from './rows.ts';
 
 /** Where pairings live in the store. */
 export const PAIRING_SCOPE = 'people';

@@ -6,7 +6,7 @@ import { type Kernel, port } from '../../kernel/feature.ts';
 import type { TokenUsage } from '../../kernel/message/transcript.ts';
 import { observedSpending } from '../../kernel/observe/observed.ts';
 import { assumedPrice, priceOf } from '../../providers/rules/model-names.ts';
-import { LOCAL_ONLY } from '../local-models/build-local-only.ts';
+import { LOCAL_ONLY } from '../local-models/install-local-only.ts';
 import { createKnownAs } from '../people/people.ts';
 import { createBudgetNotes } from './budget-notes.ts';
 import { createBudgetOwners } from './budget-owners.ts';

@@ -1,20 +1,20 @@
 // Installs the chat commands about conversations: what they hold, starting anew, compaction, why.
 
-import { AGENT } from '../agent/build-agent.ts';
-import { ASKS } from '../features/approvals/build-decisions.ts';
-import { MEMORY } from '../features/memory/build-memory.ts';
-import { MODE_DESK } from '../features/modes/build-modes.ts';
-import { PLANS } from '../features/plans/plans.ts';
-import { compactCommands } from '../kernel/commands/compact-command.ts';
-import { conversationCommands, createUndo } from '../kernel/commands/conversation-commands.ts';
-import type { ConversationDesk } from '../kernel/commands/conversation-desk.ts';
-import { whyCommands } from '../kernel/commands/why-command.ts';
-import type { Kernel } from '../kernel/feature.ts';
-import { turnId } from '../kernel/message/ids.ts';
-import { sessionOf } from '../kernel/message/message.ts';
-import { createSessionMaintenance } from '../kernel/sessions/maintenance.ts';
-import { turnSettingsOf } from '../kernel/turns/session-settings.ts';
-import { createTurnPersonOf } from '../kernel/turns/turn-person.ts';
+import { AGENT } from '../../agent/install.ts';
+import { ASKS } from '../../features/approvals/install.ts';
+import { MEMORY } from '../../features/memory/install.ts';
+import { MODE_DESK } from '../../features/modes/install.ts';
+import { PLANS } from '../../features/plans/plans.ts';
+import type { Kernel } from '../feature.ts';
+import { turnId } from '../message/ids.ts';
+import { sessionOf } from '../message/message.ts';
+import { createSessionMaintenance } from '../sessions/maintenance.ts';
+import { turnSettingsOf } from '../turns/session-settings.ts';
+import { createTurnPersonOf } from '../turns/turn-person.ts';
+import { compactCommands } from './compact-command.ts';
+import { conversationCommands, createUndo } from './conversation-commands.ts';
+import type { ConversationDesk } from './conversation-desk.ts';
+import { whyCommands } from './why-command.ts';
 
 export function install(kernel: Kernel): void {
   const { add, bus, live, people, settings, log, channels } = kernel;

@@ -1,36 +1,36 @@
 // The gateway as a running thing: starts channels and work, applies changed configurations, and
 // stops in order: take no more in, let running turns finish, deliver, close.
 
-import { CLUSTER, MODELS } from '../agent/models.ts';
-import type { LoginOptions, LoginStep } from '../channels/channel.ts';
-import { ConfiguredChannels } from '../channels/configured-channels.ts';
-import type { Door } from '../channels/door.ts';
-import type { PeerState } from '../features/cluster/peer-set.ts';
+import { CLUSTER, MODELS } from './agent/models.ts';
+import type { LoginOptions, LoginStep } from './channels/channel.ts';
+import { ConfiguredChannels } from './channels/configured-channels.ts';
+import type { Door } from './channels/door.ts';
+import type { PeerState } from './features/cluster/peer-set.ts';
 import {
   TOOL_SERVERS,
   type Tooling,
   type ToolingReport,
   toolingOf,
-} from '../features/mcp/tool-servers.ts';
-import { loginLink, type ServedHttp, serveHttp } from '../http/serve-http.ts';
-import type { Turn } from '../kernel/bus/bus.ts';
-import { STOP } from '../kernel/commands/install.ts';
-import { programVersion } from '../kernel/config/files/package-files.ts';
-import { CHANNEL_MANAGER } from '../kernel/delivery/install.ts';
-import type { ChannelManager } from '../kernel/delivery/manager.ts';
-import type { Kernel } from '../kernel/feature.ts';
-import { createDoors, type Doors } from '../kernel/intake/doors.ts';
-import { type ChannelName, channelName, chatId, DEFAULT_ACCOUNT } from '../kernel/message/ids.ts';
-import type { OutboundDraft } from '../kernel/message/message.ts';
-import type { Dispatcher } from '../kernel/turns/dispatcher.ts';
-import { DISPATCHER } from '../kernel/turns/install.ts';
-import { supervise } from '../lib/async.ts';
-import { aborted } from '../lib/time/clock.ts';
-import type { ModelRegistry } from '../providers/provider.ts';
-import { TOOLS } from '../tools/build-tools.ts';
-import type { ChannelReport, Gateway } from './gateway.ts';
-import { followConfig } from './reload.ts';
-import { announceGateway } from './running-gateway.ts';
+} from './features/mcp/tool-servers.ts';
+import { loginLink, type ServedHttp, serveHttp } from './http/serve-http.ts';
+import type { Turn } from './kernel/bus/bus.ts';
+import { STOP } from './kernel/commands/install.ts';
+import { programVersion } from './kernel/config/files/package-files.ts';
+import { CHANNEL_MANAGER } from './kernel/delivery/install.ts';
+import type { ChannelManager } from './kernel/delivery/manager.ts';
+import type { Kernel } from './kernel/feature.ts';
+import type { ChannelReport, Gateway } from './kernel/gateway.ts';
+import { createDoors, type Doors } from './kernel/intake/doors.ts';
+import { type ChannelName, channelName, chatId, DEFAULT_ACCOUNT } from './kernel/message/ids.ts';
+import type { OutboundDraft } from './kernel/message/message.ts';
+import { followConfig } from './kernel/reload.ts';
+import { announceGateway } from './kernel/running-gateway.ts';
+import type { Dispatcher } from './kernel/turns/dispatcher.ts';
+import { DISPATCHER } from './kernel/turns/install.ts';
+import { supervise } from './lib/async.ts';
+import { aborted } from './lib/time/clock.ts';
+import type { ModelRegistry } from './providers/provider.ts';
+import { TOOLS } from './tools/install.ts';
 
 /** Sessions whose messages are held at once; their places at the model are counted apart. */
 const MAX_OPEN_TURNS = 2000;

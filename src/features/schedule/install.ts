@@ -1,6 +1,6 @@
 // Installs schedules: jobs, the heartbeat, and what is said at the end of quiet hours.
 
-import { AGENT } from '../../agent/build-agent.ts';
+import { AGENT } from '../../agent/install.ts';
 import { DOOR_OWNER, OWN_DOORS } from '../../channels/door.ts';
 import { chatsOf } from '../../kernel/access/person.ts';
 import { rightsOf } from '../../kernel/access/rights.ts';
@@ -12,7 +12,7 @@ import { type ChatRef, chatRefOf, sessionKeyOf } from '../../kernel/message/mess
 import { createTurnPersonOf } from '../../kernel/turns/turn-person.ts';
 import { createGuardedFiles } from '../../lib/files/guarded-files.ts';
 import { GuardedFileError } from '../../lib/files/guarded-path.ts';
-import { SUBAGENTS } from '../subagents/build-subagents.ts';
+import { SUBAGENTS } from '../subagents/install.ts';
 import { installLeftovers } from '../subagents/personal-data.ts';
 import { WORKFLOWS, WORKFLOWS_OFF } from '../workflows/index.ts';
 import { WorkflowError } from '../workflows/rules/workflow.ts';
