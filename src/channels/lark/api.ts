@@ -36,13 +36,7 @@ export type Call = {
   readonly signal: AbortSignal;
 };
 
-export type LarkApi = {
-  /** The whole answer, whose `code` is 0. @throws LarkCallError */
-  call(call: Call): Promise<unknown>;
-  /** @throws LarkCallError */
-  download(call: Call): Promise<Readable>;
-  close(): void;
-};
+export type LarkApi = ReturnType<typeof createLarkApi>;
 
 /** Whose secret this is, could be heard on the way: plain HTTP only within this machine. */
 export function agentFor(root: string, keepAlive: boolean): HttpAgent {
@@ -52,7 +46,7 @@ export function agentFor(root: string, keepAlive: boolean): HttpAgent {
 
 const isTls = (root: string) => new URL(root).protocol === 'https:';
 
-export function createLarkApi(app: LarkApp, clock: Clock): LarkApi {
+export function createLarkApi(app: LarkApp, clock: Clock) {
   const agent = agentFor(app.root, true);
   const tokens = new Map<unknown, { readonly value: unknown; readonly expiresAt: number }>();
   const client = new Client({
@@ -99,14 +93,16 @@ export function createLarkApi(app: LarkApp, clock: Clock): LarkApi {
   }
 
   return {
-    call: (call) =>
+    /** The whole answer, whose `code` is 0. @throws LarkCallError */
+    call: (call: Call): Promise<unknown> =>
       withToken(async () => {
         const body = await once(call, 'json');
         const refusal = refusalOf(body, 200);
         if (refusal !== undefined) throw refusal;
         return body;
       }),
-    download: (call) => withToken(async () => (await once(call, 'stream')) as Readable),
+    /** @throws LarkCallError */
+    download: (call: Call) => withToken(async () => (await once(call, 'stream')) as Readable),
     close: () => agent.destroy(),
   };
 }

@@ -28,21 +28,9 @@ export type Target = {
   readonly answering: string | undefined;
 };
 
-export type Messages = {
-  /** An answer to what is gone goes into the chat by itself. @throws LarkCallError */
-  create(
-    target: Target,
-    body: Body,
-    uuid: string | undefined,
-    signal: AbortSignal,
-  ): Promise<NativeId>;
-  /** @throws LarkCallError */
-  change(id: NativeId, card: string, signal: AbortSignal): Promise<void>;
-  /** @throws LarkCallError */
-  remove(id: NativeId, signal: AbortSignal): Promise<void>;
-};
+export type Messages = ReturnType<typeof createMessages>;
 
-export function createMessages(api: LarkApi): Messages {
+export function createMessages(api: LarkApi) {
   async function post(
     path: string,
     data: Readonly<Record<string, unknown>>,
@@ -64,7 +52,13 @@ export function createMessages(api: LarkApi): Messages {
     );
 
   return {
-    async create(target, body, uuid, signal) {
+    /** An answer to what is gone goes into the chat by itself. @throws LarkCallError */
+    async create(
+      target: Target,
+      body: Body,
+      uuid: string | undefined,
+      signal: AbortSignal,
+    ): Promise<NativeId> {
       const named = uuid === undefined ? body : { ...body, uuid };
       const { answering, chat } = target;
       if (!isId(answering)) return into(target, named, signal);
@@ -77,10 +71,12 @@ export function createMessages(api: LarkApi): Messages {
       }
       return into(target, named, signal);
     },
-    async change(id, content, signal) {
+    /** `content`: the card. @throws LarkCallError */
+    async change(id: NativeId, content: string, signal: AbortSignal): Promise<void> {
       await api.call({ method: 'PATCH', path: `im/v1/messages/${id}`, data: { content }, signal });
     },
-    async remove(id, signal) {
+    /** @throws LarkCallError */
+    async remove(id: NativeId, signal: AbortSignal): Promise<void> {
       await api.call({ method: 'DELETE', path: `im/v1/messages/${id}`, signal });
     },
   };
@@ -138,13 +134,7 @@ function buttonRows(choices: readonly Choice[], thread: string | undefined): rea
 // Cards with buttons that can still be pressed. To take the buttons away Lark wants the whole card again,
 // so it is kept without them until then.
 
-export type OpenCards = {
-  keep(id: NativeId, card: Card): Promise<void>;
-  /** It says `now` from then on, where that is given. @throws DeliveryError */
-  close(id: NativeId, signal: AbortSignal, now?: string): Promise<void>;
-  /** Forgets cards nobody has pressed for long. */
-  expire(): Promise<void>;
-};
+export type OpenCards = ReturnType<typeof createOpenCards>;
 
 const PREFIX = 'card:';
 /** A card can be changed for 14 days (im-v1/message/patch). */
@@ -154,12 +144,13 @@ export function createOpenCards(
   messages: Messages,
   clock: Clock,
   state: () => KeyValueStore | undefined,
-): OpenCards {
+) {
   return {
-    async keep(id, { runs }) {
+    async keep(id: NativeId, { runs }: Card): Promise<void> {
       await state()?.set(PREFIX + id, cardJson({ runs }));
     },
-    async close(id, signal, now) {
+    /** The card reads `now` from then on, where that is given. @throws DeliveryError */
+    async close(id: NativeId, signal: AbortSignal, now?: string): Promise<void> {
       const kept = await state()?.get(PREFIX + id);
       if (kept === undefined) return;
       const [whole, ...more] = now === undefined ? [] : splitMarkdown(now, TEXT_UNITS);
@@ -171,7 +162,8 @@ export function createOpenCards(
       }
       await state()?.delete(PREFIX + id);
     },
-    async expire() {
+    /** Forgets cards nobody has pressed for long. */
+    async expire(): Promise<void> {
       await state()?.expire(PREFIX, clock.now() - LIFETIME_MS);
     },
   };

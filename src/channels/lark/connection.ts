@@ -143,17 +143,9 @@ function reasonOf(failure: unknown): string {
 // One long connection: the SDK's WSClient without its own way of connecting again, which would try a wrong
 // secret for ever and wait by no clock of ours. Its end is told by its socket, seen through the agent.
 
-export type LongConnection = {
-  /** Resolves when the connection is gone. */
-  readonly closed: Promise<void>;
-  /** Grows with everything Lark sends, answers to our pings among it. */
-  bytesRead(): number;
-  /** Grows with our pings and receipts. */
-  bytesWritten(): number;
-  close(): void;
-};
+type LongConnection = Awaited<ReturnType<typeof openConnection>>;
 
-export type ConnectionDeps = {
+type ConnectionDeps = {
   readonly app: LarkApp;
   readonly dispatcher: EventDispatcher;
   readonly clock: Clock;
@@ -173,7 +165,7 @@ const PONG_TIMEOUT_SECS = 30;
 export async function openConnection(
   { app, dispatcher, clock, log }: ConnectionDeps,
   signal: AbortSignal,
-): Promise<LongConnection> {
+) {
   const opening = Promise.withResolvers<void>();
   const closed = Promise.withResolvers<void>();
   let socket:
@@ -225,9 +217,15 @@ export async function openConnection(
     deadline[Symbol.dispose]();
     signal.removeEventListener('abort', onAbort);
   }
-  const bytesRead = () => socket?.bytesRead ?? 0;
-  const bytesWritten = () => socket?.bytesWritten ?? 0;
-  return { closed: closed.promise, bytesRead, bytesWritten, close };
+  return {
+    /** Resolves when the connection is gone. */
+    closed: closed.promise,
+    /** Grows with everything Lark sends, answers to our pings among it. */
+    bytesRead: () => socket?.bytesRead ?? 0,
+    /** Grows with our pings and receipts. */
+    bytesWritten: () => socket?.bytesWritten ?? 0,
+    close,
+  };
 }
 
 const failed = (reason: string) => new LarkCallError({ kind: 'unanswered', reason });

@@ -10,15 +10,7 @@ import { at, isId } from './rules/content.ts';
 
 export type ChatInfo = { readonly isGroup: boolean; readonly title?: string };
 
-export type Directory = {
-  /** Undefined where it cannot be had now. */
-  nameOf(openId: string): Promise<string | undefined>;
-  chat(chatId: string): Promise<ChatInfo | undefined>;
-  /** Spares asking: an event said that somebody wrote to the bot alone there. */
-  noteDirect(chatId: string): void;
-  /** A message as the API shows it; undefined where it is gone or cannot be had now. */
-  message(messageId: string): Promise<Fields | undefined>;
-};
+export type Directory = ReturnType<typeof createDirectory>;
 
 /** Lark waits three seconds for the receipt of an event, and storing takes time too. */
 const DEADLINE_MS = 1200;
@@ -27,7 +19,7 @@ const LIFETIME_MS = 6 * 3_600_000;
 const RETRY_MS = 60_000;
 const MAX_KNOWN = 2000;
 
-export function createDirectory(api: LarkApi, clock: Clock): Directory {
+export function createDirectory(api: LarkApi, clock: Clock) {
   const names = createCache<string>(clock);
   const chats = createCache<ChatInfo>(clock);
 
@@ -42,13 +34,14 @@ export function createDirectory(api: LarkApi, clock: Clock): Directory {
   }
 
   return {
-    nameOf: (openId) =>
+    /** Undefined where it cannot be had now. */
+    nameOf: (openId: string): Promise<string | undefined> =>
       names.get(openId, async () => {
         if (!isId(openId)) return undefined;
         const data = await ask(`contact/v3/users/${openId}`, { user_id_type: 'open_id' });
         return textOf(at(data, 'user', 'name'));
       }),
-    chat: (chatId) =>
+    chat: (chatId: string): Promise<ChatInfo | undefined> =>
       chats.get(chatId, async () => {
         const data = isId(chatId) ? await ask(`im/v1/chats/${chatId}`) : undefined;
         if (data === undefined) return undefined;
@@ -56,8 +49,10 @@ export function createDirectory(api: LarkApi, clock: Clock): Directory {
         const isGroup = data['chat_mode'] !== 'p2p';
         return { isGroup, ...(title === undefined ? {} : { title }) };
       }),
-    noteDirect: (chatId) => chats.put(chatId, { isGroup: false }),
-    async message(messageId) {
+    /** Spares asking: an event told that somebody wrote to the bot alone there. */
+    noteDirect: (chatId: string) => chats.put(chatId, { isGroup: false }),
+    /** A message as the API shows it; undefined where it is gone or cannot be had now. */
+    async message(messageId: string): Promise<Fields | undefined> {
       if (!isId(messageId)) return undefined;
       // Without the parameter Lark shows a placeholder in place of a card like ours.
       const params = { card_msg_content_type: 'user_card_content' };

@@ -24,25 +24,21 @@ import {
 } from './inbound.ts';
 import { at, isId, LARK, larkMessageId } from './rules/content.ts';
 
-export type EventDeps = {
+type EventDeps = {
   readonly host: ChannelHost;
   readonly threads: Threads;
   readonly groups: readonly string[];
   context(): InboundContext;
 };
 
-export type Events = {
-  readonly dispatcher: EventDispatcher;
-  /** Resolves when nothing is being stored any more. */
-  settled(): Promise<void>;
-};
+export type Events = ReturnType<typeof createEvents>;
 
 /** What a person sees who pressed; the whole of it comes as a message. */
 const toastWith = (content: string) => ({ toast: { type: 'info', content } });
 const TAKEN = 'Taken';
 const RETRY_MS = 15_000;
 
-export function createEvents({ host, threads, groups, context }: EventDeps): Events {
+export function createEvents({ host, threads, groups, context }: EventDeps) {
   const lanes = createLanes();
   const recent = createRecentMessages();
   const running = new Set<Promise<unknown>>();
@@ -123,6 +119,7 @@ export function createEvents({ host, threads, groups, context }: EventDeps): Eve
 
   return {
     dispatcher: new EventDispatcher({ logger: SILENT_SDK }).register({ ...handlers }),
+    /** Resolves when nothing is being stored any more. */
     settled: async () => void (await Promise.allSettled(running)),
   };
 }
@@ -130,17 +127,14 @@ export function createEvents({ host, threads, groups, context }: EventDeps): Eve
 // Where a thread can be written into: Lark takes only answers to a message of it, so one of each thread is
 // remembered, once.
 
-export type Threads = {
-  note(thread: ThreadId | undefined, message: string | undefined): Promise<void>;
-  /** A message to answer; undefined where none is known. */
-  anchor(thread: ThreadId): Promise<string | undefined>;
-};
+export type Threads = ReturnType<typeof createThreads>;
 
 const MAX_KNOWN = 1000;
 const keyOf = (thread: ThreadId) => `thread:${thread}`;
 
-export function createThreads(state: () => KeyValueStore | undefined): Threads {
+export function createThreads(state: () => KeyValueStore | undefined) {
   const known = new RecentMap<ThreadId, string>(MAX_KNOWN);
+  /** A message to answer; undefined where none is known. */
   async function anchor(thread: ThreadId): Promise<string | undefined> {
     const kept = known.get(thread) ?? (await state()?.get(keyOf(thread)));
     if (!isId(kept)) return undefined;
@@ -150,7 +144,7 @@ export function createThreads(state: () => KeyValueStore | undefined): Threads {
 
   return {
     anchor,
-    async note(thread, message) {
+    async note(thread: ThreadId | undefined, message: string | undefined): Promise<void> {
       if (thread === undefined || message === undefined) return;
       if ((await anchor(thread)) !== undefined) return;
       await state()?.set(keyOf(thread), message);

@@ -196,14 +196,7 @@ async function authorOf(original: Fields, directory: Directory): Promise<string 
 
 // Who is named in a message: Lark writes `@_user_1` into the text and says beside it who that is. Pure.
 
-export type Mentions = {
-  /** Our bot is among them. */
-  readonly isOurs: boolean;
-  /** The text with names in place of the keys; without our own name at its beginning. */
-  named(text: string): string;
-};
-
-export function mentionsOf(message: Fields, botId: string): Mentions {
+export function mentionsOf(message: Fields, botId: string) {
   const mentioned = listOf(message['mentions']).flatMap((mention) => {
     const fields = fieldsOf(mention);
     const key = textOf(fields?.['key']);
@@ -216,8 +209,10 @@ export function mentionsOf(message: Fields, botId: string): Mentions {
   const names = new Map(all.map(({ key, name }) => [key, name]));
   const isOwn = new Set(all.filter((one) => one.isOurs).map(({ key }) => key));
   return {
+    /** Our bot is among them. */
     isOurs: isOwn.size > 0,
-    named(text) {
+    /** The text with names in place of the keys; without our own name at its beginning. */
+    named(text: string): string {
       const lead = keyAt(text.trimStart(), names);
       const rest = lead !== undefined && isOwn.has(lead) ? text.trimStart().slice(lead.length) : '';
       // A text that says nothing else keeps our name.
@@ -334,21 +329,18 @@ export function toWithdrawal(
 
 const MAX_RECENT = 1000;
 
-export type RecentMessages = {
-  note(message: InboundMessage): void;
-  /** By Lark's id. */
-  find(id: string): InboundMessage | undefined;
-};
+export type RecentMessages = ReturnType<typeof createRecentMessages>;
 
 /** Who wrote what came lately, without what they wrote. In memory: a restart forgets it. */
-export function createRecentMessages(): RecentMessages {
+export function createRecentMessages() {
   const messages = new RecentMap<string, InboundMessage>(MAX_RECENT);
   return {
-    note(message) {
+    note(message: InboundMessage): void {
       const { heard: _talk, quoted: _quote, attachments: _files, ...rest } = message;
       messages.set(nativeOf(message.id, message.chat.chat), { ...rest, text: '' });
     },
-    find: (id) => messages.get(id),
+    /** By Lark's id. */
+    find: (id: string) => messages.get(id),
   };
 }
 

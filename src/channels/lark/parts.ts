@@ -200,23 +200,21 @@ const MAX_KNOWN = 1000;
 /** Refusals of one part with codes that may pass: with the waits between them about a quarter of an hour. */
 const MAX_UNCLEAR_TRIES = 20;
 
-export type Doubts = {
-  /** `isRepeat`: the part may stand in the chat already, and Lark may not know it again. */
-  during<T>(
-    id: MessageId,
-    part: number,
-    context: Pick<SendContext, 'repeatsUnknown' | 'sentParts'>,
-    send: (isRepeat: boolean) => Promise<T>,
-  ): Promise<T>;
-};
+type Doubts = ReturnType<typeof createDoubts>;
 
 type PartTries = { readonly since?: number; readonly unclear: number };
 
-export function createDoubts(clock: Clock): Doubts {
+export function createDoubts(clock: Clock) {
   const tries = new RecentMap<string, PartTries>(MAX_KNOWN);
 
   return {
-    async during(id, part, { repeatsUnknown, sentParts }, send) {
+    /** `isRepeat`: the part may stand in the chat already, and Lark may not know it again. */
+    async during<T>(
+      id: MessageId,
+      part: number,
+      { repeatsUnknown, sentParts }: SendContext,
+      send: (isRepeat: boolean) => Promise<T>,
+    ): Promise<T> {
       const key = `${id}#${part}`;
       const before = tries.get(key) ?? { unclear: 0 };
       const isFresh = before.since !== undefined && clock.now() - before.since < KNOWN_AGAIN_MS;

@@ -20,19 +20,17 @@ const IMAGES = /^image\/(?:png|jpeg|webp|gif|bmp)$/;
 /** 30 MB over a slow line. */
 const TRANSFER_DEADLINE_MS = 4 * 60_000;
 
-export type Uploads = {
-  /** @throws LarkCallError, DeliveryError */
-  upload(file: OutboundAttachment, signal: AbortSignal): Promise<Body>;
-};
+export type Uploads = ReturnType<typeof createUploads>;
 
-export function createUploads(api: LarkApi, media: () => MediaStore | undefined): Uploads {
+export function createUploads(api: LarkApi, media: () => MediaStore | undefined) {
   async function put(path: string, data: Readonly<Record<string, unknown>>, signal: AbortSignal) {
     const call = { method: 'POST', path, data, isForm: true, signal } as const;
     return at(await api.call({ ...call, timeoutMs: TRANSFER_DEADLINE_MS }), 'data');
   }
 
   return {
-    async upload(file, signal) {
+    /** @throws LarkCallError, DeliveryError */
+    async upload(file: OutboundAttachment, signal: AbortSignal): Promise<Body> {
       const bytes = Buffer.from(await contentToSend(file, media()));
       const kind = kindOf(file, bytes);
       if (kind.msgType === 'image') {

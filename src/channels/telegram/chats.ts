@@ -175,18 +175,9 @@ const MAX_STEPS = 8;
 
 export type Move = { readonly from: number; readonly to: number; readonly title?: string };
 
-export interface GroupMoves {
-  /** Reads the moves known of old; until then only those noted since are known. */
-  load(host: ChannelHost): Promise<void>;
-  /** Durable once resolved, where `load` was called before. */
-  note(move: Move): Promise<void>;
-  /** Telegram's id of the chat today. */
-  address(chat: ChatRef): number;
-  /** All ids of the chat, the one our conversation is named by first. */
-  names(chat: number): readonly [number, ...number[]];
-}
+export type GroupMoves = ReturnType<typeof createGroupMoves>;
 
-export function createGroupMoves(): GroupMoves {
+export function createGroupMoves() {
   const moves = new Map<number, number>();
   let host: ChannelHost | undefined;
 
@@ -212,14 +203,16 @@ export function createGroupMoves(): GroupMoves {
   }
 
   return {
-    async load(givenHost) {
+    /** Reads the moves known of old; until then only those noted since are known. */
+    async load(givenHost: ChannelHost): Promise<void> {
       host = givenHost;
       for (const { key, value } of await host.state.list(MOVED)) {
         moves.set(Number(key.slice(MOVED.length)), Number(value));
       }
     },
 
-    async note({ from, to, title }) {
+    /** Durable once resolved, where `load` was called before. */
+    async note({ from, to, title }: Move): Promise<void> {
       if (from === to || moves.get(from) === to) return;
       moves.set(from, to);
       await host?.state.set(`${MOVED}${from}`, String(to));
@@ -231,9 +224,11 @@ export function createGroupMoves(): GroupMoves {
       );
     },
 
-    address: (chat) => onwards(Number(chat.chat)).at(-1) ?? Number(chat.chat),
+    /** Telegram's id of the chat today. */
+    address: (chat: ChatRef) => onwards(Number(chat.chat)).at(-1) ?? Number(chat.chat),
 
-    names(chat) {
+    /** All ids of the chat, the one our conversation is named by first. */
+    names(chat: number): readonly [number, ...number[]] {
       const [first = chat, ...others] = onwards(firstName(chat));
       return [first, ...others];
     },

@@ -9,7 +9,7 @@ import type { Choice } from '../../kernel/message/message.ts';
 import { type Fields, fieldsOf, integerOf, listOf, textOf } from '../../lib/json/json.ts';
 import type { Logger } from '../../lib/logger.ts';
 import type { Clock } from '../../lib/time/clock.ts';
-import type { Reactions, ShowOutcome } from '../channel.ts';
+import type { Reactions } from '../channel.ts';
 import { type Bot, type GroupMoves, placeOfMessage } from './chats.ts';
 import type { BotApi } from './client.ts';
 import { BotCallError, toDeliveryError } from './failures.ts';
@@ -64,14 +64,6 @@ function labelOf(message: Fields, token: string): string | undefined {
   return textOf(pressed?.['text']);
 }
 
-/** The presses of some updates, each to be answered once. */
-export type OpenPresses = {
-  /** Shows what came of one at its button; the app of whoever pressed lets go of it. */
-  readonly show: ShowOutcome;
-  /** Lets go of those that were shown nothing. */
-  release(): void;
-};
-
 type PressDeps = {
   readonly api: BotApi;
   readonly clock: Clock;
@@ -82,12 +74,15 @@ type PressDeps = {
 /** A button is let go of after this, whatever has become of the press. */
 const WAIT_MS = 3000;
 
-/** `idOf(n)`: the message that `updates[n]` became. Best effort: the app gives up waiting itself. */
+/**
+ * The presses of some updates, each to be answered once. `idOf(n)`: the message that `updates[n]`
+ * became. Best effort: the app gives up waiting itself.
+ */
 export function openPresses(
   updates: readonly unknown[],
   idOf: (index: number) => MessageId | undefined,
   { api, clock, log, signal }: PressDeps,
-): OpenPresses {
+) {
   const waiting = new Map<string, MessageId | undefined>();
   for (const [index, update] of updates.entries()) {
     const query = queryIdOf(update);
@@ -111,11 +106,13 @@ export function openPresses(
   const late = waiting.size === 0 ? undefined : clock.timer(WAIT_MS, release);
 
   return {
-    show(press, markdown) {
+    /** Shows what came of one at its button; the app of whoever pressed lets go of it. */
+    show(press: MessageId, markdown: string): void {
       const [query] = [...waiting].find(([, id]) => id === press) ?? [];
       if (query !== undefined) void answer(query, toastOf(markdown));
     },
-    release() {
+    /** Lets go of those that were shown nothing. */
+    release(): void {
       late?.[Symbol.dispose]();
       release();
     },

@@ -11,7 +11,7 @@ import { plainText } from '../../lib/markup/markup.ts';
 import { splitMarkdown } from '../../lib/markup/split.ts';
 import { type Run, runsText } from '../../lib/markup/writer.ts';
 import type { Clock } from '../../lib/time/clock.ts';
-import type { Channel, Retracting } from '../channel.ts';
+import type { Channel } from '../channel.ts';
 import { draftMessages, fromNativeId, type GroupMoves, toNativeId } from './chats.ts';
 import type { Keyboard } from './choices.ts';
 import type { BotApi } from './client.ts';
@@ -32,22 +32,20 @@ const PART_PAUSE_MS = 1000;
 export const REPEAT_MARK = '(sent again: the first try was not confirmed)\n\n';
 const TOPIC_MARK = '(the topic of this conversation is gone, so this stands outside of it)\n\n';
 
-/** What drafts show, as far as it is sure: a message is not changed to what it shows. */
-export type ShownTexts = {
-  has(chat: number, message: NativeId, runs: readonly Run[]): boolean;
-  note(chat: number, message: NativeId, runs: readonly Run[]): void;
-  forget(chat: number, message: NativeId): void;
-};
+export type ShownTexts = ReturnType<typeof createShownTexts>;
 
 const MAX_SHOWN = 500;
 
-export function createShownTexts(): ShownTexts {
+/** What drafts show, as far as it is sure: a message is not changed to what it shows. */
+export function createShownTexts() {
   const texts = new RecentMap<string, string>(MAX_SHOWN);
   const keyOf = (chat: number, message: NativeId) => `${chat}/${message}`;
   return {
-    has: (chat, message, runs) => texts.get(keyOf(chat, message)) === renderTelegramHtml(runs),
-    note: (chat, message, runs) => void texts.set(keyOf(chat, message), renderTelegramHtml(runs)),
-    forget: (chat, message) => void texts.delete(keyOf(chat, message)),
+    has: (chat: number, message: NativeId, runs: readonly Run[]) =>
+      texts.get(keyOf(chat, message)) === renderTelegramHtml(runs),
+    note: (chat: number, message: NativeId, runs: readonly Run[]) =>
+      void texts.set(keyOf(chat, message), renderTelegramHtml(runs)),
+    forget: (chat: number, message: NativeId) => void texts.delete(keyOf(chat, message)),
   };
 }
 
@@ -207,12 +205,11 @@ async function sendOnce(post: Post, { api, log }: PartsDeps): Promise<NativeId> 
 // What becomes of messages of ours after they were sent: their buttons are taken away, with a word of
 // what came of them, or they themselves.
 
-export type OwnMessages = {
-  readonly retracting: Retracting;
-  readonly closeChoices: NonNullable<Channel['closeChoices']>;
-};
-
-export function createOwnMessages(api: BotApi, moves: GroupMoves, log: () => Logger): OwnMessages {
+export function createOwnMessages(
+  api: BotApi,
+  moves: GroupMoves,
+  log: () => Logger,
+): Required<Pick<Channel, 'retracting' | 'closeChoices'>> {
   const target = (chat: ChatRef, part: NativeId) => ({
     chat_id: moves.address(chat),
     message_id: fromNativeId(part),

@@ -99,12 +99,7 @@ const LIBSIGNAL = /[\\/]node_modules[\\/]libsignal[\\/]/;
 /** The caller of a console method stands directly above ours. */
 const FRAMES = 2;
 
-export interface QuietConsole extends Disposable {
-  /** Calls dropped so far. */
-  readonly dropped: number;
-}
-
-export function quietConsole(target: Console = console): QuietConsole {
+export function quietConsole(target: Console = console) {
   const state = { isOn: true, dropped: 0 };
   const undo = METHODS.map((method) => {
     const original = target[method];
@@ -119,7 +114,8 @@ export function quietConsole(target: Console = console): QuietConsole {
     };
   });
   return {
-    get dropped() {
+    /** Calls dropped so far. */
+    get dropped(): number {
       return state.dropped;
     },
     [Symbol.dispose]() {

@@ -47,13 +47,9 @@ type FinalEdit = {
   readonly rows: readonly KeyValueChange[];
 };
 
-export type Edits = Editing &
-  Retracting & {
-    /** Makes the draft the final text; false where it can no longer be edited. @throws DeliveryError */
-    finish(final: FinalEdit, signal: AbortSignal): Promise<boolean>;
-  };
+export type Edits = ReturnType<typeof createEdits>;
 
-export function createEdits(deps: EditsDeps): Edits {
+export function createEdits(deps: EditsDeps) {
   const { transmitter, sent, pacer, clock } = deps;
 
   /** The message as we sent it, while it may be edited. */
@@ -69,7 +65,7 @@ export function createEdits(deps: EditsDeps): Edits {
     await transmitter.send({ id: sentId(id, 'revoke'), chat, jid, content, rows }, signal);
   }
 
-  return {
+  const power: Editing & Retracting = {
     minIntervalMs: MIN_EDIT_INTERVAL_MS,
 
     async place({ chat }, markdown, { name = `${clock.now()} ${deps.random()}`, signal }) {
@@ -106,8 +102,14 @@ export function createEdits(deps: EditsDeps): Edits {
       }
       if (isKept) throw tooOld();
     },
-
-    async finish({ draft, message, chat, text, rows }, signal) {
+  };
+  return {
+    ...power,
+    /** Makes the draft the final text; false where it can no longer be edited. @throws DeliveryError */
+    async finish(
+      { draft, message, chat, text, rows }: FinalEdit,
+      signal: AbortSignal,
+    ): Promise<boolean> {
       const row = await editable(draft);
       if (row === undefined) return false;
       const content = { ...textContent(text), edit: keyOf(draft, row.jid) };

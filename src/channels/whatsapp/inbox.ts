@@ -19,16 +19,9 @@ import {
 } from './row-reader.ts';
 import type { Undecryptable } from './undecryptable.ts';
 
-export interface Inbox {
-  /** Hands over what was stored, and what will be, until aborted. */
-  run(signal: AbortSignal): Promise<void>;
-  /** Whether the owner answers in this chat by hand at the moment. */
-  isPaused(chat: ChatId): Promise<boolean>;
-  /** Takes out what was handed over in this chat and not marked as read, oldest first. */
-  takeUnread(chat: ChatId): Promise<readonly WAMessageKey[]>;
-}
+export type Inbox = ReturnType<typeof createInbox>;
 
-export type InboxDeps = Omit<RowReaderDeps, 'readByOwner' | 'clock' | 'log'> & {
+type InboxDeps = Omit<RowReaderDeps, 'readByOwner' | 'clock' | 'log'> & {
   readonly host: ChannelHost;
   readonly ledger: Pick<Ledger, 'list' | 'remove' | 'arrival' | 'stalledMs'>;
   readonly link: Pick<Link, 'isCatchingUp' | 'caughtUp'>;
@@ -60,7 +53,7 @@ const BATCH = 100;
 const MAX_UNREAD_PER_CHAT = 100;
 const MAX_UNREAD_CHATS = 500;
 
-export function createInbox(deps: InboxDeps): Inbox {
+export function createInbox(deps: InboxDeps) {
   const { host, people, pause } = deps;
   /** In memory only: after a restart the phone shows them as unread, and nothing is lost by that. */
   const unread = new RecentMap<string, readonly WAMessageKey[]>(MAX_UNREAD_CHATS);
@@ -73,9 +66,13 @@ export function createInbox(deps: InboxDeps): Inbox {
     unread.set(chat, [...(unread.get(chat) ?? []), key].slice(-MAX_UNREAD_PER_CHAT));
   };
   return {
-    run: (signal) => new Drain(deps, { take, note }, signal).run(),
-    isPaused: async (chat) => (await pause.until(await people.namesOf(chat))) > host.clock.now(),
-    takeUnread: async (chat) => take(await people.namesOf(chat)),
+    /** Hands over what was stored, and what will be, until aborted. */
+    run: (signal: AbortSignal) => new Drain(deps, { take, note }, signal).run(),
+    /** Whether the owner answers in this chat by hand at the moment. */
+    isPaused: async (chat: ChatId) =>
+      (await pause.until(await people.namesOf(chat))) > host.clock.now(),
+    /** Takes out what was handed over in this chat and not marked as read, oldest first. */
+    takeUnread: async (chat: ChatId) => take(await people.namesOf(chat)),
   };
 }
 

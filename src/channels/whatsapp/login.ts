@@ -3,24 +3,19 @@
 
 import type { WASocket } from '@whiskeysockets/baileys';
 import type { Logger } from '../../lib/logger.ts';
-import type { Login, LoginOptions, LoginStep } from '../channel.ts';
+import type { LoginOptions, LoginStep } from '../channel.ts';
 import type { ConnectionEvents } from './connection.ts';
 import { TRY_AGAIN } from './rules/endings.ts';
 import { phoneDigits } from './rules/jid.ts';
 
-export interface LoginDesk extends Login {
-  /** The login under way. */
-  readonly current: LoginAttempt | undefined;
-  /** Ends the login under way. */
-  close(reason: string): void;
-}
+export type LoginDesk = ReturnType<typeof createLoginDesk>;
 
 export function createLoginDesk(deps: {
   /** From the settings; '' where none is given. */
   readonly phoneNumber: string;
   /** A login began or was given up. */
   onChange(): void;
-}): LoginDesk {
+}) {
   let newest: LoginAttempt | undefined;
   const giveUp = (attempt: LoginAttempt | undefined, reason: string) => {
     if (attempt === undefined || attempt.isOver) return;
@@ -51,10 +46,12 @@ export function createLoginDesk(deps: {
 
   return {
     begin,
-    get current() {
+    /** The login under way. */
+    get current(): LoginAttempt | undefined {
       return newest?.isOver || newest?.signal.aborted ? undefined : newest;
     },
-    close: (reason) => giveUp(newest, reason),
+    /** Ends the login under way. */
+    close: (reason: string) => giveUp(newest, reason),
   };
 }
 

@@ -6,9 +6,9 @@ import type { proto, WAMessageKey } from '@whiskeysockets/baileys';
 import type { Receipt, SendContext } from '../../kernel/bus/bus.ts';
 import { DeliveryError, FORBIDDEN, NEVER } from '../../kernel/message/errors.ts';
 import { type ChatId, type MessageId, type NativeId, nativeId } from '../../kernel/message/ids.ts';
-import type { OutboundMessage } from '../../kernel/message/message.ts';
+import type { ChatRef, OutboundMessage } from '../../kernel/message/message.ts';
 import { within } from '../../lib/async.ts';
-import type { ChannelHost, Editing, Reactions, Retracting, Typing } from '../channel.ts';
+import type { ChannelHost, Reactions } from '../channel.ts';
 import {
   contentOfUnit,
   createEdits,
@@ -27,17 +27,11 @@ import {
   type WhatsAppName,
   whatsappNameOf,
 } from './rules/jid.ts';
-import {
-  type AckSource,
-  createAcks,
-  createSentMessages,
-  type SentMessages,
-  sentId,
-} from './sent-messages.ts';
+import { createAcks, createSentMessages, type SentMessages, sentId } from './sent-messages.ts';
 import type { WhatsAppConfig } from './settings.ts';
 import { createTransmitter, type OpenLink, type Transmitter } from './transmit.ts';
 
-export type OutboxDeps = {
+type OutboxDeps = {
   readonly link: OpenLink;
   readonly people: Pick<People, 'addressOf' | 'hasWritten' | 'namesOf' | 'meet'>;
   /** The owner answers in this chat by hand. */
@@ -50,21 +44,9 @@ export type OutboxDeps = {
   readonly random: () => number;
 };
 
-export interface Outbox {
-  /** @throws DeliveryError */
-  send(message: OutboundMessage, context: SendContext): Promise<Receipt>;
-  readonly edits: Editing & Retracting;
-  readonly reactions: Pick<Reactions, 'react'>;
-  readonly typing: Typing;
-  /** What a phone of this chat asks for again; undefined for everybody else. */
-  getMessage(key: WAMessageKey): Promise<proto.IMessage | undefined>;
-  /** Whether we sent the message of this WhatsApp id. */
-  isOurs(id: string): Promise<boolean>;
-  /** To be called with each new socket; disposed when its connection is over. */
-  attach(socket: AckSource): Disposable;
-}
+export type Outbox = ReturnType<typeof createOutbox>;
 
-export function createOutbox(deps: OutboxDeps): Outbox {
+export function createOutbox(deps: OutboxDeps) {
   const { link, people, settings, random } = deps;
   const { state, clock, log } = deps.host;
   const sent = createSentMessages({ state, clock });
@@ -79,13 +61,17 @@ export function createOutbox(deps: OutboxDeps): Outbox {
   const edits = createEdits(sending);
   const parts = { ...deps, transmitter, pacer, edits, courtesies };
   return {
-    send: (message, context) => sendParts(message, context, parts),
+    /** @throws DeliveryError */
+    send: (message: OutboundMessage, context: SendContext) => sendParts(message, context, parts),
     edits,
     reactions: createReactions(sending, people),
     typing: courtesies,
-    attach: (socket) => acks.attach(socket),
-    isOurs: async (id) => (await sent.get(id)) !== undefined,
-    getMessage: (key) => askedAgain(key, sent, deps),
+    /** To be called with each new socket; disposed when its connection is over. */
+    attach: acks.attach,
+    /** Whether we sent the message of this WhatsApp id. */
+    isOurs: async (id: string) => (await sent.get(id)) !== undefined,
+    /** What a phone of this chat asks for again; undefined for everybody else. */
+    getMessage: (key: WAMessageKey) => askedAgain(key, sent, deps),
   };
 }
 
@@ -228,16 +214,10 @@ const TYPING_DEADLINE_MS = 3000;
 /** The library asks for the privacy settings first, and then follows them. */
 const RECEIPT_DEADLINE_MS = 5000;
 
-/** None of these throws. */
-type Courtesies = Typing & {
-  composing(jid: string, signal: AbortSignal): Promise<void>;
-  /** Takes a notice away that may still be seen. */
-  done(jid: string, signal: AbortSignal): Promise<void>;
-  /** Marks as read what the agent works on or answers, as a person would. */
-  markRead(chat: ChatId, signal: AbortSignal): Promise<void>;
-};
+type Courtesies = ReturnType<typeof createCourtesies>;
 
-function createCourtesies(deps: OutboxDeps): Courtesies {
+/** None of its functions throws. */
+function createCourtesies(deps: OutboxDeps) {
   const { link, people, isPaused, unread, settings } = deps;
   const { clock, log } = deps.host;
   /** When each address was last shown a notice, monotonic. */
@@ -260,6 +240,7 @@ function createCourtesies(deps: OutboxDeps): Courtesies {
     await notify(jid, 'composing', signal);
   }
 
+  /** Marks as read what the agent works on or answers, as a person would. */
   async function markRead(chat: ChatId, signal: AbortSignal): Promise<void> {
     // What cannot be marked now stays unread until the next time.
     const { socket } = link;
@@ -276,10 +257,11 @@ function createCourtesies(deps: OutboxDeps): Courtesies {
     intervalMs: TYPING_SHOWN_MS,
     composing,
     markRead,
-    async done(jid, signal) {
+    /** Takes a notice away that may still be seen. */
+    async done(jid: string, signal: AbortSignal): Promise<void> {
       if (shown.delete(jid)) await notify(jid, 'paused', signal);
     },
-    async show({ chat }, signal) {
+    async show({ chat }: ChatRef, signal: AbortSignal): Promise<void> {
       const [jid, isSilent] = await Promise.all([people.addressOf(chat), isPaused(chat)]);
       if (jid === undefined || isSilent) return;
       await markRead(chat, signal);

@@ -19,22 +19,9 @@ import {
   UNPACED,
 } from './rules/pacing.ts';
 
-export interface Pacer {
-  /**
-   * Waits for this message's turn and takes it; the rows are to be stored before it leaves.
-   * `onWait` is called once when there is something to wait for.
-   * @throws DeliveryError not_sent where the wait is long or the signal aborts
-   */
-  admit(
-    send: PacedSend,
-    signal: AbortSignal,
-    onWait?: () => Promise<void>,
-  ): Promise<readonly KeyValueChange[]>;
-  /** Takes a turn where one is free now: for what is left out otherwise. */
-  takeFree(send: PacedSend): Promise<boolean>;
-}
+export type Pacer = ReturnType<typeof createPacer>;
 
-export type PacerDeps = {
+type PacerDeps = {
   readonly state: KeyValueStore;
   readonly clock: Clock;
   readonly limits: PacingLimits;
@@ -61,7 +48,7 @@ export const answerTo = (chat: ChatId): PacedSend => ({
 export const textName = (markdown: string) =>
   createHash('sha256').update(markdown.trim()).digest('hex').slice(0, 24);
 
-export function createPacer({ state, clock, limits, random }: PacerDeps): Pacer {
+export function createPacer({ state, clock, limits, random }: PacerDeps) {
   let pace: PaceState = UNPACED;
   let expiredAt = Number.NEGATIVE_INFINITY;
 
@@ -103,7 +90,16 @@ export function createPacer({ state, clock, limits, random }: PacerDeps): Pacer 
   }
 
   return {
-    async admit(send, signal, onWait) {
+    /**
+     * Waits for this message's turn and takes it; the rows are to be stored before it leaves.
+     * `onWait` is called once when there is something to wait for.
+     * @throws DeliveryError not_sent where the wait is long or the signal aborts
+     */
+    async admit(
+      send: PacedSend,
+      signal: AbortSignal,
+      onWait?: () => Promise<void>,
+    ): Promise<readonly KeyValueChange[]> {
       await ready();
       const giveUpAt = clock.monotonic() + MAX_WAIT_MS;
       let hasWaited = false;
@@ -120,7 +116,8 @@ export function createPacer({ state, clock, limits, random }: PacerDeps): Pacer 
         await clock.sleep(waitMs, signal).catch(() => undefined);
       }
     },
-    async takeFree(send) {
+    /** Takes a turn where one is free now: for what is left out otherwise. */
+    async takeFree(send: PacedSend): Promise<boolean> {
       await ready();
       if (paceWait(pace, send, limits, clock.now()).waitMs > 0) return false;
       take(send);
@@ -146,19 +143,9 @@ const stopped = () =>
 // Where the owner of the account answers by hand, the agent is silent for a while. The rows survive a
 // restart; a chat has one as soon as its owner wrote there.
 
-export interface OwnerPause {
-  /** The owner wrote in this chat; each message prolongs the silence. Epoch milliseconds. */
-  note(chat: ChatId, writtenAt: number): Promise<void>;
-  /**
-   * Until when the owner has the say in a chat known by these names, epoch milliseconds; 0: not at
-   * all. Also covers what was written before the owner wrote: they have read it.
-   */
-  until(names: readonly ChatId[]): Promise<number>;
-  /** Forgets what no rule looks at any more: what ended longer ago than this. */
-  expire(keepMs: number): Promise<void>;
-}
+export type OwnerPause = ReturnType<typeof createOwnerPause>;
 
-export type OwnerPauseDeps = {
+type OwnerPauseDeps = {
   readonly state: KeyValueStore;
   readonly clock: Clock;
   /** 0: the agent is never silent. */
@@ -167,7 +154,7 @@ export type OwnerPauseDeps = {
 
 const PREFIX = 'pause/';
 
-export function createOwnerPause({ state, clock, pauseMs }: OwnerPauseDeps): OwnerPause {
+export function createOwnerPause({ state, clock, pauseMs }: OwnerPauseDeps) {
   async function stored(chat: ChatId): Promise<number> {
     const until = Number((await state.get(`${PREFIX}${chat}`)) ?? 0);
     // A damaged one would else keep the owner's next word from being noted.
@@ -175,16 +162,22 @@ export function createOwnerPause({ state, clock, pauseMs }: OwnerPauseDeps): Own
   }
 
   return {
-    async note(chat, writtenAt) {
+    /** The owner wrote in this chat; each message prolongs the silence. Epoch milliseconds. */
+    async note(chat: ChatId, writtenAt: number): Promise<void> {
       if (pauseMs === 0) return;
       const until = Math.min(writtenAt, clock.now()) + pauseMs;
       if (until > (await stored(chat))) await state.set(`${PREFIX}${chat}`, String(until));
     },
-    async until(names) {
+    /**
+     * Until when the owner answers by hand in a chat known by these names, epoch milliseconds; 0: not at
+     * all. Also covers what was written before the owner wrote: they have read it.
+     */
+    async until(names: readonly ChatId[]): Promise<number> {
       if (pauseMs === 0) return 0;
       return Math.max(...(await Promise.all(names.map(stored))), 0);
     },
-    expire: async (keepMs) => {
+    /** Forgets what no rule looks at any more: what ended longer ago than this. */
+    async expire(keepMs: number): Promise<void> {
       await state.expire(PREFIX, clock.now() - pauseMs - keepMs);
     },
   };

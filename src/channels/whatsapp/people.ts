@@ -50,24 +50,13 @@ export type Person = {
   chatAt(sentAt: number): string;
 };
 
-export interface People {
-  /** Who this is. Learns what the meeting tells; somebody only `seen` who is not known is not kept. */
-  meet(meeting: Meeting): Promise<Person>;
-  /** The owner wrote into the chat with themself, from this address. */
-  meetSelf(address: PersonJid): Promise<void>;
-  /** Where an answer in this chat goes; undefined for a name that is nobody's. */
-  addressOf(chat: ChatId): Promise<string | undefined>;
-  /** Whether a message ever came from the other side of this chat. */
-  hasWritten(chat: ChatId): Promise<boolean>;
-  /** All names of the conversation, the one in use first. */
-  namesOf(chat: ChatId): Promise<readonly [ChatId, ...ChatId[]]>;
-}
+export type People = ReturnType<typeof createPeople>;
 
 type PeopleDeps = {
   readonly state: KeyValueStore;
   readonly clock: Clock;
   readonly log: Logger;
-  readonly directory: LidDirectory;
+  readonly directory: Pick<ReturnType<typeof createLidDirectory>, 'otherOf'>;
   /** The linked account: its ids are never other names of somebody else. */
   account(): LinkedAccount | undefined;
 };
@@ -92,7 +81,7 @@ const idKey = (id: string) => `person/id/${id}`;
 /** Joins make chains only when a person's chats are joined again and again. */
 const MAX_STEPS = 10;
 
-export function createPeople(deps: PeopleDeps): People {
+export function createPeople(deps: PeopleDeps) {
   const { state, clock, directory } = deps;
   const lanes = createLanes();
 
@@ -157,10 +146,12 @@ export function createPeople(deps: PeopleDeps): People {
   }
 
   return {
-    meet: (meeting) =>
+    /** Who this is. Learns what the meeting tells; somebody only `seen` who is not known is not kept. */
+    meet: (meeting: Meeting): Promise<Person> =>
       lanes.run('people', async () => toPerson(await meet(meeting), idOfPerson(meeting.address))),
 
-    meetSelf: (address) =>
+    /** The owner wrote into the chat with themself, from this address. */
+    meetSelf: (address: PersonJid): Promise<void> =>
       lanes.run('people', async () => {
         const known = await recordOf(SELF);
         const answerTo = addressOf(address);
@@ -170,7 +161,8 @@ export function createPeople(deps: PeopleDeps): People {
         await state.set(chatKey(SELF), JSON.stringify(record));
       }),
 
-    async addressOf(chat) {
+    /** Where an answer in this chat goes; undefined for a name that is nobody's. */
+    async addressOf(chat: ChatId): Promise<string | undefined> {
       const record = await recordOf(chat);
       if (record !== undefined) return record.answerTo;
       if (chat === SELF_CHAT) return ownAddress(deps.account());
@@ -179,10 +171,12 @@ export function createPeople(deps: PeopleDeps): People {
       return parseJid(chat).kind === 'group' ? chat : undefined;
     },
 
-    hasWritten: async (chat) =>
+    /** Whether a message ever came from the other side of this chat. */
+    hasWritten: async (chat: ChatId): Promise<boolean> =>
       chat === SELF_CHAT || ((await recordOf(chat)) ?? (await byId(chat)))?.wrote === true,
 
-    async namesOf(chat) {
+    /** All names of the conversation, the one in use first. */
+    async namesOf(chat: ChatId): Promise<readonly [ChatId, ...ChatId[]]> {
       const record = (await recordOf(chat)) ?? (await byId(chat));
       const [current = chat, ...former] = record === undefined ? [] : chatsOf(record).map(chatId);
       return [current, ...former];
@@ -231,11 +225,6 @@ function changedRows(placement: Placement, known: KnownPeople): readonly KeyValu
 // Which phone number belongs to a LID, as the vendor's library knows it: from the rows it stored, and
 // through the open connection. An answer may be late or never come, and is not waited for long.
 
-export interface LidDirectory {
-  /** The same person's other address; undefined while nobody knows it. */
-  otherOf(person: PersonJid): Promise<PersonJid | undefined>;
-}
-
 /** `signalRepository.lidMapping` of an open connection. */
 export type LidMapping = {
   getLIDForPN(number: string): Promise<string | null>;
@@ -258,7 +247,7 @@ const REST_MS = 60_000;
 const ASK_AGAIN_MS = 600_000;
 const MAX_REMEMBERED = 1000;
 
-export function createLidDirectory(deps: LidDirectoryDeps): LidDirectory {
+export function createLidDirectory(deps: LidDirectoryDeps) {
   const { clock, log } = deps;
   /** When to ask again, monotonic. */
   const askAgainAt = new RecentMap<string, number>(MAX_REMEMBERED);
@@ -297,7 +286,10 @@ export function createLidDirectory(deps: LidDirectoryDeps): LidDirectory {
     }
   }
 
-  return { otherOf: async (person) => (await stored(person)) ?? (await asked(person)) };
+  return {
+    /** The same person's other address; undefined while nobody knows it. */
+    otherOf: async (person: PersonJid) => (await stored(person)) ?? (await asked(person)),
+  };
 }
 
 function otherJid(person: PersonJid, text: string | undefined): PersonJid | undefined {
@@ -337,24 +329,17 @@ export function createLidLookup(ask: Ask | undefined, clock: Clock, log: Logger)
 
 type Metadata = Awaited<ReturnType<WASocket['groupMetadata']>>;
 
-export type GroupSource = {
+type GroupSource = {
   readonly ws: Pick<WASocket['ws'], 'on' | 'off'>;
   groupMetadata(jid: string): Promise<Metadata>;
 };
-
-export interface GroupMembers {
-  /** For the library, which asks before each message to a group. */
-  readonly of: SocketConfig['cachedGroupMetadata'];
-  /** To be called with each new socket; disposed when its connection is over. */
-  attach(socket: GroupSource): Disposable;
-}
 
 /** A notice that was lost must not count for ever. */
 const LIFETIME_MS = 600_000;
 const MAX_GROUPS = 200;
 const CHANGED = 'CB:notification,type:w:gp2';
 
-export function createGroupMembers(clock: Clock): GroupMembers {
+export function createGroupMembers(clock: Clock) {
   const known = new RecentMap<
     string,
     { readonly at: number; readonly metadata: Promise<Metadata> }
@@ -369,7 +354,8 @@ export function createGroupMembers(clock: Clock): GroupMembers {
   }
 
   return {
-    async of(jid) {
+    /** For the library, which asks before each message to a group. */
+    async of(jid: string): Promise<Metadata | undefined> {
       const remembered = known.get(jid);
       if (remembered !== undefined && clock.monotonic() - remembered.at < LIFETIME_MS) {
         return remembered.metadata;
@@ -377,7 +363,8 @@ export function createGroupMembers(clock: Clock): GroupMembers {
       return socket === undefined ? undefined : ask(socket, jid);
     },
 
-    attach(fresh) {
+    /** To be called with each new socket; disposed when its connection is over. */
+    attach(fresh: GroupSource): Disposable {
       const changed = ({ attrs }: { readonly attrs: Readonly<Record<string, string>> }) => {
         known.delete(attrs['from'] ?? '');
       };

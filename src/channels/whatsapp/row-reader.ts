@@ -167,10 +167,7 @@ function keyOf({ key }: LedgerRow): WAMessageKey {
 // People whose phone number WhatsApp does not tell: an allow list of numbers cannot know them, so they
 // are refused, and the owner is told once who wrote and how to let them in.
 
-export interface Unresolved {
-  /** Somebody wrote of whom only the LID is known. */
-  note(message: InboundMessage): Promise<void>;
-}
+export type Unresolved = ReturnType<typeof createUnresolved>;
 
 type UnresolvedDeps = {
   readonly host: Pick<ChannelHost, 'state' | 'clock' | 'alert' | 'isStranger'>;
@@ -182,12 +179,13 @@ const DAY_MS = 86_400_000;
 /** Strangers must not be able to fill the owner's other channel. */
 const MAX_PER_DAY = 20;
 
-export function createUnresolved({ host, allowFrom }: UnresolvedDeps): Unresolved {
+export function createUnresolved({ host, allowFrom }: UnresolvedDeps) {
   const { state, clock } = host;
   let told: readonly number[] = [];
 
   return {
-    async note(message) {
+    /** Somebody wrote of whom only the LID is known. */
+    async note(message: InboundMessage): Promise<void> {
       const { sender } = message;
       if (sender.kind !== 'person' || !hasNumbers(allowFrom())) return;
       if (!(await host.isStranger(message))) return;

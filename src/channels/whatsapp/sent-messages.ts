@@ -31,13 +31,7 @@ const rowSchema = z.object({
   message: z.string(),
 });
 
-export interface SentMessages {
-  get(id: string): Promise<SentMessage | undefined>;
-  /** Stores it, and further rows in the same transaction. */
-  store(id: string, message: SentMessage, rows?: readonly KeyValueChange[]): Promise<void>;
-  /** The server has it; unknown ids are ignored. */
-  taken(id: string): Promise<void>;
-}
+export type SentMessages = ReturnType<typeof createSentMessages>;
 
 const PREFIX = 'sent/';
 const DAY_MS = 86_400_000;
@@ -53,10 +47,7 @@ export function sentId(message: string, part: number | string): string {
   return ID_PREFIX + digest.slice(0, ID_DIGITS).toUpperCase();
 }
 
-export function createSentMessages(deps: {
-  readonly state: KeyValueStore;
-  readonly clock: Clock;
-}): SentMessages {
+export function createSentMessages(deps: { readonly state: KeyValueStore; readonly clock: Clock }) {
   const { state, clock } = deps;
   let expiredAt = Number.NEGATIVE_INFINITY;
 
@@ -73,11 +64,17 @@ export function createSentMessages(deps: {
 
   return {
     get,
-    async store(id, message, rows = []) {
+    /** Stores it, and further rows in the same transaction. */
+    async store(
+      id: string,
+      message: SentMessage,
+      rows: readonly KeyValueChange[] = [],
+    ): Promise<void> {
       await expireDaily();
       await state.setMany([{ key: PREFIX + id, value: encode(message) }, ...rows]);
     },
-    async taken(id) {
+    /** The server has it; unknown ids are ignored. */
+    async taken(id: string): Promise<void> {
       const message = await get(id);
       if (message === undefined || message.state === 'taken') return;
       await state.set(PREFIX + id, encode({ ...message, state: 'taken' }));
@@ -115,22 +112,18 @@ type Ack =
 /** Where acks come from. */
 export type AckSource = Pick<WASocket, 'ws'>;
 
-export interface Acks {
-  /** Listens on a new socket; disposed when its connection is over. */
-  attach(socket: AckSource): Disposable;
-  /** To be called before the message is sent; disposed when nobody waits any more. */
-  expect(socket: AckSource, id: string): Disposable & { readonly answer: Promise<Ack> };
-}
+export type Acks = ReturnType<typeof createAcks>;
 
 /** The server's answer to a message of ours. */
 export const ACK_EVENT = 'CB:ack,class:message';
 
 /** `onStray`: the server took a message for which nobody waited any more. */
-export function createAcks(onStray: (id: string) => void): Acks {
+export function createAcks(onStray: (id: string) => void) {
   const expected = new Map<AckSource, Map<string, (ack: Ack) => void>>();
 
   return {
-    attach(socket) {
+    /** Listens on a new socket; disposed when its connection is over. */
+    attach(socket: AckSource): Disposable {
       const waiting = new Map<string, (ack: Ack) => void>();
       expected.set(socket, waiting);
       const onAck = ({ attrs }: BinaryNode) => {
@@ -149,7 +142,8 @@ export function createAcks(onStray: (id: string) => void): Acks {
         },
       };
     },
-    expect(socket, id) {
+    /** To be called before the message is sent; disposed when nobody waits any more. */
+    expect(socket: AckSource, id: string) {
       const waiting = expected.get(socket);
       const { promise, resolve } = Promise.withResolvers<Ack>();
       if (waiting === undefined) resolve({ kind: 'lost' });

@@ -128,17 +128,11 @@ function parse(text: string | undefined): Record<string, unknown> | undefined {
   }
 }
 
-/** For libsignal; `within` names the unit its reads and writes belong to. */
-export interface UnitKeys {
-  readonly store: SignalKeyStoreWithTransaction;
-  within<T>(unit: Unit, work: () => Promise<T>): Promise<T>;
-}
-
 /**
- * Units run one at a time, so which one is meant needs no asynchronous context: libsignal's own job
+ * The key store of libsignal. Units run one at a time, so which one is meant needs no asynchronous context: libsignal's own job
  * queue would lose it.
  */
-export function createUnitKeys(rows: KeyRows, state: KeyValueStore, log: Logger): UnitKeys {
+export function createUnitKeys(rows: KeyRows, state: KeyValueStore, log: Logger) {
   let current: Unit | undefined;
   /** Sessions that the unit under way has read, as they are now. */
   let sessionsRead: Record<string, SessionRecord> = {};
@@ -187,7 +181,8 @@ export function createUnitKeys(rows: KeyRows, state: KeyValueStore, log: Logger)
   };
   return {
     store,
-    async within(unit, work) {
+    /** Names the unit that reads and writes of libsignal belong to. */
+    async within<T>(unit: Unit, work: () => Promise<T>): Promise<T> {
       current = unit;
       sessionsRead = {};
       try {

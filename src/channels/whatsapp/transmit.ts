@@ -36,19 +36,14 @@ export type OpenLink = {
   readonly socket: WASocket | undefined;
 };
 
-export type TransmitDeps = {
+type TransmitDeps = {
   readonly link: OpenLink;
   readonly acks: Acks;
   readonly sent: SentMessages;
   readonly clock: Clock;
 };
 
-export interface Transmitter {
-  /** Resolves when there is a connection to send on. @throws DeliveryError not_sent */
-  ready(signal: AbortSignal): Promise<void>;
-  /** Resolves once the server took the message. @throws DeliveryError */
-  send(stanza: Stanza, signal: AbortSignal): Promise<void>;
-}
+export type Transmitter = ReturnType<typeof createTransmitter>;
 
 /** A connection that is not there in this time is waited for by the bus. */
 const OPEN_MS = 20_000;
@@ -63,15 +58,17 @@ const LAST_WORD_MS = 1000;
 const CLOSED_CODE = 428;
 const OUR_CLOSING = 'whatsapp_closed';
 
-export function createTransmitter({ link, acks, sent, clock }: TransmitDeps): Transmitter {
+export function createTransmitter({ link, acks, sent, clock }: TransmitDeps) {
   const open = (signal: AbortSignal) =>
     until(OPEN_MS, signal, (inner) => link.open(inner).catch(offline), OFFLINE);
 
   return {
-    async ready(signal) {
+    /** Resolves when there is a connection to send on. @throws DeliveryError not_sent */
+    async ready(signal: AbortSignal): Promise<void> {
       await open(signal);
     },
-    async send(stanza, signal) {
+    /** Resolves once the server took the message. @throws DeliveryError */
+    async send(stanza: Stanza, signal: AbortSignal): Promise<void> {
       const { id, chat, jid, rows = [] } = stanza;
       const before = await sent.get(id);
       // Its ack came when nobody waited for it any more, or the process ended right behind it.

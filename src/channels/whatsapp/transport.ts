@@ -18,15 +18,9 @@ export function parseSocketUrl(text: string): URL {
   throw new ChannelError('whatsapp_settings', problem, { remedy: NEVER });
 }
 
-export interface Carrier {
-  readonly agent: Agent;
-  /** Nothing more leaves until the work is done; where it fails, the connection is cut instead. */
-  holdDuring(work: Promise<unknown>): void;
-  /** Ends the connection without asking the other side. */
-  cut(): void;
-}
+export type Carrier = ReturnType<typeof createCarrier>;
 
-export function createCarrier(url: URL): Carrier {
+export function createCarrier(url: URL) {
   // On loopback there is no TLS; the library's type knows the other kind only. Elsewhere the check is
   // named here because an environment variable could otherwise switch it off.
   const agent =
@@ -46,8 +40,10 @@ export function createCarrier(url: URL): Carrier {
   };
   return {
     agent,
+    /** Ends the connection without asking the other side. */
     cut,
-    holdDuring(work) {
+    /** Nothing more leaves until the work is done; where it fails, the connection is cut instead. */
+    holdDuring(work: Promise<unknown>): void {
       const held = [...lines];
       for (const line of held) line.cork();
       work.then(() => {

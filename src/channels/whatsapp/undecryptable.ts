@@ -9,14 +9,7 @@ import { nameOf } from './inbound.ts';
 import { storedJson } from './rows.ts';
 import { idOfPerson, isPerson, parseJid } from './rules/jid.ts';
 
-export interface Undecryptable {
-  /** Watches a connection's stubs until disposed. */
-  attach(socket: { readonly ev: Pick<BaileysEventEmitter, 'on' | 'off'> }): Disposable;
-  /** These messages came in readable form, before or after. */
-  arrived(ids: readonly string[]): void;
-  /** Logs and alerts once a minute, until aborted. */
-  run(signal: AbortSignal): Promise<void>;
-}
+export type Undecryptable = ReturnType<typeof createUndecryptable>;
 
 const ROW = 'undecryptable';
 const LOOK_EVERY_MS = 60_000;
@@ -53,9 +46,7 @@ const pageSchema = z.object({
 });
 const pagesSchema = z.array(z.tuple([z.string(), pageSchema]));
 
-export function createUndecryptable(
-  host: Pick<ChannelHost, 'state' | 'clock' | 'log' | 'alert'>,
-): Undecryptable {
+export function createUndecryptable(host: Pick<ChannelHost, 'state' | 'clock' | 'log' | 'alert'>) {
   const { state, clock, log } = host;
   const pages = new Map<string, Page>();
   const hasArrived = new RecentMap<string, true>(MAX_ARRIVED);
@@ -136,17 +127,20 @@ export function createUndecryptable(
   }
 
   return {
-    attach({ ev }) {
+    /** Watches a connection's stubs until disposed. */
+    attach({ ev }: { readonly ev: Pick<BaileysEventEmitter, 'on' | 'off'> }): Disposable {
       ev.on('messages.upsert', onUpsert);
       return { [Symbol.dispose]: () => ev.off('messages.upsert', onUpsert) };
     },
-    arrived(ids) {
+    /** These messages came in readable form, before or after. */
+    arrived(ids: readonly string[]): void {
       for (const id of ids) {
         hasArrived.set(id, true);
         for (const page of pages.values()) page.waiting.delete(id);
       }
     },
-    async run(signal) {
+    /** Logs and alerts once a minute, until aborted. */
+    async run(signal: AbortSignal): Promise<void> {
       await restore();
       while (!signal.aborted) {
         await clock.sleep(LOOK_EVERY_MS, signal).catch(() => undefined);

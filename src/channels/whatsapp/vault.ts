@@ -6,7 +6,6 @@ import type {
   AuthenticationState,
   SignalCreds,
   SignalDataSet,
-  SignalKeyStoreWithTransaction,
 } from '@whiskeysockets/baileys';
 import type { KeyValueChange, KeyValueStore } from '../../kernel/bus/store/store.ts';
 import { BACKOFF, ChannelError, NEVER } from '../../kernel/message/errors.ts';
@@ -41,28 +40,6 @@ export type VaultDeps = {
   readonly clock: Clock;
   readonly log: Logger;
 };
-
-export type VaultHealth = {
-  /** 0 while nothing was written. */
-  readonly generation: number;
-  /** When a generation that is kept opened a connection last, epoch milliseconds. */
-  readonly openedAt?: number;
-  /** The generation that was found damaged when the vault was opened. */
-  readonly recoveredFrom?: number;
-  /** Keys found unreadable and not replaced since. */
-  readonly damagedRecords: number;
-};
-
-/** libsignal's keys, and the units of work its calls run in. */
-export interface SignalUnits {
-  readonly keys: SignalKeyStoreWithTransaction;
-  /**
-   * Runs alone. What was written is on disk when this resolves, with the credentials where they
-   * changed, in one transaction; of a task that throws nothing is.
-   * @throws ChannelError `whatsapp_not_saved`, or `whatsapp_link_replaced` after a reset
-   */
-  run<T>(task: (unit: Unit) => Promise<T>): Promise<T>;
-}
 
 /** @throws ChannelError `whatsapp_link_damaged` where a link is stored and no generation can be read */
 export async function openVault(deps: VaultDeps): Promise<Vault> {
@@ -159,13 +136,18 @@ export class Vault {
     return this.#alone(async () => this.#replace(freshIdentity()));
   }
 
-  /** For the session repository of the socket that was made with these creds. */
-  signalUnits(creds: SignalCreds): SignalUnits {
+  /** libsignal's keys for the socket made with these creds, and the units of work its calls run in. */
+  signalUnits(creds: SignalCreds) {
     const { state, log } = this.#deps;
     const { store, within } = createUnitKeys(this.#rows, state, log);
     return {
       keys: store,
-      run: (task) =>
+      /**
+       * Runs alone. What was written is on disk when this resolves, with the credentials where they
+       * changed, in one transaction; of a task that throws nothing is.
+       * @throws ChannelError `whatsapp_not_saved`, or `whatsapp_link_replaced` after a reset
+       */
+      run: <T>(task: (unit: Unit) => Promise<T>): Promise<T> =>
         this.#queue.run((unit) => {
           if (creds === this.#identity.creds) return within(unit, () => task(unit));
           const problem = 'These WhatsApp credentials are not in use any more.';
@@ -174,13 +156,16 @@ export class Vault {
     };
   }
 
-  health(): VaultHealth {
+  health() {
     const { number, recoveredFrom } = this.#identity;
-    const openedAt = lastOpened(this.#identity)?.openedAt;
     return {
+      /** 0 while nothing was written. */
       generation: number,
-      ...(openedAt === undefined ? {} : { openedAt }),
-      ...(recoveredFrom === undefined ? {} : { recoveredFrom }),
+      /** When a generation that is kept opened a connection last, epoch milliseconds. */
+      openedAt: lastOpened(this.#identity)?.openedAt,
+      /** The generation that was found damaged when the vault was opened. */
+      recoveredFrom,
+      /** Keys found unreadable and not replaced since. */
       damagedRecords: this.#rows.damaged,
     };
   }
