@@ -63,26 +63,32 @@ export type ChannelDefinition = {
   readonly howToEnable: string;
 };
 
-type GroupSettings = Pick<ChannelsConfig['telegram'], 'groups' | 'groupAllow' | 'groupNames'>;
+type ChatSettings = Pick<
+  ChannelsConfig['telegram'],
+  'allowFrom' | 'strangers' | 'groups' | 'groupAllow' | 'groupNames'
+> & { readonly groupSenderChats?: readonly string[] };
 
-const groupPolicy = (
-  { groups, groupAllow, groupNames }: GroupSettings,
-  speakAs: readonly string[] = [],
-): GroupPolicy => ({ listed: groups, allow: groupAllow, names: groupNames, speakAs });
+const chatPolicy = ({ allowFrom, strangers, groupSenderChats = [], ...group }: ChatSettings) =>
+  ({
+    allowFrom,
+    owners: [],
+    acceptUnverified: false,
+    groups: {
+      listed: group.groups,
+      allow: group.groupAllow,
+      names: group.groupNames,
+      speakAs: groupSenderChats,
+    },
+    strangers,
+    medium: 'chat',
+  }) as const;
 
 export const CHANNELS: readonly ChannelDefinition[] = [
   {
     name: 'telegram',
     label: 'Telegram',
     isEnabled: ({ telegram }) => telegram.enabled,
-    policy: ({ telegram }) => ({
-      allowFrom: telegram.allowFrom,
-      owners: [],
-      acceptUnverified: false,
-      groups: groupPolicy(telegram, telegram.groupSenderChats),
-      strangers: telegram.strangers,
-      medium: 'chat',
-    }),
+    policy: ({ telegram }) => chatPolicy(telegram),
     async create({ telegram }, deps) {
       const { createTelegramChannel } = await import('./telegram/telegram.ts');
       return createTelegramChannel(telegram, deps);
@@ -127,12 +133,9 @@ export const CHANNELS: readonly ChannelDefinition[] = [
     label: 'WhatsApp',
     isEnabled: ({ whatsapp }) => whatsapp.enabled,
     policy: ({ whatsapp }) => ({
+      ...chatPolicy(whatsapp),
       allowFrom: whatsapp.allowFrom.map(normaliseAllowed),
       owners: whatsapp.selfChat ? [SELF] : [],
-      acceptUnverified: false,
-      strangers: whatsapp.strangers,
-      medium: 'chat',
-      groups: groupPolicy(whatsapp),
     }),
     async create({ whatsapp }, deps) {
       const { createWhatsAppChannel } = await import('./whatsapp/whatsapp.ts');
@@ -152,14 +155,7 @@ export const CHANNELS: readonly ChannelDefinition[] = [
     name: 'lark',
     label: 'Lark',
     isEnabled: ({ lark }) => lark.enabled,
-    policy: ({ lark }) => ({
-      allowFrom: lark.allowFrom,
-      owners: [],
-      acceptUnverified: false,
-      groups: groupPolicy(lark),
-      strangers: lark.strangers,
-      medium: 'chat',
-    }),
+    policy: ({ lark }) => chatPolicy(lark),
     async create({ lark }, deps) {
       const { createLarkChannel } = await import('./lark/lark.ts');
       return createLarkChannel(lark, deps);

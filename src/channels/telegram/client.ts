@@ -42,16 +42,7 @@ export type FormFile = {
   readonly content: Uint8Array;
 };
 
-export type BotLink = Pick<Line, 'file'> & {
-  readonly api: BotApi;
-  /** Calls a method with files. @throws BotCallError */
-  upload(
-    method: string,
-    fields: Readonly<Record<string, unknown>>,
-    files: readonly FormFile[],
-    signal: AbortSignal,
-  ): Promise<unknown>;
-};
+export type BotLink = ReturnType<typeof createBotLink>;
 
 /** Longest wait for any answer but that of a poll. */
 const CALL_DEADLINE_MS = 30_000;
@@ -61,7 +52,7 @@ const UPLOAD_DEADLINE_MS = 4 * 60_000;
 const POLL_GRACE_MS = 15_000;
 
 /** @throws ChannelError for an address that is none; every method throws BotCallError */
-export function createBotLink(options: LineOptions): BotLink {
+export function createBotLink(options: LineOptions) {
   const line = openLine(options);
   const transport: Transformer = (_next, method, payload, signal) =>
     line.post(method, {
@@ -76,7 +67,13 @@ export function createBotLink(options: LineOptions): BotLink {
     // grammy's types name a polyfill's AbortSignal; ours goes straight to the transport.
     api: api.raw as unknown as BotApi,
     file: line.file,
-    async upload(method, fields, files, signal) {
+    /** Calls a method with files. @throws BotCallError */
+    async upload(
+      method: string,
+      fields: Readonly<Record<string, unknown>>,
+      files: readonly FormFile[],
+      signal: AbortSignal,
+    ): Promise<unknown> {
       const boundary = randomUUID();
       const { result } = await line.post(method, {
         body: formBody(fields, files, boundary),
@@ -88,9 +85,6 @@ export function createBotLink(options: LineOptions): BotLink {
     },
   };
 }
-
-/** @throws ChannelError for an address that is none; every method throws BotCallError */
-export const createBotApi = (options: LineOptions): BotApi => createBotLink(options).api;
 
 function deadlineOf(payload: object): number {
   const isPoll = 'timeout' in payload && typeof payload.timeout === 'number';
@@ -124,26 +118,17 @@ function formBody(
 // The connection to a Bot API server: requests that know whether they can have arrived, kept alive,
 // each held to a deadline. The bot's token is part of every address, so none gets into an error.
 
-export type LineOptions = {
+type LineOptions = {
   readonly token: string;
   readonly apiRoot: string;
   readonly clock: Clock;
 };
 
-export type Posting = {
+type Posting = {
   readonly body: Buffer;
   readonly contentType: string;
   readonly deadlineMs: number;
   readonly signal: AbortSignal | undefined;
-};
-
-export type Line = {
-  /** `https://host:port`, without the token. */
-  readonly origin: string;
-  /** @throws BotCallError */
-  post(method: string, posting: Posting): Promise<{ readonly ok: true; readonly result: never }>;
-  /** The file behind a path of getFile; its body is still to be read. @throws BotCallError */
-  file(path: string, signal: AbortSignal): Promise<IncomingMessage>;
 };
 
 /** A connection idle for longer may be dead without anybody having said so. */
@@ -154,7 +139,7 @@ const MAX_IDLE_SOCKETS = 16;
 const MAX_ANSWER_BYTES = 20_000_000;
 
 /** @throws ChannelError for an address that is none */
-export function openLine({ token, apiRoot, clock }: LineOptions): Line {
+function openLine({ token, apiRoot, clock }: LineOptions) {
   // Taken apart before the token comes in: an error about an address quotes it.
   const root = parseRoot(apiRoot);
   const isTls = root.protocol === 'https:';
@@ -170,15 +155,18 @@ export function openLine({ token, apiRoot, clock }: LineOptions): Line {
   const base = root.pathname.replace(/\/+$/, '');
   const bot = `bot${encodeURI(token.trim())}`;
   return {
+    /** `https://host:port`, without the token. */
     origin: root.origin,
-    async post(method, { body, contentType, deadlineMs, signal }) {
+    /** @throws BotCallError */
+    async post(method: string, { body, contentType, deadlineMs, signal }: Posting) {
       const headers = { 'content-type': contentType, 'content-length': body.length };
       const path = `${base}/${bot}/${method}`;
       const call = request({ ...target, method: 'POST', path, headers });
       const answer = await exchange(call, body, { method, clock, deadlineMs, signal });
       return parseAnswer(method, answer);
     },
-    file(path, signal) {
+    /** The file behind a path of getFile; its body is still to be read. @throws BotCallError */
+    file(path: string, signal: AbortSignal): Promise<IncomingMessage> {
       const call = request({ ...target, method: 'GET', path: `${base}/file/${bot}/${path}` });
       return opened(call, signal);
     },
@@ -336,7 +324,7 @@ export async function proveTelegram(
     );
   }
   try {
-    const me = await createBotApi({ token, apiRoot, clock: systemClock }).getMe(signal);
+    const me = await createBotLink({ token, apiRoot, clock: systemClock }).api.getMe(signal);
     return { id: me.id, username: me.username, name: me.first_name };
   } catch (error) {
     if (!(error instanceof BotCallError)) throw error;

@@ -22,14 +22,10 @@ export interface Conversation {
 const MAX_ENTRIES = 1000;
 const PRIVATE_FILE = 0o600;
 
-export interface History {
-  /** Newest first, as line editors want it. */
-  readonly entries: readonly string[];
-  add(text: string): Promise<void>;
-}
+export type History = Awaited<ReturnType<typeof openHistory>>;
 
 /** A file that cannot be read begins anew; lines that are damaged are passed over. */
-export async function openHistory(path: string): Promise<History> {
+export async function openHistory(path: string) {
   const stored = await readFile(path, 'utf8').catch(() => '');
   const lines = stored.split('\n').filter((line) => line !== '');
   if (lines.length > 2 * MAX_ENTRIES) {
@@ -37,10 +33,11 @@ export async function openHistory(path: string): Promise<History> {
   }
   let entries = lines.slice(-MAX_ENTRIES).flatMap(parseEntry).reverse();
   return {
-    get entries() {
+    /** Newest first, as line editors want it. */
+    get entries(): readonly string[] {
       return entries;
     },
-    async add(text) {
+    async add(text: string): Promise<void> {
       if (text === '' || text === entries[0]) return;
       entries = [text, ...entries].slice(0, MAX_ENTRIES);
       await appendFile(path, `${JSON.stringify(text)}\n`, { mode: PRIVATE_FILE });
@@ -67,12 +64,10 @@ export type AnswerEvent =
 
 type TurnEnd = NonNullable<LiveUpdate['result']>;
 
-/** Asks one question after the other, each followed to its last answer. */
-export interface Questions {
-  ask(text: string, signal: AbortSignal): AsyncGenerator<AnswerEvent, void, void>;
-}
+export type Questions = ReturnType<typeof createQuestions>;
 
-export function createQuestions(conversation: Conversation): Questions {
+/** Asks one question after the other, each followed to its last answer. */
+export function createQuestions(conversation: Conversation) {
   let lastSeq = 0;
 
   async function* noting(events: AsyncIterable<DoorEvent>) {
@@ -83,7 +78,7 @@ export function createQuestions(conversation: Conversation): Questions {
   }
 
   return {
-    async *ask(text, signal) {
+    async *ask(text: string, signal: AbortSignal): AsyncGenerator<AnswerEvent, void, void> {
       const clientId = randomUUID();
       const events = conversation.events(lastSeq, signal);
       await conversation.submit(clientId, text);

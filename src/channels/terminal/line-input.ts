@@ -142,14 +142,10 @@ const CTRL_C = '\x03';
 /** ECMA-48 5.4, and what keypads send. */
 const SEQUENCES = new RegExp(`${STOP_ESC}(?:\\[[0-?]*[ -/]*[@-~]|O[ -~])`, 'g');
 
-export interface StopKeys extends Disposable {
-  readonly typedAhead: string;
-}
-
 export function listenForStopKeys(
   input: NodeJS.ReadStream,
   onStop: (key: 'escape' | 'interrupt') => void,
-): StopKeys {
+) {
   let typedAhead = '';
   const onData = (chunk: Buffer) => {
     const text = chunk.toString();
@@ -161,10 +157,10 @@ export function listenForStopKeys(
   input.on('data', onData);
   input.resume();
   return {
-    get typedAhead() {
+    get typedAhead(): string {
       return typedAhead;
     },
-    [Symbol.dispose]() {
+    [Symbol.dispose](): void {
       input.off('data', onData);
       input.setRawMode(false);
       input.pause();

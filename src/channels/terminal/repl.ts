@@ -140,17 +140,9 @@ async function talkByLines(terminal: Terminal, questions: Questions, signal: Abo
 // The spoken part of a conversation at the terminal: opened when it is first asked for; what goes
 // wrong with it is said, and the conversation goes on in writing.
 
-export interface SpokenTalk {
-  /** Enter alone records. */
-  readonly isOn: boolean;
-  /** The next question; undefined where there is none. */
-  listen(signal: AbortSignal): Promise<string | undefined>;
-  speak(markdown: string, signal: AbortSignal): Promise<void>;
-}
-
 const HELP = 'Enter alone records the next question; /voice does too.';
 
-export function createSpokenTalk(terminal: Terminal): SpokenTalk {
+function createSpokenTalk(terminal: Terminal) {
   let mode: VoiceMode | undefined;
 
   async function opened(): Promise<VoiceMode> {
@@ -172,16 +164,19 @@ export function createSpokenTalk(terminal: Terminal): SpokenTalk {
   }
 
   return {
-    get isOn() {
+    /** Enter alone records. */
+    get isOn(): boolean {
       return mode !== undefined;
     },
-    listen: (signal) =>
+    /** The next question; undefined where there is none. */
+    listen: (signal: AbortSignal): Promise<string | undefined> =>
       told(async () => {
         const text = await (await opened()).listen(signal);
         if (text !== undefined) terminal.print(terminal.style('green', `> ${text}`));
         return text;
       }),
-    speak: (markdown, signal) => told(async () => (await opened()).speak(markdown, signal)),
+    speak: (markdown: string, signal: AbortSignal) =>
+      told(async () => (await opened()).speak(markdown, signal)),
   };
 }
 

@@ -12,18 +12,13 @@ import { loadConfig } from '../../kernel/config/files/config-file.ts';
 import { attachmentLines } from '../../kernel/message/attachment.ts';
 import { listenForStopKeys, readQuestion } from './line-input.ts';
 
-export interface VoiceMode {
-  /** What was said, as the model gets it; undefined where the person broke off. @throws VoiceError */
-  listen(signal: AbortSignal): Promise<string | undefined>;
-  /** Plays the answer until a key stops it, where an engine speaks. @throws VoiceError */
-  speak(markdown: string, signal: AbortSignal): Promise<void>;
-}
+export type VoiceMode = Awaited<ReturnType<typeof openVoiceMode>>;
 
 const NO_ENGINE =
   'no transcription engine is set: a Groq or OpenAI key is enough, or set voice.transcription';
 
 /** @throws ConfigError, and VoiceError where nothing listens or records */
-export async function openVoiceMode(terminal: Terminal): Promise<VoiceMode> {
+export async function openVoiceMode(terminal: Terminal) {
   const { env, clock } = terminal;
   const deps = { env, clock };
   const { config } = await loadConfig(terminal.home, env);
@@ -39,7 +34,8 @@ export async function openVoiceMode(terminal: Terminal): Promise<VoiceMode> {
   const player = speaker && (await playerFor(playing, env));
 
   return {
-    async listen(signal) {
+    /** What was heard, as the model gets it; undefined where the person broke off. @throws VoiceError */
+    async listen(signal: AbortSignal): Promise<string | undefined> {
       const ended = untilEnter(terminal);
       const recorded = record(recorder, ended.then(voided), deps);
       // The line is read to its end in any case, so that the next one is not.
@@ -47,7 +43,8 @@ export async function openVoiceMode(terminal: Terminal): Promise<VoiceMode> {
       if (how === 'broken off') return undefined;
       return said(await transcriber.transcribe(await recorded, signal));
     },
-    async speak(markdown, signal) {
+    /** Plays the answer until a key stops it, where an engine speaks. @throws VoiceError */
+    async speak(markdown: string, signal: AbortSignal): Promise<void> {
       const text = speakable(markdown);
       if (speaker === undefined || player === undefined || text === '') return;
       const stop = new AbortController();

@@ -3,24 +3,14 @@
 
 import type { LiveUpdate } from '../../kernel/message/event.ts';
 import type { TurnId } from '../../kernel/message/ids.ts';
-
-export interface Reader extends Disposable {
-  /** Whether there may be more in the log than when last asked. */
-  takeGrowth(): boolean;
-  logHasGrown(): void;
-  /** The newest picture of each turn since last asked: of turns that ended, of turns that run. */
-  takeEndings(): readonly LiveUpdate[];
-  takeRunning(): readonly LiveUpdate[];
-  /** Resolves when there is something new, or when the reader's signal aborts. */
-  arrival(): Promise<void>;
-}
+import { createChange } from '../../lib/async.ts';
 
 export class Readers {
   readonly #readers = new Map<string, Set<ChatReader>>();
   /** The newest picture of each running turn, for who comes later. */
   readonly #running = new Map<string, Map<TurnId, LiveUpdate>>();
 
-  open(chat: string, signal: AbortSignal): Reader {
+  open(chat: string, signal: AbortSignal): ChatReader {
     const ofChat = this.#readers.get(chat) ?? new Set();
     const running = this.#running.get(chat)?.values() ?? [];
     const reader = new ChatReader(running, signal, () => {
@@ -46,20 +36,18 @@ export class Readers {
   }
 }
 
-class ChatReader implements Reader {
+class ChatReader implements Disposable {
   readonly #pictures: Map<TurnId, LiveUpdate>;
   readonly #signal: AbortSignal;
   readonly #close: () => void;
-  readonly #onAbort = () => this.#tell();
+  readonly #change = createChange();
   #hasGrown = true;
   #hasNews = false;
-  #wake: (() => void) | undefined;
 
   constructor(running: Iterable<LiveUpdate>, signal: AbortSignal, close: () => void) {
     this.#pictures = new Map([...running].map((update) => [update.turnId, update]));
     this.#signal = signal;
     this.#close = close;
-    signal.addEventListener('abort', this.#onAbort);
   }
 
   show(update: LiveUpdate): void {
@@ -72,38 +60,36 @@ class ChatReader implements Reader {
     this.#tell();
   }
 
+  /** Whether there may be more in the log than when last asked. */
   takeGrowth(): boolean {
     const hasGrown = this.#hasGrown;
     this.#hasGrown = false;
     return hasGrown;
   }
 
+  /** The newest picture since last asked of each turn that ended. */
   takeEndings(): readonly LiveUpdate[] {
     return this.#take(({ phase }) => phase === 'ended');
   }
 
+  /** The newest picture since last asked of each turn that runs. */
   takeRunning(): readonly LiveUpdate[] {
     return this.#take(({ phase }) => phase !== 'ended');
   }
 
+  /** Resolves when there is something new, or when the reader's signal aborts. */
   async arrival(): Promise<void> {
-    if (!this.#hasNews && !this.#signal.aborted) {
-      await new Promise<void>((resolve) => {
-        this.#wake = resolve;
-      });
-      this.#wake = undefined;
-    }
+    if (!this.#hasNews) await this.#change.next(this.#signal).catch(() => undefined);
     this.#hasNews = false;
   }
 
   [Symbol.dispose](): void {
-    this.#signal.removeEventListener('abort', this.#onAbort);
     this.#close();
   }
 
   #tell(): void {
     this.#hasNews = true;
-    this.#wake?.();
+    this.#change.notify();
   }
 
   #take(isWanted: (update: LiveUpdate) => boolean): readonly LiveUpdate[] {
