@@ -4,7 +4,7 @@ import { randomBytes } from 'node:crypto';
 import { DOOR_OWNER } from '../channels/door.ts';
 import { buildSelfTest } from '../features/health/self-test.ts';
 import type { ToolingReport } from '../features/mcp/tool-servers.ts';
-import { createPeopleDesk } from '../features/people/people-desk.ts';
+import { createPeopleDesk } from '../features/people/people-routes.ts';
 import { SPENDING } from '../features/spending/install.ts';
 import type { MessageBus } from '../kernel/bus/bus.ts';
 import { type Home, renewMadeToken } from '../kernel/config/files/home.ts';

@@ -2,7 +2,7 @@
 // it, and what is refused.
 
 import { describe, expect, it } from 'vitest';
-import { createPeopleDesk } from '../../src/features/people/people-desk.ts';
+import { createPeopleDesk } from '../../src/features/people/people-routes.ts';
 import { userId } from '../../src/kernel/message/ids.ts';
 import { makePeopleRig, OWNER, person } from '../gateway/people-rig.ts';
 import { startHttp } from './http-rig.ts';

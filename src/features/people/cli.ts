@@ -15,7 +15,6 @@ import {
   limitWords,
   PERSON_LIMITS,
   type Person,
-  type PersonLimits,
   type PersonRecord,
   readLimit,
   withChoice,
@@ -27,14 +26,13 @@ import { isTimeZone } from '../../lib/time/zone-time.ts';
 import { quietHoursOf } from '../schedule/rules/quiet-hours.ts';
 import type { People } from './people.ts';
 
-type SetFlags = LimitFlags & {
+/** As commander hands them over; further ones are of limits. */
+type SetFlags = {
   readonly name?: string;
   readonly role?: AdmittedRole;
-  readonly language?: string;
-  readonly timezone?: string;
-  readonly quiet?: string;
   readonly door?: string;
   readonly conversations?: Conversations;
+  readonly [flag: string]: string | undefined;
 };
 
 /** Takes a choice back. */
@@ -139,37 +137,45 @@ async function setPerson(terminal: Terminal, typed: string, flags: SetFlags) {
 
 type Change = (record: PersonRecord) => PersonRecord;
 
+/** By the name of the flag: the field, its one spelling, and what is said where it has none. */
+const CHOICES = {
+  language: ['language', languageTag, () => 'Unknown language. Try: de, en, fr'],
+  timezone: ['timeZone', zoneNamed, (typed) => `${typed} is no time zone, like "Europe/Berlin"`],
+  quiet: ['quietHours', quietHoursOf, (typed) => `${typed} are no hours, like "22:00-07:00"`],
+} as const satisfies Readonly<
+  Record<
+    string,
+    readonly [
+      field: keyof PersonRecord,
+      read: (typed: string) => string | undefined,
+      problem: (typed: string) => string,
+    ]
+  >
+>;
+
+function zoneNamed(typed: string): string | undefined {
+  return isTimeZone(typed) ? typed : undefined;
+}
+
 /** @throws CommandFailure where nothing is to be changed or a value is no such thing. */
-function changesOf({
-  name,
-  role,
-  language,
-  timezone,
-  quiet,
-  door,
-  conversations,
-  ...limits
-}: SetFlags): readonly Change[] {
+function changesOf(flags: SetFlags): readonly Change[] {
+  const { name, role, door, conversations } = flags;
   const changes: Change[] = [];
   if (name !== undefined) changes.push((record) => ({ ...record, name }));
-  if (language !== undefined) {
-    const tag = chosen(language, languageTag(language), 'Unknown language. Try: de, en, fr');
-    changes.push((record) => withChoice(record, 'language', tag));
-  }
-  if (timezone !== undefined) {
-    const known = isTimeZone(timezone) ? timezone : undefined;
-    const zone = chosen(timezone, known, `${timezone} is no time zone, like "Europe/Berlin"`);
-    changes.push((record) => withChoice(record, 'timeZone', zone));
-  }
-  if (quiet !== undefined) {
-    const hours = chosen(quiet, quietHoursOf(quiet), `${quiet} are no hours, like "22:00-07:00"`);
-    changes.push((record) => withChoice(record, 'quietHours', hours));
+  for (const [flag, [field, read, problem]] of Object.entries(CHOICES)) {
+    const typed = flags[flag];
+    if (typed === undefined) continue;
+    const value = typed === AUTOMATIC ? undefined : read(typed);
+    if (typed !== AUTOMATIC && value === undefined) {
+      throw new CommandFailure(EXIT.usage, problem(typed));
+    }
+    changes.push((record) => withChoice(record, field, value));
   }
   if (door !== undefined) changes.push((record) => withDoorFirst(record, door));
   if (conversations !== undefined) {
     changes.push((record) => withConversations(record, conversations));
   }
-  changes.push(...limitChanges(limits));
+  changes.push(...limitChanges(flags));
   if (changes.length === 0 && role === undefined) {
     throw new CommandFailure(EXIT.usage, 'say what to set; --help lists it');
   }
@@ -192,12 +198,6 @@ function withConversations(record: PersonRecord, conversations: Conversations): 
   const [chat] = chatsOf(record);
   if (chat === undefined) throw new CommandFailure(EXIT.usage, 'they have no chat yet');
   return { ...record, conversations, session: record.session ?? sessionKeyOf(chat) };
-}
-
-function chosen(typed: string, value: string | undefined, problem: string): string | undefined {
-  if (typed === AUTOMATIC) return undefined;
-  if (value === undefined) throw new CommandFailure(EXIT.usage, problem);
-  return value;
 }
 
 async function mergeTwo(terminal: Terminal, first: string, second: string) {
@@ -245,30 +245,12 @@ async function theOne({ persons }: People, typed: string): Promise<Person> {
   throw new CommandFailure(EXIT.usage, `several people are called that: ${ids}`);
 }
 
-// The flags by which a person is allowed more or less than others in a day.
-
-export type LimitFlags = {
-  readonly messagesPerMinute?: string;
-  readonly messagesPerDay?: string;
-  readonly tokensPerDay?: string;
-  readonly moneyPerDay?: string;
-};
-
-const FLAGS = {
-  perMinute: 'messagesPerMinute',
-  perDay: 'messagesPerDay',
-  tokensPerDay: 'tokensPerDay',
-  moneyPerDay: 'moneyPerDay',
-} as const satisfies Record<keyof PersonLimits, keyof LimitFlags>;
-
-/** Takes a limit back. */
-
-/** @throws CommandFailure where a value is no such number. */
-export function limitChanges(
-  flags: LimitFlags,
-): readonly ((record: PersonRecord) => PersonRecord)[] {
+/** @throws CommandFailure where a value of a limit is no such number. */
+function limitChanges(flags: SetFlags): readonly Change[] {
   return PERSON_LIMITS.flatMap((limit) => {
-    const typed = flags[FLAGS[limit.key]];
+    // As commander spells it.
+    const flag = limit.name.replace(/-(\w)/g, (_dash, letter: string) => letter.toUpperCase());
+    const typed = flags[flag];
     if (typed === undefined) return [];
     const value = readLimit(limit, typed);
     if (typed !== AUTOMATIC && value === undefined) {

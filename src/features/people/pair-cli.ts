@@ -33,24 +33,24 @@ export function pairCommand(terminal: Terminal): Command {
         ? approveOnce(terminal, channel, user)
         : approve(terminal, channel, user, flags.role),
     );
-  command
-    .command('block')
-    .description('refuse a person for good, whatever the allow lists say')
-    .argument('<channel>', 'e.g. telegram')
-    .argument('<user>', 'their id')
-    .action((channel: string, user: string) => block(terminal, channel, user));
-  command
-    .command('drop')
-    .description('leave what a stranger wrote unanswered, and decide nothing about them')
-    .argument('<channel>', 'e.g. telegram')
-    .argument('<user>', 'their id or code')
-    .action((channel: string, user: string) => drop(terminal, channel, user));
-  command
-    .command('revoke')
-    .description('take back what was approved or blocked')
-    .argument('<channel>', 'e.g. telegram')
-    .argument('<user>', 'their id')
-    .action((channel: string, user: string) => revoke(terminal, channel, user));
+  const decisions = [
+    ['block', 'refuse a person for good, whatever the allow lists say', 'their id', block],
+    [
+      'drop',
+      'leave what a stranger wrote unanswered, and decide nothing about them',
+      'their id or code',
+      drop,
+    ],
+    ['revoke', 'take back what was approved or blocked', 'their id', revoke],
+  ] as const;
+  for (const [name, description, who, run] of decisions) {
+    command
+      .command(name)
+      .description(description)
+      .argument('<channel>', 'e.g. telegram')
+      .argument('<user>', who)
+      .action((channel: string, user: string) => run(terminal, channel, user));
+  }
   return command;
 }
 
@@ -60,22 +60,17 @@ async function listPairs(terminal: Terminal, json: boolean) {
     pending: (await people.strangers.list()).map(({ code: _hash, ...one }) => one),
   }));
   if (json) return terminal.printJson({ approved, pending });
-  const decided = approved.map((one) => [
-    one.role,
-    one.channel,
-    one.userId,
-    one.name,
-    momentText(one.at),
-  ]);
-  const waiting = pending.map((one) => [
-    'waiting',
-    one.channel,
-    one.userId,
-    one.name,
-    momentText(one.at),
-    one.excerpt,
-  ]);
-  const rows = [...decided, ...waiting];
+  const rows = [...approved, ...pending.map((one) => ({ ...one, role: 'waiting' }))].map((one) => {
+    const { role, channel, userId, name, at } = one;
+    return [
+      role,
+      channel,
+      userId,
+      name,
+      momentText(at),
+      ...('excerpt' in one ? [one.excerpt] : []),
+    ];
+  });
   for (const line of textTable(rows)) terminal.print(line);
   if (rows.length === 0) terminal.note('Nobody was let in by hand, and nobody is waiting.');
 }

@@ -1,48 +1,88 @@
-// People over HTTP: who waits to be let in, what waits for a yes, whom the agent knows; and an owner's
-// decisions about them.
+// People over HTTP: who waits to be let in, what waits for an answer, whom the agent knows; and an owner's
+// decisions about them, by the same handlers as buttons, numbers and commands.
 //   GET  /api/people                {strangers, questions, persons, personCount}
 //   POST /api/people/strangers      {channel, userId, action}; {result: words}
 //   POST /api/people/answers        {token} of a choice; {result: words}
 
 import { z } from 'zod';
 import { type HttpApp, Refusal, valid } from '../../http/replies.ts';
+import type { PersonSender } from '../../kernel/message/message.ts';
+import type { OpenQuestion } from '../../kernel/questions/question-rows.ts';
+import type { Questions } from '../../kernel/questions/questions.ts';
+import type { People } from './people.ts';
+import {
+  createStrangerAnswers,
+  decidedElsewhere,
+  STRANGER_SUBJECT,
+  strangerId,
+  strangerQuestion,
+} from './strangers.ts';
 
-/** Times are epoch milliseconds; names and texts are others' words, never to be taken for markup. */
-export type PeopleView = {
-  readonly strangers: readonly {
-    readonly channel: string;
-    readonly userId: string;
-    readonly name: string;
-    readonly excerpt: string;
-    /** Of their newest message. */
-    readonly at: number;
-    readonly messages: number;
-  }[];
-  readonly questions: readonly {
-    readonly id: string;
-    /** Where it was asked: "here" in its words is there. */
-    readonly channel: string;
-    readonly markdown: string;
-    readonly askedAt: number;
-    readonly expiresAt: number;
-    readonly choices: readonly { readonly label: string; readonly token: string }[];
-  }[];
-  readonly persons: readonly {
-    readonly id: string;
-    readonly name: string;
-    readonly role: string;
-    readonly doors: readonly { readonly channel: string; readonly ids: readonly string[] }[];
-  }[];
-  /** Of all persons; the list may be shorter. */
-  readonly personCount: number;
+/** Of the people known; more are counted only. */
+const MAX_SHOWN_PERSONS = 200;
+
+export type PeopleDeskDeps = {
+  readonly people: Pick<People, 'strangers' | 'decisions' | 'persons'>;
+  readonly questions: Pick<Questions, 'open' | 'answer' | 'withdraw'>;
+  /** Who decides here. */
+  readonly owner: PersonSender;
 };
 
-export interface PeopleControl {
-  people(): Promise<PeopleView>;
-  /** The words for the owner; undefined where nobody of this id waits. */
-  decide(channel: string, userId: string, action: string): Promise<string | undefined>;
-  answer(token: string): Promise<string>;
+export type PeopleControl = ReturnType<typeof createPeopleDesk>;
+export type PeopleView = Awaited<ReturnType<PeopleControl['people']>>;
+
+export function createPeopleDesk({ people, questions, owner }: PeopleDeskDeps) {
+  const { strangers, decisions, persons } = people;
+  const answers = createStrangerAnswers({ strangers, decisions });
+
+  return {
+    /** Times are epoch milliseconds; names and texts are others' words, never to be taken for markup. */
+    async people() {
+      const [waiting, open, known] = await Promise.all([
+        strangers.list(),
+        questions.open(),
+        persons.list(),
+      ]);
+      return {
+        strangers: waiting.map(({ channel, userId, name, excerpt, lastAt, heldMessages }) => {
+          return { channel, userId, name, excerpt, at: lastAt, messages: heldMessages };
+        }),
+        questions: open.filter(isForOwners).map(({ chat, choices, ...question }) => {
+          const { id, markdown, askedAt, expiresAt } = question;
+          const shown = choices.map(({ label, token }) => ({ label, token }));
+          // Where it was asked: "here" in its words is there.
+          const channel = String(chat.channel);
+          return { id, channel, markdown, askedAt, expiresAt, choices: shown };
+        }),
+        persons: known.slice(0, MAX_SHOWN_PERSONS).map(({ id, name, role, doors }) => {
+          const ways = doors.map(({ channel, ids }) => ({
+            channel: String(channel),
+            ids: ids.map(String),
+          }));
+          return { id: String(id), name, role: role ?? 'unknown', doors: ways };
+        }),
+        /** Of all persons; the list may be shorter. */
+        personCount: known.length,
+      };
+    },
+
+    /** The words for the owner; undefined where nobody of this id waits. */
+    async decide(channel: string, userId: string, action: string): Promise<string | undefined> {
+      const rest = strangerId({ channel, userId });
+      const one = (await strangers.list()).find((each) => strangerId(each) === rest);
+      if (one === undefined) return undefined;
+      const words = await answers.answer(rest, action);
+      await questions.withdraw(strangerQuestion(one), decidedElsewhere(words));
+      return words;
+    },
+
+    answer: (token: string): Promise<string> => questions.answer(token, owner),
+  };
 }
+
+/** Strangers are listed by themselves. */
+const isForOwners = ({ approvers, subject }: OpenQuestion) =>
+  approvers === 'owners' && !subject.startsWith(`${STRANGER_SUBJECT}:`);
 
 const MAX_ID_CHARS = 320;
 const decisionBody = z.strictObject({
