@@ -4,6 +4,7 @@
 
 import { createHash, createHmac, timingSafeEqual } from 'node:crypto';
 import type { KeyValueStore } from '../kernel/bus/store/store.ts';
+import { RecentMap } from '../lib/async.ts';
 import { jsonRow, number, rowShape } from '../lib/json/json.ts';
 import type { Logger } from '../lib/logger.ts';
 import type { Clock } from '../lib/time/clock.ts';
@@ -33,19 +34,8 @@ export type Credential = {
 /** `expiresAt`: epoch milliseconds. */
 type LoginCode = { readonly code: string; readonly expiresAt: number };
 
-export interface Access {
-  /** In constant time; undefined where it is another one. */
-  byToken(offered: string): Credential | undefined;
-  bySession(secret: string): Promise<Credential | undefined>;
-  /** A code that opens one session, once. */
-  makeCode(): LoginCode;
-  /** The new session's secret; undefined where the code is wrong, used or expired. */
-  redeem(code: string): Promise<string | undefined>;
-  /** Holds this token from now on; another one ends all that was opened by the old. */
-  useToken(token: string): Promise<void>;
-  /** Ends every session, unused code and open stream. */
-  revokeAll(): Promise<void>;
-}
+/** @see openAccess */
+export type Access = Awaited<ReturnType<typeof openAccess>>;
 
 type AccessOptions = {
   /** Not blank. */
@@ -61,118 +51,95 @@ type Session = { readonly usedAt: number; readonly ending: AbortController };
 
 const SESSION_ROW = rowShape<Pick<Session, 'usedAt'>>({ usedAt: number });
 
-export async function openAccess(options: AccessOptions): Promise<Access> {
-  const access = new StoredAccess(options);
-  await access.load();
-  return access;
-}
-
-class StoredAccess implements Access {
-  readonly #options: AccessOptions;
+export async function openAccess({ token: first, state, clock, log, randomBytes }: AccessOptions) {
   /** By the hash of their secret, the one used longest ago first. */
-  readonly #sessions = new Map<string, Session>();
+  const sessions = new Map<string, Session>();
   /** Hash to the end of its time. */
-  readonly #codes = new Map<string, number>();
-  #token: string;
-  #ofToken = new AbortController();
-
-  constructor(options: AccessOptions) {
-    this.#options = options;
-    this.#token = options.token;
+  const codes = new RecentMap<string, number>(MAX_CODES);
+  let token = first;
+  let ofToken = new AbortController();
+  for (const { key, value } of await state.list('')) {
+    const row = jsonRow(value, SESSION_ROW);
+    if (row !== undefined) sessions.set(key, { ...row, ending: new AbortController() });
   }
 
-  async load(): Promise<void> {
-    for (const { key, value } of await this.#options.state.list('')) {
-      const row = jsonRow(value, SESSION_ROW);
-      if (row !== undefined) this.#sessions.set(key, { ...row, ending: new AbortController() });
-    }
-  }
-
-  byToken(offered: string): Credential | undefined {
-    // A blank token opens nothing, whoever set it.
-    if (this.#token === '' || !timingSafeEqual(digest(offered), digest(this.#token))) {
-      return undefined;
-    }
-    return { kind: 'token', revoked: this.#ofToken.signal };
-  }
-
-  async bySession(secret: string): Promise<Credential | undefined> {
-    if (!isSessionSecret(secret)) return undefined;
-    const key = this.#keyOf(secret);
-    const session = this.#sessions.get(key);
-    if (session === undefined) return undefined;
-    const { clock } = this.#options;
-    const unusedMs = clock.now() - session.usedAt;
-    if (unusedMs > SESSION_LIFETIME_MS) {
-      await this.#end([key]);
-      return undefined;
-    }
-    if (unusedMs > NOTE_USE_MS) await this.#note(key, { ...session, usedAt: clock.now() });
-    return { kind: 'session', revoked: session.ending.signal };
-  }
-
-  makeCode(): LoginCode {
-    const code = this.#secret();
-    const expiresAt = this.#options.clock.now() + CODE_LIFETIME_MS;
-    this.#codes.set(hashOf(code), expiresAt);
-    const [oldest] = this.#codes.keys();
-    if (this.#codes.size > MAX_CODES && oldest !== undefined) this.#codes.delete(oldest);
-    return { code, expiresAt };
-  }
-
-  async redeem(code: string): Promise<string | undefined> {
-    const hash = hashOf(code);
-    const expiresAt = this.#codes.get(hash) ?? 0;
-    // Gone before anything is awaited, so that two who click at once do not both get in.
-    this.#codes.delete(hash);
-    if (expiresAt <= this.#options.clock.now()) return undefined;
-    const secret = SESSION_PREFIX + this.#secret();
-    const session = { usedAt: this.#options.clock.now(), ending: new AbortController() };
-    await this.#note(this.#keyOf(secret), session);
-    const surplus = [...this.#sessions.keys()].slice(0, -MAX_SESSIONS);
-    await this.#end(surplus);
-    return session.ending.signal.aborted ? undefined : secret;
-  }
-
-  async useToken(token: string): Promise<void> {
-    if (token === this.#token) return;
-    this.#token = token;
-    await this.revokeAll();
-  }
-
-  async revokeAll(): Promise<void> {
-    this.#codes.clear();
-    this.#ofToken.abort();
-    this.#ofToken = new AbortController();
-    await this.#end([...this.#sessions.keys()]);
-  }
+  const newSecret = () => Buffer.from(randomBytes(SECRET_BYTES)).toString('base64url');
+  const keyOf = (secret: string) => createHmac('sha256', token).update(secret).digest('hex');
 
   /** Counts from here on even where the store fails: then it ends with this process. */
-  async #note(key: string, session: Session): Promise<void> {
-    this.#sessions.delete(key);
-    this.#sessions.set(key, session);
-    const { state, log } = this.#options;
+  async function noteUse(key: string, ending: AbortController): Promise<void> {
+    const usedAt = clock.now();
+    sessions.delete(key);
+    sessions.set(key, { usedAt, ending });
     await state
-      .set(key, JSON.stringify({ usedAt: session.usedAt }))
+      .set(key, JSON.stringify({ usedAt }))
       .catch((error) => log.warn('login not stored', { error }));
   }
 
-  async #end(keys: readonly string[]): Promise<void> {
+  async function end(keys: readonly string[]): Promise<void> {
     for (const key of keys) {
-      this.#sessions.get(key)?.ending.abort();
-      this.#sessions.delete(key);
+      sessions.get(key)?.ending.abort();
+      sessions.delete(key);
     }
     if (keys.length === 0) return;
-    await this.#options.state.setMany(keys.map((key) => ({ key, value: undefined })));
+    await state.setMany(keys.map((key) => ({ key, value: undefined })));
   }
 
-  #secret(): string {
-    return Buffer.from(this.#options.randomBytes(SECRET_BYTES)).toString('base64url');
+  /** Ends every session, unused code and open stream. */
+  async function revokeAll(): Promise<void> {
+    codes.clear();
+    ofToken.abort();
+    ofToken = new AbortController();
+    await end([...sessions.keys()]);
   }
 
-  #keyOf(secret: string): string {
-    return createHmac('sha256', this.#token).update(secret).digest('hex');
-  }
+  return {
+    revokeAll,
+    /** In constant time; undefined where it is another one, or blank, whoever set it. */
+    byToken(offered: string): Credential | undefined {
+      if (token === '' || !timingSafeEqual(digest(offered), digest(token))) return undefined;
+      return { kind: 'token', revoked: ofToken.signal };
+    },
+    async bySession(secret: string): Promise<Credential | undefined> {
+      if (!isSessionSecret(secret)) return undefined;
+      const key = keyOf(secret);
+      const session = sessions.get(key);
+      if (session === undefined) return undefined;
+      const unusedMs = clock.now() - session.usedAt;
+      if (unusedMs > SESSION_LIFETIME_MS) {
+        await end([key]);
+        return undefined;
+      }
+      if (unusedMs > NOTE_USE_MS) await noteUse(key, session.ending);
+      return { kind: 'session', revoked: session.ending.signal };
+    },
+    /** A code that opens one session, once. */
+    makeCode(): LoginCode {
+      const code = newSecret();
+      const expiresAt = clock.now() + CODE_LIFETIME_MS;
+      codes.set(hashOf(code), expiresAt);
+      return { code, expiresAt };
+    },
+    /** The new session's secret; undefined where the code is wrong, used or expired. */
+    async redeem(code: string): Promise<string | undefined> {
+      const hash = hashOf(code);
+      const expiresAt = codes.get(hash) ?? 0;
+      // Gone before anything is awaited, so that two who click at once do not both get in.
+      codes.delete(hash);
+      if (expiresAt <= clock.now()) return undefined;
+      const secret = SESSION_PREFIX + newSecret();
+      const ending = new AbortController();
+      await noteUse(keyOf(secret), ending);
+      await end([...sessions.keys()].slice(0, -MAX_SESSIONS));
+      return ending.signal.aborted ? undefined : secret;
+    },
+    /** Holds this token from now on; another one ends all that was opened by the old. */
+    async useToken(next: string): Promise<void> {
+      if (next === token) return;
+      token = next;
+      await revokeAll();
+    },
+  };
 }
 
 const digest = (text: string) => createHash('sha256').update(text).digest();

@@ -6,6 +6,7 @@ import type { Socket } from 'node:net';
 import type { FastifyInstance, FastifyRequest } from 'fastify';
 import { z } from 'zod';
 import type { AuditLog } from '../kernel/observe/telemetry.ts';
+import { RecentMap } from '../lib/async.ts';
 import { isLoopbackHost } from '../lib/net/address-rules.ts';
 import type { Clock } from '../lib/time/clock.ts';
 import { type Access, type Credential, isSessionSecret } from './access.ts';
@@ -27,14 +28,11 @@ type TokenVerdict =
   /** Too many wrong ones: this one was not even looked at. */
   | { readonly kind: 'limited'; readonly retryAfterMs: number };
 
-interface TokenGuard {
-  check(authorization: string | undefined, address: string | undefined): Promise<TokenVerdict>;
-}
-
 type Window = { readonly endsAt: number; readonly wrong: number };
 
-function createTokenGuard(access: Access, clock: Clock): TokenGuard {
-  const windows = new Map<string, Window>();
+/** Judges what a request brings. */
+function createTokenGuard(access: Access, clock: Clock) {
+  const windows = new RecentMap<string, Window>(MAX_CLIENTS);
 
   function windowOf(client: string): Window {
     const window = windows.get(client);
@@ -47,30 +45,28 @@ function createTokenGuard(access: Access, clock: Clock): TokenGuard {
     const { wrong: before, endsAt } = windowOf(client);
     const wrong = before + 1;
     const isLocked = wrong >= MAX_WRONG_TOKENS;
-    windows.delete(client);
     windows.set(client, { wrong, endsAt: isLocked ? clock.monotonic() + LOCK_MS : endsAt });
-    const [oldest] = windows.keys();
-    if (windows.size > MAX_CLIENTS && oldest !== undefined) windows.delete(oldest);
   }
 
-  return {
-    async check(authorization, address) {
-      const offered = /^Bearer ([\x21-\x7e]+)$/i.exec(authorization ?? '')?.[1];
-      if (offered === undefined) return { kind: 'missing' };
-      // Before the limit: nobody locks a page out by guessing beside it.
-      const session = await access.bySession(offered);
-      if (session !== undefined) return { kind: 'right', credential: session };
-      const client = clientKey(address);
-      const { wrong, endsAt } = windowOf(client);
-      if (wrong >= MAX_WRONG_TOKENS) {
-        return { kind: 'limited', retryAfterMs: endsAt - clock.monotonic() };
-      }
-      const credential = access.byToken(offered);
-      if (credential !== undefined) return { kind: 'right', credential };
-      if (isSessionSecret(offered)) return { kind: 'ended' };
-      countWrong(client);
-      return { kind: 'wrong' };
-    },
+  return async (
+    authorization: string | undefined,
+    address: string | undefined,
+  ): Promise<TokenVerdict> => {
+    const offered = /^Bearer ([\x21-\x7e]+)$/i.exec(authorization ?? '')?.[1];
+    if (offered === undefined) return { kind: 'missing' };
+    // Before the limit: nobody locks a page out by guessing beside it.
+    const session = await access.bySession(offered);
+    if (session !== undefined) return { kind: 'right', credential: session };
+    const client = clientKey(address);
+    const { wrong, endsAt } = windowOf(client);
+    if (wrong >= MAX_WRONG_TOKENS) {
+      return { kind: 'limited', retryAfterMs: endsAt - clock.monotonic() };
+    }
+    const credential = access.byToken(offered);
+    if (credential !== undefined) return { kind: 'right', credential };
+    if (isSessionSecret(offered)) return { kind: 'ended' };
+    countWrong(client);
+    return { kind: 'wrong' };
   };
 }
 
@@ -94,12 +90,9 @@ const MAX_UNPROVEN = 64;
 
 type Connection = { readonly client: string; requests: number };
 
-interface UnprovenConnections {
-  /** A right token or login came over it: it no longer counts. */
-  proven(socket: Socket): void;
-}
+type UnprovenConnections = ReturnType<typeof limitUnproven>;
 
-export function limitUnproven(server: Server): UnprovenConnections {
+export function limitUnproven(server: Server) {
   // In the order in which they were heard of last.
   const open = new Map<Socket, Connection>();
 
@@ -128,7 +121,10 @@ export function limitUnproven(server: Server): UnprovenConnections {
     heard(socket, 1);
     response.once('close', () => heard(socket, -1));
   });
-  return { proven: (socket) => open.delete(socket) };
+  return {
+    /** A right token or login came over it: it no longer counts. */
+    proven: (socket: Socket) => open.delete(socket),
+  };
 }
 
 function quietest(connections: readonly [Socket, Connection][]): Socket | undefined {
@@ -164,14 +160,14 @@ export function createGate(
   options: GateOptions,
   unproven: UnprovenConnections,
 ): (request: FastifyRequest) => Promise<void> {
-  const guard = createTokenGuard(options.access, options.clock);
+  const judge = createTokenGuard(options.access, options.clock);
   return async (request) => {
     checkHost(request, options);
     const { isOpen, isLogin, isUpload } = request.routeOptions.config;
     if (isOpen === true) return;
     checkOrigin(request);
     if (isLogin !== true) {
-      request.credential = await credentialOf(request, guard);
+      request.credential = await credentialOf(request, judge);
       unproven.proven(request.raw.socket);
     }
     checkType(request, isUpload === true ? FORM_TYPE : JSON_TYPE);
@@ -191,9 +187,9 @@ function checkOrigin({ headers }: FastifyRequest) {
 
 async function credentialOf(
   { headers, socket }: FastifyRequest,
-  guard: TokenGuard,
+  judge: ReturnType<typeof createTokenGuard>,
 ): Promise<Credential> {
-  const verdict = await guard.check(headers.authorization, socket.remoteAddress);
+  const verdict = await judge(headers.authorization, socket.remoteAddress);
   switch (verdict.kind) {
     case 'right':
       return verdict.credential;

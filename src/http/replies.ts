@@ -97,17 +97,11 @@ const HEARTBEAT = ': still here\n\n';
 /** Makes the client see its connection before anything is said. */
 const GREETING = ': connected\n\n';
 
-type StreamOptions<Event> = {
-  readonly clock: Clock;
-  readonly signal: AbortSignal;
-  /** An event as it is sent, its blank line included; see `eventText`. */
-  readonly render: (event: Event) => string;
-};
-
 /** Ends when the events end; `signal` has to end them. */
 async function* serverSentEvents<Event>(
   events: AsyncIterable<Event>,
-  { clock, signal, render }: StreamOptions<Event>,
+  signal: AbortSignal,
+  { clock, render }: Pick<EventReply<Event>, 'clock' | 'render'>,
 ): AsyncGenerator<string, void, void> {
   const iterator = events[Symbol.asyncIterator]();
   yield GREETING;
@@ -154,6 +148,7 @@ type EventReply<Event> = {
   readonly clock: Clock;
   /** Aborts when the server closes. */
   readonly closing: AbortSignal;
+  /** An event as it is sent, its blank line included; see `eventText`. */
   readonly render: (event: Event) => string;
   /** Begun when the reader is there; the signal has to end them. */
   events(signal: AbortSignal): AsyncIterable<Event>;
@@ -161,8 +156,9 @@ type EventReply<Event> = {
 
 export function replyWithEvents<Event>(
   reply: FastifyReply,
-  { clock, closing, render, events }: EventReply<Event>,
+  options: EventReply<Event>,
 ): FastifyReply {
+  const { closing, events } = options;
   const gone = new AbortController();
   reply.raw.on('close', () => gone.abort());
   const { credential } = reply.request;
@@ -172,5 +168,5 @@ export function replyWithEvents<Event>(
     .header('content-type', 'text/event-stream; charset=utf-8')
     .header('cache-control', 'no-store')
     .header('x-accel-buffering', 'no')
-    .send(Readable.from(serverSentEvents(events(signal), { clock, signal, render })));
+    .send(Readable.from(serverSentEvents(events(signal), signal, options)));
 }

@@ -48,13 +48,7 @@ export async function serveHttp(
   const state = store.scope(LOGIN_SCOPE);
   const access = await openAccess({ token, state, clock, log, randomBytes });
   const server = createHttpServer({
-    host,
-    port,
-    access,
-    allowedHosts,
-    doors,
-    clock,
-    log,
+    ...{ host, port, access, allowedHosts, doors, clock, log, typed },
     revokeAll: () => revokeAll(access, live, home),
     stop: (door, chat) => gateway.stopChat(channelName(door), chat),
     control: gateway,
@@ -69,7 +63,6 @@ export async function serveHttp(
     spending: kernel.use(SPENDING),
     people: createPeopleDesk({ people, questions, owner: DOOR_OWNER }),
     redact: (text) => typed(live.redact(text)),
-    typed,
     status: () => ({
       model: gateway.model,
       channels: gateway.channels(),

@@ -20,6 +20,7 @@ import { type TokenProblem, tokenProblem } from '../kernel/config/environment.ts
 import { ConfigError, NanobotError } from '../kernel/message/errors.ts';
 import type { AuditLog, GaugeValues, MetricsPage } from '../kernel/observe/telemetry.ts';
 import type { Typed } from '../kernel/typed-command.ts';
+import { readOnce } from '../lib/async.ts';
 import type { Logger } from '../lib/logger.ts';
 import type { Clock } from '../lib/time/clock.ts';
 import type { Access } from './access.ts';
@@ -77,25 +78,18 @@ type PageFile = { readonly type: string; readonly body: Buffer; readonly etag: s
 function pageFiles(typed: Typed): ReadonlyMap<string, () => Promise<PageFile>> {
   const own = readdirSync(PAGE_FOLDER).filter((name) => TYPES[extname(name)] !== undefined);
   return new Map([
-    ['/', once(join(PAGE_FOLDER, 'index.html'), typed)],
-    ['/vendor/marked.js', once(fileURLToPath(MARKED), (text) => text)],
-    ...own.map((name) => [`/${name}`, once(join(PAGE_FOLDER, name), typed)] as const),
+    ['/', pageFile(join(PAGE_FOLDER, 'index.html'), typed)],
+    ['/vendor/marked.js', pageFile(fileURLToPath(MARKED), (text) => text)],
+    ...own.map((name) => [`/${name}`, pageFile(join(PAGE_FOLDER, name), typed)] as const),
   ]);
 }
 
-function once(path: string, typed: Typed): () => Promise<PageFile> {
-  let read: Promise<PageFile> | undefined;
-  return () => {
-    read ??= readPageFile(path, typed);
-    return read;
-  };
-}
-
-async function readPageFile(path: string, typed: Typed): Promise<PageFile> {
-  const body = Buffer.from(typed(await readFile(path, 'utf8')));
-  const etag = `"${createHash('sha256').update(body).digest('base64url').slice(0, 16)}"`;
-  return { type: TYPES[extname(path)] ?? 'application/octet-stream', body, etag };
-}
+const pageFile = (path: string, typed: Typed): (() => Promise<PageFile>) =>
+  readOnce(async () => {
+    const body = Buffer.from(typed(await readFile(path, 'utf8')));
+    const etag = `"${createHash('sha256').update(body).digest('base64url').slice(0, 16)}"`;
+    return { type: TYPES[extname(path)] ?? 'application/octet-stream', body, etag };
+  });
 
 export type HttpServerOptions = {
   readonly host: string;

@@ -5,7 +5,7 @@ import { z } from 'zod';
 import { ToolError } from '../kernel/message/errors.ts';
 import { headOf } from '../lib/text/cut.ts';
 import { describeTime } from '../lib/time/zone-time.ts';
-import { readDescription, type Tool } from './tool.ts';
+import { defineTool } from './tool.ts';
 
 const MAX_QUESTION_CHARS = 2000;
 const MAX_CHOICES = 8;
@@ -39,10 +39,9 @@ const questionInput = z
     message: 'each choice once',
     path: ['choices'],
   });
-type QuestionInput = z.infer<typeof questionInput>;
 
-export function createAskUser(): Tool<QuestionInput> {
-  return {
+export function createAskUser() {
+  return defineTool({
     name: 'ask_user',
     aliases: ['ask', 'ask_question', 'question', 'clarify', 'ask_human'],
     parameterAliases: {
@@ -50,7 +49,6 @@ export function createAskUser(): Tool<QuestionInput> {
       choices: ['options', 'answers', 'buttons'],
       free_text: ['allow_free_text', 'free', 'open'],
     },
-    ...readDescription('ask_user'),
     access: 'say',
     input: questionInput,
     describe: ({ question }) => headOf(question, DETAIL_CHARS),
@@ -58,7 +56,7 @@ export function createAskUser(): Tool<QuestionInput> {
       if (context.ask === undefined) throw new ToolError('blocked', 'only within a turn');
       return context.ask({ text: question, choices, allowsWords: free_text });
     },
-  };
+  });
 }
 
 // Tool: says something in the current chat before the answer, or hands over a text for somebody else,
@@ -77,17 +75,15 @@ const messageInput = z.object({
     .optional()
     .describe('Somebody else: the name or id of a known person. Left out: the current chat.'),
 });
-type MessageInput = z.infer<typeof messageInput>;
 
-export function createMessage(): Tool<MessageInput> {
-  return {
+export function createMessage() {
+  return defineTool({
     name: 'message',
     aliases: ['send_message', 'notify', 'reply', 'say'],
     parameterAliases: {
       content: ['contents', 'text', 'message', 'body'],
       to: ['recipient', 'chat', 'chat_id', 'person', 'user'],
     },
-    ...readDescription('message'),
     access: 'say',
     accessOf: ({ to }) => (to === undefined ? 'say' : 'send'),
     isPosted: ({ to }) => to !== undefined,
@@ -104,7 +100,7 @@ export function createMessage(): Tool<MessageInput> {
       await context.say(content);
       return 'Sent to this chat. Do not repeat it in the answer.';
     },
-  };
+  });
 }
 
 // Tool: the time now, here and in other zones.
@@ -118,15 +114,13 @@ const timeInput = z.object({
     .optional()
     .describe('IANA zones, e.g. ["Asia/Tokyo"]; left out: the person’s.'),
 });
-type TimeInput = z.infer<typeof timeInput>;
 
 /** `timeZone`: zone taken when none is asked for; empty = the machine's. */
-export function createTime(timeZone: () => string): Tool<TimeInput> {
-  return {
+export function createTime(timeZone: () => string) {
+  return defineTool({
     name: 'time',
     aliases: ['get_time', 'current_time', 'get_current_time', 'now', 'date', 'get_date'],
     parameterAliases: { zones: ['zone', 'timezone', 'time_zone', 'timezones', 'tz'] },
-    ...readDescription('time'),
     access: 'read',
     input: timeInput,
     describe: ({ zones }) => zones?.join(', ') ?? '',
@@ -136,7 +130,7 @@ export function createTime(timeZone: () => string): Tool<TimeInput> {
       const now = clock.now();
       return wanted.map((zone) => describeOne(now, zone)).join('\n');
     },
-  };
+  });
 }
 
 function describeOne(now: number, zone: string): string {

@@ -3,6 +3,7 @@
 import { z } from 'zod';
 import { sized } from '../agent/rules/tool-room.ts';
 import { NanobotError, ToolError, type ToolFailureKind } from '../kernel/message/errors.ts';
+import { within } from '../lib/async.ts';
 import { GuardedFileError, type GuardReason } from '../lib/files/guarded-path.ts';
 import { SafeFetchError, type SafeFetchReason } from '../lib/net/checked-address.ts';
 import { nearestName } from '../lib/text/nearest.ts';
@@ -25,16 +26,9 @@ export type FoundTool =
     })
   | { readonly kind: 'unknown'; readonly reason: string };
 
-export type Catalog = {
-  /** What is switched on and can work. */
-  usable(): readonly Listed[];
-  missing(): readonly MissingTool[];
-  find(name: string): FoundTool;
-};
-
 const NOTHING_IMPLIED = {};
 
-export function createCatalog({ tools, settings }: CatalogDeps): Catalog {
+export function createCatalog({ tools, settings }: CatalogDeps) {
   const specs = new WeakMap<Tool, OfferedTool>();
   const listed = (tool: Tool): Listed => {
     const spec = specs.get(tool) ?? specOf(tool);
@@ -46,12 +40,13 @@ export function createCatalog({ tools, settings }: CatalogDeps): Catalog {
     return tools().filter(({ name }) => !disabled.includes(name));
   };
   return {
+    /** What is switched on and can work. */
     usable: () => enabled().filter(isUsable).map(listed),
-    missing: () =>
+    missing: (): readonly MissingTool[] =>
       enabled()
         .filter((tool) => !isUsable(tool))
         .map((tool) => ({ name: tool.name, reason: reasonOf(tool) })),
-    find(name) {
+    find(name: string): FoundTool {
       const all = enabled();
       const meant = meantBy(name, all);
       if (meant === undefined) return { kind: 'unknown', reason: unknownName(name, all) };
@@ -112,24 +107,10 @@ export async function runWithDeadline<T>(
   work: (signal: AbortSignal) => Promise<T>,
   options: { readonly signal: AbortSignal; readonly timeoutMs: number; readonly clock: Clock },
 ): Promise<T> {
-  const { signal, timeoutMs, clock } = options;
+  const { signal, timeoutMs: ms, clock } = options;
   if (signal.aborted) throw cancelled();
-  const own = new AbortController();
-  const cut = Promise.withResolvers<never>();
-  const end = (error: ToolError) => {
-    cut.reject(error);
-    own.abort(error);
-  };
-  const onStop = () => end(cancelled());
-  signal.addEventListener('abort', onStop, { once: true });
-  const timer = clock.timer(timeoutMs, () => end(timedOut(timeoutMs)));
-  try {
-    return await Promise.race([work(own.signal), cut.promise]);
-  } finally {
-    timer[Symbol.dispose]();
-    signal.removeEventListener('abort', onStop);
-    cut.promise.catch(() => undefined);
-  }
+  const late = () => (signal.aborted ? cancelled() : timedOut(ms));
+  return within({ clock, ms, signal }, work, late);
 }
 
 const cancelled = () => new ToolError('cancelled', 'the turn was stopped');

@@ -52,7 +52,7 @@ import {
   type ReadResultDeps,
 } from './read-back.ts';
 import { buildSearch, createSearchTools, type SearchToolsDeps } from './search/search.ts';
-import type { BoundCall, MissingTool, Tool, Toolbox, ToolOutcome } from './tool.ts';
+import type { BoundCall, MissingTool, Tool, Toolbox, ToolContext, ToolOutcome } from './tool.ts';
 import { createToolbox, toolboxSettings } from './toolbox.ts';
 import { buildWeb, createWebFetch, type WebFetchDeps } from './web/web-fetch.ts';
 
@@ -76,51 +76,36 @@ type ToolsDeps = {
   readonly plans: () => Plans;
 };
 
-export function createTools({
-  files,
-  own,
-  memory,
-  skills,
-  sessions,
-  past,
-  timeZone,
-  inboxes,
-  executor,
-  web,
-  search,
-  sending,
-  results,
-  reading,
-  plans,
-}: ToolsDeps): readonly Tool[] {
+export function createTools(deps: ToolsDeps): readonly Tool[] {
+  const { files, memory, sessions, past, timeZone, inboxes, reading, plans } = deps;
   const recall = createRecall(memory);
   const sessionSearch = createSessionSearch({ past, maxResultChars: reading.maxResultChars });
   const mailbox = createCheckInbox({ inboxes, timeZone });
   return [
-    createReadFile({ files, own }),
+    createReadFile(deps),
     createReadDocument({ files, ...reading }),
-    createReadResult(results),
-    createWriteFile({ files, own }),
-    createEditFile({ files, own }),
-    createListDir({ files, own }),
+    createReadResult(deps.results),
+    createWriteFile(deps),
+    createEditFile(deps),
+    createListDir(deps),
     createRemember(memory),
     recall,
     sessionSearch,
     createReadEarlier({ sessions, maxResultChars: reading.maxResultChars }),
     createExpand({ sessions, maxResultChars: reading.maxResultChars }),
-    createReadSkill(skills),
+    createReadSkill(deps.skills),
     createMessage(),
     createAskUser(),
     createPlan(plans),
     createCheckpoint(plans),
     createBacktrack(plans),
     createSendEmail(),
-    createSendFile({ files, ...sending }),
-    createExec(executor),
-    createExecuteCode(executor),
-    createWebFetch(web),
+    createSendFile({ files, ...deps.sending }),
+    createExec(deps.executor),
+    createExecuteCode(deps.executor),
+    createWebFetch(deps.web),
     mailbox,
-    ...createSearchTools(search, { files }, { memory: recall, sessions: sessionSearch, mailbox }),
+    ...createSearchTools(deps.search, deps, { memory: recall, sessions: sessionSearch, mailbox }),
     createTime(timeZone),
   ];
 }
@@ -131,23 +116,27 @@ export function createTools({
 const EFFECTS: readonly ToolAccess[] = ['write', 'rules', 'send', 'execute', 'schedule'];
 const MAX_DETAIL_CHARS = 300;
 
-export function auditedToolbox(
-  toolbox: Toolbox,
-  audit: EffectLog,
-  redact: (text: string) => string,
-): Toolbox {
+/** As the agent gets it: no secret in what comes out of a tool, and every effect in the audit file. */
+export function auditedToolbox(toolbox: Toolbox, audit: EffectLog, redact: Redactor): Toolbox {
+  const shown = (outcome: ToolOutcome): ToolOutcome => ({
+    ...outcome,
+    text: redact(outcome.text),
+    ...(outcome.whole === undefined ? {} : { whole: redact(outcome.whole) }),
+  });
   return {
     ...toolbox,
     bind(name, argumentsJson) {
       const bound = toolbox.bind(name, argumentsJson);
-      return bound.kind === 'ready' ? audited(bound, audit, redact) : bound;
+      if (bound.kind === 'refused') return { ...bound, outcome: shown(bound.outcome) };
+      const run = async (context: ToolContext) => shown(await bound.run(context));
+      return audited({ ...bound, run }, audit, redact);
     },
   };
 }
 
 type Ready = Extract<BoundCall, { readonly kind: 'ready' }>;
 
-function audited(bound: Ready, audit: EffectLog, redact: (text: string) => string): Ready {
+function audited(bound: Ready, audit: EffectLog, redact: Redactor): Ready {
   return {
     ...bound,
     async run(context) {
@@ -163,26 +152,6 @@ function audited(bound: Ready, audit: EffectLog, redact: (text: string) => strin
       const outcome = await bound.run(context);
       audit.note({ kind: 'tool_call', fields: { ...fields, status: outcome.status } });
       return outcome;
-    },
-  };
-}
-
-// The toolbox as the agent gets it: no result of a tool, and so neither prompt nor session file,
-// holds the value of a configured secret.
-
-function redactedToolbox(toolbox: Toolbox, redact: Redactor): Toolbox {
-  const shown = (outcome: ToolOutcome): ToolOutcome => ({
-    ...outcome,
-    text: redact(outcome.text),
-    ...(outcome.whole === undefined ? {} : { whole: redact(outcome.whole) }),
-  });
-  return {
-    offered: (rights, mayUse) => toolbox.offered(rights, mayUse),
-    missing: () => toolbox.missing(),
-    bind(name, argumentsJson) {
-      const bound = toolbox.bind(name, argumentsJson);
-      if (bound.kind === 'refused') return { ...bound, outcome: shown(bound.outcome) };
-      return { ...bound, run: async (context) => shown(await bound.run(context)) };
     },
   };
 }
@@ -219,9 +188,8 @@ export function install(kernel: Kernel): void {
     clock,
     log,
   });
-  const { audit } = kernel.measuring;
   kernel.provide(TOOLS, {
-    toolbox: auditedToolbox(redactedToolbox(toolbox, redact), audit, redact),
+    toolbox: auditedToolbox(toolbox, kernel.measuring.audit, redact),
     missing: () => toolbox.missing(),
   });
 }

@@ -2,7 +2,7 @@
 // and other conversations by search.
 
 import { z } from 'zod';
-import { partOfResult } from '../agent/rules/document-text.ts';
+import { partOfResult, type WantedPart } from '../agent/rules/document-text.ts';
 import { isWithin, nodeId, nodesInView, rangeOfNode } from '../agent/rules/summary-nodes-text.ts';
 import type { FoundPart } from '../features/memory/memory.ts';
 import { isImage } from '../kernel/message/attachment.ts';
@@ -21,16 +21,11 @@ import { isoTime } from '../kernel/sessions/rules/entry.ts';
 import { placeOfWords } from '../kernel/sessions/rules/extract.ts';
 import type { SessionStore } from '../kernel/sessions/store.ts';
 import { partOf } from '../lib/text/cut.ts';
-import { readDescription, type Tool, type ToolContext } from './tool.ts';
+import { defineTool, type ToolContext } from './tool.ts';
 import { QUERY_NAMES } from './toolbox.ts';
 
-type ReadEarlierDeps = {
-  readonly sessions: {
-    earlier(session: SessionKey, question: EarlierQuestion): Promise<EarlierTurns>;
-  };
-  /** Longest result of a tool. */
-  maxResultChars(): number;
-};
+/** `maxResultChars`: longest result of a tool. */
+type Limited<Deps> = Deps & { maxResultChars(): number };
 
 const MAX_WORDS_CHARS = 200;
 const MAX_TURNS = 20;
@@ -52,15 +47,13 @@ const earlierInput = z.object({
     'Character to begin at, as an earlier result said; 0 when left out.',
   ),
 });
-type EarlierInput = z.infer<typeof earlierInput>;
 
 export function createReadEarlier({
   sessions,
   maxResultChars,
-}: ReadEarlierDeps): Tool<EarlierInput> {
-  return {
+}: Limited<{ readonly sessions: Pick<SessionStore, 'earlier'> }>) {
+  return defineTool({
     name: 'read_earlier',
-    ...readDescription('read_earlier'),
     access: 'read',
     taints: true,
     isOwn: (_input, found) => !tellsForeign(found),
@@ -80,7 +73,7 @@ export function createReadEarlier({
       const maxChars = Math.min(MAX_CHARS, Math.max(MIN_CHARS, maxResultChars()));
       return earlierText(found, offset, maxChars);
     },
-  };
+  });
 }
 
 const nothing = (words: string) =>
@@ -91,12 +84,10 @@ const nothing = (words: string) =>
 // Tool: reads on in an earlier result of a tool of the same conversation. It finds nothing of other
 // conversations, and what was words of others comes back as words of others.
 
-export type ReadResultDeps = {
+export type ReadResultDeps = Limited<{
   /** A result with all of its text. */
   find(session: SessionKey, id: ResultId): Promise<ToolEntry | undefined>;
-  /** Longest result of a tool. */
-  maxResultChars(): number;
-};
+}>;
 
 const MAX_SEARCH_CHARS = 500;
 const resultInput = z.object({
@@ -119,15 +110,14 @@ const resultInput = z.object({
     .optional()
     .describe('Only the places that hold these words; case does not count.'),
 });
-type ResultInput = z.infer<typeof resultInput>;
 
 /** Stands first in what holds words of others. */
 const FOREIGN = '[Others wrote this.]';
 /** Left for our own lines. */
 const ROOM_CHARS = 300;
 
-export function createReadResult(deps: ReadResultDeps): Tool<ResultInput> {
-  return {
+export function createReadResult(deps: ReadResultDeps) {
+  return defineTool({
     name: 'read_result',
     aliases: ['get_result', 'show_result', 'expand_result', 'tool_result'],
     parameterAliases: {
@@ -137,7 +127,6 @@ export function createReadResult(deps: ReadResultDeps): Tool<ResultInput> {
       path: ['json_path', 'jsonpath', 'key'],
       search: ['query', 'words', 'find', 'grep'],
     },
-    ...readDescription('read_result'),
     access: 'read',
     taints: true,
     isOwn: (_input, found) => !found.startsWith(FOREIGN),
@@ -158,7 +147,7 @@ export function createReadResult(deps: ReadResultDeps): Tool<ResultInput> {
       showImages(entry, context);
       return partText(entry, name, given(wanted), deps);
     },
-  };
+  });
 }
 
 function showImages({ media = [] }: ToolEntry, { show }: ToolContext): void {
@@ -166,19 +155,15 @@ function showImages({ media = [] }: ToolEntry, { show }: ToolContext): void {
 }
 
 /** Without what a model leaves empty. */
-function given({ lines, from, path, search }: Omit<ResultInput, 'id'>) {
-  return {
-    ...(lines === undefined || lines.trim() === '' ? {} : { lines }),
-    ...(from === undefined ? {} : { from }),
-    ...(path === undefined || path.trim() === '' ? {} : { path }),
-    ...(search === undefined ? {} : { search }),
-  };
+function given(wanted: Omit<z.infer<typeof resultInput>, 'id'>): WantedPart {
+  const isGiven = ([, value]: [string, unknown]) => value !== undefined && `${value}`.trim() !== '';
+  return Object.fromEntries(Object.entries(wanted).filter(isGiven));
 }
 
 function partText(
   { name, text, whole = unwrapped(text), isForeign }: ToolEntry,
   id: ResultId,
-  wanted: ReturnType<typeof given>,
+  wanted: WantedPart,
   { maxResultChars }: ReadResultDeps,
 ): string {
   const most = maxResultChars();
@@ -194,11 +179,7 @@ function partText(
 // Tool: shows the messages that a node of the conversation's summary stands for, as they were recorded.
 // Only of this conversation: a node is named by its turns, and those are looked up here and nowhere else.
 
-export type ExpandDeps = {
-  readonly sessions: Pick<SessionStore, 'earlier' | 'load'>;
-  /** Longest result of a tool. */
-  maxResultChars(): number;
-};
+export type ExpandDeps = Limited<{ readonly sessions: Pick<SessionStore, 'earlier' | 'load'> }>;
 
 const MAX_FILES = 1000;
 const MAX_ID_CHARS = 50;
@@ -211,12 +192,10 @@ const expandInput = z.object({
     'Character to begin at, as an earlier result said; 0 when left out.',
   ),
 });
-type ExpandInput = z.infer<typeof expandInput>;
 
-export function createExpand({ sessions, maxResultChars }: ExpandDeps): Tool<ExpandInput> {
-  return {
+export function createExpand({ sessions, maxResultChars }: ExpandDeps) {
+  return defineTool({
     name: 'expand',
-    ...readDescription('expand'),
     aliases: ['lcm_expand', 'expand_node', 'expand_summary'],
     parameterAliases: { node: ['id', 'node_id', 'message_ids', 'nodes'] },
     access: 'read',
@@ -245,7 +224,7 @@ export function createExpand({ sessions, maxResultChars }: ExpandDeps): Tool<Exp
       const maxChars = Math.min(MAX_CHARS, Math.max(MIN_CHARS, maxResultChars())) - more.length;
       return `${earlierText(found, offset, maxChars)}${more}`;
     },
-  };
+  });
 }
 
 function unknown(nodes: ReturnType<typeof nodesInView>): string {
@@ -269,12 +248,6 @@ export type PastSessions = {
     whose: WhoseTurn,
     question: EarlierQuestion,
   ): Promise<EarlierTurns | undefined>;
-};
-
-type SessionSearchDeps = {
-  readonly past: PastSessions;
-  /** Longest result of a tool. */
-  maxResultChars(): number;
 };
 
 const MAX_QUERY_CHARS = 500;
@@ -301,13 +274,12 @@ const searchInput = z.object({
   from: z.int().min(0).optional().describe('Number of the turn to read from.'),
   count: z.int().min(1).max(MAX_HITS).default(DEFAULT_HITS).describe('At most so many hits.'),
 });
-type SearchInput = z.infer<typeof searchInput>;
 
 export function createSessionSearch({
   past,
   maxResultChars,
-}: SessionSearchDeps): Tool<SearchInput> {
-  return {
+}: Limited<{ readonly past: PastSessions }>) {
+  return defineTool({
     name: 'session_search',
     aliases: ['search_sessions', 'search_conversations', 'conversation_search', 'past_chats'],
     parameterAliases: {
@@ -316,7 +288,6 @@ export function createSessionSearch({
       from: ['turn'],
       count: ['limit', 'max_results'],
     },
-    ...readDescription('session_search'),
     access: 'read',
     taints: true,
     isOwn: (_input, found) => found.startsWith(OWN),
@@ -334,7 +305,7 @@ export function createSessionSearch({
       const head = found.some(({ isForeign }) => isForeign) ? [] : [OWN];
       return [...head, ...found.map((hit) => hitText(hit, query, context.session))].join('\n\n');
     },
-  };
+  });
 }
 
 function readText(turns: EarlierTurns | undefined, maxChars: number): string {

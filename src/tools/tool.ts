@@ -175,11 +175,16 @@ export interface Toolbox {
 // What a tool tells the model, from descriptions/<tool>.md: the first paragraph goes with the
 // tool's schema, the rest, when to use it and when not, into the system prompt. Read at start-up.
 
-type ToolTexts = { readonly description: string; readonly guidance: string };
-
-export function readDescription(tool: string): ToolTexts {
+export function readDescription(tool: string) {
   const text = readFileSync(new URL(`./descriptions/${tool}.md`, import.meta.url), 'utf8').trim();
   const end = text.indexOf('\n\n');
   if (end < 0) return { description: text, guidance: '' };
   return { description: text.slice(0, end), guidance: text.slice(end).trim() };
 }
+
+/** A tool with its texts; the type of its input follows from the schema. */
+export const defineTool = <Schema extends z.ZodType>(
+  tool: Omit<Tool<z.infer<Schema>>, 'description' | 'guidance' | 'input'> & {
+    readonly input: Schema;
+  },
+): Tool<z.infer<Schema>> => ({ ...tool, ...readDescription(tool.name) }) as Tool<z.infer<Schema>>;

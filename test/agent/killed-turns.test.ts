@@ -9,7 +9,7 @@ import { ALL_RIGHTS } from '../../src/kernel/access/rights.ts';
 import type { QueuedMessage } from '../../src/kernel/bus/bus.ts';
 import { openEmbeddedStore } from '../../src/kernel/bus/store/embedded.ts';
 import type { ClaimedTurn, EmbeddedStore, TurnEnding } from '../../src/kernel/bus/store/store.ts';
-import { RunningTurn } from '../../src/kernel/bus/turn-pump.ts';
+import { createRunningTurn, type RunningTurn } from '../../src/kernel/bus/turn-pump.ts';
 import { answerIdOf, messageId } from '../../src/kernel/message/ids.ts';
 import type { OutboundMessage } from '../../src/kernel/message/message.ts';
 import type { ModelMessage } from '../../src/kernel/message/transcript.ts';
@@ -120,7 +120,7 @@ class World {
     claim: ClaimedTurn,
     onEvent: (turn: RunningTurn, events: number) => Promise<void>,
   ): Promise<TurnEnding | undefined> {
-    const turn = new RunningTurn(claim, this.#store);
+    const turn = createRunningTurn(claim, this.#store);
     const [first] = claim.messages;
     if (claim.attempt > MAX_TRIES) return dead(turn, first.message.text);
     const own = this.#rig.inputOf(first.seq, [first.message.text], {

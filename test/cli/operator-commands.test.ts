@@ -4,7 +4,7 @@ import { readFile, stat, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { openEmbeddedStore } from '../../src/kernel/bus/store/embedded.ts';
-import { openAuditFile } from '../../src/kernel/observe/audit.ts';
+import { AuditFile } from '../../src/kernel/observe/audit.ts';
 import { AUDIT_SCOPE } from '../../src/kernel/observe/build-telemetry.ts';
 import { silentLogger } from '../../src/lib/logger.ts';
 import { systemClock } from '../../src/lib/time/clock.ts';
@@ -61,7 +61,7 @@ describe('audit', () => {
     const path = join(home.path, 'state.db');
     const options = { path, clock: systemClock, log: silentLogger };
     await using store = await openEmbeddedStore(options);
-    const audit = openAuditFile({
+    const audit = new AuditFile({
       ...options,
       path: join(home.path, 'audit.jsonl'),
       state: store.scope(AUDIT_SCOPE),

@@ -1,6 +1,6 @@
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { AttachmentError, type Channel } from '../../src/channels/channel.ts';
-import { createInboundAttachments } from '../../src/kernel/intake/attachments.ts';
+import { InboundAttachments } from '../../src/kernel/intake/attachments.ts';
 import { MediaError } from '../../src/kernel/media/media.ts';
 import type { Attachment } from '../../src/kernel/message/attachment.ts';
 import type { InboundMessage } from '../../src/kernel/message/message.ts';
@@ -53,7 +53,7 @@ describe('what comes with messages', () => {
         return fetch(ref, signal);
       },
     };
-    return createInboundAttachments({
+    return new InboundAttachments({
       media,
       clock,
       log: silentLogger,

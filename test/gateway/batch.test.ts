@@ -4,7 +4,7 @@ import { afterEach, expect, it } from 'vitest';
 import type { InboundEntry } from '../../src/kernel/bus/bus.ts';
 import { messageId, userId } from '../../src/kernel/message/ids.ts';
 import type { SystemSender } from '../../src/kernel/message/message.ts';
-import { Batch } from '../../src/kernel/turns/batch.ts';
+import { createBatch } from '../../src/kernel/turns/batch.ts';
 import { makeEmbeddedBench } from '../bus/embedded-bench.ts';
 import {
   type BusBench,
@@ -43,7 +43,7 @@ async function turnsOf(...entries: readonly InboundEntry[]): Promise<readonly st
   let taken = 0;
   await bus.accept(entries);
   const work = startWork(bus, async (turn) => {
-    const { messages } = new Batch(turn, { find: () => undefined });
+    const { messages } = createBatch(turn, { find: () => undefined });
     turns.push(messages.map((each) => each.message.text));
     taken += messages.length;
     return { ...resultOf(turn), throughSeq: messages.at(-1)?.seq ?? 0 };

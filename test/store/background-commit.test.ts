@@ -8,20 +8,20 @@ import { setImmediate as nextTurn } from 'node:timers/promises';
 import { describe, expect, it } from 'vitest';
 import { leaveSyncsToCaller, openDatabase } from '../../src/kernel/bus/store/database.ts';
 import { GroupCommit, WriteAheadLog } from '../../src/kernel/bus/store/group-commit.ts';
-import { all, change, type Operation } from '../../src/kernel/bus/store/key-value.ts';
+import type { Sql } from '../../src/kernel/bus/store/key-value.ts';
 import { silentLogger } from '../../src/lib/logger.ts';
 import { createMovableClock } from '../support/movable-clock.ts';
 
-function* insert(value: string): Operation<number> {
-  return yield* change('INSERT INTO t (v) VALUES (?)', value);
+function insert(value: string) {
+  return (sql: Sql) => sql.change('INSERT INTO t (v) VALUES (?)', value);
 }
 
-function* remove(value: string): Operation<number> {
-  return yield* change('DELETE FROM t WHERE v = ?', value);
+function remove(value: string) {
+  return (sql: Sql) => sql.change('DELETE FROM t WHERE v = ?', value);
 }
 
-function* values(): Operation<readonly string[]> {
-  const rows = yield* all<{ v: string }>('SELECT v FROM t ORDER BY v');
+function values(sql: Sql): readonly string[] {
+  const rows = sql.all<{ v: string }>('SELECT v FROM t ORDER BY v');
   return rows.map(({ v }) => v);
 }
 
@@ -89,23 +89,13 @@ describe('a commit while the disk is held', () => {
   it('is not reported, and nobody is answered from it', async () => {
     await using rig = await openRig();
     const { commits, wal, clock } = rig;
-    await commits.write(() => insert('known'));
+    await commits.write(insert('known'));
     const held = wal.hold();
     const { settled, add } = watch();
-    const all = [
-      add(
-        'write',
-        commits.write(() => insert('new')),
-      ),
-    ];
+    const all = [add('write', commits.write(insert('new')))];
     await expect.poll(() => wal.syncs).toBe(2);
     all.push(add('read', commits.read(values)));
-    all.push(
-      add(
-        'refused',
-        commits.write(() => insert('new')),
-      ),
-    );
+    all.push(add('refused', commits.write(insert('new'))));
     for (let turn = 0; turn < 5; turn += 1) await nextTurn();
     await clock.advance(7000);
     expect(settled).toEqual([]);
@@ -121,11 +111,11 @@ describe('a commit while the disk is held', () => {
     await using rig = await openRig();
     const { commits, wal } = rig;
     const held = wal.hold();
-    const first = commits.write(() => insert('0'));
+    const first = commits.write(insert('0'));
     await expect.poll(() => wal.syncs).toBe(1);
     const rest = [];
     for (let n = 1; n < 10; n += 1) {
-      rest.push(commits.write(() => insert(String(n))));
+      rest.push(commits.write(insert(String(n))));
       await nextTurn();
     }
     expect(wal.syncs).toBe(1);
@@ -137,12 +127,12 @@ describe('a commit while the disk is held', () => {
   it('does not hold up what was read in front of it', async () => {
     await using rig = await openRig();
     const { commits, wal } = rig;
-    await commits.write(() => insert('known'));
+    await commits.write(insert('known'));
     const held = wal.hold();
-    const first = commits.write(() => insert('a'));
+    const first = commits.write(insert('a'));
     await expect.poll(() => wal.syncs).toBe(2);
     const read = commits.read(values);
-    const second = commits.write(() => insert('b'));
+    const second = commits.write(insert('b'));
     const secondHeld = wal.hold();
     held.release();
     await first;
@@ -156,13 +146,10 @@ describe('a commit while the disk is held', () => {
     const { commits, wal, path } = rig;
     const held = wal.hold();
     const { settled, add } = watch();
-    const write = add(
-      'write',
-      commits.write(() => insert('a')),
-    );
+    const write = add('write', commits.write(insert('a')));
     await expect.poll(() => wal.syncs).toBe(1);
     const closed = add('closed', commits.close());
-    await expect(commits.write(() => insert('b'))).rejects.toMatchObject({ code: 'store_closed' });
+    await expect(commits.write(insert('b'))).rejects.toMatchObject({ code: 'store_closed' });
     expect(settled).toEqual([]);
     held.release();
     await Promise.all([write, closed]);
@@ -174,20 +161,20 @@ describe('a commit while the disk is held', () => {
 it('an operation that changes nothing costs no sync', async () => {
   await using rig = await openRig();
   const { commits, wal } = rig;
-  await commits.write(() => insert('a'));
+  await commits.write(insert('a'));
   const before = wal.syncs;
-  expect(await commits.write(() => remove('b'))).toBe(0);
+  expect(await commits.write(remove('b'))).toBe(0);
   expect(wal.syncs).toBe(before);
 });
 
 it('a sync that fails ends the store: it is not tried again, and nothing is reported after it', async () => {
   await using rig = await openRig();
   const { commits, wal, path } = rig;
-  await commits.write(() => insert('kept'));
+  await commits.write(insert('kept'));
   const held = wal.hold();
-  const failed = commits.write(() => insert('lost'));
+  const failed = commits.write(insert('lost'));
   await expect.poll(() => wal.syncs).toBe(2);
-  const behind = commits.write(() => insert('behind'));
+  const behind = commits.write(insert('behind'));
   const renewal = commits.renew();
   held.fail(Object.assign(new Error('EIO: i/o error, fdatasync'), { code: 'EIO' }));
   const lost = { code: 'store_failed', message: expect.stringContaining('(EIO)') };
@@ -196,7 +183,7 @@ it('a sync that fails ends the store: it is not tried again, and nothing is repo
   await expect(renewal).rejects.toMatchObject(lost);
   await expect(commits.lost).rejects.toMatchObject(lost);
   await expect(commits.read(values)).rejects.toMatchObject(lost);
-  await expect(commits.write(() => insert('later'))).rejects.toMatchObject(lost);
+  await expect(commits.write(insert('later'))).rejects.toMatchObject(lost);
   expect(wal.syncs).toBe(2);
   await commits.close();
   // The log is left as it is, for the next process to check.
@@ -209,7 +196,7 @@ describe('renewing the log', () => {
     const { commits, path, database } = rig;
     const written: string[] = [];
     const write = async (value: string) => {
-      await commits.write(() => insert(value));
+      await commits.write(insert(value));
       written.push(value);
     };
     for (let n = 0; n < 200; n += 1) await write(`before ${n} ${'x'.repeat(3000)}`);
@@ -231,9 +218,9 @@ describe('renewing the log', () => {
     const { commits, path } = rig;
     const large = 'x'.repeat(6_000_000);
     const size = async () => (await stat(`${path}-wal`)).size;
-    for (const n of [1, 2]) await commits.write(() => insert(`${n} ${large}`));
+    for (const n of [1, 2]) await commits.write(insert(`${n} ${large}`));
     expect(await size()).toBeGreaterThan(12_000_000);
-    await commits.write(() => insert(`3 ${large}`));
+    await commits.write(insert(`3 ${large}`));
     await expect.poll(size).toBeLessThan(100_000);
     expect(await commits.read(values)).toHaveLength(3);
   });

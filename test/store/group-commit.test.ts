@@ -3,14 +3,14 @@
 import { DatabaseSync } from 'node:sqlite';
 import { describe, expect, it } from 'vitest';
 import { GroupCommit } from '../../src/kernel/bus/store/group-commit.ts';
-import { all, change, type Operation } from '../../src/kernel/bus/store/key-value.ts';
+import type { Sql } from '../../src/kernel/bus/store/key-value.ts';
 
-function* insert(value: string): Operation<number> {
-  return yield* change('INSERT INTO t (v) VALUES (?)', value);
+function insert(value: string) {
+  return (sql: Sql) => sql.change('INSERT INTO t (v) VALUES (?)', value);
 }
 
-function* values(): Operation<readonly string[]> {
-  const rows = yield* all<{ v: string }>('SELECT v FROM t');
+function values(sql: Sql): readonly string[] {
+  const rows = sql.all<{ v: string }>('SELECT v FROM t');
   return rows.map(({ v }) => v);
 }
 
@@ -24,25 +24,25 @@ describe('committing in groups', () => {
   it('runs what is marked as last behind what is issued after it', async () => {
     const { commits } = openTable();
     const seen = commits.write(values, 'last');
-    await Promise.all([commits.write(() => insert('a')), commits.write(() => insert('b'))]);
+    await Promise.all([commits.write(insert('a')), commits.write(insert('b'))]);
     expect(await seen).toEqual(['a', 'b']);
   });
 
   it('begins a new group for what the results of the last one bring about', async () => {
     const { commits } = openTable();
-    await commits.write(() => insert('a'));
+    await commits.write(insert('a'));
     expect(await commits.write(values)).toEqual(['a']);
   });
 
   it('undoes all writes of an operation that the database refuses, and only those', async () => {
     const { commits } = openTable();
     const [, refused, after] = await Promise.allSettled([
-      commits.write(() => insert('a')),
-      commits.write(function* () {
-        yield* insert('half');
-        yield* insert('a');
+      commits.write(insert('a')),
+      commits.write((sql) => {
+        insert('half')(sql);
+        insert('a')(sql);
       }),
-      commits.write(() => insert('b')),
+      commits.write(insert('b')),
     ]);
     expect(refused).toMatchObject({ status: 'rejected', reason: { code: 'store_failed' } });
     expect(after?.status).toBe('fulfilled');
@@ -54,10 +54,10 @@ describe('committing in groups', () => {
     const fill = (limit: number) => database.exec(`PRAGMA max_page_count = ${limit}`);
     fill(4);
     const large = 'x'.repeat(100_000);
-    await expect(commits.write(() => insert(large))).rejects.toMatchObject({ code: 'store_full' });
-    await commits.write(() => insert('small'));
+    await expect(commits.write(insert(large))).rejects.toMatchObject({ code: 'store_full' });
+    await commits.write(insert('small'));
     fill(1000);
-    await commits.write(() => insert(large));
+    await commits.write(insert(large));
     expect(await commits.read(values)).toHaveLength(2);
   });
 });

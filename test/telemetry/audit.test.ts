@@ -3,7 +3,7 @@
 import { appendFile, mkdir, readFile, rm, truncate, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
-import { openAuditFile, verifyAudit } from '../../src/kernel/observe/audit.ts';
+import { AuditFile, verifyAudit } from '../../src/kernel/observe/audit.ts';
 import { silentLogger } from '../../src/lib/logger.ts';
 import { temporaryFolder } from '../sessions/session-folder.ts';
 import { createMemoryStore } from '../support/memory-host.ts';
@@ -15,7 +15,7 @@ async function createAudit(maxBytes?: number) {
   const clock = createMovableClock();
   const size = maxBytes === undefined ? {} : { maxBytes };
   const write = async (...tools: readonly string[]) => {
-    const audit = openAuditFile({ path, state, clock, log: silentLogger, ...size });
+    const audit = new AuditFile({ path, state, clock, log: silentLogger, ...size });
     for (const tool of tools) audit.note({ kind: 'tool_call', fields: { tool, isAllowed: true } });
     await audit[Symbol.asyncDispose]();
   };
@@ -130,7 +130,7 @@ describe('the audit file', () => {
 
   it('holds what was begun before it is done, without the disk, and shows what a kill cut off', async () => {
     const { path, state, lines, verify } = await createAudit();
-    const audit = openAuditFile({ path, state, clock: createMovableClock(), log: silentLogger });
+    const audit = new AuditFile({ path, state, clock: createMovableClock(), log: silentLogger });
     const entry = (call: string, status: string) =>
       ({ kind: 'tool_call', fields: { tool: 'exec', call, status } }) as const;
     await audit.enter(entry('1', 'begun'));
@@ -140,7 +140,7 @@ describe('the audit file', () => {
     await audit.enter(entry('2', 'begun'));
     // Killed here: another process goes on behind it.
     expect(await verify()).toMatchObject({ entries: 3, unfinished: [{ fields: { call: '2' } }] });
-    const next = openAuditFile({ path, state, clock: createMovableClock(), log: silentLogger });
+    const next = new AuditFile({ path, state, clock: createMovableClock(), log: silentLogger });
     next.note(entry('3', 'failed'));
     await next[Symbol.asyncDispose]();
     const verdict = await verify();
@@ -151,7 +151,7 @@ describe('the audit file', () => {
     const path = join(await temporaryFolder(), 'audit.jsonl');
     const clock = createMovableClock();
     const state = createMemoryStore();
-    const audit = openAuditFile({ path, state, clock, log: silentLogger });
+    const audit = new AuditFile({ path, state, clock, log: silentLogger });
     await mkdir(path);
     await audit.enter({ kind: 'tool_call', fields: { call: '1', status: 'begun' } });
     await audit.enter({ kind: 'tool_call', fields: { call: '2', status: 'begun' } });
@@ -164,7 +164,7 @@ describe('the audit file', () => {
     const path = join(await temporaryFolder(), 'audit.jsonl');
     const clock = createMovableClock();
     const state = createMemoryStore();
-    await using audit = openAuditFile({ path, state, clock, log: silentLogger });
+    await using audit = new AuditFile({ path, state, clock, log: silentLogger });
     await mkdir(path);
     await audit.enter({ kind: 'tool_call', fields: { call: '1', status: 'begun' } });
     audit.note({ kind: 'tool_call', fields: { call: '1', status: 'ok' } });
@@ -187,7 +187,7 @@ describe('the audit file', () => {
       },
     };
     const clock = createMovableClock();
-    const audit = openAuditFile({ path, state, clock, log: silentLogger });
+    const audit = new AuditFile({ path, state, clock, log: silentLogger });
     const note = (tool: string) => audit.note({ kind: 'tool_call', fields: { tool } });
     await mkdir(path);
     note('exec');

@@ -10,7 +10,7 @@ import {
   turnId,
 } from '../../src/kernel/message/ids.ts';
 import { OWNER_TURN } from '../../src/kernel/message/notes.ts';
-import { openAuditFile } from '../../src/kernel/observe/audit.ts';
+import { AuditFile } from '../../src/kernel/observe/audit.ts';
 import { silentLogger } from '../../src/lib/logger.ts';
 import { systemClock } from '../../src/lib/time/clock.ts';
 import { createExec } from '../../src/tools/exec/exec.ts';
@@ -28,7 +28,7 @@ const toolbox = createToolbox({
   clock: systemClock,
   log: silentLogger,
 });
-const audit = openAuditFile({
+const audit = new AuditFile({
   ...{ path: join(home, 'audit.jsonl'), state: createMemoryStore() },
   ...{ clock: systemClock, log: silentLogger },
 });

@@ -4,7 +4,7 @@ import { withoutCode } from '../../kernel/access/admission.ts';
 import type { Config } from '../../kernel/config/config.ts';
 import type { Environment } from '../../kernel/config/environment.ts';
 import type { Kernel } from '../../kernel/feature.ts';
-import { ATTACHMENTS, createInboundAttachments } from '../../kernel/intake/attachments.ts';
+import { ATTACHMENTS, InboundAttachments } from '../../kernel/intake/attachments.ts';
 import type { InboundMessage } from '../../kernel/message/message.ts';
 import { createPermits } from '../../lib/async.ts';
 import type { Clock } from '../../lib/time/clock.ts';
@@ -58,7 +58,7 @@ export function install(kernel: Kernel): void {
     send: (message) => bus.send(message),
   });
   const attachments = kernel.resources.use(
-    createInboundAttachments({
+    new InboundAttachments({
       ...{ media, store, listening, clock, log, channel, random: Math.random },
       maxFileBytes: () => live.config.media.maxFileBytes,
     }),

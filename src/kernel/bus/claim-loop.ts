@@ -32,149 +32,146 @@ export type ClaimLoopOptions<T> = {
   interrupt(): void;
 };
 
-export class ClaimLoop<T> {
-  readonly #options: ClaimLoopOptions<T>;
-  readonly #alarm: Alarm;
-  readonly #over = Promise.withResolvers<void>();
-  #usedPlaces = 0;
-  #inHand = 0;
-  #claimsUnderWay = 0;
-  #isClaimQueued = false;
-  #isStopping = false;
-  #failure: unknown;
+export type ClaimLoop<T> = ReturnType<typeof createClaimLoop<T>>;
 
-  constructor(options: ClaimLoopOptions<T>) {
-    this.#options = options;
-    this.#alarm = new Alarm(options.clock, () => this.wake());
-  }
-
-  get isStopping(): boolean {
-    return this.#isStopping;
-  }
+export function createClaimLoop<T>(options: ClaimLoopOptions<T>) {
+  const over = Promise.withResolvers<void>();
+  let usedPlaces = 0;
+  let inHand = 0;
+  let claimsUnderWay = 0;
+  let isClaimQueued = false;
+  let isOver = false;
+  let failure: unknown;
+  const alarm: Alarm = createAlarm(options.clock, () => wake());
 
   /** Until the signal aborts or the store fails, which it rejects with; then waits for what is in hand. */
-  async run(signal: AbortSignal): Promise<void> {
-    const onAbort = () => this.#stop(this.#options.stopGraceMs);
+  async function run(signal: AbortSignal): Promise<void> {
+    const onAbort = () => stop(options.stopGraceMs);
     signal.addEventListener('abort', onAbort);
     if (signal.aborted) onAbort();
-    this.wake();
+    wake();
     try {
-      await this.#over.promise;
+      await over.promise;
     } finally {
       signal.removeEventListener('abort', onAbort);
     }
-    if (this.#failure !== undefined) throw this.#failure;
+    if (failure !== undefined) throw failure;
   }
 
   /** Claims what is due at the end of the batch under way. Cheap where no place is free. */
-  wake(): void {
-    if (this.#isStopping || this.#isClaimQueued || this.#freePlaces() === 0) return;
-    this.#isClaimQueued = true;
-    this.#claimsUnderWay += 1;
+  function wake(): void {
+    if (isOver || isClaimQueued || freePlaces() === 0) return;
+    isClaimQueued = true;
+    claimsUnderWay += 1;
     const places = () => {
-      this.#isClaimQueued = false;
-      return this.#isStopping ? 0 : this.#freePlaces();
+      isClaimQueued = false;
+      return isOver ? 0 : freePlaces();
     };
-    this.#options
+    options
       .claim(places)
       .finally(() => {
-        this.#claimsUnderWay -= 1;
+        claimsUnderWay -= 1;
       })
       .then(
-        (found) => this.#start(found),
-        (error) => this.#fail(error),
+        (found) => start(found),
+        (error) => fail(error),
       );
   }
 
-  #freePlaces(): number {
-    if (this.#options.mayClaim?.() === false) return 0;
-    return Math.max(0, this.#options.places - this.#usedPlaces);
+  function freePlaces(): number {
+    if (options.mayClaim?.() === false) return 0;
+    return Math.max(0, options.places - usedPlaces);
   }
 
-  #start({ claimed, nextAt }: Claims<T>): void {
-    for (const each of claimed) void this.#perform(each);
-    if (!this.#isStopping && this.#freePlaces() > 0) this.#alarm.set(nextAt);
-    this.#checkOver();
+  function start({ claimed, nextAt }: Claims<T>): void {
+    for (const each of claimed) void perform(each);
+    if (!isOver && freePlaces() > 0) alarm.set(nextAt);
+    checkOver();
   }
 
-  async #perform(claimed: T): Promise<void> {
-    const place = this.#takePlace();
-    this.#inHand += 1;
+  async function perform(claimed: T): Promise<void> {
+    const place = takePlace();
+    inHand += 1;
     try {
-      await this.#options.perform(claimed, place);
+      await options.perform(claimed, place);
     } catch (error) {
-      this.#fail(error);
+      fail(error);
     } finally {
       place.free();
-      this.#inHand -= 1;
-      this.#checkOver();
+      inHand -= 1;
+      checkOver();
     }
   }
 
-  #takePlace(): Place {
+  function takePlace(): Place {
     let isHeld = true;
-    this.#usedPlaces += 1;
+    usedPlaces += 1;
     return {
       free: () => {
         if (!isHeld) return;
         isHeld = false;
-        this.#usedPlaces -= 1;
-        this.wake();
+        usedPlaces -= 1;
+        wake();
       },
     };
   }
 
-  #stop(graceMs: number): void {
-    const { clock, interrupt } = this.#options;
-    this.#isStopping = true;
-    this.#alarm.set(undefined);
+  function stop(graceMs: number): void {
+    const { clock, interrupt } = options;
+    isOver = true;
+    alarm.set(undefined);
     if (graceMs === 0) {
       interrupt();
     } else {
       const timer = clock.timer(graceMs, interrupt);
-      void this.#over.promise.finally(() => timer[Symbol.dispose]());
+      void over.promise.finally(() => timer[Symbol.dispose]());
     }
-    this.#checkOver();
+    checkOver();
   }
 
   /** Whoever supervises this starts again, and what was held is recovered. */
-  #fail(error: unknown): void {
-    this.#failure ??= error;
-    this.#isClaimQueued = false;
-    if (!this.#isStopping) this.#stop(this.#options.failureGraceMs);
-    this.#checkOver();
+  function fail(error: unknown): void {
+    failure ??= error;
+    isClaimQueued = false;
+    if (!isOver) stop(options.failureGraceMs);
+    checkOver();
   }
 
-  #checkOver(): void {
-    if (this.#isStopping && this.#inHand + this.#claimsUnderWay === 0) this.#over.resolve();
+  function checkOver(): void {
+    if (isOver && inHand + claimsUnderWay === 0) over.resolve();
   }
+
+  return {
+    run,
+    wake,
+    get isStopping(): boolean {
+      return isOver;
+    },
+  };
 }
 
 // One timer for the next thing that falls due. Nothing due, no timer.
 
-export class Alarm {
-  readonly #clock: Clock;
-  readonly #ring: () => void;
-  #timer: Disposable | undefined;
-  #dueAt: number | undefined;
+type Alarm = ReturnType<typeof createAlarm>;
 
-  constructor(clock: Clock, ring: () => void) {
-    this.#clock = clock;
-    this.#ring = ring;
-  }
+export function createAlarm(clock: Clock, ring: () => void) {
+  let timer: Disposable | undefined;
+  let dueAt: number | undefined;
 
   /** Replaces the time of the alarm; undefined switches it off. Epoch milliseconds. */
-  set(at: number | undefined): void {
-    if (at === this.#dueAt) return;
-    this.#timer?.[Symbol.dispose]();
-    this.#timer = undefined;
-    this.#dueAt = at;
+  function set(at: number | undefined): void {
+    if (at === dueAt) return;
+    timer?.[Symbol.dispose]();
+    timer = undefined;
+    dueAt = at;
     if (at === undefined) return;
-    this.#timer = this.#clock.timer(Math.max(0, at - this.#clock.now()), () => {
-      this.#dueAt = undefined;
-      this.#ring();
+    timer = clock.timer(Math.max(0, at - clock.now()), () => {
+      dueAt = undefined;
+      ring();
     });
   }
+
+  return { set };
 }
 
 // What the bus tells those who measure: messages that came in, and tries to deliver.

@@ -17,7 +17,7 @@ import { after, BACKOFF, DeliveryError, NEVER } from '../message/errors.ts';
 import type { NativeId } from '../message/ids.ts';
 import type { Telemetry } from '../observe/telemetry.ts';
 import type { Courier, DeliverOptions, SendContext } from './bus.ts';
-import { ClaimLoop, measureDelivery, type Place } from './claim-loop.ts';
+import { type ClaimLoop, createClaimLoop, measureDelivery, type Place } from './claim-loop.ts';
 import type { BusStore, ClaimedDelivery } from './store/store.ts';
 
 /** Longest try to send one message; a channel's own deadlines are shorter. */
@@ -32,98 +32,96 @@ export type DeliveryPumpDeps = {
   readonly telemetry?: Telemetry;
 };
 
-export class DeliveryPump {
-  readonly #deps: DeliveryPumpDeps;
-  readonly #courier: Courier;
-  readonly #signal: AbortSignal;
-  readonly #sending = new Set<AbortController>();
-  readonly #loop: ClaimLoop<ClaimedDelivery>;
+export type DeliveryPump = ReturnType<typeof createDeliveryPump>;
 
-  constructor(courier: Courier, { signal, concurrency }: DeliverOptions, deps: DeliveryPumpDeps) {
-    this.#courier = courier;
-    this.#signal = signal;
-    this.#deps = deps;
-    this.#loop = new ClaimLoop({
-      clock: deps.clock,
-      places: concurrency,
-      mayClaim: () => courier.readiness?.isReady !== false,
-      stopGraceMs: STOP_GRACE_MS,
-      failureGraceMs: STOP_GRACE_MS,
-      claim: (places) =>
-        deps.store.claimDeliveries(courier.account, places, courier.announcesRequests),
-      perform: (delivery, place) => this.#perform(delivery, place),
-      interrupt: () => this.#interrupt(),
-    });
-  }
+export function createDeliveryPump(
+  courier: Courier,
+  { signal, concurrency }: DeliverOptions,
+  deps: DeliveryPumpDeps,
+) {
+  const sending = new Set<AbortController>();
+  const loop: ClaimLoop<ClaimedDelivery> = createClaimLoop({
+    clock: deps.clock,
+    places: concurrency,
+    mayClaim: () => courier.readiness?.isReady !== false,
+    stopGraceMs: STOP_GRACE_MS,
+    failureGraceMs: STOP_GRACE_MS,
+    claim: (places) =>
+      deps.store.claimDeliveries(courier.account, places, courier.announcesRequests),
+    perform: (delivery, place) => perform(delivery, place),
+    interrupt: () => interrupt(),
+  });
 
   /** Delivers until the signal aborts or the store fails, then waits for what is being sent. */
-  async run(): Promise<void> {
-    await this.#recover();
-    const waking = this.#courier.readiness?.onReady(() => this.pump());
+  async function run(): Promise<void> {
+    await recover();
+    const waking = courier.readiness?.onReady(() => pump());
     try {
-      await this.#loop.run(this.#signal);
+      await loop.run(signal);
     } finally {
       waking?.[Symbol.dispose]();
     }
   }
 
-  pump(): void {
-    this.#loop.wake();
+  function pump(): void {
+    loop.wake();
   }
 
-  async #recover(): Promise<void> {
-    const { store, clock, log } = this.#deps;
-    const interrupted = await store.recoverDeliveries(this.#courier.account);
+  async function recover(): Promise<void> {
+    const { store, clock, log } = deps;
+    const interrupted = await store.recoverDeliveries(courier.account);
     const settled = interrupted.map((delivery) =>
-      this.#settle(delivery, settleInterrupted(delivery, this.#courier, clock.now())),
+      settle(delivery, settleInterrupted(delivery, courier, clock.now())),
     );
     await Promise.all(settled);
     if (settled.length === 0) return;
-    const channel = this.#courier.account;
+    const channel = courier.account;
     log.info('deliveries of an earlier process recovered', { channel, recovered: settled.length });
   }
 
-  async #perform(delivery: ClaimedDelivery, place: Place): Promise<void> {
-    const { store, clock } = this.#deps;
+  async function perform(delivery: ClaimedDelivery, place: Place): Promise<void> {
+    const { store, clock } = deps;
     const controller = new AbortController();
     const { signal } = controller;
     const abort = () => controller.abort(new Error('the send took too long'));
     const deadline = clock.timer(SEND_DEADLINE_MS, abort);
-    this.#sending.add(controller);
+    sending.add(controller);
     const from = { at: clock.now(), started: clock.monotonic() };
     try {
-      const settlement = await trySend(delivery, { courier: this.#courier, store, clock, signal });
-      this.#report(delivery, settlement);
-      measureDelivery(this.#deps, this.#courier.account, delivery, settlement, from);
-      const settled = this.#settle(delivery, settlement);
+      const settlement = await trySend(delivery, { courier: courier, store, clock, signal });
+      report(delivery, settlement);
+      measureDelivery(deps, courier.account, delivery, settlement, from);
+      const settled = settle(delivery, settlement);
       place.free();
       await settled;
     } finally {
       deadline[Symbol.dispose]();
-      this.#sending.delete(controller);
+      sending.delete(controller);
     }
   }
 
-  #settle(delivery: ClaimedDelivery, settlement: Settlement): Promise<unknown> {
-    const settled = this.#deps.store.settle(delivery, settlement);
+  function settle(delivery: ClaimedDelivery, settlement: Settlement): Promise<unknown> {
+    const settled = deps.store.settle(delivery, settlement);
     const isOver = settlement.kind === 'dead' || settlement.kind === 'unknown';
-    if (isOver) this.#courier.setAside?.(delivery.message, settlement);
+    if (isOver) courier.setAside?.(delivery.message, settlement);
     return settled;
   }
 
-  #interrupt(): void {
-    for (const controller of this.#sending) controller.abort(new Error('shutting down'));
+  function interrupt(): void {
+    for (const controller of sending) controller.abort(new Error('shutting down'));
   }
 
-  #report(delivery: ClaimedDelivery, settlement: Settlement): void {
+  function report(delivery: ClaimedDelivery, settlement: Settlement): void {
     if (settlement.kind === 'sent') return;
     const { id, attempt } = delivery;
     const { kind, reason } = settlement;
-    const fields = { channel: this.#courier.account, id, attempt, reason };
-    if (kind === 'retry') this.#deps.log.info('send failed, will be tried again', fields);
-    else if (kind === 'stopped') this.#deps.log.info('message not sent any further', fields);
-    else this.#deps.log.warn('message not delivered', { ...fields, state: kind });
+    const fields = { channel: courier.account, id, attempt, reason };
+    if (kind === 'retry') deps.log.info('send failed, will be tried again', fields);
+    else if (kind === 'stopped') deps.log.info('message not sent any further', fields);
+    else deps.log.warn('message not delivered', { ...fields, state: kind });
   }
+
+  return { run, pump };
 }
 
 // One try to send one message: settles the doubt an earlier try left, then lets the courier send,

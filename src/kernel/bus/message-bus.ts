@@ -10,10 +10,10 @@ import type { TurnId } from '../message/ids.ts';
 import { type OutboundMessage, sessionOf } from '../message/message.ts';
 import type { Telemetry } from '../observe/telemetry.ts';
 import { type BusLimits, type LiveTopic, type MessageBus, TurnCancelled } from './bus.ts';
-import { Alarm, measureArrival } from './claim-loop.ts';
-import { DeliveryPump } from './delivery-pump.ts';
+import { createAlarm, measureArrival } from './claim-loop.ts';
+import { createDeliveryPump, type DeliveryPump } from './delivery-pump.ts';
 import type { BusStore } from './store/store.ts';
-import { Shortage, TurnPump } from './turn-pump.ts';
+import { createShortage, createTurnPump, type TurnPump } from './turn-pump.ts';
 
 export type MessageBusDeps = {
   readonly store: BusStore;
@@ -95,9 +95,9 @@ function createPumps(deps: MessageBusDeps) {
   const { store, clock } = deps;
   const deliveries = new Map<AccountName, DeliveryPump>();
   const stopping = new AbortController();
-  const shortage = new Shortage();
+  const shortage = createShortage();
   const underWay = new Set<Promise<void>>();
-  const outside = new Alarm(clock, () => {
+  const outside = createAlarm(clock, () => {
     if (store.changedOutside()) {
       turns?.onOutsideChange();
       deliverAll();
@@ -134,7 +134,7 @@ function createPumps(deps: MessageBusDeps) {
     if (turns !== undefined) throw new TypeError('work() is already under way');
     const signal = AbortSignal.any([options.signal, stopping.signal]);
     const how = { ...deps, shortage, onQueued: queued };
-    turns = new TurnPump(handler, { ...options, signal }, how);
+    turns = createTurnPump(handler, { ...options, signal }, how);
     await track(turns.run(), () => {
       turns = undefined;
     });
@@ -144,7 +144,7 @@ function createPumps(deps: MessageBusDeps) {
     const { account } = courier;
     if (deliveries.has(account)) throw new TypeError(`${account} is being delivered already`);
     const signal = AbortSignal.any([options.signal, stopping.signal]);
-    const pump = new DeliveryPump(courier, { ...options, signal }, deps);
+    const pump = createDeliveryPump(courier, { ...options, signal }, deps);
     deliveries.set(account, pump);
     await track(pump.run(), () => deliveries.delete(account));
   };

@@ -29,22 +29,13 @@ const STEP_DEADLINE_MS = 15_000;
 /** Tries of a final text that may end at finding its draft; later ones go out beside what may stand there. */
 const MAX_FINDING_TRIES = 20;
 
-type SendTry = Pick<SendContext, 'signal' | 'attempt'>;
+export type LiveReplies = ReturnType<typeof createLiveReplies>;
 
-export interface LiveReplies {
-  /** Follows the channel's turns until aborted. */
-  run(signal: AbortSignal): Promise<void>;
-  /**
-   * Ends the turn's draft, waiting for the edit under way; its id, where one stands in the chat. One
-   * whose placing was cut off is found, with the final text. @throws DeliveryError
-   */
-  settle(turnId: TurnId, markdown: string, send: SendTry): Promise<NativeId | undefined>;
-}
-
-export function createLiveReplies(deps: LiveRepliesDeps): LiveReplies {
+export function createLiveReplies(deps: LiveRepliesDeps) {
   const turns = new Map<TurnId, LiveTurn>();
   return {
-    async run(signal) {
+    /** Follows the channel's turns until aborted. */
+    async run(signal: AbortSignal): Promise<void> {
       await removeOrphans(deps, signal);
       for await (const update of deps.bus.live.subscribe(accountNameOf(deps.channel), signal)) {
         deps.channel.liveView?.show(update);
@@ -67,7 +58,15 @@ export function createLiveReplies(deps: LiveRepliesDeps): LiveReplies {
         }
       }
     },
-    async settle(turnId, markdown, { signal, attempt }) {
+    /**
+     * Ends the turn's draft, waiting for the edit under way; its id, where one stands in the chat. One
+     * whose placing was cut off is found, with the final text. @throws DeliveryError
+     */
+    async settle(
+      turnId: TurnId,
+      markdown: string,
+      { signal, attempt }: Pick<SendContext, 'signal' | 'attempt'>,
+    ): Promise<NativeId | undefined> {
       const settled = await turns.get(turnId)?.finish();
       if (settled !== undefined) return settled;
       try {

@@ -59,20 +59,13 @@ type Running = {
   readonly done: Promise<void>;
 };
 
-export interface ChannelManager {
-  /** Starts the channel, replacing the one of that account. */
-  start(channel: Channel): Promise<void>;
-  stop(name: AccountName): Promise<void>;
-  /** Takes no more in, but goes on delivering: the first half of a graceful stop. */
-  stopReceiving(): void;
-  stopAll(): Promise<void>;
-}
+export type ChannelManager = ReturnType<typeof createChannelManager>;
 
-export function createChannelManager(deps: ManagerDeps): ChannelManager {
+export function createChannelManager(deps: ManagerDeps) {
   const { directory } = deps;
   const running = new Map<AccountName, Running>();
 
-  async function stop(name: AccountName) {
+  async function stop(name: AccountName): Promise<void> {
     const current = running.get(name);
     if (current === undefined) return;
     running.delete(name);
@@ -82,7 +75,8 @@ export function createChannelManager(deps: ManagerDeps): ChannelManager {
   }
 
   return {
-    async start(channel) {
+    /** Starts the channel, replacing the one of that account. */
+    async start(channel: Channel): Promise<void> {
       const name = accountNameOf(channel);
       await stop(name);
       const whole = new AbortController();
@@ -101,10 +95,11 @@ export function createChannelManager(deps: ManagerDeps): ChannelManager {
       running.set(name, { intake, whole, done });
     },
     stop,
-    stopReceiving() {
+    /** Takes no more in, but goes on delivering: the first half of a graceful stop. */
+    stopReceiving(): void {
       for (const { intake } of running.values()) intake.abort();
     },
-    async stopAll() {
+    async stopAll(): Promise<void> {
       await Promise.all([...running.keys()].map(stop));
     },
   };

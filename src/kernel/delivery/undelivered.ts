@@ -2,6 +2,7 @@
 // or nobody asked, to the owner.
 // One notice for a burst, and none about a notice to the owner.
 
+import { RecentMap } from '../../lib/async.ts';
 import type { Logger } from '../../lib/logger.ts';
 import { tailOf } from '../../lib/text/cut.ts';
 import type { Clock } from '../../lib/time/clock.ts';
@@ -39,17 +40,12 @@ export type UndeliveredDeps = {
 
 export function createUndelivered(deps: UndeliveredDeps): NonNullable<Courier['setAside']> {
   const { bus, clock, log, noticeChat, alert, tell } = deps;
-  const toldAt = new Map<SessionKey | AccountName, number>();
+  const toldAt = new RecentMap<SessionKey | AccountName, number>(MAX_REMEMBERED);
 
   function isFirst(place: SessionKey | AccountName): boolean {
     const now = clock.now();
     if (now - (toldAt.get(place) ?? Number.NEGATIVE_INFINITY) < REPEAT_MS) return false;
-    toldAt.delete(place);
     toldAt.set(place, now);
-    for (const oldest of toldAt.keys()) {
-      if (toldAt.size <= MAX_REMEMBERED) break;
-      toldAt.delete(oldest);
-    }
     return true;
   }
 

@@ -4,9 +4,9 @@
 
 import { AttachmentError, type Channel } from '../../channels/channel.ts';
 import { isUnheard, type Listening, missedReason } from '../../features/voice/listening.ts';
-import { createPermits, type Permits } from '../../lib/async.ts';
+import { createPermits, type Permits, RecentMap } from '../../lib/async.ts';
 import type { Logger } from '../../lib/logger.ts';
-import { backoffMs, type Clock, orAborted } from '../../lib/time/clock.ts';
+import { backoffMs, type Clock, orAborted, withDeadline } from '../../lib/time/clock.ts';
 import type { BusStore } from '../bus/store/store.ts';
 import { port } from '../feature.ts';
 import { MediaError, type MediaStore } from '../media/media.ts';
@@ -30,19 +30,6 @@ export type AttachmentsDeps = {
 
 export const ATTACHMENTS = port<InboundAttachments>('inbound attachments');
 
-export interface InboundAttachments extends AsyncDisposable {
-  /** Begins to fetch what the message carries. */
-  begin(message: InboundMessage): void;
-  /**
-   * The messages with all they carry stored or unread.
-   * @throws the signal's reason; fetching goes on
-   */
-  ready<Item extends { readonly message: InboundMessage }>(
-    items: readonly Item[],
-    signal: AbortSignal,
-  ): Promise<readonly Item[]>;
-}
-
 /** Files of one account that are fetched at once. */
 const AT_ONCE = 4;
 /** For one file, all tries together. */
@@ -52,10 +39,6 @@ const RETRY = { minMs: 1000, maxMs: 8000 };
 /** Messages whose outcome is remembered: their turn may have read them before it was on disk. */
 const REMEMBERED = 500;
 
-export function createInboundAttachments(deps: AttachmentsDeps): InboundAttachments {
-  return new Fetching(deps);
-}
-
 /** Also what its sender has to be told of; the bus takes that notice once. */
 const isOpen = (attachment: Attachment) =>
   attachment.content.kind === 'remote' ||
@@ -63,9 +46,9 @@ const isOpen = (attachment: Attachment) =>
   missedReason(attachment) !== undefined;
 const awaits = ({ attachments = [] }: InboundMessage) => attachments.some(isOpen);
 
-class Fetching implements InboundAttachments {
+export class InboundAttachments implements AsyncDisposable {
   readonly #deps: AttachmentsDeps;
-  readonly #jobs = new Map<MessageId, Promise<readonly Attachment[]>>();
+  readonly #jobs = new RecentMap<MessageId, Promise<readonly Attachment[]>>(REMEMBERED);
   readonly #permits = new Map<AccountName, Permits>();
   readonly #stop = new AbortController();
 
@@ -73,11 +56,16 @@ class Fetching implements InboundAttachments {
     this.#deps = deps;
   }
 
+  /** Begins to fetch what the message carries. */
   begin(message: InboundMessage): void {
     // Reported where the turn awaits it; until then it must not count as unhandled.
     if (awaits(message)) this.#job(message).catch(() => undefined);
   }
 
+  /**
+   * The messages with all they carry stored or unread.
+   * @throws the signal's reason; fetching goes on
+   */
   async ready<Item extends { readonly message: InboundMessage }>(
     items: readonly Item[],
     signal: AbortSignal,
@@ -103,8 +91,6 @@ class Fetching implements InboundAttachments {
     this.#jobs.set(message.id, job);
     // What was interrupted is fetched again when somebody asks again.
     job.catch(() => this.#jobs.delete(message.id));
-    const [oldest] = this.#jobs.keys();
-    if (this.#jobs.size > REMEMBERED && oldest !== undefined) this.#jobs.delete(oldest);
     return job;
   }
 
@@ -124,30 +110,19 @@ class Fetching implements InboundAttachments {
   async #fetched(attachment: Attachment, channel: AccountName): Promise<Attachment> {
     const { content } = attachment;
     if (content.kind !== 'remote') return attachment;
+    const { clock, log } = this.#deps;
     const permit = await this.#permitsOf(channel).acquire(this.#stop.signal);
     try {
-      return await this.#inTime(attachment, content.ref, channel);
+      return await withDeadline(clock, DEADLINE_MS, tooLate, this.#stop.signal, (signal) =>
+        orAborted(this.#tried(attachment, content.ref, channel, signal), signal),
+      );
     } catch (error) {
       this.#stop.signal.throwIfAborted();
       const reason = reasonOf(error, this.#deps.maxFileBytes());
-      this.#deps.log.info('attachment not read', { channel, kind: attachment.kind, reason, error });
+      log.info('attachment not read', { channel, kind: attachment.kind, reason, error });
       return { ...attachment, content: { kind: 'unread', reason } };
     } finally {
       permit[Symbol.dispose]();
-    }
-  }
-
-  async #inTime(attachment: Attachment, ref: string, channel: AccountName): Promise<Attachment> {
-    const deadline = new AbortController();
-    const tooLate = () =>
-      deadline.abort(new AttachmentError('attachment_timeout', TOO_LATE, FINAL));
-    const timer = this.#deps.clock.timer(DEADLINE_MS, tooLate);
-    const signal = AbortSignal.any([this.#stop.signal, deadline.signal]);
-    try {
-      return await orAborted(this.#tried(attachment, ref, channel, signal), signal);
-    } finally {
-      timer[Symbol.dispose]();
-      deadline.abort();
     }
   }
 
@@ -190,6 +165,8 @@ const RETRYABLE = { isFinal: false } as const;
 const TOO_LATE = 'it could not be fetched in time';
 const NO_DOOR = 'this door cannot hand it over now';
 const EMPTY = 'it is empty';
+
+const tooLate = () => new AttachmentError('attachment_timeout', TOO_LATE, FINAL);
 
 const tooLarge = (sizeBytes: number | undefined, limit: number) =>
   new AttachmentError('attachment_too_large', largerThan(sizeBytes, limit), FINAL);

@@ -4,6 +4,7 @@
 
 import type { KnownAs } from '../../features/people/people.ts';
 import { CountBook, type CountRow } from '../../features/spending/count-book.ts';
+import { readOnce } from '../../lib/async.ts';
 import type { Logger } from '../../lib/logger.ts';
 import type { Clock } from '../../lib/time/clock.ts';
 import { createLocalDays, type LocalDay } from '../../lib/time/zone-time.ts';
@@ -55,9 +56,7 @@ export type Weighed = {
   settle(results: readonly AcceptResult[]): void;
 };
 
-export interface FairUse {
-  weigh(batch: readonly Gated[]): Promise<Weighed>;
-}
+export type FairUse = ReturnType<typeof createFairUse>;
 
 /** What is counted of one message, each with the limits that hold for it. */
 type Account = {
@@ -78,28 +77,16 @@ const GROUP = 'group ';
 /** Counts of days that are over are deleted from the store after this. */
 const KEEP_MS = 2 * 86_400_000;
 
-export function createFairUse({ state, bus, clock, log, knownAs, settings }: FairUseDeps): FairUse {
+export function createFairUse({ state, bus, clock, log, knownAs, settings }: FairUseDeps) {
   const book = new CountBook<Tally>(NO_MESSAGES, joinedTallies);
   const dayOf = createLocalDays();
-  let loading: Promise<void> | undefined;
   let sweptOn = '';
 
-  async function load() {
+  const loaded = readOnce(async () => {
     const rows = await state.list('');
     const unread = rows.filter(({ value }) => book.read(value) === undefined);
     if (unread.length > 0) log.warn('counts not readable', { rows: unread.length });
-  }
-
-  /** What fails is tried again with the next message. */
-  async function loaded() {
-    loading ??= load();
-    try {
-      await loading;
-    } catch (error) {
-      loading = undefined;
-      throw error;
-    }
-  }
+  });
 
   /** At most once a day: forgets who has not written since. */
   function sweep(now: number, today: LocalDay) {
@@ -196,7 +183,7 @@ export function createFairUse({ state, bus, clock, log, knownAs, settings }: Fai
   }
 
   return {
-    async weigh(batch) {
+    async weigh(batch: readonly Gated[]): Promise<Weighed> {
       await loaded();
       const ownOf = await joinDoors(batch);
       const touched = new Set<CountRow<Tally>>();

@@ -37,24 +37,19 @@ export type Gated = {
   readonly afterwards?: (show: ShowOutcome | undefined) => Promise<void>;
 };
 
-export interface GroupIntake {
-  /** Said in a group and not to the agent. */
-  heard(message: InboundMessage, gate: string): Gated;
-  /** Said to the agent in a group that is not listed, by somebody who may speak to it. */
-  called(message: InboundMessage, gate: string): Gated;
-  /** The batch, in which what is for the agent holds what was said in its group before. */
-  withTalk(batch: readonly Gated[]): Promise<readonly Gated[]>;
-}
+export type GroupIntake = ReturnType<typeof createGroupIntake>;
 
-export function createGroupIntake({ buffer, tellOwner }: GroupIntakeDeps): GroupIntake {
+export function createGroupIntake({ buffer, tellOwner }: GroupIntakeDeps) {
   return {
-    heard: (message, gate) => ({
+    /** Said in a group and not to the agent. */
+    heard: (message: InboundMessage, gate: string): Gated => ({
       entry: { kind: 'record', message, gate },
       isHeard: true,
       afterwards: () => buffer.note(message),
     }),
 
-    called: (message, gate) => ({
+    /** Said to the agent in a group that is not listed, by somebody who may speak to it. */
+    called: (message: InboundMessage, gate: string): Gated => ({
       entry: { kind: 'record', message, gate },
       async afterwards() {
         if (await buffer.isFirstCall(message)) {
@@ -63,9 +58,10 @@ export function createGroupIntake({ buffer, tellOwner }: GroupIntakeDeps): Group
       },
     }),
 
-    withTalk: (batch) =>
+    /** The batch, in which what is for the agent holds what was said in its group before. */
+    withTalk: (batch: readonly Gated[]): Promise<readonly Gated[]> =>
       Promise.all(
-        batch.map(async (item, index) => {
+        batch.map(async (item, index): Promise<Gated> => {
           const { entry } = item;
           if (entry.kind !== 'queue' || entry.message.group === undefined) return item;
           const before = batch.slice(0, index).filter(({ isHeard }) => isHeard);
@@ -94,20 +90,9 @@ const CALLED = 'called:';
 
 const LINES = listShape(rowShape<HeardLine>({ id: text, author: text, text, at: number }));
 
-export interface GroupBuffer {
-  /** Keeps what was said among others. */
-  note(message: InboundMessage): Promise<void>;
-  /** The message with what was said before it; `earlier` came with it and is not kept yet. */
-  withTalk(message: InboundMessage, earlier: readonly InboundMessage[]): Promise<InboundMessage>;
-  /** Forgets what was shown with this message. */
-  shown(message: InboundMessage): Promise<void>;
-  /** Deletes talk that is too old to be shown, in groups that have gone quiet. */
-  expire(): Promise<void>;
-  /** True the first time somebody calls the agent in this unlisted group. */
-  isFirstCall(message: InboundMessage): Promise<boolean>;
-}
+export type GroupBuffer = ReturnType<typeof createGroupBuffer>;
 
-export function createGroupBuffer(state: KeyValueStore, clock: Clock): GroupBuffer {
+export function createGroupBuffer(state: KeyValueStore, clock: Clock) {
   const lanes = createLanes();
 
   async function heard(session: SessionKey): Promise<readonly HeardLine[]> {
@@ -117,7 +102,8 @@ export function createGroupBuffer(state: KeyValueStore, clock: Clock): GroupBuff
   }
 
   return {
-    note(message) {
+    /** Keeps what was said among others. */
+    note(message: InboundMessage): Promise<void> {
       const session = sessionKeyOf(message.chat);
       return lanes.run(session, async () => {
         const lines = withHeard(await heard(session), heardLineOf(message));
@@ -125,7 +111,11 @@ export function createGroupBuffer(state: KeyValueStore, clock: Clock): GroupBuff
       });
     },
 
-    async withTalk(message, earlier) {
+    /** The message with what was said before it; `earlier` came with it and is not kept yet. */
+    async withTalk(
+      message: InboundMessage,
+      earlier: readonly InboundMessage[],
+    ): Promise<InboundMessage> {
       // A command is carried out, not read.
       if (parseCommand(message.text) !== undefined) return message;
       const session = sessionKeyOf(message.chat);
@@ -135,7 +125,8 @@ export function createGroupBuffer(state: KeyValueStore, clock: Clock): GroupBuff
       return lines.length === 0 ? message : { ...message, heard: lines };
     },
 
-    shown(message) {
+    /** Forgets what was shown with this message. */
+    shown(message: InboundMessage): Promise<void> {
       const session = sessionKeyOf(message.chat);
       const ids = new Set((message.heard ?? []).map(({ id }) => id));
       if (ids.size === 0) return Promise.resolve();
@@ -146,11 +137,13 @@ export function createGroupBuffer(state: KeyValueStore, clock: Clock): GroupBuff
       });
     },
 
-    async expire() {
+    /** Deletes talk that is too old to be shown, in groups that have gone quiet. */
+    async expire(): Promise<void> {
       await state.expire(HEARD, clock.now() - MAX_AGE_MS);
     },
 
-    async isFirstCall({ chat }) {
+    /** True the first time somebody calls the agent in this unlisted group. */
+    async isFirstCall({ chat }: InboundMessage): Promise<boolean> {
       const key = `${CALLED}${chat.channel}:${chat.account}:${chat.chat}`;
       if ((await state.get(key)) !== undefined) return false;
       await state.set(key, String(clock.now()));

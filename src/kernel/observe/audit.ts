@@ -103,11 +103,17 @@ export async function append(path: string, text: string, isSynced: boolean): Pro
 
 /** What a kill left of a line was never counted. */
 async function cutTornLine(file: FileHandle): Promise<void> {
+  const { buffer, size } = await tailOf(file);
+  const { length } = buffer;
+  const end = buffer.lastIndexOf(NEWLINE) + 1;
+  if (length > 0 && end < length) await file.truncate(size - length + end);
+}
+
+async function tailOf(file: FileHandle) {
   const { size } = await file.stat();
   const length = Math.min(size, TAIL_BYTES);
   const { buffer } = await file.read(Buffer.alloc(length), 0, length, size - length);
-  const end = buffer.lastIndexOf(NEWLINE) + 1;
-  if (length > 0 && end < length) await file.truncate(size - length + end);
+  return { buffer, size };
 }
 
 async function turnOver(path: string, maxBytes: number): Promise<void> {
@@ -140,10 +146,7 @@ async function lastLine(path: string): Promise<AuditLine | undefined> {
   const file = await open(path, 'r').catch(() => undefined);
   if (file === undefined) return undefined;
   try {
-    const { size } = await file.stat();
-    const length = Math.min(size, TAIL_BYTES);
-    const { buffer } = await file.read(Buffer.alloc(length), 0, length, size - length);
-    const lines = buffer.toString('utf8').split('\n').map(readLine);
+    const lines = (await tailOf(file)).buffer.toString('utf8').split('\n').map(readLine);
     return lines.findLast((line) => line !== undefined);
   } finally {
     await file.close();
@@ -166,12 +169,6 @@ const MAX_BYTES = 50_000_000;
 const MAX_WAITING = 10_000;
 const TRY_AGAIN_MS = 10_000;
 
-interface AuditFile extends EffectLog, AsyncDisposable {}
-
-export function openAuditFile(deps: AuditFileDeps): AuditFile {
-  return new ChainedFile(deps);
-}
-
 type Waiting = {
   readonly event: AuditEvent;
   readonly at: Date;
@@ -179,7 +176,7 @@ type Waiting = {
   readonly isIntent: boolean;
 };
 
-class ChainedFile implements AuditFile {
+export class AuditFile implements EffectLog, AsyncDisposable {
   readonly #deps: AuditFileDeps;
   readonly #waiting: Waiting[] = [];
   #head: AuditHead | undefined;

@@ -9,22 +9,10 @@ import type { LiveConfig } from '../config/files/live-config.ts';
 import type { ToolFailureKind } from '../message/errors.ts';
 import type { AgentEvent } from '../message/event.ts';
 import type { TurnId } from '../message/ids.ts';
-import { openAuditFile } from './audit.ts';
+import { AuditFile } from './audit.ts';
 import { createPrometheus, openMetricsFile } from './metrics.ts';
 import { openSpans } from './spans.ts';
 import type { EffectLog, MetricsPage, ModelCallRecord, Telemetry } from './telemetry.ts';
-
-/** Closed when the turn is over. */
-interface FollowedTurn extends Disposable {
-  see(event: AgentEvent): void;
-}
-
-interface TurnCalls {
-  /** Once the call has ended. */
-  called(record: ModelCallRecord): void;
-  /** From its beginning on. */
-  follow(turnId: TurnId): FollowedTurn;
-}
 
 /** A call that failed of it was never run. */
 const NOT_RUN: ReadonlySet<ToolFailureKind> = new Set([
@@ -34,24 +22,24 @@ const NOT_RUN: ReadonlySet<ToolFailureKind> = new Set([
   'blocked',
 ]);
 
-export function createTurnCalls(telemetry: Telemetry): TurnCalls {
+type TurnCalls = ReturnType<typeof createTurnCalls>;
+
+export function createTurnCalls(telemetry: Telemetry) {
   const turns = new Map<TurnId, FollowedCalls>();
   return {
-    called(record) {
+    /** Once the call has ended. */
+    called(record: ModelCallRecord): void {
       const turn = record.turnId === undefined ? undefined : turns.get(record.turnId);
       if (turn === undefined) telemetry.record(record);
       else turn.called(record);
     },
-    follow(turnId) {
-      const turn = new FollowedCalls(telemetry);
+    /** From the turn's beginning on; closed when it is over. */
+    follow(turnId: TurnId): FollowedCalls {
+      const turn = new FollowedCalls(telemetry, () => {
+        if (turns.get(turnId) === turn) turns.delete(turnId);
+      });
       turns.set(turnId, turn);
-      return {
-        see: (event) => turn.see(event),
-        [Symbol.dispose]() {
-          turn.end();
-          if (turns.get(turnId) === turn) turns.delete(turnId);
-        },
-      };
+      return turn;
     },
   };
 }
@@ -64,14 +52,16 @@ type Answered = {
   executed: number;
 };
 
-class FollowedCalls {
+class FollowedCalls implements Disposable {
   readonly #telemetry: Telemetry;
+  readonly #forget: () => void;
   /** The newest; what it asked for is told next, where it is one of the turn's own. */
   #newest: ModelCallRecord | undefined;
   #answered: Answered | undefined;
 
-  constructor(telemetry: Telemetry) {
+  constructor(telemetry: Telemetry, forget: () => void) {
     this.#telemetry = telemetry;
+    this.#forget = forget;
   }
 
   called(record: ModelCallRecord): void {
@@ -85,9 +75,10 @@ class FollowedCalls {
     else if (event.type === 'tool_finished') this.#ran(event);
   }
 
-  end(): void {
+  [Symbol.dispose](): void {
     this.#passAnswered();
     this.#passNewest();
+    this.#forget();
   }
 
   #asked({ model, calls, isDoubted }: Extract<AgentEvent, { type: 'model_called' }>): void {
@@ -159,7 +150,7 @@ export async function buildTelemetry(
   return {
     telemetry,
     calls: createTurnCalls(telemetry),
-    audit: audit ? resources.use(openAuditFile({ path: home.audit, state, clock, log })) : SILENT,
+    audit: audit ? resources.use(new AuditFile({ path: home.audit, state, clock, log })) : SILENT,
     ...(page === undefined ? {} : { metrics: page }),
   };
 }

@@ -22,91 +22,60 @@ type MetricsFileDeps = {
 const MAX_BYTES = 10_000_000;
 const FILE_MODE = 0o600;
 
-export function openMetricsFile(deps: MetricsFileDeps): Telemetry {
-  return new MetricsFile(deps);
-}
+export function openMetricsFile({ path, log, maxBytes = MAX_BYTES }: MetricsFileDeps): Telemetry {
+  let bytes: number | undefined;
+  let isFailing = false;
 
-class MetricsFile implements Telemetry {
-  readonly #path: string;
-  readonly #log: Logger;
-  readonly #maxBytes: number;
-  #bytes: number | undefined;
-  #isFailing = false;
-
-  constructor({ path, log, maxBytes = MAX_BYTES }: MetricsFileDeps) {
-    this.#path = path;
-    this.#log = log;
-    this.#maxBytes = maxBytes;
-  }
-
-  record(record: TelemetryRecord): void {
-    if (record.kind !== 'model_call') return;
-    try {
-      this.#write(`${JSON.stringify(lineOf(record))}\n`);
-      this.#succeeded();
-    } catch (error) {
-      this.#failed(error);
+  function write(line: string) {
+    bytes ??= statSync(path, { throwIfNoEntry: false })?.size ?? 0;
+    if (bytes > 0 && bytes + line.length > maxBytes) {
+      renameSync(path, `${path}.1`);
+      bytes = 0;
     }
+    appendFileSync(path, line, { mode: FILE_MODE });
+    bytes += Buffer.byteLength(line);
   }
 
-  #write(line: string): void {
-    this.#bytes ??= statSync(this.#path, { throwIfNoEntry: false })?.size ?? 0;
-    if (this.#bytes > 0 && this.#bytes + line.length > this.#maxBytes) {
-      renameSync(this.#path, `${this.#path}.1`);
-      this.#bytes = 0;
-    }
-    appendFileSync(this.#path, line, { mode: FILE_MODE });
-    this.#bytes += Buffer.byteLength(line);
-  }
-
-  #succeeded(): void {
-    if (this.#isFailing) this.#log.info('metrics are written again', {});
-    this.#isFailing = false;
-  }
-
-  #failed(error: unknown): void {
-    this.#bytes = undefined;
-    if (!this.#isFailing) this.#log.warn('metrics cannot be written', { error });
-    this.#isFailing = true;
-  }
-}
-
-/** Names as others have them in such files. */
-function lineOf(record: ModelCallRecord) {
-  const { at, durationMs, role, session, turnId, model, status, httpStatus, usage } = record;
-  const { base, detail, answer } = record;
   return {
-    timestamp: new Date(at).toISOString(),
-    ...(turnId === undefined ? {} : { request_id: turnId }),
-    session,
-    role,
-    model,
-    ...(base === undefined ? {} : { provider_base: base }),
-    elapsed_ms: durationMs,
-    ...(record.waitedMs === undefined ? {} : { waited_ms: record.waitedMs }),
-    status,
-    ...(httpStatus === undefined ? {} : { http_status: httpStatus }),
-    ...(detail === undefined ? {} : { error_detail: detail }),
-    ...(usage === undefined
-      ? { completion_tokens_estimated: record.answerTokens }
-      : {
-          prompt_tokens: usage.inputTokens,
-          cached_tokens: usage.cachedTokens,
-          completion_tokens: usage.outputTokens,
-        }),
-    ...(record.drift === undefined
-      ? {}
-      : {
-          anti_drift_score: record.drift.score,
-          anti_drift_signals: record.drift.signals,
-        }),
-    ...(answer === undefined
-      ? {}
-      : {
-          tool_calls_requested: answer.requested,
-          tool_calls_executed: answer.executed,
-          validation_result: answer.isDoubted ? 'unsupported_claim' : 'ok',
-        }),
+    record(record) {
+      if (record.kind !== 'model_call') return;
+      try {
+        write(`${JSON.stringify(lineOf(record))}\n`);
+        if (isFailing) log.info('metrics are written again', {});
+        isFailing = false;
+      } catch (error) {
+        bytes = undefined;
+        if (!isFailing) log.warn('metrics cannot be written', { error });
+        isFailing = true;
+      }
+    },
+  };
+}
+
+/** Names as others have them in such files; what is unknown is left out of the line. */
+function lineOf(record: ModelCallRecord) {
+  const { usage, drift, answer } = record;
+  return {
+    timestamp: new Date(record.at).toISOString(),
+    request_id: record.turnId,
+    session: record.session,
+    role: record.role,
+    model: record.model,
+    provider_base: record.base,
+    elapsed_ms: record.durationMs,
+    waited_ms: record.waitedMs,
+    status: record.status,
+    http_status: record.httpStatus,
+    error_detail: record.detail,
+    completion_tokens_estimated: usage === undefined ? record.answerTokens : undefined,
+    prompt_tokens: usage?.inputTokens,
+    cached_tokens: usage?.cachedTokens,
+    completion_tokens: usage?.outputTokens,
+    anti_drift_score: drift?.score,
+    anti_drift_signals: drift?.signals,
+    tool_calls_requested: answer?.requested,
+    tool_calls_executed: answer?.executed,
+    validation_result: answer && (answer.isDoubted ? 'unsupported_claim' : 'ok'),
   };
 }
 
@@ -156,10 +125,9 @@ function boundedNames(): Bounded {
 }
 
 function createSeries() {
-  const counter = (name: string, help: string) =>
-    new CounterSeries({ name: `nanobot_${name}`, help });
+  const counter = (name: string, help: string) => counterSeries({ name: `nanobot_${name}`, help });
   const seconds = (name: string, help: string) =>
-    new HistogramSeries({ name: `nanobot_${name}_seconds`, help }, SECONDS);
+    histogramSeries({ name: `nanobot_${name}_seconds`, help }, SECONDS);
   return {
     arrivals: counter('messages_received_total', 'Messages taken in.'),
     turns: seconds('turn', 'Turns from their first message to their answer.'),
@@ -235,58 +203,30 @@ export type Labels = Readonly<Record<string, string>>;
 
 type Described = { readonly name: string; readonly help: string };
 
-class CounterSeries {
-  readonly #described: Described;
-  readonly #values = new Map<string, number>();
-
-  constructor(described: Described) {
-    this.#described = described;
-  }
-
-  add(labels: Labels, value = 1): void {
-    const key = labelText(labels);
-    this.#values.set(key, (this.#values.get(key) ?? 0) + value);
-  }
-
-  lines(): readonly string[] {
-    const { name } = this.#described;
-    const values = [...this.#values].map(([labels, value]) => `${name}{${labels}} ${value}`);
-    return [...headOf(this.#described, 'counter'), ...values];
-  }
+function counterSeries(described: Described) {
+  const values = new Map<string, number>();
+  return {
+    add(labels: Labels, value = 1): void {
+      const key = labelText(labels);
+      values.set(key, (values.get(key) ?? 0) + value);
+    },
+    lines: () => [
+      ...headOf(described, 'counter'),
+      ...[...values].map(([labels, value]) => `${described.name}{${labels}} ${value}`),
+    ],
+  };
 }
 
 type Distribution = { readonly buckets: number[]; sum: number; count: number };
 
-class HistogramSeries {
-  readonly #described: Described;
-  readonly #bounds: readonly number[];
-  readonly #values = new Map<string, Distribution>();
+/** `bounds`: ascending. */
+function histogramSeries(described: Described, bounds: readonly number[]) {
+  const { name } = described;
+  const values = new Map<string, Distribution>();
 
-  /** `bounds`: ascending. */
-  constructor(described: Described, bounds: readonly number[]) {
-    this.#described = described;
-    this.#bounds = bounds;
-  }
-
-  observe(labels: Labels, value: number): void {
-    const key = labelText(labels);
-    const found = this.#values.get(key) ?? { buckets: this.#bounds.map(() => 0), sum: 0, count: 0 };
-    this.#values.set(key, found);
-    found.sum += value;
-    found.count += 1;
-    const place = this.#bounds.findIndex((bound) => value <= bound);
-    if (place >= 0) found.buckets[place] = (found.buckets[place] ?? 0) + 1;
-  }
-
-  lines(): readonly string[] {
-    const values = [...this.#values].flatMap(([labels, found]) => this.#linesOf(labels, found));
-    return [...headOf(this.#described, 'histogram'), ...values];
-  }
-
-  #linesOf(labels: string, { buckets, sum, count }: Distribution): readonly string[] {
-    const { name } = this.#described;
+  function linesOf(labels: string, { buckets, sum, count }: Distribution): readonly string[] {
     let below = 0;
-    const bounded = this.#bounds.map((bound, place) => {
+    const bounded = bounds.map((bound, place) => {
       below += buckets[place] ?? 0;
       return `${name}_bucket{${labels},le="${bound}"} ${below}`;
     });
@@ -297,6 +237,22 @@ class HistogramSeries {
       `${name}_count{${labels}} ${count}`,
     ];
   }
+
+  return {
+    observe(labels: Labels, value: number): void {
+      const key = labelText(labels);
+      const found = values.get(key) ?? { buckets: bounds.map(() => 0), sum: 0, count: 0 };
+      values.set(key, found);
+      found.sum += value;
+      found.count += 1;
+      const place = bounds.findIndex((bound) => value <= bound);
+      if (place >= 0) found.buckets[place] = (found.buckets[place] ?? 0) + 1;
+    },
+    lines: () => [
+      ...headOf(described, 'histogram'),
+      ...[...values].flatMap(([labels, found]) => linesOf(labels, found)),
+    ],
+  };
 }
 
 function gaugeLines(

@@ -6,7 +6,7 @@ import type { CallEnd, PlannedCall, SpendingGuard } from '../../agent/spending.t
 import type { Clock } from '../../lib/time/clock.ts';
 import { accountName } from '../message/account.ts';
 import type { ProviderFailure } from '../message/errors.ts';
-import type { AgentEvent, TurnOutcome } from '../message/event.ts';
+import type { AgentEvent } from '../message/event.ts';
 import type { CallId } from '../message/ids.ts';
 import { sessionKeyOf } from '../message/message.ts';
 import type { Measuring } from './build-telemetry.ts';
@@ -22,18 +22,23 @@ export function observedAgent<T extends Agent>(
     async *run(input, context, signal) {
       const { session, turnId, chat } = input;
       const from = { at: clock.now(), started: clock.monotonic() };
-      const tools = new ToolTimes({ session, turnId }, telemetry, clock);
+      const seeTool = toolTimes({ session, turnId }, telemetry, clock);
       const models = calls.follow(turnId);
+      const events = agent.run(input, context, signal);
       let outcome: TurnRecord['outcome'] = 'interrupted';
       try {
-        const events = agent.run(input, context, signal);
-        const ended = yield* watched(events, (event) => {
-          models.see(event);
-          tools.see(event);
-        });
-        outcome = ended.kind;
-        return ended;
+        for (;;) {
+          const next = await events.next();
+          if (next.done === true) {
+            outcome = next.value.kind;
+            return next.value;
+          }
+          models.see(next.value);
+          seeTool(next.value);
+          yield next.value;
+        }
       } finally {
+        await events.return(undefined as never);
         models[Symbol.dispose]();
         const durationMs = Math.round(clock.monotonic() - from.started);
         const account = accountName(chat);
@@ -44,51 +49,28 @@ export function observedAgent<T extends Agent>(
   };
 }
 
-async function* watched(
-  events: AsyncGenerator<AgentEvent, TurnOutcome, void>,
-  see: (event: AgentEvent) => void,
-): AsyncGenerator<AgentEvent, TurnOutcome, void> {
-  try {
-    for (;;) {
-      const next = await events.next();
-      if (next.done === true) return next.value;
-      see(next.value);
-      yield next.value;
-    }
-  } finally {
-    await events.return(undefined as never);
-  }
-}
-
-class ToolTimes {
-  readonly #turn: Pick<TurnRecord, 'session' | 'turnId'>;
-  readonly #telemetry: Telemetry;
-  readonly #clock: Clock;
-  readonly #running = new Map<CallId, { tool: string; at: number; started: number }>();
-
-  constructor(turn: Pick<TurnRecord, 'session' | 'turnId'>, telemetry: Telemetry, clock: Clock) {
-    this.#turn = turn;
-    this.#telemetry = telemetry;
-    this.#clock = clock;
-  }
-
-  see(event: AgentEvent): void {
-    const clock = this.#clock;
+function toolTimes(
+  turn: Pick<TurnRecord, 'session' | 'turnId'>,
+  telemetry: Telemetry,
+  clock: Clock,
+): (event: AgentEvent) => void {
+  const running = new Map<CallId, { tool: string; at: number; started: number }>();
+  return (event) => {
     if (event.type === 'tool_started') {
       const begun = { tool: event.name, at: clock.now(), started: clock.monotonic() };
-      this.#running.set(event.callId, begun);
+      running.set(event.callId, begun);
     }
     if (event.type !== 'tool_finished') return;
-    const begun = this.#running.get(event.callId);
+    const begun = running.get(event.callId);
     if (begun === undefined) return;
-    this.#running.delete(event.callId);
+    running.delete(event.callId);
     const durationMs = Math.round(clock.monotonic() - begun.started);
     const { tool, at } = begun;
     const { failure } = event;
-    const status = event.status === 'ok' ? ('ok' as const) : ('failed' as const);
-    const how = { status, ...(failure === undefined ? {} : { failure }) };
-    this.#telemetry.record({ kind: 'tool_call', ...this.#turn, tool, at, durationMs, ...how });
-  }
+    const status = event.status === 'ok' ? 'ok' : 'failed';
+    const how = { status, ...(failure === undefined ? {} : { failure }) } as const;
+    telemetry.record({ kind: 'tool_call', ...turn, tool, at, durationMs, ...how });
+  };
 }
 
 export function observedSpending(

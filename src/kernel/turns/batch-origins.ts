@@ -1,18 +1,9 @@
 // The senders of the messages of a turn: looks up, beside other work, what rights each of them has, and
-// asks owners and persons on behalf of the turn.
+// for whom owners are asked.
 
-import type {
-  AskedOwner,
-  AskedPerson,
-  CallToApprove,
-  LetterToPost,
-  TurnMessage,
-} from '../../agent/agent.ts';
-import type { Approvals, AskingTurn } from '../../features/approvals/approvals.ts';
-import type { Asks } from '../../features/approvals/asks.ts';
+import type { TurnMessage } from '../../agent/agent.ts';
+import type { AskingTurn } from '../../features/approvals/approvals.ts';
 import { askerKey } from '../../features/approvals/standing.ts';
-import type { Drafts } from '../../features/letters/drafts.ts';
-import type { ToolOutcome } from '../../tools/tool.ts';
 import { narrowed, type Rights } from '../access/rights.ts';
 import type { QueuedMessage, Turn } from '../bus/bus.ts';
 import { authorOf } from '../intake/rules/group-talk.ts';
@@ -25,11 +16,8 @@ import type { Origin, Origins } from './origins.ts';
 import type { TurnStages } from './stages.ts';
 import { answered } from './turn-answers.ts';
 
-export type BatchOriginsDeps = {
+type BatchOriginsDeps = {
   readonly origins: Origins;
-  readonly approvals: Pick<Approvals, 'allows' | 'request'>;
-  readonly drafts: Pick<Drafts, 'post'>;
-  readonly asks: Pick<Asks, 'ask'>;
   readonly stages: Pick<TurnStages, 'message'>;
 };
 
@@ -56,41 +44,8 @@ export class BatchOrigins {
     return known;
   }
 
-  /** Whether an owner allowed it before, for longer than once. */
-  async isAllowed(
-    call: CallToApprove,
-    messages: readonly QueuedMessage[],
-    person: TurnPerson,
-  ): Promise<boolean> {
-    return this.#deps.approvals.allows(call, await this.#asking(messages, person));
-  }
-
-  /** Asks an owner, in this chat where they are alone with the agent. */
-  async askOwner(
-    call: CallToApprove,
-    messages: readonly QueuedMessage[],
-    person: TurnPerson,
-  ): Promise<AskedOwner> {
-    return this.#deps.approvals.request(call, await this.#asking(messages, person));
-  }
-
-  /** Sends a letter, or shows it to an owner as they would be asked. */
-  async post(
-    letter: LetterToPost,
-    messages: readonly QueuedMessage[],
-    person: TurnPerson,
-  ): Promise<ToolOutcome> {
-    return this.#deps.drafts.post(letter, await this.#asking(messages, person));
-  }
-
-  /** Asks whoever wrote last. */
-  ask(question: AskedPerson, messages: readonly QueuedMessage[]): Promise<string> {
-    const { message: newest } = messages.at(-1) ?? this.#turn.messages[0];
-    const { session, id: turnId } = this.#turn;
-    return this.#deps.asks.ask(question, { session, turnId, newest });
-  }
-
-  async #asking(messages: readonly QueuedMessage[], person: TurnPerson): Promise<AskingTurn> {
+  /** As owners are asked on behalf of these messages. */
+  async asking(messages: readonly QueuedMessage[], person: TurnPerson): Promise<AskingTurn> {
     const origins = await Promise.all(messages.map((queued) => this.#of(queued)));
     const { session, id: turnId } = this.#turn;
     // A conversation may go on in another chat than the one it is named after.

@@ -17,59 +17,60 @@ import { type CoalescePolicy, coalesceWaitMs } from './rules/coalesce.ts';
 
 export type BatchTurn = Pick<Turn, 'attempt' | 'messages' | 'join'>;
 
-export class Batch {
-  readonly #turn: BatchTurn;
-  readonly #commands: Pick<Commands, 'find'>;
-  #taken: [QueuedMessage, ...QueuedMessage[]];
-  #held: QueuedMessage[] = [];
+export type Batch = ReturnType<typeof createBatch>;
 
-  constructor(turn: BatchTurn, commands: Pick<Commands, 'find'>) {
-    this.#turn = turn;
-    this.#commands = commands;
-    const [first, ...rest] = turn.messages;
-    this.#taken = [first];
-    this.#add(rest);
-  }
-
-  /** Messages the turn answers. */
-  get messages(): readonly [QueuedMessage, ...QueuedMessage[]] {
-    return this.#taken;
-  }
+export function createBatch(turn: BatchTurn, commands: Pick<Commands, 'find'>) {
+  const held: QueuedMessage[] = [];
+  const [first, ...rest] = turn.messages;
+  let taken: [QueuedMessage, ...QueuedMessage[]] = [first];
+  add(rest);
 
   /** The batch can take no more: a command waits behind it. */
-  get isClosed(): boolean {
-    return this.#held.length > 0;
+  function isClosed(): boolean {
+    return held.length > 0;
   }
 
   /** Takes what has arrived since; returns what may join the turn. */
-  async join(): Promise<readonly QueuedMessage[]> {
-    if (this.isClosed) return [];
-    return this.#add(await this.#turn.join());
+  async function join(): Promise<readonly QueuedMessage[]> {
+    if (isClosed()) return [];
+    return add(await turn.join());
   }
 
   /**
    * Each message as its author wants it now, as long as the model was shown none. A retry has seen
    * them, maybe. False: they were all withdrawn.
    */
-  takeChanges(): boolean {
-    if (this.#turn.attempt > 1) return true;
-    const [first, ...rest] = withChanges(this.#taken);
+  function takeChanges(): boolean {
+    if (turn.attempt > 1) return true;
+    const [first, ...rest] = withChanges(taken);
     if (first === undefined) return false;
-    this.#taken = [first, ...rest];
+    taken = [first, ...rest];
     return true;
   }
 
-  #add(arrived: readonly QueuedMessage[]): readonly QueuedMessage[] {
-    const known = new Set([...this.#taken, ...arrived].map(({ message }) => message.id));
-    const names = new Set(this.#taken.flatMap(({ message }) => askersOf(message)));
+  function add(arrived: readonly QueuedMessage[]): readonly QueuedMessage[] {
+    const known = new Set([...taken, ...arrived].map(({ message }) => message.id));
+    const names = new Set(taken.flatMap(({ message }) => askersOf(message)));
     const end = arrived.findIndex(
-      ({ message }) => standsApart(message, known, this.#commands) || isOfAnother(message, names),
+      ({ message }) => standsApart(message, known, commands) || isOfAnother(message, names),
     );
     const joining = end === -1 ? arrived : arrived.slice(0, end);
-    this.#taken.push(...joining);
-    this.#held.push(...arrived.slice(joining.length));
+    taken.push(...joining);
+    held.push(...arrived.slice(joining.length));
     return joining;
   }
+
+  return {
+    join,
+    takeChanges,
+    /** Messages the turn answers. */
+    get messages(): readonly [QueuedMessage, ...QueuedMessage[]] {
+      return taken;
+    },
+    get isClosed() {
+      return isClosed();
+    },
+  };
 }
 
 /** What the gateway does by itself, for no person. */
@@ -109,38 +110,30 @@ export type CoalescerOptions = {
   readonly clock: Clock;
 };
 
-export class Coalescer {
-  readonly #turn: Turn;
-  readonly #batch: Batch;
-  readonly #options: CoalescerOptions;
+export type Coalescer = ReturnType<typeof createCoalescer>;
 
-  constructor(turn: Turn, batch: Batch, options: CoalescerOptions) {
-    this.#turn = turn;
-    this.#batch = batch;
-    this.#options = options;
-  }
-
+export function createCoalescer(turn: Turn, batch: Batch, options: CoalescerOptions) {
   /** Takes followers in until the chat has been quiet long enough. */
-  async collect(): Promise<void> {
-    while (await this.#followerInTime()) await this.#batch.join();
+  async function collect(): Promise<void> {
+    while (await followerInTime()) await batch.join();
   }
 
   /** Whether a follower that may join comes before the signal aborts. */
-  async anyFollower(signal: AbortSignal): Promise<boolean> {
-    if (!this.#isOpen) return false;
-    return this.#turn.arrival(signal).then(
+  async function anyFollower(signal: AbortSignal): Promise<boolean> {
+    if (!isOpen()) return false;
+    return turn.arrival(signal).then(
       () => true,
       () => false,
     );
   }
 
-  async #followerInTime(): Promise<boolean> {
-    const waitMs = this.#isOpen ? this.#quietMs() : 0;
+  async function followerInTime(): Promise<boolean> {
+    const waitMs = isOpen() ? quietMs() : 0;
     if (waitMs === 0) return false;
     const race = new AbortController();
-    const signal = AbortSignal.any([this.#turn.signal, race.signal]);
-    const arrival = this.#turn.arrival(signal).then(() => true);
-    const quiet = this.#options.clock.sleep(waitMs, signal).then(() => false);
+    const signal = AbortSignal.any([turn.signal, race.signal]);
+    const arrival = turn.arrival(signal).then(() => true);
+    const quiet = options.clock.sleep(waitMs, signal).then(() => false);
     arrival.catch(() => undefined);
     quiet.catch(() => undefined);
     try {
@@ -150,17 +143,17 @@ export class Coalescer {
     }
   }
 
-  get #isOpen(): boolean {
-    const { channel, policy } = this.#options;
+  function isOpen(): boolean {
+    const { channel, policy } = options;
     // A retry answers what its first try was asked, and nothing more.
     // Where no door is, nobody is writing on.
-    if (this.#turn.attempt > 1 || channel === undefined || !channel.coalesces) return false;
-    return !this.#batch.isClosed && this.#batch.messages.length < policy.maxMessages;
+    if (turn.attempt > 1 || channel === undefined || !channel.coalesces) return false;
+    return !batch.isClosed && batch.messages.length < policy.maxMessages;
   }
 
-  #quietMs(): number {
-    const { channel, policy, clock } = this.#options;
-    const [first, ...rest] = this.#batch.messages;
+  function quietMs(): number {
+    const { channel, policy, clock } = options;
+    const [first, ...rest] = batch.messages;
     const limitUnits = channel?.limits.textUnits ?? Number.POSITIVE_INFINITY;
     return coalesceWaitMs(
       [arrivalOf(first), ...rest.map(arrivalOf)],
@@ -169,6 +162,8 @@ export class Coalescer {
       clock.now(),
     );
   }
+
+  return { collect, anyFollower };
 }
 
 function arrivalOf({ message }: QueuedMessage) {

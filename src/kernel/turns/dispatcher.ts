@@ -4,6 +4,9 @@
 
 import type { Agent, PreparedContext, TurnInput, TurnMessage } from '../../agent/agent.ts';
 import type { Channel } from '../../channels/channel.ts';
+import type { Approvals } from '../../features/approvals/approvals.ts';
+import type { Asks } from '../../features/approvals/asks.ts';
+import type { Drafts } from '../../features/letters/drafts.ts';
 import type { Permits } from '../../lib/async.ts';
 import type { Logger } from '../../lib/logger.ts';
 import type { Clock } from '../../lib/time/clock.ts';
@@ -16,8 +19,15 @@ import { type AccountName, accountName } from '../message/account.ts';
 import type { AgentEvent, TurnOutcome } from '../message/event.ts';
 import type { InboundMessage, OutboundDraft } from '../message/message.ts';
 import type { TurnPerson } from '../message/notes.ts';
-import { Batch, type BatchTurn, Coalescer } from './batch.ts';
-import { BatchOrigins, type BatchOriginsDeps, narrowestOf } from './batch-origins.ts';
+import {
+  type Batch,
+  type BatchTurn,
+  type Coalescer,
+  createBatch,
+  createCoalescer,
+} from './batch.ts';
+import { BatchOrigins, narrowestOf } from './batch-origins.ts';
+import type { Origins } from './origins.ts';
 import type { CoalescePolicy } from './rules/coalesce.ts';
 import {
   type SessionSettings,
@@ -32,8 +42,9 @@ import {
   poisonAnswer,
   resultOf,
   sendSaid,
-  TurnShow,
+  type TurnShow,
   type TurnView,
+  turnShow,
 } from './turn-answers.ts';
 import type { TurnPersonOf } from './turn-person.ts';
 
@@ -43,25 +54,28 @@ export type DispatcherSettings = {
   readonly thinkingBudget: number;
 };
 
-export type DispatcherDeps = BatchOriginsDeps &
-  LongAnswerDeps & {
-    readonly stages: TurnStages;
-    /** Runs turns unless a stage replaces it; so do `permits`. */
-    readonly agent: Agent;
-    readonly bus: MessageBus;
-    readonly commands: Commands;
-    readonly choices: Pick<SessionSettingsStore, 'get'>;
-    /** Asked again before a command that waited in line. */
-    readonly judge: Judge;
-    readonly personOf: TurnPersonOf;
-    readonly routes: Pick<Routes, 'answersTo'>;
-    readonly permits: Permits;
-    readonly clock: Clock;
-    readonly log: Logger;
-    channel(name: AccountName): Channel | undefined;
-    /** Read at each turn, so that a changed configuration holds from the next one on. */
-    settings(): DispatcherSettings;
-  };
+export type DispatcherDeps = LongAnswerDeps & {
+  readonly origins: Origins;
+  readonly approvals: Pick<Approvals, 'allows' | 'request'>;
+  readonly drafts: Pick<Drafts, 'post'>;
+  readonly asks: Pick<Asks, 'ask'>;
+  readonly stages: TurnStages;
+  /** Runs turns unless a stage replaces it; so do `permits`. */
+  readonly agent: Agent;
+  readonly bus: MessageBus;
+  readonly commands: Commands;
+  readonly choices: Pick<SessionSettingsStore, 'get'>;
+  /** Asked again before a command that waited in line. */
+  readonly judge: Judge;
+  readonly personOf: TurnPersonOf;
+  readonly routes: Pick<Routes, 'answersTo'>;
+  readonly permits: Permits;
+  readonly clock: Clock;
+  readonly log: Logger;
+  channel(name: AccountName): Channel | undefined;
+  /** Read at each turn, so that a changed configuration holds from the next one on. */
+  settings(): DispatcherSettings;
+};
 
 /** How a turn is answered: as the session is set, and as its person wants it. */
 type TurnTerms = { readonly chosen: SessionSettings; readonly person: TurnPerson };
@@ -71,13 +85,9 @@ class Superseded extends Error {
   override readonly name = 'Superseded';
 }
 
-export interface Dispatcher {
-  handle(turn: Turn): Promise<HandledTurn>;
-  /** What the chat is told when its message is set aside. */
-  onPoison(turn: Turn): readonly OutboundDraft[];
-}
+export type Dispatcher = ReturnType<typeof createDispatcher>;
 
-export function createDispatcher(deps: DispatcherDeps): Dispatcher {
+export function createDispatcher(deps: DispatcherDeps) {
   const { stages, agent, permits } = deps;
   const run = stages.around(async (turn, setup) => {
     const { attempt, signal } = turn;
@@ -92,74 +102,62 @@ export function createDispatcher(deps: DispatcherDeps): Dispatcher {
       return resultOf(turn, first.seq, [markdown], first.message, deps);
     }
     const join = async () => stages.arrival(await turn.join(), signal);
-    return new TurnRun(turn, { attempt, messages: [first, ...rest], join }, setup, deps).run();
+    return createTurnRun(turn, { attempt, messages: [first, ...rest], join }, setup, deps).run();
   });
   return {
-    handle: (turn) => run(turn, { agent, permits }),
-    onPoison: (turn) => stages.onPoison(turn) ?? poisonAnswer(turn),
+    handle: (turn: Turn): Promise<HandledTurn> => run(turn, { agent, permits }),
+    /** What the chat is told when its message is set aside. */
+    onPoison: (turn: Turn): readonly OutboundDraft[] => stages.onPoison(turn) ?? poisonAnswer(turn),
   };
 }
 
 /** One turn from its first message to its answers. */
-class TurnRun {
-  readonly #turn: Turn;
-  readonly #setup: TurnSetup;
-  readonly #deps: DispatcherDeps;
-  readonly #settings: DispatcherSettings;
-  readonly #batch: Batch;
-  readonly #coalescer: Coalescer;
-  readonly #origins: BatchOrigins;
+function createTurnRun(turn: Turn, arrived: BatchTurn, setup: TurnSetup, deps: DispatcherDeps) {
+  const settings: DispatcherSettings = deps.settings();
+  const batch: Batch = createBatch(arrived, deps.commands);
+  const origins: BatchOrigins = new BatchOrigins(turn, deps);
+  const coalescer: Coalescer = createCoalescer(turn, batch, {
+    channel: deps.channel(accountName(turn.chat)),
+    policy: settings.coalesce,
+    clock: deps.clock,
+  });
 
-  constructor(turn: Turn, arrived: BatchTurn, setup: TurnSetup, deps: DispatcherDeps) {
-    this.#turn = turn;
-    this.#setup = setup;
-    this.#deps = deps;
-    this.#settings = deps.settings();
-    this.#batch = new Batch(arrived, deps.commands);
-    this.#origins = new BatchOrigins(turn, deps);
-    this.#coalescer = new Coalescer(turn, this.#batch, {
-      channel: deps.channel(accountName(turn.chat)),
-      policy: this.#settings.coalesce,
-      clock: deps.clock,
-    });
-  }
-
-  async run(): Promise<HandledTurn> {
-    const { agent } = this.#setup;
-    const { choices, log } = this.#deps;
-    const { session, chat } = this.#turn;
-    const isSpeculative = this.#settings.coalesce.mode === 'speculative';
-    const person = await this.#deps.personOf(this.#turn.messages[0].message);
+  async function run(): Promise<HandledTurn> {
+    const { agent } = setup;
+    const { choices, log } = deps;
+    const { session, chat } = turn;
+    const isSpeculative = settings.coalesce.mode === 'speculative';
+    const person = await deps.personOf(turn.messages[0].message);
     const context = agent.prepare(session, chat, person);
     // Awaited below; a failure while the person still writes must not count as unhandled.
     context.catch(() => undefined);
-    this.#origins.look(this.#batch.messages);
-    if (!isSpeculative) await this.#coalescer.collect();
-    const { seq } = this.#batch.messages.at(-1) ?? this.#turn.messages[0];
-    if (!this.#batch.takeChanges()) return { throughSeq: seq, outbound: [] };
+    origins.look(batch.messages);
+    if (!isSpeculative) await coalescer.collect();
+    const { seq } = batch.messages.at(-1) ?? turn.messages[0];
+    if (!batch.takeChanges()) return { throughSeq: seq, outbound: [] };
     const chosen = await choices.get(session);
-    const outcome = await this.#withPermit(async () =>
+    const outcome = await withPermit(async () =>
       isSpeculative
-        ? this.#answerSpeculatively({ chosen, person }, await context)
-        : this.#answer({ chosen, person }, await context, this.#turn.signal),
+        ? answerSpeculatively({ chosen, person }, await context)
+        : answer({ chosen, person }, await context, turn.signal),
     );
     log.info('turn ended', {
       session,
-      turnId: this.#turn.id,
+      turnId: turn.id,
       outcome: outcome.kind,
-      attempt: this.#turn.attempt,
-      messages: this.#batch.messages.length,
+      attempt: turn.attempt,
+      messages: batch.messages.length,
     });
     // A replayed turn answers what it answered before; followers that joined since stay waiting.
     const { throughSeq, answers, kind: ending } = outcome;
-    const result = await resultOf(this.#turn, throughSeq, answers, this.#newest, this.#deps);
-    const newest = this.#batch.messages.findLast(({ seq: each }) => each <= throughSeq);
+    const result = await resultOf(turn, throughSeq, answers, newestMessage(), deps);
+    const newest = batch.messages.findLast(({ seq: each }) => each <= throughSeq);
     return { ...result, ending, ...(newest === undefined ? {} : { newest: newest.message }) };
   }
 
   /** The session's lane is held already, so a busy chat never takes another one's place. */
-  async #withPermit<T>(work: () => Promise<T>): Promise<T> {
-    const permit = await this.#setup.permits.acquire(this.#turn.signal);
+  async function withPermit<T>(work: () => Promise<T>): Promise<T> {
+    const permit = await setup.permits.acquire(turn.signal);
     try {
       return await work();
     } finally {
@@ -168,19 +166,19 @@ class TurnRun {
   }
 
   /** Asks the model at once, and again with every follower until something was shown. */
-  async #answerSpeculatively(terms: TurnTerms, context: PreparedContext) {
+  async function answerSpeculatively(terms: TurnTerms, context: PreparedContext) {
     for (;;) {
       const controller = new AbortController();
-      const signal = AbortSignal.any([this.#turn.signal, controller.signal]);
-      const view = this.#view();
-      const watch = this.#supersede(view, controller, signal);
+      const signal = AbortSignal.any([turn.signal, controller.signal]);
+      const view = freshView();
+      const watch = supersede(view, controller, signal);
       try {
-        return await this.#answer(terms, context, signal, view);
+        return await answer(terms, context, signal, view);
       } catch (error) {
-        if (this.#turn.signal.aborted || !(controller.signal.reason instanceof Superseded)) {
+        if (turn.signal.aborted || !(controller.signal.reason instanceof Superseded)) {
           throw error;
         }
-        await this.#batch.join();
+        await batch.join();
       } finally {
         controller.abort();
         await watch;
@@ -188,24 +186,24 @@ class TurnRun {
     }
   }
 
-  async #supersede(view: TurnView, controller: AbortController, signal: AbortSignal) {
-    const hasFollower = await this.#coalescer.anyFollower(signal);
+  async function supersede(view: TurnView, controller: AbortController, signal: AbortSignal) {
+    const hasFollower = await coalescer.anyFollower(signal);
     if (hasFollower && !view.hasShown) controller.abort(new Superseded());
   }
 
-  async #answer(
+  async function answer(
     terms: TurnTerms,
     context: PreparedContext,
     signal: AbortSignal,
-    view = this.#view(),
+    view = freshView(),
   ): Promise<TurnOutcome> {
-    const { bus, routes } = this.#deps;
-    const { session, chat } = this.#turn;
-    const isHere = () => isAnsweredIn(routes, session, this.#newest, chat);
-    const show = new TurnShow(view, { live: bus.live, isHere });
+    const { bus, routes } = deps;
+    const { session, chat } = turn;
+    const isHere = () => isAnsweredIn(routes, session, newestMessage(), chat);
+    const show = turnShow(view, { live: bus.live, isHere });
     let outcome: TurnOutcome | undefined;
     try {
-      const events = this.#setup.agent.run(await this.#input(terms, show), context, signal);
+      const events = setup.agent.run(await input(terms, show), context, signal);
       for (;;) {
         const step = await events.next();
         if (step.done === true) {
@@ -219,21 +217,23 @@ class TurnRun {
     }
   }
 
-  get #newest(): InboundMessage {
-    return (this.#batch.messages.at(-1) ?? this.#turn.messages[0]).message;
+  function newestMessage(): InboundMessage {
+    return (batch.messages.at(-1) ?? turn.messages[0]).message;
   }
 
-  #view(): TurnView {
-    return createTurnView(this.#turn.id, this.#turn.chat, answered(this.#turn.messages[0].message));
+  function freshView(): TurnView {
+    return createTurnView(turn.id, turn.chat, answered(turn.messages[0].message));
   }
 
-  async #input({ chosen, person }: TurnTerms, shown: TurnShow): Promise<TurnInput> {
-    const { id, session, chat } = this.#turn;
-    const mode = chosen.queueMode ?? this.#settings.queueMode;
+  async function input({ chosen, person }: TurnTerms, shown: TurnShow): Promise<TurnInput> {
+    const { id, session, chat } = turn;
+    const { approvals, drafts, asks } = deps;
+    const asking = () => origins.asking(batch.messages, person);
+    const mode = chosen.queueMode ?? settings.queueMode;
     // A live view that cannot be updated does not fail the turn.
     const show = (event: AgentEvent) => void shown.show(event).catch(() => undefined);
-    const received = (queued: QueuedMessage) => this.#origins.received(queued, show);
-    const [first, ...rest] = this.#batch.messages;
+    const received = (queued: QueuedMessage) => origins.received(queued, show);
+    const [first, ...rest] = batch.messages;
     const messages = [await received(first), ...(await Promise.all(rest.map(received)))] as const;
     return {
       turnId: id,
@@ -242,20 +242,24 @@ class TurnRun {
       person,
       messages,
       rights: narrowestOf(messages),
-      settings: turnSettingsOf(chosen, this.#settings),
+      settings: turnSettingsOf(chosen, settings),
       steer: async (): Promise<readonly TurnMessage[]> =>
-        mode === 'steer' && this.#turn.attempt === 1
-          ? Promise.all((await this.#batch.join()).map(received))
+        mode === 'steer' && turn.attempt === 1
+          ? Promise.all((await batch.join()).map(received))
           : [],
-      isAllowed: (call) => this.#origins.isAllowed(call, this.#batch.messages, person),
-      askOwner: (call) => this.#origins.askOwner(call, this.#batch.messages, person),
-      post: (letter) => this.#origins.post(letter, this.#batch.messages, person),
-      ask: (question) => this.#origins.ask(question, this.#batch.messages),
+      // Whether an owner allowed it before, for longer than once.
+      isAllowed: async (call) => approvals.allows(call, await asking()),
+      askOwner: async (call) => approvals.request(call, await asking()),
+      post: async (letter) => drafts.post(letter, await asking()),
+      // Whoever wrote last.
+      ask: (question) => asks.ask(question, { session, turnId: id, newest: newestMessage() }),
       say: (markdown, ordinal, attachments = []) => {
         const files = attachments.length === 0 ? {} : { attachments };
-        const text = { turn: this.#turn, newest: this.#newest, ordinal };
-        return sendSaid({ ...text, said: { markdown, ...files } }, this.#deps);
+        const text = { turn: turn, newest: newestMessage(), ordinal };
+        return sendSaid({ ...text, said: { markdown, ...files } }, deps);
       },
     };
   }
+
+  return { run };
 }

@@ -47,48 +47,40 @@ export class TurnStageError extends Error {
   override readonly name = 'TurnStageError';
 }
 
-export interface TurnStages {
-  /** All stages around `innermost`. */
-  around(
-    innermost: (turn: Turn, setup: TurnSetup) => Promise<HandledTurn>,
-  ): (turn: Turn, setup: TurnSetup) => Promise<HandledTurn>;
-  arrival(
-    messages: readonly QueuedMessage[],
-    signal: AbortSignal,
-  ): Promise<readonly QueuedMessage[]>;
-  message(message: TurnMessage, turn: TurnScope): Promise<TurnMessage>;
-  onPoison(turn: Turn): readonly OutboundDraft[] | undefined;
-}
+type Innermost = (turn: Turn, setup: TurnSetup) => Promise<HandledTurn>;
+
+export type TurnStages = ReturnType<typeof createTurnStages>;
 
 /**
  * @param order every name, from the outside in; the stage of a feature that is off may be missing
  * @throws TurnStageError for a stage that the order does not name, and for two of one name
  */
-export function createTurnStages(
-  order: readonly string[],
-  given: readonly TurnStage[],
-): TurnStages {
+export function createTurnStages(order: readonly string[], given: readonly TurnStage[]) {
   const stages = inOrder(order, given);
   return {
-    around: (innermost) =>
-      stages.reduceRight(
+    /** All stages around `innermost`. */
+    around: (innermost: Innermost): Innermost =>
+      stages.reduceRight<Innermost>(
         (inner, stage) => (turn, setup) =>
           stage.run === undefined
             ? inner(turn, setup)
             : stage.run(turn, (later, changed) => inner(later, { ...setup, ...changed })),
         innermost,
       ),
-    async arrival(messages, signal) {
+    async arrival(
+      messages: readonly QueuedMessage[],
+      signal: AbortSignal,
+    ): Promise<readonly QueuedMessage[]> {
       let arrived = messages;
       for (const stage of stages) arrived = (await stage.arrival?.(arrived, signal)) ?? arrived;
       return arrived;
     },
-    async message(message, turn) {
+    async message(message: TurnMessage, turn: TurnScope): Promise<TurnMessage> {
       let result = message;
       for (const stage of stages) result = (await stage.message?.(result, turn)) ?? result;
       return result;
     },
-    onPoison(turn) {
+    onPoison(turn: Turn): readonly OutboundDraft[] | undefined {
       for (const stage of stages) {
         const drafts = stage.onPoison?.(turn);
         if (drafts !== undefined) return drafts;

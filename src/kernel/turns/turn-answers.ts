@@ -138,21 +138,9 @@ export async function sendSaid(
 
 // Folds a turn's events into the whole picture that live views show.
 
-export interface TurnView {
-  apply(event: AgentEvent): LiveUpdate;
-  /** The last picture; without an outcome the turn was cut off and may be tried again. */
-  ended(outcome: TurnOutcome | undefined): LiveUpdate;
-  /** The last picture where the turn goes on elsewhere. */
-  moved(): LiveUpdate;
-  /** Whether the person has seen anything of the answer. */
-  readonly hasShown: boolean;
-}
+export type TurnView = ReturnType<typeof createTurnView>;
 
-export function createTurnView(
-  turnId: TurnId,
-  chat: ChatRef,
-  replyTo: MessageId | undefined,
-): TurnView {
+export function createTurnView(turnId: TurnId, chat: ChatRef, replyTo: MessageId | undefined) {
   let markdown = '';
   let callStart = 0;
   let notice: string | undefined;
@@ -170,10 +158,11 @@ export function createTurnView(
   });
 
   return {
-    get hasShown() {
+    /** Whether the person has seen anything of the answer. */
+    get hasShown(): boolean {
       return markdown !== '' || tools.length > 0;
     },
-    apply(event) {
+    apply(event: AgentEvent): LiveUpdate {
       switch (event.type) {
         case 'thinking':
           phase = 'thinking';
@@ -207,14 +196,16 @@ export function createTurnView(
       }
       return picture();
     },
-    moved: () => ({
+    /** The last picture where the turn goes on elsewhere. */
+    moved: (): LiveUpdate => ({
       ...picture(),
       phase: 'ended',
       markdown: '',
       tools: [],
       result: { kind: 'moved', answers: 0 },
     }),
-    ended(outcome) {
+    /** The last picture; without an outcome the turn was cut off and may be tried again. */
+    ended(outcome: TurnOutcome | undefined): LiveUpdate {
       phase = 'ended';
       if (outcome === undefined) return picture();
       return { ...picture(), result: { kind: outcome.kind, answers: outcome.answers.length } };
@@ -229,35 +220,30 @@ function activityOf(event: Extract<AgentEvent, { type: 'tool_started' }>) {
 // Shows a running turn in the chat it began in, as long as its answer will be given there. Once the
 // conversation has moved, what stands there is taken away and nothing more is shown.
 
-export type TurnShowDeps = {
+type TurnShowDeps = {
   readonly live: LiveTopic;
   /** Whether the answer will be given where the turn began. */
   isHere(): Promise<boolean>;
 };
 
-export class TurnShow {
-  readonly #view: TurnView;
-  readonly #deps: TurnShowDeps;
-  #hasMoved = false;
+export type TurnShow = ReturnType<typeof turnShow>;
 
-  constructor(view: TurnView, deps: TurnShowDeps) {
-    this.#view = view;
-    this.#deps = deps;
+export function turnShow(view: TurnView, { live, isHere: isStillHere }: TurnShowDeps) {
+  let hasMoved = false;
+
+  async function publish(picture: () => LiveUpdate): Promise<void> {
+    if (hasMoved) return;
+    const isHere = await isStillHere();
+    if (hasMoved) return;
+    hasMoved = !isHere;
+    live.publish(isHere ? picture() : view.moved());
   }
 
-  async show(event: AgentEvent): Promise<void> {
-    const picture = this.#view.apply(event);
-    if (await this.#isHere()) this.#deps.live.publish(picture);
-  }
-
-  async end(outcome: TurnOutcome | undefined): Promise<void> {
-    if (await this.#isHere()) this.#deps.live.publish(this.#view.ended(outcome));
-  }
-
-  async #isHere(): Promise<boolean> {
-    if (this.#hasMoved || (await this.#deps.isHere())) return !this.#hasMoved;
-    this.#hasMoved = true;
-    this.#deps.live.publish(this.#view.moved());
-    return false;
-  }
+  return {
+    async show(event: AgentEvent): Promise<void> {
+      const picture = view.apply(event);
+      await publish(() => picture);
+    },
+    end: (outcome: TurnOutcome | undefined): Promise<void> => publish(() => view.ended(outcome)),
+  };
 }

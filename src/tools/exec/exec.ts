@@ -13,7 +13,7 @@ import type { Logger } from '../../lib/logger.ts';
 import { headOf } from '../../lib/text/cut.ts';
 import type { Clock } from '../../lib/time/clock.ts';
 import { MAX_PATH_CHARS } from '../files/workspace-access.ts';
-import { readDescription, type Tool } from '../tool.ts';
+import { defineTool, type Tool } from '../tool.ts';
 import { createExecutor, type Executor, MAX_WAIT_MS } from './executor.ts';
 import { createKnownSandbox, thisSystem } from './find-sandbox.ts';
 import type { ExecRequest, ExecSettings } from './plan-run.ts';
@@ -67,7 +67,7 @@ const input = z.object({
 type Input = z.infer<typeof input>;
 
 export function createExec(executor: Executor): Tool<Input> {
-  return {
+  return defineTool({
     name: 'exec',
     aliases: ['execute', 'run', 'run_command', 'run_shell', 'shell', 'bash', 'terminal', 'command'],
     parameterAliases: {
@@ -76,7 +76,6 @@ export function createExec(executor: Executor): Tool<Input> {
       cwd: ['working_dir', 'workdir', 'directory', 'dir'],
       timeout_secs: ['timeout', 'timeout_seconds'],
     },
-    ...readDescription('exec'),
     access: 'execute',
     // It may show what lies in any file.
     taints: true,
@@ -89,7 +88,7 @@ export function createExec(executor: Executor): Tool<Input> {
     sealOf: async (wanted, { workspace }) => executor.seal(requestOf(wanted, executor), workspace),
     standing: (wanted) => executor.standing(requestOf(wanted, executor)),
     run: async (wanted, context) => executor.run(requestOf(wanted, executor), context),
-  };
+  });
 }
 
 const requestedMs = ({ timeout_secs }: Input, executor: Executor) =>
@@ -162,14 +161,12 @@ const codeInput = z.object({
     .describe('Whether it works in the workspace and may change its files. Else it sees none.'),
   timeout_secs: z.number().min(1).max(MAX_EXEC_SECS).optional().describe('Longest run, seconds.'),
 });
-type CodeInput = z.infer<typeof codeInput>;
 
-export function createExecuteCode(executor: Executor): Tool<CodeInput> {
-  return {
+export function createExecuteCode(executor: Executor) {
+  return defineTool({
     name: 'execute_code',
     aliases: ['run_code', 'code_interpreter', { name: 'python', implies: { language: 'python' } }],
     parameterAliases: { code: ['source', 'program'], timeout_secs: ['timeout'] },
-    ...readDescription('execute_code'),
     access: 'execute',
     taints: true,
     isOwn: ({ files }, found) => (!files && executor.isIsolated()) || wasRefused(found),
@@ -182,11 +179,11 @@ export function createExecuteCode(executor: Executor): Tool<CodeInput> {
     sealOf: (wanted, { workspace }) => executor.seal(codeRequest(wanted, executor), workspace),
     standing: (wanted) => executor.standing(codeRequest(wanted, executor)),
     run: (wanted, context) => executor.run(codeRequest(wanted, executor), context),
-  };
+  });
 }
 
 function codeRequest(
-  { language, code, files, timeout_secs }: CodeInput,
+  { language, code, files, timeout_secs }: z.infer<typeof codeInput>,
   executor: Executor,
 ): ExecRequest {
   return {

@@ -18,15 +18,11 @@ const BINARY_SHARE = 0.1;
 const REPLACEMENT = '\uFFFD';
 const CONTROLS = /[^\P{Cc}\n\t]/gu;
 
-type ToldRun = {
-  readonly report: RunReport;
-  readonly limits: ExecLimits;
-  /** What was done about files it made, in our words. */
-  readonly notes: readonly string[];
-};
-
-/** The result of a run that succeeded. @throws ToolError with the output, of one that did not */
-function toldOutcome({ report, limits, notes }: ToldRun): string {
+/**
+ * The result of a run that succeeded. `notes`: what was done about files it made.
+ * @throws ToolError with the output, of one that did not succeed
+ */
+function toldOutcome(report: RunReport, limits: ExecLimits, notes: readonly string[]): string {
   const { ending, output, errors } = report;
   const how = `${endingWords(ending, limits)}; ${secondsOf(report.tookMs)}`;
   const texts = [
@@ -108,30 +104,14 @@ function readable(bytes: Buffer): string {
 // could exchange what the other's confinement is made from. How a run is confined is planned in
 // plan-run.ts.
 
-export interface Executor {
-  isAvailable(): boolean;
-  unavailableBecause(): string;
-  /** Nothing that others wrote can reach a program that gets no files. */
-  isIsolated(): boolean;
-  defaultTimeoutMs(): number;
-  /** What the command stands on beside its words, as a text. @throws ToolError */
-  seal(request: ExecRequest, workspace: string): Promise<string>;
-  /**
-   * What a standing yes is bound to: what is run, where and how long, and how it is confined. Confined
-   * without the net, a program can do nothing that a conversation with words of others may not do
-   * anyway.
-   */
-  standing(request: ExecRequest): StandingTerms;
-  /** What it wrote. @throws ToolError */
-  run(request: ExecRequest, context: ToolContext): Promise<string>;
-}
+export type Executor = ReturnType<typeof createExecutor>;
 
 /** Longest wait for another program of the workspace. */
 export const MAX_WAIT_MS = 20_000;
 const IS_BUSY =
   'another program is at work in the workspace; wait for it to end before you start the next';
 
-export function createExecutor(deps: ExecDeps): Executor {
+export function createExecutor(deps: ExecDeps) {
   const lanes = createLanes();
   async function run(request: ExecRequest, context: ToolContext): Promise<string> {
     const { signal, clock } = context;
@@ -147,9 +127,10 @@ export function createExecutor(deps: ExecDeps): Executor {
       const report = await runConfined({ ...plan.run, atEachLook: tidy }, clock, signal);
       await tidy();
       const notes = [...moved].map((name) => `kept as ${name}: later turns would have followed it`);
-      return toldOutcome({ report, limits: plan.run.limits, notes });
+      return toldOutcome(report, plan.run.limits, notes);
     });
   }
+  /** Nothing that others wrote can reach a program that gets no files. */
   const isIsolated = () => {
     const found = deps.sandbox();
     const isConfined = found.kind === 'found' && found.sandbox.kind !== 'off';
@@ -157,21 +138,28 @@ export function createExecutor(deps: ExecDeps): Executor {
   };
   return {
     isAvailable: () => deps.settings().isEnabled && deps.sandbox().kind === 'found',
-    unavailableBecause() {
+    unavailableBecause(): string {
       const found = deps.sandbox();
       return found.kind === 'missing' ? `${found.reason}. ${found.remedy}` : 'it is switched off';
     },
     isIsolated,
     defaultTimeoutMs: () => deps.settings().limits.timeoutMs,
-    seal: (request, workspace) =>
+    /** What the command stands on beside its words, as a text. @throws ToolError */
+    seal: (request: ExecRequest, workspace: string) =>
       sealOfRequest(request, workspace, { ...deps, sandbox: sandboxOf(deps) }),
-    standing({ work, folder, timeoutMs }) {
+    /**
+     * What an owner's standing permission is bound to: what is run, where and how long, and how it is
+     * confined. Without network access a confined program can do nothing that a conversation with
+     * foreign text may not do anyway.
+     */
+    standing({ work, folder, timeoutMs }: ExecRequest): StandingTerms {
       const { hasNetwork, readOnly, passedOn } = deps.settings();
       const confined = [sandboxOf(deps).kind, hasNetwork, readOnly, passedOn];
       const pattern = JSON.stringify([work, folder, timeoutMs, confined]);
       return { pattern, evenTainted: isIsolated() };
     },
-    run: (request, context) =>
+    /** What it wrote. @throws ToolError */
+    run: (request: ExecRequest, context: ToolContext) =>
       request.folder === undefined
         ? run(request, context)
         : whenFree(lanes, () => run(request, context), context),

@@ -30,18 +30,6 @@ import { createUnconfined, NO_SHIELDS, type Sandbox } from './sandbox.ts';
 import { inScriptFolder } from './scripts.ts';
 import type { ExecConfig } from './settings.ts';
 
-type ContainerWish = {
-  readonly container: ExecConfig['container'];
-  /** Whose runs they are, in letters and digits. */
-  readonly owner: string;
-  readonly env: Environment;
-  readonly path: string;
-};
-
-type FoundContainer =
-  | { readonly kind: 'found'; readonly sandbox: Sandbox; readonly engine: ContainerEngine }
-  | { readonly kind: 'missing'; readonly reason: string; readonly remedy: string };
-
 const ASK_MS = 10_000;
 const CONTAINER_TRIAL_MS = 60_000;
 const MEGABYTE = 1_000_000;
@@ -51,33 +39,33 @@ const MAX_WORDS = 300;
 /** As docker and podman tell that they do not hold what they were told to hold. */
 const LIMIT_LEFT_OUT = /\b(?:discarded|ignored)\b/i;
 
-async function findContainer(wish: ContainerWish): Promise<FoundContainer> {
+async function findContainer(system: SandboxSystem, wish: SandboxWish): Promise<FoundSandbox> {
   const { image, engine } = wish.container;
   if (image === '') {
     const remedy = 'Name an image that is there in tools.exec.container.image.';
-    return { kind: 'missing', reason: 'no image for containers is named', remedy };
+    return missing('no image for containers is named', remedy);
   }
   const wanted = engine === 'auto' ? ENGINES : [engine];
   const reasons: string[] = [];
   for (const name of wanted) {
-    const tried = await tryEngine(name, wish).catch((error: unknown) => failureOf(name, error));
+    const tried = await tryEngine(name, system, wish).catch((error: unknown) =>
+      failureOf(name, error),
+    );
     if (typeof tried !== 'string') return tried;
     reasons.push(tried);
   }
   const remedy = `Start ${wanted.join(' or ')}, for the user of nanobot, and fetch the image (${wanted[0]} pull ${image}).`;
-  return { kind: 'missing', reason: reasons.join('; '), remedy };
+  return missing(reasons.join('; '), remedy);
 }
 
-/** Runs that a gateway of this owner left when it was killed; how many. @throws where that fails */
-const removeLeftRuns = (engine: ContainerEngine, owner: string) =>
-  removeLeft(engine, `${OWNER_LABEL}=${owner}`);
-
-type Tried = Extract<FoundContainer, { readonly kind: 'found' }> | string;
-
 /** What is wrong with it, in words, where it cannot be used. */
-async function tryEngine(name: EngineName, wish: ContainerWish): Promise<Tried> {
+async function tryEngine(
+  name: EngineName,
+  { env, path }: SandboxSystem,
+  wish: SandboxWish,
+): Promise<FoundSandbox | string> {
   const { image: imageName, cpus } = wish.container;
-  const bare = { program: name, env: engineEnvironment(wish.env, wish.path) };
+  const bare = { program: name, env: engineEnvironment(env, path) };
   const isRootless = await rootless(name, bare);
   const inspect = ['image', 'inspect', '--format', '{{.Id}}', imageName];
   const id = await ask(bare, inspect, ASK_MS).catch(() => '');
@@ -87,7 +75,7 @@ async function tryEngine(name: EngineName, wish: ContainerWish): Promise<Tried> 
   const choice = { engine, image: id, imageName, cpus, user, owner: wish.owner };
   const sandbox = createContainer(choice);
   const fault = await trial(sandbox);
-  return fault === undefined ? { kind: 'found', sandbox, engine } : `${name}: ${fault}`;
+  return fault === undefined ? { ...found(sandbox), engine } : `${name}: ${fault}`;
 }
 
 /** @throws where it does not answer */
@@ -234,7 +222,7 @@ async function findKind(
   system: SandboxSystem,
   wish: SandboxWish,
 ): Promise<FoundSandbox> {
-  const { platform, nodePath, env, path } = system;
+  const { platform, nodePath } = system;
   if (kind === 'bubblewrap') {
     return platform === 'linux' ? findBubblewrap(system) : elsewhere('bubblewrap', 'Linux');
   }
@@ -242,18 +230,14 @@ async function findKind(
     const isHere = platform === 'darwin' && existsSync(SEATBELT);
     return isHere ? found(createSeatbelt(nodePath)) : elsewhere('sandbox-exec', 'macOS');
   }
-  const answer = await findContainer({ container: wish.container, owner: wish.owner, env, path });
-  return answer.kind === 'found' ? { ...answer, passedOver: [] } : answer;
+  return findContainer(system, wish);
 }
 
 const elsewhere = (name: string, system: string) =>
   missing(`${name} is of ${system} only`, 'Set tools.exec.sandbox to "auto".');
 
-async function findBubblewrap({
-  nodePath,
-  path,
-  isContained,
-}: SandboxSystem): Promise<FoundSandbox> {
+async function findBubblewrap(system: SandboxSystem): Promise<FoundSandbox> {
+  const { nodePath, path, isContained } = system;
   const options = { env: { PATH: path }, timeout: TRIAL_MS, cwd: '/' };
   const help = await run('bwrap', ['--help'], options).catch(() => undefined);
   if (help === undefined) {
@@ -278,7 +262,7 @@ async function findBubblewrap({
 
 const YES_OR_NO = [() => true, () => false] as const;
 
-const found = (sandbox: Sandbox): FoundSandbox => ({ kind: 'found', sandbox, passedOver: [] });
+const found = (sandbox: Sandbox) => ({ kind: 'found', sandbox, passedOver: [] }) as const;
 
 const missing = (reason: string, remedy: string): Missing => ({ kind: 'missing', reason, remedy });
 
@@ -318,7 +302,7 @@ export function createKnownSandbox(deps: KnownSandboxDeps): () => FoundSandbox {
     }
     // First of all: what a killed gateway left would work in the workspace beside the next run.
     if (answer.kind === 'found' && answer.engine !== undefined) {
-      const left = await removeLeftRuns(answer.engine, owner);
+      const left = await removeLeft(answer.engine, `${OWNER_LABEL}=${owner}`);
       if (left > 0) log.warn('programs of an earlier process ended', { containers: left });
     }
     known = answer;
@@ -326,7 +310,7 @@ export function createKnownSandbox(deps: KnownSandboxDeps): () => FoundSandbox {
   return () => {
     const wish = config();
     if (wish.sandbox === 'off') {
-      return { kind: 'found', sandbox: createUnconfined(system.nodePath), passedOver: [] };
+      return found(createUnconfined(system.nodePath));
     }
     const { sandbox, container, enabled } = wish;
     const key = JSON.stringify([sandbox, container]);

@@ -58,18 +58,11 @@ export type ExecRequest = {
 // The environment of a program: what it needs to run, and what an owner lists; never what nanobot was
 // started with (case X07).
 
-type EnvironmentParts = {
-  readonly env: Environment;
-  /** Names of `env` that an owner lists. */
-  readonly passedOn: readonly string[];
-  readonly home: string;
-  readonly sandbox: Sandbox;
-  /** Masks the values of configured secrets. */
-  readonly redact: (text: string) => string;
-};
-
-function programEnvironment(parts: EnvironmentParts): Environment {
-  const { env, passedOn, home, sandbox, redact } = parts;
+function programEnvironment(
+  { env, sandbox, redact }: PlanDeps,
+  passedOn: readonly string[],
+  home: string,
+): Environment {
   const listed = passedOn.flatMap((name): readonly (readonly [string, string])[] => {
     const value = env[name];
     const isFit = value !== undefined && !isLoaderVariable(name) && redact(value) === value;
@@ -283,7 +276,7 @@ export async function planRun(
     run: {
       command,
       sandbox,
-      env: programEnvironment({ ...deps, passedOn, home, sandbox }),
+      env: programEnvironment(deps, passedOn, home),
       limits: { ...limits, timeoutMs: request.timeoutMs },
       confinement: {
         workspace: hasFiles ? workspace : undefined,

@@ -11,7 +11,7 @@ import type { Environment } from '../../kernel/config/environment.ts';
 import { isOver, killGroup, signalProcess, spawnGroup } from '../../lib/process-group.ts';
 import { HeadAndTail, type Kept } from '../../lib/text/cut.ts';
 import type { Clock } from '../../lib/time/clock.ts';
-import type { Argv, Confinement, ExecLimits, RemoteRun, Sandbox } from './sandbox.ts';
+import type { Argv, Confinement, ExecLimits, Sandbox } from './sandbox.ts';
 
 const PAGE_BYTES = 4096;
 const KILOBYTE = 1024;
@@ -82,20 +82,14 @@ function read<T>(reading: () => T): T | undefined {
 
 type Excess = 'memory' | 'processes' | 'disk' | 'output';
 
-export type Watched = {
-  readonly pid: number;
-  readonly workspace: string | undefined;
-  readonly limits: ExecLimits;
-  readonly atEachLook: (() => Promise<void>) | undefined;
-};
-
 const LOOK_EVERY_MS = 100;
 /** The confining programs themselves. */
 const OWN_PROCESSES = 3;
 
 /** Calls `over` once, when a limit is passed. */
 function watchResources(
-  { pid, workspace, limits, atEachLook }: Watched,
+  pid: number,
+  { limits, confinement: { workspace }, atEachLook }: ConfinedRun,
   clock: Clock,
   over: (what: Excess) => void,
 ): Disposable {
@@ -241,9 +235,7 @@ export async function runConfined(
   return { ending, output: output.kept, errors: errors.kept, tookMs };
 }
 
-type Started = { readonly child: ChildProcess; readonly remote: RemoteRun | undefined };
-
-function start(run: ConfinedRun, mark: string): Started {
+function start(run: ConfinedRun, mark: string) {
   const { sandbox } = run;
   const launch = sandbox.launch(run);
   const [name = '', value = ''] = mark.split('=');
@@ -305,7 +297,7 @@ async function supervised(
 /** Calls `over` at most once. */
 function watched(
   child: ChildProcess,
-  { limits, confinement, atEachLook }: ConfinedRun,
+  run: ConfinedRun,
   clock: Clock,
   over: (what: Excess) => void,
 ): Disposable {
@@ -319,8 +311,7 @@ function watched(
   child.stderr?.on('data', count);
   const { pid } = child;
   if (pid === undefined) return { [Symbol.dispose]: () => undefined };
-  const { workspace } = confinement;
-  return watchResources({ pid, workspace, limits, atEachLook }, clock, over);
+  return watchResources(pid, run, clock, over);
 }
 
 /** Programs may write down what they were at. */

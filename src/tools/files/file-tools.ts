@@ -6,15 +6,15 @@ import { isOwnFile, writeAccessOf } from '../../agent/rules/rule-files.ts';
 import { ToolError } from '../../kernel/message/errors.ts';
 import type { GuardedEntry } from '../../lib/files/guarded-files.ts';
 import { headOf, linesOf, nameOnLine, parseLineRange } from '../../lib/text/cut.ts';
-import { readDescription, type Tool } from '../tool.ts';
+import { defineTool } from '../tool.ts';
 import { PATH_NAMES } from '../toolbox.ts';
 import {
-  checkNotes,
   decodeText,
   MAX_PATH_CHARS,
   MAX_READ_BYTES,
   MAX_WRITE_BYTES,
   type WorkspaceAccess,
+  workspaceFor,
 } from './workspace-access.ts';
 
 const MAX_ENTRIES = 500;
@@ -26,14 +26,12 @@ const listInput = z.object({
     .default('.')
     .describe('Folder, relative to the workspace; "." is the workspace itself.'),
 });
-type ListInput = z.infer<typeof listInput>;
 
-export function createListDir({ files, own }: WorkspaceAccess): Tool<ListInput> {
-  return {
+export function createListDir({ files, own }: WorkspaceAccess) {
+  return defineTool({
     name: 'list_dir',
     aliases: ['ls', 'LS', 'dir', 'list_files', 'list_directory', 'list_folder', 'tree'],
     parameterAliases: { path: PATH_NAMES },
-    ...readDescription('list_dir'),
     access: 'read',
     // Who unpacks an archive lets others name files.
     taints: true,
@@ -41,8 +39,7 @@ export function createListDir({ files, own }: WorkspaceAccess): Tool<ListInput> 
     input: listInput,
     describe: ({ path }) => path,
     async run({ path }, context) {
-      const { workspace } = context;
-      checkNotes(path, context);
+      const workspace = workspaceFor(path, context);
       const listing = await files.list(workspace, path, { maxEntries: MAX_ENTRIES });
       const names = listing.entries.map(({ name }) => name);
       if (await own?.named(path, names, context)) context.own?.();
@@ -52,7 +49,7 @@ export function createListDir({ files, own }: WorkspaceAccess): Tool<ListInput> 
       if (listing.hidden > 0) lines.push(`[${listing.hidden} protected entries not shown]`);
       return lines.join('\n');
     },
-  };
+  });
 }
 
 function describeEntry({ name: given, kind, bytes }: GuardedEntry): string {
@@ -78,10 +75,9 @@ const readInput = z.object({
     .optional()
     .describe('Only these lines, "a:b": 1-based, both included. Example: "10:40".'),
 });
-type ReadInput = z.infer<typeof readInput>;
 
-export function createReadFile({ files, own }: WorkspaceAccess): Tool<ReadInput> {
-  return {
+export function createReadFile({ files, own }: WorkspaceAccess) {
+  return defineTool({
     name: 'read_file',
     aliases: [
       'Read',
@@ -94,7 +90,6 @@ export function createReadFile({ files, own }: WorkspaceAccess): Tool<ReadInput>
       'read_text_file',
     ],
     parameterAliases: { path: PATH_NAMES, lines: ['line_range', 'range', 'view_range'] },
-    ...readDescription('read_file'),
     access: 'read',
     // Where a file came from nobody knows any more.
     taints: true,
@@ -103,8 +98,7 @@ export function createReadFile({ files, own }: WorkspaceAccess): Tool<ReadInput>
     input: readInput,
     describe: ({ path, lines }) => (lines === undefined ? path : `${path} ${lines}`),
     async run({ path, lines }, context) {
-      const { workspace } = context;
-      checkNotes(path, context);
+      const workspace = workspaceFor(path, context);
       const content = await files.read(workspace, path, { maxBytes: MAX_READ_BYTES });
       if (isDocument(content)) throw new ToolError('execution', IS_DOCUMENT);
       if (await own?.holds(content, context)) context.own?.();
@@ -112,7 +106,7 @@ export function createReadFile({ files, own }: WorkspaceAccess): Tool<ReadInput>
       if (lines !== undefined && lines.trim() !== '') return cutLines(text, lines);
       return text === '' ? '(the file is empty)' : text;
     },
-  };
+  });
 }
 
 const IS_DOCUMENT = 'this is a document or an image: read_document reads it, with the same path';
@@ -147,21 +141,18 @@ const writeInput = z.object({
   path: z.string().min(1).max(MAX_PATH_CHARS).describe('File, relative to the workspace.'),
   content: z.string().describe('The whole new content.'),
 });
-type WriteInput = z.infer<typeof writeInput>;
 
-export function createWriteFile({ files, own }: WorkspaceAccess): Tool<WriteInput> {
-  return {
+export function createWriteFile({ files, own }: WorkspaceAccess) {
+  return defineTool({
     name: 'write_file',
     aliases: ['Write', 'create_file', 'save_file', 'new_file'],
     parameterAliases: { path: PATH_NAMES, content: ['contents', 'text', 'file_text', 'body'] },
-    ...readDescription('write_file'),
     access: 'write',
     accessOf: ({ path }, isTainted) => writeAccessOf(path, isTainted),
     input: writeInput,
     describe: ({ path }) => path,
     async run({ path, content }, context) {
-      const { workspace } = context;
-      checkNotes(path, context);
+      const workspace = workspaceFor(path, context);
       const bytes = Buffer.byteLength(content);
       refuseOversized(bytes);
       const result = await files.write(workspace, path, content);
@@ -169,7 +160,7 @@ export function createWriteFile({ files, own }: WorkspaceAccess): Tool<WriteInpu
       const verb = result === 'created' ? 'Created' : 'Replaced';
       return `${verb} ${path} (${bytes.toLocaleString('en-US')} bytes).`;
     },
-  };
+  });
 }
 
 /** @throws ToolError invalid_arguments */
@@ -188,10 +179,9 @@ const editInput = z.object({
   old_text: z.string().describe('The passage as it stands in the file, to the character.'),
   new_text: z.string().describe('What takes its place; empty deletes the passage.'),
 });
-type EditInput = z.infer<typeof editInput>;
 
-export function createEditFile({ files, own }: WorkspaceAccess): Tool<EditInput> {
-  return {
+export function createEditFile({ files, own }: WorkspaceAccess) {
+  return defineTool({
     name: 'edit_file',
     aliases: ['Edit', 'str_replace', 'replace', 'replace_in_file', 'string_replace', 'update_file'],
     parameterAliases: {
@@ -199,7 +189,6 @@ export function createEditFile({ files, own }: WorkspaceAccess): Tool<EditInput>
       old_text: ['old_string', 'old_str', 'old', 'search'],
       new_text: ['new_string', 'new_str', 'new', 'replace', 'replacement'],
     },
-    ...readDescription('edit_file'),
     access: 'write',
     accessOf: ({ path }, isTainted) => writeAccessOf(path, isTainted),
     // A refusal shows lines of the file.
@@ -209,8 +198,7 @@ export function createEditFile({ files, own }: WorkspaceAccess): Tool<EditInput>
     input: editInput,
     describe: ({ path }) => path,
     async run({ path, old_text, new_text }, context) {
-      const { workspace } = context;
-      checkNotes(path, context);
+      const workspace = workspaceFor(path, context);
       let line = 0;
       let [before, after]: [Buffer | undefined, string] = [undefined, ''];
       const change = (content: Buffer | undefined) => {
@@ -227,7 +215,7 @@ export function createEditFile({ files, own }: WorkspaceAccess): Tool<EditInput>
       if (wasOwn === true) await own?.wrote(path, after, context);
       return `${EDITED}${path} at line ${line}.`;
     },
-  };
+  });
 }
 
 // Replacing one exact passage of a text. Anything but a single match is refused with the places, so

@@ -14,7 +14,7 @@ import { ToolError } from '../../kernel/message/errors.ts';
 import type { GuardedFiles } from '../../lib/files/guarded-files.ts';
 import { GuardedFileError } from '../../lib/files/guarded-path.ts';
 import { parseLineRange } from '../../lib/text/cut.ts';
-import { readDescription, type Tool, type ToolContext } from '../tool.ts';
+import { defineTool, type ToolContext } from '../tool.ts';
 import { checkNotes, MAX_PATH_CHARS } from './workspace-access.ts';
 
 export type ReadDocumentDeps = {
@@ -37,7 +37,6 @@ const input = z.object({
     .describe('Only these pages, sheets or slides, "a:b": 1-based, both included.'),
   from: z.int().min(0).optional().describe('Character to begin at; 0 when left out.'),
 });
-type Input = z.infer<typeof input>;
 
 /** Of a file in the workspace. */
 const MAX_FILE_BYTES = 50_000_000;
@@ -47,15 +46,14 @@ const MIN_CHARS = 500;
 const MAX_CHARS = 40_000;
 const MAX_LISTED = 20;
 
-export function createReadDocument(deps: ReadDocumentDeps): Tool<Input> {
-  return {
+export function createReadDocument(deps: ReadDocumentDeps) {
+  return defineTool({
     name: 'read_document',
     aliases: ['read_pdf', 'open_document', 'view_image', 'read_attachment'],
     parameterAliases: {
       document: ['path', 'file_path', 'file', 'name', 'id'],
       sections: ['pages'],
     },
-    ...readDescription('read_document'),
     access: 'read',
     taints: true,
     input,
@@ -70,7 +68,7 @@ export function createReadDocument(deps: ReadDocumentDeps): Tool<Input> {
           : await deps.reader.document(found.media, context.signal);
       return typeof reading === 'string' ? reading : pieceOf(reading, sections, from, deps);
     },
-  };
+  });
 }
 
 async function inWorkspace(

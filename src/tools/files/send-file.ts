@@ -12,7 +12,7 @@ import {
 } from '../../kernel/message/attachment.ts';
 import { ToolError } from '../../kernel/message/errors.ts';
 import type { GuardedFiles } from '../../lib/files/guarded-files.ts';
-import { readDescription, type Tool, type ToolContext } from '../tool.ts';
+import { defineTool, type ToolContext } from '../tool.ts';
 import { checkNotes, MAX_PATH_CHARS } from './workspace-access.ts';
 
 const MAX_FILES = 10;
@@ -41,7 +41,6 @@ const input = z.object({
     .default('auto')
     .describe('document: unchanged, also a picture, which a chat would make smaller.'),
 });
-type Input = z.infer<typeof input>;
 
 export type SendFileDeps = {
   readonly files: GuardedFiles;
@@ -56,15 +55,14 @@ export type UploadLimit = {
   readonly togetherBytes?: number;
 };
 
-export function createSendFile(deps: SendFileDeps): Tool<Input> {
-  return {
+export function createSendFile(deps: SendFileDeps) {
+  return defineTool({
     name: 'send_file',
     aliases: ['send_files', 'upload_file', 'attach_file', 'send_document', 'send_photo'],
     parameterAliases: {
       paths: ['path', 'file_path', 'file', 'files'],
       caption: ['text', 'message'],
     },
-    ...readDescription('send_file'),
     access: 'say',
     input,
     describe: ({ paths }) => paths.join(', '),
@@ -83,7 +81,7 @@ export function createSendFile(deps: SendFileDeps): Tool<Input> {
       const sent = attachments.map((file) => `${file.name} (${sizeWords(file.sizeBytes)})`);
       return `On its way to this chat: ${sent.join(', ')}.`;
     },
-  };
+  });
 }
 
 /** @throws ToolError where one of them would stay behind */

@@ -30,6 +30,12 @@ export function checkNotes(path: string, { person }: Pick<ToolContext, 'person'>
   throw new ToolError('permission', `"${path}" is not for the person you talk to`);
 }
 
+/** The folder that the path is relative to. @throws ToolError as `checkNotes` */
+export function workspaceFor(path: string, context: ToolContext): string {
+  checkNotes(path, context);
+  return context.workspace;
+}
+
 // Which texts and names in the workspace the agent wrote for a person while nobody else's words were in
 // view: reading those again brings no words of others. A text is known by its hash, so whatever else
 // changes a file makes it unknown again.

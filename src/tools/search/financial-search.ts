@@ -109,7 +109,10 @@ async function ask(
   deps: FinanceDeps,
 ): Promise<string> {
   const question = readFinanceQuestion(query);
-  const tickers = question.tickers.filter((ticker) => isCrypto(ticker) === IS_COIN[figure]);
+  // Coins have an address of their own; histories are those of shares.
+  const tickers = question.tickers.filter(
+    (ticker) => isCrypto(ticker) === (figure === 'crypto_price'),
+  );
   if (question.tickers.length === 0) {
     const message = 'name the companies by their ticker in the question, e.g. "$AAPL revenue"';
     throw new ToolError('invalid_arguments', message);
@@ -119,11 +122,6 @@ async function ask(
   const found = await Promise.all(asked.map((one) => fetchFigures(figure, one, context, deps)));
   return found.filter((text) => text !== '').join('\n');
 }
-
-/** Coins have an address of their own; histories are those of shares. */
-const IS_COIN = Object.fromEntries(
-  FIGURES.map((figure) => [figure, figure === 'crypto_price']),
-) as Readonly<Record<Figure, boolean>>;
 
 async function fetchFigures(
   figure: Figure,

@@ -9,7 +9,7 @@ import { GuardedFileError } from '../../lib/files/guarded-path.ts';
 import { type LinearPattern, linearPattern, PatternError } from '../../lib/linear-pattern.ts';
 import { headOf, nameOnLine } from '../../lib/text/cut.ts';
 import { checkNotes, MAX_PATH_CHARS, type WorkspaceAccess } from '../files/workspace-access.ts';
-import { readDescription, type Tool, type ToolContext } from '../tool.ts';
+import { defineTool, type ToolContext } from '../tool.ts';
 import { PATH_NAMES, QUERY_NAMES } from '../toolbox.ts';
 
 type FoundFile = {
@@ -86,8 +86,8 @@ const input = z.object({
 });
 type Input = z.infer<typeof input>;
 
-export function createSearchFiles(access: WorkspaceAccess): Tool<Input> {
-  return {
+export function createSearchFiles(access: WorkspaceAccess) {
+  return defineTool({
     name: 'search_files',
     aliases: ['Grep', 'grep', 'Glob', 'glob', 'find', 'rg', 'find_files', 'file_search'],
     parameterAliases: {
@@ -96,7 +96,6 @@ export function createSearchFiles(access: WorkspaceAccess): Tool<Input> {
       path: PATH_NAMES.filter((name) => name !== 'filename'),
       count: ['limit', 'max_results'],
     },
-    ...readDescription('search_files'),
     access: 'read',
     taints: true,
     isVerbatim: true,
@@ -109,9 +108,9 @@ export function createSearchFiles(access: WorkspaceAccess): Tool<Input> {
       }
       checkNotes(path, context);
       const pattern = query.trim() === '' ? undefined : await patternOf(asked);
-      return new FileSearch(access, context, asked).run(pattern);
+      return createFileSearch(access, context, asked).run(pattern);
     },
-  };
+  });
 }
 
 async function patternOf({ query, regex }: Input): Promise<LinearPattern> {
@@ -130,76 +129,67 @@ async function patternOf({ query, regex }: Input): Promise<LinearPattern> {
   }
 }
 
-class FileSearch {
-  readonly #access: WorkspaceAccess;
-  readonly #context: ToolContext;
-  readonly #asked: Input;
-  readonly #hits: string[] = [];
-  #readBytes = 0;
-  #unread = 0;
+function createFileSearch(access: WorkspaceAccess, context: ToolContext, asked: Input) {
+  const hits: string[] = [];
+  let readBytes = 0;
+  let unread = 0;
 
-  constructor(access: WorkspaceAccess, context: ToolContext, asked: Input) {
-    this.#access = access;
-    this.#context = context;
-    this.#asked = asked;
-  }
-
-  async run(pattern: LinearPattern | undefined): Promise<string> {
-    const { workspace, person, signal } = this.#context;
-    const { count } = this.#asked;
-    const found = await workspaceFiles(this.#access.files, workspace, this.#asked.path, signal);
+  async function run(pattern: LinearPattern | undefined): Promise<string> {
+    const { workspace, person, signal } = context;
+    const { count } = asked;
+    const found = await workspaceFiles(access.files, workspace, asked.path, signal);
     const named = found.files.filter(
-      ({ path }) => !leadsToOthers(path, person.notes) && this.#isNamed(path),
+      ({ path }) => !leadsToOthers(path, person.notes) && isNamed(path),
     );
     if (pattern === undefined)
-      this.#hits.push(...named.map(({ path }) => nameOnLine(path)).slice(0, count));
-    else await this.#searchAll(named, pattern);
-    return this.#text(found.isWhole);
+      hits.push(...named.map(({ path }) => nameOnLine(path)).slice(0, count));
+    else await searchAll(named, pattern);
+    return text(found.isWhole);
   }
 
   /** A pattern without a folder fits files of that name wherever they are. */
-  #isNamed(path: string): boolean {
-    const { name } = this.#asked;
+  function isNamed(path: string): boolean {
+    const { name } = asked;
     if (name === undefined) return true;
     const glob = name.replace(/^\.\//, '');
     return posix.matchesGlob(glob.includes('/') ? path : posix.basename(path), glob);
   }
 
   /** Some are read at a time, their lines are looked through in order. */
-  async #searchAll(files: readonly FoundFile[], pattern: LinearPattern): Promise<void> {
-    const readable = files.filter(({ bytes }) => this.#hasRoom(bytes));
+  async function searchAll(files: readonly FoundFile[], pattern: LinearPattern): Promise<void> {
+    const readable = files.filter(({ bytes }) => hasRoom(bytes));
     for (let at = 0; at < readable.length; at += READ_AT_ONCE) {
-      this.#context.signal.throwIfAborted();
+      context.signal.throwIfAborted();
       const some = readable.slice(at, at + READ_AT_ONCE);
-      const texts = await Promise.all(some.map(({ path }) => this.#read(path)));
+      const texts = await Promise.all(some.map(({ path }) => read(path)));
       for (const [index, { path }] of some.entries()) {
-        this.#searchIn(path, texts[index] ?? '', pattern);
-        if (this.#hits.length >= this.#asked.count) return;
+        searchIn(path, texts[index] ?? '', pattern);
+        if (hits.length >= asked.count) return;
       }
     }
   }
 
-  #hasRoom(bytes: number): boolean {
-    const fits = bytes <= MAX_FILE_BYTES && this.#readBytes + bytes <= MAX_READ_BYTES;
-    if (fits) this.#readBytes += bytes;
-    else this.#unread += 1;
+  function hasRoom(bytes: number): boolean {
+    const fits = bytes <= MAX_FILE_BYTES && readBytes + bytes <= MAX_READ_BYTES;
+    if (fits) readBytes += bytes;
+    else unread += 1;
     return fits;
   }
 
-  #searchIn(path: string, text: string, pattern: LinearPattern): void {
+  function searchIn(path: string, text: string, pattern: LinearPattern): void {
     for (const [index, line] of text.split('\n').entries()) {
-      if (this.#hits.length >= this.#asked.count) return;
+      if (hits.length >= asked.count) return;
       if (!pattern.test(line)) continue;
       const shown = headOf(line.trim(), MAX_LINE_CHARS);
-      this.#hits.push(`${nameOnLine(path)}:${index + 1}: ${shown}`);
+      hits.push(`${nameOnLine(path)}:${index + 1}: ${shown}`);
     }
   }
 
   /** Undefined for what is no text, or gone by now. */
-  async #read(path: string): Promise<string | undefined> {
+  async function read(path: string): Promise<string | undefined> {
     try {
-      const { workspace } = this.#context;
-      const content = await this.#access.files.read(workspace, path, { maxBytes: MAX_FILE_BYTES });
+      const { workspace } = context;
+      const content = await access.files.read(workspace, path, { maxBytes: MAX_FILE_BYTES });
       return content.includes(0) ? undefined : content.toString('utf8');
     } catch (error) {
       if (error instanceof GuardedFileError) return undefined;
@@ -207,14 +197,14 @@ class FileSearch {
     }
   }
 
-  #text(isWhole: boolean): string {
+  function text(isWhole: boolean): string {
     const notes = [
-      ...(this.#hits.length >= this.#asked.count ? ['[there may be more: narrow it down]'] : []),
-      ...(this.#unread > 0 ? [`[${this.#unread} large files were not searched]`] : []),
+      ...(hits.length >= asked.count ? ['[there may be more: narrow it down]'] : []),
+      ...(unread > 0 ? [`[${unread} large files were not searched]`] : []),
       ...(isWhole ? [] : ['[the folder holds too many files: not all were searched]']),
     ];
-    return [...(this.#hits.length === 0 ? ['Nothing was found.'] : this.#hits), ...notes].join(
-      '\n',
-    );
+    return [...(hits.length === 0 ? ['Nothing was found.'] : hits), ...notes].join('\n');
   }
+
+  return { run };
 }

@@ -5,7 +5,7 @@ import { visibleText } from '../../channels/email/rules/text.ts';
 import { ToolError } from '../../kernel/message/errors.ts';
 import type { SafeFetch } from '../../lib/net/safe-fetch.ts';
 import { headOf } from '../../lib/text/cut.ts';
-import { readDescription, type Tool } from '../tool.ts';
+import { defineTool } from '../tool.ts';
 import { QUERY_NAMES } from '../toolbox.ts';
 import type { SearchConfig, SearchEngineName } from './settings.ts';
 
@@ -133,11 +133,10 @@ const input = z.object({
     .describe('What to search for, in few words.'),
   count: z.int().min(1).max(MAX_COUNT).optional().describe('How many hits; left out: a handful.'),
 });
-type Input = z.infer<typeof input>;
 
-export function createWebSearch(deps: WebSearchDeps): Tool<Input> {
+export function createWebSearch(deps: WebSearchDeps) {
   const ready = () => readyEngines(deps.settings());
-  return {
+  return defineTool({
     name: 'web_search',
     aliases: [
       'WebSearch',
@@ -151,7 +150,6 @@ export function createWebSearch(deps: WebSearchDeps): Tool<Input> {
       query: QUERY_NAMES,
       count: ['max_results', 'num_results', 'limit', 'n'],
     },
-    ...readDescription('web_search'),
     access: 'web',
     taints: true,
     input,
@@ -174,7 +172,7 @@ export function createWebSearch(deps: WebSearchDeps): Tool<Input> {
       }
       throw new ToolError('execution', `no engine answered (${problems.join('; ')})`);
     },
-  };
+  });
 }
 
 function readyEngines(settings: SearchSettings): readonly SearchEngine[] {

@@ -5,13 +5,13 @@ import { z } from 'zod';
 import { visibleText } from '../../channels/email/rules/text.ts';
 import type { LiveConfig } from '../../kernel/config/files/live-config.ts';
 import { ToolError } from '../../kernel/message/errors.ts';
-import type { ReaderMemory } from '../../lib/async.ts';
+import { type ReaderMemory, RecentMap } from '../../lib/async.ts';
 import { createSafeFetch, type SafeFetch, type SafeFetched } from '../../lib/net/safe-fetch.ts';
 import { cutBefore, headOf } from '../../lib/text/cut.ts';
 import { decodeText } from '../../lib/text/decode-text.ts';
 import type { Clock } from '../../lib/time/clock.ts';
-import { readDescription, type Tool, type ToolContext } from '../tool.ts';
-import { createPageCache, PageReader } from './page-reader.ts';
+import { defineTool, type ToolContext } from '../tool.ts';
+import { PageReader } from './page-reader.ts';
 
 /** `label` says in words what it is. */
 type FetchedKind =
@@ -64,13 +64,8 @@ function decoderFor(charset: string): TextDecoder | undefined {
   }
 }
 
-type WebFetchSettings = {
-  readonly timeoutMs: number;
-  readonly maxBytes: number;
-  readonly maxDecompressedBytes: number;
-  /** What the toolbox lets through of one result. */
-  readonly maxResultChars: number;
-};
+/** `maxResultChars`: what the toolbox lets through of one result. */
+type WebFetchSettings = ReturnType<typeof webSettings>;
 
 export type WebFetchDeps = {
   readonly safeFetch: SafeFetch;
@@ -87,6 +82,9 @@ type WebText = {
   readonly text: string;
 };
 
+/** The pages read last are kept for a short time: a long one is read on from where it was cut. */
+const MAX_PAGES = 4;
+const KEPT_MS = 5 * 60_000;
 const MAX_URL_CHARS = 8192;
 const MAX_TEXT_CHARS = 1_000_000;
 /** For what stands around the text. */
@@ -109,11 +107,12 @@ const input = z.object({
     .optional()
     .describe('Character to read on from, as the end of the last part said.'),
 });
-type Input = z.infer<typeof input>;
 
-export function createWebFetch(deps: WebFetchDeps): Tool<Input> {
-  const cache = createPageCache<WebText>();
-  return {
+export function createWebFetch(deps: WebFetchDeps) {
+  const cache = new RecentMap<string, { readonly page: WebText; readonly until: number }>(
+    MAX_PAGES,
+  );
+  return defineTool({
     name: 'web_fetch',
     aliases: [
       'WebFetch',
@@ -130,7 +129,6 @@ export function createWebFetch(deps: WebFetchDeps): Tool<Input> {
       url: ['uri', 'link', 'address', 'href', 'page'],
       offset: ['start_index', 'start'],
     },
-    ...readDescription('web_fetch'),
     access: 'web',
     taints: true,
     input,
@@ -142,13 +140,14 @@ export function createWebFetch(deps: WebFetchDeps): Tool<Input> {
         throw new ToolError('blocked', 'the address holds a secret of the configuration');
       }
       const key = `${context.session} ${address}`;
+      const kept = cache.get(key);
       // Reading on must go on in the same text.
-      const known = offset > 0 ? cache.get(key, context.clock.now()) : undefined;
-      const found = known ?? (await load(address, context, deps));
-      cache.set(key, found, context.clock.now());
+      const isKept = offset > 0 && kept !== undefined && kept.until > context.clock.now();
+      const found = isKept ? kept.page : await load(address, context, deps);
+      cache.set(key, { page: found, until: context.clock.now() + KEPT_MS });
       return partOf(found, offset, deps.settings().maxResultChars);
     },
-  };
+  });
 }
 
 /** As people write it. */
@@ -164,10 +163,8 @@ async function load(
   { signal }: ToolContext,
   { safeFetch, reader, settings }: WebFetchDeps,
 ): Promise<WebText> {
-  const { timeoutMs, maxBytes, maxDecompressedBytes } = settings();
-  const headers = { accept: ACCEPT };
-  const limits = { timeoutMs, maxBytes, maxDecompressedBytes };
-  const answer = await safeFetch(url, { ...limits, headers, signal });
+  const { maxResultChars: _, ...limits } = settings();
+  const answer = await safeFetch(url, { ...limits, headers: { accept: ACCEPT }, signal });
   if (answer.status >= 400) {
     throw new ToolError('execution', `the server answered with status ${answer.status}`);
   }
@@ -224,15 +221,12 @@ export function buildWeb(
     safeFetch: createSafeFetch({ rules: () => live.config.tools.web }),
     reader: resources.use(new PageReader({ clock, memory })),
     redact: (text) => live.redact(text),
-    settings() {
-      const { timeoutSecs, maxBytes, maxDecompressedBytes } = live.config.tools.web;
-      const { maxToolResultChars } = live.defaults;
-      return {
-        timeoutMs: timeoutSecs * 1000,
-        maxBytes,
-        maxDecompressedBytes,
-        maxResultChars: maxToolResultChars,
-      };
-    },
+    settings: () => webSettings(live),
   };
+}
+
+function webSettings({ config, defaults }: LiveConfig) {
+  const { timeoutSecs, maxBytes, maxDecompressedBytes } = config.tools.web;
+  const { maxToolResultChars: maxResultChars } = defaults;
+  return { timeoutMs: timeoutSecs * 1000, maxBytes, maxDecompressedBytes, maxResultChars };
 }

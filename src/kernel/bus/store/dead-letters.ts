@@ -6,7 +6,7 @@ import { headOf } from '../../../lib/text/cut.ts';
 import type { MessageId, SessionKey } from '../../message/ids.ts';
 import type { DeadLetter } from '../bus.ts';
 import { ring } from './inbound.ts';
-import { all, change, first, type Operation } from './key-value.ts';
+import type { Transaction } from './key-value.ts';
 
 const EXCERPT_CHARS = 80;
 
@@ -21,8 +21,8 @@ type DeadRow = {
   at: number;
 };
 
-export function* listDead(): Operation<readonly DeadLetter[]> {
-  const rows = yield* all<DeadRow>(
+export function listDead(tx: Transaction): readonly DeadLetter[] {
+  const rows = tx.all<DeadRow>(
     `SELECT id, 'inbound' AS direction, session, state, reason, attempts, body, settled_at AS at
        FROM inbound WHERE state = 'dead'
      UNION ALL
@@ -41,27 +41,27 @@ function excerptOf(message: { readonly text?: string; readonly markdown?: string
   return headOf(message.text ?? message.markdown ?? '', EXCERPT_CHARS);
 }
 
-export function* retryDead(ids: readonly MessageId[], now: number): Operation<number> {
+export function retryDead(tx: Transaction, ids: readonly MessageId[]): number {
   let count = 0;
   for (const id of ids) {
-    if (yield* retryInbound(id, now)) count += 1;
-    else if (yield* retryOutbound(id, now)) count += 1;
+    if (retryInbound(tx, id)) count += 1;
+    else if (retryOutbound(tx, id)) count += 1;
   }
   return count;
 }
 
-function* retryInbound(id: MessageId, now: number): Operation<boolean> {
-  const row = yield* first<{ session: string; body: string; received_at: number }>(
+function retryInbound(tx: Transaction, id: MessageId): boolean {
+  const row = tx.first<{ session: string; body: string; received_at: number }>(
     `DELETE FROM inbound WHERE id = ? AND state = 'dead' RETURNING session, body, received_at`,
     id,
   );
   if (row === undefined) return false;
-  yield* change(
+  tx.change(
     `INSERT INTO inbound (id, session, state, body, received_at, accepted_at)
      VALUES (?, ?, 'pending', ?, ?, ?)`,
-    ...[id, row.session, row.body, row.received_at, now],
+    ...[id, row.session, row.body, row.received_at, tx.now],
   );
-  yield* ring(row.session, now);
+  ring(tx, row.session);
   return true;
 }
 
@@ -75,8 +75,8 @@ type OutboundRow = {
   created_at: number;
 };
 
-function* retryOutbound(id: MessageId, now: number): Operation<boolean> {
-  const row = yield* first<OutboundRow>(
+function retryOutbound(tx: Transaction, id: MessageId): boolean {
+  const row = tx.first<OutboundRow>(
     `DELETE FROM outbound WHERE id = ? AND state IN ('dead', 'unknown')
      RETURNING channel, lane, state, body, finalizes, parts, created_at`,
     id,
@@ -84,27 +84,27 @@ function* retryOutbound(id: MessageId, now: number): Operation<boolean> {
   if (row === undefined) return false;
   // A person asked for it, so a message in doubt is sent once more, marked as a repeat.
   const inDoubt = row.state === 'unknown' ? 1 : 0;
-  yield* change(
+  tx.change(
     `INSERT INTO outbound (id, channel, lane, state, body, finalizes, parts, created_at, queued_at,
        in_doubt, was_repeated, ready_at)
      VALUES (?1, ?2, ?3, 'queued', ?4, ?5, ?6, ?7, ?8, ?9, 0, CASE WHEN EXISTS
        (SELECT 1 FROM outbound WHERE lane = ?3 AND state IN ('queued', 'sending'))
        THEN NULL ELSE ?8 END)`,
     ...[id, row.channel, row.lane, row.body, row.finalizes, row.parts],
-    ...[row.created_at, now, inDoubt],
+    ...[row.created_at, tx.now, inDoubt],
   );
   return true;
 }
 
 /** The text goes, the id stays: a platform that delivers the message again is still a repeat. */
-export function* dropDead(ids: readonly MessageId[]): Operation<number> {
+export function dropDead(tx: Transaction, ids: readonly MessageId[]): number {
   let count = 0;
   for (const id of ids) {
-    count += yield* change(
+    count += tx.change(
       `UPDATE inbound SET state = 'dropped', body = NULL WHERE id = ? AND state = 'dead'`,
       id,
     );
-    count += yield* change(
+    count += tx.change(
       `UPDATE outbound SET state = 'dropped', body = NULL
        WHERE id = ? AND state IN ('dead', 'unknown')`,
       id,

@@ -15,10 +15,9 @@ import {
 import { dropDead, listDead, retryDead } from './dead-letters.ts';
 import { type Background, GroupCommit, WriteAheadLog } from './group-commit.ts';
 import { accept, cancel, neededMedia, readCursor, setAttachments } from './inbound.ts';
-import { expire, get, list, put, putMany, swap } from './key-value.ts';
+import { expire, get, list, put, putMany, type Sql, swap, type Transaction } from './key-value.ts';
 import * as outbound from './outbound.ts';
-import { hasWrittenTo, readInbound, readOutbound, sentAs, takeBack } from './outbound.ts';
-import type { BusStore, EmbeddedStore, KeyValueStore } from './store.ts';
+import type { EmbeddedStore } from './store.ts';
 import { traceMessage } from './trace.ts';
 import {
   claimTurns,
@@ -30,7 +29,7 @@ import {
   recordDraft,
   recoverTurns,
 } from './turns.ts';
-import { divert, forgetTexts, readStats, stranded, sweep, TOPICS } from './upkeep.ts';
+import { divert, forgetTexts, readStats, stranded, sweep, TOPICS, type Topic } from './upkeep.ts';
 
 export type EmbeddedStoreOptions = {
   readonly path: string;
@@ -64,101 +63,85 @@ export async function openEmbeddedStore(options: EmbeddedStoreOptions): Promise<
   }
   const commits = new GroupCommit(database, path, background);
   log.debug('store opened', { path, tookMs: Math.round(clock.monotonic() - startedAt) });
-  // Marks what this process holds: a hold of an earlier process is never taken for ours.
+  // A hold of an earlier process is never taken for ours.
   const owner = randomUUID();
+  const through =
+    (run: <T>(work: (sql: Sql) => T) => Promise<T>) =>
+    <Args extends readonly unknown[], T>(operation: (tx: Transaction, ...args: Args) => T) =>
+    (...args: Args) =>
+      run((sql) => operation({ ...sql, owner, now: clock.now() }, ...args));
+  const read = through((work) => commits.read(work));
+  const write = through((work) => commits.write(work));
+  const writeLast = through((work) => commits.write(work, 'last'));
   return {
-    ...turnTopic(commits, clock, owner),
-    ...deliveryTopic(commits, clock, owner),
-    ...upkeep(commits, clock),
     ...outsideWrites(database),
-    forgetTexts: (chats, holds) => commits.write(() => forgetTexts(chats, holds)),
+    accept: write(accept),
+    cursor: read(readCursor),
+    recoverTurns: write(recoverTurns),
+    claimTurns: writeLast(claimTurns),
+    joinTurn: write(joinTurn),
+    endTurn: write(endTurn),
+    cancel: write(cancel),
+    setAttachments: write(setAttachments),
+    queue: write(outbound.queue),
+    recoverDeliveries: write(outbound.recoverDeliveries),
+    claimDeliveries: writeLast(outbound.claimDeliveries),
+    requestBegins: write(outbound.requestBegins),
+    partSent: write(outbound.partSent),
+    markRepeat: write(outbound.markRepeat),
+    settle: write(outbound.settle),
+    markBounced: write(outbound.markBounced),
+    isDelivering: read(outbound.isDelivering),
+    stranded: read(stranded),
+    divert: write(divert),
+    recordDraft: write(recordDraft),
+    draft: read(readDraft),
+    orphanDrafts: read(orphanDrafts),
+    forgetDraft: write(forgetDraft),
+    inbound: read(outbound.readInbound),
+    outbound: read(outbound.readOutbound),
+    sentAs: read(outbound.sentAs),
+    hasWrittenTo: read(outbound.hasWrittenTo),
+    takeBack: write(outbound.takeBack),
+    dead: read(listDead),
+    retry: write(retryDead),
+    drop: write(dropDead),
+    trace: read(traceMessage),
+    stats: through((work) => commits.glance(work))(readStats),
+    neededMedia: read(neededMedia),
+    gc: (windowMs) => collectGarbage(write(sweep), clock.now() - windowMs),
+    forgetTexts: write(forgetTexts),
     scrub: () => commits.renew(),
     waitMs: () => commits.waitMs(),
     lost: commits.lost,
-    scope: (name) => keyValueScope(commits, clock, name),
+    scope: (name) => ({
+      get: (key) => read(get)(name, key),
+      set: (key, value) => write(put)(name, key, value),
+      setMany: (rows) => write(putMany)(name, rows),
+      swap: (row, others) => write(swap)(name, row, others),
+      delete: (key) => write(put)(name, key, undefined),
+      list: (prefix, options = {}) => read(list)(name, prefix, options),
+      expire: (prefix, before) => write(expire)(name, prefix, before),
+    }),
     [Symbol.asyncDispose]: () => commits.close(),
   };
 }
 
-function turnTopic(commits: GroupCommit, clock: Clock, owner: string) {
-  return {
-    accept: (batch, options) => commits.write(() => accept(batch, options, clock.now())),
-    cursor: (channel, account) => commits.read(() => readCursor(channel, account)),
-    recoverTurns: () => commits.write(() => recoverTurns(clock.now())),
-    claimTurns: (places) => commits.write(() => claimTurns(owner, places(), clock.now()), 'last'),
-    joinTurn: (hold) => commits.write(() => joinTurn(hold, owner)),
-    endTurn: (hold, ending) => commits.write(() => endTurn(hold, ending, owner, clock.now())),
-    cancel: (session, reason) => commits.write(() => cancel(session, reason, clock.now())),
-    setAttachments: (id, attachments) => commits.write(() => setAttachments(id, attachments)),
-  } satisfies Partial<BusStore>;
-}
-
-function deliveryTopic(commits: GroupCommit, clock: Clock, owner: string) {
-  return {
-    queue: (message) => commits.write(() => outbound.queue(message, clock.now())),
-    recoverDeliveries: (account) => commits.write(() => outbound.recoverDeliveries(account, owner)),
-    claimDeliveries: (account, places, announces) =>
-      commits.write(
-        () => outbound.claimDeliveries(account, owner, places(), clock.now(), announces),
-        'last',
-      ),
-    requestBegins: (hold) => commits.write(() => outbound.requestBegins(hold, owner)),
-    partSent: (hold, part) => commits.write(() => outbound.partSent(hold, part, owner)),
-    markRepeat: (hold) => commits.write(() => outbound.markRepeat(hold, owner)),
-    settle: (hold, settlement) =>
-      commits.write(() => outbound.settle(hold, settlement, owner, clock.now())),
-    markBounced: (id, reason) => commits.write(() => outbound.markBounced(id, reason, clock.now())),
-    stranded: (account, since) => commits.read(() => stranded(account, since)),
-    divert: (id, instead) => commits.write(() => divert(id, instead, clock.now())),
-    recordDraft: (draft) => commits.write(() => recordDraft(draft)),
-    draft: (turn) => commits.read(() => readDraft(turn)),
-    orphanDrafts: (account) => commits.read(() => orphanDrafts(account)),
-    isDelivering: (chat) => commits.read(() => outbound.isDelivering(chat)),
-    forgetDraft: (turn) => commits.write(() => forgetDraft(turn)),
-  } satisfies Partial<BusStore>;
-}
-
-function upkeep(commits: GroupCommit, clock: Clock) {
-  return {
-    inbound: (id) => commits.read(() => readInbound(id)),
-    outbound: (id) => commits.read(() => readOutbound(id)),
-    sentAs: (session, part) => commits.read(() => sentAs(session, part)),
-    hasWrittenTo: (chat) => commits.read(() => hasWrittenTo(chat)),
-    takeBack: (turn) => commits.write(() => takeBack(turn, clock.now())),
-    dead: () => commits.read(listDead),
-    retry: (ids) => commits.write(() => retryDead(ids, clock.now())),
-    drop: (ids) => commits.write(() => dropDead(ids)),
-    trace: (wanted) => commits.read(() => traceMessage(wanted)),
-    stats: () => commits.glance(readStats),
-    neededMedia: () => commits.read(neededMedia),
-    gc: (windowMs) => collectGarbage(commits, clock.now() - windowMs),
-  } satisfies Partial<BusStore>;
-}
-
 /** In many short transactions, so that messages pass in between. */
-async function collectGarbage(commits: GroupCommit, before: number): Promise<number> {
+async function collectGarbage(
+  clear: (topic: Topic, from: number, before: number) => Promise<ReturnType<typeof sweep>>,
+  before: number,
+): Promise<number> {
   let cleared = 0;
   for (const topic of TOPICS) {
     for (let from: number | undefined = 0; from !== undefined; ) {
       const start: number = from;
-      const swept = await commits.write(() => sweep(topic, start, before));
+      const swept = await clear(topic, start, before);
       cleared += swept.cleared;
       from = swept.next;
     }
   }
   return cleared;
-}
-
-function keyValueScope(commits: GroupCommit, clock: Clock, scope: string): KeyValueStore {
-  return {
-    get: (key) => commits.read(() => get(scope, key)),
-    set: (key, value) => commits.write(() => put(scope, key, value, clock.now())),
-    setMany: (rows) => commits.write(() => putMany(scope, rows, clock.now())),
-    swap: (row, others) => commits.write(() => swap(scope, row, others, clock.now())),
-    delete: (key) => commits.write(() => put(scope, key, undefined, clock.now())),
-    list: (prefix, options = {}) => commits.read(() => list(scope, prefix, options)),
-    expire: (prefix, before) => commits.write(() => expire(scope, prefix, before)),
-  };
 }
 
 /** SQLite counts commits of other connections; reading the count touches shared memory only. */

@@ -1,4 +1,4 @@
-// The embedded driver of operations. All operations issued in one event-loop turn run in one
+// Runs operations on the file. All operations issued in one event-loop turn run in one
 // transaction with one sync; promises resolve when it is on the disk. In the background the sync runs
 // beside the event loop, and what is issued meanwhile is the next transaction: nothing is read or
 // written on top of rows that are not on the disk. An operation that throws undoes its own writes
@@ -11,11 +11,13 @@ import { Worker } from 'node:worker_threads';
 import type { Logger } from '../../../lib/logger.ts';
 import type { Clock } from '../../../lib/time/clock.ts';
 import { isDatabaseError, lostStore, renewLog, storeErrorOf } from './database.ts';
-import type { Answer, Operation, Row, Statement } from './key-value.ts';
+import type { Sql, SqlValue } from './key-value.ts';
 import { StoreError } from './store.ts';
 
+type Operation<T> = (sql: Sql) => T;
+
 type Job = {
-  readonly operation: () => Operation<unknown>;
+  readonly operation: Operation<unknown>;
   readonly writes: boolean;
   resolve(value: unknown): void;
   reject(error: unknown): void;
@@ -41,6 +43,11 @@ export class GroupCommit {
   readonly #path: string;
   readonly #background: Background | undefined;
   readonly #statements = new Map<string, StatementSync>();
+  readonly #sql: Sql = {
+    all: <R>(sql: string, ...params: SqlValue[]) => this.#prepare(sql).all(...params) as R[],
+    first: <R>(sql: string, ...params: SqlValue[]) => this.#prepare(sql).all(...params)[0] as R,
+    change: (sql, ...params) => Number(this.#prepare(sql).run(...params).changes),
+  };
   readonly #lost = Promise.withResolvers<never>();
   #queue: Job[] = [];
   #last: Job[] = [];
@@ -73,12 +80,12 @@ export class GroupCommit {
     return this.#background.clock.monotonic() - this.#waitsSince;
   }
 
-  write<T>(operation: () => Operation<T>, place: Place = 'in order'): Promise<T> {
+  write<T>(operation: Operation<T>, place: Place = 'in order'): Promise<T> {
     return this.#enqueue(operation, place, true);
   }
 
   /** Answered at once, unless writes wait that it has to see or that are not on the disk yet. */
-  read<T>(operation: () => Operation<T>): Promise<T> {
+  read<T>(operation: Operation<T>): Promise<T> {
     const isFree = this.#work === 'none' || (this.#work === 'renewal' && this.#queue.length === 0);
     return isFree && this.#refusal() === undefined
       ? this.#readNow(operation)
@@ -86,7 +93,7 @@ export class GroupCommit {
   }
 
   /** Answered also while the disk holds back a commit: for figures, on which nothing depends. */
-  glance<T>(operation: () => Operation<T>): Promise<T> {
+  glance<T>(operation: Operation<T>): Promise<T> {
     const isHeld = this.#waitsSince !== undefined || this.#failure !== undefined;
     return isHeld && this.#work !== 'closed' ? this.#readNow(operation) : this.read(operation);
   }
@@ -142,7 +149,7 @@ export class GroupCommit {
     return new StoreError('store_closed', `${this.#path} is closed.`);
   }
 
-  #enqueue<T>(operation: () => Operation<T>, place: Place, writes: boolean): Promise<T> {
+  #enqueue<T>(operation: Operation<T>, place: Place, writes: boolean): Promise<T> {
     const refusal = this.#refusal();
     if (refusal !== undefined) return Promise.reject(refusal);
     return new Promise<T>((resolve, reject) => {
@@ -153,9 +160,9 @@ export class GroupCommit {
     });
   }
 
-  #readNow<T>(operation: () => Operation<T>): Promise<T> {
+  #readNow<T>(operation: Operation<T>): Promise<T> {
     try {
-      return Promise.resolve(this.#drive(operation()));
+      return Promise.resolve(operation(this.#sql));
     } catch (error) {
       return Promise.reject(this.#named(error));
     }
@@ -246,7 +253,7 @@ export class GroupCommit {
     // What stands alone is undone with the whole transaction.
     const outcomes =
       jobs.length === 1
-        ? jobs.map((job) => ({ job, value: this.#drive(job.operation()) }))
+        ? jobs.map((job) => ({ job, value: job.operation(this.#sql) }))
         : jobs.map((job) => this.#attempt(job));
     this.#execute('COMMIT');
     return outcomes;
@@ -255,7 +262,7 @@ export class GroupCommit {
   #attempt(job: Job): Outcome {
     this.#execute('SAVEPOINT operation');
     try {
-      const value = this.#drive(job.operation());
+      const value = job.operation(this.#sql);
       this.#execute('RELEASE operation');
       return { job, value };
     } catch (error) {
@@ -269,20 +276,6 @@ export class GroupCommit {
 
   #named(error: unknown): unknown {
     return isDatabaseError(error) ? storeErrorOf(error, this.#path) : error;
-  }
-
-  #drive<T>(operation: Operation<T>): T {
-    let step = operation.next();
-    while (step.done !== true) step = operation.next(this.#answer(step.value));
-    return step.value;
-  }
-
-  #answer({ sql, params, wants }: Statement): Answer {
-    const statement = this.#prepare(sql);
-    if (wants === 'changes') {
-      return { rows: [], changes: Number(statement.run(...params).changes) };
-    }
-    return { rows: statement.all(...params) as Row[], changes: 0 };
   }
 
   #execute(sql: string): void {

@@ -23,57 +23,57 @@ import type {
   InboundEntry,
   QueuedMessage,
 } from '../bus.ts';
-import { all, change, first, type Operation, putRows } from './key-value.ts';
+import { putRows, type Transaction } from './key-value.ts';
 import { stopAnswers } from './outbound.ts';
 import type { BusStore } from './store.ts';
 
-export function* accept(
+export function accept(
+  tx: Transaction,
   batch: readonly InboundEntry[],
   { cursor, limits, rows = [] }: Parameters<BusStore['accept']>[1],
-  now: number,
-): Operation<readonly AcceptResult[]> {
+): readonly AcceptResult[] {
   const results: AcceptResult[] = [];
   const queuedIn = new Map<SessionKey, number>();
   for (const entry of batch) {
     const session = sessionOf(entry.message);
-    const result = yield* store(entry, session, now);
+    const result = store(tx, entry, session);
     results.push(result);
     if (result === 'accepted' && entry.kind === 'queue')
       queuedIn.set(session, (queuedIn.get(session) ?? 0) + 1);
   }
   // Counted behind the inserts: throwing undoes them, and duplicates cost no room.
-  if (queuedIn.size > 0) yield* checkRoom(queuedIn, limits);
-  for (const session of queuedIn.keys()) yield* ring(session, now);
-  if (cursor !== undefined) yield* saveCursor(cursor, now);
-  if (results.some((result) => result !== 'duplicate')) yield* putRows(rows, now);
+  if (queuedIn.size > 0) checkRoom(tx, queuedIn, limits);
+  for (const session of queuedIn.keys()) ring(tx, session);
+  if (cursor !== undefined) saveCursor(tx, cursor);
+  if (results.some((result) => result !== 'duplicate')) putRows(tx, rows);
   return results;
 }
 
-function* store(entry: InboundEntry, session: SessionKey, now: number): Operation<AcceptResult> {
+function store(tx: Transaction, entry: InboundEntry, session: SessionKey): AcceptResult {
   const { message } = entry;
   if (entry.kind === 'queue' && message.amends !== undefined) {
-    const known = yield* first<{ seq: number }>('SELECT seq FROM inbound WHERE id = ?', message.id);
+    const known = tx.first<{ seq: number }>('SELECT seq FROM inbound WHERE id = ?', message.id);
     if (known !== undefined) return 'duplicate';
-    const stored = yield* applyChange(message, message.amends, now);
-    yield* insert(stored, session, now);
+    const stored = applyChange(tx, message, message.amends);
+    insert(tx, stored, session);
     return stored.kind === 'queue' ? 'accepted' : 'applied';
   }
-  return (yield* insert(entry, session, now)) ? 'accepted' : 'duplicate';
+  return insert(tx, entry, session) ? 'accepted' : 'duplicate';
 }
 
-function* insert(entry: InboundEntry, session: SessionKey, now: number): Operation<boolean> {
+function insert(tx: Transaction, entry: InboundEntry, session: SessionKey): boolean {
   const { id, receivedAt } = entry.message;
   const changes =
     entry.kind === 'queue'
-      ? yield* change(
+      ? tx.change(
           `INSERT INTO inbound (id, session, state, body, received_at, accepted_at)
            VALUES (?, ?, 'pending', ?, ?, ?) ON CONFLICT (id) DO NOTHING`,
-          ...[id, session, JSON.stringify(entry.message), receivedAt, now],
+          ...[id, session, JSON.stringify(entry.message), receivedAt, tx.now],
         )
-      : yield* change(
+      : tx.change(
           `INSERT INTO inbound (id, session, state, reason, received_at, accepted_at, settled_at)
            VALUES (?1, ?2, 'recorded', ?3, ?4, ?5, ?5) ON CONFLICT (id) DO NOTHING`,
-          ...[id, session, entry.gate, receivedAt, now],
+          ...[id, session, entry.gate, receivedAt, tx.now],
         );
   return changes > 0;
 }
@@ -82,11 +82,15 @@ function* insert(entry: InboundEntry, session: SessionKey, now: number): Operati
  * Full is what was full before the batch came: a batch larger than the room that is left is taken
  * whole, since the platform would offer the same batch for ever.
  */
-function* checkRoom(added: ReadonlyMap<SessionKey, number>, limits: BusLimits): Operation<void> {
+function checkRoom(
+  tx: Transaction,
+  added: ReadonlyMap<SessionKey, number>,
+  limits: BusLimits,
+): void {
   let addedInAll = 0;
   for (const [session, count] of added) {
     addedInAll += count;
-    const waiting = yield* first<{ n: number }>(
+    const waiting = tx.first<{ n: number }>(
       `SELECT count(*) AS n FROM inbound WHERE session = ?1 AND state = 'pending'
          AND seq > coalesce((SELECT held_through FROM session_lane WHERE session = ?1), 0)`,
       session,
@@ -95,7 +99,7 @@ function* checkRoom(added: ReadonlyMap<SessionKey, number>, limits: BusLimits): 
       throw new BusFullError(`${limits.maxPendingPerChat} messages wait in one chat`);
     }
   }
-  const total = yield* first<{ n: number }>(
+  const total = tx.first<{ n: number }>(
     `SELECT count(*) AS n FROM inbound WHERE state = 'pending'`,
   );
   if ((total?.n ?? 0) - addedInAll >= limits.maxPending) {
@@ -104,29 +108,30 @@ function* checkRoom(added: ReadonlyMap<SessionKey, number>, limits: BusLimits): 
 }
 
 /** Makes the session due, unless a turn holds it or it waits for a retry. */
-export function* ring(session: string, now: number): Operation<void> {
-  yield* change(
+export function ring(tx: Transaction, session: string): void {
+  tx.change(
     `INSERT INTO session_lane (session, ready_at) VALUES (?, ?)
      ON CONFLICT (session) DO UPDATE SET ready_at = excluded.ready_at
      WHERE session_lane.owner IS NULL AND session_lane.ready_at IS NULL`,
-    ...[session, now],
+    ...[session, tx.now],
   );
 }
 
-function* saveCursor(cursor: ChannelCursor, now: number): Operation<void> {
-  yield* change(
+function saveCursor(tx: Transaction, cursor: ChannelCursor): void {
+  tx.change(
     `INSERT INTO cursor (channel, account, value, written_at) VALUES (?, ?, ?, ?)
      ON CONFLICT (channel, account)
      DO UPDATE SET value = excluded.value, written_at = excluded.written_at`,
-    ...[cursor.channel, cursor.account, cursor.value, now],
+    ...[cursor.channel, cursor.account, cursor.value, tx.now],
   );
 }
 
-export function* readCursor(
+export function readCursor(
+  tx: Transaction,
   channel: ChannelName,
   account: AccountId,
-): Operation<string | undefined> {
-  const row = yield* first<{ value: string }>(
+): string | undefined {
+  const row = tx.first<{ value: string }>(
     'SELECT value FROM cursor WHERE channel = ? AND account = ?',
     ...[channel, account],
   );
@@ -137,31 +142,32 @@ export function* readCursor(
  * Withdraws what waits; a running turn is marked, so that it is not run again after a crash. Nothing
  * further is sent of the answers.
  */
-export function* cancel(session: SessionKey, reason: string, now: number): Operation<CancelResult> {
-  const withdrawn = yield* change(
+export function cancel(tx: Transaction, session: SessionKey, reason: string): CancelResult {
+  const withdrawn = tx.change(
     `UPDATE inbound SET state = 'cancelled', reason = ?2, settled_at = ?3
      WHERE session = ?1 AND state = 'pending' AND seq > coalesce(
        (SELECT held_through FROM session_lane WHERE session = ?1 AND owner IS NOT NULL), 0)`,
-    ...[session, reason, now],
+    ...[session, reason, tx.now],
   );
-  const marked = yield* change(
+  const marked = tx.change(
     'UPDATE session_lane SET stop_reason = ? WHERE session = ? AND owner IS NOT NULL',
     ...[reason, session],
   );
   if (marked === 0) {
-    yield* change('UPDATE session_lane SET ready_at = NULL WHERE session = ?', session);
+    tx.change('UPDATE session_lane SET ready_at = NULL WHERE session = ?', session);
   }
-  const unsent = yield* stopAnswers(session, reason, now);
+  const unsent = stopAnswers(tx, session, reason);
   return { withdrawn, running: marked > 0, unsent };
 }
 
 type MessageRow = { seq: number; body: string };
 
-export function* pendingAfter(
+export function pendingAfter(
+  tx: Transaction,
   session: SessionKey,
   seq: number,
-): Operation<readonly QueuedMessage[]> {
-  const rows = yield* all<MessageRow>(
+): readonly QueuedMessage[] {
+  const rows = tx.all<MessageRow>(
     `SELECT seq, body FROM inbound WHERE session = ? AND state = 'pending' AND seq > ? ORDER BY seq`,
     ...[session, seq],
   );
@@ -169,12 +175,13 @@ export function* pendingAfter(
 }
 
 /** Those of them that were part of this turn in an earlier try. */
-export function* joinedBefore(
+export function joinedBefore(
+  tx: Transaction,
   session: SessionKey,
   seq: number,
   turn: TurnId,
-): Operation<readonly QueuedMessage[]> {
-  const rows = yield* all<MessageRow>(
+): readonly QueuedMessage[] {
+  const rows = tx.all<MessageRow>(
     `SELECT seq, body FROM inbound
      WHERE session = ? AND state = 'pending' AND seq > ? AND turn = ? ORDER BY seq`,
     ...[session, seq, turn],
@@ -191,25 +198,26 @@ export function queuedMessage(row: MessageRow): QueuedMessage {
 // rewritten to name it, so that every later try of its turn sees the same.
 
 /** Changes a message that waits or belongs to a running turn; one that is done with stays. */
-export function* setAttachments(
+export function setAttachments(
+  tx: Transaction,
   id: MessageId,
   attachments: readonly Attachment[],
-): Operation<boolean> {
-  const row = yield* first<{ body: string }>(
+): boolean {
+  const row = tx.first<{ body: string }>(
     `SELECT body FROM inbound WHERE id = ? AND state = 'pending'`,
     id,
   );
   if (row === undefined) return false;
   const body = JSON.stringify({ ...JSON.parse(row.body), attachments });
-  return (yield* change('UPDATE inbound SET body = ? WHERE id = ?', ...[body, id])) > 0;
+  return tx.change('UPDATE inbound SET body = ? WHERE id = ?', ...[body, id]) > 0;
 }
 
 /** A quote inside a text is escaped there, so that nothing a person writes looks like this. */
 const NAMED = /"media":"([0-9a-f]{64})"/g;
 
 /** Contents that messages which wait, run or are still to be sent name. */
-export function* neededMedia(): Operation<readonly MediaId[]> {
-  const rows = yield* all<{ body: string }>(
+export function neededMedia(tx: Transaction): readonly MediaId[] {
+  const rows = tx.all<{ body: string }>(
     `SELECT body FROM inbound WHERE state = 'pending' AND body LIKE '%"media":"%'
      UNION ALL
      SELECT body FROM outbound WHERE state IN ('queued', 'sending') AND body LIKE '%"media":"%'`,
@@ -225,13 +233,13 @@ export function* neededMedia(): Operation<readonly MediaId[]> {
 type Row = { seq: number; state: string; body: string | null; turn: string | null };
 
 /** What of the change is to be stored: its text only where it has to wait. */
-export function* applyChange(
+export function applyChange(
+  tx: Transaction,
   message: InboundMessage,
   { id, kind }: Amendment,
-  now: number,
-): Operation<InboundEntry> {
+): InboundEntry {
   const done = (gate: string): InboundEntry => ({ kind: 'record', message, gate });
-  const row = yield* first<Row>('SELECT seq, state, body, turn FROM inbound WHERE id = ?', id);
+  const row = tx.first<Row>('SELECT seq, state, body, turn FROM inbound WHERE id = ?', id);
   if (row === undefined || row.body === null) return done('changes a message that is not kept');
   const earlier: InboundMessage = JSON.parse(row.body);
   if (!isSameSender(earlier.sender, message.sender))
@@ -243,25 +251,25 @@ export function* applyChange(
   if (!isWaiting || row.turn !== null) {
     const amends = { id, kind, earlier: excerptOf(earlier.text) };
     // Kept, so that going back to the first words is a change too.
-    if (!isWaiting && kind === 'edited') yield* swap(row.seq, { ...earlier, text: message.text });
+    if (!isWaiting && kind === 'edited') swap(tx, row.seq, { ...earlier, text: message.text });
     return { kind: 'queue', message: { ...message, amends } };
   }
   if (kind === 'withdrawn') {
-    yield* withdraw(row.seq, now);
+    withdraw(tx, row.seq);
     return done('withdrew a message that waited');
   }
-  yield* swap(row.seq, { ...earlier, text: message.text });
+  swap(tx, row.seq, { ...earlier, text: message.text });
   return done('changed a message that waited');
 }
 
-function* withdraw(seq: number, now: number): Operation<void> {
-  yield* change(
+function withdraw(tx: Transaction, seq: number): void {
+  tx.change(
     `UPDATE inbound SET state = 'cancelled', reason = 'withdrawn by its author', settled_at = ?
      WHERE seq = ?`,
-    ...[now, seq],
+    ...[tx.now, seq],
   );
 }
 
-function* swap(seq: number, message: InboundMessage): Operation<void> {
-  yield* change('UPDATE inbound SET body = ? WHERE seq = ?', JSON.stringify(message), seq);
+function swap(tx: Transaction, seq: number, message: InboundMessage): void {
+  tx.change('UPDATE inbound SET body = ? WHERE seq = ?', JSON.stringify(message), seq);
 }

@@ -18,12 +18,12 @@ import {
   sessionKeyOf,
 } from '../../message/message.ts';
 import type { SentText, TakenBack } from '../bus.ts';
-import { all, change, first, type Operation, type SqlValue } from './key-value.ts';
+import type { SqlValue, Transaction } from './key-value.ts';
 import type { ClaimedDelivery, Claims, DeliveryHold } from './store.ts';
 
-export function* queue(message: OutboundMessage, now: number): Operation<'queued' | 'duplicate'> {
+export function queue(tx: Transaction, message: OutboundMessage): 'queued' | 'duplicate' {
   const lane = sessionKeyOf(message.chat);
-  const changes = yield* change(
+  const changes = tx.change(
     `INSERT INTO outbound
        (id, channel, lane, state, body, finalizes, created_at, queued_at, ready_at)
      VALUES (?1, ?2, ?3, 'queued', ?4, ?5, ?6, ?6, CASE WHEN EXISTS
@@ -31,7 +31,7 @@ export function* queue(message: OutboundMessage, now: number): Operation<'queued
        THEN NULL ELSE ?6 END)
      ON CONFLICT (id) DO NOTHING`,
     ...[message.id, accountName(message.chat), lane, JSON.stringify(message)],
-    ...[message.finalizes ?? null, now],
+    ...[message.finalizes ?? null, tx.now],
   );
   return changes > 0 ? 'queued' : 'duplicate';
 }
@@ -53,46 +53,45 @@ const CLAIM_COLUMNS = `outbound.id, body, attempts, queued_at, in_doubt, was_rep
   begun_at, requesting
   FROM outbound LEFT JOIN draft ON draft.turn = outbound.finalizes`;
 
-export function* claimDeliveries(
+export function claimDeliveries(
+  tx: Transaction,
   account: AccountName,
-  owner: string,
-  places: number,
-  now: number,
+  places: () => number,
   announcesRequests = false,
-): Operation<Claims<ClaimedDelivery>> {
-  const due = yield* all<OutboundRow>(
+): Claims<ClaimedDelivery> {
+  const due = tx.all<OutboundRow>(
     `SELECT ${CLAIM_COLUMNS} WHERE outbound.channel = ? AND ready_at <= ?
      ORDER BY ready_at, ord LIMIT ?`,
-    ...[account, now, places],
+    ...[account, tx.now, places()],
   );
   for (const { id } of due) {
-    yield* change(
+    tx.change(
       `UPDATE outbound SET state = 'sending', attempts = attempts + 1, owner = ?, claimed_at = ?,
          ready_at = NULL, requesting = ? WHERE id = ?`,
-      ...[owner, now, announcesRequests ? 0 : null, id],
+      ...[tx.owner, tx.now, announcesRequests ? 0 : null, id],
     );
   }
-  const next = yield* first<{ at: number }>(
+  const next = tx.first<{ at: number }>(
     `SELECT ready_at AS at FROM outbound WHERE channel = ? AND ready_at IS NOT NULL
      ORDER BY ready_at LIMIT 1`,
     account,
   );
-  const claimed = due.map((row) => claimedDelivery({ ...row, attempts: row.attempts + 1 }, now));
+  const claimed = due.map((row) => claimedDelivery({ ...row, attempts: row.attempts + 1 }, tx.now));
   return { claimed, nextAt: next?.at };
 }
 
 /** For the one process that delivers: whatever is being sent was sent by a process that is gone. */
-export function* recoverDeliveries(
+export function recoverDeliveries(
+  tx: Transaction,
   account: AccountName,
-  owner: string,
-): Operation<readonly ClaimedDelivery[]> {
-  const rows = yield* all<OutboundRow>(
+): readonly ClaimedDelivery[] {
+  const rows = tx.all<OutboundRow>(
     `SELECT ${CLAIM_COLUMNS} WHERE outbound.channel = ? AND state IN ('queued', 'sending')
      AND state = 'sending'`,
     account,
   );
   for (const { id } of rows) {
-    yield* change('UPDATE outbound SET owner = ? WHERE id = ?', owner, id);
+    tx.change('UPDATE outbound SET owner = ? WHERE id = ?', tx.owner, id);
   }
   return rows.map((row) => claimedDelivery(row, row.queued_at));
 }
@@ -120,23 +119,23 @@ const HELD = `id = ? AND attempts = ? AND owner = ? AND state = 'sending'`;
 const heldBy = (hold: DeliveryHold, owner: string): SqlValue[] => [hold.id, hold.attempt, owner];
 
 /** False where it may not be sent (any more): it was stopped, or is held by another process. */
-export function* requestBegins(hold: DeliveryHold, owner: string): Operation<boolean> {
-  const changes = yield* change(
+export function requestBegins(tx: Transaction, hold: DeliveryHold): boolean {
+  const changes = tx.change(
     `UPDATE outbound SET requesting = 1 WHERE ${HELD} AND stopped IS NULL`,
-    ...heldBy(hold, owner),
+    ...heldBy(hold, tx.owner),
   );
   return changes > 0;
 }
 
 /** What was in doubt was about this part; the next one has not been tried yet. */
-export function* partSent(hold: DeliveryHold, part: NativeId, owner: string): Operation<boolean> {
-  const row = yield* first<{ parts: string; stopped: string | null }>(
+export function partSent(tx: Transaction, hold: DeliveryHold, part: NativeId): boolean {
+  const row = tx.first<{ parts: string; stopped: string | null }>(
     `SELECT parts, stopped FROM outbound WHERE ${HELD}`,
-    ...heldBy(hold, owner),
+    ...heldBy(hold, tx.owner),
   );
   if (row === undefined) return false;
   const parts: readonly NativeId[] = JSON.parse(row.parts);
-  yield* change(
+  tx.change(
     `UPDATE outbound SET parts = ?, begun_at = coalesce(begun_at, claimed_at), in_doubt = 0,
        was_repeated = 0, requesting = requesting * 0 WHERE id = ?`,
     ...[JSON.stringify([...parts, part]), hold.id],
@@ -144,24 +143,23 @@ export function* partSent(hold: DeliveryHold, part: NativeId, owner: string): Op
   return row.stopped === null;
 }
 
-export function* markRepeat(hold: DeliveryHold, owner: string): Operation<void> {
-  yield* change(`UPDATE outbound SET was_repeated = 1 WHERE ${HELD}`, ...heldBy(hold, owner));
+export function markRepeat(tx: Transaction, hold: DeliveryHold): void {
+  tx.change(`UPDATE outbound SET was_repeated = 1 WHERE ${HELD}`, ...heldBy(hold, tx.owner));
 }
 
-export function* settle(
+export function settle(
+  tx: Transaction,
   hold: DeliveryHold,
   settlement: Settlement,
-  owner: string,
-  now: number,
-): Operation<'settled' | 'lost'> {
-  const row = yield* first<{ lane: string; finalizes: string | null; stopped: string | null }>(
+): 'settled' | 'lost' {
+  const row = tx.first<{ lane: string; finalizes: string | null; stopped: string | null }>(
     `SELECT lane, finalizes, stopped FROM outbound WHERE ${HELD}`,
-    ...heldBy(hold, owner),
+    ...heldBy(hold, tx.owner),
   );
   if (row === undefined) return 'lost';
   const isStopped = settlement.kind === 'stopped' || row.stopped !== null;
   if (settlement.kind === 'retry' && !isStopped) {
-    yield* change(
+    tx.change(
       `UPDATE outbound SET state = 'queued', ready_at = ?, reason = ?, in_doubt = ?,
          was_repeated = ?, attempts = attempts - ?, owner = NULL WHERE id = ?`,
       ...[settlement.at, settlement.reason, settlement.inDoubt ? 1 : 0],
@@ -170,40 +168,40 @@ export function* settle(
     return 'settled';
   }
   if (settlement.kind === 'sent') {
-    yield* change(
+    tx.change(
       `UPDATE outbound SET state = 'sent', parts = ?, settled_at = ?, owner = NULL WHERE id = ?`,
-      ...[JSON.stringify(settlement.nativeIds), now, hold.id],
+      ...[JSON.stringify(settlement.nativeIds), tx.now, hold.id],
     );
-    if (row.finalizes !== null) yield* change('DELETE FROM draft WHERE turn = ?', row.finalizes);
+    if (row.finalizes !== null) tx.change('DELETE FROM draft WHERE turn = ?', row.finalizes);
   } else if (settlement.kind === 'retry' || settlement.kind === 'stopped') {
-    yield* close(hold.id, row.stopped ?? settlement.reason, now);
+    close(tx, hold.id, row.stopped ?? settlement.reason);
   } else {
-    yield* change(
+    tx.change(
       'UPDATE outbound SET state = ?, reason = ?, settled_at = ?, owner = NULL WHERE id = ?',
-      ...[settlement.kind, settlement.reason, now, hold.id],
+      ...[settlement.kind, settlement.reason, tx.now, hold.id],
     );
   }
-  yield* promote(row.lane, now);
+  promote(tx, row.lane);
   return 'settled';
 }
 
 /** Nothing further of it is sent; what stands in the chat counts as sent, as `takeBack` has it. */
-function* close(id: MessageId, reason: string, now: number): Operation<void> {
-  yield* change(
+function close(tx: Transaction, id: MessageId, reason: string): void {
+  tx.change(
     `UPDATE outbound SET state = CASE parts WHEN '[]' THEN 'dropped' ELSE 'sent' END, reason = ?,
        settled_at = ?, ready_at = NULL, owner = NULL WHERE id = ?`,
-    ...[reason, now, id],
+    ...[reason, tx.now, id],
   );
-  yield* change(
+  tx.change(
     `DELETE FROM draft WHERE turn = (SELECT finalizes FROM outbound WHERE id = ? AND state = 'sent')`,
     id,
   );
 }
 
 /** Of the answers of a session's turns nothing further is sent; returns how many had not gone out whole. */
-export function* stopAnswers(session: SessionKey, reason: string, now: number): Operation<number> {
+export function stopAnswers(tx: Transaction, session: SessionKey, reason: string): number {
   // '$' is the character behind '#'.
-  const open = yield* all<{ id: MessageId; lane: string; state: string }>(
+  const open = tx.all<{ id: MessageId; lane: string; state: string }>(
     `SELECT id, lane, state FROM outbound
      WHERE state IN ('queued', 'sending') AND id >= ? AND id < ?`,
     ...[`${session}#`, `${session}$`],
@@ -213,10 +211,10 @@ export function* stopAnswers(session: SessionKey, reason: string, now: number): 
     return turn !== undefined && sessionOfTurn(turn) === session;
   });
   for (const { id, state } of answers) {
-    if (state === 'queued') yield* close(id, reason, now);
-    else yield* change('UPDATE outbound SET stopped = ? WHERE id = ?', reason, id);
+    if (state === 'queued') close(tx, id, reason);
+    else tx.change('UPDATE outbound SET stopped = ? WHERE id = ?', reason, id);
   }
-  for (const lane of new Set(answers.map((answer) => answer.lane))) yield* promote(lane, now);
+  for (const lane of new Set(answers.map((answer) => answer.lane))) promote(tx, lane);
   return answers.length;
 }
 
@@ -224,28 +222,28 @@ export function* stopAnswers(session: SessionKey, reason: string, now: number): 
  * Of several reports on one message the first counts. One may come before the send is settled, or
  * about a send of which nobody knew whether it arrived.
  */
-export function* markBounced(
+export function markBounced(
+  tx: Transaction,
   id: MessageId,
   reason: string,
-  now: number,
-): Operation<'marked' | 'known' | 'not sent'> {
-  const row = yield* first<{ bounced_at: number | null }>(
+): 'marked' | 'known' | 'not sent' {
+  const row = tx.first<{ bounced_at: number | null }>(
     `SELECT bounced_at FROM outbound WHERE id = ? AND state IN ('sending', 'sent', 'unknown')`,
     id,
   );
   if (row === undefined) return 'not sent';
   if (row.bounced_at !== null) return 'known';
-  yield* change(
+  tx.change(
     'UPDATE outbound SET bounced_at = ?, bounce_reason = ? WHERE id = ?',
-    now,
+    tx.now,
     reason,
     id,
   );
   return 'marked';
 }
 
-export function* isDelivering(chat: ChatRef): Operation<boolean> {
-  const row = yield* first<{ ord: number }>(
+export function isDelivering(tx: Transaction, chat: ChatRef): boolean {
+  const row = tx.first<{ ord: number }>(
     `SELECT ord FROM outbound WHERE lane = ? AND state IN ('queued', 'sending') LIMIT 1`,
     sessionKeyOf(chat),
   );
@@ -253,11 +251,11 @@ export function* isDelivering(chat: ChatRef): Operation<boolean> {
 }
 
 /** The lane's oldest open row becomes due, where it is not being sent or waiting for a retry. */
-export function* promote(lane: string, now: number): Operation<void> {
-  yield* change(
+export function promote(tx: Transaction, lane: string): void {
+  tx.change(
     `UPDATE outbound SET ready_at = ?1 WHERE ready_at IS NULL AND state = 'queued' AND ord =
        (SELECT min(ord) FROM outbound WHERE lane = ?2 AND state IN ('queued', 'sending'))`,
-    ...[now, lane],
+    ...[tx.now, lane],
   );
 }
 
@@ -265,16 +263,13 @@ export function* promote(lane: string, now: number): Operation<void> {
 
 type SentRow = { body: string | null; parts: string; state: string; lane: string };
 
-export function* readInbound(id: MessageId): Operation<InboundMessage | undefined> {
-  const row = yield* first<{ body: string | null }>('SELECT body FROM inbound WHERE id = ?', id);
+export function readInbound(tx: Transaction, id: MessageId): InboundMessage | undefined {
+  const row = tx.first<{ body: string | null }>('SELECT body FROM inbound WHERE id = ?', id);
   return typeof row?.body === 'string' ? JSON.parse(row.body) : undefined;
 }
 
-export function* readOutbound(id: MessageId): Operation<SentText | undefined> {
-  const row = yield* first<SentRow>(
-    'SELECT body, parts, state, lane FROM outbound WHERE id = ?',
-    id,
-  );
+export function readOutbound(tx: Transaction, id: MessageId): SentText | undefined {
+  const row = tx.first<SentRow>('SELECT body, parts, state, lane FROM outbound WHERE id = ?', id);
   return row === undefined ? undefined : sentText(row)[0];
 }
 
@@ -282,8 +277,8 @@ export function* readOutbound(id: MessageId): Operation<SentText | undefined> {
  * Newest first: a platform may count from the beginning again. A reaction does not tell its topic, so
  * those of the chat count too.
  */
-export function* sentAs(session: SessionKey, part: NativeId): Operation<SentText | undefined> {
-  const row = yield* first<SentRow>(
+export function sentAs(tx: Transaction, session: SessionKey, part: NativeId): SentText | undefined {
+  const row = tx.first<SentRow>(
     `SELECT body, parts, state, lane FROM outbound
      WHERE (lane = ?1 OR substr(lane, 1, length(?1) + 1) = ?1 || '#')
        AND state IN ('sent', 'sending', 'unknown') AND body IS NOT NULL
@@ -294,8 +289,8 @@ export function* sentAs(session: SessionKey, part: NativeId): Operation<SentText
   return row === undefined ? undefined : sentText(row)[0];
 }
 
-export function* hasWrittenTo({ thread: _topic, ...chat }: ChatRef): Operation<boolean> {
-  const row = yield* first<{ ord: number }>(
+export function hasWrittenTo(tx: Transaction, { thread: _topic, ...chat }: ChatRef): boolean {
+  const row = tx.first<{ ord: number }>(
     `SELECT ord FROM outbound
      WHERE (lane = ?1 OR substr(lane, 1, length(?1) + 1) = ?1 || '#') AND state = 'sent' LIMIT 1`,
     sessionKeyOf(chat),
@@ -303,16 +298,16 @@ export function* hasWrittenTo({ thread: _topic, ...chat }: ChatRef): Operation<b
   return row !== undefined;
 }
 
-export function* takeBack(turn: TurnId, now: number): Operation<TakenBack> {
+export function takeBack(tx: Transaction, turn: TurnId): TakenBack {
   // '0' is the character behind '/'.
   const named = [`${turn}/`, `${turn}0`];
-  const dropped = yield* all<{ lane: string }>(
+  const dropped = tx.all<{ lane: string }>(
     `UPDATE outbound SET state = 'dropped', reason = 'taken back', settled_at = ?, ready_at = NULL
      WHERE id >= ? AND id < ? AND state = 'queued' AND parts = '[]' RETURNING lane`,
-    ...[now, ...named],
+    ...[tx.now, ...named],
   );
-  for (const lane of new Set(dropped.map((row) => row.lane))) yield* promote(lane, now);
-  const rows = yield* all<SentRow>(
+  for (const lane of new Set(dropped.map((row) => row.lane))) promote(tx, lane);
+  const rows = tx.all<SentRow>(
     `SELECT body, parts, state, lane FROM outbound
      WHERE id >= ? AND id < ? AND state <> 'dropped' ORDER BY ord`,
     ...named,

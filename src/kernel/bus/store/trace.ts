@@ -8,7 +8,7 @@ import {
   turnId,
 } from '../../message/ids.ts';
 import type { LastMessage, Trace, TraceStep } from '../bus.ts';
-import { all, first, type Operation } from './key-value.ts';
+import type { Transaction } from './key-value.ts';
 import { MOVED } from './upkeep.ts';
 
 type InboundRow = {
@@ -27,17 +27,18 @@ type InboundRow = {
 const INBOUND_COLUMNS = `id, session, state, reason, turn, attempts, received_at, accepted_at,
   claimed_at, settled_at FROM inbound`;
 
-export function* traceMessage(
+export function traceMessage(
+  tx: Transaction,
   given: MessageId | 'last' | LastMessage,
-): Operation<Trace | undefined> {
+): Trace | undefined {
   const wanted =
     typeof given === 'string' && given !== 'last' && given.includes(CUT)
-      ? yield* wholeName(given)
+      ? wholeName(tx, given)
       : given;
-  const inbound = yield* inboundRow(wanted);
-  if (inbound !== undefined) return inboundTrace(inbound, yield* answersTo(inbound));
+  const inbound = inboundRow(tx, wanted);
+  if (inbound !== undefined) return inboundTrace(inbound, answersTo(tx, inbound));
   if (typeof wanted === 'object') return undefined;
-  const outbound = yield* first<OutboundRow>(`SELECT ${OUTBOUND_COLUMNS} WHERE id = ?`, wanted);
+  const outbound = tx.first<OutboundRow>(`SELECT ${OUTBOUND_COLUMNS} WHERE id = ?`, wanted);
   return outbound === undefined ? undefined : outboundTrace(outbound);
 }
 
@@ -45,28 +46,31 @@ export function* traceMessage(
 const CUT = '…';
 
 /** The newest message whose id, or whose turn's, the log shows like this; else as it was given. */
-function* wholeName(short: MessageId): Operation<MessageId> {
+function wholeName(tx: Transaction, short: MessageId): MessageId {
   const like = short.replace(/[\\%_]/g, '\\$&').replaceAll(CUT, '%');
   const isLike = (column: string) => `${column} LIKE ?1 ESCAPE '\\'`;
-  const inbound = yield* first<{ id: MessageId }>(
+  const inbound = tx.first<{ id: MessageId }>(
     `SELECT id FROM inbound WHERE ${isLike('id')} OR ${isLike('turn')} ORDER BY seq DESC LIMIT 1`,
     like,
   );
   if (inbound !== undefined) return inbound.id;
-  const outbound = yield* first<{ id: MessageId }>(
+  const outbound = tx.first<{ id: MessageId }>(
     `SELECT id FROM outbound WHERE ${isLike('id')} ORDER BY ord DESC LIMIT 1`,
     like,
   );
   return outbound?.id ?? short;
 }
 
-function* inboundRow(wanted: MessageId | 'last' | LastMessage): Operation<InboundRow | undefined> {
+function inboundRow(
+  tx: Transaction,
+  wanted: MessageId | 'last' | LastMessage,
+): InboundRow | undefined {
   if (wanted === 'last') {
-    return yield* first<InboundRow>(`SELECT ${INBOUND_COLUMNS} ORDER BY seq DESC LIMIT 1`);
+    return tx.first<InboundRow>(`SELECT ${INBOUND_COLUMNS} ORDER BY seq DESC LIMIT 1`);
   }
   if (typeof wanted === 'string') {
-    const named = yield* first<InboundRow>(`SELECT ${INBOUND_COLUMNS} WHERE id = ?`, wanted);
-    return named ?? (yield* firstOfTurn(turnId(wanted)));
+    const named = tx.first<InboundRow>(`SELECT ${INBOUND_COLUMNS} WHERE id = ?`, wanted);
+    return named ?? firstOfTurn(tx, turnId(wanted));
   }
   const { session, besides, by } = wanted;
   // Of what went no further than the gate, or is long over, nothing says whose it was.
@@ -74,7 +78,7 @@ function* inboundRow(wanted: MessageId | 'last' | LastMessage): Operation<Inboun
     by === undefined
       ? `(body IS NULL OR json_extract(body, '$.sender.kind') = 'person')`
       : `json_extract(body, '$.sender.id') = ?`;
-  return yield* first<InboundRow>(
+  return tx.first<InboundRow>(
     `SELECT ${INBOUND_COLUMNS} WHERE session = ? AND id <> ?
        AND NOT (state = 'recorded' AND coalesce(reason, '') LIKE 'command /%') AND ${isTheirs}
      ORDER BY seq DESC LIMIT 1`,
@@ -83,19 +87,19 @@ function* inboundRow(wanted: MessageId | 'last' | LastMessage): Operation<Inboun
 }
 
 /** Logs, figures and the audit name what they tell of by its turn. */
-function* firstOfTurn(turn: TurnId): Operation<InboundRow | undefined> {
+function firstOfTurn(tx: Transaction, turn: TurnId): InboundRow | undefined {
   const seq = firstSeqOf(turn);
   if (seq === undefined) return undefined;
   const sql = `SELECT ${INBOUND_COLUMNS} WHERE seq = ? AND turn = ?`;
-  return yield* first<InboundRow>(sql, seq, turn);
+  return tx.first<InboundRow>(sql, seq, turn);
 }
 
 /** Answers are named after their turn, or after the message where no turn was needed. */
-function* answersTo(row: InboundRow): Operation<readonly Trace[]> {
+function answersTo(tx: Transaction, row: InboundRow): readonly Trace[] {
   const answers: OutboundRow[] = [];
   for (const name of row.turn === null ? [row.id] : [row.turn, row.id]) {
     // '0' is the character behind '/'.
-    const named = yield* all<OutboundRow>(
+    const named = tx.all<OutboundRow>(
       `SELECT ${OUTBOUND_COLUMNS} WHERE id >= ? AND id < ? ORDER BY ord`,
       ...[`${name}/`, `${name}0`],
     );

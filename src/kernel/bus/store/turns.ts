@@ -12,64 +12,56 @@ import {
 } from '../../message/ids.ts';
 import type { LiveDraft, QueuedMessage } from '../bus.ts';
 import { joinedBefore, pendingAfter, queuedMessage } from './inbound.ts';
-import { all, change, first, type Operation } from './key-value.ts';
+import type { Transaction } from './key-value.ts';
 import { queue } from './outbound.ts';
 import type { ClaimedTurn, Claims, TurnEnding, TurnHold } from './store.ts';
 
-export function* claimTurns(
-  owner: string,
-  places: number,
-  now: number,
-): Operation<Claims<ClaimedTurn>> {
+export function claimTurns(tx: Transaction, places: () => number): Claims<ClaimedTurn> {
   const claimed: ClaimedTurn[] = [];
-  const due = yield* all<{ session: SessionKey }>(
+  const due = tx.all<{ session: SessionKey }>(
     'SELECT session FROM session_lane WHERE ready_at <= ? ORDER BY ready_at LIMIT ?',
-    ...[now, places],
+    ...[tx.now, places()],
   );
   for (const { session } of due) {
-    const turn = yield* claimTurn(session, owner, now);
+    const turn = claimTurn(tx, session);
     if (turn !== undefined) claimed.push(turn);
   }
-  const next = yield* first<{ at: number }>(
+  const next = tx.first<{ at: number }>(
     'SELECT ready_at AS at FROM session_lane WHERE ready_at IS NOT NULL ORDER BY ready_at LIMIT 1',
   );
   return { claimed, nextAt: next?.at };
 }
 
-function* claimTurn(
-  session: SessionKey,
-  owner: string,
-  now: number,
-): Operation<ClaimedTurn | undefined> {
-  const head = yield* first<HeadRow>(
+function claimTurn(tx: Transaction, session: SessionKey): ClaimedTurn | undefined {
+  const head = tx.first<HeadRow>(
     `SELECT seq, body, attempts, failures, deaths FROM inbound WHERE session = ? AND state = 'pending'
      ORDER BY seq LIMIT 1`,
     session,
   );
   if (head === undefined) {
-    yield* change('UPDATE session_lane SET ready_at = NULL WHERE session = ?', session);
+    tx.change('UPDATE session_lane SET ready_at = NULL WHERE session = ?', session);
     return undefined;
   }
-  if (head.attempts - head.failures >= SUSPECT_DEATHS && (yield* suspectsAtWork()).length > 0) {
-    yield* change(
+  if (head.attempts - head.failures >= SUSPECT_DEATHS && suspectsAtWork(tx).length > 0) {
+    tx.change(
       'UPDATE session_lane SET ready_at = ? WHERE session = ?',
-      ...[now + suspectWaitMs(head), session],
+      ...[tx.now + suspectWaitMs(head), session],
     );
     return undefined;
   }
   const id = turnIdOf(session, head.seq);
-  const followers = yield* followersOf(session, head, id);
+  const followers = followersOf(tx, session, head, id);
   const lastSeq = followers.at(-1)?.seq ?? head.seq;
-  const lane = yield* first<{ epoch: number }>(
+  const lane = tx.first<{ epoch: number }>(
     `UPDATE session_lane SET epoch = epoch + 1, owner = ?, held_through = ?, ready_at = NULL
      WHERE session = ? RETURNING epoch`,
-    ...[owner, lastSeq, session],
+    ...[tx.owner, lastSeq, session],
   );
-  yield* change(
+  tx.change(
     'UPDATE inbound SET attempts = attempts + 1, claimed_at = ?, turn = ? WHERE seq = ?',
-    ...[now, id, head.seq],
+    ...[tx.now, id, head.seq],
   );
-  if (head.attempts === 0) yield* markJoined(session, id, head.seq, lastSeq);
+  if (head.attempts === 0) markJoined(tx, session, id, head.seq, lastSeq);
   return {
     session,
     epoch: lane?.epoch ?? 0,
@@ -102,8 +94,8 @@ const SUSPECT_WAIT_MS = 1000;
 const suspectWaitMs = ({ deaths }: Pick<HeadRow, 'deaths'>) => SUSPECT_WAIT_MS * (1 + deaths);
 
 /** The first messages of the turns that are held, where these were suspects before. */
-function* suspectsAtWork(): Operation<readonly { readonly seq: number }[]> {
-  return yield* all<{ seq: number }>(
+function suspectsAtWork(tx: Transaction): readonly { readonly seq: number }[] {
+  return tx.all<{ seq: number }>(
     `SELECT seq FROM
        (SELECT min(seq) AS seq, attempts, failures FROM inbound JOIN session_lane USING (session)
         WHERE owner IS NOT NULL AND state = 'pending' GROUP BY session)
@@ -113,173 +105,162 @@ function* suspectsAtWork(): Operation<readonly { readonly seq: number }[]> {
 }
 
 /** A process ended; its only suspect at work is counted. */
-function* judgeDeath(): Operation<void> {
-  const [suspect, ...others] = yield* suspectsAtWork();
+function judgeDeath(tx: Transaction): void {
+  const [suspect, ...others] = suspectsAtWork(tx);
   if (suspect !== undefined && others.length === 0) {
-    yield* change('UPDATE inbound SET deaths = deaths + 1 WHERE seq = ?', suspect.seq);
+    tx.change('UPDATE inbound SET deaths = deaths + 1 WHERE seq = ?', suspect.seq);
   }
 }
 
 /** Until the process that has begun has proven itself. */
-function* holdSuspects(now: number): Operation<void> {
-  const suspects = yield* all<{ session: string; deaths: number }>(
+function holdSuspects(tx: Transaction): void {
+  const suspects = tx.all<{ session: string; deaths: number }>(
     `SELECT session, deaths FROM inbound WHERE state = 'pending' AND attempts - failures >= ?`,
     SUSPECT_DEATHS,
   );
   for (const suspect of suspects) {
-    yield* change(
+    tx.change(
       'UPDATE session_lane SET ready_at = ? WHERE session = ? AND ready_at <= ?',
-      ...[now + PROVEN_PROCESS_MS + suspectWaitMs(suspect), suspect.session],
-      now + PROVEN_PROCESS_MS,
+      ...[tx.now + PROVEN_PROCESS_MS + suspectWaitMs(suspect), suspect.session],
+      tx.now + PROVEN_PROCESS_MS,
     );
   }
 }
 
 /** The first try takes all that waits, the second what the first one had, later ones nobody. */
-function* followersOf(
+function followersOf(
+  tx: Transaction,
   session: SessionKey,
   head: { readonly seq: number; readonly attempts: number },
   id: TurnId,
-): Operation<readonly QueuedMessage[]> {
-  if (head.attempts === 0) return yield* pendingAfter(session, head.seq);
-  return head.attempts === 1 ? yield* joinedBefore(session, head.seq, id) : [];
+): readonly QueuedMessage[] {
+  if (head.attempts === 0) return pendingAfter(tx, session, head.seq);
+  return head.attempts === 1 ? joinedBefore(tx, session, head.seq, id) : [];
 }
 
-function* markJoined(
+function markJoined(
+  tx: Transaction,
   session: SessionKey,
   id: TurnId,
   after: number,
   through: number,
-): Operation<void> {
+): void {
   if (through === after) return;
-  yield* change(
+  tx.change(
     "UPDATE inbound SET turn = ? WHERE session = ? AND state = 'pending' AND seq > ? AND seq <= ?",
     ...[id, session, after, through],
   );
 }
 
-export function* joinTurn(
-  hold: TurnHold,
-  owner: string,
-): Operation<readonly QueuedMessage[] | undefined> {
-  const lane = yield* first<{ held_through: number }>(
+export function joinTurn(tx: Transaction, hold: TurnHold): readonly QueuedMessage[] | undefined {
+  const lane = tx.first<{ held_through: number }>(
     'SELECT held_through FROM session_lane WHERE session = ? AND epoch = ? AND owner = ?',
-    ...[hold.session, hold.epoch, owner],
+    ...[hold.session, hold.epoch, tx.owner],
   );
   if (lane === undefined) return undefined;
-  const followers = yield* pendingAfter(hold.session, lane.held_through);
+  const followers = pendingAfter(tx, hold.session, lane.held_through);
   const last = followers.at(-1);
   if (last !== undefined) {
-    yield* change(
+    tx.change(
       'UPDATE session_lane SET held_through = ? WHERE session = ?',
       ...[last.seq, hold.session],
     );
     const id = turnIdOf(hold.session, hold.firstSeq);
-    yield* markJoined(hold.session, id, lane.held_through, last.seq);
+    markJoined(tx, hold.session, id, lane.held_through, last.seq);
   }
   return followers;
 }
 
-export function* endTurn(
-  hold: TurnHold,
-  ending: TurnEnding,
-  owner: string,
-  now: number,
-): Operation<'ended' | 'lost'> {
-  const lane = yield* first<{ held_through: number }>(
+export function endTurn(tx: Transaction, hold: TurnHold, ending: TurnEnding): 'ended' | 'lost' {
+  const lane = tx.first<{ held_through: number }>(
     `SELECT held_through FROM session_lane WHERE session = ? AND epoch = ? AND owner = ?`,
-    ...[hold.session, hold.epoch, owner],
+    ...[hold.session, hold.epoch, tx.owner],
   );
   if (lane === undefined) return 'lost';
-  yield* settleInbound(hold, ending, lane.held_through, now);
-  yield* change(
+  settleInbound(tx, hold, ending, lane.held_through);
+  tx.change(
     `UPDATE session_lane SET owner = NULL, held_through = NULL, stop_reason = NULL,
        ready_at = CASE WHEN EXISTS
          (SELECT 1 FROM inbound WHERE session = ?1 AND state = 'pending') THEN ?2 END
      WHERE session = ?1`,
-    ...[hold.session, 'at' in ending ? ending.at : now],
+    ...[hold.session, 'at' in ending ? ending.at : tx.now],
   );
   if (ending.kind === 'done' || ending.kind === 'dead') {
-    for (const message of ending.outbound) yield* queue(message, now);
+    for (const message of ending.outbound) queue(tx, message);
   }
   return 'ended';
 }
 
-function* settleInbound(
+function settleInbound(
+  tx: Transaction,
   hold: TurnHold,
   ending: TurnEnding,
   heldThrough: number,
-  now: number,
-): Operation<void> {
+): void {
   const { session, firstSeq } = hold;
   switch (ending.kind) {
     case 'done':
-      yield* change(
+      tx.change(
         `UPDATE inbound SET state = 'done', turn = ?, settled_at = ?,
            reason = CASE WHEN seq = ? THEN ? END
          WHERE session = ? AND state = 'pending' AND seq <= ?`,
-        ...[turnIdOf(session, firstSeq), now, firstSeq, ending.note ?? null],
+        ...[turnIdOf(session, firstSeq), tx.now, firstSeq, ending.note ?? null],
         ...[session, ending.throughSeq],
       );
       return;
     case 'retry':
-      yield* change(
+      tx.change(
         'UPDATE inbound SET reason = ?, failures = failures + 1 WHERE seq = ?',
         ...[ending.reason, firstSeq],
       );
       return;
     case 'deferred':
-      yield* change(
+      tx.change(
         'UPDATE inbound SET reason = ?, attempts = attempts - 1 WHERE seq = ?',
         ...[ending.reason, firstSeq],
       );
       return;
     case 'released':
-      yield* change('UPDATE inbound SET attempts = attempts - 1 WHERE seq = ?', firstSeq);
+      tx.change('UPDATE inbound SET attempts = attempts - 1 WHERE seq = ?', firstSeq);
       return;
     case 'dead':
-      yield* change(
+      tx.change(
         `UPDATE inbound SET state = 'dead', reason = ?, settled_at = ? WHERE seq = ?`,
-        ...[ending.reason, now, firstSeq],
+        ...[ending.reason, tx.now, firstSeq],
       );
       return;
     case 'cancelled':
-      yield* withdraw(session, heldThrough, ending.reason, now);
+      withdraw(tx, session, heldThrough, ending.reason);
   }
 }
 
-function* withdraw(
-  session: string,
-  throughSeq: number,
-  reason: string,
-  now: number,
-): Operation<void> {
-  yield* change(
+function withdraw(tx: Transaction, session: string, throughSeq: number, reason: string): void {
+  tx.change(
     `UPDATE inbound SET state = 'cancelled', reason = ?, settled_at = ?
      WHERE session = ? AND state = 'pending' AND seq <= ?`,
-    ...[reason, now, session, throughSeq],
+    ...[reason, tx.now, session, throughSeq],
   );
 }
 
 type HeldRow = { session: string; held_through: number; stop_reason: string | null };
 
 /** For the one process that works: whatever is held was held by a process that is gone. */
-export function* recoverTurns(now: number): Operation<number> {
-  const held = yield* all<HeldRow>(
+export function recoverTurns(tx: Transaction): number {
+  const held = tx.all<HeldRow>(
     'SELECT session, held_through, stop_reason FROM session_lane WHERE owner IS NOT NULL',
   );
-  yield* judgeDeath();
+  judgeDeath(tx);
   for (const { session, held_through, stop_reason } of held) {
-    if (stop_reason !== null) yield* withdraw(session, held_through, stop_reason, now);
+    if (stop_reason !== null) withdraw(tx, session, held_through, stop_reason);
   }
-  yield* change(
+  tx.change(
     `UPDATE session_lane SET owner = NULL, held_through = NULL, stop_reason = NULL,
        ready_at = CASE WHEN EXISTS (SELECT 1 FROM inbound
          WHERE inbound.session = session_lane.session AND state = 'pending') THEN ? END
      WHERE owner IS NOT NULL`,
-    now,
+    tx.now,
   );
-  yield* holdSuspects(now);
+  holdSuspects(tx);
   return held.length;
 }
 
@@ -287,8 +268,8 @@ export function* recoverTurns(now: number): Operation<number> {
 // turn's final text was sent, or until someone has taken the left-over draft away.
 
 /** What is known of it already stays. */
-export function* recordDraft(draft: LiveDraft): Operation<void> {
-  yield* change(
+export function recordDraft(tx: Transaction, draft: LiveDraft): void {
+  tx.change(
     `INSERT INTO draft (turn, first_seq, channel, chat, native_id, reply_to)
      VALUES (?, ?, ?, ?, ?, ?)
      ON CONFLICT (turn) DO UPDATE SET
@@ -314,14 +295,14 @@ const draftOf = (row: DraftRow): LiveDraft => ({
   ...(row.reply_to === null ? {} : { replyTo: row.reply_to }),
 });
 
-export function* readDraft(turn: TurnId): Operation<LiveDraft | undefined> {
-  const row = yield* first<DraftRow>(`SELECT ${COLUMNS} FROM draft WHERE turn = ?`, turn);
+export function readDraft(tx: Transaction, turn: TurnId): LiveDraft | undefined {
+  const row = tx.first<DraftRow>(`SELECT ${COLUMNS} FROM draft WHERE turn = ?`, turn);
   return row === undefined ? undefined : draftOf(row);
 }
 
 /** An unknown final keeps its draft: the text in the chat may be the final one. */
-export function* orphanDrafts(account: AccountName): Operation<readonly LiveDraft[]> {
-  const rows = yield* all<DraftRow>(
+export function orphanDrafts(tx: Transaction, account: AccountName): readonly LiveDraft[] {
+  const rows = tx.all<DraftRow>(
     `SELECT ${COLUMNS} FROM draft WHERE channel = ?
        AND NOT EXISTS (SELECT 1 FROM inbound WHERE seq = first_seq AND state = 'pending')
        AND NOT EXISTS (SELECT 1 FROM outbound
@@ -333,6 +314,6 @@ export function* orphanDrafts(account: AccountName): Operation<readonly LiveDraf
   return rows.map(draftOf);
 }
 
-export function* forgetDraft(turn: TurnId): Operation<void> {
-  yield* change('DELETE FROM draft WHERE turn = ?', turn);
+export function forgetDraft(tx: Transaction, turn: TurnId): void {
+  tx.change('DELETE FROM draft WHERE turn = ?', turn);
 }

@@ -5,7 +5,7 @@ import type { MessageId } from '../../message/ids.ts';
 import type { OutboundMessage } from '../../message/message.ts';
 import type { Holds } from '../../sessions/rules/forgetting.ts';
 import type { BusStats } from '../bus.ts';
-import { all, change, first, type Operation } from './key-value.ts';
+import type { Transaction } from './key-value.ts';
 import { promote, queue } from './outbound.ts';
 
 /** Ids of finished messages that stay known, so that a late repeat is recognised. */
@@ -21,8 +21,8 @@ type StatsRow = {
   oldest: number | null;
 };
 
-export function* readStats(): Operation<BusStats> {
-  const row = yield* first<StatsRow>(
+export function readStats(tx: Transaction): BusStats {
+  const row = tx.first<StatsRow>(
     `SELECT
        (SELECT count(*) FROM inbound WHERE state = 'pending') AS waiting,
        (SELECT count(*) FROM session_lane JOIN inbound ON inbound.session = session_lane.session
@@ -59,12 +59,13 @@ export const TOPICS: readonly Topic[] = [
 const SWEEP_ROWS = 2000;
 
 /** Sweeps the rows behind `from`; `next` is where to go on, undefined at the end. */
-export function* sweep(
+export function sweep(
+  tx: Transaction,
   { table, place, finished }: Topic,
   from: number,
   before: number,
-): Operation<{ readonly cleared: number; readonly next: number | undefined }> {
-  const range = yield* first<{ upto: number | null }>(
+): { readonly cleared: number; readonly next: number | undefined } {
+  const range = tx.first<{ upto: number | null }>(
     `SELECT max(${place}) AS upto FROM
        (SELECT ${place} FROM ${table} WHERE ${place} > ? ORDER BY ${place} LIMIT ?)`,
     ...[from, SWEEP_ROWS],
@@ -72,11 +73,11 @@ export function* sweep(
   const upto = range?.upto ?? undefined;
   if (upto === undefined) return { cleared: 0, next: undefined };
   const isOld = `${place} > ?1 AND ${place} <= ?2 AND settled_at < ?3 AND state IN (${finished})`;
-  const cleared = yield* change(
+  const cleared = tx.change(
     `UPDATE ${table} SET body = NULL WHERE ${isOld} AND body IS NOT NULL`,
     ...[from, upto, before],
   );
-  yield* change(
+  tx.change(
     `DELETE FROM ${table} WHERE ${isOld} AND ${place} <= (SELECT max(${place}) FROM ${table}) - ?4`,
     ...[from, upto, before, KEPT_IDS],
   );
@@ -90,19 +91,19 @@ type Body = { readonly place: number; readonly body: string };
 const LANES = { inbound: 'session', outbound: 'lane' } as const;
 
 /** Of these chats, whatever the topic; how many texts went. What waits or runs is not touched. */
-export function* forgetTexts(chats: readonly string[], holds: Holds): Operation<number> {
+export function forgetTexts(tx: Transaction, chats: readonly string[], holds: Holds): number {
   let forgotten = 0;
   for (const { table, place, finished } of TOPICS) {
     const lane = table === 'inbound' ? LANES.inbound : LANES.outbound;
     for (const chat of chats) {
-      const rows = yield* all<Body>(
+      const rows = tx.all<Body>(
         `SELECT ${place} AS place, body FROM ${table}
          WHERE (${lane} = ?1 OR substr(${lane}, 1, length(?1) + 1) = ?1 || '#')
            AND state IN (${finished}) AND body IS NOT NULL`,
         chat,
       );
       for (const row of rows.filter(({ body }) => holds(body))) {
-        forgotten += yield* change(`UPDATE ${table} SET body = NULL WHERE ${place} = ?`, row.place);
+        forgotten += tx.change(`UPDATE ${table} SET body = NULL WHERE ${place} = ?`, row.place);
       }
     }
   }
@@ -116,11 +117,12 @@ const MAX_STRANDED = 100;
 /** No try of it may have arrived, not even a part. */
 const SURELY_UNSENT = "in_doubt = 0 AND parts = '[]' AND body IS NOT NULL";
 
-export function* stranded(
+export function stranded(
+  tx: Transaction,
   account: AccountName,
   since: number,
-): Operation<readonly OutboundMessage[]> {
-  const rows = yield* all<{ body: string }>(
+): readonly OutboundMessage[] {
+  const rows = tx.all<{ body: string }>(
     `SELECT ord, body FROM outbound WHERE channel = ?1 AND ${SURELY_UNSENT}
        AND state IN ('queued', 'sending') AND state = 'queued'
      UNION ALL
@@ -132,20 +134,20 @@ export function* stranded(
   return rows.map(({ body }): OutboundMessage => JSON.parse(body));
 }
 
-export function* divert(
+export function divert(
+  tx: Transaction,
   id: MessageId,
   instead: OutboundMessage,
-  now: number,
-): Operation<'diverted' | 'too late'> {
-  const row = yield* first<{ lane: string }>('SELECT lane FROM outbound WHERE id = ?', id);
-  const changes = yield* change(
+): 'diverted' | 'too late' {
+  const row = tx.first<{ lane: string }>('SELECT lane FROM outbound WHERE id = ?', id);
+  const changes = tx.change(
     `UPDATE outbound SET state = 'dropped', reason = ?, settled_at = ?, ready_at = NULL
      WHERE id = ? AND state IN ('queued', 'dead') AND ${SURELY_UNSENT}`,
-    ...[`${MOVED}${accountName(instead.chat)}`, now, id],
+    ...[`${MOVED}${accountName(instead.chat)}`, tx.now, id],
   );
   if (row === undefined || changes === 0) return 'too late';
-  yield* queue(instead, now);
-  yield* promote(row.lane, now);
+  queue(tx, instead);
+  promote(tx, row.lane);
   return 'diverted';
 }
 

@@ -76,22 +76,30 @@ export function tellingWords(question: string): readonly string[] {
 // What a plain question about companies and markets asks for: whose figures, which, over what time.
 // Read from its words; nothing is guessed where no company is named.
 
-/** Kinds of figures, each of which one address of the service has. */
-export const FIGURES = [
-  'price',
-  'price_history',
-  'income_statements',
-  'balance_sheets',
-  'cash_flow_statements',
-  'metrics',
-  'company',
-  'news',
-  'insider_trades',
-  'filings',
-  'estimates',
-  'crypto_price',
-] as const;
-export type Figure = (typeof FIGURES)[number];
+/** Kinds of figures, each of which one address of the service has, and the words that ask for it. */
+const FIGURE_SIGNS = {
+  price: /\b(?:price|quote|trading at|share|stock|kurs|worth|close[ds]?)\b/i,
+  price_history:
+    /\b(?:history|historical|performance|chart|since|over the (?:last|past)|ytd|year to date|trend|kursverlauf)\b/i,
+  income_statements:
+    /\b(?:income|revenue|sales|earnings|profit|eps|net income|gross|operating margin|ebit(?:da)?|umsatz|gewinn)\b/i,
+  balance_sheets:
+    /\b(?:balance sheets?|assets|liabilities|debt|equity|cash position|bilanz|schulden)\b/i,
+  cash_flow_statements:
+    /\b(?:cash ?flows?|free cash|capex|capital expenditure|buybacks?|dividends? paid)\b/i,
+  metrics:
+    /\b(?:p\/?e|ratios?|valuation|market cap|margins?|roe|roic|roa|metrics|multiples?|dividend yield|bewertung)\b/i,
+  company:
+    /\b(?:sector|industry|employees|headquarters|founded|what does .* do|company facts|exchange|ceo)\b/i,
+  news: /\b(?:news|headlines?|announce\w*|latest on|nachrichten)\b/i,
+  insider_trades: /\binsiders?\b/i,
+  filings: /\b(?:filings?|10-?[kq]|8-?k|sec)\b/i,
+  estimates: /\b(?:estimates?|forecasts?|guidance|expected|consensus|analysts?)\b/i,
+  // By its ticker alone.
+  crypto_price: undefined,
+} satisfies Readonly<Record<string, RegExp | undefined>>;
+export type Figure = keyof typeof FIGURE_SIGNS;
+export const FIGURES = Object.keys(FIGURE_SIGNS) as [Figure, ...Figure[]];
 
 export type FinanceQuestion = {
   readonly tickers: readonly string[];
@@ -105,37 +113,6 @@ const MAX_TICKERS = 5;
 const DEFAULT_COUNT = 4;
 const MAX_COUNT = 20;
 
-const FIGURE_SIGNS: readonly (readonly [Figure, RegExp])[] = [
-  [
-    'price_history',
-    /\b(?:history|historical|performance|chart|since|over the (?:last|past)|ytd|year to date|trend|kursverlauf)\b/i,
-  ],
-  [
-    'income_statements',
-    /\b(?:income|revenue|sales|earnings|profit|eps|net income|gross|operating margin|ebit(?:da)?|umsatz|gewinn)\b/i,
-  ],
-  [
-    'balance_sheets',
-    /\b(?:balance sheets?|assets|liabilities|debt|equity|cash position|bilanz|schulden)\b/i,
-  ],
-  [
-    'cash_flow_statements',
-    /\b(?:cash ?flows?|free cash|capex|capital expenditure|buybacks?|dividends? paid)\b/i,
-  ],
-  [
-    'metrics',
-    /\b(?:p\/?e|ratios?|valuation|market cap|margins?|roe|roic|roa|metrics|multiples?|dividend yield|bewertung)\b/i,
-  ],
-  [
-    'company',
-    /\b(?:sector|industry|employees|headquarters|founded|what does .* do|company facts|exchange|ceo)\b/i,
-  ],
-  ['news', /\b(?:news|headlines?|announce\w*|latest on|nachrichten)\b/i],
-  ['insider_trades', /\binsiders?\b/i],
-  ['filings', /\b(?:filings?|10-?[kq]|8-?k|sec)\b/i],
-  ['estimates', /\b(?:estimates?|forecasts?|guidance|expected|consensus|analysts?)\b/i],
-  ['price', /\b(?:price|quote|trading at|share|stock|kurs|worth|close[ds]?)\b/i],
-];
 const CRYPTO = /^[A-Z0-9]{2,10}-(?:USD|EUR|USDT|BTC)$/;
 const TICKER =
   /(?<![\p{L}\p{N}$.-])(?:\$[A-Za-z]{1,5}|[A-Z]{1,5})(?:[.-][A-Z]{1,4})?(?![\p{L}\p{N}])/gu;
@@ -153,7 +130,7 @@ const SHORT_WORDS = new Set(
 
 export function readFinanceQuestion(question: string): FinanceQuestion {
   const tickers = [...new Set(tickersIn(question))];
-  const signs = FIGURE_SIGNS.filter(([, sign]) => sign.test(question)).map(([figure]) => figure);
+  const signs = FIGURES.filter((figure) => FIGURE_SIGNS[figure]?.test(question));
   // A course over time answers what the price alone would.
   const found = signs.includes('price_history') ? signs.filter((one) => one !== 'price') : signs;
   return {
@@ -180,7 +157,11 @@ function isTicker(word: string, isShouted: boolean): boolean {
   if (word.length < 2 || NO_TICKERS.has(word)) return false;
   if (!isShouted) return true;
   const isCommon = word.length > 2 && tellingWords(word).length === 0;
-  return !isCommon && !SHORT_WORDS.has(word) && !FIGURE_SIGNS.some(([, sign]) => sign.test(word));
+  return (
+    !isCommon &&
+    !SHORT_WORDS.has(word) &&
+    !FIGURES.some((figure) => FIGURE_SIGNS[figure]?.test(word))
+  );
 }
 
 function periodOf(question: string): FinanceQuestion['period'] {
