@@ -30,7 +30,7 @@ export const LOCAL_COMMANDS = {
   },
 } satisfies CommandTable;
 
-export type LocalCommandDeps = {
+type LocalCommandDeps = {
   readonly local: LocalModels;
   readonly settings: SessionSettingsStore;
   models(): ModelRegistry;
@@ -49,21 +49,16 @@ async function changeLocal(origin: CommandOrigin, argument: string, deps: LocalC
     return more.length > 0 ? notUnderstood(more) : changeForAll(origin, named, deps);
   }
   if (rest.length > 0) return notUnderstood(rest);
-  const found = () => deps.local.look();
   if (word === 'only') return stayHere(origin, deps);
   if (word === 'off' && (await deps.local.only.holding(origin.session)) !== undefined) {
     return letGo(origin, deps);
   }
-  if (word === 'list') return `${await currentText(origin, deps)}\n\n${foundText(await found())}`;
+  if (word === 'list')
+    return `${await currentText(origin, deps)}\n\n${foundText(await deps.local.look())}`;
   const chosen = await deps.settings.get(origin.session);
   const isLocal = deps.local.isLocal(chosen.model ?? deps.models().defaultModel);
   if (word === 'off' || (word === '' && isLocal)) return changeBack(origin, chosen, deps);
-  const there = await found();
-  const wanted = word === '' ? deps.local.preferred() : word;
-  const model = modelAmong(there, wanted);
-  if (model === undefined) return notFound(there, wanted);
-  if (isHandedOn(there, model)) return cloudModelText(model);
-  return changeTo(origin, { chosen, model, isLocal }, deps);
+  return withModel(word, deps, (model) => changeTo(origin, { chosen, model, isLocal }, deps));
 }
 
 const notUnderstood = (words: readonly string[]) =>
@@ -100,18 +95,26 @@ async function letGo(origin: CommandOrigin, deps: LocalCommandDeps): Promise<str
   return `Any model may be asked here again. ${again}`.trim();
 }
 
+/** Of the models that are there now: the named one, else the preferred one, else any. */
+async function withModel(
+  named: string,
+  { local }: LocalCommandDeps,
+  use: (model: string) => Promise<string>,
+): Promise<string> {
+  const found = await local.look();
+  const wanted = named === '' ? local.preferred() : named;
+  const model = modelAmong(found, wanted);
+  if (model !== undefined) return isHandedOn(found, model) ? cloudModelText(model) : use(model);
+  if (found.length === 0) return NOTHING_FOUND;
+  const lacks = wanted === '' ? 'a model of its own' : `the model ${wanted}`;
+  return `No local server here has ${lacks}. There are:\n\n${foundText(found)}`;
+}
+
 /** By its whole name, or as the server calls it; without a name the first one. */
 function modelAmong(found: readonly FoundServer[], named: string) {
   if (named === '') return firstOf(found);
   const names = found.flatMap(({ models }) => models.map(({ name }) => name));
   return names.find((name) => name === named) ?? names.find((name) => name.endsWith(`/${named}`));
-}
-
-function notFound(found: readonly FoundServer[], named: string): string {
-  if (found.length === 0) return NOTHING_FOUND;
-  if (named === '')
-    return `No local server here has a model of its own. There are:\n\n${foundText(found)}`;
-  return `No local server here has the model ${named}. There are:\n\n${foundText(found)}`;
 }
 
 const isHandedOn = (found: readonly FoundServer[], model: string) =>
@@ -159,12 +162,9 @@ async function changeForAll({ role }: CommandOrigin, named: string, deps: LocalC
     await deps.local.useForAll(undefined);
     return `The model of all who chose none is ${deps.models().defaultModel}.`;
   }
-  const found = await deps.local.look();
-  const wanted = named === '' ? deps.local.preferred() : named;
-  const model = modelAmong(found, wanted);
-  if (model === undefined) return notFound(found, wanted);
-  if (isHandedOn(found, model)) return cloudModelText(model);
-  await deps.local.useForAll(model);
-  deps.local.warmUp(model);
-  return `From the next message on the model of all who chose none is ${model}. /local default off goes back.`;
+  return withModel(named, deps, async (model) => {
+    await deps.local.useForAll(model);
+    deps.local.warmUp(model);
+    return `From the next message on the model of all who chose none is ${model}. /local default off goes back.`;
+  });
 }

@@ -104,14 +104,8 @@ function modelWords({ name, contextTokens, warmth, isLoaded, isHandedOn }: Found
 const loadedWords = (isLoaded: boolean | undefined) => (isLoaded === true ? ['loaded'] : []);
 
 function warmthWords(warmth: Warmth): string {
-  switch (warmth.kind) {
-    case 'warming':
-      return 'is being loaded';
-    case 'ready':
-      return `ready after ${seconds(warmth.tookMs)}`;
-    case 'failed':
-      return 'could not be loaded';
-  }
+  if (warmth.kind === 'ready') return `ready after ${seconds(warmth.tookMs)}`;
+  return warmth.kind === 'warming' ? 'is being loaded' : 'could not be loaded';
 }
 
 const seconds = (ms: number) => `${(ms / 1000).toFixed(1)} s`;

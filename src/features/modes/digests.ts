@@ -115,8 +115,9 @@ function digestsOf(
   who: RoleModel,
   deps: ModeDeps,
 ): Required<Pick<TurnMode, 'shown' | 'cue'>> {
-  const { aboveChars } = deps.settings().delegation;
+  const settings = deps.settings().delegation;
   const budget = budgetOf(who, deps);
+  const runner = { who, health: deps.health, settings, budget };
   const told: string[] = [];
   return {
     async *cue() {
@@ -124,10 +125,9 @@ function digestsOf(
       return { kind: 'main', main: { tools: 'offered', notes: [] } };
     },
     async shown(call, report, signal) {
-      const stored = storedResult(turn, call, report, aboveChars);
+      const stored = storedResult(turn, call, report, settings.aboveChars);
       if (stored === undefined || deps.health.isResting(who) || !budget.isLeft()) return report;
-      const runner = new Runner(turn, who, deps, budget);
-      const made = await runner.digest(stored, signal).catch((error: unknown) => {
+      const made = await digest(turn, stored, runner, signal).catch((error: unknown) => {
         // What the tool did is recorded, with or without its digest.
         if (error instanceof SpendingRefusedError || signal.aborted) return undefined;
         throw error;
@@ -180,6 +180,13 @@ type Digested =
   | { readonly kind: 'unfinished' }
   | { readonly kind: 'failed'; readonly isOut: boolean };
 
+type Runner = {
+  readonly who: RoleModel;
+  readonly health: ModeDeps['health'];
+  readonly settings: ReturnType<ModeDeps['settings']>['delegation'];
+  readonly budget: Budget;
+};
+
 const TASK_CHARS = 500;
 const ARGUMENT_CHARS = 300;
 const HEAD_CHARS = 6000;
@@ -209,60 +216,40 @@ const LOOKING: readonly ToolSpec[] = [
   looking('result_length', 'How long the result is.', {}),
 ];
 
-class Runner {
-  readonly #turn: ModeTurn;
-  readonly #who: RoleModel;
-  readonly #deps: ModeDeps;
-  readonly #budget: Budget;
-
-  constructor(turn: ModeTurn, who: RoleModel, deps: ModeDeps, budget: Budget) {
-    this.#turn = turn;
-    this.#who = who;
-    this.#deps = deps;
-    this.#budget = budget;
-  }
-
-  /** @throws SpendingRefusedError, or the reason of the signal */
-  async digest(stored: StoredResult, signal: AbortSignal): Promise<Digested> {
-    const { maxRounds } = this.#deps.settings().delegation;
-    const task = ownWords(this.#turn.thread.own);
-    let messages: readonly ModelMessage[] = [{ role: 'user', text: questionOf(stored, task) }];
-    for (let round = 1; round <= maxRounds; round += 1) {
-      const askedTokens = messagesTokens(messages);
-      const release = this.#budget.reserve(askedTokens);
-      if (release === undefined) break;
-      const isLast = round === maxRounds;
-      const call = this.#callOf(messages, { isFirst: round === 1, isLast });
-      const asked = await this.#ask(call, signal).finally(release);
-      if (asked.kind === 'failed') return asked;
-      const { answer } = asked;
-      this.#budget.charge(answer, askedTokens);
-      if (answer.stop === 'refused') break;
-      if (isLast || answer.toolCalls.length === 0) {
-        const { text, isOut } = writtenBy(asked);
-        return text === '' ? { kind: 'failed', isOut } : { kind: 'digested', text: text.trim() };
-      }
-      messages = [...messages, ...looked(stored, answer)];
-    }
-    return { kind: 'unfinished' };
-  }
-
-  #callOf(
-    messages: readonly ModelMessage[],
-    { isFirst, isLast }: { readonly isFirst: boolean; readonly isLast: boolean },
-  ): RoleCall {
-    return {
-      ...callTerms({ ...this.#deps.settings().delegation, temperature: TEMPERATURE }),
+/** @throws SpendingRefusedError, or the reason of the signal */
+async function digest(
+  turn: ModeTurn,
+  stored: StoredResult,
+  { who, health, settings, budget }: Runner,
+  signal: AbortSignal,
+): Promise<Digested> {
+  const { maxRounds, ...terms } = settings;
+  const question = questionOf(stored, ownWords(turn.thread.own));
+  let messages: readonly ModelMessage[] = [{ role: 'user', text: question }];
+  for (let round = 1; round <= maxRounds; round += 1) {
+    const askedTokens = messagesTokens(messages);
+    const release = budget.reserve(askedTokens);
+    if (release === undefined) break;
+    const isLast = round === maxRounds;
+    const call: RoleCall = {
+      ...callTerms({ ...terms, temperature: TEMPERATURE }),
       system: SYSTEM,
-      messages: isLast && !isFirst ? [...messages, NOW] : messages,
-      tools: isLast && isFirst ? [] : LOOKING,
+      messages: isLast && round > 1 ? [...messages, NOW] : messages,
+      tools: isLast && round === 1 ? [] : LOOKING,
       ...(isLast ? { toolChoice: 'none' } : {}),
     };
+    const asked = await askRole(turn, { health, who }, call, signal).finally(release);
+    if (asked.kind === 'failed') return asked;
+    const { answer } = asked;
+    budget.charge(answer, askedTokens);
+    if (answer.stop === 'refused') break;
+    if (isLast || answer.toolCalls.length === 0) {
+      const { text, isOut } = writtenBy(asked);
+      return text === '' ? { kind: 'failed', isOut } : { kind: 'digested', text: text.trim() };
+    }
+    messages = [...messages, ...looked(stored, answer)];
   }
-
-  #ask(call: RoleCall, signal: AbortSignal) {
-    return askRole(this.#turn, { health: this.#deps.health, who: this.#who }, call, signal);
-  }
+  return { kind: 'unfinished' };
 }
 
 function questionOf({ call, body, isForeign }: StoredResult, task: string): string {

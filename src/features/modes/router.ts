@@ -57,7 +57,6 @@ const ROUTE_DECISION: ToolSpec = {
 };
 
 type Means = { readonly specs: readonly ToolSpec[]; readonly hasSpecialist: boolean };
-type Checked = { readonly plan: ToolPlan; readonly read: ReadPlan };
 type Chosen = {
   readonly by: ReadDecision['by'] | 'rules';
   readonly plan: ToolPlan;
@@ -120,7 +119,7 @@ function requestOf(
 function saidBy(turn: ModeTurn, answer: RoleAnswer, means: Means): Chosen | undefined {
   const calls = answer.toolCalls.map((call) => call.arguments);
   const read = readDecision({ calls, text: answer.text });
-  return read === undefined ? undefined : usable(checked(turn, read.decision, means), read.by);
+  return read && chosenBy(read.by, turn, read.decision, means);
 }
 
 function ruled(turn: ModeTurn, means: Means): Chosen | undefined {
@@ -129,20 +128,22 @@ function ruled(turn: ModeTurn, means: Means): Chosen | undefined {
   const tools = new Set(means.specs.map(({ name }) => name));
   const { local } = turn.models.resolve(mainModelOf(turn));
   const decision = fallbackDecision(ownWords(turn.thread.own), { tools, isLocal: local });
-  return usable(checked(turn, decision, means), 'rules');
+  return chosenBy('rules', turn, decision, means);
 }
 
-function usable({ plan, read }: Checked, by: Chosen['by']): Chosen | undefined {
-  return read.kind === 'invalid' ? undefined : { by, plan, read };
-}
-
-function checked(turn: ModeTurn, decision: RouteDecision, means: Means): Checked {
+/** Undefined where it cannot be done. */
+function chosenBy(
+  by: Chosen['by'],
+  turn: ModeTurn,
+  decision: RouteDecision,
+  { specs, hasSpecialist }: Means,
+): Chosen | undefined {
   const place = turn.thread.rounds.length + 1;
   const plan = { ...decision, idempotencyKey: `${turn.input.turnId}/route/${place}` };
   const canCall = ({ name, args }: PlannedCall) => {
     const bound = turn.toolbox.bind(name, JSON.stringify(args));
-    return bound.kind === 'ready' && means.specs.some((spec) => spec.name === bound.name);
+    return bound.kind === 'ready' && specs.some((spec) => spec.name === bound.name);
   };
-  const task = ownWords(turn.thread.own);
-  return { plan, read: readPlan(plan, { hasSpecialist: means.hasSpecialist, task, canCall }) };
+  const read = readPlan(plan, { hasSpecialist, task: ownWords(turn.thread.own), canCall });
+  return read.kind === 'invalid' ? undefined : { by, plan, read };
 }

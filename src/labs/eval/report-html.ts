@@ -20,7 +20,6 @@ const ROW = 26;
 const BAR = 16;
 const LINE_HEIGHT = 200;
 const BOTTOM = 40;
-const CELL = 34;
 const TICKS = 4;
 
 type Bars = Extract<EvalPlot, { readonly kind: 'bars' }>['bars'];
@@ -28,9 +27,9 @@ type Bars = Extract<EvalPlot, { readonly kind: 'bars' }>['bars'];
 export const escaped = (text: string) =>
   text.replace(/[&<>"']/g, (mark) => `&#${mark.charCodeAt(0)};`).replace(/\p{Cc}/gu, ' ');
 
-function plotSvg(plot: EvalPlot): string {
+function plotHtml(plot: EvalPlot): string {
   if (plot.kind === 'bars') return barsSvg(plot.title, plot.bars);
-  return plot.kind === 'grid' ? gridSvg(plot) : lineSvg(plot);
+  return plot.kind === 'grid' ? gridTable(plot) : lineSvg(plot);
 }
 
 const svg = (title: string, height: number, width: number, inner: readonly string[]) =>
@@ -69,30 +68,21 @@ function barsSvg(title: string, bars: Bars): string {
   return svg(title, height, width, [...ticks, ...drawn]);
 }
 
-function gridSvg({
-  title,
-  rows,
-  columns,
-  cells,
-}: Extract<EvalPlot, { readonly kind: 'grid' }>): string {
-  const wide = Math.max(64, ...columns.map((column) => column.length * 8 + 12));
-  const width = Math.max(240, LEFT + columns.length * wide + 8);
-  const height = TOP + 24 + rows.length * CELL;
-  const heads = columns.map((column, at) =>
-    text(LEFT + (at + 0.5) * wide, TOP + 12, column, 'middle', 'small'),
-  );
-  const drawn = rows.flatMap((row, down) => {
-    const y = TOP + 24 + down * CELL;
-    const inRow = columns.map((column, at) => {
-      const found = cells.find((cell) => cell.row === row && cell.column === column);
-      const x = LEFT + at * wide;
-      const fill = found === undefined ? '#e5e5e5' : shade(found.value);
-      const words = found === undefined ? 'not tried' : percent(found.value);
-      return `<rect x="${x + 1}" y="${y + 1}" width="${wide - 2}" height="${CELL - 2}" fill="${fill}"/>${text(x + wide / 2, y + CELL / 2 + 4, words, 'middle', 'small cell')}`;
-    });
-    return [text(LEFT - 8, y + CELL / 2 + 4, row, 'end', 'small'), ...inRow];
+type Grid = Extract<EvalPlot, { readonly kind: 'grid' }>;
+
+function gridTable({ rows, columns, cells }: Grid): string {
+  const cellOf = (row: string, column: string) => {
+    const found = cells.find((cell) => cell.row === row && cell.column === column);
+    const fill = found === undefined ? '#e5e5e5' : shade(found.value);
+    const words = found === undefined ? 'not tried' : percent(found.value);
+    return `<td class="cell" style="background: ${fill}">${words}</td>`;
+  };
+  const heads = ['', ...columns].map((column) => `<th class="small">${escaped(column)}</th>`);
+  const lines = rows.map((row) => {
+    const shown = columns.map((column) => cellOf(row, column));
+    return `<tr><th class="small">${escaped(row)}</th>${shown.join('')}</tr>`;
   });
-  return svg(title, height, width, [...heads, ...drawn]);
+  return `<table><tr>${heads.join('')}</tr>${lines.join('')}</table>`;
 }
 
 /** From red over yellow to green. */
@@ -144,7 +134,7 @@ table { border-collapse: collapse; margin: .5rem 0 1rem; } td, th { text-align: 
 th { font-weight: 600; } figure { margin: 1rem 0; overflow-x: auto; } figcaption { color: #555; }
 .partial { color: #9a3b00; font-weight: 600; } .small, small { font-size: 12px; color: #555; fill: #555; }
 svg { font: 13px system-ui, sans-serif; max-width: none; } .bar { fill: #7aa6d8; } .whisker { stroke: #24405f; stroke-width: 1.5; }
-.rule { stroke: #e3e3e3; } .line { fill: none; stroke: #24609c; stroke-width: 2; } .dot { fill: #24609c; } .cell { fill: #222; }
+.rule { stroke: #e3e3e3; } .line { fill: none; stroke: #24609c; stroke-width: 2; } .dot { fill: #24609c; } .cell { padding: .4rem 1rem; border: 1px solid #fff; text-align: center; font-size: 12px; }
 td.answer { max-width: 24rem; overflow-wrap: anywhere; }`;
 
 export function reportPage(results: readonly StoredResult[]): string {
@@ -192,7 +182,7 @@ function section(name: string, result: EvalResult): string {
   const partial = status === 'partial' ? `<p class="partial">Partial: ${escaped(because)}</p>` : '';
   return `<h3>${escaped(model)}</h3>${partial}
 ${tableOf(rows)}
-${plots.map((plot) => figure(plot.title, plotSvg(plot))).join('\n')}
+${plots.map((plot) => figure(plot.title, plotHtml(plot))).join('\n')}
 ${faults(result)}`;
 }
 

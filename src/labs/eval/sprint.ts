@@ -30,9 +30,10 @@ type SprintTask = {
   readonly instruction: string;
   /** By path below the workspace. All of them stay as they are but those that are wanted otherwise. */
   readonly files: Readonly<Record<string, string>>;
-  readonly wanted: { readonly answer: string } | { readonly file: WantedFile };
-  isRight(answer: string): boolean;
+  readonly wanted: WantedAnswer | { readonly file: WantedFile };
 };
+
+type WantedAnswer = { readonly answer: string; isRight(answer: string): boolean };
 
 type SprintGrade = { readonly isPassed: boolean; readonly why: string };
 
@@ -43,24 +44,13 @@ const STATES = ['open', 'sent', 'returned'] as const;
 const PEOPLE = 10;
 const ORDERS = 24;
 
-type Person = {
-  readonly name: string;
-  readonly town: string;
-  readonly extension: number;
-  readonly manager: string;
-};
-type Order = {
-  readonly id: string;
-  readonly customer: string;
-  readonly item: string;
-  readonly amount: number;
-  readonly state: string;
-};
+type Person = ReturnType<typeof peopleOf>[number];
+type Order = ReturnType<typeof ordersOf>[number];
 
 export function sprintTasks(seed: number, count: number): readonly SprintTask[] {
   return Array.from({ length: count }, (_, index) => {
     const tier = SPRINT_TIERS[index % SPRINT_TIERS.length] ?? 'lookup';
-    return MAKERS[tier](seeded(seed, `sprint ${index}`), `task-${index + 1}`);
+    return { tier, ...MAKERS[tier](seeded(seed, `sprint ${index}`), `task-${index + 1}`) };
   });
 }
 
@@ -72,30 +62,29 @@ export function gradeSprint(
 ): SprintGrade {
   const { wanted } = task;
   const file = 'file' in wanted ? wanted.file : undefined;
-  for (const [path, text] of Object.entries(task.files)) {
-    if (path !== file?.path && files.get(path) !== text) {
-      return { isPassed: false, why: `${path} was changed` };
-    }
-  }
-  if (file === undefined) {
-    return { isPassed: task.isRight(answer), why: 'the answer' };
-  }
-  const found = files.get(file.path);
-  if (found === undefined) return { isPassed: false, why: `${file.path} is not there` };
-  const isSame = file.as === 'json' ? sameJson(found, file.text) : sameLines(found, file.text);
-  return { isPassed: isSame, why: `the content of ${file.path}` };
+  const changed = Object.entries(task.files).find(
+    ([path, text]) => path !== file?.path && files.get(path) !== text,
+  );
+  if (changed !== undefined) return { isPassed: false, why: `${changed[0]} was changed` };
+  if ('answer' in wanted) return { isPassed: wanted.isRight(answer), why: 'the answer' };
+  const { path, as, text } = wanted.file;
+  const found = files.get(path);
+  if (found === undefined) return { isPassed: false, why: `${path} is not there` };
+  const isPassed = as === 'json' ? sameJson(found, text) : sameLines(found, text);
+  return { isPassed, why: `the content of ${path}` };
 }
 
-const MAKERS: Readonly<Record<SprintTier, (draw: Seeded, folder: string) => SprintTask>> = {
+/** Each in a folder of its own. */
+const MAKERS: Readonly<
+  Record<SprintTier, (draw: Seeded, folder: string) => Omit<SprintTask, 'tier'>>
+> = {
   lookup(draw, folder) {
     const people = peopleOf(draw);
     const { name, extension } = anyOf(draw, people);
     return {
-      tier: 'lookup',
-      instruction: `In ${folder}/people there is a file for each person. What is the extension of ${name}? Answer with the number.`,
+      instruction: `${eachPerson(folder)} What is the extension of ${name}? Answer with the number.`,
       files: personFiles(folder, people),
-      wanted: { answer: String(extension) },
-      isRight: (answer) => numberSaid(answer) === extension,
+      wanted: { answer: String(extension), isRight: (answer) => numberSaid(answer) === extension },
     };
   },
   hops(draw, folder) {
@@ -103,11 +92,9 @@ const MAKERS: Readonly<Record<SprintTier, (draw: Seeded, folder: string) => Spri
     const { name, manager } = anyOf(draw, people);
     const town = people.find((one) => one.name === manager)?.town ?? '';
     return {
-      tier: 'hops',
-      instruction: `In ${folder}/people there is a file for each person. In which town does the manager of ${name} work? Answer with the town.`,
+      instruction: `${eachPerson(folder)} In which town does the manager of ${name} work? Answer with the town.`,
       files: personFiles(folder, people),
-      wanted: { answer: town },
-      isRight: (answer) => choiceSaid(answer, TOWNS) === town,
+      wanted: { answer: town, isRight: (answer) => choiceSaid(answer, TOWNS) === town },
     };
   },
   count(draw, folder) {
@@ -115,11 +102,9 @@ const MAKERS: Readonly<Record<SprintTier, (draw: Seeded, folder: string) => Spri
     const state = draw.pick(STATES);
     const sum = totalOf(orders.filter((order) => order.state === state));
     return {
-      tier: 'count',
       instruction: `${folder}/orders.csv lists orders. What do the amounts of all orders in the state "${state}" add up to? Answer with the number.`,
       files: { [`${folder}/orders.csv`]: csvOf(orders) },
-      wanted: { answer: String(sum) },
-      isRight: (answer) => numberSaid(answer) === sum,
+      wanted: { answer: String(sum), isRight: (answer) => numberSaid(answer) === sum },
     };
   },
   edit(draw, folder) {
@@ -133,11 +118,9 @@ const MAKERS: Readonly<Record<SprintTier, (draw: Seeded, folder: string) => Spri
     const daily = before.limits.daily + 1 + draw.below(50);
     const after = { ...before, limits: { ...before.limits, daily } };
     return {
-      tier: 'edit',
       instruction: `Change the daily limit in ${path} to ${daily}. Leave everything else in that file as it is.`,
       files: { [path]: jsonOf(before) },
       wanted: { file: { path, as: 'json', text: jsonOf(after) } },
-      isRight: () => true,
     };
   },
   list(draw, folder) {
@@ -146,11 +129,9 @@ const MAKERS: Readonly<Record<SprintTier, (draw: Seeded, folder: string) => Spri
     const names = people.filter((one) => one.town === town).map(({ name }) => name);
     const path = `${folder}/in-town.txt`;
     return {
-      tier: 'list',
-      instruction: `In ${folder}/people there is a file for each person. Write the names of all who work in ${town} to ${path}, one a line, in alphabetical order and nothing else.`,
+      instruction: `${eachPerson(folder)} Write the names of all who work in ${town} to ${path}, one a line, in alphabetical order and nothing else.`,
       files: personFiles(folder, people),
       wanted: { file: { path, as: 'lines', text: `${names.toSorted().join('\n')}\n` } },
-      isRight: () => true,
     };
   },
   synthesis(draw, folder) {
@@ -165,16 +146,14 @@ const MAKERS: Readonly<Record<SprintTier, (draw: Seeded, folder: string) => Spri
     const path = `${folder}/summary.json`;
     const summary = { town, people: there.length, orders: theirs.length, amount: totalOf(theirs) };
     return {
-      tier: 'synthesis',
       instruction: `${folder}/people has a file for each customer, ${folder}/orders.csv their orders. Write ${path}: a JSON object with "town": "${town}", "people": how many customers work there, "orders": how many orders these have, "amount": what the amounts of these add up to.`,
       files: { ...personFiles(folder, people), [`${folder}/orders.csv`]: csvOf(orders) },
       wanted: { file: { path, as: 'json', text: jsonOf(summary) } },
-      isRight: () => true,
     };
   },
 };
 
-function peopleOf(draw: Seeded): readonly Person[] {
+function peopleOf(draw: Seeded) {
   const names = draw.shuffled(NAMES).slice(0, PEOPLE);
   return names.map((name, at) => ({
     name,
@@ -185,10 +164,12 @@ function peopleOf(draw: Seeded): readonly Person[] {
 }
 
 function anyOf(draw: Seeded, people: readonly Person[]): Person {
-  return people[draw.below(people.length)] ?? { name: '', town: '', extension: 0, manager: '' };
+  return (
+    people[draw.below(people.length)] ?? { name: '', town: TOWNS[0], extension: 0, manager: '' }
+  );
 }
 
-function ordersOf(draw: Seeded, customers: readonly string[] = NAMES): readonly Order[] {
+function ordersOf(draw: Seeded, customers: readonly string[] = NAMES) {
   return Array.from({ length: ORDERS }, (_, at) => ({
     id: `O${1001 + at}`,
     customer: customers[draw.below(customers.length)] ?? '',
@@ -197,6 +178,8 @@ function ordersOf(draw: Seeded, customers: readonly string[] = NAMES): readonly 
     state: draw.pick(STATES),
   }));
 }
+
+const eachPerson = (folder: string) => `In ${folder}/people there is a file for each person.`;
 
 const personFiles = (folder: string, people: readonly Person[]) =>
   Object.fromEntries(

@@ -13,7 +13,7 @@ import {
   messageId,
   turnId,
 } from '../../kernel/message/ids.ts';
-import { type ChatRef, sessionKeyOf } from '../../kernel/message/message.ts';
+import { type ChatRef, type InboundMessage, sessionKeyOf } from '../../kernel/message/message.ts';
 import { OWNER_TURN } from '../../kernel/message/notes.ts';
 import type { Clock } from '../../lib/time/clock.ts';
 import type { TurnReport, Workbench } from './eval.ts';
@@ -104,28 +104,33 @@ function inputOf(
 ): TurnInput {
   const chat: ChatRef = { channel: EVAL_CHANNEL, account: DEFAULT_ACCOUNT, chat: chatId(name) };
   const session = sessionKeyOf(chat);
-  const now = clock.now();
-  const nobody = 'Nobody is there to be asked: this is an evaluation. Go on without.';
+  const id = messageId(`${EVAL_CHANNEL}:${name}:${seq}`);
+  const message = labMessage({ id, chat, text }, clock.now());
   return {
     turnId: turnId(`${session}#${seq}`),
     ...{ session, chat, person: OWNER_TURN, rights: RIGHTS },
-    messages: [
-      {
-        ...{ seq, rights: RIGHTS, isForeign: false },
-        message: {
-          id: messageId(`${EVAL_CHANNEL}:${name}:${seq}`),
-          chat,
-          sender: { kind: 'system', source: 'webhook' },
-          addressing: 'direct',
-          ...{ text, sentAt: now, receivedAt: now },
-        },
-      },
-    ],
+    messages: [{ seq, rights: RIGHTS, isForeign: false, message }],
     settings: { model, thinkingBudget },
     steer: async () => [],
-    say: async () => undefined,
-    askOwner: async () => ({ text: nobody, isWaiting: false }),
-    post: async () => ({ status: 'failed', text: nobody }),
-    ask: async () => nobody,
+    ...unattended('Nobody is there to be asked: this is an evaluation. Go on without.'),
   };
 }
+
+/** A message that no person sent. */
+export const labMessage = (
+  about: Pick<InboundMessage, 'id' | 'chat' | 'text'>,
+  now: number,
+): InboundMessage => ({
+  ...about,
+  sender: { kind: 'system', source: 'webhook' },
+  addressing: 'direct',
+  ...{ sentAt: now, receivedAt: now },
+});
+
+/** Of a turn that reaches nobody: what the model is told where it asks or writes to a person. */
+export const unattended = (text: string) => ({
+  say: async () => undefined,
+  askOwner: async () => ({ text, isWaiting: false }),
+  post: async () => ({ status: 'failed', text }) as const,
+  ask: async () => text,
+});

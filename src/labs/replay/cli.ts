@@ -6,7 +6,13 @@ import { basename } from 'node:path';
 import { Command, Option } from 'commander';
 import type { PromptFile } from '../../agent/rules/prompt.ts';
 import { parseMoney } from '../../cli/flag-values.ts';
-import { CommandFailure, EXIT, printable, type Terminal } from '../../cli/terminal.ts';
+import {
+  CommandFailure,
+  EXIT,
+  printable,
+  type Terminal,
+  untilStopped,
+} from '../../cli/terminal.ts';
 import type { ConfigOverrides } from '../../kernel/config/check.ts';
 import { sessionKey } from '../../kernel/message/ids.ts';
 import { type DiffLine, shortened } from '../../lib/text/cut.ts';
@@ -34,14 +40,11 @@ function replayLines(turn: PlayedTurn, { currency }: Pricing): readonly string[]
     const isByOthers = modelsOf(recorded) !== modelsOf(played);
     return [`${head}  the same`, ...circumstances, ...(isByOthers ? [took] : [])];
   }
-  const ended =
-    recorded.outcome === played.outcome
-      ? []
-      : [`  ended: ${recorded.outcome} -> ${played.outcome}`];
+  const isEndedOtherwise = recorded.outcome !== played.outcome;
   return [
     `${head}  DIFFERENT`,
     ...circumstances,
-    ...ended,
+    ...(isEndedOtherwise ? [`  ended: ${recorded.outcome} -> ${played.outcome}`] : []),
     ...section('calls', calls),
     ...section('answer', answer),
     took,
@@ -104,7 +107,6 @@ export function replayCommand(terminal: Terminal): Command {
 
 async function replay(terminal: Terminal, session: string, flags: Flags) {
   const { openReplay, readTurns } = await import('./build-replay.ts');
-  const { untilStopped } = await import('../../cli/terminal.ts');
   const { home, env } = terminal;
   const key = sessionKey(session);
   const known = await readTurns(home, key);
@@ -153,15 +155,13 @@ async function wishOf(flags: Flags): Promise<Wish> {
   const { model = 'recorded', prompt = 'recorded', config = 'recorded', set, maxCost } = flags;
   const isSet = (set !== undefined || flags.config !== undefined) && flags.recorded !== true;
   const isNew = flags.model !== undefined || flags.prompt !== undefined || isSet;
+  const asked = isOfRecord(model) ? { kind: model } : ({ kind: 'named', name: model } as const);
+  if (!isOfRecord(config)) await promptIn(config);
   return {
-    model: isNew
-      ? isOfRecord(model)
-        ? { kind: model }
-        : { kind: 'named', name: model }
-      : 'record',
+    model: isNew ? asked : 'record',
     overrides: await overridesOf(set ?? []),
     prompt: isOfRecord(prompt) ? prompt : await promptIn(prompt),
-    config: isOfRecord(config) ? config : { file: await readable(config) },
+    config: isOfRecord(config) ? config : { file: config },
     maxCost,
   };
 }
@@ -169,12 +169,6 @@ async function wishOf(flags: Flags): Promise<Wish> {
 /** A file of such a name is written with its folder: ./today */
 const isOfRecord = (which: string): which is 'recorded' | 'today' =>
   which === 'recorded' || which === 'today';
-
-/** @throws CommandFailure where it cannot be read */
-async function readable(path: string): Promise<string> {
-  await promptIn(path);
-  return path;
-}
 
 /** @throws CommandFailure where it cannot be read */
 async function promptIn(path: string): Promise<PromptFile> {

@@ -17,7 +17,7 @@ import type { AssistantEntry, UserEntry } from '../../kernel/message/transcript.
 import { type DiffLine, headOf, lineDiff } from '../../lib/text/cut.ts';
 import type { Clock } from '../../lib/time/clock.ts';
 import type { ModelRegistry } from '../../providers/provider.ts';
-import { EVAL_CHANNEL } from '../eval/workbench.ts';
+import { EVAL_CHANNEL, labMessage, unattended } from '../eval/workbench.ts';
 import type { ReplayStage, Told } from './replay-stage.ts';
 import {
   compareTurns,
@@ -29,31 +29,15 @@ import {
   unrepeatable,
 } from './rules/replay.ts';
 
-type ReplayAsk = {
-  /** Of the first call of the main model, or of whoever was asked first. */
-  readonly first: RecordedAsk | undefined;
-  /** Of a message behind so many answers: those of the call that it was shown in. */
-  rightsAfter(answers: number): Rights;
-};
-
-function replayAsk({ answers }: RecordedTurn, texts: AskedTexts): ReplayAsk {
-  const asks = answers.map(({ asked }) => recordedAsk(asked, texts));
-  return {
-    first: firstOf(asks),
-    rightsAfter: (count) =>
-      asks.slice(count).find((ask) => ask !== undefined)?.rights ?? ALL_RIGHTS,
-  };
-}
-
-/** What a turn was asked with that was played again. */
-const playedAsk = (answers: readonly AssistantEntry[], texts: AskedTexts) =>
-  firstOf(answers.map(({ asked }) => recordedAsk(asked, texts)));
-
+/** What the first call of the main model was asked with, or else the first call at all. */
 const firstOf = (asks: readonly (RecordedAsk | undefined)[]) =>
   asks.find((ask) => ask?.prompt !== undefined) ?? asks.find((ask) => ask !== undefined);
 
+const asksOf = (answers: readonly AssistantEntry[], texts: AskedTexts) =>
+  answers.map(({ asked }) => recordedAsk(asked, texts));
+
 /** A sentence for each thing that could not be as it was. */
-export function missingOf(ask: RecordedAsk | undefined): readonly string[] {
+function missingOf(ask: RecordedAsk | undefined): readonly string[] {
   if (ask === undefined) {
     return [
       'what it was asked with is not on record: prompt, tools and settings are those of today, and it has all rights',
@@ -121,21 +105,19 @@ export async function replayTurn(
 ): Promise<PlayedTurn> {
   const { stage, agent, pricing, model, session, person, texts } = deps;
   const { id, place } = turn;
-  const words = turn.asked
-    .map(({ text }) => text)
-    .join(' ')
-    .replace(/\s+/g, ' ');
-  const named = { id, place, about: headOf(words, ABOUT_CHARS) };
+  const words = turn.asked.map(({ text }) => text).join(' ');
+  const named = { id, place, about: headOf(words.replace(/\s+/g, ' '), ABOUT_CHARS) };
+  const skipped = (why: string): PlayedTurn => ({ ...named, kind: 'skipped', why });
   const [first] = turn.asked;
-  if (first === undefined) return { ...named, kind: 'skipped', why: unrepeatable(turn) ?? '' };
-  const why = model === 'record' ? unrepeatable(turn) : undefined;
-  if (why !== undefined) return { ...named, kind: 'skipped', why };
-  const ask = replayAsk(turn, texts);
+  const why = model === 'record' || first === undefined ? unrepeatable(turn) : undefined;
+  if (first === undefined || why !== undefined) return skipped(why ?? '');
+  const asks = asksOf(turn.answers, texts);
+  const ask = firstOf(asks);
   const name = modelFor(deps, turn, ask);
-  if (name === undefined) return { ...named, kind: 'skipped', why: NOT_SERVED };
-  const { notes, settings } = deps.settle(ask.first);
+  if (name === undefined) return skipped(NOT_SERVED);
+  const { notes, settings } = deps.settle(ask);
   stage.put(turn, toldTo(deps, ask));
-  const input = inputOf(deps, { turn, ask, settings: { ...settings, model: name } }, first);
+  const input = inputOf(deps, { turn, asks, settings: { ...settings, model: name } }, first);
   const context = await agent.prepare(session, input.chat, person);
   const events = agent.run(input, context, signal);
   let next = await events.next();
@@ -146,10 +128,11 @@ export async function replayTurn(
   const played = outlineOf({ answers, end }, pricing);
   const comparison = compareTurns(recorded, played);
   const isSame = comparison.isSame && (model !== 'record' || stage.unspoken === 0);
+  const now = firstOf(asksOf(answers, stage.asked));
   return {
     ...{ ...named, kind: 'played', recorded, played, comparison: { ...comparison, isSame } },
-    notes: [...missingOf(ask.first), ...notes, ...imagesNote(deps)],
-    asked: askedDifference(ask.first, playedAsk(answers, stage.asked)),
+    notes: [...missingOf(ask), ...notes, ...imagesNote(deps)],
+    asked: ask && now ? lineDiff(askedLines(ask), askedLines(now)) : [],
   };
 }
 
@@ -159,7 +142,7 @@ const NOT_SERVED = 'nobody serves its model any more; --model names another';
 function modelFor(
   { model, models }: ReplayDeps,
   { answers }: RecordedTurn,
-  { first }: ReplayAsk,
+  first: RecordedAsk | undefined,
 ): string | undefined {
   if (model !== 'record' && model.kind === 'named') return model.name;
   const then = first?.model ?? answers[0]?.model;
@@ -173,7 +156,7 @@ function modelFor(
   }
 }
 
-function toldTo({ model, prompt: wish }: ReplayDeps, { first }: ReplayAsk): Told {
+function toldTo({ model, prompt: wish }: ReplayDeps, first: RecordedAsk | undefined): Told {
   if (first === undefined) return {};
   const { prompt, tools, contextTokens } = first;
   return {
@@ -188,44 +171,35 @@ function imagesNote(deps: ReplayDeps): readonly string[] {
   return count === 0 ? [] : [`images that are not kept any more: ${count}`];
 }
 
-function askedDifference(
-  then: RecordedAsk | undefined,
-  now: RecordedAsk | undefined,
-): readonly DiffLine[] {
-  if (then === undefined || now === undefined) return [];
-  return lineDiff(askedLines(then), askedLines(now));
-}
-
 type Played = {
   readonly turn: RecordedTurn;
-  readonly ask: ReplayAsk;
+  readonly asks: readonly (RecordedAsk | undefined)[];
   readonly settings: TurnInput['settings'];
 };
 
-function inputOf(deps: ReplayDeps, { turn, ask, settings }: Played, first: UserEntry): TurnInput {
-  const { session, person, stage } = deps;
-  const rights = ask.rightsAfter(0);
+function inputOf(
+  { session, person, stage, clock }: ReplayDeps,
+  { turn, asks, settings }: Played,
+  first: UserEntry,
+): TurnInput {
   const chat = chatOf(session);
-  const messageOf = (entry: UserEntry, at: number, after = 0): TurnMessage => ({
-    seq: entry.seq ?? at,
-    rights: ask.rightsAfter(after),
-    isForeign: entry.isForeign === true,
-    message: {
-      id: entry.messageId ?? messageId(`${turn.id}/asked/${at}`),
-      chat,
-      sender: { kind: 'system', source: 'webhook' },
-      addressing: 'direct',
-      text: entry.text,
-      sentAt: deps.clock.now(),
-      receivedAt: deps.clock.now(),
-    },
-  });
-  const [, ...rest] = turn.asked;
+  /** Of a message behind so many answers: those of the call that it was shown in. */
+  const rightsAfter = (count: number): Rights =>
+    asks.slice(count).find((ask) => ask !== undefined)?.rights ?? ALL_RIGHTS;
+  const messageOf = (entry: UserEntry, at: number, after = 0): TurnMessage => {
+    const id = entry.messageId ?? messageId(`${turn.id}/asked/${at}`);
+    return {
+      seq: entry.seq ?? at,
+      rights: rightsAfter(after),
+      isForeign: entry.isForeign === true,
+      message: labMessage({ id, chat, text: entry.text }, clock.now()),
+    };
+  };
+  const rest = turn.asked.slice(1);
   const steering = turn.steered.map((each, at) => ({ ...each, at: at + turn.asked.length }));
-  const notRecorded = async () => 'Nobody is asked while a turn is played again.';
   return {
     turnId: turn.id,
-    ...{ session, chat, person, rights, settings },
+    ...{ session, chat, person, rights: rightsAfter(0), settings },
     messages: [messageOf(first, 0), ...rest.map((entry, at) => messageOf(entry, at + 1))],
     async steer() {
       const said = stage.own.filter(({ role }) => role === 'assistant').length;
@@ -233,10 +207,7 @@ function inputOf(deps: ReplayDeps, { turn, ask, settings }: Played, first: UserE
       steering.splice(0, due.length);
       return due.map(({ entry, at, after }) => messageOf(entry, at, after));
     },
-    say: async () => undefined,
-    askOwner: async () => ({ text: await notRecorded(), isWaiting: false }),
-    post: async () => ({ status: 'failed', text: await notRecorded() }),
-    ask: notRecorded,
+    ...unattended('Nobody is asked while a turn is played again.'),
   };
 }
 

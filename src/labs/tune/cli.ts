@@ -4,7 +4,14 @@
 import { readFile } from 'node:fs/promises';
 import { Command, InvalidArgumentError } from 'commander';
 import { parseCount } from '../../cli/flag-values.ts';
-import { CommandFailure, EXIT, printable, type Terminal, textTable } from '../../cli/terminal.ts';
+import {
+  CommandFailure,
+  EXIT,
+  printable,
+  type Terminal,
+  textTable,
+  untilStopped,
+} from '../../cli/terminal.ts';
 import { NanobotError } from '../../kernel/message/errors.ts';
 import { parseJson } from '../../lib/json/json.ts';
 import {
@@ -81,7 +88,6 @@ function demandsOf({ minQuality, minTools, minSpeed, minContext }: Flags): TuneD
 async function measureAll(terminal: Terminal, { model }: Flags): Promise<Measured> {
   const { openHome } = await import('../../kernel/config/files/first-run.ts');
   const { openTuning } = await import('./build-tune.ts');
-  const { untilStopped } = await import('../../cli/terminal.ts');
   const { home, env } = terminal;
   const { loaded } = await openHome(home, env);
   const resources = new AsyncDisposableStack();

@@ -31,7 +31,7 @@ export type SupervisedTask = {
 };
 
 /** The cut and marked text of a result; the whole one stands in the record. */
-type Heard = {
+export type Heard = {
   readonly status: 'ok' | 'failed';
   readonly text: string;
   readonly isForeign: boolean;

@@ -12,6 +12,7 @@ import { type DeclaredAgent, FINISH, type Service } from './declared-agent.ts';
 import {
   type AgentResponse,
   askedKey,
+  type Heard,
   placeOf,
   type ServiceMessage,
   type SupervisedTurn,
@@ -19,6 +20,7 @@ import {
 
 const SHOWN_CHARS = 3000;
 const QUESTION_CHARS = 4000;
+const ASKED_CHARS = 300;
 /** Of what others found before it, for a specialist. */
 const CONTEXT_CHARS = 6000;
 
@@ -69,8 +71,8 @@ export function supervisorQuestion(
 ): string {
   const before = historyLines(history);
   const found = [
-    ...state.responses.map((response) => responseBlock(response, SHOWN_CHARS, wrap)),
-    ...state.messages.map((message) => messageBlock(message, SHOWN_CHARS, wrap)),
+    ...state.responses.map((response) => responseBlock(response, wrap)),
+    ...state.messages.map((message) => messageBlock(message, wrap)),
   ];
   return [
     ...(before.length === 0 ? [] : [tagged('before', before.join('\n'))]),
@@ -95,8 +97,8 @@ export function specialistQuestion(state: SupervisedTurn, wrap: Wrap): string {
   const { question, task, responses, messages } = state;
   let left = CONTEXT_CHARS;
   const known = [
-    ...messages.map((message) => messageBlock(message, SHOWN_CHARS, wrap)),
-    ...responses.map((response) => responseBlock(response, SHOWN_CHARS, wrap)),
+    ...messages.map((message) => messageBlock(message, wrap)),
+    ...responses.map((response) => responseBlock(response, wrap)),
   ].toReversed();
   const fitting = known.filter((block) => {
     left -= block.length;
@@ -132,8 +134,8 @@ export function framingQuestion(
   const others = responses.filter((response) => !outputs.includes(response));
   return [
     tagged('user_question', shortened(question, QUESTION_CHARS)),
-    ...messages.map((message) => messageBlock(message, SHOWN_CHARS, wrap)),
-    ...others.map((response) => responseBlock(response, SHOWN_CHARS, wrap)),
+    ...messages.map((message) => messageBlock(message, wrap)),
+    ...others.map((response) => responseBlock(response, wrap)),
     ...outputs.map((output, at) => {
       const { agent } = output;
       const text = shownText(output, `output of ${agent}`, QUESTION_CHARS, wrap);
@@ -146,30 +148,24 @@ export function framingQuestion(
 export const writingNote = (orders: string) =>
   `[${orders.trim()} Specialists did the work; what they found stands above. You have no tools: promise no further step, and say what is missing.]`;
 
-function responseBlock(response: AgentResponse, most: number, wrap: Wrap): string {
-  const { agent, status, instruction } = response;
-  const text = shownText(response, `output of ${agent}`, most, wrap);
-  const about = `${agent} (${status}), asked: ${shortened(instruction, 300)}`;
-  return tagged('agent_response', `${about}\n${text}`);
-}
+const responseBlock = (response: AgentResponse, wrap: Wrap) =>
+  block('agent_response', [response.agent, 'output', response.instruction], response, wrap);
 
-function messageBlock(message: ServiceMessage, most: number, wrap: Wrap): string {
-  const { service, status, query } = message;
-  const text = shownText(message, `result of ${service}`, most, wrap);
-  return tagged(
-    'service_message',
-    `${service} (${status}), asked: ${shortened(query, 300)}\n${text}`,
-  );
-}
+const messageBlock = (message: ServiceMessage, wrap: Wrap) =>
+  block('service_message', [message.service, 'result', message.query], message, wrap);
 
-function shownText(
-  { text, isForeign }: Pick<AgentResponse, 'text' | 'isForeign'>,
-  what: string,
-  most: number,
+function block(
+  tag: string,
+  [who, what, asked]: readonly [who: string, what: string, asked: string],
+  heard: Heard,
   wrap: Wrap,
 ): string {
-  return isForeign ? wrap(what, shortened(unwrapped(text), most)) : shortened(text, most);
+  const text = shownText(heard, `${what} of ${who}`, SHOWN_CHARS, wrap);
+  return tagged(tag, `${who} (${heard.status}), asked: ${shortened(asked, ASKED_CHARS)}\n${text}`);
 }
+
+const shownText = ({ text, isForeign }: Heard, what: string, most: number, wrap: Wrap) =>
+  isForeign ? wrap(what, shortened(unwrapped(text), most)) : shortened(text, most);
 
 // What a supervisor decides: structured output, never a tool call, checked against those there are. What
 // cannot be read, names nobody or was done before is FINISH, with the reason for the log.
