@@ -6,20 +6,17 @@ import { totalmem } from 'node:os';
 import type { Logger } from './logger.ts';
 import { backoffMs, type Clock } from './time/clock.ts';
 
-export interface Lanes {
-  /** Runs the task when all earlier tasks of the key are over; a failure does not stop the lane. */
-  run<T>(key: string, task: () => Promise<T>): Promise<T>;
-  /** Lanes with a task running or waiting. */
-  readonly size: number;
-}
+export type Lanes = ReturnType<typeof createLanes>;
 
-export function createLanes(): Lanes {
+export function createLanes() {
   const tails = new Map<string, Promise<unknown>>();
   return {
-    get size() {
+    /** Lanes with a task running or waiting. */
+    get size(): number {
       return tails.size;
     },
-    run(key, task) {
+    /** Runs the task when all earlier tasks of the key are over; a failure does not stop the lane. */
+    run<T>(key: string, task: () => Promise<T>): Promise<T> {
       const before = tails.get(key) ?? Promise.resolve();
       const result = before.then(task, task);
       const tail = result.then(ignore, ignore).then(() => {
@@ -93,24 +90,19 @@ export async function mapLimited<Item, Result>(
 
 // A counting semaphore, first come first served. Its size may change while permits are out.
 
-export interface Permits {
-  /** Resolves with a permit; disposing gives it back. Rejects when the signal aborts first. */
-  acquire(signal: AbortSignal): Promise<Disposable>;
-  resize(size: number): void;
-}
+export type Permits = ReturnType<typeof createPermits>;
 
-type Waiter = { readonly grant: () => void };
-
-export function createPermits(initialSize: number): Permits {
+export function createPermits(initialSize: number) {
   let size = initialSize;
   let used = 0;
-  const waiters = new Set<Waiter>();
+  /** Each is granted its permit by a call. */
+  const waiters = new Set<() => void>();
 
   function grantNext() {
-    for (const waiter of waiters) {
+    for (const grant of waiters) {
       if (used >= size) return;
-      waiters.delete(waiter);
-      waiter.grant();
+      waiters.delete(grant);
+      grant();
     }
   }
 
@@ -128,25 +120,24 @@ export function createPermits(initialSize: number): Permits {
   }
 
   return {
-    async acquire(signal) {
+    /** Resolves with a permit; disposing gives it back. Rejects when the signal aborts first. */
+    async acquire(signal: AbortSignal): Promise<Disposable> {
       signal.throwIfAborted();
       if (used < size && waiters.size === 0) return take();
-      return new Promise((resolve, reject) => {
-        const onAbort = () => {
-          waiters.delete(waiter);
-          reject(signal.reason);
-        };
-        const waiter: Waiter = {
-          grant: () => {
-            signal.removeEventListener('abort', onAbort);
-            resolve(take());
-          },
-        };
-        waiters.add(waiter);
-        signal.addEventListener('abort', onAbort, { once: true });
-      });
+      const { promise, resolve, reject } = Promise.withResolvers<Disposable>();
+      const onAbort = () => {
+        waiters.delete(grant);
+        reject(signal.reason);
+      };
+      const grant = () => {
+        signal.removeEventListener('abort', onAbort);
+        resolve(take());
+      };
+      waiters.add(grant);
+      signal.addEventListener('abort', onAbort, { once: true });
+      return promise;
     },
-    resize(next) {
+    resize(next: number): void {
       size = next;
       grantNext();
     },
@@ -156,16 +147,7 @@ export function createPermits(initialSize: number): Permits {
 // How much memory the readers of documents, pictures and web pages may take, and how many of them run
 // side by side, by what this process may take at all: a container's limit, or the machine's memory.
 
-export interface ReaderMemory {
-  /** Waits for a place for one reader; rejects when the signal aborts first. */
-  acquire(signal: AbortSignal): Promise<Disposable>;
-  /** What one reader may take. */
-  readonly bytes: number;
-  /** One reader at a time, and nothing that it took stays. */
-  readonly isTight: boolean;
-  /** The process as a whole is about to reach its limit. */
-  isUsedUp(): boolean;
-}
+export type ReaderMemory = ReturnType<typeof createReaderMemory>;
 
 const MIB = 1_048_576;
 /** What the gateway takes beside its readers. */
@@ -178,16 +160,20 @@ const TIGHT_BELOW_BYTES = 1024 * MIB;
 /** Of the limit. */
 const USED_UP = 0.9;
 
-export function createReaderMemory(limitBytes = processLimit()): ReaderMemory {
+export function createReaderMemory(limitBytes = processLimit()) {
   const isTight = limitBytes < TIGHT_BELOW_BYTES;
   const room = limitBytes - GATEWAY_BYTES;
   const atOnce = isTight ? 1 : Math.min(MAX_READERS, Math.floor(room / READER_BYTES));
   const permits = createPermits(atOnce);
   return {
-    acquire: (signal) => permits.acquire(signal),
+    /** Waits for a place for one reader; rejects when the signal aborts first. */
+    acquire: (signal: AbortSignal): Promise<Disposable> => permits.acquire(signal),
+    /** What one reader may take. */
     bytes: Math.max(MIN_READER_BYTES, Math.floor(room / atOnce)),
+    /** One reader at a time, and nothing that it took stays. */
     isTight,
-    isUsedUp: () => heldBytes() > limitBytes * USED_UP,
+    /** The process as a whole is about to reach its limit. */
+    isUsedUp: (): boolean => heldBytes() > limitBytes * USED_UP,
   };
 }
 
@@ -259,19 +245,16 @@ export async function supervise(
 
 // A change that others wait for: they look, and where it is not yet so, wait for the next change.
 
-export interface Change {
-  notify(): void;
-  /** Resolves at the next change. @throws the signal's reason */
-  next(signal: AbortSignal): Promise<void>;
-}
+export type Change = ReturnType<typeof createChange>;
 
-export function createChange(): Change {
+export function createChange() {
   const waiting = new Set<() => void>();
   return {
-    notify() {
+    notify(): void {
       for (const resume of [...waiting]) resume();
     },
-    next(signal) {
+    /** Resolves at the next change. @throws the signal's reason */
+    next(signal: AbortSignal): Promise<void> {
       const { promise, resolve, reject } = Promise.withResolvers<void>();
       const onAbort = () => reject(signal.reason);
       if (signal.aborted) onAbort();

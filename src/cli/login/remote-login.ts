@@ -9,6 +9,7 @@ import {
   authorization,
   findRunningGateway,
   type RunningGateway,
+  tellGateway,
 } from '../../kernel/running-gateway.ts';
 import type { Clock } from '../../lib/time/clock.ts';
 import { CommandFailure, EXIT, type Terminal } from '../terminal.ts';
@@ -24,12 +25,13 @@ type RemoteGateway = {
   readonly clock: Clock;
 };
 
+const failedStep = z.object({ kind: z.literal('failed'), reason: z.string(), remedy: z.string() });
 const stepSchema = z.discriminatedUnion('kind', [
   z.object({ kind: z.literal('progress'), text: z.string() }),
   z.object({ kind: z.literal('show_qr'), qr: z.string(), expiresAt: z.number() }),
   z.object({ kind: z.literal('show_code'), code: z.string(), phoneNumber: z.string() }),
   z.object({ kind: z.literal('done'), account: z.string() }),
-  z.object({ kind: z.literal('failed'), reason: z.string(), remedy: z.string() }),
+  failedStep,
 ]);
 const channelsSchema = z.object({
   channels: z.array(z.object({ name: z.string(), canLogIn: z.boolean() })),
@@ -55,10 +57,21 @@ export async function* remoteLogin(
   signal: AbortSignal,
 ): AsyncGenerator<LoginStep, void, void> {
   await channelReady(gateway, channel, signal);
-  const response = await ask(gateway, `/api/channels/${channel}/login`, signal, options);
+  yield* steps(gateway, `/api/channels/${channel}/login`, stepSchema, signal, options);
+}
+
+/** Events of another shape are passed over. */
+async function* steps<Step>(
+  gateway: RemoteGateway,
+  path: string,
+  schema: z.ZodType<Step>,
+  signal: AbortSignal,
+  body: object,
+): AsyncGenerator<Step, void, void> {
+  const response = await ask(gateway, path, signal, body);
   if (response.body === null) return;
   for await (const data of readServerEvents(response.body)) {
-    const step = stepSchema.safeParse(data);
+    const step = schema.safeParse(data);
     if (step.success) yield step.data;
   }
 }
@@ -72,23 +85,11 @@ const testStepSchema = z.discriminatedUnion('kind', [
   z.object({ kind: z.literal('started') }),
   z.object({ kind: z.literal('hop'), channel: z.string(), hop: z.string(), ms: z.number() }),
   z.object({ kind: z.literal('passed'), channel: z.string() }),
-  z.object({
-    ...{ kind: z.literal('failed'), channel: z.string(), reason: z.string(), remedy: z.string() },
-  }),
+  z.object({ ...failedStep.shape, channel: z.string() }),
 ]);
-type RemoteTestStep = z.infer<typeof testStepSchema>;
 
-export async function* remoteSelfTest(
-  gateway: RemoteGateway,
-  signal: AbortSignal,
-): AsyncGenerator<RemoteTestStep, void, void> {
-  const response = await ask(gateway, '/api/selftest', signal, {});
-  if (response.body === null) return;
-  for await (const data of readServerEvents(response.body)) {
-    const step = testStepSchema.safeParse(data);
-    if (step.success) yield step.data;
-  }
-}
+export const remoteSelfTest = (gateway: RemoteGateway, signal: AbortSignal) =>
+  steps(gateway, '/api/selftest', testStepSchema, signal, {});
 
 const questionsSchema = z.object({
   questions: z.array(
@@ -155,17 +156,11 @@ async function ask(
   signal: AbortSignal,
   body?: object,
 ): Promise<Response> {
-  const post = {
-    method: 'POST',
-    headers: { ...authorization(token), 'content-type': 'application/json' },
-    body: JSON.stringify(body),
-  };
-  const init = body === undefined ? { headers: authorization(token) } : post;
-  const response = await fetch(new URL(path, address), {
-    ...init,
-    redirect: 'error',
-    signal,
-  }).catch((error) => {
+  const asking =
+    body === undefined
+      ? fetch(new URL(path, address), { headers: authorization(token), redirect: 'error', signal })
+      : tellGateway({ address, token }, path, body, signal);
+  const response = await asking.catch((error) => {
     signal.throwIfAborted();
     throw new CommandFailure(EXIT.failure, `the gateway at ${address} does not answer: ${error}`);
   });

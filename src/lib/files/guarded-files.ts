@@ -141,7 +141,6 @@ const tooLarge = (bytes: number, maxBytes: number) =>
     `the file has ${bytes.toLocaleString('en-US')} bytes; the limit is ${maxBytes.toLocaleString('en-US')}`,
   );
 
-/** The size may have grown since it was asked for. */
 /** A file may grow while it is read, and one below /proc is larger than it says. */
 async function readUpTo(file: FileHandle, size: number, maxBytes: number): Promise<Buffer> {
   const pieces: Buffer[] = [];
@@ -194,38 +193,16 @@ export function undefinedIfMissing(error: unknown): undefined {
 }
 
 /** `root` is the folder, `path` what the caller wants in it. @throws GuardedFileError */
-export interface GuardedFiles {
-  read(root: string, path: string, limits: ReadLimits): Promise<Buffer>;
-  /** Creates missing folders. Tells whether the file is new. */
-  write(
-    root: string,
-    path: string,
-    content: string | AsyncIterable<Uint8Array>,
-  ): Promise<'created' | 'replaced'>;
-  /** Reads, changes and writes with no other change in between; undefined = there is no file. */
-  update(
-    root: string,
-    path: string,
-    change: (content: Buffer | undefined) => string | undefined,
-    limits: { readonly maxBytes: number },
-  ): Promise<void>;
-  list(
-    root: string,
-    path: string,
-    limits: { readonly maxEntries: number },
-  ): Promise<GuardedListing>;
-}
+export type GuardedFiles = Pick<FolderGuard, keyof FolderGuard>;
 
 /** `forbidden`: folders that stay closed even where the guarded folder contains them. */
-export function createGuardedFiles(
+export const createGuardedFiles = (
   options: { readonly forbidden?: readonly string[] } = {},
-): GuardedFiles {
-  return new FolderGuard(options.forbidden ?? []);
-}
+): GuardedFiles => new FolderGuard(options.forbidden ?? []);
 
 type Place = { readonly root: string; readonly names: readonly string[] };
 
-class FolderGuard implements GuardedFiles {
+class FolderGuard {
   readonly #forbidden: readonly string[];
   readonly #byHandle = hasHandlePaths();
   readonly #lanes = createLanes();
@@ -238,6 +215,7 @@ class FolderGuard implements GuardedFiles {
     return this.#read(await locate(root, path), limits);
   }
 
+  /** Creates missing folders. Tells whether the file is new. */
   async write(
     root: string,
     path: string,
@@ -247,6 +225,7 @@ class FolderGuard implements GuardedFiles {
     return this.#lanes.run(laneOf(place), () => this.#write(place, content));
   }
 
+  /** Reads, changes and writes with no other change in between; undefined = there is no file. */
   async update(
     root: string,
     path: string,

@@ -112,3 +112,18 @@ async function addressesOf(
   if (found.length > 0) return found;
   throw new SafeFetchError('not_found', `there is no host named ${hostname}`);
 }
+
+type Lookup = NonNullable<import('node:net').TcpNetConnectOpts['lookup']>;
+
+/** For a connection: it gets the addresses that were checked; nobody is asked again. */
+export function pinnedTo(addresses: () => readonly string[]): Lookup {
+  return (_host, options, callback) => {
+    const found = addresses().map((address) => ({
+      address,
+      family: address.includes(':') ? 6 : 4,
+    }));
+    const [first] = found;
+    if (options.all === true) callback(null, found);
+    else callback(null, first?.address ?? '', first?.family);
+  };
+}

@@ -7,6 +7,7 @@ import {
   type AddressRules,
   checkAddress,
   type HostResolver,
+  pinnedTo,
   readWebUrl,
   SafeFetchError,
   systemResolver,
@@ -22,13 +23,7 @@ type GuardedFetchDeps = {
   readonly resolver?: HostResolver;
 };
 
-export type GuardedFetch = {
-  fetch(url: string | URL, init?: RequestInit): Promise<Response>;
-  /** Ends all its connections. */
-  close(): Promise<void>;
-  /** The same once what is under way has come to its end; nothing more can be asked. */
-  finish(): Promise<void>;
-};
+export type GuardedFetch = ReturnType<typeof createGuardedFetch>;
 
 const MAX_HEADER_BYTES = 16_384;
 const MAX_CONNECTIONS = 16;
@@ -38,7 +33,7 @@ const NO_BODY = [101, 204, 205, 304];
 const NEWLINE = 0x0a;
 const RETURN = 0x0d;
 
-export function createGuardedFetch(deps: GuardedFetchDeps): GuardedFetch {
+export function createGuardedFetch(deps: GuardedFetchDeps) {
   const { origin, rules, resolver = systemResolver, maxBytes } = deps;
   let addresses: readonly string[] = [];
   let agent: Promise<Agent> | undefined;
@@ -54,7 +49,7 @@ export function createGuardedFetch(deps: GuardedFetchDeps): GuardedFetch {
     });
   };
   return {
-    async fetch(asked, init = {}) {
+    async fetch(asked: string | URL, init: RequestInit = {}): Promise<Response> {
       const url = readWebUrl(String(asked));
       if (url.origin !== origin.origin) {
         throw new SafeFetchError('redirects', 'it leads to another server');
@@ -68,27 +63,14 @@ export function createGuardedFetch(deps: GuardedFetchDeps): GuardedFetch {
       const answer = (await fetch(url.href, request)) as unknown as Response;
       return bounded(answer, maxBytes);
     },
-    async close() {
+    /** Ends all its connections. */
+    async close(): Promise<void> {
       await (await agent)?.destroy();
     },
-    async finish() {
+    /** The same once what is under way has come to its end; nothing more can be asked. */
+    async finish(): Promise<void> {
       await (await agent)?.close();
     },
-  };
-}
-
-type Lookup = NonNullable<import('node:net').TcpNetConnectOpts['lookup']>;
-
-/** A connection gets the addresses that were checked; nobody is asked again. */
-function pinnedTo(addresses: () => readonly string[]): Lookup {
-  return (_host, options, callback) => {
-    const found = addresses().map((address) => ({
-      address,
-      family: address.includes(':') ? 6 : 4,
-    }));
-    const [first] = found;
-    if (options.all === true) callback(null, found);
-    else callback(null, first?.address ?? '', first?.family);
   };
 }
 

@@ -16,6 +16,7 @@ import {
   type CheckedAddress,
   checkAddress,
   type HostResolver,
+  pinnedTo,
   readWebUrl,
   SafeFetchError,
   systemResolver,
@@ -217,7 +218,7 @@ async function requestOnce(
   // Loaded with the first request: most gateways never make one.
   const { Client } = await import('undici');
   const client: HttpClient = new Client(url.origin, {
-    connect: { lookup: pinned(addresses) },
+    connect: { lookup: pinnedTo(() => addresses) },
     maxHeaderSize: MAX_HEADER_BYTES,
     allowH2: false,
   });
@@ -248,18 +249,6 @@ async function requestOnce(
   } finally {
     await client.destroy().catch(() => undefined);
   }
-}
-
-type Lookup = NonNullable<import('node:net').TcpNetConnectOpts['lookup']>;
-
-/** The connection gets the addresses that were checked; nobody is asked again. */
-function pinned(addresses: readonly string[]): Lookup {
-  const found = addresses.map((address) => ({ address, family: address.includes(':') ? 6 : 4 }));
-  return (_host, options, callback) => {
-    const [first] = found;
-    if (options.all === true) callback(null, found);
-    else callback(null, first?.address ?? '', first?.family);
-  };
 }
 
 function receivedHeaders(
