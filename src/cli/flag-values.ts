@@ -6,22 +6,11 @@ import { isAllowEntry, normaliseAllowed, phoneDigits } from '../channels/whatsap
 const MAX_PORT = 65_535;
 const MAX_WAIT_SECS = 3600;
 
-export function parsePort(text: string): number {
-  return wholeNumber(text, MAX_PORT);
-}
-
-export function parseSeconds(text: string): number {
-  return wholeNumber(text, MAX_WAIT_SECS);
-}
-
-export function parseCount(text: string): number {
-  return wholeNumber(text, Number.MAX_SAFE_INTEGER);
-}
-
+export const parsePort = wholeNumber(0, MAX_PORT);
+export const parseSeconds = wholeNumber(0, MAX_WAIT_SECS);
+export const parseCount = wholeNumber(0, Number.MAX_SAFE_INTEGER);
 /** Of what is shown: none of it is no answer. */
-export function parseLimit(text: string): number {
-  return wholeNumber(text, Number.MAX_SAFE_INTEGER, 1);
-}
+export const parseLimit = wholeNumber(1, Number.MAX_SAFE_INTEGER);
 
 export function parseMoney(text: string): number {
   const value = Number(text);
@@ -54,11 +43,13 @@ export function parsePhone(text: string): string {
   throw new InvalidArgumentError('Write it with its country code, like +491511234567.');
 }
 
-function wholeNumber(text: string, maximum: number, minimum = 0): number {
-  const value = Number(text);
-  const isWithin = Number.isInteger(value) && value >= minimum && value <= maximum;
-  if (text.trim() !== '' && isWithin) return value;
-  throw new InvalidArgumentError(`Use a whole number from ${minimum} to ${maximum}.`);
+function wholeNumber(minimum: number, maximum: number) {
+  return (text: string): number => {
+    const value = Number(text);
+    const isWithin = Number.isInteger(value) && value >= minimum && value <= maximum;
+    if (text.trim() !== '' && isWithin) return value;
+    throw new InvalidArgumentError(`Use a whole number from ${minimum} to ${maximum}.`);
+  };
 }
 
 // Points and spans of time as people read them.

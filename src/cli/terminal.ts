@@ -1,6 +1,7 @@
 // What every command uses: exit codes, output for people and as JSON, confirmation, access to the
 // store, and stop signals.
 
+import { constants } from 'node:os';
 import { styleText } from 'node:util';
 import type { Environment } from '../kernel/config/environment.ts';
 import { type Home, homeOf } from '../kernel/config/files/home.ts';
@@ -9,31 +10,24 @@ import { ConfigError, NanobotError, ProviderError } from '../kernel/message/erro
 import { type Typed, typedCommands } from '../kernel/typed-command.ts';
 import { type Clock, systemClock } from '../lib/time/clock.ts';
 
-export const EXIT = {
-  ok: 0,
-  failure: 1,
-  usage: 2,
-  configInvalid: 3,
-  homeHeld: 4,
-  notFound: 6,
-  modelFailed: 7,
-  warnings: 8,
-  interrupted: 130,
+const CODES = {
+  ok: [0, 'all went well'],
+  failure: [1, 'something failed; the last line on stderr says what'],
+  usage: [2, 'the command line is wrong'],
+  configInvalid: [3, 'the configuration has problems, each named on stderr'],
+  homeHeld: [4, 'another gateway holds this home'],
+  notFound: [6, 'what the command was asked for is not there'],
+  modelFailed: [7, 'the model gave no answer'],
+  warnings: [8, 'doctor found nothing broken, but something to look at'],
+  interrupted: [130, 'a person stopped it, by Ctrl+C or by saying no'],
 } as const;
 
-type ExitCode = (typeof EXIT)[keyof typeof EXIT];
+type ExitCode = (typeof CODES)[keyof typeof CODES][0];
 
-export const EXIT_MEANINGS: readonly (readonly [code: ExitCode, meaning: string])[] = [
-  [EXIT.ok, 'all went well'],
-  [EXIT.failure, 'something failed; the last line on stderr says what'],
-  [EXIT.usage, 'the command line is wrong'],
-  [EXIT.configInvalid, 'the configuration has problems, each named on stderr'],
-  [EXIT.homeHeld, 'another gateway holds this home'],
-  [EXIT.notFound, 'what the command was asked for is not there'],
-  [EXIT.modelFailed, 'the model gave no answer'],
-  [EXIT.warnings, 'doctor found nothing broken, but something to look at'],
-  [EXIT.interrupted, 'a person stopped it, by Ctrl+C or by saying no'],
-];
+export const EXIT_MEANINGS = Object.values(CODES);
+export const EXIT = Object.fromEntries(
+  Object.entries(CODES).map(([name, [code]]) => [name, code]),
+) as { readonly [Name in keyof typeof CODES]: ExitCode };
 
 /** Ends a command with an exit code; an empty message says that all is said already. */
 export class CommandFailure extends NanobotError {
@@ -158,7 +152,6 @@ export async function withState<Result>(
 
 const SIGNALS = ['SIGINT', 'SIGTERM', 'SIGHUP'] as const;
 const FORCED_EXIT_BASE = 128;
-const NUMBERS = { SIGHUP: 1, SIGINT: 2, SIGTERM: 15 } as const;
 
 /** Runs the work with a signal that the first Ctrl+C or SIGTERM aborts. */
 export async function untilStopped<Result>(
@@ -167,7 +160,7 @@ export async function untilStopped<Result>(
 ): Promise<Result> {
   const controller = new AbortController();
   const handle = (name: (typeof SIGNALS)[number]) => {
-    if (controller.signal.aborted) process.exit(FORCED_EXIT_BASE + NUMBERS[name]);
+    if (controller.signal.aborted) process.exit(FORCED_EXIT_BASE + constants.signals[name]);
     onFirst();
     controller.abort();
   };

@@ -10,7 +10,7 @@ import {
 import { defined, type Fields } from '../lib/json/json.ts';
 import type { Clock } from '../lib/time/clock.ts';
 import type { LocalFetch } from './local-http.ts';
-import type { ModelEvent, ModelRequest } from './provider.ts';
+import type { LLMProvider, ModelEvent, ModelRequest } from './provider.ts';
 import {
   classifyFailure,
   retryHintMs,
@@ -208,47 +208,62 @@ function withCause(error: unknown): string {
 export const LIBRARY_TIMEOUT_MS = 2_000_000_000;
 
 /** What reads the pieces of one vendor's stream. */
-export interface StreamReader {
+export interface StreamReader<Piece> {
   /** The vendor said that the answer is complete. */
   readonly ended: boolean;
   /** The answer passed our limit of length; the rest is not wanted. */
   readonly overlong: boolean;
+  push(piece: Piece): Iterable<ModelEvent>;
   finish(): Iterable<ModelEvent>;
 }
 
-type StreamedCall = {
-  readonly request: ModelRequest;
-  readonly reader: StreamReader;
-  /** The caller's own. */
-  readonly signal: AbortSignal;
-  /** Sends the request and yields what the reader makes of its pieces. */
-  pieces(deadline: CallDeadline): AsyncIterable<ModelEvent>;
+/** Where the vendors' packages and streams differ. */
+type Wire<Piece> = {
+  readerFor(request: ModelRequest): StreamReader<Piece>;
+  /** Sends the request. */
+  open(request: ModelRequest, deadline: CallDeadline): Promise<AsyncIterable<Piece>>;
+  /** Some pieces only keep the connection alive. */
+  carriesContent(piece: Piece): boolean;
 };
 
-/** @throws ProviderError */
-export async function* streamCall(
+export function streamingProvider<Piece>(
   { vendor, apiKey, clock, timeouts }: ProviderDeps,
-  { request, reader, signal, pieces }: StreamedCall,
-): AsyncGenerator<ModelEvent, void, void> {
-  const deadline = new CallDeadline(timeouts, clock, signal);
-  const call = { provider: vendor.name, model: request.model };
-  try {
-    yield* pieces(deadline);
-  } catch (error) {
-    const isComplete = reader.ended && !signal.aborted;
-    if (!isComplete) {
-      const nowMs = clock.now();
-      throw providerError(error, { ...call, secrets: [apiKey], nowMs, deadline, signal });
-    }
-  } finally {
-    deadline[Symbol.dispose]();
-  }
-  if (!reader.ended && !reader.overlong) {
-    // What came is no answer.
-    const failure = { kind: 'network' } as const;
-    throw new ProviderError('the stream ended without its end event', { failure, ...call });
-  }
-  yield* reader.finish();
+  apiBase: string,
+  wire: Wire<Piece>,
+): LLMProvider {
+  return {
+    name: vendor.name,
+    ...basedAt(apiBase),
+    async *stream(request, signal) {
+      const reader = wire.readerFor(request);
+      const deadline = new CallDeadline(timeouts, clock, signal);
+      const call = { provider: vendor.name, model: request.model };
+      try {
+        for await (const piece of await wire.open(request, deadline)) {
+          if (wire.carriesContent(piece)) deadline.progress();
+          yield* reader.push(piece);
+          if (!reader.overlong) continue;
+          deadline.stop();
+          break;
+        }
+        if (!reader.overlong) deadline.signal.throwIfAborted();
+      } catch (error) {
+        const isComplete = reader.ended && !signal.aborted;
+        if (!isComplete) {
+          const nowMs = clock.now();
+          throw providerError(error, { ...call, secrets: [apiKey], nowMs, deadline, signal });
+        }
+      } finally {
+        deadline[Symbol.dispose]();
+      }
+      if (!reader.ended && !reader.overlong) {
+        // What came is no answer.
+        const failure = { kind: 'network' } as const;
+        throw new ProviderError('the stream ended without its end event', { failure, ...call });
+      }
+      yield* reader.finish();
+    },
+  };
 }
 
 // A server's address as others may read it: without user name, password and query.

@@ -4,6 +4,7 @@
 import { z } from 'zod';
 import { BRIDGE_MODES } from '../../features/mail-bridge/rules/bridge.ts';
 import { allowFrom, strangers } from '../../kernel/config/channel-fields.ts';
+import { type Problems, unless } from '../../kernel/config/problems.ts';
 import {
   accountName,
   accountSection,
@@ -127,88 +128,86 @@ export type EmailConfig = z.infer<typeof emailSchema>;
 
 const ADDRESS = /^[^\s@<>]+@[^\s@<>]+$/;
 
-export function emailConflicts(email: EmailConfig): readonly ConfigProblem[] {
+export function emailConflicts(email: EmailConfig): Problems {
   const mailboxes = [...mailboxesOf(email)].flatMap(([account, mailbox]) => {
     const path = accountPath({ channel: channelName('email'), account });
-    return mailboxConflicts(mailbox, path);
+    return [
+      ...serverProblems(mailbox, path),
+      ...oauth2Problems(mailbox, path),
+      ...addressProblems(mailbox, path),
+    ];
   });
   return [...mailboxes, ...sharedAddresses(email)];
 }
 
-const mailboxConflicts = (mailbox: EmailConfig, path: string) => [
-  ...emailServers(mailbox, path),
-  ...emailOAuth2(mailbox, path),
-  ...emailAddresses(mailbox, path),
-];
-
-function emailOAuth2({ oauth2, imapHost }: EmailConfig, path: string): readonly ConfigProblem[] {
+function oauth2Problems({ oauth2, imapHost }: EmailConfig, path: string): Problems {
   if (!usesOAuth2(oauth2)) return [];
-  const problems: ConfigProblem[] = [];
-  if (oauth2.clientId === '') {
-    problems.push({
-      path: `${path}.oauth2.clientId`,
-      problem: `needed beside ${path}.oauth2.refreshToken`,
-      remedy: 'Set it to the id of the client the refresh token was made for.',
-    });
-  }
   const { tokenUrl } = tokenEndpointOf(oauth2, imapHost);
-  if (isSafeTokenUrl(tokenUrl)) return problems;
-  const problem =
-    tokenUrl === '' ? `the token server of ${imapHost} is not known` : 'is no https address';
-  const remedy = 'Set it to the token endpoint of your provider, https://...';
-  return [...problems, { path: `${path}.oauth2.tokenUrl`, problem, remedy }];
+  return [
+    ...unless(
+      oauth2.clientId !== '',
+      `${path}.oauth2.clientId`,
+      `needed beside ${path}.oauth2.refreshToken`,
+      'Set it to the id of the client the refresh token was made for.',
+    ),
+    ...unless(
+      isSafeTokenUrl(tokenUrl),
+      `${path}.oauth2.tokenUrl`,
+      tokenUrl === '' ? `the token server of ${imapHost} is not known` : 'is no https address',
+      'Set it to the token endpoint of your provider, https://...',
+    ),
+  ];
 }
 
-function emailServers(email: EmailConfig, path: string): readonly ConfigProblem[] {
+function serverProblems(email: EmailConfig, path: string): Problems {
   const credential = usesOAuth2(email.oauth2) ? [] : (['password'] as const);
   const needed = ['imapHost', 'smtpHost', 'username', ...credential] as const;
-  const missing = (email.enabled ? needed : [])
-    .filter((key) => email[key] === '')
-    .map((key) => ({
-      path: `${path}.${key}`,
-      problem: `needed while ${path}.enabled is true`,
-      remedy: 'Set it; `nanobot onboard` finds the servers of most mailboxes.',
-    }));
-  const open = (['imap', 'smtp'] as const).filter((kind) => {
-    const host = email[`${kind}Host`];
-    return email[`${kind}Security`] === 'none' && host !== '' && !isLoopbackHost(host);
-  });
-  const unencrypted = open.map((kind) => ({
-    path: `${path}.${kind}Security`,
-    problem: `"none" would send the password unencrypted to ${email[`${kind}Host`]}`,
-    remedy: 'Use "tls" or "starttls"; "none" is for servers on this machine.',
-  }));
-  return [...missing, ...unencrypted];
+  const kinds = ['imap', 'smtp'] as const;
+  return [
+    ...needed.flatMap((key) =>
+      unless(
+        !email.enabled || email[key] !== '',
+        `${path}.${key}`,
+        `needed while ${path}.enabled is true`,
+        'Set it; `nanobot onboard` finds the servers of most mailboxes.',
+      ),
+    ),
+    ...kinds.flatMap((kind) => {
+      const host = email[`${kind}Host`];
+      return unless(
+        email[`${kind}Security`] !== 'none' || host === '' || isLoopbackHost(host),
+        `${path}.${kind}Security`,
+        `"none" would send the password unencrypted to ${host}`,
+        'Use "tls" or "starttls"; "none" is for servers on this machine.',
+      );
+    }),
+  ];
 }
 
-function emailAddresses(email: EmailConfig, path: string): readonly ConfigProblem[] {
+function addressProblems(email: EmailConfig, path: string): Problems {
+  const { enabled, from, username, aliases } = email;
   const senders = email.allowFrom.filter((address) => address !== '*');
-  const lists = [
-    { key: 'allowFrom', values: senders },
-    { key: 'aliases', values: email.aliases },
-    { key: 'from', values: email.from === '' ? [] : [email.from] },
+  const written = [
+    ...senders.map((address) => ['allowFrom', address] as const),
+    ...aliases.map((address) => ['aliases', address] as const),
+    ...(from === '' ? [] : [['from', from] as const]),
   ];
-  const wrong = lists.flatMap(({ key, values }) =>
-    values.filter((value) => !ADDRESS.test(value)).map((value) => ({ key, value })),
-  );
-  const problems: ConfigProblem[] = wrong.map(({ key, value }) => ({
-    path: `${path}.${key}`,
-    problem: `"${value}" is no mail address`,
-    remedy: 'Write it as name@example.org, without a display name.',
-  }));
-  if (
-    email.enabled &&
-    email.from === '' &&
-    email.username !== '' &&
-    !ADDRESS.test(email.username)
-  ) {
-    problems.push({
-      path: `${path}.from`,
-      problem: 'the username is no address, so ours is not known',
-      remedy: 'Set it to the address of this mailbox.',
-    });
-  }
-  return problems;
+  return [
+    ...written.flatMap(([key, address]) =>
+      unless(
+        ADDRESS.test(address),
+        `${path}.${key}`,
+        `"${address}" is no mail address`,
+        'Write it as name@example.org, without a display name.',
+      ),
+    ),
+    ...unless(
+      !enabled || from !== '' || username === '' || ADDRESS.test(username),
+      `${path}.from`,
+      'the username is no address, so ours is not known',
+      'Set it to the address of this mailbox.',
+    ),
+  ];
 }
 
 // The mailboxes of the email channel: the first is its own section, further ones take from it what they
@@ -254,7 +253,7 @@ export function addressesOf(mailbox: EmailConfig): readonly string[] {
 }
 
 /** An answer could come from two mailboxes. */
-export function sharedAddresses(email: EmailConfig): readonly ConfigProblem[] {
+export function sharedAddresses(email: EmailConfig): Problems {
   const takenBy = new Map<string, string>();
   const problems: ConfigProblem[] = [];
   for (const [account, mailbox] of mailboxesOf(email)) {

@@ -10,12 +10,11 @@ import { Completion, createCallIds, type MintCallId } from '../completion.ts';
 import { refusingRedirects } from '../local-http.ts';
 import type { LLMProvider, ModelEvent, ModelRequest, StopReason } from '../provider.ts';
 import {
-  basedAt,
   type CallDeadline,
   LIBRARY_TIMEOUT_MS,
   type ProviderDeps,
   type StreamReader,
-  streamCall,
+  streamingProvider,
 } from '../provider-call.ts';
 import { openShowing, type ShownImages } from '../seen-images.ts';
 import { sealed } from '../wire-messages.ts';
@@ -36,7 +35,7 @@ type Wire<Type extends RawMessageStreamEvent['type']> = Extract<
   { type: Type }
 >;
 
-class AnthropicReader implements StreamReader {
+class AnthropicReader implements StreamReader<RawMessageStreamEvent> {
   readonly #model: string;
   readonly #mint: MintCallId;
   readonly #completion = new Completion();
@@ -61,7 +60,12 @@ class AnthropicReader implements StreamReader {
     return this.#completion.overlong;
   }
 
-  push(event: RawMessageStreamEvent): ModelEvent | undefined {
+  push(event: RawMessageStreamEvent): readonly ModelEvent[] {
+    const read = this.#read(event);
+    return read === undefined ? [] : [read];
+  }
+
+  #read(event: RawMessageStreamEvent): ModelEvent | undefined {
     switch (event.type) {
       case 'content_block_start':
         return this.#begin(event);
@@ -159,60 +163,32 @@ export function createAnthropicProvider(deps: ProviderDeps): LLMProvider {
     });
   }
 
-  async function open(body: MessageCreateParamsStreaming, deadline: CallDeadline) {
+  async function send(body: MessageCreateParamsStreaming, { signal }: CallDeadline) {
     client ??= connect();
     const anthropic = await client;
-    deadline.signal.throwIfAborted();
+    signal.throwIfAborted();
     // `messages.create` would also write deprecation notices to the console at every call.
-    return anthropic.post<MessageStream>('/v1/messages', {
-      body,
-      stream: true,
-      signal: deadline.signal,
-    });
+    return anthropic.post<MessageStream>('/v1/messages', { body, stream: true, signal });
   }
 
   /** Signed thinking is bound to its conversation; where trimming broke that, go on without it. */
-  async function openWithOrWithoutThinking(
-    request: ModelRequest,
-    shown: ShownImages,
-    deadline: CallDeadline,
-  ) {
+  async function open(request: ModelRequest, shown: ShownImages, deadline: CallDeadline) {
     const body = anthropicRequest(request, { shown });
     try {
-      return await open(body, deadline);
+      return await send(body, deadline);
     } catch (error) {
       if (!sendsThinking(body) || !isAboutThinking(error)) throw error;
       const plain = { ...request, thinkingBudget: 0 };
-      return open(anthropicRequest(plain, { withThinking: false, shown }), deadline);
+      return send(anthropicRequest(plain, { withThinking: false, shown }), deadline);
     }
   }
 
-  async function* read(request: ModelRequest, reader: AnthropicReader, deadline: CallDeadline) {
-    const stream = await openShowing(request, deps, (seen, shown) =>
-      openWithOrWithoutThinking(seen, shown, deadline),
-    );
-    for await (const wireEvent of stream) {
-      const event = reader.push(wireEvent);
-      if (wireEvent.type === 'content_block_delta') deadline.progress();
-      if (event !== undefined) yield event;
-      if (reader.overlong) return deadline.stop();
-    }
-    deadline.signal.throwIfAborted();
-  }
-
-  return {
-    name: vendor.name,
-    ...basedAt(apiBase),
-    stream(request, signal) {
-      const reader = new AnthropicReader(request);
-      return streamCall(deps, {
-        request,
-        reader,
-        signal,
-        pieces: (deadline) => read(request, reader, deadline),
-      });
-    },
-  };
+  return streamingProvider(deps, apiBase, {
+    readerFor: (request) => new AnthropicReader(request),
+    open: (request, deadline) =>
+      openShowing(request, deps, (seen, shown) => open(seen, shown, deadline)),
+    carriesContent: ({ type }: RawMessageStreamEvent) => type === 'content_block_delta',
+  });
 }
 
 const isAboutThinking = (error: unknown) =>

@@ -7,12 +7,11 @@ import { Completion, createCallIds, type MintCallId } from '../completion.ts';
 import { type LocalFetch, refusingRedirects } from '../local-http.ts';
 import type { LLMProvider, ModelEvent, ModelRequest, StopReason } from '../provider.ts';
 import {
-  basedAt,
   type CallDeadline,
   LIBRARY_TIMEOUT_MS,
   type ProviderDeps,
   type StreamReader,
-  streamCall,
+  streamingProvider,
 } from '../provider-call.ts';
 import { openShowing } from '../seen-images.ts';
 import type { Quirks } from '../vendors.ts';
@@ -111,7 +110,7 @@ const STOPS: Readonly<Record<string, StopReason>> = {
   content_filter: 'refused',
 };
 
-class OpenaiReader implements StreamReader {
+class OpenaiReader implements StreamReader<ChatCompletionChunk> {
   readonly #model: string;
   readonly #completion = new Completion();
   readonly #toolCalls: ToolCallFragments;
@@ -254,11 +253,10 @@ export function createOpenaiProvider(deps: ProviderDeps): LLMProvider {
     });
   }
 
-  async function* read(request: ModelRequest, reader: OpenaiReader, deadline: CallDeadline) {
+  async function open(request: ModelRequest, deadline: CallDeadline) {
     client ??= connect();
     const openai = await client;
-    deadline.signal.throwIfAborted();
-    const stream = await openShowing(request, deps, (seen, shown) => {
+    return openShowing(request, deps, (seen, shown) => {
       deadline.signal.throwIfAborted();
       const body = {
         ...openaiRequest(seen, vendor.quirks, shown),
@@ -266,27 +264,10 @@ export function createOpenaiProvider(deps: ProviderDeps): LLMProvider {
       };
       return openai.chat.completions.create(body, { signal: deadline.signal });
     });
-    for await (const chunk of stream) {
-      if (carriesContent(chunk)) deadline.progress();
-      yield* reader.push(chunk);
-      if (reader.overlong) return deadline.stop();
-    }
-    deadline.signal.throwIfAborted();
   }
 
-  return {
-    name: vendor.name,
-    ...basedAt(apiBase),
-    stream(request, signal) {
-      const reader = new OpenaiReader(request, vendor.quirks);
-      return streamCall(deps, {
-        request,
-        reader,
-        signal,
-        pieces: (deadline) => read(request, reader, deadline),
-      });
-    },
-  };
+  const readerFor = (request: ModelRequest) => new OpenaiReader(request, vendor.quirks);
+  return streamingProvider(deps, apiBase, { readerFor, open, carriesContent });
 }
 
 /** The library gives addresses as text. */
