@@ -48,16 +48,9 @@ const CUT_OFF = { reason: 'the gateway stopped meanwhile', remedy: 'Start it: na
 
 /** The web page's own way comes first: the request and its stream of events. */
 async function* verdictsOf(terminal: Terminal): AsyncGenerator<Verdict, void, void> {
-  const { loadConfig } = await import('../../kernel/config/files/config-file.ts');
-  const { findRunningGateway } = await import('../../kernel/running-gateway.ts');
-  const { remoteGateway, remoteSelfTest } = await import('../../cli/login/remote-login.ts');
-  const { home, env, clock } = terminal;
-  const running = await findRunningGateway(home);
-  if (running === undefined) {
-    throw new CommandFailure(EXIT.notFound, 'no gateway runs; start it: nanobot gateway');
-  }
-  const { token } = (await loadConfig(home, env)).config.gateway;
-  const gateway = remoteGateway(running, token, clock);
+  const { remoteSelfTest, runningGateway } = await import('../../cli/login/remote-login.ts');
+  const { clock } = terminal;
+  const gateway = await runningGateway(terminal);
   const began = clock.monotonic();
   const hops = new Map<string, Verdict['hops']>();
   for await (const step of remoteSelfTest(gateway, AbortSignal.timeout(MAX_TEST_MS))) {
