@@ -6,8 +6,8 @@ import { plain } from '../../kernel/access/group-names.ts';
 import type { InboundEntry } from '../../kernel/bus/bus.ts';
 import { textWithAttachments } from '../../kernel/message/attachment.ts';
 import { emojiOf } from '../../kernel/message/change.ts';
-import { type ChatId, chatId, type MessageId } from '../../kernel/message/ids.ts';
-import type { InboundMessage, PersonSender, Quote } from '../../kernel/message/message.ts';
+import { type ChatId, chatId } from '../../kernel/message/ids.ts';
+import type { InboundMessage, PersonSender } from '../../kernel/message/message.ts';
 import { RecentMap } from '../../lib/async.ts';
 import { type Fields, fieldsOf, listOf, textOf } from '../../lib/json/json.ts';
 import { entryOf, OURSELVES, personSender, quoted, reactionTo } from '../inbound-message.ts';
@@ -153,13 +153,8 @@ function addressingOf(
   return isReply ? 'reply' : 'ambient';
 }
 
-type Reply = {
-  readonly isOurs: boolean;
-  readonly fields: { readonly quoted?: Quote; readonly replyTo?: MessageId };
-};
-
 /** In a thread every message seems to answer the thread's first. */
-async function replyOf(message: Fields, chat: string, context: InboundContext): Promise<Reply> {
+async function replyOf(message: Fields, chat: string, context: InboundContext) {
   const parent = textOf(message['parent_id']);
   const isThreadRoot = message['thread_id'] !== undefined && parent === message['root_id'];
   if (!isId(parent) || isThreadRoot) return { isOurs: false, fields: {} };

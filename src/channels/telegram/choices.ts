@@ -30,18 +30,10 @@ export function keyboardOf(choices: readonly Choice[] | undefined): Keyboard | u
   return { inline_keyboard: isShort ? [buttons] : buttons.map((button) => [button]) };
 }
 
-export type Press = {
-  readonly queryId: string;
-  readonly token: string;
-  /** Undefined where Telegram shows the message no more (it is old). */
-  readonly label: string | undefined;
-  readonly from: Fields;
-  /** The message of ours that the button stands below. */
-  readonly below: Fields;
-};
+export type Press = NonNullable<ReturnType<typeof pressOf>>;
 
 /** The press an update tells of; undefined where it is none of a button of ours. */
-export function pressOf(update: unknown): Press | undefined {
+export function pressOf(update: unknown) {
   const query = fieldsOf(fieldsOf(update)?.['callback_query']);
   const queryId = queryIdOf(update);
   const token = textOf(query?.['data']);
@@ -49,6 +41,7 @@ export function pressOf(update: unknown): Press | undefined {
   const below = fieldsOf(query?.['message']);
   if (queryId === undefined || token === undefined || !TOKEN.test(token)) return undefined;
   if (from === undefined || below === undefined) return undefined;
+  // The label is undefined where Telegram shows the message no more, because it is old.
   return { queryId, token, label: labelOf(below, token), from, below };
 }
 
@@ -122,16 +115,10 @@ export function openPresses(
 // Reactions: what people think of messages of ours, and the sign we set on theirs while we work. Pure
 // but for the call that sets it.
 
-export type TelegramReaction = {
-  readonly chat: Fields;
-  readonly message: number;
-  readonly from: Fields;
-  /** Undefined where they took theirs back. */
-  readonly emoji: string | undefined;
-};
+export type TelegramReaction = NonNullable<ReturnType<typeof reactionOf>>;
 
-/** Undefined where a chat reacted, or by something that is no emoji. */
-export function reactionOf(update: unknown): TelegramReaction | undefined {
+/** Undefined where a chat reacted, or by something that is no emoji; without one theirs was taken back. */
+export function reactionOf(update: unknown) {
   const change = fieldsOf(fieldsOf(update)?.['message_reaction']);
   const chat = fieldsOf(change?.['chat']);
   const from = fieldsOf(change?.['user']);

@@ -149,17 +149,11 @@ export function createDrafts(deps: DraftDeps): Drafts {
   };
 }
 
-type Pieces = {
-  readonly first: readonly Run[];
-  /** Of what does not fit; none where all of it does. */
-  readonly end: readonly Run[];
-};
-
 /**
  * What the first message holds, as it will stand there in the end, and the end of the rest. Open fences
  * and emphasis are closed by rendering from the tree. Of a very long text only both ends are read.
  */
-function piecesOf(markdown: string): Pieces {
+function piecesOf(markdown: string) {
   const [part, ...rest] = splitMarkdown(markdown.slice(0, MAX_SOURCE_CHARS), MESSAGE_UNITS);
   const first = part?.runs ?? [];
   const [second, ...more] = rest;

@@ -20,13 +20,16 @@ import {
 } from './inbound.ts';
 import type { TelegramConfig } from './settings.ts';
 
-export type PollDeps = {
+export type RunDeps = {
   readonly api: BotApi;
   readonly bot: Bot;
   readonly host: ChannelHost;
   readonly random: () => number;
   readonly moves: GroupMoves;
-  readonly settings: Pick<TelegramConfig, 'groups' | 'groupSenderChats'>;
+  readonly settings: TelegramConfig;
+};
+
+type PollDeps = RunDeps & {
   /** The bot's user name, once known. */
   username(): string | undefined;
   /** Called once, after the first completed poll. */
@@ -45,9 +48,8 @@ const FULL_MAX_MS = 15_000;
 /** Updates of which none has an id cannot be passed over, only asked for again. */
 const UNREADABLE_PAUSE_MS = 5000;
 
-export async function runPolling(deps: PollDeps, signal: AbortSignal): Promise<void> {
-  const loop = new PollLoop(deps, signal);
-  await loop.run();
+export function runPolling(deps: PollDeps, signal: AbortSignal): Promise<void> {
+  return new PollLoop(deps, signal).run();
 }
 
 type Polled =

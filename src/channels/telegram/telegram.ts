@@ -29,7 +29,7 @@ import { fetchFile } from './content.ts';
 import { createDrafts } from './drafts.ts';
 import { BotCallError, toDeliveryError } from './failures.ts';
 import { createOwnMessages, createShownTexts, MESSAGE_UNITS } from './parts.ts';
-import { runPolling } from './poll.ts';
+import { type RunDeps, runPolling } from './poll.ts';
 import { CAPTION_UNITS, sendPosts } from './posts.ts';
 import type { TelegramConfig } from './settings.ts';
 
@@ -121,15 +121,6 @@ export function createTelegramChannel(config: TelegramConfig, deps: TelegramDeps
 
 const resting = (restMs: number) =>
   ({ certainty: 'not_sent', remedy: after(restMs), code: 'telegram_resting' }) as const;
-
-type RunDeps = {
-  readonly api: BotApi;
-  readonly bot: Bot;
-  readonly host: ChannelHost;
-  readonly moves: GroupMoves;
-  readonly settings: TelegramConfig;
-  readonly random: () => number;
-};
 
 async function runChannel(deps: RunDeps, signal: AbortSignal): Promise<void> {
   const { api, bot, host, settings } = deps;

@@ -2,32 +2,12 @@
 // its quote and mentions, and what it does to an earlier message (edit, deletion, reaction).
 
 import type { proto } from '@whiskeysockets/baileys';
-import type { Attachment } from '../../kernel/message/attachment.ts';
 import { emojiOf } from '../../kernel/message/change.ts';
 import { saidIn } from '../inbound-message.ts';
 import { attachmentsOf, wordsOfKind } from './message.ts';
 import { idOfPerson, isPerson, type PersonJid, parseJid } from './rules/jid.ts';
 
-export type WhatsAppReading = {
-  readonly text: string;
-  /** Files that it carries. */
-  readonly attachments?: readonly Attachment[];
-  /** It is part of an album, which comes as several messages. */
-  readonly isOfAlbum?: true;
-  /** It replaces the text of an earlier message. */
-  readonly isEdit: boolean;
-  readonly quoted?: WhatsAppQuote;
-  /** Whom it names. */
-  readonly mentioned?: readonly PersonJid[];
-};
-
-type WhatsAppQuote = {
-  readonly id: string;
-  /** As it came; missing where the quoted message is not said to be anybody's. */
-  readonly authorJid?: string;
-  /** Missing where the quoted message says nothing or did not come along. */
-  readonly text?: string;
-};
+export type WhatsAppReading = NonNullable<ReturnType<typeof readWhatsApp>>;
 
 /** A hostile message may be nested deeper than any reader. */
 const MAX_DEPTH = 8;
@@ -54,7 +34,7 @@ const WORDS_OF_OTHERS: ReadonlySet<string> = new Set([
 const UNKNOWN_KIND = '[sent something of a kind that is not known here yet]';
 
 /** Undefined for what says nothing by itself: reactions, votes, signs between programs. */
-export function readWhatsApp(message: proto.IMessage): WhatsAppReading | undefined {
+export function readWhatsApp(message: proto.IMessage) {
   const { content, isEdit, isForwarded } = unwrap(message);
   const attachments = attachmentsOf(content);
   const said = textOf(content, isForwarded);
@@ -62,15 +42,18 @@ export function readWhatsApp(message: proto.IMessage): WhatsAppReading | undefin
   // A recording that was passed on is nobody's own speech here.
   const text = said ?? (isForwarded || isPassedOn(content) ? PASSED_ON : '');
   const context = contextOf(content);
-  const quoted = quoteOf(context);
   const mentioned = namedIn(context);
   return {
     text,
-    ...(attachments.length === 0 ? {} : { attachments }),
+    /** Files that it carries. */
+    attachments: attachments.length === 0 ? undefined : attachments,
+    /** It replaces the text of an earlier message. */
     isEdit,
-    ...(albumOf(message) === undefined ? {} : { isOfAlbum: true }),
-    ...(quoted === undefined ? {} : { quoted }),
-    ...(mentioned.length === 0 ? {} : { mentioned }),
+    /** It is part of an album, which comes as several messages. */
+    isOfAlbum: albumOf(message) === undefined ? undefined : true,
+    quoted: quoteOf(context),
+    /** Whom it names. */
+    mentioned: mentioned.length === 0 ? undefined : mentioned,
   };
 }
 
@@ -140,15 +123,16 @@ function withNamedPeople(text: string, people: readonly PersonJid[]): string {
   });
 }
 
-function quoteOf(context: proto.IContextInfo | undefined): WhatsAppQuote | undefined {
+function quoteOf(context: proto.IContextInfo | undefined) {
   const id = context?.stanzaId;
   if (!id) return undefined;
   const { participant, quotedMessage } = context;
-  const text = present(quotedMessage) ? quotedText(quotedMessage) : undefined;
   return {
     id,
-    ...(participant ? { authorJid: participant } : {}),
-    ...(text === undefined ? {} : { text }),
+    /** As it came; missing where the quoted message is not ascribed to anybody. */
+    authorJid: participant || undefined,
+    /** Missing where the quoted message says nothing or did not come along. */
+    text: present(quotedMessage) ? quotedText(quotedMessage) : undefined,
   };
 }
 

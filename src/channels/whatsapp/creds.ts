@@ -58,10 +58,7 @@ export const lastOpened = ({ kept }: Identity): Generation | undefined =>
   kept.find(({ openedAt }) => openedAt !== undefined);
 
 /** The identity with this generation as its newest, and the rows of that change. */
-export function withGeneration(
-  identity: Identity,
-  generation: Generation,
-): { readonly identity: Identity; readonly rows: readonly KeyValueChange[] } {
+export function withGeneration(identity: Identity, generation: Generation) {
   const { number, text } = generation;
   const all = [generation, ...identity.kept.filter((one) => one.number !== number)];
   const opened = all.find(({ openedAt }) => openedAt !== undefined);
@@ -237,19 +234,16 @@ async function linkRows(state: KeyValueStore): Promise<readonly KeyValueChange[]
 // receipt and commits it only after the receipt went out; with a spare one it hands out what is
 // stored already, and a process that dies in between has lost nothing.
 
-export type Spare = {
-  readonly row: KeyValueChange;
-  /** It could not be stored: Baileys must not take it for there. */
-  discard(): void;
-};
+export type Spare = NonNullable<ReturnType<typeof makeSpare>>;
 
 /** A spare pre-key where there is none; counted in the credentials from now on. */
-export function makeSpare(creds: AuthenticationCreds): Spare | undefined {
+export function makeSpare(creds: AuthenticationCreds) {
   if (creds.nextPreKeyId > creds.firstUnuploadedPreKeyId) return undefined;
   const id = creds.nextPreKeyId;
   creds.nextPreKeyId = id + 1;
   return {
     row: rowOfKey('pre-key', String(id), Curve.generateKeyPair()),
+    /** It could not be stored: Baileys must not take it for there. */
     discard() {
       if (creds.nextPreKeyId === id + 1) creds.nextPreKeyId = id;
     },

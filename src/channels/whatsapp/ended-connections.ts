@@ -21,7 +21,7 @@ const NEWS_AFTER_MS = 600_000;
 /** Nobody wants to stand longer with the phone in the hand. */
 const MAX_PAIRING_TRIES = 5;
 
-export type EndedDeps = {
+type EndedDeps = {
   readonly vault: Vault;
   readonly status: LinkStatus;
   readonly clock: Clock;
@@ -33,7 +33,7 @@ export type EndedDeps = {
 export type Trouble = { readonly reason: string; readonly remedy: string };
 
 /** The wait before the next connection in milliseconds, or why there is none until a person acts. */
-export type NextStep = { readonly inMs: number } | { readonly standstill: Trouble };
+type NextStep = { readonly inMs: number } | { readonly standstill: Trouble };
 
 export class EndedConnections {
   readonly #deps: EndedDeps;

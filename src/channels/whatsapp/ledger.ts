@@ -84,14 +84,13 @@ export class Ledger {
       const problem = 'A WhatsApp message was decrypted of which no stanza was seen.';
       throw new ChannelError('whatsapp_unattributed', problem, { remedy: BACKOFF });
     }
-    const bytes = unpadded(plaintext);
-    const message = bytes === undefined ? undefined : decoded(bytes);
-    if (bytes === undefined || message === undefined) {
+    const read = decoded(plaintext);
+    if (read === undefined) {
       this.#deps.log.warn('a decrypted WhatsApp message has no readable content');
       return [];
     }
     const { envelope, arrival } = seen;
-    const contents = resentByPhone(envelope, message) ?? [{ envelope, message, bytes }];
+    const contents = resentByPhone(envelope, read.message) ?? [{ envelope, ...read }];
     return contents
       .filter((one) => !isPublicPost(one.envelope) && isUserContent(one.message))
       .map((one, index) => this.#rowOf(one, index === 0 ? arrival : this.#nextArrival()));
@@ -165,14 +164,11 @@ export class Ledger {
 
   async #setAside(damaged: readonly KeyValueEntry[]): Promise<void> {
     this.#deps.log.error('stored WhatsApp messages cannot be read', { count: damaged.length });
-    const moved = damaged.map(({ key, value }) => ({
-      key: DAMAGED_PREFIX + key.slice(INBOX_PREFIX.length),
-      value,
-    }));
-    await this.#takeOut(
-      damaged.map(({ key }) => key),
-      moved,
-    );
+    const keys = damaged.map(({ key }) => key);
+    const moved = damaged.map(({ key, value }) => {
+      return { key: DAMAGED_PREFIX + key.slice(INBOX_PREFIX.length), value };
+    });
+    await this.#takeOut(keys, moved);
   }
 
   /** Out of the waiting rows, and their numbers never again. */
@@ -185,17 +181,11 @@ export class Ledger {
   }
 }
 
-function unpadded(plaintext: Uint8Array): Uint8Array | undefined {
+/** undefined where the plaintext holds no message. */
+function decoded(plaintext: Uint8Array) {
   try {
-    return unpadRandomMax16(plaintext);
-  } catch {
-    return undefined;
-  }
-}
-
-function decoded(bytes: Uint8Array): proto.Message | undefined {
-  try {
-    return proto.Message.decode(bytes);
+    const bytes = unpadRandomMax16(plaintext);
+    return { bytes, message: proto.Message.decode(bytes) };
   } catch {
     return undefined;
   }
@@ -204,7 +194,7 @@ function decoded(bytes: Uint8Array): proto.Message | undefined {
 // One waiting message as text. The message stays in the bytes it came in, so that a later version
 // reads what this one could not.
 
-export const INBOX_PREFIX = 'inbox/';
+const INBOX_PREFIX = 'inbox/';
 const VERSION = 1;
 const ARRIVAL_DIGITS = 15;
 
@@ -226,7 +216,7 @@ export function arrivalKey(number: number): string {
 }
 
 /** 0 for a key that is none. */
-export function arrivalNumber(key: string): number {
+function arrivalNumber(key: string): number {
   return Number.parseInt(key.slice(INBOX_PREFIX.length), 10) || 0;
 }
 
@@ -237,7 +227,7 @@ export function encodeRow(envelope: Envelope, receivedAt: number, message: Uint8
 }
 
 /** undefined where the row cannot be read. */
-export function decodeRow(arrival: string, value: string): LedgerRow | undefined {
+function decodeRow(arrival: string, value: string): LedgerRow | undefined {
   try {
     const { v, key, sentAt, receivedAt, pushName, message } = JSON.parse(value);
     const isWhole =

@@ -27,7 +27,7 @@ const NO_KEY = new Uint8Array();
 /** The media host answers those only who come from the web client. */
 const ORIGIN = 'https://web.whatsapp.com';
 
-export type MediaDownloadDeps = {
+type MediaDownloadDeps = {
   /**
    * Where the account is connected: only where that is on this machine may a message name its media
    * host, which is then on this machine too. Everybody else's files are on WhatsApp's.
@@ -134,7 +134,7 @@ function refusal(status: number): AttachmentError {
 // which puts it there once more where it still has it: by a receipt of type `server-error` for the
 // message, answered by a notification of type `mediaretry`, both sealed under the file's key.
 
-export type MediaAgainDeps = {
+type MediaAgainDeps = {
   /** Of the connection that is open now. */
   socket(): WASocket | undefined;
   readonly clock: Clock;

@@ -4,7 +4,7 @@
 
 import type { proto, WAMessageKey } from '@whiskeysockets/baileys';
 import type { Receipt, SendContext } from '../../kernel/bus/bus.ts';
-import { DeliveryError, FORBIDDEN, NEVER } from '../../kernel/message/errors.ts';
+import { DeliveryError, FORBIDDEN, NEVER, type Remedy } from '../../kernel/message/errors.ts';
 import { type ChatId, type MessageId, type NativeId, nativeId } from '../../kernel/message/ids.ts';
 import type { ChatRef, OutboundMessage } from '../../kernel/message/message.ts';
 import { within } from '../../lib/async.ts';
@@ -165,12 +165,8 @@ async function requireOpenChat(chat: ChatId, deps: OutboxDeps): Promise<OpenChat
 }
 
 async function requireUnpaused(chat: ChatId, { isPaused }: OutboxDeps): Promise<void> {
-  if (!(await isPaused(chat))) return;
-  throw new DeliveryError('the owner of the account answers in this chat by hand', {
-    certainty: 'not_sent',
-    remedy: FORBIDDEN,
-    code: 'whatsapp_paused',
-  });
+  const reason = 'the owner of the account answers in this chat by hand';
+  if (await isPaused(chat)) throw refused(reason, 'whatsapp_paused', FORBIDDEN);
 }
 
 function firstContactRemedy({ firstContact, pacing }: WhatsAppConfig): string | undefined {
@@ -202,8 +198,8 @@ async function askedAgain(
   return undefined;
 }
 
-const refused = (message: string, code: string) =>
-  new DeliveryError(message, { certainty: 'not_sent', remedy: NEVER, code });
+const refused = (message: string, code: string, remedy: Remedy = NEVER) =>
+  new DeliveryError(message, { certainty: 'not_sent', remedy, code });
 
 // "typing..." in the chat while the agent works and before a message that waits for its turn, and the marks
 // of what it has read. These are courtesies: where one cannot be shown, nothing else changes.

@@ -5,7 +5,7 @@
 import type { SignalKeyStore, SocketConfig, WASocket } from '@whiskeysockets/baileys';
 import { z } from 'zod';
 import type { KeyValueChange, KeyValueStore } from '../../kernel/bus/store/store.ts';
-import { type ChatId, chatId, type UserId, userId } from '../../kernel/message/ids.ts';
+import { type ChatId, chatId, userId } from '../../kernel/message/ids.ts';
 import { createLanes, inTime, RecentMap } from '../../lib/async.ts';
 import type { Logger } from '../../lib/logger.ts';
 import type { Clock } from '../../lib/time/clock.ts';
@@ -39,16 +39,7 @@ export type Meeting = {
   readonly name?: string | undefined;
 };
 
-export type Person = {
-  readonly chat: ChatId;
-  /** All names this chat ever had. */
-  readonly names: readonly ChatId[];
-  /** The phone number where it is surely known, else the LID. */
-  readonly id: UserId;
-  readonly alsoKnownAs: readonly UserId[];
-  /** The chat's name at the time of a message, see `chatOfMessage`; epoch milliseconds. */
-  chatAt(sentAt: number): string;
-};
+export type Person = ReturnType<typeof toPerson>;
 
 export type People = ReturnType<typeof createPeople>;
 
@@ -188,14 +179,17 @@ function ownAddress(own: LinkedAccount | undefined): string | undefined {
   return own === undefined ? undefined : addressOf({ kind: 'number', user: own.number });
 }
 
-function toPerson(record: PersonRecord, seenAs: string): Person {
+function toPerson(record: PersonRecord, seenAs: string) {
   const [id = seenAs, ...others] = idsOfRecord(record);
   return {
     chat: chatId(record.chat),
+    /** All names this chat ever had. */
     names: chatsOf(record).map(chatId),
+    /** The phone number where it is surely known, else the LID. */
     id: userId(id),
     alsoKnownAs: others.map(userId),
-    chatAt: (sentAt) => chatOfMessage(record, seenAs, sentAt),
+    /** The chat's name at the time of a message, see `chatOfMessage`; epoch milliseconds. */
+    chatAt: (sentAt: number) => chatOfMessage(record, seenAs, sentAt),
   };
 }
 

@@ -223,14 +223,11 @@ const WHOLE_WAIT_MS = 10_000;
 const MAX_REMEMBERED = 100;
 const RANK = { direct: 3, mention: 2, reply: 1, ambient: 0 } as const;
 
-export type Ready = {
-  readonly rows: readonly LedgerRow[];
-  /** After which the others are looked at again; undefined: there are no others. */
-  readonly waitMs: number | undefined;
-};
-
-/** Leaves out albums that may still be coming, with all that was said behind them in their group. */
-export function withoutOpenAlbums(rows: readonly LedgerRow[], now: number): Ready {
+/**
+ * Leaves out albums that may still be coming, with all that was said behind them in their group.
+ * `waitMs`: after which the others are looked at again; undefined: there are no others.
+ */
+export function withoutOpenAlbums(rows: readonly LedgerRow[], now: number) {
   const waits = new Map<string, number>();
   for (const [key, parts] of Map.groupBy(rows, albumKeyOf)) {
     if (key === undefined) continue;

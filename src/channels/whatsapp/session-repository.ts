@@ -17,7 +17,7 @@ import { createLidLookup } from './people.ts';
 import { isNotSaved, type Unit } from './rows.ts';
 import type { Vault } from './vault.ts';
 
-export type SessionRepositoryDeps = {
+type SessionRepositoryDeps = {
   readonly vault: Vault;
   readonly ledger: Ledger;
   readonly clock: Clock;
