@@ -3,23 +3,13 @@
 import { z } from 'zod';
 import type { KeyValueStore } from '../../kernel/bus/store/store.ts';
 import { ATTACHMENT_KINDS } from '../../kernel/message/attachment.ts';
-import { callId, type MessageId, mediaId, messageId, turnId } from '../../kernel/message/ids.ts';
+import { callId, mediaId, messageId, turnId } from '../../kernel/message/ids.ts';
 import type { Holds } from '../../kernel/sessions/rules/forgetting.ts';
-import type { DoorAmendment, DoorEvent, DoorFile } from '../door.ts';
+import { parseJson } from '../../lib/json/json.ts';
+import type { DoorEvent } from '../door.ts';
 
 /** What was said, as its reader gets it but for its place. */
 export type Said = Omit<Extract<DoorEvent, { readonly type: 'said' }>, 'type' | 'seq'>;
-
-/** A person's message that the bus may or may not have. */
-export type Intent = {
-  readonly id: MessageId;
-  readonly chat: string;
-  readonly text: string;
-  readonly press?: string;
-  readonly files?: readonly DoorFile[];
-  readonly amends?: DoorAmendment;
-  readonly at: number;
-};
 
 const idSchema = z.string().transform(messageId);
 const doorFileSchema = z.object({
@@ -63,10 +53,12 @@ export const intentSchema = z.object({
   chat: z.string(),
   text: z.string(),
   press: z.string().exactOptional(),
-  files: z.array(doorFileSchema).exactOptional(),
+  files: z.array(doorFileSchema).readonly().exactOptional(),
   amends: amendsSchema.exactOptional(),
   at: z.number(),
 });
+/** A person's message that the bus may or may not have. */
+export type Intent = Readonly<z.infer<typeof intentSchema>>;
 export const headSchema = z.object({
   title: z.string(),
   updatedAt: z.number(),
@@ -76,17 +68,8 @@ export type Head = z.infer<typeof headSchema>;
 
 /** One value or none, for flatMap. */
 export function parsed<T>(schema: z.ZodType<T>, text: string): readonly T[] {
-  const result = z.string().transform(parseJson).pipe(schema).safeParse(text);
+  const result = schema.safeParse(parseJson(text));
   return result.success ? [result.data] : [];
-}
-
-function parseJson(text: string, context: z.RefinementCtx): unknown {
-  try {
-    return JSON.parse(text);
-  } catch {
-    context.addIssue({ code: 'custom', message: 'no JSON' });
-    return z.NEVER;
-  }
 }
 
 // Takes what was said out of the log of a door of our own, where it holds certain words.

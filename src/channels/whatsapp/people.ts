@@ -25,6 +25,7 @@ import {
   type Placement,
   parseJid,
   personOfId,
+  personSchema,
   place,
   SELF,
   SELF_CHAT,
@@ -52,18 +53,6 @@ type PeopleDeps = {
   account(): LinkedAccount | undefined;
 };
 
-const personSchema = z.object({
-  chat: z.string(),
-  number: z.string().exactOptional(),
-  lid: z.string().exactOptional(),
-  answerTo: z.string(),
-  since: z.number(),
-  wrote: z.boolean(),
-  name: z.string().exactOptional(),
-  joined: z
-    .array(z.object({ chat: z.string(), ids: z.array(z.string()), at: z.number() }))
-    .exactOptional(),
-});
 /** A chat row: the person, or the chat it was joined into. */
 const chatRowSchema = z.union([z.object({ into: z.string() }), personSchema]);
 

@@ -6,6 +6,7 @@ import { hash } from 'node:crypto';
 import type { z } from 'zod';
 import type { KeyValueChange, KeyValueStore } from '../../kernel/bus/store/store.ts';
 import { BACKOFF, ChannelError } from '../../kernel/message/errors.ts';
+import { parseJson } from '../../lib/json/json.ts';
 
 /** Bounds how long the first of a batch waits for the last. */
 const MAX_UNITS_PER_COMMIT = 64;
@@ -126,11 +127,7 @@ function notSaved(cause: unknown): ChannelError {
 
 /** The value of a row of JSON; undefined where it is damaged, which the caller reports. */
 export function storedJson<T>(schema: z.ZodType<T>, text: string): T | undefined {
-  try {
-    return schema.safeParse(JSON.parse(text)).data;
-  } catch {
-    return undefined;
-  }
+  return schema.safeParse(parseJson(text)).data;
 }
 
 /** The text behind its checksum. `name` is the row's key: under another key it is damage too. */

@@ -1,6 +1,7 @@
 // WhatsApp's addresses ("jids"), people and message ids: `+491511234567` is a phone number, `1234@lid` a LID.
 // One person may be seen under either or both and has one chat. The only place that takes a jid apart.
 
+import { z } from 'zod';
 import { EVERYBODY } from '../../../kernel/access/admission.ts';
 import {
   type ChatId,
@@ -127,30 +128,35 @@ export function phoneDigits(text: string): string | undefined {
 // Pure decisions over what is stored: one chat per person, chosen at first contact and kept; a number
 // can move to somebody else, a LID never does.
 
-export type PersonRecord = {
-  /** The name of the conversation; stays when ids are learned or change. */
-  readonly chat: string;
-  /** As ids of people are spelled. */
-  readonly number?: string | undefined;
-  readonly lid?: string | undefined;
-  /** The address an answer goes to. */
-  readonly answerTo: string;
-  /** Epoch milliseconds of the first contact. */
-  readonly since: number;
-  /** Whether they ever wrote to us. */
-  readonly wrote: boolean;
-  readonly name?: string | undefined;
-  /** Chats that became part of this one, newest first. */
-  readonly joined?: readonly JoinedChat[];
-};
+const joinedChatSchema = z
+  .object({
+    chat: z.string(),
+    /** Whoever was seen under one of these was in that chat. */
+    ids: z.array(z.string()).readonly(),
+    /** Epoch milliseconds. */
+    at: z.number(),
+  })
+  .readonly();
 
-type JoinedChat = {
-  readonly chat: string;
-  /** Whoever was seen under one of these was in that chat. */
-  readonly ids: readonly string[];
-  /** Epoch milliseconds. */
-  readonly at: number;
-};
+export const personSchema = z
+  .object({
+    /** The name of the conversation; stays when ids are learned or change. */
+    chat: z.string(),
+    /** As ids of people are spelled. */
+    number: z.string().optional(),
+    lid: z.string().optional(),
+    /** The address an answer goes to. */
+    answerTo: z.string(),
+    /** Epoch milliseconds of the first contact. */
+    since: z.number(),
+    /** Whether they ever wrote to us. */
+    wrote: z.boolean(),
+    name: z.string().optional(),
+    /** Chats that became part of this one, newest first. */
+    joined: z.array(joinedChatSchema).readonly().optional(),
+  })
+  .readonly();
+export type PersonRecord = z.infer<typeof personSchema>;
 
 export type Sighting = {
   /** At least one of the two; vouched for by the server. */
@@ -235,7 +241,7 @@ function losing(loser: PersonRecord | undefined, to: PersonRecord): { bereft?: P
 }
 
 function join(older: PersonRecord, younger: PersonRecord, at: number): PersonRecord {
-  const part: JoinedChat = { chat: younger.chat, ids: idsOfRecord(younger), at };
+  const part = { chat: younger.chat, ids: idsOfRecord(younger), at };
   return {
     ...younger,
     ...older,
