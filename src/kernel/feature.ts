@@ -2,6 +2,7 @@
 // may use of it, its install.ts takes what it needs from the kernel and contributes the rest. What is off is not
 // loaded; its chat commands say so, and its personal data is still found and erased.
 
+import type { z } from 'zod';
 import type { People } from '../features/people/people.ts';
 import type { AskedFiles } from '../features/request-log/request-log.ts';
 import type { Permits, ReaderMemory } from '../lib/async.ts';
@@ -35,15 +36,18 @@ import type { SessionSettingsStore } from './turns/session-settings.ts';
 
 export interface Feature {
   readonly name: string;
+  /** The section of config.json that it brings; sections of the kernel's schema need no mention. */
+  readonly settings?: { readonly at: string; readonly schema: z.ZodType };
   /** Asked once, when the gateway starts; left out: always on. */
   isOn?(config: Config): boolean;
   load(): Promise<Installable>;
   /** What stands in for it while it is off; left out where it is never off. */
-  readonly off?: WhenOff;
+  off?(): Promise<{ readonly off: WhenOff }>;
 }
 
 export interface Installable {
-  install(kernel: Kernel): void | Promise<void>;
+  /** @param settings its own section as it is now: `() => Settings` in the feature, read anew at each use */
+  install(kernel: Kernel, settings: () => never): void | Promise<void>;
 }
 
 export type WhenOff = {

@@ -4,18 +4,30 @@
 
 import { readOnce } from '../lib/async.ts';
 import { commandsOf } from './commands/command.ts';
-import type { Feature, Kernel, WhenOff } from './feature.ts';
+import type { Config } from './config/config.ts';
+import { type Feature, type Kernel, PortError, type WhenOff } from './feature.ts';
 import type { PersonalData } from './personal-data.ts';
 
 /** @throws PortError where a feature uses one that comes later */
 export async function installFeatures(kernel: Kernel, features: readonly Feature[]): Promise<void> {
-  const { config } = kernel.live;
-  const isOff = ({ isOn }: Feature) => isOn !== undefined && !isOn(config);
+  const { live } = kernel;
+  const isOff = ({ isOn }: Feature) => isOn !== undefined && !isOn(live.config);
+  const offs = features.filter(isOff).flatMap(({ off }) => off?.() ?? []);
   installOff(
     kernel,
-    features.filter(isOff).flatMap(({ off }) => off ?? []),
+    (await Promise.all(offs)).map(({ off }) => off),
   );
-  for (const feature of features) if (!isOff(feature)) await (await feature.load()).install(kernel);
+  for (const feature of features) {
+    if (isOff(feature)) continue;
+    const { install } = await feature.load();
+    await install(kernel, () => sectionOf(live.config, feature));
+  }
+}
+
+/** The configuration was checked by the schema that the feature brought. */
+function sectionOf(config: Config, { name, settings }: Feature): never {
+  if (settings === undefined) throw new PortError('no_settings', `"${name}" has no settings`);
+  return Object(config)[settings.at] as never;
 }
 
 function installOff(kernel: Kernel, features: readonly WhenOff[]): void {

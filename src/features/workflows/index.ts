@@ -1,9 +1,8 @@
 // Workflows: steps that files of the workspace lay down. Off unless configured.
 
 import type { CommandTable } from '../../kernel/commands/command.ts';
-import { port, type WhenOff } from '../../kernel/feature.ts';
+import { port } from '../../kernel/feature.ts';
 import type { JobStartDeps } from '../schedule/job-start.ts';
-import { WORKFLOW_CHANNEL } from './rules/workflow.ts';
 import type { WorkflowDesk } from './workflow-people.ts';
 import type { WorkflowRuns } from './workflow-runs.ts';
 
@@ -31,17 +30,3 @@ export const WORKFLOW_COMMANDS = {
     isRepeatable: true,
   },
 } satisfies CommandTable;
-
-export const workflowsOff: WhenOff = {
-  text: WORKFLOWS_OFF,
-  commands: WORKFLOW_COMMANDS,
-  channels: [WORKFLOW_CHANNEL],
-  async personalData({ rows, live }) {
-    const [{ forgetRuns }, { openWorkflowRows }] = await Promise.all([
-      import('./workflow-runs.ts'),
-      import('./workflow-rows.ts'),
-    ]);
-    const redact = (text: string) => live.redact(text);
-    return { forget: forgetRuns(openWorkflowRows(rows, redact)) };
-  },
-};

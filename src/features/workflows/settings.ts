@@ -16,3 +16,7 @@ export const workflowsSchema = section({
 });
 
 export type WorkflowsConfig = z.infer<typeof workflowsSchema>;
+
+type WithWorkflows = { readonly agents: { readonly workflows: WorkflowsConfig } };
+
+export const workflowsAreOn = ({ agents }: WithWorkflows): boolean => agents.workflows.enabled;

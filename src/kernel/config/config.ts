@@ -29,6 +29,7 @@ import {
 } from '../../features/subagents/settings.ts';
 import { voiceSchema } from '../../features/voice/settings.ts';
 import { workflowsSchema } from '../../features/workflows/settings.ts';
+import { FEATURES } from '../../features.ts';
 import { providersSchema } from '../../providers/settings.ts';
 import { telemetrySection } from '../observe/settings.ts';
 import { limitsSchema, memorySchema, modelsSchema, sessionsSchema } from './limits.ts';
@@ -88,7 +89,7 @@ const agentDefaults = z.strictObject({
 const modelNames = (description: string) =>
   z.array(z.string()).max(100).default([]).describe(`${description} E.g. ollama/my-model.`);
 
-export const configSchema = z.strictObject({
+const kernelSchema = z.strictObject({
   $schema: z.string().optional().describe('For editors; has no effect.'),
   version: z.literal(CONFIG_VERSION).default(CONFIG_VERSION),
   agents: section({
@@ -191,7 +192,18 @@ export const configSchema = z.strictObject({
   }),
 });
 
+type WithSettings = {
+  readonly name: string;
+  readonly settings?: { readonly at: string; readonly schema: z.ZodType };
+};
+const brought = FEATURES.flatMap((feature: WithSettings) => feature.settings ?? []);
+
+/** With the sections that features bring themselves, which they read by themselves. */
+export const configSchema = kernelSchema.extend(
+  Object.fromEntries(brought.map(({ at, schema }) => [at, schema])) as Record<never, z.ZodType>,
+);
+
 /** A complete configuration: every default filled in, every `${NAME}` resolved. */
-export type Config = z.infer<typeof configSchema>;
+export type Config = z.infer<typeof kernelSchema>;
 /** What a person writes: any part may be left out. */
-export type ConfigInput = z.input<typeof configSchema>;
+export type ConfigInput = z.input<typeof kernelSchema>;

@@ -1,0 +1,17 @@
+// Workflows while they are off.
+
+import type { WhenOff } from '../../kernel/feature.ts';
+import { WORKFLOW_COMMANDS, WORKFLOWS_OFF } from './index.ts';
+import { WORKFLOW_CHANNEL } from './rules/workflow.ts';
+import { openWorkflowRows } from './workflow-rows.ts';
+
+export const off: WhenOff = {
+  text: WORKFLOWS_OFF,
+  commands: WORKFLOW_COMMANDS,
+  channels: [WORKFLOW_CHANNEL],
+  async personalData({ rows, live }) {
+    const { forgetRuns } = await import('./workflow-runs.ts');
+    const redact = (text: string) => live.redact(text);
+    return { forget: forgetRuns(openWorkflowRows(rows, redact)) };
+  },
+};
