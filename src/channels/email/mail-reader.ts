@@ -34,15 +34,15 @@ export type MailReaderDeps = {
   readonly lookup?: DnsLookup | undefined;
 };
 
+type ReadingDeps = { readonly clock: Clock; readonly lookup: DnsLookup };
+
 export class MailReader implements AsyncDisposable {
-  readonly #clock: Clock;
-  readonly #lookup: DnsLookup;
+  readonly #deps: ReadingDeps;
   #worker: Worker | undefined;
   #idle: Disposable | undefined;
 
-  constructor(deps: MailReaderDeps) {
-    this.#clock = deps.clock;
-    this.#lookup = deps.lookup ?? systemLookup();
+  constructor({ clock, lookup }: MailReaderDeps) {
+    this.#deps = { clock, lookup: lookup ?? systemLookup() };
   }
 
   /** One mail at a time. Never rejects: what cannot be read says so. Nobody reads `raw` any more then. */
@@ -51,10 +51,10 @@ export class MailReader implements AsyncDisposable {
     this.#idle = undefined;
     const worker = this.#worker ?? startWorker();
     this.#worker = worker;
-    const reading = await new Reading(worker, this.#clock, this.#lookup).run(raw);
+    const reading = await readIn(worker, raw, this.#deps);
     // What a large mail took is not kept while its files are read in another thread.
     if (reading.isBroken || !(raw instanceof Uint8Array)) await this.#stop();
-    else this.#idle = this.#clock.timer(IDLE_LIMIT_MS, () => void this.#stop());
+    else this.#idle = this.#deps.clock.timer(IDLE_LIMIT_MS, () => void this.#stop());
     return reading;
   }
 
@@ -99,66 +99,50 @@ function systemLookup(): DnsLookup {
   return async (domain, type) => (type === 'TXT' ? resolver.resolveTxt(domain) : []);
 }
 
+const BROKEN = 'mail broke the parser';
+
 /** One mail on its way through the thread. */
-class Reading {
-  readonly #worker: Worker;
-  readonly #clock: Clock;
-  readonly #lookup: DnsLookup;
-  readonly #done = Promise.withResolvers<MailReading & { readonly isBroken: boolean }>();
-  #result: ParseResult | undefined;
-  #deadline: Disposable | undefined;
-
-  constructor(worker: Worker, clock: Clock, lookup: DnsLookup) {
-    this.#worker = worker;
-    this.#clock = clock;
-    this.#lookup = lookup;
-  }
-
-  async run(raw: RawMail): Promise<MailReading & { readonly isBroken: boolean }> {
-    const onMessage = (message: FromParser) => this.#take(message);
-    const onBroken = () => this.#break('mail broke the parser');
-    this.#worker.on('message', onMessage).once('error', onBroken).once('exit', onBroken);
-    this.#limit(PARSE_LIMIT_MS);
-    this.#send({ kind: 'read', raw });
-    const reading = await this.#done.promise;
-    this.#deadline?.[Symbol.dispose]();
-    this.#worker.off('message', onMessage).off('error', onBroken).off('exit', onBroken);
-    return reading;
-  }
-
-  #take(message: FromParser): void {
+async function readIn(
+  worker: Worker,
+  raw: RawMail,
+  { clock, lookup }: ReadingDeps,
+): Promise<MailReading & { readonly isBroken: boolean }> {
+  const done = Promise.withResolvers<MailReading & { readonly isBroken: boolean }>();
+  const send = (message: ToParser) => worker.postMessage(message);
+  let result: ParseResult | undefined;
+  let deadline: Disposable | undefined;
+  const finish = (gate: string, report?: SignatureReport) =>
+    done.resolve({
+      result: result ?? { kind: 'unreadable', gate },
+      report: report ?? NO_SIGNATURES,
+      isBroken: report === undefined,
+    });
+  const limit = (ms: number) => {
+    deadline?.[Symbol.dispose]();
+    deadline = clock.timer(ms, () => finish('mail took too long to read'));
+  };
+  const onMessage = (message: FromParser) => {
     if (message.kind === 'parsed') {
-      this.#result = message.result;
-      this.#limit(VERIFY_LIMIT_MS);
-    } else if (message.kind === 'verified') {
-      const result = this.#result ?? { kind: 'unreadable', gate: 'mail broke the parser' };
-      this.#done.resolve({ result, report: message.report, isBroken: false });
-    } else if (message.kind === 'lookup') {
-      void this.#answer(message.query, message.domain, message.type);
+      result = message.result;
+      limit(VERIFY_LIMIT_MS);
+    } else if (message.kind === 'verified') finish(BROKEN, message.report);
+    else if (message.kind === 'lookup') {
+      const { query, domain, type } = message;
+      const answer = (records?: string[][] | string[], errorCode?: string) =>
+        send({ kind: 'records', query, records, errorCode });
+      lookup(domain, type).then(answer, (error) =>
+        answer(undefined, String(error?.code ?? 'ESERVFAIL')),
+      );
     }
-  }
-
-  async #answer(query: number, domain: string, type: string): Promise<void> {
-    const answer = await this.#lookup(domain, type).then(
-      (records) => ({ records, errorCode: undefined }),
-      (error) => ({ records: undefined, errorCode: String(error?.code ?? 'ESERVFAIL') }),
-    );
-    this.#send({ kind: 'records', query, ...answer });
-  }
-
-  #break(gate: string): void {
-    const result = this.#result ?? { kind: 'unreadable', gate };
-    this.#done.resolve({ result, report: NO_SIGNATURES, isBroken: true });
-  }
-
-  #limit(ms: number): void {
-    this.#deadline?.[Symbol.dispose]();
-    this.#deadline = this.#clock.timer(ms, () => this.#break('mail took too long to read'));
-  }
-
-  #send(message: ToParser): void {
-    this.#worker.postMessage(message);
-  }
+  };
+  const onBroken = () => finish(BROKEN);
+  worker.on('message', onMessage).once('error', onBroken).once('exit', onBroken);
+  limit(PARSE_LIMIT_MS);
+  send({ kind: 'read', raw });
+  const reading = await done.promise;
+  deadline?.[Symbol.dispose]();
+  worker.off('message', onMessage).off('error', onBroken).off('exit', onBroken);
+  return reading;
 }
 
 // What the parsing thread makes of a raw mail, and the messages it exchanges with the main thread.

@@ -6,7 +6,7 @@ import type { KeyValueStore } from '../../kernel/bus/store/store.ts';
 import type { MessageId } from '../../kernel/message/ids.ts';
 import type { Verification } from '../../kernel/message/message.ts';
 import type { Holds } from '../../kernel/sessions/rules/forgetting.ts';
-import { jsonRow, number, type RowShape, rowShape, text } from '../../lib/json/json.ts';
+import { jsonRow, number, rowShape, text } from '../../lib/json/json.ts';
 import type { MailPlace } from './mail-files.ts';
 import type { MailQuote, ParentMail } from './rules/threading.ts';
 
@@ -96,46 +96,33 @@ export async function forgetMails(
   sender: string,
   holds: Holds,
 ): Promise<number> {
-  const known = (await state.list('id/')).map(({ value }) => jsonRow(value, KNOWN));
-  const theirs = known.flatMap((mail) => (mail?.sender === sender ? (mail.inbound ?? []) : []));
+  const known = (await state.list('id/')).flatMap(({ value }) => jsonRow(value, KNOWN) ?? []);
+  const theirs = known.filter((mail) => mail.sender === sender);
+  const inbound = theirs.flatMap((mail) => mail.inbound ?? []);
   let texts = 0;
-  for (const key of theirs.flatMap((id) => [`text/${id}`, `quote/${id}`])) {
+  for (const key of inbound.flatMap((id) => [`text/${id}`, `quote/${id}`])) {
     const value = await state.get(key);
     if (value === undefined || !holds(value)) continue;
     await state.delete(key);
     texts += 1;
   }
-  const outgoing = known.flatMap((mail) => (mail?.sender === sender ? (mail.outbound ?? []) : []));
-  const mails = theirs.map((id) => `in/${id}`);
-  for (const key of [...mails, ...outgoing.map((id) => `out/${id}`)]) {
-    texts += await forgetSubject(state, key, SUBJECT, (row) => withoutSubject(row, holds));
+  const changed: (readonly [key: string, row: object])[] = [];
+  const outbound = theirs.flatMap((mail) => (mail.outbound === undefined ? [] : [mail.outbound]));
+  for (const key of [...inbound.map((id) => `in/${id}`), ...outbound.map((id) => `out/${id}`)]) {
+    const row = jsonRow((await state.get(key)) ?? '', SUBJECT);
+    if (row !== undefined && holdsSubject(row, holds)) changed.push([key, { ...row, subject: '' }]);
   }
   for (const { key, value } of await state.list('thread/')) {
-    if (jsonRow(value, THREAD)?.sender !== sender) continue;
-    texts += await forgetSubject(state, key, THREAD, (row) => {
-      const parent = withoutSubject(row.parent, holds);
-      return parent === row.parent ? row : { ...row, parent };
-    });
+    const row = jsonRow(value, THREAD);
+    if (row?.sender !== sender || !holdsSubject(row.parent, holds)) continue;
+    changed.push([key, { ...row, parent: { ...row.parent, subject: '' } }]);
   }
-  return texts;
+  await state.setMany(changed.map(([key, row]) => ({ key, value: JSON.stringify(row) })));
+  return texts + changed.length;
 }
 
 /** An answer on its way keeps its subject: every try of it is the same. */
 type SubjectRow = { readonly subject: string; readonly isSent?: boolean };
 
-const withoutSubject = <Row extends SubjectRow>(row: Row, holds: Holds): Row =>
-  holds(row.subject) && row.isSent !== false ? { ...row, subject: '' } : row;
-
-async function forgetSubject<Row>(
-  state: KeyValueStore,
-  key: string,
-  shape: RowShape<Row>,
-  change: (row: Row) => Row,
-): Promise<number> {
-  const value = await state.get(key);
-  const before = value === undefined ? undefined : jsonRow(value, shape);
-  const after = before === undefined ? undefined : change(before);
-  if (after === undefined || after === before) return 0;
-  await state.set(key, JSON.stringify(after));
-  return 1;
-}
+const holdsSubject = ({ subject, isSent }: SubjectRow, holds: Holds) =>
+  holds(subject) && isSent !== false;

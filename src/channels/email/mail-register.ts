@@ -30,6 +30,7 @@ const KEEP_MAIL_MS = 30 * DAY_MS;
 /** Threads may be taken up again after a long time. */
 const KEEP_THREAD_MS = 400 * DAY_MS;
 const MAX_LOG_ROWS = 5000;
+const TAG_CHARS = 24;
 
 const digest = (text: string, hexChars: number) =>
   createHash('sha256').update(text).digest('hex').slice(0, hexChars);
@@ -44,11 +45,11 @@ export type SameWords = { readonly id: MessageId; readonly at: number; readonly 
 
 export class MailRegister {
   readonly #state: KeyValueStore;
-  readonly #seal: ThreadSeal;
+  readonly #secret: string;
 
   private constructor(state: KeyValueStore, secret: string) {
     this.#state = state;
-    this.#seal = new ThreadSeal(secret);
+    this.#secret = secret;
   }
 
   static async open(state: KeyValueStore): Promise<MailRegister> {
@@ -58,9 +59,21 @@ export class MailRegister {
     return new MailRegister(state, secret);
   }
 
-  /** For an id of ours in this thread to this recipient. */
+  /**
+   * Proves of a Message-ID of ours that it was made for this thread and this recipient: nobody joins a
+   * thread by guessing ids.
+   */
   tag(thread: string, recipient: string): string {
-    return this.#seal.tag(thread, recipient);
+    return createHmac('sha256', this.#secret)
+      .update(`${thread}\n${recipient}`)
+      .digest('hex')
+      .slice(0, TAG_CHARS);
+  }
+
+  #isProven(tag: string, thread: string, recipient: string): boolean {
+    const expected = Buffer.from(this.tag(thread, recipient));
+    const given = Buffer.from(tag);
+    return given.length === expected.length && timingSafeEqual(given, expected);
   }
 
   isKnownFingerprint(fingerprint: string): Promise<boolean> {
@@ -74,7 +87,7 @@ export class MailRegister {
   /** The thread a parent id stands for, as far as it concerns this sender. */
   async knownThread(messageId: string, sender: string): Promise<KnownThread | undefined> {
     const own = parseOwnMessageId(messageId);
-    if (own !== undefined && this.#seal.isProven(own.tag, own.thread, sender)) {
+    if (own !== undefined && this.#isProven(own.tag, own.thread, sender)) {
       const level = (await this.thread(own.thread))?.level ?? 'unverified';
       return { thread: own.thread, sender, level };
     }
@@ -138,8 +151,8 @@ export class MailRegister {
     return this.#read<OutgoingRecord>(`out/${id}`);
   }
 
-  async noteOutgoing(id: MessageId, record: OutgoingRecord): Promise<void> {
-    await this.#state.set(`out/${id}`, JSON.stringify(record));
+  noteOutgoing(id: MessageId, record: OutgoingRecord): Promise<void> {
+    return this.#write(`out/${id}`, record);
   }
 
   async noteSent(
@@ -169,17 +182,16 @@ export class MailRegister {
     return this.#log<Bounce>('bounce/');
   }
 
-  async noteBounce(bounce: Bounce, messageId: string): Promise<void> {
-    const key = `bounce/${timeKey(bounce.at)}/${digest(messageId, 16)}`;
-    await this.#state.set(key, JSON.stringify(bounce));
+  noteBounce(bounce: Bounce, messageId: string): Promise<void> {
+    return this.#write(`bounce/${timeKey(bounce.at)}/${digest(messageId, 16)}`, bounce);
   }
 
   async pace(thread: string): Promise<ThreadPace> {
     return (await this.#read<ThreadPace>(`pace/${thread}`)) ?? NO_PACE;
   }
 
-  async notePace(thread: string, pace: ThreadPace): Promise<void> {
-    await this.#state.set(`pace/${thread}`, JSON.stringify(pace));
+  notePace(thread: string, pace: ThreadPace): Promise<void> {
+    return this.#write(`pace/${thread}`, pace);
   }
 
   /** What a limit holds back, oldest first. */
@@ -189,8 +201,8 @@ export class MailRegister {
     return held.toSorted((a, b) => a.since - b.since);
   }
 
-  async noteHeld(mail: HeldMail): Promise<void> {
-    await this.#state.set(`held/${mail.id}`, JSON.stringify(mail));
+  noteHeld(mail: HeldMail): Promise<void> {
+    return this.#write(`held/${mail.id}`, mail);
   }
 
   async noteReleased(id: MessageId): Promise<void> {
@@ -205,8 +217,8 @@ export class MailRegister {
     });
   }
 
-  async noteCopyTried(key: string, copy: PendingCopy): Promise<void> {
-    await this.#state.set(key, JSON.stringify({ ...copy, tries: copy.tries + 1 }));
+  noteCopyTried(key: string, copy: PendingCopy): Promise<void> {
+    return this.#write(key, { ...copy, tries: copy.tries + 1 });
   }
 
   async noteCopied(key: string): Promise<void> {
@@ -215,19 +227,10 @@ export class MailRegister {
 
   /** Forgets what no rule looks at any more. */
   async expire(now: number): Promise<void> {
-    const short = [
-      'fp/',
-      'in/',
-      'text/',
-      'words/',
-      'out/',
-      'copy/',
-      'quote/',
-      'told/',
-      'later/',
-      'held/',
-    ];
-    for (const prefix of short) await this.#state.expire(prefix, now - KEEP_MAIL_MS);
+    const short = ['fp/', 'in/', 'text/', 'words/', 'out/', 'copy/', 'quote/', 'told/'];
+    for (const prefix of [...short, 'later/', 'held/']) {
+      await this.#state.expire(prefix, now - KEEP_MAIL_MS);
+    }
     for (const prefix of ['id/', 'thread/', 'pace/'])
       await this.#state.expire(prefix, now - KEEP_THREAD_MS);
     for (const prefix of ['reply/', 'bounce/']) {
@@ -240,6 +243,10 @@ export class MailRegister {
     return row === undefined ? undefined : parsed(row);
   }
 
+  async #write(key: string, row: object): Promise<void> {
+    await this.#state.set(key, JSON.stringify(row));
+  }
+
   async #log<T>(prefix: string): Promise<readonly T[]> {
     const rows = await this.#state.list(prefix, { limit: MAX_LOG_ROWS, newestFirst: true });
     return rows.flatMap(({ value }) => parsed<T>(value) ?? []);
@@ -248,29 +255,3 @@ export class MailRegister {
 
 /** A damaged row is as if it were not there: it must not keep mail waiting. */
 const parsed = <T>(json: string): T | undefined => jsonRow<T>(json, object);
-
-// Proves of a Message-ID of ours that it was made for this thread and this recipient: nobody joins a
-// thread by guessing ids.
-
-const TAG_CHARS = 24;
-
-export class ThreadSeal {
-  readonly #secret: string;
-
-  constructor(secret: string) {
-    this.#secret = secret;
-  }
-
-  tag(thread: string, recipient: string): string {
-    return createHmac('sha256', this.#secret)
-      .update(`${thread}\n${recipient}`)
-      .digest('hex')
-      .slice(0, TAG_CHARS);
-  }
-
-  isProven(tag: string, thread: string, recipient: string): boolean {
-    const expected = Buffer.from(this.tag(thread, recipient));
-    const given = Buffer.from(tag);
-    return given.length === expected.length && timingSafeEqual(given, expected);
-  }
-}

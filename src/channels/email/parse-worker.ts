@@ -109,15 +109,19 @@ async function files(
 ): Promise<void> {
   const sizes: number[] = [];
   const mended = mendedMail(raw);
-  const found = 'gate' in mended ? [] : readFiles(mended.raw);
-  for await (const { type, content } of found) {
+  if ('gate' in mended) return post({ kind: 'files', sizes });
+  const { parser } = open(mended.raw);
+  boundBodies(parser, 'files');
+  for await (const one of found(parser)) {
+    if (one.type === 'text') continue;
+    const isWanted = !isCalendar(one.contentType);
     let bytes = 0;
-    for await (const piece of content) {
-      if (isCalendar(type)) continue;
-      if (!isWritten(into, piece)) return post({ kind: 'no_room' });
+    for await (const piece of one.content) {
+      if (isWanted && !isWritten(into, piece)) return post({ kind: 'no_room' });
       bytes += piece.length;
     }
-    if (!isCalendar(type)) sizes.push(bytes);
+    if (isWanted) sizes.push(bytes);
+    one.release();
   }
   post({ kind: 'files', sizes });
 }
@@ -135,61 +139,49 @@ function isWritten(into: number, piece: Buffer): boolean {
 
 async function parse(raw: RawMail, shape: MimeShape): Promise<ParseResult> {
   const isReport = shape.contentTypes.some((type) => REPORT_TYPE.test(type));
-  const headBytes = (type: string) =>
-    isCalendar(type) ? MAX_CALENDAR_BYTES : isReport ? MAX_REPORT_BYTES : 0;
-  const found = await readMime(raw, headBytes);
-  const plain = visibleText(found.text.slice(0, MAX_PLAIN_CHARS));
-  const html = found.html === '' ? '' : visibleText(htmlToVisibleText(found.html));
+  const { parser, headers } = open(raw);
+  const cutBytes = boundBodies(parser, 'beginnings');
+  const parts: MimePart[] = [];
+  let words: Partial<MessageText> = {};
+  for await (const one of found(parser)) {
+    if (one.type === 'text') words = one;
+    else parts.push(await partOf(one, isReport, cutBytes));
+  }
+  const plain = visibleText((words.text ?? '').slice(0, MAX_PLAIN_CHARS));
+  const html = typeof words.html === 'string' ? visibleText(htmlToVisibleText(words.html)) : '';
   const hasPlain = plain.trim() !== '';
   const text = headOf(hasPlain ? plain : html, MAX_WHOLE_TEXT_CHARS);
-  const calendars = found.parts
-    .filter(({ type }) => isCalendar(type))
+  const calendars = parts
+    .filter(({ part }) => isCalendar(part.type))
     .slice(0, MAX_CALENDARS)
     .map(({ head }) => head.toString('utf8'));
+  const subject = headers.get('subject');
   const mail: ParsedMail = {
-    subject: headOf(found.subject ?? '', MAX_SUBJECT_CHARS),
-    fromName: found.fromName,
+    subject: headOf(typeof subject === 'string' ? subject : '', MAX_SUBJECT_CHARS),
+    fromName: nameIn(headers.get('from')),
     text,
     stripped: stripQuotes(text),
     partsDiffer: hasPlain && partsDiffer(plain, html),
     contentTypes: shape.contentTypes,
-    calendarMethod: shape.calendarMethod ?? calendars.map(calendarMethod).find(isMethod),
-    attachments: found.parts.filter(({ type }) => !isCalendar(type)).map(named),
+    calendarMethod:
+      shape.calendarMethod ?? calendars.map(calendarMethod).find((method) => method !== undefined),
+    attachments: parts.map(({ part }) => part).filter(({ type }) => !isCalendar(type)),
     // One entry often comes twice, as an alternative and as a file.
     calendars: [...new Set(calendars.flatMap((ics) => describeCalendar(ics) ?? []))],
-    bounce: isReport ? readBounce(found.parts.map(reportPart)) : undefined,
+    bounce: isReport ? readBounce(parts.map(reportPart)) : undefined,
   };
   return { kind: 'parsed', mail };
 }
 
-const isMethod = (method: string | undefined) => method !== undefined;
-
 const isCalendar = (type: string) => CALENDAR_TYPE.test(type);
 
-const named = ({ name, type, bytes, isInline }: MimePart): AttachedPart => ({
-  ...{ name, type, bytes, isInline },
-});
-
-const reportPart = ({ type, head }: MimePart): ReportPart => ({
-  type: type.toLowerCase(),
+const reportPart = ({ part, head }: MimePart): ReportPart => ({
+  type: part.type.toLowerCase(),
   text: head.toString('latin1', 0, MAX_REPORT_BYTES),
 });
 
-// What a mail consists of, read in one pass: words up to a limit, of its files the beginning alone or,
-// when they are asked for, everything, piece by piece. So memory does not grow with the mail.
-
-export type MimePart = AttachedPart & {
-  /** The beginning of its content. */
-  readonly head: Buffer;
-};
-
-export type MimeContent = {
-  readonly subject: string | undefined;
-  readonly fromName: string | undefined;
-  readonly text: string;
-  readonly html: string;
-  readonly parts: readonly MimePart[];
-};
+/** `head`: the beginning of its content. */
+type MimePart = { readonly part: AttachedPart; readonly head: Buffer };
 
 /** As mailparser hands it out; its types leave some of it out. */
 type Found = {
@@ -201,50 +193,11 @@ type Found = {
   release(): void;
 };
 
-/** `headBytes`: how much is kept of a file of this type. */
-export async function readMime(
-  raw: RawMail,
-  headBytes: (type: string) => number,
-): Promise<MimeContent> {
-  const { parser, headers, found } = open(raw);
-  const cutBytes = boundBodies(parser, 'beginnings');
-  const parts: MimePart[] = [];
-  let words: Partial<MessageText> = {};
-  for await (const one of found) {
-    if (one.type === 'text') words = one;
-    else parts.push(await partOf(one, headBytes, cutBytes));
-  }
-  const subject = headers.get('subject');
-  return {
-    subject: typeof subject === 'string' ? subject : undefined,
-    fromName: addressesIn(headers.get('from'))?.value[0]?.name,
-    text: words.text ?? '',
-    html: typeof words.html === 'string' ? words.html : '',
-    parts,
-  };
-}
+/** The texts and files of a mail in their order; it waits with the next until a file was read and released. */
+const found = (parser: MailParser): AsyncIterable<Found | MessageText> => parser;
 
-export type FileContent = { readonly type: string; readonly content: AsyncIterable<Buffer> };
-
-/** Its files one after the other, each to be read to its end before the next. */
-export async function* readFiles(raw: RawMail): AsyncGenerator<FileContent, void, void> {
-  const { parser, found } = open(raw);
-  boundBodies(parser, 'files');
-  for await (const one of found) {
-    if (one.type === 'text') continue;
-    yield { type: one.contentType, content: one.content };
-    one.release();
-  }
-}
-
-type Open = {
-  readonly parser: MailParser;
-  readonly headers: Headers;
-  /** The parser waits with the next file until this one was read and released. */
-  readonly found: AsyncIterable<Found | MessageText>;
-};
-
-function open(raw: RawMail): Open {
+/** Reads the mail in one pass, a piece at a time, so that memory does not grow with it. */
+function open(raw: RawMail): { readonly parser: MailParser; readonly headers: Headers } {
   const parser = new MailParser({
     skipHtmlToText: true,
     skipTextToHtml: true,
@@ -252,11 +205,11 @@ function open(raw: RawMail): Open {
     keepDeliveryStatus: true,
   });
   const headers: Headers = new Map();
-  parser.on('headers', (found: Headers) => {
-    for (const [key, value] of found) headers.set(key, value);
+  parser.on('headers', (some: Headers) => {
+    for (const [key, value] of some) headers.set(key, value);
   });
   feed(parser, raw).catch((error) => parser.destroy(error));
-  return { parser, headers, found: parser };
+  return { parser, headers };
 }
 
 /** A piece at a time: the parser has made a copy of it when it asks for the next. */
@@ -269,31 +222,28 @@ async function feed(parser: MailParser, raw: RawMail): Promise<void> {
   parser.end();
 }
 
+/** Of a file the beginning is kept where it is read: of calendars, and of every part of a report. */
 async function partOf(
-  found: Found,
-  headBytes: (type: string) => number,
+  { contentType: type, filename, related, content, release }: Found,
+  isReport: boolean,
   cutBytes: () => number | undefined,
 ): Promise<MimePart> {
-  const { contentType: type, filename, related } = found;
-  const wanted = headBytes(type);
+  const wanted = isCalendar(type) ? MAX_CALENDAR_BYTES : isReport ? MAX_REPORT_BYTES : 0;
   const head: Buffer[] = [];
   let bytes = 0;
-  for await (const piece of found.content) {
+  for await (const piece of content) {
     if (bytes < wanted) head.push(piece.subarray(0, wanted - bytes));
     bytes += piece.length;
   }
-  const part = {
-    ...{ name: filename ?? 'unnamed', type, isInline: related === true },
-    bytes: cutBytes() ?? bytes,
-    head: Buffer.concat(head),
-  };
-  found.release();
-  return part;
+  const isInline = related === true;
+  const part = { name: filename ?? 'unnamed', type, bytes: cutBytes() ?? bytes, isInline };
+  release();
+  return { part, head: Buffer.concat(head) };
 }
 
-const addressesIn = (value: unknown): AddressObject | undefined =>
-  typeof value === 'object' && value !== null && 'value' in value && Array.isArray(value.value)
-    ? (value as AddressObject)
+const nameIn = (from: unknown): string | undefined =>
+  typeof from === 'object' && from !== null && 'value' in from && Array.isArray(from.value)
+    ? (from as AddressObject).value[0]?.name
     : undefined;
 
 // Checks DKIM and DMARC on the raw bytes with mailauth and reports what each signature really

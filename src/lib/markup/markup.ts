@@ -17,37 +17,18 @@ import {
 /** A phone shows about this many fixed-width columns before lines wrap. */
 const MAX_COLUMNS = 42;
 
-type WriteInline = (
-  tokens: readonly MarkedToken[],
-  styles: readonly Style[],
-  writer: MarkupWriter,
-) => void;
-
-function writeTable(
-  table: Tokens.Table,
-  styles: readonly Style[],
-  writer: MarkupWriter,
-  writeInline: WriteInline,
-): void {
-  const rows = [table.header, ...table.rows].map((row) =>
-    row.map((cell) => plainCell(cell, writeInline)),
-  );
+function writeTable(table: Tokens.Table, styles: readonly Style[], writer: MarkupWriter): void {
+  const rows = [table.header, ...table.rows].map((row) => row.map(plainCell));
   const widths = table.header.map((_, column) =>
     rows.reduce((widest, row) => Math.max(widest, displayWidth(row[column]?.text ?? '')), 1),
   );
   const totalWidth = widths.reduce((sum, width) => sum + width + 3, -3);
   const hasLinks = rows.some((row) => row.some((cell) => cell.hasLink));
   if (totalWidth > MAX_COLUMNS || hasLinks) {
-    writeRows(table, styles, writer, writeInline);
+    writeRows(table, styles, writer);
     return;
   }
-  const lines = rows.map((row) =>
-    alignedLine(
-      row.map((cell) => cell.text),
-      widths,
-      table.align,
-    ),
-  );
+  const lines = rows.map((row) => alignedLine(row, widths, table.align));
   const rule = widths.map((width) => '-'.repeat(width)).join('-+-');
   const heading = `${lines[0]}\n${rule}\n`;
   const quotes = styles.filter(({ kind }) => kind === 'quote');
@@ -56,7 +37,7 @@ function writeTable(
 
 type Cell = { readonly text: string; readonly hasLink: boolean };
 
-function plainCell(cell: Tokens.TableCell, writeInline: WriteInline): Cell {
+function plainCell(cell: Tokens.TableCell): Cell {
   const scratch = new MarkupWriter();
   writeInline(strictTokens(cell.tokens), [], scratch);
   const { runs } = scratch.finish();
@@ -67,12 +48,12 @@ function plainCell(cell: Tokens.TableCell, writeInline: WriteInline): Cell {
 }
 
 function alignedLine(
-  cells: readonly string[],
+  cells: readonly Cell[],
   widths: readonly number[],
   align: readonly (string | null)[],
 ): string {
   const padded = widths.map((width, column) => {
-    const text = cells[column] ?? '';
+    const text = cells[column]?.text ?? '';
     const space = Math.max(0, width - displayWidth(text));
     if (align[column] === 'right') return ' '.repeat(space) + text;
     const left = align[column] === 'center' ? Math.floor(space / 2) : 0;
@@ -82,13 +63,12 @@ function alignedLine(
 }
 
 /** Wide tables: the first cell as a title, the others below it under their column's name. */
-function writeRows(
-  table: Tokens.Table,
-  styles: readonly Style[],
-  writer: MarkupWriter,
-  writeInline: WriteInline,
-) {
-  if (table.rows.length === 0) return writeCells(table.header, styles, writer, writeInline);
+function writeRows(table: Tokens.Table, styles: readonly Style[], writer: MarkupWriter) {
+  const bold: readonly Style[] = [...styles, { kind: 'bold' }];
+  for (const [column, cell] of (table.rows.length === 0 ? table.header : []).entries()) {
+    if (column > 0) writer.write(' | ', styles);
+    writeInline(strictTokens(cell.tokens), bold, writer);
+  }
   for (const row of table.rows) {
     writer.gap(1);
     for (const [column, cell] of row.entries()) {
@@ -96,30 +76,15 @@ function writeRows(
       const header = table.header[column];
       if (!isTitle) writer.write('\n• ', styles);
       if (header !== undefined && header.text !== '') {
-        writeInline(strictTokens(header.tokens), [...styles, { kind: 'bold' }], writer);
+        writeInline(strictTokens(header.tokens), bold, writer);
         writer.write(': ', styles);
       }
-      writeInline(
-        strictTokens(cell.tokens),
-        isTitle ? [...styles, { kind: 'bold' }] : styles,
-        writer,
-      );
+      writeInline(strictTokens(cell.tokens), isTitle ? bold : styles, writer);
     }
   }
 }
 
-function writeCells(
-  cells: readonly Tokens.TableCell[],
-  styles: readonly Style[],
-  writer: MarkupWriter,
-  writeInline: WriteInline,
-) {
-  for (const [column, cell] of cells.entries()) {
-    if (column > 0) writer.write(' | ', styles);
-    writeInline(strictTokens(cell.tokens), [...styles, { kind: 'bold' }], writer);
-  }
-}
-
+const EMPHASIS = { strong: 'bold', em: 'italic', del: 'strike' } as const;
 const BULLETS = ['•', '◦', '▪'];
 const RULE = '─'.repeat(10);
 const INDENT = '   ';
@@ -156,7 +121,7 @@ function writeBlock(token: MarkedToken, place: Place, writer: MarkupWriter) {
     case 'list':
       return writeList(token, place, writer);
     case 'table':
-      return writeTable(token, styles, writer, writeInline);
+      return writeTable(token, styles, writer);
     case 'hr':
       return writer.write(RULE, styles);
     case 'html':
@@ -217,13 +182,13 @@ function writeInline(
   for (const token of tokens) {
     switch (token.type) {
       case 'strong':
-        writeInline(strictTokens(token.tokens), [...styles, { kind: 'bold' }], writer);
-        break;
       case 'em':
-        writeInline(strictTokens(token.tokens), [...styles, { kind: 'italic' }], writer);
-        break;
       case 'del':
-        writeInline(strictTokens(token.tokens), [...styles, { kind: 'strike' }], writer);
+        writeInline(
+          strictTokens(token.tokens),
+          [...styles, { kind: EMPHASIS[token.type] }],
+          writer,
+        );
         break;
       case 'codespan':
         writer.write(token.text, inlineCodeStyles(styles));

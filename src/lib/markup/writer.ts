@@ -3,7 +3,7 @@
 
 import { Lexer, type MarkedToken, type Token } from 'marked';
 
-export type { MarkedToken, Tokens } from 'marked';
+export { type MarkedToken, Parser, Renderer, type Tokens } from 'marked';
 
 /** Quotes and lists inside one another, on one line or by indentation. */
 const MAX_MARKERS_PER_LINE = 16;
