@@ -107,14 +107,10 @@ export function parentOf(
   const inReplyTo = headerValue(headers, 'in-reply-to');
   const { result } = reading;
   const others = otherRecipients(headers, sender, ours);
-  return {
-    ...(others.length === 0 ? {} : { others }),
-    subject:
-      result.kind === 'parsed' ? result.mail.subject : (headerValue(headers, 'subject') ?? ''),
-    ...(ownId === undefined ? {} : { messageId: ownId }),
-    ...(references === undefined ? {} : { references }),
-    ...(inReplyTo === undefined ? {} : { inReplyTo }),
-  };
+  const subject =
+    result.kind === 'parsed' ? result.mail.subject : (headerValue(headers, 'subject') ?? '');
+  const known = { subject, messageId: ownId, references, inReplyTo };
+  return others.length === 0 ? known : { ...known, others };
 }
 
 /** Nothing is quoted to an address that may be forged: it would carry anybody's words there. */

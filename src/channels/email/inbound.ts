@@ -69,7 +69,13 @@ export type InboundContext = {
   allowFrom(): readonly string[];
 };
 
-export type Incoming = Bounced & { readonly entry: InboundEntry };
+export type Incoming = {
+  readonly entry: InboundEntry;
+  /** Something the owner should hear of. */
+  readonly notice?: string;
+  /** A report that an answer of ours could not be delivered. */
+  readonly bounced?: { readonly id: MessageId; readonly reason: string };
+};
 
 /** A mail with a sender, and how sure that sender is. */
 type SentMail = {
@@ -308,14 +314,6 @@ const newThread = (address: string, fingerprint: string) =>
     .slice(0, THREAD_HEX_CHARS);
 
 // What a delivery report says of a mail of ours: noted against its address, and told.
-
-/** What becomes known of the mail that the report is. */
-type Bounced = {
-  /** Something the owner should hear of. */
-  readonly notice?: string;
-  /** A report that an answer of ours could not be delivered. */
-  readonly bounced?: { readonly id: MessageId; readonly reason: string };
-};
 
 const isSent = (known: KnownMail | undefined): known is KnownMail =>
   known !== undefined && known.inbound === undefined;

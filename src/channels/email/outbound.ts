@@ -58,35 +58,28 @@ export async function outgoingRecord(
 ): Promise<OutgoingRecord> {
   const known = await register.outgoing(message.id);
   if (known?.isSent) return known;
-  const made = known ?? (await newRecord(message, from, now, register, chooseCopies));
+  const made = known ?? (await newRecord());
   const record = { ...made, triedAt: now };
   await register.noteOutgoing(message.id, record);
   return record;
-}
 
-async function newRecord(
-  message: OutboundMessage,
-  from: string,
-  now: number,
-  register: MailRegister,
-  chooseCopies: ChooseCopies,
-): Promise<OutgoingRecord> {
-  const thread = threadOf(message);
-  const answered = message.replyTo && (await register.parent(message.replyTo));
-  const parent = answered ?? (await register.thread(thread))?.parent;
-  const inReplyTo = parent && replyParent(parent);
-  const send = digest(message.id, SEND_HEX_CHARS);
-  const tag = register.tag(thread, message.chat.chat);
-  return {
-    messageId: formatOwnMessageId({ send, thread, tag }, from),
-    dateMs: now,
-    subject: message.subject ?? subjectOf(message, parent),
-    ...(inReplyTo === undefined ? {} : { inReplyTo }),
-    references: parent === undefined ? [] : replyReferences(parent),
-    copies: await chooseCopies(parent),
-    triedAt: now,
-    isSent: false,
-  };
+  async function newRecord() {
+    const thread = threadOf(message);
+    const answered = message.replyTo && (await register.parent(message.replyTo));
+    const parent = answered ?? (await register.thread(thread))?.parent;
+    const inReplyTo = parent && replyParent(parent);
+    const send = digest(message.id, SEND_HEX_CHARS);
+    const tag = register.tag(thread, message.chat.chat);
+    return {
+      messageId: formatOwnMessageId({ send, thread, tag }, from),
+      dateMs: now,
+      subject: message.subject ?? subjectOf(message, parent),
+      ...(inReplyTo === undefined ? {} : { inReplyTo }),
+      references: parent === undefined ? [] : replyReferences(parent),
+      copies: await chooseCopies(parent),
+      isSent: false,
+    };
+  }
 }
 
 const subjectOf = (message: OutboundMessage, parent: ParentMail | undefined) =>

@@ -47,13 +47,12 @@ export type Sending = {
   readonly as: 'answer' | 'own' | 'copy';
 };
 
-type Waiting = { readonly kind: 'wait'; readonly until: number; readonly reason: string };
+type Waiting = Extract<Admission, { readonly kind: 'wait' }>;
 
+/** `reply` goes into the log. */
 export type Claim =
-  /** `reply` goes into the log. */
   | { readonly kind: 'send'; readonly reply: SentReply }
-  | Waiting
-  | { readonly kind: 'refuse'; readonly reason: string };
+  | Exclude<Admission, { readonly kind: 'answer' }>;
 
 export class ReplyLimits {
   readonly #deps: ReplyLimitsDeps;

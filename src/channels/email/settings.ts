@@ -272,13 +272,7 @@ export function sharedAddresses(email: EmailConfig): Problems {
 // OAuth2 for mailboxes: when it is used instead of the password, and where the large providers hand
 // out access tokens. Asking for one is left to the channel.
 
-export type OAuth2Settings = {
-  readonly tokenUrl: string;
-  readonly clientId: string;
-  readonly clientSecret: string;
-  readonly refreshToken: string;
-  readonly scope: string;
-};
+export type OAuth2Settings = z.infer<typeof oauth2Schema>;
 
 export type TokenEndpoint = { readonly tokenUrl: string; readonly scope: string };
 

@@ -8,10 +8,10 @@ import { verbatim } from '../../kernel/message/untrusted.ts';
 import type { Question } from '../../kernel/questions/questions.ts';
 import { hasPlace } from '../approvals/approval-rows.ts';
 import type { AskingTurn } from '../approvals/approvals.ts';
-import { MAX_SHOWN_CHARS } from '../approvals/rules/approval-text.ts';
+import { fenced, MAX_SHOWN_CHARS, shownText } from '../approvals/rules/approval-text.ts';
 import type { StandingCall } from '../approvals/standing.ts';
 import { type Draft, hashOfDraft, isWaiting } from './draft-rows.ts';
-import { draftText, editText, type Letter, recipientsOf } from './rules/letter.ts';
+import { editText, type Letter, recipientsOf } from './rules/letter.ts';
 
 /** Everybody a letter goes to, and where that is. */
 export function placesOf(letter: Letter, chat: ChatRef): readonly (readonly [string, ChatRef])[] {
@@ -166,21 +166,35 @@ const LIFETIME_MS = DRAFT_HOURS * 3_600_000;
 
 export const questionId = ({ id, version }: Draft) => `draft/${id}/${version}`;
 
+/**
+ * What an owner reads before a text goes to somebody else: all of it, and nothing that looks like something
+ * else (case X05). Undefined where it is too long to be shown whole.
+ */
+function draftText({ letter, chat, name, turn, isTainted }: Draft): string | undefined {
+  const [, ...cc] = recipientsOf(letter);
+  const lines = [`To: ${name} (${accountName(chat)})`];
+  if (cc.length > 0) lines.push(`Cc: ${cc.join(', ')}`);
+  if (letter.kind === 'mail') lines.push(`Subject: ${letter.subject}`);
+  const head = lines.map((line) => shownText(line).replace(/\n/g, '\\n'));
+  const shown = [...head, '', shownText(letter.markdown)].join('\n');
+  if (shown.length > MAX_SHOWN_CHARS) return undefined;
+  const warning = isTainted
+    ? ['Careful: the conversation holds words of others, who may have wanted this.']
+    : [];
+  return [
+    `**Send this?** Asked by ${turn.asker}.`,
+    ...warning,
+    '',
+    fenced(shown),
+    '',
+    `Expires in ${DRAFT_HOURS} hours.`,
+  ].join('\n');
+}
+
 /** Undefined where the text is too long to be shown whole. */
 export function questionOf(draft: Draft, now: number, alwaysDays: number): Question | undefined {
-  const { letter, chat, name, turn, isTainted, shownIn, state, at } = draft;
-  const subject = letter.kind === 'mail' ? letter.subject : undefined;
-  const { asker } = turn;
-  const text = {
-    to: name,
-    channel: accountName(chat),
-    subject,
-    asker,
-    isTainted,
-    hours: DRAFT_HOURS,
-  };
-  const [, ...cc] = recipientsOf(letter);
-  const shown = draftText({ ...text, cc, markdown: letter.markdown });
+  const { name, turn, isTainted, shownIn, state, at } = draft;
+  const shown = draftText(draft);
   if (shown === undefined) return undefined;
   const first =
     state === 'editing'

@@ -18,22 +18,14 @@ import type { DocumentReading, ImageReading, MediaReader, MediaStore } from './m
 /** `reading`: how many readings of the content ended with the process. */
 type DerivedKind = 'image' | 'text' | 'reading';
 
-interface DerivedFiles {
-  read(id: MediaId, kind: DerivedKind): Promise<Uint8Array | undefined>;
-  /** A disk that is full costs the next reader the work, and nobody anything else. */
-  keep(id: MediaId, kind: DerivedKind, content: Uint8Array): Promise<void>;
-  drop(id: MediaId, kind: DerivedKind): Promise<void>;
-  sweep(unusedMs: number): Promise<void>;
-}
-
 const MAX_BYTES = 500_000_000;
 /** After this many new files the folder is looked through. */
 const LOOK_EVERY = 50;
 const NAME = /^[0-9a-f]{64}\.(?:image|text|reading)$/;
 
 /** `folder` is made when something is kept first. */
-function createDerivedFiles(folder: string, clock: Clock): DerivedFiles {
-  const state = { kept: 0 };
+function createDerivedFiles(folder: string, clock: Clock) {
+  let kept = 0;
   const pathOf = (id: MediaId, kind: DerivedKind) => join(folder, `${id}.${kind}`);
 
   async function sweep(unusedMs: number): Promise<void> {
@@ -46,26 +38,28 @@ function createDerivedFiles(folder: string, clock: Clock): DerivedFiles {
   }
 
   return {
-    async read(id, kind) {
+    async read(id: MediaId, kind: DerivedKind): Promise<Uint8Array | undefined> {
       const path = pathOf(id, kind);
       const content = await readFile(path).catch(() => undefined);
       const now = clock.now() / 1000;
       if (content !== undefined) await utimes(path, now, now).catch(() => undefined);
       return content;
     },
-    async keep(id, kind, content) {
+    /** A disk that is full costs the next reader the work, and nobody anything else. */
+    async keep(id: MediaId, kind: DerivedKind, content: Uint8Array): Promise<void> {
       try {
         await mkdir(folder, { recursive: true, mode: 0o700 });
         await writeAtomic(pathOf(id, kind), content);
         const now = clock.now() / 1000;
         await utimes(pathOf(id, kind), now, now);
-        state.kept += 1;
-        if (state.kept % LOOK_EVERY === 0) await sweep(Number.POSITIVE_INFINITY);
+        kept += 1;
+        if (kept % LOOK_EVERY === 0) await sweep(Number.POSITIVE_INFINITY);
       } catch {
         return;
       }
     },
-    drop: (id, kind) => rm(pathOf(id, kind), { force: true }).catch(() => undefined),
+    drop: (id: MediaId, kind: DerivedKind) =>
+      rm(pathOf(id, kind), { force: true }).catch(() => undefined),
     sweep,
   };
 }

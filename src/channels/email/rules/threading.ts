@@ -19,9 +19,9 @@ import { boundedText } from './text.ts';
 
 export type ParentMail = {
   /** `<id@domain>`; undefined where the mail had none. */
-  readonly messageId?: string;
-  readonly references?: string;
-  readonly inReplyTo?: string;
+  readonly messageId?: string | undefined;
+  readonly references?: string | undefined;
+  readonly inReplyTo?: string | undefined;
   readonly subject: string;
   /** Whom the mail went to besides us. */
   readonly others?: readonly string[];

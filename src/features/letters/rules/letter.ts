@@ -2,7 +2,7 @@
 // be shown to an owner first, the gateway keeps it as a draft.
 
 import { verbatim } from '../../../kernel/message/untrusted.ts';
-import { fenced, MAX_SHOWN_CHARS, shownText } from '../../approvals/rules/approval-text.ts';
+import { shownText } from '../../approvals/rules/approval-text.ts';
 
 export type Letter =
   | {
@@ -69,45 +69,6 @@ export function mustAsk(moment: SendMoment): boolean {
 
 function isWithin({ hours: { from, to }, minute }: SendMoment): boolean {
   return from < to ? minute >= from && minute < to : minute >= from || minute < to;
-}
-
-// What an owner reads before a text goes to somebody else: all of it, and nothing that looks like
-// something else. What would not fit on one screen is not asked at all. Case X05.
-
-export type DraftToShow = {
-  /** Whom it goes to, in words fit for a person. */
-  readonly to: string;
-  readonly channel: string;
-  /** Addresses of copies. */
-  readonly cc?: readonly string[];
-  readonly subject?: string | undefined;
-  readonly markdown: string;
-  /** Who asks, in words of ours or escaped. */
-  readonly asker: string;
-  readonly isTainted: boolean;
-  readonly hours: number;
-};
-
-/** Undefined where the draft is too long to be shown whole. */
-export function draftText(draft: DraftToShow): string | undefined {
-  const subject = draft.subject === undefined ? [] : [`Subject: ${draft.subject}`];
-  const { cc = [] } = draft;
-  const copies = cc.length === 0 ? [] : [`Cc: ${cc.join(', ')}`];
-  const lines = [`To: ${draft.to} (${draft.channel})`, ...copies, ...subject];
-  const head = lines.map((line) => shownText(line).replace(/\n/g, '\\n'));
-  const shown = [...head, '', shownText(draft.markdown)].join('\n');
-  if (shown.length > MAX_SHOWN_CHARS) return undefined;
-  const warning = draft.isTainted
-    ? ['Careful: the conversation holds words of others, who may have wanted this.']
-    : [];
-  return [
-    `**Send this?** Asked by ${draft.asker}.`,
-    ...warning,
-    '',
-    fenced(shown),
-    '',
-    `Expires in ${draft.hours} hours.`,
-  ].join('\n');
 }
 
 /** What is shown while an owner writes another text. */

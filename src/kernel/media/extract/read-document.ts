@@ -28,6 +28,12 @@ const XHTML = /^\s*<\?xml[^>]*>\s*(?:<!doctype\s+html[^>]*>\s*)?<html[\s>]/i;
 const utf16 = (text: string) => Buffer.from(text, 'utf16le').toString('latin1');
 const ENCRYPTED_PACKAGE = utf16('EncryptedPackage');
 
+const OPEN_DOCUMENTS = new Map<string | undefined, 'text' | 'sheets' | 'slides'>([
+  ['application/vnd.oasis.opendocument.text', 'text'],
+  ['application/vnd.oasis.opendocument.spreadsheet', 'sheets'],
+  ['application/vnd.oasis.opendocument.presentation', 'slides'],
+]);
+
 const HEAD_BYTES = 2048;
 const EMPTY = 'it is empty';
 const OLD = 'it is in an old office format; saved as .docx, .xlsx or .pptx it can be read';
@@ -67,18 +73,11 @@ async function readArchive(archive: Archive): Promise<DocumentReading> {
   if (archive.has('xl/workbook.xml')) return (await import('./xlsx.ts')).readXlsx(archive);
   if (archive.has('ppt/presentation.xml')) return (await import('./packages.ts')).readPptx(archive);
   if (archive.has('xl/workbook.bin')) throw new DocumentProblem(OLD);
-  switch (archive.text('mimetype')?.trim()) {
-    case 'application/vnd.oasis.opendocument.text':
-      return (await import('./packages.ts')).readOdf(archive, 'text');
-    case 'application/vnd.oasis.opendocument.spreadsheet':
-      return (await import('./packages.ts')).readOdf(archive, 'sheets');
-    case 'application/vnd.oasis.opendocument.presentation':
-      return (await import('./packages.ts')).readOdf(archive, 'slides');
-    case 'application/epub+zip':
-      return (await import('./packages.ts')).readEpub(archive);
-    default:
-      throw new DocumentProblem(ARCHIVE);
-  }
+  const type = archive.text('mimetype')?.trim();
+  if (type === 'application/epub+zip') return (await import('./packages.ts')).readEpub(archive);
+  const kind = OPEN_DOCUMENTS.get(type);
+  if (kind === undefined) throw new DocumentProblem(ARCHIVE);
+  return (await import('./packages.ts')).readOdf(archive, kind);
 }
 
 function readText(content: Uint8Array): DocumentReading {
