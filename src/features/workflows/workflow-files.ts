@@ -4,7 +4,6 @@
 import { declaredPaths, readDeclared } from '../../lib/files/declared-files.ts';
 import type { GuardedFiles } from '../../lib/files/guarded-files.ts';
 import { broken, type ReadFile } from '../../lib/json/value-problem.ts';
-import { definitionProblem } from './rules/check.ts';
 import {
   CAPABILITIES_FOLDER,
   type Capability,
@@ -12,7 +11,7 @@ import {
   isFileName,
   WORKFLOWS_FOLDER,
 } from './rules/definition.ts';
-import { readCapability, readWorkflow } from './rules/file.ts';
+import { definitionProblem, readCapability, readWorkflow } from './rules/file.ts';
 
 export type WorkflowFiles = {
   /** By name. A workflow is broken as well where a capability of its is. */

@@ -2,22 +2,14 @@
 // own runs, an owner who is alone with the agent those of all.
 
 import type { SessionKey } from '../../kernel/message/ids.ts';
-import { sessionKeyOf } from '../../kernel/message/message.ts';
 import type { ReadFile } from '../../lib/json/value-problem.ts';
 import type { Clock } from '../../lib/time/clock.ts';
-import { jobChat } from '../schedule/rules/job.ts';
 import type { Definition, SkillStep } from './rules/definition.ts';
-import {
-  inspected,
-  WorkflowError,
-  type WorkflowRun,
-  type WorkflowStarter,
-  workflowLine,
-} from './rules/workflow.ts';
+import { inspected, WorkflowError, type WorkflowRun, workflowLine } from './rules/workflow.ts';
 import type { Workflows } from './tool.ts';
 import type { WorkflowFiles } from './workflow-files.ts';
 import { openRuns, type WorkflowRows } from './workflow-rows.ts';
-import type { WorkflowRuns } from './workflow-runs.ts';
+import { sessionOfHome, type WorkflowRuns } from './workflow-runs.ts';
 
 export interface WorkflowDesk extends Workflows {
   /** Runs of this conversation, that of a job too, that are not over. */
@@ -98,9 +90,6 @@ export function createWorkflowDesk(deps: WorkflowPeopleDeps): WorkflowDesk {
     },
   };
 }
-
-const sessionOfHome = ({ home }: Pick<WorkflowStarter, 'home'>): SessionKey =>
-  home.kind === 'chat' ? home.session : sessionKeyOf(jobChat(home.job));
 
 // Workflows in words: what each is for, what it takes, and its steps.
 

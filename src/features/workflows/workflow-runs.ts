@@ -3,8 +3,7 @@
 
 import { createHash } from 'node:crypto';
 import type { MessageBus } from '../../kernel/bus/bus.ts';
-import type { JsonObject } from '../../kernel/config/json.ts';
-import { type MessageId, messageId } from '../../kernel/message/ids.ts';
+import { type MessageId, messageId, type SessionKey } from '../../kernel/message/ids.ts';
 import {
   type InboundMessage,
   type SystemSender,
@@ -15,7 +14,6 @@ import { isOfChats } from '../../kernel/sessions/rules/forgetting.ts';
 import type { Logger } from '../../lib/logger.ts';
 import type { Clock } from '../../lib/time/clock.ts';
 import { type JobEnding, jobChat } from '../schedule/rules/job.ts';
-import type { Definition, Workflow } from './rules/definition.ts';
 import { namedAs, readInputs, typedInputs } from './rules/inputs.ts';
 import { newState } from './rules/state.ts';
 import {
@@ -40,7 +38,7 @@ import {
   type WorkflowRows,
 } from './workflow-rows.ts';
 
-export type WorkflowRunsDeps = {
+type WorkflowRunsDeps = {
   readonly rows: WorkflowRows;
   readonly files: WorkflowFiles;
   readonly bus: Pick<MessageBus, 'accept' | 'cancel' | 'send'>;
@@ -50,15 +48,10 @@ export type WorkflowRunsDeps = {
 };
 
 /** The run of a job is over; told twice, the second changes nothing. */
-export type JobEnded = (
-  job: string,
-  run: MessageId,
-  how: JobEnding,
-  detail?: string,
-) => Promise<void>;
+type JobEnded = (job: string, run: MessageId, how: JobEnding, detail?: string) => Promise<void>;
 
 /** `key`: the same for the same wish. */
-export type WorkflowStart = WorkflowWish & {
+type WorkflowStart = WorkflowWish & {
   readonly key: string;
   readonly starter: WorkflowStarter;
   /** The message that is to begin it, where that has a name already. */
@@ -68,7 +61,9 @@ export type WorkflowStart = WorkflowWish & {
 const KEEP_MS = 7 * 86_400_000;
 const ID_CHARS = 10;
 const HOW: Readonly<Record<WorkflowEnding, JobEnding>> = {
-  ...{ done: 'done', failed: 'failed', cancelled: 'stopped' },
+  done: 'done',
+  failed: 'failed',
+  cancelled: 'stopped',
 };
 
 export class WorkflowRuns {
@@ -122,43 +117,43 @@ export class WorkflowRuns {
   }
 
   async end(run: WorkflowRun, how: WorkflowEnding, result: string): Promise<void> {
-    const { rows, clock, log } = this.#deps;
-    const ended = await changeRun(rows, run.id, (each) =>
-      isOver(each) ? each : { ...each, status: how, result, endedAt: clock.now() },
-    );
-    if (ended !== undefined) log.info('workflow ended', { run: run.id, how });
+    const ended = await this.#over(run, how, result);
+    if (ended) this.#deps.log.info('workflow ended', { run: run.id, how });
     await this.tell(run.id);
   }
 
-  /** Whoever started it hears how it ended, once. */
+  /** Whether it ran. */
+  async cancel(run: WorkflowRun): Promise<boolean> {
+    const cancelled = await this.#over(run, 'cancelled', 'ended by hand');
+    await this.#deps.bus.cancel(workflowSession(run.id), 'the workflow was ended');
+    if (cancelled) await this.tell(run.id);
+    return cancelled;
+  }
+
+  /** Whether it was not over before. */
+  async #over({ id }: WorkflowRun, status: WorkflowEnding, result: string): Promise<boolean> {
+    const { rows, clock } = this.#deps;
+    const ended = { status, result, endedAt: clock.now() };
+    const step = (run: WorkflowRun) => (isOver(run) ? run : { ...run, ...ended });
+    return (await changeRun(rows, id, step)) !== undefined;
+  }
+
+  /** The starter hears how it ended, once. */
   async tell(id: string): Promise<void> {
     const { rows, bus, clock } = this.#deps;
     const run = await rows.runs.get(id);
     if (run === undefined || run.telling === 'over' || !isOver(run)) return;
     const { starter, status, result = '', begunBy } = run;
     const { home } = starter;
-    const isCounted = home.kind === 'job' && status !== 'done';
-    if (!isCounted) {
+    const isDone = status === 'done';
+    // A job tells of its failures itself.
+    if (home.kind === 'chat' || isDone) {
       await tellHome(run, { name: 'end', text: endText(run), now: clock.now() }, bus);
     }
-    if (home.kind === 'job' && isOver(run)) {
-      const how = HOW[status as WorkflowEnding];
-      await this.#jobEnded(home.job, begunBy, how, ...(status === 'done' ? [] : [result]));
+    if (home.kind === 'job') {
+      await this.#jobEnded(home.job, begunBy, HOW[status], ...(isDone ? [] : [result]));
     }
     await changeRun(rows, id, (each) => ({ ...each, telling: 'over' }));
-  }
-
-  /** Whether it ran. */
-  async cancel(run: WorkflowRun): Promise<boolean> {
-    const { rows, bus, clock } = this.#deps;
-    const cancelled = await changeRun(rows, run.id, (each) =>
-      isOver(each)
-        ? each
-        : { ...each, status: 'cancelled', result: 'ended by hand', endedAt: clock.now() },
-    );
-    await bus.cancel(workflowSession(run.id), 'the workflow was ended');
-    if (cancelled !== undefined) await this.tell(run.id);
-    return cancelled !== undefined;
   }
 }
 
@@ -167,9 +162,7 @@ export function forgetRuns(rows: WorkflowRows): NonNullable<PersonalData['forget
   return async (chats, holds) => {
     let forgotten = 0;
     for (const run of await rows.runs.list()) {
-      const { home } = run.starter;
-      const session = home.kind === 'chat' ? home.session : sessionKeyOf(jobChat(home.job));
-      const isTheirs = isOfChats({ session }, chats) && isOver(run);
+      const isTheirs = isOfChats({ session: sessionOfHome(run.starter) }, chats) && isOver(run);
       if (!isTheirs || !holds(JSON.stringify([run.result, run.state]))) continue;
       await removeRun(rows, run.id);
       forgotten += 1;
@@ -177,6 +170,10 @@ export function forgetRuns(rows: WorkflowRows): NonNullable<PersonalData['forget
     return forgotten;
   };
 }
+
+/** The conversation of the run. */
+export const sessionOfHome = ({ home }: Pick<WorkflowStarter, 'home'>): SessionKey =>
+  home.kind === 'chat' ? home.session : sessionKeyOf(jobChat(home.job));
 
 /** The same for the same wish, so that a call or a command that is taken up after a crash starts one. */
 function idOf({ key, workflow, input }: WorkflowStart): string {
@@ -193,21 +190,34 @@ function endText({ workflow, status, result = '', id }: WorkflowRun): string {
 // What a run of a workflow is asked to be, held against the files in the workspace: which workflow, given
 // what. Says what is wrong before anything is begun or promised.
 
-export type ReadWish = { readonly definition: Definition; readonly input: JsonObject };
-
 /** @throws WorkflowError */
-export function demandEnabled(enabled: boolean): void {
+function demandEnabled(enabled: boolean): void {
   if (enabled) return;
   throw new WorkflowError('Workflows are switched off (agents.workflows.enabled).');
 }
 
-/** @throws WorkflowError with the names there are */
-export async function readWish(
-  files: WorkflowFiles,
-  { workflow, input }: WorkflowWish,
-): Promise<ReadWish> {
-  const definition = await definitionOf(files, workflow);
-  return { definition, input: inputOf(input, definition.workflow) };
+/** @throws WorkflowError, with the names there are where there is no such workflow */
+async function readWish(files: WorkflowFiles, { workflow, input }: WorkflowWish) {
+  const found = await files.workflow(workflow);
+  if (found === undefined) {
+    const all = await files.workflows();
+    const names = all.map((each) => (each.kind === 'valid' ? each.value.workflow : each).name);
+    const there = names.length === 0 ? 'there are none' : `there is ${names.join(', ')}`;
+    throw new WorkflowError(`There is no workflow "${workflow}"; ${there}.`);
+  }
+  if (found.kind === 'broken') {
+    throw new WorkflowError(`The workflow ${workflow} cannot be used: ${found.problem}.`);
+  }
+  const definition = found.value;
+  const given = typeof input === 'string' ? typedInputs(definition.workflow, input) : input;
+  if (given === undefined) {
+    throw new WorkflowError(
+      'Write inputs as key=value, and key="two words" where there are blanks.',
+    );
+  }
+  const read = readInputs(definition.workflow, given);
+  if (read.kind === 'broken') throw new WorkflowError(read.problem);
+  return { definition, input: read.input };
 }
 
 /**
@@ -223,36 +233,12 @@ export async function checkTyped(
   await readWish(files, namedAs(typed));
 }
 
-async function definitionOf(files: WorkflowFiles, name: string): Promise<Definition> {
-  const found = await files.workflow(name);
-  if (found?.kind === 'valid') return found.value;
-  if (found !== undefined) {
-    throw new WorkflowError(`The workflow ${name} cannot be used: ${found.problem}.`);
-  }
-  const all = await files.workflows();
-  const names = all.map((each) => (each.kind === 'valid' ? each.value.workflow : each).name);
-  const there = names.length === 0 ? 'there are none' : `there is ${names.join(', ')}`;
-  throw new WorkflowError(`There is no workflow "${name}"; ${there}.`);
-}
-
-function inputOf(input: JsonObject | string, workflow: Workflow): JsonObject {
-  const given = typeof input === 'string' ? typedInputs(workflow, input) : input;
-  if (given === undefined) {
-    throw new WorkflowError(
-      'Write inputs as key=value, and key="two words" where there are blanks.',
-    );
-  }
-  const read = readInputs(workflow, given);
-  if (read.kind === 'broken') throw new WorkflowError(read.problem);
-  return read.input;
-}
-
 // The messages by which runs of workflows begin, go on after an owner decided, and are told of. Each has
 // an id that is the same every time, so that one that is sent again after a crash is a duplicate.
 
-export const beginId = (id: string): MessageId => messageId(`workflow/${id}/begin`);
+const beginId = (id: string): MessageId => messageId(`workflow/${id}/begin`);
 
-export function beginMessage(run: WorkflowRun, now: number): InboundMessage {
+function beginMessage(run: WorkflowRun, now: number): InboundMessage {
   return inOwnChat(run, run.begunBy, now);
 }
 

@@ -36,7 +36,7 @@ import { createLogger, type Logger, silentLogger } from '../../lib/logger.ts';
 import { type Clock, systemClock } from '../../lib/time/clock.ts';
 import type { ModelHandle } from '../../providers/provider.ts';
 import type { VendorRegistry } from '../../providers/registry.ts';
-import type { Question, Reply, Subject, Trial } from './eval.ts';
+import type { Question, Reply, Subject, Trial } from './run-eval.ts';
 import {
   type CostCounter,
   createCostCounter,

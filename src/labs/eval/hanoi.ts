@@ -10,9 +10,9 @@ import {
   verdictOf,
   votersFor,
 } from '../../features/subagents/rules/vote.ts';
-import type { Benchmark, Graded, Subject } from './eval.ts';
 import { leadFor, mean, medianSeconds, plain, windows } from './rules/grade.ts';
 import { barsOf, type EvalItem, type EvalPlot, known, scoreOf, sumOf } from './rules/result.ts';
+import type { Benchmark, Graded, Subject } from './run-eval.ts';
 
 export const PEGS = [1, 2, 3] as const;
 type Peg = (typeof PEGS)[number];

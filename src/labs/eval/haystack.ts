@@ -2,7 +2,6 @@
 // The model is given the text itself, or the whole agent finds it with the tools of its memory.
 
 import { textTokens } from '../../agent/rules/tokens.ts';
-import { askAgent, type Benchmark, type EvalTask, type Graded, type Trial } from './eval.ts';
 import { isExact, mean, medianSeconds } from './rules/grade.ts';
 import {
   aggregateQuestions,
@@ -14,6 +13,7 @@ import {
   sentenceOf,
 } from './rules/haystack.ts';
 import { barsOf, type EvalItem, type EvalPlot, known, scoreOf, sumOf } from './rules/result.ts';
+import { askAgent, type Benchmark, type EvalTask, type Graded, type Trial } from './run-eval.ts';
 
 export type HaystackOptions = {
   readonly seed: number;

@@ -3,14 +3,6 @@
 
 import { textTokens } from '../../agent/rules/tokens.ts';
 import {
-  askAgent,
-  type Benchmark,
-  type Graded,
-  type Question,
-  type Subject,
-  type Trial,
-} from './eval.ts';
-import {
   choiceSaid,
   forwardTransfer,
   mean,
@@ -21,6 +13,14 @@ import {
   wordsOf,
 } from './rules/grade.ts';
 import { type EvalItem, type EvalPlot, known } from './rules/result.ts';
+import {
+  askAgent,
+  type Benchmark,
+  type Graded,
+  type Question,
+  type Subject,
+  type Trial,
+} from './run-eval.ts';
 
 export const LEARN_FAMILIES = ['arithmetic', 'fact-retrieval', 'tool-chain'] as const;
 export type LearnFamily = (typeof LEARN_FAMILIES)[number];

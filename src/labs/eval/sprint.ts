@@ -2,7 +2,6 @@
 // by their outcome; calls and tokens are counted.
 
 import { canonicalJson } from '../../lib/json/json.ts';
-import { askAgent, type Benchmark, type Graded, type Trial } from './eval.ts';
 import {
   choiceSaid,
   mean,
@@ -14,6 +13,7 @@ import {
   wordsOf,
 } from './rules/grade.ts';
 import { barsOf, known, scoreOf, sumOf } from './rules/result.ts';
+import { askAgent, type Benchmark, type Graded, type Trial } from './run-eval.ts';
 
 export const SPRINT_TIERS = ['lookup', 'hops', 'count', 'edit', 'list', 'synthesis'] as const;
 type SprintTier = (typeof SPRINT_TIERS)[number];

@@ -16,7 +16,7 @@ import {
 import { type ChatRef, type InboundMessage, sessionKeyOf } from '../../kernel/message/message.ts';
 import { OWNER_TURN } from '../../kernel/message/notes.ts';
 import type { Clock } from '../../lib/time/clock.ts';
-import type { TurnReport, Workbench } from './eval.ts';
+import type { TurnReport, Workbench } from './run-eval.ts';
 import type { CostCounter } from './spending.ts';
 
 type WorkbenchDeps = {

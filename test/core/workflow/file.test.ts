@@ -3,8 +3,11 @@
 
 import { describe, expect, it } from 'vitest';
 import { isOwnFile, writeAccessOf } from '../../../src/agent/rules/rule-files.ts';
-import { definitionProblem } from '../../../src/features/workflows/rules/check.ts';
-import { readCapability, readWorkflow } from '../../../src/features/workflows/rules/file.ts';
+import {
+  definitionProblem,
+  readCapability,
+  readWorkflow,
+} from '../../../src/features/workflows/rules/file.ts';
 import { readInputs, typedInputs } from '../../../src/features/workflows/rules/inputs.ts';
 import { fillPrompt, fillValue } from '../../../src/features/workflows/rules/template.ts';
 

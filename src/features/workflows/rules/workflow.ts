@@ -83,8 +83,10 @@ const STEP_RIGHTS: Rights = { ...ALL_RIGHTS, schedule: 'never', say: 'never' };
 export const workflowRights = ({ rights }: WorkflowStarter): Rights =>
   narrowed(rights, STEP_RIGHTS);
 
-export const isOver = ({ status }: WorkflowRun): boolean =>
-  status !== 'running' && status !== 'waiting';
+export const isOver = (
+  run: WorkflowRun,
+): run is WorkflowRun & { readonly status: WorkflowEnding } =>
+  run.status !== 'running' && run.status !== 'waiting';
 
 const SECOND_MS = 1000;
 

@@ -82,30 +82,19 @@ export function tuneVerdict(measured: readonly ModelMeasure[], demands: TuneDema
 function shortfalls(one: ModelMeasure, demands: TuneDemands): readonly string[] {
   const { minQuality, minToolSuccess, maxOverflowRate } = demands;
   const { maxFirstTokenMs, minTokensPerSecond, minContextTokens } = demands;
-  const checks: readonly (readonly [isShort: boolean, reason: string])[] = [
-    [one.quality < minQuality, `${percent(one.quality)} right, ${percent(minQuality)} asked`],
-    [
-      one.toolSuccess < minToolSuccess,
+  return [
+    one.quality < minQuality && `${percent(one.quality)} right, ${percent(minQuality)} asked`,
+    one.toolSuccess < minToolSuccess &&
       `tools called rightly ${percent(one.toolSuccess)}, ${percent(minToolSuccess)} asked`,
-    ],
-    [
-      one.overflowRate > maxOverflowRate,
+    one.overflowRate > maxOverflowRate &&
       `long questions lost ${percent(one.overflowRate)}, at most ${percent(maxOverflowRate)} asked`,
-    ],
-    [
-      one.firstTokenMs > maxFirstTokenMs,
+    one.firstTokenMs > maxFirstTokenMs &&
       `begins after ${Math.round(one.firstTokenMs)} ms, at most ${maxFirstTokenMs} asked`,
-    ],
-    [
-      one.tokensPerSecond < minTokensPerSecond,
+    one.tokensPerSecond < minTokensPerSecond &&
       `${one.tokensPerSecond.toFixed(1)} tokens/s, ${minTokensPerSecond} asked`,
-    ],
-    [
-      one.contextTokens < minContextTokens,
+    one.contextTokens < minContextTokens &&
       `context of ${one.contextTokens} tokens, ${minContextTokens} asked`,
-    ],
-  ];
-  return checks.filter(([isShort]) => isShort).map(([, reason]) => reason);
+  ].filter((reason) => reason !== false);
 }
 
 function scoreOf(one: ModelMeasure): number {
@@ -166,38 +155,24 @@ type TuneTask = {
   readonly wanted: Readonly<Record<string, string>>;
 };
 
+const toolOf = (
+  name: string,
+  description: string,
+  parameters: Readonly<Record<string, { readonly type: string; readonly description: string }>>,
+) => ({
+  ...{ name, description },
+  schema: { type: 'object', properties: parameters, required: Object.keys(parameters) },
+});
+const textOf = (description: string) => ({ type: 'string', description });
+
 export const TUNE_TOOLS = [
-  {
-    name: 'get_weather',
-    description: 'The weather of a city today.',
-    schema: {
-      type: 'object',
-      properties: { city: { type: 'string', description: 'Name of the city.' } },
-      required: ['city'],
-    },
-  },
-  {
-    name: 'set_timer',
-    description: 'Sets a timer.',
-    schema: {
-      type: 'object',
-      properties: {
-        minutes: { type: 'integer', description: 'How long, in minutes.' },
-        label: { type: 'string', description: 'What for.' },
-      },
-      required: ['minutes', 'label'],
-    },
-  },
-  {
-    name: 'read_file',
-    description: 'Reads a text file.',
-    schema: {
-      type: 'object',
-      properties: { path: { type: 'string', description: 'Path of the file.' } },
-      required: ['path'],
-    },
-  },
-] as const;
+  toolOf('get_weather', 'The weather of a city today.', { city: textOf('Name of the city.') }),
+  toolOf('set_timer', 'Sets a timer.', {
+    minutes: { type: 'integer', description: 'How long, in minutes.' },
+    label: textOf('What for.'),
+  }),
+  toolOf('read_file', 'Reads a text file.', { path: textOf('Path of the file.') }),
+];
 
 export const TUNE_TASKS: readonly TuneTask[] = [
   { text: 'What is the weather in Oslo today?', tool: 'get_weather', wanted: { city: 'oslo' } },
