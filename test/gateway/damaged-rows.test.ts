@@ -146,7 +146,8 @@ it.each([
   [
     'what was said in a group',
     `heard:${sessionKeyOf(chat)}`,
-    (state: KeyValueStore) => createGroupBuffer(state, createMovableClock()).note(HEARD),
+    (state: KeyValueStore) =>
+      createGroupBuffer(memoryRows(state), createMovableClock()).note(HEARD),
   ],
   [
     'codes of a channel',

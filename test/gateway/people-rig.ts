@@ -147,7 +147,7 @@ export async function makePeopleRig(
     const knock = createKnock({
       ...{ strangers, now, randomBytes, bus, decisions, judge, announce, log },
     });
-    const buffer = createGroupBuffer(store.scope('groups'), clock);
+    const buffer = createGroupBuffer(rows, clock);
     const groups = createGroupIntake({ buffer, tellOwner: () => undefined });
     const knownAs = createKnownAs(people.persons);
     const ownerOf = createBudgetOwners(people.persons);

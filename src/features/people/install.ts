@@ -29,7 +29,7 @@ export function install(kernel: Kernel): void {
   const { owners, mediumOf, buttons, add } = kernel;
   const { tell, noticeChat, wroteIn } = owners;
   const { pairing, persons, strangers, decisions } = people;
-  const groupTalk = createGroupBuffer(store.scope('groups'), clock);
+  const groupTalk = createGroupBuffer(rows, clock);
   const announce = createOwnerNotices({ rows, bus, questions, strangers, clock, noticeChat });
   const codes = { strangers, now: () => clock.now(), randomBytes };
   const attachments = kernel.use(ATTACHMENTS);

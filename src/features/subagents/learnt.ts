@@ -1,6 +1,7 @@
 // Keeps what helpers, steps and workflows took, the newest of each type of task and model, and asks the
 // rules in core/calibration.ts what that says of the next one. While it is off nothing is read or kept.
 
+import { z } from 'zod';
 import type { SessionKey, TurnId } from '../../kernel/message/ids.ts';
 import type { TokenUsage, TranscriptEntry } from '../../kernel/message/transcript.ts';
 import type { VoteRecord } from '../../kernel/observe/telemetry.ts';
@@ -198,21 +199,13 @@ export function createExperience(deps: ExperienceDeps) {
 
 const SUMS = 'sums';
 
-type Sums = {
+const SUMS_ROW = z.object({
   /** Ended by what the pilot voters said, by a lead, by neither. */
-  readonly gate: number;
-  readonly lead: number;
-  readonly undecided: number;
-  /** Answers: votes, those for what had the most, and those that could not be used. */
-  readonly votes: number;
-  readonly agreed: number;
-  readonly flagged: number;
-};
-
-const ROW = rowShape<Sums>({
   ...{ gate: number, lead: number, undecided: number },
+  /** Answers: votes, those for what had the most, and those that could not be used. */
   ...{ votes: number, agreed: number, flagged: number },
 });
+type Sums = Readonly<z.infer<typeof SUMS_ROW>>;
 const NONE: Sums = { gate: 0, lead: 0, undecided: 0, votes: 0, agreed: 0, flagged: 0 };
 const PERCENT = 100;
 
@@ -224,7 +217,7 @@ export class Votes {
 
   /** `over` hears of each vote that ended. */
   constructor(rows: OpenRows, over: (vote: VoteOver) => void = () => undefined) {
-    this.#sums = rows({ ...jsonRows(ROW), scope: 'votes', prefix: '' });
+    this.#sums = rows({ ...jsonRows<Sums>(SUMS_ROW), scope: 'votes', prefix: '' });
     this.#over = over;
   }
 

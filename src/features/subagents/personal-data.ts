@@ -3,6 +3,7 @@
 
 import type { StartedFrom } from '../../kernel/contributions.ts';
 import type { Kernel } from '../../kernel/feature.ts';
+import type { SessionKey } from '../../kernel/message/ids.ts';
 import { sessionKeyOf } from '../../kernel/message/message.ts';
 import type { PersonalData } from '../../kernel/personal-data.ts';
 import { chatsOfChannel } from '../../kernel/sessions/forget.ts';
@@ -72,18 +73,13 @@ export type WorkLeftoversDeps = {
   readonly log: Logger;
   readonly keepDays: () => number;
   /** Deletes files of the channel's conversations that were last written before. */
-  deleteFiles(rule: {
-    readonly channel: string;
-    readonly before: number;
-    isInUse(session: string): boolean;
-  }): Promise<{ readonly deleted: number; readonly left: ReadonlySet<string> }>;
+  deleteFiles(rule: Parameters<typeof deleteLeftovers>[1]): ReturnType<typeof deleteLeftovers>;
 };
 
 const DAY_MS = 86_400_000;
 const EVERY_MS = 3_600_000;
 
-const sessionOfJob = (id: string): string => sessionKeyOf(jobChat(id));
-const sessionOfHelper = (id: string): string => helperSession(id);
+const sessionOfJob = (id: string) => sessionKeyOf(jobChat(id));
 
 /** Deletes old conversations of work that is over, and says what an owner may have erased of them. */
 export function installLeftovers(kernel: Kernel, subagents: SubagentRows, jobs: JobRows): void {
@@ -108,7 +104,7 @@ export function createWorkLeftovers(deps: WorkLeftoversDeps) {
   async function deleteOf(
     channel: string,
     { removed }: SubagentRows | JobRows,
-    sessionOf: (id: string) => string,
+    sessionOf: (id: string) => SessionKey,
     isInUse: (session: string) => boolean,
   ): Promise<number> {
     const before = clock.now() - deps.keepDays() * DAY_MS;
@@ -124,10 +120,10 @@ export function createWorkLeftovers(deps: WorkLeftoversDeps) {
   }
 
   async function clean(): Promise<number> {
-    const open = new Set((await subagents.runs.list()).map(({ id }) => sessionOfHelper(id)));
-    const over = new Set((await jobs.removed.list()).map(({ id }) => sessionOfJob(id)));
+    const open = new Set<string>((await subagents.runs.list()).map(({ id }) => helperSession(id)));
+    const over = new Set<string>((await jobs.removed.list()).map(({ id }) => sessionOfJob(id)));
     return (
-      (await deleteOf(SUBAGENT_CHANNEL, subagents, sessionOfHelper, (chat) => open.has(chat))) +
+      (await deleteOf(SUBAGENT_CHANNEL, subagents, helperSession, (chat) => open.has(chat))) +
       (await deleteOf(JOB_CHANNEL, jobs, sessionOfJob, (chat) => !over.has(chat)))
     );
   }
@@ -149,8 +145,8 @@ export async function chatsOfNobody(
   { subagents, jobs }: Pick<WorkLeftoversDeps, 'subagents' | 'jobs'>,
   onDisk: (channel: string) => Promise<readonly string[]>,
 ): Promise<readonly string[]> {
-  const known = new Set([
-    ...(await subagents.known()).map(({ id }) => sessionOfHelper(id)),
+  const known = new Set<string>([
+    ...(await subagents.known()).map(({ id }) => helperSession(id)),
     ...(await jobs.known()).map(({ id }) => sessionOfJob(id)),
     sessionOfJob(HEARTBEAT),
   ]);

@@ -2,6 +2,7 @@
 // model's context window) and /sessions.
 
 import type { Agent } from '../../agent/agent.ts';
+import type { Revisions } from '../../agent/revise.ts';
 import type { ContextReport } from '../../agent/rules/context-fit.ts';
 import type { Channel } from '../../channels/channel.ts';
 import type { Persons } from '../../features/people/persons.ts';
@@ -19,7 +20,6 @@ import { chatRefOf, type InboundMessage, sessionKeyOf } from '../message/message
 import { firstWords, verbatim } from '../message/untrusted.ts';
 import type { RestorePoint } from '../sessions/rules/carry.ts';
 import { type Command, type CommandOrigin, type CommandTable, commandsOf } from './command.ts';
-import type { ConversationDesk, ConversationInfo } from './conversation-desk.ts';
 
 const MAX_LISTED = 20;
 const KILOBYTE = 1000;
@@ -45,6 +45,24 @@ export const CONVERSATION_COMMANDS = {
     timing: 'immediate',
   },
 } satisfies CommandTable;
+
+export type ConversationInfo = {
+  readonly key: SessionKey;
+  readonly messages: number;
+  readonly bytes: number;
+  /** Epoch milliseconds. */
+  readonly updatedAt: number;
+};
+
+/** What people can see of their conversations, and bring back. */
+export interface ConversationDesk extends Pick<Revisions, 'restorable' | 'restore' | 'outcome'> {
+  /** What the next call of this conversation would take, for whoever asks. */
+  context(message: InboundMessage): Promise<ContextReport>;
+  /** Newest first; of those that are named, or the newest of all. */
+  sessions(
+    which: readonly SessionKey[] | { readonly newest: number },
+  ): Promise<readonly ConversationInfo[]>;
+}
 
 export type ConversationCommandDeps = {
   readonly conversations: ConversationDesk;

@@ -12,8 +12,8 @@ import { createSessionMaintenance } from '../sessions/maintenance.ts';
 import { turnSettingsOf } from '../turns/session-settings.ts';
 import { createTurnPersonOf } from '../turns/turn-person.ts';
 import { compactCommands } from './compact-command.ts';
+import type { ConversationDesk } from './conversation-commands.ts';
 import { conversationCommands, createUndo } from './conversation-commands.ts';
-import type { ConversationDesk } from './conversation-desk.ts';
 import { whyCommands } from './why-command.ts';
 
 export function install(kernel: Kernel): void {

@@ -9,7 +9,7 @@ import type { SessionKey, TurnId } from '../message/ids.ts';
 import { sessionKeyOf } from '../message/message.ts';
 import { verbatim } from '../message/untrusted.ts';
 import { type Command, type CommandOrigin, type CommandTable, commandsOf } from './command.ts';
-import type { ConversationDesk } from './conversation-desk.ts';
+import type { ConversationDesk } from './conversation-commands.ts';
 
 export const WHY_COMMANDS = {
   why: {

@@ -2,17 +2,15 @@
 // the talk before it, and a call from an unlisted group is told to the owner. Nothing is said there.
 
 import type { ShowOutcome } from '../../channels/channel.ts';
-import { createLanes } from '../../lib/async.ts';
-import { jsonRow, listShape, number, rowShape, text } from '../../lib/json/json.ts';
+import { listShape, number, rowShape, text } from '../../lib/json/json.ts';
 import type { Clock } from '../../lib/time/clock.ts';
 import type { AdmittedRole } from '../access/admission.ts';
 import { parseCommand } from '../access/command.ts';
 import { unlistedGroupText } from '../access/group-names.ts';
 import type { InboundEntry } from '../bus/bus.ts';
-import type { KeyValueStore } from '../bus/store/store.ts';
 import { type AccountName, accountName } from '../message/account.ts';
-import type { SessionKey } from '../message/ids.ts';
 import { type HeardLine, type InboundMessage, sessionKeyOf } from '../message/message.ts';
+import { jsonRows, type OpenRows } from '../rows.ts';
 import { heardLineOf, withHeard } from './rules/group-talk.ts';
 
 export type GroupIntakeDeps = {
@@ -61,7 +59,7 @@ export function createGroupIntake({ buffer, tellOwner }: GroupIntakeDeps) {
     /** The batch, in which what is for the agent holds what was said in its group before. */
     withTalk: (batch: readonly Gated[]): Promise<readonly Gated[]> =>
       Promise.all(
-        batch.map(async (item, index): Promise<Gated> => {
+        batch.map(async (item, index) => {
           const { entry } = item;
           if (entry.kind !== 'queue' || entry.message.group === undefined) return item;
           const before = batch.slice(0, index).filter(({ isHeard }) => isHeard);
@@ -85,30 +83,28 @@ export function createGroupIntake({ buffer, tellOwner }: GroupIntakeDeps) {
 
 /** Older talk explains nothing any more. */
 const MAX_AGE_MS = 24 * 3_600_000;
-const HEARD = 'heard:';
-const CALLED = 'called:';
+const SCOPE = 'groups';
 
 const LINES = listShape(rowShape<HeardLine>({ id: text, author: text, text, at: number }));
 
 export type GroupBuffer = ReturnType<typeof createGroupBuffer>;
 
-export function createGroupBuffer(state: KeyValueStore, clock: Clock) {
-  const lanes = createLanes();
-
-  async function heard(session: SessionKey): Promise<readonly HeardLine[]> {
-    const stored = await state.get(HEARD + session);
-    const lines = jsonRow(stored ?? '', LINES) ?? [];
-    return lines.filter(({ at }) => clock.now() - at < MAX_AGE_MS);
-  }
+export function createGroupBuffer(rows: OpenRows, clock: Clock) {
+  const talk = rows({ ...jsonRows(LINES), scope: SCOPE, prefix: 'heard:' });
+  /** When the agent was first called there. */
+  const calls = rows({
+    read: (at) => ({ at }),
+    write: ({ at }) => at,
+    ...{ scope: SCOPE, prefix: 'called:' },
+  });
+  const recent = (lines: readonly HeardLine[] = []) =>
+    lines.filter(({ at }) => clock.now() - at < MAX_AGE_MS);
 
   return {
     /** Keeps what was said among others. */
-    note(message: InboundMessage): Promise<void> {
-      const session = sessionKeyOf(message.chat);
-      return lanes.run(session, async () => {
-        const lines = withHeard(await heard(session), heardLineOf(message));
-        await state.set(HEARD + session, JSON.stringify(lines));
-      });
+    async note(message: InboundMessage): Promise<void> {
+      const line = heardLineOf(message);
+      await talk.change(sessionKeyOf(message.chat), (lines) => withHeard(recent(lines), line));
     },
 
     /** The message with what was said before it; `earlier` came with it and is not kept yet. */
@@ -120,34 +116,33 @@ export function createGroupBuffer(state: KeyValueStore, clock: Clock) {
       if (parseCommand(message.text) !== undefined) return message;
       const session = sessionKeyOf(message.chat);
       const ofSession = earlier.filter(({ chat }) => sessionKeyOf(chat) === session);
-      const kept = await heard(session);
+      const kept = recent(await talk.get(session));
       const lines = ofSession.map(heardLineOf).reduce(withHeard, kept);
       return lines.length === 0 ? message : { ...message, heard: lines };
     },
 
     /** Forgets what was shown with this message. */
-    shown(message: InboundMessage): Promise<void> {
-      const session = sessionKeyOf(message.chat);
-      const ids = new Set((message.heard ?? []).map(({ id }) => id));
-      if (ids.size === 0) return Promise.resolve();
-      return lanes.run(session, async () => {
-        const rest = (await heard(session)).filter(({ id }) => !ids.has(id));
-        if (rest.length === 0) await state.delete(HEARD + session);
-        else await state.set(HEARD + session, JSON.stringify(rest));
+    async shown({ chat, heard = [] }: InboundMessage): Promise<void> {
+      const ids = new Set(heard.map(({ id }) => id));
+      if (ids.size === 0) return;
+      await talk.change(sessionKeyOf(chat), (lines) => {
+        const rest = recent(lines).filter(({ id }) => !ids.has(id));
+        return rest.length === 0 ? 'remove' : rest;
       });
     },
 
     /** Deletes talk that is too old to be shown, in groups that have gone quiet. */
     async expire(): Promise<void> {
-      await state.expire(HEARD, clock.now() - MAX_AGE_MS);
+      await talk.expire(clock.now() - MAX_AGE_MS);
     },
 
     /** True the first time somebody calls the agent in this unlisted group. */
-    async isFirstCall({ chat }: InboundMessage): Promise<boolean> {
-      const key = `${CALLED}${chat.channel}:${chat.account}:${chat.chat}`;
-      if ((await state.get(key)) !== undefined) return false;
-      await state.set(key, String(clock.now()));
-      return true;
+    async isFirstCall({ chat: { channel, account, chat } }: InboundMessage): Promise<boolean> {
+      const at = `${clock.now()}`;
+      const first = await calls.change(`${channel}:${account}:${chat}`, (known) =>
+        known === undefined ? { at } : undefined,
+      );
+      return first !== undefined;
     },
   };
 }
