@@ -18,11 +18,11 @@ import type { Channel, ChannelHost, LoginOptions, LoginStep } from './channel.ts
 import { type MailProof, proveMailbox } from './email/servers.ts';
 import type { EmailConfig } from './email/settings.ts';
 import { configuredAccount, createAccount } from './index.ts';
-import type { LarkCredentials, ProvenLarkBot } from './lark/api.ts';
+import type { BotInfo, LarkCredentials } from './lark/api.ts';
 
 export type { MailProof, MailProofStep } from './email/servers.ts';
 export { discoverMailbox, proveMailbox } from './email/servers.ts';
-export type { ProvenLarkBot } from './lark/api.ts';
+export type { BotInfo as ProvenLarkBot } from './lark/api.ts';
 export { type ProvenBot, pairingLink, proveTelegram } from './telegram/client.ts';
 export { readLinkHealth, reconnectsOfLastDay } from './whatsapp/link-status.ts';
 
@@ -51,7 +51,7 @@ export async function checkMailLogins(
 export async function proveLark(
   credentials: LarkCredentials,
   signal: AbortSignal,
-): Promise<ProvenLarkBot> {
+): Promise<BotInfo> {
   const lark = await import('./lark/api.ts');
   return lark.proveLark(credentials, signal);
 }

@@ -129,19 +129,13 @@ export async function botInfo(api: LarkApi, signal: AbortSignal): Promise<BotInf
 /** In words for the person who set it up; undefined where waiting may help. */
 export function lastingTrouble(error: unknown): ChannelError | undefined {
   if (areCredentialsRefused(error)) {
-    return new ChannelError(
-      'lark_credentials_refused',
-      'Lark does not take this app id and secret',
-      {
-        remedy: NEVER,
-      },
-    );
+    const problem = 'Lark does not take this app id and secret';
+    return new ChannelError('lark_credentials_refused', problem, { remedy: NEVER });
   }
   const code = error instanceof LarkCallError && 'code' in error.failure ? error.failure.code : 0;
   if (code !== BOT_OFF) return undefined;
-  return new ChannelError('lark_no_bot', 'the app has no bot, or no version of it is published', {
-    remedy: NEVER,
-  });
+  const problem = 'the app has no bot, or no version of it is published';
+  return new ChannelError('lark_no_bot', problem, { remedy: NEVER });
 }
 
 /** open.feishu.cn/document/server-docs/im-v1/message/create, error codes */
@@ -242,8 +236,6 @@ export const SILENT_SDK = {
 
 // For setting the channel up: do this app id and secret work, and what is its bot called.
 
-export type ProvenLarkBot = BotInfo;
-
 export type LarkCredentials = {
   readonly appId: string;
   readonly appSecret: string;
@@ -255,7 +247,7 @@ export type LarkCredentials = {
 export async function proveLark(
   { appId, appSecret, domain }: LarkCredentials,
   signal: AbortSignal,
-): Promise<ProvenLarkBot> {
+): Promise<BotInfo> {
   const api = createLarkApi({ appId, appSecret, root: larkRoot(domain) }, systemClock);
   try {
     return await botInfo(api, signal);

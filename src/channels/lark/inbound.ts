@@ -129,10 +129,8 @@ export async function placeNamed(
 ): Promise<Place> {
   const info = await directory.chat(chat);
   if (info === undefined) {
-    throw new LarkCallError({
-      kind: 'unanswered',
-      reason: 'it does not say what kind of chat it is',
-    });
+    const reason = 'it does not say what kind of chat it is';
+    throw new LarkCallError({ kind: 'unanswered', reason });
   }
   const ref = chatRef(chat, thread);
   return info.isGroup ? { chat: ref, group: groupOf(chat, info.title) } : { chat: ref };

@@ -201,11 +201,9 @@ function parseRoot(apiRoot: string): URL {
   throw new ChannelError('telegram_api_root', problem, { remedy: NEVER });
 }
 
-type Exchange = {
+type Exchange = Pick<Posting, 'deadlineMs' | 'signal'> & {
   readonly method: string;
   readonly clock: Clock;
-  readonly deadlineMs: number;
-  readonly signal: AbortSignal | undefined;
 };
 
 type RawAnswer = { readonly status: number; readonly text: string };
@@ -315,13 +313,8 @@ export async function proveTelegram(
   signal: AbortSignal,
 ): Promise<ProvenBot> {
   if (!/^\d+:[\w-]+$/.test(token)) {
-    throw new ChannelError(
-      'telegram_token_malformed',
-      'This is not a bot token: it looks like 123456:ABC-DEF.',
-      {
-        remedy: NEVER,
-      },
-    );
+    const problem = 'This is not a bot token: it looks like 123456:ABC-DEF.';
+    throw new ChannelError('telegram_token_malformed', problem, { remedy: NEVER });
   }
   try {
     const me = await createBotLink({ token, apiRoot, clock: systemClock }).api.getMe(signal);
@@ -330,13 +323,10 @@ export async function proveTelegram(
     if (!(error instanceof BotCallError)) throw error;
     const { failure } = error;
     const isToken = failure.kind === 'refused' && (failure.code === 401 || failure.code === 404);
-    throw isToken
-      ? new ChannelError('telegram_token_refused', 'Telegram does not know this token.', {
-          remedy: NEVER,
-        })
-      : new ChannelError('telegram_unreachable', `${describeFailure(failure)}.`, {
-          remedy: BACKOFF,
-        });
+    const unknown = 'Telegram does not know this token.';
+    if (isToken) throw new ChannelError('telegram_token_refused', unknown, { remedy: NEVER });
+    const problem = `${describeFailure(failure)}.`;
+    throw new ChannelError('telegram_unreachable', problem, { remedy: BACKOFF });
   }
 }
 

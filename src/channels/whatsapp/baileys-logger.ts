@@ -3,8 +3,8 @@
 // stanzas, credentials or addresses. A line that repeats is written once a minute with its count.
 
 import type { SocketConfig } from '@whiskeysockets/baileys';
-import type { LogFields, Logger } from '../../lib/logger.ts';
-import type { Clock } from '../../lib/time/clock.ts';
+import type { LogFields } from '../../lib/logger.ts';
+import type { ChannelHost } from '../channel.ts';
 
 type BaileysLogger = SocketConfig['logger'];
 
@@ -25,10 +25,7 @@ const LEFT_OUT: readonly string[] = [
   'no name present, ignoring presence update request...',
 ];
 
-export function createBaileysLogger(deps: {
-  readonly log: Logger;
-  readonly clock: Clock;
-}): BaileysLogger {
+export function createBaileysLogger(deps: Pick<ChannelHost, 'log' | 'clock'>): BaileysLogger {
   const repeats = new Map<string, { readonly since: number; suppressed: number }>();
 
   function write(level: 'warn' | 'error', given: unknown, text: string | undefined) {

@@ -10,8 +10,7 @@ import {
   type WASocket,
 } from '@whiskeysockets/baileys';
 import { BACKOFF, ChannelError } from '../../kernel/message/errors.ts';
-import type { Logger } from '../../lib/logger.ts';
-import type { Clock } from '../../lib/time/clock.ts';
+import type { ChannelHost } from '../channel.ts';
 import { createBaileysLogger } from './baileys-logger.ts';
 import { limitPhoneRequests } from './envelope.ts';
 import type { WhatsAppCause, WhatsAppPhase } from './rules/endings.ts';
@@ -52,12 +51,11 @@ export type SocketParts = Pick<
   onSocket(socket: WASocket): Disposable;
 };
 
-export type ConnectionDeps = SocketParts & {
-  readonly url: URL;
-  readonly vault: Pick<Vault, 'auth' | 'account' | 'save'>;
-  readonly clock: Clock;
-  readonly log: Logger;
-};
+export type ConnectionDeps = SocketParts &
+  Pick<ChannelHost, 'clock' | 'log'> & {
+    readonly url: URL;
+    readonly vault: Pick<Vault, 'auth' | 'account' | 'save'>;
+  };
 
 /** Reported in order; none may throw. */
 export type ConnectionEvents = {

@@ -1,8 +1,8 @@
 // Carries out the decision about a connection that ended: credentials are rolled back, set aside or cleaned,
 // the owner is told, and the wait before the next connection is chosen.
 
-import type { Logger } from '../../lib/logger.ts';
-import { backoffMs, type Clock } from '../../lib/time/clock.ts';
+import { backoffMs } from '../../lib/time/clock.ts';
+import type { ChannelHost } from '../channel.ts';
 import type { EndedConnection } from './connection.ts';
 import type { LinkStatus } from './link-status.ts';
 import type { LoginAttempt } from './login.ts';
@@ -21,11 +21,9 @@ const NEWS_AFTER_MS = 600_000;
 /** Nobody wants to stand longer with the phone in the hand. */
 const MAX_PAIRING_TRIES = 5;
 
-type EndedDeps = {
+type EndedDeps = Pick<ChannelHost, 'clock' | 'log'> & {
   readonly vault: Vault;
   readonly status: LinkStatus;
-  readonly clock: Clock;
-  readonly log: Logger;
   /** 0 to 1. */
   readonly random: () => number;
 };

@@ -3,11 +3,10 @@
 // and what is a duplicate, is the inbox's.
 
 import { type BinaryNode, proto, unpadRandomMax16 } from '@whiskeysockets/baileys';
-import type { KeyValueEntry, KeyValueStore } from '../../kernel/bus/store/store.ts';
+import type { KeyValueEntry } from '../../kernel/bus/store/store.ts';
 import { BACKOFF, ChannelError } from '../../kernel/message/errors.ts';
 import { createChange } from '../../lib/async.ts';
-import type { Logger } from '../../lib/logger.ts';
-import type { Clock } from '../../lib/time/clock.ts';
+import type { ChannelHost } from '../channel.ts';
 import {
   ciphertextsOf,
   type Envelope,
@@ -27,10 +26,7 @@ const HANDED_OVER = 'inbox-handed-over';
 /** A stanza's part that waits to be decrypted: whose it is, and its place among all that arrived. */
 type Seen = { readonly envelope: Envelope; readonly arrival: number };
 
-export type LedgerDeps = {
-  readonly state: KeyValueStore;
-  readonly clock: Clock;
-  readonly log: Logger;
+type LedgerDeps = Pick<ChannelHost, 'state' | 'clock' | 'log'> & {
   /** The linked account's own addresses. */
   readonly own: () => OwnIds | undefined;
 };

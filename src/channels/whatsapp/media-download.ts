@@ -5,19 +5,18 @@ import { createDecipheriv, createHmac, timingSafeEqual } from 'node:crypto';
 import type { IncomingMessage } from 'node:http';
 import { request } from 'node:https';
 import {
+  type BaileysEventMap,
   DEF_MEDIA_HOST,
   decryptMediaRetryData,
   encryptMediaRetryRequest,
   getMediaKeys,
   proto,
-  type WAMessageKey,
   type WASocket,
 } from '@whiskeysockets/baileys';
 import { RecentMap } from '../../lib/async.ts';
-import type { Logger } from '../../lib/logger.ts';
 import { isLoopbackHost } from '../../lib/net/address-rules.ts';
-import { type Clock, orAborted } from '../../lib/time/clock.ts';
-import { AttachmentError } from '../channel.ts';
+import { orAborted } from '../../lib/time/clock.ts';
+import { AttachmentError, type ChannelHost } from '../channel.ts';
 import type { WhatsAppMediaRef } from './message.ts';
 
 const MEDIA_GONE = 'whatsapp_media_gone';
@@ -134,11 +133,9 @@ function refusal(status: number): AttachmentError {
 // which puts it there once more where it still has it: by a receipt of type `server-error` for the
 // message, answered by a notification of type `mediaretry`, both sealed under the file's key.
 
-type MediaAgainDeps = {
+type MediaAgainDeps = Pick<ChannelHost, 'clock' | 'log'> & {
   /** Of the connection that is open now. */
   socket(): WASocket | undefined;
-  readonly clock: Clock;
-  readonly log: Logger;
 };
 
 /** The new place of the file; undefined where the phone does not have it or does not answer. */
@@ -191,10 +188,7 @@ export function createMediaAgain({ socket, clock, log }: MediaAgainDeps): MediaA
   };
 }
 
-type MediaUpdate = {
-  readonly key: WAMessageKey;
-  readonly media?: { readonly ciphertext: Uint8Array; readonly iv: Uint8Array };
-};
+type MediaUpdate = BaileysEventMap['messages.media-update'][number];
 
 /** Nobody but who has the file's key can have sealed it. */
 function placeIn({ media }: MediaUpdate, mediaKey: Uint8Array, id: string): string | undefined {

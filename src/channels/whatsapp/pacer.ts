@@ -2,11 +2,11 @@
 // First contacts and texts, which must outlive a restart, are stored with each send.
 
 import { createHash } from 'node:crypto';
-import type { KeyValueChange, KeyValueStore } from '../../kernel/bus/store/store.ts';
+import type { KeyValueChange } from '../../kernel/bus/store/store.ts';
 import { after, BACKOFF, DeliveryError } from '../../kernel/message/errors.ts';
 import type { ChatId } from '../../kernel/message/ids.ts';
 import { readOnce } from '../../lib/async.ts';
-import type { Clock } from '../../lib/time/clock.ts';
+import type { ChannelHost } from '../channel.ts';
 import {
   CONTACT_WINDOW_MS,
   type PacedSend,
@@ -21,9 +21,7 @@ import {
 
 export type Pacer = ReturnType<typeof createPacer>;
 
-type PacerDeps = {
-  readonly state: KeyValueStore;
-  readonly clock: Clock;
+type PacerDeps = Pick<ChannelHost, 'state' | 'clock'> & {
   readonly limits: PacingLimits;
   /** 0 to 1. */
   readonly random: () => number;
@@ -145,9 +143,7 @@ const stopped = () =>
 
 export type OwnerPause = ReturnType<typeof createOwnerPause>;
 
-type OwnerPauseDeps = {
-  readonly state: KeyValueStore;
-  readonly clock: Clock;
+type OwnerPauseDeps = Pick<ChannelHost, 'state' | 'clock'> & {
   /** 0: the agent is never silent. */
   readonly pauseMs: number;
 };

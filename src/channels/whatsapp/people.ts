@@ -2,13 +2,14 @@
 // chat of each, and the address an answer goes to. Identities are decided in rules/jid.ts; pairs of LID and
 // number come from the library.
 
-import type { SignalKeyStore, SocketConfig, WASocket } from '@whiskeysockets/baileys';
+import type { BinaryNode, SignalKeyStore, SocketConfig, WASocket } from '@whiskeysockets/baileys';
 import { z } from 'zod';
-import type { KeyValueChange, KeyValueStore } from '../../kernel/bus/store/store.ts';
+import type { KeyValueChange } from '../../kernel/bus/store/store.ts';
 import { type ChatId, chatId, userId } from '../../kernel/message/ids.ts';
 import { createLanes, inTime, RecentMap } from '../../lib/async.ts';
 import type { Logger } from '../../lib/logger.ts';
 import type { Clock } from '../../lib/time/clock.ts';
+import type { ChannelHost } from '../channel.ts';
 import { isOwnAddress, type LinkedAccount } from './creds.ts';
 import { storedJson } from './rows.ts';
 import {
@@ -44,10 +45,7 @@ export type Person = ReturnType<typeof toPerson>;
 
 export type People = ReturnType<typeof createPeople>;
 
-type PeopleDeps = {
-  readonly state: KeyValueStore;
-  readonly clock: Clock;
-  readonly log: Logger;
+type PeopleDeps = Pick<ChannelHost, 'state' | 'clock' | 'log'> & {
   readonly directory: Pick<ReturnType<typeof createLidDirectory>, 'otherOf'>;
   /** The linked account: its ids are never other names of somebody else. */
   account(): LinkedAccount | undefined;
@@ -214,12 +212,10 @@ export type LidMapping = {
   getPNForLID(lid: string): Promise<string | null>;
 };
 
-type LidDirectoryDeps = {
+type LidDirectoryDeps = Pick<ChannelHost, 'clock' | 'log'> & {
   keys(): Pick<SignalKeyStore, 'get'>;
   /** Undefined while there is no connection. */
   mapping(): LidMapping | undefined;
-  readonly clock: Clock;
-  readonly log: Logger;
 };
 
 /** A message waits no longer than this for an answer. */
@@ -312,10 +308,7 @@ export function createLidLookup(ask: Ask | undefined, clock: Clock, log: Logger)
 
 type Metadata = Awaited<ReturnType<WASocket['groupMetadata']>>;
 
-type GroupSource = {
-  readonly ws: Pick<WASocket['ws'], 'on' | 'off'>;
-  groupMetadata(jid: string): Promise<Metadata>;
-};
+type GroupSource = Pick<WASocket, 'ws' | 'groupMetadata'>;
 
 /** A notice that was lost must not count for ever. */
 const LIFETIME_MS = 600_000;
@@ -348,9 +341,7 @@ export function createGroupMembers(clock: Clock) {
 
     /** To be called with each new socket; disposed when its connection is over. */
     attach(fresh: GroupSource): Disposable {
-      const changed = ({ attrs }: { readonly attrs: Readonly<Record<string, string>> }) => {
-        known.delete(attrs['from'] ?? '');
-      };
+      const changed = ({ attrs }: BinaryNode) => void known.delete(attrs['from'] ?? '');
       known.clear();
       socket = fresh;
       fresh.ws.on(CHANGED, changed);

@@ -6,8 +6,6 @@ import type { WAMessageKey } from '@whiskeysockets/baileys';
 import type { InboundEntry } from '../../kernel/bus/bus.ts';
 import type { InboundMessage } from '../../kernel/message/message.ts';
 import { RecentMap } from '../../lib/async.ts';
-import type { Logger } from '../../lib/logger.ts';
-import type { Clock } from '../../lib/time/clock.ts';
 import type { ChannelHost } from '../channel.ts';
 import { albumOf, readWhatsApp, signOf } from './content.ts';
 import type { LinkedAccount } from './creds.ts';
@@ -27,13 +25,11 @@ import type { OwnerPause } from './pacer.ts';
 import type { People } from './people.ts';
 import { normaliseAllowed, personOfId } from './rules/jid.ts';
 
-export type RowReaderDeps = {
+export type RowReaderDeps = Pick<ChannelHost, 'clock' | 'log'> & {
   readonly people: People;
   readonly pause: OwnerPause;
   /** The owner answered on the phone: what came in chats of these names is read already. */
   readByOwner(names: readonly string[]): void;
-  readonly clock: Clock;
-  readonly log: Logger;
   readonly settings: { readonly selfChat: boolean; readonly maxAgeHours: number };
   account(): LinkedAccount | undefined;
   /** Whether the agent itself sent the message of this id. */

@@ -5,10 +5,10 @@
 import { createHash } from 'node:crypto';
 import { type BinaryNode, proto, type WASocket } from '@whiskeysockets/baileys';
 import { z } from 'zod';
-import type { KeyValueChange, KeyValueStore } from '../../kernel/bus/store/store.ts';
+import type { KeyValueChange } from '../../kernel/bus/store/store.ts';
 import { after, BACKOFF, DeliveryError, NEVER, type Remedy } from '../../kernel/message/errors.ts';
 import { type ChatId, chatId } from '../../kernel/message/ids.ts';
-import type { Clock } from '../../lib/time/clock.ts';
+import type { ChannelHost } from '../channel.ts';
 import { storedJson } from './rows.ts';
 
 export type SentMessage = {
@@ -47,8 +47,7 @@ export function sentId(message: string, part: number | string): string {
   return ID_PREFIX + digest.slice(0, ID_DIGITS).toUpperCase();
 }
 
-export function createSentMessages(deps: { readonly state: KeyValueStore; readonly clock: Clock }) {
-  const { state, clock } = deps;
+export function createSentMessages({ state, clock }: Pick<ChannelHost, 'state' | 'clock'>) {
   let expiredAt = Number.NEGATIVE_INFINITY;
 
   async function expireDaily(): Promise<void> {

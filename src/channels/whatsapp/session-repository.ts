@@ -10,18 +10,16 @@ import {
   type SocketConfig,
 } from '@whiskeysockets/baileys';
 import { BACKOFF, ChannelError } from '../../kernel/message/errors.ts';
-import type { Logger } from '../../lib/logger.ts';
-import { aborted, type Clock } from '../../lib/time/clock.ts';
+import { aborted } from '../../lib/time/clock.ts';
+import type { ChannelHost } from '../channel.ts';
 import type { Ledger } from './ledger.ts';
 import { createLidLookup } from './people.ts';
 import { isNotSaved, type Unit } from './rows.ts';
 import type { Vault } from './vault.ts';
 
-type SessionRepositoryDeps = {
+type SessionRepositoryDeps = Pick<ChannelHost, 'clock' | 'log'> & {
   readonly vault: Vault;
   readonly ledger: Ledger;
-  readonly clock: Clock;
-  readonly log: Logger;
 };
 
 export function createSessionRepository(

@@ -16,6 +16,7 @@ import { BACKOFF, DeliveryError, NEVER, type Remedy } from '../../kernel/message
 import type { ChatId } from '../../kernel/message/ids.ts';
 import { within } from '../../lib/async.ts';
 import type { Clock } from '../../lib/time/clock.ts';
+import type { Link } from './link.ts';
 import { isSameAddress } from './rules/jid.ts';
 import { type Acks, refusal, type SentMessages, STALE_DEVICES } from './sent-messages.ts';
 
@@ -28,13 +29,7 @@ type Stanza = {
   readonly rows?: readonly KeyValueChange[];
 };
 
-/** The connection as the link has it. */
-export type OpenLink = {
-  /** Waits for an open connection. @throws the signal's reason */
-  open(signal: AbortSignal): Promise<WASocket>;
-  /** Undefined while there is none. */
-  readonly socket: WASocket | undefined;
-};
+export type OpenLink = Pick<Link, 'open' | 'socket'>;
 
 type TransmitDeps = {
   readonly link: OpenLink;

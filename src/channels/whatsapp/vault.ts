@@ -7,10 +7,9 @@ import type {
   SignalCreds,
   SignalDataSet,
 } from '@whiskeysockets/baileys';
-import type { KeyValueChange, KeyValueStore } from '../../kernel/bus/store/store.ts';
+import type { KeyValueChange } from '../../kernel/bus/store/store.ts';
 import { BACKOFF, ChannelError, NEVER } from '../../kernel/message/errors.ts';
-import type { Logger } from '../../lib/logger.ts';
-import type { Clock } from '../../lib/time/clock.ts';
+import type { ChannelHost } from '../channel.ts';
 import {
   credsOf,
   dropLink,
@@ -35,11 +34,7 @@ import { createUnitKeys, KEY_PREFIX, KeyRows } from './signal-keys.ts';
 /** Code of the error for a stored link that cannot be read. */
 export const LINK_DAMAGED = 'whatsapp_link_damaged';
 
-export type VaultDeps = {
-  readonly state: KeyValueStore;
-  readonly clock: Clock;
-  readonly log: Logger;
-};
+type VaultDeps = Pick<ChannelHost, 'state' | 'clock' | 'log'>;
 
 /** @throws ChannelError `whatsapp_link_damaged` where a link is stored and no generation can be read */
 export async function openVault(deps: VaultDeps): Promise<Vault> {
