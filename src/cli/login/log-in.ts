@@ -15,9 +15,9 @@ type LoginWords = {
 };
 
 type LoginView = {
-  readonly qr?: QrMatrix;
+  readonly qr?: QrMatrix | undefined;
   readonly code?: string;
-  readonly progress?: string;
+  readonly progress?: string | undefined;
 };
 
 export type Room = { readonly columns: number; readonly rows: number };
@@ -76,15 +76,12 @@ const widthBelow = (room: Room | undefined) => room?.columns ?? 80;
 
 function textOf(view: LoginView, { words, bold }: LoginLook, width: number): readonly string[] {
   const { qr, code, progress } = view;
-  const scan = qr === undefined ? [] : wrapped(words.scan, width);
-  const type =
-    code === undefined ? [] : [...wrapped(words.type, width), `  ${bold(spacedCode(code))}`];
-  const far = progress === undefined ? [] : wrapped(progress, width);
-  return [scan, type, far]
-    .filter((part) => part.length > 0)
-    .flatMap((part, index) => {
-      return index === 0 ? part : ['', ...part];
-    });
+  const parts = [
+    ...(qr === undefined ? [] : [wrapped(words.scan, width)]),
+    ...(code === undefined ? [] : [[...wrapped(words.type, width), `  ${bold(spacedCode(code))}`]]),
+    ...(progress === undefined ? [] : [wrapped(progress, width)]),
+  ];
+  return parts.flatMap((part, index) => (index === 0 ? part : ['', ...part]));
 }
 
 function wrapped(text: string, width: number): readonly string[] {
@@ -133,8 +130,7 @@ function placedScreen(terminal: Terminal, words: LoginWords): LoginScreen {
 
   /** Nobody should point a phone at a code that is worth nothing any more. */
   function expire() {
-    const { qr: _expired, ...rest } = view;
-    view = rest;
+    view = { ...view, qr: undefined };
     draw();
   }
 
@@ -173,13 +169,9 @@ function writtenScreen(terminal: Terminal, words: LoginWords): LoginScreen {
 
 function after(view: LoginView, step: LoginStep): LoginView {
   switch (step.kind) {
-    case 'show_qr': {
-      const qr = qrMatrix(step.qr);
-      if (view.qr !== undefined) return { ...view, qr };
+    case 'show_qr':
       // What led to the first code is over with it.
-      const { progress: _over, ...rest } = view;
-      return { ...rest, qr };
-    }
+      return { ...view, qr: qrMatrix(step.qr), progress: view.qr && view.progress };
     case 'show_code':
       return { ...view, code: step.code };
     case 'progress':

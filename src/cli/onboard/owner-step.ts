@@ -8,8 +8,8 @@ import {
   waitForOwner,
 } from '../../features/people/owner-pairing.ts';
 import type { Approval } from '../../features/people/people-rows.ts';
-import { type CheckedConfig, checkConfig } from '../../kernel/config/check.ts';
-import { type Config, configSchema } from '../../kernel/config/config.ts';
+import { checkConfig } from '../../kernel/config/check.ts';
+import type { Config } from '../../kernel/config/config.ts';
 import { loadConfig } from '../../kernel/config/files/config-file.ts';
 import { readRawConfig, saveConfig } from '../../kernel/config/files/config-store.ts';
 import { findSecrets } from '../../kernel/config/files/secret-sources.ts';
@@ -30,8 +30,7 @@ export async function currentConfig({ home, env }: Terminal): Promise<Config> {
 export async function tryOut({ home, env }: Terminal, settings: Settings): Promise<Config> {
   const raw = applied(await readRawConfig(home), settings);
   const secrets = await findSecrets(raw, env, home);
-  const checked: CheckedConfig = checkConfig(JSON.stringify(raw), env, {}, secrets);
-  return configSchema.parse(checked.config);
+  return checkConfig(JSON.stringify(raw), env, {}, secrets).config;
 }
 
 export async function save({ home, env }: Terminal, settings: Settings): Promise<void> {

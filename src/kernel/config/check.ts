@@ -16,6 +16,7 @@ import {
 import { pathsIn, valueAt, withValue } from './json-paths.ts';
 import { configKeys } from './keys.ts';
 import { migrateConfig } from './migration.ts';
+import type { Problems } from './problems.ts';
 import { type FoundSecrets, missingSecrets, NO_SECRETS, withSecrets } from './secrets.ts';
 
 export type CheckedConfig = {
@@ -39,25 +40,29 @@ export function checkConfig(
   secrets: FoundSecrets = NO_SECRETS,
 ): CheckedConfig {
   const located = readJson(text);
-  const migrated = migrateConfig(located.value);
-  const content = contentProblems(migrated.raw, env, overrides, secrets);
-  const problems = [...located.problems, ...content.map((one) => withVariable(one, env))];
-  if (problems.length > 0) throw configError(problems.map((one) => placed(one, located)));
-  return {
-    config: configSchema.parse(effective(migrated.raw, env, overrides, secrets)),
-    raw: migrated.raw,
-    migratedFrom: migrated.from,
-    notes: migrated.notes,
-  };
+  const { raw, from, notes } = migrateConfig(located.value);
+  const { config, problems: found } = examine(raw, env, overrides, secrets);
+  const problems = [...located.problems, ...found.map((one) => withVariable(one, env))];
+  if (config === undefined || problems.length > 0) {
+    throw configError(problems.map((one) => placed(one, located)));
+  }
+  return { config, raw, migratedFrom: from, notes };
 }
 
 /** All problems of a configuration that is already JSON of the current version. */
-export function contentProblems(
+export const contentProblems = (
   raw: JsonObject,
   env: Environment,
-  overrides: ConfigOverrides = {},
-  secrets: FoundSecrets = NO_SECRETS,
-): readonly ConfigProblem[] {
+  secrets: FoundSecrets,
+): Problems => examine(raw, env, {}, secrets).problems;
+
+/** Undefined where it is misshapen. */
+function examine(
+  raw: JsonObject,
+  env: Environment,
+  overrides: ConfigOverrides,
+  secrets: FoundSecrets,
+): { readonly config?: Config; readonly problems: Problems } {
   const unset = expandEnvironment(raw, env).missing.map(({ path, name }) => ({
     path,
     problem: `the environment variable ${name} is not set`,
@@ -68,11 +73,12 @@ export function contentProblems(
   const unfilled = new Set(missing.map((problem) => problem.path));
   const misshapen = shapeProblems(value).filter((problem) => !unfilled.has(problem.path));
   const shape = [...missing, ...maskedSecrets(raw), ...misshapen];
-  if (shape.length > 0) return shape;
-  return conflicts(configSchema.parse(value));
+  if (shape.length > 0) return { problems: shape };
+  const config = configSchema.parse(value);
+  return { config, problems: conflicts(config) };
 }
 
-export function configError(problems: readonly ConfigProblem[]): ConfigError {
+export function configError(problems: Problems): ConfigError {
   const count = problems.length === 1 ? 'a problem' : `${problems.length} problems`;
   return new ConfigError(`the configuration has ${count}`, problems);
 }

@@ -7,36 +7,37 @@ const MOST_MESSAGES = 1_000_000;
 const MOST_TOKENS = 1_000_000_000_000;
 const MOST_MONEY = 1_000_000_000;
 
-const messageCount = () => count(0, MOST_MESSAGES);
-const tokenCount = () => count(0, MOST_TOKENS);
+const messageCount = (usual: number) => count(0, MOST_MESSAGES, usual);
+const tokenLimit = () => count(0, MOST_TOKENS, 0);
 const money = () => z.number().min(0).max(MOST_MONEY);
+const moneyLimit = () => money().default(0);
 
 const messages = z.strictObject({
-  perMinute: messageCount()
-    .default(20)
-    .describe('Messages of one person in any minute; owners ten times as many; 0: no limit.'),
-  perDay: messageCount()
-    .default(200)
-    .describe('Messages of one person in a day; owners ten times as many; 0: no limit.'),
-  groupPerMinute: messageCount()
-    .default(30)
-    .describe('Messages to the agent in one group in any minute, of all members but owners.'),
-  groupPerDay: messageCount().default(500).describe('The same in a day.'),
+  perMinute: messageCount(20).describe(
+    'Messages of one person in any minute; owners ten times as many; 0: no limit.',
+  ),
+  perDay: messageCount(200).describe(
+    'Messages of one person in a day; owners ten times as many; 0: no limit.',
+  ),
+  groupPerMinute: messageCount(30).describe(
+    'Messages to the agent in one group in any minute, of all members but owners.',
+  ),
+  groupPerDay: messageCount(500).describe('The same in a day.'),
 });
 
 const budget = z.strictObject({
-  perPersonTokensPerDay: tokenCount()
-    .default(0)
-    .describe('Tokens, in and out, that one person’s turns may take in a day; 0: no limit.'),
-  perChatTokensPerDay: tokenCount().default(0).describe('The same for one conversation.'),
-  perJobTokensPerDay: tokenCount().default(0).describe('The same for one scheduled job.'),
-  totalTokensPerDay: tokenCount().default(0).describe('The same for all together.'),
-  perPersonMoneyPerDay: money()
-    .default(0)
-    .describe('Money that one person’s turns may cost in a day; 0: no limit.'),
-  perChatMoneyPerDay: money().default(0).describe('The same for one conversation.'),
-  perJobMoneyPerDay: money().default(0).describe('The same for one scheduled job.'),
-  totalMoneyPerDay: money().default(0).describe('The same for all together.'),
+  perPersonTokensPerDay: tokenLimit().describe(
+    'Tokens, in and out, that one person’s turns may take in a day; 0: no limit.',
+  ),
+  perChatTokensPerDay: tokenLimit().describe('The same for one conversation.'),
+  perJobTokensPerDay: tokenLimit().describe('The same for one scheduled job.'),
+  totalTokensPerDay: tokenLimit().describe('The same for all together.'),
+  perPersonMoneyPerDay: moneyLimit().describe(
+    'Money that one person’s turns may cost in a day; 0: no limit.',
+  ),
+  perChatMoneyPerDay: moneyLimit().describe('The same for one conversation.'),
+  perJobMoneyPerDay: moneyLimit().describe('The same for one scheduled job.'),
+  totalMoneyPerDay: moneyLimit().describe('The same for all together.'),
   currency: z
     .string()
     .min(1)
@@ -57,9 +58,9 @@ const exception = z.strictObject({
   who: z
     .string()
     .describe('A channel, or channel:id with the stable id of a person or a group there.'),
-  perMinute: messageCount().optional(),
-  perDay: messageCount().optional(),
-  tokensPerDay: tokenCount().optional(),
+  perMinute: count(0, MOST_MESSAGES).optional(),
+  perDay: count(0, MOST_MESSAGES).optional(),
+  tokensPerDay: count(0, MOST_TOKENS).optional(),
   moneyPerDay: money().optional(),
 });
 

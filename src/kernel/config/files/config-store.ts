@@ -34,7 +34,7 @@ export async function readRawConfig(home: Home): Promise<JsonObject> {
  */
 export async function saveConfig(home: Home, raw: JsonObject, env: Environment): Promise<void> {
   const problemsOf = async (one: JsonObject) =>
-    contentProblems(one, env, {}, await findSecrets(one, env, home));
+    contentProblems(one, env, await findSecrets(one, env, home));
   const known = (await problemsOf(await readRawConfig(home))).map(nameOf);
   const problems = (await problemsOf(raw)).filter((one) => !known.includes(nameOf(one)));
   if (problems.length > 0) throw configError(problems);
