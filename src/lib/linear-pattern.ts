@@ -6,9 +6,7 @@ export class PatternError extends Error {
   override readonly name = 'PatternError';
 }
 
-export interface LinearPattern {
-  test(line: string): boolean;
-}
+export type LinearPattern = Pick<RegExp, 'test'>;
 
 const MAX_PATTERN_CHARS = 500;
 

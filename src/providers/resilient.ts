@@ -164,15 +164,9 @@ const LONGEST_PAUSE_BEFORE_FALLBACK_MS = 5000;
 type Request = Omit<ModelRequest, 'model'>;
 type Events = AsyncGenerator<ModelEvent, void, void>;
 
-/** @throws ProviderError with a sentence for the person */
-export function streamResilient(
-  candidates: readonly [Candidate, ...Candidate[]],
-  request: Request,
-  signal: AbortSignal,
-  deps: ResilientDeps,
-): Events {
-  return new ResilientCall(candidates, request, signal, deps).events();
-}
+/** Events of the call. @throws ProviderError with a sentence for the person */
+export const streamResilient = (...call: ConstructorParameters<typeof ResilientCall>): Events =>
+  new ResilientCall(...call).events();
 
 class ResilientCall {
   readonly #request: Request;

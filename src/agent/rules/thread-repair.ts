@@ -30,7 +30,7 @@ export function repairThread(
   entries: readonly TranscriptEntry[],
   offered: Offered = BOTH_OFFERED,
 ): readonly ModelMessage[] {
-  const messages = merge(piecesOf(entries, offered).flatMap(toMessages));
+  const messages = mergeRoles(piecesOf(entries, offered).flatMap(toMessages));
   if (messages[0]?.role !== 'user') messages.unshift({ role: 'user', text: CONVERSATION_RESUMED });
   if (messages.at(-1)?.role === 'assistant') messages.push({ role: 'user', text: CONTINUE });
   return withWellFormedCalls(messages);
@@ -139,8 +139,8 @@ function imagesAmong(media: readonly AttachedMedia[] = []) {
   return images.length === 0 ? {} : { images };
 }
 
-/** Neighbours of one role become one message. */
-function merge(messages: readonly ModelMessage[]): ModelMessage[] {
+/** Neighbours of one role become one message. `between`: the texts of two answers. */
+export function mergeRoles(messages: readonly ModelMessage[], between = '\n\n'): ModelMessage[] {
   const merged: ModelMessage[] = [];
   for (const message of messages) {
     const last = merged.at(-1);
@@ -149,7 +149,7 @@ function merge(messages: readonly ModelMessage[]): ModelMessage[] {
     } else if (message.role === 'assistant' && last?.role === 'assistant') {
       merged[merged.length - 1] = {
         ...message,
-        text: [last.text, message.text].filter((text) => text.trim() !== '').join('\n\n'),
+        text: [last.text, message.text].filter((text) => text.trim() !== '').join(between),
         thinking: [...last.thinking, ...message.thinking],
       };
     } else {

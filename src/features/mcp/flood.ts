@@ -8,16 +8,14 @@ export const TOO_MUCH = 'it sent more than can be listened to';
 const BURST = 5000;
 const PER_SECOND = 200;
 
-export type FloodGuard = {
-  /** False once too much was said. */
-  take(): boolean;
-};
+export type FloodGuard = ReturnType<typeof createFloodGuard>;
 
-export function createFloodGuard(clock: Clock): FloodGuard {
+export function createFloodGuard(clock: Clock) {
   let left = BURST;
   let at = clock.monotonic();
   return {
-    take() {
+    /** False once too much was said. */
+    take(): boolean {
       const now = clock.monotonic();
       left = Math.min(BURST, left + ((now - at) / 1000) * PER_SECOND);
       at = now;

@@ -59,9 +59,7 @@ type FoundPins = {
 
 type Entry = { readonly name: string; readonly origin: Origin; readonly root: string };
 
-export function createSkillCatalog(deps: CatalogDeps): Skills {
-  return new SkillCatalog(deps);
-}
+export const createSkillCatalog = (deps: CatalogDeps): Skills => new SkillCatalog(deps);
 
 class SkillCatalog implements Skills {
   readonly #deps: CatalogDeps;

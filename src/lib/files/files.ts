@@ -96,13 +96,11 @@ type LogFileOptions = {
   keepDays(): number;
 };
 
-interface LogFile extends DestinationStream, AsyncDisposable {}
-
 const DAY_MS = 86_400_000;
 const FILE_NAME = /^nanobot\.(\d{4}-\d{2}-\d{2})\.log$/;
 const FLUSH_INTERVAL_MS = 500;
 
-export function openLogFile(options: LogFileOptions): LogFile {
+export function openLogFile(options: LogFileOptions): DestinationStream & AsyncDisposable {
   mkdirSync(options.folder, { recursive: true, mode: 0o700 });
   let day = dayOf(options.clock.now());
   const stream = pino.destination({

@@ -23,18 +23,12 @@ const CLOSE = '</think>';
 
 type Split = { readonly text: string; readonly thinking: string };
 
-interface ThinkSplitter {
-  push(delta: string): Split;
-  /** What was held back because it might have become a tag. */
-  flush(): Split;
-}
-
 type State = 'start' | 'thinking' | 'gap' | 'text';
 
 const thought = (thinking: string): Split => ({ text: '', thinking });
 const said = (text: string): Split => ({ text, thinking: '' });
 
-export function createThinkSplitter(): ThinkSplitter {
+export function createThinkSplitter() {
   let state: State = 'start';
   let held = '';
   /** Blanks at the very beginning, which a tag may follow. */
@@ -79,7 +73,8 @@ export function createThinkSplitter(): ThinkSplitter {
 
   return {
     push,
-    flush() {
+    /** What was held back because it might have become a tag. */
+    flush(): Split {
       const rest = state === 'start' ? blanks + held : held;
       held = '';
       return state === 'thinking' ? thought(rest) : said(rest);

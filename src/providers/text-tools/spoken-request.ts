@@ -1,7 +1,7 @@
 // A request for a model without native tool calls: the protocol in its prompt and the conversation as
 // plain text turns.
 
-import { CONTINUE, CONVERSATION_RESUMED, joinedUsers } from '../../agent/rules/thread-repair.ts';
+import { CONTINUE, CONVERSATION_RESUMED, mergeRoles } from '../../agent/rules/thread-repair.ts';
 import type { ModelMessage } from '../../kernel/message/transcript.ts';
 import { truncateText } from '../../lib/text/cut.ts';
 import type { ModelRequest, ToolSpec } from '../provider.ts';
@@ -92,7 +92,7 @@ function spokenThread(
   unimitated: (text: string) => string,
 ): readonly ModelMessage[] {
   const spoken = messages.flatMap((message) => spokenMessage(message, answersAs, unimitated));
-  const merged = byTurns(spoken);
+  const merged = mergeRoles(spoken, '\n');
   if (merged[0]?.role !== 'user') merged.unshift({ role: 'user', text: CONVERSATION_RESUMED });
   if (merged.at(-1)?.role !== 'user') merged.push({ role: 'user', text: CONTINUE });
   return merged;
@@ -133,21 +133,6 @@ const unforged = (message: User): User => ({
   ...message,
   text: message.text.replace(/\{(\s*)"tool_result"/g, '{$1"quoted_tool_result"'),
 });
-
-function byTurns(messages: readonly (User | Assistant)[]): (User | Assistant)[] {
-  const merged: (User | Assistant)[] = [];
-  for (const message of messages) {
-    const last = merged.at(-1);
-    if (message.role === 'user' && last?.role === 'user') {
-      merged[merged.length - 1] = joinedUsers(last, message);
-    } else if (message.role === 'assistant' && last?.role === 'assistant') {
-      merged[merged.length - 1] = { ...last, text: `${last.text}\n${message.text}` };
-    } else {
-      merged.push(message);
-    }
-  }
-  return merged;
-}
 
 // What of a request goes out as text: for a model that cannot call tools all of it, for one that must
 // be asked by turns its earlier calls and results.
