@@ -23,15 +23,18 @@ import {
   summaryEntry,
 } from './rules/compaction.ts';
 import { audienceOf, compactionPrompt, compactionText } from './rules/compaction-prompt.ts';
-import { entryWithNode, losslessLimits, type NodePlan, planNode } from './rules/lossless.ts';
 import {
   ASKED_STYLES,
   cutNode,
+  entryWithNode,
+  losslessLimits,
+  type NodePlan,
   nodePrompt,
   nodeTokens,
+  planNode,
   unreadNode,
   writtenNode,
-} from './rules/lossless-text.ts';
+} from './rules/lossless.ts';
 import { callBudget, entriesTokens } from './rules/tokens.ts';
 import { takenUp } from './rules/turn-closing.ts';
 import type { SideModel } from './side-model.ts';

@@ -240,14 +240,14 @@ function joined(...notes: readonly (string | undefined)[]): string | undefined {
 }
 
 /** Apart from what the next call says again, so that this is found in the provider's cache. */
-function withNote(
+export function withNote(
   messages: readonly ModelMessage[],
   note: string | undefined,
 ): readonly ModelMessage[] {
   if (note === undefined) return messages;
   const last = messages.at(-1);
   if (last?.role !== 'user') return [...messages, { role: 'user', text: '', note }];
-  return [...messages.slice(0, -1), { ...last, note }];
+  return [...messages.slice(0, -1), { ...last, note: joined(last.note, note) ?? note }];
 }
 
 // What the next call of a conversation would take of the model's context window, from what is prepared

@@ -3,7 +3,6 @@
 
 import type { TurnOutcome } from '../kernel/message/event.ts';
 import type { MessageId, SessionKey, TurnId } from '../kernel/message/ids.ts';
-import type { RestorePoint } from '../kernel/sessions/rules/carry.ts';
 import type { SessionStore } from '../kernel/sessions/store.ts';
 import type { Clock } from '../lib/time/clock.ts';
 
@@ -28,22 +27,7 @@ export type Remark = {
   readonly isForeign?: true;
 };
 
-export interface Revisions {
-  /** The newest turn with an answer in view; `by`: the message that asks for it. */
-  lastTurn(session: SessionKey, by: MessageId): Promise<LastTurn | undefined>;
-  /** What the turn answered, in order; also of one that was taken back. */
-  asked(session: SessionKey, turnId: TurnId): Promise<readonly Asked[]>;
-  /** How the turn ended; undefined where it has not, or its record is gone. */
-  outcome(session: SessionKey, turnId: TurnId): Promise<TurnOutcome['kind'] | undefined>;
-  /** From now on the model is shown nothing of the turn. Durable when resolved. */
-  takeBack(session: SessionKey, turnId: TurnId, by: MessageId): Promise<void>;
-  /** What `/new` and `/undo` took out of view, the newest first. */
-  restorable(session: SessionKey): Promise<readonly RestorePoint[]>;
-  /** Brings the one at this place of `restorable` back. Durable when resolved. */
-  restore(session: SessionKey, index: number, by: MessageId): ReturnType<SessionStore['restore']>;
-  /** Shown to the model with the next turn. Durable when resolved. */
-  remark(session: SessionKey, remark: Remark): Promise<void>;
-}
+export type Revisions = ReturnType<typeof createRevisions>;
 
 const MAX_RESTORABLE = 9;
 
@@ -54,9 +38,10 @@ export type RevisionDeps = {
   outdated(session: SessionKey): void;
 };
 
-export function createRevisions({ sessions, clock, outdated }: RevisionDeps): Revisions {
+export function createRevisions({ sessions, clock, outdated }: RevisionDeps) {
   return {
-    async lastTurn(session, by) {
+    /** The newest turn with an answer in view; `by`: the message that asks for it. */
+    async lastTurn(session: SessionKey, by: MessageId): Promise<LastTurn | undefined> {
       const window = await sessions.load(session);
       const earlier = window.find((entry) => entry.role === 'undo' && entry.by === by);
       if (earlier?.role === 'undo') return { turnId: earlier.undoes, isTakenBack: true };
@@ -68,7 +53,8 @@ export function createRevisions({ sessions, clock, outdated }: RevisionDeps): Re
       return { turnId, isTakenBack: false, ...(askedBy === undefined ? {} : { askedBy }) };
     },
 
-    async asked(session, turnId) {
+    /** What the turn answered, in order; also of one that was taken back. */
+    async asked(session: SessionKey, turnId: TurnId): Promise<readonly Asked[]> {
       const entries = await sessions.turn(session, turnId);
       const end = entries.find((entry) => entry.role === 'turn_end');
       const through = end?.role === 'turn_end' ? end.throughSeq : Number.POSITIVE_INFINITY;
@@ -83,25 +69,30 @@ export function createRevisions({ sessions, clock, outdated }: RevisionDeps): Re
       return [...places].map(([id, seq]) => ({ id, seq }));
     },
 
-    async outcome(session, turnId) {
+    /** How the turn ended; undefined where it has not, or its record is gone. */
+    async outcome(session: SessionKey, turnId: TurnId): Promise<TurnOutcome['kind'] | undefined> {
       const entries = await sessions.turn(session, turnId);
       return entries.find((entry) => entry.role === 'turn_end')?.outcome;
     },
 
-    async takeBack(session, turnId, by) {
+    /** From now on the model is shown nothing of the turn. Durable when resolved. */
+    async takeBack(session: SessionKey, turnId: TurnId, by: MessageId): Promise<void> {
       const entry = { role: 'undo', undoes: turnId, by, at: clock.now() } as const;
       await sessions.append(session, [entry], { durable: true });
       outdated(session);
     },
 
-    restorable: (session) => sessions.restorePoints(session, MAX_RESTORABLE),
-    async restore(session, index, by) {
+    /** What `/new` and `/undo` took out of view, the newest first. */
+    restorable: (session: SessionKey) => sessions.restorePoints(session, MAX_RESTORABLE),
+    /** Brings the one at this place of `restorable` back. Durable when resolved. */
+    async restore(session: SessionKey, index: number, by: MessageId) {
       const restored = await sessions.restore(session, index, by);
       outdated(session);
       return restored;
     },
 
-    async remark(session, remark) {
+    /** Shown to the model with the next turn. Durable when resolved. */
+    async remark(session: SessionKey, remark: Remark): Promise<void> {
       const entry = { role: 'user', ...remark, at: clock.now() } as const;
       await sessions.append(session, [entry], { durable: true });
       outdated(session);

@@ -1,40 +1,13 @@
 // What the agent needs of the configuration, in its own units.
 
-import type { AntiDriftConfig, ProprioceptionConfig } from '../features/steadiness/settings.ts';
+import type { ProprioceptionConfig } from '../features/steadiness/settings.ts';
 import type { Config } from '../kernel/config/config.ts';
 import type { Toolbox } from '../tools/tool.ts';
 import type { Confines } from './agent.ts';
-import type { CompactionEngine, CompactionPolicy } from './rules/compaction.ts';
+import type { CompactionEngine } from './rules/compaction.ts';
 import type { TurnLimits } from './rules/turn-state.ts';
 
-export type AgentSettings = {
-  readonly maxTokens: number;
-  readonly temperature: number;
-  readonly maxToolIterations: number;
-  readonly maxContextTokens: number;
-  readonly compaction: CompactionPolicy;
-  /** Whether the answer is what the model says last, or is written by a call of its own. */
-  readonly finalAnswer: 'inline' | 'separate';
-  /** Whether an answer that tells of something done is held against what was done. */
-  readonly claimCheck: boolean;
-  /** Identical calls of a tool that changes something, in one turn. */
-  readonly maxSameCalls: number;
-  /** Longest result of a tool that the model is shown whole. */
-  readonly maxResultChars: number;
-  readonly maxTurnTokens: number;
-  readonly maxTurnMs: number;
-  readonly clearing: Config['agents']['defaults']['clearing'];
-  /** Absolute path. */
-  readonly workspace: string;
-  /** Tools of a small model on a local server; empty: all. */
-  readonly smallTools: readonly string[];
-  /** Of a document, shown with its message. */
-  readonly maxInlineChars: number;
-  /** IANA name; empty = the machine's. */
-  readonly timeZone: string;
-  readonly antiDrift: AntiDriftConfig;
-  readonly proprioception: ProprioceptionConfig;
-};
+export type AgentSettings = ReturnType<typeof agentSettingsOf>;
 
 /** With what was chosen for one conversation. */
 export function withEngine(
@@ -45,27 +18,21 @@ export function withEngine(
   return { ...settings, compaction: { ...settings.compaction, engine } };
 }
 
-export function agentSettingsOf(config: Config, workspace: string): AgentSettings {
-  const { defaults } = config.agents;
+/** `workspace`: an absolute path. */
+export function agentSettingsOf(config: Config, workspace: string) {
+  const { defaults, antiDrift, proprioception } = config.agents;
+  const { maxTokens, temperature, maxToolIterations, maxContextTokens, maxTurnTokens } = defaults;
+  const { finalAnswer, claimCheck, clearing } = defaults;
   return {
-    maxTokens: defaults.maxTokens,
-    temperature: defaults.temperature,
-    maxToolIterations: defaults.maxToolIterations,
-    maxContextTokens: defaults.maxContextTokens,
-    compaction: { ...defaults.compaction, ...audienceIn(config.agents.proprioception) },
-    finalAnswer: defaults.finalAnswer,
-    claimCheck: defaults.claimCheck,
+    ...{ maxTokens, temperature, maxToolIterations, maxContextTokens, maxTurnTokens },
+    ...{ finalAnswer, claimCheck, clearing, antiDrift, proprioception, workspace },
+    compaction: { ...defaults.compaction, ...audienceIn(proprioception) },
     maxSameCalls: defaults.maxSameToolCallPerTurn,
     maxResultChars: defaults.maxToolResultChars,
-    maxTurnTokens: defaults.maxTurnTokens,
     maxTurnMs: defaults.maxTurnSecs * 1000,
-    clearing: defaults.clearing,
-    workspace,
     smallTools: config.localModels.smallTools,
     maxInlineChars: config.media.maxInlineChars,
     timeZone: config.sessions.timeZone,
-    antiDrift: config.agents.antiDrift,
-    proprioception: config.agents.proprioception,
   };
 }
 

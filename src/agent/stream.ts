@@ -4,7 +4,7 @@
 import { loopWatch } from '../features/steadiness/steadiness.ts';
 import { ProviderError, type ProviderFailure } from '../kernel/message/errors.ts';
 import type { AgentEvent } from '../kernel/message/event.ts';
-import type { ModelMessage, ToolCall, ToolEntry } from '../kernel/message/transcript.ts';
+import type { ToolCall, ToolEntry } from '../kernel/message/transcript.ts';
 import {
   HIDDEN_TEXT_START,
   type HiddenTextState,
@@ -15,7 +15,7 @@ import { withFenceClosed } from '../lib/text/cut.ts';
 import type { ModelEvent, ModelHandle } from '../providers/provider.ts';
 import type { Toolbox } from '../tools/tool.ts';
 import { LoopWatch } from './guard-calls.ts';
-import { type ModelCall, notedCall, planCall } from './model-call.ts';
+import { type ModelCall, notedCall, planCall, withNote } from './model-call.ts';
 import type { Recovery, SignalOf, StateOf } from './rules/turn-state.ts';
 import { meterOf, untilAborted } from './side-model.ts';
 import { type Finished, isBehindScenes, takeAnswer } from './take-answer.ts';
@@ -300,15 +300,8 @@ const CUT_OFF = '[The model repeated itself from here on and was broken off.]';
 export function askedAgain(call: ModelCall): ModelCall {
   const { messages, temperature = MORE_VARIED } = call.request;
   const warmer = Math.min(MAX_TEMPERATURE, temperature + MORE_VARIED);
-  const request = { ...call.request, messages: withNote(messages), temperature: warmer };
+  const request = { ...call.request, messages: withNote(messages, AGAIN), temperature: warmer };
   return { ...call, request };
-}
-
-function withNote(messages: readonly ModelMessage[]): readonly ModelMessage[] {
-  const last = messages.at(-1);
-  if (last?.role !== 'user') return [...messages, { role: 'user', text: '', note: AGAIN }];
-  const note = last.note === undefined ? AGAIN : `${last.note}\n\n${AGAIN}`;
-  return [...messages.slice(0, -1), { ...last, note }];
 }
 
 /** What is kept of it; nothing where it only thought. */

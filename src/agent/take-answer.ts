@@ -18,18 +18,13 @@ import type { TurnContext } from './turn-context.ts';
 
 export type Finished = Extract<ModelEvent, { type: 'finished' }>;
 
-export type TakenAnswer = {
-  readonly signal: SignalOf<'streaming'>;
-  readonly event: AgentEvent;
-};
-
 export async function takeAnswer(
   turn: TurnContext,
   asked: StateOf<'streaming'>,
   call: ModelCall,
   finished: Finished,
   text: string,
-): Promise<TakenAnswer> {
+): Promise<{ readonly signal: SignalOf<'streaming'>; readonly event: AgentEvent }> {
   const { ask } = asked;
   const { thread } = turn;
   const { usage, model } = finished;

@@ -39,27 +39,15 @@ const STALLED_MS = 150_000;
 /** A disk that holds back a write for so long is not merely busy. */
 const SLOW_STORE_MS = 5000;
 
-export type Readiness = {
-  readonly ready: boolean;
-  readonly store: { readonly ready: boolean; readonly waitMs: number };
-  readonly channels: readonly {
-    readonly name: string;
-    readonly ready: boolean;
-    readonly status: GatewayStatus['channels'][number]['status'];
-    readonly waiting?: string;
-    /** Since the last completed poll, IDLE or ping; absent where there is none. */
-    readonly idleMs?: number;
-  }[];
-};
-
 /** A channel that is off is nobody's concern; one that is starting or failing is not ready. */
 export function readinessOf(
   { channels, storeWaitMs }: Pick<GatewayStatus, 'channels' | 'storeWaitMs'>,
   now: number,
-): Readiness {
+) {
   const judged = channels.map(({ name, status, waiting }) => {
     const held = waiting === undefined ? {} : { waiting };
     if (status.kind !== 'running') return { name, ready: status.kind === 'off', status, ...held };
+    // Since the last completed poll, IDLE or ping.
     const idleMs = Math.max(0, now - status.activeAt);
     return { name, ready: idleMs <= STALLED_MS, status, ...held, idleMs };
   });

@@ -197,22 +197,11 @@ function deltaWriter(): (event: DoorEvent) => string {
 // A picture of a running turn as the difference to the one a client has, so that a long answer costs
 // its length once and not once per word. Pure; the page folds the differences back.
 
-type LiveDelta = {
-  readonly turnId: LiveUpdate['turnId'];
-  readonly phase: LiveUpdate['phase'];
-  /** UTF-16 units of the client's text that stay. */
-  readonly keep: number;
-  /** Follows what stays. */
-  readonly append: string;
-  /** Absent where they are as before. */
-  readonly tools?: LiveUpdate['tools'];
-  /** Absent where there is none. */
-  readonly notice?: string;
-  readonly result?: LiveUpdate['result'];
-};
-
-/** `before`: what the client has of this turn; undefined on a new connection. */
-export function deltaOf(before: LiveUpdate | undefined, now: LiveUpdate): LiveDelta {
+/**
+ * `before`: what the client has of this turn; undefined on a new connection. `keep`: UTF-16 units of
+ * the client's text that stay, which `append` follows; `tools` are left out where they are as before.
+ */
+export function deltaOf(before: LiveUpdate | undefined, now: LiveUpdate) {
   const keep = commonLength(before?.markdown ?? '', now.markdown);
   const { turnId, phase, tools, notice, result } = now;
   return {

@@ -22,22 +22,16 @@ import {
 } from './catalog.ts';
 import type { BoundCall, Tool, Toolbox, ToolContext, ToolOutcome } from './tool.ts';
 
-export type ToolboxSettings = {
-  /** Names of tools the agent does not get. */
-  readonly disabled: readonly string[];
-  readonly maxResultChars: number;
-  readonly timeoutMs: number;
-};
+export type ToolboxSettings = ReturnType<typeof toolboxSettings>;
 
 const MEMORY_TOOLS = ['remember', 'recall'];
 const WEB_TOOLS = ['web_fetch', 'web_search'];
 const MAIL_TOOLS = ['send_email'];
 
-export function toolboxSettings(
-  config: Pick<Config, 'agents' | 'channels' | 'memory' | 'tools'>,
-): ToolboxSettings {
+export function toolboxSettings(config: Pick<Config, 'agents' | 'channels' | 'memory' | 'tools'>) {
   const { disabled, timeoutSecs, web } = config.tools;
   return {
+    /** Names of tools the agent does not get. */
     disabled: [
       ...disabled,
       ...(config.memory.enabled ? [] : MEMORY_TOOLS),

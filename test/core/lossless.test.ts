@@ -3,8 +3,14 @@
 
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { entryWithNode, type LosslessLimits, planNode } from '../../src/agent/rules/lossless.ts';
-import { cutNode, nodeTokens, writtenNode } from '../../src/agent/rules/lossless-text.ts';
+import {
+  cutNode,
+  entryWithNode,
+  type LosslessLimits,
+  nodeTokens,
+  planNode,
+  writtenNode,
+} from '../../src/agent/rules/lossless.ts';
 import { nodeId, nodesInView, rangeOfNode } from '../../src/agent/rules/summary-nodes-text.ts';
 import { textTokens } from '../../src/agent/rules/tokens.ts';
 import { firstSeqOf, messageId, turnId } from '../../src/kernel/message/ids.ts';

@@ -38,13 +38,9 @@ export type SpendButtons = (
   begin(): void;
 };
 
-export type SpentButtons = {
-  readonly spend: SpendButtons;
-  /** What a process that is gone had not come to; ends when there is nothing left of it. */
-  run(signal: AbortSignal): Promise<void>;
-};
+export type SpentButtons = ReturnType<typeof createSpentButtons>;
 
-export function createSpentButtons(deps: SpentButtonsDeps): SpentButtons {
+export function createSpentButtons(deps: SpentButtonsDeps) {
   const { bus, clock, log, channel } = deps;
   const left = deps.rows<{ readonly outcome: string }>({
     ...{ scope: 'spent-buttons', prefix: '' },
@@ -89,13 +85,14 @@ export function createSpentButtons(deps: SpentButtonsDeps): SpentButtons {
   }
 
   return {
-    spend(text, outcome = '') {
+    spend(text: MessageId, outcome = ''): ReturnType<SpendButtons> {
       return {
         rows: [left.write(text, { outcome })],
         begin: () => close(text, outcome).catch((error: unknown) => failed(text, error)),
       };
     },
-    async run(signal) {
+    /** What a process that is gone had not come to; ends when there is nothing left of it. */
+    async run(signal: AbortSignal): Promise<void> {
       try {
         while ((await closeLeft()) > 0) await clock.sleep(TRY_AGAIN_MS, signal);
       } catch (error) {

@@ -96,20 +96,14 @@ function partsOf(entry: TranscriptEntry): readonly IndexedPart[] {
 // so the end of the program leaves at most a link to nothing, which is noticed; a power cut may lose
 // a link, which looking for the last days' names makes up for. Rebuilt when it is missing.
 
-export interface NewestIndex extends AsyncDisposable {
-  find(stem: string, today: string): Promise<SessionFileName | undefined>;
-  /** The slow way, by reading the folder, for when the fast one led nowhere. */
-  rediscover(stem: string): Promise<SessionFileName | undefined>;
-  /** To be called before the file is created. */
-  record(name: SessionFileName): Promise<void>;
-}
+export type NewestIndex = ReturnType<typeof createNewestIndex>;
 
 /** After a power cut a session is found again by name on the day itself and the next. */
 const PROBED_DAYS = 2;
 export const INDEX_FOLDER = '.index';
 const COMPLETE_MARK = 'complete';
 
-export function createNewestIndex(folder: string, log: Logger): NewestIndex {
+export function createNewestIndex(folder: string, log: Logger) {
   const root = join(folder, INDEX_FOLDER);
   /** Newest names that a rebuild has read but not linked yet. */
   const unlinked = new Map<string, SessionFileName>();
@@ -133,6 +127,7 @@ export function createNewestIndex(folder: string, log: Logger): NewestIndex {
     await writeFile(join(root, COMPLETE_MARK), '', { mode: 0o600 });
   }
 
+  /** The slow way, by reading the folder, for when the fast one led nowhere. */
   async function rediscover(stem: string) {
     const newest = await newestOf(folder, stem);
     if (newest === undefined) await rm(linkPath(root, stem), { force: true });
@@ -142,7 +137,7 @@ export function createNewestIndex(folder: string, log: Logger): NewestIndex {
 
   return {
     rediscover,
-    async find(stem, today) {
+    async find(stem: string, today: string): Promise<SessionFileName | undefined> {
       ready ??= prepare().catch((error: unknown) => {
         ready = undefined;
         throw error;
@@ -153,11 +148,12 @@ export function createNewestIndex(folder: string, log: Logger): NewestIndex {
       if (recent !== undefined) return lastPart(folder, recent);
       return linked === undefined ? undefined : rediscover(stem);
     },
-    async record(name) {
+    /** To be called before the file is created. */
+    async record(name: SessionFileName): Promise<void> {
       unlinked.delete(name.stem);
       await link(root, name);
     },
-    async [Symbol.asyncDispose]() {
+    async [Symbol.asyncDispose](): Promise<void> {
       isClosed = true;
       await linking;
     },

@@ -32,23 +32,14 @@ export type SessionIndexingDeps = {
   forgetOthers(): Promise<void>;
 };
 
-export interface SessionIndexing {
-  /** Something was appended there; costs nothing. */
-  changed(session: SessionKey): void;
-  /** The file's content was changed: what is indexed of it is no longer true. */
-  rewritten(name: SessionFileName): void;
-  /** What was appended before can be found when this resolves. @throws where the index is not usable */
-  flush(): Promise<void>;
-  /** Takes up what is not indexed yet, then follows what is appended. */
-  run(signal: AbortSignal): Promise<void>;
-}
+export type SessionIndexing = ReturnType<typeof createSessionIndexing>;
 
 const PAUSE_MS = 2000;
 /** E.g. on a full disk. */
 const RETRY_MS = 60_000;
 const SWEEP_EVERY_MS = 3_600_000;
 
-export function createSessionIndexing(deps: SessionIndexingDeps): SessionIndexing {
+export function createSessionIndexing(deps: SessionIndexingDeps) {
   const { folder, index, clock, log } = deps;
   const lanes = createLanes();
   let dirty = new Set<string>();
@@ -111,17 +102,21 @@ export function createSessionIndexing(deps: SessionIndexingDeps): SessionIndexin
   }
 
   return {
-    changed(session) {
+    /** Something was appended there; costs nothing. */
+    changed(session: SessionKey): void {
       dirty.add(stemOf(session));
       woken.resolve();
     },
-    rewritten(name) {
+    /** The file's content was changed: what is indexed of it is no longer true. */
+    rewritten(name: SessionFileName): void {
       index.remove(sourceOf(name));
       dirty.add(name.stem);
       woken.resolve();
     },
+    /** What was appended before can be found when this resolves. @throws where the index is not usable */
     flush: () => oneByOne(flush),
-    async run(signal) {
+    /** Takes up what is not indexed yet, then follows what is appended. */
+    async run(signal: AbortSignal): Promise<void> {
       let sweptAt = Number.NEGATIVE_INFINITY;
       while (!signal.aborted) {
         woken = Promise.withResolvers<void>();

@@ -292,18 +292,11 @@ export async function findPoints(
 
 // The tails of the sessions used last, bounded in number and in bytes of their files.
 
-export interface HotTails {
-  get(key: SessionKey): SessionTail | undefined;
-  /** Also after each append, so that the tail's new size counts. */
-  put(key: SessionKey, tail: SessionTail): void;
-  forget(key: SessionKey): void;
-}
-
-export type HotLimits = { readonly maxTails: number; readonly maxBytes: number };
+type HotLimits = { readonly maxTails: number; readonly maxBytes: number };
 
 type Held = { readonly tail: SessionTail; readonly bytes: number };
 
-export function createHotTails(limits: HotLimits): HotTails {
+export function createHotTails(limits: HotLimits) {
   const held = new Map<SessionKey, Held>();
   let totalBytes = 0;
 
@@ -313,8 +306,9 @@ export function createHotTails(limits: HotLimits): HotTails {
   }
 
   return {
-    get: (key) => held.get(key)?.tail,
-    put(key, tail) {
+    get: (key: SessionKey) => held.get(key)?.tail,
+    /** Also after each append, so that the tail's new size counts. */
+    put(key: SessionKey, tail: SessionTail): void {
       forget(key);
       const bytes = tail.end?.size ?? 0;
       held.set(key, { tail, bytes });

@@ -236,18 +236,13 @@ function toBytes(lines: readonly string[]): Buffer {
 // Keeps the files that are being appended to open, up to a number, so that an append costs no open
 // and close. A file in use is never closed; the one unused longest goes first.
 
-export interface OpenFiles extends AsyncDisposable {
-  /** Runs the task with the file open for appending. @throws ENOENT: it is never created here */
-  use<T>(path: string, task: (file: FileHandle) => Promise<T>): Promise<T>;
-  /** Closes the file if it is open, e.g. before it is repaired. */
-  close(path: string): Promise<void>;
-}
-
 const APPEND = constants.O_WRONLY | constants.O_APPEND;
 
 type Slot = { readonly file: Promise<FileHandle>; users: number };
 
-export function createOpenFiles(maxFiles: number): OpenFiles {
+type OpenFiles = ReturnType<typeof createOpenFiles>;
+
+export function createOpenFiles(maxFiles: number) {
   const slots = new Map<string, Slot>();
 
   async function drop(path: string, slot: Slot) {
@@ -263,7 +258,8 @@ export function createOpenFiles(maxFiles: number): OpenFiles {
   }
 
   return {
-    async use(path, task) {
+    /** Runs the task with the file open for appending. @throws ENOENT: it is never created here */
+    async use<T>(path: string, task: (file: FileHandle) => Promise<T>): Promise<T> {
       const slot = slots.get(path) ?? { file: open(path, APPEND), users: 0 };
       slot.users += 1;
       slots.delete(path);
@@ -279,11 +275,12 @@ export function createOpenFiles(maxFiles: number): OpenFiles {
         if (slots.size > maxFiles) await closeUnused();
       }
     },
-    async close(path) {
+    /** Closes the file if it is open, e.g. before it is repaired. */
+    async close(path: string): Promise<void> {
       const slot = slots.get(path);
       if (slot !== undefined) await drop(path, slot);
     },
-    async [Symbol.asyncDispose]() {
+    async [Symbol.asyncDispose](): Promise<void> {
       await Promise.all([...slots].map(([path, slot]) => drop(path, slot)));
     },
   };

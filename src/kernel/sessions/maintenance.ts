@@ -12,11 +12,10 @@ import {
   keyOfFile,
   listSessions,
   readSession,
-  type SessionInfo,
   type StoredFile,
   storedFiles,
 } from './catalog.ts';
-import { type SearchHit, searchSessions } from './earlier.ts';
+import { searchSessions } from './earlier.ts';
 import { DAMAGED_SUFFIX, orUndefined, stemOf } from './file-lines.ts';
 import type { SessionForgetting } from './forget.ts';
 import { INDEX_FOLDER } from './index-file.ts';
@@ -33,24 +32,9 @@ export type ArchiveReport = {
   readonly archived: FileCount;
 };
 
-export interface SessionMaintenance {
-  /** Newest first; messages are counted only for the sessions returned. */
-  list(options?: { readonly limit?: number }): Promise<readonly SessionInfo[]>;
-  /** Those of these sessions that there are, newest first. */
-  of(sessions: readonly SessionKey[]): Promise<readonly SessionInfo[]>;
-  /** The whole conversation, archive included, in pieces to be written one after the other. */
-  export(session: SessionKey, format: 'md' | 'jsonl'): AsyncIterable<string>;
-  /** Case-insensitive text search over all sessions, newest file first. */
-  search(query: string, options: { readonly limit: number }): AsyncIterable<SearchHit>;
-  /** Deletes the files, archived ones too, whose last entry is older, and their extracts. */
-  purge(options: { readonly olderThanMs: number }): Promise<FileCount>;
-  /** Moves files whose last entry is older to `archive/`, but never the newest of a session. */
-  archive(options: { readonly olderThanMs: number }): Promise<ArchiveReport>;
-  /** Deletes every session, the archive and the extracts included. */
-  nuke(): Promise<FileCount & { readonly sessions: number }>;
-  /** Writes a searchable extract to `memory/sessions/` for each session file that has no current one. */
-  index(): Promise<{ readonly written: number; readonly present: number }>;
-}
+type Aged = { readonly olderThanMs: number };
+
+export type SessionMaintenance = ReturnType<typeof createSessionMaintenance>;
 
 // A conversation as text for people (Markdown) or programs (JSONL), in pieces. The JSONL form is
 // that of the session files: one header, then one entry a line.
@@ -80,19 +64,28 @@ export type SessionMaintenanceDeps = {
   readonly clock: Clock;
 };
 
-export function createSessionMaintenance(deps: SessionMaintenanceDeps): SessionMaintenance {
+export function createSessionMaintenance(deps: SessionMaintenanceDeps) {
   const { folder, workspace, clock } = deps;
   return {
-    list: ({ limit } = {}) => listSessions(folder, limit),
-    of(sessions) {
+    /** Newest first; messages are counted only for the sessions returned. */
+    list: ({ limit }: { readonly limit?: number } = {}) => listSessions(folder, limit),
+    /** Those of these sessions that there are, newest first. */
+    of(sessions: readonly SessionKey[]) {
       const stems = new Set(sessions.map(stemOf));
       return listSessions(folder, undefined, ({ stem }) => stems.has(stem));
     },
-    export: (session, format) => exportSession(folder, session, format),
-    search: (query, { limit }) => searchSessions(folder, query, limit),
-    purge: ({ olderThanMs }) => purgeFiles(folder, workspace, clock.now() - olderThanMs),
-    archive: ({ olderThanMs }) => archiveFiles(folder, clock.now() - olderThanMs),
+    /** The whole conversation, archive included, in pieces to be written one after the other. */
+    export: (session: SessionKey, format: 'md' | 'jsonl') => exportSession(folder, session, format),
+    /** Case-insensitive text search over all sessions, newest file first. */
+    search: (query: string, { limit }: { readonly limit: number }) =>
+      searchSessions(folder, query, limit),
+    /** Deletes the files, archived ones too, whose last entry is older, and their extracts. */
+    purge: ({ olderThanMs }: Aged) => purgeFiles(folder, workspace, clock.now() - olderThanMs),
+    /** Moves files whose last entry is older to `archive/`, but never the newest of a session. */
+    archive: ({ olderThanMs }: Aged) => archiveFiles(folder, clock.now() - olderThanMs),
+    /** Deletes every session, the archive and the extracts included. */
     nuke: () => nukeFiles(folder, workspace),
+    /** Writes a searchable extract to `memory/sessions/` for each session file that has no current one. */
     index: () => writeExtracts(folder, workspace),
   };
 }

@@ -42,16 +42,14 @@ export function turnSettingsOf(
   };
 }
 
-export interface SessionSettingsStore {
-  get(session: SessionKey): Promise<SessionSettings>;
-  set(session: SessionKey, settings: SessionSettings): Promise<void>;
-}
+export type SessionSettingsStore = ReturnType<typeof createSessionSettings>;
 
-export function createSessionSettings(state: KeyValueStore): SessionSettingsStore {
+export function createSessionSettings(state: KeyValueStore) {
   return {
-    async get(session) {
+    async get(session: SessionKey): Promise<SessionSettings> {
       return jsonRow((await state.get(session)) ?? '', SETTINGS) ?? {};
     },
-    set: (session, settings) => state.set(session, JSON.stringify(settings)),
+    set: (session: SessionKey, settings: SessionSettings) =>
+      state.set(session, JSON.stringify(settings)),
   };
 }

@@ -42,26 +42,21 @@ export function workspaceFor(path: string, context: ToolContext): string {
 
 type Turn = Pick<ToolContext, 'person' | 'isTainted' | 'clock'>;
 
-export interface OwnFiles {
-  /** Nothing is noted where words of others are in view. */
-  wrote(path: string, content: string, turn: Turn): Promise<void>;
-  holds(content: string | Uint8Array, turn: Turn): Promise<boolean>;
-  /** All of these names, of what stands in this folder. */
-  named(folder: string, names: readonly string[], turn: Turn): Promise<boolean>;
-}
+export type OwnFiles = ReturnType<typeof createOwnFiles>;
 
 export const OWN_FILES_SCOPE = 'own-files';
 const TEXT = 'text:';
 const NAME = 'name:';
 const KEPT_MS = 365 * 86_400_000;
 
-export function createOwnFiles(state: KeyValueStore): OwnFiles {
+export function createOwnFiles(state: KeyValueStore) {
   const textKey = (content: string | Uint8Array, { person }: Turn) =>
     `${TEXT}${person.notes}:${hashOf(content)}`;
   // A name may hold words that are to be forgotten one day.
   const nameKey = (path: string, { person }: Turn) => `${NAME}${person.notes}:${hashOf(path)}`;
   return {
-    async wrote(path, content, turn) {
+    /** Nothing is noted where foreign text is in view. */
+    async wrote(path: string, content: string, turn: Turn): Promise<void> {
       if (turn.isTainted) return;
       const names = plainNames(path);
       const paths = (names ?? []).map((_, index) => names?.slice(0, index + 1).join('/') ?? '');
@@ -69,8 +64,10 @@ export function createOwnFiles(state: KeyValueStore): OwnFiles {
       await state.setMany(keys.map((key) => ({ key, value: '' })));
       await state.expire('', turn.clock.now() - KEPT_MS);
     },
-    holds: async (content, turn) => (await state.get(textKey(content, turn))) !== undefined,
-    async named(folder, names, turn) {
+    holds: async (content: string | Uint8Array, turn: Turn) =>
+      (await state.get(textKey(content, turn))) !== undefined,
+    /** All of these names, of what stands in this folder. */
+    async named(folder: string, names: readonly string[], turn: Turn): Promise<boolean> {
       const above = folder === '.' ? [] : plainNames(folder);
       if (above === undefined) return false;
       for (const name of names) {

@@ -162,29 +162,17 @@ export function cancel(tx: Transaction, session: SessionKey, reason: string): Ca
 
 type MessageRow = { seq: number; body: string };
 
+/** `turn`: only those that were part of it in an earlier try. */
 export function pendingAfter(
   tx: Transaction,
   session: SessionKey,
   seq: number,
-): readonly QueuedMessage[] {
-  const rows = tx.all<MessageRow>(
-    `SELECT seq, body FROM inbound WHERE session = ? AND state = 'pending' AND seq > ? ORDER BY seq`,
-    ...[session, seq],
-  );
-  return rows.map(queuedMessage);
-}
-
-/** Those of them that were part of this turn in an earlier try. */
-export function joinedBefore(
-  tx: Transaction,
-  session: SessionKey,
-  seq: number,
-  turn: TurnId,
+  turn?: TurnId,
 ): readonly QueuedMessage[] {
   const rows = tx.all<MessageRow>(
     `SELECT seq, body FROM inbound
-     WHERE session = ? AND state = 'pending' AND seq > ? AND turn = ? ORDER BY seq`,
-    ...[session, seq, turn],
+     WHERE session = ?1 AND state = 'pending' AND seq > ?2 AND (?3 IS NULL OR turn = ?3) ORDER BY seq`,
+    ...[session, seq, turn ?? null],
   );
   return rows.map(queuedMessage);
 }

@@ -11,7 +11,7 @@ import {
   turnIdOf,
 } from '../../message/ids.ts';
 import type { LiveDraft, QueuedMessage } from '../bus.ts';
-import { joinedBefore, pendingAfter, queuedMessage } from './inbound.ts';
+import { pendingAfter, queuedMessage } from './inbound.ts';
 import type { Transaction } from './key-value.ts';
 import { queue } from './outbound.ts';
 import type { ClaimedTurn, Claims, TurnEnding, TurnHold } from './store.ts';
@@ -135,7 +135,7 @@ function followersOf(
   id: TurnId,
 ): readonly QueuedMessage[] {
   if (head.attempts === 0) return pendingAfter(tx, session, head.seq);
-  return head.attempts === 1 ? joinedBefore(tx, session, head.seq, id) : [];
+  return head.attempts === 1 ? pendingAfter(tx, session, head.seq, id) : [];
 }
 
 function markJoined(
@@ -152,13 +152,18 @@ function markJoined(
   );
 }
 
-export function joinTurn(tx: Transaction, hold: TurnHold): readonly QueuedMessage[] | undefined {
-  const lane = tx.first<{ held_through: number }>(
+/** Through which message the turn is held; undefined where the hold was lost. */
+function heldBy(tx: Transaction, { session, epoch }: TurnHold): number | undefined {
+  return tx.first<{ held_through: number }>(
     'SELECT held_through FROM session_lane WHERE session = ? AND epoch = ? AND owner = ?',
-    ...[hold.session, hold.epoch, tx.owner],
-  );
-  if (lane === undefined) return undefined;
-  const followers = pendingAfter(tx, hold.session, lane.held_through);
+    ...[session, epoch, tx.owner],
+  )?.held_through;
+}
+
+export function joinTurn(tx: Transaction, hold: TurnHold): readonly QueuedMessage[] | undefined {
+  const heldThrough = heldBy(tx, hold);
+  if (heldThrough === undefined) return undefined;
+  const followers = pendingAfter(tx, hold.session, heldThrough);
   const last = followers.at(-1);
   if (last !== undefined) {
     tx.change(
@@ -166,18 +171,15 @@ export function joinTurn(tx: Transaction, hold: TurnHold): readonly QueuedMessag
       ...[last.seq, hold.session],
     );
     const id = turnIdOf(hold.session, hold.firstSeq);
-    markJoined(tx, hold.session, id, lane.held_through, last.seq);
+    markJoined(tx, hold.session, id, heldThrough, last.seq);
   }
   return followers;
 }
 
 export function endTurn(tx: Transaction, hold: TurnHold, ending: TurnEnding): 'ended' | 'lost' {
-  const lane = tx.first<{ held_through: number }>(
-    `SELECT held_through FROM session_lane WHERE session = ? AND epoch = ? AND owner = ?`,
-    ...[hold.session, hold.epoch, tx.owner],
-  );
-  if (lane === undefined) return 'lost';
-  settleInbound(tx, hold, ending, lane.held_through);
+  const heldThrough = heldBy(tx, hold);
+  if (heldThrough === undefined) return 'lost';
+  settleInbound(tx, hold, ending, heldThrough);
   tx.change(
     `UPDATE session_lane SET owner = NULL, held_through = NULL, stop_reason = NULL,
        ready_at = CASE WHEN EXISTS
