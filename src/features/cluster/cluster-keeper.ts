@@ -4,10 +4,10 @@
 import type { Config } from '../../kernel/config/config.ts';
 import { createChange } from '../../lib/async.ts';
 import type { Peers } from '../../providers/local-site.ts';
-import type { BuiltCluster, ClusterParts } from './cluster.ts';
+import type { Cluster, ClusterParts } from './cluster.ts';
 
 /** Nothing of it is loaded where it is off. @throws StoreError */
-export async function clusterOf(parts: ClusterParts): Promise<BuiltCluster | undefined> {
+export async function clusterOf(parts: ClusterParts): Promise<Cluster | undefined> {
   if (!parts.live.config.cluster.enabled) return undefined;
   const { buildCluster } = await import('./cluster.ts');
   return buildCluster(parts);
@@ -15,17 +15,17 @@ export async function clusterOf(parts: ClusterParts): Promise<BuiltCluster | und
 
 export class ClusterKeeper {
   readonly #parts: ClusterParts;
-  #built: BuiltCluster | undefined;
+  #built: Cluster | undefined;
   #settings: string;
   readonly #change = createChange();
 
-  constructor(parts: ClusterParts, built: BuiltCluster | undefined) {
+  constructor(parts: ClusterParts, built: Cluster | undefined) {
     this.#parts = parts;
     this.#built = built;
     this.#settings = textOf(parts.live.config);
   }
 
-  get current(): BuiltCluster | undefined {
+  get current(): Cluster | undefined {
     return this.#built;
   }
 
@@ -57,12 +57,8 @@ export class ClusterKeeper {
       const stop = new AbortController();
       const until = AbortSignal.any([signal, stop.signal]);
       const changed = this.#change.next(signal).catch(() => undefined);
-      const works = this.#built?.background() ?? [];
       try {
-        await Promise.all([
-          changed.then(() => stop.abort()),
-          ...works.map(({ run }) => run(until)),
-        ]);
+        await Promise.all([changed.then(() => stop.abort()), this.#built?.run(until)]);
       } finally {
         stop.abort();
       }

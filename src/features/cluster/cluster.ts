@@ -2,7 +2,6 @@
 // that is switched on. Loaded only where the cluster is. What is configured is read anew each time.
 
 import type { LiveConfig } from '../../kernel/config/files/live-config.ts';
-import type { BackgroundTask } from '../../kernel/contributions.ts';
 import type { Logger } from '../../lib/logger.ts';
 import type { Clock } from '../../lib/time/clock.ts';
 import { addressOf } from '../../providers/local-site.ts';
@@ -28,18 +27,8 @@ export type ClusterParts = {
   tell(text: string): void;
 };
 
-export type BuiltCluster = {
-  readonly peers: PeerSet;
-  readonly desk: ClusterDesk;
-  readonly status: () => readonly string[];
-  /** As it is configured now. */
-  background(): readonly BackgroundTask[];
-  /** What is configured and confirmed now may be asked, and nobody else. @throws StoreError */
-  taken(): Promise<void>;
-};
-
 /** @throws StoreError */
-export async function buildCluster(parts: ClusterParts): Promise<BuiltCluster> {
+export async function buildCluster(parts: ClusterParts): Promise<Cluster> {
   const cluster = new Cluster(parts, await rememberedOf(parts));
   await cluster.taken();
   return cluster;
@@ -61,7 +50,7 @@ async function rememberedOf({ live, rows }: ClusterParts) {
 /** For who answers a question by mDNS. */
 const LISTEN_MS = 5000;
 
-class Cluster implements BuiltCluster {
+export class Cluster {
   readonly peers: PeerSet;
   readonly desk: ClusterDesk;
   readonly status = () => peerLines(this.peers.states());
@@ -89,15 +78,13 @@ class Cluster implements BuiltCluster {
     return this.#parts.live.config.cluster;
   }
 
-  background(): readonly BackgroundTask[] {
-    const looking = { name: 'peers', run: (signal: AbortSignal) => this.#look(signal) };
-    const searching = {
-      name: 'search for peers',
-      run: (signal: AbortSignal) => this.#search(signal),
-    };
-    return this.#settings.discovery.enabled ? [looking, searching] : [looking];
+  /** Looks after the peers, and searches for others, as it is configured now. */
+  async run(signal: AbortSignal): Promise<void> {
+    const searching = this.#settings.discovery.enabled ? [this.#search(signal)] : [];
+    await Promise.all([this.#look(signal), ...searching]);
   }
 
+  /** What is configured and confirmed now may be asked, and nobody else. @throws StoreError */
   async taken(): Promise<void> {
     await this.peers.replace(peerSpecs(this.#settings, await this.#parts.rows.hosts.list()));
   }

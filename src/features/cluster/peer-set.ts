@@ -37,14 +37,7 @@ type PeerSetDeps = {
   readonly resolver?: HostResolver;
 };
 
-export type PeerState = {
-  readonly name: string;
-  readonly apiBase: string;
-  readonly isConfigured: boolean;
-  /** Undefined before it was asked. */
-  readonly isUp: boolean | undefined;
-  readonly models: readonly string[];
-};
+export type PeerState = ReturnType<PeerSet['states']>[number];
 
 type Member = {
   readonly spec: PeerSpec;
@@ -96,7 +89,8 @@ export class PeerSet implements Peers {
     return this.#firstLook;
   }
 
-  states(): readonly PeerState[] {
+  /** `isUp`: undefined before it was asked. */
+  states() {
     return [...this.#members.values()].map(({ spec, isUp, models }) => ({
       ...{ name: spec.name, apiBase: spec.apiBase, isUp, models },
       isConfigured: spec.mark === undefined,

@@ -75,14 +75,9 @@ const AS_IT_IS = ['read_result', 'read_skill', 'spawn', 'ask_user', 'specialist'
 const VERBATIM = '[VERBATIM]';
 const MICROS = 1_000_000;
 
-type Budget = {
-  isLeft(): boolean;
-  /** Puts the most that a call may take aside; undefined: there is no room for it. */
-  reserve(askedTokens: number): (() => void) | undefined;
-  charge(answer: RoleAnswer, askedTokens: number): void;
-};
+type Budget = ReturnType<typeof budgetOf>;
 
-function budgetOf(who: RoleModel, { settings, priceOf }: ModeDeps): Budget {
+function budgetOf(who: RoleModel, { settings, priceOf }: ModeDeps) {
   const { tokensPerTurn, moneyPerTurn, maxTokens } = settings().delegation;
   /** Spent, and put aside for calls under way: results of one round are digested side by side. */
   let taken = { tokens: 0, micros: 0 };
@@ -93,13 +88,14 @@ function budgetOf(who: RoleModel, { settings, priceOf }: ModeDeps): Budget {
     taken.tokens < tokensPerTurn && (moneyPerTurn === 0 || taken.micros < moneyPerTurn * MICROS);
   return {
     isLeft,
-    reserve(askedTokens) {
+    /** Puts the most that a call may take aside; undefined: there is no room for it. */
+    reserve(askedTokens: number): (() => void) | undefined {
       if (!isLeft()) return undefined;
       const most = amountOf(priceOf(who.model), { input: askedTokens, output: maxTokens });
       take(most);
       return () => take(most, -1);
     },
-    charge({ usage, text, model }, askedTokens) {
+    charge({ usage, text, model }: RoleAnswer, askedTokens: number): void {
       const amounts = {
         input: usage?.inputTokens ?? askedTokens,
         output: usage?.outputTokens ?? textTokens(text),

@@ -3,7 +3,7 @@
 // said then.
 
 import { sized } from '../../agent/rules/tool-room.ts';
-import type { AskedTexts, RecordedAsk } from '../../features/request-log/rules/asked.ts';
+import type { RecordedAsk } from '../../features/request-log/rules/asked.ts';
 import { ProviderError } from '../../kernel/message/errors.ts';
 import type { TurnId } from '../../kernel/message/ids.ts';
 import type { ToolEntry, TranscriptEntry } from '../../kernel/message/transcript.ts';
@@ -35,42 +35,34 @@ export type Told = Partial<Pick<RecordedAsk, 'prompt' | 'tools' | 'contextTokens
 export class ReplayStage {
   #turn: RecordedTurn | undefined;
   #before: readonly TranscriptEntry[] = [];
-  #own: TranscriptEntry[] = [];
+  /** What the turn recorded this time. */
+  own: readonly TranscriptEntry[] = [];
   #left: ToolEntry[] = [];
   #spoken = 0;
   #told: Told = {};
   #specs: readonly OfferedTool[] | undefined;
-  readonly #texts = new Map<string, string>();
+  /** What the model was asked with this time, by its prints. */
+  readonly asked = new Map<string, string>();
 
   /** `told`: what the model is asked with as it was then; the rest is that of today. */
   put(turn: RecordedTurn, told: Told): void {
     this.#turn = turn;
     this.#before = turn.before();
-    this.#own = [];
+    this.own = [];
     this.#left = [...turn.results];
     this.#spoken = 0;
     this.#told = told;
     this.#specs = told.tools?.map(sized);
-    this.#texts.clear();
-  }
-
-  /** What the turn recorded this time. */
-  get own(): readonly TranscriptEntry[] {
-    return this.#own;
+    this.asked.clear();
   }
 
   get prompt(): RecordedAsk['prompt'] {
     return this.#told.prompt;
   }
 
-  /** What the model was asked with this time, by its prints. */
-  get asked(): AskedTexts {
-    return this.#texts;
-  }
-
   readonly book: AskedBook = {
     keep: (_session, ask, pieces) => {
-      for (const { print, text } of [ask, ...pieces()]) this.#texts.set(print, text);
+      for (const { print, text } of [ask, ...pieces()]) this.asked.set(print, text);
     },
   };
 
@@ -78,12 +70,12 @@ export class ReplayStage {
   readonly sessions: SessionStore = {
     load: async () => this.#before,
     append: async (_session, entries) => {
-      this.#own.push(...entries);
+      this.own = [...this.own, ...entries];
       return entries;
     },
     appendIf: async () => false,
     turn: async (_session, id: TurnId) =>
-      id === this.#turn?.id ? [...this.#turn.asked, ...this.#own] : [],
+      id === this.#turn?.id ? [...this.#turn.asked, ...this.own] : [],
     earlier: async () => ({ turns: [], hasOlder: false }),
     restorePoints: async () => [],
     restore: async () => undefined,

@@ -17,7 +17,6 @@ import { parseJson } from '../../lib/json/json.ts';
 import {
   type ModelMeasure,
   measureFileSchema,
-  type TuneDemands,
   type TuneVerdict,
   tuneVerdict,
   USUAL_DEMANDS,
@@ -35,13 +34,7 @@ type Flags = {
   readonly json?: boolean;
 };
 
-type Measured = {
-  readonly measured: readonly ModelMeasure[];
-  /** Models that could not be asked, with the reason. */
-  readonly failed: TuneVerdict['rejected'];
-  /** Ctrl+C came before the last one. */
-  readonly isStopped: boolean;
-};
+type Measured = Awaited<ReturnType<typeof measureEach>>;
 
 /** After the best. */
 const ALTERNATIVES = 2;
@@ -63,7 +56,12 @@ export function tuneCommand(terminal: Terminal): Command {
 async function tune(terminal: Terminal, flags: Flags) {
   const { measured, failed, isStopped } =
     flags.from === undefined ? await measureAll(terminal, flags) : await readFigures(flags.from);
-  const { suitable, rejected } = tuneVerdict(measured, demandsOf(flags));
+  const { minQuality, minTools, minSpeed, minContext } = flags;
+  const { suitable, rejected } = tuneVerdict(measured, {
+    ...USUAL_DEMANDS,
+    ...{ minQuality, minToolSuccess: minTools },
+    ...{ minTokensPerSecond: minSpeed, minContextTokens: minContext },
+  });
   const [best] = suitable;
   const out = [...rejected, ...failed];
   if (flags.json === true) {
@@ -75,14 +73,6 @@ async function tune(terminal: Terminal, flags: Flags) {
   if (isStopped) throw new CommandFailure(EXIT.interrupted, 'it was stopped');
   if (best === undefined) throw new CommandFailure(EXIT.failure, 'no model meets the demands');
   if (flags.apply === true) await apply(terminal, best.model);
-}
-
-function demandsOf({ minQuality, minTools, minSpeed, minContext }: Flags): TuneDemands {
-  return {
-    ...USUAL_DEMANDS,
-    ...{ minQuality, minToolSuccess: minTools },
-    ...{ minTokensPerSecond: minSpeed, minContextTokens: minContext },
-  };
 }
 
 async function measureAll(terminal: Terminal, { model }: Flags): Promise<Measured> {
@@ -115,9 +105,10 @@ async function measureEach(
   tuning: import('./build-tune.ts').Tuning,
   names: readonly string[],
   signal: AbortSignal,
-): Promise<Measured> {
+) {
   const measured: ModelMeasure[] = [];
-  const failed: { model: string; reasons: readonly string[] }[] = [];
+  /** Models that could not be asked, with the reason. */
+  const failed: TuneVerdict['rejected'][number][] = [];
   for (const name of names) {
     const tell = (done: number, planned: number) =>
       terminal.note(printable(`  ${name}: ${done}/${planned}`));
