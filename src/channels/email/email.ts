@@ -11,8 +11,7 @@ import {
   createReadiness,
   InboxError,
 } from '../channel.ts';
-import type { DnsLookup } from './mail-reader.ts';
-import type { MailSession } from './mail-session.ts';
+import type { MailSession, SessionDeps } from './mail-session.ts';
 import { MAX_UPLOAD_BYTES } from './outbound.ts';
 import type { EmailConfig } from './settings.ts';
 
@@ -22,17 +21,9 @@ const MAX_CAPTION_UNITS = 10_000;
 /** RFC 5321 section 4.5.4.1: give up after four to five days. */
 const LIFETIME_MS = 4 * 86_400_000;
 
-export type EmailDeps = {
+export type EmailDeps = Omit<SessionDeps, 'at' | 'config' | 'host'> & {
   /** Which of our mailboxes it is; default: the first. */
   readonly account?: AccountId;
-  /** Addresses of every mailbox of ours, this one among them; default: those of this one. */
-  readonly ours?: () => readonly string[];
-  /** The allow list in force; default: that of the configuration given. */
-  readonly allowFrom?: () => readonly string[];
-  /** Answers TXT look-ups for sender verification; default: the machine's name servers. */
-  readonly lookup?: DnsLookup;
-  /** PEM of the authorities to trust instead of the system's. */
-  readonly certificateAuthority?: string;
 };
 
 export function createEmailChannel(

@@ -36,10 +36,14 @@ export type SessionDeps = {
   readonly at: AccountRef;
   readonly config: EmailConfig;
   readonly host: ChannelHost;
-  readonly lookup?: DnsLookup;
-  readonly certificateAuthority?: string;
-  readonly allowFrom?: () => readonly string[];
+  /** Addresses of every mailbox of ours, this one among them; default: those of this one. */
   readonly ours?: () => readonly string[];
+  /** The allow list in force; default: that of the configuration given. */
+  readonly allowFrom?: () => readonly string[];
+  /** Answers TXT look-ups for sender verification; default: the machine's name servers. */
+  readonly lookup?: DnsLookup;
+  /** PEM of the authorities to trust instead of the system's. */
+  readonly certificateAuthority?: string;
 };
 
 export class MailSession {

@@ -98,19 +98,14 @@ export function bytesOf(raw: RawMail, start: number, end: number, into?: Buffer)
 }
 
 /** Pieces that may be kept. */
-export function* piecesOf(raw: RawMail): Generator<Buffer, void, void> {
-  const size = sizeOf(raw);
-  const sweeper = createSweeper();
-  for (let at = 0; at < size; at += PIECE_BYTES) {
-    yield bytesOf(raw, at, at + PIECE_BYTES);
-    sweeper.passed(PIECE_BYTES);
-  }
-}
+export const piecesOf = (raw: RawMail): Generator<Buffer, void, void> => pieces(raw);
 
 /** The same in memory that is used again for each: what is kept of one must be a copy. */
-export function* passingPieces(raw: RawMail): Generator<Buffer, void, void> {
+export const passingPieces = (raw: RawMail): Generator<Buffer, void, void> =>
+  pieces(raw, Buffer.allocUnsafe(Math.min(sizeOf(raw), PIECE_BYTES)));
+
+function* pieces(raw: RawMail, into?: Buffer): Generator<Buffer, void, void> {
   const size = sizeOf(raw);
-  const into = Buffer.allocUnsafe(Math.min(size, PIECE_BYTES));
   const sweeper = createSweeper();
   for (let at = 0; at < size; at += PIECE_BYTES) {
     yield bytesOf(raw, at, at + PIECE_BYTES, into);

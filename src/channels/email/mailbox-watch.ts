@@ -167,48 +167,44 @@ export class MailboxWatch {
     signal: AbortSignal,
     cursorAt?: (uid: number) => MailCursor,
   ): Promise<void> {
-    const [first] = mails;
-    if (first === undefined) return;
-    const spare = this.#spare(first.uidValidity, signal);
-    try {
+    await this.#withSpare(mails[0]?.uidValidity, signal, async (spare) => {
       for (const mail of mails) {
         if (signal.aborted) return;
         this.#reportActive();
         await this.#takeAlone(mail, spare, cursorAt?.(mail.uid), signal);
       }
-    } finally {
-      await spare[Symbol.asyncDispose]();
-    }
+    });
   }
 
   /** Tries mails again whose time has come. Returns when the next one is due, epoch milliseconds. */
   async #retryDeferred({ uidValidity }: OpenMailbox, signal: AbortSignal): Promise<number> {
-    const { host } = this.#context;
-    const deferred = this.#deferred;
-    const waiting = await deferred.list(uidValidity);
-    const spare = this.#spare(uidValidity, signal);
-    try {
+    const { clock } = this.#context.host;
+    const waiting = await this.#deferred.list(uidValidity);
+    await this.#withSpare(uidValidity, signal, async (spare) => {
       for (const mail of waiting) {
-        if (signal.aborted || mail.dueAt > host.clock.now()) break;
+        if (signal.aborted || mail.dueAt > clock.now()) return;
         // New mail does not wait for a long row of mails at which the server fails.
-        if (!(await this.#takeAlone(mail, spare, undefined, signal))) break;
+        if (!(await this.#takeAlone(mail, spare, undefined, signal))) return;
       }
-    } finally {
-      await spare[Symbol.asyncDispose]();
-    }
-    const [next] = waiting.length === 0 ? [] : await deferred.list(uidValidity);
+    });
+    const [next] = waiting.length === 0 ? [] : await this.#deferred.list(uidValidity);
     return next?.dueAt ?? Number.POSITIVE_INFINITY;
   }
 
-  #spare(uidValidity: string, signal: AbortSignal): SpareConnection {
+  async #withSpare(
+    uidValidity: string | undefined,
+    signal: AbortSignal,
+    work: (spare: SpareConnection) => Promise<void>,
+  ): Promise<void> {
     const { mailbox } = this.#context;
-    return new SpareConnection(async () => {
+    const spare = new SpareConnection(async () => {
       const connection = await ImapConnection.connect(mailbox, signal);
       const opened = await connection.open(mailbox.folder);
       if (opened.uidValidity === uidValidity) return connection;
       await connection[Symbol.asyncDispose]();
       throw serverFault('the mailbox was renumbered meanwhile');
     }, this.#connection);
+    await work(spare).finally(() => spare[Symbol.asyncDispose]());
   }
 
   /** False where it could not be read and was put off, or given up. */

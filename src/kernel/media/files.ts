@@ -224,9 +224,6 @@ class MediaFiles implements MediaStore {
 
 const pathIn = (folder: string, id: MediaId) => join(folder, id.slice(0, 2), id);
 
-/** Where a content lies in the folder of a store; undefined for what is no id. */
-const mediaPath = (folder: string, id: MediaId) => (NAME.test(id) ? pathIn(folder, id) : undefined);
-
 async function writeContent(
   path: string,
   pieces: AsyncIterable<Uint8Array> | Iterable<Uint8Array>,
@@ -276,8 +273,7 @@ function undefinedIfMissing(error: unknown): undefined {
 /** `folder`: of the store. */
 export function createKeptMedia(folder: string): Pick<MediaStore, 'read' | 'stat'> {
   async function read(id: MediaId): Promise<Uint8Array | undefined> {
-    const path = mediaPath(folder, id);
-    return path === undefined ? undefined : readFile(path).catch(() => undefined);
+    return NAME.test(id) ? readFile(pathIn(folder, id)).catch(() => undefined) : undefined;
   }
   return {
     read,
