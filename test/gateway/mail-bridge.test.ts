@@ -7,7 +7,6 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { describe, expect, test } from 'vitest';
 import { ArchiveError } from '../../src/channels/channel.ts';
-import { createBridgeAnswers } from '../../src/features/mail-bridge/bridge-answers.ts';
 import { BridgeDesk } from '../../src/features/mail-bridge/bridge-desk.ts';
 import { openBridgeRows } from '../../src/features/mail-bridge/bridge-rows.ts';
 import {
@@ -76,12 +75,7 @@ async function makeRig() {
       ...{ rows: openQuestionRows(createRows(store)), bus, clock, log: silentLogger, randomBytes },
       spendButtons: () => ({ rows: [], begin: () => undefined }),
       hasButtons: () => true,
-      handlers: () => ({
-        mail: createBridgeAnswers({
-          ...{ rows, bus, clock, changed },
-          timeZoneIn: async () => 'Europe/Berlin',
-        }),
-      }),
+      handlers: () => ({ mail: bridge.handler }),
     });
     const ownerChat = async () => OWNER_CHAT;
     const summaries = createBridgeSummaries({
@@ -100,12 +94,9 @@ async function makeRig() {
       },
     });
     const bridge = createMailBridge({
-      ...{
-        rows,
-        changed,
-        now: () => clock.now(),
-        mode: (name) => (name.startsWith(MAIL) ? edge.mode : 'off'),
-      },
+      ...{ rows, bus, clock, changed },
+      mode: (name) => (name.startsWith(MAIL) ? edge.mode : 'off'),
+      timeZoneIn: async () => 'Europe/Berlin',
     });
     const stop = new AbortController();
     const kept = supervise((signal) => desk.run(signal), {

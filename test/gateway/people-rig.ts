@@ -167,7 +167,8 @@ export async function makePeopleRig(
     });
     const bridge = createMailBridge({
       rows: openBridgeRows(createRows(store)),
-      ...{ now, mode: () => 'off', changed: () => undefined },
+      ...{ bus, clock, mode: () => 'off', changed: () => undefined },
+      timeZoneIn: async () => 'UTC',
     });
     const { add, contributed } = createRegistries();
     const desk = createSpendingDesk(spending, () => ({ limits: fairLimits, prices: [] }), ownerOf, {

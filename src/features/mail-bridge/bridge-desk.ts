@@ -11,7 +11,6 @@ import type { Question, Questions } from '../../kernel/questions/questions.ts';
 import { jsonRow, number, rowShape } from '../../lib/json/json.ts';
 import type { Logger } from '../../lib/logger.ts';
 import type { Clock } from '../../lib/time/clock.ts';
-import { MAIL_SUBJECT } from './bridge-answers.ts';
 import {
   type BridgedMail,
   type BridgeRows,
@@ -29,6 +28,8 @@ import {
   subjectOf,
 } from './rules/bridge.ts';
 
+/** The kind of the questions' subject. */
+export const MAIL_SUBJECT = 'mail';
 const MAX_SHOWN = 20;
 const WINDOW_MS = 3_600_000;
 const DAY_MS = 86_400_000;
