@@ -46,7 +46,8 @@ export interface GatewayProcess extends AsyncDisposable {
   readonly exited: Promise<number | null>;
 }
 
-export async function makeTestHome(config: ConfigInput): Promise<TestHome> {
+/** @param root folder with the sources of the program; left out: those of this checkout */
+export async function makeTestHome(config: ConfigInput, root = ROOT): Promise<TestHome> {
   const path = await mkdtemp(join(tmpdir(), 'nanobot-test-'));
   const running = new Set<GatewayProcess>();
   const home: TestHome = {
@@ -60,7 +61,7 @@ export async function makeTestHome(config: ConfigInput): Promise<TestHome> {
       return texts.join('');
     },
     async start(env = {}, memory, descriptors) {
-      const gateway = await startProcess(path, env, memory, descriptors);
+      const gateway = await startProcess(path, root, env, memory, descriptors);
       running.add(gateway);
       void gateway.exited.then(() => running.delete(gateway));
       return gateway;
@@ -76,6 +77,7 @@ export async function makeTestHome(config: ConfigInput): Promise<TestHome> {
 
 async function startProcess(
   home: string,
+  root: string,
   env: Readonly<Record<string, string>>,
   memory: MemoryLimit | undefined,
   descriptors: number | undefined,
@@ -84,7 +86,7 @@ async function startProcess(
   const limited = ['sh', '-c', `ulimit -n ${descriptors}; exec "$@"`, 'sh', ...command] as const;
   const [program, ...args] = descriptors === undefined ? command : limited;
   const child = spawn(program, args, {
-    cwd: ROOT,
+    cwd: root,
     env: {
       ...COMPILE_CACHE,
       PATH: process.env['PATH'] ?? '',
