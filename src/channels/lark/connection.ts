@@ -6,7 +6,7 @@ import type { Duplex } from 'node:stream';
 import { type EventDispatcher, LoggerLevel, WSClient } from '@larksuiteoapi/node-sdk';
 import { ChannelError, NEVER } from '../../kernel/message/errors.ts';
 import type { Logger } from '../../lib/logger.ts';
-import { backoffMs, type Clock } from '../../lib/time/clock.ts';
+import { backoffMs } from '../../lib/time/clock.ts';
 import type { ChannelHost } from '../channel.ts';
 import {
   agentFor,
@@ -145,11 +145,9 @@ function reasonOf(failure: unknown): string {
 
 type LongConnection = Awaited<ReturnType<typeof openConnection>>;
 
-type ConnectionDeps = {
+type ConnectionDeps = Pick<ChannelHost, 'clock' | 'log'> & {
   readonly app: LarkApp;
   readonly dispatcher: EventDispatcher;
-  readonly clock: Clock;
-  readonly log: Logger;
 };
 
 const HANDSHAKE_MS = 15_000;

@@ -7,9 +7,7 @@ import { toastOf } from '../../kernel/message/choices.ts';
 import type { MessageId } from '../../kernel/message/ids.ts';
 import type { Choice } from '../../kernel/message/message.ts';
 import { type Fields, fieldsOf, integerOf, listOf, textOf } from '../../lib/json/json.ts';
-import type { Logger } from '../../lib/logger.ts';
-import type { Clock } from '../../lib/time/clock.ts';
-import type { Reactions } from '../channel.ts';
+import type { ChannelHost, Reactions } from '../channel.ts';
 import { type Bot, type GroupMoves, placeOfMessage } from './chats.ts';
 import type { BotApi } from './client.ts';
 import { BotCallError, toDeliveryError } from './failures.ts';
@@ -57,10 +55,8 @@ function labelOf(message: Fields, token: string): string | undefined {
   return textOf(pressed?.['text']);
 }
 
-type PressDeps = {
+type PressDeps = Pick<ChannelHost, 'clock' | 'log'> & {
   readonly api: BotApi;
-  readonly clock: Clock;
-  readonly log: Logger;
   readonly signal: AbortSignal;
 };
 

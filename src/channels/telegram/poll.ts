@@ -195,11 +195,8 @@ class PollLoop {
       return this.#sleep(UNREADABLE_PAUSE_MS);
     }
     const place = { botId: bot.botId, lastUpdateId: Math.max(...ids), at: receivedAt };
-    const {
-      api,
-      host: { clock, log },
-    } = this.#deps;
-    const deps = { api, clock, log, signal: this.#signal };
+    const { clock, log } = host;
+    const deps = { api: this.#deps.api, clock, log, signal: this.#signal };
     const presses = openPresses(updates, (index) => parsed[index]?.message.id, deps);
     // Not stored, they come again; the buttons need not wait for that.
     await this.#store(entries, place, presses.show).finally(presses.release);
