@@ -16,13 +16,6 @@ export function spawnGroup(
   });
 }
 
-/** The variables of these names that are set: a program gets nothing else of our environment. */
-export const environmentOf = (
-  names: readonly string[],
-  env: Readonly<Record<string, string | undefined>>,
-): NodeJS.ProcessEnv =>
-  Object.fromEntries(names.flatMap((name) => (env[name] ? [[name, env[name]]] : [])));
-
 /** Ends the program with all it has started. */
 export function killGroup(child: ChildProcess): void {
   if (child.pid === undefined) return;

@@ -1,5 +1,5 @@
-// What surrounds this process: whether it runs in a container, and which files lie on mounts that
-// cannot be written.
+// What surrounds this process: whether it runs in a container, which files lie on mounts that cannot be
+// written, and what of its environment a program gets.
 
 import { existsSync } from 'node:fs';
 import { readFile, realpath } from 'node:fs/promises';
@@ -11,6 +11,13 @@ const VARIABLES = ['container', 'KUBERNETES_SERVICE_HOST'];
 /** In a container all users but ours are those of the same image. */
 export const isContained = (env: Readonly<Record<string, string | undefined>>): boolean =>
   VARIABLES.some((name) => (env[name] ?? '') !== '') || MARKS.some((path) => existsSync(path));
+
+/** The variables of these names that are set: a program gets nothing else of our environment. */
+export const environmentOf = (
+  names: readonly string[],
+  env: Readonly<Record<string, string | undefined>>,
+): NodeJS.ProcessEnv =>
+  Object.fromEntries(names.flatMap((name) => (env[name] ? [[name, env[name]]] : [])));
 
 /** False where the system does not say. */
 export async function isOnReadOnlyMount(path: string): Promise<boolean> {

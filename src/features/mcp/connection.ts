@@ -11,7 +11,7 @@ import { systemCode } from '../../lib/files/files.ts';
 import { defined } from '../../lib/json/json.ts';
 import type { HostResolver } from '../../lib/net/checked-address.ts';
 import { createGuardedFetch, type GuardedFetch } from '../../lib/net/guarded-fetch.ts';
-import { environmentOf } from '../../lib/process-group.ts';
+import { environmentOf } from '../../lib/surroundings.ts';
 import { headOf } from '../../lib/text/cut.ts';
 import { type Clock, orAborted } from '../../lib/time/clock.ts';
 import { codeOf, METHOD_NOT_FOUND, STREAM_ENDED } from './call-failure.ts';

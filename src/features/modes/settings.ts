@@ -1,6 +1,7 @@
 // The part of the configuration about several models that share the work of a turn.
 
 import { z } from 'zod';
+import { type Problems, unless } from '../../kernel/config/problems.ts';
 import {
   choice,
   count,
@@ -102,3 +103,20 @@ export const modeFields = {
 
 export type TrioConfig = z.infer<typeof trioSchema>;
 export type SupervisorConfig = z.infer<typeof supervisorSchema>;
+
+/** What the modes in which several models share a turn need of one another. */
+export function modeConflicts({
+  agents: { mode, trio },
+}: {
+  readonly agents: {
+    readonly mode: string;
+    readonly trio: { readonly router: { readonly model: string } };
+  };
+}): Problems {
+  return unless(
+    mode !== 'trio' || trio.router.model !== '',
+    'agents.trio.router.model',
+    'a trio needs a router',
+    'Name a model, e.g. ollama/qwen3:1.7b, or set agents.mode to "inline".',
+  );
+}

@@ -7,8 +7,8 @@ import { telegramConflicts } from '../../channels/telegram/settings.ts';
 import { isAllowEntry, normaliseAllowed } from '../../channels/whatsapp/rules/jid.ts';
 import { whatsappConflicts } from '../../channels/whatsapp/settings.ts';
 import { toolServerConflicts } from '../../features/mcp/settings.ts';
-import { modeConflicts } from '../../features/modes/rules/conflicts-modes.ts';
-import { voiceConflicts } from '../../features/voice/rules/conflicts.ts';
+import { modeConflicts } from '../../features/modes/settings.ts';
+import { voiceConflicts } from '../../features/voice/settings.ts';
 import { isTimeZone } from '../../lib/time/zone-time.ts';
 import type { ToolPolicyEntry } from '../access/rights.ts';
 import type { Config } from './config.ts';
@@ -28,7 +28,7 @@ const CHECKS: readonly ((config: Config) => Problems)[] = [
   compactionConflicts,
   toolConflicts,
   toolServerConflicts,
-  voiceConflicts,
+  ({ voice }) => voiceConflicts(voice),
   modelChoices,
   modeConflicts,
   waits,

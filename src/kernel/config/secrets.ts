@@ -143,7 +143,7 @@ const lastWord = (value: string) => value.slice(value.lastIndexOf(' ') + 1);
 
 // A secret of the configuration that stands elsewhere: `{ "env": "NAME" }`, `{ "file": "/path" }`,
 // `{ "command": ["program", "argument"] }`. Where references stand and what was found at them; who
-// looks there is app/secret-sources.ts.
+// looks there is files/secret-sources.ts.
 
 export type SecretRef =
   | { readonly kind: 'env'; readonly name: string }
