@@ -1,5 +1,5 @@
 // Memory as Markdown files that a person can read and edit: memory/MEMORY.md for facts, notes by day
-// and of sessions beside it. What their lines look like is decided in core/memory-notes.ts.
+// and of sessions beside it. What their lines look like is decided in rules/memory-notes.ts.
 
 import { join } from 'node:path';
 import { MEMORY_FILE } from '../../agent/rules/prompt.ts';

@@ -10,7 +10,7 @@ import type { KeepNote } from '../../kernel/owners.ts';
 import { jsonRows, MARKS, type OpenRows } from '../../kernel/rows.ts';
 import { createLanes } from '../../lib/async.ts';
 import { flag, listShape, number, place, rowShape, text } from '../../lib/json/json.ts';
-import { aborted, type Clock } from '../../lib/time/clock.ts';
+import { type Clock, sleepOrWoken } from '../../lib/time/clock.ts';
 import { createMinuteText } from '../../lib/time/zone-time.ts';
 import { nameAfter } from './rules/job.ts';
 
@@ -51,6 +51,8 @@ const HELD_ROWS = listShape(HELD_ROW);
 const SCOPE = 'announcements';
 const KEEP_DONE_MS = 7 * 86_400_000;
 const LOOK_MS = 60_000;
+/** Nothing waits. */
+const IDLE_MS = 86_400_000;
 
 export type Announcer = ReturnType<typeof createAnnouncer>;
 
@@ -143,13 +145,9 @@ export function createAnnouncer(deps: AnnouncerDeps) {
       while (!signal.aborted) {
         changed = Promise.withResolvers<void>();
         const at = await lanes.run(SCOPE, release);
-        const stop = new AbortController();
-        const whole = AbortSignal.any([signal, stop.signal]);
         // Somebody may change their hours, or the clock of the machine, before that.
-        const rest = (until: number) =>
-          clock.sleep(Math.min(LOOK_MS, until - clock.now()), whole).catch(() => undefined);
-        await Promise.race([at === undefined ? aborted(whole) : rest(at), changed.promise]);
-        stop.abort();
+        const restMs = at === undefined ? IDLE_MS : Math.min(LOOK_MS, at - clock.now());
+        await sleepOrWoken(clock, restMs, changed.promise, signal);
       }
     },
   };

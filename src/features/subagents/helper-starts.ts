@@ -5,7 +5,7 @@ import type { SystemSender } from '../../kernel/message/message.ts';
 import { personNames } from '../../kernel/message/message-limits.ts';
 import type { Rows } from '../../kernel/rows.ts';
 import { createLanes } from '../../lib/async.ts';
-import type { Clock } from '../../lib/time/clock.ts';
+import { type Clock, sleepOrWoken } from '../../lib/time/clock.ts';
 import type { ToolContext } from '../../tools/tool.ts';
 import type { Payer } from '../spending/rules/budget-limits.ts';
 import type { HelperDesk } from './helper-desk.ts';
@@ -114,7 +114,9 @@ export function createHelperStarts({ runs, desk, terms, clock, settings }: Helpe
     if (awaited.length === 0) return own(await noneAtWork(asker.session));
     let answer = own('');
     await desk.reading(awaited, async () => {
-      await untilOver(awaited, ms, signal);
+      const over = Promise.all(awaited.map((run) => desk.over(run.id)));
+      await sleepOrWoken(clock, ms, over, signal);
+      signal.throwIfAborted();
       const now = await Promise.all(awaited.map((run) => runs.get(run.id)));
       const there = now.filter((run) => run !== undefined);
       answer = shown(there);
@@ -129,15 +131,6 @@ export function createHelperStarts({ runs, desk, terms, clock, settings }: Helpe
     const ran = await desk.cancel(run, 'by the agent');
     const now = (await runs.get(run.id)) ?? run;
     return own(`${ran ? 'Ended' : 'It had ended before'}: ${line(now)}`);
-  }
-
-  async function untilOver(awaited: readonly HelperRun[], ms: number, signal: AbortSignal) {
-    const stop = new AbortController();
-    const over = Promise.all(awaited.map(({ id }) => desk.over(id)));
-    const late = clock.sleep(ms, AbortSignal.any([signal, stop.signal])).catch(() => undefined);
-    await Promise.race([over, late]);
-    stop.abort();
-    signal.throwIfAborted();
   }
 
   async function runOf(id: string, wish: HelperWish, asker: HelperAsker): Promise<HelperRun> {

@@ -1,5 +1,5 @@
 // Keeps what helpers, steps and workflows took, the newest of each type of task and model, and asks the
-// rules in core/calibration.ts what that says of the next one. While it is off nothing is read or kept.
+// rules in rules/calibration.ts what that says of the next one. While it is off nothing is read or kept.
 
 import { z } from 'zod';
 import type { SessionKey, TurnId } from '../../kernel/message/ids.ts';

@@ -30,7 +30,7 @@ export type PersonRecord = {
   readonly language?: string;
   /** IANA name. */
   readonly timeZone?: string;
-  /** When they are not to be disturbed, see core/quiet-hours; undefined: as configured. */
+  /** When they are not to be disturbed, see quietHoursOf; undefined: as configured. */
   readonly quietHours?: string;
   /** Where they are written to first, of their own accord. */
   readonly preferredDoor?: ChannelName;
@@ -163,7 +163,7 @@ export function languageWords({ language }: Pick<Person, 'language'>): string {
 }
 
 // A question that the agent asks the person of the chat, and the words with which the model is told
-// what came of it. Asking and waiting are left to gateway/asks.ts.
+// what came of it. Asking and waiting are left to features/approvals/asks.ts.
 
 /** What the model asks; `choices` may be empty where words are allowed. */
 export type PersonQuestion = {

@@ -103,7 +103,7 @@ export function isRepeatable(access: ToolAccess): boolean {
 }
 
 // The entries of the configuration that grant or take away tools: by person and by group, under their
-// channel and stable id. Which of them count where, core/rights.ts decides.
+// channel and stable id. Which of them count where, rightsOf decides.
 
 export type ToolPolicyEntry = {
   /** `channel:id`. */

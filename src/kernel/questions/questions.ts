@@ -4,7 +4,7 @@
 
 import { createLanes } from '../../lib/async.ts';
 import type { Logger } from '../../lib/logger.ts';
-import type { Clock } from '../../lib/time/clock.ts';
+import { type Clock, sleepOrWoken } from '../../lib/time/clock.ts';
 import type { AdmittedRole } from '../access/admission.ts';
 import type { MessageBus, RowWrite } from '../bus/bus.ts';
 import type { SpendButtons } from '../delivery/spent-buttons.ts';
@@ -269,7 +269,9 @@ export function createQuestions(deps: QuestionsDeps) {
       while (!signal.aborted) {
         changed = Promise.withResolvers<void>();
         await eachDue(await rows.open.list(), clock.now(), ({ id }) => oneByOne(() => takeUp(id)));
-        await untilNext(await rows.open.list(), changed.promise, clock, signal);
+        const dueAt = Math.min(...(await rows.open.list()).map(({ expiresAt }) => expiresAt));
+        const waitMs = Math.min(MAX_SLEEP_MS, Math.max(0, dueAt - clock.now()));
+        await sleepOrWoken(clock, waitMs, changed.promise, signal);
       }
     },
   };
@@ -279,7 +281,7 @@ type Choices = Question['choices'];
 type Chosen = NonNullable<OpenQuestion['chosen']>;
 type IsTheirs = (open: OpenQuestion) => boolean;
 
-// Which questions have to be taken up, and the wait for the next moment at which one has to be.
+// Which questions have to be taken up.
 
 /** Timers take no more than 2^31 ms. */
 const MAX_SLEEP_MS = 86_400_000;
@@ -297,20 +299,4 @@ async function eachDue(
   const results = await Promise.allSettled(all.filter((open) => isDue(open, now)).map(takeUp));
   const failed = results.find((result) => result.status === 'rejected');
   if (failed !== undefined) throw failed.reason;
-}
-
-/** Until a question falls due or another one is asked. */
-async function untilNext(
-  open: readonly OpenQuestion[],
-  changed: Promise<void>,
-  clock: Clock,
-  signal: AbortSignal,
-): Promise<void> {
-  const dueAt = Math.min(...open.map(({ expiresAt }) => expiresAt));
-  const stop = new AbortController();
-  const waits = AbortSignal.any([signal, stop.signal]);
-  const waitMs = Math.min(MAX_SLEEP_MS, Math.max(0, dueAt - clock.now()));
-  const slept = clock.sleep(waitMs, waits).catch(() => undefined);
-  await Promise.race([slept, changed]);
-  stop.abort();
 }

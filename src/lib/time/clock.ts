@@ -69,6 +69,22 @@ export function orAborted<T>(work: Promise<T>, signal: AbortSignal): Promise<T> 
   });
 }
 
+/** Until so many milliseconds have passed, `woken` is settled or the signal aborts. @throws what `woken` throws */
+export async function sleepOrWoken(
+  clock: Clock,
+  ms: number,
+  woken: Promise<unknown>,
+  signal: AbortSignal,
+): Promise<void> {
+  const stop = new AbortController();
+  const slept = clock.sleep(ms, AbortSignal.any([signal, stop.signal])).catch(() => undefined);
+  try {
+    await Promise.race([slept, woken]);
+  } finally {
+    stop.abort();
+  }
+}
+
 /** Runs the work under a signal that also aborts, for this reason, after so many milliseconds. */
 export async function withDeadline<T>(
   clock: Clock,

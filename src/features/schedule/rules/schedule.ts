@@ -76,7 +76,7 @@ export function hasChosenTimes(schedule: Schedule): boolean {
   return !/[*/]/.test(minute + hour);
 }
 
-/** The first slot after the moment; undefined: none. Of cron expressions see automation/next-slot. */
+/** The first slot after the moment; undefined: none. Of cron expressions see createNextSlot. */
 export function nextPlainSlot(
   schedule: Exclude<Schedule, { readonly kind: 'cron' }>,
   afterMs: number,
