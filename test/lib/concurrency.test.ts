@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { createLanes, createPermits, supervise } from '../../src/lib/async.ts';
+import { createLanes, createPermits, RecentMap, supervise } from '../../src/lib/async.ts';
 import { silentLogger } from '../../src/lib/logger.ts';
 import { createMovableClock } from '../support/movable-clock.ts';
 
@@ -112,5 +112,16 @@ describe('a supervised task', () => {
     expect(runs).toBe(6);
     expect(waits.at(-1)).toBeGreaterThan(waits[0] ?? 0);
     expect(Math.max(...waits)).toBeLessThanOrEqual(8000);
+  });
+});
+
+describe('a map of bounded size', () => {
+  it('forgets what was set longest ago', () => {
+    const map = new RecentMap<string, number>(2);
+    map.set('a', 1).set('b', 2).set('a', 3).set('c', 4);
+    expect([...map]).toEqual([
+      ['a', 3],
+      ['c', 4],
+    ]);
   });
 });
