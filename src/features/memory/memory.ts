@@ -1,6 +1,6 @@
 // CONTRACT of what the agent keeps beyond one conversation: facts it was asked to remember and
 // notes, searchable by words, and the full-text index over them and over conversations. Each person
-// and each group has notes of its own, see core/notes.ts.
+// and each group has notes of its own, see kernel/message/notes.ts.
 
 export type MemoryHit = {
   /** File below the workspace, e.g. `memory/MEMORY.md`. */

@@ -1,6 +1,6 @@
 // Keeps count of the messages that people and groups have answered, and ends what is too much: one
 // kind word, then silence. Counts live in memory and are stored in the transaction that stores the
-// messages, so that neither a restart nor a message costs more for it. The rules are core's.
+// messages, so that neither a restart nor a message costs more for it. The rules are in rules/fair-use.ts.
 
 import type { KnownAs } from '../../features/people/people.ts';
 import { CountBook, type CountRow } from '../../features/spending/count-book.ts';

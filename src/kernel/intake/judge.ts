@@ -1,5 +1,5 @@
 // Brings together what the gate decides from: the configuration in force and what was decided about
-// the sender. The decision itself is core's.
+// the sender. The decision itself is made by kernel/access/admission.ts.
 
 import type { Persons } from '../../features/people/persons.ts';
 import { type AdmissionPolicy, admit, type Verdict } from '../access/admission.ts';

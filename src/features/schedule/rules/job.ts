@@ -1,5 +1,5 @@
 // What is kept of a scheduled job, and what becomes of it when it was fired and when its run is over.
-// Pure rules; waiting, storing and telling people are src/automation's.
+// Pure rules: waiting, storing and telling people are done elsewhere.
 
 import type { Rights } from '../../../kernel/access/rights.ts';
 import {

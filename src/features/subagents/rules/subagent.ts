@@ -1,5 +1,5 @@
 // What is kept of a helper: a turn in a conversation of its own, or a series of such turns, that a turn
-// of the agent started. Pure rules; starting, storing and telling are src/automation's.
+// of the agent started. Pure rules: starting, storing and telling are done elsewhere.
 
 import { ALL_RIGHTS, NO_RIGHTS, narrowed, type Rights } from '../../../kernel/access/rights.ts';
 import { NanobotError } from '../../../kernel/message/errors.ts';
