@@ -1,5 +1,5 @@
-// The composition root: from configuration to a running gateway. The order of features stands in features.ts, that
-// of turn stages here.
+// The composition root: from configuration to a running gateway. The order of features stands in features.ts, those of
+// intake steps and turn stages here.
 
 import { hostname } from 'node:os';
 import { FEATURES } from './features.ts';
@@ -7,24 +7,42 @@ import { GatewayService } from './gateway.ts';
 import { holdHome } from './kernel/bus/store/home-lock.ts';
 import type { LoadedConfig } from './kernel/config/files/config-file.ts';
 import { LiveConfig } from './kernel/config/files/live-config.ts';
+import type { Orders } from './kernel/feature.ts';
 import type { Gateway, GatewayOptions } from './kernel/gateway.ts';
 import { installFeatures } from './kernel/install-features.ts';
 import { openKernel } from './kernel/kernel.ts';
-import { installTurns } from './kernel/turns/install.ts';
 
-/** The stages of a turn, from the outside in. */
-const STAGES = [
-  'switched-off',
-  'workflows',
-  'subagents',
-  'schedule',
-  'approvals',
-  'edits',
-  'blocked-senders',
-  'limits',
-  'attachments',
-  'voice',
-];
+export const ORDERS: Orders = {
+  /** What becomes of a message before it is stored: the first step that decides. */
+  intake: [
+    'pairing code',
+    'link code',
+    'press',
+    'edit or reaction',
+    'mail bridge',
+    'group talk',
+    'refusal',
+    'unknown sender',
+    'where people are',
+    'numbered answer',
+    'dictated mail',
+    'letter text',
+    'command or turn',
+  ],
+  /** Around a turn, from the outside in. */
+  stages: [
+    'switched-off',
+    'workflows',
+    'subagents',
+    'schedule',
+    'approvals',
+    'edits',
+    'blocked-senders',
+    'limits',
+    'attachments',
+    'voice',
+  ],
+};
 
 /**
  * Takes the home and builds a gateway in it; `run` starts it.
@@ -36,9 +54,13 @@ export async function boot(loaded: LoadedConfig, options: GatewayOptions): Promi
     const startedAt = new Date().toISOString();
     const holder = { pid: process.pid, host: hostname(), startedAt };
     resources.use(await holdHome(options.home.lock, holder));
-    const kernel = await openKernel(new LiveConfig(loaded, options.env), options, resources);
+    const kernel = await openKernel(
+      new LiveConfig(loaded, options.env),
+      options,
+      ORDERS,
+      resources,
+    );
     await installFeatures(kernel, FEATURES);
-    installTurns(kernel, STAGES);
     const gateway = new GatewayService(kernel);
     await gateway.listen();
     return gateway;

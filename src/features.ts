@@ -37,4 +37,5 @@ export const FEATURES = [
   { name: 'people', load: () => import('./features/people/install.ts') },
   { name: 'upkeep', load: () => import('./features/health/upkeep.ts') },
   { name: 'delivery', load: () => import('./kernel/delivery/install.ts') },
+  { name: 'turns', load: () => import('./kernel/turns/install.ts') },
 ];

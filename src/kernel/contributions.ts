@@ -3,6 +3,7 @@
 
 import type { Tool } from '../tools/tool.ts';
 import type { Command, StatusSource } from './commands/command.ts';
+import type { IntakeStep } from './intake/group-intake.ts';
 import type { SessionKey } from './message/ids.ts';
 import type { ChatRef, InboundMessage } from './message/message.ts';
 import type { TranscriptEntry } from './message/transcript.ts';
@@ -44,8 +45,9 @@ export interface Contributions {
   /** `audited`: how decisions on the subject are entered in the audit file; undefined: they are not. */
   answers(subject: string, handler: QuestionHandler, audited?: AuditEvent['kind']): void;
   startedFrom(channel: string, source: StartedFrom): void;
-  /** Its name stands in the order of the composition root. */
+  /** The names of stages and steps stand in the orders of the composition root. */
   stage(stage: TurnStage): void;
+  intake(step: IntakeStep): void;
 }
 
 export type AnswerSource = {
@@ -65,6 +67,7 @@ export interface Contributed {
   startedFrom(channel: string): StartedFrom | undefined;
   /** In the order in which they were added. */
   stages(): readonly TurnStage[];
+  intake(): readonly IntakeStep[];
   sessionWatchers(): readonly SessionWatcher[];
   arrivals(): readonly ((message: InboundMessage) => void)[];
   reconfigured(): readonly (() => void | Promise<void>)[];
@@ -82,6 +85,7 @@ export function createRegistries(): Registries {
   const answers = new Map<string, AnswerSource>();
   const starts = new Map<string, StartedFrom>();
   const stages: TurnStage[] = [];
+  const intake: IntakeStep[] = [];
   const watchers: SessionWatcher[] = [];
   const arrivals: ((message: InboundMessage) => void)[] = [];
   const reconfigured: (() => void | Promise<void>)[] = [];
@@ -101,6 +105,7 @@ export function createRegistries(): Registries {
         void answers.set(subject, audited === undefined ? { handler } : { handler, audited }),
       startedFrom: (channel, source) => void starts.set(channel, source),
       stage: (stage) => void stages.push(stage),
+      intake: (step) => void intake.push(step),
     },
     contributed: {
       tools: () =>
@@ -112,6 +117,7 @@ export function createRegistries(): Registries {
       answers: () => answers,
       startedFrom: (channel) => starts.get(channel),
       stages: () => stages,
+      intake: () => intake,
       sessionWatchers: () => watchers,
       arrivals: () => arrivals,
       reconfigured: () => reconfigured,

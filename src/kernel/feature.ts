@@ -84,8 +84,16 @@ export interface Foundations {
   readonly readerMemory: ReaderMemory;
 }
 
+/** Names, in the order in which what features contribute under them is asked. */
+export type Orders = {
+  readonly intake: readonly string[];
+  /** From the outside in. */
+  readonly stages: readonly string[];
+};
+
 /** What exists before the first feature is installed. */
 export interface Kernel extends Foundations, Ports {
+  readonly orders: Orders;
   /** Written by the channel manager alone. */
   readonly channels: ChannelRegister;
   mediumOf(channel: string): Medium;

@@ -10,7 +10,7 @@ import { createCommands } from './commands/commands.ts';
 import type { LiveConfig } from './config/files/live-config.ts';
 import { createRegistries } from './contributions.ts';
 import { createSpentButtons } from './delivery/spent-buttons.ts';
-import { createPorts, type Kernel } from './feature.ts';
+import { createPorts, type Kernel, type Orders } from './feature.ts';
 import { layFoundations } from './foundations.ts';
 import type { GatewayOptions } from './gateway.ts';
 import { PAIRING_SCOPE } from './home-state.ts';
@@ -28,6 +28,7 @@ import { createSessionSettings } from './turns/session-settings.ts';
 export async function openKernel(
   live: LiveConfig,
   options: GatewayOptions,
+  orders: Orders,
   resources: AsyncDisposableStack,
 ): Promise<Kernel> {
   const { add, contributed } = createRegistries();
@@ -55,7 +56,19 @@ export async function openKernel(
   return {
     ...foundations,
     ...createPorts(),
-    ...{ add, contributed, channels, people, judge, mediumOf, origins, owners, questions, buttons },
+    ...{
+      orders,
+      add,
+      contributed,
+      channels,
+      people,
+      judge,
+      mediumOf,
+      origins,
+      owners,
+      questions,
+      buttons,
+    },
     settings: createSessionSettings(store.scope('session-settings')),
     commands: createCommands({ contributed, audit: measuring.audit }),
     permits: createPermits(live.defaults.maxConcurrentChats),

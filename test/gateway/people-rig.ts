@@ -5,9 +5,10 @@ import { randomBytes } from 'node:crypto';
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { ORDERS } from '../../src/boot.ts';
 import { approvalCommands } from '../../src/features/approvals/approval-commands.ts';
 import { openBridgeRows } from '../../src/features/mail-bridge/bridge-rows.ts';
-import { createMailBridge } from '../../src/features/mail-bridge/mail-bridge.ts';
+import { bridgeSteps, createMailBridge } from '../../src/features/mail-bridge/mail-bridge.ts';
 import { createKnock, createOwnerNotices } from '../../src/features/people/knock.ts';
 import { createKnownAs, createPeople, type People } from '../../src/features/people/people.ts';
 import { peopleCommands } from '../../src/features/people/people-commands.ts';
@@ -205,8 +206,8 @@ export async function makePeopleRig(
         groups,
         fairUse,
         questions,
-        bridge,
-        drafts: { taking: async () => undefined },
+        order: ORDERS.intake,
+        steps: bridgeSteps(bus, bridge),
         log,
         ownerWroteIn: door.wroteIn,
       },

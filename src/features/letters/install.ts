@@ -2,6 +2,7 @@
 
 import { configuredAccounts } from '../../channels/index.ts';
 import { type Kernel, port } from '../../kernel/feature.ts';
+import { whereNew } from '../../kernel/intake/gate.ts';
 import { type AccountName, accountName } from '../../kernel/message/account.ts';
 import { createMinuteText } from '../../lib/time/zone-time.ts';
 import { approvalCommands } from '../approvals/approval-commands.ts';
@@ -51,6 +52,19 @@ export function install(kernel: Kernel): void {
   });
   kernel.add.answers('draft', drafts.handler, 'letter');
   kernel.add.personalData(drafts);
+  kernel.add.intake({
+    name: 'letter text',
+    // Done before it is stored, so that a kill in between has it done again.
+    async decide(message, verdict) {
+      const role = verdict.kind === 'admit' ? verdict.role : undefined;
+      const isCommand = kernel.commands.find(message.text) !== undefined;
+      if (role === undefined || isCommand) return undefined;
+      const before = await drafts.taking(message, role);
+      if (before === undefined) return undefined;
+      const entry = { kind: 'record', message, gate: 'new text of a draft' } as const;
+      return whereNew(bus, { entry, counts: { role, as: 'command' }, before });
+    },
+  });
   kernel.provide(DRAFTS, drafts);
   kernel.add.command(
     ...approvalCommands({ approvals: kernel.use(APPROVALS), drafts, standing, mediumOf }),

@@ -7,9 +7,11 @@ import { ArchiveError } from '../../channels/channel.ts';
 import type { SettledVerdict } from '../../kernel/access/admission.ts';
 import { parseCommand } from '../../kernel/access/command.ts';
 import { nameOfLanguage } from '../../kernel/access/person.ts';
-import { type Kernel, port } from '../../kernel/feature.ts';
+import type { MessageBus } from '../../kernel/bus/bus.ts';
+import type { Kernel } from '../../kernel/feature.ts';
 import { policyOf } from '../../kernel/intake/doors.ts';
-import type { Gated } from '../../kernel/intake/group-intake.ts';
+import { isOwnerDirect, whereNew } from '../../kernel/intake/gate.ts';
+import type { Gated, IntakeStep } from '../../kernel/intake/group-intake.ts';
 import { accountName } from '../../kernel/message/account.ts';
 import { messageId } from '../../kernel/message/ids.ts';
 import type { ChatRef, InboundMessage } from '../../kernel/message/message.ts';
@@ -195,8 +197,6 @@ function draftedBy(mail: BridgedMail, message: InboundMessage): BridgedMail | un
   return { ...mail, round: mail.round + 1, stage: drafted };
 }
 
-export const MAIL_BRIDGE = port<MailBridge>('mail bridge');
-
 export function install(kernel: Kernel): void {
   const { live, clock, log, bus, people, questions, channels, owners, add } = kernel;
   const ownerChat = owners.askChat;
@@ -221,7 +221,25 @@ export function install(kernel: Kernel): void {
   });
   add.answers(MAIL_SUBJECT, bridge.handler, 'letter');
   add.task({ name: 'mails', run: (signal) => desk.run(signal) });
-  kernel.provide(MAIL_BRIDGE, bridge);
+  for (const step of bridgeSteps(bus, bridge)) add.intake(step);
+}
+
+/** A bridged mail goes to the owner, and words that the owner dictates for one are no message for the agent. */
+export function bridgeSteps(
+  bus: Pick<MessageBus, 'trace'>,
+  bridge: MailBridge,
+): readonly IntakeStep[] {
+  return [
+    { name: 'mail bridge', decide: (message, verdict) => bridge.take(message, verdict) },
+    {
+      name: 'dictated mail',
+      async decide(message, verdict) {
+        if (!isOwnerDirect(message, verdict)) return undefined;
+        const gated = await bridge.dictated(message);
+        return gated && whereNew(bus, gated);
+      },
+    },
+  ];
 }
 
 /** In the language of its reader, and without the secrets of the configuration. */

@@ -11,8 +11,6 @@ import {
 } from '../../kernel/intake/group-intake.ts';
 import { createReceiver, type Receiver } from '../../kernel/intake/receive.ts';
 import { createAgainHandler } from '../../kernel/turns/edits.ts';
-import { DRAFTS } from '../letters/install.ts';
-import { MAIL_BRIDGE } from '../mail-bridge/mail-bridge.ts';
 import { MEMORY } from '../memory/install.ts';
 import { closeDecided, createKnock, createOwnerNotices } from './knock.ts';
 import { createKnownAs } from './people.ts';
@@ -35,8 +33,8 @@ export function install(kernel: Kernel): void {
   const attachments = kernel.use(ATTACHMENTS);
   const receiver = createReceiver({
     ...{ bus, people, pairing, commands, log, judge, questions },
-    bridge: kernel.use(MAIL_BRIDGE),
-    drafts: kernel.use(DRAFTS),
+    order: kernel.orders.intake,
+    steps: contributed.intake(),
     groups: createGroupIntake({ buffer: groupTalk, tellOwner: tell }),
     knock: createKnock({ ...codes, bus, decisions, judge, announce, log }),
     fairUse: createFairUse({

@@ -1,8 +1,6 @@
-// The gate: what becomes of each message before anything is stored. Who may speak here is the judge's to
-// say; this carries it out, and tells what is to be done before and after the message is durable.
+// The gate: what becomes of each message before anything is stored. The judge says who may speak here; then one step
+// after the other looks at the message until one decides, also what is done before and after it is durable.
 
-import type { Drafts } from '../../features/letters/drafts.ts';
-import type { MailBridge } from '../../features/mail-bridge/mail-bridge.ts';
 import type { Knock } from '../../features/people/knock.ts';
 import { redeemLink } from '../../features/people/links.ts';
 import type { Pairing } from '../../features/people/pairing.ts';
@@ -12,8 +10,9 @@ import { type AdmittedRole, type SettledVerdict, withoutCode } from '../access/a
 import type { InboundEntry, MessageBus } from '../bus/bus.ts';
 import { type Commands, WELCOME } from '../commands/commands.ts';
 import { type ChatRef, type InboundMessage, idsOf, sessionKeyOf } from '../message/message.ts';
+import { inOrder } from '../ordered.ts';
 import type { Questions } from '../questions/questions.ts';
-import type { Gated, GroupIntake } from './group-intake.ts';
+import type { Gated, GroupIntake, IntakeStep } from './group-intake.ts';
 import type { Judge } from './judge.ts';
 
 export type GateDeps = {
@@ -25,9 +24,11 @@ export type GateDeps = {
   readonly judge: Judge;
   readonly groups: Pick<GroupIntake, 'heard' | 'called'>;
   readonly knock: Knock;
-  readonly bridge: MailBridge;
   readonly questions: Pick<Questions, 'choose' | 'press' | 'numbered' | 'tokensOf'>;
-  readonly drafts: Pick<Drafts, 'taking'>;
+  /** Every step, in this order. */
+  readonly order: readonly string[];
+  /** Those of features. */
+  readonly steps: readonly IntakeStep[];
   /** Begins to fetch what a queued message carries. */
   fetchAttachments(message: InboundMessage): void;
   /** Tells an owner. */
@@ -39,62 +40,102 @@ export type GateDeps = {
 
 export type Gate = (entry: InboundEntry) => Promise<Gated>;
 
+/** @throws OrderError for a step that the order does not name, and for two of one name */
 export function createGate(deps: GateDeps): Gate {
-  const { bus, pairing, people, commands, log, reply } = deps;
-
-  async function gate(entry: InboundEntry): Promise<Gated> {
+  const steps = inOrder('intake steps', deps.order, [...createSteps(deps), ...deps.steps]);
+  return async (entry) => {
     const { message } = entry;
     if (entry.kind === 'record') return { entry };
-    const asked = await deps.judge(message);
-    if (asked.kind === 'redeem' && message.press === undefined && !isNote(message)) {
-      const paired = await redeem(message, asked.code);
-      if (paired !== undefined) return paired;
+    const judged = await deps.judge(message);
+    const verdict = withoutCode(judged);
+    for (const { decide } of steps) {
+      const gated = await decide(message, verdict, judged);
+      if (gated !== undefined) return gated;
     }
-    if (asked.kind === 'link' && message.press === undefined && !isNote(message)) {
-      const linked = await redeemLink(message, asked.code, asked.otherwise, deps);
-      if (linked !== undefined) return linked;
-    }
-    const verdict = withoutCode(asked);
+    return refused(message, 'no step of the gate took it', deps.log);
+  };
+}
+
+/** What was said before something was asked for is no answer to it when it is handed over again. */
+export function whereNew(bus: Pick<MessageBus, 'trace'>, { before, ...gated }: Gated): Gated {
+  const once = async () => {
+    if ((await bus.trace(gated.entry.message.id)) === undefined) await before?.();
+  };
+  return { ...gated, before: once };
+}
+
+/** An owner who is alone with the agent. */
+export const isOwnerDirect = (message: InboundMessage, verdict: SettledVerdict): boolean =>
+  verdict.kind === 'admit' && verdict.role === 'owner' && message.addressing === 'direct';
+
+function createSteps(deps: GateDeps): readonly IntakeStep[] {
+  const { bus, pairing, people, commands, log, reply } = deps;
+  const isPlain = (message: InboundMessage) => message.press === undefined && !isNote(message);
+
+  return [
+    {
+      name: 'pairing code',
+      decide: (message, _verdict, judged) =>
+        judged.kind === 'redeem' && isPlain(message) ? redeem(message, judged.code) : undefined,
+    },
+    {
+      name: 'link code',
+      decide: (message, _verdict, judged) =>
+        judged.kind === 'link' && isPlain(message)
+          ? redeemLink(message, judged.code, judged.otherwise, deps)
+          : undefined,
+    },
     // A press is never a message for the agent, whoever pressed.
-    if (message.press !== undefined) return pressed(message, verdict);
-    if (isNote(message)) return noted(message, verdict);
-    const bridged = deps.bridge.take(message, verdict);
-    if (bridged !== undefined) return bridged;
-    if (verdict.kind === 'hear') return deps.groups.heard(message, verdict.gate);
-    if (verdict.kind === 'refuse') {
-      if (verdict.wasCalled) return deps.groups.called(message, verdict.gate);
-      return refused(message, verdict.gate, log);
-    }
-    if (verdict.kind === 'knock') {
-      return { entry: await deps.knock(message, verdict.sender, verdict.policy) };
-    }
-    const isOwner = verdict.role === 'owner' && message.addressing === 'direct';
-    if (isOwner) await deps.ownerWroteIn(message.chat);
-    await people.persons.seen(message);
-    const press = await deps.questions.numbered(message);
-    if (press !== undefined) return pressed({ ...message, press }, verdict);
-    const dictated = isOwner ? await deps.bridge.dictated(message) : undefined;
-    const words = dictated ?? (await rewritten(message, verdict.role));
-    return words === undefined ? admitted(message, verdict.role) : whereNew(words);
-  }
-
-  /** What was said before something was asked for is no answer to it when it is handed over again. */
-  function whereNew({ before, ...gated }: Gated): Gated {
-    const once = async () => {
-      if ((await bus.trace(gated.entry.message.id)) === undefined) await before?.();
-    };
-    return { ...gated, before: once };
-  }
-
-  /** Done before it is stored, so that a kill in between has it done again. */
-  async function rewritten(message: InboundMessage, role: AdmittedRole | undefined) {
-    const isCommand = commands.find(message.text) !== undefined;
-    if (role === undefined || isCommand) return undefined;
-    const before = await deps.drafts.taking(message, role);
-    if (before === undefined) return undefined;
-    const entry: InboundEntry = { kind: 'record', message, gate: 'new text of a draft' };
-    return { entry, counts: { role, as: 'command' as const }, before };
-  }
+    {
+      name: 'press',
+      decide: (message, verdict) =>
+        message.press === undefined ? undefined : pressed(message, verdict),
+    },
+    {
+      name: 'edit or reaction',
+      decide: (message, verdict) => (isNote(message) ? noted(message, verdict) : undefined),
+    },
+    {
+      name: 'group talk',
+      decide: (message, verdict) =>
+        verdict.kind === 'hear' ? deps.groups.heard(message, verdict.gate) : undefined,
+    },
+    {
+      name: 'refusal',
+      decide(message, verdict) {
+        if (verdict.kind !== 'refuse') return undefined;
+        const { gate, wasCalled } = verdict;
+        return wasCalled ? deps.groups.called(message, gate) : refused(message, gate, log);
+      },
+    },
+    {
+      name: 'unknown sender',
+      decide: async (message, verdict) =>
+        verdict.kind === 'knock'
+          ? { entry: await deps.knock(message, verdict.sender, verdict.policy) }
+          : undefined,
+    },
+    {
+      name: 'where people are',
+      async decide(message, verdict) {
+        if (isOwnerDirect(message, verdict)) await deps.ownerWroteIn(message.chat);
+        await people.persons.seen(message);
+        return undefined;
+      },
+    },
+    {
+      name: 'numbered answer',
+      async decide(message, verdict) {
+        const press = await deps.questions.numbered(message);
+        return press === undefined ? undefined : pressed({ ...message, press }, verdict);
+      },
+    },
+    {
+      name: 'command or turn',
+      decide: (message, verdict) =>
+        verdict.kind === 'admit' ? admitted(message, verdict.role) : undefined,
+    },
+  ];
 
   function pressed(message: InboundMessage, verdict: SettledVerdict): Gated {
     if (verdict.kind !== 'admit' || verdict.role === undefined) {
@@ -166,8 +207,6 @@ export function createGate(deps: GateDeps): Gate {
       },
     };
   }
-
-  return gate;
 }
 
 const isNote = ({ amends, reaction }: InboundMessage) =>

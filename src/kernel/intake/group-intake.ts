@@ -4,7 +4,7 @@
 import type { ShowOutcome } from '../../channels/channel.ts';
 import { listShape, number, rowShape, text } from '../../lib/json/json.ts';
 import type { Clock } from '../../lib/time/clock.ts';
-import type { AdmittedRole } from '../access/admission.ts';
+import type { AdmittedRole, SettledVerdict, Verdict } from '../access/admission.ts';
 import { parseCommand } from '../access/command.ts';
 import { unlistedGroupText } from '../access/group-names.ts';
 import type { InboundEntry } from '../bus/bus.ts';
@@ -33,6 +33,16 @@ export type Gated = {
   readonly before?: () => Promise<void>;
   /** `show`: for what came of a press. */
   readonly afterwards?: (show: ShowOutcome | undefined) => Promise<void>;
+};
+
+/** Decides about a message, or leaves it to the steps behind it. */
+export type IntakeStep = {
+  readonly name: string;
+  decide(
+    message: InboundMessage,
+    verdict: SettledVerdict,
+    judged: Verdict,
+  ): Gated | undefined | Promise<Gated | undefined>;
 };
 
 export type GroupIntake = ReturnType<typeof createGroupIntake>;

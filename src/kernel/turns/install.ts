@@ -12,8 +12,7 @@ import { createTurnPersonOf } from './turn-person.ts';
 
 export const DISPATCHER = port<Dispatcher>('dispatcher');
 
-/** @param order of all stages, from the outside in */
-export function installTurns(kernel: Kernel, order: readonly string[]): void {
+export function install(kernel: Kernel): void {
   const { live, clock, log, bus, commands, contributed, judge, origins, people, permits } = kernel;
   const { questions, settings, media, add } = kernel;
   const { routes, persons } = people;
@@ -29,7 +28,7 @@ export function installTurns(kernel: Kernel, order: readonly string[]): void {
     approvals: kernel.use(APPROVALS),
     drafts: kernel.use(DRAFTS),
     asks: kernel.use(ASKS),
-    stages: createTurnStages(order, contributed.stages()),
+    stages: createTurnStages(kernel.orders.stages, contributed.stages()),
     personOf: createTurnPersonOf(persons),
     maxAnswerChars: () => live.config.limits.answers.maxChars,
     redact: (text) => live.redact(text),

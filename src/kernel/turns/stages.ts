@@ -7,6 +7,7 @@ import type { QueuedMessage, Turn, TurnResult } from '../bus/bus.ts';
 import type { AgentEvent, TurnOutcome } from '../message/event.ts';
 import type { SessionKey } from '../message/ids.ts';
 import type { InboundMessage, OutboundDraft } from '../message/message.ts';
+import { inOrder } from '../ordered.ts';
 
 export type HandledTurn = TurnResult & {
   /** Of what the agent did; absent where it was not asked. */
@@ -43,20 +44,16 @@ export type TurnStage = {
   onPoison?(turn: Turn): readonly OutboundDraft[] | undefined;
 };
 
-export class TurnStageError extends Error {
-  override readonly name = 'TurnStageError';
-}
-
 type Innermost = (turn: Turn, setup: TurnSetup) => Promise<HandledTurn>;
 
 export type TurnStages = ReturnType<typeof createTurnStages>;
 
 /**
  * @param order every name, from the outside in; the stage of a feature that is off may be missing
- * @throws TurnStageError for a stage that the order does not name, and for two of one name
+ * @throws OrderError for a stage that the order does not name, and for two of one name
  */
 export function createTurnStages(order: readonly string[], given: readonly TurnStage[]) {
-  const stages = inOrder(order, given);
+  const stages = inOrder('turn stages', order, given);
   return {
     /** All stages around `innermost`. */
     around: (innermost: Innermost): Innermost =>
@@ -88,16 +85,4 @@ export function createTurnStages(order: readonly string[], given: readonly TurnS
       return undefined;
     },
   };
-}
-
-function inOrder(order: readonly string[], given: readonly TurnStage[]): readonly TurnStage[] {
-  const byName = new Map<string, TurnStage>();
-  for (const stage of given) {
-    if (!order.includes(stage.name))
-      throw new TurnStageError(`the order of turn stages does not name "${stage.name}"`);
-    if (byName.has(stage.name))
-      throw new TurnStageError(`two turn stages have the name "${stage.name}"`);
-    byName.set(stage.name, stage);
-  }
-  return order.flatMap((name) => byName.get(name) ?? []);
 }

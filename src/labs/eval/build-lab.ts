@@ -67,7 +67,7 @@ export async function openLab(wish: LabWish, resources: AsyncDisposableStack): P
   const quietly = (config: Config) => quiet(config, { workspace, keepsAsked });
   const live = new LiveConfig({ ...wish.loaded, config: quietly(wish.loaded.config) }, env);
   const options = { home, env, channels: [], http: false, foreground: () => undefined };
-  const kernel = await openKernel(live, options, resources);
+  const kernel = await openKernel(live, options, NO_ORDERS, resources);
   provideLab(kernel, wish);
   await installFeatures(kernel, LAB_FEATURES);
   return {
@@ -77,6 +77,9 @@ export async function openLab(wish: LabWish, resources: AsyncDisposableStack): P
     configure: (config) => live.replace({ ...wish.loaded, config: quietly(config) }),
   };
 }
+
+/** Nothing comes in, and no turn is dispatched. */
+const NO_ORDERS = { intake: [], stages: [] };
 
 const LAB_FEATURES: readonly Feature[] = [
   { name: 'skills', load: () => import('../../features/skills/catalog.ts') },
