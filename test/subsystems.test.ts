@@ -7,7 +7,7 @@ import { expect, test, vi } from 'vitest';
 import { runCli } from '../src/cli/cli.ts';
 import { createTerminal } from '../src/cli/terminal.ts';
 import { COMMAND_LIST } from '../src/features/command-list.ts';
-import { COMMAND_GROUPS } from '../src/kernel/commands/help-text.ts';
+import { COMMAND_GROUPS } from '../src/kernel/commands/commands.ts';
 
 const ROOT = join(import.meta.dirname, '..');
 const PATH = /`((?:src|test|bench)\/[^`*]+)`/g;

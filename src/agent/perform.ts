@@ -2,15 +2,41 @@
 // of that phase; anything else does not type-check.
 
 import type { Cue } from '../features/modes/mode.ts';
+import { NO_RIGHTS } from '../kernel/access/rights.ts';
+import type { DocumentReading } from '../kernel/media/media.ts';
+import {
+  type AttachedMedia,
+  type Attachment,
+  attachmentTitle,
+  isImage,
+  shortIdOf,
+} from '../kernel/message/attachment.ts';
 import type { AgentEvent } from '../kernel/message/event.ts';
+import { sentNote } from '../kernel/message/late.ts';
+import type { UserEntry } from '../kernel/message/transcript.ts';
+import { wrapUntrusted } from '../kernel/message/untrusted.ts';
+import { joinTexts, wordsOf } from '../kernel/turns/rules/coalesce.ts';
+import { newBoundary } from '../lib/boundary.ts';
+import { headOf } from '../lib/text/cut.ts';
+import type { TurnMessage } from './agent.ts';
 import { clearOldResults, compactThread, LARGER_WINDOW, maySumUp } from './compact.ts';
-import { executeCalls } from './execute.ts';
+import { executeCalls, settleInterruptedCalls } from './execute.ts';
+import { expandFor } from './expansion.ts';
 import { expectedTokens, type ModelCall, mayAct, planCall } from './model-call.ts';
-import { prepareTurn, recordSteering } from './prepare.ts';
 import { hardTokens } from './rules/compaction.ts';
+import { documentSize, documentText } from './rules/document-text.ts';
 import { advance } from './rules/turn.ts';
-import type { Ask, LiveState, SignalOf, StateOf, TurnState } from './rules/turn-state.ts';
-import { streamAnswer } from './stream.ts';
+import { blockedRounds, takenUp } from './rules/turn-closing.ts';
+import type {
+  Ask,
+  LiveState,
+  NonEmpty,
+  Resumption,
+  SignalOf,
+  StateOf,
+  TurnState,
+} from './rules/turn-state.ts';
+import { countSent, streamAnswer } from './stream.ts';
 import { finalizeTurn } from './take-answer.ts';
 import type { TurnContext } from './turn-context.ts';
 
@@ -100,4 +126,204 @@ function limitOf(turn: TurnContext, call: ModelCall): number {
   return maySumUp(turn) && !turn.lastCall.hasWaited
     ? hardTokens(turn.settings.compaction, call)
     : call.budget.inputTokens;
+}
+
+// Preparing: finds out what is recorded of the turn, records the messages it answers, and tells
+// where to take up. A turn whose end is recorded is over: its answer is reused.
+
+export async function prepareTurn(turn: TurnContext): Promise<SignalOf<'preparing'>> {
+  const { input, thread, sessions, prepared } = turn;
+  const asked = input.messages.map(({ message }) => message.id);
+  const own = await sessions.turn(input.session, input.turnId);
+  const { history, standing, working } = prepared;
+  thread.open(
+    history,
+    own,
+    asked,
+    [standing, working].some((note) => note?.isForeign),
+  );
+  const { end } = thread;
+  if (end !== undefined) {
+    const { outcome: kind, answers, throughSeq } = end;
+    return { type: 'already_over', outcome: { kind, answers, throughSeq } };
+  }
+  const texts = joinTexts(
+    input.messages.map(({ message }) => message),
+    newBoundary,
+    (message) => sentNoteIn(turn, message),
+  );
+  await recordMessages(turn, input.messages, texts);
+  // The messages may have begun a new file, or the turn may go on in an old one.
+  thread.reopen(takenUp(await sessions.load(input.session)));
+  await expandFor(turn);
+  // Nobody can tell any more what the senders of those might have had done.
+  if (thread.hasOthersThan(asked)) turn.rights.narrow(NO_RIGHTS);
+  const calls = thread.answers.flatMap(({ toolCalls }) => toolCalls);
+  return {
+    type: 'prepared',
+    rounds: thread.answers.length,
+    tokens: thread.spentTokens,
+    messagesSent: countSent(calls, thread.results, turn.toolbox),
+    blockedRounds: blockedRounds(thread.rounds),
+    resumption: await resumptionOf(turn),
+  };
+}
+
+/** Messages that came while the turn ran; they join it before the next model call. Whether any did. */
+export async function recordSteering(turn: TurnContext): Promise<boolean> {
+  const steered = await turn.input.steer();
+  await recordMessages(
+    turn,
+    steered,
+    steered.map(({ message }) => {
+      const note = sentNoteIn(turn, message);
+      const words = wordsOf(message, newBoundary);
+      return note === undefined ? words : `${note} ${words}`;
+    }),
+  );
+  return steered.length > 0;
+}
+
+function sentNoteIn(
+  { input, settings, clock }: TurnContext,
+  message: Parameters<typeof sentNote>[0],
+) {
+  return sentNote(message, clock.now(), input.person.timeZone ?? settings.timeZone);
+}
+
+/** A message that an earlier try recorded is not recorded again. */
+async function recordMessages(
+  turn: TurnContext,
+  messages: readonly TurnMessage[],
+  texts: readonly string[],
+): Promise<void> {
+  const { thread, clock, rights } = turn;
+  const at = clock.now();
+  for (const each of messages) rights.narrow(each.rights);
+  const entries = await Promise.all(
+    messages.map(async (each, index): Promise<readonly UserEntry[]> => {
+      if (thread.hasMessage(each.message.id)) return [];
+      return [await entryOf(turn, each, texts[index] ?? each.message.text, at)];
+    }),
+  );
+  // The inbound messages are safe on the bus until the end of the turn is on disk.
+  await thread.record(entries.flat(), { durable: false });
+  for (const { seq } of messages) thread.consumed(seq);
+}
+
+async function entryOf(
+  turn: TurnContext,
+  { seq, message, isForeign }: TurnMessage,
+  words: string,
+  at: number,
+): Promise<UserEntry> {
+  const { text, media } = await readAttached(turn, message.attachments);
+  return {
+    role: 'user',
+    turnId: turn.input.turnId,
+    messageId: message.id,
+    seq,
+    text: text === '' ? words : `${words}\n\n${text}`,
+    ...(media.length === 0 ? {} : { media }),
+    ...(isForeign || text !== '' || media.some(isImage) ? { isForeign: true } : {}),
+    at,
+  };
+}
+
+async function resumptionOf(turn: TurnContext): Promise<Resumption> {
+  const { lastWord } = turn.thread;
+  if (typeof lastWord === 'object') return { kind: 'unsupported', sentences: lastWord.unsupported };
+  if (lastWord !== undefined) return { kind: lastWord === 'draft' ? 'drafted' : 'answered' };
+  const [first, ...rest] = await settleInterruptedCalls(turn);
+  if (first === undefined) return { kind: 'ask' };
+  const calls: NonEmpty<typeof first> = [first, ...rest];
+  return { kind: 'calls', calls };
+}
+
+// What came with a message, as the model gets it: images as they are, the beginning of a document's
+// text as the words of others, and of everything that is not read a line that says so.
+
+export type ReadAttached = {
+  /** Stands below the words of the message; empty where there is nothing to say. */
+  readonly text: string;
+  readonly media: readonly AttachedMedia[];
+};
+
+type Document = { readonly attachment: Attachment; readonly attached: AttachedMedia };
+
+/** More documents of one message are named only. */
+const MAX_DOCUMENTS = 10;
+/** Shares of `maxInlineChars` that all documents of one message have together. */
+const MAX_INLINE_SHARES = 3;
+const NO_SOUND: readonly Attachment['kind'][] = ['audio', 'voice', 'video', 'video_note'];
+const SOUND_MIME = /^(?:audio|video)\//;
+
+/** Never throws: what cannot be read costs its own text. */
+export async function readAttached(
+  turn: TurnContext,
+  attachments: readonly Attachment[] = [],
+): Promise<ReadAttached> {
+  const stored = attachments.flatMap((attachment): readonly Document[] => {
+    const { content, kind, name, mimeType = 'application/octet-stream' } = attachment;
+    if (content.kind !== 'stored') return [];
+    const named = name === undefined ? {} : { name };
+    return [{ attachment, attached: { media: content.media, kind, mimeType, ...named } }];
+  });
+  // What is said in a sound stands among the words of its message.
+  const documents = stored.filter(
+    ({ attachment, attached }) => !isImage(attached) && attachment.spoken === undefined,
+  );
+  const readings = await Promise.all(
+    documents.slice(0, MAX_DOCUMENTS).map((document) => readingOf(turn, document)),
+  );
+  let room = turn.settings.maxInlineChars * MAX_INLINE_SHARES;
+  const texts = documents.map((document, index) => {
+    const most = Math.min(turn.settings.maxInlineChars, room);
+    const { text, shownChars } = worded(document, readings[index], most);
+    room -= shownChars;
+    return text;
+  });
+  return { text: texts.join('\n\n'), media: stored.map(({ attached }) => attached) };
+}
+
+async function readingOf(
+  { reader, signal, log }: TurnContext,
+  { attachment, attached }: Document,
+): Promise<DocumentReading> {
+  if (NO_SOUND.includes(attachment.kind) || SOUND_MIME.test(attached.mimeType)) {
+    return { kind: 'unreadable', reason: 'sound and film are not read' };
+  }
+  try {
+    return await reader.document(attached.media, signal);
+  } catch (error) {
+    if (signal.aborted) return { kind: 'unreadable', reason: 'reading it was stopped' };
+    log.warn('document not read', { error });
+    return { kind: 'unreadable', reason: 'it cannot be read at the moment' };
+  }
+}
+
+function worded(
+  { attachment, attached }: Document,
+  reading: DocumentReading | undefined,
+  mostChars: number,
+): { readonly text: string; readonly shownChars: number } {
+  const title = attachmentTitle(attachment);
+  const id = shortIdOf(attached);
+  if (reading === undefined) {
+    return { text: `[${title}: not read yet; read_document reads it, id ${id}]`, shownChars: 0 };
+  }
+  if (reading.kind === 'unreadable') {
+    return { text: `[${title} was not read: ${reading.reason}]`, shownChars: 0 };
+  }
+  const whole = documentText(reading.sections);
+  const shown = headOf(whole, mostChars);
+  const more = shown.length < whole.length || reading.isCut;
+  const first = `the first ${shown.length.toLocaleString('en-US')} characters follow`;
+  const how = more
+    ? `${shown === '' ? 'not shown here' : first}, read_document reads on`
+    : 'its text follows';
+  const head = `[${title}, id ${id}: ${documentSize(reading)}; ${how}]`;
+  if (shown === '') return { text: head, shownChars: 0 };
+  const wrapped = wrapUntrusted(`text of document ${id}`, [{ text: shown }], newBoundary());
+  return { text: `${head}\n${wrapped}`, shownChars: shown.length };
 }

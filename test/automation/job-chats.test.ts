@@ -1,8 +1,7 @@
 // Whose the conversations of jobs are.
 
 import { expect, it } from 'vitest';
-import { openJobRows } from '../../src/features/schedule/job-rows.ts';
-import { chatsOfJobs } from '../../src/features/schedule/personal-data.ts';
+import { chatsOfJobs, openJobRows } from '../../src/features/schedule/job-rows.ts';
 import type { Job } from '../../src/features/schedule/rules/job.ts';
 import { channelName, chatId, DEFAULT_ACCOUNT, threadId } from '../../src/kernel/message/ids.ts';
 import { memoryRows } from '../support/memory-host.ts';

@@ -5,8 +5,7 @@ import { readdir } from 'node:fs/promises';
 import { join } from 'node:path';
 import { expect, it } from 'vitest';
 import { createAskedFiles } from '../../src/features/request-log/request-log.ts';
-import { openJobRows } from '../../src/features/schedule/job-rows.ts';
-import { chatsOfJobs } from '../../src/features/schedule/personal-data.ts';
+import { chatsOfJobs, openJobRows } from '../../src/features/schedule/job-rows.ts';
 import type { Job } from '../../src/features/schedule/rules/job.ts';
 import {
   chatsOfNobody,

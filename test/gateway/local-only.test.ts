@@ -12,8 +12,7 @@ import {
   SpendingRefusedError,
 } from '../../src/agent/spending.ts';
 import { openLocalOnly } from '../../src/features/local-models/install-local-only.ts';
-import { openJobRows } from '../../src/features/schedule/job-rows.ts';
-import { startedFromJobs } from '../../src/features/schedule/personal-data.ts';
+import { openJobRows, startedFromJobs } from '../../src/features/schedule/job-rows.ts';
 import { JOB_CHANNEL, type Job, jobChat } from '../../src/features/schedule/rules/job.ts';
 import { charged } from '../../src/features/spending/paid-call.ts';
 import { startedFromHelpers } from '../../src/features/subagents/personal-data.ts';

@@ -7,7 +7,7 @@ import { extract } from '../../src/kernel/media/extract/extract.ts';
 import { createReaderMemory } from '../../src/lib/async.ts';
 import { htmlText } from '../../src/lib/html/html-text.ts';
 import { systemClock } from '../../src/lib/time/clock.ts';
-import { PageReader } from '../../src/tools/web/page-reader.ts';
+import { PageReader } from '../../src/tools/web/web-fetch.ts';
 import { bytesOf, docxOf, epub } from '../media/documents.ts';
 import { campaign } from '../support/campaign.ts';
 import { cpuMs, growthOf, PROPORTIONAL } from '../support/cpu-time.ts';

@@ -1,7 +1,7 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import { foreignSchema } from '../../src/features/mcp/foreign-schema.ts';
-import { isMeant, toolNames } from '../../src/features/mcp/names.ts';
+import { isMeant, toolNames } from '../../src/features/mcp/remote-tool.ts';
 import { mcpServersSchema, toolServerConflicts } from '../../src/features/mcp/settings.ts';
 import { LineReader } from '../../src/features/mcp/stdio-transport.ts';
 import { configSchema } from '../../src/kernel/config/config.ts';

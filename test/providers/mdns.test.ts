@@ -4,7 +4,7 @@ import { createSocket } from 'node:dgram';
 import { once } from 'node:events';
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { searchByMdns } from '../../src/features/cluster/mdns-search.ts';
+import { searchByMdns } from '../../src/features/cluster/cluster.ts';
 import { announcedPorts, serviceQuestion } from '../../src/features/cluster/rules/mdns.ts';
 import { configSchema } from '../../src/kernel/config/config.ts';
 

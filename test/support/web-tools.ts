@@ -2,8 +2,8 @@
 
 import { createSafeFetch } from '../../src/lib/net/safe-fetch.ts';
 import { systemClock } from '../../src/lib/time/clock.ts';
-import { PageReader } from '../../src/tools/web/page-reader.ts';
 import type { WebFetchDeps } from '../../src/tools/web/web-fetch.ts';
+import { PageReader } from '../../src/tools/web/web-fetch.ts';
 
 export type WebToolSetup = {
   readonly allowPrivateHosts?: readonly string[];

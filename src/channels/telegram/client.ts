@@ -9,7 +9,7 @@ import type { ApiMethods, Opts } from 'grammy/types';
 import { Api, type Transformer } from 'grammy/web';
 import { BACKOFF, ChannelError, NEVER } from '../../kernel/message/errors.ts';
 import { fieldsOf, integerOf, parseJson } from '../../lib/json/json.ts';
-import { nodeHttp } from '../../lib/net/node-http.ts';
+import { nodeHttp } from '../../lib/net/bounded-body.ts';
 import { type Clock, systemClock } from '../../lib/time/clock.ts';
 import { BotCallError, describeFailure } from './failures.ts';
 

@@ -1,8 +1,11 @@
 // Builds the peers that are configured or confirmed, looks after them, and searches for others where
 // that is switched on. Loaded only where the cluster is. What is configured is read anew each time.
 
+import { createSocket } from 'node:dgram';
+import { networkInterfaces } from 'node:os';
 import type { LiveConfig } from '../../kernel/config/files/live-config.ts';
 import type { Logger } from '../../lib/logger.ts';
+import { isHomeAddress } from '../../lib/net/address-rules.ts';
 import type { Clock } from '../../lib/time/clock.ts';
 import { addressOf } from '../../providers/local-site.ts';
 import { LOCAL_VENDORS } from '../../providers/rules/model-names.ts';
@@ -15,9 +18,9 @@ import {
   peerSpecs,
 } from './cluster-desk.ts';
 import { type ClusterRows, hostName } from './cluster-rows.ts';
-import { searchByMdns } from './mdns-search.ts';
 import { type FoundHost, findHosts, PeerSet, type PeerSpec } from './peer-set.ts';
 import { discoveryPlaces } from './rules/discovery-places.ts';
+import { announcedPorts, serviceQuestion } from './rules/mdns.ts';
 
 export type ClusterParts = {
   readonly live: LiveConfig;
@@ -176,4 +179,76 @@ export class Cluster {
       `The model server at ${address} says something else of itself than when it was confirmed: it is not asked any more. /cluster list shows what it has now; /cluster confirm ${address} takes it as it is.`,
     );
   }
+}
+
+// Asks the machines of one's own nets by multicast DNS which of them announce model servers. Only a
+// question goes out; who answers is a place to be looked at, and no more.
+
+type MdnsSearch = {
+  readonly services: readonly string[];
+  /** Of a machine that names none. */
+  readonly ports: readonly number[];
+  /** Where the question goes; left out: to all of one's own nets. */
+  readonly to?: { readonly address: string; readonly port: number };
+  /** `host:port`, each once. */
+  found(place: string): void;
+};
+
+const EVERYBODY = { address: '224.0.0.251', port: 5353 };
+/** However many answer. */
+const MAX_PLACES = 64;
+
+/** Listens until the signal aborts. Never throws: a net that cannot be asked has nobody. */
+export async function searchByMdns(search: MdnsSearch, signal: AbortSignal): Promise<void> {
+  const to = search.to ?? EVERYBODY;
+  const from = search.to === undefined ? ownAddresses() : [search.to.address];
+  await Promise.all(from.map((address) => askFrom(address, to, search, signal)));
+}
+
+/** Of this machine in the nets it is in. */
+function ownAddresses(): readonly string[] {
+  const all = Object.values(networkInterfaces()).flatMap((each) => each ?? []);
+  return all
+    .filter(({ family, internal, address }) => {
+      return family === 'IPv4' && !internal && isHomeAddress(address);
+    })
+    .map(({ address }) => address);
+}
+
+async function askFrom(
+  own: string,
+  { address, port }: typeof EVERYBODY,
+  { services, ports, found }: MdnsSearch,
+  signal: AbortSignal,
+): Promise<void> {
+  if (signal.aborted) return;
+  const over = Promise.withResolvers<void>();
+  const end = () => over.resolve();
+  const socket = createSocket('udp4');
+  const told = new Set<string>();
+  signal.addEventListener('abort', end, { once: true });
+  socket.on('error', end);
+  socket.on('message', (packet, { address: host }) => {
+    if (!isHomeAddress(host)) return;
+    const said = announcedPorts(packet, services);
+    for (const each of said === undefined || said.length > 0 ? (said ?? []) : ports) {
+      const place = `${host}:${each}`;
+      if (told.has(place) || told.size >= MAX_PLACES) continue;
+      told.add(place);
+      found(place);
+    }
+  });
+  socket.bind(0, own, () => {
+    try {
+      if (address === EVERYBODY.address) socket.setMulticastInterface(own);
+      socket.send(serviceQuestion(services), port, address, (error) => {
+        if (error !== null) end();
+      });
+    } catch {
+      end();
+    }
+  });
+  await over.promise;
+  signal.removeEventListener('abort', end);
+  socket.close();
 }

@@ -7,10 +7,10 @@ import type { MediaStore } from '../../kernel/media/media.ts';
 import { ToolError } from '../../kernel/message/errors.ts';
 import { neutralLines } from '../../kernel/message/untrusted.ts';
 import { headOf, shortened } from '../../lib/text/cut.ts';
+import { matchesWildcard } from '../../lib/text/nearest.ts';
 import type { Tool } from '../../tools/tool.ts';
 import type { CallOptions, ForeignTool } from './connection.ts';
 import { foreignSchema } from './foreign-schema.ts';
-import { isMeant, toolNames } from './names.ts';
 import { type ReadResult, readResult } from './result.ts';
 import type { ToolServerConfig } from './settings.ts';
 
@@ -109,3 +109,31 @@ function toldBy({ text, images, isError }: ReadResult, show: Parameters<Tool['ru
   for (const image of images) show?.(image);
   return text;
 }
+
+// What tools of servers are called: `mcp_<server>_<tool>`, within what the vendors of models take
+// (letters, digits, `_` and `-`, 64 characters), and never the same twice.
+
+const MAX_CHARS = 64;
+const HASH_CHARS = 8;
+
+/** By the server's own name of each tool; a name says the same whatever else the server has. */
+export function toolNames(server: string, tools: readonly string[]): ReadonlyMap<string, string> {
+  const plain = tools.map((tool) => [tool, plainName(server, tool)] as const);
+  const named = plain.map(([tool, name]) => {
+    const isAlone = plain.filter(([, other]) => other === name).length === 1;
+    return [tool, isAlone && name.length <= MAX_CHARS ? name : hashed(name, server, tool)] as const;
+  });
+  return new Map(named);
+}
+
+const plainName = (server: string, tool: string) =>
+  `mcp_${server}_${tool.replace(/[^A-Za-z0-9_-]/g, '_')}`;
+
+function hashed(name: string, server: string, tool: string): string {
+  const hash = createHash('sha256').update(`${server}\0${tool}`).digest('hex').slice(0, HASH_CHARS);
+  return `${name.slice(0, MAX_CHARS - HASH_CHARS - 1)}_${hash}`;
+}
+
+/** Whether a pattern of the configuration means a tool; `*` stands for any text. */
+export const isMeant = (patterns: readonly string[], tool: string): boolean =>
+  patterns.some((pattern) => matchesWildcard(tool, pattern));

@@ -1,10 +1,12 @@
 // Brings older configuration files up to date, one version at a time. What a step changes it says
 // in a note; what it does not know it leaves for validation to report.
 
+import { z } from 'zod';
+import { isAllowEntry, normaliseAllowed } from '../../channels/whatsapp/rules/jid.ts';
 import { ConfigError } from '../message/errors.ts';
 import { CONFIG_VERSION } from './config.ts';
 import { isJsonObject, type JsonObject, type JsonValue } from './json.ts';
-import { upgradeOriginalConfig } from './original.ts';
+import { valueAt, withoutValue, withValue } from './json-paths.ts';
 
 export type Migration = {
   readonly from: number;
@@ -51,4 +53,322 @@ function versionOf(raw: JsonObject): number {
 
 function problem(path: string, text: string, remedy: string): ConfigError {
   return new ConfigError(text, [{ path, problem: text, remedy }]);
+}
+
+// Version 0: the original program's config.json, whose keys we keep where they mean something here.
+// Keys that meant nothing, or mean nothing any more, go, each with a note.
+
+/** The configuration under change, and a note for the person on each change. */
+class Draft {
+  raw: JsonObject;
+  readonly notes: string[] = [];
+
+  constructor(original: JsonObject) {
+    this.raw = original;
+  }
+
+  at(path: string): JsonValue | undefined {
+    return valueAt(this.raw, path);
+  }
+
+  set(path: string, value: JsonValue): void {
+    this.raw = withValue(this.raw, path, value);
+  }
+
+  /** The value, which is no longer there afterwards. */
+  take(path: string): JsonValue | undefined {
+    const value = this.at(path);
+    if (value !== undefined) this.raw = withoutValue(this.raw, path);
+    return value;
+  }
+}
+
+const sameNames = (from: string, to: string, keys: string) =>
+  keys.split(' ').map((key) => [`${from}.${key}`, `${to}.${key}`] as const);
+/** That they were switched on there says nothing: it was the default. */
+const ANTI_DRIFT = 'anchorInterval pollutionThreshold repetitionMinCount';
+const PROPRIOCEPTION =
+  'dynamicToolScoping audienceAwareCompaction gradientMemory ahaChannel groundingInterval rawWindow lightWindow';
+
+const MOVED: readonly (readonly [from: string, to: string])[] = [
+  ['channels.email.pollIntervalSecs', 'channels.email.pollSecs'],
+  ['memory.session.rotationSizeBytes', 'sessions.rotationSizeBytes'],
+  ['memory.session.rotationCarryMessages', 'sessions.rotationCarryMessages'],
+  ['memory.compactionThresholdPercent', 'agents.defaults.compaction.watermarkPercent'],
+  ['memory.compactionThresholdTokens', 'agents.defaults.compaction.watermarkTokens'],
+  ['tools.exec.timeout', 'tools.timeoutSecs'],
+  ['tools.web.search.apiKey', 'tools.web.search.braveApiKey'],
+  ['toolDelegation.maxSameToolCallPerTurn', 'agents.defaults.maxSameToolCallPerTurn'],
+  ['toolDelegation.model', 'agents.delegation.model'],
+  ['trio.routerModel', 'agents.trio.router.model'],
+  ['trio.routerTemperature', 'agents.trio.router.temperature'],
+  ['trio.specialistModel', 'agents.trio.specialist.model'],
+  ['trio.specialistTemperature', 'agents.trio.specialist.temperature'],
+  ['trio.traceLog', 'agents.trio.trace'],
+  ...sameNames('trio.antiDrift', 'agents.antiDrift', ANTI_DRIFT),
+  ...sameNames('proprioception', 'agents.proprioception', PROPRIOCEPTION),
+  ['trio.circuitBreaker.threshold', 'agents.circuit.failures'],
+  ['trio.circuitBreaker.cooldownSecs', 'agents.circuit.cooldownSecs'],
+  ['timeouts.providerHttpSecs', 'timeouts.firstTokenSecs'],
+  ['agents.defaults.localApiBase', 'providers.local.apiBase'],
+];
+
+const AGENT_DEFAULTS = [
+  'localModel localApiKey localMaxContextTokens lmsPort lmsMainModel inferenceEngine localBackend',
+  'mlxPreset mlxModelDir mlxLmUrl instructionsPath skipJitGate maxContinuations',
+  'localThinkingReserveTokens localThinkingMinCompletionTokens localThinkingSmallModelCap',
+  'adaptiveLongModeMinTokens adaptiveLongFormMinTokens adaptiveLongFormTriggerChars',
+  'adaptiveToolHeavyMaxTokens adaptiveToolHeavyMinTokens',
+];
+const MEMORY = [
+  'model provider workingMemoryBudget reflectionThreshold sessionCompleteAfterSecs',
+  'staleMemoryTurnThreshold',
+  'maxMessageAgeTurns maxHistoryTurns lazySkills skillDisclosure compactionModelContextSize',
+  'compaction session hygiene',
+];
+const SECTIONS = [
+  'toolDelegation provenance proprioception trio worker lcm',
+  'reasoning monitoring perplexityGate',
+];
+
+const DROPPED: readonly string[] = [
+  ...named('', SECTIONS),
+  ...named('voice.', ['language ttsEngine ttsVoice']),
+  ...named('agents.', ['defaultLane']),
+  ...named('agents.defaults.', AGENT_DEFAULTS),
+  ...named('memory.', MEMORY),
+  ...named('tools.', ['web.search.provider web.search.autoStart web.jinaReader toolsets']),
+  ...named('tools.', ['codeExecution exec.restrictToWorkspace']),
+  ...named('channels.', ['telegram.proxy telegram.toolset']),
+  ...named('channels.whatsapp.', ['bridgeUrl bridgePort toolset']),
+  ...named('timeouts.', ['lmsNativeProbeSecs lmsLoadSecs lmsUnloadSecs']),
+  ...named('retry.', ['jitMinSecs jitMaxSecs']),
+];
+
+const OLD_DEFAULTS = [
+  {
+    path: 'gateway.host',
+    value: '0.0.0.0',
+    note: 'the web page is served on this machine only',
+    /** Only here has the gateway a token: whoever wrote one means the address. */
+    unless: 'gateway.token',
+  },
+  {
+    path: 'agents.defaults.workspace',
+    value: '~/.nanobot/workspace',
+    note: 'it is workspace/ in the home',
+    unless: undefined,
+  },
+];
+
+export function upgradeOriginalConfig(original: JsonObject): {
+  readonly raw: JsonObject;
+  readonly notes: readonly string[];
+} {
+  const draft = new Draft(dropNulls(original));
+  moveKeys(draft);
+  takeFeishu(draft);
+  takeCapabilities(draft);
+  takeLossless(draft);
+  takeCluster(draft);
+  dropKeys(draft);
+  nameMailSecurity(draft);
+  spellIds(draft);
+  spellNumbers(draft);
+  return draft;
+}
+
+function moveKeys(draft: Draft): void {
+  for (const [from, to] of MOVED) {
+    const value = draft.take(from);
+    if (value === undefined || value === '') continue;
+    draft.set(to, value);
+    draft.notes.push(`${from} is now ${to}`);
+  }
+}
+
+/** There it could only send, so that its list of people had no effect. */
+function takeFeishu(draft: Draft): void {
+  const feishu = draft.take('channels.feishu');
+  if (feishu === undefined) return;
+  const isEnabled = valueAt(feishu, 'enabled') === true;
+  const credentials = ['appId', 'appSecret'].flatMap((key) => {
+    const value = valueAt(feishu, key);
+    return typeof value === 'string' && value !== '' ? [[key, value] as const] : [];
+  });
+  if (!isEnabled && credentials.length === 0) return;
+  for (const [key, value] of credentials) draft.set(`channels.lark.${key}`, value);
+  draft.set('channels.lark.enabled', isEnabled);
+  draft.notes.push('channels.feishu is now channels.lark, without its list of people');
+}
+
+/** Keys without effect here, and defaults written into every file that mean something else here. */
+function dropKeys(draft: Draft): void {
+  for (const path of DROPPED) {
+    if (draft.take(path) === undefined) continue;
+    draft.notes.push(`${path} was dropped: it has no effect here`);
+  }
+  for (const { path, value, note, unless } of OLD_DEFAULTS) {
+    const isMeant = unless !== undefined && draft.at(unless) !== undefined;
+    if (isMeant || draft.at(path) !== value) continue;
+    draft.take(path);
+    draft.notes.push(`${path} ${value} was dropped: ${note}`);
+  }
+}
+
+/** The original chose the encryption by the port; its SMTP port was 587 unless written. */
+function nameMailSecurity(draft: Draft): void {
+  const path = 'channels.email';
+  const email = draft.at(path);
+  if (!isJsonObject(email) || 'imapSecurity' in email || 'smtpSecurity' in email) return;
+  const { smtpPort = 587, imapPort } = email;
+  draft.set(`${path}.smtpPort`, smtpPort);
+  draft.set(`${path}.smtpSecurity`, smtpPort === 465 ? 'tls' : 'starttls');
+  draft.set(`${path}.imapSecurity`, imapPort === 143 ? 'starttls' : 'tls');
+  draft.notes.push(`${path} now names the encryption: imapSecurity, smtpSecurity`);
+}
+
+/** Ids may be numbers in the original. An empty list let everybody in there and nobody here. */
+function spellIds(draft: Draft): void {
+  for (const channel of ['telegram', 'email', 'whatsapp', 'lark']) {
+    const path = `channels.${channel}.allowFrom`;
+    const ids = draft.at(path);
+    if (Array.isArray(ids)) {
+      const spelled = ids.map((id) => (typeof id === 'number' ? String(id) : id));
+      draft.set(path, spelled);
+    }
+    const isEnabled = draft.at(`channels.${channel}.enabled`) === true;
+    if (isEnabled && (ids === undefined || (Array.isArray(ids) && ids.length === 0))) {
+      draft.notes.push(`${path} is empty: that lets nobody in now`);
+    }
+  }
+}
+
+/** The original knew people by digits or by WhatsApp's own addresses, groups among them. */
+function spellNumbers(draft: Draft): void {
+  const path = 'channels.whatsapp.allowFrom';
+  const entries = draft.at(path);
+  if (Array.isArray(entries)) {
+    const written = entries.map((entry) => (typeof entry === 'string' ? numberOf(entry) : entry));
+    const isKept = (entry: JsonValue) => typeof entry !== 'string' || isAllowEntry(entry);
+    for (const entry of written.filter((one) => !isKept(one))) {
+      const shown = JSON.stringify(entry);
+      draft.notes.push(`${path} no longer has ${shown}: it is nobody’s number here`);
+    }
+    draft.set(path, written.filter(isKept));
+  }
+  if (draft.at('channels.whatsapp.enabled') === true) {
+    draft.notes.push('WhatsApp has to be linked anew: nanobot channels login whatsapp');
+  }
+}
+
+const numberOf = (entry: string) =>
+  /^[1-9]\d{7,14}$/.test(entry) ? `+${entry}` : normaliseAllowed(entry);
+
+function dropNulls(object: JsonObject): JsonObject {
+  const kept = Object.entries(object)
+    .filter(([, value]) => value !== null)
+    .map(([key, value]) => [key, isJsonObject(value) ? dropNulls(value) : value]);
+  return Object.fromEntries(kept);
+}
+
+function named(prefix: string, lists: readonly string[]): readonly string[] {
+  return lists.flatMap((list) => list.split(' ')).map((name) => `${prefix}${name}`);
+}
+
+const CLUSTER = 'cluster';
+
+/** There any host that answered was asked, so that what it found by itself is only listed here. */
+function takeCluster(draft: Draft): void {
+  const said = draft.at(CLUSTER);
+  // A file of ours that only lacks its version.
+  if (isJsonObject(said) && ('peers' in said || 'discovery' in said)) return;
+  if (draft.take(CLUSTER) === undefined) return;
+  if (!isJsonObject(said) || said['enabled'] !== true) {
+    draft.notes.push(`${CLUSTER} was off and was dropped`);
+    return;
+  }
+  const { autoDiscover, endpoints, preferCluster, scanPorts } = said;
+  const ports = Array.isArray(scanPorts) && scanPorts.length > 0 ? { ports: scanPorts } : {};
+  draft.set(CLUSTER, {
+    enabled: true,
+    peers: Object.fromEntries(addressesIn(endpoints).map(peerOf)),
+    ...(preferCluster === false ? { prefer: 'local' } : {}),
+    discovery:
+      autoDiscover === false
+        ? { enabled: false, ...ports }
+        : { enabled: true, mdns: ['_exo._tcp'], ...ports },
+  });
+  draft.notes.push(
+    `${CLUSTER}.endpoints are peers now; hosts that are found have to be confirmed, and nets to look in stand in ${CLUSTER}.discovery.addresses`,
+  );
+}
+
+const addressesIn = (endpoints: JsonValue | undefined): readonly string[] =>
+  Array.isArray(endpoints)
+    ? endpoints.filter((each) => typeof each === 'string').filter((each) => URL.canParse(each))
+    : [];
+
+function peerOf(address: string, index: number): readonly [string, JsonObject] {
+  const base = address.replace(/\/+$/, '');
+  return [`peer-${index + 1}`, { apiBase: base.endsWith('/v1') ? base : `${base}/v1` }];
+}
+
+const COMPACTION = 'agents.defaults.compaction';
+const SHARES = [
+  ['tauSoft', 'softPercent'],
+  ['tauHard', 'hardPercent'],
+] as const;
+
+/** Shares of lossless compaction are percents here. */
+function takeLossless(draft: Draft): void {
+  if (draft.at('lcm.enabled') === true) {
+    draft.take('lcm.enabled');
+    draft.set(`${COMPACTION}.engine`, 'lossless');
+    draft.notes.push(`lcm.enabled is now ${COMPACTION}.engine`);
+  }
+  for (const [from, to] of SHARES) {
+    const share = draft.at(`lcm.${from}`);
+    if (typeof share !== 'number') continue;
+    draft.take(`lcm.${from}`);
+    const percent = Math.min(95, Math.max(10, Math.round(share * 100)));
+    draft.set(`${COMPACTION}.lossless.${to}`, percent);
+    draft.notes.push(`lcm.${from} is now ${COMPACTION}.lossless.${to}, in percent`);
+  }
+}
+
+const CAPABILITIES = 'modelCapabilities';
+const word = z.string().toLowerCase();
+/** What the original says of a model, as far as it means something here. */
+const capabilities = z.object({
+  sizeClass: word
+    .pipe(z.enum(['small', 'medium', 'large']))
+    .optional()
+    .catch(undefined),
+  toolCalling: z
+    .union([
+      z.boolean().transform((callsTools) => (callsTools ? 'native' : 'text')),
+      word.pipe(z.enum(['native', 'text', 'none'])),
+    ])
+    .optional()
+    .catch(undefined),
+  thinking: z.boolean().optional().catch(undefined),
+  strictAlternation: z.boolean().optional().catch(undefined),
+  maxReliableOutput: z.int().min(1).optional().catch(undefined),
+});
+
+/** There an object by part of the model's name, here a list. */
+function takeCapabilities(draft: Draft): void {
+  const table = draft.at(CAPABILITIES);
+  if (!isJsonObject(table)) return;
+  const entries = Object.entries(table).flatMap(([models, said]): JsonObject[] => {
+    const fields = Object.entries(capabilities.safeParse(said).data ?? {}).flatMap(
+      ([key, value]) => (value === undefined ? [] : [[key, value] as const]),
+    );
+    return models === '' || fields.length === 0 ? [] : [{ models, ...Object.fromEntries(fields) }];
+  });
+  draft.take(CAPABILITIES);
+  if (entries.length === 0) return;
+  draft.set(CAPABILITIES, entries);
+  draft.notes.push(`${CAPABILITIES} is a list now`);
 }

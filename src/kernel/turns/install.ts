@@ -4,10 +4,10 @@ import { AGENT } from '../../agent/install.ts';
 import { APPROVALS, ASKS } from '../../features/approvals/install.ts';
 import { DRAFTS } from '../../features/letters/install.ts';
 import { type Kernel, port } from '../feature.ts';
-import { accountLimitsStage, blockedSendersStage } from './answer-limits.ts';
 import { createDispatcher, type Dispatcher } from './dispatcher.ts';
 import { editsStage } from './edits.ts';
 import { createTurnStages } from './stages.ts';
+import { accountLimitsStage, blockedSendersStage } from './turn-answers.ts';
 import { createTurnPersonOf } from './turn-person.ts';
 
 export const DISPATCHER = port<Dispatcher>('dispatcher');

@@ -18,8 +18,8 @@ import {
 } from '@whiskeysockets/baileys';
 import { createBaileysLogger } from '../../../src/channels/whatsapp/baileys-logger.ts';
 import { type Ledger, openLedger } from '../../../src/channels/whatsapp/ledger.ts';
-import { createSessionRepository } from '../../../src/channels/whatsapp/session-repository.ts';
 import { openVault, type Vault } from '../../../src/channels/whatsapp/vault.ts';
+import { createSessionRepository } from '../../../src/channels/whatsapp/whatsapp.ts';
 import { openEmbeddedStore } from '../../../src/kernel/bus/store/embedded.ts';
 import type { EmbeddedStore, KeyValueStore } from '../../../src/kernel/bus/store/store.ts';
 import { type Logger, silentLogger } from '../../../src/lib/logger.ts';

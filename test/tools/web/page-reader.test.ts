@@ -1,6 +1,6 @@
 import { afterAll, describe, expect, it } from 'vitest';
 import { type Clock, systemClock } from '../../../src/lib/time/clock.ts';
-import { PageReader } from '../../../src/tools/web/page-reader.ts';
+import { PageReader } from '../../../src/tools/web/web-fetch.ts';
 
 const LIMIT_MS = 20_000;
 /** What pages made to hurt have instead: they would use up any time. */
