@@ -5,7 +5,7 @@ import { afterAll, describe, expect, it } from 'vitest';
 import { MailReader } from '../../src/channels/email/mail-reader.ts';
 import { extract } from '../../src/kernel/media/extract/extract.ts';
 import { createReaderMemory } from '../../src/lib/async.ts';
-import { htmlText } from '../../src/lib/html/html-text.ts';
+import { HtmlTooComplexError, htmlText } from '../../src/lib/html/html-text.ts';
 import { systemClock } from '../../src/lib/time/clock.ts';
 import { PageReader } from '../../src/tools/web/web-fetch.ts';
 import { bytesOf, docxOf, epub } from '../media/documents.ts';
@@ -225,6 +225,22 @@ it.each(Object.entries(LONG))(
     expect(await growthOf(spent, 2 * CHARS)).toBeLessThan(PROPORTIONAL);
   },
 );
+
+/** Open formatting that a parser repeats in every paragraph behind it. */
+const repeated = (count: number) =>
+  `<div>${Array.from({ length: count }, (_, at) => `<b class=a${at}>`).join('')}</div>${'<p>x</p>'.repeat(count)}`;
+
+it('gives up formatting that multiplies, at a cost that grows with its size', async () => {
+  const spent = (count: number) => {
+    const begun = cpuMs();
+    expect(() => htmlText(repeated(count))).toThrow(HtmlTooComplexError);
+    return cpuMs() - begun;
+  };
+  expect(await growthOf(spent, 10_000)).toBeLessThan(PROPORTIONAL);
+  expect(await inMail(`hello ${repeated(10_000)}`)).toMatch(/unreadable/);
+  expect(await inFile(repeated(10_000))).toMatch(/unreadable/);
+  expect(await inFile(repeated(3))).toBe('x\n\nx\n\nx');
+});
 
 it('reads a mail of nothing but cells within the bounds of the thread', async () => {
   expect(await inMail(`<p>hello</p><table><tr>${'<td>'.repeat(250_000)}`)).toContain('hello');

@@ -2,7 +2,7 @@
 // in their form, what is hidden left out (case E23). HTML is parsed as a browser parses it: what a browser
 // hides must not be read as text here.
 
-import { type DefaultTreeAdapterTypes, parse } from 'parse5';
+import { type DefaultTreeAdapterTypes, defaultTreeAdapter, parse } from 'parse5';
 import { type Hiding, hidingOf, setsReadableSize } from './hidden-style.ts';
 import { type Mark, TableText, TextLines } from './text-lines.ts';
 import { attributeOf, parseXml } from './xml.ts';
@@ -41,9 +41,34 @@ const MAX_LINK_CHARS = 2000;
 /** Deeper than any page is written; a browser has such a limit too. */
 const MAX_DEPTH = 256;
 
+/** Elements that a parser may make of one tag, over a whole text. */
+const MAX_ELEMENTS_PER_TAG = 16;
+const MIN_ELEMENTS = 1000;
+
+/** Formatting that is left open is repeated in every block behind it, so that the elements grow with the square. */
+export class HtmlTooComplexError extends Error {
+  override readonly name = 'HtmlTooComplexError';
+}
+
+/** @throws HtmlTooComplexError where the tags stand for many times as many elements */
 export function htmlText(html: string, options: HtmlTextOptions = {}): string {
-  const { childNodes } = options.isXml === true ? parseXml(html) : parse(html);
+  const { childNodes } = options.isXml === true ? parseXml(html) : parseBounded(html);
   return new ShownText(options).read(childNodes);
+}
+
+function parseBounded(html: string) {
+  const tags = html.split('<').length;
+  let left = MIN_ELEMENTS + MAX_ELEMENTS_PER_TAG * tags;
+  return parse(html, {
+    treeAdapter: {
+      ...defaultTreeAdapter,
+      createElement(...made) {
+        left -= 1;
+        if (left < 0) throw new HtmlTooComplexError('its tags stand for too many elements');
+        return defaultTreeAdapter.createElement(...made);
+      },
+    },
+  });
 }
 
 class ShownText {
