@@ -8,7 +8,7 @@ import { silentLogger } from '../../src/lib/logger.ts';
 import { systemClock } from '../../src/lib/time/clock.ts';
 import { runNanobot, temporaryHome } from './run-nanobot.ts';
 
-const MAX_FILES = 130;
+const MAX_FILES = 125;
 /** Names on standard error each file of `src` that the process loads. */
 const NAME_LOADED = `
   import { registerHooks } from 'node:module';

@@ -40,6 +40,7 @@ describe.skipIf(absent !== undefined)('changes on the web page', () => {
     await using rig = await openPage({ browser });
     await rig.say('remind me on Mondy');
     await rig.say('my PIN is 1234');
+    await rig.showsMessages('remind me on Mondy', 'my PIN is 1234');
     await rig.answer('turn#1', 'Noted.');
     await rig.showsMessages('remind me on Mondy', 'my PIN is 1234', 'Noted.');
     const first = rig.page.locator('.message.person').first();
