@@ -54,7 +54,7 @@ export type WhenOff = {
   /** For people: that it is off, and the setting that switches it on. */
   readonly text: string;
   readonly commands: CommandTable;
-  /** Internal channels: turns on them end with the text as their note. */
+  /** Internal channels: turns on them wait until it is on again. */
   readonly channels: readonly string[];
   personalData(kernel: Kernel): Promise<PersonalData>;
 };

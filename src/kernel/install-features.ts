@@ -1,12 +1,16 @@
 // Installs the features that are on, in their order. What is off is not loaded: its chat commands say that it is off,
-// turns on its internal channels end with a note, and its personal data is found and erased by code that is loaded
-// when somebody asks.
+// turns on its internal channels wait until it is on again, and its personal data is found and erased by code that is
+// loaded when somebody asks.
 
 import { readOnce } from '../lib/async.ts';
+import { TurnDeferred } from './bus/bus.ts';
 import { commandsOf } from './commands/command.ts';
 import type { Config } from './config/config.ts';
 import { type Feature, type Kernel, PortError, type WhenOff } from './feature.ts';
 import type { PersonalData } from './personal-data.ts';
+
+/** Work of a feature that is off goes on so soon after it was switched on. */
+const LOOK_AGAIN_MS = 10_000;
 
 /** @throws PortError where a feature uses one that comes later */
 export async function installFeatures(kernel: Kernel, features: readonly Feature[]): Promise<void> {
@@ -31,21 +35,18 @@ function sectionOf(config: Config, { name, settings }: Feature): never {
 }
 
 function installOff(kernel: Kernel, features: readonly WhenOff[]): void {
-  const { add } = kernel;
-  const noteOf = (channel: string) =>
-    features.find(({ channels }) => channels.includes(channel))?.text;
-  for (const { text, commands, channels, ...feature } of features) {
+  const { add, clock } = kernel;
+  for (const { text, commands, ...feature } of features) {
     const says = Object.keys(commands).map((name) => [name, async () => text]);
     add.command(...commandsOf(commands, Object.fromEntries(says)));
-    for (const channel of channels) add.stillWanted(channel, async () => false);
     add.personalData(loadedOnUse(readOnce(() => feature.personalData(kernel))));
   }
   add.stage({
     name: 'switched-off',
     async run(turn, next) {
-      const note = noteOf(turn.chat.channel);
-      const last = turn.messages.at(-1) ?? turn.messages[0];
-      return note === undefined ? next(turn) : { throughSeq: last.seq, outbound: [], note };
+      const off = features.find(({ channels }) => channels.includes(turn.chat.channel));
+      if (off !== undefined) throw new TurnDeferred(off.text, clock.now() + LOOK_AGAIN_MS);
+      return next(turn);
     },
   });
 }

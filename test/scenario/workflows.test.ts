@@ -2,6 +2,7 @@
 // who started them, asked for where an owner has to allow something, and taken up after a kill. The model
 // of a capability is on another server than that of the conversation.
 
+import { existsSync } from 'node:fs';
 import { readFile, rm, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { afterAll, expect, it } from 'vitest';
@@ -257,4 +258,31 @@ it('holds its limit in money for a model without a price: it is not asked, or ch
   answer = () => SUMMED;
   await answerTo('/workflow run rich', /^rich\s+twice - milk\s+• eggs$/);
   expect(asked()).toBe(4);
+});
+
+it('waits while workflows are off, says so, lets texts be erased, and goes on when they are on again', async () => {
+  const held = Promise.withResolvers<void>();
+  answer = () => ({ chunks: ['late'], gate: held.promise });
+  const listed = await answerTo('/workflow runs', /rich: done/);
+  const rich = /(w\w{10}) rich: done/.exec(listed)?.[1] ?? '';
+  const asked = summer.requests.length;
+  await answerTo('/workflow run note file=in.md to=off.md', /^Started: w\w+ note/);
+  await summer.received(asked + 1);
+  await world.gateway.kill();
+  const { agents } = sections;
+  await world.configure({ ...sections, agents: { ...agents, workflows: { enabled: false } } });
+  held.resolve();
+  answer = () => SUMMED;
+  await world.start();
+  await answerTo('/workflow runs', /^Workflows are switched off \(agents\.workflows\.enabled\)\.$/);
+  await answerTo('/cron add workflow in 1h: note file=in.md', /Workflows are switched off/);
+  await answerTo('/forget twice', /twice/);
+  telegram.press(OWNER, OWNER, 'Forget');
+  await hears(/^Forgotten: /);
+  expect(summer.requests).toHaveLength(asked + 1);
+  await world.configure(sections);
+  await world.restart();
+  await answerTo(`/workflow show ${rich}`, /There is no run "w\w+" of yours/);
+  await expect.poll(() => existsSync(file('off.md'))).toBe(true);
+  await answerTo('/workflow runs', /note: done/);
 });
