@@ -1,4 +1,4 @@
-# The gateway in a container: non-root, state in one volume, no dev dependencies.
+# The gateway in a container: non-root, state in one volume, the bundle and the packages outside of it.
 
 FROM node:24-bookworm-slim AS dependencies
 WORKDIR /app
@@ -7,10 +7,9 @@ RUN npm ci --omit=dev --ignore-scripts && npm cache clean --force
 
 FROM dependencies AS program
 RUN npm ci --ignore-scripts
-COPY tsconfig.json tsconfig.build.json ./
-COPY scripts/build-package.ts ./scripts/
+COPY scripts/build.ts ./scripts/
 COPY src ./src
-RUN node scripts/build-package.ts
+RUN node scripts/build.ts
 
 FROM node:24-bookworm-slim
 # "container" says where it runs; the log goes to the engine.

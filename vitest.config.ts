@@ -2,9 +2,11 @@ import { fileURLToPath } from 'node:url';
 import { defineConfig } from 'vitest/config';
 import { SlowestFirst } from './test/support/slowest-first.ts';
 
+/** They run the package instead of the sources. */
+const SYSTEM = 'test/system/**/*.test.ts';
 /** Files that measure or change their process, or run for long. All others share the two workers. */
 const ALONE = [
-  'test/{crash,hostile,scenario,system}/**/*.test.ts',
+  'test/{crash,hostile,scenario}/**/*.test.ts',
   'test/**/local-day.test.ts',
   'test/**/link-watch.test.ts',
   'test/**/bombs.test.ts',
@@ -21,10 +23,19 @@ export default defineConfig({
   },
   test: {
     projects: [
+      {
+        extends: true,
+        test: { name: 'system', include: [SYSTEM], globalSetup: './test/support/packed.ts' },
+      },
       { extends: true, test: { name: 'alone', include: ALONE, isolate: true } },
       {
         extends: true,
-        test: { name: 'together', include: ['test/**/*.test.ts'], exclude: ALONE, isolate: false },
+        test: {
+          name: 'together',
+          include: ['test/**/*.test.ts'],
+          exclude: [SYSTEM, ...ALONE],
+          isolate: false,
+        },
       },
     ],
     reporters: ['default', './test/support/closing-line.ts'],

@@ -1,5 +1,5 @@
-// The yardstick: the Telegram bot people write in an afternoon. No storage, no order, no retries; it
-// calls the same model server and answers.
+// The first yardstick: the Telegram bot people write in an afternoon. No storage, no order, no retries;
+// it calls the same model server with the same SDK and answers.
 
 import { Bot } from 'grammy';
 import { OpenAI } from 'openai';
@@ -28,4 +28,6 @@ bot.on('message:text', (context) => {
   void answer(context.message.text).then((text) => context.reply(text));
 });
 
+// A process that a signal ends does not write its compile cache.
+process.once('SIGTERM', () => process.exit());
 await bot.start();

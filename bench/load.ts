@@ -1,74 +1,68 @@
-// People who write to a bot, and what their waiting times were. Times are taken where people are:
-// at the Bot API server, from the message offered to the reply standing in the chat.
+// The load on several bots in turn. All bots run at once; while one is under load the others idle, and a
+// run goes round them in blocks of some seconds, so that a machine whose speed drifts is slow for all.
 
-import type { Peers } from './peers.ts';
-import type { Subject } from './subject.ts';
+import { setTimeout as delay } from 'node:timers/promises';
+import type { Bot } from './entrants.ts';
 
-export type LoadResult = {
-  readonly turns: number;
-  /** Added by the bot: waiting time minus the model server's own. */
-  readonly addedMs: { readonly p50: number; readonly p95: number; readonly p99: number };
-  readonly cpuMsPerTurn: number;
-  readonly turnsPerSecond: number;
-};
-
-export type LoadOptions = {
+export type Load = {
   readonly chats: number;
-  readonly turns: number;
-  /** Messages a second over all chats; undefined = every chat at once, as fast as answers come. */
-  readonly ratePerSecond?: number;
-  readonly modelMs: number;
+  /** In each chat one after the other. */
+  readonly turnsPerChat: number;
+  readonly blocks: number;
+  /** Every block goes on with the chats of the first; left out, its chats are new. */
+  readonly keepsChats?: boolean;
 };
 
-const FIRST_CHAT_ID = 10_000;
+export type Block = {
+  /** Of each turn, what the bot added to the model's own time. */
+  readonly addedMs: readonly number[];
+  /** Until the last reply. */
+  readonly spanMs: number;
+  /** Of all threads, work that was put off until the last reply included. */
+  readonly cpuMs: number;
+};
 
-export const nowMs = () => performance.timeOrigin + performance.now();
+const FIRST_CHAT = 10_000;
+const WARM_UP_TURNS = 5;
+const PUT_OFF_MS = 1000;
 
-export async function runLoad(
-  subject: Subject,
-  peers: Peers,
-  options: LoadOptions,
-): Promise<LoadResult> {
-  const waits: number[] = [];
+export async function warmUp({ peers }: Bot): Promise<void> {
+  for (let turn = 0; turn < WARM_UP_TURNS; turn += 1) await peers.ask(1 + turn);
+}
+
+export async function inTurn(
+  bots: readonly Bot[],
+  load: Load,
+): Promise<ReadonlyMap<Bot, readonly Block[]>> {
+  const blocks = new Map(bots.map((bot): [Bot, Block[]] => [bot, []]));
+  for (const bot of bots) await warmUp(bot);
+  for (let number = 0; number < load.blocks; number += 1) {
+    const firstChat = FIRST_CHAT + (load.keepsChats === true ? 0 : number * load.chats);
+    for (const [bot, done] of blocks) done.push(await oneBlock(bot, load, firstChat));
+  }
+  return blocks;
+}
+
+export async function oneBlock(
+  { peers, subject }: Bot,
+  { chats, turnsPerChat }: Pick<Load, 'chats' | 'turnsPerChat'>,
+  firstChat = FIRST_CHAT,
+): Promise<Block> {
+  const addedMs: number[] = [];
+  async function chat(id: number) {
+    for (let turn = 0; turn < turnsPerChat; turn += 1) addedMs.push(await peers.ask(id));
+  }
   const cpuBefore = subject.cpuMs();
-  const startedAt = nowMs();
-  const lanes = Array.from({ length: options.chats }, (_, index) => FIRST_CHAT_ID + index);
-  const perChat = Math.ceil(options.turns / options.chats);
-  await Promise.all(
-    lanes.map(async (chatId, index) => {
-      for (let turn = 0; turn < perChat; turn += 1) {
-        await paced(startedAt, turn * options.chats + index, options.ratePerSecond);
-        waits.push((await oneTurn(peers, chatId)) - options.modelMs);
-      }
-    }),
-  );
-  const turns = perChat * options.chats;
-  return {
-    turns,
-    addedMs: percentiles(waits),
-    cpuMsPerTurn: (subject.cpuMs() - cpuBefore) / turns,
-    turnsPerSecond: turns / ((nowMs() - startedAt) / 1000),
-  };
+  const startedAt = performance.now();
+  await Promise.all(Array.from({ length: chats }, (_, index) => chat(firstChat + index)));
+  const spanMs = performance.now() - startedAt;
+  await delay(PUT_OFF_MS);
+  return { addedMs, spanMs, cpuMs: subject.cpuMs() - cpuBefore };
 }
 
-/** One question; resolves with the milliseconds until its answer stood in the chat. */
-export async function oneTurn(peers: Peers, chatId: number): Promise<number> {
-  const nonce = `nonce-${Math.random().toString(36).slice(2)}`;
-  const answer = peers.answerIn(chatId, nonce);
-  const offeredAt = nowMs();
-  peers.telegram.say(chatId, `Please repeat ${nonce}`);
-  return (await answer) - offeredAt;
-}
-
-async function paced(startedAt: number, index: number, ratePerSecond: number | undefined) {
-  if (ratePerSecond === undefined) return;
-  const waitMs = startedAt + (index * 1000) / ratePerSecond - nowMs();
-  if (waitMs > 0) await new Promise((resolve) => setTimeout(resolve, waitMs));
-}
-
-export function percentiles(values: readonly number[]) {
+export function percentile(values: readonly number[], share: number): number {
   const sorted = values.toSorted((a, b) => a - b);
-  const at = (share: number) =>
-    sorted[Math.min(sorted.length - 1, Math.floor(sorted.length * share))] ?? Number.NaN;
-  return { p50: at(0.5), p95: at(0.95), p99: at(0.99) };
+  return sorted[Math.min(sorted.length - 1, Math.floor(sorted.length * share))] ?? Number.NaN;
 }
+
+export const median = (values: readonly number[]) => percentile(values, 0.5);

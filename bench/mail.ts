@@ -2,16 +2,14 @@
 // of its own. Over 25 MB only the header is fetched.
 
 import { bigMail, readBigMail } from '../test/support/big-mail.ts';
+import { header, row } from './table.ts';
 
 const MAIL_MB = [0.02, 10, 24, 60, 150];
 /** What base64 and its line ends make of a file. */
 const BASE64_GROWTH = (4 / 3) * (78 / 76);
 
-const row = (...cells: readonly (string | number)[]) => console.log(`| ${cells.join(' | ')} |`);
-
 export async function mail(): Promise<void> {
-  row('mail MB', 'RSS above that before it MB', 'its file');
-  row('---', '---', '---');
+  header('mail MB', 'RSS above that before it MB', 'its file');
   for (const megabytes of MAIL_MB) {
     const sent = await bigMail(Math.floor((megabytes * 1024 * 1024) / BASE64_GROWTH));
     const { grownMb, media } = await readBigMail(sent);

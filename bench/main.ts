@@ -1,18 +1,47 @@
-// npm run bench [-- suite ...]: measures nanobot against a bare bot in one run, in turn, so that
-// their ratio holds on a machine whose speed drifts. Prints Markdown for docs/benchmarks.md.
+// npm run bench [-- suite ...] [--against folder]: measures nanobot beside a bare bot and an agent bot in
+// one run, in turn, so that their ratio holds on a machine whose speed drifts. Another checkout can run
+// beside them. Prints Markdown for docs/benchmarks.md.
 
-import { SUITES } from './suites.ts';
+import { availableParallelism, loadavg } from 'node:os';
+import { parseArgs } from 'node:util';
+import { age, crowd, disk, size, window } from './alone.ts';
+import { type Contest, openContest } from './entrants.ts';
+import { mail } from './mail.ts';
+import { burst, latency, loop, memory, start } from './suites.ts';
+import { whatsapp } from './whatsapp.ts';
 
-const wanted = process.argv.slice(2);
-const unknown = wanted.filter((name) => !(name in SUITES));
+const SUITES: Readonly<Record<string, (contest: Contest) => Promise<void>>> = {
+  latency,
+  burst,
+  loop,
+  start,
+  memory,
+  window,
+  disk,
+  age,
+  crowd,
+  size,
+  whatsapp,
+  mail,
+};
+const DEFAULT_SUITES = ['latency', 'loop'];
+
+const { positionals, values } = parseArgs({
+  allowPositionals: true,
+  options: { against: { type: 'string' } },
+});
+const unknown = positionals.filter((name) => !(name in SUITES));
 if (unknown.length > 0) {
   console.error(
     `Unknown suite ${unknown.join(', ')}; there are ${Object.keys(SUITES).join(', ')}.`,
   );
   process.exit(2);
 }
-for (const [name, suite] of Object.entries(SUITES)) {
-  if (wanted.length > 0 && !wanted.includes(name)) continue;
+await using contest = await openContest(values.against);
+const load = () => `load ${loadavg()[0]?.toFixed(1)}`;
+for (const name of positionals.length > 0 ? positionals : DEFAULT_SUITES) {
   console.log(`\n## ${name}\n`);
-  await suite();
+  const machine = `Node ${process.versions.node}, ${availableParallelism()} cores, ${load()} before`;
+  await SUITES[name]?.(contest);
+  console.log(`\n${machine} and ${load()} after.`);
 }

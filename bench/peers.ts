@@ -1,5 +1,8 @@
-// The simulated services both bots talk to, on loopback in the benchmark's own process.
+// The simulated services that a bot talks to, on loopback in the benchmark's own process, and the
+// people who write to it. Times are taken where people are: at the Bot API server, from the message
+// offered to the complete reply standing in the chat.
 
+import { setTimeout as delay } from 'node:timers/promises';
 import { type BotApi, startBotApi } from '../test/support/bot-api.ts';
 import {
   type LlmReply,
@@ -8,26 +11,43 @@ import {
   startLlmServer,
 } from '../test/support/llm-server.ts';
 
+/** How long the model takes to its first token, and from there to its last. */
+export type Pace = { readonly thinkMs: number; readonly streamMs: number };
+
+export const STREAMING: Pace = { thinkMs: 0, streamMs: 145 };
+/** 790 ms altogether. */
+export const THINKING: Pace = { thinkMs: 645, streamMs: 145 };
+export const AT_ONCE: Pace = { thinkMs: 0, streamMs: 0 };
+
 export interface Peers extends AsyncDisposable {
   readonly telegram: BotApi;
   readonly model: LlmServer;
-  /** The time at which an answer with this text stood in the chat, epoch milliseconds. */
-  answerIn(chatId: number, nonce: string): Promise<number>;
+  modelCalls(): number;
+  /** The body of the last request to the model. */
+  lastRequest(): LlmRequest['body'] | undefined;
+  /** One question; resolves when its answer stands in the chat, with what the bot added to the model's time. */
+  ask(chatId: number): Promise<number>;
+  /** Resolves when a process that was started at this time has polled for messages; its milliseconds till then. */
+  firstPoll(startedAt: number): Promise<number>;
 }
 
 type Waiter = { readonly nonce: string; readonly resolve: (at: number) => void };
 
+const NONCE = /\bnonce-\w+/g;
+const WORDS =
+  'You asked me to repeat one word and that is all which this short sentence does: here it is'.split(
+    ' ',
+  );
 const ANSWER_TIMEOUT_MS = 120_000;
+const START_TIMEOUT_MS = 60_000;
 
-/** A short answer in as many pieces as a real model streams it. */
-function answer({ lastUserText }: LlmRequest): LlmReply {
-  const nonce = /\bnonce-\w+/.exec(lastUserText)?.[0] ?? 'nothing to repeat';
-  const words = `You asked me to repeat ${nonce} and that is what this short sentence does.`;
-  return { chunks: words.match(/\S+\s*/g) ?? [] };
-}
+export const nowMs = () => performance.timeOrigin + performance.now();
 
-export async function startPeers(modelMs: number): Promise<Peers> {
+export async function startPeers(pace: Pace): Promise<Peers> {
   const waiters = new Map<number, Waiter>();
+  const modelMs = new Map<string, number>();
+  let calls = 0;
+  let lastRequest: LlmRequest['body'] | undefined;
   const telegram = await startBotApi({
     onMessage(chatId, message) {
       const waiter = waiters.get(chatId);
@@ -37,24 +57,58 @@ export async function startPeers(modelMs: number): Promise<Peers> {
       waiter.resolve(message.changedAt);
     },
   });
-  const model = await startLlmServer({ latencyMs: modelMs, record: false, respond: answer });
+  /** Twenty tokens; the last is the word that was asked for, so that a draft is not taken for the answer. */
+  function respond({ lastUserText, body }: LlmRequest): LlmReply {
+    calls += 1;
+    lastRequest = body;
+    const nonce = lastUserText.match(NONCE)?.at(-1) ?? 'nothing';
+    const tokens = [...WORDS.map((word) => `${word} `), nonce];
+    if (pace.thinkMs + pace.streamMs === 0) return { chunks: tokens };
+    const beganAt = nowMs();
+    const chunks = tokens.flatMap((token, index) => {
+      const share = (index + 1) / tokens.length;
+      return [delay(pace.thinkMs + pace.streamMs * share), token];
+    });
+    const last = chunks.at(-2);
+    if (last instanceof Promise) void last.then(() => modelMs.set(nonce, nowMs() - beganAt));
+    return { chunks };
+  }
+  const model = await startLlmServer({ record: false, respond });
+
+  function answerIn(chatId: number, nonce: string): Promise<number> {
+    return new Promise((resolve, reject) => {
+      const timer = setTimeout(
+        () => reject(new Error(`no answer in chat ${chatId} within ${ANSWER_TIMEOUT_MS} ms`)),
+        ANSWER_TIMEOUT_MS,
+      );
+      const settle = (at: number) => {
+        clearTimeout(timer);
+        resolve(at);
+      };
+      waiters.set(chatId, { nonce, resolve: settle });
+    });
+  }
+
   return {
     telegram,
     model,
-    answerIn: (chatId, nonce) =>
-      new Promise((resolve, reject) => {
-        const timer = setTimeout(
-          () => reject(new Error(`no answer in chat ${chatId} within ${ANSWER_TIMEOUT_MS} ms`)),
-          ANSWER_TIMEOUT_MS,
-        );
-        waiters.set(chatId, {
-          nonce,
-          resolve: (at) => {
-            clearTimeout(timer);
-            resolve(at);
-          },
-        });
-      }),
+    modelCalls: () => calls,
+    lastRequest: () => lastRequest,
+    async ask(chatId) {
+      const nonce = `nonce-${Math.random().toString(36).slice(2)}`;
+      const answer = answerIn(chatId, nonce);
+      const offeredAt = nowMs();
+      telegram.say(chatId, `Please repeat ${nonce}`);
+      const waitMs = (await answer) - offeredAt;
+      const ownMs = modelMs.get(nonce) ?? 0;
+      modelMs.delete(nonce);
+      return waitMs - ownMs;
+    },
+    async firstPoll(startedAt) {
+      const isPoll = () =>
+        telegram.calls.find(({ method, at }) => method === 'getUpdates' && at > startedAt);
+      return (await telegram.waitFor(isPoll, START_TIMEOUT_MS)).at - startedAt;
+    },
     async [Symbol.asyncDispose]() {
       await telegram[Symbol.asyncDispose]();
       await model[Symbol.asyncDispose]();

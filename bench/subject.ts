@@ -1,5 +1,5 @@
-// A bot under measurement: a child process, its processor time and its memory as the kernel counts
-// them.
+// The programs under measurement as child processes, with their processor time and memory as the kernel
+// counts them.
 
 import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
@@ -7,117 +7,141 @@ import { readFileSync } from 'node:fs';
 import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import type { ConfigInput } from '../src/kernel/config/config.ts';
 import type { LlmServer } from '../test/support/llm-server.ts';
-import type { Peers } from './peers.ts';
+import { nowMs, type Peers } from './peers.ts';
 
-const ROOT = join(import.meta.dirname, '..');
-const { scripts } = JSON.parse(readFileSync(join(ROOT, 'package.json'), 'utf8'));
-/** As `npm start` gives them: garbage is collected early, so that memory stays small. */
-export const NODE_FLAGS: readonly string[] = scripts.start
-  .split(' ')
-  .filter((word: string) => word.startsWith('--'));
+export const ROOT = join(import.meta.dirname, '..');
+/** What the programs have compiled is kept between runs, as it is on a machine that restarts them. */
+const COMPILED = join(ROOT, 'node_modules/.cache/nanobot-bench');
 /** Linux counts processor time in these ticks. */
 const MS_PER_TICK = 10;
 const STOP_TIMEOUT_MS = 20_000;
 
+/** A running program. */
 export interface Subject extends AsyncDisposable {
-  readonly name: string;
+  readonly child: ChildProcess;
+  readonly pid: number;
   readonly startedAt: number;
+  /** User and system time of all threads. */
   cpuMs(): number;
   rssMb(): number;
 }
 
-export async function startBareBot(peers: Peers): Promise<Subject> {
-  const child = start(['bench/bare-bot.ts'], {
-    BENCH_TOKEN: peers.telegram.token,
-    BENCH_API_ROOT: peers.telegram.apiRoot,
-    BENCH_MODEL_BASE: peers.model.openaiBase,
-  });
-  return subjectOf('bare bot', child, async () => undefined);
+/** What can be started, also several times one after the other. */
+export interface Program extends AsyncDisposable {
+  readonly name: string;
+  /** @param compiled folder of the compile cache */
+  start(compiled?: string): Subject;
 }
 
-export type GatewayOptions = {
-  readonly quietMs: number;
-  /** Fills the home before the start. */
-  prepare?(home: string): Promise<void>;
+export function bareBot(peers: Peers): Program {
+  return yardstick('bare bot', 'bench/bare-bot.ts', peers, {});
+}
+
+/** @param request file with the recorded request whose prompt and tools it sends */
+export function agentBot(peers: Peers, request: string): Program {
+  return yardstick('agent bot', 'bench/agent-bot.ts', peers, { BENCH_REQUEST: request });
+}
+
+function yardstick(
+  name: string,
+  script: string,
+  { telegram, model }: Peers,
+  env: Readonly<Record<string, string>>,
+): Program {
+  return {
+    name,
+    start: (compiled = COMPILED) =>
+      start([script], {
+        NODE_COMPILE_CACHE: compiled,
+        BENCH_TOKEN: telegram.token,
+        BENCH_API_ROOT: telegram.apiRoot,
+        BENCH_MODEL_BASE: model.openaiBase,
+        ...env,
+      }),
+    [Symbol.asyncDispose]: async () => undefined,
+  };
+}
+
+export type NanobotOptions = {
+  readonly name: string;
+  readonly folder: string;
+  /** Left out: the default. */
+  readonly quietMs?: number;
+  /** Left out: the default. */
+  readonly maxConcurrentChats?: number;
 };
 
-export async function startGateway(peers: Peers, options: GatewayOptions): Promise<Subject> {
-  const { subject } = await startConfigured(`nanobot, window ${options.quietMs} ms`, {
-    model: peers.model,
-    channels: {
-      telegram: {
-        enabled: true,
-        token: peers.telegram.token,
-        apiRoot: peers.telegram.apiRoot,
-        allowFrom: ['*'],
-      },
-    },
-    ...options,
-  });
-  return subject;
+/** nanobot with Telegram, in a home of its own. */
+export function nanobot({ telegram, model }: Peers, options: NanobotOptions): Promise<Nanobot> {
+  const { token, apiRoot } = telegram;
+  const channels = { telegram: { enabled: true, token, apiRoot, allowFrom: ['*'] } };
+  return configured({ ...options, model, channels });
 }
 
-/** A gateway with these channels, in a home of its own. */
-export async function startConfigured(
-  name: string,
-  options: GatewayOptions & {
+export type Nanobot = Program & { readonly home: string };
+
+/** nanobot with these channels, in a home of its own, with the flags of its `npm start`. */
+export async function configured(
+  options: NanobotOptions & {
     readonly model: LlmServer;
-    readonly channels: ConfigInput['channels'];
+    readonly channels: Readonly<Record<string, unknown>>;
   },
-): Promise<{ readonly subject: Subject; readonly home: string }> {
+): Promise<Nanobot> {
+  const { name, folder, quietMs, maxConcurrentChats } = options;
   const home = await mkdtemp(join(tmpdir(), 'nanobot-bench-'));
-  const config: ConfigInput = {
+  const config = {
     version: 1,
-    agents: { defaults: { model: 'openai/sim-1', maxConcurrentChats: 1000 } },
+    agents: { defaults: { model: 'openai/sim-1', maxConcurrentChats } },
     providers: { openai: { apiKey: 'bench-key', apiBase: options.model.openaiBase } },
     channels: options.channels,
     gateway: { port: 0 },
-    coalesce: { quietMs: options.quietMs },
+    coalesce: { quietMs },
     limits: { messages: { perMinute: 0, perDay: 0 } },
   };
   await writeFile(join(home, 'config.json'), JSON.stringify(config), { mode: 0o600 });
-  await options.prepare?.(home);
-  const child = start([...NODE_FLAGS, 'bin/nanobot.js', 'gateway'], {
-    NANOBOT_HOME: home,
-  });
-  const cleanUp = () => rm(home, { recursive: true, force: true });
-  return { subject: subjectOf(name, child, cleanUp), home };
+  const args = [...nodeFlags(folder), 'bin/nanobot.js', 'gateway'];
+  return {
+    name,
+    home,
+    start: (compiled = COMPILED) =>
+      start(args, { NANOBOT_HOME: home, XDG_CACHE_HOME: compiled }, folder),
+    [Symbol.asyncDispose]: () => rm(home, { recursive: true, force: true }),
+  };
+}
+
+/** The flags with which `npm start` of this checkout runs Node. */
+export function nodeFlags(folder: string): readonly string[] {
+  const { scripts } = JSON.parse(readFileSync(join(folder, 'package.json'), 'utf8'));
+  return scripts.start.split(' ').filter((word: string) => word.startsWith('--'));
 }
 
 export function start(
   args: readonly string[],
   env: Readonly<Record<string, string>>,
-): ChildProcess {
-  return spawn(process.execPath, args, {
-    cwd: ROOT,
+  cwd = ROOT,
+): Subject {
+  const startedAt = nowMs();
+  const child = spawn(process.execPath, args, {
+    cwd,
     env: { PATH: process.env['PATH'] ?? '', HOME: tmpdir(), ...env },
     stdio: ['ignore', 'ignore', 'inherit', 'ipc'],
   });
-}
-
-export function subjectOf(
-  name: string,
-  child: ChildProcess,
-  cleanUp: () => Promise<void>,
-): Subject {
   const { pid } = child;
-  if (pid === undefined) throw new Error(`${name} did not start`);
+  if (pid === undefined) throw new Error(`${args.join(' ')} did not start`);
   return {
-    name,
-    startedAt: performance.timeOrigin + performance.now(),
+    child,
+    pid,
+    startedAt,
     cpuMs: () => cpuMs(pid),
     rssMb: () => rssMb(pid),
     async [Symbol.asyncDispose]() {
-      if (child.exitCode === null && child.signalCode === null) {
-        const exited = once(child, 'exit');
-        child.kill('SIGTERM');
-        const killer = setTimeout(() => child.kill('SIGKILL'), STOP_TIMEOUT_MS);
-        await exited;
-        clearTimeout(killer);
-      }
-      await cleanUp();
+      if (child.exitCode !== null || child.signalCode !== null) return;
+      const exited = once(child, 'exit');
+      child.kill('SIGTERM');
+      const killer = setTimeout(() => child.kill('SIGKILL'), STOP_TIMEOUT_MS);
+      await exited;
+      clearTimeout(killer);
     },
   };
 }

@@ -2,15 +2,17 @@
 // bare Baileys bot in the same run. The server's certificate root is not installed: this version of
 // Baileys takes any, and a preload would change what is measured.
 
-import type { ChildProcess } from 'node:child_process';
 import { mkdtemp, readFile, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { setTimeout as pause } from 'node:timers/promises';
+import { z } from 'zod';
 import { type LlmServer, startLlmServer } from '../test/support/llm-server.ts';
 import { loginSteps } from '../test/support/whatsapp-gateway.ts';
 import type { Contact, Phone, WhatsAppServer } from '../test/support/whatsapp-server/contract.ts';
 import { startWhatsAppServer } from '../test/support/whatsapp-server/server.ts';
-import { NODE_FLAGS, type Subject, start, startConfigured, subjectOf } from './subject.ts';
+import { configured, nodeFlags, ROOT, type Subject, start } from './subject.ts';
+import { figure, header, row } from './table.ts';
 import { nonceAnswer, UNPACED } from './whatsapp-load.ts';
 
 const MESSAGES = 10_000;
@@ -21,19 +23,28 @@ const SETTLE_MS = 15_000;
 const ANSWER_TIMEOUT_MS = 60_000;
 const START_TIMEOUT_MS = 30_000;
 
-const pause = (ms: number) => new Promise((resolve) => setTimeout(resolve, ms));
-const row = (...cells: readonly (string | number)[]) => console.log(`| ${cells.join(' | ')} |`);
+type World = {
+  readonly server: WhatsAppServer;
+  readonly model: LlmServer;
+  readonly phone: Phone;
+  /** What the process and its files end with. */
+  readonly stack: AsyncDisposableStack;
+};
 
-type World = { readonly server: WhatsAppServer; readonly model: LlmServer; readonly phone: Phone };
+const PROCESSES: Readonly<Record<string, (world: World) => Promise<Subject>>> = {
+  'bare Baileys bot': startBare,
+  'the account alone': startAccount,
+  nanobot: startNanobot,
+};
 
 export async function whatsapp(): Promise<void> {
-  row('process', 'RSS linked MB', 'RSS at the last message MB', 'at rest MB', 'CPU ms/message');
-  row('---', '---', '---', '---', '---');
-  for (const startSubject of [startBare, startAccount, startNanobot]) {
-    await using server = await startWhatsAppServer();
-    await using model = await startLlmServer({ record: false, respond: answer });
-    const world = { server, model, phone: await server.phone() };
-    await using subject = await startSubject(world);
+  header('process', 'RSS linked MB', 'RSS at the last message MB', 'at rest MB', 'CPU ms/message');
+  for (const [name, startProcess] of Object.entries(PROCESSES)) {
+    await using stack = new AsyncDisposableStack();
+    const server = stack.use(await startWhatsAppServer());
+    const model = stack.use(await startLlmServer({ record: false, respond: answer }));
+    const world = { server, model, phone: await server.phone(), stack };
+    const subject = await startProcess(world);
     await world.phone.online(START_TIMEOUT_MS);
     await pause(SETTLE_MS);
     const linkedMb = subject.rssMb();
@@ -43,7 +54,7 @@ export async function whatsapp(): Promise<void> {
     const loadedMb = subject.rssMb();
     await pause(SETTLE_MS);
     const figures = [linkedMb, loadedMb, subject.rssMb(), perMessage];
-    row(subject.name, ...figures.map((figure) => figure.toFixed(1)));
+    row(name, ...figures.map(figure));
   }
 }
 
@@ -67,60 +78,63 @@ async function converse({ server, phone }: World): Promise<void> {
   await Promise.all(Array.from({ length: AT_ONCE }, lane));
 }
 
-async function startBare({ server, model, phone }: World): Promise<Subject> {
-  const child = start(['bench/bare-whatsapp-bot.ts'], {
-    BENCH_SOCKET_URL: server.url,
-    BENCH_MODEL_BASE: model.openaiBase,
-  });
-  await scan(child, phone);
-  return subjectOf('bare Baileys bot', child, async () => undefined);
+async function startBare({ server, model, phone, stack }: World): Promise<Subject> {
+  const subject = stack.use(
+    start(['bench/bare-whatsapp-bot.ts'], {
+      BENCH_SOCKET_URL: server.url,
+      BENCH_MODEL_BASE: model.openaiBase,
+    }),
+  );
+  await scan(subject, phone);
+  return subject;
 }
 
-async function startAccount({ server, phone }: World): Promise<Subject> {
+async function startAccount({ server, phone, stack }: World): Promise<Subject> {
   const folder = await mkdtemp(join(tmpdir(), 'nanobot-bench-'));
-  const child = start([...NODE_FLAGS, 'bench/whatsapp-account.ts'], {
-    BENCH_SOCKET_URL: server.url,
-    BENCH_FOLDER: folder,
-  });
-  await scan(child, phone);
-  const cleanUp = () => rm(folder, { recursive: true, force: true });
-  return subjectOf('the account alone', child, cleanUp);
+  stack.defer(() => rm(folder, { recursive: true, force: true }));
+  const subject = stack.use(
+    start([...nodeFlags(ROOT), 'bench/whatsapp-account.ts'], {
+      BENCH_SOCKET_URL: server.url,
+      BENCH_FOLDER: folder,
+    }),
+  );
+  await scan(subject, phone);
+  return subject;
 }
 
-async function scan(child: ChildProcess, phone: Phone): Promise<void> {
+async function scan({ child }: Subject, phone: Phone): Promise<void> {
   const qr = new Promise<string>((resolve) => {
     child.on('message', (message) => resolve(String(Reflect.get(Object(message), 'qr'))));
   });
   await phone.scan(await qr);
 }
 
-async function startNanobot({ server, model, phone }: World): Promise<Subject> {
-  const { subject, home } = await startConfigured('nanobot', {
-    model,
-    quietMs: 0,
-    channels: {
-      whatsapp: {
-        enabled: true,
-        socketUrl: server.url,
-        allowFrom: ['*'],
-        pacing: UNPACED,
-      },
-    },
-  });
-  for await (const step of loginSteps(await gatewayIn(home), {})) {
+async function startNanobot({ server, model, phone, stack }: World): Promise<Subject> {
+  const whatsapp = { enabled: true, socketUrl: server.url, allowFrom: ['*'], pacing: UNPACED };
+  const program = stack.use(
+    await configured({ name: 'nanobot', folder: ROOT, quietMs: 0, model, channels: { whatsapp } }),
+  );
+  const subject = stack.use(program.start());
+  for await (const step of loginSteps(await gatewayIn(program.home), {})) {
     if (step.kind === 'show_qr') await phone.scan(step.qr);
   }
   return subject;
 }
 
-/** Where the gateway of this home listens, and what it wants to be shown. */
+/** The gateway of this home and what its API asks for, once its channel can be linked. */
 async function gatewayIn(home: string): Promise<Parameters<typeof loginSteps>[0]> {
   for (const until = Date.now() + START_TIMEOUT_MS; Date.now() < until; await pause(50)) {
     const text = await readFile(join(home, 'gateway.json'), 'utf8').catch(() => '{}');
     const { address } = JSON.parse(text);
     if (typeof address !== 'string') continue;
     const token = (await readFile(join(home, 'gateway-token'), 'utf8')).trim();
-    return { address, credentials: { authorization: `Bearer ${token}` } };
+    const credentials = { authorization: `Bearer ${token}` };
+    const answer = await fetch(`${address}/api/channels`, { headers: credentials });
+    const canLogIn = z.object({ name: z.literal('whatsapp'), canLogIn: z.literal(true) });
+    const { channels } = z.object({ channels: z.array(z.unknown()) }).parse(await answer.json());
+    if (channels.some((channel) => canLogIn.safeParse(channel).success)) {
+      return { address, credentials };
+    }
   }
-  throw new Error(`no gateway in ${home}`);
+  throw new Error(`no gateway in ${home} that links WhatsApp`);
 }

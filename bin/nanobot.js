@@ -1,5 +1,5 @@
 #!/usr/bin/env node
-// Starts the built program of a package, or the sources of a checkout. Plain JavaScript, so that an
+// Starts the bundle of a package, or the sources of a checkout. Plain JavaScript, so that an
 // old Node can say what it is missing, and a new one need not strip types before its cache is on.
 
 import { existsSync } from 'node:fs';
@@ -24,6 +24,7 @@ const cacheFolder = process.env['XDG_CACHE_HOME'] || join(homedir(), '.cache');
 modules.enableCompileCache(join(cacheFolder, 'nanobot', 'compiled'));
 setTimeout(modules.flushCompileCache, KEEP_COMPILED_AFTER_MS).unref();
 
-const built = new URL('../dist/main.js', import.meta.url);
+// A package has no sources. A checkout runs them, whatever was built there before.
 const source = new URL('../src/main.ts', import.meta.url);
-await import((existsSync(built) ? built : source).href);
+const built = new URL('../dist/main.js', import.meta.url);
+await import((existsSync(source) ? source : built).href);

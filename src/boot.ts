@@ -1,5 +1,5 @@
 // The composition root: from configuration to a running gateway. The order of features stands in features.ts, those of
-// intake steps and turn stages here.
+// intake steps, turn stages and model guards here.
 
 import { hostname } from 'node:os';
 import { FEATURES } from './features.ts';
@@ -42,6 +42,8 @@ export const ORDERS: Orders = {
     'attachments',
     'voice',
   ],
+  /** Around each try of a model call, from the outside in. */
+  modelGuards: ['local only', 'record', 'budgets'],
 };
 
 /**

@@ -1,40 +1,33 @@
 // The gateway as a running thing: starts channels and work, applies changed configurations, and
 // stops in order: take no more in, let running turns finish, deliver, close.
 
-import { CLUSTER, MODELS } from './agent/models.ts';
+import { MODELS } from './agent/models.ts';
 import type { LoginOptions, LoginStep } from './channels/channel.ts';
-import { ConfiguredChannels } from './channels/configured-channels.ts';
+import { CONFIGURED_CHANNELS, type ConfiguredChannels } from './channels/configured-channels.ts';
 import type { Door } from './channels/door.ts';
-import type { PeerState } from './features/cluster/peer-set.ts';
-import {
-  TOOL_SERVERS,
-  type Tooling,
-  type ToolingReport,
-  toolingOf,
-} from './features/mcp/tool-servers.ts';
+import { STOP } from './features/conversations/install-stop.ts';
+import { TOOL_SERVERS } from './features/mcp/tool-servers.ts';
 import { loginLink, type ServedHttp, serveHttp } from './http/serve-http.ts';
 import type { Turn } from './kernel/bus/bus.ts';
-import { STOP } from './kernel/commands/install.ts';
-import { programVersion } from './kernel/config/files/package-files.ts';
-import { CHANNEL_MANAGER } from './kernel/delivery/install.ts';
+import { programVersion } from './kernel/config/files/home.ts';
 import type { ChannelManager } from './kernel/delivery/manager.ts';
+import { CHANNEL_MANAGER } from './kernel/delivery/manager.ts';
 import type { Kernel } from './kernel/feature.ts';
 import type { ChannelReport, Gateway } from './kernel/gateway.ts';
-import { createDoors, type Doors } from './kernel/intake/doors.ts';
-import { type ChannelName, channelName, chatId, DEFAULT_ACCOUNT } from './kernel/message/ids.ts';
+import { announceGateway } from './kernel/home-state.ts';
+import { createDoors, type Doors } from './kernel/intake/routes.ts';
+import { channelName, chatId, DEFAULT_ACCOUNT } from './kernel/message/ids.ts';
 import type { OutboundDraft } from './kernel/message/message.ts';
 import { followConfig } from './kernel/reload.ts';
-import { announceGateway } from './kernel/running-gateway.ts';
 import type { Dispatcher } from './kernel/turns/dispatcher.ts';
-import { DISPATCHER } from './kernel/turns/install.ts';
+import { DISPATCHER } from './kernel/turns/dispatcher.ts';
 import { supervise } from './lib/async.ts';
 import { aborted } from './lib/time/clock.ts';
 import type { ModelRegistry } from './providers/provider.ts';
-import { TOOLS } from './tools/install.ts';
 
 /** Sessions whose messages are held at once; their places at the model are counted apart. */
 const MAX_OPEN_TURNS = 2000;
-/** Tries of one message before it is set aside. */
+/** Attempts for one message before it is set aside. */
 const MAX_ATTEMPTS = 3;
 /** After the last turn ended its answers still have to go out. */
 const DELIVERY_GRACE_MS = 5000;
@@ -43,33 +36,26 @@ const POLL_IDLE_MS = 50;
 const WORK_RESTARTS = { minMs: 500, maxMs: 30_000, stableMs: 60_000 };
 
 const shortageNotice = (what: string) =>
-  `nanobot is short of ${what} on its machine. Messages wait and are tried again until there is enough; ` +
-  'none is set aside for it. Free some, or raise the limit of the service.';
+  `The machine of nanobot is short of ${what}. Messages wait and are retried; none is lost. ` +
+  'Free some, or raise the limit of the service.';
 
 export class GatewayService implements Gateway {
   readonly #kernel: Kernel;
   readonly #manager: ChannelManager;
   readonly #dispatcher: Dispatcher;
   readonly #models: { current(): ModelRegistry };
-  readonly #tooling: Tooling;
   readonly #doors: Doors;
   readonly #channels: ConfiguredChannels;
   #served: ServedHttp | undefined;
 
   constructor(kernel: Kernel) {
-    const { clock, live, options } = kernel;
+    const { clock, live } = kernel;
     this.#kernel = kernel;
     this.#manager = kernel.use(CHANNEL_MANAGER);
     this.#dispatcher = kernel.use(DISPATCHER);
     this.#models = kernel.use(MODELS);
-    this.#tooling = toolingOf(kernel.use(TOOL_SERVERS), kernel.use(TOOLS).missing, (text) =>
-      live.redact(text),
-    );
     this.#doors = createDoors(clock, () => live.config.media.maxFileBytes);
-    this.#channels = new ConfiguredChannels(
-      { ...kernel, manager: this.#manager },
-      options.channels,
-    );
+    this.#channels = kernel.use(CONFIGURED_CHANNELS);
   }
 
   get address(): string | undefined {
@@ -82,7 +68,7 @@ export class GatewayService implements Gateway {
     return loginLink(address, access.makeCode().code);
   }
 
-  /** Ends what the old token opened, where this is another one. */
+  /** Ends all logins of the previous token when the token changes. */
   async useToken(token: string): Promise<void> {
     await this.#served?.access.useToken(token);
   }
@@ -91,27 +77,19 @@ export class GatewayService implements Gateway {
     return this.#models.current().defaultModel;
   }
 
-  peers(): readonly PeerState[] {
-    return this.#kernel.use(CLUSTER).current?.desk.seen() ?? [];
-  }
-
-  tooling(): ToolingReport {
-    return this.#tooling.report();
-  }
-
   toolsTried(): Promise<void> {
-    return this.#tooling.tried();
+    return this.#kernel.use(TOOL_SERVERS).tried();
   }
 
   get terminal(): Door {
     return this.#doors.terminal;
   }
 
-  /** Opens the web page's address; where it is taken the start is refused. */
+  /** Listens on the address of the web page. @throws where the address is in use */
   async listen(): Promise<void> {
     const { live, home, options, resources } = this.#kernel;
     if (options.http) {
-      this.#served = await serveHttp(this, this.#kernel, this.#doors);
+      this.#served = await serveHttp(this.#kernel, this.#doors);
       resources.use(this.#served.server);
     }
     const host = this.#served === undefined ? undefined : live.config.gateway.host;
@@ -120,7 +98,7 @@ export class GatewayService implements Gateway {
   }
 
   channels(): readonly ChannelReport[] {
-    return this.#channels.reports();
+    return this.#channels.channels();
   }
 
   login(
@@ -131,12 +109,9 @@ export class GatewayService implements Gateway {
     return this.#channels.login(name, options, signal);
   }
 
-  async stop(chat: string): Promise<void> {
-    await this.stopChat(channelName('terminal'), chat);
-  }
-
-  async stopChat(channel: ChannelName, chat: string): Promise<void> {
-    await this.#kernel.use(STOP)({ channel, account: DEFAULT_ACCOUNT, chat: chatId(chat) });
+  stop(chat: string): Promise<void> {
+    const channel = channelName('terminal');
+    return this.#kernel.use(STOP)({ channel, account: DEFAULT_ACCOUNT, chat: chatId(chat) });
   }
 
   async run(signal: AbortSignal): Promise<void> {
@@ -183,7 +158,7 @@ export class GatewayService implements Gateway {
   }
 
   restartChannel(name: string): Promise<boolean> {
-    return this.#channels.restart(name);
+    return this.#channels.restartChannel(name);
   }
 
   async [Symbol.asyncDispose](): Promise<void> {

@@ -1,31 +1,35 @@
-// docs/subsystems.md, docs/weaknesses.md and docs/origins.md name files and tests: each is there. So is
-// each command that the documentation names.
+// The documentation names files, tests and commands that exist: the rows of the appendix and of the origins, every file in
+// the pages for developers, every command of the command line and of a chat.
 
-import { existsSync, readdirSync, readFileSync } from 'node:fs';
+import { existsSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, test, vi } from 'vitest';
 import { runCli } from '../src/cli/cli.ts';
 import { createTerminal } from '../src/cli/terminal.ts';
 import { COMMAND_LIST } from '../src/features/command-list.ts';
 import { COMMAND_GROUPS } from '../src/kernel/commands/commands.ts';
+import { PAGES } from './docs/pages.ts';
 
 const ROOT = join(import.meta.dirname, '..');
 const PATH = /`((?:src|test|bench)\/[^`*]+)`/g;
 const WEAKNESSES = 70;
 
+const read = (path: string) => readFileSync(join(ROOT, path), 'utf8');
+
 function rowsOf(path: string): readonly string[] {
-  return readFileSync(join(ROOT, path), 'utf8')
+  return read(path)
     .split('\n')
     .filter(
-      (line) => line.startsWith('| ') && !/^\| (?:The original|No\.|Rule|Asked for|---)/.test(line),
+      (line) =>
+        line.startsWith('| ') &&
+        !/^\| (?:The original|No\.|Rule|Asked for|What you see|---)/.test(line),
     );
 }
 
 test.each([
-  ['docs/subsystems.md', 100],
-  ['docs/weaknesses.md', WEAKNESSES],
-  ['docs/origins.md', 60],
-])('%s names only what is there, and in each row a file and a test', (document, atLeast) => {
+  ['docs/develop/appendix.md', 170],
+  ['docs/develop/origins.md', 60],
+])('%s names only what is there, and in each row code and a test', (document, atLeast) => {
   const rows = rowsOf(document);
   expect(rows.length).toBeGreaterThanOrEqual(atLeast);
   for (const row of rows) {
@@ -45,14 +49,34 @@ test.each([
   }
 });
 
+test('every file of the repository that a page names is there', () => {
+  const pages = PAGES.filter(({ path }) => !path.startsWith('docs/adr/'));
+  const named = pages.flatMap(({ text }) =>
+    [...text.matchAll(/`((?:src|test|bench|scripts|config|docs)\/[\w./-]+)`/g)].map(
+      ([, file = '']) => file,
+    ),
+  );
+  // docs/develop/adding-a-feature.md builds this one, and a test of its own does what it says.
+  const own = (path: string) => path.startsWith('src/features/shopping/');
+  expect(named.filter((path) => !own(path) && !existsSync(join(ROOT, path)))).toEqual([]);
+});
+
+test('every module that the feature of the guide imports is there', () => {
+  const imported = [
+    ...read('docs/develop/adding-a-feature.md').matchAll(/from '\.\.\/\.\.\/([^']+)'/g),
+  ].map(([, path = '']) => join('src', path));
+  expect(imported.length).toBeGreaterThan(4);
+  expect(imported.filter((path) => !existsSync(join(ROOT, path)))).toEqual([]);
+});
+
 test('every weakness has its row, and each row all its columns', () => {
-  const rows = rowsOf('docs/weaknesses.md').map((row) => row.split(' | '));
+  const rows = rowsOf('docs/develop/appendix.md')
+    .filter((row) => /^\| \d+ \|/.test(row))
+    .map((row) => row.split(' | '));
   const numbers = rows.map(([first = '']) => Number(first.replace('| ', '')));
   expect(numbers).toEqual(Array.from({ length: WEAKNESSES }, (_, index) => index + 1));
   for (const row of rows) expect(row.length, row[0]).toBe(5);
 });
-
-const read = (path: string) => readFileSync(join(ROOT, path), 'utf8');
 
 const listed = (help: string) =>
   [...help.matchAll(/^ {2}([a-z]+)(?:\|[a-z]+)?(?= |$)/gm)].map(([, name = '']) => name);
@@ -63,21 +87,19 @@ async function commandsOf(...group: readonly string[]): Promise<readonly string[
     written.push(String(text));
     return true;
   });
-  await runCli([...group, '--help'], createTerminal(process)).finally(() => spy.mockRestore());
+  const argv = group.length === 0 ? ['help', 'all'] : [...group, '--help'];
+  await runCli(argv, createTerminal(process)).finally(() => spy.mockRestore());
   return listed(written.join(''));
 }
 
 test('each command of the command line that the documentation names is there', async () => {
-  const documents = ['README.md', ...readdirSync(join(ROOT, 'docs'), { recursive: true })]
-    .map(String)
-    .filter((path) => path.endsWith('.md'))
-    .map((path) => read(path === 'README.md' ? path : join('docs', path)));
-  const named = documents.flatMap((text) =>
+  const named = PAGES.flatMap(({ text }) =>
     [...text.matchAll(/`nanobot ([a-z]+)((?: [a-z]+(?:\\?\|[a-z]+)*)?)/g)].map(
       ([, command = '', rest = '']) => [command, rest.trim()] as const,
     ),
   );
-  const [, table = ''] = /## The command line([\s\S]*?)\n## /.exec(read('README.md')) ?? [];
+  const [, table = ''] =
+    /## The command line([\s\S]*?)\n## /.exec(read('docs/operate/commands.md')) ?? [];
   const rows = table.split('\n').flatMap((line) => {
     const cell = /^\| (`.*?`) \|/.exec(line.replaceAll('\\|', '/'))?.[1] ?? '';
     return [...cell.matchAll(/`([a-z]+)((?: [a-z]+(?:\/[a-z]+)*)?)/g)].map(
@@ -88,7 +110,9 @@ test('each command of the command line that the documentation names is there', a
   const commands = await commandsOf();
   const missing: string[] = [];
   const groups = new Map<string, readonly string[]>();
-  const [row = ''] = rowsOf('docs/subsystems.md').filter((line) => line.startsWith('| `Commands`'));
+  const [row = ''] = rowsOf('docs/develop/appendix.md').filter((line) =>
+    line.startsWith('| `Commands`'),
+  );
   const ours = [...(row.split(' | ')[2] ?? '').matchAll(/`([a-z]+)`/g)].map(
     ([, command = '']) => [command, ''] as const,
   );
@@ -105,13 +129,15 @@ test('each command of the command line that the documentation names is there', a
   expect(missing).toEqual([]);
 });
 
-test('the README names the commands of a chat, each that /help lists', () => {
-  const [, paragraph = ''] =
-    /(`\/help` lists the commands[\s\S]*?)\n\n/.exec(read('README.md')) ?? [];
-  const named = new Set([...paragraph.matchAll(/\/([a-z]+)/g)].map(([, name = '']) => name));
-  const known = COMMAND_LIST.map(({ name }) => name);
+test('the page of commands has each command of a chat that /help lists, and no other', () => {
+  const [, section = ''] =
+    /## Commands in a chat([\s\S]*?)\n## /.exec(read('docs/operate/commands.md')) ?? [];
+  const cells = section.split('\n').flatMap((line) => /^\| ([^|]*) \|/.exec(line)?.[1] ?? []);
+  const named = new Set(
+    cells.flatMap((cell) => [...cell.matchAll(/`\/([a-z]+)/g)].map(([, name = '']) => name)),
+  );
   const inHelp = COMMAND_GROUPS.flatMap(([, names]) => names);
+  const known = COMMAND_LIST.map(({ name }) => name);
   expect(inHelp.filter((name) => !named.has(name))).toEqual([]);
-  const paths = ['docs', 'operations', 'subagents', 'workflows'];
-  expect([...named].filter((name) => !known.includes(name) && !paths.includes(name))).toEqual([]);
+  expect([...named].filter((name) => !known.includes(name))).toEqual([]);
 });

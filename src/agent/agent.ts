@@ -2,20 +2,28 @@
 // behind it is `perform(phase)` against the pure state machine in core/turn.ts.
 
 import type { Letter } from '../features/letters/rules/letter.ts';
-import type { AgentMode } from '../features/modes/rules/mode.ts';
+import type { AgentMode } from '../features/modes/settings.ts';
 import type { Payer } from '../features/spending/rules/budget-limits.ts';
+import type { Drift } from '../features/steadiness/rules/anti-drift.ts';
 import type { PersonQuestion } from '../kernel/access/person.ts';
 import type { Rights, ToolAccess } from '../kernel/access/rights.ts';
 import type { OutboundAttachment } from '../kernel/message/attachment.ts';
-import type { AgentEvent, TurnOutcome } from '../kernel/message/event.ts';
+import { NanobotError, type ProviderFailure } from '../kernel/message/errors.ts';
 import type { SessionKey, TurnId } from '../kernel/message/ids.ts';
-import type { ChatRef, InboundMessage } from '../kernel/message/message.ts';
-import type { TurnPerson } from '../kernel/message/notes.ts';
+import type {
+  AgentEvent,
+  ChatRef,
+  InboundMessage,
+  TurnOutcome,
+} from '../kernel/message/message.ts';
+import type { TokenUsage } from '../kernel/message/transcript.ts';
+import type { TurnPerson } from '../kernel/message/untrusted.ts';
+import type { TryPlace } from '../providers/provider.ts';
 import type { ToolOutcome } from '../tools/tool.ts';
-import type { CompactionReport } from './compaction.ts';
-import type { Revisions } from './revise.ts';
-import type { CompactionEngine } from './rules/compaction.ts';
+import type { CompactionEngine } from './compaction-settings.ts';
+import type { CompactionPolicy, ConversationSize } from './rules/compaction.ts';
 import type { ContextReport } from './rules/context-fit.ts';
+import type { Revisions } from './thread.ts';
 
 /** A message the agent is to answer, with its place in the session's order. */
 export type TurnMessage = {
@@ -43,6 +51,10 @@ export type CallToApprove = {
   readonly ordinal: number;
   /** What a yes that is not for once would be bound to; left out: there is none for it, now. */
   readonly pattern?: string;
+  /** What that covers, for people; left out: exactly this call. */
+  readonly scope?: string;
+  /** The first approval is meant for all later calls too. */
+  readonly asksOnce?: boolean;
 };
 
 /** `text`: for the model. `isWaiting`: the call may run later, after an approval. */
@@ -66,7 +78,10 @@ export type Say = (
 ) => Promise<void>;
 
 /** A call that an owner has allowed. */
-export type ApprovedCall = Omit<CallToApprove, 'access' | 'ordinal' | 'pattern'> & {
+export type ApprovedCall = Omit<
+  CallToApprove,
+  'access' | 'ordinal' | 'pattern' | 'scope' | 'asksOnce'
+> & {
   readonly session: SessionKey;
   readonly turnId: TurnId;
   readonly chat: ChatRef;
@@ -99,6 +114,11 @@ export type Confines = {
 
 export type TurnInput = {
   readonly turnId: TurnId;
+  /**
+   * Of the claim on the bus: with the turn's end there the rest of its entries is written. Left out: the
+   * turn is none of the bus, and writes its end itself.
+   */
+  readonly epoch?: number;
   readonly session: SessionKey;
   readonly chat: ChatRef;
   /** Whose turn it is. */
@@ -107,6 +127,11 @@ export type TurnInput = {
   /** The narrowest of its messages. */
   readonly rights: Rights;
   readonly settings: TurnSettings;
+  /**
+   * Resolves when the person has likely finished writing; left out where that is so already. Calls before it may have
+   * been made in vain. @throws the signal's reason
+   */
+  settled?(signal: AbortSignal): Promise<void>;
   readonly confines?: Confines;
   /** Messages that came meanwhile and steer the turn, taken before each model call. */
   steer(): Promise<readonly TurnMessage[]>;
@@ -157,4 +182,132 @@ export interface Agent extends Revisions {
   ): Promise<CompactionReport>;
   /** Shows the person's new start in the transcript. */
   reset(session: SessionKey): Promise<void>;
+}
+
+// CONTRACT of summing up conversations: what is asked for, and what came of it.
+
+export type CompactionRequest = {
+  readonly session: SessionKey;
+  /** Whoever wrote last. */
+  readonly payer: Payer;
+  /** The model of the conversation. */
+  readonly model: string;
+  readonly policy: CompactionPolicy;
+  readonly size: ConversationSize;
+  /** Of the newest turns, to be left as they are; undefined: as the policy says. */
+  readonly keepTokens?: number;
+};
+
+export type CompactionReport =
+  | {
+      readonly kind: 'compacted';
+      /** Messages that a summary stands for now. */
+      readonly messages: number;
+      /** Of the conversation, estimated. */
+      readonly tokensBefore: number;
+      readonly tokensAfter: number;
+    }
+  | { readonly kind: 'nothing'; readonly tokens: number }
+  /** `text`: for the person, where there is more to say. */
+  | { readonly kind: 'failed'; readonly text?: string };
+
+export interface Compactor extends AsyncDisposable {
+  /** Soon, unless it failed lately; nobody waits for it. */
+  inBackground(request: CompactionRequest): void;
+  /** Joins one that is under way. @throws the signal's reason */
+  now(request: CompactionRequest, signal: AbortSignal): Promise<CompactionReport>;
+  /** It took too long for whoever waited: not tried again for a while. */
+  rest(session: SessionKey): void;
+  /** Whether it failed or took too long lately. */
+  isResting(session: SessionKey): boolean;
+}
+
+// CONTRACT of what watches over the money: asked before every try of a model call, retries and
+// fallbacks included, and told what the try took.
+
+/** What a call between turns is for, as figures about model calls name it. */
+export type SideRole = 'compaction' | 'mail_summary' | 'reflection' | 'claim_check';
+
+export type PlannedCall = {
+  readonly payer: Payer;
+  /** What for, as figures about model calls name it. */
+  readonly role: string;
+  /** Left out between turns. */
+  readonly turnId?: TurnId;
+  /** As configured, with its prefix. */
+  readonly model: string;
+  /** Estimates: the question, and the longest answer that was asked for. */
+  readonly inputTokens: number;
+  readonly outputTokens: number;
+  /** A limit in money counts for it that is no budget of the payer. */
+  readonly countsMoney?: boolean;
+  /** As in `TurnInput`: awaited first where the budget does not cover the call twice. */
+  settled?(signal: AbortSignal): Promise<void>;
+} & TryPlace;
+
+export type CallEnd = (
+  | { readonly kind: 'finished'; readonly usage?: TokenUsage; readonly answerTokens: number }
+  /** `answerTokens`: estimate of what was streamed until then. */
+  | { readonly kind: 'failed'; readonly failure: ProviderFailure; readonly answerTokens: number }
+) & {
+  /** Where somebody looked at what was answered. */
+  readonly drift?: Drift;
+};
+
+/** The worst case of the call is held back until it is settled. */
+export type Reservation = {
+  readonly kind: 'reserved';
+  /** The longest answer for which there is room. */
+  readonly outputTokens: number;
+  /** Once; a second time changes nothing. */
+  settle(end: CallEnd): void;
+};
+
+/** No call may be made; `text` is for the person. */
+export type Refusal = {
+  readonly kind: 'refused';
+  readonly text: string;
+  /** Left out: a budget. */
+  readonly because?: 'local_only';
+};
+
+export interface SpendingGuard {
+  /** Waits for calls under way where there is room only after them. @throws the signal's reason */
+  reserve(call: PlannedCall, signal: AbortSignal): Promise<Reservation | Refusal>;
+  /** The model to ask now: `cheaper()` where a budget of the payer is almost used up. */
+  modelFor(payer: Payer, model: string, cheaper: (model: string) => string): string;
+}
+
+/** A call of a paid service that is no model, outside of turns: sound to words, words to sound. */
+export type PaidCall = {
+  readonly payer: Payer;
+  /** At worst, in millionths of the currency. */
+  readonly micros: number;
+};
+
+export type PaidReservation = {
+  readonly kind: 'reserved';
+  /** With what it took, in millionths; once, a second time changes nothing. */
+  settle(micros: number): void;
+};
+
+export interface PaidCalls {
+  /** As `reserve`. @throws the signal's reason */
+  reservePaid(call: PaidCall, signal: AbortSignal): Promise<PaidReservation | Refusal>;
+  /** Where nothing of the payer's conversation may go to a service. */
+  refusedElsewhere(payer: Payer): Promise<Refusal | undefined>;
+}
+
+/** The budget of today is used up, or the model must not be asked there. */
+export class SpendingRefusedError extends NanobotError {
+  override readonly name = 'SpendingRefusedError';
+  /** For the person. */
+  readonly text: string;
+  readonly because: Refusal['because'];
+  constructor({ text, because }: Omit<Refusal, 'kind'>) {
+    const why = because === undefined ? 'the budget is used up' : 'the conversation stays local';
+    super('spending_refused', why, { userText: text });
+    this.text = text;
+    this.because = because;
+  }
 }

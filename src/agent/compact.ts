@@ -5,18 +5,14 @@
 
 import type { Payer } from '../features/spending/rules/budget-limits.ts';
 import { ProviderError } from '../kernel/message/errors.ts';
-import type { AgentEvent } from '../kernel/message/event.ts';
 import type { SessionKey } from '../kernel/message/ids.ts';
+import type { AgentEvent } from '../kernel/message/message.ts';
 import { type Clock, withDeadline } from '../lib/time/clock.ts';
 import type { ModelRegistry } from '../providers/provider.ts';
-import type { CompactionReport, CompactionRequest, Compactor } from './compaction.ts';
+import type { CompactionReport, CompactionRequest, Compactor } from './agent.ts';
+import type { CompactionEngine } from './compaction-settings.ts';
 import { expectedTokens, type ModelCall, notedCall, planCall } from './model-call.ts';
-import {
-  type CompactionEngine,
-  conversationRoom,
-  keptTokens,
-  watermarkTokens,
-} from './rules/compaction.ts';
+import { conversationRoom, keptTokens, watermarkTokens } from './rules/compaction.ts';
 import { callBudget, MAX_SQUEEZE } from './rules/tokens.ts';
 import { takenUp } from './rules/turn-closing.ts';
 import type { SignalOf, StateOf } from './rules/turn-state.ts';
@@ -36,7 +32,7 @@ export const LARGER_WINDOW =
   'For more room choose another model with /model, or raise the window in the settings of the model server and in agents.defaults.maxContextTokens.';
 const FORGOT_HISTORY =
   'The provider rejected the conversation; I am trying with your latest message alone.';
-const SUMMING_UP = 'Our conversation has grown long: I am summing up its earlier part.';
+const SUMMING_UP = 'This conversation is long; I am summarising its earlier part.';
 
 class SummaryLate extends Error {
   override readonly name = 'SummaryLate';
@@ -47,7 +43,7 @@ export async function* compactThread(
   state: StateOf<'compacting'>,
 ): AsyncGenerator<AgentEvent, SignalOf<'compacting'>, void> {
   const call = planCall(turn, state);
-  turn.log.info('thread made smaller', { pressure: state.pressure, tokens: call.threadTokens });
+  turn.log.info('context reduced', { pressure: state.pressure, tokens: call.threadTokens });
   if (state.pressure === 'rejected') {
     turn.thread.forgetHistory();
     yield { type: 'notice', text: FORGOT_HISTORY };
@@ -155,7 +151,7 @@ export function compactAfter(turn: TurnContext): void {
   if (next.tokens > mark) turn.compactor.inBackground(requestOf(turn, next));
 }
 
-export type CompactCommand = {
+type CompactCommand = {
   readonly session: SessionKey;
   readonly payer: Payer;
   readonly model: string | undefined;

@@ -1,25 +1,28 @@
-// The part of the configuration that says when a long conversation is summed up.
+// The part of the configuration that says when a long conversation is summarised.
 
 import { z } from 'zod';
 import { choice, count, flag } from '../kernel/config/settings-fields.ts';
-import { COMPACTION_ENGINES } from './rules/compaction.ts';
+
+export const COMPACTION_ENGINES = ['summary', 'lossless'] as const;
+
+export type CompactionEngine = (typeof COMPACTION_ENGINES)[number];
 
 const percent = () => z.number().min(10).max(95);
 const lossless = z.strictObject({
   softPercent: percent()
     .default(50)
     .describe(
-      'Part of the context window above which a conversation is summed up behind the answer.',
+      'Percentage of the context window above which the conversation is summarised after an answer.',
     ),
   hardPercent: percent()
     .default(85)
-    .describe('The same above which the next call waits until that is done.'),
-  keepMessages: count(1, 100, 4).describe('Newest messages that stay word by word.'),
+    .describe('Percentage above which the next call waits for the summary.'),
+  keepMessages: count(1, 100, 4).describe('Newest messages that stay unchanged.'),
 });
 
 export const compactionSchema = z.strictObject({
   enabled: flag(true).describe(
-    'Long conversations are summed up by a cheap model; false: the oldest is left out.',
+    'Summarise long conversations with the background model. false: leave out the oldest messages.',
   ),
   watermarkPercent: z
     .number()
@@ -27,18 +30,18 @@ export const compactionSchema = z.strictObject({
     .max(95)
     .default(66)
     .describe(
-      'Part of the context window that a call may take before its conversation is summed up.',
+      'Percentage of the context window that a call may use before its conversation is summarised.',
     ),
   watermarkTokens: count(1000, 10_000_000, 100_000).describe(
-    'The same in tokens; whichever is less.',
+    'The same in tokens; the smaller limit applies.',
   ),
   keepTokens: count(0, 1_000_000, 20_000).describe(
-    'Of the newest exchanges, tokens that stay word by word.',
+    'Tokens of the newest exchanges that stay unchanged.',
   ),
-  summaryTokens: count(200, 20_000, 2000).describe('Longest summary.'),
+  summaryTokens: count(200, 20_000, 2000).describe('Longest summary in tokens.'),
   engine: choice(COMPACTION_ENGINES, 'summary').describe(
-    'summary: one text stands for what came before. lossless: nodes, each of which can be expanded ' +
-      'to the messages it stands for. /compact engine changes it for one conversation.',
+    'summary: one text replaces earlier messages. lossless: nodes that the model can expand to the ' +
+      'messages behind them. /compact engine changes it for one conversation.',
   ),
   lossless: lossless.prefault({}),
 });

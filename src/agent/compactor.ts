@@ -13,8 +13,13 @@ import { newBoundary } from '../lib/boundary.ts';
 import type { Logger } from '../lib/logger.ts';
 import { type Clock, orAborted } from '../lib/time/clock.ts';
 import type { ModelRegistry } from '../providers/provider.ts';
-import type { CompactionReport, CompactionRequest, Compactor } from './compaction.ts';
+import type { Toolbox } from '../tools/tool.ts';
+import type { CompactionReport, CompactionRequest, Compactor } from './agent.ts';
+import { SpendingRefusedError } from './agent.ts';
+import { expectedTokens, planCall } from './model-call.ts';
 import {
+  type CompactionPolicy,
+  hardTokens,
   keptTokens,
   markOf,
   maxSummaryTokens,
@@ -22,7 +27,13 @@ import {
   stillStands,
   summaryEntry,
 } from './rules/compaction.ts';
-import { audienceOf, compactionPrompt, compactionText } from './rules/compaction-prompt.ts';
+import { EXPAND } from './rules/context-marks.ts';
+import {
+  expansionNote,
+  MIN_EXPANSION_TOKENS,
+  relevantNode,
+  termsOf,
+} from './rules/document-text.ts';
 import {
   ASKED_STYLES,
   cutNode,
@@ -35,12 +46,14 @@ import {
   unreadNode,
   writtenNode,
 } from './rules/lossless.ts';
+import { nodesInView } from './rules/summary-nodes-text.ts';
 import { callBudget, entriesTokens } from './rules/tokens.ts';
 import { takenUp } from './rules/turn-closing.ts';
+import { confinedTools } from './settings.ts';
 import type { SideModel } from './side-model.ts';
-import { SpendingRefusedError } from './spending.ts';
+import type { TurnContext } from './turn-context.ts';
 
-export type CompactorDeps = {
+type CompactorDeps = {
   readonly sessions: SessionStore;
   readonly side: SideModel;
   readonly clock: Clock;
@@ -91,14 +104,15 @@ export function createCompactor(deps: CompactorDeps): Compactor {
       try {
         const report = await compact(request, deps, signal);
         resting.succeeded(session);
-        if (report.kind === 'compacted') log.info('conversation summed up', { session, ...report });
+        if (report.kind === 'compacted')
+          log.info('conversation summarised', { session, ...report });
         return report;
       } finally {
         permit[Symbol.dispose]();
       }
     } catch (error) {
       if (!closing.signal.aborted) resting.failed(session);
-      log.warn('conversation not summed up', { session, error });
+      log.warn('conversation not summarised', { session, error });
       return failure(error);
     }
   }
@@ -176,7 +190,8 @@ async function oneStep(
     request,
     window: await sessions.load(session),
     readTokens: (tokens) => Math.floor(callBudget(contextTokens, tokens).inputTokens * READ_SHARE),
-    ask({ system, record, maxTokens }, readTokens) {
+    async ask({ system, record, maxTokens }, readTokens) {
+      const { compactionText } = await import('./rules/compaction-prompt.ts');
       const text = compactionText(record, readTokens, newBoundary());
       return side.complete({ ...about, system, text, maxTokens: maxTokens * 2 }, signal);
     },
@@ -191,6 +206,7 @@ async function oneStep(
 
 /** One text in place of the oldest turns and the summary before them. */
 async function wholeSummary(step: Step): Promise<Made | undefined> {
+  const { audienceOf, compactionPrompt } = await import('./rules/compaction-prompt.ts');
   const { model, policy, size, keepTokens = keptTokens(policy, size) } = step.request;
   const maxTokens = maxSummaryTokens(policy, size);
   const audience = policy.forAudience ? audienceOf(step.models().resolve(model)) : undefined;
@@ -279,4 +295,56 @@ function createRetryTimes(clock: Clock) {
     },
     succeeded: (session: SessionKey) => void rests.delete(session),
   };
+}
+
+// Shows the model with a question what was said word for word where a node in view is about it: for this
+// turn alone, as a passing note. Worked out anew, and the same, where the turn runs again.
+
+const CONTEXT_SHARE = 0.05;
+const MAX_TOKENS = 2000;
+const MAX_TURNS = 50;
+/** A question costs no more where a conversation is old; the tool goes further back. */
+const MAX_FILES = 3;
+
+/** What goes wrong here leaves the question as it is: the model can still ask for the node. */
+export async function expandFor(turn: TurnContext): Promise<void> {
+  const nodes = nodesInView(turn.prepared.history);
+  if (nodes.length === 0) return;
+  try {
+    await expand(turn, nodes);
+  } catch (error) {
+    turn.log.warn('node not expanded', { error });
+  }
+}
+
+async function expand(turn: TurnContext, nodes: readonly SummaryNode[]): Promise<void> {
+  const terms = termsOf(turn.input.messages.map(({ message }) => message.text).join('\n'));
+  const node = relevantNode(nodes, terms);
+  const tokens = node === undefined ? 0 : roomIn(turn);
+  if (node === undefined || tokens < MIN_EXPANSION_TOKENS) return;
+  const { from, before } = node;
+  const range = { from, before, maxTurns: MAX_TURNS, maxFiles: MAX_FILES };
+  const { turns } = await turn.sessions.earlier(turn.input.session, range);
+  turn.expansion.note = expansionNote(node, turns, terms, tokens);
+}
+
+/** Below the limit at which the call would have to wait. */
+function roomIn(turn: TurnContext): number {
+  const model = turn.input.settings.model ?? turn.models.defaultModel;
+  const call = planCall(turn, { model, ask: { kind: 'work' } });
+  const { contextTokens, handle } = call;
+  const left = hardTokens(turn.settings.compaction, call) - expectedTokens(turn, call);
+  const uncorrected = left / turn.correction.factor(handle.name);
+  return Math.floor(Math.min(uncorrected, contextTokens * CONTEXT_SHARE, MAX_TOKENS));
+}
+
+// The tool that expands nodes exists for a turn only where its conversation has some, or gets some.
+
+export function withExpand(
+  toolbox: Toolbox,
+  { enabled, engine }: CompactionPolicy,
+  history: readonly TranscriptEntry[],
+): Toolbox {
+  const isUsed = (enabled && engine === 'lossless') || nodesInView(history).length > 0;
+  return isUsed ? toolbox : confinedTools(toolbox, { mayUse: (name) => name !== EXPAND });
 }

@@ -2,17 +2,16 @@
 // alone and in order; the result of a call with effects is on disk before the next call begins.
 
 import { isRepeatable } from '../kernel/access/rights.ts';
-import { type AgentEvent, previewOf } from '../kernel/message/event.ts';
+import { type AgentEvent, previewOf } from '../kernel/message/message.ts';
 import type { ToolCall, ToolEntry } from '../kernel/message/transcript.ts';
 import { resultIdOf } from '../kernel/sessions/rules/earlier.ts';
 import type { Clock } from '../lib/time/clock.ts';
 import type { BoundCall, Toolbox, ToolOutcome } from '../tools/tool.ts';
 import type { ApprovedCall } from './agent.ts';
-import { blockedCalls } from './guard-calls.ts';
 import type { CallReport } from './rules/turn-closing.ts';
 import { isBlockedRound } from './rules/turn-closing.ts';
 import type { SignalOf, StateOf } from './rules/turn-state.ts';
-import { permissionFor, runCall } from './run-call.ts';
+import { blockedCalls, permissionFor, runCall } from './run-call.ts';
 import type { AgentSettings } from './settings.ts';
 import { countSent } from './stream.ts';
 import type { TurnContext } from './turn-context.ts';
@@ -48,8 +47,9 @@ export async function* executeCalls(
     turn.signal.throwIfAborted();
     yield* runGroup(turn, group);
   }
+  turn.thread.commitBehind();
   const round = turn.thread.rounds.at(-1) ?? [];
-  if (blocked.size > 0) turn.log.info('calls not run', { calls: blocked.size });
+  if (blocked.size > 0) turn.log.info('tool calls not executed', { calls: blocked.size });
   return {
     type: 'executed',
     messagesSent: countSent(calls, turn.thread.results, turn.toolbox),
@@ -174,7 +174,7 @@ function hasEffects(turn: TurnContext, call: ToolCall, bound: BoundCall | undefi
   return permissionFor(turn, call, bound) === 'free';
 }
 
-export function toolEntry(
+function toolEntry(
   { input, clock, thread }: TurnContext,
   call: ToolCall,
   result: Pick<ToolEntry, 'status' | 'text' | 'failure' | 'isBlocked'>,
@@ -193,14 +193,14 @@ export function toolEntry(
 
 // Runs one call that an owner has allowed: what was shown to them, or nothing.
 
-export type RunApprovedDeps = {
+type RunApprovedDeps = {
   readonly clock: Clock;
   toolbox(): Toolbox;
   settings(): AgentSettings;
 };
 
 const CHANGED =
-  'Error (permission): the tool understands this call otherwise by now. Nothing was done.';
+  'Error (permission): this call means something else since it was approved. Nothing was done.';
 
 export async function runApproved(
   { clock, toolbox, settings }: RunApprovedDeps,

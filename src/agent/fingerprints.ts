@@ -55,9 +55,9 @@ export type AskedNotes = {
   readonly config: AskedPiece;
 };
 
-export type NamedPrint = { readonly name: string; readonly print: string };
+type NamedPrint = { readonly name: string; readonly print: string };
 
-export type CallPrints = {
+type CallPrints = {
   /** In the order in which providers are sent them: tools, then the stable parts of the prompt. */
   readonly parts: readonly NamedPrint[];
   /** Of the first `messages` messages: all that the next call should begin with. */
@@ -70,7 +70,7 @@ const CONVERSATION = 'conversation';
  * The first part that changed. `place`: what the new call has in place of the old thread; undefined where
  * it is shorter. A conversation that got shorter was made so on purpose: summarized, trimmed or restarted.
  */
-export function firstChange(
+function firstChange(
   before: CallPrints,
   parts: readonly NamedPrint[],
   place: { readonly chars: number; readonly print: string } | undefined,
@@ -87,7 +87,7 @@ export function firstChange(
   return { name: CONVERSATION, print: place.print };
 }
 
-export type WatchedCall = {
+type WatchedCall = {
   readonly session: SessionKey;
   /** The one that answered; each has a cache of its own. */
   readonly model: string;
@@ -141,8 +141,8 @@ export function createCacheAlarm(prints: Prints) {
       const { cachedTokens, inputTokens } = usage ?? {};
       const fields = { section: change.name, cachedTokens, inputTokens };
       // The agent itself writes its memory: that is no fault.
-      if (change.name === MEMORY_TITLE) log.info('prompt cache begun anew', fields);
-      else log.warn('prompt cache broken', fields);
+      if (change.name === MEMORY_TITLE) log.info('prompt cache started again', fields);
+      else log.warn('prompt cache invalidated', fields);
     },
   };
 }

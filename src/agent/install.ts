@@ -2,23 +2,69 @@
 
 import { MEMORY, type Memory } from '../features/memory/install.ts';
 import { MODES } from '../features/modes/install.ts';
+import type { Modes, ModeTurn } from '../features/modes/modes.ts';
 import { PLANS, type PlanDesk } from '../features/plans/plans.ts';
 import { createAskedConfig } from '../features/request-log/request-log.ts';
 import { SKILLS } from '../features/skills/catalog.ts';
-import { SPENDING } from '../features/spending/install.ts';
+import { TurnCancelled } from '../kernel/bus/bus.ts';
 import type { LiveConfig } from '../kernel/config/files/live-config.ts';
 import { type Kernel, port } from '../kernel/feature.ts';
+import type { MediaReader } from '../kernel/media/media.ts';
+import { ProviderError } from '../kernel/message/errors.ts';
+import { createTimeStamps } from '../kernel/message/late.ts';
+import type { AgentEvent } from '../kernel/message/message.ts';
 import { observedAgent } from '../kernel/observe/observed.ts';
 import type { AskedBook, SessionStore } from '../kernel/sessions/store.ts';
+import { RecentMap } from '../lib/async.ts';
+import type { Logger } from '../lib/logger.ts';
+import type { Clock } from '../lib/time/clock.ts';
+import { createZoneNames } from '../lib/time/zone-time.ts';
+import type { ModelRegistry } from '../providers/provider.ts';
 import { TOOLS } from '../tools/install.ts';
 import type { Toolbox } from '../tools/tool.ts';
-import type { Agent } from './agent.ts';
-import { createAgent } from './create-agent.ts';
+import {
+  type Agent,
+  type Compactor,
+  type PreparedContext,
+  type SpendingGuard,
+  SpendingRefusedError,
+  type TurnInput,
+} from './agent.ts';
+import { compactAfter, compactOnCommand } from './compact.ts';
+import { createCompactor, withExpand } from './compactor.ts';
+import { runApproved } from './execute.ts';
+import { type AskedNotes, createCacheAlarm, createPrints } from './fingerprints.ts';
+import { contextReport } from './model-call.ts';
 import { MODELS } from './models.ts';
-import type { NoteSources } from './prepared.ts';
-import { createPromptSources, type PromptSources, redactedPrompt } from './prepared.ts';
-import { agentSettingsOf } from './settings.ts';
-import { SIDE_MODEL } from './side-model.ts';
+import { perform } from './perform.ts';
+import {
+  createPreparedContexts,
+  createPromptSources,
+  type NoteSources,
+  type PromptSources,
+  redactedPrompt,
+} from './prepared.ts';
+import { interrupt, TURN_START } from './rules/turn.ts';
+import type { Interruption, LiveState, TurnState } from './rules/turn-state.ts';
+import { canReadBack } from './run-call.ts';
+import {
+  type AgentSettings,
+  agentSettingsOf,
+  confinedTools,
+  limitsOf,
+  withEngine,
+} from './settings.ts';
+import { SIDE_MODEL, type SideModel } from './side-model.ts';
+import { failureText } from './stream.ts';
+import { type ClearedResults, createRevisions, Thread } from './thread.ts';
+import {
+  createTokenCorrection,
+  SharedCalls,
+  type TurnContext,
+  TurnNotices,
+  TurnRights,
+  TurnTime,
+} from './turn-context.ts';
 
 export const AGENT = port<Agent>('agent');
 
@@ -48,7 +94,7 @@ export function openAgent(kernel: Kernel, instead?: Instead): Agent {
   const agent = createAgent({
     ...{ sessions, reader, clock, log, tell: owners.tell },
     models: kernel.use(MODELS).current,
-    spending: kernel.use(SPENDING),
+    spending: kernel.modelCalls,
     side: kernel.use(SIDE_MODEL),
     modes: kernel.use(MODES),
     toolbox: () => shown,
@@ -93,4 +139,176 @@ function notesOf(live: LiveConfig, plans: PlanDesk, { working }: Memory): NoteSo
       return note === undefined ? undefined : { ...note, body: live.redact(note.body) };
     },
   };
+}
+
+// The agent: prepares contexts and runs turns. A turn is `perform` against the pure state machine;
+// what breaks it off from outside becomes an ending the person is told about, and only a shutdown
+// or a fault of ours is thrown to the bus, which hands the turn out again.
+
+type AgentDeps = NoteSources & {
+  readonly sessions: SessionStore;
+  readonly prompt: PromptSources;
+  readonly reader: Pick<MediaReader, 'document'>;
+  readonly spending: SpendingGuard;
+  /** Sums up long conversations. */
+  readonly side: SideModel;
+  readonly clock: Clock;
+  readonly log: Logger;
+  /** Left out: nobody is told. */
+  readonly tell?: (text: string) => void;
+  /** Left out: the main model alone does the work. */
+  readonly modes?: Modes;
+  /** Left out: what models are asked with is not kept. */
+  readonly asked?: () => Omit<AskedNotes, 'prints'> | undefined;
+  /** Read once per turn, so that a changed configuration holds from the next one on. */
+  models(): ModelRegistry;
+  toolbox(): Toolbox;
+  settings(): AgentSettings;
+};
+
+class TurnTimeUp extends Error {
+  override readonly name = 'TurnTimeUp';
+}
+
+/** Disposing ends what goes on behind the turns. */
+export function createAgent(deps: AgentDeps): Agent & AsyncDisposable {
+  const { sessions, clock } = deps;
+  const contexts = createPreparedContexts(sessions, deps.prompt, deps);
+  const { outdated } = contexts;
+  const compactor = createCompactor({ ...deps, outdated });
+  const open = createTurnOpener(deps, contexts, compactor);
+
+  return {
+    ...createRevisions({ sessions, clock, outdated }),
+    compact: (session, payer, model, engine) =>
+      compactOnCommand({ session, payer, model, engine }, compactor, deps),
+    [Symbol.asyncDispose]: () => compactor[Symbol.asyncDispose](),
+
+    prepare: contexts.prepare,
+
+    async *run(input, context, signal) {
+      const opened = await withMode(deps, await open(input, context));
+      const timeUp = new AbortController();
+      const { time, limits } = opened;
+      const deadline = time.limit(limits.maxMs, () => timeUp.abort(new TurnTimeUp()));
+      const turn = { ...opened, signal: AbortSignal.any([signal, timeUp.signal]) };
+      try {
+        let state: TurnState = TURN_START;
+        while (state.phase !== 'done') state = yield* step(turn, state);
+        compactAfter(turn);
+        return state.outcome;
+      } finally {
+        deadline[Symbol.dispose]();
+        outdated(input.session);
+      }
+    },
+
+    async inspect(input) {
+      const context = await contexts.prepare(input.session, input.chat, input.person);
+      const { signal } = new AbortController();
+      return contextReport({ ...(await open(input, context)), mode: undefined, signal });
+    },
+
+    runApproved: (call, signal) => runApproved(deps, call, signal),
+
+    async reset(session) {
+      await sessions.append(session, [{ role: 'reset', at: clock.now() }], { durable: true });
+      outdated(session);
+    },
+  };
+}
+
+const MAX_TOLD = 100;
+/** Conversations of which is known what was cleared. */
+const MAX_CLEARED = 256;
+
+/** Makes what the phases of one turn work with; what is kept here outlives the turn. */
+function createTurnOpener(
+  deps: AgentDeps,
+  contexts: ReturnType<typeof createPreparedContexts>,
+  compactor: Compactor,
+) {
+  const { sessions, reader, spending, clock } = deps;
+  const correction = createTokenCorrection();
+  const cleared: ClearedResults = new RecentMap(MAX_CLEARED);
+  const stampsIn = createTimeStamps();
+  const zoneName = createZoneNames();
+  const prints = createPrints();
+  const cacheAlarm = createCacheAlarm(prints);
+  const told = new Set<string>();
+
+  function tellOwner(text: string): void {
+    if (told.has(text) || told.size >= MAX_TOLD) return;
+    told.add(text);
+    deps.tell?.(text);
+  }
+
+  return async (input: TurnInput, context: PreparedContext): Promise<ModeTurn> => {
+    const time = new TurnTime(clock);
+    const { session, turnId, epoch, confines } = input;
+    const settings = withEngine(deps.settings(), input.settings.engine);
+    const models = deps.models();
+    await models.ready?.(input.settings.model ?? models.defaultModel);
+    const prepared = await contexts.current(context, input.chat, input.person);
+    const tools = confinedTools(deps.toolbox(), confines);
+    const toolbox = withExpand(tools, settings.compaction, prepared.history);
+    const rights = new TurnRights(input.rights);
+    const timeZone = input.person.timeZone ?? settings.timeZone;
+    const shown = {
+      stampOf: stampsIn(timeZone),
+      canReadBack: () => canReadBack({ toolbox, rights }),
+    };
+    const asked = deps.asked?.();
+    return {
+      ...{ input, settings, prepared, models, toolbox, rights, tellOwner, clock, time },
+      ...{ sessions, reader, spending, correction, compactor, cacheAlarm },
+      asked: asked && { ...asked, prints },
+      lastCall: { call: undefined, squeeze: 0, hasWaited: false },
+      expansion: { note: undefined },
+      limits: limitsOf(settings, confines),
+      thread: new Thread({ sessions, session, turnId, epoch, cleared, ...shown }),
+      log: deps.log.child({ session, turnId }),
+      zone: zoneName(timeZone),
+      notices: new TurnNotices(),
+      shared: new SharedCalls(),
+    };
+  };
+}
+
+/** Helpers, and answers given again, are the main model's alone. */
+async function withMode(
+  { modes }: AgentDeps,
+  opened: ModeTurn,
+): Promise<Omit<TurnContext, 'signal'>> {
+  const { confines, settings, messages } = opened.input;
+  const isPlain = confines !== undefined || messages[0].message.redoes !== undefined;
+  const mode = isPlain ? undefined : await modes?.open(settings.mode, opened);
+  return mode === undefined ? { ...opened, mode } : { ...opened, mode, toolbox: mode.toolbox };
+}
+
+async function* step(
+  turn: TurnContext,
+  state: LiveState,
+): AsyncGenerator<AgentEvent, TurnState, void> {
+  if (state.phase === 'preparing' || state.phase === 'finalizing') {
+    return yield* perform(turn, state);
+  }
+  try {
+    turn.signal.throwIfAborted();
+    return yield* perform(turn, state);
+  } catch (error) {
+    return interrupt(state, interruptionBy(error, turn));
+  }
+}
+
+/** @throws the error, or the signal's reason, where the turn has to run again. */
+function interruptionBy(error: unknown, turn: TurnContext): Interruption {
+  const { aborted, reason } = turn.signal;
+  if (aborted && reason instanceof TurnCancelled) return { kind: 'stopped' };
+  if (aborted && reason instanceof TurnTimeUp) return { kind: 'time' };
+  if (aborted) throw reason;
+  if (error instanceof SpendingRefusedError) return { kind: 'failed', text: error.text };
+  if (!(error instanceof ProviderError)) throw error;
+  turn.log.warn('model call failed', { error });
+  return { kind: 'failed', text: failureText(error) };
 }

@@ -16,18 +16,21 @@ import type { ModelHandle, ModelRequest } from '../providers/provider.ts';
 import type { OfferedTool } from '../tools/tool.ts';
 import { watermarkTokens } from './rules/compaction.ts';
 import type { ContextReport } from './rules/context-fit.ts';
-import { imagesShownBy } from './rules/model-vision.ts';
 import { buildPrompt, LEFT_OUT, type PromptSection, promptOf } from './rules/prompt.ts';
 import { nodeId, nodesInView } from './rules/summary-nodes-text.ts';
 import {
   type CallBudget,
   callBudget,
   entryTokens,
+  imagesShownBy,
   imagesTokens,
   messagesTokens,
+  sized,
   textTokens,
+  toolsFor,
+  toolsTokens,
+  toolsWithRoom,
 } from './rules/tokens.ts';
-import { sized, toolsFor, toolsTokens, toolsWithRoom } from './rules/tool-room.ts';
 import type { StateOf, TurnLimit } from './rules/turn-state.ts';
 import type { NotedCall, TurnContext } from './turn-context.ts';
 
@@ -155,7 +158,7 @@ function offeredTools(
 /** A model that only writes is shown no tool of its own, and the same at each call. */
 const CALLED_BY_OTHERS = sized({
   name: 'called_by_another_model',
-  description: 'Stands for the tools of another model; not to be called.',
+  description: 'Placeholder for the tools of another model; do not call it.',
   schema: { type: 'object', properties: {} },
 });
 
@@ -200,14 +203,14 @@ function systemPrompt(
 }
 
 const WRITE_ANSWER =
-  '[The work is done. Write the answer for the person now, without tools, from all results above, complete in itself: of what you wrote while working they were shown nothing. Say what is uncertain or was not done.]';
+  '[The work is done. Write the answer for the person now, without tools, from all results above, complete in itself: they saw nothing you wrote while working. Say what is uncertain or was not done.]';
 
 export const mayAct = ({ ask, cue }: Pick<Asked, 'ask' | 'cue'>) =>
   cue?.tools !== 'none' && (ask.kind === 'work' || (ask.kind === 'correct' && ask.mayAct));
 
 const CONCLUDE_BECAUSE: Readonly<Record<TurnLimit, (maxRounds: number) => string>> = {
   rounds: (maxRounds) => `All ${maxRounds} rounds of tool use of this answer are used up.`,
-  tokens: () => 'The tokens of this answer are nearly used up.',
+  tokens: () => 'The tokens for this answer are nearly used up.',
   time: () => 'The time for this answer is nearly over.',
   loop: () =>
     'Only calls that were made before were asked for, twice in a row: they bring nothing new.',

@@ -2,13 +2,13 @@
 // model for all. Local model servers are looked for only where neither the configuration nor the
 // environment names a model.
 
+import { openClusterRows } from '../features/cluster/cluster-desk.ts';
 import { ClusterKeeper, clusterOf } from '../features/cluster/cluster-keeper.ts';
-import { openClusterRows } from '../features/cluster/cluster-rows.ts';
 import type { KeyValueStore } from '../kernel/bus/store/store.ts';
 import type { Environment } from '../kernel/config/environment.ts';
 import type { LiveConfig } from '../kernel/config/files/live-config.ts';
 import { type Kernel, port } from '../kernel/feature.ts';
-import { loadedImage } from '../kernel/media/home-media.ts';
+import { loadedImage } from '../kernel/media/files.ts';
 import type { MediaId } from '../kernel/message/ids.ts';
 import { jsonRow, rowShape, text } from '../lib/json/json.ts';
 import type { Logger } from '../lib/logger.ts';
@@ -125,7 +125,7 @@ export const LOCAL_MODELS_SCOPE = 'local-models';
 
 /** @throws StoreError */
 export async function install(kernel: Kernel): Promise<void> {
-  const { live, env, clock, log, store, reader, owners } = kernel;
+  const { live, env, clock, log, store, reader, owners, settings, add } = kernel;
   const forAll = await openModelForAll(store.scope(LOCAL_MODELS_SCOPE), live);
   const loadImage: ModelsDeps['loadImage'] = (id) => loadedImage(reader, id);
   const clustering = { live, clock, log, rows: openClusterRows(kernel.rows), tell: owners.tell };
@@ -135,5 +135,17 @@ export async function install(kernel: Kernel): Promise<void> {
   kernel.provide(CLUSTER, cluster);
   kernel.provide(MODELS, models);
   kernel.provide(MODEL_SERVERS, models);
-  kernel.add.reconfigured(() => models.rebuild());
+  add.reconfigured(() => models.rebuild());
+  add.status({
+    async lines(origin) {
+      const chosen = origin === undefined ? {} : await settings.get(origin.session);
+      const { model = models.current().defaultModel } = chosen;
+      const { thinkingBudget = live.defaults.thinkingBudget } = chosen;
+      return [
+        `Model: ${model}`,
+        `Thinking: ${thinkingBudget === 0 ? 'off' : `${thinkingBudget} tokens`}`,
+      ];
+    },
+    fields: () => ({ model: models.current().defaultModel }),
+  });
 }

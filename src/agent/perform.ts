@@ -11,8 +11,8 @@ import {
   isImage,
   shortIdOf,
 } from '../kernel/message/attachment.ts';
-import type { AgentEvent } from '../kernel/message/event.ts';
 import { sentNote } from '../kernel/message/late.ts';
+import type { AgentEvent } from '../kernel/message/message.ts';
 import type { UserEntry } from '../kernel/message/transcript.ts';
 import { wrapUntrusted } from '../kernel/message/untrusted.ts';
 import { joinTexts, wordsOf } from '../kernel/turns/rules/coalesce.ts';
@@ -20,8 +20,8 @@ import { newBoundary } from '../lib/boundary.ts';
 import { headOf } from '../lib/text/cut.ts';
 import type { TurnMessage } from './agent.ts';
 import { clearOldResults, compactThread, LARGER_WINDOW, maySumUp } from './compact.ts';
+import { expandFor } from './compactor.ts';
 import { executeCalls, settleInterruptedCalls } from './execute.ts';
-import { expandFor } from './expansion.ts';
 import { expectedTokens, type ModelCall, mayAct, planCall } from './model-call.ts';
 import { hardTokens } from './rules/compaction.ts';
 import { documentSize, documentText } from './rules/document-text.ts';
@@ -79,7 +79,7 @@ async function wait(
 type Main = Extract<Cue, { readonly kind: 'main' }>;
 
 /** @throws ProviderError also where another model than the main one could not be asked */
-export async function* routeTurn(
+async function* routeTurn(
   turn: TurnContext,
   { ask }: StateOf<'routing'>,
 ): AsyncGenerator<AgentEvent, SignalOf<'routing'>, void> {
@@ -131,7 +131,7 @@ function limitOf(turn: TurnContext, call: ModelCall): number {
 // Preparing: finds out what is recorded of the turn, records the messages it answers, and tells
 // where to take up. A turn whose end is recorded is over: its answer is reused.
 
-export async function prepareTurn(turn: TurnContext): Promise<SignalOf<'preparing'>> {
+async function prepareTurn(turn: TurnContext): Promise<SignalOf<'preparing'>> {
   const { input, thread, sessions, prepared } = turn;
   const asked = input.messages.map(({ message }) => message.id);
   const own = await sessions.turn(input.session, input.turnId);
@@ -170,7 +170,7 @@ export async function prepareTurn(turn: TurnContext): Promise<SignalOf<'preparin
 }
 
 /** Messages that came while the turn ran; they join it before the next model call. Whether any did. */
-export async function recordSteering(turn: TurnContext): Promise<boolean> {
+async function recordSteering(turn: TurnContext): Promise<boolean> {
   const steered = await turn.input.steer();
   await recordMessages(
     turn,
@@ -213,11 +213,12 @@ async function recordMessages(
 
 async function entryOf(
   turn: TurnContext,
-  { seq, message, isForeign }: TurnMessage,
+  { seq, message, isForeign, rights }: TurnMessage,
   words: string,
   at: number,
 ): Promise<UserEntry> {
   const { text, media } = await readAttached(turn, message.attachments);
+  const isOthers = rights.trustsFiles !== true && (text !== '' || media.some(isImage));
   return {
     role: 'user',
     turnId: turn.input.turnId,
@@ -225,7 +226,7 @@ async function entryOf(
     seq,
     text: text === '' ? words : `${words}\n\n${text}`,
     ...(media.length === 0 ? {} : { media }),
-    ...(isForeign || text !== '' || media.some(isImage) ? { isForeign: true } : {}),
+    ...(isForeign || isOthers ? { isForeign: true } : {}),
     at,
   };
 }
@@ -243,7 +244,7 @@ async function resumptionOf(turn: TurnContext): Promise<Resumption> {
 // What came with a message, as the model gets it: images as they are, the beginning of a document's
 // text as the words of others, and of everything that is not read a line that says so.
 
-export type ReadAttached = {
+type ReadAttached = {
   /** Stands below the words of the message; empty where there is nothing to say. */
   readonly text: string;
   readonly media: readonly AttachedMedia[];
@@ -259,7 +260,7 @@ const NO_SOUND: readonly Attachment['kind'][] = ['audio', 'voice', 'video', 'vid
 const SOUND_MIME = /^(?:audio|video)\//;
 
 /** Never throws: what cannot be read costs its own text. */
-export async function readAttached(
+async function readAttached(
   turn: TurnContext,
   attachments: readonly Attachment[] = [],
 ): Promise<ReadAttached> {
@@ -291,7 +292,7 @@ async function readingOf(
   { attachment, attached }: Document,
 ): Promise<DocumentReading> {
   if (NO_SOUND.includes(attachment.kind) || SOUND_MIME.test(attached.mimeType)) {
-    return { kind: 'unreadable', reason: 'sound and film are not read' };
+    return { kind: 'unreadable', reason: 'audio and video are not read' };
   }
   try {
     return await reader.document(attached.media, signal);

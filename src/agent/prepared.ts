@@ -8,11 +8,10 @@ import type { WorkingNote } from '../features/memory/rules/memory-notes.ts';
 import type { StandingNote } from '../features/plans/rules/plan.ts';
 import { skillLine } from '../features/skills/rules/skill.ts';
 import type { Skill, Skills } from '../features/skills/skills.ts';
-import type { LiveUpdate } from '../kernel/message/event.ts';
 import type { SessionKey } from '../kernel/message/ids.ts';
-import type { ChatRef } from '../kernel/message/message.ts';
-import { OWNER_FILES, type TurnPerson } from '../kernel/message/notes.ts';
+import type { ChatRef, LiveUpdate } from '../kernel/message/message.ts';
 import type { TranscriptEntry } from '../kernel/message/transcript.ts';
+import { OWNER_FILES, type TurnPerson } from '../kernel/message/untrusted.ts';
 import type { SessionStore } from '../kernel/sessions/store.ts';
 import { RecentMap } from '../lib/async.ts';
 import { fileStamp } from '../lib/files/files.ts';
@@ -90,7 +89,7 @@ export function createPreparedContexts(
 // writes into this folder, and a link could show it files from outside.
 
 /** What of it does not depend on the turn. */
-export type PromptMaterial = Pick<
+type PromptMaterial = Pick<
   PromptParts,
   'files' | 'channelContext' | 'memory' | 'memoryFile' | 'skills' | 'activeSkills'
 > & {
@@ -103,7 +102,7 @@ export interface PromptSources {
   read(channel: string, notes: string): Promise<PromptMaterial>;
 }
 
-export type PromptSourcesDeps = {
+type PromptSourcesDeps = {
   /** Absolute path; read at each turn. */
   workspace(): string;
   /** Long-term memory for the prompt; empty when there is none. */

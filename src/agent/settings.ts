@@ -4,7 +4,7 @@ import type { ProprioceptionConfig } from '../features/steadiness/settings.ts';
 import type { Config } from '../kernel/config/config.ts';
 import type { Toolbox } from '../tools/tool.ts';
 import type { Confines } from './agent.ts';
-import type { CompactionEngine } from './rules/compaction.ts';
+import type { CompactionEngine } from './compaction-settings.ts';
 import type { TurnLimits } from './rules/turn-state.ts';
 
 export type AgentSettings = ReturnType<typeof agentSettingsOf>;

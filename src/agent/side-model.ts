@@ -1,7 +1,6 @@
 // Side work by a cheap model, outside of turns and without tools: a summary, a check, a title. It is
 // paid for like an answer; what it says is never obeyed, only shown or stored by whoever asked.
 
-import { SPENDING } from '../features/spending/install.ts';
 import type { Payer } from '../features/spending/rules/budget-limits.ts';
 import type { Drift } from '../features/steadiness/rules/anti-drift.ts';
 import { driftIn } from '../features/steadiness/steadiness.ts';
@@ -10,11 +9,16 @@ import { ProviderError, type ProviderFailure } from '../kernel/message/errors.ts
 import type { TurnId } from '../kernel/message/ids.ts';
 import type { Clock } from '../lib/time/clock.ts';
 import type { CallMeter, ModelEvent, ModelHandle, ModelRegistry } from '../providers/provider.ts';
-import type { LoopWatch } from './guard-calls.ts';
+import {
+  type PlannedCall,
+  type SideRole,
+  type SpendingGuard,
+  SpendingRefusedError,
+} from './agent.ts';
 import { expectedTokens, type ModelCall } from './model-call.ts';
 import { MODELS } from './models.ts';
 import { CHARS_PER_TOKEN, textTokens } from './rules/tokens.ts';
-import { type SideRole, type SpendingGuard, SpendingRefusedError } from './spending.ts';
+import type { LoopWatch } from './run-call.ts';
 import { type TurnContext, TurnTime } from './turn-context.ts';
 
 const TIMEOUT_MS = 120_000;
@@ -42,7 +46,7 @@ export interface SideModel {
 
 export const SIDE_MODEL = port<SideModel>('side model');
 
-export type SideModelDeps = {
+type SideModelDeps = {
   readonly spending: SpendingGuard;
   readonly clock: Clock;
   models(): ModelRegistry;
@@ -51,7 +55,7 @@ export type SideModelDeps = {
 export function install(kernel: Kernel): void {
   const { clock } = kernel;
   const models = kernel.use(MODELS).current;
-  kernel.provide(SIDE_MODEL, createSideModel({ spending: kernel.use(SPENDING), clock, models }));
+  kernel.provide(SIDE_MODEL, createSideModel({ spending: kernel.modelCalls, clock, models }));
 }
 
 export function createSideModel({ spending, clock, models }: SideModelDeps): SideModel {
@@ -140,7 +144,7 @@ export async function* untilAborted<T>(
 // Charges a model call to whoever asked: every try of it is reserved before it is made and settled
 // after it.
 
-export type MeteredCall = {
+type MeteredCall = {
   /** What for, as figures about model calls name it. */
   readonly role: string;
   readonly turnId?: TurnId;
@@ -148,6 +152,7 @@ export type MeteredCall = {
   readonly thinkingBudget?: number;
   /** A limit in money counts for it that is no budget of the payer. */
   readonly countsMoney?: boolean;
+  readonly settled?: PlannedCall['settled'];
   /** Estimate of the question; asked before each try. */
   inputTokens(): number;
   /** How far the answer is from a good one, asked when it has ended; left out: nobody looks. */
@@ -156,12 +161,14 @@ export type MeteredCall = {
 
 /** @throws SpendingRefusedError from `begin`: the budget is used up */
 export function meterOf(turn: TurnContext, call: ModelCall, watch?: LoopWatch): CallMeter {
-  const [{ message: payer }] = turn.input.messages;
+  const { messages, settled } = turn.input;
+  const [{ message: payer }] = messages;
   return chargedMeter(turn.spending, payer, {
     ...call.request,
     role: turn.input.confines?.role ?? 'turn',
     turnId: turn.input.turnId,
     inputTokens: () => expectedTokens(turn, call),
+    ...(settled === undefined ? {} : { settled }),
     ...(watch === undefined ? {} : { drift: () => driftIn(turn, watch) }),
   });
 }
@@ -170,7 +177,15 @@ export function meterOf(turn: TurnContext, call: ModelCall, watch?: LoopWatch): 
 export function chargedMeter(
   spending: SpendingGuard,
   payer: Payer,
-  { maxTokens, thinkingBudget = 0, countsMoney, inputTokens, drift, ...about }: MeteredCall,
+  {
+    maxTokens,
+    thinkingBudget = 0,
+    countsMoney,
+    inputTokens,
+    drift,
+    settled,
+    ...about
+  }: MeteredCall,
 ): CallMeter {
   const { role, turnId } = about;
   const whatFor = { role, ...(turnId === undefined ? {} : { turnId }) };
@@ -180,7 +195,8 @@ export function chargedMeter(
       const outputTokens = maxTokens + thinkingBudget;
       const tokens = { inputTokens: inputTokens(), outputTokens };
       const counted = countsMoney === undefined ? {} : { countsMoney };
-      const planned = { payer, model, ...whatFor, ...tokens, ...counted, ...at };
+      const waits = settled === undefined ? {} : { settled };
+      const planned = { payer, model, ...whatFor, ...tokens, ...counted, ...waits, ...at };
       const reserved = await spending.reserve(planned, signal);
       if (reserved.kind === 'refused') throw new SpendingRefusedError(reserved);
       return {

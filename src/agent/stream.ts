@@ -3,7 +3,7 @@
 
 import { loopWatch } from '../features/steadiness/steadiness.ts';
 import { ProviderError, type ProviderFailure } from '../kernel/message/errors.ts';
-import type { AgentEvent } from '../kernel/message/event.ts';
+import type { AgentEvent } from '../kernel/message/message.ts';
 import type { ToolCall, ToolEntry } from '../kernel/message/transcript.ts';
 import {
   HIDDEN_TEXT_START,
@@ -14,9 +14,9 @@ import {
 import { withFenceClosed } from '../lib/text/cut.ts';
 import type { ModelEvent, ModelHandle } from '../providers/provider.ts';
 import type { Toolbox } from '../tools/tool.ts';
-import { LoopWatch } from './guard-calls.ts';
 import { type ModelCall, notedCall, planCall, withNote } from './model-call.ts';
 import type { Recovery, SignalOf, StateOf } from './rules/turn-state.ts';
+import { LoopWatch } from './run-call.ts';
 import { meterOf, untilAborted } from './side-model.ts';
 import { type Finished, isBehindScenes, takeAnswer } from './take-answer.ts';
 import type { Thread } from './thread.ts';
@@ -75,12 +75,12 @@ async function* show(
 ): AsyncGenerator<AgentEvent, Finished, void> {
   const first = yield* showOnce(turn, call, shown);
   if (!(first instanceof LoopWatch)) return first;
-  turn.log.warn('answer broken off: it repeated itself', { model: call.handle.name });
+  turn.log.warn('answer stopped: it repeated itself', { model: call.handle.name });
   yield* shown.restart();
   yield { type: 'notice', text: ASKED_AGAIN };
   const second = yield* showOnce(turn, askedAgain(call), shown);
   if (!(second instanceof LoopWatch)) return second;
-  turn.log.warn('answer cut off: it repeated itself again', { model: call.handle.name });
+  turn.log.warn('answer stopped: it repeated itself again', { model: call.handle.name });
   const cut = cutAnswer(call, second);
   yield* shown.complete(cut.text);
   return cut;
@@ -135,7 +135,7 @@ async function* showOnce(
 /** What was meant for one's own machine went to a service: the person has to know. */
 function keepWhereItWent({ models, notices }: TurnContext, asked: ModelHandle, model: string) {
   if (!asked.local || model === asked.name || models.resolve(model).local) return;
-  notices.keep(`${asked.name} could not answer; this went to ${model}, a service.`);
+  notices.keep(`${asked.name} could not answer; ${model}, a service, was asked instead.`);
 }
 
 /** Tells once where a model takes its time before the first sign of an answer. */
@@ -282,7 +282,7 @@ export const failureText = (error: ProviderError) => error.userText ?? FALLBACK;
 type Waiting = Extract<ModelEvent, { readonly type: 'waiting' }>;
 
 export const waitingNotice = ({ server, ahead }: Waiting) =>
-  `${server} answers one after the other: ${ahead} before you.`;
+  `${server} answers one request at a time: ${ahead} before you.`;
 
 // An answer that has begun to repeat itself is not waited for: the call is ended, asked once more, and
 // where that goes the same way the answer is cut off behind what it said once, and says so.
@@ -291,10 +291,9 @@ const MORE_VARIED = 0.3;
 const MAX_TEMPERATURE = 1.2;
 
 const AGAIN =
-  '[Your answer to this was broken off: it said the same thing again and again. Answer anew, say each thing once, and stop when it is said.]';
-export const ASKED_AGAIN =
-  'The model repeated itself without end; I broke it off and ask once more.';
-const CUT_OFF = '[The model repeated itself from here on and was broken off.]';
+  '[Your answer to this was cut off because it repeated itself. Answer again, say each thing once, then stop.]';
+const ASKED_AGAIN = 'The model kept repeating itself; I stopped it and am asking again.';
+const CUT_OFF = '[The model repeated itself from here on and was stopped.]';
 
 /** The same call, so that it hardly goes the same way. */
 export function askedAgain(call: ModelCall): ModelCall {

@@ -2,11 +2,11 @@
 // state machine what it was.
 
 import type { AskedPiece, AskedWith } from '../features/request-log/rules/asked.ts';
-import { JOB_CHANNEL } from '../features/schedule/rules/job.ts';
+import { JOB_CHANNEL } from '../features/schedule/settings.ts';
 import { unsupportedIn } from '../features/steadiness/steadiness.ts';
 import { isRepeatable } from '../kernel/access/rights.ts';
-import type { AgentEvent } from '../kernel/message/event.ts';
 import { callId } from '../kernel/message/ids.ts';
+import type { AgentEvent } from '../kernel/message/message.ts';
 import type { AssistantEntry, ToolCall, TranscriptEntry } from '../kernel/message/transcript.ts';
 import type { ModelEvent } from '../providers/provider.ts';
 import { type AskedNotes, printOf, toolText } from './fingerprints.ts';
@@ -121,8 +121,8 @@ function tokensOf(call: ModelCall, { usage, text, toolCalls }: Finished): number
   return call.fixedTokens + call.threadTokens + textTokens(output);
 }
 
-// Finalizing: what the person gets, recorded on disk before anyone is told. Neither a stop nor a
-// deadline breaks this off.
+// Finalizing: what the person gets; it is written with the turn's end, before anyone is told. Neither a stop
+// nor a deadline breaks this off.
 
 export async function finalizeTurn(
   turn: TurnContext,
@@ -149,7 +149,7 @@ export async function finalizeTurn(
     ...{ role: 'turn_end', outcome, answers, throughSeq },
     ...shared,
   };
-  await thread.record([...unfinished, end], { durable: true });
+  await thread.record([...unfinished, end], { durable: input.epoch === undefined });
   turn.log.debug('turn closed', {
     ending: ending.kind,
     ...(ending.kind === 'limit' ? { limit: ending.limit } : {}),
@@ -166,7 +166,7 @@ export async function finalizeTurn(
 type Named = Pick<AssistantEntry, 'asked'>;
 
 /** The main model was asked; where it only wrote, `tools` that others call are no part of it. */
-export function askedMain(turn: TurnContext, call: ModelCall, isOnlyWriting: boolean): Named {
+function askedMain(turn: TurnContext, call: ModelCall, isOnlyWriting: boolean): Named {
   const { asked } = turn;
   if (asked === undefined) return {};
   const { prints } = asked;

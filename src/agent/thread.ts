@@ -2,8 +2,9 @@
 // view that the model is shown once the whole does not fit. Records go to the session store first.
 
 import type { AttachedMedia } from '../kernel/message/attachment.ts';
-import type { MessageId, SessionKey, TurnId } from '../kernel/message/ids.ts';
+import type { MediaId, MessageId, SessionKey, TurnId } from '../kernel/message/ids.ts';
 import { shownMessages, type TimeStamp } from '../kernel/message/late.ts';
+import type { TurnOutcome } from '../kernel/message/message.ts';
 import type {
   AssistantEntry,
   ModelMessage,
@@ -14,6 +15,7 @@ import type {
 } from '../kernel/message/transcript.ts';
 import { withoutWhole } from '../kernel/sessions/rules/earlier.ts';
 import type { SessionStore } from '../kernel/sessions/store.ts';
+import type { Clock } from '../lib/time/clock.ts';
 import {
   type ClearingAim,
   clearedAmong,
@@ -35,10 +37,11 @@ import {
   writtenTexts,
 } from './rules/turn-closing.ts';
 
-export type ThreadOptions = {
+type ThreadOptions = {
   readonly sessions: SessionStore;
   readonly session: SessionKey;
   readonly turnId: TurnId;
+  readonly epoch: number | undefined;
   readonly cleared: ClearedResults;
   readonly stampOf: TimeStamp;
   /** Whether the model can ask for what was cleared. */
@@ -51,7 +54,7 @@ export type ThreadOptions = {
  */
 export type ClearedResults = Map<SessionKey, ReadonlySet<ResultKey>>;
 
-export type PartialAnswer = { readonly text: string; readonly model: string };
+type PartialAnswer = { readonly text: string; readonly model: string };
 
 export class Thread {
   readonly #options: ThreadOptions;
@@ -111,14 +114,26 @@ export class Thread {
 
   async record(
     entries: readonly TranscriptEntry[],
-    options: { readonly durable: boolean },
+    { durable }: { readonly durable: boolean },
   ): Promise<void> {
     if (entries.length === 0) return;
+    const { sessions, session, epoch } = this.#options;
     // The model is shown what is written: the same now, in later calls and after a restart.
-    const written = await this.#options.sessions.append(this.#options.session, entries, options);
+    const options = { durable, ...(epoch === undefined ? {} : { epoch }) };
+    const written = await sessions.append(session, entries, options);
     const kept = written.map(withoutWhole);
     this.#own.push(...kept);
     this.#view = [...this.#view, ...kept];
+  }
+
+  /**
+   * Commits what is recorded, while the turn goes on: a process that dies does not begin it anew. Where that
+   * fails, the next durable record or the turn's end does too.
+   */
+  commitBehind(): void {
+    const { sessions, session, epoch } = this.#options;
+    const options = { durable: true, ...(epoch === undefined ? {} : { epoch }) };
+    sessions.append(session, [], options).catch(() => undefined);
   }
 
   consumed(seq: number): void {
@@ -186,6 +201,15 @@ export class Thread {
       'media' in entry ? (entry.media ?? []) : [],
     );
     return [...new Map(all.map((one) => [`${one.media} ${one.name ?? ''}`, one])).values()];
+  }
+
+  /** It came with messages of nothing but the person's own words. */
+  isOwnMedia(media: MediaId): boolean {
+    const holding = [...this.#history, ...this.#own].filter(
+      (entry) => 'media' in entry && entry.media?.some((one) => one.media === media),
+    );
+    const isOwn = (entry: TranscriptEntry) => entry.role === 'user' && entry.isForeign !== true;
+    return holding.length > 0 && holding.every(isOwn);
   }
 
   /** What the model is shown, by who wrote it. */
@@ -276,4 +300,101 @@ export class Thread {
     this.#view = fitted.entries;
     this.#omitted += fitted.omitted;
   }
+}
+
+// What is added to a conversation between turns: that its last exchange was taken back, and what people
+// thought of an answer. Nothing that was written is changed.
+
+type LastTurn = {
+  readonly turnId: TurnId;
+  /** The first message it answered; undefined where that is not in view. */
+  readonly askedBy?: MessageId;
+  /** It was taken back by this very command before. */
+  readonly isTakenBack: boolean;
+};
+
+/** A message that a turn answered, with its place in the session's order. */
+export type Asked = { readonly seq: number; readonly id: MessageId };
+
+export type Remark = {
+  /** The turn it is about. */
+  readonly turnId: TurnId;
+  /** Makes a repeat of it harmless. */
+  readonly messageId: MessageId;
+  readonly text: string;
+  /** It may hold words of others. */
+  readonly isForeign?: true;
+};
+
+export type Revisions = ReturnType<typeof createRevisions>;
+
+const MAX_RESTORABLE = 9;
+
+type RevisionDeps = {
+  readonly sessions: SessionStore;
+  readonly clock: Clock;
+  /** What was prepared for the session's next turn is no longer true. */
+  outdated(session: SessionKey): void;
+};
+
+export function createRevisions({ sessions, clock, outdated }: RevisionDeps) {
+  return {
+    /** The newest turn with an answer in view; `by`: the message that asks for it. */
+    async lastTurn(session: SessionKey, by: MessageId): Promise<LastTurn | undefined> {
+      const window = await sessions.load(session);
+      const earlier = window.find((entry) => entry.role === 'undo' && entry.by === by);
+      if (earlier?.role === 'undo') return { turnId: earlier.undoes, isTakenBack: true };
+      const last = window.findLast(({ role }) => role === 'assistant' || role === 'turn_end');
+      if (last === undefined || !('turnId' in last)) return undefined;
+      const { turnId } = last;
+      const asked = window.find((entry) => entry.role === 'user' && entry.turnId === turnId);
+      const askedBy = asked?.role === 'user' ? asked.messageId : undefined;
+      return { turnId, isTakenBack: false, ...(askedBy === undefined ? {} : { askedBy }) };
+    },
+
+    /** What the turn answered, in order; also of one that was taken back. */
+    async asked(session: SessionKey, turnId: TurnId): Promise<readonly Asked[]> {
+      const entries = await sessions.turn(session, turnId);
+      const end = entries.find((entry) => entry.role === 'turn_end');
+      const through = end?.role === 'turn_end' ? end.throughSeq : Number.POSITIVE_INFINITY;
+      const places = new Map<MessageId, number>();
+      for (const entry of entries) {
+        // A remark has no place in the order: nobody asked it.
+        if (entry.role !== 'user' || entry.messageId === undefined) continue;
+        if (entry.seq !== undefined && entry.seq <= through) {
+          places.set(entry.messageId, entry.seq);
+        }
+      }
+      return [...places].map(([id, seq]) => ({ id, seq }));
+    },
+
+    /** How the turn ended; undefined where it has not, or its record is gone. */
+    async outcome(session: SessionKey, turnId: TurnId): Promise<TurnOutcome['kind'] | undefined> {
+      const entries = await sessions.turn(session, turnId);
+      return entries.find((entry) => entry.role === 'turn_end')?.outcome;
+    },
+
+    /** From now on the model is shown nothing of the turn. Durable when resolved. */
+    async takeBack(session: SessionKey, turnId: TurnId, by: MessageId): Promise<void> {
+      const entry = { role: 'undo', undoes: turnId, by, at: clock.now() } as const;
+      await sessions.append(session, [entry], { durable: true });
+      outdated(session);
+    },
+
+    /** What `/new` and `/undo` took out of view, the newest first. */
+    restorable: (session: SessionKey) => sessions.restorePoints(session, MAX_RESTORABLE),
+    /** Brings the one at this place of `restorable` back. Durable when resolved. */
+    async restore(session: SessionKey, index: number, by: MessageId) {
+      const restored = await sessions.restore(session, index, by);
+      outdated(session);
+      return restored;
+    },
+
+    /** Shown to the model with the next turn. Durable when resolved. */
+    async remark(session: SessionKey, remark: Remark): Promise<void> {
+      const entry = { role: 'user', ...remark, at: clock.now() } as const;
+      await sessions.append(session, [entry], { durable: true });
+      outdated(session);
+    },
+  };
 }

@@ -3,21 +3,19 @@
 import type { TurnMode } from '../features/modes/mode.ts';
 import { narrowed, type Rights } from '../kernel/access/rights.ts';
 import type { MediaReader } from '../kernel/media/media.ts';
-import type { AgentEvent } from '../kernel/message/event.ts';
+import type { AgentEvent } from '../kernel/message/message.ts';
 import type { SharedCall, TokenUsage } from '../kernel/message/transcript.ts';
 import type { SessionStore } from '../kernel/sessions/store.ts';
 import type { Logger } from '../lib/logger.ts';
 import type { Clock } from '../lib/time/clock.ts';
 import type { ModelRegistry } from '../providers/provider.ts';
 import type { Toolbox } from '../tools/tool.ts';
-import type { TurnInput } from './agent.ts';
-import type { Compactor } from './compaction.ts';
+import type { Compactor, SpendingGuard, TurnInput } from './agent.ts';
 import type { AskedNotes, CacheAlarm } from './fingerprints.ts';
 import type { Prepared } from './prepared.ts';
 import { correctedBy } from './rules/tokens.ts';
 import type { TurnLimits } from './rules/turn-state.ts';
 import type { AgentSettings } from './settings.ts';
-import type { SpendingGuard } from './spending.ts';
 import type { Thread } from './thread.ts';
 
 export type TurnContext = {
@@ -71,7 +69,7 @@ export type CallTurn = Pick<TurnContext, 'input' | 'settings' | 'clock' | 'signa
   readonly rights: Pick<TurnRights, 'current'>;
   readonly thread: Pick<
     Thread,
-    'isTainted' | 'knownTexts' | 'attached' | 'ordinalOf' | 'callsBefore'
+    'isTainted' | 'knownTexts' | 'attached' | 'isOwnMedia' | 'ordinalOf' | 'callsBefore'
   >;
 };
 
@@ -228,7 +226,7 @@ const tokensOf = (usage: TokenUsage | undefined) =>
 
 const MAX_MODELS = 64;
 
-export type TokenCorrection = ReturnType<typeof createTokenCorrection>;
+type TokenCorrection = ReturnType<typeof createTokenCorrection>;
 
 export function createTokenCorrection() {
   const factors = new Map<string, number>();

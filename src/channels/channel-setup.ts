@@ -9,7 +9,7 @@ import type { Environment } from '../kernel/config/environment.ts';
 import { loadConfig } from '../kernel/config/files/config-file.ts';
 import type { Home } from '../kernel/config/files/home.ts';
 import { LiveConfig } from '../kernel/config/files/live-config.ts';
-import { openMedia } from '../kernel/media/home-media.ts';
+import { openMedia } from '../kernel/media/files.ts';
 import { BusFullError, NanobotError } from '../kernel/message/errors.ts';
 import { openLogFile } from '../lib/files/files.ts';
 import { createLogger } from '../lib/logger.ts';
@@ -64,10 +64,10 @@ export function linkWhatsApp(options: LinkOptions, signal: AbortSignal): AsyncIt
   return linkChannel('whatsapp', options, signal);
 }
 
-// Connects a channel's account in a home where no gateway runs: the channel alone, for as long as
-// its login lasts. Messages that arrive meanwhile are refused, so they wait for the gateway.
+// Connects an account in a home without a running gateway: runs only the channel until the login ends.
+// Messages that arrive meanwhile are refused, so that they wait for the gateway.
 
-export type LinkOptions = {
+type LinkOptions = {
   readonly home: Home;
   readonly env: Environment;
   readonly clock: Clock;
@@ -78,7 +78,7 @@ export type LinkOptions = {
  * The steps of the login, the last of them `done` or `failed` unless the signal aborts first.
  * @throws HomeLockedError where a gateway runs; ConfigError; what ends the channel's run.
  */
-export async function* linkChannel(
+async function* linkChannel(
   name: string,
   { home, env, clock, login }: LinkOptions,
   signal: AbortSignal,
@@ -114,7 +114,7 @@ export async function* linkChannel(
 async function createChannel(name: string, live: LiveConfig, clock: Clock): Promise<Channel> {
   const account = configuredAccount(name, live.config.channels);
   if (account === undefined) {
-    throw new NanobotError('channel_unknown', `there is no channel ${name}`);
+    throw new NanobotError('channel_unknown', `unknown channel ${name}`);
   }
   const current = () => live.config.channels;
   return createAccount(account, { clock, random: Math.random, current });
@@ -125,7 +125,7 @@ type HostParts = Pick<ChannelHost, 'media' | 'clock' | 'log'> & { readonly store
 function hostFor(channel: Channel, { store, media, clock, log }: HostParts): ChannelHost {
   return {
     receive() {
-      return Promise.reject(new BusFullError('no gateway runs yet that could answer'));
+      return Promise.reject(new BusFullError('the gateway is not running yet'));
     },
     cursor: () => store.cursor(channel.name, channel.account),
     bounced: (id, reason) => store.markBounced(id, reason),
@@ -151,7 +151,10 @@ async function* loginWhile(
   signal: AbortSignal,
 ): AsyncGenerator<LoginStep, void, void> {
   if (login === undefined) {
-    throw new NanobotError('no_login', `${name} is connected by its configuration`);
+    throw new NanobotError(
+      'no_login',
+      `${name} needs no login; it is connected by its configuration`,
+    );
   }
   const ended = run.then(() => undefined);
   const steps = login.begin(options, signal)[Symbol.asyncIterator]();

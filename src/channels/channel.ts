@@ -13,9 +13,13 @@ import type {
 import type { KeyValueStore } from '../kernel/bus/store/store.ts';
 import type { MediaStore } from '../kernel/media/media.ts';
 import { NanobotError } from '../kernel/message/errors.ts';
-import type { LiveUpdate } from '../kernel/message/event.ts';
 import type { AccountId, ChannelName, MessageId, NativeId } from '../kernel/message/ids.ts';
-import type { ChatRef, InboundMessage, OutboundMessage } from '../kernel/message/message.ts';
+import type {
+  ChatRef,
+  InboundMessage,
+  LiveUpdate,
+  OutboundMessage,
+} from '../kernel/message/message.ts';
 import type { Logger } from '../lib/logger.ts';
 import type { Clock } from '../lib/time/clock.ts';
 

@@ -1,45 +1,55 @@
 // The configured accounts as they run: starts, restarts and stops each as the configuration in force says,
 // and reports its status.
 
-import type { ChannelDirectory } from '../kernel/channels.ts';
-import type { LiveConfig } from '../kernel/config/files/live-config.ts';
-import type { ChannelManager } from '../kernel/delivery/manager.ts';
-import type { ChannelReport, GatewayOptions } from '../kernel/gateway.ts';
-import { type AccountName, accountName, accountOf } from '../kernel/message/account.ts';
-import { DEFAULT_ACCOUNT } from '../kernel/message/ids.ts';
+import { CHANNEL_MANAGER, type ChannelManager } from '../kernel/delivery/manager.ts';
+import { type Kernel, port } from '../kernel/feature.ts';
+import type { ChannelReport } from '../kernel/gateway.ts';
+import { type AccountName, accountName, accountOf } from '../kernel/message/ids.ts';
+import type { ChannelDirectory } from '../kernel/owners.ts';
 import { createLanes } from '../lib/async.ts';
-import type { Clock } from '../lib/time/clock.ts';
 import type { LoginOptions, LoginStep } from './channel.ts';
 import {
   CHANNELS,
   type ChannelsConfig,
-  type ConfiguredAccount,
   configuredAccount,
   configuredAccounts,
   createAccount,
+  howToEnable,
 } from './index.ts';
 
-type ConfiguredChannelsDeps = {
-  readonly live: LiveConfig;
-  readonly manager: ChannelManager;
-  readonly channels: ChannelDirectory;
-  readonly clock: Clock;
-};
+export const CONFIGURED_CHANNELS = port<ConfiguredChannels>('configured channels');
+
+export function install(kernel: Kernel): void {
+  const { add, log, clock } = kernel;
+  const channels = new ConfiguredChannels(kernel, kernel.use(CHANNEL_MANAGER));
+  add.routes(
+    ['GET /api/channels', 'POST /api/channels/:name/login', 'POST /api/channels/:name/restart'],
+    async () => (await import('./channel-routes.ts')).channelRoutes(channels, log),
+  );
+  add.status({
+    async lines() {
+      const { channelLine } = await import('./channel-lines.ts');
+      const line = (each: ChannelReport) => `${each.name}: ${channelLine(each, clock.now())}`;
+      return channels.channels().map(line);
+    },
+    fields: () => ({ channels: channels.channels() }),
+  });
+  kernel.provide(CONFIGURED_CHANNELS, channels);
+}
 
 export class ConfiguredChannels {
-  readonly #deps: ConfiguredChannelsDeps;
-  readonly #wanted: GatewayOptions['channels'];
+  readonly #kernel: Kernel;
+  readonly #manager: ChannelManager;
   /** Two who restart a channel at once must not both start it. */
   readonly #restarts = createLanes();
 
-  /** `wanted`: the channels that may run in this process. */
-  constructor(deps: ConfiguredChannelsDeps, wanted: GatewayOptions['channels']) {
-    this.#deps = deps;
-    this.#wanted = wanted;
+  constructor(kernel: Kernel, manager: ChannelManager) {
+    this.#kernel = kernel;
+    this.#manager = manager;
   }
 
-  reports(): readonly ChannelReport[] {
-    return channelReports(this.#deps.live.config.channels, this.#deps.channels);
+  channels(): readonly ChannelReport[] {
+    return channelReports(this.#kernel.live.config.channels, this.#kernel.channels);
   }
 
   /** Undefined where the channel is not there or connects no account so. */
@@ -48,28 +58,29 @@ export class ConfiguredChannels {
     options: LoginOptions,
     signal: AbortSignal,
   ): AsyncIterable<LoginStep> | undefined {
-    return this.#deps.channels.get(accountName(accountOf(name)))?.login?.begin(options, signal);
+    return this.#kernel.channels.get(accountName(accountOf(name)))?.login?.begin(options, signal);
   }
 
   async startAll(): Promise<void> {
-    const accounts = configuredAccounts(this.#deps.live.config.channels);
-    for (const { name } of accounts) await this.restart(name);
+    const accounts = configuredAccounts(this.#kernel.live.config.channels);
+    for (const { name } of accounts) await this.restartChannel(name);
   }
 
   /** False where it is off or unknown. */
-  restart(name: string): Promise<boolean> {
+  restartChannel(name: string): Promise<boolean> {
     return this.#restarts.run(name, () => this.#restart(accountName(accountOf(name))));
   }
 
   async #restart(name: AccountName): Promise<boolean> {
-    const { live, manager, clock } = this.#deps;
+    const { live, clock, options } = this.#kernel;
+    const manager = this.#manager;
     const found = configuredAccount(name, live.config.channels);
     if (found === undefined) {
       // One of our own doors is nobody's to stop.
       if (CHANNELS.some((each) => each.name === accountOf(name).channel)) await manager.stop(name);
       return false;
     }
-    const isWanted = this.#wanted === 'all' || this.#wanted.includes(found.definition.name);
+    const isWanted = options.channels === 'all' || options.channels.includes(found.definition.name);
     if (!isWanted || !found.isEnabled) {
       await manager.stop(name);
       return false;
@@ -82,7 +93,7 @@ export class ConfiguredChannels {
 
 // How each account fares, as the gateway says it of itself.
 
-export function channelReports(
+function channelReports(
   channels: ChannelsConfig,
   running: ChannelDirectory,
 ): readonly ChannelReport[] {
@@ -99,19 +110,4 @@ export function channelReports(
     const held = waiting === undefined ? {} : { waiting };
     return { name, label, enabled: true, status, ...held, canLogIn };
   });
-}
-
-/** For a chat. */
-export function reportLine({ name, status, waiting }: ChannelReport): string {
-  const isInTrouble = status.kind === 'stopped' || status.kind === 'degraded';
-  const held = waiting === undefined ? '' : `, ${waiting}`;
-  return `${name}: ${status.kind}${isInTrouble ? `, ${status.reason}` : ''}${held}`;
-}
-
-export const howToEnable = (account: ConfiguredAccount) =>
-  `Turn it on with: ${howToLogIn(account)}`;
-
-export function howToLogIn({ definition, account }: ConfiguredAccount): string {
-  const which = account === DEFAULT_ACCOUNT ? '' : ` --account ${account}`;
-  return `${definition.howToEnable}${which}`;
 }

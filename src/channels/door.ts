@@ -5,7 +5,6 @@
 import type { OwnDoor } from '../features/people/persons.ts';
 import type { AttachmentKind } from '../kernel/message/attachment.ts';
 import { NanobotError } from '../kernel/message/errors.ts';
-import type { LiveUpdate, ToolActivity, TurnOutcome } from '../kernel/message/event.ts';
 import {
   channelName,
   type MediaId,
@@ -13,7 +12,14 @@ import {
   type TurnId,
   userId,
 } from '../kernel/message/ids.ts';
-import type { Amendment, Choice, PersonSender } from '../kernel/message/message.ts';
+import type {
+  Amendment,
+  Choice,
+  LiveUpdate,
+  PersonSender,
+  ToolActivity,
+  TurnOutcome,
+} from '../kernel/message/message.ts';
 
 /** What a chat and a client id may look like: safe in keys, URLs and file names. */
 export const DOOR_NAME = /^[A-Za-z0-9_-][A-Za-z0-9._-]{0,63}$/;

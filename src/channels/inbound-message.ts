@@ -3,7 +3,7 @@
 
 import type { InboundEntry } from '../kernel/bus/bus.ts';
 import { type Attachment, textWithAttachments } from '../kernel/message/attachment.ts';
-import { nativeId, userId } from '../kernel/message/ids.ts';
+import { type NativeId, nativeId, userId } from '../kernel/message/ids.ts';
 import type { InboundMessage, PersonSender } from '../kernel/message/message.ts';
 
 /** The author of what the agent itself sent, in a quote. */
@@ -29,9 +29,20 @@ export function personSender(
 export const entryOf = (message: InboundMessage, gate: string | undefined): InboundEntry =>
   gate === undefined ? { kind: 'queue', message } : { kind: 'record', message, gate };
 
-export function quoted(text: string | undefined, author?: string): Pick<InboundMessage, 'quoted'> {
+/** `sentAs`: of a message of the agent. */
+export function quoted(
+  text: string | undefined,
+  author?: string,
+  sentAs?: NativeId,
+): Pick<InboundMessage, 'quoted'> {
   if (text === undefined) return {};
-  return { quoted: author === undefined ? { text } : { text, author } };
+  return {
+    quoted: {
+      text,
+      ...(author === undefined ? {} : { author }),
+      ...(sentAs === undefined ? {} : { sentAs }),
+    },
+  };
 }
 
 /** What a quoted message says, with its files in words. */

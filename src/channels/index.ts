@@ -2,29 +2,38 @@
 // folder and an entry here. Its code is imported when it is on, so that a channel that is off costs no
 // start-up time and no memory.
 
-import type { BridgeMode } from '../features/mail-bridge/rules/bridge.ts';
 import { EVERYBODY, type GroupPolicy, type StrangerPolicy } from '../kernel/access/admission.ts';
 import type { Medium } from '../kernel/access/rights.ts';
 import type { KeyValueStore } from '../kernel/bus/store/store.ts';
 import { accountViews } from '../kernel/config/accounts.ts';
 import type { Config } from '../kernel/config/config.ts';
 import {
+  type AccountId,
   type AccountName,
   type AccountRef,
   accountName,
   accountOf,
-} from '../kernel/message/account.ts';
-import { type AccountId, channelName, DEFAULT_ACCOUNT } from '../kernel/message/ids.ts';
+  channelName,
+  DEFAULT_ACCOUNT,
+} from '../kernel/message/ids.ts';
 import type { Holds } from '../kernel/sessions/rules/forgetting.ts';
 import { rememberedFor } from '../lib/async.ts';
 import type { Clock } from '../lib/time/clock.ts';
 import type { Channel } from './channel.ts';
-import { addressesOf } from './email/settings.ts';
+import { addressesOf, type BridgeMode } from './email/settings.ts';
 import { isAllowEntry, normaliseAllowed, SELF } from './whatsapp/rules/jid.ts';
+
+export const howToEnable = (account: ConfiguredAccount) =>
+  `Turn it on with: ${howToLogIn(account)}`;
+
+export function howToLogIn({ definition, account }: ConfiguredAccount): string {
+  const which = account === DEFAULT_ACCOUNT ? '' : ` --account ${account}`;
+  return `${definition.howToEnable}${which}`;
+}
 
 export type ChannelsConfig = Config['channels'];
 
-export type ChannelDeps = {
+type ChannelDeps = {
   readonly clock: Clock;
   readonly random: () => number;
   readonly account: AccountId;
@@ -96,7 +105,7 @@ export const CHANNELS: readonly ChannelDefinition[] = [
     personId: (typed) =>
       /^\d+$/.test(typed)
         ? typed
-        : { problem: 'Telegram people are known by their numeric id; names can change hands' },
+        : { problem: 'Telegram ids are numbers; names can change owners' },
     howToEnable: 'nanobot channels login telegram',
   },
   {
@@ -121,9 +130,9 @@ export const CHANNELS: readonly ChannelDefinition[] = [
       });
     },
     personId: (typed) =>
-      /^[^\s@]+@[^\s@]+$/.test(typed) ? typed.toLowerCase() : { problem: 'give the mail address' },
+      /^[^\s@]+@[^\s@]+$/.test(typed) ? typed.toLowerCase() : { problem: 'give the email address' },
     async erase(state, chat, holds) {
-      const { forgetMails } = await import('./email/mail-records.ts');
+      const { forgetMails } = await import('./email/mail-register.ts');
       return forgetMails(state, chat, holds);
     },
     howToEnable: 'nanobot channels login email',
@@ -147,7 +156,7 @@ export const CHANNELS: readonly ChannelDefinition[] = [
         ? normaliseAllowed(typed)
         : {
             problem:
-              'give the number with its country code, like +491511234567, or the id of "pair list"',
+              'give the number with its country code, e.g. +491511234567, or the id from "pair list"',
           },
     howToEnable: 'nanobot channels login whatsapp',
   },
@@ -163,7 +172,7 @@ export const CHANNELS: readonly ChannelDefinition[] = [
     personId: (typed) =>
       /^o[un]_[0-9A-Za-z]+$/.test(typed)
         ? typed
-        : { problem: 'Lark people are known by their open_id (ou_...) or union_id (on_...)' },
+        : { problem: 'Lark ids are an open_id (ou_...) or union_id (on_...)' },
     howToEnable: 'nanobot channels login lark',
   },
 ];

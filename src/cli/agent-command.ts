@@ -14,19 +14,24 @@ type AgentFlags = {
 
 export function agentCommand(terminal: Terminal): Command {
   return new Command('agent')
-    .description('talk to the agent here; with -m, ask one thing and print the answer')
-    .option('-m, --message <text>', 'what to ask; - reads it from stdin')
-    .option('-s, --session <name>', 'which conversation', 'default')
-    .option('--voice', 'speak: record questions and hear the answers')
+    .description(
+      'talk to the agent in this terminal; with -m, ask one question and print the answer',
+    )
+    .option('-m, --message <text>', 'the question; "-" reads it from stdin')
+    .option('-s, --session <name>', 'name of the conversation', 'default')
+    .option('--voice', 'record questions by microphone and play the answers')
     .action(async (flags: AgentFlags) => {
       const chat = chatName(flags.session);
       const isSpoken = flags.voice === true;
       if (isSpoken && (flags.message !== undefined || !terminal.interactive)) {
-        throw new CommandFailure(EXIT.usage, '--voice needs a person at a terminal, and no -m');
+        throw new CommandFailure(
+          EXIT.usage,
+          '--voice works only in an interactive terminal and without -m',
+        );
       }
       if (flags.message === undefined) return converse(terminal, chat, isSpoken);
       const text = flags.message === '-' ? await readAll(terminal.input) : flags.message;
-      if (text.trim() === '') throw new CommandFailure(EXIT.usage, 'there is nothing to ask');
+      if (text.trim() === '') throw new CommandFailure(EXIT.usage, 'the question is empty');
       await ask(terminal, chat, text);
     });
 }
@@ -53,7 +58,7 @@ async function withConversation<Result>(
   chat: string,
   work: (conversation: Conversation, signal: AbortSignal) => Promise<Result>,
 ): Promise<Result> {
-  const { findRunningGateway } = await import('../kernel/running-gateway.ts');
+  const { findRunningGateway } = await import('../kernel/home-state.ts');
   const running = await findRunningGateway(terminal.home);
   if (running?.address !== undefined) {
     const { address } = running;
@@ -82,8 +87,8 @@ async function withAttached<Result>(
 /** Names are part of file names and addresses. */
 function chatName(name: string): string {
   if (DOOR_NAME.test(name)) return name;
-  const rule = '1 to 64 letters, digits, ".", "_" and "-", the first no dot';
-  throw new CommandFailure(EXIT.usage, `${name} is no session name: ${rule}`);
+  const rule = 'Use 1 to 64 letters, digits, ".", "_" and "-", not beginning with a dot.';
+  throw new CommandFailure(EXIT.usage, `"${name}" is not a valid conversation name. ${rule}`);
 }
 
 async function readAll(input: NodeJS.ReadStream): Promise<string> {

@@ -15,16 +15,16 @@ import { CommandFailure, EXIT, printable, type Terminal, withState } from './ter
 const DEFAULT_SHOWN = 50;
 
 export function auditCommand(terminal: Terminal): Command {
-  const command = new Command('audit').description('what was done with effects');
+  const command = new Command('audit').description('the audit log: every action with effects');
   command
     .command('verify')
-    .description('check that no entry was changed, taken out or put in')
+    .description('check that no entry was changed, removed or inserted')
     .action(() => verify(terminal));
   command
     .command('show')
-    .description('the newest entries')
-    .option('--limit <count>', 'at most so many', parseLimit, DEFAULT_SHOWN)
-    .option('--json', 'as JSON, one a line')
+    .description('show the newest entries')
+    .option('--limit <count>', 'show at most <count> entries', parseLimit, DEFAULT_SHOWN)
+    .option('--json', 'print as JSON, one object per line')
     .action((flags: { readonly limit: number; readonly json?: boolean }) => show(terminal, flags));
   return command;
 }
@@ -36,7 +36,7 @@ async function verify(terminal: Terminal) {
     verifyAudit(terminal.home.audit, store.scope(AUDIT_SCOPE)),
   );
   if (verdict.kind === 'intact') {
-    terminal.tell(`${verdict.entries} entries, all as they were written.`);
+    terminal.tell(`${verdict.entries} entries, all unchanged.`);
     tellUnfinished(terminal, verdict.unfinished);
     return;
   }
@@ -44,11 +44,13 @@ async function verify(terminal: Terminal) {
   throw new CommandFailure(EXIT.failure, `${file}, line ${line}: ${problem}`);
 }
 
-/** What a killed process had begun, and what is under way. */
+/** Calls without a recorded outcome: of a killed process, or still running. */
 function tellUnfinished(terminal: Terminal, unfinished: readonly AuditLine[]): void {
   if (unfinished.length === 0) return;
   const count = unfinished.length === 1 ? '1 call was' : `${unfinished.length} calls were`;
-  terminal.tell(`${count} begun without a word of the outcome: under way, or cut off by a kill.`);
+  terminal.tell(
+    `${count} started, but no outcome is recorded: still running, or interrupted when the gateway ended.`,
+  );
   for (const line of unfinished.slice(-DEFAULT_SHOWN)) terminal.print(entryText(line));
 }
 
@@ -81,14 +83,17 @@ async function show(
   for (const [at, entry] of entries.entries()) {
     terminal.print(entry === undefined ? printable(newest[at] ?? '') : entryText(entry, names));
   }
-  if (newest.length === 0) terminal.note('Nothing was done with effects yet.');
+  if (newest.length === 0) terminal.note('The audit log is empty.');
 }
 
 export function traceCommand(terminal: Terminal): Command {
   return new Command('trace')
-    .description('the life of a message: what happened to it, and when')
-    .argument('<message>', 'its id, that of its turn, or "last" for the newest one that came in')
-    .option('--json', 'as JSON')
+    .description('show what happened to a message, and when')
+    .argument(
+      '<message>',
+      'id of the message or of its turn, or "last" for the newest incoming message',
+    )
+    .option('--json', 'print as JSON')
     .action((id: string, { json }: { readonly json?: boolean }) =>
       trace(terminal, id, json === true),
     );
@@ -97,7 +102,8 @@ export function traceCommand(terminal: Terminal): Command {
 async function trace(terminal: Terminal, id: string, json: boolean) {
   const wanted = id === 'last' ? id : messageId(id);
   const found = await withState(terminal, ({ store }) => store.trace(wanted));
-  if (found === undefined) throw new CommandFailure(EXIT.notFound, `no message ${id} is known`);
+  if (found === undefined)
+    throw new CommandFailure(EXIT.notFound, `there is no message with the id ${id}`);
   if (json) return terminal.printJson(found);
   for (const line of traceLines(found)) terminal.print(line);
   if (found.turnId === undefined) return;

@@ -2,9 +2,9 @@
 // paired.
 
 import { Command } from 'commander';
+import { channelLine, type ReportedChannel } from '../channels/channel-lines.ts';
 import type { CredentialFlags } from '../channels/email/setup.ts';
 import { defined } from '../lib/json/json.ts';
-import { channelLine, type ReportedChannel } from './channel-lines.ts';
 import { parseNumbers, parsePhone, parseSeconds } from './flag-values.ts';
 import type { Asker, Step } from './onboard/asker.ts';
 import { CommandFailure, EXIT, type Terminal, textTable } from './terminal.ts';
@@ -25,36 +25,53 @@ type LoginFlags = {
 const DOORS = ['web', 'terminal'];
 
 export function channelsCommand(terminal: Terminal): Command {
-  const command = new Command('channels').description('the platforms people write from');
+  const command = new Command('channels').description('connect channels and show their status');
   command
     .command('status')
-    .description('how each channel fares')
-    .option('--json', 'as JSON')
+    .description('show the status of each channel')
+    .option('--json', 'print as JSON')
     .action(({ json }: { readonly json?: boolean }) => showStatus(terminal, json === true));
   command
     .command('login')
-    .description('prove a channel’s credentials and pair its owner')
+    .description('connect a channel: check its credentials and pair its owner')
     .argument('<channel>', 'telegram, email, whatsapp or lark')
     .option('-t, --token <token>', 'Telegram: a new bot token')
-    .option('--phone <number>', 'WhatsApp: its number, for a code beside the QR', parsePhone)
-    .option('--self', 'WhatsApp: the number is yours; answer in the chat with yourself')
-    .option('--no-self', 'WhatsApp: the number is the agent’s own')
-    .option('--allow <numbers>', 'WhatsApp: who may write, by commas', parseNumbers)
-    .option('--email <address>', 'Email: the address of the mailbox')
-    .option('--account <name>', 'Email: a further mailbox, by a short name')
-    .option('--email-client-id <id>', 'Email by OAuth2: id of the client')
-    .option('--email-client-secret <secret>', 'Email by OAuth2, or EMAIL_CLIENT_SECRET')
-    .option('--email-refresh-token <token>', 'Email by OAuth2, or EMAIL_REFRESH_TOKEN')
-    .option('--email-token-url <url>', 'Email by OAuth2: where the provider is not known')
-    .option('--email-scope <scope>', 'Email by OAuth2: where the provider is not known')
-    .option('--app-id <id>', 'Lark: of an app in the developer console')
-    .option('--app-secret <secret>', 'Lark: or LARK_APP_SECRET in the environment')
-    .option('--domain <domain>', 'Lark: feishu, lark (outside China) or an address')
-    .option('--pair-wait <seconds>', 'wait for the first use of the pairing link', parseSeconds)
+    .option(
+      '--phone <number>',
+      'WhatsApp: number of the account, to link it by a code instead of the QR code',
+      parsePhone,
+    )
+    .option('--self', 'WhatsApp: the number is yours; the agent answers in the chat with yourself')
+    .option('--no-self', 'WhatsApp: the number belongs to the agent alone')
+    .option(
+      '--allow <numbers>',
+      'WhatsApp: numbers that may write, separated by commas',
+      parseNumbers,
+    )
+    .option('--email <address>', 'Email: address of the mailbox')
+    .option('--account <name>', 'Email: short name of an additional mailbox')
+    .option('--email-client-id <id>', 'Email with OAuth2: client id')
+    .option(
+      '--email-client-secret <secret>',
+      'Email with OAuth2: client secret; default: $EMAIL_CLIENT_SECRET',
+    )
+    .option(
+      '--email-refresh-token <token>',
+      'Email with OAuth2: refresh token; default: $EMAIL_REFRESH_TOKEN',
+    )
+    .option(
+      '--email-token-url <url>',
+      'Email with OAuth2: token address, if the provider is unknown',
+    )
+    .option('--email-scope <scope>', 'Email with OAuth2: scope, if the provider is unknown')
+    .option('--app-id <id>', 'Lark: app id from the developer console')
+    .option('--app-secret <secret>', 'Lark: app secret; default: $LARK_APP_SECRET')
+    .option('--domain <domain>', 'Lark: feishu, lark (outside China) or a URL')
+    .option('--pair-wait <seconds>', 'wait until the owner opens the pairing link', parseSeconds)
     .action((name: string, flags: LoginFlags) => login(terminal, name, flags));
   command
     .command('restart')
-    .description('start a channel of the running gateway again')
+    .description('restart a channel of the running gateway')
     .argument('<channel>', 'e.g. whatsapp; email@work is the mailbox "work"')
     .action((name: string) => restart(terminal, name));
   return command;
@@ -62,8 +79,8 @@ export function channelsCommand(terminal: Terminal): Command {
 
 async function showStatus(terminal: Terminal, json: boolean) {
   const { configInForce } = await import('../kernel/config/files/config-file.ts');
-  const { findRunningGateway } = await import('../kernel/running-gateway.ts');
-  const { reportChannels } = await import('./channel-lines.ts');
+  const { findRunningGateway } = await import('../kernel/home-state.ts');
+  const { reportChannels } = await import('../channels/channel-lines.ts');
   const running = await findRunningGateway(terminal.home);
   const { config } = await configInForce(terminal.home, terminal.env, running !== undefined);
   const channels = await reportChannels(config, running);
@@ -78,7 +95,7 @@ async function showStatus(terminal: Terminal, json: boolean) {
 async function login(terminal: Terminal, name: string, flags: LoginFlags) {
   if (DOORS.includes(name)) {
     return terminal.note(
-      `${name} has no account to connect. "nanobot link" opens the web page, "nanobot agent" talks here.`,
+      `${name} needs no login. "nanobot link" opens the web page, "nanobot agent" talks to the agent here.`,
     );
   }
   await assertKnown(name);
@@ -88,9 +105,9 @@ async function login(terminal: Terminal, name: string, flags: LoginFlags) {
   await openHome(terminal.home, terminal.env);
   const asker = createAsker(terminal, terminal.interactive);
   await settleAll(asker, [await stepOf(terminal, asker, name, flags)]);
-  const { findRunningGateway } = await import('../kernel/running-gateway.ts');
+  const { findRunningGateway } = await import('../kernel/home-state.ts');
   if ((await findRunningGateway(terminal.home)) !== undefined) return;
-  asker.say('The agent answers there while the gateway runs. Start it: nanobot gateway');
+  asker.say('The agent answers only while the gateway is running. Start it: nanobot gateway');
 }
 
 async function stepOf(
@@ -126,21 +143,21 @@ async function stepOf(
 }
 
 async function restart(terminal: Terminal, name: string) {
-  const { accountOf } = await import('../kernel/message/account.ts');
+  const { accountOf } = await import('../kernel/message/ids.ts');
   await assertKnown(accountOf(name).channel);
   const { restartRemote, runningGateway } = await import('./login/remote-login.ts');
   await restartRemote(await runningGateway(terminal), name);
-  terminal.note(`${name} was started again. nanobot channels status shows how it fares.`);
+  terminal.note(`${name} restarted. Check it: nanobot channels status`);
 }
 
 /** @throws CommandFailure with the nearest name there is. */
 async function assertKnown(name: string) {
   const { CHANNELS } = await import('../channels/index.ts');
-  const { nearestName } = await import('../lib/text/nearest.ts');
+  const { nearestName } = await import('../lib/text/cut.ts');
   const names = CHANNELS.map((channel) => channel.name);
   if (names.includes(name)) return;
   const near = nearestName(name, names) ?? names.join(' or ');
-  throw new CommandFailure(EXIT.notFound, `there is no channel ${name}; try ${near}`);
+  throw new CommandFailure(EXIT.notFound, `unknown channel ${name}; try ${near}`);
 }
 
 /** @throws CommandFailure where the channel has one account, or the name is none. */
@@ -149,7 +166,7 @@ async function assertAccount(channel: string, account: string | undefined) {
   const { mayHaveSeveral } = await import('../kernel/config/accounts.ts');
   const { accountName } = await import('../kernel/config/settings-fields.ts');
   if (!mayHaveSeveral(channel)) {
-    throw new CommandFailure(EXIT.usage, `${channel} has one account: leave out --account`);
+    throw new CommandFailure(EXIT.usage, `${channel} has only one account; remove --account`);
   }
   const [problem] = accountName.safeParse(account).error?.issues ?? [];
   if (problem !== undefined) throw new CommandFailure(EXIT.usage, problem.message);

@@ -1,8 +1,8 @@
 // The command line: the table of commands, each loaded when it is needed, their help with examples, and
-// what happens when one fails.
+// how a failed command ends.
 
 import { Command, CommanderError } from 'commander';
-import { programVersion } from '../kernel/config/files/package-files.ts';
+import { programVersion } from '../kernel/config/files/home.ts';
 import type { Typed } from '../kernel/typed-command.ts';
 import { explainError } from './explain-error.ts';
 import { EXIT, EXIT_MEANINGS, exitCodeOf, type Terminal } from './terminal.ts';
@@ -10,34 +10,60 @@ import { EXIT, EXIT_MEANINGS, exitCodeOf, type Terminal } from './terminal.ts';
 const GROUPS: readonly (readonly [heading: string, commands: string])[] = [
   ['Set up', 'onboard import channels config'],
   ['Run and talk', 'gateway agent link telegram email whatsapp lark'],
-  ['See how it fares', 'status doctor selftest usage'],
+  ['Status and problems', 'status doctor selftest usage'],
   ['People', 'pair people approvals'],
-  ['What it knows and does', 'memory skills sessions cron agents workflows specialists mcp'],
+  ['What the agent knows and does', 'memory skills sessions cron agents workflows specialists mcp'],
   ['What happened', 'trace dead audit replay'],
   ['Models', 'tune eval cluster'],
 ];
 
-/** For the program with all commands it has; those in no group stand at the end. */
+const DESCRIPTION =
+  'One AI agent you reach by Telegram, WhatsApp, Lark, email, a web page and the terminal.';
+
+/** The commands that most people need; `nanobot help all` lists all. */
+const FIRST_STEPS: readonly (readonly [command: string, summary: string])[] = [
+  ['onboard', 'set up a model and the channels'],
+  ['gateway', 'run all channels and the web page until you stop it'],
+  ['agent', 'talk to the agent in this terminal'],
+  ['status', 'show what is set up and what is running'],
+  ['doctor', 'find problems and say how to fix them'],
+  ['channels', 'connect Telegram, WhatsApp, Lark or a mailbox'],
+  ['config', 'show, change and check the configuration'],
+  ['help all', 'list all commands'],
+  ['help <command>', 'show the options of one command, with examples'],
+];
+
+/** The help of the program where not all commands are asked for. */
+function firstHelp(typedAs: Typed): string {
+  const typed = FIRST_STEPS.map(([command]) => `  ${typedAs(`nanobot ${command}`)}  `);
+  const width = Math.max(...typed.map(({ length }) => length));
+  const lines = FIRST_STEPS.map(([, summary], index) => typed[index]?.padEnd(width) + summary);
+  return [DESCRIPTION, '', ...lines, ''].join('\n');
+}
+
+/** Groups the commands in the help; commands of no group come last. */
 function dressHelp(program: Command, typedAs: Typed): void {
   for (const [heading, names] of GROUPS) {
     const words = names.split(' ');
     const commands = program.commands.filter((command) => words.includes(command.name()));
     for (const command of commands) command.helpGroup(`${heading}:`);
   }
-  const help = new Command('help').argument('[command]').description('the help of one command');
+  const help = new Command('help')
+    .argument('[command]')
+    .description('show the options of one command');
   program.addHelpCommand(help.helpGroup('Help:'));
   addHelp(program, program.name(), typedAs);
 }
 
-/** Into a file, npm's own words must not come first. */
+/** Output into a file must not begin with npm's own lines. */
 function lineOf(line: string, typedAs: Typed): string {
   const typed = typedAs(line).trimEnd();
   return line.includes(' > ') ? typed.replace('npm run ', 'npm run -s ') : typed;
 }
 
 function addHelp(command: Command, typed: string, typedAs: Typed): void {
-  const topic = command.parent === null ? 'lists the commands' : 'says more';
-  command.showHelpAfterError(typedAs(`(${typed} --help ${topic})`));
+  const more = command.parent === null ? 'help all lists all commands' : '--help shows the options';
+  command.showHelpAfterError(typedAs(`(${typed} ${more})`));
   const examples = EXAMPLES[typed] ?? [];
   if (examples.length > 0) {
     const lines = examples.map((example) => `  ${lineOf(`${typed} ${example}`, typedAs)}`);
@@ -89,7 +115,7 @@ export const EXAMPLES: Readonly<Record<string, readonly string[]>> = {
 /** Builds one command; its action throws what goes wrong. */
 type CommandFactory = (terminal: Terminal) => Command;
 
-/** Each is loaded when it is asked for: a gateway has no need of the others. */
+/** Each is loaded when it is called: a gateway does not need the others. */
 const COMMANDS: Readonly<Record<string, () => Promise<CommandFactory>>> = {
   onboard: async () => (await import('./onboard-command.ts')).onboardCommand,
   import: async () => (await import('../features/import/cli.ts')).importCommand,
@@ -127,11 +153,14 @@ const COMMANDS: Readonly<Record<string, () => Promise<CommandFactory>>> = {
   config: async () => (await import('./config-command.ts')).configCommand,
 };
 
-/** Runs one command line. Resolves with the exit code once everything is said. */
+/** Runs one command line. Resolves with the exit code once all output is written. */
 export async function runCli(argv: readonly string[], terminal: Terminal): Promise<number> {
+  const wantsAll = argv[0] === 'help' && argv[1] === 'all';
   const program = createProgram(await commandsFor(argv), terminal);
+  if (wantsAll) program.addHelpText('after', `\nExit codes:\n${exitCodeLines().join('\n')}`);
+  else program.configureHelp({ formatHelp: () => firstHelp(terminal.typed) });
   try {
-    await program.parseAsync(argv, { from: 'user' });
+    await program.parseAsync(wantsAll ? ['--help'] : argv, { from: 'user' });
     return EXIT.ok;
   } catch (error) {
     if (error instanceof CommanderError) return error.exitCode === 0 ? EXIT.ok : EXIT.usage;
@@ -140,7 +169,7 @@ export async function runCli(argv: readonly string[], terminal: Terminal): Promi
   }
 }
 
-/** All of them where the one meant is not named: help lists them, a slip of the pen is near one of them. */
+/** All commands where none is named exactly: for the list of commands, and for suggestions after a typing error. */
 async function commandsFor([name = '']: readonly string[]): Promise<readonly CommandFactory[]> {
   const asked = Object.hasOwn(COMMANDS, name) ? COMMANDS[name] : undefined;
   const loaders = asked === undefined ? Object.values(COMMANDS) : [asked];
@@ -149,11 +178,8 @@ async function commandsFor([name = '']: readonly string[]): Promise<readonly Com
 
 function createProgram(commands: readonly CommandFactory[], terminal: Terminal): Command {
   const program = new Command('nanobot')
-    .description(
-      'One AI agent you reach by Telegram, WhatsApp, Lark, email, a web page and the terminal.',
-    )
-    .version(programVersion(), '-V, --version')
-    .addHelpText('after', `\nExit codes:\n${exitCodeLines().join('\n')}`);
+    .description(DESCRIPTION)
+    .version(programVersion(), '-V, --version');
   for (const command of commands) program.addCommand(command(terminal));
   settle(program);
   dressHelp(program, terminal.typed);

@@ -11,34 +11,34 @@ export function configCommand(terminal: Terminal): Command {
   const command = new Command('config').description('show, change and check the configuration');
   command
     .command('show')
-    .description('the configuration as written, secrets masked')
-    .option('--all', 'with every default filled in')
+    .description('show the configuration file, secrets masked')
+    .option('--all', 'include all default values')
     .action(({ all }: { readonly all?: boolean }) => showConfig(terminal, all === true));
   command
     .command('get')
-    .description('the value in force of one key')
+    .description('show the current value of one key')
     .argument('<key>', 'dotted, e.g. agents.defaults.model')
     .action((key: string) => getKey(terminal, key));
   command
     .command('set')
-    .description('change one key; a running gateway takes it over')
+    .description('change one key; a running gateway applies it at once')
     .argument('<key>', 'dotted, e.g. channels.telegram.allowFrom')
-    .argument('<value>', 'a text, number, true or false; lists as JSON or separated by commas')
+    .argument('<value>', 'text, number, true or false; a list as JSON or separated by commas')
     .action((key: string, value: string) => setKey(terminal, key, value));
   command
     .command('unset')
-    .description('remove one key, so that its default counts')
+    .description('remove one key, so that its default applies')
     .argument('<key>', 'dotted')
     .action((key: string) => unsetKey(terminal, key));
   command
     .command('schema')
-    .description('the JSON Schema of the configuration')
+    .description('print the JSON Schema of the configuration')
     .action(() => showSchema(terminal));
   command
     .command('validate')
-    .description('check a configuration file and name every problem')
-    .argument('[file]', 'instead of the one in the home')
-    .option('--json', 'problems as JSON')
+    .description('check a configuration file and list every problem')
+    .argument('[file]', 'default: config.json in the home')
+    .option('--json', 'print the problems as JSON')
     .action((file: string | undefined, { json }: { readonly json?: boolean }) =>
       validate(terminal, file, json === true),
     );
@@ -64,12 +64,12 @@ async function getKey(terminal: Terminal, key: string) {
 }
 
 async function setKey(terminal: Terminal, key: string, text: string) {
-  const { readRawConfig, saveConfig } = await import('../kernel/config/files/config-store.ts');
+  const { readRawConfig, saveConfig } = await import('../kernel/config/files/config-file.ts');
   const { parseValue } = await import('../kernel/config/value.ts');
   const { withValue } = await import('../kernel/config/json-paths.ts');
   const known = await knownKey(key);
   if (known.type === 'section') {
-    throw new CommandFailure(EXIT.usage, `${key} is a section; name one of the keys in it`);
+    throw new CommandFailure(EXIT.usage, `${key} is a section; name one of its keys`);
   }
   const raw = await readRawConfig(terminal.home);
   const changed = withValue(raw, known.path, parseValue(known, text));
@@ -77,23 +77,23 @@ async function setKey(terminal: Terminal, key: string, text: string) {
   terminal.note(`${known.path} is set.`);
 }
 
-/** The file is as good as it was; only what was asked for does not fit. */
+/** The file stays as it was; only the requested change is invalid. */
 function nothingChanged(error: unknown): never {
   if (!(error instanceof ConfigError)) throw error;
   const problems = error.problems.map(problemLine);
-  throw new CommandFailure(EXIT.configInvalid, ['nothing was changed:', ...problems].join('\n'));
+  throw new CommandFailure(EXIT.configInvalid, ['Nothing changed:', ...problems].join('\n'));
 }
 
 async function unsetKey(terminal: Terminal, key: string) {
-  const { readRawConfig, saveConfig } = await import('../kernel/config/files/config-store.ts');
+  const { readRawConfig, saveConfig } = await import('../kernel/config/files/config-file.ts');
   const { valueAt, withoutValue } = await import('../kernel/config/json-paths.ts');
   const { path } = await knownKey(key);
   const raw = await readRawConfig(terminal.home);
   if (valueAt(raw, path) === undefined) {
-    throw new CommandFailure(EXIT.notFound, `${path} is not written in the configuration`);
+    throw new CommandFailure(EXIT.notFound, `${path} is not set in config.json`);
   }
   await saveConfig(terminal.home, withoutValue(raw, path), terminal.env);
-  terminal.note(`${path} is removed.`);
+  terminal.note(`${path} removed; its default applies.`);
 }
 
 async function showSchema(terminal: Terminal) {
@@ -105,8 +105,8 @@ async function validate(terminal: Terminal, file: string | undefined, json: bool
   const { validateConfigFile } = await import('../kernel/config/files/config-file.ts');
   const path = file ?? terminal.home.config;
   if ((await stat(path).catch(() => undefined)) === undefined) {
-    const remedy = file === undefined ? ': nanobot onboard makes one' : '';
-    throw new CommandFailure(EXIT.notFound, `there is no ${path}${remedy}`);
+    const remedy = file === undefined ? '; create it: nanobot onboard' : '';
+    throw new CommandFailure(EXIT.notFound, `there is no file ${path}${remedy}`);
   }
   const found: ConfigError | undefined = await validateConfigFile(
     path,
@@ -125,5 +125,5 @@ async function knownKey(path: string) {
   const found = findKey(path);
   if (found.kind === 'found') return found.key;
   const hint = found.nearest === undefined ? '' : ` Did you mean ${found.nearest}?`;
-  throw new CommandFailure(EXIT.notFound, `there is no key ${path}.${hint}`);
+  throw new CommandFailure(EXIT.notFound, `unknown key ${path}.${hint}`);
 }

@@ -1,4 +1,4 @@
-// `nanobot dead`: messages set aside after their last failed try, to be tried again or dropped.
+// `nanobot dead`: messages set aside after their last failed attempt, to be queued again or deleted.
 
 import { Command } from 'commander';
 import type { DeadLetter } from '../kernel/bus/bus.ts';
@@ -18,24 +18,24 @@ import {
 type Choice = { readonly all?: boolean; readonly yes?: boolean };
 
 export function deadCommand(terminal: Terminal): Command {
-  const command = new Command('dead').description('messages that were set aside');
+  const command = new Command('dead').description('messages set aside because they failed');
   command
     .command('list')
-    .description('every message set aside, oldest first')
-    .option('--json', 'as JSON')
+    .description('list the messages set aside, oldest first')
+    .option('--json', 'print as JSON')
     .action(({ json }: { readonly json?: boolean }) => listDead(terminal, json === true));
   command
     .command('retry')
-    .description('put messages back in their queues')
-    .argument('[ids...]', terminal.typed('as "nanobot dead list" shows them'))
-    .option('--all', 'every one')
+    .description('queue messages again')
+    .argument('[ids...]', terminal.typed('ids from "nanobot dead list"'))
+    .option('--all', 'all messages set aside')
     .action((ids: readonly string[], choice: Choice) => retry(terminal, ids, choice));
   command
     .command('drop')
     .description('delete messages set aside')
-    .argument('[ids...]', terminal.typed('as "nanobot dead list" shows them'))
-    .option('--all', 'every one')
-    .option('--yes', 'without asking')
+    .argument('[ids...]', terminal.typed('ids from "nanobot dead list"'))
+    .option('--all', 'all messages set aside')
+    .option('--yes', 'do not ask for confirmation')
     .action((ids: readonly string[], choice: Choice) => drop(terminal, ids, choice));
   return command;
 }
@@ -43,7 +43,7 @@ export function deadCommand(terminal: Terminal): Command {
 async function listDead(terminal: Terminal, json: boolean) {
   const letters = await withState(terminal, ({ store }) => store.dead());
   if (json) return terminal.printJson(letters);
-  if (letters.length === 0) terminal.note('Nothing is set aside.');
+  if (letters.length === 0) terminal.note('No messages are set aside.');
   const names = await chatNames(
     terminal,
     letters.map(({ session }) => session),
@@ -56,8 +56,8 @@ async function listDead(terminal: Terminal, json: boolean) {
 
 function letterLines(letter: DeadLetter, chat: string): readonly string[] {
   const way = letter.direction === 'inbound' ? 'not answered' : 'not delivered';
-  const state = letter.state === 'unknown' ? 'perhaps delivered' : way;
-  const tries = `${letter.attempts} ${letter.attempts === 1 ? 'try' : 'tries'}`;
+  const state = letter.state === 'unknown' ? 'maybe delivered' : way;
+  const tries = `${letter.attempts} ${letter.attempts === 1 ? 'attempt' : 'attempts'}`;
   return [
     letter.id,
     `  ${momentText(letter.at)}  ${state} after ${tries}: ${printable(letter.reason)}`,
@@ -69,19 +69,19 @@ async function retry(terminal: Terminal, ids: readonly string[], choice: Choice)
   const count = await withState(terminal, async ({ store }) =>
     store.retry(await chosen(store, ids, choice)),
   );
-  if (count === 0) throw new CommandFailure(EXIT.notFound, 'nothing of that id is set aside');
-  terminal.note(`${count} back in the queue.`);
+  if (count === 0) throw new CommandFailure(EXIT.notFound, 'no message with this id is set aside');
+  terminal.note(`Queued again: ${count}.`);
 }
 
 async function drop(terminal: Terminal, ids: readonly string[], choice: Choice) {
   const count = await withState(terminal, async ({ store }) => {
     const letters = await chosen(store, ids, choice);
-    const question = `Delete ${letters.length} for good?`;
+    const question = `Delete ${letters.length} messages permanently?`;
     await confirmOrStop(terminal, question, choice.yes === true || letters.length === 0);
     return store.drop(letters);
   });
-  if (count === 0) throw new CommandFailure(EXIT.notFound, 'nothing of that id is set aside');
-  terminal.note(`${count} dropped.`);
+  if (count === 0) throw new CommandFailure(EXIT.notFound, 'no message with this id is set aside');
+  terminal.note(`Deleted: ${count}.`);
 }
 
 async function chosen(
@@ -91,5 +91,5 @@ async function chosen(
 ): Promise<readonly MessageId[]> {
   if (all === true) return (await store.dead()).map((letter) => letter.id);
   if (ids.length > 0) return ids.map(messageId);
-  throw new CommandFailure(EXIT.usage, 'name the messages, or say --all');
+  throw new CommandFailure(EXIT.usage, 'give the ids of the messages, or --all');
 }

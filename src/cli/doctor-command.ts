@@ -1,10 +1,10 @@
-// `nanobot doctor`: looks for what is wrong and says what to do about it. Mends only local
-// permissions, and only when asked to.
+// `nanobot doctor`: finds problems and says how to fix them. It fixes only local permissions, and only
+// with `--fix`.
 
 import { Command } from 'commander';
 import type { LoadedConfig } from '../kernel/config/files/config-file.ts';
 import type { OpenedState } from '../kernel/home-state.ts';
-import { type Finding, fail } from './doctor/finding.ts';
+import { type Finding, fail } from './doctor/machine-checks.ts';
 import { explainError } from './explain-error.ts';
 import { CommandFailure, EXIT, type Terminal } from './terminal.ts';
 
@@ -13,20 +13,20 @@ type DoctorFlags = { readonly live?: boolean; readonly fix?: boolean; readonly j
 const SIGNS = { ok: '✓', warn: '!', fail: '✗' } as const;
 const COLORS = { ok: 'green', warn: 'yellow', fail: 'red' } as const;
 const CHECK_COLUMNS = 16;
-const NOT_CHECKED = 'Correct that first; this could not be checked.';
+const NOT_CHECKED = 'Not checked. Fix this first, then run "nanobot doctor" again.';
 
 export function doctorCommand(terminal: Terminal): Command {
   return new Command('doctor')
-    .description('look for what is wrong and say what to do')
-    .option('--live', 'also ask the model for one word, and the voice servers')
-    .option('--fix', 'make private what other users can reach')
-    .option('--json', 'as JSON')
+    .description('find problems and say how to fix them')
+    .option('--live', 'also send a test request to the model and to the voice servers')
+    .option('--fix', 'make files private that other users can read')
+    .option('--json', 'print as JSON')
     .action((flags: DoctorFlags) => examine(terminal, flags));
 }
 
 async function examine(terminal: Terminal, { live, fix, json }: DoctorFlags) {
   const found = await allFindings(terminal, live === true);
-  const findings = fix === true ? await Promise.all(found.map(mend)) : found;
+  const findings = fix === true ? await Promise.all(found.map(repair)) : found;
   if (json === true) terminal.printJson(findings.map(({ fix: _fix, ...finding }) => finding));
   else for (const finding of findings) printFinding(terminal, finding);
   const levels = findings.map((finding) => finding.level);
@@ -111,6 +111,7 @@ async function loadedChecks(
     ['web', () => gateway.checkWeb(config)],
     ['accounts', () => checks.checkAccounts(terminal.home, config, state)],
     ['access', () => gateway.checkAccess(config, state)],
+    ['approvals', async () => [await gateway.checkApprovals(config, state)]],
     ['whatsapp', () => whatsapp.checkWhatsAppLink(config, state, now)],
     ['model', () => checks.checkModel(terminal, config, isLive)],
     ['prices', () => prices.checkPrices(terminal, config)],
@@ -125,10 +126,10 @@ async function loadedChecks(
   ];
 }
 
-async function mend(finding: Finding): Promise<Finding> {
+async function repair(finding: Finding): Promise<Finding> {
   if (finding.fix === undefined) return finding;
   await finding.fix();
-  return { check: finding.check, level: 'ok', text: `${finding.text}; mended` };
+  return { check: finding.check, level: 'ok', text: `${finding.text}; fixed` };
 }
 
 function printFinding(terminal: Terminal, { check, level, text, remedy }: Finding) {

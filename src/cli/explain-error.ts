@@ -1,4 +1,4 @@
-// An error in words for the person at the terminal. A stack only where NANOBOT_DEBUG asks for it.
+// Turns errors into text for the terminal. The stack is shown only with NANOBOT_DEBUG.
 
 import { existsSync } from 'node:fs';
 import { hostname } from 'node:os';
@@ -25,32 +25,32 @@ export function explainError(error: unknown, env: Environment, home: Home): read
   const refused = explainSystemError(error, home);
   if (refused !== undefined) return [`nanobot: ${refused}`];
   const message = error instanceof Error ? error.message : String(error);
-  return [`nanobot: ${oneLine(message)} (NANOBOT_DEBUG=1 shows where)`];
+  return [`nanobot: ${oneLine(message)} (set NANOBOT_DEBUG=1 to see where)`];
 }
 
 function explainConfigError(error: ConfigError, home: Home): readonly string[] {
   if (error.problems.length === 0) return [`nanobot: ${error.message}`];
   if (isPythonConfig(error.problems.map(({ path }) => path))) {
-    return [`nanobot: ${home.config} is that of another program.`, otherProgram(home)];
+    return [`nanobot: ${home.config} belongs to another program.`, otherProgram(home)];
   }
-  const count = error.problems.length === 1 ? 'a problem' : `${error.problems.length} problems`;
+  const count = error.problems.length === 1 ? '1 problem' : `${error.problems.length} problems`;
   return [
     `nanobot: the configuration has ${count}:`,
     ...error.problems.map(problemLine),
     ...(existsSync(home.lastGoodConfig)
-      ? [`The last configuration that loaded is ${home.lastGoodConfig}.`]
+      ? [`The last valid configuration is ${home.lastGoodConfig}.`]
       : []),
   ];
 }
 
-/** Its home has the same name, so whoever comes from there meets this first. */
+/** Its home has the same name, so users of that program see this first. */
 export function otherProgram({ root }: Home): string {
-  return `This is the home of nanobot for Python. Keep it: mv ${root} ${root}-python, then nanobot import ${root}-python`;
+  return `This is the home of nanobot for Python. Move it, then import it: mv ${root} ${root}-python; nanobot import ${root}-python`;
 }
 
 function explainLock({ holder }: HomeLockedError, home: Home): string {
-  const choices = 'Use that one, stop it first, or choose another home with NANOBOT_HOME.';
-  return `nanobot: ${home.root} is held by ${holderText(holder)}, which goes on undisturbed. ${choices}`;
+  const choices = 'Use that one, stop it, or set NANOBOT_HOME to another folder.';
+  return `nanobot: ${holderText(holder)} already uses ${home.root}. ${choices}`;
 }
 
 /** Also names the machine or container where that is another one. */
@@ -69,30 +69,30 @@ function oneLine(text: string): string {
   return text.split('\n', 1).join('').trim();
 }
 
-// What the operating system refused, in words for the person at the terminal, with what to do.
+// Errors of the file system as text, with what to do.
 
 const SAY: Readonly<Record<string, (path: string) => string>> = {
   EACCES: forbidden,
   EPERM: forbidden,
-  EROFS: (path) => `${path} lies on a disk that can only be read. ${ELSEWHERE}`,
-  ENOTDIR: (path) => `${path} cannot be made: part of its path is a file. ${ELSEWHERE}`,
-  EEXIST: (path) => `${path} is a file, and a folder is needed there. ${ELSEWHERE}`,
-  EISDIR: (path) => `${path} is a folder, and a file is needed there. Move it away.`,
+  EROFS: (path) => `${path} is on a read-only disk. ${ELSEWHERE}`,
+  ENOTDIR: (path) => `cannot create ${path}: part of its path is a file. ${ELSEWHERE}`,
+  EEXIST: (path) => `${path} is a file, not a folder. ${ELSEWHERE}`,
+  EISDIR: (path) => `${path} is a folder, not a file. Move it away.`,
 };
-const ELSEWHERE = 'Choose another home with NANOBOT_HOME.';
+const ELSEWHERE = 'Set NANOBOT_HOME to another folder.';
 const FULL = ['ENOSPC', 'EDQUOT'];
 
-/** Undefined where the error is none of the file system's, or one that only its own words describe. */
+/** Undefined for errors that are not of the file system, and for those that have no text here. */
 export function explainSystemError(error: unknown, home: Home): string | undefined {
   if (!(error instanceof Error) || !('code' in error)) return undefined;
   const code = String(error.code);
   if (FULL.includes(code)) {
-    return `no room is left on the disk of ${home.root}. Make room and try again; what was kept is still there.`;
+    return `the disk of ${home.root} is full. Free disk space and try again; stored data is intact.`;
   }
   const path = 'path' in error && typeof error.path === 'string' ? error.path : undefined;
   return path === undefined ? undefined : SAY[code]?.(path);
 }
 
 function forbidden(path: string): string {
-  return `${path} may not be read or written by this user. Give it to them (chown, chmod), or choose another home with NANOBOT_HOME.`;
+  return `this user may not read or write ${path}. Change its owner or mode (chown, chmod), or set NANOBOT_HOME to another folder.`;
 }

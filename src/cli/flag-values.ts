@@ -22,7 +22,7 @@ export function parseList(text: string): readonly string[] {
   return text.split(/[\s,;]+/).filter((item) => item !== '');
 }
 
-/** Phone numbers have spaces in them, so only commas and the like part them. */
+/** Phone numbers may contain spaces, so only commas, semicolons and line ends separate them. */
 export function numberEntries(text: string): readonly string[] {
   const entries = text.split(/[,;\n]+/).map((entry) => entry.trim());
   return entries.filter((entry) => entry !== '');
@@ -33,14 +33,16 @@ export function parseNumbers(text: string): readonly string[] {
   const entries = numberEntries(text);
   const strange = entries.find((entry) => !isAllowEntry(entry));
   if (strange === undefined) return entries.map(normaliseAllowed);
-  throw new InvalidArgumentError(`"${strange}" is no number with its country code.`);
+  throw new InvalidArgumentError(
+    `"${strange}" is not a phone number. Write it with the country code, e.g. +491511234567.`,
+  );
 }
 
 /** An international number as digits alone. */
 export function parsePhone(text: string): string {
   const digits = phoneDigits(text);
   if (digits !== undefined) return digits;
-  throw new InvalidArgumentError('Write it with its country code, like +491511234567.');
+  throw new InvalidArgumentError('Write it with the country code, e.g. +491511234567.');
 }
 
 function wholeNumber(minimum: number, maximum: number) {

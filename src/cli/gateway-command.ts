@@ -20,7 +20,7 @@ type ForegroundOptions = {
 
 /** At least; a long name of an account needs more. */
 const NAME_COLUMNS = 10;
-const LINK_NOTE = 'Opens once, within 15 minutes; "nanobot link" prints another link.';
+const LINK_NOTE = 'The link works once, within 15 minutes. For another: nanobot link';
 
 /** @throws ConfigError, HomeLockedError */
 export async function runGateway(terminal: Terminal, options: ForegroundOptions): Promise<void> {
@@ -32,7 +32,8 @@ export async function runGateway(terminal: Terminal, options: ForegroundOptions)
   const logged = (line: string) => void terminal.output.write(line);
   const tell = isLogged ? (line: string) => logged(logLine(terminal, line)) : terminal.tell;
   const onStop = () => {
-    if (!isLogged) terminal.note('Stopping: running answers may finish. Once more leaves at once.');
+    if (!isLogged)
+      terminal.note('Stopping; waiting for running answers. Press Ctrl+C again to stop now.');
   };
   const gateway = await boot(opened.loaded, {
     home,
@@ -84,7 +85,7 @@ function greeting(
     `  ${terminal.style('bold', name.padEnd(columns))}${text}`;
   // A log is kept and collected: nothing that logs in goes into it.
   const link = isLogged ? gateway.address : gateway.loginLink();
-  const linkNote = isLogged ? '"nanobot link" prints a link that logs in, once.' : LINK_NOTE;
+  const linkNote = isLogged ? 'For a login link: nanobot link' : LINK_NOTE;
   return [
     ...opened.notes.map((note) => terminal.style('dim', note)),
     ...checkTimeZone(terminal, opened.loaded.config.sessions.timeZone).map(({ text, remedy }) =>
@@ -95,11 +96,11 @@ function greeting(
     ...(problem === undefined ? [] : [row('', terminal.style('yellow', problem))]),
     ...(link === undefined ? [] : [row('web page', link), row('', linkNote)]),
     ...reports.map((report) => row(report.name, channelLine(report))),
-    ...(isLogged ? [] : [terminal.style('dim', 'Ctrl+C stops it.')]),
+    ...(isLogged ? [] : [terminal.style('dim', 'Press Ctrl+C to stop.')]),
   ];
 }
 
-/** What a person would read, as a line of the log. */
+/** A line of the start output as a line of the log. */
 function logLine({ clock, typed }: Terminal, text: string): string {
   const time = new Date(clock.now()).toISOString();
   return `${JSON.stringify({ level: 'info', time, text: typed(text).trim(), msg: 'notice' })}\n`;
@@ -107,13 +108,13 @@ function logLine({ clock, typed }: Terminal, text: string): string {
 
 function modelLine(model: string): string {
   if (!isDemo(model)) return model;
-  return `${model}, a demo without intelligence. "nanobot onboard" connects a real model.`;
+  return `${model} (fixed demo answers). Connect a real model: nanobot onboard`;
 }
 
 function channelLine({ status }: ChannelReport): string {
   if (status.kind === 'off') return `off. ${status.remedy}`;
   if (status.kind === 'stopped') return `stopped: ${status.reason}. ${status.remedy}`;
-  if (status.kind === 'degraded') return `trying again: ${status.reason}`;
+  if (status.kind === 'degraded') return `retrying: ${status.reason}`;
   return 'on';
 }
 
@@ -121,9 +122,9 @@ type GatewayFlags = { readonly host?: string; readonly port?: number };
 
 export function gatewayCommand(terminal: Terminal): Command {
   return new Command('gateway')
-    .description('run the gateway: all channels and the web page, until stopped')
-    .option('--host <host>', 'address to listen on, instead of gateway.host')
-    .option('-p, --port <port>', 'port of the web page, instead of gateway.port', parsePort)
+    .description('run all channels and the web page until you stop it')
+    .option('--host <host>', 'address to listen on; default: gateway.host')
+    .option('-p, --port <port>', 'port of the web page; default: gateway.port', parsePort)
     .action(({ host, port }: GatewayFlags) => {
       const overrides = defined({ 'gateway.host': host, 'gateway.port': port });
       return runGateway(terminal, { overrides, channels: 'all', http: true });
@@ -132,7 +133,7 @@ export function gatewayCommand(terminal: Terminal): Command {
 
 const alone = (name: string, label: string) => (terminal: Terminal) =>
   new Command(name)
-    .description(`run the ${label} channel alone, in the foreground`)
+    .description(`run only the ${label} channel until you stop it`)
     .action(({ token }: { readonly token?: string }) => {
       const given = token === undefined ? {} : { [`channels.${name}.token`]: token };
       const overrides = { ...given, [`channels.${name}.enabled`]: true };
@@ -143,7 +144,7 @@ export const telegramCommand = (terminal: Terminal) =>
   alone(
     'telegram',
     'Telegram',
-  )(terminal).option('-t, --token <token>', 'bot token, instead of channels.telegram.token');
+  )(terminal).option('-t, --token <token>', 'bot token; default: channels.telegram.token');
 export const emailCommand = alone('email', 'email');
 export const whatsAppCommand = alone('whatsapp', 'WhatsApp');
 export const larkCommand = alone('lark', 'Lark');

@@ -5,8 +5,11 @@ import type { Terminal } from './terminal.ts';
 
 export function linkCommand(terminal: Terminal): Command {
   return new Command('link')
-    .description('print a link that opens the web page logged in, once')
-    .option('--revoke-all', 'first end every login, and the token that the gateway made')
+    .description('print a one-time login link for the web page')
+    .option(
+      '--revoke-all',
+      'first log out every browser and replace the token that the gateway created',
+    )
     .action(({ revokeAll }: { readonly revokeAll?: boolean }) =>
       printLink(terminal, revokeAll === true),
     );
@@ -21,12 +24,12 @@ async function printLink(terminal: Terminal, revokeAll: boolean) {
   const code = await remoteCode(gateway, revokeAll);
   if (revokeAll) terminal.note(revokedText(hasMadeToken));
   terminal.print(loginLink(gateway.address, code));
-  terminal.note('Opens once, within 15 minutes.');
+  terminal.note('The link works once, within 15 minutes.');
 }
 
 function revokedText(hasMadeToken: boolean): string {
   const token = hasMadeToken
     ? 'The gateway has a new token.'
-    : 'gateway.token stays as it is: change it where it is configured if others know it.';
-  return `Every login of the page has ended. ${token}`;
+    : 'gateway.token is configured and stays the same; change it if others know it.';
+  return `All browsers are logged out. ${token}`;
 }

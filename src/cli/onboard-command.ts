@@ -9,6 +9,7 @@ import type { EmailFlags } from '../channels/email/setup.ts';
 import type { LarkFlags } from '../channels/lark/setup.ts';
 import type { TelegramFlags } from '../channels/telegram/setup.ts';
 import type { WhatsAppFlags } from '../channels/whatsapp/setup.ts';
+import { APPROVAL_POLICIES, type ApprovalPolicy, POLICY_WORDS } from '../kernel/access/rights.ts';
 import type { ProviderName } from '../kernel/config/config.ts';
 import {
   CLOUD_VENDORS,
@@ -22,7 +23,7 @@ import {
 } from '../providers/model-setup.ts';
 import { parseList, parseNumbers, parsePhone, parsePort, parseSeconds } from './flag-values.ts';
 import type { Asker } from './onboard/asker.ts';
-import { currentConfig, type Settings, save, tryOut } from './onboard/owner-step.ts';
+import { currentConfig, type Settings, save, tryOut } from './onboard/asker.ts';
 import { CommandFailure, EXIT, type Terminal } from './terminal.ts';
 
 const PROOF_TIMEOUT_MS = 60_000;
@@ -36,7 +37,7 @@ type ModelFlags = {
   readonly apiBase?: string;
 };
 
-/** The demo is not saved: it is what counts while nothing is configured. */
+/** The demo model is not saved: it answers while no model is configured. */
 type Selection = Settings | 'demo';
 
 export async function setUpModel(
@@ -46,17 +47,18 @@ export async function setUpModel(
 ): Promise<string | undefined> {
   const settings = await select(terminal, asker, flags);
   if (settings === 'demo') {
-    asker.warn('No model: a demo without intelligence answers until you connect one.');
+    asker.warn('No model: the demo model answers with fixed texts until you connect one.');
     return undefined;
   }
   const config = await tryOut(terminal, settings);
   const signal = AbortSignal.timeout(PROOF_TIMEOUT_MS);
   const proof = await asker.during(
-    `Asking ${config.agents.defaults.model} for one word`,
+    `Sending a test request to ${config.agents.defaults.model}`,
     () => proveConfigured(config, terminal.env, terminal.clock, signal),
     (result) => `${result.model} answered in ${result.latencyMs} ms.`,
   );
-  if (!proof.ok) throw new CommandFailure(EXIT.modelFailed, `${proof.model} answered nothing`);
+  if (!proof.ok)
+    throw new CommandFailure(EXIT.modelFailed, `${proof.model} returned an empty answer`);
   await save(terminal, settings);
   return `model ${proof.model}`;
 }
@@ -70,8 +72,8 @@ async function select(terminal: Terminal, asker: Asker, flags: ModelFlags): Prom
     ...(configured === '' ? [] : [{ value: 'configured', label: `${configured} (configured)` }]),
     ...found.map((one, index) => ({ value: `found ${index}`, ...describe(one) })),
     { value: 'key', label: 'Another provider, with an API key' },
-    { value: 'server', label: 'A server with an address of its own', hint: 'OpenAI dialect' },
-    { value: 'demo', label: 'None for now', hint: 'a demo answers' },
+    { value: 'server', label: 'My own server', hint: 'OpenAI-compatible API' },
+    { value: 'demo', label: 'None for now', hint: 'a demo model answers with fixed texts' },
   ];
   const answer = await asker.choose('Which model should answer?', choices, choices[0]?.value ?? '');
   if (answer === 'demo') return 'demo';
@@ -85,7 +87,8 @@ async function select(terminal: Terminal, asker: Asker, flags: ModelFlags): Prom
 function fromFlags({ env }: Terminal, { model = '', apiKey = '', apiBase }: ModelFlags): Selection {
   const vendor = vendorFor(model, apiKey);
   if (apiKey !== '' && vendor === undefined) {
-    const message = 'whose key is this? Say --model with its prefix, e.g. openai/gpt-6-sol';
+    const message =
+      'cannot tell the provider of this key; add --model with its prefix, e.g. openai/gpt-6-sol';
     throw new CommandFailure(EXIT.usage, message);
   }
   const name = model === '' ? defaultModel(vendor) : model;
@@ -101,8 +104,8 @@ function fromFlags({ env }: Terminal, { model = '', apiKey = '', apiBase }: Mode
 
 async function withKey(asker: Asker): Promise<Selection> {
   const choices = CLOUD_VENDORS.map(({ vendor, label }) => ({ value: vendor, label }));
-  const vendor = await asker.choose('Whose key?', choices, choices[0]?.value ?? 'openai');
-  const apiKey = await asker.secret({ message: 'The API key', flag: '--api-key' });
+  const vendor = await asker.choose('Provider', choices, choices[0]?.value ?? 'openai');
+  const apiKey = await asker.secret({ message: 'API key', flag: '--api-key' });
   const model = await askModel(asker, defaultModel(vendor));
   return { ...modelSetting(model), [`providers.${vendor}.apiKey`]: apiKey };
 }
@@ -110,13 +113,13 @@ async function withKey(asker: Asker): Promise<Selection> {
 /** vLLM, LiteLLM, llama.cpp and others, here or on another machine. */
 async function withServer(asker: Asker): Promise<Selection> {
   const apiBase = await asker.text({
-    message: 'Its address, e.g. http://192.168.1.5:8000/v1',
+    message: 'Address of the server, e.g. http://192.168.1.5:8000/v1',
     flag: '--api-base',
     check: (text) =>
-      /^https?:\/\/[^\s/]/.test(text) ? undefined : 'Begin with http:// or https://',
+      /^https?:\/\/[^\s/]/.test(text) ? undefined : 'Start with http:// or https://',
   });
   const apiKey = await asker.secret({
-    message: 'Its API key (empty: it asks for none)',
+    message: 'API key (leave empty if the server needs none)',
     flag: '--api-key',
     optional: true,
   });
@@ -131,21 +134,21 @@ async function withServer(asker: Asker): Promise<Selection> {
 /** One of the server's list; typed where it lists none. */
 async function serverModel(asker: Asker, server: ServerAddress): Promise<string> {
   const models = await asker.during(
-    `Asking ${server.apiBase} for its models`,
+    `Loading the list of models from ${server.apiBase}`,
     () => modelsOf(server),
     ({ length }) =>
       length === 0
-        ? 'It lists no models.'
-        : `It lists ${length} ${length === 1 ? 'model' : 'models'}.`,
+        ? 'The server lists no models.'
+        : `The server has ${length} ${length === 1 ? 'model' : 'models'}.`,
   );
   const named = () => asker.text({ message: 'Model name', flag: '--model' });
   const [first] = models;
   if (first === undefined) return named();
   const choices = [
     ...models.slice(0, MAX_LISTED).map((model) => ({ value: model, label: model })),
-    { value: '', label: 'Another, by its name' },
+    { value: '', label: 'Enter another name' },
   ];
-  return (await asker.choose('Which of its models?', choices, first)) || named();
+  return (await asker.choose('Model', choices, first)) || named();
 }
 
 async function withFound(asker: Asker, found: FoundModel): Promise<Selection> {
@@ -153,7 +156,7 @@ async function withFound(asker: Asker, found: FoundModel): Promise<Selection> {
   const model = await askModel(asker, found.model);
   const reference = `\${${found.keyVariable}}`;
   const stored = await asker.confirm(
-    `Note ${reference} as the key in the configuration? The key itself stays in the environment.`,
+    `Save a reference to ${reference} in the configuration? The key itself stays in the environment.`,
     true,
   );
   const key = stored ? { [`providers.${found.vendor}.apiKey`]: reference } : {};
@@ -161,10 +164,10 @@ async function withFound(asker: Asker, found: FoundModel): Promise<Selection> {
 }
 
 function askModel(asker: Asker, initial: string): Promise<string> {
-  return asker.text({ message: 'Which of its models?', flag: '--model', initial });
+  return asker.text({ message: 'Model', flag: '--model', initial });
 }
 
-/** A key that stands in the environment is noted by its name, not copied. */
+/** A key from the environment is saved as a reference, not copied. */
 function keyOrReference(apiKey: string, vendor: ProviderName, env: Terminal['env']): string {
   const variable = keyVariableOf(vendor, env);
   return variable !== undefined && env[variable] === apiKey ? `\${${variable}}` : apiKey;
@@ -183,52 +186,86 @@ function describe({ model, keyVariable }: FoundModel) {
   };
 }
 
+/** What an owner is asked before the agent acts; saved where it is another than before. */
+async function setUpApprovals(
+  terminal: Terminal,
+  asker: Asker,
+  { approvals }: Pick<OnboardFlags, 'approvals'>,
+): Promise<string | undefined> {
+  const { owner } = (await currentConfig(terminal)).tools.approvals;
+  const choices = (['normal', 'strict', 'open'] as const).map((value) => {
+    return { value, label: value, hint: POLICY_WORDS[value] };
+  });
+  const chosen = approvals ?? (await asker.choose('How much should it ask you?', choices, owner));
+  if (chosen === owner) return undefined;
+  await save(terminal, { 'tools.approvals.owner': chosen });
+  return `approvals ${chosen}`;
+}
+
 type OnboardFlags = ModelFlags &
   TelegramFlags &
   EmailFlags &
   LarkFlags &
-  WhatsAppFlags & { readonly yes?: boolean };
+  WhatsAppFlags & { readonly yes?: boolean; readonly approvals?: ApprovalPolicy };
 
 const FOREIGN_HOMES = ['.openclaw', '.nanobot-python'];
 const SECURITY = ['tls', 'starttls', 'none'];
 
 export function onboardCommand(terminal: Terminal): Command {
   return new Command('onboard')
-    .description('set up model, Telegram, mail, Lark and WhatsApp; each is proved or linked')
-    .option('-y, --yes', 'ask nothing: what no flag answers is found or left out')
-    .option('--model <name>', 'with its prefix, e.g. anthropic/claude-sonnet-5-5')
-    .option('--api-key <key>', 'of the model’s provider')
-    .option('--api-base <url>', 'of the model’s provider, instead of its own')
+    .description('set up the model, Telegram, email, Lark and WhatsApp, and test each')
+    .option('-y, --yes', 'ask no questions: values without a flag are detected or skipped')
+    .option('--model <name>', 'model with its prefix, e.g. anthropic/claude-sonnet-5-5')
+    .option('--api-key <key>', 'API key of the model’s provider')
+    .option('--api-base <url>', 'API address, if it is not the provider’s own')
+    .addOption(
+      new Option('--approvals <policy>', 'how much the agent asks you').choices(APPROVAL_POLICIES),
+    )
     .option('--telegram <token>', 'bot token from @BotFather')
-    .option('--no-telegram', 'leave Telegram as it is')
-    .option('--pair-wait <seconds>', 'wait for the first use of the pairing link', parseSeconds)
-    .option('--email <address>', 'the agent’s own mail address')
-    .option('--no-email', 'leave mail as it is')
-    .option('--email-password <password>', 'or EMAIL_PASSWORD in the environment')
-    .option('--email-client-id <id>', 'OAuth2 instead of a password: id of the client')
-    .option('--email-client-secret <secret>', 'or EMAIL_CLIENT_SECRET in the environment')
-    .option('--email-refresh-token <token>', 'or EMAIL_REFRESH_TOKEN in the environment')
-    .option('--email-token-url <url>', 'where the provider is not known')
-    .option('--email-scope <scope>', 'where the provider is not known')
-    .option('--email-username <name>', 'where it is not the address')
-    .option('--email-allow <addresses>', 'whose mail it may answer, by commas', parseList)
-    .option('--imap-host <host>', 'where it is not found by itself')
-    .option('--imap-port <port>', 'default 993', parsePort)
+    .option('--no-telegram', 'do not change Telegram')
+    .option('--pair-wait <seconds>', 'wait until the owner opens the pairing link', parseSeconds)
+    .option('--email <address>', 'email address of the agent')
+    .option('--no-email', 'do not change email')
+    .option('--email-password <password>', 'password or app password; default: $EMAIL_PASSWORD')
+    .option('--email-client-id <id>', 'OAuth2 instead of a password: client id')
+    .option(
+      '--email-client-secret <secret>',
+      'OAuth2: client secret; default: $EMAIL_CLIENT_SECRET',
+    )
+    .option('--email-refresh-token <token>', 'OAuth2: refresh token; default: $EMAIL_REFRESH_TOKEN')
+    .option('--email-token-url <url>', 'OAuth2: token address, if the provider is unknown')
+    .option('--email-scope <scope>', 'OAuth2: scope, if the provider is unknown')
+    .option('--email-username <name>', 'user name, if it is not the address')
+    .option(
+      '--email-allow <addresses>',
+      'addresses whose email the agent answers, separated by commas',
+      parseList,
+    )
+    .option('--imap-host <host>', 'IMAP server, if it is not detected')
+    .option('--imap-port <port>', 'IMAP port; default: 993', parsePort)
     .addOption(new Option('--imap-security <kind>').choices(SECURITY))
-    .option('--smtp-host <host>', 'where it is not found by itself')
-    .option('--smtp-port <port>', 'default 465', parsePort)
+    .option('--smtp-host <host>', 'SMTP server, if it is not detected')
+    .option('--smtp-port <port>', 'SMTP port; default: 465', parsePort)
     .addOption(new Option('--smtp-security <kind>').choices(SECURITY))
     .option('--lark', 'connect Lark (Feishu)')
-    .option('--no-lark', 'leave Lark as it is')
-    .option('--lark-app-id <id>', 'of an app in the developer console')
-    .option('--lark-app-secret <secret>', 'or LARK_APP_SECRET in the environment')
-    .option('--lark-domain <domain>', 'feishu, lark (outside China) or an address')
+    .option('--no-lark', 'do not change Lark')
+    .option('--lark-app-id <id>', 'app id from the developer console')
+    .option('--lark-app-secret <secret>', 'app secret; default: $LARK_APP_SECRET')
+    .option('--lark-domain <domain>', 'feishu, lark (outside China) or a URL')
     .option('--whatsapp', 'link WhatsApp')
-    .option('--no-whatsapp', 'leave WhatsApp as it is')
-    .option('--whatsapp-phone <number>', 'its number, for a code beside the QR', parsePhone)
-    .option('--whatsapp-self', 'the number is yours; answer in the chat with yourself')
-    .option('--no-whatsapp-self', 'the number is the agent’s own')
-    .option('--whatsapp-allow <numbers>', 'who may write, by commas', parseNumbers)
+    .option('--no-whatsapp', 'do not change WhatsApp')
+    .option(
+      '--whatsapp-phone <number>',
+      'number of the account, to link it by a code instead of the QR code',
+      parsePhone,
+    )
+    .option('--whatsapp-self', 'the number is yours; the agent answers in the chat with yourself')
+    .option('--no-whatsapp-self', 'the number belongs to the agent alone')
+    .option(
+      '--whatsapp-allow <numbers>',
+      'numbers that may write, separated by commas',
+      parseNumbers,
+    )
     .action((flags: OnboardFlags) => onboard(terminal, flags));
 }
 
@@ -243,28 +280,28 @@ async function onboard(terminal: Terminal, given: OnboardFlags) {
   const asker = createAsker(terminal, terminal.interactive && given.yes !== true);
   for (const note of [...notes, ...otherHomes()]) asker.say(note);
   const flags = withoutDefaults(given);
-  if (asker.interactive)
-    asker.say('Ctrl+C at a question leaves its step: try it again or skip it.');
+  if (asker.interactive) asker.say('Press Ctrl+C at a question to skip or repeat this step.');
   await settleAll(asker, [
-    ['The model', () => setUpModel(terminal, asker, flags)],
+    ['Model', () => setUpModel(terminal, asker, flags)],
     ['Telegram', (isRetry) => setUpTelegram(terminal, asker, flags, isRetry)],
-    ['Mail', (isRetry) => setUpEmail(terminal, asker, flags, isRetry)],
+    ['Email', (isRetry) => setUpEmail(terminal, asker, flags, isRetry)],
     ['Lark', (isRetry) => setUpLark(terminal, asker, flags, isRetry)],
     ['WhatsApp', (isRetry) => setUpWhatsApp(terminal, asker, flags, isRetry)],
+    ['Approvals', () => setUpApprovals(terminal, asker, flags)],
   ]);
-  const { findRunningGateway } = await import('../kernel/running-gateway.ts');
+  const { findRunningGateway } = await import('../kernel/home-state.ts');
   const isRunning = (await findRunningGateway(terminal.home)) !== undefined;
-  asker.say('Done. "nanobot gateway" starts it; "nanobot doctor" checks it at any time.');
+  asker.say('Setup finished. Start with "nanobot gateway"; check with "nanobot doctor".');
   if (isRunning || !asker.interactive || !(await asker.confirm('Start nanobot now?', true))) return;
   const { runGateway } = await import('./gateway-command.ts');
   await runGateway(terminal, { overrides: {}, channels: 'all', http: true });
 }
 
-/** Whoever comes from another program need not type it all again. */
+/** Homes of other programs that can be imported. */
 function otherHomes(): readonly string[] {
   return FOREIGN_HOMES.map((name) => join(homedir(), name))
     .filter((folder) => existsSync(folder))
-    .map((folder) => `There is ${folder}: "nanobot import ${folder}" takes over what is in it.`);
+    .map((folder) => `Found ${folder}. Import its settings and memory: nanobot import ${folder}`);
 }
 
 /** `--no-x` makes commander set `x` to true where nothing was said. */

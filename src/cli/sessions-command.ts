@@ -21,7 +21,7 @@ const DEFAULT_ARCHIVE_AGE = '30d';
 const KILOBYTE = 1000;
 
 export function sessionsCommand(terminal: Terminal): Command {
-  const command = new Command('sessions').description('the conversations on disk');
+  const command = new Command('sessions').description('stored conversations');
   addReading(command, terminal);
   addCare(command, terminal);
   return command;
@@ -30,29 +30,29 @@ export function sessionsCommand(terminal: Terminal): Command {
 function addReading(command: Command, terminal: Terminal) {
   command
     .command('list')
-    .description('conversations, newest first')
-    .option('--limit <count>', 'at most so many', parseLimit, DEFAULT_LISTED)
-    .option('--json', 'as JSON')
+    .description('list conversations, newest first')
+    .option('--limit <count>', 'show at most <count> entries', parseLimit, DEFAULT_LISTED)
+    .option('--json', 'print as JSON')
     .action((flags: JsonFlag & { readonly limit: number }) => list(terminal, flags));
   command
     .command('show')
-    .description('one conversation as text')
-    .argument('<session>', 'its key, e.g. telegram:42')
+    .description('show one conversation as text')
+    .argument('<session>', 'key from "sessions list", e.g. telegram:42')
     .action((key: string) => exportSession(terminal, key, 'md'));
   command
     .command('export')
-    .description('one conversation, whole, on stdout')
-    .argument('<session>', 'its key')
+    .description('write one whole conversation to stdout')
+    .argument('<session>', 'key from "sessions list"')
     .addOption(new Option('--format <format>').choices(['md', 'jsonl']).default('md'))
     .action((key: string, { format }: { readonly format: 'md' | 'jsonl' }) =>
       exportSession(terminal, key, format),
     );
   command
     .command('search')
-    .description('text in all conversations')
+    .description('search the text of all conversations')
     .argument('<words...>')
-    .option('--limit <count>', 'at most so many', parseLimit, DEFAULT_HITS)
-    .option('--json', 'as JSON, one a line')
+    .option('--limit <count>', 'show at most <count> entries', parseLimit, DEFAULT_HITS)
+    .option('--json', 'print as JSON, one object per line')
     .action((words: readonly string[], flags: JsonFlag & { readonly limit: number }) =>
       search(terminal, words.join(' '), flags),
     );
@@ -61,25 +61,25 @@ function addReading(command: Command, terminal: Terminal) {
 function addCare(command: Command, terminal: Terminal) {
   command
     .command('purge')
-    .description('delete files whose last entry is older')
-    .requiredOption('--older-than <span>', 'e.g. 7d, 12h', parseAge)
-    .option('--yes', 'without asking')
+    .description('delete conversation files that have not changed for some time')
+    .requiredOption('--older-than <span>', 'since their last entry, e.g. 7d or 12h', parseAge)
+    .option('--yes', 'do not ask for confirmation')
     .action((flags: { readonly olderThan: number; readonly yes?: boolean }) =>
       purge(terminal, flags.olderThan, flags.yes === true),
     );
   command
     .command('archive')
-    .description('move older files to archive/, never the newest of a conversation')
+    .description('move older files to archive/; the newest file of a conversation stays')
     .addOption(
-      new Option('--older-than <span>', 'e.g. 7d, 12h')
+      new Option('--older-than <span>', 'since their last entry, e.g. 7d or 12h')
         .argParser(parseAge)
         .default(parseAge(DEFAULT_ARCHIVE_AGE), DEFAULT_ARCHIVE_AGE),
     )
     .action(({ olderThan }: { readonly olderThan: number }) => archive(terminal, olderThan));
   command
     .command('nuke')
-    .description('delete every conversation, the archive included')
-    .option('--yes', 'without asking')
+    .description('delete all conversations, including the archive')
+    .option('--yes', 'do not ask for confirmation')
     .action(({ yes }: { readonly yes?: boolean }) => nuke(terminal, yes === true));
   command
     .command('index')
@@ -110,7 +110,7 @@ async function list(terminal: Terminal, { json, limit }: JsonFlag & { readonly l
     `${spanText(now - updatedAt)} ago`,
   ]);
   for (const line of textTable(rows)) terminal.print(line);
-  if (rows.length === 0) terminal.note('There are no conversations yet.');
+  if (rows.length === 0) terminal.note('No conversations yet.');
 }
 
 async function exportSession(terminal: Terminal, name: string, format: 'md' | 'jsonl') {
@@ -119,7 +119,7 @@ async function exportSession(terminal: Terminal, name: string, format: 'md' | 'j
   if (chatRefOf(name) === undefined) {
     throw new CommandFailure(
       EXIT.usage,
-      `${name} is no session key; "nanobot sessions list" has them`,
+      `"${name}" is not a conversation key; list them: nanobot sessions list`,
     );
   }
   let isEmpty = true;
@@ -127,7 +127,11 @@ async function exportSession(terminal: Terminal, name: string, format: 'md' | 'j
     isEmpty = false;
     terminal.output.write(piece);
   }
-  if (isEmpty) throw new CommandFailure(EXIT.notFound, `there is no conversation ${name}`);
+  if (isEmpty)
+    throw new CommandFailure(
+      EXIT.notFound,
+      `there is no conversation ${name}; list them: nanobot sessions list`,
+    );
 }
 
 async function search(
@@ -142,12 +146,16 @@ async function search(
     if (json === true) terminal.print(JSON.stringify(hit));
     else terminal.print(`${momentText(at)}  ${session}  ${role}: ${printable(snippet)}`);
   }
-  if (count === 0) throw new CommandFailure(EXIT.notFound, 'nothing found');
+  if (count === 0) throw new CommandFailure(EXIT.notFound, 'no matches');
 }
 
 async function purge(terminal: Terminal, olderThanMs: number, yes: boolean) {
   const age = spanText(olderThanMs);
-  await confirmOrStop(terminal, `Delete all that was last written over ${age} ago?`, yes);
+  await confirmOrStop(
+    terminal,
+    `Permanently delete all conversation files without a new entry for ${age}?`,
+    yes,
+  );
   const { forgetStoredTexts } = await import('../features/privacy/session-care.ts');
   const { files, bytes } = await (await open(terminal)).purge({ olderThanMs });
   await forgetStoredTexts(terminal.home, terminal.clock, olderThanMs);
@@ -158,12 +166,12 @@ async function archive(terminal: Terminal, olderThanMs: number) {
   const { moved, active, archived } = await (await open(terminal)).archive({ olderThanMs });
   terminal.note(
     `Moved ${moved.files} files, ${moved.bytes} bytes. ` +
-      `Now ${active.files} files active, ${archived.files} in the archive.`,
+      `${active.files} files are active, ${archived.files} are in the archive.`,
   );
 }
 
 async function nuke(terminal: Terminal, yes: boolean) {
-  await confirmOrStop(terminal, 'Delete every conversation for good?', yes);
+  await confirmOrStop(terminal, 'Permanently delete all conversations?', yes);
   const { forgetStoredTexts } = await import('../features/privacy/session-care.ts');
   const { sessions, files } = await (await open(terminal)).nuke();
   await forgetStoredTexts(terminal.home, terminal.clock, 0);
@@ -172,13 +180,13 @@ async function nuke(terminal: Terminal, yes: boolean) {
 
 async function index(terminal: Terminal) {
   const { written, present } = await (await open(terminal)).index();
-  terminal.note(`Wrote ${written} extracts; ${present} were there.`);
+  terminal.note(`Wrote ${written} extracts; ${present} were already there.`);
 }
 
 const countText = (count: number, noun: string) => `${count} ${noun}${count === 1 ? '' : 's'}`;
 
 function parseAge(text: string): number {
   const ms = parseSpan(text);
-  if (ms === undefined) throw new InvalidArgumentError('Use a number and s, m, h or d, e.g. 7d.');
+  if (ms === undefined) throw new InvalidArgumentError('Use a number with s, m, h or d, e.g. 7d.');
   return ms;
 }

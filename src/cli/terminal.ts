@@ -11,15 +11,15 @@ import { type Typed, typedCommands } from '../kernel/typed-command.ts';
 import { type Clock, systemClock } from '../lib/time/clock.ts';
 
 const CODES = {
-  ok: [0, 'all went well'],
-  failure: [1, 'something failed; the last line on stderr says what'],
-  usage: [2, 'the command line is wrong'],
-  configInvalid: [3, 'the configuration has problems, each named on stderr'],
-  homeHeld: [4, 'another gateway holds this home'],
-  notFound: [6, 'what the command was asked for is not there'],
-  modelFailed: [7, 'the model gave no answer'],
-  warnings: [8, 'doctor found nothing broken, but something to look at'],
-  interrupted: [130, 'a person stopped it, by Ctrl+C or by saying no'],
+  ok: [0, 'success'],
+  failure: [1, 'failed; the last line on stderr says why'],
+  usage: [2, 'wrong command line'],
+  configInvalid: [3, 'invalid configuration; stderr lists the problems'],
+  homeHeld: [4, 'another gateway uses this home'],
+  notFound: [6, 'not found'],
+  modelFailed: [7, 'the model did not answer'],
+  warnings: [8, 'doctor found warnings but no errors'],
+  interrupted: [130, 'cancelled by Ctrl+C or by answering no'],
 } as const;
 
 type ExitCode = (typeof CODES)[keyof typeof CODES][0];
@@ -29,7 +29,7 @@ export const EXIT = Object.fromEntries(
   Object.entries(CODES).map(([name, [code]]) => [name, code]),
 ) as { readonly [Name in keyof typeof CODES]: ExitCode };
 
-/** Ends a command with an exit code; an empty message says that all is said already. */
+/** Ends a command with an exit code; with an empty message nothing more is printed. */
 export class CommandFailure extends NanobotError {
   override readonly name = 'CommandFailure';
   readonly exitCode: ExitCode;
@@ -72,7 +72,7 @@ export interface Terminal {
   printJson(value: unknown): void;
   /** Plain where stdout is no terminal or NO_COLOR is set. */
   style(style: Style | readonly Style[], text: string): string;
-  /** Whether a person sits there who can be asked. */
+  /** Whether a person is there to answer questions. */
   readonly interactive: boolean;
 }
 
@@ -96,8 +96,8 @@ export function createTerminal(process: NodeJS.Process): Terminal {
   };
 }
 
-// Rows of text in columns, for people. Control characters of names that strangers chose never reach
-// the terminal.
+// Rows of text in columns, for people. Control characters in names of unknown senders never reach the
+// terminal.
 
 const GAP = '  ';
 
@@ -122,15 +122,15 @@ export function printable(text: string): string {
 
 // Asks before something is destroyed.
 
-/** @throws CommandFailure where the person says no, or nobody is there to be asked. */
+/** @throws CommandFailure where the person answers no, or nobody is there to answer. */
 export async function confirmOrStop(terminal: Terminal, question: string, yes: boolean) {
   if (yes) return;
   if (!terminal.interactive) {
-    throw new CommandFailure(EXIT.usage, `${question} Add --yes to say so in a script.`);
+    throw new CommandFailure(EXIT.usage, `${question} To confirm in a script, add --yes.`);
   }
   const { confirm } = await import('@clack/prompts');
   const answer = await confirm({ message: question, initialValue: false });
-  if (answer !== true) throw new CommandFailure(EXIT.interrupted, 'nothing was done');
+  if (answer !== true) throw new CommandFailure(EXIT.interrupted, 'Cancelled; nothing changed.');
 }
 
 // Runs a command's work on the home's store and closes it, whatever happens.
@@ -142,7 +142,7 @@ export async function withState<Result>(
 ): Promise<Result> {
   const { hasState, withOpenState } = await import('../kernel/home-state.ts');
   if (!hasState(terminal.home)) {
-    const message = `${terminal.home.root} has no state yet; "nanobot gateway" makes it`;
+    const message = `there is no data in ${terminal.home.root} yet; start the gateway once: nanobot gateway`;
     throw new CommandFailure(EXIT.notFound, message);
   }
   return withOpenState(terminal.home, terminal.clock, work);

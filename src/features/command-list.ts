@@ -1,24 +1,22 @@
 // All chat commands as plain data, for what lists them without a gateway: menus and completion of channels, and
 // the checks of the documentation.
 
-import type { CommandInfo, CommandTable } from '../kernel/commands/command.ts';
+import type { CommandInfo, CommandTable } from '../kernel/commands/command-access.ts';
 import { BASIC_COMMANDS } from '../kernel/commands/commands.ts';
-import { COMPACT_COMMANDS } from '../kernel/commands/compact-command.ts';
-import { CONVERSATION_COMMANDS } from '../kernel/commands/conversation-commands.ts';
-import { MODEL_COMMANDS } from '../kernel/commands/model-commands.ts';
-import { STATUS_COMMANDS } from '../kernel/commands/status-command.ts';
-import { STOP_COMMANDS } from '../kernel/commands/stop-command.ts';
-import { WHY_COMMANDS } from '../kernel/commands/why-command.ts';
+import { STATUS_COMMANDS } from '../kernel/status.ts';
 import { APPROVAL_COMMANDS } from './approvals/approval-commands.ts';
-import { CLUSTER_COMMANDS } from './cluster/cluster-commands.ts';
-import { LOCAL_COMMANDS } from './local-models/local-commands.ts';
-import { MEMORY_COMMANDS } from './memory/memory-commands.ts';
-import { MODE_COMMANDS } from './modes/mode-command.ts';
+import { CLUSTER_COMMANDS } from './cluster/cluster-desk.ts';
+import { COMPACT_COMMANDS, CONVERSATION_COMMANDS } from './conversations/conversation-commands.ts';
+import { MODEL_COMMANDS, STOP_COMMANDS } from './conversations/stop-command.ts';
+import { WHY_COMMANDS } from './conversations/why-command.ts';
+import { LOCAL_COMMANDS } from './local-models/local-models.ts';
+import { MEMORY_COMMANDS } from './memory/memory-desk.ts';
+import { MODE_COMMANDS } from './modes/install.ts';
 import { KNOWN_PEOPLE_COMMANDS, PEOPLE_COMMANDS } from './people/people-commands.ts';
 import { CONTINUE_COMMANDS, LINK_COMMANDS, PERSON_COMMANDS } from './people/person-commands.ts';
-import { CRON_COMMANDS } from './schedule/cron-commands.ts';
-import { SKILLS_COMMANDS } from './skills/skills-commands.ts';
-import { SPENDING_COMMANDS } from './spending/spending-commands.ts';
+import { CRON_COMMANDS } from './schedule/cron-tool.ts';
+import { SKILLS_COMMANDS } from './skills/skills.ts';
+import { SPENDING_COMMANDS } from './spending/spending-desk.ts';
 import { AGENTS_COMMANDS } from './subagents/agents-commands.ts';
 import { WORKFLOW_COMMANDS } from './workflows/index.ts';
 

@@ -5,12 +5,12 @@ import type { IncomingHttpHeaders, IncomingMessage, Server, ServerResponse } fro
 import type { Socket } from 'node:net';
 import type { FastifyInstance, FastifyRequest } from 'fastify';
 import { z } from 'zod';
+import { Refusal, valid } from '../kernel/http-routes.ts';
 import type { AuditLog } from '../kernel/observe/telemetry.ts';
 import { RecentMap } from '../lib/async.ts';
 import { isLoopbackHost } from '../lib/net/address-rules.ts';
 import type { Clock } from '../lib/time/clock.ts';
 import { type Access, type Credential, isSessionSecret } from './access.ts';
-import { Refusal, valid } from './replies.ts';
 
 const MAX_WRONG_TOKENS = 10;
 const WRONG_TOKEN_WINDOW_MS = 60_000;
@@ -177,12 +177,12 @@ export function createGate(
 function checkHost({ headers, socket }: FastifyRequest, rules: HostRules) {
   if (isHostAllowed(headers.host, socket.localAddress, rules)) return;
   const remedy = 'Add the name to gateway.allowedHosts if it is yours.';
-  throw new Refusal(421, 'host_refused', `The gateway does not go by this name. ${remedy}`);
+  throw new Refusal(421, 'host_refused', `The gateway does not answer under this name. ${remedy}`);
 }
 
 function checkOrigin({ headers }: FastifyRequest) {
   if (isSameOrigin(headers)) return;
-  throw new Refusal(403, 'origin_refused', 'Only the gateway’s own page may ask this.');
+  throw new Refusal(403, 'origin_refused', 'Only the gateway’s own page may request this.');
 }
 
 async function credentialOf(
@@ -196,9 +196,9 @@ async function credentialOf(
     case 'missing':
       throw new Refusal(401, 'token_missing', 'Log in: "nanobot link" prints a link for the page.');
     case 'wrong':
-      throw new Refusal(401, 'token_wrong', 'This is not the gateway’s token.');
+      throw new Refusal(401, 'token_wrong', 'Wrong token.');
     case 'ended':
-      throw new Refusal(401, 'login_ended', 'This login has ended.');
+      throw new Refusal(401, 'login_ended', 'You were logged out.');
     case 'limited': {
       const retryAfterSecs = Math.ceil(verdict.retryAfterMs / 1000);
       const message = `Too many wrong tokens. Try again in ${retryAfterSecs} seconds.`;
@@ -272,7 +272,9 @@ type LoginRoutesOptions = {
 const MAX_LOGIN_BYTES = 1024;
 
 const linkBody = z.strictObject({ revokeAll: z.boolean().default(false) });
-const loginBody = z.strictObject({ code: z.string().regex(/^[A-Za-z0-9_-]{43}$/, 'is no code') });
+const loginBody = z.strictObject({
+  code: z.string().regex(/^[A-Za-z0-9_-]{43}$/, 'is not a code'),
+});
 
 export function addLoginRoutes(
   app: FastifyInstance,
@@ -281,7 +283,7 @@ export function addLoginRoutes(
   app.post('/api/links', async (request, reply) => {
     const { revokeAll: isAnew } = valid(linkBody, request.body);
     if (request.credential?.kind !== 'token') {
-      throw new Refusal(403, 'token_needed', 'Only the gateway’s token makes links.');
+      throw new Refusal(403, 'token_needed', 'Making links needs the gateway’s token.');
     }
     if (isAnew) await revokeAll();
     audit.note({ kind: 'login', fields: { what: isAnew ? 'all ended' : 'link made' } });

@@ -1,31 +1,20 @@
 // Connects the HTTP server with the doors, the logins and the state of the gateway.
 
 import { randomBytes } from 'node:crypto';
-import { DOOR_OWNER } from '../channels/door.ts';
-import { buildSelfTest } from '../features/health/self-test.ts';
-import type { ToolingReport } from '../features/mcp/tool-servers.ts';
-import { createPeopleDesk } from '../features/people/people-routes.ts';
-import { SPENDING } from '../features/spending/install.ts';
+import { CONFIGURED_CHANNELS, type ConfiguredChannels } from '../channels/configured-channels.ts';
+import { STOP } from '../features/conversations/install-stop.ts';
 import type { MessageBus } from '../kernel/bus/bus.ts';
 import { type Home, renewMadeToken } from '../kernel/config/files/home.ts';
 import type { LiveConfig } from '../kernel/config/files/live-config.ts';
 import type { Kernel } from '../kernel/feature.ts';
-import type { Doors } from '../kernel/intake/doors.ts';
-import { type ChannelName, channelName } from '../kernel/message/ids.ts';
+import type { Doors } from '../kernel/intake/routes.ts';
+import { channelName, chatId, DEFAULT_ACCOUNT } from '../kernel/message/ids.ts';
 import type { GaugeValues } from '../kernel/observe/telemetry.ts';
 import type { Access } from './access.ts';
-import type { ChannelControl, GatewayStatus } from './channel-routes.ts';
 import type { HttpServer } from './server.ts';
 
 /** Where the page's logins live in the store. */
 const LOGIN_SCOPE = 'page-logins';
-
-interface Served extends ChannelControl {
-  readonly model: string;
-  tooling(): ToolingReport;
-  peers(): NonNullable<GatewayStatus['peers']>;
-  stopChat(channel: ChannelName, chat: string): Promise<void>;
-}
 
 export type ServedHttp = {
   readonly server: HttpServer;
@@ -34,15 +23,13 @@ export type ServedHttp = {
 };
 
 /** @throws ConfigError when the token does not protect the address; HttpServerError. */
-export async function serveHttp(
-  gateway: Served,
-  kernel: Kernel,
-  doors: Doors,
-): Promise<ServedHttp> {
+export async function serveHttp(kernel: Kernel, doors: Doors): Promise<ServedHttp> {
   const { assertSafeBinding, createHttpServer } = await import('./server.ts');
   const { openAccess } = await import('./access.ts');
-  const { live, clock, log, store, home, people, questions, channels, bus, measuring } = kernel;
+  const { live, clock, log, store, home, bus, measuring } = kernel;
   const { typed = (text: string) => text } = kernel.options;
+  const channels = kernel.use(CONFIGURED_CHANNELS);
+  const stop = kernel.use(STOP);
   const { host, port, token, allowedHosts } = live.config.gateway;
   assertSafeBinding(host, token);
   const state = store.scope(LOGIN_SCOPE);
@@ -50,37 +37,28 @@ export async function serveHttp(
   const server = createHttpServer({
     ...{ host, port, access, allowedHosts, doors, clock, log, typed },
     revokeAll: () => revokeAll(access, live, home),
-    stop: (door, chat) => gateway.stopChat(channelName(door), chat),
-    control: gateway,
-    selfTest: buildSelfTest({
-      channels: () => gateway.channels(),
-      running: channels,
-      ...{ people, clock, log },
-    }),
+    stop: (door, chat) =>
+      stop({ channel: channelName(door), account: DEFAULT_ACCOUNT, chat: chatId(chat) }),
+    routes: kernel.contributed.routes(),
     metrics: measuring.metrics,
-    gauges: () => gaugesOf(gateway, bus),
+    gauges: () => gaugesOf(channels, bus),
     audit: measuring.audit,
-    spending: kernel.use(SPENDING),
-    people: createPeopleDesk({ people, questions, owner: DOOR_OWNER }),
     redact: (text) => typed(live.redact(text)),
-    status: () => ({
-      model: gateway.model,
-      channels: gateway.channels(),
-      tooling: gateway.tooling(),
-      peers: gateway.peers(),
-      storeWaitMs: Math.round(store.waitMs()),
-    }),
+    health: () => ({ channels: channels.channels(), storeWaitMs: Math.round(store.waitMs()) }),
   });
   const { address } = await server.listen();
   return { server, address, access };
 }
 
-async function gaugesOf(gateway: Served, bus: Pick<MessageBus, 'stats'>): Promise<GaugeValues> {
+async function gaugesOf(
+  configured: ConfiguredChannels,
+  bus: Pick<MessageBus, 'stats'>,
+): Promise<GaugeValues> {
   const { pending, running, outboundQueued, dead, unknown } = await bus.stats();
   return {
     ...{ pendingMessages: pending, runningTurns: running, queuedDeliveries: outboundQueued },
     deadMessages: dead + unknown,
-    channels: gateway
+    channels: configured
       .channels()
       .filter(({ status }) => status.kind !== 'off')
       .map(({ name, status }) => ({ account: name, isRunning: status.kind === 'running' })),

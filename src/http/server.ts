@@ -1,4 +1,4 @@
-// The HTTP server: the web page, the chat API of each built-in channel, channels, people and health.
+// The HTTP server: the web page, the chat API of each built-in channel, health, and the routes of features.
 // Every request passes authentication before its body is read; errors are answered with a sentence,
 // never with a stack. It refuses to serve without a valid token.
 
@@ -11,12 +11,10 @@ import { fileURLToPath } from 'node:url';
 import type { FastifyHelmetOptions } from '@fastify/helmet';
 import helmet from '@fastify/helmet';
 import { type FastifyInstance, fastify } from 'fastify';
-import type { SpendingGuard } from '../agent/spending.ts';
 import type { Door } from '../channels/door.ts';
-import { addLendingRoutes } from '../features/cluster/lending-routes.ts';
-import { addSelfTestRoutes, type SelfTest } from '../features/health/self-test-routes.ts';
-import { addPeopleRoutes, type PeopleControl } from '../features/people/people-routes.ts';
 import { type TokenProblem, tokenProblem } from '../kernel/config/environment.ts';
+import type { ChannelReport } from '../kernel/gateway.ts';
+import { Refusal, type Route } from '../kernel/http-routes.ts';
 import { ConfigError, NanobotError } from '../kernel/message/errors.ts';
 import type { AuditLog, GaugeValues, MetricsPage } from '../kernel/observe/telemetry.ts';
 import type { Typed } from '../kernel/typed-command.ts';
@@ -25,15 +23,7 @@ import type { Logger } from '../lib/logger.ts';
 import type { Clock } from '../lib/time/clock.ts';
 import type { Access } from './access.ts';
 import { addLoginRoutes, createGate, limitUnproven } from './authentication.ts';
-import {
-  addChannelRoutes,
-  addMetricsRoute,
-  type ChannelControl,
-  type GatewayStatus,
-  readinessOf,
-} from './channel-routes.ts';
-import { addChatRoutes, addFileRoutes } from './chat-routes.ts';
-import { failureReply } from './replies.ts';
+import { addChatRoutes, addContributedRoutes, addFileRoutes, failureReply } from './replies.ts';
 
 const SECURITY_HEADERS = {
   contentSecurityPolicy: {
@@ -62,7 +52,10 @@ const SECURITY_HEADERS = {
 // read once, when first asked for.
 
 const PAGE_FOLDER = join(import.meta.dirname, 'page');
-const MARKED = new URL('marked.esm.js', import.meta.resolve('marked'));
+/** The bundle brings a copy: the package is not installed beside it. */
+const MARKED = import.meta.url.endsWith('.ts')
+  ? new URL('marked.esm.js', import.meta.resolve('marked'))
+  : new URL('marked.esm.js', import.meta.url);
 
 const TYPES: Readonly<Record<string, string>> = {
   '.html': 'text/html; charset=utf-8',
@@ -105,12 +98,9 @@ export type HttpServerOptions = {
   readonly doors: Readonly<Record<string, Door>>;
   /** Stops what runs in a chat of a door. */
   readonly stop: (door: string, chat: string) => Promise<void>;
-  readonly status: () => GatewayStatus;
-  readonly control: ChannelControl;
-  readonly people: PeopleControl;
-  /** Counts the calls of other processes. */
-  readonly spending: Pick<SpendingGuard, 'reserve'>;
-  readonly selfTest: SelfTest;
+  readonly health: () => Health;
+  /** Of features. */
+  readonly routes: readonly Route[];
   /** Left out where it is switched off. */
   readonly metrics: MetricsPage | undefined;
   readonly gauges: () => Promise<GaugeValues>;
@@ -179,16 +169,13 @@ export function createHttpServer(options: HttpServerOptions): HttpServer {
   );
   app.setErrorHandler(failureReply(options.log));
   app.setNotFoundHandler((_request, reply) =>
-    reply.code(404).send({ error: { code: 'not_found', message: 'There is nothing here.' } }),
+    reply.code(404).send({ error: { code: 'not_found', message: 'Not found.' } }),
   );
   addHealthRoutes(app, options);
   addMetricsRoute(app, options);
   addPage(app, options.typed);
   addLoginRoutes(app, options);
-  addChannelRoutes(app, { ...options, closing: closing.signal });
-  addPeopleRoutes(app, options);
-  addSelfTestRoutes(app, { ...options, closing: closing.signal });
-  addLendingRoutes(app, { ...options, closing: closing.signal });
+  addContributedRoutes(app, options.routes, { clock: options.clock, closing: closing.signal });
   for (const [name, door] of Object.entries(options.doors)) {
     addChatRoutes(app, `/api/${name}/chats`, {
       door,
@@ -207,13 +194,55 @@ export function createHttpServer(options: HttpServerOptions): HttpServer {
   };
 }
 
-function addHealthRoutes(app: FastifyInstance, { status, clock }: HttpServerOptions) {
+// Liveness, readiness (a running channel has stalled when it completes no poll, IDLE or ping for a while) and what
+// Prometheus scrapes, which needs the gateway's token: a login of the page is not enough.
+
+/** What readiness is judged by. */
+export type Health = {
+  readonly channels: readonly Pick<ChannelReport, 'name' | 'status' | 'waiting'>[];
+  /** How long the disk has been holding back a write of the store. */
+  readonly storeWaitMs: number;
+};
+
+/** A channel that completed nothing for so long has stalled. */
+const STALLED_MS = 150_000;
+/** A disk that holds back a write for so long is not merely busy. */
+const SLOW_STORE_MS = 5000;
+
+/** A channel that is off is nobody's concern; one that is starting or failing is not ready. */
+export function readinessOf({ channels, storeWaitMs }: Health, now: number) {
+  const judged = channels.map(({ name, status, waiting }) => {
+    const held = waiting === undefined ? {} : { waiting };
+    if (status.kind !== 'running') return { name, ready: status.kind === 'off', status, ...held };
+    // Since the last completed poll, IDLE or ping.
+    const idleMs = Math.max(0, now - status.activeAt);
+    return { name, ready: idleMs <= STALLED_MS, status, ...held, idleMs };
+  });
+  const store = { ready: storeWaitMs <= SLOW_STORE_MS, waitMs: storeWaitMs };
+  const ready = store.ready && judged.every((channel) => channel.ready);
+  return { ready, store, channels: judged };
+}
+
+function addHealthRoutes(app: FastifyInstance, { health, clock }: HttpServerOptions) {
   app.get('/healthz', { config: { isOpen: true } }, async () => ({ status: 'alive' }));
   app.get('/readyz', async (_request, reply) => {
-    const readiness = readinessOf(status(), clock.now());
+    const readiness = readinessOf(health(), clock.now());
     return reply.code(readiness.ready ? 200 : 503).send(readiness);
   });
-  app.get('/api/status', async () => status());
+}
+
+function addMetricsRoute(app: FastifyInstance, { metrics: page, gauges }: HttpServerOptions) {
+  if (page === undefined) return;
+  app.get('/metrics', async (request, reply) => {
+    if (request.credential?.kind !== 'token') {
+      const message = 'Metrics need the gateway token: send it as a bearer token.';
+      throw new Refusal(403, 'token_needed', message);
+    }
+    return reply
+      .header('cache-control', 'no-store')
+      .type(page.contentType)
+      .send(await page.render(await gauges()));
+  });
 }
 
 function addPage(app: FastifyInstance, typed: Typed) {
@@ -241,8 +270,9 @@ function listenProblem(error: unknown, where: string): string {
   const code = error instanceof Error && 'code' in error ? error.code : undefined;
   const remedy = 'Set gateway.port to another one, or 0 for any free port.';
   if (code === 'EADDRINUSE') return `${where} is taken by another program. ${remedy}`;
-  if (code === 'EACCES') return `${where} may not be used by this account. ${remedy}`;
-  if (code === 'EADDRNOTAVAIL') return `${where} is no address of this machine. Set gateway.host.`;
+  if (code === 'EACCES') return `${where} needs more rights than this account has. ${remedy}`;
+  if (code === 'EADDRNOTAVAIL')
+    return `${where} is not an address of this machine. Set gateway.host.`;
   return `${where} cannot be listened on: ${String(error)}`;
 }
 
@@ -255,7 +285,7 @@ function reachableHost(address: string): string {
 
 const MISSING: TokenProblem = {
   problem: 'the home has no token for the gateway',
-  remedy: 'Start it by "nanobot gateway", which makes one, or set gateway.token.',
+  remedy: 'Start it with "nanobot gateway", which creates one, or set gateway.token.',
 };
 
 /** @throws ConfigError when the token is blank, cannot be sent or is too short for other machines. */

@@ -1,15 +1,19 @@
 // What features contribute, in registries that exist before the first feature: whoever needs all tools, tasks
 // or handlers reads them here when it needs them, so that nothing is handed to what is built before it.
 
+import { readOnce } from '../lib/async.ts';
 import type { Tool } from '../tools/tool.ts';
-import type { Command, StatusSource } from './commands/command.ts';
+import type { Command } from './commands/command-access.ts';
+import type { Route, RouteHandlers, RouteName } from './http-routes.ts';
 import type { IntakeStep } from './intake/group-intake.ts';
 import type { SessionKey } from './message/ids.ts';
 import type { ChatRef, InboundMessage } from './message/message.ts';
 import type { TranscriptEntry } from './message/transcript.ts';
+import type { ModelGuard } from './model-guards.ts';
 import type { AuditEvent } from './observe/telemetry.ts';
 import type { PersonalData } from './personal-data.ts';
-import type { QuestionHandler } from './questions/question.ts';
+import type { QuestionHandler } from './questions/question-rows.ts';
+import type { StatusSource } from './status.ts';
 import type { TurnStage } from './turns/stages.ts';
 
 /** Runs beside the turns as long as the gateway does; restarted when it fails. */
@@ -26,7 +30,7 @@ export type SessionWatcher = {
 };
 
 /** Whether the work behind a chat of an internal channel still wants an answer; of a chat of a turn. */
-export type StillWanted = (chat: ChatRef['chat']) => Promise<boolean>;
+type StillWanted = (chat: ChatRef['chat']) => Promise<boolean>;
 
 export interface Contributions {
   /** Read at every turn. */
@@ -40,17 +44,23 @@ export interface Contributions {
   stillWanted(channel: string, isWanted: StillWanted): void;
   command(...commands: readonly Command[]): void;
   status(source: StatusSource): void;
+  /** The server asks for the gateway's token or a login of the page. Loaded with the first request for one of them. */
+  routes<Name extends RouteName>(
+    names: readonly Name[],
+    load: () => Promise<RouteHandlers<NoInfer<Name>>>,
+  ): void;
   task(task: BackgroundTask): void;
   personalData(data: PersonalData): void;
   /** `audited`: how decisions on the subject are entered in the audit file; undefined: they are not. */
   answers(subject: string, handler: QuestionHandler, audited?: AuditEvent['kind']): void;
   startedFrom(channel: string, source: StartedFrom): void;
-  /** The names of stages and steps stand in the orders of the composition root. */
+  /** The names of stages, steps and guards stand in the orders of the composition root. */
   stage(stage: TurnStage): void;
   intake(step: IntakeStep): void;
+  modelGuard(guard: ModelGuard): void;
 }
 
-export type AnswerSource = {
+type AnswerSource = {
   readonly handler: QuestionHandler;
   readonly audited?: AuditEvent['kind'];
 };
@@ -60,6 +70,7 @@ export interface Contributed {
   tools(): readonly Tool[];
   commands(): readonly Command[];
   status(): readonly StatusSource[];
+  routes(): readonly Route[];
   tasks(): readonly BackgroundTask[];
   personalData(): readonly PersonalData[];
   /** By the kind of the subject. */
@@ -68,6 +79,7 @@ export interface Contributed {
   /** In the order in which they were added. */
   stages(): readonly TurnStage[];
   intake(): readonly IntakeStep[];
+  modelGuards(): readonly ModelGuard[];
   sessionWatchers(): readonly SessionWatcher[];
   arrivals(): readonly ((message: InboundMessage) => void)[];
   reconfigured(): readonly (() => void | Promise<void>)[];
@@ -80,12 +92,14 @@ export function createRegistries(): Registries {
   const tools: (() => readonly Tool[])[] = [];
   const commands: Command[] = [];
   const status: StatusSource[] = [];
+  const routes: Route[] = [];
   const tasks: BackgroundTask[] = [];
   const personalData: PersonalData[] = [];
   const answers = new Map<string, AnswerSource>();
   const starts = new Map<string, StartedFrom>();
   const stages: TurnStage[] = [];
   const intake: IntakeStep[] = [];
+  const modelGuards: ModelGuard[] = [];
   const watchers: SessionWatcher[] = [];
   const arrivals: ((message: InboundMessage) => void)[] = [];
   const reconfigured: (() => void | Promise<void>)[] = [];
@@ -99,6 +113,10 @@ export function createRegistries(): Registries {
       tools: (source) => void tools.push(source),
       command: (...added) => void commands.push(...added),
       status: (source) => void status.push(source),
+      routes(names, load) {
+        const handlers = readOnce(load);
+        routes.push(...names.map((name) => ({ name, load: async () => (await handlers())[name] })));
+      },
       task: (task) => void tasks.push(task),
       personalData: (data) => void personalData.push(data),
       answers: (subject, handler, audited) =>
@@ -106,18 +124,21 @@ export function createRegistries(): Registries {
       startedFrom: (channel, source) => void starts.set(channel, source),
       stage: (stage) => void stages.push(stage),
       intake: (step) => void intake.push(step),
+      modelGuard: (guard) => void modelGuards.push(guard),
     },
     contributed: {
       tools: () =>
         tools.flatMap((source) => source()).sort((one, other) => (one.name < other.name ? -1 : 1)),
       commands: () => commands,
       status: () => status,
+      routes: () => routes,
       tasks: () => tasks,
       personalData: () => personalData,
       answers: () => answers,
       startedFrom: (channel) => starts.get(channel),
       stages: () => stages,
       intake: () => intake,
+      modelGuards: () => modelGuards,
       sessionWatchers: () => watchers,
       arrivals: () => arrivals,
       reconfigured: () => reconfigured,

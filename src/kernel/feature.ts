@@ -3,6 +3,7 @@
 // loaded; its chat commands say so, and its personal data is still found and erased.
 
 import type { z } from 'zod';
+import type { SpendingGuard } from '../agent/agent.ts';
 import type { People } from '../features/people/people.ts';
 import type { AskedFiles } from '../features/request-log/request-log.ts';
 import type { Permits, ReaderMemory } from '../lib/async.ts';
@@ -11,35 +12,32 @@ import type { Clock } from '../lib/time/clock.ts';
 import type { Medium } from './access/rights.ts';
 import type { MessageBus } from './bus/bus.ts';
 import type { EmbeddedStore } from './bus/store/store.ts';
-import type { ChannelRegister } from './channels.ts';
-import type { CommandTable } from './commands/command.ts';
+import type { CommandTable } from './commands/command-access.ts';
 import type { Commands } from './commands/commands.ts';
-import type { Config } from './config/config.ts';
 import type { Environment } from './config/environment.ts';
 import type { Home } from './config/files/home.ts';
 import type { LiveConfig } from './config/files/live-config.ts';
 import type { Contributed, Contributions } from './contributions.ts';
-import type { SpentButtons } from './delivery/spent-buttons.ts';
+import type { SpentButtons } from './delivery/undelivered.ts';
 import type { GatewayOptions } from './gateway.ts';
-import type { Judge } from './intake/judge.ts';
+import type { Judge } from './intake/fair-use.ts';
 import type { MediaReader, MediaStore } from './media/media.ts';
 import { NanobotError } from './message/errors.ts';
 import type { Measuring } from './observe/build-telemetry.ts';
-import type { Owners } from './owners.ts';
+import type { ChannelRegister, Owners } from './owners.ts';
 import type { PersonalData } from './personal-data.ts';
 import type { Questions } from './questions/questions.ts';
 import type { OpenRows } from './rows.ts';
-import type { SessionForgetting } from './sessions/forget.ts';
+import type { SessionFiles } from './sessions/forget.ts';
 import type { SessionStore } from './sessions/store.ts';
-import type { Origins } from './turns/origins.ts';
-import type { SessionSettingsStore } from './turns/session-settings.ts';
+import type { Origins, SessionSettingsStore } from './turns/origins.ts';
 
 export interface Feature {
   readonly name: string;
   /** The section of config.json that it brings; sections of the kernel's schema need no mention. */
   readonly settings?: { readonly at: string; readonly schema: z.ZodType };
-  /** Asked once, when the gateway starts; left out: always on. */
-  isOn?(config: Config): boolean;
+  /** Path of the setting that switches it on by true, read when the gateway starts; left out: always on. */
+  readonly switchedBy?: string;
   load(): Promise<Installable>;
   /** What stands in for it while it is off; left out where it is never off. */
   off?(): Promise<{ readonly off: WhenOff }>;
@@ -74,8 +72,7 @@ export interface Foundations {
   readonly rows: OpenRows;
   readonly bus: MessageBus;
   readonly sessions: SessionStore;
-  /** Runs work on session files while nothing else writes them. */
-  readonly exclusively: SessionForgetting['exclusively'];
+  readonly sessionFiles: SessionFiles;
   /** What models were asked with. */
   readonly asked: AskedFiles;
   readonly media: MediaStore;
@@ -89,6 +86,8 @@ export type Orders = {
   readonly intake: readonly string[];
   /** From the outside in. */
   readonly stages: readonly string[];
+  /** From the outside in. */
+  readonly modelGuards: readonly string[];
 };
 
 /** What exists before the first feature is installed. */
@@ -106,6 +105,8 @@ export interface Kernel extends Foundations, Ports {
   /** What people chose for a session. */
   readonly settings: SessionSettingsStore;
   readonly commands: Commands;
+  /** Every try of a model call passes here. */
+  readonly modelCalls: SpendingGuard;
   /** Places for turns of people. */
   readonly permits: Permits;
   readonly add: Contributions;

@@ -4,34 +4,44 @@
 
 import { readOnce } from '../lib/async.ts';
 import { TurnDeferred } from './bus/bus.ts';
-import { commandsOf } from './commands/command.ts';
+import { commandsOf } from './commands/command-access.ts';
 import type { Config } from './config/config.ts';
+import { member } from './config/json-paths.ts';
 import { type Feature, type Kernel, PortError, type WhenOff } from './feature.ts';
-import type { PersonalData } from './personal-data.ts';
+import { inOrder } from './ordered.ts';
+import { exported, type PersonalData } from './personal-data.ts';
 
 /** Work of a feature that is off goes on so soon after it was switched on. */
 const LOOK_AGAIN_MS = 10_000;
 
-/** @throws PortError where a feature uses one that comes later */
+/** @throws PortError where a feature uses one that comes later; OrderError for a guard that the order does not name */
 export async function installFeatures(kernel: Kernel, features: readonly Feature[]): Promise<void> {
   const { live } = kernel;
-  const isOff = ({ isOn }: Feature) => isOn !== undefined && !isOn(live.config);
+  const isOff = ({ switchedBy }: Feature) =>
+    switchedBy !== undefined && settingAt(live.config, switchedBy) !== true;
   const offs = features.filter(isOff).flatMap(({ off }) => off?.() ?? []);
   installOff(
     kernel,
     (await Promise.all(offs)).map(({ off }) => off),
   );
-  for (const feature of features) {
-    if (isOff(feature)) continue;
-    const { install } = await feature.load();
-    await install(kernel, () => sectionOf(live.config, feature));
+  const on = features.filter((feature) => !isOff(feature));
+  // Side by side, so that a start does not wait for one file after the other.
+  const loaded = await Promise.all(
+    on.map(async (feature) => ({ feature, code: await feature.load() })),
+  );
+  for (const { feature, code } of loaded) {
+    await code.install(kernel, () => sectionOf(live.config, feature));
   }
+  inOrder('model guards', kernel.orders.modelGuards, kernel.contributed.modelGuards());
 }
+
+const settingAt = (config: Config, path: string): unknown =>
+  path.split('.').reduce<unknown>(member, config);
 
 /** The configuration was checked by the schema that the feature brought. */
 function sectionOf(config: Config, { name, settings }: Feature): never {
   if (settings === undefined) throw new PortError('no_settings', `"${name}" has no settings`);
-  return Object(config)[settings.at] as never;
+  return settingAt(config, settings.at) as never;
 }
 
 function installOff(kernel: Kernel, features: readonly WhenOff[]): void {
@@ -55,6 +65,9 @@ function loadedOnUse(load: () => Promise<PersonalData>): PersonalData {
   return {
     chatsBelow: async (...asked) => (await (await load()).chatsBelow?.(...asked)) ?? [],
     find: async (...asked) => (await (await load()).find?.(...asked)) ?? [],
+    async *export(...asked) {
+      yield* exported(await load(), ...asked);
+    },
     forget: async (...asked) => (await (await load()).forget?.(...asked)) ?? 0,
   };
 }

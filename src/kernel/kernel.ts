@@ -4,37 +4,43 @@
 import { randomBytes } from 'node:crypto';
 import { join } from 'node:path';
 import { redactedPicture } from '../agent/prepared.ts';
-import { buildPeople } from '../features/people/open-people.ts';
-import { createKnownAs } from '../features/people/people.ts';
+import { OWN_DOORS } from '../channels/door.ts';
+import { createKnownAs, createPeople } from '../features/people/people.ts';
 import { createAskedFiles } from '../features/request-log/request-log.ts';
 import { createPermits, createReaderMemory } from '../lib/async.ts';
 import { openLogFile } from '../lib/files/files.ts';
 import { createLogger, type Logger } from '../lib/logger.ts';
+import type { Redactor } from '../lib/text/redact.ts';
 import { systemClock } from '../lib/time/clock.ts';
 import { createMessageBus } from './bus/message-bus.ts';
-import { createChannelDirectory } from './channels.ts';
+import type { BusStore, TurnEnding } from './bus/store/store.ts';
 import { createCommands } from './commands/commands.ts';
 import type { LiveConfig } from './config/files/live-config.ts';
-import { type Contributed, createRegistries } from './contributions.ts';
-import { createSpentButtons } from './delivery/spent-buttons.ts';
+import { type Contributed, createRegistries, type SessionWatcher } from './contributions.ts';
+import { createSpentButtons } from './delivery/undelivered.ts';
 import { createPorts, type Foundations, type Kernel, type Orders } from './feature.ts';
 import type { GatewayOptions } from './gateway.ts';
 import { openStore, PAIRING_SCOPE } from './home-state.ts';
-import { policyOf } from './intake/doors.ts';
-import { createJudge } from './intake/judge.ts';
-import { openMedia } from './media/home-media.ts';
+import { createJudge } from './intake/fair-use.ts';
+import { gateOf, policyOf } from './intake/routes.ts';
+import { openMedia } from './media/files.ts';
 import { createMediaReader } from './media/media-reader.ts';
-import type { AccountName } from './message/account.ts';
+import type { Settlement } from './message/delivery.ts';
+import type { AccountName, SessionKey } from './message/ids.ts';
+import type { OutboundMessage } from './message/message.ts';
+import type { TranscriptEntry } from './message/transcript.ts';
+import { guardedModelCalls } from './model-guards.ts';
 import { buildTelemetry } from './observe/build-telemetry.ts';
-import { createOwnerDoor, createOwners } from './owners.ts';
-import { auditedHandlers } from './questions/audited-handlers.ts';
+import { inOrder } from './ordered.ts';
+import { createChannelDirectory, createOwnerDoor, createOwners } from './owners.ts';
 import { openQuestionRows } from './questions/question-rows.ts';
-import { createQuestions } from './questions/questions.ts';
-import { redactedStore, watchedSessions } from './redaction.ts';
+import { auditedHandlers, createQuestions } from './questions/questions.ts';
 import { createRows } from './rows.ts';
 import { createJsonlSessionStore } from './sessions/jsonl.ts';
-import { createOrigins } from './turns/origins.ts';
-import { createSessionSettings } from './turns/session-settings.ts';
+import type { SessionStore } from './sessions/store.ts';
+import { kernelStatus } from './status.ts';
+import { createOrigins, createQuotesShown, createSessionSettings } from './turns/origins.ts';
+import type { Typed } from './typed-command.ts';
 
 /** @throws StoreError */
 export async function openKernel(
@@ -47,13 +53,27 @@ export async function openKernel(
   const foundations = await layFoundations(live, options, contributed, resources);
   const { clock, log, store, rows, bus, measuring } = foundations;
   const channels = createChannelDirectory();
-  const people = buildPeople(foundations);
+  const people = createPeople({
+    ...{ rows, clock, randomBytes, ownDoors: OWN_DOORS },
+    state: store.scope(PAIRING_SCOPE),
+    policy: (channel, account) => gateOf(channel, live.config, account),
+    async release(messages) {
+      await bus.accept(messages.map((message) => ({ kind: 'queue', message })));
+    },
+  });
   const { persons, pairing } = people;
   const policy = (account: AccountName) => policyOf(account, live.config);
   const judge = createJudge({ persons, policy });
   const mediumOf = (channel: string) => policyOf(channel, live.config).medium;
   const policies = () => live.config.tools;
-  const origins = createOrigins({ judge, mediumOf, knownAs: createKnownAs(persons), policies });
+  const quotesShown = createQuotesShown(foundations);
+  const origins = createOrigins({
+    judge,
+    mediumOf,
+    knownAs: createKnownAs(persons),
+    policies,
+    quotesShown,
+  });
   const chosen = () => live.config.notices.channel;
   const door = createOwnerDoor({ state: store.scope(PAIRING_SCOPE), pairing, chosen });
   const isChat = (account: AccountName) => mediumOf(account) === 'chat';
@@ -65,6 +85,8 @@ export async function openKernel(
     spendButtons: buttons.spend,
     hasButtons: (name) => channels.get(name)?.choices !== undefined,
   });
+  const settings = createSessionSettings(store.scope('session-settings'));
+  add.status(kernelStatus({ live, bus, store, settings }));
   return {
     ...foundations,
     ...createPorts(),
@@ -81,7 +103,10 @@ export async function openKernel(
       questions,
       buttons,
     },
-    settings: createSessionSettings(store.scope('session-settings')),
+    settings,
+    modelCalls: guardedModelCalls(() =>
+      inOrder('model guards', orders.modelGuards, contributed.modelGuards()),
+    ),
     commands: createCommands({ contributed, audit: measuring.audit }),
     permits: createPermits(live.defaults.maxConcurrentChats),
   };
@@ -94,7 +119,7 @@ export async function openKernel(
 const CHECK_UP_TO_BYTES = 100_000_000;
 
 /** @throws StoreError */
-export async function layFoundations(
+async function layFoundations(
   live: LiveConfig,
   options: GatewayOptions,
   contributed: Contributed,
@@ -112,14 +137,15 @@ export async function layFoundations(
   const { maxPending, maxPendingPerChat } = live.config.queue;
   const limits = { maxPending, maxPendingPerChat };
   const shown = redactedPicture(redact);
-  const busStore = redactedStore(store, redact, typed);
-  const bus = resources.use(
-    createMessageBus({ store: busStore, clock, log, limits, shown, telemetry }),
-  );
   const folder = home.sessions;
   const policy = () => live.config.sessions;
-  const jsonl = createJsonlSessionStore({ folder, clock, log, policy });
-  const sessions = resources.use(watchedSessions(jsonl, redact, contributed.sessionWatchers));
+  const sessionFiles = resources.use(
+    createJsonlSessionStore({ folder, store, clock, log, policy }),
+  );
+  const busStore = redactedStore(store, redact, typed);
+  const how = { store: busStore, entries: sessionFiles, clock, log, limits, shown, telemetry };
+  const bus = resources.use(createMessageBus(how));
+  const sessions = watchedSessions(sessionFiles, redact, contributed.sessionWatchers);
   const asked = resources.use(createAskedFiles({ folder, clock, log, redact }));
   const media = await openMedia({ live, clock, store }, home);
   const readerMemory = createReaderMemory();
@@ -139,7 +165,7 @@ export async function layFoundations(
       rows: createRows(store),
       bus,
     },
-    ...{ sessions, exclusively: jsonl.exclusively.bind(jsonl), asked, media, reader, readerMemory },
+    ...{ sessions, sessionFiles, asked, media, reader, readerMemory },
   };
 }
 
@@ -158,4 +184,104 @@ function openLog(
     },
   };
   return createLogger({ level, destination, redact: (text) => live.redact(text) });
+}
+
+// The store as the bus gets it: no text that goes out to a chat, and no reason that traces show,
+// holds the value of a secret. Texts of ours name commands as they are typed here.
+
+/** What the agent says while its turn runs. */
+const SAID_BY_AGENT = /\/say\/\d+$/;
+
+function redactedStore(store: BusStore, redact: Redactor, typed: Typed): BusStore {
+  const shown = (message: OutboundMessage): OutboundMessage => ({
+    ...message,
+    markdown: redact(message.markdown),
+    ...(message.subject === undefined ? {} : { subject: redact(message.subject) }),
+  });
+  const ended = (ending: TurnEnding): TurnEnding => ({
+    ...ending,
+    ...('reason' in ending ? { reason: redact(ending.reason) } : {}),
+    ...('outbound' in ending ? { outbound: ending.outbound.map(shown) } : {}),
+  });
+  const settled = (settlement: Settlement): Settlement =>
+    'reason' in settlement ? { ...settlement, reason: redact(settlement.reason) } : settlement;
+  return {
+    ...store,
+    queue(message) {
+      const { id, markdown } = message;
+      const text = SAID_BY_AGENT.test(id) ? markdown : typed(markdown);
+      return store.queue(shown({ ...message, markdown: text }));
+    },
+    endTurn: (hold, ending, entries) => store.endTurn(hold, ended(ending), entries),
+    settle: (hold, settlement) => store.settle(hold, settled(settlement)),
+    markBounced: (id, reason) => store.markBounced(id, redact(reason)),
+  };
+}
+
+// Conversations as they are written down: without the values of configured secrets, whoever wrote
+// or said them.
+
+/** What nobody writes: masked by chance it would no longer mean the same. */
+const NO_WORDS = [
+  'role',
+  'turnId',
+  'keepsFrom',
+  'messageId',
+  'callId',
+  'resultId',
+  'failure',
+  'id',
+  'undoes',
+  'brings',
+  'by',
+  'media',
+  'kind',
+  'mimeType',
+  'status',
+  'outcome',
+  'model',
+  'asked',
+  'signature',
+];
+
+/** The sessions of a gateway: masks secrets on the way in, and tells the watchers what was written. */
+export function watchedSessions(
+  store: SessionStore,
+  redact: Redactor,
+  watchers: () => readonly SessionWatcher[],
+): SessionStore {
+  const masked = (key: string, value: unknown) =>
+    typeof value === 'string' && !NO_WORDS.includes(key) ? redact(value) : value;
+  const shown = (entry: TranscriptEntry): TranscriptEntry => {
+    const written = JSON.stringify(entry);
+    return redact(written) === written ? entry : JSON.parse(written, masked);
+  };
+  const tell = (session: SessionKey, entries: readonly TranscriptEntry[]) => {
+    for (const watcher of watchers()) {
+      watcher.changed?.(session);
+      if (entries.length > 0) watcher.appended?.(session, entries);
+    }
+  };
+  return {
+    load: (...asked) => store.load(...asked),
+    async append(session, entries, options) {
+      const written = await store.append(session, entries.map(shown), options);
+      tell(session, entries);
+      return written;
+    },
+    async appendIf(session, entries, isTrue) {
+      const isWritten = await store.appendIf(session, entries.map(shown), isTrue);
+      if (isWritten) tell(session, entries);
+      return isWritten;
+    },
+    turn: (session, turnId) => store.turn(session, turnId),
+    restorePoints: (session, maxPoints) => store.restorePoints(session, maxPoints),
+    async restore(session, index, by) {
+      const restored = await store.restore(session, index, by);
+      tell(session, []);
+      return restored;
+    },
+    earlier: (session, question) => store.earlier(session, question),
+    [Symbol.asyncDispose]: () => store[Symbol.asyncDispose](),
+  };
 }

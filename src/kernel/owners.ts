@@ -5,16 +5,22 @@
 
 import { randomUUID } from 'node:crypto';
 import { z } from 'zod';
+import type { Channel, ChannelStatus } from '../channels/channel.ts';
 import type { Pairing } from '../features/people/pairing.ts';
 import { jsonRow, place, type RowShape } from '../lib/json/json.ts';
 import type { Logger } from '../lib/logger.ts';
 import type { Clock } from '../lib/time/clock.ts';
 import type { MessageBus } from './bus/bus.ts';
 import type { KeyValueStore } from './bus/store/store.ts';
-import type { ChannelDirectory } from './channels.ts';
 import { ALERT } from './delivery/undelivered.ts';
-import { type AccountName, accountName } from './message/account.ts';
-import { channelName, chatId, DEFAULT_ACCOUNT, messageId } from './message/ids.ts';
+import {
+  type AccountName,
+  accountName,
+  channelName,
+  chatId,
+  DEFAULT_ACCOUNT,
+  messageId,
+} from './message/ids.ts';
 import type { ChatRef } from './message/message.ts';
 
 /** The chat of the web page that holds notices for which no other door is known. */
@@ -27,7 +33,7 @@ export const NOTICES: ChatRef = {
 const TERMINAL = channelName('terminal');
 const KEY = 'owner-door';
 
-export type OwnerDoorDeps = {
+type OwnerDoorDeps = {
   readonly state: KeyValueStore;
   readonly pairing: Pairing;
   /** The account that notices go to, as configured now; empty: none was chosen. */
@@ -35,9 +41,9 @@ export type OwnerDoorDeps = {
 };
 
 /** Whether an account may carry a message now. */
-export type IsFit = (account: AccountName) => boolean;
+type IsFit = (account: AccountName) => boolean;
 
-export interface OwnerDoor {
+interface OwnerDoor {
   /** An owner wrote here. */
   wroteIn(chat: ChatRef): Promise<void>;
   /** The chat to ask the owner something in, with an account of which `isFit` is true. */
@@ -110,7 +116,7 @@ const MAX_REMEMBERED = 50;
 export type Alert = (troubled: AccountName | undefined, text: string, about?: AccountName) => void;
 
 /** `about`: the account that the text is about. */
-export type TellOwner = (text: string, about?: AccountName) => void;
+type TellOwner = (text: string, about?: AccountName) => void;
 
 /** Keeps a note for the end of the owner's quiet hours. False: the hour is not quiet, tell it now. */
 export type KeepNote = (text: string, chat: ChatRef) => Promise<boolean>;
@@ -130,7 +136,7 @@ export interface Owners {
   keepNotes(keep: KeepNote): void;
 }
 
-export type OwnersDeps = {
+type OwnersDeps = {
   readonly door: OwnerDoor;
   readonly channels: ChannelDirectory;
   readonly bus: Pick<MessageBus, 'send'>;
@@ -158,13 +164,13 @@ export function createOwners({ door, channels, bus, clock, log, isChat }: Owners
 
   const alert: Alert = (troubled, text, about) => {
     if (isRepeated(`${troubled}\n${text}`)) return;
-    log.warn('owner alerted', { channel: troubled });
+    log.warn('owner notified', { channel: troubled });
     const isFit = (name: AccountName) => name !== troubled && channels.isRunning(name);
     const markdown = troubled === undefined ? text : `**${troubled}:** ${text}`;
     door
       .notices(isFit, about)
       .then((chat) => bus.send({ id: messageId(`${ALERT}${randomUUID()}`), chat, markdown }))
-      .catch((error) => log.error('alert failed', { channel: troubled, error }));
+      .catch((error) => log.error('notice to the owner failed', { channel: troubled, error }));
   };
 
   async function note(text: string, about?: AccountName): Promise<void> {
@@ -178,10 +184,46 @@ export function createOwners({ door, channels, bus, clock, log, isChat }: Owners
     noticeChat,
     alert,
     tell(text, about) {
-      note(text, about).catch((error) => log.error('note to the owner failed', { error }));
+      note(text, about).catch((error) => log.error('notice to the owner failed', { error }));
     },
     keepNotes(keeper) {
       keep = keeper;
+    },
+  };
+}
+
+// The channels that run, by account: written by the channel manager, read by everybody else. It exists before
+// any of them and is empty until they start.
+
+export interface ChannelDirectory {
+  get(name: AccountName): Channel | undefined;
+  status(name: AccountName): ChannelStatus | undefined;
+  /** Carries messages now. */
+  isRunning(name: AccountName): boolean;
+  /** Carries messages now or soon: it was started, and no person has to act first. */
+  isThere(name: AccountName): boolean;
+}
+
+/** What the manager writes. */
+export interface ChannelRegister extends ChannelDirectory {
+  put(name: AccountName, channel: Channel): void;
+  report(name: AccountName, status: ChannelStatus): void;
+  remove(name: AccountName): void;
+}
+
+export function createChannelDirectory(): ChannelRegister {
+  const channels = new Map<AccountName, Channel>();
+  const statuses = new Map<AccountName, ChannelStatus>();
+  return {
+    get: (name) => channels.get(name),
+    status: (name) => statuses.get(name),
+    isRunning: (name) => statuses.get(name)?.kind === 'running',
+    isThere: (name) => (statuses.get(name)?.kind ?? 'stopped') !== 'stopped',
+    put: (name, channel) => void channels.set(name, channel),
+    report: (name, status) => void statuses.set(name, status),
+    remove(name) {
+      channels.delete(name);
+      statuses.delete(name);
     },
   };
 }

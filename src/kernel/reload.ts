@@ -9,7 +9,7 @@ import type { Kernel } from './feature.ts';
 import type { ConfigProblem } from './message/errors.ts';
 import { verbatim } from './message/untrusted.ts';
 
-export interface Reloadable {
+interface Reloadable {
   /** By the name of an account. */
   restartChannel(name: string): Promise<boolean>;
   useToken(token: string): Promise<void>;
@@ -18,7 +18,7 @@ export interface Reloadable {
 function wrongConfigText(problems: readonly ConfigProblem[]): string {
   const lines = problemLines(problems).map((line) => `- ${verbatim(line)}`);
   return [
-    'config.json was changed and cannot be used; the configuration before it stays in force:',
+    'config.json was changed and is not valid; the previous configuration stays in use:',
     ...lines,
     'Correct the file and it counts at once; /status shows what is wrong until then.',
   ].join('\n');
@@ -67,7 +67,7 @@ export async function followConfig(
       onInvalid(error, isFirst) {
         live.problems = error.problems;
         if (isFirst) owners.tell(live.redact(wrongConfigText(error.problems)));
-        log.warn('configuration not usable', { problems: error.problems.map(({ path }) => path) });
+        log.warn('configuration invalid', { problems: error.problems.map(({ path }) => path) });
         foreground('The changed configuration cannot be used; the old one stays in force:');
         for (const { path, problem, remedy } of error.problems) {
           foreground(`  ${path}: ${problem}. ${remedy}`);

@@ -1,7 +1,50 @@
-// Programs of this machine in a process group of their own, so that one signal reaches all they started
-// and did not detach. Who has to be stopped, and when, is the caller's business.
+// What surrounds this process: whether it runs in a container, which files lie on mounts that cannot be
+// written, and what of its environment a program gets.
 
 import { type ChildProcess, type SpawnOptions, spawn } from 'node:child_process';
+import { existsSync } from 'node:fs';
+import { readFile, realpath } from 'node:fs/promises';
+
+const MARKS = ['/.dockerenv', '/run/.containerenv'];
+/** Set by podman and by our image; by every Kubernetes. */
+const VARIABLES = ['container', 'KUBERNETES_SERVICE_HOST'];
+
+/** In a container all users but ours are those of the same image. */
+export const isContained = (env: Readonly<Record<string, string | undefined>>): boolean =>
+  VARIABLES.some((name) => (env[name] ?? '') !== '') || MARKS.some((path) => existsSync(path));
+
+/** The variables of these names that are set: a program gets nothing else of our environment. */
+export const environmentOf = (
+  names: readonly string[],
+  env: Readonly<Record<string, string | undefined>>,
+): NodeJS.ProcessEnv =>
+  Object.fromEntries(names.flatMap((name) => (env[name] ? [[name, env[name]]] : [])));
+
+/** False where the system does not say. */
+export async function isOnReadOnlyMount(path: string): Promise<boolean> {
+  try {
+    const real = await realpath(path);
+    const mounts = (await readFile('/proc/self/mountinfo', 'utf8')).split('\n');
+    // proc(5): the fifth field is the mount point, the sixth its options; later mounts cover earlier ones.
+    const [nearest] = mounts
+      .map((line) => line.split(' '))
+      .map(([, , , , point = '', options = '']) => ({ point: unescaped(point), options }))
+      .filter(({ point }) => `${real}/`.startsWith(point === '/' ? '/' : `${point}/`))
+      .toReversed()
+      .toSorted((one, other) => other.point.length - one.point.length);
+    return nearest?.options.split(',').includes('ro') ?? false;
+  } catch {
+    return false;
+  }
+}
+
+const unescaped = (point: string) =>
+  point.replace(/\\([0-7]{3})/g, (_, octal: string) =>
+    String.fromCharCode(Number.parseInt(octal, 8)),
+  );
+
+// Programs of this machine in a process group of their own, so that one signal reaches all they started
+// and did not detach. Who has to be stopped, and when, is the caller's business.
 
 /** Without a shell; in a new session, so that the group bears the number of the process. */
 export function spawnGroup(

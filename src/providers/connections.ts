@@ -8,7 +8,7 @@ import { defined } from '../lib/json/json.ts';
 import type { Clock } from '../lib/time/clock.ts';
 import { createAnthropicProvider } from './anthropic/anthropic.ts';
 import type { Access, Credentials } from './credentials.ts';
-import type { LocalFetch } from './local-http.ts';
+import type { LocalFetch } from './local-servers.ts';
 import type { Peer } from './local-site.ts';
 import { createOpenaiProvider } from './openai/openai.ts';
 import {

@@ -2,7 +2,7 @@
 // address, or a server found on this machine) and the default model that follows from it.
 
 import type { Config, ProviderName } from '../kernel/config/config.ts';
-import { discoverLocalModels, type LocalServer } from './local-servers.ts';
+import type { LocalServer } from './local-servers.ts';
 import {
   CLOUD_ORDER,
   DEMO_MODEL,
@@ -71,6 +71,7 @@ export async function discoverWhereNeeded(
   env: Environment,
 ): Promise<readonly LocalServer[]> {
   if (defaultModelIn(config, env) !== DEMO_MODEL) return [];
+  const { discoverLocalModels } = await import('./local-servers.ts');
   return discoverLocalModels({ signal: AbortSignal.timeout(DISCOVERY_DEADLINE_MS) });
 }
 

@@ -10,19 +10,18 @@ type DemoReply =
   | { readonly kind: 'text'; readonly text: string }
   | { readonly kind: 'tool'; readonly tool: string; readonly arguments: string };
 
-const INTRODUCTION =
-  'I am the built-in demo: a small program without intelligence, not an AI model.';
+const INTRODUCTION = 'I am the built-in demo: a small program, not an AI model.';
 
 const CONNECT = `To connect a real model, do one of these on the machine where nanobot runs:
 
 - set a key and start again, e.g. \`export ANTHROPIC_API_KEY=...\` or \`export OPENAI_API_KEY=...\` (also OpenRouter, DeepSeek, Gemini, Groq, Zhipu);
 - start a model server such as Ollama or LM Studio on that machine, then start nanobot again;
-- or let \`npm run nanobot -- onboard\` (installed: \`nanobot onboard\`) ask you and check everything.`;
+- or run \`npm run nanobot -- onboard\` (installed: \`nanobot onboard\`), which asks you and checks everything.`;
 
 const ABILITIES = `I can show you what the gateway does. Try one of these:
 
 - **what time is it**: calls a tool
-- **list files** or **read AGENTS.md**: looks into the workspace
+- **list files** or **read AGENTS.md**: reads the workspace
 - **remember I like tea**, then **recall tea**: the memory
 - **markdown**: headings, a table, code
 - **long**: a long answer, streamed and split where the channel needs it

@@ -9,7 +9,7 @@ import {
 } from '../kernel/message/errors.ts';
 import { defined, type Fields } from '../lib/json/json.ts';
 import type { Clock } from '../lib/time/clock.ts';
-import type { LocalFetch } from './local-http.ts';
+import type { LocalFetch } from './local-servers.ts';
 import type { LLMProvider, ModelEvent, ModelRequest } from './provider.ts';
 import {
   classifyFailure,

@@ -7,7 +7,7 @@ import type { MediaId } from '../kernel/message/ids.ts';
 import { defined } from '../lib/json/json.ts';
 import type { Logger } from '../lib/logger.ts';
 import { isHomeUrl } from '../lib/net/address-rules.ts';
-import { nearestName } from '../lib/text/nearest.ts';
+import { nearestName } from '../lib/text/cut.ts';
 import type { Clock } from '../lib/time/clock.ts';
 import {
   type Connection,
@@ -59,25 +59,25 @@ const unservable = (message: string, provider: string, model: string, userText: 
 
 function unknownModel(name: string): ProviderError {
   if (namesPeer(name)) {
-    const how = `No peer that may be asked is called as in "${name}". Peers stand in \`cluster.peers\`, or are found and confirmed: /cluster list.`;
-    return unservable('no peer of this name may be asked', 'none', name, how);
+    const how = `There is no usable peer named in "${name}". Configure peers in \`cluster.peers\`, or confirm one that was found: /cluster list.`;
+    return unservable('no usable peer has this name', 'none', name, how);
   }
-  const how = `I do not know which vendor serves the model "${name}". ${howToName(name)}`;
-  return unservable('no vendor serves this model name', 'none', name, how);
+  const how = `I do not know which provider serves the model "${name}". ${howToName(name)}`;
+  return unservable('no provider serves this model name', 'none', name, how);
 }
 
 function howToName(name: string): string {
   const slash = name.indexOf('/');
-  if (slash <= 0) return `Write it with its vendor, e.g. anthropic/${name} or ollama/${name}.`;
+  if (slash <= 0) return `Write it with its provider, e.g. anthropic/${name} or ollama/${name}.`;
   const near = nearestName(name.slice(0, slash), PREFIXES);
   const guess = near === undefined ? '' : `Did you mean ${near}${name.slice(slash)}? `;
-  return `${guess}Before the slash stands the vendor: ${PREFIXES.join(', ')}.`;
+  return `${guess}Write the provider before the slash: ${PREFIXES.join(', ')}.`;
 }
 
 function keyMissing(name: string, vendor: ProviderName): ProviderError {
   const { label, keyVariables } = vendorOf(vendor);
   const how = `There is no API key for ${label}, which serves "${name}". The owner can set it with \`nanobot config set providers.${vendor}.apiKey <key>\` or in the variable ${keyVariables.join(' or ')}.`;
-  return unservable('the vendor of this model has no key', vendor, name, how);
+  return unservable('the provider of this model has no key', vendor, name, how);
 }
 
 // Resolves model names to models ready to be asked; the one place that knows which vendor serves what.
@@ -307,7 +307,7 @@ type ModelPlace = {
   readonly isHome: boolean;
 };
 
-export class ModelPlaces {
+class ModelPlaces {
   readonly #deps: ModelPlacesDeps;
 
   constructor(deps: ModelPlacesDeps) {

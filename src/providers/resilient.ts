@@ -7,8 +7,7 @@ import { defined } from '../lib/json/json.ts';
 import type { Logger } from '../lib/logger.ts';
 import type { Clock } from '../lib/time/clock.ts';
 import type { ProviderHealth } from './connections.ts';
-import type { Place } from './local-gate.ts';
-import type { LocalSite } from './local-site.ts';
+import type { LocalSite, Place } from './local-site.ts';
 import type { CallMeter, LLMProvider, ModelEvent, ModelRequest, TryEnd } from './provider.ts';
 import type { ModelCapabilities } from './rules/model-capabilities.ts';
 import {
@@ -264,7 +263,7 @@ class ResilientCall {
     if (waitMs === 0) return;
     const failure = { kind: 'rate_limited', retryAfterMs: waitMs } as const;
     if (this.#fallbacks.length > 0 && waitMs > LONGEST_PAUSE_BEFORE_FALLBACK_MS) {
-      const message = 'the vendor asked all calls to wait';
+      const message = 'the provider asked all calls to wait';
       throw new ProviderError(message, { failure, provider: vendor.name, model: name });
     }
     yield* this.#wait(failure, Math.round(waitMs * (1 + this.#deps.random() / 4)));

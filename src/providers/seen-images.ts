@@ -1,7 +1,7 @@
 // Decides which images of a thread a model is really shown, and loads them: the newest, if it sees at
 // all. In the place of every other one stands a line, so that the model can be honest about it.
 
-import { imagesShownBy, seesImages } from '../agent/rules/model-vision.ts';
+import { imagesShownBy, seesImages } from '../agent/rules/tokens.ts';
 import type { Config } from '../kernel/config/config.ts';
 import { type AttachedMedia, attachedTitle, shortIdOf } from '../kernel/message/attachment.ts';
 import type { MediaId } from '../kernel/message/ids.ts';

@@ -5,7 +5,7 @@ import { secret, text } from '../kernel/config/settings-fields.ts';
 
 const providerEntry = z.strictObject({
   apiKey: secret().default(''),
-  apiBase: text().describe('Base URL; empty: the vendor’s own.'),
+  apiBase: text().describe('Base URL. Empty: the provider’s own.'),
 });
 
 /** In the order in which a key makes one the default. */

@@ -25,18 +25,18 @@ const questionInput = z
       .array(z.string().trim().min(1).max(MAX_LABEL_CHARS))
       .max(MAX_CHOICES)
       .default([])
-      .describe(`Up to ${MAX_CHOICES} short labels; left out: they answer in words.`),
+      .describe(`Up to ${MAX_CHOICES} short labels; default: they answer in words.`),
     free_text: z
       .boolean()
       .default(true)
-      .describe('Whether they may also answer in words of their own.'),
+      .describe('Whether they may also answer in their own words.'),
   })
   .refine(({ choices, free_text }) => free_text || choices.length > 0, {
-    message: 'without choices they have to be free to answer in words',
+    message: 'free_text must be true if there are no choices',
     path: ['choices'],
   })
   .refine(({ choices }) => new Set(choices).size === choices.length, {
-    message: 'each choice once',
+    message: 'list each choice once',
     path: ['choices'],
   });
 
@@ -73,7 +73,7 @@ const messageInput = z.object({
     .min(1)
     .max(MAX_NAME_CHARS)
     .optional()
-    .describe('Somebody else: the name or id of a known person. Left out: the current chat.'),
+    .describe('Name or id of another known person. Default: the current chat.'),
 });
 
 export function createMessage() {
@@ -112,7 +112,7 @@ const timeInput = z.object({
     .array(z.string().max(64))
     .max(MAX_ZONES)
     .optional()
-    .describe('IANA zones, e.g. ["Asia/Tokyo"]; left out: the person’s.'),
+    .describe('IANA zones, e.g. ["Asia/Tokyo"]; default: the person’s.'),
 });
 
 /** `timeZone`: zone taken when none is asked for; empty = the machine's. */
@@ -136,5 +136,8 @@ export function createTime(timeZone: () => string) {
 function describeOne(now: number, zone: string): string {
   const text = describeTime(now, zone);
   if (text !== undefined) return text;
-  throw new ToolError('invalid_arguments', `"${zone}" is no IANA time zone, e.g. "Europe/Berlin"`);
+  throw new ToolError(
+    'invalid_arguments',
+    `"${zone}" is not an IANA time zone, e.g. "Europe/Berlin"`,
+  );
 }

@@ -2,29 +2,29 @@
 // redacted and effects audited.
 
 import { createHash, randomUUID } from 'node:crypto';
-import { createSendEmail } from '../features/letters/send-email.ts';
+import { createUndo, type OfferUndo } from '../features/approvals/undo.ts';
+import { createSendEmail } from '../features/letters/letters.ts';
 import {
   type CheckInboxDeps,
   createCheckInbox,
   openInboxes,
-} from '../features/mail-bridge/check-inbox.ts';
-import { TOOL_SERVERS } from '../features/mcp/tool-servers.ts';
+} from '../features/mail-bridge/mail-bridge.ts';
+import { TOOL_SERVERS, toolingStatus } from '../features/mcp/tool-servers.ts';
 import { MEMORY } from '../features/memory/install.ts';
 import type { MemoryStore } from '../features/memory/memory.ts';
-import { createRecall } from '../features/memory/recall.ts';
-import { createRemember } from '../features/memory/remember.ts';
-import { PLANS } from '../features/plans/plans.ts';
+import { createRecall, createRemember } from '../features/memory/memory-tools.ts';
 import {
   createBacktrack,
   createCheckpoint,
   createPlan,
+  PLANS,
   type Plans,
-} from '../features/plans/tool.ts';
+} from '../features/plans/plans.ts';
 import { SKILLS } from '../features/skills/catalog.ts';
 import { createReadSkill, type Skills } from '../features/skills/skills.ts';
 import type { ToolAccess } from '../kernel/access/rights.ts';
 import { type Kernel, port } from '../kernel/feature.ts';
-import { maxFileBytes } from '../kernel/media/home-media.ts';
+import { maxFileBytes } from '../kernel/media/files.ts';
 import { BEGUN, type EffectLog } from '../kernel/observe/telemetry.ts';
 import { findResult } from '../kernel/sessions/earlier.ts';
 import type { GuardedFiles } from '../lib/files/guarded-files.ts';
@@ -34,14 +34,18 @@ import { createAskUser, createMessage, createTime } from './ask-user.ts';
 import { createExec, createExecuteCode, EXECUTOR } from './exec/exec.ts';
 import type { Executor } from './exec/executor.ts';
 import {
+  createReadDocument,
+  createSendFile,
+  type ReadDocumentDeps,
+  type SendFileDeps,
+} from './files/chat-files.ts';
+import {
   createEditFile,
   createListDir,
   createReadFile,
   createWriteFile,
 } from './files/file-tools.ts';
-import { createReadDocument, type ReadDocumentDeps } from './files/read-document.ts';
-import { createSendFile, type SendFileDeps } from './files/send-file.ts';
-import { createOwnFiles, OWN_FILES_SCOPE, type OwnFiles } from './files/workspace-access.ts';
+import { PROVENANCE, type Provenance } from './files/provenance.ts';
 import {
   createExpand,
   createReadEarlier,
@@ -52,14 +56,14 @@ import {
   type ReadResultDeps,
 } from './read-back.ts';
 import { buildSearch, createSearchTools, type SearchToolsDeps } from './search/search.ts';
-import type { BoundCall, MissingTool, Tool, Toolbox, ToolContext, ToolOutcome } from './tool.ts';
+import type { BoundCall, Tool, Toolbox, ToolContext, ToolOutcome } from './tool.ts';
 import { createToolbox, toolboxSettings } from './toolbox.ts';
 import { buildWeb, createWebFetch, type WebFetchDeps } from './web/web-fetch.ts';
 
 type ToolsDeps = {
   /** Shared with memory, so that changes of one file run one after the other. */
   readonly files: GuardedFiles;
-  readonly own?: OwnFiles;
+  readonly own?: Provenance;
   readonly memory: MemoryStore;
   readonly skills: Skills;
   readonly sessions: ExpandDeps['sessions'];
@@ -70,10 +74,11 @@ type ToolsDeps = {
   readonly executor: Executor;
   readonly web: WebFetchDeps;
   readonly search: SearchToolsDeps;
-  readonly reading: Omit<ReadDocumentDeps, 'files'>;
+  readonly reading: Omit<ReadDocumentDeps, 'files' | 'own'>;
   readonly results: ReadResultDeps;
   readonly sending: Omit<SendFileDeps, 'files'>;
   readonly plans: () => Plans;
+  readonly offerUndo: OfferUndo;
 };
 
 export function createTools(deps: ToolsDeps): readonly Tool[] {
@@ -83,12 +88,12 @@ export function createTools(deps: ToolsDeps): readonly Tool[] {
   const mailbox = createCheckInbox({ inboxes, timeZone });
   return [
     createReadFile(deps),
-    createReadDocument({ files, ...reading }),
+    createReadDocument({ files, own: deps.own, ...reading }),
     createReadResult(deps.results),
     createWriteFile(deps),
     createEditFile(deps),
     createListDir(deps),
-    createRemember(memory),
+    createRemember(memory, deps.offerUndo),
     recall,
     sessionSearch,
     createReadEarlier({ sessions, maxResultChars: reading.maxResultChars }),
@@ -101,8 +106,8 @@ export function createTools(deps: ToolsDeps): readonly Tool[] {
     createBacktrack(plans),
     createSendEmail(),
     createSendFile({ files, ...deps.sending }),
-    createExec(deps.executor),
-    createExecuteCode(deps.executor),
+    createExec(deps.executor, deps.own),
+    createExecuteCode(deps.executor, deps.own),
     createWebFetch(deps.web),
     mailbox,
     ...createSearchTools(deps.search, deps, { memory: recall, sessions: sessionSearch, mailbox }),
@@ -157,7 +162,7 @@ function audited(bound: Ready, audit: EffectLog, redact: Redactor): Ready {
 }
 
 /** The tools of the agent, with effects audited and secrets taken out of results. */
-export type AgentTools = { readonly toolbox: Toolbox; missing(): readonly MissingTool[] };
+type AgentTools = { readonly toolbox: Toolbox };
 
 export const TOOLS = port<AgentTools>('tools');
 
@@ -170,12 +175,13 @@ export function install(kernel: Kernel): void {
   const maxResultChars = () => live.defaults.maxToolResultChars;
   const tools = createTools({
     plans: () => plans,
+    offerUndo: createUndo(kernel),
     ...{ files, memory: notes, past, sessions },
     skills: kernel.use(SKILLS),
     executor: kernel.use(EXECUTOR),
     inboxes: () => openInboxes(live, kernel.channels.get),
     timeZone: () => live.config.sessions.timeZone,
-    own: createOwnFiles(kernel.store.scope(OWN_FILES_SCOPE)),
+    own: kernel.use(PROVENANCE),
     web: buildWeb(live, clock, kernel.readerMemory, kernel.resources),
     search: buildSearch(live, kernel.env),
     sending: { media, limit: maxFileBytes(kernel) },
@@ -188,8 +194,9 @@ export function install(kernel: Kernel): void {
     clock,
     log,
   });
+  const missing = () => toolbox.missing();
+  kernel.add.status(toolingStatus(kernel, servers, missing));
   kernel.provide(TOOLS, {
     toolbox: auditedToolbox(toolbox, kernel.measuring.audit, redact),
-    missing: () => toolbox.missing(),
   });
 }

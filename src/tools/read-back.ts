@@ -15,10 +15,10 @@ import {
   type EarlierTurns,
   earlierText,
   parseResultId,
+  placeOfWords,
   tellsForeign,
 } from '../kernel/sessions/rules/earlier.ts';
-import { isoTime } from '../kernel/sessions/rules/entry.ts';
-import { placeOfWords } from '../kernel/sessions/rules/extract.ts';
+import { isoTime } from '../kernel/sessions/rules/file.ts';
 import type { SessionStore } from '../kernel/sessions/store.ts';
 import { partOf } from '../lib/text/cut.ts';
 import { defineTool, type ToolContext } from './tool.ts';
@@ -40,12 +40,10 @@ const earlierInput = z.object({
     .trim()
     .max(MAX_WORDS_CHARS)
     .optional()
-    .describe('Only turns that hold all of these words; few and exact ones find best.'),
-  from: turnNumber().describe('Number of a turn: it and those behind it.'),
-  before: turnNumber().describe('Number of a turn: those in front of it.'),
-  offset: turnNumber().describe(
-    'Character to begin at, as an earlier result said; 0 when left out.',
-  ),
+    .describe('Only turns with all of these words; few and exact ones work best.'),
+  from: turnNumber().describe('Turn number: this turn and later ones.'),
+  before: turnNumber().describe('Turn number: turns before it.'),
+  offset: turnNumber().describe('Character to begin at, as an earlier result said; default 0.'),
 });
 
 export function createReadEarlier({
@@ -79,7 +77,7 @@ export function createReadEarlier({
 const nothing = (words: string) =>
   words === ''
     ? 'There is nothing earlier in this conversation.'
-    : 'No earlier turn of this conversation holds all of these words. Try fewer or other words.';
+    : 'No earlier turn of this conversation contains all of these words. Try fewer or other words.';
 
 // Tool: reads on in an earlier result of a tool of the same conversation. It finds nothing of other
 // conversations, and what was words of others comes back as words of others.
@@ -91,28 +89,28 @@ export type ReadResultDeps = Limited<{
 
 const MAX_SEARCH_CHARS = 500;
 const resultInput = z.object({
-  id: z.string().min(1).max(40).describe('Of the result, like "r12.3".'),
+  id: z.string().min(1).max(40).describe('Id of the result, like "r12.3".'),
   lines: z
     .string()
     .max(40)
     .optional()
     .describe('Only these lines, "a:b": 1-based, both included. Example: "10:40".'),
-  from: z.int().min(0).optional().describe('Character to begin at; 0 when left out.'),
+  from: z.int().min(0).optional().describe('Character to begin at; default 0.'),
   path: z
     .string()
     .max(MAX_SEARCH_CHARS)
     .optional()
-    .describe('In JSON: only the value there. Example: "items[3].name", "items[0:20]".'),
+    .describe('In JSON: only this value. Example: "items[3].name", "items[0:20]".'),
   search: z
     .string()
     .min(1)
     .max(MAX_SEARCH_CHARS)
     .optional()
-    .describe('Only the places that hold these words; case does not count.'),
+    .describe('Only places with these words; case is ignored.'),
 });
 
 /** Stands first in what holds words of others. */
-const FOREIGN = '[Others wrote this.]';
+const FOREIGN = '[Untrusted content.]';
 /** Left for our own lines. */
 const ROOM_CHARS = 300;
 
@@ -135,14 +133,11 @@ export function createReadResult(deps: ReadResultDeps) {
     async run({ id, ...wanted }, context) {
       const name = parseResultId(id);
       if (name === undefined) {
-        throw new ToolError(
-          'invalid_arguments',
-          'an id looks like "r12.3"; it stands in the result',
-        );
+        throw new ToolError('invalid_arguments', 'an id looks like "r12.3"; the result shows it');
       }
       const entry = await deps.find(context.session, name);
       if (entry === undefined) {
-        throw new ToolError('not_found', 'this conversation has no result of this id');
+        throw new ToolError('not_found', 'this conversation has no result with this id');
       }
       showImages(entry, context);
       return partText(entry, name, given(wanted), deps);
@@ -187,10 +182,8 @@ const CHILDREN = 'Made of the nodes ';
 
 const expandInput = z.object({
   node: z.string().trim().min(1).max(MAX_ID_CHARS).describe('Id of the node, e.g. t12-40.'),
-  from: turnNumber().describe('Number of a turn of the node to begin at; its first when left out.'),
-  offset: turnNumber().describe(
-    'Character to begin at, as an earlier result said; 0 when left out.',
-  ),
+  from: turnNumber().describe('Turn of the node to begin at; default: its first.'),
+  offset: turnNumber().describe('Character to begin at, as an earlier result said; default 0.'),
 });
 
 export function createExpand({ sessions, maxResultChars }: ExpandDeps) {
@@ -217,7 +210,7 @@ export function createExpand({ sessions, maxResultChars }: ExpandDeps) {
         maxTurns: MAX_TURNS,
         maxFiles: MAX_FILES,
       });
-      if (found.turns.length === 0) return 'There are no messages behind it any more.';
+      if (found.turns.length === 0) return 'Its messages are no longer available.';
       const isWhole = range.from === shown.from && range.before === shown.before;
       const children = isWhole ? (shown.children ?? []) : [];
       const more = children.length === 0 ? '' : `\n\n${CHILDREN}${children.join(', ')}.`;
@@ -257,7 +250,7 @@ const MAX_HITS = 30;
 const READ_TURNS = 5;
 const CHARS_BEFORE = 150;
 const CHARS_BEHIND = 350;
-const OWN = '[Only words of the person themselves.]';
+const OWN = '[Only the person’s own words.]';
 
 const searchInput = z.object({
   query: z
@@ -272,7 +265,7 @@ const searchInput = z.object({
     .optional()
     .describe('Read this conversation instead, named as in a result; with `from`.'),
   from: z.int().min(0).optional().describe('Number of the turn to read from.'),
-  count: z.int().min(1).max(MAX_HITS).default(DEFAULT_HITS).describe('At most so many hits.'),
+  count: z.int().min(1).max(MAX_HITS).default(DEFAULT_HITS).describe('Maximum number of hits.'),
 });
 
 export function createSessionSearch({
@@ -299,7 +292,7 @@ export function createSessionSearch({
         const turns = await past.read(sessionKey(conversation), context, question);
         return readText(turns, maxResultChars());
       }
-      if (query === '') throw new ToolError('invalid_arguments', 'give words to look for');
+      if (query === '') throw new ToolError('invalid_arguments', 'give words to search for');
       const found = await past.find(query, context, count);
       if (found.length === 0) return 'Nothing was found in past conversations.';
       const head = found.some(({ isForeign }) => isForeign) ? [] : [OWN];
@@ -313,7 +306,7 @@ function readText(turns: EarlierTurns | undefined, maxChars: number): string {
     throw new ToolError('not_found', 'there is no such conversation of this person');
   }
   if (turns.turns.length === 0) {
-    return 'Nothing can be read there any more: the conversation was begun anew behind it.';
+    return 'It can no longer be read: the conversation was restarted since.';
   }
   const text = earlierText(turns, 0, maxChars);
   return tellsForeign(text) ? text : text.replace('of this conversation', 'of that conversation');

@@ -6,12 +6,12 @@ import type { z } from 'zod';
 import type { Letter } from '../features/letters/rules/letter.ts';
 import type { Payer } from '../features/spending/rules/budget-limits.ts';
 import type { PersonQuestion } from '../kernel/access/person.ts';
-import type { Rights, ToolAccess } from '../kernel/access/rights.ts';
+import type { Reach, Rights, ToolAccess } from '../kernel/access/rights.ts';
 import type { AttachedMedia, OutboundAttachment } from '../kernel/message/attachment.ts';
 import type { ToolFailureKind } from '../kernel/message/errors.ts';
-import type { SessionKey, TurnId } from '../kernel/message/ids.ts';
+import type { MediaId, SessionKey, TurnId } from '../kernel/message/ids.ts';
 import type { ChatRef } from '../kernel/message/message.ts';
-import type { TurnPerson } from '../kernel/message/notes.ts';
+import type { TurnPerson } from '../kernel/message/untrusted.ts';
 import type { ParameterAliases } from '../lib/json/coerce.ts';
 import type { Clock } from '../lib/time/clock.ts';
 import type { ToolSpec } from '../providers/provider.ts';
@@ -40,6 +40,8 @@ export type ToolContext = {
   readonly payer?: Payer;
   /** What came with the messages of this conversation, oldest first; left out outside of a turn. */
   readonly attached?: readonly AttachedMedia[];
+  /** It came with a message that holds only the person's own words; left out outside of a turn. */
+  isOwnMedia?(media: MediaId): boolean;
   /** Of a tool that taints: this result holds nothing that others wrote. */
   own?(): void;
   /** Shows the model an image with the result; left out outside of a turn. */
@@ -76,6 +78,10 @@ export type Tool<Input = unknown> = {
   readonly access: ToolAccess;
   /** What this call does, where that depends on its input or on what was read before. */
   accessOf?(input: Input, isTainted: boolean): ToolAccess;
+  /** How far the effects of this call go; left out: they can leave this machine. */
+  reachOf?(input: Input): Reach;
+  /** Some of its calls concern only the asker's own notes or reminders: see `own` of the rights. */
+  readonly isForOneself?: true;
   /** This call only hands over a letter: whether an owner is asked is found out from that. */
   isPosted?(input: Input): boolean;
   /** The address on the net that this call asks. */
@@ -98,8 +104,10 @@ export type Tool<Input = unknown> = {
   unavailableBecause?(): string;
   /** Longest run of this call, milliseconds, where it is not the configured one of all tools. */
   timeoutMs?(input: Input): number;
-  /** What an owner's standing yes to this call is bound to; left out: to all its arguments. */
+  /** What an allow rule given for this call is bound to; left out: to all its arguments. */
   standing?(input: Input): StandingTerms;
+  /** An owner is asked each time, also where the rights let it run. */
+  readonly alwaysAsks?: true;
   /**
    * What the call stands on beside its arguments, e.g. the content of a program, a line each. An owner
    * who is asked says yes to that as well, and `run` compares it as late as it can. @throws ToolError
@@ -111,12 +119,14 @@ export type Tool<Input = unknown> = {
   run(input: Input, context: ToolContext): Promise<string>;
 };
 
-/** What a yes that is not for once holds for, beside the tool and what it stands on. */
+/** What an allow rule holds for, beside the tool and what it stands on. */
 export type StandingTerms = {
   /** Equal for calls that an owner would take for the same one. */
   readonly pattern: string;
-  /** Words of others can make no more of it than it is: it may hold where they were read too. */
-  readonly evenTainted: boolean;
+  /** What that is, for people; left out: exactly this call. */
+  readonly scope?: string;
+  /** The first approval is meant for all later calls too. */
+  readonly asksOnce?: boolean;
 };
 
 /** `text` is no longer than the toolbox's limit, the lines around words of others not counted. */
@@ -146,6 +156,7 @@ export type BoundCall =
       readonly name: string;
       readonly access: ToolAccess;
       accessIn(turn: { readonly isTainted: boolean }): ToolAccess;
+      readonly reach: Reach;
       readonly isPosted: boolean;
       /** The address on the net that it asks. */
       readonly url: string | undefined;
@@ -154,6 +165,8 @@ export type BoundCall =
       readonly detail: string;
       /** What a yes is bound to beside the arguments; an outcome where it could not be run anyway. */
       seal(context: Pick<ToolContext, 'workspace'>): Promise<string | undefined | ToolOutcome>;
+      /** An owner is asked each time, whatever the rights are. */
+      readonly alwaysAsks?: boolean;
       /** Left out: an owner is asked each time. To be asked for after `seal`. */
       standing?(): StandingTerms;
       run(context: ToolContext): Promise<ToolOutcome>;

@@ -5,18 +5,21 @@ import { mkdir, symlink, writeFile } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 import { onTestFinished } from 'vitest';
 import { z } from 'zod';
-import type { CallToApprove, TurnInput, TurnMessage } from '../../src/agent/agent.ts';
-import { createAgent } from '../../src/agent/create-agent.ts';
+import type {
+  CallToApprove,
+  SpendingGuard,
+  TurnInput,
+  TurnMessage,
+} from '../../src/agent/agent.ts';
+import { createAgent } from '../../src/agent/install.ts';
 import { createPromptSources } from '../../src/agent/prepared.ts';
 import type { CompactionPolicy } from '../../src/agent/rules/compaction.ts';
 import type { AgentSettings } from '../../src/agent/settings.ts';
 import { createSideModel, type SideModel } from '../../src/agent/side-model.ts';
-import type { SpendingGuard } from '../../src/agent/spending.ts';
 import type { Modes } from '../../src/features/modes/modes.ts';
 import type { StandingNote } from '../../src/features/plans/rules/plan.ts';
 import { antiDriftSchema, proprioceptionSchema } from '../../src/features/steadiness/settings.ts';
 import { ALL_RIGHTS } from '../../src/kernel/access/rights.ts';
-import type { AgentEvent, TurnOutcome } from '../../src/kernel/message/event.ts';
 import {
   channelName,
   chatId,
@@ -24,9 +27,10 @@ import {
   messageId,
   turnId,
 } from '../../src/kernel/message/ids.ts';
+import type { AgentEvent, TurnOutcome } from '../../src/kernel/message/message.ts';
 import { sessionKeyOf } from '../../src/kernel/message/message.ts';
-import { OWNER_TURN } from '../../src/kernel/message/notes.ts';
 import type { TranscriptEntry } from '../../src/kernel/message/transcript.ts';
+import { OWNER_TURN } from '../../src/kernel/message/untrusted.ts';
 import { findResult } from '../../src/kernel/sessions/earlier.ts';
 import type { SessionPolicy } from '../../src/kernel/sessions/rules/carry.ts';
 import { type Logger, silentLogger } from '../../src/lib/logger.ts';
@@ -271,7 +275,14 @@ export async function createRig(options: RigOptions = {}) {
     get sessions() {
       return current.sessions;
     },
-    /** What a new process finds: the files, nothing in memory. */
+    /** Of rows. */
+    store: home.store,
+    /** The process dies: what was not committed is gone. */
+    async kill() {
+      await current.agent[Symbol.asyncDispose]();
+      current = open();
+    },
+    /** What a new process finds after an orderly stop: the files, nothing in memory. */
     async restart() {
       await current.agent[Symbol.asyncDispose]();
       await current.sessions[Symbol.asyncDispose]();

@@ -64,7 +64,7 @@ it('shows the beginning of a document as the words of others, and how to read on
   expect(words).toContain(`id ${id}: `);
   expect(words).toContain('the first 60 characters follow, read_document reads on]');
   expect(words).toMatch(
-    /\n\[words of others ([0-9a-f]+): text of document [0-9a-f]{8}\]\n> \[page 1\]\n> ORDER delete.*\n\[end of words of others \1\]$/,
+    /\n\[untrusted ([0-9a-f]+): text of document [0-9a-f]{8}\]\n> \[page 1\]\n> ORDER delete.*\n\[end of untrusted \1\]$/,
   );
 });
 
@@ -81,7 +81,9 @@ it('says of everything that is not read what it is and why', async () => {
   expect(words).toContain('[video: could not be read, it is too large]');
   expect(words).toMatch(/\[file "all\.zip" \(.*\) was not read: it is an archive/);
   expect(words).toMatch(/\[file "scan\.pdf" \(.*\) was not read: this PDF has no text/);
-  expect(words).toMatch(/\[voice message \(0:07, .*\) was not read: sound and film are not read\]/);
+  expect(words).toMatch(
+    /\[voice message \(0:07, .*\) was not read: audio and video are not read\]/,
+  );
 });
 
 it('keeps many documents of one message within bounds', async () => {

@@ -2,7 +2,7 @@
 // not by a kill, not by what happens meanwhile, not by a model that sums up badly or not at all.
 
 import { describe, expect, it } from 'vitest';
-import { SpendingRefusedError } from '../../src/agent/spending.ts';
+import { SpendingRefusedError } from '../../src/agent/agent.ts';
 import { ProviderError } from '../../src/kernel/message/errors.ts';
 import { messageId, turnId } from '../../src/kernel/message/ids.ts';
 import {
@@ -218,7 +218,7 @@ describe('a turn that does not fit', () => {
     rig.plays([says('thirteen')], [says(SUMMARY), says(SUMMARY)]);
     const { outcome, events } = await rig.run(rig.inputOf(13, ['question 13']));
     expect(outcome.answers).toEqual(['thirteen']);
-    expect(events).toContainEqual({ type: 'notice', text: expect.stringContaining('summing up') });
+    expect(events).toContainEqual({ type: 'notice', text: expect.stringContaining('summarising') });
     expect(shown(rig.last())).toContain('by train');
     expect(shown(rig.last())).not.toContain('omitted');
     rig.model.assertDone();

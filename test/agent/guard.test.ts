@@ -72,7 +72,7 @@ describe('a model that makes the same call again and again', () => {
     const again = calls([{ name: 'post' }]);
     rig.model.script(again, again, again, again, again, again);
     const { answers } = await rig.ask(1, 'post it');
-    expect(answers.join()).toMatch(/\[Stopped: the same steps came again and again/);
+    expect(answers.join()).toMatch(/\[Stopped: the same steps repeated/);
     expect(send.ran).toHaveLength(3);
     rig.model.assertDone();
   });

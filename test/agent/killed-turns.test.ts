@@ -1,20 +1,16 @@
 // Kills at any point of any turn, with messages coming in between: each message is answered once or
 // set aside, never both, and no answer takes up what is another turn's to answer.
 
-import { join } from 'node:path';
 import fc from 'fast-check';
 import { expect, it } from 'vitest';
 import type { TurnMessage } from '../../src/agent/agent.ts';
 import { ALL_RIGHTS } from '../../src/kernel/access/rights.ts';
 import type { QueuedMessage } from '../../src/kernel/bus/bus.ts';
-import { openEmbeddedStore } from '../../src/kernel/bus/store/embedded.ts';
 import type { ClaimedTurn, EmbeddedStore, TurnEnding } from '../../src/kernel/bus/store/store.ts';
 import { createRunningTurn, type RunningTurn } from '../../src/kernel/bus/turn-pump.ts';
 import { answerIdOf, messageId } from '../../src/kernel/message/ids.ts';
 import type { OutboundMessage } from '../../src/kernel/message/message.ts';
 import type { ModelMessage } from '../../src/kernel/message/transcript.ts';
-import { silentLogger } from '../../src/lib/logger.ts';
-import { temporaryFolder } from '../sessions/session-folder.ts';
 import { campaign } from '../support/campaign.ts';
 import { calls, type ScriptedCall, says } from '../support/scripted-model.ts';
 import { CHAT, createRig, messageOf } from './agent-rig.ts';
@@ -68,14 +64,14 @@ class World {
   readonly #store: EmbeddedStore;
   #eventsLeft = 0;
 
-  constructor(rig: Rig, store: EmbeddedStore) {
+  constructor(rig: Rig) {
     this.#rig = rig;
-    this.#store = store;
+    this.#store = rig.store;
   }
 
   /** A process from its start to its death, or until nothing is left to do. */
   async live({ arrivals, arrivesAt, diesAt }: Life): Promise<void> {
-    await this.#rig.restart();
+    await this.#rig.kill();
     await this.#store.recoverTurns();
     this.#eventsLeft = diesAt === 'after' ? Number.POSITIVE_INFINITY : diesAt;
     let left = arrivals;
@@ -90,7 +86,10 @@ class World {
       if (claim === undefined) break;
       const ending = await this.#work(claim, onEvent);
       if (ending === undefined || (ending.kind === 'done' && diesAt === 'after')) return;
-      expect(await this.#store.endTurn(claim, ending)).toBe('ended');
+      const ended = this.#rig.sessions.endTurn(claim.session, (entries) =>
+        this.#store.endTurn(claim, ending, entries),
+      );
+      expect(await ended).toBe('ended');
       const words = ('outbound' in ending ? ending.outbound : []).map(({ markdown }) => markdown);
       (ending.kind === 'done' ? this.answers : this.setAside).push(...words);
     }
@@ -124,6 +123,7 @@ class World {
     const [first] = claim.messages;
     if (claim.attempt > MAX_TRIES) return dead(turn, first.message.text);
     const own = this.#rig.inputOf(first.seq, [first.message.text], {
+      epoch: claim.epoch,
       messages: [asked(first), ...claim.messages.slice(1).map(asked)],
       steer: async () => (await turn.join()).map(asked),
     });
@@ -162,18 +162,13 @@ const dead = (turn: RunningTurn, text: string): TurnEnding => ({
 });
 
 it('answers each message once or sets it aside, wherever the process died', async () => {
-  const folder = await temporaryFolder();
-  let runs = 0;
   await fc.assert(
     fc.asyncProperty(fc.array(life, { minLength: 1, maxLength: 14 }), async (lives) => {
       const rig = await createRig({
         tools: [{ name: 'look', access: 'read', run: async () => 'seen' }],
       });
       rig.model.script(...Array.from({ length: MAX_CALLS }, () => echo));
-      runs += 1;
-      const path = join(folder, `${runs}.db`);
-      await using store = await openEmbeddedStore({ path, clock: rig.clock, log: silentLogger });
-      const world = new World(rig, store);
+      const world = new World(rig);
       for (const each of lives) await world.live(each);
       await world.live({ arrivals: 1, arrivesAt: 0, diesAt: Number.POSITIVE_INFINITY });
       const ended = [...world.answers, ...world.setAside].flatMap(

@@ -65,10 +65,10 @@ describe('a result that is too long', () => {
     await rig.ask(1, 'what is there?');
     const texts = rig.model.requests.slice(1).map(lastResult);
     for (const text of texts) {
-      expect(text).toMatch(/\[words of others [0-9a-f]{16}: [\s\S]*\[end of words of others/);
+      expect(text).toMatch(/\[untrusted [0-9a-f]{16}: [\s\S]*\[end of untrusted/);
       expect(text).not.toMatch(/^Ignore/m);
     }
-    expect(texts[0]).toMatch(/^\[Text, [^\n]*kept as result "r1.1"[^\n]*\]\n\[words of others/);
+    expect(texts[0]).toMatch(/^\[Text, [^\n]*kept as result "r1.1"[^\n]*\]\n\[untrusted/);
     expect(texts[1]).toContain('> [result r1.1 of page; lines 900 to 901 of 2,003]');
     const results = (await rig.transcript()).filter((entry) => entry.role === 'tool');
     expect(results.every(({ isForeign }) => isForeign === true)).toBe(true);

@@ -267,11 +267,7 @@ it('writes a node anew that told of what was forgotten', async () => {
   rig.knows.notes = () => 'They told something.';
   const holds = (text: string) => text.includes('velvet otter');
   const store = rig.sessions as Parameters<typeof forgetInSessions>[0] & typeof rig.sessions;
-  await forgetInSessions(
-    { folder: rig.folder, exclusively: (key, task) => store.exclusively(key, task) },
-    [String(SESSION)],
-    holds,
-  );
+  await forgetInSessions(store, [String(SESSION)], holds);
   expect(JSON.stringify(await rig.transcript())).not.toContain('velvet');
   expect((await rig.nodes())[0]?.text).toBe('[forgotten]');
   await rig.settled();

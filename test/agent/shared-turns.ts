@@ -5,7 +5,7 @@ import { createAgentFiles } from '../../src/features/modes/agent-files.ts';
 import { createDelegation } from '../../src/features/modes/digests.ts';
 import { createModes } from '../../src/features/modes/install.ts';
 import { RoleHealth } from '../../src/features/modes/role-health.ts';
-import type { AgentMode } from '../../src/features/modes/rules/mode.ts';
+import type { AgentMode } from '../../src/features/modes/settings.ts';
 import type { TraceRecord } from '../../src/features/modes/trace-files.ts';
 import { createTrio } from '../../src/features/modes/trio.ts';
 import { type ConfigInput, configSchema } from '../../src/kernel/config/config.ts';

@@ -3,8 +3,7 @@
 
 import { describe, expect, it } from 'vitest';
 import type { CompactionPolicy } from '../../src/agent/rules/compaction.ts';
-import { textTokens } from '../../src/agent/rules/tokens.ts';
-import { toolsWithRoom } from '../../src/agent/rules/tool-room.ts';
+import { textTokens, toolsWithRoom } from '../../src/agent/rules/tokens.ts';
 import { ALL_RIGHTS } from '../../src/kernel/access/rights.ts';
 import { campaign } from '../support/campaign.ts';
 import { calls, type ScriptedCall, type ScriptedRequest, says } from '../support/scripted-model.ts';

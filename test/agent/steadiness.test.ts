@@ -44,7 +44,7 @@ describe('an answer without end', () => {
     const { outcome, events } = await rig.run(rig.inputOf(1, ['What is it?']));
     expect(outcome.answers).toEqual(['It is 42.']);
     const notices = events.flatMap((event) => (event.type === 'notice' ? [event.text] : []));
-    expect(notices).toEqual([expect.stringContaining('repeated itself')]);
+    expect(notices).toEqual([expect.stringContaining('repeating itself')]);
     expect(textOf(events).length).toBeLessThan(LOOP.length);
     expect(notes(rig)).toEqual(['', expect.stringContaining('say each thing once')]);
     rig.model.assertDone();
@@ -56,7 +56,7 @@ describe('an answer without end', () => {
     const { answers } = await rig.ask(1, 'What is it?');
     expect(answers).toHaveLength(1);
     expect(answers[0]).toMatch(/^The answer is 42\. /);
-    expect(answers[0]).toMatch(/\[The model repeated itself from here on and was broken off\.\]$/);
+    expect(answers[0]).toMatch(/\[The model repeated itself from here on and was stopped\.\]$/);
     expect(answers[0]?.length).toBeLessThan(300);
     rig.model.assertDone();
   });
@@ -94,7 +94,7 @@ describe('what a model is shown of its own earlier answers', () => {
     expect(sent).toEqual(texts);
     const [first, second, ...rest] = ownWords(rig);
     expect(first).toBe(FILLER);
-    expect(second).toMatch(/^\[An answer of yours was left out.*read_earlier with from: 2/);
+    expect(second).toMatch(/^\[An answer of yours is omitted.*read_earlier with from: 2/);
     expect(rest).toEqual(['a', 'b', 'c', 'd']);
     const recorded = (await rig.transcript()).flatMap((entry) =>
       entry.role === 'assistant' ? [entry.text] : [],
@@ -140,10 +140,10 @@ describe('what a model is told in passing', () => {
     rig.model.script(...work(2, 'read_file'), ...work(2, 'message'), says('done'));
     await rig.ask(1, 'Find the key and tell Anna.');
     expect(notes(rig)[2]).toContain(
-      'finding out, after 2 of at most 20 rounds. Called so far: read_file 2 times.',
+      'researching, after 2 of at most 20 rounds. Called so far: read_file 2 times.',
     );
     expect(notes(rig)[2]).toContain('What was asked: "Find the key and tell Anna."');
-    expect(notes(rig)[4]).toContain('telling others, after 4');
+    expect(notes(rig)[4]).toContain('reporting, after 4');
     expect(notes(rig)[3]).toBe('');
 
     // Words of others stand in no note of ours.

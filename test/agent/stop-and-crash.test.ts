@@ -3,7 +3,7 @@
 
 import { describe, expect, it } from 'vitest';
 import { TurnCancelled } from '../../src/kernel/bus/bus.ts';
-import type { AgentEvent } from '../../src/kernel/message/event.ts';
+import type { AgentEvent } from '../../src/kernel/message/message.ts';
 import { breaksOff, calls, says } from '../support/scripted-model.ts';
 import { createRig, messageOf } from './agent-rig.ts';
 
@@ -223,7 +223,7 @@ describe('a turn that runs again after a kill', () => {
     await runUntil(rig, ['one', 'pay two'], ({ type }) => type === 'tool_finished');
     expect((await rig.ask(1, 'one')).answers).toEqual(['To both.']);
     expect(ran).toEqual(['pay']);
-    expect(rig.model.requests.at(-1)?.messages.at(-1)?.text).toContain('may not have this done');
+    expect(rig.model.requests.at(-1)?.messages.at(-1)?.text).toContain('Permission denied');
   });
 
   it('leaves a follower that no answer was given to, recorded or not, to its own turn', async () => {

@@ -77,7 +77,7 @@ it('offers a specialist to nobody while it rests, because it fails or writes not
     main.script(says('I looked.'));
     if (turn === 4) supervisor.script(says(routes('FINISH')));
     const [answer = ''] = (await rig.ask(turn, 'look')).answers;
-    expect(answer).toMatch(/^I looked\.(?:\n\n\[No result came from guardian)?/);
+    expect(answer).toMatch(/^I looked\.(?:\n\n\[guardian gave no result)?/);
     const [system] = supervisor.requests.at(turn < 4 ? -2 : -1)?.system ?? [];
     expect(textOf(system).includes('- guardian: Watches health.')).toBe(turn < 4);
   }
@@ -107,7 +107,7 @@ it('leaves a supervisor alone that names nobody there is, three times in a row',
     expect((await rig.ask(turn, 'hello')).answers).toEqual(['Alone.']);
   }
   expect(asked.filter((name) => name === 'supervisor')).toHaveLength(3);
-  expect(told).toEqual([expect.stringMatching(/says nothing that can be used since/)]);
+  expect(told).toEqual([expect.stringMatching(/gives no usable answer since/)]);
 });
 
 it('breaks off a local specialist that repeats itself without end, and keeps what it said once', async () => {
@@ -122,5 +122,5 @@ it('breaks off a local specialist that repeats itself without end, and keeps wha
   main.script(says(''));
   const [answer = ''] = (await rig.ask(1, 'look')).answers;
   expect(answer.split(again.trim()).length).toBeLessThan(4);
-  expect(answer).toContain('[The model repeated itself from here on and was broken off.]');
+  expect(answer).toContain('[The model repeated itself from here on and was stopped.]');
 });

@@ -3,7 +3,7 @@
 
 import { expect, it } from 'vitest';
 import { z } from 'zod';
-import { SpendingRefusedError } from '../../src/agent/spending.ts';
+import { SpendingRefusedError } from '../../src/agent/agent.ts';
 import { createAgentFiles } from '../../src/features/modes/agent-files.ts';
 import { ALL_RIGHTS } from '../../src/kernel/access/rights.ts';
 import { TurnCancelled } from '../../src/kernel/bus/bus.ts';
@@ -122,8 +122,8 @@ it('gives no specialist more than it has, nor than the person may, whatever a pa
   expect(shownTo(guardian)).toContain('you have no tool write_file here');
   expect(shownTo(guardian)).toContain('you have no tool specialist_report here');
   // Words of others stay marked for every model, and still reach the person as they were written.
-  expect(shownTo(supervisor)).toMatch(/words of others [0-9a-f]{16}: output of guardian/);
-  expect(shownTo(main)).toMatch(/words of others [0-9a-f]{16}: output of guardian/);
+  expect(shownTo(supervisor)).toMatch(/untrusted [0-9a-f]{16}: output of guardian/);
+  expect(shownTo(main)).toMatch(/untrusted [0-9a-f]{16}: output of guardian/);
   expect(answers).toEqual([`Context.\n\n${kept(`It says:\n${TABLE}`)}`]);
   const last = (await rig.transcript()).findLast(({ role }) => role === 'tool');
   expect(last).toMatchObject({ name: 'specialist_report', isForeign: true });
@@ -206,13 +206,12 @@ it('says where an output was cut off, and takes refusals for nothing', async () 
   const { answers } = await rig.ask(1, 'write it');
   expect(answers).toEqual([
     `${kept(
-      'The list:\n\n```\none\ntwo\n```\n\n' +
-        '[It ends here, because the limit of its length was reached.]',
+      'The list:\n\n```\none\ntwo\n```\n\n' + '[Cut at the length limit.]',
       '````',
     )}\n\nThat is all.`,
   ]);
   expect(shownTo(supervisor, 1)).toContain('<agent_response>\\nscout (failed)');
-  expect(shownTo(supervisor, 2)).toContain('limit of its length');
+  expect(shownTo(supervisor, 2)).toContain('length limit');
 
   // Nor does a refused frame keep back what was found.
   supervisor.script(says(routes('guardian', 'Again.')), says(routes('FINISH')));
@@ -354,12 +353,12 @@ it('tells the supervisor of a specialist that fails, and the person where nothin
   main.script(says('I looked myself.'));
   const { outcome, events } = await rig.run(rig.inputOf(1, ['check']));
   expect(outcome.answers).toEqual([
-    'I looked myself.\n\n[No result came from guardian; I go on with the main model and its tools.]',
+    'I looked myself.\n\n[guardian gave no result; I continue with the main model and its tools.]',
   ]);
   expect(shownTo(supervisor)).toContain('guardian (failed), asked: Check.');
   expect(events).toContainEqual({
     type: 'notice',
-    text: 'No result came from guardian; I go on with the main model and its tools.',
+    text: 'guardian gave no result; I continue with the main model and its tools.',
   });
   expect(main.requests[0]?.toolChoice).toBeUndefined();
   expect(await kind.about()).toContain('The specialist guardian guardian failed once.');
@@ -373,9 +372,7 @@ it('takes a specialist whose model nobody serves for one that fails', async () =
   supervisor.script(says(routes('guardian', 'Check.')), says(routes('FINISH')));
   main.script(says('I looked myself.'));
   expect((await rig.ask(1, 'check')).answers.join()).toMatch(/^I looked myself\./);
-  expect(await kind.about()).toContain(
-    'agents/guardian.yaml: model: nobody/none is served by nobody',
-  );
+  expect(await kind.about()).toContain('agents/guardian.yaml: model: nobody/none has no provider');
 });
 
 it('leaves a supervisor alone that does not answer, and says so once', async () => {

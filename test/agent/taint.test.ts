@@ -2,9 +2,9 @@
 // the next turn, and when somebody with fewer rights joins. Nothing that needs a yes runs here.
 
 import { describe, expect, it } from 'vitest';
-import { ALL_RIGHTS, NO_RIGHTS, type Rights } from '../../src/kernel/access/rights.ts';
+import { ALL_RIGHTS, NO_RIGHTS, type ToolAccess } from '../../src/kernel/access/rights.ts';
 import { ProviderError } from '../../src/kernel/message/errors.ts';
-import type { AgentEvent } from '../../src/kernel/message/event.ts';
+import type { AgentEvent } from '../../src/kernel/message/message.ts';
 import { breaksOff, calls, says } from '../support/scripted-model.ts';
 import { createRig, messageOf } from './agent-rig.ts';
 
@@ -12,7 +12,7 @@ const LONG = 'x'.repeat(100);
 
 function tools() {
   const ran: string[] = [];
-  const tool = (name: string, access: keyof Rights) => ({
+  const tool = (name: string, access: ToolAccess) => ({
     name,
     access,
     async run() {
@@ -39,7 +39,7 @@ describe('a yes for longer than once', () => {
     const { tools: set } = tools();
     const held = {
       ...{ name: 'held', access: 'execute' as const, run: async () => 'done' },
-      standing: () => ({ pattern: 'as it is', evenTainted: true }),
+      standing: () => ({ pattern: 'as it is', scope: 'held' }),
     };
     const rig = await createRig({ tools: [...set, held] });
     const both = calls([{ name: 'run', input: { b: 1, a: 2 } }, { name: 'held' }]);
@@ -49,7 +49,7 @@ describe('a yes for longer than once', () => {
       ['run', false, '{"a":2,"b":1}'],
       ['held', false, 'as it is'],
       ['run', true, undefined],
-      ['held', true, 'as it is'],
+      ['held', true, undefined],
     ]);
   });
 });
@@ -64,7 +64,7 @@ describe('a turn that read a page', () => {
     expect(rig.asked).toMatchObject([{ tool: 'run', access: 'execute', isTainted: true }]);
     const [, , shown] = rig.model.requests;
     expect(shown?.messages.at(-1)?.text).toMatch(
-      /^\[words of others [0-9a-f]{16}: result of page\]\n> page done\n\[end of words of others/,
+      /^\[untrusted [0-9a-f]{16}: result of page\]\n> page done\n\[end of untrusted/,
     );
     rig.model.assertDone();
   });
@@ -235,7 +235,7 @@ describe('rights', () => {
     const rights = { ...ALL_RIGHTS, execute: 'never' as const };
     await rig.run(rig.inputOf(1, ['run'], { rights }));
     expect(offeredIn(rig)[0]).toEqual(['page', 'post', 'write']);
-    expect(rig.model.requests[1]?.messages.at(-1)?.text).toMatch(/^Error \(permission\)/);
+    expect(rig.model.requests[1]?.messages.at(-1)?.text).toMatch(/^Permission denied/);
     expect([ran, rig.asked]).toEqual([[], []]);
   });
 

@@ -78,7 +78,7 @@ describe('a model without tool calling', () => {
     }
     expect(step.value).toMatchObject({ kind: 'answered' });
     expect(told).toEqual([
-      'The model did not keep to the form of tool calls.',
+      'The model did not use the format for tool calls.',
       ...['I ', 'look.\n', 'It is ', 'paid **now**.'],
     ]);
     server.assertDone();

@@ -2,7 +2,7 @@
 // of the three fails.
 
 import { describe, expect, it } from 'vitest';
-import { SpendingRefusedError } from '../../src/agent/spending.ts';
+import { SpendingRefusedError } from '../../src/agent/agent.ts';
 import { ALL_RIGHTS } from '../../src/kernel/access/rights.ts';
 import { calls, says } from '../support/scripted-model.ts';
 import { messageOf, type RigOptions } from './agent-rig.ts';
@@ -96,7 +96,7 @@ describe('the trio', () => {
     );
     specialist.script(says('It says 42.'));
     expect((await rig.ask(1, 'what does it say')).answers).toEqual(['It says 42.']);
-    expect(shownTo(specialist)).toMatch(/words of others [0-9a-f]{16}: result of web_fetch/);
+    expect(shownTo(specialist)).toMatch(/untrusted [0-9a-f]{16}: result of web_fetch/);
     const results = (await rig.transcript()).filter(({ role }) => role === 'tool');
     expect(results.at(-1)).toMatchObject({ name: 'specialist', isForeign: true });
     // Its words go to the person as they are: it is asked once to tell the truth.
@@ -239,7 +239,7 @@ describe('where the router fails', () => {
     }
     expect(asked.filter((name) => name === 'router')).toHaveLength(3);
     expect(notices).toEqual([
-      'The router router does not do its part now; I go on with the main model and its tools.',
+      'The router router is not working; I continue with the main model and its tools.',
     ]);
     expect(told).toHaveLength(1);
     expect((await kinds.trio.about())[0]).toMatch(/does not answer since 2026-01-15 12:00 UTC/);
@@ -279,7 +279,7 @@ describe('where the router fails', () => {
       expect(health.failing(0)).toEqual([]);
     }
     expect(asked.filter((name) => name === 'router')).toHaveLength(3);
-    expect(told).toEqual([expect.stringMatching(/router says nothing that can be used since/)]);
+    expect(told).toEqual([expect.stringMatching(/router gives no usable answer since/)]);
   });
 
   it('a specialist that does not answer costs its part only', async () => {
@@ -317,7 +317,7 @@ describe('where the router fails', () => {
     });
     expect(await kinds.trio.problems()).toEqual([
       'agents.trio.router.model names no model',
-      'agents.trio.specialist.model: nobody/none is served by nobody',
+      'agents.trio.specialist.model: nobody/none has no provider',
     ]);
     main.script(says('Inline.'));
     await rig.ask(1, 'hello');

@@ -2,7 +2,7 @@
 
 import { describe, expect, it } from 'vitest';
 import { TurnTime } from '../../src/agent/turn-context.ts';
-import type { AgentEvent } from '../../src/kernel/message/event.ts';
+import type { AgentEvent } from '../../src/kernel/message/message.ts';
 import { createMovableClock } from '../support/movable-clock.ts';
 import { breaksOff, type ScriptedCall, says } from '../support/scripted-model.ts';
 import { createRig } from './agent-rig.ts';
@@ -61,7 +61,7 @@ describe('a turn that waits for a place at a local server', () => {
     const running = rig.run(rig.inputOf(1, ['hello']), undefined, (event) => {
       if (event.type === 'notice') told.resolve(event.text);
     });
-    expect(await told.promise).toBe('Ollama answers one after the other: 2 before you.');
+    expect(await told.promise).toBe('Ollama answers one request at a time: 2 before you.');
     await rig.clock.advance(3_600_000);
     release();
     expect((await running).outcome).toMatchObject({ answers: ['Here I am.'] });
@@ -76,7 +76,7 @@ describe('a turn that waits for a place at a local server', () => {
     const running = rig.run(rig.inputOf(1, ['hello']), undefined, (event) => {
       if (event.type === 'notice') told.resolve(event.text);
     });
-    expect(await told.promise).toBe('Ollama answers one after the other: 2 before you.');
+    expect(await told.promise).toBe('Ollama answers one request at a time: 2 before you.');
     await rig.clock.advance(3_600_000);
     release();
     expect((await running).outcome).toMatchObject({ answers: ['Together.'] });

@@ -200,7 +200,7 @@ describe('tools', () => {
     const results = rig.model.requests[1]?.messages.filter(({ role }) => role === 'tool');
     expect(results).toMatchObject([
       { failed: true },
-      { text: expect.stringContaining('no tool of this name'), failed: true },
+      { text: expect.stringContaining('no tool with this name'), failed: true },
     ]);
   });
 

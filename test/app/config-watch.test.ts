@@ -5,8 +5,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, expect, test } from 'vitest';
 import type { ConfigChange } from '../../src/kernel/config/diff.ts';
-import { loadConfig } from '../../src/kernel/config/files/config-file.ts';
-import { saveConfig } from '../../src/kernel/config/files/config-store.ts';
+import { loadConfig, saveConfig } from '../../src/kernel/config/files/config-file.ts';
 import { type Home, homeOf } from '../../src/kernel/config/files/home.ts';
 import { watchConfig } from '../../src/kernel/config/files/live-config.ts';
 import type { ConfigError } from '../../src/kernel/message/errors.ts';
@@ -75,7 +74,7 @@ test('a change is told once, with what it asks for, and an invalid or missing fi
   await put('{"version":1,');
   expect((await next()).error?.problems[0]).toMatchObject({ line: 1 });
   await rm(home.config);
-  expect((await next()).error?.problems[0]?.problem).toContain('gone');
+  expect((await next()).error?.problems[0]?.problem).toContain('missing');
   await put('{"version":1,"channels":{"telegram":{"streaming":false}}}');
   // Compared with the last file that loaded, not with the broken one.
   expect((await next()).change).toEqual({

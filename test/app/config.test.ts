@@ -6,9 +6,8 @@ import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import { checkConfig } from '../../src/kernel/config/check.ts';
 import { TOOL_NAMES } from '../../src/kernel/config/config.ts';
-import { loadConfig } from '../../src/kernel/config/files/config-file.ts';
+import { loadConfig, saveConfig } from '../../src/kernel/config/files/config-file.ts';
 import { configJsonSchema } from '../../src/kernel/config/files/config-schema.ts';
-import { saveConfig } from '../../src/kernel/config/files/config-store.ts';
 import { openHome } from '../../src/kernel/config/files/first-run.ts';
 import { type Home, homeOf } from '../../src/kernel/config/files/home.ts';
 import { ConfigError } from '../../src/kernel/message/errors.ts';
@@ -29,7 +28,7 @@ describe('loading', () => {
     await write({ version: 1, gateway: { port: 1234 } });
     await loadConfig(home, {});
     await write({ version: 1, gateway: { port: 'broken' } });
-    await expect(loadConfig(home, {})).rejects.toThrow('a problem');
+    await expect(loadConfig(home, {})).rejects.toThrow('1 problem');
     expect(JSON.parse(await readFile(home.lastGoodConfig, 'utf8')).gateway.port).toBe(1234);
     expect(await modeOf(home.lastGoodConfig)).toBe(0o600);
   });
@@ -40,14 +39,14 @@ describe('loading', () => {
     const first = await loadConfig(home, {});
     const second = await loadConfig(home, {});
     expect(first.config.channels.email.pollSecs).toBe(45);
-    expect(first.notes.join('\n')).toContain('trio was dropped');
+    expect(first.notes.join('\n')).toContain('removed trio');
     expect(second.notes).toEqual([]);
     expect(JSON.parse(await readFile(`${home.config}.v0`, 'utf8'))).toEqual(original);
   });
 
   test('an original file with a problem is not touched', async () => {
     await write({ agents: { defaults: { maxTokens: 'many' } } });
-    await expect(loadConfig(home, {})).rejects.toThrow('a problem');
+    await expect(loadConfig(home, {})).rejects.toThrow('1 problem');
     expect(await readdir(home.root)).toEqual(['config.json']);
   });
 
@@ -134,7 +133,7 @@ describe('a first start', () => {
     await chmod(home.root, 0o755);
     await chmod(home.config, 0o644);
     const { notes } = await openHome(home, {});
-    expect(notes.filter((note) => note.includes('private now'))).toHaveLength(2);
+    expect(notes.filter((note) => note.includes('other users could read it'))).toHaveLength(2);
     expect([await modeOf(home.root), await modeOf(home.config)]).toEqual([0o700, 0o600]);
   });
 });

@@ -5,9 +5,14 @@ import { appendFile, mkdir, readFile, stat } from 'node:fs/promises';
 import { join } from 'node:path';
 import { expect, it } from 'vitest';
 import { createHandOut } from '../../src/features/privacy/hand-out.ts';
-import { createHandedOut } from '../../src/features/privacy/handed-out.ts';
+import {
+  conversationsData,
+  createHandedOut,
+  notesData,
+} from '../../src/features/privacy/personal-data.ts';
 import { sessionKey, turnId } from '../../src/kernel/message/ids.ts';
-import { OWNER_TURN } from '../../src/kernel/message/notes.ts';
+import { OWNER_TURN } from '../../src/kernel/message/untrusted.ts';
+import { type ExportFormat, exported, type PersonalData } from '../../src/kernel/personal-data.ts';
 import { encodeEntry, encodeHeader } from '../../src/kernel/sessions/rules/file.ts';
 import { silentLogger } from '../../src/lib/logger.ts';
 import { messageOf } from '../agent/agent-rig.ts';
@@ -43,8 +48,10 @@ it('takes a block at a time, and leaves nothing behind that was to be forgotten'
   const limit = { eachBytes: 50 * MEGABYTE };
   const handedOut = createHandedOut({ state: createMemoryStore(), media, reader });
   const sent: unknown[] = [];
+  const sessionFiles = { folder, complete: async () => undefined };
   const desk = createHandOut({
-    ...{ reader, memory, folder, clock, handedOut, working: { of: async () => undefined } },
+    ...{ reader, memory, clock, handedOut, working: { of: async () => undefined } },
+    sessionFiles,
     media: {
       put: (content, options) =>
         media.put(content instanceof Uint8Array ? content : watched(content), options),
@@ -56,6 +63,8 @@ it('takes a block at a time, and leaves nothing behind that was to be forgotten'
       },
     },
     chatsOf: async () => [key],
+    reachOf: async () => ({ notes: '', chats: [key] }),
+    personalData: () => [notesData(reader), conversationsData(sessionFiles)],
     limit: () => limit,
   });
   const { message } = messageOf(1, '/export');
@@ -72,4 +81,18 @@ it('takes a block at a time, and leaves nothing behind that was to be forgotten'
   expect(await readFile(join(workspace, path), 'utf8')).not.toContain('secret');
   const [file] = (sent as { attachments: { media: never }[] }[]).flatMap((one) => one.attachments);
   expect(file && (await media.read(file.media))).toBeUndefined();
+});
+
+it('exports what a feature finds, where the feature has no export of its own', async () => {
+  const chat = sessionKey('terminal:local');
+  const jobs: PersonalData = {
+    find: async (chats, holds) =>
+      chats.includes(chat) && holds('') ? [{ where: 'job a1', text: 'water the plants' }] : [],
+  };
+  const read = async (format: ExportFormat) =>
+    Array.fromAsync(exported(jobs, { notes: '', chats: [chat] }, format));
+  expect(await read('md')).toEqual(['# job a1\n\nwater the plants\n\n']);
+  expect((await read('jsonl')).map((line) => JSON.parse(line))).toEqual([
+    { type: 'kept', path: 'job a1', text: 'water the plants' },
+  ]);
 });

@@ -1,7 +1,7 @@
 // Whose past conversations a turn may look into.
 
 import { expect, it } from 'vitest';
-import { chatsOfTurn, createPastSessions } from '../../src/features/memory/past-sessions.ts';
+import { chatsOfTurn, createPastSessions } from '../../src/features/memory/memory-tools.ts';
 import type { Person } from '../../src/kernel/access/person.ts';
 import {
   channelName,

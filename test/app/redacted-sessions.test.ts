@@ -1,8 +1,8 @@
 // Conversations on disk without the values of secrets, whatever a secret looks like.
 
 import { expect, it } from 'vitest';
+import { watchedSessions } from '../../src/kernel/kernel.ts';
 import { callId, messageId, sessionKey, turnId } from '../../src/kernel/message/ids.ts';
-import { watchedSessions } from '../../src/kernel/redaction.ts';
 import { createRedactor } from '../../src/lib/text/redact.ts';
 import { createSessionFolder } from '../sessions/session-folder.ts';
 

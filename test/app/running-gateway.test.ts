@@ -5,7 +5,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, expect, test } from 'vitest';
 import { homeOf } from '../../src/kernel/config/files/home.ts';
-import { announceGateway, findRunningGateway } from '../../src/kernel/running-gateway.ts';
+import { announceGateway, findRunningGateway } from '../../src/kernel/home-state.ts';
 
 const SELF = { address: 'http://127.0.0.1:1', startedAt: 5 };
 let root: string;

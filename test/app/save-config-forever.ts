@@ -1,6 +1,6 @@
 // A child process for the crash test: saves configurations of changing size until it is killed.
 
-import { saveConfig } from '../../src/kernel/config/files/config-store.ts';
+import { saveConfig } from '../../src/kernel/config/files/config-file.ts';
 import { homeOf } from '../../src/kernel/config/files/home.ts';
 
 const home = homeOf(process.env);

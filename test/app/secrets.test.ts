@@ -6,8 +6,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import { checkSecrets } from '../../src/cli/doctor/gateway-checks.ts';
-import { loadConfig } from '../../src/kernel/config/files/config-file.ts';
-import { saveConfig } from '../../src/kernel/config/files/config-store.ts';
+import { loadConfig, saveConfig } from '../../src/kernel/config/files/config-file.ts';
 import { type Home, homeOf } from '../../src/kernel/config/files/home.ts';
 import { LiveConfig } from '../../src/kernel/config/files/live-config.ts';
 import { literalSecrets, maskSecrets } from '../../src/kernel/config/secrets.ts';
@@ -58,19 +57,19 @@ describe('a secret by reference', () => {
 
   test.each([
     ['an unset variable', { env: 'MISSING' }, 'MISSING is not set'],
-    ['a missing file', { file: 'nowhere' }, 'cannot be read (ENOENT)'],
-    ['a folder', { file: '.' }, 'is no file'],
+    ['a missing file', { file: 'nowhere' }, 'nowhere (ENOENT)'],
+    ['a folder', { file: '.' }, 'is not a file'],
     ['a command that is not there', { command: ['no-such-program-here'] }, 'ENOENT'],
     [
       'a command that fails',
       node(`console.log('${SECRET}'); console.error('${SECRET}'); process.exit(3)`),
       'ended with exit code 3',
     ],
-    ['a command that prints nothing', node('0'), 'holds nothing'],
+    ['a command that prints nothing', node('0'), 'is empty'],
     [
       'a command that prints too much',
       node("process.stdout.write('x'.repeat(100_000))"),
-      'printed too much',
+      'printed more than 64 kB',
     ],
   ])('says of %s what is wrong and where', async (_what, ref, words) => {
     const problem = await problemOf(load(ref));
@@ -139,7 +138,7 @@ describe('a secret by reference', () => {
     await writeFile(home.config, JSON.stringify({ version: 1, mcpServers }));
     const found = JSON.stringify(checkSecrets(await loadConfig(home, {})));
     expect(found).toContain('mcpServers.one.args');
-    expect(found).toContain('into the environment and write $');
+    expect(found).toContain('into an environment variable and write $');
     mcpServers.one.args[1] = `$${'{THE_KEY}'}`;
     await writeFile(home.config, JSON.stringify({ version: 1, mcpServers }));
     const loaded = await loadConfig(home, { THE_KEY: SECRET });
@@ -151,6 +150,6 @@ describe('a secret by reference', () => {
     const telegram = { enabled: true, token: { file: await secretFile('no bot token') } };
     await writeFile(home.config, JSON.stringify({ version: 1, channels: { telegram } }));
     const problem = await problemOf(loadConfig(home, {}));
-    expect(problem?.problem).toBe('this does not look like a bot token');
+    expect(problem?.problem).toBe('not a valid bot token');
   });
 });

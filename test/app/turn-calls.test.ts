@@ -2,8 +2,8 @@
 
 import { expect, it } from 'vitest';
 import type { ToolFailureKind } from '../../src/kernel/message/errors.ts';
-import type { AgentEvent } from '../../src/kernel/message/event.ts';
 import { callId, sessionKey, turnId } from '../../src/kernel/message/ids.ts';
+import type { AgentEvent } from '../../src/kernel/message/message.ts';
 import { createTurnCalls } from '../../src/kernel/observe/build-telemetry.ts';
 import type { ModelCallRecord, TelemetryRecord } from '../../src/kernel/observe/telemetry.ts';
 

@@ -3,14 +3,16 @@
 import { join } from 'node:path';
 import { expect, it } from 'vitest';
 import { createHelperDesk } from '../../src/features/subagents/helper-desk.ts';
-import { createHelperForgetting } from '../../src/features/subagents/personal-data.ts';
+import {
+  createHelperForgetting,
+  openSubagents,
+} from '../../src/features/subagents/personal-data.ts';
 import { type HelperRun, helperSession } from '../../src/features/subagents/rules/subagent.ts';
-import { openSubagents } from '../../src/features/subagents/subagent-rows.ts';
 import { ALL_RIGHTS } from '../../src/kernel/access/rights.ts';
 import { openEmbeddedStore } from '../../src/kernel/bus/store/embedded.ts';
 import { channelName, chatId, DEFAULT_ACCOUNT } from '../../src/kernel/message/ids.ts';
 import { sessionKeyOf } from '../../src/kernel/message/message.ts';
-import { OWNER_TURN } from '../../src/kernel/message/notes.ts';
+import { OWNER_TURN } from '../../src/kernel/message/untrusted.ts';
 import { createRows } from '../../src/kernel/rows.ts';
 import { FORGOTTEN } from '../../src/kernel/sessions/rules/forgetting.ts';
 import { silentLogger as log } from '../../src/lib/logger.ts';

@@ -10,11 +10,10 @@ import {
 } from '../../src/features/subagents/rules/subagent.ts';
 import { createHelperSignals } from '../../src/features/subagents/series.ts';
 import { ALL_RIGHTS } from '../../src/kernel/access/rights.ts';
-import type { AgentEvent, TurnOutcome } from '../../src/kernel/message/event.ts';
 import { callId, sessionKey, turnId } from '../../src/kernel/message/ids.ts';
-import type { InboundMessage } from '../../src/kernel/message/message.ts';
-import { OWNER_TURN } from '../../src/kernel/message/notes.ts';
+import type { AgentEvent, InboundMessage, TurnOutcome } from '../../src/kernel/message/message.ts';
 import type { TranscriptEntry } from '../../src/kernel/message/transcript.ts';
+import { OWNER_TURN } from '../../src/kernel/message/untrusted.ts';
 import { silentLogger } from '../../src/lib/logger.ts';
 import { CHAT, messageOf, SESSION } from '../agent/agent-rig.ts';
 import { createMovableClock } from '../support/movable-clock.ts';
@@ -80,7 +79,7 @@ it('goes to the conversation that asked, with no more rights than it had', async
     ...{ chat: CHAT, session: SESSION, addressing: 'direct' },
     sender: { kind: 'system', source: 'subagent', rights: ALL_RIGHTS, paidBy: ['terminal:local'] },
   });
-  expect(messages[0]?.text).toMatch(/still at work, "count" \(h1\)[\s\S]*disk full/);
+  expect(messages[0]?.text).toMatch(/subagent "count" \(h1\)[\s\S]*disk full/);
   expect(messages[0]?.sender).not.toHaveProperty('isTainted');
   const again = await told([lines('disk full'), tool]);
   expect(again.messages[0]?.id).toBe(messages[0]?.id);

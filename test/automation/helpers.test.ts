@@ -5,17 +5,17 @@ import { expect, it } from 'vitest';
 import { createHelperDesk } from '../../src/features/subagents/helper-desk.ts';
 import { createHelperStarts } from '../../src/features/subagents/helper-starts.ts';
 import { Votes } from '../../src/features/subagents/learnt.ts';
+import { openSubagents } from '../../src/features/subagents/personal-data.ts';
 import { type HelperRun, helperChat } from '../../src/features/subagents/rules/subagent.ts';
 import { createHelperSeries } from '../../src/features/subagents/series.ts';
 import { subagentsSchema, votingSchema } from '../../src/features/subagents/settings.ts';
-import { openSubagents } from '../../src/features/subagents/subagent-rows.ts';
 import { ALL_RIGHTS } from '../../src/kernel/access/rights.ts';
 import type { MessageBus } from '../../src/kernel/bus/bus.ts';
 import { openEmbeddedStore } from '../../src/kernel/bus/store/embedded.ts';
 import { BusFullError } from '../../src/kernel/message/errors.ts';
 import { channelName, chatId, DEFAULT_ACCOUNT, turnId } from '../../src/kernel/message/ids.ts';
 import { type InboundMessage, sessionKeyOf } from '../../src/kernel/message/message.ts';
-import { OWNER_TURN } from '../../src/kernel/message/notes.ts';
+import { OWNER_TURN } from '../../src/kernel/message/untrusted.ts';
 import { createRows } from '../../src/kernel/rows.ts';
 import { silentLogger as log } from '../../src/lib/logger.ts';
 import { temporaryFolder } from '../sessions/session-folder.ts';
@@ -110,7 +110,7 @@ it('whoever waits once more, because a crash took what the wait gave, hears whic
   await desk.end('h1', DONE);
   expect((await waiting).text).toContain('forty-two');
   const again = await starts.wait(undefined, 1000, { session }, signal);
-  expect(again.text).toMatch(/^No helper .* at work.*h1 .*done/s);
+  expect(again.text).toMatch(/^No subagent .* running.*h1 .*done/s);
 });
 
 it('an end that could not be told is told by the next process, once, and a lost helper is no ghost', async () => {
@@ -126,7 +126,7 @@ it('an end that could not be told is told by the next process, once, and a lost 
   ended.add('subagent/h2/task');
   for (let start = 0; start < 2; start += 1) await open().recover();
   expect(told().map(({ id }) => id)).toEqual(['subagent/h1/end-1', 'subagent/h2/end-1']);
-  expect(told()[1]?.text).toContain('It was lost on its way');
+  expect(told()[1]?.text).toContain('It was lost');
 });
 
 it('what a helper started ends with it, told to nobody; a person who ends one is heard of', async () => {
@@ -229,7 +229,7 @@ it('begins no more than may run, in one conversation and altogether', async () =
   const elsewhere = { ...asker, session: sessionKeyOf({ ...chat, chat: chatId('2') }) };
   await starts.start(wish('one'), asker);
   await starts.start(wish('two'), elsewhere);
-  await expect(starts.start(wish('three'), asker)).rejects.toThrow(/2 helpers.*altogether/);
+  await expect(starts.start(wish('three'), asker)).rejects.toThrow(/2 subagents.*in all/);
   const [first] = await runs.list();
   await desk.end(first?.id ?? '', DONE);
   expect((await starts.start(wish('three'), asker)).text).toMatch(/^Started/);

@@ -16,7 +16,7 @@ const DAILY = { cron: '0 8 * * *' };
 test('the most jobs that there may be are named where one more is refused', async () => {
   const rig = await makeJobsRig('2026-01-15T12:00:00Z');
   for (let job = 0; job < 100; job += 1) await rig.desk.add(say(DAILY, `Job ${job}`), asker());
-  await expect(rig.desk.add(say(DAILY), asker())).rejects.toThrow(/You have 100 jobs, the most/);
+  await expect(rig.desk.add(say(DAILY), asker())).rejects.toThrow(/You have 100 jobs, the maximum/);
 });
 
 describe('a reminder', () => {
@@ -89,16 +89,18 @@ describe('a reminder', () => {
     const refused = (when: object) =>
       rig.desk.add(say(when), asker()).catch(({ message }) => message);
     expect(await refused({ at: '2026-03-28 08:00' })).toMatch(
-      /is over; now it is .*Europe\/Berlin/,
+      /is in the past; now it is .*Europe\/Berlin/,
     );
     expect(await refused({ at: 'tomorrow at five' })).toMatch(/Write "2026-03-29 .*Europe\/Berlin/);
     expect(await refused({ at: '2026-03-29 02:30' })).toMatch(/does not exist in Europe\/Berlin/);
     expect(await refused({ every: '10s' })).toMatch(/from 1m to 366d/);
-    expect(await refused({ cron: '61 8 * * *' })).toMatch(/no cron expression.*"0 8 \* \* 1-5"/s);
-    expect(await refused({ cron: '0 0 31 2 *' })).toMatch(/never comes/);
+    expect(await refused({ cron: '61 8 * * *' })).toMatch(
+      /not a cron expression.*"0 8 \* \* 1-5"/s,
+    );
+    expect(await refused({ cron: '0 0 31 2 *' })).toMatch(/never runs/);
     expect(await refused({})).toMatch(/exactly one way/);
-    expect(await refused({ ...DAILY, timeZone: 'Mars/Base' })).toMatch(/no time zone/);
-    expect(await refused({ ...DAILY, to: 'pigeon' })).toMatch(/there is chat, last/);
+    expect(await refused({ ...DAILY, timeZone: 'Mars/Base' })).toMatch(/not a time zone/);
+    expect(await refused({ ...DAILY, to: 'pigeon' })).toMatch(/use one of: chat, last/);
   });
 });
 
@@ -170,8 +172,8 @@ describe('a job for the agent', () => {
     await rig.until('2026-01-16T07:00:00Z');
     await rig.until('2026-01-17T07:00:00Z');
     expect(rig.runs).toEqual([]);
-    expect(rig.told).toEqual([expect.stringMatching(/switched off: Ann.*not let in/)]);
-    expect(await rig.desk.list(asker())).toMatchObject([{ next: 'switched off' }]);
+    expect(rig.told).toEqual([expect.stringMatching(/disabled: Ann.*no longer has access/)]);
+    expect(await rig.desk.list(asker())).toMatchObject([{ next: 'disabled' }]);
   });
 
   test('that fails is told once, tried later and later, and given up with a word', async () => {
@@ -266,8 +268,8 @@ test('an owner is not asked to allow a job that never comes to a run, or to none
   const tool = createCron({ ...noSchedules(), check: (wish) => desk.check(wish) });
   const seal = (cron: string, kind: 'ask' | 'workflow' = 'ask') =>
     tool.sealOf?.({ action: 'add', text: 'tea', kind, cron }, { workspace: '/none' });
-  await expect(seal('61 8 * * *')).rejects.toThrow(/no cron expression.*"0 8 \* \* 1-5"/s);
-  await expect(seal('0 0 30 2 *')).rejects.toThrow('never comes to a run');
+  await expect(seal('61 8 * * *')).rejects.toThrow(/not a cron expression.*"0 8 \* \* 1-5"/s);
+  await expect(seal('0 0 30 2 *')).rejects.toThrow('never runs');
   await expect(seal('0 8 * * 1-5')).resolves.toBe('');
   edge.checkWorkflow = (typed) => Promise.reject(new JobError(`There is no workflow "${typed}".`));
   const missing = 'There is no workflow "tea".';
@@ -289,7 +291,7 @@ describe('quiet hours', () => {
     await rig.clock.advance(10);
     expect(rig.told).toHaveLength(1);
     await rig.until('2026-01-16T06:00:00Z');
-    expect(rig.heard()).toEqual(['2026-01-16T06:00 **Note, 00:00**\n\nThree messages came.']);
+    expect(rig.heard()).toEqual(['2026-01-16T06:00 **Notice, 00:00**\n\nThree messages came.']);
   });
 
   test('keep what comes up for their end, together, over a restart and a change of clocks', async () => {

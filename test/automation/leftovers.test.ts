@@ -11,9 +11,10 @@ import {
   chatsOfNobody,
   createHelperForgetting,
   createWorkLeftovers,
+  openSubagents,
+  removeEndedRuns,
 } from '../../src/features/subagents/personal-data.ts';
 import type { HelperRun } from '../../src/features/subagents/rules/subagent.ts';
-import { openSubagents, removeEndedRuns } from '../../src/features/subagents/subagent-rows.ts';
 import { sessionKey, turnId } from '../../src/kernel/message/ids.ts';
 import { chatsOfChannel } from '../../src/kernel/sessions/forget.ts';
 import { createJsonlSessionStore } from '../../src/kernel/sessions/jsonl.ts';
@@ -34,11 +35,13 @@ const JOB = {
 };
 
 async function createWork() {
-  const { folder, fileNames } = await createSessionFolder();
+  const { folder, store: entryRows, fileNames } = await createSessionFolder();
   // Files have the time of the disk.
   const time = { now: Date.now() };
   const clock = { ...systemClock, now: () => time.now };
-  const store = createJsonlSessionStore({ folder, clock, log: silentLogger, policy: () => ROOMY });
+  const store = createJsonlSessionStore({
+    ...{ folder, store: entryRows, clock, log: silentLogger, policy: () => ROOMY },
+  });
   const subagents = openSubagents(memoryRows());
   const jobs = openJobRows(memoryRows());
   const say = (session: string) => {
@@ -51,8 +54,7 @@ async function createWork() {
     const sleep = async () => stop.abort();
     const once = createWorkLeftovers({
       ...{ subagents, jobs, clock: { ...clock, sleep }, log: silentLogger, keepDays: () => 30 },
-      deleteFiles: (rule) =>
-        deleteLeftovers({ folder, exclusively: store.exclusively.bind(store) }, rule),
+      deleteFiles: (rule) => deleteLeftovers(store, rule),
     });
     await once.run(stop.signal);
   }
@@ -98,7 +100,7 @@ it('is known by whose it was until its files go, those in use never', async () =
     'subagent:a2',
   ]);
   expect(await chatsOfJobs(jobs, ['telegram:1'], false)).toEqual(['cron:j2', 'cron:j1']);
-  const onDisk = (channel: string) => chatsOfChannel(folder, channel);
+  const onDisk = (channel: string) => chatsOfChannel(store, channel);
   expect(await chatsOfNobody({ subagents, jobs }, onDisk)).toEqual(['subagent:lost']);
   time.now += 31 * DAY;
   await clean();

@@ -5,16 +5,22 @@ import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { onTestFinished } from 'vitest';
-import type { Remark } from '../../src/agent/revise.ts';
+import type { Remark } from '../../src/agent/thread.ts';
 import { createAnnouncer, createNoteKeeper } from '../../src/features/schedule/announcer.ts';
-import { createHeartbeat } from '../../src/features/schedule/heartbeat.ts';
 import { openJobRows } from '../../src/features/schedule/job-rows.ts';
-import { createJobCourier, createJobStart } from '../../src/features/schedule/job-start.ts';
+import {
+  createJobCourier,
+  createJobStart,
+  scheduleStage,
+} from '../../src/features/schedule/job-start.ts';
 import { createJobDesk, createNextSlot, type JobAsker } from '../../src/features/schedule/jobs.ts';
 import { HEARTBEAT, type Job } from '../../src/features/schedule/rules/job.ts';
 import { quietUntil } from '../../src/features/schedule/rules/quiet-hours.ts';
-import { createScheduler, type Scheduler } from '../../src/features/schedule/scheduler.ts';
-import { scheduleStage } from '../../src/features/schedule/stage.ts';
+import {
+  createHeartbeat,
+  createScheduler,
+  type Scheduler,
+} from '../../src/features/schedule/scheduler.ts';
 import { openWorkflowRows, runsOfJob } from '../../src/features/workflows/workflow-rows.ts';
 import type { Verdict } from '../../src/kernel/access/admission.ts';
 import type { Rights } from '../../src/kernel/access/rights.ts';
@@ -33,8 +39,8 @@ import {
   type OutboundMessage,
   sessionKeyOf,
 } from '../../src/kernel/message/message.ts';
-import { OWNER_TURN } from '../../src/kernel/message/notes.ts';
 import type { TranscriptEntry } from '../../src/kernel/message/transcript.ts';
+import { OWNER_TURN } from '../../src/kernel/message/untrusted.ts';
 import { createRows } from '../../src/kernel/rows.ts';
 import type { HandledTurn } from '../../src/kernel/turns/stages.ts';
 import { supervise } from '../../src/lib/async.ts';
@@ -123,7 +129,7 @@ export async function makeJobsRig(startsAt: string) {
     });
     const placeOf = async (job: Job) => ({ title: job.name, chat: CHAT });
     const begin = createJobStart({
-      ...{ bus, announcer, clock, placeOf, ownerRights: OWNER_RIGHTS },
+      ...{ bus, announcer, clock, placeOf, ownerRights: () => OWNER_RIGHTS },
       judge: async () => edge.verdict,
       origins: async () => ({ rights: OWNER_RIGHTS, isForeign: false, isOwnerHere: true }),
       personOf: async () => OWNER_TURN,
@@ -151,7 +157,7 @@ export async function makeJobsRig(startsAt: string) {
       if (!(await keepNote(text, CHAT))) told.push(text);
     };
     const heartbeat = createHeartbeat({
-      ...{ state: store.scope('heartbeat'), bus, clock, log, ownerRights: OWNER_RIGHTS },
+      ...{ state: store.scope('heartbeat'), bus, clock, log, ownerRights: () => OWNER_RIGHTS },
       settings: () => ({ enabled: true, everyMins: 30, activeHours: '', timeZone: ZONE }),
       readFile: async () => edge.heartbeatFile,
       beginAnew: async () => void begun.push(new Date(clock.now()).toISOString()),

@@ -23,7 +23,7 @@ it.each([
 
 it.each([
   ['none', 'milk', 'there is no JSON object in it'],
-  ['a broken one', '{"points": [', 'it is no JSON'],
+  ['a broken one', '{"points": [', 'it is not JSON'],
   ['another one', '{"points":"milk"}', /^points: /],
 ])('says what is wrong with %s', (_what, text, problem) => {
   const read = readAnswer(text, SCHEMA);

@@ -20,15 +20,18 @@ import {
   runWorkflow,
   type WorkflowAgentDeps,
 } from '../../src/features/workflows/workflow-agent.ts';
-import { createWorkflowFiles } from '../../src/features/workflows/workflow-files.ts';
 import { openWorkflowRows } from '../../src/features/workflows/workflow-rows.ts';
-import { forgetRuns, WorkflowRuns } from '../../src/features/workflows/workflow-runs.ts';
+import {
+  createWorkflowFiles,
+  forgetRuns,
+  WorkflowRuns,
+} from '../../src/features/workflows/workflow-runs.ts';
 import { ALL_RIGHTS, type ToolAccess } from '../../src/kernel/access/rights.ts';
 import { TurnCancelled, TurnInterrupted } from '../../src/kernel/bus/bus.ts';
 import { openEmbeddedStore } from '../../src/kernel/bus/store/embedded.ts';
 import { messageId, turnId } from '../../src/kernel/message/ids.ts';
 import type { InboundMessage } from '../../src/kernel/message/message.ts';
-import { OWNER_TURN } from '../../src/kernel/message/notes.ts';
+import { OWNER_TURN } from '../../src/kernel/message/untrusted.ts';
 import { createRows } from '../../src/kernel/rows.ts';
 import { createGuardedFiles } from '../../src/lib/files/guarded-files.ts';
 import { silentLogger as log } from '../../src/lib/logger.ts';
@@ -90,6 +93,7 @@ function scriptedToolbox(
         kind: 'ready',
         name,
         access,
+        reach: 'outside',
         isPosted: false,
         url: undefined,
         arguments: json,
@@ -181,7 +185,7 @@ it('begins a wish once, no more at a time than may be, and keeps no secret', asy
     execute: 'ask',
   });
   await runs.start({ ...wish, key: 'two' });
-  await expect(runs.start({ ...wish, key: 'three' })).rejects.toThrow(/2 workflows are at work/);
+  await expect(runs.start({ ...wish, key: 'three' })).rejects.toThrow(/2 workflows are running/);
   await runs.end(one, 'failed', 'the password is hunter2');
   expect((await rows.runs.get(one.id))?.result).toBe('the password is ***');
   await runs.start({ ...wish, key: 'three' });
@@ -216,9 +220,9 @@ it('never does again what may have been done when the process died, and does aga
 });
 
 it.each([
-  ['running', /outcome unknown: the process stopped while the call that was allowed ran/],
-  ['denied', /an owner did not allow it/],
-  ['expired', /an owner did not allow it/],
+  ['running', /outcome unknown: the process stopped while the approved call ran/],
+  ['denied', /an owner denied it/],
+  ['expired', /an owner denied it/],
 ])('a call that waited for an owner and is found %s ends the run', async (kind, why) => {
   const { runs, rows, wish, clock } = await makeRuns();
   const run = await runs.start(wish);
@@ -244,8 +248,8 @@ it('ends when the time of all is over, however long a file wants, or when it is 
   const { runs, rows, wish, clock, folder } = await makeRuns();
   await writeFile(join(folder, 'workflows/long.yaml'), `limits: {minutes: 60}\n${SAY}`);
   for (const [how, status, result] of [
-    ['time', 'failed', 'its time (9 minutes) is over'],
-    ['hand', 'cancelled', 'ended by hand'],
+    ['time', 'failed', 'its time limit (9 minutes) is reached'],
+    ['hand', 'cancelled', 'stopped by a person'],
   ] as const) {
     const run = await runs.start({ ...wish, workflow: 'long', key: how });
     const turn = new AbortController();

@@ -97,7 +97,7 @@ describe('with a gateway', () => {
     });
     const second = await runNanobot(['gateway'], { home: home.path });
     expect(second.code).toBe(4);
-    expect(second.stderr).toContain(`held by process ${JSON.parse(status.stdout).gateway.pid}`);
+    expect(second.stderr).toContain(`process ${JSON.parse(status.stdout).gateway.pid}`);
     expect(await gateway.stop()).toBe(0);
   });
 });

@@ -15,7 +15,7 @@ import { explainError } from '../../src/cli/explain-error.ts';
 import { createTerminal } from '../../src/cli/terminal.ts';
 import { openDatabase } from '../../src/kernel/bus/store/database.ts';
 import { configSchema } from '../../src/kernel/config/config.ts';
-import { saveConfig } from '../../src/kernel/config/files/config-store.ts';
+import { saveConfig } from '../../src/kernel/config/files/config-file.ts';
 import { openHome } from '../../src/kernel/config/files/first-run.ts';
 import { homeOf } from '../../src/kernel/config/files/home.ts';
 
@@ -50,14 +50,14 @@ test('a home that is still to be made is no fault', async () => {
   const terminal = terminalOf(join(folder, 'new', 'home'));
   expect(await checkHome(terminal.home)).toEqual([]);
   expect((await checkConfigFile(terminal)).findings).toMatchObject([
-    { level: 'ok', text: 'none yet: the defaults count' },
+    { level: 'ok', text: 'no config.json yet; defaults apply' },
   ]);
 });
 
 test.each([
-  ['EACCES', 'may not be read or written'],
-  ['EROFS', 'can only be read'],
-  ['ENOSPC', 'no room is left'],
+  ['EACCES', 'may not read or write'],
+  ['EROFS', 'read-only disk'],
+  ['ENOSPC', 'the disk of /h is full'],
 ])('%s is explained with what to do', (code, words) => {
   const error = Object.assign(new Error(`${code}: x, open '/h/state'`), { code, path: '/h/state' });
   const [line] = explainError(error, {}, homeOf({ NANOBOT_HOME: '/h' }));
@@ -73,7 +73,7 @@ test('the doctor finds a port that another program holds', async () => {
   const config = configSchema.parse({ gateway: { port } });
   expect(await checkAddress(terminal, config)).toMatchObject({
     level: 'fail',
-    text: `127.0.0.1:${port} is taken by another program`,
+    text: `another program uses 127.0.0.1:${port}`,
   });
   await new Promise((resolve) => other.close(resolve));
   expect(await checkAddress(terminal, config)).toMatchObject({ level: 'ok' });
@@ -120,7 +120,7 @@ test('what is asked for and is not there has a code of its own, and a value that
   expect(await runCli(['skills', 'show', 'nope'], terminal)).toBe(6);
   expect(await runCli(['cron', 'remove', 'nope'], terminal)).toBe(6);
   expect(await runCli(['config', 'set', 'gateway.port', 'x'], terminal)).toBe(3);
-  expect(lines.join('\n')).toMatch(/nothing was changed:\n +gateway\.port/);
+  expect(lines.join('\n')).toMatch(/Nothing changed:\n +gateway\.port/);
 });
 
 test('the doctor reports every check on a disk that can only be read', async () => {
@@ -136,8 +136,8 @@ test('the doctor reports every check on a disk that can only be read', async () 
     env: { PATH: process.env['PATH'] ?? '', HOME: folder, NANOBOT_HOME: root },
   });
   expect(stderr).toBe('');
-  expect(stdout).toMatch(/✗ home +.*cannot be written/);
-  expect(stdout).toMatch(/✗ store +.*can only be read/);
+  expect(stdout).toMatch(/✗ home +.*cannot write to/);
+  expect(stdout).toMatch(/✗ store +.*read-only disk/);
   for (const check of ['node', 'disk', 'config', 'gateway', 'model', 'secrets']) {
     expect(stdout).toMatch(new RegExp(`[✓!✗] ${check} `));
   }

@@ -27,7 +27,7 @@ test('a job is made, listed with its next run in its zone, switched, asked to ru
       target: { chat: { chat: '42' } },
     },
   ]);
-  expect((await run('disable', 'news')).stderr).toContain('switched off');
+  expect((await run('disable', 'news')).stderr).toContain('disabled');
   expect((await run('enable', id)).stderr).toContain('Asia/Kathmandu');
   expect((await run('run', id)).code).toBe(0);
   expect((await run('remove', id)).code).toBe(0);
@@ -36,7 +36,7 @@ test('a job is made, listed with its next run in its zone, switched, asked to ru
 
 test('what makes or names no job is refused with what to do', async () => {
   const cases = [
-    [['add', 'x', '--at', 'tomorrow'], 'is no moment', 2],
+    [['add', 'x', '--at', 'tomorrow'], 'is not a clear time', 2],
     [['add', 'x', '--every', '1h', '--to', 'nowhere'], 'channel:chat', 2],
     [['add', 'note', '--workflow', '--every', '1h'], 'agents.workflows.enabled', 2],
     [['remove', 'j123'], 'There is no job "j123"', 6],

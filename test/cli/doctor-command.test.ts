@@ -3,7 +3,7 @@
 import { chmod, mkdir, stat, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
-import type { Finding } from '../../src/cli/doctor/finding.ts';
+import type { Finding } from '../../src/cli/doctor/machine-checks.ts';
 import { openEmbeddedStore } from '../../src/kernel/bus/store/embedded.ts';
 import { silentLogger } from '../../src/lib/logger.ts';
 import { systemClock } from '../../src/lib/time/clock.ts';
@@ -56,7 +56,7 @@ test('a memory that has grown too large to be read is pointed out', async () => 
   const { found } = await findings();
   expect(found.filter(({ check }) => check === 'memory')).toEqual([
     expect.objectContaining({
-      text: expect.stringContaining('people/ada/memory/MEMORY.md is not read'),
+      text: expect.stringContaining('people/ada/memory/MEMORY.md is too large'),
     }),
   ]);
 });
@@ -190,7 +190,7 @@ describe('the WhatsApp link', () => {
       '+491511234567',
       '3h ago',
       '2 reconnects',
-      '3 messages could not be read',
+      '3 messages could not be decrypted',
     ]) {
       expect(text).toContain(part);
     }

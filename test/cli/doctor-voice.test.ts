@@ -1,7 +1,7 @@
 // What the doctor says of what listens and speaks.
 
 import { afterEach, beforeEach, expect, test } from 'vitest';
-import type { Finding } from '../../src/cli/doctor/finding.ts';
+import type { Finding } from '../../src/cli/doctor/machine-checks.ts';
 import { startVoiceServer, VOICE_KEY } from '../support/voice-server.ts';
 import { runNanobot, type TemporaryHome, temporaryHome } from './run-nanobot.ts';
 
@@ -25,7 +25,7 @@ test('programs that are not installed are found', async () => {
     speech: { engine: 'command', command: ['cat'] },
   });
   expect(finding('listening')).toMatchObject({ level: 'fail' });
-  expect(finding('speaking')).toMatchObject({ level: 'ok', text: 'by cat' });
+  expect(finding('speaking')).toMatchObject({ level: 'ok', text: 'with cat' });
 });
 
 test('servers are asked when the doctor may, with the key', async () => {
@@ -37,7 +37,7 @@ test('servers are asked when the doctor may, with the key', async () => {
   };
   const quiet = await check(voice);
   expect(server.requestCount()).toBe(0);
-  expect(quiet('listening')?.text).toContain('not asked');
+  expect(quiet('listening')?.text).toContain('not tested');
   const live = await check(voice, '--live');
   expect(live('listening')).toMatchObject({ level: 'ok' });
   expect(live('speaking')).toMatchObject({ level: 'fail' });

@@ -120,7 +120,7 @@ test('deletes what was kept long enough soon after the start, not only after an 
 
 test('says that TZ names no time zone, and that UTC is used', async () => {
   const gateway = await home.start({ TZ: 'Nonsense/Zone' });
-  expect(gateway.output()).toMatch(/TZ is "Nonsense\/Zone", which is no time zone.*UTC/);
+  expect(gateway.output()).toMatch(/TZ is "Nonsense\/Zone", which is not a time zone.*UTC/);
   const options = { home: home.path, env: { TZ: 'Nonsense/Zone' } };
   const doctor = await runNanobot(['doctor'], options);
   expect(doctor.stdout).toMatch(/! time zone +TZ is "Nonsense\/Zone"/);

@@ -153,7 +153,7 @@ describe('from nanobot for Python', () => {
     expect(await ours('memory/MEMORY.md')).toBe('# Memory\n\n- Ann likes tea.\n');
     for (const left of [
       '@bob',
-      'everybody',
+      'anyone could write',
       'discord',
       'dashscope',
       'skills add',
@@ -167,7 +167,7 @@ describe('from nanobot for Python', () => {
 
   test('lays aside what would steer or start something', async () => {
     const before = await nanobot('import', join(folder, 'old'), '--dry-run');
-    expect(before.said).toContain('workspace/imported/HEARTBEAT.md  (laid aside)');
+    expect(before.said).toContain('workspace/imported/HEARTBEAT.md  (for you to check)');
     await expect(config()).resolves.toMatchObject({ agents: { defaults: { model: '' } } });
     await nanobot('import', join(folder, 'old'), '--yes');
     expect(await ours('imported/AGENTS.md')).toContain('spawn');
@@ -180,7 +180,7 @@ describe('from nanobot for Python', () => {
     expect((await config()).agents.defaults.model).toBe('');
     await nanobot('import', join(folder, 'old'), '--yes');
     const again = await nanobot('import', join(folder, 'old'), '--yes');
-    expect(again.said).toContain('nothing to take over');
+    expect(again.said).toContain('nothing to import');
     expect(await ours('memory/MEMORY.md')).toBe('# Memory\n\n- Ann likes tea.\n');
   });
 
@@ -191,7 +191,7 @@ describe('from nanobot for Python', () => {
       'home/workspace/memory/MEMORY.md': '# Memory\n\n- Mine.\n',
     });
     const { said } = await nanobot('import', join(folder, 'old'), '--yes');
-    expect(said).toContain('agents.defaults.model is set here already');
+    expect(said).toContain('agents.defaults.model: already set here');
     expect((await config()).agents.defaults.model).toBe('ollama/mine');
     expect(await ours('SOUL.md')).toBe('My own soul.\n');
     expect(await ours('imported/SOUL.md')).toContain('I am kind.');
@@ -308,7 +308,7 @@ test('what cannot be read stays behind by name, and the rest is taken over', asy
     nanobot('import', join(folder, 'old'), '--yes'),
   );
   expect(code).toBe(0);
-  expect(said).toContain('SOUL.md cannot be read');
+  expect(said).toContain('SOUL.md is not readable');
   expect(said).toContain('2026-01-15.md is larger than 1 MB');
   expect(await ours('memory/MEMORY.md')).toContain('Anna likes tea.');
 });

@@ -18,7 +18,7 @@ test('id and secret are proved before they are saved, and a code makes an owner'
   await using server = await startLarkServer();
   const { code, stdout } = await login(server, home.path, server.appSecret);
   expect(code).toBe(0);
-  expect(stdout).toContain('its bot is called Nano');
+  expect(stdout).toContain('bot Nano');
   expect(stdout).toMatch(/\/start [A-Z0-9]+/);
   const written = JSON.parse(await readFile(join(home.path, 'config.json'), 'utf8'));
   expect(written.channels.lark).toEqual({
@@ -28,7 +28,7 @@ test('id and secret are proved before they are saved, and a code makes an owner'
     domain: server.url,
   });
   const doctor = await runNanobot(['doctor', '--json'], { home: home.path });
-  expect(doctor.stdout).toContain("the app's bot is Nano");
+  expect(doctor.stdout).toContain('app accepted, bot Nano');
   expect(doctor.stdout).not.toContain(server.appSecret);
 });
 
@@ -37,7 +37,7 @@ test('a wrong secret is neither saved nor shown', async () => {
   await using server = await startLarkServer();
   const { code, stdout, stderr } = await login(server, home.path, 'not-the-secret');
   expect(code).not.toBe(0);
-  expect(stderr).toContain('does not take this app id and secret');
+  expect(stderr).toContain('refused this app id and secret');
   expect(stdout + stderr).not.toContain('not-the-secret');
   const written = await readFile(join(home.path, 'config.json'), 'utf8');
   expect(written).not.toContain('not-the-secret');

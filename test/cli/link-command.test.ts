@@ -59,7 +59,7 @@ describe('nanobot link', () => {
   test('prints a link that opens the page once, and nothing else on stdout', async () => {
     const gateway = await home.start();
     const { code, stdout, stderr } = await nanobot('link');
-    expect([code, stderr.trim()]).toEqual([0, 'Opens once, within 15 minutes.']);
+    expect([code, stderr.trim()]).toEqual([0, 'The link works once, within 15 minutes.']);
     expect(stdout.trim()).toMatch(new RegExp(`^${gateway.address}/#login=[\\w-]{43}$`));
     const statuses = [(await open(stdout.trim())).status, (await open(stdout.trim())).status];
     expect(statuses).toEqual([200, 401]);
@@ -120,7 +120,7 @@ describe('nanobot link', () => {
     const gateway = await home.start();
     const session = await sessionOf(gateway.link);
     const { stderr } = await nanobot('link', '--revoke-all');
-    expect(stderr).toContain('gateway.token stays as it is');
+    expect(stderr).toContain('gateway.token is configured and stays the same');
     expect([await statusWith(gateway, session), await statusWith(gateway, CONFIGURED)]).toEqual([
       401, 200,
     ]);

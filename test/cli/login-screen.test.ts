@@ -114,7 +114,7 @@ test('a window too small says so, and shows the code once it was made larger', (
   const screen = createLoginScreen(tube.terminal, WORDS);
   screen.show(showQr(tube, LONG));
   expect(countPrintedQr(tube.seen())).toBe(0);
-  expect(tube.seen()).toMatch(/needs a window of \d+ columns and \d+ rows/);
+  expect(tube.seen()).toMatch(/needs \d+ columns and \d+ rows/);
   tube.resize(80, 60);
   expect(readPrintedQr(tube.seen())).toBe(LONG);
   screen[Symbol.dispose]();

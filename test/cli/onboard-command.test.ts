@@ -87,7 +87,7 @@ describe('Telegram', () => {
   test('a token that Telegram does not know is not saved', async () => {
     const { code, stderr } = await onboard(['--yes', '--no-email', '--telegram', '1:wrong']);
     expect(code).toBe(1);
-    expect(stderr).toContain('does not know this token');
+    expect(stderr).toContain('refused this token');
     expect((await onDisk()).channels.telegram).not.toHaveProperty('token');
   });
 
@@ -118,7 +118,7 @@ describe('Telegram', () => {
 });
 
 test.each([
-  ['a model of no known vendor', ['--model', 'nonsense'], 'Write it with its vendor'],
+  ['a model of no known vendor', ['--model', 'nonsense'], 'Write it with its provider'],
   ['a vendor without a key', ['--model', 'anthropic/claude'], 'providers.anthropic.apiKey'],
 ])('%s is told with what to do about it', async (_name, flags, remedy) => {
   const { code, stderr } = await onboard([...SKIP, ...flags]);

@@ -73,7 +73,7 @@ describe('audit', () => {
     await audit.enter(call('2', 'begun'));
     const { code, stdout, stderr } = await run('audit', 'verify');
     expect(code).toBe(0);
-    expect(stdout + stderr).toContain('1 call was begun without a word of the outcome');
+    expect(stdout + stderr).toContain('1 call was started, but no outcome is recorded');
     expect(stdout).toMatch(/tool_call {2}call=2 tool=exec status=begun/);
     expect(stdout).not.toContain('call=1');
     const whole = await readFile(join(home.path, 'audit.jsonl'), 'utf8');

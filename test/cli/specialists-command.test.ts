@@ -17,7 +17,7 @@ it('lists the specialists of the program and of the home, and says what is wrong
     specialistsCommand(terminal).parseAsync(args, { from: 'user' });
 
   await run('validate');
-  expect(said.splice(0)).toEqual(['All can be used: 3 specialists.']);
+  expect(said.splice(0)).toEqual(['All valid: 3 specialists.']);
   const folder = join(home.path, 'config/agents');
   await mkdir(folder, { recursive: true });
   await writeFile(join(folder, 'writer.yml'), 'description: Mine.\nmodel: fast\n');

@@ -48,7 +48,7 @@ test('a status asked through npm names commands that work there', async () => {
   await using home = await temporaryHome();
   const installed = await runNanobot(['status'], { home: home.path });
   const checkout = await runNanobot(['status'], { home: home.path, env: IN_CHECKOUT });
-  const help = await runNanobot(['--help'], { home: home.path });
+  const help = await runNanobot(['help', 'all'], { home: home.path });
   const commands = [...help.stdout.matchAll(/^ {2}([a-z]+)(?: \[| {2})/gm)].map(([, name]) => name);
   expect(commands.length).toBeGreaterThan(30);
   for (const command of commands.filter((name) => name !== 'help')) {
@@ -56,8 +56,8 @@ test('a status asked through npm names commands that work there', async () => {
       'npm run nanobot -- ',
     );
   }
-  expect(installed.stdout).toContain('start it with: nanobot gateway');
-  expect(checkout.stdout).toContain('start it with: npm run nanobot -- gateway');
+  expect(installed.stdout).toContain('Start it: nanobot gateway');
+  expect(checkout.stdout).toContain('Start it: npm run nanobot -- gateway');
 });
 
 test('every example of the help is a command line that is understood', async () => {
@@ -78,6 +78,13 @@ test('every example of the help is a command line that is understood', async () 
   expect(help).toContain('nanobot cron add "Tell me the weather" --cron "0 7 * * 1-5"');
 });
 
+test('the help shows at most 12 lines at first, and says how to see the rest', async () => {
+  await using home = await temporaryHome();
+  const { stdout } = await runNanobot(['--help'], { home: home.path });
+  expect(stdout.trimEnd().split('\n').length).toBeLessThanOrEqual(12);
+  expect(stdout).toMatch(/nanobot onboard .*\n[\s\S]*nanobot help all +list all commands/);
+});
+
 test('the help lists every command under a heading, and a slip names the help that fits', async () => {
   const written: string[] = [];
   const keep = (text: unknown) => written.push(String(text)) > 0;
@@ -85,13 +92,13 @@ test('the help lists every command under a heading, and a slip names the help th
     vi.spyOn(stream, 'write').mockImplementation(keep),
   );
   const terminal = { ...createTerminal(process), env: {} };
-  await runCli(['--help'], terminal);
+  await runCli(['help', 'all'], terminal);
   await runCli(['cron', 'add', '--frob'], terminal);
   for (const spy of spies) spy.mockRestore();
   const text = written.join('');
   expect(text).toMatch(/Set up:\n +onboard/);
   expect(text).not.toMatch(/^Commands:/m);
-  expect(text).toContain('(nanobot cron add --help says more)');
+  expect(text).toContain('(nanobot cron add --help shows the options)');
 });
 
 test('a gateway that npm started names commands that work there, in chats, over HTTP and on the page', async () => {

@@ -84,7 +84,7 @@ describe('linking without a running gateway', { timeout: LONG_MS }, () => {
     const flags = ['--yes', '--no-telegram', '--no-email', '--whatsapp', '--whatsapp-self'];
     const { code, stdout } = await nanobot(['onboard', ...flags], scan);
     expect([code, phone.linked]).toEqual([0, true]);
-    expect(stdout).toContain('Done.');
+    expect(stdout).toContain('Setup finished.');
   });
 
   test('the first who sends the pairing message becomes the owner, and stays it when the phone is linked anew', async () => {
@@ -111,7 +111,7 @@ describe('linking without a running gateway', { timeout: LONG_MS }, () => {
     await phone.unlink();
     const again = first(readWhole, (qr) => phone.scan(qr));
     const relinked = await nanobot([...LOGIN, '--pair-wait', '30'], again);
-    expect(relinked.stdout).toContain('Ada is its owner already.');
+    expect(relinked.stdout).toContain('Ada is already the owner.');
     expect(relinked.stdout).not.toContain('wa.me/');
     expect(relinked.code).toBe(0);
   });
@@ -166,7 +166,7 @@ describe('linking through the gateway that runs', { timeout: LONG_MS }, () => {
     expect(login.stdout).toContain('Linked: +491511234567.');
     expect(login.code).toBe(0);
     const status = await runNanobot(['channels', 'status'], inHome);
-    expect(status.stdout).toMatch(/^whatsapp +on as \+491511234567, heard \d+s ago$/m);
+    expect(status.stdout).toMatch(/^whatsapp +on as \+491511234567, last active \d+s ago$/m);
     const again = await runNanobot([...LOGIN, '--allow', '*'], inHome);
     expect([again.code, countPrintedQr(again.stdout)]).toEqual([0, 0]);
     const loginsBefore = phone.counts.logins;
@@ -222,12 +222,12 @@ describe('linking through the gateway that runs', { timeout: LONG_MS }, () => {
     expect([login.code, phone.linked]).toEqual([0, true]);
   });
 
-  test('a gateway without its web page is named, and left alone', async () => {
+  test('a gateway without a web page is named, and left alone', async () => {
     await using alone = await startAlone();
     const { code, stderr } = await nanobot(LOGIN);
     expect(code).toBe(4);
     expect(stderr).toContain(`process ${alone.pid}`);
-    expect(stderr).toContain('without its web page');
+    expect(stderr).toContain('without a web page');
   });
 
   test('restarting a channel needs one that runs', async () => {

@@ -305,7 +305,7 @@ export function outboundContract(name: string, makeBench: MakeBusBench): void {
     });
   });
 
-  describe(`${name}: a send of which nobody knows whether it arrived`, () => {
+  describe(`${name}: a send of which it is not known whether it arrived`, () => {
     type Case = {
       readonly policy: UnknownPolicy;
       readonly reconcile?: Courier['reconcile'];

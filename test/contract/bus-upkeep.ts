@@ -2,8 +2,8 @@
 
 import { describe, expect, it } from 'vitest';
 import { DeliveryError, NEVER } from '../../src/kernel/message/errors.ts';
-import type { LiveUpdate } from '../../src/kernel/message/event.ts';
 import { messageId, turnId } from '../../src/kernel/message/ids.ts';
+import type { LiveUpdate } from '../../src/kernel/message/message.ts';
 import {
   CHANNEL,
   chat,

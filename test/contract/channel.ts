@@ -4,10 +4,10 @@
 import { describe, expect, test } from 'vitest';
 import type { Channel } from '../../src/channels/channel.ts';
 import type { SendContext } from '../../src/kernel/bus/bus.ts';
-import { withNumbers } from '../../src/kernel/message/choices.ts';
 import { DeliveryError } from '../../src/kernel/message/errors.ts';
 import { messageId, type NativeId, nativeId } from '../../src/kernel/message/ids.ts';
 import type { ChatRef, OutboundMessage } from '../../src/kernel/message/message.ts';
+import { withNumbers } from '../../src/kernel/message/message.ts';
 import type { MemoryHost } from '../support/memory-host.ts';
 import { filesContract, type SeenFile } from './channel-files.ts';
 

@@ -3,11 +3,10 @@
 
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { LoopWatch } from '../../src/agent/guard-calls.ts';
 import { loopIn } from '../../src/agent/rules/guard.ts';
 import { repairThread } from '../../src/agent/rules/thread-repair.ts';
-import { driftOf, readAnswer } from '../../src/features/steadiness/rules/anti-drift.ts';
-import { steadied } from '../../src/features/steadiness/rules/steady-view.ts';
+import { LoopWatch } from '../../src/agent/run-call.ts';
+import { driftOf, readAnswer, steadied } from '../../src/features/steadiness/rules/anti-drift.ts';
 import { antiDriftSchema } from '../../src/features/steadiness/settings.ts';
 import { callId, turnId } from '../../src/kernel/message/ids.ts';
 import type { TranscriptEntry } from '../../src/kernel/message/transcript.ts';
@@ -120,7 +119,7 @@ describe('junk', () => {
     const loop = `The capital is Paris. ${'I hope this helps you with your question! '.repeat(60)}`;
     expect(shownOf(['Fine.', loop])).toEqual([
       'Fine.',
-      '[An answer of yours was left out here: it said little or repeated itself; read_earlier with from: 1 shows it]',
+      '[An answer of yours is omitted: it said little or repeated itself; read_earlier with from: 1 shows it]',
     ]);
     expect(shownOf([loop], false)[0]).not.toContain('read_earlier');
   });

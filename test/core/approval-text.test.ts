@@ -13,7 +13,7 @@ function textOf(values: Readonly<Record<string, unknown>>, access: ToolAccess = 
     arguments: JSON.stringify(values),
     asker: '`Ann` on chat',
     isTainted: false,
-    minutes: 15,
+    hours: 12,
   });
 }
 
@@ -43,7 +43,7 @@ const HOSTILE: readonly (readonly [string, string])[] = [
 /** Asked for on 2026-01-15 at 13:00 in Berlin. */
 const jobText = (wish: Readonly<Record<string, unknown>>) =>
   approvalText({
-    ...{ tool: 'cron', access: 'schedule', asker: 'x', isTainted: false, minutes: 15 },
+    ...{ tool: 'cron', access: 'schedule', asker: 'x', isTainted: false, hours: 12 },
     arguments: JSON.stringify({ action: 'add', ...wish }),
     at: Date.UTC(2026, 0, 15, 12),
     timeZone: 'Europe/Berlin',
@@ -113,7 +113,7 @@ describe('a call as it is shown', () => {
     ['a title', { name: 'Health', at: 'in 20m' }, '`Health`: `Drink water`, today 13:20.'],
   ])('asks for a reminder in one sentence: %s', (_, more, words) => {
     expect(jobText({ kind: 'say', text: 'Drink water', ...more })).toBe(
-      `**Set this reminder?** ${words} Asked by x.\n\nExpires in 15 minutes.`,
+      `**Set this reminder?** ${words} Asked by x.\n\nExpires in 12 hours.`,
     );
   });
 
@@ -137,7 +137,7 @@ describe('a call as it is shown', () => {
   });
 
   test('warns where others may have wanted it', () => {
-    const call = { tool: 't', access: 'send' as const, arguments: '{}', asker: 'x', minutes: 15 };
+    const call = { tool: 't', access: 'send' as const, arguments: '{}', asker: 'x', hours: 12 };
     expect(approvalText({ ...call, isTainted: true })).toContain('words of others');
     expect(approvalText({ ...call, isTainted: false })).not.toContain('words of others');
   });

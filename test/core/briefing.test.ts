@@ -139,7 +139,7 @@ describe('reading on', () => {
     expect(part(json, { path: 'orders[30:40]', search: 'PERSON 35' })).toContain(
       '"name": "Person 35"',
     );
-    expect(part('plain', { path: 'a' })).toContain('it is no JSON');
+    expect(part('plain', { path: 'a' })).toContain('it is not JSON');
   });
 
   it('gives lines, characters and the places of words, and says how to go on', () => {

@@ -8,7 +8,7 @@ import {
   takenBy,
   taskTypeOf,
 } from '../../src/features/subagents/rules/calibration.ts';
-import { TOOL_NAMES } from '../../src/kernel/config/tools.ts';
+import { TOOL_NAMES } from '../../src/kernel/config/limits.ts';
 import { turnId } from '../../src/kernel/message/ids.ts';
 import type { TranscriptEntry } from '../../src/kernel/message/transcript.ts';
 

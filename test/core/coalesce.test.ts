@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { coalesceWaitMs } from '../../src/kernel/turns/rules/coalesce.ts';
+import { coalesceWaitMs, isLikelyComplete } from '../../src/kernel/turns/rules/coalesce.ts';
 
 const policy = { quietMs: 400, maxWaitMs: 3000, maxMessages: 3, continuationMs: 1500 };
 const at = (receivedAt: number, length = 10) => ({ receivedAt, length });
@@ -33,5 +33,20 @@ describe('the wait for the rest of a question', () => {
 
   it('is over for what waited long already, as after a restart', () => {
     expect(coalesceWaitMs([at(0)], policy, 4096, 86_400_000)).toBe(0);
+  });
+});
+
+describe('a question that is likely complete', () => {
+  it('is a single message some time after the one before', () => {
+    expect(isLikelyComplete([at(10_000)], undefined, 4096)).toBe(true);
+    expect(isLikelyComplete([at(10_000)], 6_000, 4096)).toBe(true);
+    expect(isLikelyComplete([at(10_000)], 7_500, 4096)).toBe(false);
+    expect(isLikelyComplete([at(10_000), at(10_100)], undefined, 4096)).toBe(false);
+  });
+
+  it('is no part that fills the limit, no part of an album, and nothing forwarded', () => {
+    expect(isLikelyComplete([at(0, 4090)], undefined, 4096)).toBe(false);
+    expect(isLikelyComplete([{ ...at(0), mayContinue: true }], undefined, 4096)).toBe(false);
+    expect(isLikelyComplete([{ ...at(0), isPart: true }], undefined, 4096)).toBe(false);
   });
 });

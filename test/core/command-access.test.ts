@@ -3,7 +3,7 @@
 import { describe, expect, it, test } from 'vitest';
 import { COMMAND_LIST } from '../../src/features/command-list.ts';
 import { ADMITTED_ROLES } from '../../src/kernel/access/admission.ts';
-import { mayGive } from '../../src/kernel/access/command-access.ts';
+import { mayGive } from '../../src/kernel/commands/command-access.ts';
 import { COMMAND_GROUPS, createCommands } from '../../src/kernel/commands/commands.ts';
 import { createRegistries } from '../../src/kernel/contributions.ts';
 

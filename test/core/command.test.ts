@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { parseCommand } from '../../src/kernel/access/command.ts';
+import { parseCommand } from '../../src/kernel/access/admission.ts';
 
 describe('commands', () => {
   it.each([

@@ -1,8 +1,11 @@
 import { describe, expect, it } from 'vitest';
-import { admitInGroup, type GroupGate } from '../../src/kernel/access/admission.ts';
-import { callsByName, isCallName } from '../../src/kernel/access/group-names.ts';
 import {
-  authorOf,
+  admitInGroup,
+  callsByName,
+  type GroupGate,
+  isCallName,
+} from '../../src/kernel/access/admission.ts';
+import {
   heardBlock,
   heardLineOf,
   MAX_HEARD_CHARS,
@@ -17,6 +20,7 @@ import {
   userId,
 } from '../../src/kernel/message/ids.ts';
 import type { HeardLine, InboundMessage, PersonSender } from '../../src/kernel/message/message.ts';
+import { authorOf } from '../../src/kernel/message/message.ts';
 import { wordsOf } from '../../src/kernel/turns/rules/coalesce.ts';
 import { cpuMs } from '../support/cpu-time.ts';
 
@@ -149,7 +153,7 @@ describe('the gate of a group', () => {
       'a command of a mere member',
       said('/model x'),
       members,
-      'hear: command in a group by somebody not listed',
+      'hear: command in a group by a sender who is not listed',
     ],
     [
       'a command that names nobody',

@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import { renderEmailHtml } from '../../src/channels/email/rules/markup.ts';
+import { renderEmailHtml } from '../../src/channels/email/rules/text.ts';
 import { renderTelegramHtml } from '../../src/channels/telegram/rules/markup.ts';
 import { parseMarkup, renderPlain } from '../../src/lib/markup/markup.ts';
 

@@ -17,7 +17,7 @@ import {
   personId,
   userId,
 } from '../../src/kernel/message/ids.ts';
-import { leadsToOthers } from '../../src/kernel/message/notes.ts';
+import { leadsToOthers } from '../../src/kernel/message/untrusted.ts';
 
 const chatOn = (channel: string, chat: string) => ({
   channel: channelName(channel),

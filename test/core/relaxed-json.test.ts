@@ -2,7 +2,7 @@
 
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
-import { readRelaxedJson } from '../../src/lib/json/literals.ts';
+import { readRelaxedJson } from '../../src/lib/json/loose-json.ts';
 
 test.each([
   ['{ a: 1, /* c */ "b": [true, null,], } // end', { a: 1, b: [true, null] }],

@@ -3,8 +3,7 @@
 
 import fc from 'fast-check';
 import { describe, expect, it, test } from 'vitest';
-import { isOwnFile, writeAccessOf } from '../../src/agent/rules/rule-files.ts';
-import { carriesData } from '../../src/agent/rules/taint.ts';
+import { carriesData, isOwnFile, writeAccessOf } from '../../src/agent/rules/taint.ts';
 import {
   ALL_RIGHTS,
   NO_RIGHTS,
@@ -128,7 +127,10 @@ describe('an entry of the configuration', () => {
     { who: 'whatsapp:1@lid', send: 'ask' as const },
   ];
   const of = (channel: string, ...ids: readonly string[]) =>
-    toolPolicyOf({ people, groups: people }, { channel, ids, group: [] });
+    toolPolicyOf(
+      { people, groups: people, approvals: { owner: 'normal', trusted: 'normal' } },
+      { channel, ids, group: [] },
+    );
 
   it('is about one id of one channel, and about nobody who is called alike', () => {
     expect(of('telegram', '42')).toEqual({ person: { execute: 'never' } });

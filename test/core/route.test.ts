@@ -135,7 +135,7 @@ describe('what the router is shown', () => {
     const draft = { ...said, text: 'HALF AN ANS', isDraft: true } as const;
     const history = [sent, draft, { ...said, text: 'a whole answer' }];
     const shown = routerQuestion(history, [{ ...sent, turnId: turnId('t#2') }]);
-    expect(shown).toContain('look at this [with words of others,');
+    expect(shown).toContain('look at this [with untrusted content,');
     expect(shown).toContain('Assistant: a whole answer');
     expect(shown).not.toMatch(/IGNORE|HALF/);
     const result = { ...at, role: 'tool', callId: callId('c'), status: 'ok' } as const;

@@ -1,8 +1,12 @@
 // How people write times, intervals and quiet hours, and which answers of a job are none.
 
 import { describe, expect, test } from 'vitest';
-import { jobName, parseHead } from '../../src/features/schedule/rules/job.ts';
-import { asksForSomething, readReport } from '../../src/features/schedule/rules/job-report.ts';
+import {
+  asksForSomething,
+  jobName,
+  parseHead,
+  readReport,
+} from '../../src/features/schedule/rules/job.ts';
 import { quietHoursOf, quietUntil } from '../../src/features/schedule/rules/quiet-hours.ts';
 import { readSchedule } from '../../src/features/schedule/rules/schedule.ts';
 

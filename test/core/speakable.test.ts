@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { MAX_SPOKEN_CHARS, speakable } from '../../src/features/voice/rules/speakable.ts';
-import { languageCode } from '../../src/lib/text/language-code.ts';
+import { languageCode } from '../../src/lib/text/decode-text.ts';
 
 describe('what is read aloud of an answer', () => {
   it.each([

@@ -1,21 +1,21 @@
 // Rules about helpers: what they may, how votes are counted, when a loop is over, what a profile says.
 
 import { describe, expect, it, test } from 'vitest';
-import { isOwnFile, writeAccessOf } from '../../src/agent/rules/rule-files.ts';
-import { readProfile } from '../../src/features/subagents/rules/profile.ts';
+import { isOwnFile, writeAccessOf } from '../../src/agent/rules/taint.ts';
+import { isMet, nextOf } from '../../src/features/subagents/rules/calibration.ts';
 import {
   type HelperParent,
   helperRights,
   narrowedTerms,
   type PartAnswer,
+  readProfile,
   type Step,
 } from '../../src/features/subagents/rules/subagent.ts';
-import { isMet, nextOf } from '../../src/features/subagents/rules/subagent-series.ts';
 import { type VotingConfig, votingSchema } from '../../src/features/subagents/settings.ts';
 import { ALL_RIGHTS, NO_RIGHTS, permissionOf, rightsOf } from '../../src/kernel/access/rights.ts';
 import { channelName, chatId, DEFAULT_ACCOUNT } from '../../src/kernel/message/ids.ts';
 import { sessionKeyOf } from '../../src/kernel/message/message.ts';
-import { OWNER_TURN } from '../../src/kernel/message/notes.ts';
+import { OWNER_TURN } from '../../src/kernel/message/untrusted.ts';
 
 const chat = { channel: channelName('chat'), account: DEFAULT_ACCOUNT, chat: chatId('1') };
 const parent: HelperParent = {
@@ -117,7 +117,10 @@ test('a profile says field, value and remedy where it does not fit, and writing 
   const good = { description: 'Reads', prompt: 'Read.', tools: ['read_file'], readOnly: true };
   expect(readProfile(good, 'reader')).toMatchObject({ kind: 'valid', profile: { name: 'reader' } });
   const problems: readonly (readonly [unknown, string])[] = [
-    [{ ...good, prompt: undefined }, 'prompt: it is missing; write what every helper'],
+    [
+      { ...good, prompt: undefined },
+      'prompt: it is missing; write the instructions for every subagent',
+    ],
     [{ ...good, readOnly: 'yes' }, 'readOnly: "yes" does not fit; write true or false'],
     [{ ...good, tools: 'exec' }, 'tools: "exec" does not fit; list names of tools'],
     [{ ...good, limits: { minutes: 0 } }, 'limits.minutes: 0 does not fit; write a whole number'],

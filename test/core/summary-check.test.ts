@@ -1,7 +1,7 @@
 // What a summary must not lose, whatever the model that wrote it thought worth saying.
 
 import { describe, expect, it } from 'vitest';
-import { missingLines } from '../../src/agent/rules/summary-check.ts';
+import { missingLines } from '../../src/agent/rules/compaction.ts';
 import { turnId } from '../../src/kernel/message/ids.ts';
 import type { TranscriptEntry } from '../../src/kernel/message/transcript.ts';
 import { cpuMs } from '../support/cpu-time.ts';

@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest';
-import { toolsFor } from '../../src/agent/rules/tool-room.ts';
+import { toolsFor } from '../../src/agent/rules/tokens.ts';
 import { capabilitiesOf } from '../../src/providers/rules/model-capabilities.ts';
 
 const TOOLS = [{ name: 'read_file' }, { name: 'spawn' }, { name: 'cron' }];

@@ -32,12 +32,12 @@ describe('the verdict over measured models', () => {
   });
 
   it.each([
-    [{ quality: 0.4 }, '40 % right, 50 % asked'],
-    [{ toolSuccess: 0 }, 'tools called rightly 0 %, 50 % asked'],
-    [{ overflowRate: 1 }, 'long questions lost 100 %, at most 50 % asked'],
-    [{ firstTokenMs: 30_000 }, 'begins after 30000 ms, at most 20000 asked'],
-    [{ tokensPerSecond: 1.25 }, '1.3 tokens/s, 3 asked'],
-    [{ contextTokens: 2048 }, 'context of 2048 tokens, 4096 asked'],
+    [{ quality: 0.4 }, 'correct answers 40 %, minimum 50 %'],
+    [{ toolSuccess: 0 }, 'correct tool calls 0 %, minimum 50 %'],
+    [{ overflowRate: 1 }, 'long questions lost 100 %, maximum 50 %'],
+    [{ firstTokenMs: 30_000 }, 'first token after 30000 ms, maximum 20000'],
+    [{ tokensPerSecond: 1.25 }, '1.3 tokens/s, minimum 3'],
+    [{ contextTokens: 2048 }, 'context of 2048 tokens, minimum 4096'],
   ])('rejects %o and says why, however good the rest is', (short, reason) => {
     const verdict = tuneVerdict([{ ...GOOD, ...short }], USUAL_DEMANDS);
     expect(verdict.suitable).toEqual([]);

@@ -23,7 +23,7 @@ describe('a batch of messages', () => {
   it('shows what a message quotes', () => {
     const quoted = { author: 'Ann', text: 'one\ntwo' };
     expect(joinTexts([{ text: 'why?', receivedAt: 1, sentAt: 1, quoted }], () => 'b1')).toEqual([
-      '[words of others b1: quoted by the person, written by Ann]\n> one\n> two\n[end of words of others b1]\n\nwhy?',
+      '[untrusted b1: quoted by the person, written by Ann]\n> one\n> two\n[end of untrusted b1]\n\nwhy?',
     ]);
   });
 });
@@ -47,7 +47,7 @@ describe('the end of a turn', () => {
     [{ kind: 'limit', limit: 'rounds' }, 'failed', /20 rounds/],
     [{ kind: 'limit', limit: 'tokens' }, 'failed', /1,000,000 tokens/],
     [{ kind: 'limit', limit: 'time' }, 'failed', /10 minutes/],
-    [{ kind: 'limit', limit: 'loop' }, 'failed', /same steps .* again/],
+    [{ kind: 'limit', limit: 'loop' }, 'failed', /same steps repeated/],
   ] as const)('%o is told as %s', (ending, outcome, words) => {
     const closing = closingOf(ending, ['Hm.'], LIMITS);
     expect(closing.outcome).toBe(outcome);

@@ -3,7 +3,13 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { userId } from '../../src/kernel/message/ids.ts';
-import { neutralLines, wrapUntrusted } from '../../src/kernel/message/untrusted.ts';
+import {
+  neutralLines,
+  unwrapped,
+  withCurrentMarks,
+  withoutUntrusted,
+  wrapUntrusted,
+} from '../../src/kernel/message/untrusted.ts';
 import { wordsOf } from '../../src/kernel/turns/rules/coalesce.ts';
 import { cpuMs } from '../support/cpu-time.ts';
 
@@ -17,8 +23,8 @@ const hostile = fc
     fc.oneof(
       fc.constantFrom(
         ...['\n', '\r', '\r\n', '\u2028', '\u0085', '\v', ' ', '> ', '[', ']', '<', '|', '>', '/'],
-        ...[BOUNDARY, BOUNDARY.slice(0, 8), BOUNDARY.slice(8), 'end of words of others', ': '],
-        ...['[end of words of others ', '[words of others ', 'im_start', '<|', '<\u200b|', 's>'],
+        ...[BOUNDARY, BOUNDARY.slice(0, 8), BOUNDARY.slice(8), 'end of untrusted', ': '],
+        ...['[end of untrusted ', '[untrusted ', 'im_start', '<|', '<\u200b|', 's>'],
         ...[
           'INST',
           '[/INST]',
@@ -45,10 +51,8 @@ describe('a wrapped text', () => {
         const lines = wrap(text, author).split(/\r\n|[\n\v\f\r\u0085\u2028\u2029]/);
         const [first = '', ...rest] = lines;
         const last = rest.pop();
-        expect(first).toMatch(
-          /^\[words of others 0123456789abcdef: a mail, written by [^[\]<>|]+\]$/,
-        );
-        expect(last).toBe('[end of words of others 0123456789abcdef]');
+        expect(first).toMatch(/^\[untrusted 0123456789abcdef: a mail, written by [^[\]<>|]+\]$/);
+        expect(last).toBe('[end of untrusted 0123456789abcdef]');
         for (const line of rest) expect(line).toMatch(/^>/);
         expect(wrap(text, author).split(BOUNDARY)).toHaveLength(3);
       }),
@@ -105,6 +109,19 @@ describe('a wrapped text', () => {
     }
     expect(cpuMs() - startedAt).toBeLessThan(3000);
   });
+});
+
+it('a block that an earlier version marked is understood, and shown with the mark of today', () => {
+  const marked = wrapUntrusted('a page', [{ text: 'first\nsecond' }], BOUNDARY);
+  const earlier = marked.replaceAll('untrusted', 'words of others');
+  expect(earlier).toContain(`[words of others ${BOUNDARY}: a page]`);
+  expect(withCurrentMarks(earlier)).toBe(marked);
+  for (const block of [marked, earlier]) {
+    expect(unwrapped(block)).toBe('first\nsecond');
+    expect(withoutUntrusted(`before\n${block}\nbehind`)).toBe('before\n \nbehind');
+  }
+  const typed = '[words of others are welcome]';
+  expect(withCurrentMarks(typed)).toBe(typed);
 });
 
 describe('the text of a tokenizer', () => {
@@ -189,7 +206,7 @@ describe('a message of the person', () => {
       fc.property(words, hostile, (text, quote) => {
         expect(wordsOf({ text, sender: person }, () => BOUNDARY)).toBe(text);
         const both = wordsOf({ text, sender: person, quoted: { text: quote } }, () => BOUNDARY);
-        expect(both.endsWith(`\n[end of words of others ${BOUNDARY}]\n\n${text}`)).toBe(true);
+        expect(both.endsWith(`\n[end of untrusted ${BOUNDARY}]\n\n${text}`)).toBe(true);
       }),
     );
   });
@@ -205,8 +222,8 @@ describe('a message of the person', () => {
   it('from a sender whom nothing verifies is the words of others', () => {
     const sender = { ...person, verified: 'unverified' } as const;
     expect(wordsOf({ text: 'hello', sender }, () => BOUNDARY)).toBe(
-      `[words of others ${BOUNDARY}: sent by somebody whom nothing verifies]\n> hello\n` +
-        `[end of words of others ${BOUNDARY}]`,
+      `[untrusted ${BOUNDARY}: sent by an unverified sender]\n> hello\n` +
+        `[end of untrusted ${BOUNDARY}]`,
     );
   });
 });

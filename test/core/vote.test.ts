@@ -4,13 +4,13 @@ import fc from 'fast-check';
 import { describe, expect, it, test } from 'vitest';
 import {
   type Ballot,
-  USUAL_GATE as gate,
   textBallot,
   undecidedText,
   type VoteTerms,
   valueKey,
   verdictOf,
 } from '../../src/features/subagents/rules/vote.ts';
+import { USUAL_GATE as gate } from '../../src/features/subagents/settings.ts';
 
 const FLAG: Ballot = { kind: 'flagged', flag: 'malformed' };
 /** A letter each; ! is one that cannot be used. */

@@ -3,16 +3,17 @@
 
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { type Condition, holds } from '../../src/features/workflows/rules/condition.ts';
-import { type Decision, decide } from '../../src/features/workflows/rules/coordinator.ts';
 import type { Definition, Step } from '../../src/features/workflows/rules/definition.ts';
 import type { StepResult } from '../../src/features/workflows/rules/state.ts';
 import {
+  type Decision,
+  decide,
   newState,
   recordOf,
   updated,
   type WorkflowState,
 } from '../../src/features/workflows/rules/state.ts';
+import { type Condition, holds } from '../../src/features/workflows/rules/template.ts';
 import type { JsonObject, JsonValue } from '../../src/kernel/config/json.ts';
 
 type Loose = Partial<Omit<Extract<Step, { kind: 'tool' }>, 'kind'>> & { readonly id: string };
@@ -215,7 +216,7 @@ describe('a state', () => {
     expect(waiting.underWay).toEqual({ step: 'a', number: 1, isEffectful: true, approval: 't/1' });
     expect(decide(workflow([a]), waiting, NO_LIMITS)).toMatchObject({
       why: 'waiting',
-      reason: expect.stringMatching(/owner/),
+      reason: expect.stringMatching(/approval/),
     });
   });
 

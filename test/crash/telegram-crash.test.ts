@@ -2,6 +2,7 @@
 // is answered twice, except where Telegram's answer to a first plain send was lost; that one is
 // marked.
 
+import { readdir, readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
@@ -107,6 +108,22 @@ async function killAt(moment: Promise<unknown>, heal: () => void = () => undefin
   await allAnswered([2]);
 }
 
+function openedStore(): DatabaseSync & Disposable {
+  const database = new DatabaseSync(join(home.path, 'state.db'), { readOnly: true });
+  return Object.assign(database, { [Symbol.dispose]: () => database.close() });
+}
+
+/** The lines of the chat's session files. */
+async function recorded(chat: number) {
+  const folder = join(home.path, 'sessions');
+  const names = (await readdir(folder)).filter((name) => name.startsWith(`telegram%3A${chat}_`));
+  const texts = await Promise.all(names.map((name) => readFile(join(folder, name), 'utf8')));
+  const lines = texts.flatMap((text) => text.trimEnd().split('\n'));
+  return lines.map(
+    (line) => JSON.parse(line) as { readonly role?: string; readonly content?: string },
+  );
+}
+
 function nextCall(method: string): Promise<unknown> {
   const seen = telegram.calls.length;
   return telegram.waitFor(() => telegram.calls.slice(seen).find((call) => call.method === method));
@@ -165,7 +182,7 @@ describe('kill -9 while Telegram messages are in flight', () => {
     expect(unmarkedDoubles([1, 2])).toEqual([]);
   });
 
-  it('marks the one answer of which nobody knows whether it arrived', async () => {
+  it('marks the one answer of which it is not known whether it arrived', async () => {
     const fault = { kind: 'hang', stage: 'after' } as const;
     telegram.fail({ method: 'sendMessage', fault, times: CHATS.length });
     const arrived = telegram.waitFor(() =>
@@ -189,6 +206,28 @@ describe('kill -9 while Telegram messages are in flight', () => {
     await allAnswered([3]);
     expect(unmarkedDoubles([1, 2, 3])).toEqual([]);
     expect(markedDoubles([1])).toEqual([]);
+  });
+
+  it('records each turn once, also where it dies before session files are written', async () => {
+    const turns = [1, 2, 3];
+    for (const turn of turns) {
+      sayInAllChats(turn);
+      await allAnswered([turn]);
+      await gateway.kill();
+      gateway = await home.start();
+    }
+    await gateway.stop();
+    for (const chat of CHATS) {
+      const entries = await recorded(chat);
+      const asked = (turn: number) =>
+        entries.filter(
+          ({ role, content }) => role === 'user' && content?.includes(nonceOf(chat, turn)),
+        );
+      expect(turns.map((turn) => asked(turn).length)).toEqual([1, 1, 1]);
+      expect(entries.filter(({ role }) => role === 'turn_end')).toHaveLength(turns.length);
+    }
+    using database = openedStore();
+    expect(database.prepare('SELECT count(*) AS n FROM session_entry').get()).toEqual({ n: 0 });
   });
 
   it(
@@ -268,17 +307,12 @@ describe('kill -9 while a long answer goes out in parts', () => {
 
   /** What the gateway has recorded: so many parts stand in the chat and no request is under way. */
   function isAtRestBehind(parts: number): boolean {
-    using database = opened();
+    using database = openedStore();
     const row = database
       .prepare("SELECT parts, requesting FROM outbound WHERE body LIKE '%part-0%'")
       .get();
     const recorded: unknown = JSON.parse(String(row?.['parts'] ?? '[]'));
     return Array.isArray(recorded) && recorded.length === parts && row?.['requesting'] === 0;
-  }
-
-  function opened(): DatabaseSync & Disposable {
-    const database = new DatabaseSync(join(home.path, 'state.db'), { readOnly: true });
-    return Object.assign(database, { [Symbol.dispose]: () => database.close() });
   }
 
   async function restart() {
@@ -300,7 +334,7 @@ describe('kill -9 while a long answer goes out in parts', () => {
         telegram.chat(CHAT).messages.some(({ from, text }) => from === 'bot' && text === 'short'),
       ANSWER_TIMEOUT_MS,
     );
-    using database = opened();
+    using database = openedStore();
     const dead = database.prepare("SELECT id FROM outbound WHERE state IN ('dead', 'unknown')");
     expect(dead.all()).toEqual([]);
   }

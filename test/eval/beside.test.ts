@@ -58,7 +58,7 @@ it('evaluates and replays beside the gateway, in its budgets, and leaves local m
   const local = await rig.cli('eval', 'hanoi', '--samples', '1', '--model', 'ollama/llama3');
   expect(local.code).not.toBe(0);
   expect(local.stderr).toContain('stop the gateway first');
-  expect((await rig.cli('tune')).stderr).toContain('is held by process');
+  expect((await rig.cli('tune')).stderr).toContain('already uses');
   stopping.abort();
   await running;
 });

@@ -19,6 +19,7 @@ import type { TranscriptEntry, UserEntry } from '../../src/kernel/message/transc
 import { createJsonlSessionStore } from '../../src/kernel/sessions/jsonl.ts';
 import { silentLogger } from '../../src/lib/logger.ts';
 import { systemClock } from '../../src/lib/time/clock.ts';
+import { openEntryRows } from '../sessions/session-folder.ts';
 import { callTools, type LlmRequest, say } from '../support/llm-server.ts';
 import { createEvalRig, type EvalRig } from './eval-rig.ts';
 
@@ -56,9 +57,10 @@ async function written(): Promise<readonly string[]> {
   return found.sort();
 }
 
-const openStore = () =>
+const openStore = async () =>
   createJsonlSessionStore({
     ...{ folder: rig.home.sessions, clock: systemClock, log: silentLogger },
+    store: await openEntryRows(systemClock, rig.home.state),
     policy: () => sessionPolicy,
   });
 
@@ -102,7 +104,7 @@ describe('replay', () => {
       '    - The code is 7.\n    + The code is seven.\n      Anything else?',
     );
     expect(stdout).toContain('openai/sim -> openai/other');
-    expect(stderr).toContain('2 calls without a known price');
+    expect(stderr).toContain('2 calls with unknown price');
     const [first, second] = requests;
     expect(first?.system).toContain('Speak like a pirate.');
     expect(first?.body['temperature']).toBe(0);
@@ -116,7 +118,7 @@ describe('replay', () => {
   });
 
   it('takes up what came while a turn ran, tools that are gone, and leaves out what was broken off', async () => {
-    const store = openStore();
+    const store = await openStore();
     const session = sessionKey('terminal:long');
     const [done, stopped] = [turnId('terminal:long#1'), turnId('terminal:long#3')];
     const at = Date.UTC(2026, 0, 15);
@@ -166,7 +168,7 @@ describe('replay', () => {
 
     const recorded = await rig.cli('replay', session);
     expect(recorded.stdout).toMatch(
-      /^turn 1 .* the same\n {2}what it was asked with is not on record: .* all rights\nturn 2 .* left out: it was stopped$/,
+      /^turn 1 .* the same\n {2}the request log has no entry: .* all rights\nturn 2 .* skipped: the turn was stopped$/,
     );
     expect([recorded.code, recorded.stderr]).toEqual([
       0,
@@ -264,7 +266,7 @@ describe('replay', () => {
 
     await rm(join(rig.home.sessions, 'asked'), { recursive: true });
     const unknown = await rig.cli(...last, '--model', 'openai/other');
-    expect(unknown.stdout).toContain('what it was asked with is not on record');
+    expect(unknown.stdout).toContain('the request log has no entry');
     await writeFile(rig.home.config, before);
   });
 
@@ -300,7 +302,7 @@ describe('replay', () => {
       },
       { role: 'turn_end', turnId: turn, outcome: 'answered', answers: ['Red'], throughSeq: 1, at },
     ];
-    const store = openStore();
+    const store = await openStore();
     await store.append(sessionKey('terminal:photos'), entries, { durable: true });
     await store[Symbol.asyncDispose]();
     let shown = 0;
@@ -314,11 +316,11 @@ describe('replay', () => {
       '--model',
       'openai/gpt-5',
     );
-    expect(stdout, stderr).toContain('images that are not kept any more: 1');
+    expect(stdout, stderr).toContain('images that were deleted: 1');
     expect(shown).toBe(1);
   });
 
-  it('says so when today the record ends otherwise, and when there is no such turn', async () => {
+  it('says so when the result differs from the record, and when there is no such turn', async () => {
     const names = await readdir(rig.home.sessions);
     const name = names.find((each) => each.includes('diary') && each.endsWith('.jsonl')) ?? '';
     const path = join(rig.home.sessions, name);
@@ -330,7 +332,7 @@ describe('replay', () => {
     const { code, stdout, stderr } = await rig.cli('replay', SESSION, '--json');
     await writeFile(path, whole);
     expect(code).toBe(1);
-    expect(stderr).toContain('today the record ends otherwise');
+    expect(stderr).toContain('the result differs from the record');
     const [first, second] = JSON.parse(stdout);
     expect([first.comparison.isSame, second.comparison.isSame]).toEqual([false, true]);
 
@@ -342,12 +344,12 @@ describe('replay', () => {
     await writeFile(path, damaged.join('\n'));
     const partly = await rig.cli('replay', SESSION);
     await writeFile(path, whole);
-    expect(partly.stdout).toContain('left out: what the model said is not in the record');
+    expect(partly.stdout).toContain('skipped: the record has no answers of the model');
 
     const noPrompt = await rig.cli('replay', SESSION, '--prompt', join(rig.home.root, 'none.md'));
     expect([noPrompt.code, noPrompt.stderr]).toEqual([
       6,
-      expect.stringMatching(/none\.md cannot be read: ENOENT$/),
+      expect.stringMatching(/cannot read .*none\.md: ENOENT$/),
     ]);
     expect((await rig.cli('replay', SESSION, '--turn', '3')).code).toBe(6);
     expect((await rig.cli('replay', 'terminal:none')).code).toBe(6);

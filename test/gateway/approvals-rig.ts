@@ -10,7 +10,7 @@ import type { TurnMessage } from '../../src/agent/agent.ts';
 import { runApproved } from '../../src/agent/execute.ts';
 import { openApprovalRows } from '../../src/features/approvals/approval-rows.ts';
 import { type Approvals, createApprovals } from '../../src/features/approvals/approvals.ts';
-import { approvalsStage } from '../../src/features/approvals/stage.ts';
+import { approvalsStage } from '../../src/features/approvals/install.ts';
 import {
   createStanding,
   openStandingRows,
@@ -22,7 +22,7 @@ import type { MessageBus } from '../../src/kernel/bus/bus.ts';
 import { createMessageBus } from '../../src/kernel/bus/message-bus.ts';
 import { openEmbeddedStore } from '../../src/kernel/bus/store/embedded.ts';
 import type { EmbeddedStore } from '../../src/kernel/bus/store/store.ts';
-import { thumbed } from '../../src/kernel/intake/gate.ts';
+import { thumbed } from '../../src/kernel/intake/receive.ts';
 import {
   channelName,
   chatId,
@@ -37,7 +37,7 @@ import {
   type OutboundMessage,
   sessionKeyOf,
 } from '../../src/kernel/message/message.ts';
-import { OWNER_TURN } from '../../src/kernel/message/notes.ts';
+import { OWNER_TURN } from '../../src/kernel/message/untrusted.ts';
 import { openQuestionRows } from '../../src/kernel/questions/question-rows.ts';
 import { createQuestions, type Questions } from '../../src/kernel/questions/questions.ts';
 import { createRows } from '../../src/kernel/rows.ts';
@@ -171,6 +171,8 @@ export async function makeApprovalsRig() {
     const standing = createStanding({
       rows: openStandingRows(rows),
       ...{ clock, log: silentLogger, outsideChats: placeOf(OWNER), days: () => edge.days },
+      personOf: async (whose) => (whose === 'phone:49' ? 'chat:1' : whose),
+      timeZone: () => '',
       audit: { note: () => undefined, enter: async ({ fields }) => void uses.push(fields) },
       origins: async ({ sender }) => ({
         rights: edge.rights,

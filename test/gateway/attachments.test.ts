@@ -136,7 +136,7 @@ describe('what comes with messages', () => {
     [
       'finds no room',
       () => failing(new MediaError('media_full', 'x')),
-      'there is no room left to keep it',
+      'there is no storage space left',
       1,
     ],
     ['stays busy', () => failing(busy()), 'the platform is busy', 3],
@@ -158,7 +158,7 @@ describe('what comes with messages', () => {
   it('is unread where its door is gone', async () => {
     const reading = readAll(carrying('1'), open(false));
     await clock.advance(10_000);
-    expect((await reading).map(reasonOf)).toEqual(['this door cannot hand it over now']);
+    expect((await reading).map(reasonOf)).toEqual(['the channel cannot fetch it now']);
   });
 
   it('is given up after a minute, and the other files of the message are read', async () => {

@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { CountBook, type StoredRow } from '../../src/features/spending/count-book.ts';
+import { CountBook, type StoredRow } from '../../src/features/spending/spending-day.ts';
 
 const sum = (left: number, right: number) => left + right;
 const names = fc.uniqueArray(fc.constantFrom('a', 'b', 'c', 'd', 'e'), {

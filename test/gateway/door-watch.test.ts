@@ -3,7 +3,7 @@
 
 import { describe, expect, it, onTestFinished } from 'vitest';
 import { createFallback, createOutages } from '../../src/features/health/channel-watch.ts';
-import type { AccountName } from '../../src/kernel/message/account.ts';
+import type { AccountName } from '../../src/kernel/message/ids.ts';
 import {
   type ChannelName,
   channelName,
@@ -167,7 +167,7 @@ describe('a gateway that was down', () => {
       await again.check();
     }
     expect(told).toEqual([
-      'I heard nothing since 12:00; meanwhile came chat: 3 messages in 2 chats. Those of one chat are answered together.',
+      'I was offline since 12:00. Meanwhile: chat: 3 messages in 2 chats. Those of one chat are answered together.',
     ]);
   });
 

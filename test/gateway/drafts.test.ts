@@ -9,14 +9,11 @@ import { describe, expect, test } from 'vitest';
 import { createStanding, openStandingRows } from '../../src/features/approvals/standing.ts';
 import { openDraftRows } from '../../src/features/letters/draft-rows.ts';
 import { createDrafts } from '../../src/features/letters/drafts.ts';
-import {
-  type Letter,
-  readHours,
-  type SendPolicy,
-} from '../../src/features/letters/rules/letter.ts';
+import { type Letter, readHours } from '../../src/features/letters/rules/letter.ts';
 import { ALL_RIGHTS } from '../../src/kernel/access/rights.ts';
 import { createMessageBus } from '../../src/kernel/bus/message-bus.ts';
 import { openEmbeddedStore } from '../../src/kernel/bus/store/embedded.ts';
+import type { SendPolicy } from '../../src/kernel/config/limits.ts';
 import { channelName, chatId, messageId, threadId, turnId } from '../../src/kernel/message/ids.ts';
 import {
   type ChatRef,
@@ -24,7 +21,7 @@ import {
   type OutboundMessage,
   sessionKeyOf,
 } from '../../src/kernel/message/message.ts';
-import { OWNER_TURN } from '../../src/kernel/message/notes.ts';
+import { OWNER_TURN } from '../../src/kernel/message/untrusted.ts';
 import { openQuestionRows } from '../../src/kernel/questions/question-rows.ts';
 import { createQuestions } from '../../src/kernel/questions/questions.ts';
 import { createRows } from '../../src/kernel/rows.ts';
@@ -64,6 +61,8 @@ async function makeRig(policy: SendPolicy = 'first_contact') {
       audit: { note: () => undefined, enter: async () => undefined },
       origins: async () => ({ rights: ALL_RIGHTS, isForeign: false, isOwnerHere: true }),
       outsideChats: placeOf(OWNER),
+      personOf: async (whose) => whose,
+      timeZone: () => '',
     });
     const drafts = createDrafts({
       ...{ rows: openDraftRows(rows), bus, questions, standing, clock, log },
@@ -269,7 +268,7 @@ describe('a draft', () => {
     await using rig = await makeRig();
     await rig.post(mail('ann@x.test'));
     await rig.clock.advance(25 * HOUR);
-    await expect.poll(async () => (await rig.sent()).at(-1)?.markdown).toMatch(/24 hours/);
+    await expect.poll(async () => (await rig.sent()).at(-1)?.markdown).toMatch(/12 hours/);
     expect(await rig.press('Send')).toMatch(/no longer/);
     expect(await rig.told()).toEqual([expect.stringMatching(/No owner answered in time/)]);
     expect(await rig.mails()).toEqual([]);
@@ -280,7 +279,7 @@ describe('a draft', () => {
     await rig.post(mail('ann@x.test'));
     await rig.press('Edit');
     await rig.clock.advance(25 * HOUR);
-    await expect.poll(async () => (await rig.sent()).at(-1)?.markdown).toMatch(/24 hours/);
+    await expect.poll(async () => (await rig.sent()).at(-1)?.markdown).toMatch(/12 hours/);
     await rig.says({ text: 'too late' });
     expect(await rig.mails()).toEqual([]);
   });
@@ -335,7 +334,7 @@ describe('letters that an owner always allows', () => {
   const seen = async (rig: Awaited<ReturnType<typeof makeRig>>) =>
     (await rig.sent()).filter(({ choices }) => choices !== undefined).length;
 
-  test('go out unseen to just those people, from that conversation and for that person', async () => {
+  test('go out unseen to just those people, from all conversations of that person', async () => {
     await using rig = await makeRig('always');
     await rig.post(mail('anna@x.org'));
     expect(await rig.press('Send, always to them')).toMatch(/^Sent\. .*30 days.*\/approvals/);
@@ -349,12 +348,14 @@ describe('letters that an owner always allows', () => {
       [mail('bert@x.org'), {}],
       [mail('anna@x.org', 'Hi.', ['bert@x.org']), {}],
       [mail('anna@x.org', 'Copy this', undefined), { isTainted: true }],
-      [mail('anna@x.org', 'Elsewhere'), { session: '5' }],
       [mail('anna@x.org', 'Somebody'), { whose: 'chat:2' }],
     ] as const) {
       expect((await rig.post(letter, changes)).text, JSON.stringify(letter)).toMatch(/^Not sent/);
     }
     expect(await rig.mails()).toHaveLength(2);
+    expect((await rig.post(mail('anna@x.org', 'Elsewhere'), { session: '5' })).text).toMatch(
+      /^Sent/,
+    );
   });
 
   test('are not to be had where words of others were read', async () => {

@@ -74,7 +74,7 @@ describe('a person who writes too much', () => {
     await rig.say(OWNER, '/people 7 messages-per-day 3');
     expect((await rig.sentTo(OWNER)).at(-1)).toContain('At most: 3 messages a day');
     await rig.say(OWNER, '/people 7 messages-per-day three');
-    expect((await rig.sentTo(OWNER)).at(-1)).toContain('is no number of messages a day');
+    expect((await rig.sentTo(OWNER)).at(-1)).toContain('is not a valid number of messages a day');
     const [seven] = await rig.people.persons.find('7');
     const door = { channel: channelName('other'), ids: [userId('70')] };
     const { persons } = rig.people;

@@ -2,8 +2,8 @@
 // the end, and a kill in between costs nothing of it.
 
 import { expect, it } from 'vitest';
-import { ForgetWork } from '../../src/features/privacy/forget-work.ts';
 import type { ForgetReport } from '../../src/features/privacy/personal-data.ts';
+import { ForgetWork } from '../../src/features/privacy/personal-data.ts';
 import { channelName, chatId, DEFAULT_ACCOUNT } from '../../src/kernel/message/ids.ts';
 import { silentLogger as log } from '../../src/lib/logger.ts';
 import { createMemoryStore, memoryRows } from '../support/memory-host.ts';
@@ -57,7 +57,7 @@ it('is told when it is over where it takes long, tried again where it fails, and
   await work.keep('1', wish);
   const pressed = work.decided('1');
   await clock.advance(2000);
-  expect(await pressed).toMatch(/^I take it out now/);
+  expect(await pressed).toMatch(/^I am deleting it/);
   const second = again();
   first.reject(new Error('no room on the disk'));
   await clock.advance(60_000);

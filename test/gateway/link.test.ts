@@ -79,7 +79,7 @@ describe('a code of /link', () => {
     await rig.people.pairing.approve({ channel: 'chat', userId: trusted, name: 'T' }, 'trusted');
     await rig.say(trusted, 'hello');
     await rig.say(forged, `/link ${await codeOf(rig, trusted)}`, other('900'));
-    expect((await rig.sentTo('900', 'phone')).at(-1)).toMatch(/not good/);
+    expect((await rig.sentTo('900', 'phone')).at(-1)).toMatch(/wrong or has expired/);
     expect(await rig.people.persons.find('900')).toEqual([before]);
   });
 
@@ -118,7 +118,7 @@ describe('a code of /link', () => {
     const rig = await makeRig({}, { [OWNER]: 'owner', '5': 'guest' });
     const code = await codeOf(rig, '5');
     await rig.say(OWNER, `/link ${code}`);
-    expect((await rig.sentTo(OWNER)).at(-1)).toContain('may do more here');
+    expect((await rig.sentTo(OWNER)).at(-1)).toContain('have more rights here');
     expect((await rig.people.persons.of('chat', ['5']))?.role).toBe('guest');
     expect(await rig.people.persons.of('chat', [OWNER])).toBeUndefined();
   });
@@ -166,9 +166,9 @@ describe('a person over two doors', () => {
   it('takes the linked door off, and that one alone is closed then', async () => {
     const rig = await linked();
     await rig.say('5', '/unlink chat');
-    expect((await rig.sentTo('5')).at(-1)).toContain('would close');
+    expect((await rig.sentTo('5')).at(-1)).toContain('would lose');
     await rig.say('5', '/unlink phone');
-    expect((await rig.sentTo('5')).at(-1)).toContain('no door of yours');
+    expect((await rig.sentTo('5')).at(-1)).toContain('phone is disconnected');
     await rig.say('900', 'still there?', other('900'));
     await rig.say('5', 'and I?');
     expect(await rig.queued()).toEqual(['and I?']);

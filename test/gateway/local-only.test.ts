@@ -5,23 +5,23 @@ import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import type { Models } from '../../src/agent/models.ts';
 import {
   type PlannedCall,
   type SpendingGuard,
   SpendingRefusedError,
-} from '../../src/agent/spending.ts';
-import { openLocalOnly } from '../../src/features/local-models/install-local-only.ts';
+} from '../../src/agent/agent.ts';
+import type { Models } from '../../src/agent/models.ts';
+import { openLocalOnly } from '../../src/features/local-models/local-only.ts';
 import { openJobRows, startedFromJobs } from '../../src/features/schedule/job-rows.ts';
-import { JOB_CHANNEL, type Job, jobChat } from '../../src/features/schedule/rules/job.ts';
+import { type Job, jobChat } from '../../src/features/schedule/rules/job.ts';
+import { JOB_CHANNEL } from '../../src/features/schedule/settings.ts';
 import { charged } from '../../src/features/spending/paid-call.ts';
-import { startedFromHelpers } from '../../src/features/subagents/personal-data.ts';
+import { openSubagents, startedFromHelpers } from '../../src/features/subagents/personal-data.ts';
 import {
   type HelperRun,
   helperChat,
   SUBAGENT_CHANNEL,
 } from '../../src/features/subagents/rules/subagent.ts';
-import { openSubagents } from '../../src/features/subagents/subagent-rows.ts';
 import { openEmbeddedStore } from '../../src/kernel/bus/store/embedded.ts';
 import type { EmbeddedStore } from '../../src/kernel/bus/store/store.ts';
 import { configSchema } from '../../src/kernel/config/config.ts';
@@ -35,6 +35,7 @@ import {
   userId,
 } from '../../src/kernel/message/ids.ts';
 import { type ChatRef, sessionKeyOf } from '../../src/kernel/message/message.ts';
+import { budgetGuard, guardedModelCalls } from '../../src/kernel/model-guards.ts';
 import { createRows } from '../../src/kernel/rows.ts';
 import { silentLogger } from '../../src/lib/logger.ts';
 import { createLocalSites } from '../../src/providers/local-site.ts';
@@ -106,7 +107,7 @@ function open(only = false) {
     ...{ live, store, models, routes: { sessionOf } },
     startedFrom: contributed.startedFrom,
   });
-  const guard = held.guard(inner);
+  const guard = guardedModelCalls(() => [held.guard, budgetGuard(inner)]);
   const ask = (
     model: string,
     chat = HERE,
@@ -142,7 +143,7 @@ describe('a conversation that stays on one’s own machines', () => {
     ]) {
       expect(await anew.ask(CLOUD, HERE, { role })).toMatchObject({
         ...{ kind: 'refused', because: 'local_only' },
-        text: expect.stringMatching(/openai\/sim-1 is none of your own machines.*\/local off/),
+        text: expect.stringMatching(/openai\/sim-1 is not on your own machines.*\/local off/),
       });
     }
     for (const model of ['vllm/qwen', 'ollama/gpt-oss:120b-cloud', 'ollama/kimi:cloud']) {

@@ -7,15 +7,15 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { describe, expect, test } from 'vitest';
 import { ArchiveError } from '../../src/channels/channel.ts';
+import type { BridgeMode } from '../../src/channels/email/settings.ts';
 import { BridgeDesk } from '../../src/features/mail-bridge/bridge-desk.ts';
-import { openBridgeRows } from '../../src/features/mail-bridge/bridge-rows.ts';
 import {
   createBridgeSummaries,
   type MailToSummarise,
+  openBridgeRows,
 } from '../../src/features/mail-bridge/bridge-summaries.ts';
 import { createMailBridge } from '../../src/features/mail-bridge/mail-bridge.ts';
-import type { BridgeMode } from '../../src/features/mail-bridge/rules/bridge.ts';
-import type { SummaryOutcome } from '../../src/features/mail-bridge/rules/summary.ts';
+import type { SummaryOutcome } from '../../src/features/mail-bridge/rules/bridge.ts';
 import type { SettledVerdict } from '../../src/kernel/access/admission.ts';
 import { createMessageBus } from '../../src/kernel/bus/message-bus.ts';
 import { openEmbeddedStore } from '../../src/kernel/bus/store/embedded.ts';
@@ -225,7 +225,7 @@ describe('a mail that the owner answers', () => {
     expect(note.markdown).toMatch(/^Mail to email@work from `Anna`/);
     await rig.press(note, 'Reply');
     expect(await rig.writes(rig.says('At one.'))).toBe(true);
-    expect((await rig.shown(2)).markdown).toMatch(/^This goes from email@work to `anna1@/);
+    expect((await rig.shown(2)).markdown).toMatch(/^To be sent from email@work to `anna1@/);
   });
 
   test('that is long is summarised once, and shown again without another call', async () => {
@@ -269,7 +269,7 @@ describe('a mail that the owner answers', () => {
     await using rig = await makeRig();
     const sender = { kind: 'person', id: userId('boss@x.test'), verified: 'unverified' } as const;
     await rig.arrives(rig.mail(1, { sender }));
-    expect((await rig.shown(1)).markdown).toContain('**not proven');
+    expect((await rig.shown(1)).markdown).toContain('**unverified');
   });
 
   test('gets the dictated answer in its thread, once, after it was shown again', async () => {
@@ -340,7 +340,7 @@ describe('a mail that the owner answers', () => {
   test('is archived once, and the owner hears where that fails', async () => {
     await using rig = await makeRig();
     await rig.arrives(rig.mail(1));
-    expect(await rig.press(await rig.shown(1), 'Archive')).toBe('I archive `Lunch?`.');
+    expect(await rig.press(await rig.shown(1), 'Archive')).toBe('Archiving `Lunch?`.');
     await expect.poll(() => rig.archived).toEqual(['email:default:1']);
     rig.edge.archiveFails = new ArchiveError('no_archive', 'the mailbox has no archive folder');
     await rig.arrives(rig.mail(2));
@@ -361,10 +361,10 @@ describe('a mail that the owner answers', () => {
     await rig.clock.advance(MINUTE);
     await rig.press(first, 'Reply');
     await rig.writes(rig.says('Gladly.'));
-    expect((await rig.shown(3)).markdown).toContain('This goes to `anna1@person.test`');
+    expect((await rig.shown(3)).markdown).toContain('To be sent to `anna1@person.test`');
     await rig.clock.advance(MINUTE);
     await rig.writes(rig.says('Never.'));
-    expect((await rig.shown(4)).markdown).toContain('This goes to `anna2@person.test`');
+    expect((await rig.shown(4)).markdown).toContain('To be sent to `anna2@person.test`');
   });
 
   test('is shown also where nothing can be done for an earlier one', async () => {

@@ -2,7 +2,7 @@
 
 import { expect, it } from 'vitest';
 import { createKnownAs } from '../../src/features/people/people.ts';
-import { createJudge } from '../../src/kernel/intake/judge.ts';
+import { createJudge } from '../../src/kernel/intake/fair-use.ts';
 import { channelName, chatId, DEFAULT_ACCOUNT, messageId } from '../../src/kernel/message/ids.ts';
 import type { InboundMessage } from '../../src/kernel/message/message.ts';
 import { createOrigins } from '../../src/kernel/turns/origins.ts';
@@ -25,9 +25,11 @@ it('what is taken from a person on one door, no other door of theirs gives back'
     judge: createJudge({ persons, policy: () => rig.policy }),
     knownAs: createKnownAs(persons),
     mediumOf: () => 'chat',
+    quotesShown: async () => false,
     policies: () => ({
       people: [{ who: 'chat:7', web: 'never', write: 'free' }],
       groups: [],
+      approvals: { owner: 'normal', trusted: 'normal' },
     }),
   });
   const rightsOn = async (channel: string, id: string) => (await origins(said(channel, id))).rights;

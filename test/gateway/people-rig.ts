@@ -7,30 +7,30 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { ORDERS } from '../../src/boot.ts';
 import { approvalCommands } from '../../src/features/approvals/approval-commands.ts';
-import { openBridgeRows } from '../../src/features/mail-bridge/bridge-rows.ts';
+import { modelCommands, stopCommands } from '../../src/features/conversations/stop-command.ts';
+import { openBridgeRows } from '../../src/features/mail-bridge/bridge-summaries.ts';
 import { bridgeSteps, createMailBridge } from '../../src/features/mail-bridge/mail-bridge.ts';
 import { createKnock, createOwnerNotices } from '../../src/features/people/knock.ts';
 import { createKnownAs, createPeople, type People } from '../../src/features/people/people.ts';
 import { peopleCommands } from '../../src/features/people/people-commands.ts';
 import { createStrangerAnswers } from '../../src/features/people/strangers.ts';
-import { createBudgetOwners } from '../../src/features/spending/budget-owners.ts';
+import { createBudgetOwners } from '../../src/features/spending/paid-call.ts';
 import { Spending } from '../../src/features/spending/spending.ts';
-import { spendingCommands, spentToday } from '../../src/features/spending/spending-commands.ts';
-import { createSpendingDesk } from '../../src/features/spending/spending-desk.ts';
+import {
+  createSpendingDesk,
+  spendingCommands,
+  spentToday,
+} from '../../src/features/spending/spending-desk.ts';
 import type { AdmissionPolicy, Role } from '../../src/kernel/access/admission.ts';
 import type { MessageBus } from '../../src/kernel/bus/bus.ts';
 import { createMessageBus } from '../../src/kernel/bus/message-bus.ts';
 import { openEmbeddedStore } from '../../src/kernel/bus/store/embedded.ts';
 import type { ClaimedDelivery, EmbeddedStore } from '../../src/kernel/bus/store/store.ts';
 import { createCommands } from '../../src/kernel/commands/commands.ts';
-import { modelCommands } from '../../src/kernel/commands/model-commands.ts';
-import { statusCommands } from '../../src/kernel/commands/status-command.ts';
-import { stopCommands } from '../../src/kernel/commands/stop-command.ts';
 import { type LimitsConfig, limitsSchema } from '../../src/kernel/config/limits.ts';
 import { createRegistries } from '../../src/kernel/contributions.ts';
-import { createFairUse } from '../../src/kernel/intake/fair-use.ts';
+import { createFairUse, createJudge } from '../../src/kernel/intake/fair-use.ts';
 import { createGroupBuffer, createGroupIntake } from '../../src/kernel/intake/group-intake.ts';
-import { createJudge } from '../../src/kernel/intake/judge.ts';
 import { createReceiver, type Receiver } from '../../src/kernel/intake/receive.ts';
 import {
   type ChannelName,
@@ -45,7 +45,8 @@ import { createOwnerDoor } from '../../src/kernel/owners.ts';
 import { openQuestionRows } from '../../src/kernel/questions/question-rows.ts';
 import { createQuestions, type Questions } from '../../src/kernel/questions/questions.ts';
 import { createRows } from '../../src/kernel/rows.ts';
-import { createSessionSettings } from '../../src/kernel/turns/session-settings.ts';
+import { statusCommands } from '../../src/kernel/status.ts';
+import { createSessionSettings } from '../../src/kernel/turns/origins.ts';
 import { silentLogger } from '../../src/lib/logger.ts';
 import { createMovableClock, type MovableClock } from '../support/movable-clock.ts';
 import { NO_HELPERS } from '../support/no-helpers.ts';
@@ -182,11 +183,18 @@ export async function makePeopleRig(
       models: () => ({ defaultModel: 'test/model', resolve: () => Promise.reject() }) as never,
       turnDefaults: () => ({ thinkingBudget: 0, queueMode: 'steer' }) as const,
     };
+    add.status({ lines: async (by) => [`Today: ${await spentToday(by, desk)}`] });
     add.command(
-      ...peopleCommands({ bus, people, mediumOf, notesOf: async () => '' }),
+      ...peopleCommands({
+        bus,
+        people,
+        mediumOf,
+        notesOf: async () => '',
+        approvalsFor: async () => undefined,
+      }),
       ...spendingCommands(desk),
       ...modelCommands({ ...chosen, local: NO_LOCAL_MODELS }),
-      ...statusCommands({ ...chosen, bus, contributed, spentToday: (by) => spentToday(by, desk) }),
+      ...statusCommands(contributed.status),
       ...stopCommands({ bus, helpers: NO_HELPERS, workflows: NO_WORKFLOWS, jobs }),
       ...approvalCommands({
         // What nobody foresaw.
@@ -194,6 +202,7 @@ export async function makePeopleRig(
         drafts: { open: async () => [], askAgain: async () => 0 },
         standing: { list: async () => [], takeBack: async () => 0 },
         mediumOf,
+        persons: people.persons,
       }),
     );
     const commands = createCommands({ contributed, audit: { note: () => undefined } });

@@ -2,12 +2,12 @@
 // there is something new, once more after a kill, and once for a wish of the machine's user.
 
 import { expect, it } from 'vitest';
+import type { ThoughtOver } from '../../src/features/memory/reflection.ts';
 import {
   createReflectionClock,
   type ReflectionSettings,
   wantReflection,
-} from '../../src/features/memory/reflection-clock.ts';
-import type { ThoughtOver } from '../../src/features/memory/reflection-desk.ts';
+} from '../../src/features/memory/reflection.ts';
 import { silentLogger } from '../../src/lib/logger.ts';
 import { createMemoryStore } from '../support/memory-host.ts';
 import { createMovableClock } from '../support/movable-clock.ts';

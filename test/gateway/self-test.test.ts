@@ -90,7 +90,7 @@ test.each([
   ['stopped', { kind: 'stopped', reason: 'the token is wrong', remedy: 'Make a new one' }, 'token'],
   ['degraded', { kind: 'degraded', reason: 'no wind' }, 'no wind'],
   ['starting', { kind: 'starting' }, 'not started'],
-  ['deaf for long', { kind: 'running', activeAt: -200_000 }, 'heard nothing'],
+  ['deaf for long', { kind: 'running', activeAt: -200_000 }, 'no contact'],
 ] as const)(
   'a channel that is %s has failed before anything is sent',
   async (_, status, reason) => {
@@ -105,7 +105,7 @@ test.each([
 
 test('without a chat with an owner it says how to get one', async () => {
   const found = await steps({ chat: undefined });
-  expect(found.at(-1)).toEqual(failed('no chat with an owner', 'Write to the agent'));
+  expect(found.at(-1)).toEqual(failed('no chat with an owner', 'Send the agent one message'));
 });
 
 test('what the platform refuses is said, and what our own code broke is not shown', async () => {

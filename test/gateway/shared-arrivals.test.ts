@@ -3,8 +3,15 @@
 import { expect, test } from 'vitest';
 import type { Verdict } from '../../src/kernel/access/admission.ts';
 import { createSharedArrivals } from '../../src/kernel/intake/receive.ts';
-import { type AccountName, accountName } from '../../src/kernel/message/account.ts';
-import { accountId, channelName, chatId, messageId, userId } from '../../src/kernel/message/ids.ts';
+import {
+  type AccountName,
+  accountId,
+  accountName,
+  channelName,
+  chatId,
+  messageId,
+  userId,
+} from '../../src/kernel/message/ids.ts';
 import type { InboundMessage } from '../../src/kernel/message/message.ts';
 import { systemClock } from '../../src/lib/time/clock.ts';
 import { createMemoryStore } from '../support/memory-host.ts';

@@ -5,11 +5,10 @@ import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import type { Refusal, Reservation } from '../../src/agent/spending.ts';
+import type { Refusal, Reservation } from '../../src/agent/agent.ts';
 import type { KnownAs } from '../../src/features/people/people.ts';
-import { createBudgetNotes, type UsedUp } from '../../src/features/spending/budget-notes.ts';
-import type { BudgetOwners } from '../../src/features/spending/budget-owners.ts';
-import { Spending } from '../../src/features/spending/spending.ts';
+import type { BudgetOwners } from '../../src/features/spending/paid-call.ts';
+import { createBudgetNotes, Spending, type UsedUp } from '../../src/features/spending/spending.ts';
 import { storedDays } from '../../src/features/spending/spending-day.ts';
 import {
   budgetQuestion,
@@ -161,7 +160,7 @@ describe('a model whose price nobody knows', () => {
     await expect.poll(() => told).toHaveLength(1);
     expect(told[0]).toMatchObject({ id: 'budget/2026-01-15/unpriced/x/y', chat: 'owner' });
     expect(told[0]?.markdown).toMatch(
-      /^What `x\/y` costs is not known to me, .*30 USD .* and 150 .*`models\.prices`/,
+      /^I do not know what `x\/y` costs, .*30 USD .* and 150 .*`models\.prices`/,
     );
     await clock.advance(86_400_000);
     await ask('7', 'x/y');
@@ -184,11 +183,11 @@ describe('a model whose price nobody knows', () => {
       const refused = await ask('7', 'x/z');
       expect(refused).toMatchObject({
         kind: 'refused',
-        text: expect.stringMatching(/^I do not answer with `x\/z`: what it costs is not known/),
+        text: expect.stringMatching(/^I cannot use `x\/z`: I do not know its price/),
       });
       expect((await ask('7', 'ollama/y')).kind).toBe('reserved');
     }
-    await expect.poll(() => told.at(-1)?.markdown).toContain('so I do not ask it');
+    await expect.poll(() => told.at(-1)?.markdown).toContain('so I do not use it');
     budget = { totalTokensPerDay: 1_000_000, unpriced: 'refuse' };
     expect((await ask('7', 'x/y')).kind).toBe('reserved');
   });
@@ -400,4 +399,28 @@ describe('a budget of the day', () => {
       ['2026-01-15', 1000],
     ]);
   });
+});
+
+describe('a call that may be made in vain', () => {
+  it.each([
+    [5000, 0],
+    [3000, 1],
+  ])(
+    'with a budget of %i tokens waits %i times for the person to finish',
+    async (tokens, waits) => {
+      budget = { totalTokensPerDay: tokens };
+      let waited = 0;
+      const payer = payerOf('ada');
+      const settled = async () => void waited++;
+      const planned = {
+        role: 'turn',
+        payer,
+        model: 'test/model',
+        inputTokens: 800,
+        outputTokens: 1000,
+      };
+      const reserved = await spending.reserve({ ...planned, settled }, signal);
+      expect([reserved.kind, waited]).toEqual(['reserved', waits]);
+    },
+  );
 });

@@ -2,7 +2,7 @@
 
 import { expect, test } from 'vitest';
 import type { Channel } from '../../src/channels/channel.ts';
-import { createSpentButtons } from '../../src/kernel/delivery/spent-buttons.ts';
+import { createSpentButtons } from '../../src/kernel/delivery/undelivered.ts';
 import {
   channelName,
   chatId,

@@ -13,7 +13,9 @@ const MEMBER = '2';
 async function allowed(command = 'git pull', options: Asked = {}) {
   const rig = await makeApprovalsRig();
   await rig.asks(command, options);
-  expect(await rig.press(await rig.tokenOf('Always allow'))).toMatch(/^Allowed, and exactly this/);
+  expect(await rig.press(await rig.tokenOf('Always allow'))).toMatch(
+    /^Allowed, and exactly this call always/,
+  );
   return rig;
 }
 
@@ -37,7 +39,6 @@ describe('a call that is always allowed', () => {
     ['an argument more', 'git pull --force', {}],
     ['another pattern of the same words', 'git pull', { pattern: 'in another folder' }],
     ['another program under its name', 'git pull', { seal: '/usr/bin/git 1:2 sha256:beef' }],
-    ['another conversation', 'git pull', { session: '3' }],
     ['another person in the conversation', 'git pull', { whose: 'chat:2' }],
     ['several people at once', 'git pull', { whose: undefined }],
     ['words of others in the conversation', 'git pull', { isTainted: true }],
@@ -48,27 +49,33 @@ describe('a call that is always allowed', () => {
     expect(rig.uses).toEqual([]);
   });
 
-  test('holds after words of others where it was given after such, and for itself alone', async () => {
-    await using rig = await allowed('git pull', { isTainted: true });
-    const asked = (await rig.sent()).find(({ choices }) => choices !== undefined);
-    expect(asked?.markdown).toContain('also after words of others, for 30 days');
-    expect(await rig.allows('git pull', { isTainted: true })).toBe(true);
-    expect(await rig.allows('git pull')).toBe(true);
-    expect(await rig.allows('git push', { isTainted: true })).toBe(false);
-  });
-
-  test('is widened to such conversations by a press there, and not by one elsewhere', async () => {
+  test('is not to be had while untrusted content is in view, and holds in all conversations else', async () => {
     await using rig = await allowed();
-    await rig.asks('git pull', { turn: 2, isTainted: true });
+    expect(await rig.allows('git pull', { session: '3' })).toBe(true);
+    expect(await rig.allows('git pull', { session: '3', whose: 'phone:49' })).toBe(true);
+    await rig.asks('git pull', { turn: 2, isTainted: true, pattern: undefined });
+    const labels = (await rig.lastQuestion())?.choices?.map(({ label }) => label);
+    expect(labels).toEqual(['Allow once', 'Deny']);
     expect(await rig.allows('git pull', { isTainted: true })).toBe(false);
-    await rig.press(await rig.tokenOf('Always allow'));
-    expect(await rig.allows('git pull', { isTainted: true })).toBe(true);
-    await rig.asks('git pull', { turn: 3, pattern: undefined });
-    expect(await rig.allows('git pull', { isTainted: true })).toBe(true);
   });
 
-  test('ends with its days, at most those configured now, and what ended makes nothing wider', async () => {
-    await using rig = await allowed('git pull', { isTainted: true });
+  test.each([
+    ['Allow for 1 hour', 3_600_000],
+    ['Allow today', DAY],
+    ['Allow for 30 days', 30 * DAY],
+  ])('ends by %s', async (label, ms) => {
+    await using rig = await makeApprovalsRig();
+    await rig.asks('git pull');
+    await rig.press(await rig.tokenOf(label));
+    expect(await rig.allows('git pull')).toBe(true);
+    await rig.clock.advance(ms);
+    expect(await rig.allows('git pull')).toBe(false);
+  });
+
+  test('ends with its days, at most those configured now', async () => {
+    await using rig = await makeApprovalsRig();
+    await rig.asks('git pull');
+    await rig.press(await rig.tokenOf('Allow for 30 days'));
     await rig.clock.advance(7 * DAY);
     rig.edge.days = 7;
     expect(await rig.allows('git pull')).toBe(false);
@@ -77,10 +84,6 @@ describe('a call that is always allowed', () => {
     await rig.clock.advance(23 * DAY);
     expect(await rig.allows('git pull')).toBe(false);
     expect(await rig.standing.list()).toEqual([]);
-    await rig.asks('git pull', { turn: 2 });
-    await rig.press(await rig.tokenOf('Always allow'));
-    expect(await rig.allows('git pull')).toBe(true);
-    expect(await rig.allows('git pull', { isTainted: true })).toBe(false);
   });
 
   test('counts no more once whoever allowed it is no owner, or may not have it done', async () => {
@@ -134,20 +137,23 @@ test('what an owner decided is forgotten with the words it holds, and what is op
   expect(await rig.approvals.open()).toHaveLength(1);
 });
 
-describe('the third choice', () => {
+describe('the longer choices', () => {
   const labels = async (rig: Awaited<ReturnType<typeof makeApprovalsRig>>) =>
     (await rig.lastQuestion())?.choices?.map(({ label }) => label);
 
-  test('is the number three where there are no buttons, while thumbs mean once and no', async () => {
+  test('has numbers where there are no buttons, while thumbs mean once and no', async () => {
     await using rig = await makeApprovalsRig();
     rig.edge.hasButtons = false;
     await rig.asks('git pull');
-    expect(await labels(rig)).toEqual(['Allow once', 'Deny', 'Always allow']);
+    expect(await labels(rig)).toEqual([
+      ...['Allow once', 'Deny', 'Allow for 1 hour', 'Allow today', 'Allow for 30 days'],
+      'Always allow',
+    ]);
     expect(await rig.thumb(OWNER, '👍')).toBe(await rig.tokenOf('Allow once'));
     expect(await rig.thumb(OWNER, '👎')).toBe(await rig.tokenOf('Deny'));
-    const three = await rig.questions.numbered(rig.says(OWNER, '3'));
-    expect(three).toBe(await rig.tokenOf('Always allow'));
-    expect(await rig.press(three ?? '')).toMatch(/30 days/);
+    const five = await rig.questions.numbered(rig.says(OWNER, '5'));
+    expect(five).toBe(await rig.tokenOf('Allow for 30 days'));
+    expect(await rig.press(five ?? '')).toMatch(/30 days/);
   });
 
   test('is not there where it can hold for nothing, or is switched off', async () => {
@@ -159,7 +165,7 @@ describe('the third choice', () => {
     rig.edge.days = 0;
     await rig.asks('git fetch');
     expect(await labels(rig)).toEqual(['Allow once', 'Deny']);
-    expect((await rig.lastQuestion())?.markdown).not.toContain('Always');
+    expect((await rig.lastQuestion())?.markdown).not.toContain('longer approval');
   });
 
   test('is nobody’s but an owner’s, and good for the question as it was shown', async () => {

@@ -157,7 +157,7 @@ describe('a stranger at a door with codes', () => {
     await rig.clock.advance(31 * 60_000);
     await rig.say('7', 'hello?');
     await rig.say(OWNER, `/allow ${codeIn(text)}`);
-    expect((await rig.sentTo(OWNER)).at(-1)).toContain('I know nobody');
+    expect((await rig.sentTo(OWNER)).at(-1)).toContain('Nobody with the id');
     expect(await rig.sentTo('7')).toHaveLength(1);
   });
 });

@@ -2,9 +2,9 @@
 
 import { join } from 'node:path';
 import { expect, it, onTestFinished } from 'vitest';
+import { whyCommands } from '../../src/features/conversations/why-command.ts';
 import { createMessageBus } from '../../src/kernel/bus/message-bus.ts';
 import { openEmbeddedStore } from '../../src/kernel/bus/store/embedded.ts';
-import { whyCommands } from '../../src/kernel/commands/why-command.ts';
 import { accountId, channelName, chatId, messageId, userId } from '../../src/kernel/message/ids.ts';
 import { type InboundMessage, sessionOf } from '../../src/kernel/message/message.ts';
 import { silentLogger } from '../../src/lib/logger.ts';
@@ -44,7 +44,7 @@ async function create() {
 
 it('names the gate, the turn and the answer of the last message that was no command', async () => {
   const { clock, bus, message, why } = await create();
-  expect(await why(message('1', 'ann', 'ann'))).toContain('I know of no earlier message');
+  expect(await why(message('1', 'ann', 'ann'))).toContain('I have no earlier message');
   const refused = message('2', 'ann', 'ann');
   await bus.accept([{ kind: 'record', message: refused, gate: 'not on the allow list' }]);
   await clock.advance(5000);
@@ -52,7 +52,7 @@ it('names the gate, the turn and the answer of the last message that was no comm
   expect(told).toMatch(/^Your message of 5 seconds ago: it was not given to the model\./);
   expect(told).toContain('not on the allow list');
   await bus.accept([{ kind: 'queue', message: message('4', 'ann', 'ann') }]);
-  expect(await why(message('5', 'ann', 'ann'))).toContain('it waits, or I work on it.');
+  expect(await why(message('5', 'ann', 'ann'))).toContain('it is waiting or in progress.');
   expect(await why(message('6', 'ann', 'ann', { replyTo: '2' }))).toContain('allow list');
   await bus.cancel(sessionOf(refused), 'stopped by /stop');
   const stopped = await why(message('7', 'ann', 'ann'));
@@ -70,7 +70,7 @@ it('tells nobody about the messages of others', async () => {
     { kind: 'queue', message: inGroup('b', 'bob') },
     { kind: 'record', message: message('c', 'bob', 'bob'), gate: 'secret reason' },
   ]);
-  expect(await why(inGroup('d', 'ann'))).toContain('I know of no earlier message');
+  expect(await why(inGroup('d', 'ann'))).toContain('I have no earlier message');
   expect(await why(message('e', 'ann', 'ann', { replyTo: 'c' }))).toContain('no earlier message');
-  expect(await why(inGroup('f', 'bob'))).toContain('it waits');
+  expect(await why(inGroup('f', 'bob'))).toContain('it is waiting');
 });

@@ -2,7 +2,7 @@
 // whatever shows the answer (case J06). Nothing we render loads anything.
 
 import { describe, expect, it } from 'vitest';
-import { renderEmailHtml } from '../../src/channels/email/rules/markup.ts';
+import { renderEmailHtml } from '../../src/channels/email/rules/text.ts';
 import { NO_PREVIEW } from '../../src/channels/telegram/parts.ts';
 import { renderTelegramHtml } from '../../src/channels/telegram/rules/markup.ts';
 import { textContent } from '../../src/channels/whatsapp/drafts.ts';

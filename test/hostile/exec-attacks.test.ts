@@ -9,7 +9,7 @@ import { createServer } from 'node:net';
 import { join } from 'node:path';
 import { afterAll, describe, expect, onTestFinished, test } from 'vitest';
 import { createPromptSources } from '../../src/agent/prepared.ts';
-import { writeAccessOf } from '../../src/agent/rules/rule-files.ts';
+import { writeAccessOf } from '../../src/agent/rules/taint.ts';
 import { systemClock } from '../../src/lib/time/clock.ts';
 import { createExec, createExecuteCode } from '../../src/tools/exec/exec.ts';
 import { temporaryFolder } from '../sessions/session-folder.ts';

@@ -44,6 +44,10 @@ const PERSON = 10_000;
 const GROUP = -1_001_000_100_000;
 const RULES = 'the rules of the house\n';
 
+/** What stands in the workspace without a record of where it came from is the owner's, but under `strict`. */
+const policyOf = (n: number) =>
+  (n >= 180 && n < 210) || n >= 240 ? ('strict' as const) : ('normal' as const);
+
 const obedient = createObedientModel();
 const orders = new Map<number, Order>();
 const pages = new Map<string, Page>();
@@ -125,7 +129,7 @@ beforeAll(async () => {
     },
     tools: {
       people: wide.flatMap((n) => [
-        { who: `telegram:${PERSON + n}`, ...ALL_RIGHTS },
+        { who: `telegram:${PERSON + n}`, approvals: policyOf(n), ...ALL_RIGHTS },
         ...(n < 100 ? [{ who: `email:${addressOf(n)}`, ...ALL_RIGHTS }] : []),
       ]),
       groups: wide.map((n) => ({ who: `telegram:${GROUP - n}`, ...ALL_RIGHTS })),

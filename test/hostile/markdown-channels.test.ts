@@ -9,7 +9,7 @@ import { pathToFileURL } from 'node:url';
 import fc from 'fast-check';
 import { JSDOM } from 'jsdom';
 import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
-import { renderEmailHtml } from '../../src/channels/email/rules/markup.ts';
+import { renderEmailHtml } from '../../src/channels/email/rules/text.ts';
 import { renderLark, splitForLark } from '../../src/channels/lark/rules/markup.ts';
 import { renderTelegramHtml } from '../../src/channels/telegram/rules/markup.ts';
 import { splitForWhatsApp } from '../../src/channels/whatsapp/rules/markup.ts';

@@ -1,7 +1,7 @@
 // Channels that exist only as what a person may do to them: the test gives the steps of a login.
 
 import type { LoginOptions, LoginStep } from '../../src/channels/channel.ts';
-import type { ChannelControl, ChannelView } from '../../src/http/channel-routes.ts';
+import type { ChannelControl, ChannelView } from '../../src/channels/channel-routes.ts';
 
 export type ScriptedControl = ChannelControl & {
   /** Every login that was begun, with what was asked and whether it was ended from outside. */

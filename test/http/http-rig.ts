@@ -4,14 +4,18 @@ import { randomBytes } from 'node:crypto';
 import { once } from 'node:events';
 import { type IncomingHttpHeaders, request } from 'node:http';
 import { connect, type Socket } from 'node:net';
+import type { SpendingGuard } from '../../src/agent/agent.ts';
 import type { Channel } from '../../src/channels/channel.ts';
+import { type ChannelControl, channelRoutes } from '../../src/channels/channel-routes.ts';
 import type { Door } from '../../src/channels/door.ts';
 import { createDoorChannel } from '../../src/channels/web/door-channel.ts';
-import type { PeopleControl } from '../../src/features/people/people-routes.ts';
+import { type PeopleControl, peopleRoutes } from '../../src/features/people/people-routes.ts';
+import { lendingRoutes } from '../../src/features/spending/lending-routes.ts';
 import { type Access, openAccess } from '../../src/http/access.ts';
-import type { ChannelControl } from '../../src/http/channel-routes.ts';
-import { createHttpServer, type HttpServerOptions } from '../../src/http/server.ts';
+import { createHttpServer, type Health, type HttpServerOptions } from '../../src/http/server.ts';
 import type { KeyValueStore } from '../../src/kernel/bus/store/store.ts';
+import { createRegistries } from '../../src/kernel/contributions.ts';
+import type { RouteName } from '../../src/kernel/http-routes.ts';
 import { channelName } from '../../src/kernel/message/ids.ts';
 import { silentLogger } from '../../src/lib/logger.ts';
 import { createMemoryHost, createMemoryStore, type MemoryHost } from '../support/memory-host.ts';
@@ -70,10 +74,45 @@ export type HttpRigOptions = Partial<HttpServerOptions> & {
   readonly token?: string;
   /** Holds the logins over a restart of the server. */
   readonly logins?: KeyValueStore;
+  readonly status?: () => GatewayStatus;
+  readonly control?: ChannelControl;
+  readonly people?: PeopleControl;
+  readonly spending?: Pick<SpendingGuard, 'reserve'>;
 };
 
+export type GatewayStatus = Health & { readonly model: string };
+
+const demoStatus = (): GatewayStatus => ({ model: 'demo/demo', channels: [], storeWaitMs: 0 });
+
+/** Of the features that have some. */
+function routesOf({
+  control = noChannels,
+  people = nobody,
+  spending,
+  status = demoStatus,
+}: HttpRigOptions) {
+  const { add, contributed } = createRegistries();
+  for (const handlers of [
+    channelRoutes(control, silentLogger),
+    peopleRoutes(people),
+    lendingRoutes(spending ?? { reserve: noMoney }),
+    { 'GET /api/status': async () => ({ body: status() }) },
+  ]) {
+    add.routes(Object.keys(handlers) as RouteName[], async () => handlers);
+  }
+  return contributed.routes();
+}
+
 export async function startHttp(given: HttpRigOptions = {}): Promise<HttpRig> {
-  const { token, logins, ...options } = given;
+  const {
+    token,
+    logins,
+    status: _status,
+    control: _control,
+    people: _people,
+    spending: _spending,
+    ...options
+  } = given;
   const clock = createMovableClock();
   const time = options.clock ?? clock;
   const door = createDoorChannel({
@@ -110,16 +149,8 @@ export async function startHttp(given: HttpRigOptions = {}): Promise<HttpRig> {
     audit: { note: () => undefined },
     doors: { web: door },
     stop: async (name, chat) => void stops.push(`${name}/${chat}`),
-    status: () => ({
-      model: 'demo/demo',
-      channels: [],
-      tooling: { servers: [], missing: [] },
-      storeWaitMs: 0,
-    }),
-    control: noChannels,
-    people: nobody,
-    spending: { reserve: noMoney },
-    selfTest: async function* () {},
+    health: given.status ?? demoStatus,
+    routes: routesOf(given),
     redact: (text) => text,
     typed: (text) => text,
     log: silentLogger,

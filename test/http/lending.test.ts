@@ -2,7 +2,7 @@
 // to its end, and at worst where that end is never told.
 
 import { expect, it } from 'vitest';
-import type { CallEnd, PlannedCall, SpendingGuard } from '../../src/agent/spending.ts';
+import type { CallEnd, PlannedCall, SpendingGuard } from '../../src/agent/agent.ts';
 import { channelName, chatId, DEFAULT_ACCOUNT } from '../../src/kernel/message/ids.ts';
 import { LentSpending } from '../../src/labs/eval/spending.ts';
 import { HTTP_TOKEN, startHttp } from './http-rig.ts';
@@ -70,7 +70,7 @@ it('passes on why a call must not be made, and that nobody answers any more', as
   await http.close();
   expect(await lent.reserve(CALL, never)).toMatchObject({
     kind: 'refused',
-    text: expect.stringContaining('does not answer any more'),
+    text: expect.stringContaining('lost the connection to the gateway'),
   });
 });
 

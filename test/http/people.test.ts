@@ -84,7 +84,7 @@ describe('a decision about somebody who waits', () => {
       expect((await test.view()).strangers).toEqual([]);
       expect(await test.rig.questions.open()).toEqual([]);
       const again = await test.http.post(STRANGERS, body);
-      expect([again.status, again.body]).toEqual([404, expect.stringContaining('decided before')]);
+      expect([again.status, again.body]).toEqual([404, expect.stringContaining('already decided')]);
       expect(await test.rig.queued()).toEqual(queued);
     },
   );

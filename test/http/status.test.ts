@@ -4,11 +4,11 @@ import { mkdtemp, open, rm, stat } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
-import { type GatewayStatus, readinessOf } from '../../src/http/channel-routes.ts';
-import { startHttp } from './http-rig.ts';
+import { type Health, readinessOf } from '../../src/http/server.ts';
+import { type GatewayStatus, startHttp } from './http-rig.ts';
 
 const NOW = 1_000_000_000;
-type Status = GatewayStatus['channels'][number]['status'];
+type Status = Health['channels'][number]['status'];
 
 describe('readiness', () => {
   it.each<[string, Status, boolean]>([
@@ -36,7 +36,6 @@ describe('readiness', () => {
         { name: 'telegram', status: { kind: 'running', activeAt: activeAt } },
         { name: 'email', status: { kind: 'running', activeAt: rig.clock.now() } },
       ],
-      tooling: { servers: [], missing: [] },
       storeWaitMs: 0,
     });
     await using rig = await startHttp({ status });

@@ -123,7 +123,7 @@ test('a server at an address: called with its login, found again when it forgot 
     };
     await expect.poll(later, { interval: 20, timeout: 45_000 }).toMatchObject({
       status: 'failed',
-      text: expect.stringContaining('whether it was done is not known'),
+      text: expect.stringContaining('it may or may not have been done'),
     });
     expect(rig.stateOf('remote')).toBe('connected');
   }

@@ -2,8 +2,8 @@
 
 import { fileURLToPath } from 'node:url';
 import { expect, onTestFinished } from 'vitest';
-import type { ToolServerState } from '../../src/features/mcp/mcp.ts';
 import { mcpServersSchema, type ToolServersConfig } from '../../src/features/mcp/settings.ts';
+import type { ToolServerState } from '../../src/features/mcp/tool-server.ts';
 import { createToolServers } from '../../src/features/mcp/tool-servers.ts';
 import { ALL_RIGHTS } from '../../src/kernel/access/rights.ts';
 import {
@@ -13,7 +13,7 @@ import {
   sessionKey,
   turnId,
 } from '../../src/kernel/message/ids.ts';
-import { OWNER_TURN } from '../../src/kernel/message/notes.ts';
+import { OWNER_TURN } from '../../src/kernel/message/untrusted.ts';
 import { silentLogger } from '../../src/lib/logger.ts';
 import type { HostResolver } from '../../src/lib/net/checked-address.ts';
 import type { ToolContext } from '../../src/tools/tool.ts';
@@ -73,6 +73,7 @@ export async function createMcpRig(
     folderOf: () => workspace,
     redact: (text) => text.replaceAll('planted-secret', '[redacted]'),
     ...{ env, clock, media },
+    own: { running: (work) => work() },
     version: '1.0.0',
     ...(resolver === undefined ? {} : { resolver }),
     log: silentLogger,

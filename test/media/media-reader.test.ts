@@ -117,7 +117,7 @@ describe('an image for a model', () => {
 
   it('is refused where it would fill the memory or is none', async () => {
     expect(await reasonOf(pngOf(40_000, 40_000))).toBe('it is larger than an image may be');
-    const none = 'it is no image that can be opened; as JPEG or PNG it can';
+    const none = 'this image cannot be opened; send it as JPEG or PNG';
     expect(await reasonOf(pngOf(400, 400))).toBe('it is damaged');
     expect(await reasonOf(bytesOf('not an image'))).toBe(none);
     const svg =
@@ -140,9 +140,7 @@ describe('an image of a format that is not opened', () => {
     ['BMP', bmp],
     ['ICO', ico],
   ])('is not called damaged: %s', async (name, content) => {
-    expect(await reasonOf(content)).toBe(
-      `pictures of the format ${name} cannot be opened; saved as JPEG or PNG it can be seen`,
-    );
+    expect(await reasonOf(content)).toBe(`${name} images cannot be opened; send it as JPEG or PNG`);
   });
 });
 

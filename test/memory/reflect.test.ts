@@ -4,13 +4,15 @@
 import { mkdir, readdir, readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { expect, it } from 'vitest';
-import { createReflection } from '../../src/features/memory/reflect.ts';
+import { createReflection } from '../../src/features/memory/reflection.ts';
 import { workingNoteText } from '../../src/features/memory/rules/memory-notes.ts';
-import { createSessionWatch } from '../../src/features/memory/session-watch.ts';
-import { createWorkingMemories } from '../../src/features/memory/working-memory.ts';
+import {
+  createSessionWatch,
+  createWorkingMemories,
+} from '../../src/features/memory/working-memory.ts';
 import { callId, sessionKey, turnId } from '../../src/kernel/message/ids.ts';
-import { OWNER_TURN } from '../../src/kernel/message/notes.ts';
 import type { TranscriptEntry } from '../../src/kernel/message/transcript.ts';
+import { OWNER_TURN } from '../../src/kernel/message/untrusted.ts';
 import type { GuardedFiles } from '../../src/lib/files/guarded-files.ts';
 import { silentLogger } from '../../src/lib/logger.ts';
 import { createWorkspace } from '../tools/workspace-fixture.ts';

@@ -1,7 +1,7 @@
 // The demo calls the program's own tools, so every call it makes must be one they accept.
 
 import { expect, test } from 'vitest';
-import { createFileMemory } from '../../src/features/memory/files.ts';
+import { createFileMemory } from '../../src/features/memory/notes.ts';
 import { createCron } from '../../src/features/schedule/cron-tool.ts';
 import { createSpawn } from '../../src/features/subagents/spawn.ts';
 import { createWorkflow } from '../../src/features/workflows/tool.ts';
@@ -18,7 +18,7 @@ import { createMemoryMedia, createTestReader } from '../support/memory-media.ts'
 import { NO_EARLIER, NO_PAST } from '../support/no-earlier.ts';
 import { noHelpers } from '../support/no-helpers.ts';
 import { noSchedules } from '../support/no-jobs.ts';
-import { noWorkflows } from '../support/no-workflows.ts';
+import { NO_WORKFLOWS } from '../support/no-workflows.ts';
 import { createSearchSetup } from '../support/search-setup.ts';
 import { createTestSkills } from '../support/test-skills.ts';
 import { createWebTools } from '../support/web-tools.ts';
@@ -46,6 +46,7 @@ const tools = createTools({
     mark: async () => undefined,
     goBack: async () => ({ done: 'Boiled.', open: 'Pour.' }),
   }),
+  offerUndo: async () => undefined,
   inboxes: () => [],
   files,
   memory,
@@ -65,7 +66,7 @@ const toolbox = createToolbox({
     ...tools,
     createCron(noSchedules()),
     createSpawn(noHelpers()),
-    createWorkflow(noWorkflows()),
+    createWorkflow(NO_WORKFLOWS),
   ],
   settings: () => toolboxSettings(configSchema.parse({})),
   clock: systemClock,

@@ -28,7 +28,7 @@ test.each(['hello', 'help', 'markdown', 'long', 'connect', 'tell me a joke'])(
     const answer = reply(text);
     expect(answer.kind).toBe('text');
     if (answer.kind === 'text')
-      expect(answer.text).toMatch(/^I am the built-in demo.*without intelligence/);
+      expect(answer.text).toMatch(/^I am the built-in demo.*not an AI model/);
   },
 );
 

@@ -1,8 +1,7 @@
 // Images on their way to a model: what the service really receives, in both dialects.
 
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import { seesImages } from '../../src/agent/rules/model-vision.ts';
-import { imagesTokens } from '../../src/agent/rules/tokens.ts';
+import { imagesTokens, seesImages } from '../../src/agent/rules/tokens.ts';
 import { type ConfigInput, configSchema } from '../../src/kernel/config/config.ts';
 import type { AttachedMedia } from '../../src/kernel/message/attachment.ts';
 import { callId, mediaId } from '../../src/kernel/message/ids.ts';

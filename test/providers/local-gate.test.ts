@@ -1,7 +1,7 @@
 // The gate before a local server by itself: what a call that is given up leaves behind.
 
 import { expect, it } from 'vitest';
-import { LocalGate } from '../../src/providers/local-gate.ts';
+import { LocalGate } from '../../src/providers/local-site.ts';
 import { createMovableClock } from '../support/movable-clock.ts';
 
 const SIGNAL = new AbortController().signal;

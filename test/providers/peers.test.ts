@@ -12,10 +12,7 @@ import {
   PeerSet,
   type PeerSpec,
 } from '../../src/features/cluster/peer-set.ts';
-import {
-  discoveryHosts,
-  discoveryPlaces,
-} from '../../src/features/cluster/rules/discovery-places.ts';
+import { discoveryHosts, discoveryPlaces } from '../../src/features/cluster/settings.ts';
 import { type ConfigInput, configSchema } from '../../src/kernel/config/config.ts';
 import { homeOf } from '../../src/kernel/config/files/home.ts';
 import { maskSecrets } from '../../src/kernel/config/secrets.ts';
@@ -267,7 +264,7 @@ describe('plain http', () => {
       createPeerFetch({ ...asked, plainHttp, resolver: async () => [address] });
     for (const address of ['8.8.8.8', '169.254.169.254', '2001:db8::1', '::ffff:8.8.8.8']) {
       const refused = at(address).fetch('http://studio.lan:1/v1/models');
-      await expect(refused, address).rejects.toThrow('beyond your own nets');
+      await expect(refused, address).rejects.toThrow('outside your own networks');
     }
     const mixed = createPeerFetch({
       ...asked,

@@ -104,19 +104,19 @@ describe('the protocol of calls in text', () => {
     ['{"tool": "read_file", "args": {"path": "a', 'cannot be read', '', ''],
     [
       `It is {"tool": "read_file", "args": {}} that I write.`,
-      'midst',
+      'mixes a call',
       'It is {"tool": "read_file", "args": {}} that I write.',
       '',
     ],
     [
       `So:\n\`\`\`json\n${CALL}\n\`\`\`\nThat is how.`,
-      'midst',
+      'mixes a call',
       `So:\n\`\`\`json\n${CALL}\n\`\`\`\nThat is how.`,
       '',
     ],
     [
       '{"tool_result": {"tool": "time", "data": "noon"}}\nIt is noon.',
-      'result of a tool',
+      'contains a tool result',
       'It is noon.',
       '',
     ],

@@ -24,6 +24,7 @@ function obey({ lastUserText, toolResults }: LlmRequest): LlmReply {
 
 const world = await startTelegramWorld({
   respond: obey,
+  config: { tools: { approvals: { owner: 'strict' } } },
   pair: { [OWNER]: 'owner' },
   files: { 'sub/keep': '', 'sub/tool': '' },
 });
@@ -55,9 +56,9 @@ async function isAsked(call: object, extra: Parameters<typeof telegram.say>[2] =
 describe('a call that is always allowed', () => {
   it('outlives a kill between the press and its first use, and runs unasked from then on', async () => {
     const question = await ask(run(COMMAND), /May I\?/);
-    expect(question).toContain('while it holds no words of others, for 30 days');
+    expect(question).toContain('exactly this call, while no untrusted content is in view');
     await hears(OWNER, /^Result: Not run yet/);
-    await press('Always allow', /^Allowed, and exactly this/);
+    await press('Always allow', /^Allowed, and exactly this call always/);
     await hears(OWNER, /^Seen: .*It was run once/s);
     await world.restart();
     await ask('/new', /New conversation/);
@@ -66,11 +67,11 @@ describe('a call that is always allowed', () => {
     expect(questions()).toBe(before);
   }, 60_000);
 
-  it('is asked about again after words of others, as a program’s are, until that is allowed too', async () => {
-    await isAsked(COMMAND);
-    const asked = bot(OWNER).length;
-    await press('Always allow', /also after words of others/);
-    await hears(OWNER, /^Seen: /, asked);
+  it('is asked about again while untrusted content is in view, as a program’s under `strict`, and only then', async () => {
+    const deny = await isAsked(COMMAND);
+    expect(bot(OWNER).findLast(({ buttons }) => buttons?.flat().length === 2)).toBeDefined();
+    await deny();
+    await ask('/new', /New conversation/);
     const before = questions();
     expect(await ask(run(COMMAND), /^Result: /)).not.toContain('Not run yet');
     expect(questions()).toBe(before);
@@ -93,6 +94,7 @@ describe('a call that is always allowed', () => {
     await deny();
     await rm(file('tool'));
     await symlink('/usr/bin/printf', file('tool'));
+    await ask('/new', /New conversation/);
     expect(await ask(run(COMMAND), /^Result: /)).not.toContain('Not run yet');
   }, 60_000);
 
@@ -100,7 +102,7 @@ describe('a call that is always allowed', () => {
     const listed = await ask('/approvals', /Always allowed/);
     expect(listed).toContain('"argv":["./tool","a","b"]');
     const [always] = JSON.parse(await world.nanobot('approvals', 'list', '--json'));
-    expect(always).toMatchObject({ state: 'always', tool: 'exec', evenTainted: true, uses: 3 });
+    expect(always).toMatchObject({ state: 'always', tool: 'exec', uses: 3 });
     expect(listed).toContain(always.id.slice(0, 8));
     await world.nanobot('approvals', 'revoke', always.id.slice(0, 8));
     const deny = await isAsked(COMMAND);
@@ -109,12 +111,12 @@ describe('a call that is always allowed', () => {
     const audit = (await readFile(join(world.home.path, 'audit.jsonl'), 'utf8')).split('\n');
     const entries = audit.filter((line) => line.includes('"subject":"standing"'));
     const of = (action: string) => entries.filter((line) => line.includes(`"action":"${action}"`));
-    expect([of('given').length, of('used').length]).toEqual([2, 3]);
+    expect([of('given').length, of('used').length]).toEqual([1, 3]);
   });
 });
 
 describe('on the web page', () => {
-  it('the third button allows for good what is asked in that chat, and no other', async () => {
+  it('the third button allows for good what is asked in that chat, in all chats of the page', async () => {
     const { address, credentials } = world.gateway;
     const post = async (chat: string, clientId: string, text: string, also: object = {}) => {
       const headers = { ...credentials, 'content-type': 'application/json' };
@@ -133,17 +135,19 @@ describe('on the web page', () => {
     };
     await post('a', 'c1', run({ argv: ['echo', 'page-one'] }));
     const { choices = [] } = await says('a', /May I\?/);
-    expect(choices.map(({ label }) => label)).toEqual(['Allow once', 'Deny', 'Always allow']);
+    expect(choices.map(({ label }) => label).slice(0, 3)).toEqual([
+      ...['Allow once', 'Deny', 'Allow for 1 hour'],
+    ]);
     await says('a', /^Result: Not run yet/);
-    await post('a', 'c2', 'Always allow', { press: choices[2]?.token });
-    await says('a', /^Allowed, and exactly this/);
+    await post('a', 'c2', 'Always allow', { press: choices.at(-1)?.token });
+    await says('a', /^Allowed, and exactly this call always/);
     await says('a', /^Seen: .*page-one/s);
     await post('a', 'c3', '/new');
     await says('a', /New conversation/);
     await post('a', 'c4', run({ argv: ['echo', 'page-one'] }));
     await says('a', /^Result: (?!Not run).*page-one/s);
     await post('b', 'c5', run({ argv: ['echo', 'page-one'] }));
-    await says('b', /May I\?/);
+    await says('b', /^Result: (?!Not run).*page-one/s);
   }, 60_000);
 
   it('the panel of people allows for good what was asked at another door', async () => {

@@ -32,6 +32,7 @@ function obey({ lastUserText, toolResults }: LlmRequest): LlmReply {
 
 const world = await startTelegramWorld({
   respond: obey,
+  config: { tools: { approvals: { owner: 'strict', trusted: 'strict' } } },
   channel: { allowFrom: [`${MEMBER.id}`], groups: [String(GROUP)] },
   pair: { [OWNER]: 'owner' },
 });
@@ -182,7 +183,7 @@ describe('what people may have done', () => {
     expect(await written('mine.txt')).toBeUndefined();
     expect(bot(OWNER)).toHaveLength(asked);
     const told = model.requests.flatMap(({ toolResults }) => toolResults.map(({ text }) => text));
-    expect(told.at(-1)).toMatch(/^Error \(permission\)/);
+    expect(told.at(-1)).toMatch(/^Permission denied/);
   });
 });
 
@@ -208,7 +209,7 @@ describe('a stranger’s message', () => {
     telegram.press(OWNER, OWNER, 'Block');
     await hears(OWNER, /^Blocked/);
     expect(bot(eve.id)).toHaveLength(1);
-    expect(telegram.toasts.at(-1)).toBe('Blocked: they are refused from now on.');
+    expect(telegram.toasts.at(-1)).toBe('Blocked: I ignore them from now on.');
   });
 });
 

@@ -51,11 +51,11 @@ it.each(['ollama/my-alias', 'ollama/gpt-oss:120b-cloud'])(
   async (model) => {
     await asks(`/model ${model}`, /./);
     expect(await asks('/local only', /Nothing of this conversation/)).toContain(
-      'is not asked any more',
+      'is no longer used',
     );
     const before = local.requests.length;
-    await asks('for this machine alone', /I asked nobody/);
+    await asks('for this machine alone', /No model was asked/);
     expect(local.requests.length).toBe(before);
-    await asks('/local off', /Any model may be asked/);
+    await asks('/local off', /Any model may be used/);
   },
 );

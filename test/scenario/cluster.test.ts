@@ -96,9 +96,9 @@ it('a host that was found is listed to the owner and asked for its models only',
   const listed = async () => asks(OLGA, '/cluster', /Peer studio/);
   await expect.poll(listed, { interval: 20 }).toContain(`Host ${placeOf(found)}: found`);
   expect(await listed()).not.toContain(placeOf(redirects));
-  await asks(ANNA, `/model ${peerOf(found, 'tiny')}`, /No peer that may be asked/);
+  await asks(ANNA, `/model ${peerOf(found, 'tiny')}`, /There is no usable peer/);
   await asks(ANNA, `/cluster confirm ${placeOf(found)}`, /owner|not/i);
-  await asks(ANNA, `/model ${peerOf(found, 'tiny')}`, /No peer that may be asked/);
+  await asks(ANNA, `/model ${peerOf(found, 'tiny')}`, /There is no usable peer/);
   expect(new Set(heard)).toEqual(new Set(['GET /v1/models']));
   expect(await asks(OLGA, '/cluster confirm 10.0.0.1:1', /No host/)).toContain('10.0.0.1:1');
   await asks(OLGA, `/cluster confirm ${placeOf(found)}`, /Confirmed/);
@@ -112,12 +112,12 @@ it('a confirmed host that changes gets nothing more, the owner is told, and it s
   foundModels.push('newer');
   // Instead of it a fallback answers, as of any model.
   await asks(OLGA, 'please say nonce-changed', /nonce-changed/);
-  await hears(OLGA.id, /says something else of itself/);
+  await hears(OLGA.id, /has changed since it was confirmed/);
   await world.restart();
   expect(await asks(OLGA, '/cluster list', /Peer studio/)).toMatch(
-    /not confirmed any more.*tiny, newer/,
+    /no longer confirmed.*tiny, newer/,
   );
-  await asks(OLGA, 'please say nonce-after', /No peer that may be asked/);
+  await asks(OLGA, 'please say nonce-after', /There is no usable peer/);
   expect(found.requests).toHaveLength(before);
   const run = (...args: string[]) => world.nanobot('cluster', ...args);
   const seen = /Peer studio at \S+ (?:answers|does not answer); .*/;
@@ -128,7 +128,7 @@ it('a confirmed host that changes gets nothing more, the owner is told, and it s
   expect(await run('list')).toContain(`Host ${placeOf(found)}: confirmed`);
   await asks(OLGA, '/cluster list', /: confirmed/);
   expect(await run('forget', placeOf(found))).toContain('Forgotten');
-  await asks(OLGA, 'please say nonce-forgotten', /No peer that may be asked|nonce-forgotten/);
+  await asks(OLGA, 'please say nonce-forgotten', /There is no usable peer|nonce-forgotten/);
   expect(found.requests).toHaveLength(before);
   await asks(OLGA, '/model default', /openai\/sim-1 again/);
 });
@@ -148,31 +148,31 @@ it('a conversation that stays on your own machines reaches no service, by no way
   const told = await asks(ANNA, '/local only', /own machines/);
   expect(told).toContain('The model is peer:studio/big');
   studio.script(fail(503));
-  await asks(ANNA, 'secret-fallback', /I asked nobody: openai\/sim-2 .*\/local only/);
-  await asks(ANNA, '/model openai/sim-1', /I asked nobody: openai\/sim-1/);
+  await asks(ANNA, 'secret-fallback', /No model was asked: openai\/sim-2 .*\/local only/);
+  await asks(ANNA, '/model openai/sim-1', /No model was asked: openai\/sim-1/);
   await asks(ANNA, 'now help: secret-helper', /./);
   const isTold = () =>
     studio.requests.some(({ body }) =>
-      JSON.stringify(body).includes('I asked nobody: openai/sim-1'),
+      JSON.stringify(body).includes('No model was asked: openai/sim-1'),
     );
   await expect.poll(isTold, { timeout: 45_000, interval: 20 }).toBe(true);
   await world.restart();
   expect(await asks(ANNA, '/status', /Model: /)).toContain('Only models on your own machines');
   studio.script(fail(503));
-  await asks(ANNA, 'secret-after-kill', /I asked nobody/);
+  await asks(ANNA, 'secret-after-kill', /No model was asked/);
   await asks(ANNA, 'please say nonce-athome', /nonce-athome/);
   await asks(OLGA, 'please say nonce-other', /nonce-other/);
   expect(sawCloud('nonce-other')).toBe(true);
   expect(sawCloud('secret-')).toBe(false);
-  await asks(ANNA, '/local off', /Any model may be asked here again/);
+  await asks(ANNA, '/local off', /Any model may be used here again/);
   await asks(ANNA, '/model default', /openai\/sim-1/);
   await asks(ANNA, 'please say nonce-freed', /nonce-freed/);
   expect(sawCloud('nonce-freed')).toBe(true);
 });
 
 it('refuses what is paid for by such a conversation with the model of all, too', async () => {
-  await asks(ANNA, '/local only', /is not asked any more/);
-  await asks(ANNA, 'secret-default', /I asked nobody: openai\/sim-1/);
+  await asks(ANNA, '/local only', /is no longer used/);
+  await asks(ANNA, 'secret-default', /No model was asked: openai\/sim-1/);
   await asks(ANNA, '/compact', /./);
   expect(sawCloud('secret-default')).toBe(false);
   const logs = await home.logs();
@@ -200,7 +200,7 @@ it('a change of the configuration counts at once: peers come and go, and no answ
   await change({ enabled: true, prefer: 'local', peers: { den } });
   held.resolve();
   await answered;
-  await asks(OLGA, 'secret-gone', /No peer that may be asked|secret-gone/);
+  await asks(OLGA, 'secret-gone', /There is no usable peer|secret-gone/);
   expect(studio.requests.at(-1)?.lastUserText).toContain('hold this');
   await asks(OLGA, '/model peer:den/shared:8b', /the model is peer:den\/shared:8b/);
   await asks(OLGA, 'please say nonce-den', /nonce-den/);
@@ -211,7 +211,7 @@ it('a change of the configuration counts at once: peers come and go, and no answ
   await change({ enabled: false, peers: { den } });
   const calls = local.requests.length;
   await asks(OLGA, '/cluster', /^Peers are switched off/);
-  await asks(OLGA, 'please say nonce-off', /No peer that may be asked|nonce-off/);
+  await asks(OLGA, 'please say nonce-off', /There is no usable peer|nonce-off/);
   expect(local.requests).toHaveLength(calls);
   expect(await asks(OLGA, '/status', /Model: /)).not.toContain('Peer ');
 

@@ -70,8 +70,8 @@ describe('a person on two doors', () => {
 
   it('moves the one with its context, and both doors show where it is', async () => {
     telegram.say(OLGA, '/continue web');
-    await hearsOnTelegram(/Continues on web/);
-    await onWeb(/go on here.*telegram/);
+    await hearsOnTelegram(/continues on web/);
+    await onWeb(/from telegram.* continues here/);
     await sayOnWeb('please say nonce-moved');
     await onWeb(/nonce-moved/);
     expect(JSON.stringify(model.requests.at(-1))).toContain('nonce-secret');
@@ -92,7 +92,7 @@ describe('a person on two doors', () => {
     await model.received(before + 1);
     await hearsOnTelegram(/half an answer/);
     telegram.say(OLGA, '/continue web');
-    await telegram.waitFor(() => countOf(onTelegram(), 'Continues on web') === 2);
+    await telegram.waitFor(() => countOf(onTelegram(), 'continues on web') === 2);
     gate.resolve();
     expect(countOf(await onWeb(/nonce-slow/), 'nonce-slow')).toBe(1);
     expect(countOf(onTelegram(), 'nonce-slow')).toBe(0);
@@ -106,7 +106,7 @@ describe('a person on two doors', () => {
     telegram.say(OLGA, 'please say nonce-killed');
     await model.received(before + 1);
     telegram.say(OLGA, '/continue web');
-    await telegram.waitFor(() => countOf(onTelegram(), 'Continues on web') === 3);
+    await telegram.waitFor(() => countOf(onTelegram(), 'continues on web') === 3);
     await world.restart();
     await sayOnWeb('please say nonce-after');
     const texts = await onWeb(/nonce-after/);
@@ -143,8 +143,8 @@ describe('a person on two doors', () => {
 
   it('cannot move it to a door that is not theirs', async () => {
     telegram.say(OLGA, '/continue whatsapp');
-    await hearsOnTelegram(/with one of web/);
+    await hearsOnTelegram(/Your channels: web/);
     telegram.say(OLGA, '/unlink web');
-    await hearsOnTelegram(/would close/);
+    await hearsOnTelegram(/would lose the other channels/);
   });
 });

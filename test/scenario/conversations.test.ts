@@ -28,7 +28,7 @@ async function answerTo(chat: number, text: string): Promise<string> {
 
 describe('what was taken out of sight', () => {
   it('comes back by /restore, the newest first, over a kill, and stays', async () => {
-    expect(await answerTo(PERSON, '/restore')).toContain('nothing of that kind');
+    expect(await answerTo(PERSON, '/restore')).toContain('nothing to restore');
     await answerTo(PERSON, 'first nonce-one');
     await answerTo(PERSON, '/new');
     await answerTo(PERSON, 'second nonce-two');
@@ -47,10 +47,12 @@ describe('what was taken out of sight', () => {
     expect(lastBody()).not.toMatch(/nonce-one|nonce-four/);
     await world.restart();
     expect(await answerTo(PERSON, '/restore')).toContain('fourth nonce-four');
-    expect(await answerTo(PERSON, '/restore list')).toMatch(/^1\. first nonce-one.*Say \/restore/s);
+    expect(await answerTo(PERSON, '/restore list')).toMatch(
+      /^1\. first nonce-one.*Usage: \/restore/s,
+    );
     await answerTo(PERSON, 'sixth nonce-six');
     expect(lastBody()).toMatch(/nonce-two.*nonce-three.*nonce-four.*nonce-five.*nonce-six/);
-    expect(await answerTo(PERSON, '/restore 7')).toContain('nothing of that kind');
+    expect(await answerTo(PERSON, '/restore 7')).toContain('nothing to restore');
   });
 });
 
@@ -71,7 +73,7 @@ describe('what people are shown of their conversations', () => {
     const longer = await answerTo(PERSON, '/context');
     const [, after = ''] = /Conversation[^:\n]*: ([\d,]+)/.exec(longer) ?? [];
     expect(Number(after.replaceAll(',', ''))).toBeGreaterThan(before + 1000);
-    expect(longer).toContain('corrected by what the provider counted');
+    expect(longer).toContain('corrected by the provider’s counts');
   });
 
   it('is their own and nobody else’s', async () => {
@@ -80,7 +82,7 @@ describe('what people are shown of their conversations', () => {
     expect(mine).toMatch(/telegram:811, this one: 2 messages, 1 kB, last/);
     expect(mine).not.toContain('telegram:810');
     expect(await answerTo(OTHER, '/sessions all')).toBe(
-      'Only my owner can see the conversations of all.',
+      'Only my owner can list everyone’s conversations.',
     );
   });
 });

@@ -25,7 +25,11 @@ function reply({ lastUserText, toolResults, body }: LlmRequest): LlmReply {
   return { chunks: [knows ? 'I said it is sold out.' : 'I said nothing.'] };
 }
 
-const world = await startTelegramWorld({ respond: reply, pair: { [OWNER]: 'owner' } });
+const world = await startTelegramWorld({
+  respond: reply,
+  config: { tools: { approvals: { owner: 'strict' } } },
+  pair: { [OWNER]: 'owner' },
+});
 const { telegram, model } = world;
 afterAll(() => world[Symbol.asyncDispose]());
 
@@ -37,7 +41,7 @@ const asked = (words: string) =>
 it('asks the owner first, reports into the chat that then knows of it, and each run is one over a kill', async () => {
   telegram.say(OWNER, 'please remind me of the tea');
   expect(await hears(/Set this reminder\?/)).toMatch(
-    /^Set this reminder\? Tea: Tea is ready, (?:today|tomorrow) \d\d:\d\d\. Asked by [^\n{]*\n+Expires in 15 minutes\./,
+    /^Set this reminder\? Tea: Tea is ready, (?:today|tomorrow) \d\d:\d\d\. Asked by [^\n{]*\n+Expires in 12 hours\./,
   );
   telegram.press(OWNER, OWNER, 'Allow once');
   await hears(/^It is set\.$/);
@@ -46,7 +50,7 @@ it('asks the owner first, reports into the chat that then knows of it, and each 
   // Made at the machine, beside the gateway: it reports where the owner wrote last.
   void world.nanobot('cron', 'add', 'Water', '--say', '--at', 'in 1s');
   telegram.say(OWNER, '/cron add every 1h: See whether the paper is there');
-  const made = await hears(/^Made: (j\w+)/);
+  const made = await hears(/^Created: (j\w+)/);
   const id = /j[0-9a-f]{8}/.exec(made)?.[0] ?? '';
   telegram.say(OWNER, `/cron run ${id}`);
   await model.received(4);
@@ -59,7 +63,7 @@ it('asks the owner first, reports into the chat that then knows of it, and each 
   expect(JSON.stringify(asked('[Scheduled job')[0]?.body)).not.toContain('remind me');
 
   telegram.say(OWNER, '/quiet 22-7');
-  await hears(/are no hours I know/);
+  await hears(/are not hours I understand/);
   telegram.say(OWNER, '/quiet 22:00-7:00');
   await hears(/^Quiet hours 22:00 to 07:00: /);
   telegram.say(OWNER, '/quiet 00:00-23:59');

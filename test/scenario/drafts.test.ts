@@ -177,7 +177,7 @@ describe('a text for somebody else', () => {
     const { text } = await hears(OWNER, /Send!/, before);
     expect(text).toMatch(/Can be reached: [\s\S]*Mia/);
     telegram.say(MIA, 'TELL Eve psst');
-    await hears(MIA.id, /may not have this done here/);
+    await hears(MIA.id, /may not use this tool here/);
     expect(got(EVE.id, 'psst')).toBe(0);
   });
 });

@@ -91,7 +91,7 @@ describe('files sent by the agent', () => {
 });
 
 describe('a file that was being sent when the process died', () => {
-  it('comes once more and says so, since nobody knows whether it arrived', async () => {
+  it('comes once more and says so, since it is not known whether it arrived', async () => {
     await writeFile(world.file('late.txt'), 'late');
     model.respond((request) =>
       request.toolResults.length > 0

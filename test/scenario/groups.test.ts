@@ -105,7 +105,7 @@ describe('a Telegram group', () => {
     telegram.addBot(OTHER, ben);
     telegram.say(anna, `${AT} hello nonce-other`, { chatId: OTHER });
     await taken();
-    const told = async () => (await home.logs()).match(/"owner alerted"/g)?.length;
+    const told = async () => (await home.logs()).match(/"owner notified"/g)?.length;
     // Of the new id before, of the new group, and of the call.
     await expect.poll(told).toBe(3);
     expect(fromBot(OTHER)).toEqual([]);

@@ -57,8 +57,10 @@ it('a turn under way ends on the model it began with, the next one has the new o
   cloud.script(more, { chunks: ['nonce-ended-in-the-cloud'] });
   telegram.say(ANNA, 'begin');
   await cloud.received(2);
-  expect(await asks(ANNA, '/status', /Model: /)).toContain('running: 1');
-  expect(await asks(OLGA, '/local default llama3.2:3b', /of all/)).toContain('ollama/llama3.2:3b');
+  expect(await asks(ANNA, '/status', /Model: /)).toContain('1 being answered');
+  expect(await asks(OLGA, '/local default llama3.2:3b', /default model/)).toContain(
+    'ollama/llama3.2:3b',
+  );
   release();
   await hears(ANNA.id, /nonce-ended-in-the-cloud/);
   expect(cloud.requests).toHaveLength(3);
@@ -94,7 +96,7 @@ it('says below the answer where a service answered in its place', async () => {
   const told = await asks(ANNA, 'please say nonce-elsewhere', /nonce-elsewhere\s+\[/);
   expect(cloud.requests.at(-1)?.model).toBe('sim-2');
   expect(told).toMatch(
-    /nonce-elsewhere\s+\[ollama\/llama3\.2:3b could not answer; this went to openai\/sim-2, a service\.\]$/,
+    /nonce-elsewhere\s+\[ollama\/llama3\.2:3b could not answer; openai\/sim-2, a service, was asked instead\.\]$/,
   );
   local = await startLocal();
   await world.configure(sections);
@@ -109,12 +111,12 @@ it('is the one of all after a kill too, and is warmed up again', async () => {
   expect(await asks(ANNA, '/status', /Model: /)).toContain('Model: ollama/llama3.2:3b');
   await asks(ANNA, 'please say nonce-awake', /nonce-awake/);
   await expect.poll(loads, { interval: 10 }).toBe(before + 1);
-  expect(await asks(ANNA, '/local off', /The model of all is/)).toContain('a local one');
+  expect(await asks(ANNA, '/local off', /The default model is/)).toContain('a local one');
 });
 
 it('goes back for all, and to the local one in one conversation only', async () => {
   expect(await asks(ANNA, '/local default off', /owner/)).toContain('Only my owner');
-  await asks(OLGA, '/local default off', /of all who chose none is openai\/sim-1/);
+  await asks(OLGA, '/local default off', /The default model is openai\/sim-1/);
   await asks(ANNA, 'please say nonce-again', /nonce-again/);
   expect(cloud.requests.at(-1)?.lastUserText).toContain('nonce-again');
   await asks(OLGA, '/local nothing-like-it', /No local server here has the model nothing-like-it/);
@@ -136,7 +138,7 @@ it('goes back for all, and to the local one in one conversation only', async () 
 
 it('tells the owner once that the server is gone, and once that it is back', async () => {
   const told = (what: RegExp) => toldTo(OLGA.id).filter((text) => what.test(text)).length;
-  const gone = () => told(/Ollama at .* does not answer any more/);
+  const gone = () => told(/Ollama at .* no longer answers/);
   const back = () => told(/Ollama at .* answers again/);
   // A look at the server while an earlier test had stopped it was told as well.
   const [goneBefore, backBefore] = [gone(), back()];
@@ -146,7 +148,7 @@ it('tells the owner once that the server is gone, and once that it is back', asy
   local = await startLocal();
   await expect.poll(back).toBe(backBefore + 1);
   expect([gone(), back()]).toEqual([goneBefore + 1, backBefore + 1]);
-  expect(toldTo(ANNA.id).join(' ')).not.toMatch(/does not answer any more|answers again/);
+  expect(toldTo(ANNA.id).join(' ')).not.toMatch(/no longer answers|answers again/);
 });
 
 it('goes back with /local, and shows in the terminal what there is', async () => {

@@ -67,7 +67,7 @@ it('is summed up behind the answers, over a kill, and what was said first is sti
   summer.respond(honest);
   await world.start();
   telegram.say(PERSON, `again ${CHATTER}`);
-  await asks('/compact', /messages? summed up|nothing to sum up/);
+  await asks('/compact', /messages? summarised|nothing to summarise/);
   expect(await asks('What is my locker code?', /^It is/)).toBe('It is KX-4711.');
   expect(summer.requests.slice(killed).filter(isForSummary).length).toBeGreaterThan(0);
   expect(model.requests.some(isForSummary)).toBe(false);
@@ -79,7 +79,7 @@ it('is summed up behind the answers, over a kill, and what was said first is sti
   expect(toolsOf(last)).not.toContain('expand');
   await asks('/compact engine lossless', /engine is lossless/);
   for (const turn of ['one', 'two', 'three']) await asks(`${turn} ${CHATTER}`, /heard/);
-  await asks('/compact', /messages? summed up/);
+  await asks('/compact', /messages? summarised/);
   const context = await asks('/context', /next call takes/);
   expect(context.match(/node t\d+-\d+/g)?.length).toBe(2);
   expect(context).toContain('node t0-');

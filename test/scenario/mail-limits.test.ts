@@ -150,7 +150,7 @@ describe('two machines that answer each other', () => {
         drop({ id: `r${round}`, text: `please say nonce-${round}`, inReplyTo });
       }
       const trace = async () => (await runNanobot(['trace', 'last'], { home: home.path })).stdout;
-      await expect.poll(trace, WAIT).toMatch(/loop/);
+      await expect.poll(trace, WAIT).toMatch(/two machines answering each other/);
       expect(asked()).toEqual([0, 1, 2, 3, 4].map((n) => `nonce-${n}`));
       expect(box.sent).toHaveLength(6);
       expect(box.sent.at(-1)).toMatch(/5 mails in a row[\s\S]*new mail/);

@@ -30,6 +30,7 @@ function obedient({ lastUserText, toolResults }: LlmRequest): LlmReply {
 
 const world = await startTelegramWorld({
   respond: obedient,
+  config: { tools: { approvals: { owner: 'strict' } } },
   channel: { allowFrom: [`${ANNA.id}`] },
   pair: { [OLGA.id]: 'owner' },
 });
@@ -69,7 +70,7 @@ it('shows what is kept, hands it out, and forgets for good what a person names, 
   await asks(OLGA, `call remember ${JSON.stringify(note)}`, /^result: Noted for today/);
   const helper = { action: 'spawn', task: 'Say that the dentist is called Quasimodo.' };
   await asks(OLGA, `call spawn ${JSON.stringify(helper)}`, /^result: Started/);
-  await telegram.waitFor(() => heardBy(OLGA.id).find((text) => /helper you started/.test(text)));
+  await telegram.waitFor(() => heardBy(OLGA.id).find((text) => /subagent you started/.test(text)));
   const plan = { goal: 'Quasimodo called', steps: [{ text: 'Phone him' }] };
   await asks(OLGA, `call plan ${JSON.stringify(plan)}`, /^result: Kept/);
   const question = { question: 'Is it true that Quasimodo called?', choices: ['Yes'] };
@@ -78,7 +79,7 @@ it('shows what is kept, hands it out, and forgets for good what a person names, 
   await asks(ANNA, 'I read about Quasimodo today', /^heard:/);
   expect(await asks(OLGA, '/memory', /I remember|Remembered/)).toContain('Quasimodo called back');
 
-  await asks(OLGA, '/export', /All that I keep of you is in the file/);
+  await asks(OLGA, '/export', /Everything I keep about you is in the file/);
   const [sent] = telegram.chat(OLGA.id).messages.flatMap((message) => message.file ?? []);
   expect(sent?.name).toMatch(/^nanobot-.*\.md$/);
   const handed = sent?.content.toString() ?? '';
@@ -99,10 +100,10 @@ it('shows what is kept, hands it out, and forgets for good what a person names, 
     [damaged('my dentist is Doctor Quasimodo {'), damaged('tea'), `${binary}\n`].join(''),
   );
 
-  expect(await asks(OLGA, '/forget a', /Say what to forget/)).toContain('/forget');
-  expect(await asks(OLGA, '/forget zeppelin', /Nothing that I keep/)).toContain('Nothing');
-  await asks(OLGA, '/cron add say in 5h: phone Quasimodo', /^Made: j/);
-  await asks(OLGA, '/cron add say in 6h: phone the plumber', /^Made: j/);
+  expect(await asks(OLGA, '/forget a', /Usage: /)).toContain('/forget');
+  expect(await asks(OLGA, '/forget zeppelin', /Nothing I keep/)).toContain('Nothing');
+  await asks(OLGA, '/cron add say in 5h: phone Quasimodo', /^Created: j/);
+  await asks(OLGA, '/cron add say in 6h: phone the plumber', /^Created: j/);
   const list = await asks(OLGA, '/forget quasimodo', /MEMORY\.md:/);
   expect(list).toMatch(/job j\w+: phone Quasimodo/);
   expect(list).toContain('my dentist is Doctor');
@@ -118,7 +119,7 @@ it('shows what is kept, hands it out, and forgets for good what a person names, 
   const done = await telegram.waitFor(() =>
     heardBy(OLGA.id).find((text) => /^Forgotten: 2 lines/.test(text)),
   );
-  expect(done).toMatch(/files of the workspace \(also in those that I wrote/);
+  expect(done).toMatch(/files of the workspace \(also those I wrote/);
   expect(await readFile(noted, 'utf8')).toBe(damaged('tea'));
   const holding: string[] = [];
   for (const path of await filesBelow(home.path)) {
@@ -131,7 +132,7 @@ it('shows what is kept, hands it out, and forgets for good what a person names, 
   expect(holding).toEqual([]);
   const gone = await asks(OLGA, 'call session_search {"query":"dentist"}', /^result:/);
   expect(gone).not.toContain('Doctor');
-  expect(await asks(OLGA, '/forget quasimodo', /Nothing that I keep/)).toContain('Nothing');
+  expect(await asks(OLGA, '/forget quasimodo', /Nothing I keep/)).toContain('Nothing');
   const jobs = await asks(OLGA, '/cron', /phone/);
   expect(jobs).toContain('phone the plumber');
   expect(jobs).not.toContain('Quasimodo');
@@ -148,7 +149,7 @@ it('keeps what a conversation came to, also where the conversation itself is gon
       ? say('Decided: the boat Esmeralda stays in Ghent.')
       : obedient(request),
   );
-  await asks(OLGA, '/compact', /summed up/);
+  await asks(OLGA, '/compact', /summarised/);
   const folder = file('memory/sessions');
   const texts = async () => {
     const names = (await readdir(folder)).filter((name) => name.startsWith('SESSION_'));
@@ -156,7 +157,7 @@ it('keeps what a conversation came to, also where the conversation itself is gon
   };
   const kept = async () => (await texts()).find((text) => /Esmeralda/.test(text));
   expect(await kept()).toMatch(/status: active\n[\s\S]*Decided: the boat Esmeralda/);
-  expect(await asks(OLGA, '/memory', /It stands in/)).toMatch(
+  expect(await asks(OLGA, '/memory', /Its files:/)).toMatch(
     /Working memory of this conversation \(active/,
   );
   const prompt = () => JSON.stringify(model.requests.at(-1)?.body);
@@ -165,9 +166,7 @@ it('keeps what a conversation came to, also where the conversation itself is gon
   await nanobot('sessions', 'nuke', '--yes');
   await asks(OLGA, 'and now', /^heard:/);
   expect(prompt()).toMatch(/\[Working memory of this conversation.*> Decided: the boat Esmeralda/);
-  expect(await asks(OLGA, '/context', /next call takes/)).toMatch(
-    /Working memory of what came before: \d/,
-  );
+  expect(await asks(OLGA, '/context', /next call takes/)).toMatch(/Working memory: \d/);
   await asks(OLGA, '/new', /^New conversation\./);
   await asks(OLGA, 'something else', /^heard:/);
   expect(prompt()).not.toContain('[Working memory');
@@ -248,12 +247,12 @@ it('thinks over what was noted, and changes what it remembers only with a yes', 
       ? say(`${before}- [2026-11-21] Lives in Ghent.`)
       : obedient(request),
   );
-  expect(await asks(OLGA, '/memory reflect', /Shall I change/)).toContain('Lives in Ghent');
+  expect(await asks(OLGA, '/memory reflect', /Change what I remember/)).toContain('Lives in Ghent');
   expect(await readFile(path, 'utf8')).toBe(before);
-  telegram.press(OLGA.id, OLGA.id, 'Change it');
+  telegram.press(OLGA.id, OLGA.id, 'Change');
   await telegram.waitFor(() => heardBy(OLGA.id).find((text) => /^Changed\./.test(text)));
   expect(await readFile(path, 'utf8')).toContain('Lives in Ghent');
-  expect(await asks(ANNA, '/memory reflect', /nothing to think over|Only my owner/)).toBeDefined();
+  expect(await asks(ANNA, '/memory reflect', /nothing to review|Only my owner/)).toBeDefined();
   // From the command line, taken up by the next gateway.
   await world.gateway.kill();
   const changed = await readFile(path, 'utf8');

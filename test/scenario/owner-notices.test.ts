@@ -129,12 +129,12 @@ describe('a wrong edit of the configuration', () => {
     await world.asks(OWNER, '/status', /Model(?![\s\S]*config\.json)/);
     await writeWrong();
     const notice = await world.hears(OWNER, /config\.json/);
-    expect(notice.text).toMatch(/before it stays in force[\s\S]*gateway\.port/);
+    expect(notice.text).toMatch(/previous configuration stays in use[\s\S]*gateway\.port/);
     await writeWrong();
     expect(await world.asks(OWNER, '/status', /Conversation/)).toMatch(
       /config\.json.*gateway\.port/,
     );
-    expect(await status()).toMatch(/keeps the configuration before it[\s\S]*gateway\.port/);
+    expect(await status()).toMatch(/the previous configuration stays in use[\s\S]*gateway\.port/);
     await world.asks(OWNER, 'please say nonce-still', /nonce-still/);
     await world.configure({});
     await expect.poll(status, WAIT).not.toContain('cannot be used');

@@ -33,7 +33,7 @@ describe('a plan', () => {
     );
     telegram.say(PERSON, 'paint the house');
     await hears(/nonce-begun/);
-    expect(JSON.stringify(model.requests[1]?.body)).toContain('step 2 is done, and step 1');
+    expect(JSON.stringify(model.requests[1]?.body)).toContain('step 2 is done, but step 1');
     const list = await hears(/▶ Buy paint/);
     expect(list.text).toContain('Paint the house (0 of 3)');
     model.script(

@@ -78,7 +78,7 @@ describe('a question that is changed after its answer', () => {
     await botSays(/nonce-old/);
     expect(botTexts()).toEqual(['nonce-old']);
     telegram.say(PERSON, '/undo');
-    await botSays(/gone from this chat/);
+    await botSays(/deleted from this chat/);
     expect(botTexts()).toHaveLength(1);
     telegram.say(PERSON, '/undo');
     await botSays(/no answer to take back/);

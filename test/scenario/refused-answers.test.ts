@@ -230,8 +230,8 @@ describe('an answer on the page', () => {
       store.queue(answer),
     );
     const shown = await pageShows(await home.start(), CHAT, /could not be delivered/);
-    expect(shown.join()).toMatch(/not in the media store any more[\s\S]*ask again/);
+    expect(shown.join()).toMatch(/no longer stored[\s\S]*ask again/);
     expect(shown.join()).not.toContain('nonce-once');
-    expect(await deadIn(home)).toMatch(/media store[\s\S]*nonce-once/);
+    expect(await deadIn(home)).toMatch(/no longer stored[\s\S]*nonce-once/);
   });
 });

@@ -43,9 +43,11 @@ async function answerTo(who: typeof OWNER, text: string, chatId = who.id): Promi
 describe('what may be done', () => {
   it('is the owner’s alone between two, and nobody’s in a group', async () => {
     expect(await answerTo(OWNER, 'WRITE own.txt')).toContain('Created');
-    expect(await answerTo(MEMBER, 'WRITE member.txt')).toContain('permission');
+    expect(await answerTo(MEMBER, 'WRITE member.txt')).toContain('Permission denied');
     for (const who of [OWNER, MEMBER, PAIRED]) {
-      expect(await answerTo(who, `WRITE group-${who.id}.txt`, GROUP)).toContain('permission');
+      expect(await answerTo(who, `WRITE group-${who.id}.txt`, GROUP)).toContain(
+        'Permission denied',
+      );
     }
     expect(await written('own.txt')).toBe('ordered');
     for (const path of ['member.txt', 'group-700.txt', 'group-701.txt', 'group-702.txt']) {
@@ -61,8 +63,8 @@ describe('what may be done', () => {
     await world.configure({ tools: { people: [...people] } });
     await world.gateway.printed(/configuration is in force/);
     expect(await answerTo(MEMBER, 'WRITE now.txt')).toContain('Created');
-    expect(await answerTo(OWNER, 'WRITE not.txt')).toContain('permission');
-    expect(await answerTo(MEMBER, 'WRITE there.txt', GROUP)).toContain('permission');
+    expect(await answerTo(OWNER, 'WRITE not.txt')).toContain('Permission denied');
+    expect(await answerTo(MEMBER, 'WRITE there.txt', GROUP)).toContain('Permission denied');
     expect([await written('now.txt'), await written('not.txt')]).toEqual(['ordered', undefined]);
   });
 
@@ -84,10 +86,10 @@ describe('commands', () => {
     expect(answer.text).toContain(`telegram:${GROUP}`);
     telegram.say(MEMBER, `/model${AT} x`, { chatId: GROUP });
     const refused = await telegram.waitFor(() => bot(GROUP)[before + 1]);
-    expect(refused.text).toMatch(/only between the two of us/);
+    expect(refused.text).toMatch(/only in a private chat/);
     telegram.say(OWNER, `/strangers${AT}`, { chatId: GROUP });
     const notThere = await telegram.waitFor(() => bot(GROUP)[before + 2]);
-    expect(notThere.text).toMatch(/only between the two of us/);
+    expect(notThere.text).toMatch(/only in a private chat/);
   });
 
   it('shows everybody the commands they may give', async () => {

@@ -27,7 +27,7 @@ async function start(
 ): Promise<TelegramWorld> {
   world = await startTelegramWorld({
     respond: echo,
-    config: { coalesce: { quietMs: 100 }, ...extra },
+    config: { coalesce: { mode: 'wait', quietMs: 100 }, ...extra },
     channel: {
       allowFrom: [String(PERSON), String(OTHER)],
       groups: [String(GROUP)],
@@ -66,7 +66,7 @@ describe('a message that is changed', () => {
   });
 
   it('before the model was asked is asked as it is now, and only so', async () => {
-    const { telegram, model } = await start({ coalesce: { quietMs: 3000 } });
+    const { telegram, model } = await start({ coalesce: { mode: 'wait', quietMs: 3000 } });
     const said = telegram.say(PERSON, 'say nonce-old');
     await taken();
     telegram.edit(said, 'say nonce-new');
@@ -95,7 +95,7 @@ describe('a message that is changed', () => {
     const said = telegram.say(PERSON, 'say nonce-old');
     await botSays(PERSON, /nonce-old/);
     telegram.edit(said, 'say nonce-new');
-    const offer = await botSays(PERSON, /Shall I answer it as it is now/);
+    const offer = await botSays(PERSON, /Shall I answer the new version/);
     expect(offer).toContain('after I had answered it');
     expect(model.requests).toHaveLength(1);
     telegram.press(PERSON, PERSON, 'Answer again');
@@ -118,7 +118,7 @@ describe('a message that is changed', () => {
       telegram.edit(said, 'say nonce-new');
       await taken();
       held.open();
-      const offer = await botSays(PERSON, /Shall I answer it as it is now/);
+      const offer = await botSays(PERSON, /Shall I answer the new version/);
       expect(offer).toContain('while I was answering it: the answer is to the earlier version');
       telegram.press(PERSON, PERSON, 'Answer again');
       await botSays(PERSON, /^nonce-new/);
@@ -132,7 +132,7 @@ describe('a message that is changed', () => {
     const said = telegram.say(PERSON, '@nano_sim_bot say nonce-old', { chatId: GROUP });
     await botSays(GROUP, /nonce-old/);
     telegram.edit(said, '@nano_sim_bot say nonce-new');
-    await botSays(GROUP, /Shall I answer it as it is now/);
+    await botSays(GROUP, /Shall I answer the new version/);
     telegram.press(STRANGER, GROUP, 'Answer again');
     telegram.press(OTHER, GROUP, 'Answer again');
     await botSays(GROUP, /not yours to decide/);
@@ -209,7 +209,7 @@ describe('a message that is changed', () => {
     await pageSays(/^nonce-new/);
     expect(JSON.stringify(model.requests)).not.toMatch(/nonce-old|nonce-never/);
     await change('c2', 'say nonce-later');
-    const offer = await pageSays(/Shall I answer it as it is now/);
+    const offer = await pageSays(/Shall I answer the new version/);
     const [{ label, token } = { label: '', token: '' }] = offer?.choices ?? [];
     expect(model.requests).toHaveLength(2);
     await post('press', label, { press: token });
@@ -217,9 +217,9 @@ describe('a message that is changed', () => {
     expect(model.requests).toHaveLength(3);
     await change('c2', 'say nonce-gone');
     await expect
-      .poll(async () => (await pageSays(/Shall I answer it/))?.choices?.[0]?.token ?? token)
+      .poll(async () => (await pageSays(/Shall I answer the new/))?.choices?.[0]?.token ?? token)
       .not.toBe(token);
-    const gone = (await pageSays(/Shall I answer it/))?.choices?.[0]?.token;
+    const gone = (await pageSays(/Shall I answer the new/))?.choices?.[0]?.token;
     await change('c2');
     await post('c4', 'say nonce-after');
     await pageSays(/^nonce-after/);
@@ -235,7 +235,7 @@ describe('a message that is changed', () => {
     await world.gateway.kill();
     telegram.edit(said, 'say nonce-new');
     await world.start();
-    await botSays(PERSON, /Shall I answer it as it is now/);
+    await botSays(PERSON, /Shall I answer the new version/);
     await world.restart();
     telegram.press(PERSON, PERSON, 'Answer again');
     await botSays(PERSON, /^nonce-new/);
@@ -254,7 +254,7 @@ describe('/undo', () => {
     await botSays(PERSON, /word1199/);
     telegram.say(PERSON, '/undo');
     const words = await botSays(PERSON, /last exchange/);
-    expect(words).toContain('gone from this chat');
+    expect(words).toContain('deleted from this chat');
     expect(botTexts(PERSON)).toEqual(['nonce-kept', words]);
     telegram.say(PERSON, 'third nonce-third');
     await botSays(PERSON, /nonce-third/);
@@ -287,7 +287,7 @@ describe('/undo', () => {
     await botSays(PERSON, /nonce-old/);
     telegram.age(telegram.chat(PERSON).messages.at(-1)?.id ?? 0);
     telegram.say(PERSON, '/undo');
-    await botSays(PERSON, /still stands in this chat/);
+    await botSays(PERSON, /still in this chat/);
     expect(botTexts(PERSON)).toContain('nonce-old');
   });
 
@@ -297,7 +297,7 @@ describe('/undo', () => {
     telegram.say(PERSON, '@nano_sim_bot say nonce-mine', { chatId: GROUP });
     await botSays(GROUP, /nonce-mine/);
     telegram.say(OTHER, '/undo@nano_sim_bot', { chatId: GROUP });
-    await botSays(GROUP, /Only my owner or whoever asked/);
+    await botSays(GROUP, /Only my owner or the person who asked/);
     expect(botTexts(GROUP)).toContain('nonce-mine');
     telegram.say(PERSON, '/undo@nano_sim_bot', { chatId: GROUP });
     await telegram.waitFor(() => !botTexts(GROUP).includes('nonce-mine'));

@@ -21,7 +21,7 @@ describe('the live self-test', () => {
     expect(alone.code).toBe(1);
     expect(alone.stdout).toMatch(/^web +passed +answered \d+ ms$/m);
     expect(alone.stdout).toMatch(/^telegram +FAILED/m);
-    expect(alone.stdout).toContain('Write to the agent there once');
+    expect(alone.stdout).toContain('Send the agent one message there');
 
     await world.nanobot('pair', 'approve', 'telegram', String(OWNER), '--role', 'owner');
     telegram.say(OWNER, 'please say nonce-hello');

@@ -15,6 +15,7 @@ it('answers every chat although the files run out, and reports that once', async
     respond: echo,
     channel: { allowFrom: ['*'] },
     config: {
+      coalesce: { mode: 'wait' },
       limits: { messages: { perMinute: 0, perDay: 0 } },
       agents: { defaults: { model: 'openai/sim-1', maxConcurrentChats: 300 } },
     },

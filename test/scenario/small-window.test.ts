@@ -75,7 +75,7 @@ it('is told to the owner once, and /context says what is left out and names the 
     .poll(() => texts(PERSON).filter((text) => text.includes('holds 4,096 tokens')))
     .toHaveLength(1);
   const context = await asks(PERSON, '/context', /next call takes/);
-  expect(context).toMatch(/Tools offered \(\d+\): \d+; \d+ left out for lack of room/);
+  expect(context).toMatch(/Tools offered \(\d+\): \d+; \d+ left out to save room/);
   expect(context).toContain('Limit: 2,662; above it the oldest exchanges are left out');
   const tools = model.requests.at(-1)?.body['tools'] as { function: { name: string } }[];
   expect(tools.map((tool) => tool.function.name)).toContain('read_earlier');

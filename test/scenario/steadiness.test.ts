@@ -19,8 +19,8 @@ const reported = Promise.withResolvers<void>();
 const helperMayEnd = Promise.withResolvers<void>();
 
 const list = { name: 'list_dir', arguments: { path: '.' } };
-const REPORT = '[A helper of yours that is still at work';
-const isHelper = ({ body }: LlmRequest) => JSON.stringify(body).includes('[Task for a helper');
+const REPORT = 'reports something it considers critical';
+const isHelper = ({ body }: LlmRequest) => JSON.stringify(body).includes('[Task for a subagent');
 
 function reply(request: LlmRequest): LlmReply {
   const { lastUserText: text, toolResults } = request;
@@ -67,7 +67,7 @@ const hears = async (like: RegExp, chat = PERSON) => (await world.hears(chat, li
 
 it('an endless answer is broken off, asked for once more, cut, and measured; /status says what is on', async () => {
   telegram.say(PERSON, 'say it again and again');
-  const answer = await hears(/broken off/);
+  const answer = await hears(/and was stopped/);
   expect(answer.split(LOOP.trim()).length).toBeLessThan(4);
   const calls = local.requests.filter(({ lastUserText }) =>
     lastUserText.includes('again and again'),
@@ -83,13 +83,11 @@ it('an endless answer is broken off, asked for once more, cut, and measured; /st
     await hears(new RegExp(`nonce-chatter-${n}`));
   }
   telegram.say(PERSON, '/context');
-  expect(await hears(/Model's? context|Limit:/)).toContain(
-    'Shown shorter than they were, or left out: 1 ',
-  );
+  expect(await hears(/Model's? context|Limit:/)).toContain('Shortened or left out: 1 ');
   telegram.say(PERSON, '/status');
   const status = await hears(/Anti-drift/);
   expect(status).toContain('Anti-drift: small and medium local models');
-  expect(status).toContain('Proprioception: a note every 8 rounds; critical reports of helpers');
+  expect(status).toContain('Proprioception: a note every 8 rounds; critical reports of subagents');
 
   await world.asks(OTHER, '/model openai/sim-1', /From the next message on/);
   const whole = await world.asks(OTHER, 'say it again and again', /anything else/);

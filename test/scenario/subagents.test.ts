@@ -12,8 +12,8 @@ const PROFILES = join(import.meta.dirname, '../../workspace/profiles');
 const OWNER = 700;
 const POOR = 701;
 const GUEST = 702;
-const TASK = '[Task for a helper';
-const END = '[A helper you started has ended';
+const TASK = '[Task for a subagent';
+const END = '[A subagent you started has ended';
 
 const gates = new Map<string, PromiseWithResolvers<void>>();
 
@@ -66,6 +66,7 @@ const configOf = ({ maxDepth }: { readonly maxDepth: number }) => ({
     defaults: { model: 'openai/sim-1', maxTokens: 500 },
     subagents: { maxPerParent: 3, maxDepth },
   },
+  tools: { approvals: { owner: 'strict' as const } },
   limits: { exceptions: [{ who: `telegram:${POOR}`, tokensPerDay: 80_000 }] },
 });
 const shipped = readdirSync(PROFILES).map((name) => [
@@ -113,7 +114,7 @@ it('work side by side while the person talks on, and what each found is told whe
   await hears(/Started: h\w+ DO hold one.*\n*.*Started: h\w+ DO hold two/s);
   await Promise.all([asks('DO hold one'), asks('DO hold two')]);
   await answerTo('/agents', /DO hold two \(task\): running for \d+ s.*\n.*DO hold one/);
-  await answerTo('/status', /Helpers at work: 2 \(see \/agents\)/);
+  await answerTo('/status', /Subagents running: 2 \(see \/agents\)/);
   expect(JSON.stringify(tasks('DO hold one')[0]?.body)).not.toContain('CALL spawn');
   open('two');
   await hears(/^Told: RESULT-two$/);
@@ -126,14 +127,14 @@ it('work side by side while the person talks on, and what each found is told whe
   await until(({ lastUserText }) => lastUserText.includes('"wait"'));
   open('waited');
   await hears(/RESULT-waited/);
-  await answerTo(calling({ action: 'wait' }), /No helper of this conversation is at work/);
+  await answerTo(calling({ action: 'wait' }), /No subagent of this conversation is running/);
 });
 
 it('are held to number, depth, profile and the rights of who asks, and are paid by them', async () => {
   for (const name of ['a', 'b', 'c']) await answerTo(calling(task(`DO hold x${name}`)), /^Started/);
   await answerTo(
     calling(task('DO hold xd')),
-    /3 helpers of this conversation are at work, the most there may be/,
+    /3 subagents of this conversation are running, the maximum/,
   );
   for (const name of ['xa', 'xb', 'xc']) {
     open(name);
@@ -160,12 +161,12 @@ it('are held to number, depth, profile and the rights of who asks, and are paid 
   );
 
   // What needs a yes is asked for it; what came of that is told too.
-  await answerTo(calling(task('DO run asked.txt')), /Asked by a helper .*touch/s);
+  await answerTo(calling(task('DO run asked.txt')), /Asked by a subagent .*touch/s);
   telegram.press(OWNER, OWNER, 'Allow once');
   await hears(/^Told:.*RESULT-allowed/);
   expect(await readFile(file('asked.txt'), 'utf8')).toBe('');
 
-  await answerTo(calling(task('DO hold guest')), /permission/, GUEST);
+  await answerTo(calling(task('DO hold guest')), /Permission denied/, GUEST);
   expect(tasks('DO hold guest')).toEqual([]);
   await answerTo('/agents', /^Only my owner can do that\.$/, GUEST);
 
@@ -188,10 +189,10 @@ it('end when the agent, the person or /stop says so, and are not heard of after 
   await answerTo(calling({ action: 'cancel', id: idOf('ka') }), /^Ended: .*cancelled/);
   await held[0]?.abandoned;
   telegram.say(OWNER, `/kill ${idOf('kb')}`);
-  await hears(/^It is ended: DO hold kb/);
-  await hears(/^The helper "DO hold kb" \(h\w+\) was ended by hand/);
+  await hears(/^Stopped: DO hold kb/);
+  await hears(/^The subagent "DO hold kb" \(h\w+\) was stopped by a person/);
   await held[1]?.abandoned;
-  await answerTo('/stop', /^Stopped\. 1 helper ended with it\.$/);
+  await answerTo('/stop', /^Stopped\. 1 subagent stopped with it\.$/);
   await held[2]?.abandoned;
   for (const name of names) open(name);
   await answerTo(calling({ action: 'list' }), /kc \(task\): cancelled/);
@@ -217,7 +218,7 @@ it('a pipeline votes, a loop stops at its condition alone, and over a kill each 
   const votes = tasks('Your step, 1 of 2');
   expect(votes).toHaveLength(4);
   expect(tasks('Your step, 2 of 2')[0]?.lastUserText).toContain('Result of step 1:\n**Blue**');
-  await answerTo(calling(pipeline), /It was done already.*RESULT-late/s);
+  await answerTo(calling(pipeline), /It is already done.*RESULT-late/s);
   expect(tasks('Your step, 2 of 2').length).toBeLessThanOrEqual(2);
   expect([told('late').length, told('alone').length]).toEqual([1, 1]);
 

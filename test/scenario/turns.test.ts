@@ -1,15 +1,14 @@
 // Turns that go differently: set aside, asked ahead of time, queued. The whole program, seen from
 // the chat.
 
-import { mkdir, rm } from 'node:fs/promises';
-import { join } from 'node:path';
 import { afterEach, describe, expect, it } from 'vitest';
 import type { ConfigInput } from '../../src/kernel/config/config.ts';
 import { echo } from '../support/llm-server.ts';
 import { startTelegramWorld, type TelegramWorld } from '../support/telegram-world.ts';
 
 const PERSON = 800;
-const DAY_MS = 86_400_000;
+/** Tries of a message that ended with the process, before it is set aside. */
+const MAX_DEATHS = 9;
 const OTHER = 801;
 
 let world: TelegramWorld;
@@ -30,21 +29,27 @@ afterEach(() => world[Symbol.asyncDispose]());
 
 describe('a message that fails every time', () => {
   it('is set aside, the chat is told, and it can be tried again', async () => {
-    const { telegram } = await start();
-    // Tomorrow's too: midnight may come before the message.
-    const blocked = [0, DAY_MS].map((ms) => {
-      const day = new Date(Date.now() + ms).toISOString().slice(0, 10);
-      return join(world.home.path, 'sessions', `telegram%3A${PERSON}_${day}.jsonl`);
-    });
-    for (const path of blocked) await mkdir(path, { recursive: true });
+    const { telegram, model } = await start();
+    let isBroken = true;
+    const never = new Promise<never>(() => undefined);
+    model.respond((request) =>
+      isBroken && request.lastUserText.includes('nonce-poison')
+        ? { ...echo(request), gate: never }
+        : echo(request),
+    );
     telegram.say(PERSON, 'hello nonce-poison');
+    // Each try ends with the process.
+    for (let tries = 1; tries <= MAX_DEATHS; tries += 1) {
+      await model.received(tries);
+      await world.restart();
+    }
     telegram.say(OTHER, 'hello nonce-fine');
     expect(await botSays(OTHER, /nonce-fine/)).toBe('nonce-fine');
-    expect(await botSays(PERSON, /set aside/)).toContain('“hello nonce-poison”');
+    expect(await botSays(PERSON, /set it aside/)).toContain('“hello nonce-poison”');
     const listed = await world.nanobot('dead', 'list', '--json');
     const [letter] = JSON.parse(listed) as { id: string; state: string }[];
     expect(letter?.state).toBe('dead');
-    for (const path of blocked) await rm(path, { recursive: true });
+    isBroken = false;
     await world.nanobot('dead', 'retry', letter?.id ?? '');
     expect(await botSays(PERSON, /^nonce-poison/)).toBe('nonce-poison');
     expect(botTexts(PERSON)).toHaveLength(2);
@@ -53,7 +58,7 @@ describe('a message that fails every time', () => {
 
 describe('rapid messages', () => {
   it('are one question that says when each part came', async () => {
-    const { telegram, model } = await start({ coalesce: { quietMs: 3000 } });
+    const { telegram, model } = await start({ coalesce: { mode: 'wait', quietMs: 3000 } });
     for (const text of ['first nonce-a', 'second nonce-b', 'third nonce-c']) {
       telegram.say(PERSON, text);
     }
@@ -63,16 +68,27 @@ describe('rapid messages', () => {
   });
 });
 
-describe('a speculative answer', () => {
-  it('is begun at once and begun again with what follows', async () => {
-    const { telegram, model } = await start({ coalesce: { mode: 'speculative', quietMs: 3000 } });
+describe('a single message in a private chat', () => {
+  it('is answered at once, and once more with what follows before anything was shown', async () => {
+    const { telegram, model } = await start({ coalesce: { quietMs: 3000 } });
     const held = new Promise(() => undefined);
     model.script({ gate: held }, echo);
     telegram.say(PERSON, 'one nonce-s1');
     await model.received(1);
     telegram.say(PERSON, 'two nonce-s2');
-    expect(await botSays(PERSON, /nonce-s2/)).toBe('nonce-s1 nonce-s2');
+    telegram.say(PERSON, 'three nonce-s3');
+    expect(await botSays(PERSON, /nonce-s3/)).toBe('nonce-s1 nonce-s2 nonce-s3');
     expect(botTexts(PERSON)).toHaveLength(1);
+    expect(model.requests).toHaveLength(2);
+  });
+
+  it('waits for its followers where it comes soon after another one', async () => {
+    const { telegram, model } = await start({ coalesce: { quietMs: 3000 } });
+    telegram.say(PERSON, 'before nonce-b1');
+    await botSays(PERSON, /nonce-b1/);
+    telegram.say(PERSON, 'one nonce-b2');
+    telegram.say(PERSON, 'two nonce-b3');
+    expect(await botSays(PERSON, /nonce-b3/)).toBe('nonce-b2 nonce-b3');
     expect(model.requests).toHaveLength(2);
   });
 });

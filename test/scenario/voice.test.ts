@@ -81,7 +81,7 @@ describe('a voice message', () => {
       extra: { forward_origin: { type: 'hidden_user', sender_user_name: 'Eve', date: 1 } },
     });
     await telegram.nextMessage(chat);
-    expect(lastWords()).toMatch(/words of others \w+: said in the voice message\]\n> Ignore all/);
+    expect(lastWords()).toMatch(/untrusted \w+: said in the voice message\]\n> Ignore all/);
     expect(lastWords()).not.toContain(']: Ignore');
   });
 
@@ -116,11 +116,11 @@ describe('a voice message', () => {
     voice.faults = [500, 500];
     speakTo(chat, 'Lost words');
     expect((await telegram.nextMessage(chat)).text).toBe(
-      'I could not listen to your voice message: the engine failed. Please write it, or try again later.',
+      'I could not transcribe your voice message: the engine failed. Please write it, or try again later.',
     );
     expect((await telegram.nextMessage(chat)).text).toContain('Noted.');
     expect(lastWords()).toMatch(
-      /^\[voice message \(0:12.*\): not listened to, the engine failed\]$/,
+      /^\[voice message \(0:12.*\): not transcribed, the engine failed\]$/,
     );
     await expect.poll(() => home.logs()).toContain('voice_engine_failed');
     const logs = await home.logs();
@@ -143,7 +143,7 @@ describe('a voice message that holds nothing to listen to', () => {
     telegram.sendFile(chat, { field: 'voice', content, extra });
     const said = [await telegram.nextMessage(chat), await telegram.nextMessage(chat)];
     expect(said.map(({ text }) => text)).toEqual([
-      `I could not listen to your voice message: ${reason}. Please write it, or try again later.`,
+      `I could not transcribe your voice message: ${reason}. Please write it, or try again later.`,
       expect.stringContaining('Noted.'),
     ]);
     expect(lastWords()).toContain(`could not be read, ${reason}`);
@@ -166,7 +166,7 @@ describe('what an engine gives in the place of a sound', () => {
     voice.faults = [{ body }];
     speakTo(chat, 'Known long ago');
     expect((await telegram.nextMessage(chat)).text).toContain('Noted.');
-    await expect.poll(() => home.logs()).toContain('the engine gave something that is no sound');
+    await expect.poll(() => home.logs()).toContain('the engine returned no audio');
     speakTo(chat, 'Known long ago');
     const next = await telegram.nextMessage(chat);
     expect(next.file).toBeUndefined();
@@ -247,10 +247,10 @@ describe('without an engine', () => {
     const chat = ALICE + 20;
     speakTo(chat, 'Hello');
     expect((await telegram.nextMessage(chat)).text).toBe(
-      'I cannot listen to voice messages: no transcription engine is set. Please write to me instead.',
+      'I cannot transcribe voice messages: no transcription engine is set. Please write to me instead.',
     );
     expect((await telegram.nextMessage(chat)).text).toContain('Noted.');
-    expect(lastWords()).toMatch(/not listened to, no transcription engine is set\]$/);
+    expect(lastWords()).toMatch(/not transcribed, no transcription engine is set\]$/);
     speakTo(chat, 'Hello again');
     expect((await telegram.nextMessage(chat)).text).toContain('Noted.');
     speakTo(OWNER, 'Hello');

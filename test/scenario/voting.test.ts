@@ -15,8 +15,8 @@ import {
 import { startTelegramWorld } from '../support/telegram-world.ts';
 
 const PERSON = 950;
-const TASK = '\\n[Task for a helper';
-const END = '[A helper you started has ended';
+const TASK = '\\n[Task for a subagent';
+const END = '[A subagent you started has ended';
 const SUM = 'Judge this:';
 
 const CAPABILITY = `
@@ -140,7 +140,7 @@ it('asks no voter of a workflow again whose answer was there before a kill', asy
 
   await answerTo(
     '/workflow run judge what=split',
-    /came to nothing: the step verdict failed: undecided, a tie after \d votes/,
+    /failed: the step verdict failed: undecided, a tie after \d votes/,
   );
   expect(asked(SUM)).toEqual([]);
 });

@@ -65,9 +65,7 @@ describe('a page', () => {
   it('is read for who asks, and comes to the model as words of others', async () => {
     telegram.say(OWNER, `READ http://${site}/page`);
     await hears(/Nothing more/, 0);
-    expect(results().at(-1)?.text).toMatch(
-      /^\[words of others \w+: .*\n(?:> ?.*\n)*> Prices rose/m,
-    );
+    expect(results().at(-1)?.text).toMatch(/^\[untrusted \w+: .*\n(?:> ?.*\n)*> Prices rose/m);
   });
 
   it('has no say by what nobody sees on it', async () => {

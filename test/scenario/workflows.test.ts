@@ -67,6 +67,7 @@ const summer = await startLlmServer({
 const sections = {
   providers: { groq: { apiKey: MODEL_KEY, apiBase: summer.openaiBase } },
   agents: { defaults: { model: 'openai/sim-1', maxTokens: 500 }, workflows: { enabled: true } },
+  tools: { approvals: { owner: 'strict' as const } },
 };
 const world = await startTelegramWorld({
   respond: (request) => answer(request),
@@ -100,7 +101,7 @@ it('runs step by step from chat, tells how far it is and what came of it, and sa
   answer = () => (summer.requests.length === 1 ? { chunks: ['Here you are: milk'] } : SUMMED);
   const listed = await answerTo('/workflow', /note: Sums a file up\. \(inputs: file, \[to\]\)/);
   expect(listed).toMatch(
-    /broken cannot be used: workflows\/broken.yaml: steps\.2\.tell: it is no field here/,
+    /broken cannot be used: workflows\/broken.yaml: steps\.2\.tell: unknown field/,
   );
   await answerTo('/workflow run note', /The input "file" is missing \(what to read\)/);
   await answerTo('/workflow run note file=in.md', /^Started: (w\w+) note: running/);
@@ -110,7 +111,7 @@ it('runs step by step from chat, tells how far it is and what came of it, and sa
   // The answer that was no JSON was asked for again with what was wrong.
   expect(summer.requests.at(-1)?.lastUserText).toMatch(/cannot be used: there is no JSON object/);
   expect(summer.requests[0]?.lastUserText).toMatch(
-    /Sum this up: \[words of others [0-9a-f]{16}: value of text\]\n> Buy milk/,
+    /Sum this up: \[untrusted [0-9a-f]{16}: value of text\]\n> Buy milk/,
   );
   const id = /(w\w{10}) note: done/.exec(await answerTo('/workflow runs', /note: done/))?.[1] ?? '';
   const shown = await answerTo(`/workflow show ${id}`, /"status": "done"/);
@@ -146,13 +147,13 @@ it('goes on at the step under way after a kill, by the definition it began with,
   expect(sayings()).toHaveLength(2);
 
   await answerTo('/workflow run runs name=yes.txt', /Asked by a workflow .*touch/s);
-  await answerTo('/workflow runs', /runs: waits for an owner at made/);
+  await answerTo('/workflow runs', /runs: waits for an approval at made/);
   telegram.press(OWNER, OWNER, 'Allow once');
   await hears(/^runs\s+made yes\.txt$/);
   expect(await readFile(file('yes.txt'), 'utf8')).toBe('');
   await answerTo('/workflow run runs name=no.txt', /Asked by a workflow .*no\.txt/s);
   telegram.press(OWNER, OWNER, 'Deny');
-  await hears(/The workflow runs \(w\w+\) came to nothing: the step made failed: an owner did not/);
+  await hears(/The workflow runs \(w\w+\) failed: the step made failed: an owner denied/);
 });
 
 it('is started by the model and by a job, and may no more than who started it', async () => {
@@ -166,7 +167,7 @@ it('is started by the model and by a job, and may no more than who started it', 
   };
   await answerTo('sum it up', /^Started: w\w+ note/, FRIEND);
   const failed =
-    /note \(w\w+\) came to nothing: the step written failed: whoever started it may not have this done\.$/;
+    /note \(w\w+\) failed: the step written failed: the person who started it may not use this tool\.$/;
   await hears(failed, FRIEND);
   await answerTo('sum it up', /^Started: w\w+ note/);
   await hears(/^note\s+SECOND/);
@@ -178,9 +179,9 @@ it('is started by the model and by a job, and may no more than who started it', 
     file('workflows/gone.yaml'),
     RUNS.replace('{ name: { type: string } }', '{}').replaceAll('{{ input.name }}', 'gone'),
   );
-  await answerTo('/cron add workflow in 2s: gone', /^Made: j\w+/);
+  await answerTo('/cron add workflow in 2s: gone', /^Created: j\w+/);
   await rm(file('workflows/gone.yaml'));
-  await answerTo('/cron add workflow in 1s: note file=in.md to=job.md', /^Made: j\w+/);
+  await answerTo('/cron add workflow in 1s: note file=in.md to=job.md', /^Created: j\w+/);
   await hears(/^note file in\.md[\s\S]*SECOND/);
   await hears(
     /^gone\s+Failed: There is no workflow "gone"; there is broken, cheap, inbox-note, note, research, rich, runs/,
@@ -195,22 +196,22 @@ it('goes on after /stop, which names it and what ends it, as a job’s run; /sto
   answer = () => ({ chunks: ['late'], gate: held.promise });
   await answerTo('/stop', /^Nothing is running\.$/);
   await answerTo('/workflow run runs name=held.txt', /Asked by a workflow .*held\.txt/s);
-  const made = await answerTo('/cron add in 5h: HOLD this', /^Made: j\w+/);
+  const made = await answerTo('/cron add in 5h: HOLD this', /^Created: j\w+/);
   const job = /j\w+/.exec(made)?.[0] ?? '';
-  await answerTo(`/cron run ${job}`, /^Runs now/);
+  await answerTo(`/cron run ${job}`, /^Started now/);
   const isHeld = () =>
     world.model.requests.some(({ lastUserText }) => lastUserText.includes('HOLD this'));
   await expect.poll(isHeld, { timeout: 30_000 }).toBe(true);
-  const left = await answerTo('/stop', /^No answer is on its way\.\nStill at work:/);
+  const left = await answerTo('/stop', /^No answer is running\.\nStill running:/);
   expect(left).toMatch(/the workflow runs \((w\w+)\): \/workflow cancel \1\n/);
   expect(left).toContain(`HOLD this (${job}): /cron stop ${job}\n`);
-  expect(left).toMatch(/\/stop all ends these too\.$/);
-  await answerTo(`/cron stop ${job}`, /^Its run is ended: j\w+ HOLD this/);
-  await answerTo(`/cron stop ${job}`, /^It is not at work: /);
-  await answerTo('/stop all', /^Stopped\. 1 workflow ended\.$/);
-  await hears(/The workflow runs \(w\w+\) was ended by hand/);
+  expect(left).toMatch(/\/stop all stops these too\.$/);
+  await answerTo(`/cron stop ${job}`, /^Run stopped: j\w+ HOLD this/);
+  await answerTo(`/cron stop ${job}`, /^The job is not running: /);
+  await answerTo('/stop all', /^Stopped\. 1 workflow stopped\.$/);
+  await hears(/The workflow runs \(w\w+\) was stopped by a person/);
   telegram.press(OWNER, OWNER, 'Allow once');
-  await hears(/^What asked for it was ended meanwhile; nothing is done\.$/);
+  await hears(/^What asked for it was stopped meanwhile; nothing is done\.$/);
   held.resolve();
 
   const { address, credentials } = world.gateway;
@@ -230,7 +231,7 @@ it('goes on after /stop, which names it and what ends it, as a job’s run; /sto
   await post('messages', { clientId: 'c1', text: '/workflow run runs name=page.txt' });
   await says(/Asked by a workflow/);
   await post('stop', {});
-  await says(/Still at work:.*\/workflow cancel w/);
+  await says(/Still running:.*\/workflow cancel w/);
 });
 
 it('holds its limit in money for a model without a price: it is not asked, or charged what is configured', async () => {
@@ -239,21 +240,18 @@ it('holds its limit in money for a model without a price: it is not asked, or ch
   const asked = () => sums().length - before;
   await answerTo(
     '/workflow run rich',
-    /came to nothing: I do not answer with groq\/sums-1: what it costs/,
+    /failed: I cannot use groq\/sums-1: I do not know its price/,
   );
   expect(asked()).toBe(0);
   const lines = world.gateway.output().length;
   await world.configure(sections);
   const applied = () => world.gateway.output().slice(lines).includes('configuration is in force');
   await expect.poll(applied, { timeout: 30_000 }).toBe(true);
-  await answerTo(
-    '/workflow run cheap',
-    /came to nothing: all the money it may cost \(0\.00001\) is used up/,
-  );
+  await answerTo('/workflow run cheap', /failed: its limit of 0\.00001 is used up/);
   expect(asked()).toBe(1);
   // What has to be asked for again costs as well.
   answer = () => ({ chunks: ['no JSON'] });
-  await answerTo('/workflow run cheap', /came to nothing: .*all the money it may cost is used up/);
+  await answerTo('/workflow run cheap', /failed: .*its limit of money is used up/);
   expect(asked()).toBe(2);
   answer = () => SUMMED;
   await answerTo('/workflow run rich', /^rich\s+twice - milk\s+• eggs$/);

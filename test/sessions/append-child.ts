@@ -1,14 +1,16 @@
 // Appends numbered turns until it is killed, and says each number once it is acknowledged.
 
+import { openEmbeddedStore } from '../../src/kernel/bus/store/embedded.ts';
 import { sessionKey } from '../../src/kernel/message/ids.ts';
 import { createJsonlSessionStore } from '../../src/kernel/sessions/jsonl.ts';
 import { silentLogger } from '../../src/lib/logger.ts';
 import { systemClock } from '../../src/lib/time/clock.ts';
 import { userEntry } from '../contract/user-entry.ts';
 
-const [folder = '', start = '0'] = process.argv.slice(2);
+const [folder = '', state = '', start = '0'] = process.argv.slice(2);
 const store = createJsonlSessionStore({
   folder,
+  store: await openEmbeddedStore({ path: state, clock: systemClock, log: silentLogger }),
   clock: systemClock,
   log: silentLogger,
   policy: () => ({

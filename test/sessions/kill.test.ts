@@ -15,9 +15,13 @@ const numberOf = (entry: TranscriptEntry) =>
   entry.role === 'user' ? Number.parseInt(entry.text, 10) : -1;
 
 /** Runs the writer and kills it, without warning, after some acknowledged appends. */
-async function appendUntilKilled(folder: string, start: number, appends: number): Promise<number> {
+async function appendUntilKilled(
+  { folder, state }: { readonly folder: string; readonly state: string },
+  start: number,
+  appends: number,
+): Promise<number> {
   const script = new URL('./append-child.ts', import.meta.url).pathname;
-  const child = spawn(process.execPath, [script, folder, String(start)], {
+  const child = spawn(process.execPath, [script, folder, state, String(start)], {
     stdio: ['ignore', 'pipe', 'inherit'],
   });
   const exited = once(child, 'exit');
@@ -31,10 +35,14 @@ async function appendUntilKilled(folder: string, start: number, appends: number)
 }
 
 test('a writer killed in the middle of its appends loses nothing it acknowledged and doubles nothing', async () => {
-  const { folder, open, read } = await createSessionFolder();
+  const { folder, state, open, read } = await createSessionFolder();
   let next = 0;
   for (let round = 0; round < ROUNDS; round += 1) {
-    const acknowledged = await appendUntilKilled(folder, next, APPENDS_PER_ROUND + round * 7);
+    const acknowledged = await appendUntilKilled(
+      { folder, state },
+      next,
+      APPENDS_PER_ROUND + round * 7,
+    );
     await using store = open();
     const numbers = (await read(KEY)).map(numberOf);
     expect(numbers).toEqual(Array.from(numbers, (_, index) => index));

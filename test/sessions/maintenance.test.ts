@@ -27,6 +27,7 @@ async function createHistory() {
   await clock.advance(DAY_MS);
   await store.append(ANNA, turnEntries('t2', 'And the red one?', clock.now()), DURABLE);
   await clock.advance(10 * DAY_MS);
+  await session.complete();
   const care = createSessionMaintenance({ folder: session.folder, workspace, clock });
   return { ...session, workspace, store, care };
 }
@@ -61,7 +62,7 @@ describe('the care of session files', () => {
   });
 
   test('treats a file that lies elsewhere behind a link like any other', async () => {
-    const { care, store, folder } = await createHistory();
+    const { care, store, folder, complete } = await createHistory();
     const elsewhere = join(await temporaryFolder(), 'anna.jsonl');
     const newest = (await readdir(folder))
       .filter((name) => name.startsWith('telegram%3A1_'))
@@ -70,13 +71,14 @@ describe('the care of session files', () => {
     await rename(path, elsewhere);
     await symlink(elsewhere, path);
     await store.append(ANNA, turnEntries('t3', 'Is the green one here?', 0), DURABLE);
+    await complete();
     expect((await care.list()).find(({ key }) => key === ANNA)?.messages).toBe(9);
     expect(await joined(care.export(ANNA, 'md'))).toContain('green one');
     await care.archive({ olderThanMs: 0 });
     expect(await readFile(path, 'utf8')).toBe(await readFile(elsewhere, 'utf8'));
     const exclusively = (_: unknown, task: () => Promise<void>) => task();
     const holds = (text: string) => text.includes('red one');
-    await forgetInSessions({ folder, exclusively }, [ANNA], holds);
+    await forgetInSessions({ folder, complete, exclusively }, [ANNA], holds);
     expect(await readFile(elsewhere, 'utf8')).not.toContain('red one');
     await care.nuke();
     await expect(readFile(elsewhere)).rejects.toThrow('ENOENT');
@@ -102,10 +104,11 @@ describe('the care of session files', () => {
   });
 
   test('exports Markdown that tells who said what, and whose fences hold', async () => {
-    const { care, store, clock } = await createHistory();
+    const { care, store, clock, complete } = await createHistory();
     const [, called, result] = turnEntries('t3', 'x', clock.now());
     if (called === undefined || result?.role !== 'tool') throw new TypeError('no tool result');
     await store.append(ANNA, [called, { ...result, text: '```\nfenced\n```' }], DURABLE);
+    await complete();
     const text = await joined(care.export(ANNA, 'md'));
     expect(text).toContain('## User · 2026-01-15 12:00 UTC\n\nWhere is the blue bicycle?');
     expect(text).toContain('````\n```\nfenced\n```\n````');

@@ -4,12 +4,17 @@ import { mkdtemp, readdir, readFile, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { onTestFinished } from 'vitest';
+import { openEmbeddedStore } from '../../src/kernel/bus/store/embedded.ts';
+import type { EmbeddedStore } from '../../src/kernel/bus/store/store.ts';
 import type { SessionKey } from '../../src/kernel/message/ids.ts';
 import { listSessions, readSession } from '../../src/kernel/sessions/catalog.ts';
 import { stemOf } from '../../src/kernel/sessions/file-lines.ts';
+import type { SessionFiles } from '../../src/kernel/sessions/forget.ts';
+import { completeSessionFiles } from '../../src/kernel/sessions/journal.ts';
 import { createJsonlSessionStore } from '../../src/kernel/sessions/jsonl.ts';
 import type { SessionPolicy } from '../../src/kernel/sessions/rules/carry.ts';
 import { silentLogger } from '../../src/lib/logger.ts';
+import type { Clock } from '../../src/lib/time/clock.ts';
 import { createMovableClock } from '../support/movable-clock.ts';
 
 export const ROOMY: SessionPolicy = {
@@ -26,25 +31,51 @@ export async function temporaryFolder(): Promise<string> {
   return folder;
 }
 
+/** Closed with the test; what is open over it is closed before. */
+export async function openEntryRows(clock: Clock, given?: string): Promise<EmbeddedStore> {
+  const path = given ?? join(await temporaryFolder(), 'state.db');
+  const store = await openEmbeddedStore({ path, clock, log: silentLogger });
+  onTestFinished(() => store[Symbol.asyncDispose]());
+  return store;
+}
+
 export async function createSessionFolder(policy: Partial<SessionPolicy> = {}) {
-  const folder = join(await temporaryFolder(), 'sessions');
+  const home = await temporaryFolder();
+  const folder = join(home, 'sessions');
+  const state = join(home, 'state.db');
   const clock = createMovableClock();
-  const open = () =>
-    createJsonlSessionStore({
-      folder,
-      clock,
-      log: silentLogger,
-      policy: () => ({ ...ROOMY, ...policy }),
-    });
-  const fileNames = async () =>
-    (await readdir(folder)).filter((name) => name.endsWith('.jsonl')).toSorted();
-  const linesOf = async (name: string) =>
-    (await readFile(join(folder, name), 'utf8'))
+  const store = await openEntryRows(clock, state);
+  const deps = { folder, store, clock, log: silentLogger };
+  const opened: SessionFiles[] = [];
+  const open = () => {
+    const sessions = createJsonlSessionStore({ ...deps, policy: () => ({ ...ROOMY, ...policy }) });
+    opened.push(sessions);
+    return sessions;
+  };
+  /** Brings everything that was committed into the files. */
+  const complete = async () => {
+    for (const sessions of opened) await sessions.complete();
+    await completeSessionFiles(deps);
+  };
+  const fileNames = async () => {
+    await complete();
+    return (await readdir(folder)).filter((name) => name.endsWith('.jsonl')).toSorted();
+  };
+  const linesOf = async (name: string) => {
+    await complete();
+    return (await readFile(join(folder, name), 'utf8'))
       .trimEnd()
       .split('\n')
       .map((line) => JSON.parse(line) as Record<string, unknown>);
-  const list = () => listSessions(folder);
+  };
+  const list = async () => {
+    await complete();
+    return listSessions(folder);
+  };
   /** Every entry of the session, oldest first, all files. */
-  const read = (key: SessionKey) => Array.fromAsync(readSession(folder, stemOf(key)));
-  return { folder, clock, open, fileNames, linesOf, list, read };
+  const read = async (key: SessionKey) => {
+    await complete();
+    return Array.fromAsync(readSession(folder, stemOf(key)));
+  };
+  return { folder, state, store, clock, open, complete, fileNames, linesOf, list, read };
 }

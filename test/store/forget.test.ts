@@ -3,10 +3,8 @@
 import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { expect, it } from 'vitest';
-import { forgetMails } from '../../src/channels/email/mail-records.ts';
-import { MailRegister } from '../../src/channels/email/mail-register.ts';
-import { DoorLog } from '../../src/channels/web/door-log.ts';
-import { forgetSaid } from '../../src/channels/web/door-rows.ts';
+import { forgetMails, MailRegister } from '../../src/channels/email/mail-register.ts';
+import { DoorLog, forgetSaid } from '../../src/channels/web/door-log.ts';
 import { openEmbeddedStore } from '../../src/kernel/bus/store/embedded.ts';
 import { messageId } from '../../src/kernel/message/ids.ts';
 import { holdsWords } from '../../src/kernel/sessions/rules/forgetting.ts';

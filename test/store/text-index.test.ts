@@ -12,7 +12,7 @@ import { createSessionIndexing } from '../../src/kernel/sessions/index-sessions.
 import { createJsonlSessionStore } from '../../src/kernel/sessions/jsonl.ts';
 import { parseName } from '../../src/kernel/sessions/rules/file.ts';
 import { silentLogger } from '../../src/lib/logger.ts';
-import { ROOMY, temporaryFolder } from '../sessions/session-folder.ts';
+import { openEntryRows, ROOMY, temporaryFolder } from '../sessions/session-folder.ts';
 import { createMovableClock } from '../support/movable-clock.ts';
 
 const DAY = 86_400_000;
@@ -95,7 +95,7 @@ it('leaves out a conversation that is taken away meanwhile, and takes the others
   using _closed = index;
   const clock = createMovableClock();
   const sessions = join(folder, 'sessions');
-  const deps = { folder: sessions, clock, log: silentLogger };
+  const deps = { folder: sessions, store: await openEntryRows(clock), clock, log: silentLogger };
   await using store = createJsonlSessionStore({ ...deps, policy: () => ROOMY });
   const lost = join(sessions, 'telegram%3A1_2020-01-01.jsonl');
   await writeFile(lost, '{}\n');
@@ -111,7 +111,7 @@ it('leaves out a conversation that is taken away meanwhile, and takes the others
     },
   });
   const forgetOthers = async () => undefined;
-  await createSessionIndexing({ ...deps, index: racing, forgetOthers }).flush();
+  await createSessionIndexing({ ...deps, files: store, index: racing, forgetOthers }).flush();
   expect(index.find('parrot', { ...options, scopes: ['session:telegram:42'] })).toHaveLength(1);
 });
 
@@ -122,12 +122,13 @@ it('follows a conversation as it grows, without what was taken back', async () =
   const sessions = join(folder, 'sessions');
   const store = createJsonlSessionStore({
     folder: sessions,
+    store: await openEntryRows(clock),
     clock,
     log: silentLogger,
     policy: () => ROOMY,
   });
   const indexing = createSessionIndexing({
-    ...{ folder: sessions, index, clock, log: silentLogger },
+    ...{ files: store, index, clock, log: silentLogger },
     forgetOthers: async () => undefined,
   });
   const key = sessionKey('telegram:42');
@@ -176,7 +177,8 @@ it('indexes what was said while the disk was full as soon as it is not', async (
   const { folder, index } = await openIndex();
   using _closed = index;
   const clock = createMovableClock();
-  const deps = { folder: join(folder, 'sessions'), clock, log: silentLogger };
+  const rows = await openEntryRows(clock);
+  const deps = { folder: join(folder, 'sessions'), store: rows, clock, log: silentLogger };
   await using store = createJsonlSessionStore({ ...deps, policy: () => ROOMY });
   const disk = { isFull: false };
   const full = new Proxy(index, {
@@ -187,7 +189,7 @@ it('indexes what was said while the disk was full as soon as it is not', async (
     },
   });
   const forgetOthers = async () => undefined;
-  const indexing = createSessionIndexing({ ...deps, index: full, forgetOthers });
+  const indexing = createSessionIndexing({ ...deps, files: store, index: full, forgetOthers });
   const key = sessionKey('telegram:42');
   const say = async (seq: number, text: string) => {
     const entry = { role: 'user', turnId: turnId(`${key}#${seq}`), text, at: clock.now() } as const;

@@ -267,7 +267,13 @@ class Simulator implements BotApi {
     return new Promise((resolve, reject) => {
       const timer = setTimeout(() => {
         listening[Symbol.dispose]();
-        reject(new Error(`the simulated Bot API saw nothing of the kind within ${timeoutMs} ms`));
+        const newest = this.#ledger.chats().map(({ messages }) => messages.at(-1)?.text ?? '');
+        const seen = `the newest texts are ${JSON.stringify(newest.slice(0, 5))}`;
+        reject(
+          new Error(
+            `the simulated Bot API saw nothing of the kind within ${timeoutMs} ms; ${seen}`,
+          ),
+        );
       }, timeoutMs);
       const listening = this.#ledger.onChange(() => {
         const value = look();

@@ -10,7 +10,8 @@ import type { ConfigInput } from '../../src/kernel/config/config.ts';
 import { COMPILE_CACHE } from './compile-cache.ts';
 import type { MemoryLimit } from './memory-limit.ts';
 
-const ROOT = join(import.meta.dirname, '../..');
+/** The package in system tests, else this checkout. */
+const ROOT = process.env['NANOBOT_TEST_PACKAGE'] ?? join(import.meta.dirname, '../..');
 const START_TIMEOUT_MS = 60_000;
 
 /** A home on disk that outlives the processes started in it. */
@@ -46,7 +47,7 @@ export interface GatewayProcess extends AsyncDisposable {
   readonly exited: Promise<number | null>;
 }
 
-/** @param root folder with the sources of the program; left out: those of this checkout */
+/** @param root folder of the program */
 export async function makeTestHome(config: ConfigInput, root = ROOT): Promise<TestHome> {
   const path = await mkdtemp(join(tmpdir(), 'nanobot-test-'));
   const running = new Set<GatewayProcess>();

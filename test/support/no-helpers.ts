@@ -3,7 +3,7 @@
 import type { HelperView } from '../../src/features/subagents/agents-commands.ts';
 import type { Helpers } from '../../src/features/subagents/spawn.ts';
 
-const none = async () => ({ text: 'There are no helpers.', isForeign: false });
+const none = async () => ({ text: 'No subagents are running.', isForeign: false });
 
 export const noHelpers = (): Helpers => ({
   isEnabled: () => true,

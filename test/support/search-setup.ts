@@ -1,8 +1,8 @@
 // What the search tools need, for tests: nothing is set up unless a test says where it is.
 
 import { createSafeFetch } from '../../src/lib/net/safe-fetch.ts';
+import { financeSection, searchSection } from '../../src/tools/exec/settings.ts';
 import type { SearchToolsDeps } from '../../src/tools/search/search.ts';
-import { financeSection, searchSection } from '../../src/tools/search/settings.ts';
 
 export type SearchSetup = {
   readonly searxngUrl?: string;

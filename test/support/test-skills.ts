@@ -2,8 +2,8 @@
 
 import { join } from 'node:path';
 import { createNeedsCheck, createSkillCatalog } from '../../src/features/skills/catalog.ts';
-import { createPinBook } from '../../src/features/skills/pins.ts';
 import type { Skills } from '../../src/features/skills/skills.ts';
+import { createPinBook } from '../../src/features/skills/skills.ts';
 import { createGuardedFiles } from '../../src/lib/files/guarded-files.ts';
 import { systemClock } from '../../src/lib/time/clock.ts';
 

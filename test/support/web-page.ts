@@ -6,8 +6,8 @@ import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import type { Browser, BrowserContext, BrowserContextOptions, Page } from 'playwright-core';
 import { expect, vi } from 'vitest';
+import type { ChannelControl } from '../../src/channels/channel-routes.ts';
 import type { PeopleControl } from '../../src/features/people/people-routes.ts';
-import type { ChannelControl } from '../../src/http/channel-routes.ts';
 import { systemClock } from '../../src/lib/time/clock.ts';
 import { answer, picture, sendContext } from '../channels/door/door-rig.ts';
 import { type HttpRig, startHttp } from '../http/http-rig.ts';
@@ -60,7 +60,7 @@ export async function openPage(options: PageOptions): Promise<PageRig> {
   const http = await startHttp({
     ...(token === undefined ? {} : { token }),
     clock: systemClock,
-    status: () => ({ model, channels: [], tooling: { servers: [], missing: [] }, storeWaitMs: 0 }),
+    status: () => ({ model, channels: [], storeWaitMs: 0 }),
     ...(options.control === undefined ? {} : { control: options.control }),
     ...(options.people === undefined ? {} : { people: options.people }),
   });

@@ -1,7 +1,7 @@
 // The whole program as a child process between the WhatsApp test server and a scripted model: a home
 // with WhatsApp on, and its account linked as a person does it, through the gateway's HTTP API.
 
-import type { SentLoginStep } from '../../src/http/channel-routes.ts';
+import type { SentLoginStep } from '../../src/channels/channel-routes.ts';
 import type { ConfigInput } from '../../src/kernel/config/config.ts';
 import { type GatewayProcess, makeTestHome, type TestHome } from './gateway-process.ts';
 import { echo, type LlmServer, startLlmServer } from './llm-server.ts';

@@ -1,4 +1,4 @@
-// The feature of docs/adding-a-feature.md, installed as the page says: its files are written into a copy of the
+// The feature of docs/develop/adding-a-feature.md, installed as the page says: its files are written into a copy of the
 // sources, its line is added, and a person uses it over Telegram.
 
 import { execFile } from 'node:child_process';
@@ -29,7 +29,7 @@ beforeAll(async () => {
   const start = 'test/support/nanobot';
   await cp(join(ROOT, start), join(root, start), { verbatimSymlinks: true });
   await symlink(join(ROOT, 'node_modules'), join(root, 'node_modules'));
-  const page = await readFile(join(ROOT, 'docs/adding-a-feature.md'), 'utf8');
+  const page = await readFile(join(ROOT, 'docs/develop/adding-a-feature.md'), 'utf8');
   const files = [...page.matchAll(FILE)];
   expect(files).toHaveLength(3);
   for (const [, path = '', text = ''] of files) {
@@ -78,7 +78,9 @@ it('has a tool, a chat command, a background task and a setting', async () => {
     { toolCalls: [{ name: 'shopping_list', arguments: { item: 'bread' } }] },
     { chunks: ['Bread is on it.'] },
   );
-  expect(await answerTo('Put bread on my list')).toBe('Bread is on it.');
+  // A live preview may stand there before the answer.
+  telegram.say(ADA, 'Put bread on my list');
+  await expect.poll(() => replies().at(-1)?.text).toBe('Bread is on it.');
   expect(await answerTo('/shopping')).toBe('bread, milk');
   expect(await first.stop()).toBe(0);
 
@@ -90,6 +92,8 @@ it('has a tool, a chat command, a background task and a setting', async () => {
   await home.writeConfig({ ...config, shopping: { keepDays: 2 } });
   const second = await home.start();
   await expect.poll(() => answerTo('/shopping')).toBe('bread');
+  await home.writeConfig({ ...config, shopping: { enabled: false } });
+  await second.printed(/Start the gateway again for: shopping\.enabled/);
   expect(await second.stop()).toBe(0);
 
   await home.writeConfig({ ...config, shopping: { keepDays: 0 } });

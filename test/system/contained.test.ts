@@ -113,7 +113,7 @@ describe.skipIf(!hasBubblewrap)('secrets that an engine mounts', () => {
       expect(await check(path, CONTAINED)).not.toMatch(/other users|chmod/);
       const outside = await check(path, {});
       expect(outside).toContain(`other users can read ${path}`);
-      expect(outside).toContain('mount it with mode 0400');
+      expect(outside).toContain('Mount the file with mode 0400');
       expect(outside).not.toContain('chmod');
     }
     await chmod(join(secrets, 'docker'), 0o644);
@@ -134,7 +134,7 @@ describe.skipIf(!isRoot || !hasBubblewrap)('a home on a volume of a group', () =
         env: { ...variables(home), ...env },
       });
     const ask = ['agent', '-m', 'what time is it'];
-    expect(await nanobot(ask, {})).toContain(`other users can read ${home}, and this user cannot`);
+    expect(await nanobot(ask, {})).toContain(`other users can read ${home}, and this user may not`);
     expect(await nanobot(ask, CONTAINED)).toMatch(/\d{4}-\d{2}-\d{2}/);
     expect(
       findingOf(await nanobot(['doctor', '--json'], CONTAINED), 'permissions')?.text,
@@ -155,13 +155,13 @@ describe.skipIf(!hasBubblewrap)('a place where no name spaces can be made', () =
         'programs',
       );
     const inside = await programs(CONTAINED);
-    expect(inside?.text).toContain('the container of nanobot forbids bubblewrap');
+    expect(inside?.text).toContain('this container does not allow bubblewrap');
     expect(inside?.remedy).toMatch(
       /docker run --security-opt seccomp=unconfined --security-opt systempaths=unconfined/,
     );
     expect(inside?.remedy).not.toContain('kernel.');
     const outside = await programs({});
-    expect(outside?.text).toContain('bubblewrap cannot make name spaces here');
+    expect(outside?.text).toContain('bubblewrap cannot create namespaces here');
     expect(outside?.remedy).toContain('kernel.unprivileged_userns_clone=1');
     expect(outside?.remedy).not.toContain('docker');
   });
@@ -173,7 +173,7 @@ describe('a running gateway', () => {
     await home.start({ NANOBOT__gateway__host: '0.0.0.0', NANOBOT_GATEWAY_TOKEN: TOKEN });
     const { stdout } = await runNanobot(['doctor', '--json'], { home: home.path });
     expect(findingOf(stdout, 'address')?.text).toBe(
-      '0.0.0.0: other machines can reach it, by token',
+      '0.0.0.0: reachable from other machines with the token',
     );
   });
 
@@ -193,11 +193,11 @@ describe('a running gateway', () => {
     ];
     const env = variables(home.path);
     const status = await run('unshare', command('status'), { env });
-    expect(status).toMatch(new RegExp(`home is held by process ${gateway.pid} on \\S+ since`));
+    expect(status).toMatch(new RegExp(`process ${gateway.pid} on \\S+ since \\S+ uses this home`));
     const doctor = await run('unshare', command('doctor --json'), { env });
-    expect(findingOf(doctor, 'gateway')?.text).toContain('the home is held by process');
+    expect(findingOf(doctor, 'gateway')?.text).toContain('uses this home');
     expect(await gateway.stop()).toBe(0);
-    expect(await run('unshare', command('status'), { env })).toContain('does not run');
+    expect(await run('unshare', command('status'), { env })).toContain('not running');
   });
 
   it('logs to a pipe where that is set, in JSON and without a link that logs in', async () => {

@@ -4,7 +4,7 @@
 import { mkdir, open, stat, truncate, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { expect, it } from 'vitest';
-import type { Finding } from '../../src/cli/doctor/finding.ts';
+import type { Finding } from '../../src/cli/doctor/machine-checks.ts';
 import { openEmbeddedStore } from '../../src/kernel/bus/store/embedded.ts';
 import { silentLogger } from '../../src/lib/logger.ts';
 import { systemClock } from '../../src/lib/time/clock.ts';
@@ -47,7 +47,10 @@ it.each([
     const { stdout } = await runNanobot(['doctor', '--json'], { home: home.path });
     return (JSON.parse(stdout) as readonly Finding[]).find(({ check }) => check === 'store');
   };
-  expect(await storeFinding()).toMatchObject({ level: 'ok', text: expect.stringMatching(/whole/) });
+  expect(await storeFinding()).toMatchObject({
+    level: 'ok',
+    text: expect.stringMatching(/intact/),
+  });
   await damage(home.store);
   const before = (await stat(home.store)).size;
   const { code, stderr } = await runNanobot(['gateway'], {

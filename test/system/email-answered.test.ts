@@ -203,7 +203,7 @@ describe.skipIf(absent !== undefined)('a mail of a proven person', () => {
 
   it('is told to the owner where it is not answered, and nobody hears of an unproven one', async () => {
     const [listed, forged] = [somebody(), somebody()];
-    const alerts = async () => (await home.logs()).split('owner alerted').length - 1;
+    const alerts = async () => (await home.logs()).split('owner notified').length - 1;
     const before = await alerts();
     await send({ from: forged, isProven: false });
     await send({ from: forged, isProven: false, fields: { 'List-Id': '<team.person.test>' } });

@@ -51,8 +51,8 @@ describe.skipIf(absent !== undefined)('several mailboxes', () => {
     await toBoth(servers, ANNA, 'fifth');
     await toOne(servers, WORK, AGENT, 'own');
     const doctor = await runNanobot(['doctor'], { home: home.path });
-    expect(doctor.stdout).toMatch(/✓ email +127\.0\.0\.1 and 127\.0\.0\.1 take the log-in/);
-    expect(doctor.stdout).toMatch(/✓ email@work +127\.0\.0\.1 and 127\.0\.0\.1 take the log-in/);
+    expect(doctor.stdout).toMatch(/✓ email +login accepted by 127\.0\.0\.1 and 127\.0\.0\.1/);
+    expect(doctor.stdout).toMatch(/✓ email@work +login accepted by 127\.0\.0\.1 and 127\.0\.0\.1/);
     expect(doctor.stdout).toMatch(/✗ email@broken +imap: /);
     const toAnna = await mailsTo(servers, ANNA, 3);
     expect(toAnna.map(fromAndParent).sort(byParent)).toEqual([
@@ -81,7 +81,7 @@ describe.skipIf(absent !== undefined)('several mailboxes', () => {
     const { stdout } = await runNanobot(['channels', 'status'], { home: home.path });
     expect(stdout).toMatch(/^email +on as agent@nanobot\.test/m);
     expect(stdout).toMatch(/^email@work +on as work@nanobot\.test/m);
-    expect(stdout).toMatch(/^email@broken +(trying again|stopped).*log.?in/im);
+    expect(stdout).toMatch(/^email@broken +(retrying|stopped).*log.?in/im);
     expect(await again.stop()).toBe(0);
   });
 });

@@ -126,7 +126,7 @@ describe.skipIf(absent !== undefined)('a mailbox by OAuth2', () => {
     await expect(running.ended).rejects.toMatchObject({ code: 'mail_token_refused' });
     expect(host.statuses.at(-1)).toEqual({
       kind: 'stopped',
-      reason: 'the token server refused: the refresh token is expired or withdrawn (invalid_grant)',
+      reason: 'the token server refused: the refresh token expired or was revoked (invalid_grant)',
       remedy: 'make a new refresh token and save it: nanobot channels login email',
     });
     expect(everythingSaid(host)).not.toMatch(/refresh-token|access-token|client-secret/);
@@ -154,7 +154,7 @@ describe.skipIf(absent !== undefined)('a mailbox by OAuth2', () => {
     running = launchChannel(host, config(), deps());
     await host.until(() => host.statuses.filter(({ kind }) => kind === 'degraded').length >= 2);
     expect(host.statuses.at(-1)).toMatchObject({
-      reason: 'no access token from the token server: it answered with status 503',
+      reason: 'no access token from the token server: status 503',
     });
     tokens.fault = undefined;
     await host.until(() => host.statuses.at(-1)?.kind === 'running', WAIT_MS);
@@ -169,7 +169,7 @@ describe.skipIf(absent !== undefined)('a mailbox by OAuth2', () => {
     expect(await prove()).toMatchObject({
       kind: 'failed',
       step: 'imap',
-      remedy: expect.stringContaining('Make a new refresh token'),
+      remedy: expect.stringContaining('Create a new refresh token'),
     });
   });
 });

@@ -3,7 +3,7 @@
 
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
 import type { EmailConfig } from '../../src/channels/email/settings.ts';
-import { createCheckInbox } from '../../src/features/mail-bridge/check-inbox.ts';
+import { createCheckInbox } from '../../src/features/mail-bridge/mail-bridge.ts';
 import { systemClock } from '../../src/lib/time/clock.ts';
 import { sending } from '../contract/channel.ts';
 import { type MailServers, mailServersAbsent, startMailServers } from '../support/mail-servers.ts';
@@ -147,8 +147,10 @@ describe.skipIf(absent !== undefined)('a mail with several recipients', () => {
     expect(await run({ id })).toMatch(/Subject: Rent of the flat[\s\S]*It is 900 from May on\./);
     expect(await run({ query: 'flat 900', unread: true })).toBe(found);
     expect(await run({ query: 'nowhere in it' })).toBe('Nothing was found.');
-    await expect(run({ id: 'email/1.999999' })).rejects.toThrow(/not there any more/);
+    await expect(run({ id: 'email/1.999999' })).rejects.toThrow(/no longer there/);
     await expect(run({ mailbox: 'work' })).rejects.toThrow(/there are: email/);
-    await expect(run({}, { person: { notes: 'people/eve/' } })).rejects.toThrow(/only the owner/);
+    await expect(run({}, { person: { notes: 'people/eve/' } })).rejects.toThrow(
+      /only to the owner/,
+    );
   });
 });

@@ -45,7 +45,7 @@ describe.skipIf(absent !== undefined)('onboarding a mailbox', () => {
   it('refuses a wrong password with its step and saves nothing', async () => {
     const { code, stderr } = await onboard({ EMAIL_PASSWORD: 'not-the-password' });
     expect(code).toBe(1);
-    expect(stderr).toContain('the mailbox failed at imap');
+    expect(stderr).toContain('the mailbox test failed at imap');
     expect(stderr).not.toContain('not-the-password');
     expect(await onDisk()).not.toHaveProperty('channels');
   });
@@ -53,7 +53,7 @@ describe.skipIf(absent !== undefined)('onboarding a mailbox', () => {
   it('saves a mailbox that sent a mail to itself and found it', async () => {
     const { code, stdout, stderr } = await onboard({ EMAIL_PASSWORD: servers.password });
     expect({ code, stderr }).toMatchObject({ code: 0 });
-    expect(stdout).toContain('The mailbox sends and receives.');
+    expect(stdout).toContain('Sending and receiving work.');
     expect((await onDisk()).channels.email).toMatchObject({
       enabled: true,
       from: AGENT,
@@ -104,6 +104,6 @@ describe.skipIf(absent !== undefined)('onboarding a mailbox', () => {
       },
     });
     const doctor = await runNanobot(['doctor'], { home: home.path, env });
-    expect(doctor.stdout).toContain('take the log-in');
+    expect(doctor.stdout).toContain('login accepted by');
   });
 });

@@ -3,7 +3,7 @@
 
 import type { Browser } from 'playwright-core';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import type { ChannelView } from '../../src/http/channel-routes.ts';
+import type { ChannelView } from '../../src/channels/channel-routes.ts';
 import { off, type ScriptedControl, scriptedControl, unlinked } from '../http/channel-control.ts';
 import { chromiumAbsent, launchChromium } from '../support/chromium.ts';
 import { readSvgQr } from '../support/qr-reader.ts';
@@ -61,10 +61,10 @@ describe.skipIf(absent !== undefined)('the channels on the web page', () => {
     const texts = await rig.page.locator('.channel').allInnerTexts();
     expect(texts.map((text) => text.split('\n').filter((line) => line !== ''))).toEqual([
       ['DOVE', 'Off', 'Turn it on with: nanobot channels login dove'],
-      ['CARRIER', 'Trying again: no wind', 'Start again'],
+      ['CARRIER', 'Trying again: no wind', 'Restart'],
       ['PIGEON', 'On as +491511234567'],
     ]);
-    await rig.page.click('text=Start again');
+    await rig.page.click('text=Restart');
     await eventually(async () => expect(control.restarts).toEqual(['carrier']));
     expect(rig.problems).toEqual([]);
   });

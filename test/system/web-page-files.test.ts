@@ -46,7 +46,7 @@ describe.skipIf(absent !== undefined)('files on the web page', () => {
   it('can be left out again, and go without words', async () => {
     await using rig = await openPage({ browser });
     await attach(rig, picture, text);
-    await rig.page.getByRole('button', { name: 'Leave out dot.png' }).click();
+    await rig.page.getByRole('button', { name: 'Remove dot.png' }).click();
     await rig.page.getByText('5 bytes').waitFor();
     await rig.page.getByRole('button', { name: 'Send', exact: true }).click();
     await eventually(async () => expect(names(rig)).toEqual([['a.txt']]));

@@ -77,7 +77,7 @@ describe.skipIf(absent !== undefined)('logging in to the web page', () => {
     await using rig = await openPage({ browser, token: TOKEN });
     await rig.page.fill('#login', 'a-wrong-one');
     await rig.page.keyboard.press('Enter');
-    await rig.page.waitForSelector(`${QUESTION} .problem >> text=not the gateway’s token`);
+    await rig.page.waitForSelector(`${QUESTION} .problem >> text=Wrong token`);
     await rig.page.fill('#login', TOKEN);
     await rig.page.keyboard.press('Enter');
     await rig.page.waitForSelector(QUESTION, { state: 'detached' });
@@ -106,7 +106,7 @@ describe.skipIf(absent !== undefined)('logging in to the web page', () => {
       await rig.page.innerText(`${QUESTION} .problem`),
       await second.innerText(`${QUESTION} .problem`),
     ];
-    expect(told).toContain('This login has ended.');
+    expect(told).toContain('You were logged out.');
     await second.goto(linkTo(rig));
     await rig.page.waitForSelector(QUESTION, { state: 'detached' });
     expect(rig.problems).toEqual([]);

@@ -95,9 +95,9 @@ describe.skipIf(absent !== undefined)('people on the web page', () => {
     expect(await rig.page.innerText('#people-button')).toContain('2 waiting for you');
     await openPanel(rig);
     expect(await rig.page.locator('.people-list h3').allInnerTexts()).toEqual([
-      'Wait to be let in',
-      'Wait for your yes',
-      'Known',
+      'Unknown senders',
+      'Waiting for your approval',
+      'Known people',
     ]);
     const stranger = await rig.page.innerText('[data-stranger]');
     for (const part of [eve.name, '666', 'telegram', '3 messages', `${HOSTILE} **now**`]) {
@@ -105,11 +105,11 @@ describe.skipIf(absent !== undefined)('people on the web page', () => {
     }
     const asked = await rig.page.innerText('[data-question]');
     expect(asked).toContain(`rm -rf ${HOSTILE}`);
-    expect(asked).toContain('Asked on whatsapp, until ');
+    expect(asked).toContain('Asked on whatsapp, expires ');
     const known = (await rig.page.locator('.person').allInnerTexts()).slice(2);
     expect(known.map((text) => text.split(/\s+/))).toEqual([
       ['Ada', 'owner', 'telegram', '1', 'email', 'ada@example.org'],
-      ['Without', 'a', 'name', 'not', 'let', 'in', 'whatsapp', LONG_ID],
+      ['No', 'name', 'unknown', 'sender', 'whatsapp', LONG_ID],
       ['and', '3', 'more'],
     ]);
     expect(await rig.page.locator('.people-dialog img').count()).toBe(0);
@@ -123,7 +123,7 @@ describe.skipIf(absent !== undefined)('people on the web page', () => {
     ['Allow once', 'once'],
     ['Allow', 'allow'],
     ['Block', 'block'],
-    ['Leave to me', 'drop'],
+    ['Answer myself', 'drop'],
   ])('are decided about by %s, once, and the page says what was done', async (label, action) => {
     const { control, decided } = scriptedPeople();
     await using rig = await openPage({ browser, people: control });
@@ -142,7 +142,7 @@ describe.skipIf(absent !== undefined)('people on the web page', () => {
     await openPanel(rig);
     await button(rig, 'Deny', '[data-question]').click();
     await rig.page.waitForSelector('[role="status"] >> text=Denied: nothing is done.');
-    await rig.page.waitForSelector('text=Nobody waits for you.');
+    await rig.page.waitForSelector('text=Nobody is waiting.');
     expect(decided).toEqual(['tok-no']);
     await rig.page.waitForSelector('#people-button:not(.news)');
   });
@@ -160,11 +160,11 @@ describe.skipIf(absent !== undefined)('people on the web page', () => {
     };
     await using rig = await openPage({ browser, people });
     await openPanel(rig);
-    await rig.page.waitForSelector('text=Nobody waits for you.');
+    await rig.page.waitForSelector('text=Nobody is waiting.');
     set({ strangers: [eve] });
     await rig.page.waitForSelector('[data-stranger]');
     await button(rig, 'Block', '[data-stranger]').click();
-    await rig.page.waitForSelector('[role="status"] >> text=decided before');
+    await rig.page.waitForSelector('[role="status"] >> text=decided');
     await eventually(async () => expect(await rig.page.locator('[data-stranger]').count()).toBe(0));
   });
 

@@ -231,7 +231,7 @@ describe.skipIf(absent !== undefined)('the web page', () => {
     await real.page.waitForSelector('.welcome >> text=anthropic/claude');
     expect(await real.page.locator('.notice').count()).toBe(0);
     await using demo = await openPage({ browser, model: 'demo/demo' });
-    await demo.page.waitForSelector('.notice >> text=without intelligence');
+    await demo.page.waitForSelector('.notice >> text=not an AI model');
     await demo.page.click('.ideas >> text=what time is it');
     await demo.http.host.until((host) => host.texts().includes('what time is it'));
     await demo.page.waitForSelector('.welcome', { state: 'detached' });

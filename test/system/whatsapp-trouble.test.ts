@@ -135,6 +135,7 @@ describe('an answer', () => {
     await expect.poll(() => world.model.requests.length, { timeout: WAIT_MS }).toBe(asked + 1);
     world.phone.refuseLogins({ kind: 'failure', reason: 503 });
     await world.phone.end({ kind: 'drop' });
+    await expect.poll(() => readiness(world), { timeout: WAIT_MS }).toBe(503);
     thinking.resolve();
     const trace = async () =>
       (await runNanobot(['trace', 'last'], { home: world.home.path })).stdout;

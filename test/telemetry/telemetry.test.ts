@@ -7,10 +7,9 @@ import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { join } from 'node:path';
 import { describe, expect, it, onTestFinished } from 'vitest';
-import { accountName } from '../../src/kernel/message/account.ts';
-import { messageId, sessionKey, turnId } from '../../src/kernel/message/ids.ts';
+import { accountName, messageId, sessionKey, turnId } from '../../src/kernel/message/ids.ts';
+import { openSpans } from '../../src/kernel/observe/build-telemetry.ts';
 import { createPrometheus, openMetricsFile } from '../../src/kernel/observe/metrics.ts';
-import { openSpans } from '../../src/kernel/observe/spans.ts';
 import type { ModelCallRecord, TelemetryRecord } from '../../src/kernel/observe/telemetry.ts';
 import { silentLogger } from '../../src/lib/logger.ts';
 import { systemClock } from '../../src/lib/time/clock.ts';
@@ -158,7 +157,7 @@ describe('spans', () => {
     for (let count = 0; count < 1100; count += 1) spans.record(CALL);
     await spans[Symbol.asyncDispose]();
     expect(told).toEqual([
-      { message: 'spans not taken by the collector', failure: '403', spans: expect.any(Number) },
+      { message: 'spans refused by the collector', failure: '403', spans: expect.any(Number) },
     ]);
   });
 

@@ -9,7 +9,7 @@ import {
   sessionKey,
   turnId,
 } from '../../src/kernel/message/ids.ts';
-import { OWNER_TURN } from '../../src/kernel/message/notes.ts';
+import { OWNER_TURN } from '../../src/kernel/message/untrusted.ts';
 import { AuditFile } from '../../src/kernel/observe/audit.ts';
 import { silentLogger } from '../../src/lib/logger.ts';
 import { systemClock } from '../../src/lib/time/clock.ts';

@@ -218,11 +218,11 @@ test('where the container of nanobot forbids name spaces, that is said with what
     return (await createTestExecutor({ home, env, system })).found;
   };
   expect(await found(true)).toMatchObject({
-    reason: 'the container of nanobot forbids bubblewrap to make name spaces',
+    reason: 'this container does not allow bubblewrap to create namespaces',
     remedy: expect.stringContaining('--security-opt seccomp=unconfined'),
   });
   expect(await found(false)).toMatchObject({
-    reason: 'bubblewrap cannot make name spaces here',
+    reason: 'bubblewrap cannot create namespaces here',
     remedy: expect.stringContaining('kernel.apparmor_restrict_unprivileged_userns=0'),
   });
 });

@@ -96,10 +96,10 @@ describe('the result of a program', () => {
   test('keeps the beginning and the end of what is long, and tells what is no text', async () => {
     const { call } = await setUp({ limits: { outputBytes: 1000 } });
     const long = await call('exec', { script: 'seq 1 200000' });
-    expect(long.text).toMatch(/\b1\n(?:.|\n)*\[1,\d{3},\d{3} bytes left out here(?:.|\n)*200000/);
+    expect(long.text).toMatch(/\b1\n(?:.|\n)*\[1,\d{3},\d{3} bytes left out(?:.|\n)*200000/);
     expect(long.text.length).toBeLessThan(4000);
     const binary = await call('exec', { argv: ['head', '-c', '5000', '/dev/zero'] });
-    expect(binary.text).toContain('(output: 5,000 bytes that are no text, not shown)');
+    expect(binary.text).toContain('(output: 5,000 bytes that are not text, not shown)');
     const drawn = await call('exec', {
       argv: ['printf', '\\033[31mred\\033[0m 1%%\\r2%%\\r\\a100%%\\n'],
     });
@@ -110,7 +110,9 @@ describe('the result of a program', () => {
     const { call, workspace } = await setUp();
     const first = call('exec', { script: 'sleep 0.3; echo first >> log; echo x > AGENTS.md' });
     const second = call('exec', { script: 'cat log; ls' });
-    expect((await first).text).toContain('kept as AGENTS.md.made-by-a-program: later turns would');
+    expect((await first).text).toContain(
+      'kept as AGENTS.md.made-by-a-program, because later turns would',
+    );
     expect((await second).text).toMatch(/first\n.*AGENTS\.md\.made-by-a-program/);
     expect(await readdir(workspace)).not.toContain('AGENTS.md');
   });
@@ -183,7 +185,7 @@ describe('a program that is over', () => {
     await expect.poll(() => running(first)).toEqual([]);
     const late = await call('exec', { argv: ['sleep', first], timeout_secs: 1 });
     expect(late).toMatchObject({ status: 'failed', failure: 'timeout' });
-    expect(late.text).toContain('not done within 1 s: ended with all it had started');
+    expect(late.text).toContain('timed out after 1 s; ended with all it had started');
 
     const child = spawn(process.execPath, [
       join(import.meta.dirname, 'exec-child.ts'),
@@ -219,7 +221,6 @@ test('is the same for a standing yes only with the same words, folder, time and 
     return bound.kind === 'ready' ? bound.standing?.() : undefined;
   };
   const plain = await terms({});
-  expect(plain?.evenTainted).toBe(true);
   expect(await terms({}, { argv: ['git', 'pull'], cwd: '.', timeout_secs: 60 })).toEqual(plain);
   const others = [
     await terms({}, { argv: ['git', 'pull', '-f'] }),
@@ -233,10 +234,21 @@ test('is the same for a standing yes only with the same words, folder, time and 
   ];
   const patterns = [plain, ...others].map((each) => each?.pattern);
   expect(new Set(patterns).size).toBe(patterns.length);
-  expect(others.map((each) => each?.evenTainted)).toEqual([
-    ...Array.from({ length: 5 }, () => true),
-    ...[false, false, true],
-  ]);
+  expect([plain, ...others].map((each) => each?.scope)).toEqual(patterns.map(() => undefined));
+  const list = await terms({}, { argv: ['ls', '-l'], cwd: 'notes' });
+  expect(list?.scope).toBe('ls in notes/, with any arguments');
+  expect(await terms({}, { argv: ['ls', 'x'], cwd: 'notes' })).toEqual(list);
+  expect(await terms({}, { argv: ['ls', 'x'] })).not.toEqual(list);
+  for (const argv of [
+    ['sh', 'x'],
+    ['git', 'x'],
+    ['npm', 'test'],
+    ['./ls', 'x'],
+    ['find', 'x'],
+  ]) {
+    expect((await terms({}, { argv }))?.scope, argv[0]).toBeUndefined();
+  }
+  expect((await terms({ sandbox: 'off' }, { argv: ['ls', '-l'] }))?.scope).toBeUndefined();
 });
 
 describe('what an owner allowed', () => {
@@ -247,13 +259,16 @@ describe('what an owner allowed', () => {
     const allowed = String(await seal(input));
     const shown = approvalText({
       ...{ tool: 'exec', access: 'execute', arguments: JSON.stringify(input), seal: allowed },
-      ...{ asker: 'you', isTainted: false, minutes: 15 },
+      ...{ asker: 'you', isTainted: false, hours: 1 },
     });
     expect(shown).toMatch(/runs:\n\/usr\/bin\/python3\S* \S+ sha256:[0-9a-f]{12}\n.*build\.py/);
     expect((await call('exec', input, { seal: allowed })).text).toContain('good');
     await writeFile(join(workspace, 'build.py'), 'print("evil")');
     const changed = await call('exec', input, { seal: allowed });
-    expect(changed).toMatchObject({ failure: 'blocked', text: expect.stringContaining('allowed') });
+    expect(changed).toMatchObject({
+      failure: 'blocked',
+      text: expect.stringContaining('approved'),
+    });
   });
 
   test('is what runs, however often it is exchanged meanwhile', async () => {

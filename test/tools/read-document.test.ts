@@ -52,7 +52,7 @@ describe('read_document', () => {
       const { text, status, isForeign } = await read({ document });
       expect(status).toBe('ok');
       expect(isForeign).toBe(true);
-      expect(text).toMatch(/^\[words of others [0-9a-f]+: result of read_document\]/);
+      expect(text).toMatch(/^\[untrusted [0-9a-f]+: result of read_document\]/);
       for (const page of pages) expect(text).toContain(`> ${page}`);
       expect(text).toContain('3 pages');
     }

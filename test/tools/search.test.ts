@@ -95,7 +95,7 @@ describe('web_search', () => {
     await expect(run('web_search', { query: 'tea' })).rejects.toThrow(/search\.formats.*quota/);
     const broken = await startService({ '/search': { body: '<html>' } });
     const other = await createTools({ searxngUrl: broken.url });
-    await expect(other.run('web_search', { query: 'tea' })).rejects.toThrow(/no JSON/);
+    await expect(other.run('web_search', { query: 'tea' })).rejects.toThrow(/not JSON/);
   });
 
   it('carries no secret out', async () => {
@@ -189,7 +189,7 @@ describe('search', () => {
     await memory.remember('My favourite tea is Assam', context.person.notes);
     expect(await run('search', { query: 'what is my favourite tea' })).not.toContain('## memory');
     const asked = run('search', { query: 'my tea', sources: ['memory'] });
-    await expect(asked).rejects.toThrow(/memory cannot be asked here; there are: files/);
+    await expect(asked).rejects.toThrow(/memory not available here; there are: files/);
     const off = toolboxSettings(configSchema.parse({ tools: { web: { enabled: false } } }));
     expect(off.disabled).toEqual(expect.arrayContaining(['web_fetch', 'web_search']));
   });
@@ -202,14 +202,14 @@ describe('search', () => {
     expect(await run('search', { query: 'Assam', sources })).toMatch(/## files[\s\S]*\[web: .*500/);
     const rights = { ...context.rights, web: 'ask' as const };
     const asked = await run('search', { query: 'Assam', sources }, { rights });
-    expect(asked).toContain('[cannot be asked here: web]');
+    expect(asked).toContain('[not available here: web]');
     const mayUse = (tool: string) => tool !== 'search_files';
     const confined = await run(
       'search',
       { query: 'Assam', sources: ['files', 'memory'] },
       { mayUse },
     );
-    expect(confined).toMatch(/cannot be asked here: files/);
+    expect(confined).toMatch(/not available here: files/);
     const nothing = run('search', { query: 'Assam' }, { rights: NO_RIGHTS });
     await expect(nothing).rejects.toThrow(/there are: none/);
     await expect(run('search', { query: 'x', sources: ['web'] })).rejects.toThrow(

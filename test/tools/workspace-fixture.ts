@@ -2,7 +2,7 @@
 
 import { mkdir, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
-import { createFileMemory } from '../../src/features/memory/files.ts';
+import { createFileMemory } from '../../src/features/memory/notes.ts';
 import { createCron } from '../../src/features/schedule/cron-tool.ts';
 import { createSpawn } from '../../src/features/subagents/spawn.ts';
 import { createWorkflow } from '../../src/features/workflows/tool.ts';
@@ -15,7 +15,7 @@ import {
   sessionKey,
   turnId,
 } from '../../src/kernel/message/ids.ts';
-import { OWNER_TURN } from '../../src/kernel/message/notes.ts';
+import { OWNER_TURN } from '../../src/kernel/message/untrusted.ts';
 import { createGuardedFiles } from '../../src/lib/files/guarded-files.ts';
 import { silentLogger } from '../../src/lib/logger.ts';
 import { createTools } from '../../src/tools/install.ts';
@@ -28,7 +28,7 @@ import { createMovableClock } from '../support/movable-clock.ts';
 import { NO_EARLIER, NO_PAST } from '../support/no-earlier.ts';
 import { noHelpers } from '../support/no-helpers.ts';
 import { noSchedules } from '../support/no-jobs.ts';
-import { noWorkflows } from '../support/no-workflows.ts';
+import { NO_WORKFLOWS } from '../support/no-workflows.ts';
 import { createSearchSetup } from '../support/search-setup.ts';
 import { createTestSkills } from '../support/test-skills.ts';
 import { createWebTools } from '../support/web-tools.ts';
@@ -67,11 +67,12 @@ export function createToolSet(home: string) {
     web: createWebTools(),
     search: createSearchSetup(),
     inboxes: () => [],
+    offerUndo: async () => undefined,
   });
   const contributed = [
     createCron(noSchedules()),
     createSpawn(noHelpers()),
-    createWorkflow(noWorkflows()),
+    createWorkflow(NO_WORKFLOWS),
   ];
   const tools: readonly Tool[] = [...own, ...contributed];
   return { workspace, clock, files, memory, media, reader, tools };

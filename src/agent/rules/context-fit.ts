@@ -14,7 +14,7 @@ import { truncateText } from '../../lib/text/cut.ts';
 import { clearedResult, isCleared } from './clear-results.ts';
 import { entriesTokens, entryTokens } from './tokens.ts';
 
-export type FittedThread = {
+type FittedThread = {
   readonly entries: readonly TranscriptEntry[];
   /** Messages left out by this fit. */
   readonly omitted: number;
@@ -203,7 +203,7 @@ const MAX_TEXT_CHARS = 500;
 const WHY = 'left out of what you see to fit the context window; the call had it all';
 
 /** `json` itself where nothing in it is long. What is no JSON is cut as a whole. */
-export function shortArguments(json: string): string {
+function shortArguments(json: string): string {
   if (json.length <= MAX_TEXT_CHARS) return json;
   const read = readJson(json);
   // As model servers are shown it anyway.

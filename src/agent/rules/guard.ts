@@ -17,7 +17,7 @@ export type GuardedCall = {
   readonly result?: ToolEntry;
 };
 
-export type BlockedWhy = 'repeated' | 'once' | 'loop' | 'failing' | 'too_many';
+type BlockedWhy = 'repeated' | 'once' | 'loop' | 'failing' | 'too_many';
 
 export type Verdict =
   | { readonly kind: 'run' }
@@ -30,7 +30,7 @@ export type Verdict =
       readonly earlier?: GuardedCall;
     };
 
-export type GuardLimits = {
+type GuardLimits = {
   /** Identical calls of a tool that changes something. */
   readonly sameCalls: number;
 };
@@ -207,9 +207,9 @@ function reasonOf(why: Blocked['why'], times: number): string {
     case 'repeated':
       return `this same call was made ${times === 1 ? 'once' : `${times} times`} in this answer, with the same result.`;
     case 'once':
-      return 'this was read in this answer already; what it said still holds.';
+      return 'this was already read in this answer and has not changed.';
     case 'loop':
-      return `these calls go round in a circle; the same ones gave the same results ${times} times.`;
+      return `these calls repeat in a loop; they gave the same results ${times} times.`;
     case 'failing':
       return `this tool failed ${times} times in a row in the same way.`;
     case 'too_many':

@@ -8,7 +8,7 @@ import type {
   TranscriptEntry,
 } from '../../kernel/message/transcript.ts';
 
-export type TurnRange = Pick<SummaryNode, 'from' | 'before'>;
+type TurnRange = Pick<SummaryNode, 'from' | 'before'>;
 
 /** By the turns it stands for: the same after a restart, and no two in view share one. */
 export const nodeId = ({ from, before }: TurnRange) => `t${from}-${before - 1}`;

@@ -10,7 +10,9 @@ import type {
   ToolCall,
   ToolEntry,
   TranscriptEntry,
+  UserEntry,
 } from '../../kernel/message/transcript.ts';
+import { withCurrentMarks } from '../../kernel/message/untrusted.ts';
 import { readJson } from '../../lib/json/json.ts';
 import { BOTH_OFFERED, type Offered, summaryText } from './context-marks.ts';
 
@@ -48,7 +50,7 @@ function piecesOf(entries: readonly TranscriptEntry[], offered: Offered): readon
   for (const [place, entry] of visible.entries()) {
     switch (entry.role) {
       case 'user':
-        pieces.push({ kind: 'user', text: entry.text, media: entry.media ?? [] });
+        pieces.push({ kind: 'user', text: shownText(entry), media: entry.media ?? [] });
         break;
       case 'summary':
         pieces.push({ kind: 'user', text: summaryText(entry, offered) });
@@ -72,6 +74,10 @@ function piecesOf(entries: readonly TranscriptEntry[], offered: Offered): readon
   }
   return pieces;
 }
+
+/** With the marks that the prompt explains, also where an earlier version stored others. */
+const shownText = ({ text, isForeign }: UserEntry | ToolEntry) =>
+  isForeign === true ? withCurrentMarks(text) : text;
 
 const isAnswer = (entry: TranscriptEntry): entry is AssistantEntry =>
   entry.role === 'assistant' && entry.isDraft !== true && entry.text.trim() !== '';
@@ -121,7 +127,9 @@ function toMessages(piece: Piece): readonly ModelMessage[] {
   const toolCalls = piece.slots.map(({ call }) => call);
   if (text.trim() === '' && toolCalls.length === 0) return [];
   const results = piece.slots.map(({ call, result }): ModelMessage => {
-    const resultText = (result?.text ?? INTERRUPTED_RESULT).toWellFormed();
+    const resultText = (
+      result === undefined ? INTERRUPTED_RESULT : shownText(result)
+    ).toWellFormed();
     return {
       role: 'tool',
       callId: call.id,

@@ -1,6 +1,7 @@
 // Estimates of tokens. Characters / 4 is only a start: what providers report corrects it per model.
 
 import type { ModelMessage, TranscriptEntry } from '../../kernel/message/transcript.ts';
+import type { ModelCapabilities } from '../../providers/rules/model-capabilities.ts';
 import { summaryText } from './context-marks.ts';
 
 export const CHARS_PER_TOKEN = 4;
@@ -128,7 +129,7 @@ const WORKING: Budget = { divisor: 200 / 3, minTokens: 300, maxTokens: 15_000 };
 export const workingTokens = (contextTokens: number) =>
   scale({ cloud: WORKING, local: WORKING }, { contextTokens, local: false });
 
-export type PromptBudgets = {
+type PromptBudgets = {
   readonly wholeTokens: number;
   readonly filesTokens: number;
   readonly channelContextTokens: number;
@@ -204,3 +205,125 @@ export function callBudget(contextTokens: number, maxTokens: number, squeeze = 0
     promptTokens: Math.floor(inputTokens * PROMPT_SHARE * prompt),
   };
 }
+
+// Which tools a model is described where its window has no room for all of them: descriptions that
+// fill the window leave none for the conversation. One that is left out still runs when it is called.
+
+/** What most requests need, the most needed first. The others follow in their own order. */
+const FIRST: readonly string[] = [
+  'read_earlier',
+  'read_file',
+  'write_file',
+  'list_dir',
+  'read_result',
+  'expand',
+  'remember',
+  'recall',
+  'web_search',
+  'web_fetch',
+  'message',
+  'cron',
+  'search_files',
+  'edit_file',
+  'read_skill',
+  'check_inbox',
+  'send_email',
+  'exec',
+  'search',
+];
+
+export type DescribedTool = {
+  readonly name: string;
+  readonly description: string;
+  readonly schema: unknown;
+  /** Characters of all that as JSON; worked out once, for it is asked several times a turn. */
+  readonly jsonChars: number;
+};
+
+export const sized = <T extends Omit<DescribedTool, 'jsonChars'>>(tool: T) => ({
+  ...tool,
+  jsonChars: JSON.stringify(tool).length,
+});
+
+/** Of a list of them. */
+export const toolsTokens = (tools: readonly DescribedTool[]) =>
+  Math.ceil(tools.reduce((sum, { jsonChars }) => sum + jsonChars + 1, 1) / CHARS_PER_TOKEN);
+
+/**
+ * Which tools a model is offered at all. A small one on a local server gets lost among many; one of a
+ * service is never taken for small by its name. `smallTools`: names; empty: all.
+ */
+export function toolsFor<T extends { readonly name: string }>(
+  tools: readonly T[],
+  { local, capabilities }: OfferedTo,
+  smallTools: readonly string[],
+): readonly T[] {
+  if (capabilities.toolCalling === 'none') return [];
+  const takesFew = local && capabilities.sizeClass === 'small' && smallTools.length > 0;
+  return takesFew ? tools.filter(({ name }) => smallTools.includes(name)) : tools;
+}
+
+type OfferedTo = {
+  readonly local: boolean;
+  readonly capabilities: Pick<ModelCapabilities, 'sizeClass' | 'toolCalling'>;
+};
+
+/** In the order given, so that the provider's cache holds. */
+export function toolsWithRoom<T extends DescribedTool>(
+  tools: readonly T[],
+  maxTokens: number,
+): readonly T[] {
+  if (toolsTokens(tools) <= maxTokens) return tools;
+  const kept = new Set<T>();
+  let leftTokens = maxTokens;
+  for (const tool of byNeed(tools)) {
+    const tokens = toolsTokens([tool]);
+    if (tokens > leftTokens) continue;
+    leftTokens -= tokens;
+    kept.add(tool);
+  }
+  return tools.filter((tool) => kept.has(tool));
+}
+
+function byNeed<T extends DescribedTool>(tools: readonly T[]): readonly T[] {
+  const rank = ({ name }: T) => {
+    const at = FIRST.indexOf(name);
+    return at < 0 ? FIRST.length : at;
+  };
+  return tools.toSorted((a, b) => rank(a) - rank(b));
+}
+
+// Which models see images, by name, and how many images one call shows. Names age: the configuration
+// can say otherwise of any of them.
+
+/** The first match counts; what matches nothing is taken for blind, and the person is told. */
+const SIGHT: readonly { readonly pattern: RegExp; readonly sees: boolean }[] = [
+  { pattern: /embed|rerank|whisper|tts|audio|transcribe|realtime/, sees: false },
+  { pattern: /vision|multimodal|omni|(?:^|[^a-z])vl(?:[^a-z]|$)|[\d.]vl/, sees: true },
+  { pattern: /claude-(?:2|instant)/, sees: false },
+  { pattern: /claude-/, sees: true },
+  { pattern: /gpt-oss|gpt-3|(?:^|\/)o[13]-mini|o1-preview/, sees: false },
+  { pattern: /gpt-4o|gpt-4\.[15]|gpt-4-turbo|gpt-[5-9]|(?:^|\/)o[134](?:-|$)/, sees: true },
+  { pattern: /gemini-/, sees: true },
+  { pattern: /glm-\d+(?:\.\d+)?v/, sees: true },
+  { pattern: /llama-?4|gemma-?3n/, sees: true },
+  { pattern: /gemma-?3.*(?:270m|[^\d]1b)/, sees: false },
+  { pattern: /gemma-?[34]/, sees: true },
+  { pattern: /llava|moondream|minicpm-v|pixtral|internvl|molmo|deepseek-ocr/, sees: true },
+  { pattern: /mistral-(?:small-?(?:3\.[12]|4)|medium-3|large-3)|ministral-3/, sees: true },
+  { pattern: /grok-[45]|kimi-k2\.[5-9]|nova-(?:lite|pro|premier)/, sees: true },
+];
+
+/** `model` with or without the vendor's prefix. */
+export function seesImages(model: string): boolean {
+  const lower = model.toLowerCase();
+  return SIGHT.find(({ pattern }) => pattern.test(lower))?.sees ?? false;
+}
+
+/** The newest of a conversation; each costs as much as a page of text at every call. */
+const MAX_IMAGES = 8;
+/** A small window, and seconds of reading for each. */
+const MAX_LOCAL_IMAGES = 2;
+
+export const imagesShownBy = (model: { readonly local: boolean }) =>
+  model.local ? MAX_LOCAL_IMAGES : MAX_IMAGES;

@@ -63,7 +63,7 @@ function noteOf(ending: Ending, limits: TurnLimits): string | undefined {
     case 'stopped':
       return undefined;
     case 'empty':
-      return 'The model gave no answer, also when asked again. Please put it in other words.';
+      return 'The model gave no answer, even when asked again. Please rephrase your message.';
     case 'refused':
       return 'The model declined to answer this.';
     case 'limit':
@@ -80,7 +80,7 @@ function limitNote(limit: TurnLimit, limits: TurnLimits): string {
     case 'tokens':
       return `[Stopped at ${limits.maxTokens.toLocaleString('en-US')} tokens, the limit of one answer. Write "continue" to go on.]`;
     case 'loop':
-      return '[Stopped: the same steps came again and again and brought nothing new. Put it in other words, or write "continue" to go on.]';
+      return '[Stopped: the same steps repeated without progress. Rephrase your message, or write "continue" to go on.]';
     case 'time':
       return `[Stopped after ${durationText(limits.maxMs)}, the time limit of one answer. Write "continue" to go on.]`;
   }
@@ -94,7 +94,7 @@ function durationText(ms: number): string {
 
 // The calls of a turn by the answer that made them, each with what came of it.
 
-export type RecordedCall = { readonly call: ToolCall; readonly result: ToolEntry | undefined };
+type RecordedCall = { readonly call: ToolCall; readonly result: ToolEntry | undefined };
 export type Round = readonly RecordedCall[];
 
 /** What is recorded of a call, apart from when and by whom it was made. */

@@ -1,9 +1,16 @@
 // The vocabulary of a turn: one state per phase with only the data that phase needs, and the signals
 // that may end each phase. The phase names the work that is due; `advance` in turn.ts moves on.
 
-import type { MainCue } from '../../features/modes/rules/mode.ts';
-import type { TurnOutcome } from '../../kernel/message/event.ts';
+import type { TurnOutcome } from '../../kernel/message/message.ts';
 import type { ToolCall } from '../../kernel/message/transcript.ts';
+
+/** How the main model is asked in one call. */
+export type MainCue = {
+  /** `none`: it only writes; what is to be done, somebody else decides. */
+  readonly tools: 'offered' | 'none';
+  /** Told in this call alone and never recorded. */
+  readonly notes: readonly string[];
+};
 
 export type NonEmpty<T> = readonly [T, ...T[]];
 
@@ -95,7 +102,7 @@ type PhaseData = {
   readonly done: { readonly outcome: TurnOutcome };
 };
 
-export type Phase = keyof PhaseData;
+type Phase = keyof PhaseData;
 export type StateOf<P extends Phase> = { readonly phase: P } & PhaseData[P];
 export type TurnState = { [P in Phase]: StateOf<P> }[Phase];
 export type LivePhase = Exclude<Phase, 'done'>;

@@ -2,10 +2,10 @@
 // carries it.
 
 import { createHash } from 'node:crypto';
-import type { AccountRef } from '../../kernel/message/account.ts';
+import type { AccountRef } from '../../kernel/message/ids.ts';
 import { chatId, type MessageId, userId } from '../../kernel/message/ids.ts';
 import type { InboundMessage } from '../../kernel/message/message.ts';
-import { headOf } from '../../lib/text/cut.ts';
+import { headOf, visibleText } from '../../lib/text/cut.ts';
 import type { MailReading, MailSummary, ParsedMail } from './mail-reader.ts';
 import {
   headerValue,
@@ -15,7 +15,7 @@ import {
   sortParts,
 } from './rules/address.ts';
 import type { SenderVerdict } from './rules/sender.ts';
-import { composeMailText, type MailForModel, visibleText } from './rules/text.ts';
+import { composeMailText, type MailForModel } from './rules/text.ts';
 import {
   baseSubject,
   type MailQuote,

@@ -28,7 +28,7 @@ export type MailServer = {
   readonly security: EmailConfig['imapSecurity'];
 };
 
-export type MailCredential =
+type MailCredential =
   /** An empty password: no log-in, where the server wants none (SMTP on this machine). */
   | { readonly kind: 'password'; readonly password: string }
   | { readonly kind: 'oauth2'; readonly tokens: AccessTokens };
@@ -56,13 +56,13 @@ type AccountDeps = {
 /** @throws ChannelError with remedy `never`, saying which setting is wrong. */
 export function mailAccountOf(config: EmailConfig, deps: AccountDeps): MailAccount {
   const from = normalizeAddress(config.from === '' ? config.username : config.from);
-  if (from === undefined) throw refused('its `from` is not a plain mail address');
+  if (from === undefined) throw refused('`from` is not a plain email address');
   const imap = { host: config.imapHost, port: config.imapPort, security: config.imapSecurity };
   const smtp = { host: config.smtpHost, port: config.smtpPort, security: config.smtpSecurity };
   for (const server of [imap, smtp]) {
-    if (server.host === '') throw refused('a mail host is missing');
+    if (server.host === '') throw refused('a mail server is missing');
     if (server.security === 'none' && !isLoopbackHost(server.host)) {
-      throw refused('unencrypted mail is allowed to loopback hosts only');
+      throw refused('unencrypted mail is allowed only to loopback hosts');
     }
   }
   return {
@@ -81,7 +81,7 @@ function credentialOf(config: EmailConfig, { clock, state }: AccountDeps): MailC
   if (!usesOAuth2(settings)) return { kind: 'password', password };
   const endpoint = tokenEndpointOf(settings, imapHost);
   if (!isSafeTokenUrl(endpoint.tokenUrl)) {
-    throw refused('its oauth2.tokenUrl is no https address');
+    throw refused('oauth2.tokenUrl is not an https address');
   }
   return { kind: 'oauth2', tokens: new AccessTokens({ settings, endpoint, clock, state }) };
 }
@@ -216,7 +216,7 @@ export class AccessTokens {
     if (grant?.success) return grant.data;
     const error = refusalSchema.safeParse(body).data?.error;
     if (error !== undefined && status < 500 && FINAL_ERRORS.has(error)) throw tokenRefused(error);
-    throw unreachable(`it answered with status ${status}`);
+    throw unreachable(`status ${status}`);
   }
 }
 
@@ -238,15 +238,15 @@ async function post(
     return { status: response.status, body };
   } catch (error) {
     const isLate = error instanceof Error && error.name === 'TimeoutError';
-    throw unreachable(isLate ? 'it did not answer within 30 s' : 'it cannot be reached');
+    throw unreachable(isLate ? 'no answer within 30 s' : 'cannot reach it');
   }
 }
 
 function tokenRefused(error: string): ChannelError {
   const meaning =
     error === 'invalid_grant'
-      ? 'the refresh token is expired or withdrawn'
-      : 'client or scope are not accepted';
+      ? 'the refresh token expired or was revoked'
+      : 'the client or the scope was refused';
   return new ChannelError(TOKEN_REFUSED, `the token server refused: ${meaning} (${error})`, {
     remedy: NEVER,
   });
@@ -293,6 +293,6 @@ export function serverFault(problem: string): ChannelError {
 
 /** No mechanism for access tokens among what the server offers. */
 export function tokenLoginMissing(): ChannelError {
-  const problem = 'the IMAP server takes no log-in by OAuth2 (XOAUTH2 or OAUTHBEARER)';
+  const problem = 'the IMAP server does not support login with OAuth2 (XOAUTH2 or OAUTHBEARER)';
   return new ChannelError(AUTH_REFUSED, problem, { remedy: BACKOFF });
 }

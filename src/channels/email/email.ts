@@ -1,8 +1,12 @@
 // Email as a channel: the contract only. The mail libraries are loaded when the channel runs.
 
-import { accountPath } from '../../kernel/message/account.ts';
 import { BACKOFF, ChannelError, DeliveryError } from '../../kernel/message/errors.ts';
-import { type AccountId, channelName, DEFAULT_ACCOUNT } from '../../kernel/message/ids.ts';
+import {
+  type AccountId,
+  accountPath,
+  channelName,
+  DEFAULT_ACCOUNT,
+} from '../../kernel/message/ids.ts';
 import { aborted } from '../../lib/time/clock.ts';
 import {
   ArchiveError,
@@ -11,8 +15,8 @@ import {
   createReadiness,
   InboxError,
 } from '../channel.ts';
+import { MAX_UPLOAD_BYTES } from './answers.ts';
 import type { MailSession, SessionDeps } from './mail-session.ts';
-import { MAX_UPLOAD_BYTES } from './outbound.ts';
 import type { EmailConfig } from './settings.ts';
 
 /** A mail has no length limit worth splitting for. */
@@ -91,5 +95,5 @@ export function createEmailChannel(
 const NOT_RUNNING = 'the email channel is not running';
 const notSent = () => new DeliveryError(NOT_RUNNING, { certainty: 'not_sent', remedy: BACKOFF });
 const noFile = () => new AttachmentError('mail_not_running', NOT_RUNNING, { isFinal: false });
-const noInbox = () => new InboxError('the mailbox is not open just now');
-const noArchive = () => new ArchiveError('no_archive', 'the mailbox is not open');
+const noInbox = () => new InboxError('the mailbox is not connected at the moment');
+const noArchive = () => new ArchiveError('no_archive', 'the mailbox is not connected');

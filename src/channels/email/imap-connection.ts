@@ -27,7 +27,7 @@ const LOGOUT_DEADLINE_MS = 2_000;
 
 export type OpenMailbox = { readonly uidValidity: string; readonly uidNext: number };
 
-export type MailFolder = { readonly path: string; readonly specialUse: string | undefined };
+type MailFolder = { readonly path: string; readonly specialUse: string | undefined };
 
 /** The folder of an account that the channel reads. */
 export type Mailbox = {

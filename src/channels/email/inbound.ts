@@ -4,7 +4,7 @@
 
 import { createHash } from 'node:crypto';
 import type { InboundEntry } from '../../kernel/bus/bus.ts';
-import type { AccountRef } from '../../kernel/message/account.ts';
+import type { AccountRef } from '../../kernel/message/ids.ts';
 import { type MessageId, messageId, threadId } from '../../kernel/message/ids.ts';
 import type { InboundMessage } from '../../kernel/message/message.ts';
 import { shortName, verbatim } from '../../kernel/message/untrusted.ts';
@@ -22,8 +22,7 @@ import {
 import type { MailAccount } from './connection-settings.ts';
 import { filesOf, type MailPlace } from './mail-files.ts';
 import { NO_SIGNATURES } from './mail-reader.ts';
-import type { KnownMail } from './mail-records.ts';
-import type { MailRegister } from './mail-register.ts';
+import type { KnownMail, MailRegister } from './mail-register.ts';
 import { headerValue, messageIdsIn, readFrom } from './rules/address.ts';
 import {
   heldNotice,
@@ -89,8 +88,7 @@ type SentMail = {
   readonly standing: Standing;
 };
 
-const EMPTY_NOTICE =
-  'An empty mail (0 bytes) arrived: the mail server has nothing of its content. I skip it.';
+const EMPTY_NOTICE = 'Skipped an empty mail (0 bytes): the mail server has no content for it.';
 
 /** `unproven yet`: the name service did not answer, so nothing was noted; another look may prove the sender. */
 export async function readIncoming(
@@ -176,7 +174,7 @@ function doubtOf({ arrival, sender, standing, context }: SentMail): string | und
 
 function unprovenNotice(address: string, doubt: string): string {
   return (
-    `A mail in the name of ${verbatim(address)} was not answered, because nothing proves its sender ` +
+    `A mail from ${verbatim(address)} was not answered: its sender could not be verified ` +
     `(${doubt}). It stays in the mailbox. If it is theirs, ask them to send it again.`
   );
 }

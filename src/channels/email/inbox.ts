@@ -1,10 +1,13 @@
 // Reads the mailbox for the agent over a connection of its own that changes no flag, and moves a mail to the
 // archive when the owner asks for it.
 
+import type { KeyValueStore } from '../../kernel/bus/store/store.ts';
 import { NanobotError } from '../../kernel/message/errors.ts';
 import type { MessageId } from '../../kernel/message/ids.ts';
+import { jsonRow, number, rowShape, text } from '../../lib/json/json.ts';
 import type { Logger } from '../../lib/logger.ts';
-import { headOf } from '../../lib/text/cut.ts';
+import { headOf, visibleText } from '../../lib/text/cut.ts';
+import type { Clock } from '../../lib/time/clock.ts';
 import {
   ArchiveError,
   type Inbox,
@@ -22,7 +25,6 @@ import {
 import { byMessageId, type DnsLookup, type MailHead, MailReader } from './mail-reader.ts';
 import type { MailRegister } from './mail-register.ts';
 import { spoolMail } from './mail-spool.ts';
-import { visibleText } from './rules/text.ts';
 
 const MAX_SHOWN_CHARS = 200;
 
@@ -103,7 +105,7 @@ async function read(
   const [head] = isHere ? await connection.heads([Number(uid)]) : [];
   const mail = head && (await spoolMail(connection.pieces(head.uid, Number.NaN)));
   if (head === undefined || mail === undefined)
-    throw new InboxError('this mail is not there any more');
+    throw new InboxError('this mail is no longer there');
   const reader = new MailReader({ clock, lookup });
   const { result } = await reader.read(mail.raw).finally(async () => {
     await reader[Symbol.asyncDispose]();
@@ -148,7 +150,7 @@ export async function archiveMail(
     );
   } catch (error) {
     if (error instanceof ArchiveError || !(error instanceof NanobotError)) throw error;
-    throw new ArchiveError('archive_failed', 'the mail server did not do it', error);
+    throw new ArchiveError('archive_failed', 'the mail server did not carry it out', error);
   }
 }
 
@@ -182,9 +184,9 @@ async function uidOf(
     return there?.uid;
   }
   const messageId = mail?.messageId;
-  if (messageId === undefined) throw new ArchiveError('mail_lost', 'I do not find it any more');
+  if (messageId === undefined) throw new ArchiveError('mail_lost', 'it can no longer be found');
   const found = await connection.search(byMessageId(messageId));
-  if (found.length > 1) throw new ArchiveError('mail_twice', 'it is there more than once');
+  if (found.length > 1) throw new ArchiveError('mail_twice', 'there is more than one copy');
   return found[0];
 }
 
@@ -244,4 +246,122 @@ export async function wasSent(
 ): Promise<boolean | undefined> {
   const folder = await folderFor(connection, '\\Sent', '\\All');
   return folder === undefined ? undefined : holds(connection, folder, messageId);
+}
+
+// The place in the mailbox: the last UID, and the mails behind it that could not be read yet. The UID only
+// grows, so no list of seen mails is needed; flags are the owner's and are never read (cases E04 to E07).
+
+export type MailCursor = {
+  readonly uidValidity: string;
+  /** Everything up to here is done. */
+  readonly uid: number;
+  /** Epoch milliseconds of the first start: older mail is never ours to answer. */
+  readonly since: number;
+};
+
+export const formatCursor = (cursor: MailCursor) =>
+  `${cursor.uidValidity}:${cursor.uid}:${cursor.since}`;
+
+export function parseCursor(text = ''): MailCursor | undefined {
+  const match = /^(\d+):(\d+):(\d+)$/.exec(text);
+  if (match === null) return undefined;
+  const [, uidValidity = '', uid, since] = match;
+  return { uidValidity, uid: Number(uid), since: Number(since) };
+}
+
+// Mails that could not be read now, because the server fails at them or the name service does not answer,
+// wait here while the mails behind them are handled. Each is tried again at growing intervals, over a
+// connection of its own: a server may end the connection at such a mail.
+
+export type DeferredMail = {
+  readonly uidValidity: string;
+  readonly uid: number;
+  readonly tries: number;
+  /** Epoch milliseconds. */
+  readonly dueAt: number;
+  /** Of a renumbered mailbox, where it may be an old one: mails before this are not ours to answer. */
+  readonly since?: number;
+};
+
+const DEFERRED = rowShape<DeferredMail>({
+  ...{ uidValidity: text, uid: number, tries: number, dueAt: number },
+});
+
+export const MIN_RETRY_MS = 5_000;
+const MAX_RETRY_MS = 3_600_000;
+/** About six hours. */
+export const MAX_TRIES = 16;
+/** The owner hears of a failure that lasts longer than half a minute. */
+export const TOLD_TRIES = 4;
+/** More wait for nothing: each of them costs a connection at every try. */
+const MAX_DEFERRED = 200;
+
+export class DeferredMails {
+  readonly #state: KeyValueStore;
+  readonly #clock: Clock;
+
+  constructor(state: KeyValueStore, clock: Clock) {
+    this.#state = state;
+    this.#clock = clock;
+  }
+
+  /** Of this numbering of the mailbox; those of an earlier one are found again by its rescan. */
+  async list(uidValidity: string): Promise<readonly DeferredMail[]> {
+    const rows = await this.#state.list('later/');
+    return rows
+      .flatMap(({ value }) => jsonRow(value, DEFERRED) ?? [])
+      .filter((mail) => mail.uidValidity === uidValidity)
+      .sort((a, b) => a.dueAt - b.dueAt);
+  }
+
+  async isFull(uidValidity: string): Promise<boolean> {
+    return (await this.list(uidValidity)).length >= MAX_DEFERRED;
+  }
+
+  /** One more try has failed. */
+  async defer(mail: DeferredMail): Promise<void> {
+    const tries = mail.tries + 1;
+    const waitMs = Math.min(MAX_RETRY_MS, MIN_RETRY_MS * 2 ** (tries - 1));
+    const row: DeferredMail = { ...mail, tries, dueAt: this.#clock.now() + waitMs };
+    await this.#state.set(keyOf(mail), JSON.stringify(row));
+  }
+
+  async settle(mail: DeferredMail): Promise<void> {
+    await this.#state.delete(keyOf(mail));
+  }
+}
+
+const keyOf = ({ uidValidity, uid }: DeferredMail) =>
+  `later/${uidValidity}/${String(uid).padStart(10, '0')}`;
+
+/** A second connection, opened when it is needed and again after it was given up. */
+export class SpareConnection implements AsyncDisposable {
+  readonly #connect: () => Promise<ImapConnection>;
+  readonly #first: ImapConnection;
+  #connection: ImapConnection | undefined;
+
+  constructor(connect: () => Promise<ImapConnection>, first: ImapConnection) {
+    this.#connect = connect;
+    this.#first = first;
+  }
+
+  /**
+   * The first one, where the server allows no second.
+   * @throws ChannelError where the server cannot be reached at all
+   */
+  async get(): Promise<ImapConnection> {
+    try {
+      this.#connection ??= await this.#connect();
+      return this.#connection;
+    } catch (error) {
+      if (this.#first.isOpen) return this.#first;
+      throw error;
+    }
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    const connection = this.#connection;
+    this.#connection = undefined;
+    await connection?.[Symbol.asyncDispose]();
+  }
 }

@@ -3,6 +3,7 @@
 
 import type { Worker } from 'node:worker_threads';
 import type { Attachment } from '../../kernel/message/attachment.ts';
+import { visibleText } from '../../lib/text/cut.ts';
 import { type Clock, orAborted } from '../../lib/time/clock.ts';
 import { AttachmentError } from '../channel.ts';
 import { type Mailbox, withConnection } from './imap-connection.ts';
@@ -16,7 +17,6 @@ import {
   spoolMail,
 } from './mail-spool.ts';
 import { kindOfPart, type SortedParts } from './rules/address.ts';
-import { visibleText } from './rules/text.ts';
 
 const PARSE_LIMIT_MS = 20_000;
 const KEEP_MS = 60_000;
@@ -56,7 +56,7 @@ export class MailFiles implements AsyncDisposable {
     const [, uidValidity = '', uid = '', index = ''] = REF.exec(ref) ?? [];
     const place = { uidValidity, uid: Number(uid) };
     const contents = await this.#open(`${uidValidity}/${uid}`, place, signal);
-    if (!contents.has(Number(index))) throw gone('its mail is another one now');
+    if (!contents.has(Number(index))) throw gone('its mail has changed');
     yield* contents.read(Number(index));
   }
 
@@ -119,7 +119,7 @@ const gone = (reason: string) => new AttachmentError('attachment_gone', reason, 
 
 /** Somebody may tidy up meanwhile. */
 const noRoom = () =>
-  new AttachmentError('attachment_no_room', 'the temporary folder has no room for it', {
+  new AttachmentError('attachment_no_room', 'the temporary folder is full', {
     isFinal: false,
   });
 

@@ -38,12 +38,12 @@ export function splitHeader(raw: RawMail): { readonly block: string; readonly bo
 }
 
 /** `isHeaderSound`: its signatures can be checked all the same. */
-export type BrokenLimit = { readonly gate: string; readonly isHeaderSound: boolean };
+type BrokenLimit = { readonly gate: string; readonly isHeaderSound: boolean };
 
 const broken = (gate: string, isHeaderSound = false): BrokenLimit => ({ gate, isHeaderSound });
 
 /** The limit a mail breaks, or its shape. */
-export function measureMime(raw: RawMail): MimeShape | BrokenLimit {
+function measureMime(raw: RawMail): MimeShape | BrokenLimit {
   if (sizeOf(raw) > MAX_MAIL_BYTES) return broken('mail too large');
   const { block, bodyAt } = splitHeader(raw);
   if (Buffer.byteLength(block) >= MAX_HEADER_BYTES) return broken('mail header too large');

@@ -28,7 +28,7 @@ const WORKER_URL = new URL(`./parse-worker${extname(import.meta.url)}`, import.m
 
 export type MailReading = { readonly result: ParseResult; readonly report: SignatureReport };
 
-export type MailReaderDeps = {
+type MailReaderDeps = {
   readonly clock: Clock;
   /** Default: the machine's name servers. */
   readonly lookup?: DnsLookup | undefined;

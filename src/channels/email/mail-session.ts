@@ -2,9 +2,13 @@
 // itself. Loaded when the channel runs, with all the mail libraries behind it.
 
 import type { Receipt, SendContext } from '../../kernel/bus/bus.ts';
-import { type AccountRef, accountPath } from '../../kernel/message/account.ts';
 import { ChannelError, NEVER } from '../../kernel/message/errors.ts';
-import { DEFAULT_ACCOUNT, type MessageId } from '../../kernel/message/ids.ts';
+import {
+  type AccountRef,
+  accountPath,
+  DEFAULT_ACCOUNT,
+  type MessageId,
+} from '../../kernel/message/ids.ts';
 import type { OutboundMessage } from '../../kernel/message/message.ts';
 import { supervise } from '../../lib/async.ts';
 import type { ChannelHost, Inbox } from '../channel.ts';
@@ -18,12 +22,14 @@ import {
 import { ImapConnection, type Mailbox, withConnection } from './imap-connection.ts';
 import { archiveMail, createInbox, folderFor, serverFilesSentMail, wasSent } from './inbox.ts';
 import { MailFiles } from './mail-files.ts';
-import { type DnsLookup, MailReader } from './mail-reader.ts';
+import { byMessageId, type DnsLookup, MailReader } from './mail-reader.ts';
 import { MailRegister } from './mail-register.ts';
 import { MailboxWatch } from './mailbox-watch.ts';
 import { ReplyLimits } from './reply-limits.ts';
-import { arrivalOf, sendToOurselves } from './self-mail.ts';
+import { domainOf } from './rules/address.ts';
+import { OWN_MARK_HEADER } from './rules/machine-mail.ts';
 import type { EmailConfig } from './settings.ts';
+import { sendBySmtp } from './smtp.ts';
 
 const RECONNECT_MIN_MS = 5_000;
 const RECONNECT_MAX_MS = 5 * 60_000;
@@ -156,7 +162,7 @@ export class MailSession {
       this.mailbox,
       {
         ...{ name: `self-test.${nonce}`, subject: `nanobot self-test ${nonce}` },
-        text: 'A mail of nanobot to itself, to test the way out and in. Nothing answers it.',
+        text: 'A test email of nanobot to itself. It is not answered.',
       },
       signal,
     );
@@ -231,7 +237,7 @@ export class MailSession {
       host.report({ kind: 'stopped', reason, remedy: newToken(at) });
       return new ChannelError(TOKEN_REFUSED, reason, { remedy: NEVER });
     }
-    const reason = `the IMAP server refused the log-in ${MAX_AUTH_FAILURES} times`;
+    const reason = `the IMAP server refused the login ${MAX_AUTH_FAILURES} times`;
     const isToken = this.account.credential.kind === 'oauth2';
     host.report({ kind: 'stopped', reason, remedy: isToken ? checkToken(at) : checkPassword(at) });
     return new ChannelError(AUTH_REFUSED, reason, { remedy: NEVER });
@@ -244,3 +250,59 @@ const checkToken = (at: AccountRef) =>
   `check that IMAP and SMTP are switched on for the mailbox and that ${accountPath(at)}.oauth2.scope covers both, then restart the channel`;
 const newToken = ({ account }: AccountRef) =>
   `make a new refresh token and save it: nanobot channels login email${account === DEFAULT_ACCOUNT ? '' : ` --account ${account}`}`;
+
+// A mail of a mailbox to itself, which proves both ways: out by SMTP, seen again by IMAP. It carries the mark
+// of our own mails, so nothing of ours answers it (RFC 3834).
+
+const LOOK_MS = 2_000;
+
+type SelfMail = {
+  /** Names it in its Message-ID. */
+  readonly name: string;
+  readonly subject: string;
+  readonly text: string;
+};
+
+/** Returns its Message-ID. @throws DeliveryError */
+export async function sendToOurselves(
+  { account, clock }: Mailbox,
+  { name, subject, text }: SelfMail,
+  signal: AbortSignal,
+): Promise<string> {
+  const { from } = account;
+  const messageId = `<${name}@${domainOf(from)}>`;
+  const raw = [
+    `From: <${from}>`,
+    `To: <${from}>`,
+    `Subject: ${subject}`,
+    `Date: ${new Date(clock.now()).toUTCString().replace('GMT', '+0000')}`,
+    `Message-ID: ${messageId}`,
+    'Auto-Submitted: auto-generated',
+    'X-Auto-Response-Suppress: All',
+    `${OWN_MARK_HEADER}: ${name}`,
+    'MIME-Version: 1.0',
+    'Content-Type: text/plain; charset=utf-8',
+    '',
+    text,
+    '',
+  ].join('\r\n');
+  await sendBySmtp(account, from, Buffer.from(raw), signal);
+  return messageId;
+}
+
+/** Its UID, once it is there. @throws ChannelError, the signal's reason */
+export async function arrivalOf(
+  connection: ImapConnection,
+  { folder }: Mailbox,
+  messageId: string,
+  signal: AbortSignal,
+): Promise<number> {
+  const never = new Promise<void>(() => undefined);
+  await connection.open(folder);
+  for (;;) {
+    const [uid] = await connection.search(byMessageId(messageId));
+    if (uid !== undefined) return uid;
+    await connection.waitForMail(LOOK_MS, never, signal);
+    signal.throwIfAborted();
+  }
+}

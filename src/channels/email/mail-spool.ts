@@ -213,7 +213,7 @@ type Collect = (options: { readonly type: 'minor' }) => void;
 const CLEAR_EVERY_BYTES = 2 * 1024 * 1024;
 
 /** Counts what passes, and clears away the young dead every few megabytes: some milliseconds each time. */
-export function createSweeper(): { passed(bytes: number): void } {
+function createSweeper(): { passed(bytes: number): void } {
   let unswept = 0;
   let collect: Collect | undefined;
   return {

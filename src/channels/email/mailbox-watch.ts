@@ -8,6 +8,8 @@ import { shortened } from '../../lib/text/cut.ts';
 import type { ChannelHost } from '../channel.ts';
 import { fingerprintOf, type MailArrival } from './arrival.ts';
 import { serverFault } from './connection-settings.ts';
+import { ImapConnection, type Mailbox, type OpenMailbox } from './imap-connection.ts';
+import { type InboundContext, type Incoming, readIncoming, unreadableMail } from './inbound.ts';
 import {
   type DeferredMail,
   DeferredMails,
@@ -17,11 +19,9 @@ import {
   MIN_RETRY_MS,
   parseCursor,
   SpareConnection,
+  storeCopies,
   TOLD_TRIES,
-} from './cursor.ts';
-import { ImapConnection, type Mailbox, type OpenMailbox } from './imap-connection.ts';
-import { type InboundContext, type Incoming, readIncoming, unreadableMail } from './inbound.ts';
-import { storeCopies } from './inbox.ts';
+} from './inbox.ts';
 import { MAX_HEADER_BYTES, MAX_MAIL_BYTES, splitHeader } from './mail-form.ts';
 import {
   type MailReader,
@@ -39,7 +39,7 @@ const SUMMARY_CHUNK = 100;
 const MAX_REASON_CHARS = 200;
 
 /** The mailbox that is followed. */
-export type WatchContext = InboundContext & {
+type WatchContext = InboundContext & {
   readonly host: ChannelHost;
   readonly config: EmailConfig;
   readonly mailbox: Mailbox;
@@ -321,7 +321,7 @@ function noticeOf({ uid }: DeferredMail, error: unknown): string {
   const why = shortened(error instanceof Error ? error.message : String(error), MAX_REASON_CHARS);
   return (
     `A mail in the mailbox (UID ${uid}) cannot be read: ${verbatim(why)}. Other mail is answered as ` +
-    'usual. I try this one again for six hours. Open it in a mail program, and ask the sender to ' +
-    'send it again if it is damaged there too.'
+    'usual. I retry this one for six hours. Open it in a mail program; if it is damaged there too, ' +
+    'ask the sender to send it again.'
   );
 }

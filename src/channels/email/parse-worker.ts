@@ -8,7 +8,7 @@ import { type MessagePort, parentPort } from 'node:worker_threads';
 import { dkimVerify } from 'mailauth/lib/dkim/verify.js';
 import { dmarc } from 'mailauth/lib/dmarc/index.js';
 import { type AddressObject, type Headers, MailParser, type MessageText } from 'mailparser';
-import { headOf } from '../../lib/text/cut.ts';
+import { headOf, visibleText } from '../../lib/text/cut.ts';
 import { type MimeShape, mendedMail, splitHeader } from './mail-form.ts';
 import {
   type DnsLookup,
@@ -31,13 +31,7 @@ import { headerValues, parseHeaderBlock } from './rules/address.ts';
 import { calendarMethod, describeCalendar } from './rules/calendar.ts';
 import { type ReportPart, readBounce } from './rules/machine-mail.ts';
 import type { SignatureEvidence } from './rules/sender.ts';
-import {
-  type AttachedPart,
-  MAX_WHOLE_TEXT_CHARS,
-  partsDiffer,
-  stripQuotes,
-  visibleText,
-} from './rules/text.ts';
+import { type AttachedPart, MAX_WHOLE_TEXT_CHARS, partsDiffer, stripQuotes } from './rules/text.ts';
 
 type Waiting = {
   readonly resolve: (records: string[][] | string[]) => void;
@@ -269,7 +263,7 @@ type CheckedSignature = {
   };
 };
 
-export async function checkSignatures(raw: RawMail, lookup: DnsLookup): Promise<SignatureReport> {
+async function checkSignatures(raw: RawMail, lookup: DnsLookup): Promise<SignatureReport> {
   const { block, bodyAt } = splitHeader(raw);
   const fields = headerValues(parseHeaderBlock(block), 'dkim-signature');
   if (fields.length > MAX_SIGNATURES) return NO_SIGNATURES;

@@ -5,8 +5,7 @@ import { spanWords } from '../../kernel/intake/rules/fair-use.ts';
 import type { MessageId } from '../../kernel/message/ids.ts';
 import type { InboundMessage } from '../../kernel/message/message.ts';
 import type { Admission, ChannelHost } from '../channel.ts';
-import type { HeldMail } from './mail-records.ts';
-import type { MailRegister } from './mail-register.ts';
+import type { HeldMail, MailRegister } from './mail-register.ts';
 import {
   type MailLimits,
   pacedBy,
@@ -30,7 +29,7 @@ const TURN_MS = 60 * 60_000;
 /** Between two notices about one person. */
 const TELL_MS = 60 * 60_000;
 
-export type ReplyLimitsDeps = {
+type ReplyLimitsDeps = {
   readonly host: ChannelHost;
   readonly register: MailRegister;
   readonly limits: MailLimits;
@@ -204,7 +203,7 @@ export class ReplyLimits {
 
   /** Held mails are kept to show them and for their order; without the rows they are only released. */
   async #noted(write: Promise<void>): Promise<void> {
-    await write.catch((error) => this.#deps.host.log.warn('held mail not noted', { error }));
+    await write.catch((error) => this.#deps.host.log.warn('held mail not stored', { error }));
   }
 
   /** Counted once for each mail. */
@@ -222,18 +221,18 @@ export class ReplyLimits {
   #endedThread(message: InboundMessage, endedBy: string): Admission {
     const { limits, host } = this.#deps;
     const { chat: recipient } = message.chat;
-    const reason = 'the thread was ended: a loop of two machines';
+    const reason = 'the thread was ended: two machines answering each other';
     if (endedBy !== message.id) return { kind: 'refuse', reason };
     const why =
       `${limits.loopMails} mails in a row came within ${spanWords(limits.loopSecs * 1000)} of my ` +
       'answers, as when two machines answer each other';
     host.alert(
-      `A thread with ${recipient} is ended for good: ${why}. Other threads with them go on ` +
+      `A thread with ${recipient} has ended for good: ${why}. Other threads with them continue ` +
         `(${this.#deps.path}.limits.loopMails, loopSecs).`,
     );
     const notice =
-      `I end this thread: ${why}. Nothing in it is answered any more. If you are a person, write ` +
-      'me a new mail that is no reply, and I go on there.';
+      `I am ending this thread: ${why}. I no longer answer in it. If you are a person, write me a ` +
+      'new mail that is not a reply.';
     return { kind: 'refuse', reason, notice };
   }
 

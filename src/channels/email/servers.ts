@@ -75,7 +75,7 @@ async function byServiceRecords(
   if (imap === undefined || smtp === undefined) return undefined;
   const foreign = [imap.host, smtp.host].find((host) => !`.${host}`.endsWith(`.${domain}`));
   // DNS can be forged, so a person has to look (RFC 6186 section 6).
-  const hint = foreign && `The name service names ${foreign}: check that this is your provider.`;
+  const hint = foreign && `DNS names ${foreign} as mail server. Check that this is your provider.`;
   return { imap, smtp, username: address, ...(hint === undefined ? {} : { hint }) };
 }
 
@@ -147,7 +147,7 @@ async function fetchPage(url: string, signal: AbortSignal): Promise<string | und
 // Servers of the large mail providers, by the domain of the address. Facts from their own help
 // pages; whoever is not listed is asked by DNS and autoconfig.
 
-export type DiscoveredMailbox = {
+type DiscoveredMailbox = {
   readonly imap: MailServer;
   readonly smtp: MailServer;
   readonly username: string;
@@ -164,8 +164,8 @@ type Provider = readonly [
   hint?: string,
 ];
 
-const APP_PASSWORD = 'This provider asks for an app password; make one in the account settings.';
-const ENABLE_IMAP = 'Switch IMAP on in the web mailer’s settings first.';
+const APP_PASSWORD = 'This provider requires an app password; create one in the account settings.';
+const ENABLE_IMAP = 'Enable IMAP in the settings of the provider’s web mail first.';
 
 const PROVIDERS: readonly Provider[] = [
   ['gmail.com googlemail.com', 'imap.gmail.com', 'smtp.gmail.com', 465, APP_PASSWORD],
@@ -174,7 +174,7 @@ const PROVIDERS: readonly Provider[] = [
     'outlook.office365.com',
     'smtp-mail.outlook.com',
     587,
-    'Microsoft accepts no passwords over IMAP: OAuth2 is needed (a client id and a refresh token).',
+    'Microsoft does not accept passwords over IMAP; use OAuth2 (client id and refresh token).',
   ],
   ['icloud.com me.com mac.com', 'imap.mail.me.com', 'smtp.mail.me.com', 587, APP_PASSWORD],
   [
@@ -198,7 +198,7 @@ const PROVIDERS: readonly Provider[] = [
     'secureimap.t-online.de',
     'securesmtp.t-online.de',
     465,
-    'T-Online asks for the separate e-mail password of the customer centre.',
+    'T-Online requires the separate email password from its customer centre.',
   ],
   ['freenet.de', 'mx.freenet.de', 'mx.freenet.de', 465],
   ['yandex.com yandex.ru', 'imap.yandex.com', 'smtp.yandex.com', 465, APP_PASSWORD],
@@ -234,7 +234,7 @@ export type MailProof =
       readonly remedy: string;
     };
 
-export type ProveOptions = {
+type ProveOptions = {
   /** Told when a step begins. */
   readonly onStep?: (step: MailProofStep) => void;
   readonly clock?: Clock;
@@ -242,15 +242,15 @@ export type ProveOptions = {
 };
 
 const REMEDIES: Readonly<Record<MailProofStep, string>> = {
-  imap: 'Check host, port and security of IMAP.',
-  smtp: 'Check host, port and security of SMTP.',
-  'round trip': 'The mail was sent but did not arrive in the inbox; look into the spam folder.',
+  imap: 'Check host, port and encryption of the IMAP server.',
+  smtp: 'Check host, port and encryption of the SMTP server.',
+  'round trip': 'The email was sent but did not arrive in the inbox. Check the spam folder.',
 };
-const PASSWORD_REMEDY = 'Check user name and password; many providers ask for an app password.';
+const PASSWORD_REMEDY = 'Check the user name and password; many providers require an app password.';
 const TOKEN_REMEDY =
-  'Check the user name, that IMAP and SMTP are switched on for the mailbox, and that the scope covers both.';
+  'Check the user name, that IMAP and SMTP are enabled for the mailbox, and that the scope covers both.';
 const GRANT_REMEDY =
-  'Make a new refresh token; check client id, client secret, token address and scope.';
+  'Create a new refresh token; check client id, client secret, token address and scope.';
 
 /** Never rejects for what the mail servers do; rejects only when the signal aborts. */
 export async function proveMailbox(
@@ -270,7 +270,7 @@ export async function proveMailbox(
     const [{ withConnection }, { proveSmtp }, { arrivalOf, sendToOurselves }] = await Promise.all([
       import('./imap-connection.ts'),
       import('./smtp.ts'),
-      import('./self-mail.ts'),
+      import('./mail-session.ts'),
     ]);
     const { certificateAuthority } = options;
     const account = mailAccountOf(config, { clock, certificateAuthority });
@@ -294,12 +294,12 @@ export async function proveMailbox(
 
 const proofMail = () => ({
   name: `proof.${randomUUID()}`,
-  subject: 'nanobot set-up test',
-  text: 'This mail proves that nanobot can send to and read from this mailbox. You may delete it.',
+  subject: 'nanobot setup test',
+  text: 'nanobot can send from and read this mailbox. You can delete this email.',
 });
 
 const notArrived = () =>
-  new ChannelError('mail_round_trip', 'the mail to itself did not arrive within 60 s', {
+  new ChannelError('mail_round_trip', 'the test email did not arrive within 60 s', {
     remedy: NEVER,
   });
 

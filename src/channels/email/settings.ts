@@ -2,44 +2,50 @@
 // schema cannot check.
 
 import { z } from 'zod';
-import { BRIDGE_MODES } from '../../features/mail-bridge/rules/bridge.ts';
-import { allowFrom, strangers } from '../../kernel/config/channel-fields.ts';
-import { type Problems, unless } from '../../kernel/config/problems.ts';
 import {
   accountName,
   accountSection,
+  allowFrom,
   choice,
   count,
   flag,
+  type Problems,
   port,
   seconds,
   secret,
+  strangers,
   text,
   texts,
+  unless,
 } from '../../kernel/config/settings-fields.ts';
-import { accountPath } from '../../kernel/message/account.ts';
 import type { ConfigProblem } from '../../kernel/message/errors.ts';
 import {
   type AccountId,
   accountId,
+  accountPath,
   channelName,
   DEFAULT_ACCOUNT,
 } from '../../kernel/message/ids.ts';
 import { isLoopbackHost } from '../../lib/net/address-rules.ts';
 import { isOwnAddress, normalizeAddress } from './rules/address.ts';
 
+/** `unlisted`: of people who are not let in; `all`: of everybody but the owner. */
+const BRIDGE_MODES = ['off', 'unlisted', 'all'] as const;
+
+export type BridgeMode = (typeof BRIDGE_MODES)[number];
+
 const security = z
   .enum(['tls', 'starttls', 'none'])
-  .describe('tls, starttls, or none (loopback hosts only).');
+  .describe('Encryption: tls, starttls, or none (only loopback hosts).');
 
 const oauth2Schema = z.strictObject({
-  tokenUrl: text().describe(
-    'Where access tokens come from; empty: the provider’s own (Gmail, Outlook).',
-  ),
+  tokenUrl: text().describe('Token address. Empty: the provider’s own (Gmail, Outlook).'),
   clientId: text(),
-  clientSecret: secret().default('').describe('Empty for a public client.'),
-  refreshToken: secret().default('').describe('Set: log in by OAuth2 instead of the password.'),
-  scope: text().describe('Empty: what the provider needs for IMAP and SMTP.'),
+  clientSecret: secret().default('').describe('Client secret. Empty for a public client.'),
+  refreshToken: secret()
+    .default('')
+    .describe('Refresh token. If set, OAuth2 is used instead of the password.'),
+  scope: text().describe('Scope. Empty: what the provider needs for IMAP and SMTP.'),
 });
 
 const answerCount = () => count(0, 5000);
@@ -48,35 +54,37 @@ const answerCount = () => count(0, 5000);
 const emailLimits = z.strictObject({
   perHour: answerCount()
     .default(60)
-    .describe('Answers to one proven person in an hour; what is above waits. 0: no limit.'),
+    .describe('Answers to one verified person per hour; more wait. 0: no limit.'),
   perDay: answerCount().default(300).describe('The same in 24 hours.'),
   threadPerHour: answerCount()
     .default(0)
-    .describe('Answers in one thread in an hour; what is above waits. 0: no limit.'),
-  spacingSecs: seconds(0, 3600, 0).describe('Shortest time between two answers in a thread.'),
+    .describe('Answers in one thread per hour; more wait. 0: no limit.'),
+  spacingSecs: seconds(0, 3600, 0).describe('Shortest pause between two answers in a thread.'),
   mailboxPerHour: answerCount()
     .default(600)
-    .describe('Mails of this mailbox in an hour; what is above waits. 0: no limit.'),
+    .describe('Emails from this mailbox per hour; more wait. 0: no limit.'),
   mailboxPerDay: answerCount().default(3000).describe('The same in 24 hours.'),
   unprovenPerDay: answerCount()
     .default(1)
-    .describe('Answers in 24 hours to an address that nothing proves; 0: no limit.'),
+    .describe('Answers in 24 hours to an unverified address. 0: no limit.'),
   unprovenDomainPerHour: answerCount()
     .default(30)
-    .describe('Answers in an hour to all unproven addresses of a domain; what is above waits.'),
+    .describe('Answers per hour to all unverified addresses of a domain; more wait.'),
   withoutReply: answerCount()
     .default(200)
-    .describe('Mails in a thread in 7 days without a new one from the person; 0: no limit.'),
+    .describe('Emails in a thread in 7 days without a new one from the person. 0: no limit.'),
   loopMails: count(0, 100, 5).describe(
-    'Mails of a thread in a row, each soon after our answer, that end it; 0: never.',
+    'Quick replies in a row, each soon after the agent’s answer, that end a thread. 0: never.',
   ),
-  loopSecs: seconds(1, 3600, 120).describe('What is soon after our answer.'),
+  loopSecs: seconds(1, 3600, 120).describe(
+    'How soon after the agent’s answer a reply counts as quick.',
+  ),
   bounces: count(0, 1000, 3).describe(
-    'Reports in an hour that an address is not reached which pause it; 0: never.',
+    'Bounces per hour that pause sending to an address. 0: never.',
   ),
-  bouncePauseDays: count(1, 7, 7).describe('How long it is paused.'),
+  bouncePauseDays: count(1, 7, 7).describe('How long sending to the address is paused.'),
   bouncePercent: count(0, 100, 5).describe(
-    'Of the last 50 mails that may have come back before all are stopped; 0: any.',
+    'Bounces among the last 50 emails that stop all sending. 0: never.',
   ),
 });
 
@@ -89,29 +97,31 @@ const mailboxFields = {
   smtpPort: port.default(465),
   smtpSecurity: security.default('tls'),
   username: text(),
-  password: secret().default('').describe('An app password where the provider has them.'),
+  password: secret().default('').describe('Password; an app password if the provider has them.'),
   oauth2: oauth2Schema.prefault({}),
-  from: text().describe('Our address; empty: the username.'),
-  aliases: texts().describe('Further addresses of this mailbox.'),
+  from: text().describe('Address of the mailbox. Empty: the username.'),
+  aliases: texts().describe('Additional addresses of this mailbox.'),
   mailbox: text('INBOX'),
-  allowFrom: allowFrom.describe('Sender addresses; empty = nobody, "*" = everybody.'),
+  allowFrom: allowFrom.describe(
+    'Sender addresses that may talk to the agent. Empty: nobody; "*": everybody.',
+  ),
   strangers,
   authservId: text().describe(
-    'authserv-id of the receiving server whose Authentication-Results are believed.',
+    'authserv-id of the receiving server whose Authentication-Results are trusted.',
   ),
   acceptUnverified: flag(false).describe(
-    'Also answer mail whose sender nothing verifies. Anyone can forge a From line.',
+    'Also answer email from unverified senders. Anyone can forge a From line.',
   ),
   bridge: choice(BRIDGE_MODES, 'off').describe(
-    'Mails the owner answers from their chat instead of the agent: unlisted, of people who are ' +
-      'not let in; all, of everybody but the owner.',
+    'Emails that the owner answers from a chat instead of the agent. unlisted: from people who are ' +
+      'not let in; all: from everybody except the owner.',
   ),
   replyAll: choice(['never', 'trusted'], 'never').describe(
-    'trusted: a proven sender’s mail is answered to its recipients in allowFrom too.',
+    'trusted: answers to a verified sender also go to recipients on allowFrom.',
   ),
-  quoteOriginal: flag(true).describe('Answers quote the mail they answer, up to 4,000 characters.'),
+  quoteOriginal: flag(true).describe('Quote the email in the answer, up to 4,000 characters.'),
   limits: emailLimits.prefault({}),
-  pollSecs: seconds(5, 120, 60).describe('Reconcile by UID at least this often.'),
+  pollSecs: seconds(5, 120, 60).describe('Seconds between full checks of the mailbox.'),
 };
 
 /** One mailbox, whether it is the first or a further one. */
@@ -122,7 +132,9 @@ export const emailSchema = z.strictObject({
   accounts: z
     .record(accountName, accountSection(mailboxFields))
     .default({})
-    .describe('Further mailboxes by a short name; what one leaves out is as in the first.'),
+    .describe(
+      'Additional mailboxes by short name; missing settings are those of the first mailbox.',
+    ),
 });
 export type EmailConfig = z.infer<typeof emailSchema>;
 
@@ -147,14 +159,14 @@ function oauth2Problems({ oauth2, imapHost }: EmailConfig, path: string): Proble
     ...unless(
       oauth2.clientId !== '',
       `${path}.oauth2.clientId`,
-      `needed beside ${path}.oauth2.refreshToken`,
-      'Set it to the id of the client the refresh token was made for.',
+      `required with ${path}.oauth2.refreshToken`,
+      'Set it to the id of the client for which the refresh token was created.',
     ),
     ...unless(
       isSafeTokenUrl(tokenUrl),
       `${path}.oauth2.tokenUrl`,
-      tokenUrl === '' ? `the token server of ${imapHost} is not known` : 'is no https address',
-      'Set it to the token endpoint of your provider, https://...',
+      tokenUrl === '' ? `the token server of ${imapHost} is unknown` : 'not an https address',
+      'Set it to the token endpoint of your provider, e.g. https://...',
     ),
   ];
 }
@@ -168,8 +180,8 @@ function serverProblems(email: EmailConfig, path: string): Problems {
       unless(
         !email.enabled || email[key] !== '',
         `${path}.${key}`,
-        `needed while ${path}.enabled is true`,
-        'Set it; `nanobot onboard` finds the servers of most mailboxes.',
+        `required while ${path}.enabled is true`,
+        'Set it; "nanobot onboard" detects the servers of most mailboxes.',
       ),
     ),
     ...kinds.flatMap((kind) => {
@@ -178,7 +190,7 @@ function serverProblems(email: EmailConfig, path: string): Problems {
         email[`${kind}Security`] !== 'none' || host === '' || isLoopbackHost(host),
         `${path}.${kind}Security`,
         `"none" would send the password unencrypted to ${host}`,
-        'Use "tls" or "starttls"; "none" is for servers on this machine.',
+        'Use "tls" or "starttls"; "none" is only for servers on this machine.',
       );
     }),
   ];
@@ -197,14 +209,14 @@ function addressProblems(email: EmailConfig, path: string): Problems {
       unless(
         ADDRESS.test(address),
         `${path}.${key}`,
-        `"${address}" is no mail address`,
-        'Write it as name@example.org, without a display name.',
+        `"${address}" is not an email address`,
+        'Write it as name@example.org without a display name.',
       ),
     ),
     ...unless(
       !enabled || from !== '' || username === '' || ADDRESS.test(username),
       `${path}.from`,
-      'the username is no address, so ours is not known',
+      'the address is unknown, because the username is not an address',
       'Set it to the address of this mailbox.',
     ),
   ];
@@ -253,7 +265,7 @@ export function addressesOf(mailbox: EmailConfig): readonly string[] {
 }
 
 /** An answer could come from two mailboxes. */
-export function sharedAddresses(email: EmailConfig): Problems {
+function sharedAddresses(email: EmailConfig): Problems {
   const takenBy = new Map<string, string>();
   const problems: ConfigProblem[] = [];
   for (const [account, mailbox] of mailboxesOf(email)) {
@@ -262,8 +274,8 @@ export function sharedAddresses(email: EmailConfig): Problems {
       const [, other] = [...takenBy].find(([known]) => isOwnAddress(address, [known])) ?? [];
       takenBy.set(address, other ?? path);
       if (other === undefined || other === path) continue;
-      const problem = `"${address}" is an address of ${other} too`;
-      problems.push({ path, problem, remedy: 'Give each mailbox addresses of its own.' });
+      const problem = `"${address}" also belongs to ${other}`;
+      problems.push({ path, problem, remedy: 'Use different addresses for each mailbox.' });
     }
   }
   return problems;

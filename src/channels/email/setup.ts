@@ -2,11 +2,15 @@
 // OAuth2, proved both ways by one mail to itself. A secret from the environment is saved by its name.
 
 import type { Asker } from '../../cli/onboard/asker.ts';
-import { currentConfig, type Settings, save, tryOut } from '../../cli/onboard/owner-step.ts';
+import { currentConfig, type Settings, save, tryOut } from '../../cli/onboard/asker.ts';
 import { CommandFailure, EXIT, type Terminal } from '../../cli/terminal.ts';
 import type { JsonValue } from '../../kernel/config/json.ts';
-import { accountPath } from '../../kernel/message/account.ts';
-import { type AccountId, channelName, DEFAULT_ACCOUNT } from '../../kernel/message/ids.ts';
+import {
+  type AccountId,
+  accountPath,
+  channelName,
+  DEFAULT_ACCOUNT,
+} from '../../kernel/message/ids.ts';
 import { discoverMailbox, type MailProof, proveMailbox } from '../channel-setup.ts';
 import { domainOf } from './rules/address.ts';
 import {
@@ -52,18 +56,18 @@ export async function setUpEmail(
   const mailbox = mailboxesOf(channels.email).get(account) ?? channels.email;
   const proof = await prove(asker, mailbox);
   if (proof.kind !== 'proven') {
-    const problem = `${proof.step}: ${proof.problem}. ${proof.remedy}`;
-    throw new CommandFailure(EXIT.failure, `the mailbox failed at ${problem}`);
+    const problem = `${proof.step}: ${proof.problem.replace(/\.$/, '')}. ${proof.remedy}`;
+    throw new CommandFailure(EXIT.failure, `the mailbox test failed at ${problem}`);
   }
   await save(terminal, settings);
-  return `mail ${mailbox.from || mailbox.username}`;
+  return `email ${mailbox.from || mailbox.username}`;
 }
 
 async function prove(asker: Asker, email: EmailConfig): Promise<MailProof> {
   return asker.during(
-    `Logging in at ${email.imapHost} and ${email.smtpHost}, and sending one mail to itself`,
+    `Logging in to ${email.imapHost} and ${email.smtpHost}, and sending one test email to the mailbox itself`,
     () => proveMailbox(email, AbortSignal.timeout(PROOF_TIMEOUT_MS)),
-    (proof) => (proof.kind === 'proven' ? 'The mailbox sends and receives.' : 'That failed.'),
+    (proof) => (proof.kind === 'proven' ? 'Sending and receiving work.' : 'The test failed.'),
   );
 }
 
@@ -81,10 +85,11 @@ async function mailSettings(
   const address =
     flags.email ||
     (await asker.text({
-      message: 'The mail address of the agent',
+      message: 'Email address of the agent',
       flag: '--email',
       ...(initial === '' ? {} : { initial }),
-      check: (answer) => (/^[^\s@]+@[^\s@]+$/.test(answer) ? undefined : 'That is no address.'),
+      check: (answer) =>
+        /^[^\s@]+@[^\s@]+$/.test(answer) ? undefined : 'Enter an address such as name@example.org.',
     }));
   const servers = await mailServers(
     asker,
@@ -131,7 +136,7 @@ async function mailServers(
   const isGiven = flags.imapHost !== undefined && flags.smtpHost !== undefined;
   const base = before ?? (isGiven ? undefined : await discover(asker, address));
   const host = (kind: 'IMAP' | 'SMTP', flag: string) =>
-    asker.text({ message: `The ${kind} server`, flag });
+    asker.text({ message: `${kind} server`, flag });
   const imapSecurity = flags.imapSecurity ?? base?.imapSecurity ?? 'tls';
   const smtpSecurity = flags.smtpSecurity ?? base?.smtpSecurity ?? 'tls';
   return {
@@ -147,11 +152,11 @@ async function mailServers(
 
 async function discover(asker: Asker, address: string): Promise<Servers | undefined> {
   const found = await asker.during(
-    `Looking for the servers of ${address}`,
+    `Looking up the mail servers of ${address}`,
     () => discoverMailbox(address, AbortSignal.timeout(DISCOVERY_TIMEOUT_MS)),
     (mailbox) =>
       mailbox === undefined
-        ? 'Not found by itself.'
+        ? 'Not found; enter them.'
         : `Found ${mailbox.imap.host} and ${mailbox.smtp.host}.`,
   );
   if (found === undefined) return undefined;
@@ -176,7 +181,7 @@ async function allowed(
   if (flags.emailAllow !== undefined) return flags.emailAllow;
   if (!asker.interactive) return known;
   const answer = await asker.text({
-    message: 'Whose mail may it answer? Addresses, separated by commas',
+    message: 'Whose email may the agent answer? Addresses, separated by commas',
     flag: '--email-allow',
     ...(known.length === 0 ? {} : { initial: known.join(', ') }),
   });
@@ -202,7 +207,7 @@ export type CredentialFlags = {
   readonly emailScope?: string;
 };
 
-export type CredentialContext = {
+type CredentialContext = {
   /** Where the settings of the mailbox stand. */
   readonly path: string;
   /** How the variables begin in which its secrets may stand: `EMAIL` for `EMAIL_PASSWORD`. */
@@ -214,7 +219,7 @@ export type CredentialContext = {
   readonly before: EmailConfig | undefined;
 };
 
-export async function credentialSettings(
+async function credentialSettings(
   terminal: Terminal,
   asker: Asker,
   flags: CredentialFlags,
@@ -244,7 +249,7 @@ async function wantsOAuth2(
   if (before !== undefined && usesOAuth2(before.oauth2)) return true;
   if (knownTokenEndpoint(imapHost) === undefined || !asker.interactive) return false;
   return asker.confirm(
-    'Log in by OAuth2 (a client id and a refresh token) and no password?',
+    'Log in with OAuth2 (client id and refresh token) instead of a password?',
     false,
   );
 }
@@ -262,7 +267,7 @@ async function oauth2Settings(
     `${oauth2}.refreshToken`,
     { given: flags.emailRefreshToken, variable: `${variables}_REFRESH_TOKEN`, env },
     known?.refreshToken ?? '',
-    () => asker.secret({ message: 'The refresh token', flag: '--email-refresh-token' }),
+    () => asker.secret({ message: 'Refresh token', flag: '--email-refresh-token' }),
   );
   const clientSecret = await secretSetting(
     `${oauth2}.clientSecret`,
@@ -273,8 +278,7 @@ async function oauth2Settings(
   return {
     [`${path}.password`]: '',
     [`${oauth2}.clientId`]:
-      clientId ||
-      (await asker.text({ message: 'The id of the OAuth2 client', flag: '--email-client-id' })),
+      clientId || (await asker.text({ message: 'OAuth2 client id', flag: '--email-client-id' })),
     ...refreshToken,
     ...clientSecret,
     [`${oauth2}.tokenUrl`]: await tokenUrlOf(asker, flags.emailTokenUrl, imapHost, known),
@@ -291,7 +295,7 @@ async function tokenUrlOf(
 ): Promise<string> {
   const settled = given ?? known?.tokenUrl ?? '';
   if (settled !== '' || knownTokenEndpoint(imapHost) !== undefined) return settled;
-  return asker.text({ message: 'The token address of its provider', flag: '--email-token-url' });
+  return asker.text({ message: 'Token address of the provider', flag: '--email-token-url' });
 }
 
 async function passwordSettings(
@@ -300,7 +304,7 @@ async function passwordSettings(
   flags: CredentialFlags,
   { before, path, variables }: CredentialContext,
 ): Promise<Settings> {
-  const message = 'Its password (an app password, where the provider has them)';
+  const message = 'Password (an app password, if the provider has them)';
   const source = { given: flags.emailPassword, variable: `${variables}_PASSWORD`, env };
   return {
     [`${path}.oauth2.refreshToken`]: '',

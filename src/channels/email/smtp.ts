@@ -171,7 +171,7 @@ const ACCEPTED = 235;
 const TOKEN_LOGIN: SMTPConnection.CustomAuthenticationHandlers = {
   [BY_TOKEN]: (async (context) => {
     if (!context.authMethods.includes('XOAUTH2')) {
-      throw new Error('the SMTP server takes no log-in by OAuth2 (XOAUTH2)');
+      throw new Error('the SMTP server does not support login with OAuth2 (XOAUTH2)');
     }
     const { user, pass } = context.auth.credentials;
     const payload = Buffer.from(`user=${user}\u0001auth=Bearer ${pass}\u0001\u0001`);

@@ -121,7 +121,7 @@ export async function botInfo(api: LarkApi, signal: AbortSignal): Promise<BotInf
   const bot = fieldsOf(at(await api.call({ method: 'GET', path: 'bot/v3/info', signal }), 'bot'));
   const openId = bot?.['open_id'];
   if (typeof openId !== 'string' || openId === '') {
-    throw new LarkCallError({ kind: 'unanswered', reason: 'it names no bot' });
+    throw new LarkCallError({ kind: 'unanswered', reason: 'the answer names no bot' });
   }
   return { openId, name: String(bot?.['app_name'] ?? 'the bot') };
 }
@@ -129,12 +129,12 @@ export async function botInfo(api: LarkApi, signal: AbortSignal): Promise<BotInf
 /** In words for the person who set it up; undefined where waiting may help. */
 export function lastingTrouble(error: unknown): ChannelError | undefined {
   if (areCredentialsRefused(error)) {
-    const problem = 'Lark does not take this app id and secret';
+    const problem = 'Lark refused this app id and secret';
     return new ChannelError('lark_credentials_refused', problem, { remedy: NEVER });
   }
   const code = error instanceof LarkCallError && 'code' in error.failure ? error.failure.code : 0;
   if (code !== BOT_OFF) return undefined;
-  const problem = 'the app has no bot, or no version of it is published';
+  const problem = 'the app has no bot or no published version';
   return new ChannelError('lark_no_bot', problem, { remedy: NEVER });
 }
 

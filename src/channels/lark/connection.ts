@@ -3,11 +3,18 @@
 // would try a wrong secret for ever.
 
 import type { Duplex } from 'node:stream';
-import { type EventDispatcher, LoggerLevel, WSClient } from '@larksuiteoapi/node-sdk';
-import { ChannelError, NEVER } from '../../kernel/message/errors.ts';
+import { EventDispatcher, LoggerLevel, WSClient } from '@larksuiteoapi/node-sdk';
+import { howToList, plain } from '../../kernel/access/admission.ts';
+import type { InboundEntry } from '../../kernel/bus/bus.ts';
+import type { KeyValueStore } from '../../kernel/bus/store/store.ts';
+import { BusFullError, ChannelError, NEVER } from '../../kernel/message/errors.ts';
+import type { ThreadId } from '../../kernel/message/ids.ts';
+import { toastOf } from '../../kernel/message/message.ts';
+import { createLanes, RecentMap } from '../../lib/async.ts';
+import { textOf } from '../../lib/json/json.ts';
 import type { Logger } from '../../lib/logger.ts';
 import { backoffMs } from '../../lib/time/clock.ts';
-import type { ChannelHost } from '../channel.ts';
+import type { ChannelHost, ShowOutcome } from '../channel.ts';
 import {
   agentFor,
   type BotInfo,
@@ -16,9 +23,18 @@ import {
   type LarkApi,
   type LarkApp,
   lastingTrouble,
+  SILENT_SDK,
 } from './api.ts';
-import type { Events } from './events.ts';
 import { describeFailure, LarkCallError, refusalOf } from './failures.ts';
+import {
+  createRecentMessages,
+  type InboundContext,
+  toEntry,
+  toPress,
+  toReaction,
+  toWithdrawal,
+} from './inbound.ts';
+import { at, isId, LARK, larkMessageId } from './rules/content.ts';
 
 export type RunDeps = {
   readonly api: LarkApi;
@@ -125,7 +141,7 @@ function connectionTrouble(failure: unknown): ChannelError | undefined {
   const code =
     failure instanceof LarkCallError && 'code' in failure.failure ? failure.failure.code : 0;
   if (!CONNECTION_REFUSED.includes(code)) return undefined;
-  const reason = 'Lark gives this app no long connection';
+  const reason = 'Lark refused the long connection of this app';
   return new ChannelError('lark_no_connection', reason, { remedy: NEVER });
 }
 
@@ -135,7 +151,7 @@ function reasonOf(failure: unknown): string {
   if (!(failure instanceof LarkCallError)) return 'the connection to Lark was lost';
   const { failure: what } = failure;
   if (what.kind === 'refused' && what.code === TOO_MANY_CONNECTIONS) {
-    return 'too many programs are connected as this app; each takes some of its messages';
+    return 'too many programs are connected as this app; each receives some of its messages';
   }
   return `Lark: ${describeFailure(what)}`;
 }
@@ -160,7 +176,7 @@ const OPEN_DEADLINE_MS = 40_000;
 const PONG_TIMEOUT_SECS = 30;
 
 /** @throws LarkCallError */
-export async function openConnection(
+async function openConnection(
   { app, dispatcher, clock, log }: ConnectionDeps,
   signal: AbortSignal,
 ) {
@@ -194,7 +210,7 @@ export async function openConnection(
     logger: toOurs(log),
     loggerLevel: LoggerLevel.warn,
     onReady: opening.resolve,
-    onError: () => opening.reject(failed('the long connection could not be opened')),
+    onError: () => opening.reject(failed('cannot open the long connection')),
   });
   const close = () => {
     client.close({ force: true });
@@ -244,4 +260,138 @@ function toOurs(log: Logger) {
     });
   };
   return { error: note, warn: note, info: note, debug: note, trace: note };
+}
+
+// Takes Lark's events in: each is stored before its receipt goes back, in order within a chat. Lark repeats
+// one that is refused after 15 s, 5 min, 1 h and 6 h. Lark takes only answers in a thread, so one message of
+// each thread is remembered.
+// open.feishu.cn/document/server-docs/event-subscription-guide/overview
+
+type EventDeps = {
+  readonly host: ChannelHost;
+  readonly threads: Threads;
+  readonly groups: readonly string[];
+  context(): InboundContext;
+};
+
+export type Events = ReturnType<typeof createEvents>;
+
+/** What a person sees who pressed; the whole of it comes as a message. */
+const toastWith = (content: string) => ({ toast: { type: 'info', content } });
+const TAKEN = 'Taken';
+const RETRY_MS = 15_000;
+
+export function createEvents({ host, threads, groups, context }: EventDeps) {
+  const lanes = createLanes();
+  const recent = createRecentMessages();
+  const running = new Set<Promise<unknown>>();
+
+  async function store(
+    kind: string,
+    entry: InboundEntry | undefined,
+    pressed?: ShowOutcome,
+  ): Promise<boolean> {
+    if (entry === undefined) {
+      host.log.info('lark event ignored', { kind });
+      return false;
+    }
+    try {
+      await host.receive([entry], pressed === undefined ? {} : { pressed });
+      return true;
+    } catch (error) {
+      if (error instanceof BusFullError) {
+        const reason = 'the queue is full; Lark sends these messages again later';
+        host.report({ kind: 'degraded', reason, retryAt: host.clock.now() + RETRY_MS });
+      }
+      throw error;
+    }
+  }
+
+  /** One chat after the other; the SDK hands over events side by side. */
+  const inLane = <T>(lane: unknown, task: () => Promise<T>): Promise<T> => {
+    const done = lanes.run(textOf(lane) ?? '', task);
+    running.add(done);
+    const forget = () => void running.delete(done);
+    done.then(forget, forget);
+    return done;
+  };
+
+  const handlers: Readonly<Record<string, (event: unknown) => Promise<unknown>>> = {
+    'im.message.receive_v1': (event) =>
+      inLane(at(event, 'message', 'chat_id'), async () => {
+        const entry = await toEntry(event, context());
+        if (entry?.kind === 'queue') {
+          recent.note(entry.message);
+          await threads.note(entry.message.chat.thread, larkMessageId(entry.message.id));
+        }
+        await store('message', entry);
+      }),
+    'im.message.recalled_v1': (event) =>
+      inLane(at(event, 'chat_id'), async () => {
+        await store('recall', toWithdrawal(event, recent, host.clock.now()));
+      }),
+    'card.action.trigger': (event) =>
+      inLane(at(event, 'context', 'open_chat_id'), async () => {
+        let words = TAKEN;
+        const show: ShowOutcome = (_press, markdown) => {
+          words = toastOf(markdown) || TAKEN;
+        };
+        return (await store('press', await toPress(event, context()), show))
+          ? toastWith(words)
+          : {};
+      }),
+    'im.message.reaction.created_v1': (event) =>
+      inLane(at(event, 'message_id'), async () => {
+        await store('reaction', await toReaction(event, false, context()));
+      }),
+    'im.message.reaction.deleted_v1': (event) =>
+      inLane(at(event, 'message_id'), async () => {
+        await store('reaction', await toReaction(event, true, context()));
+      }),
+    'im.chat.member.bot.added_v1': async (event) => {
+      const chat = textOf(at(event, 'chat_id'));
+      if (!isId(chat) || groups.includes(chat)) return;
+      const title = plain(textOf(at(event, 'name')) ?? 'a group');
+      const where = `the Lark group ${title} (${chat})`;
+      host.tell(`I was added to ${where}. I do not write there. ${howToList(LARK, chat)}`);
+    },
+    // Often subscribed along with the others, and nothing to us.
+    'im.message.message_read_v1': async () => undefined,
+    'im.chat.access_event.bot_p2p_chat_entered_v1': async () => undefined,
+  };
+
+  return {
+    dispatcher: new EventDispatcher({ logger: SILENT_SDK }).register({ ...handlers }),
+    /** Resolves when nothing is being stored any more. */
+    settled: async () => void (await Promise.allSettled(running)),
+  };
+}
+
+// Where a thread can be written into: Lark takes only answers to a message of it, so one of each thread is
+// remembered, once.
+
+export type Threads = ReturnType<typeof createThreads>;
+
+const MAX_KNOWN = 1000;
+const keyOf = (thread: ThreadId) => `thread:${thread}`;
+
+export function createThreads(state: () => KeyValueStore | undefined) {
+  const known = new RecentMap<ThreadId, string>(MAX_KNOWN);
+  /** A message to answer; undefined where none is known. */
+  async function anchor(thread: ThreadId): Promise<string | undefined> {
+    const kept = known.get(thread) ?? (await state()?.get(keyOf(thread)));
+    if (!isId(kept)) return undefined;
+    known.set(thread, kept);
+    return kept;
+  }
+
+  return {
+    anchor,
+    async note(thread: ThreadId | undefined, message: string | undefined): Promise<void> {
+      if (thread === undefined || message === undefined) return;
+      if ((await anchor(thread)) !== undefined) return;
+      await state()?.set(keyOf(thread), message);
+      known.set(thread, message);
+    },
+  };
 }

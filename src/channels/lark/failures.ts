@@ -40,7 +40,7 @@ export class LarkCallError extends NanobotError {
 export function describeFailure(failure: CallFailure): string {
   if (failure.kind === 'refused') return `${failure.code} ${failure.description}`;
   return failure.kind === 'not_reached'
-    ? `it could not be reached (${failure.reason})`
+    ? `not reachable (${failure.reason})`
     : `no usable answer (${failure.reason})`;
 }
 

@@ -2,16 +2,15 @@
 // record of why it is none. An event of any shape gets an answer; one that names no message gets undefined.
 // open.feishu.cn/document/server-docs/im-v1/message/events/receive
 
-import { plain } from '../../kernel/access/group-names.ts';
+import { plain } from '../../kernel/access/admission.ts';
 import type { InboundEntry } from '../../kernel/bus/bus.ts';
 import { textWithAttachments } from '../../kernel/message/attachment.ts';
-import { emojiOf } from '../../kernel/message/change.ts';
-import { type ChatId, chatId } from '../../kernel/message/ids.ts';
+import { type ChatId, chatId, nativeId } from '../../kernel/message/ids.ts';
 import type { InboundMessage, PersonSender } from '../../kernel/message/message.ts';
+import { emojiOf } from '../../kernel/message/message.ts';
 import { RecentMap } from '../../lib/async.ts';
 import { type Fields, fieldsOf, listOf, textOf } from '../../lib/json/json.ts';
 import { entryOf, OURSELVES, personSender, quoted, reactionTo } from '../inbound-message.ts';
-import type { Directory } from './directory.ts';
 import { LarkCallError } from './failures.ts';
 import {
   at,
@@ -23,6 +22,7 @@ import {
   isId,
   numberOf,
 } from './rules/content.ts';
+import type { Directory } from './uploads.ts';
 
 export type InboundContext = {
   readonly appId: string;
@@ -122,7 +122,7 @@ async function placeOf(
  * one in a group, nor the other way round.
  * @throws LarkCallError where Lark does not say it: the event comes again, or the person presses again.
  */
-export async function placeNamed(
+async function placeNamed(
   chat: string,
   thread: string | undefined,
   directory: Pick<Directory, 'chat'>,
@@ -164,11 +164,14 @@ async function replyOf(message: Fields, chat: string, context: InboundContext) {
   const isOurs = isFromUs(original, context.appId);
   const text = saidIn(original, parent, context.botId, isOurs);
   const author = isOurs ? OURSELVES : await authorOf(original, context.directory);
-  return { isOurs, fields: { ...quoted(text, author), replyTo } };
+  return {
+    isOurs,
+    fields: { ...quoted(text, author, isOurs ? nativeId(parent) : undefined), replyTo },
+  };
 }
 
 /** Whether a message as the API shows it is one of ours. */
-export const isFromUs = (message: Fields, appId: string): boolean =>
+const isFromUs = (message: Fields, appId: string): boolean =>
   at(message, 'sender', 'sender_type') === 'app' && at(message, 'sender', 'id') === appId;
 
 function saidIn(original: Fields, id: string, botId: string, isOurs: boolean): string | undefined {
@@ -322,7 +325,7 @@ export function toWithdrawal(
 
 const MAX_RECENT = 1000;
 
-export type RecentMessages = ReturnType<typeof createRecentMessages>;
+type RecentMessages = ReturnType<typeof createRecentMessages>;
 
 /** Who wrote what came lately, without what they wrote. In memory: a restart forgets it. */
 export function createRecentMessages() {

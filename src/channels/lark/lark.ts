@@ -15,16 +15,14 @@ import {
   type Target,
   TEXT_UNITS,
 } from './cards.ts';
-import { runConnections } from './connection.ts';
-import { createDirectory } from './directory.ts';
-import { createEvents, createThreads } from './events.ts';
+import { createEvents, createThreads, runConnections } from './connection.ts';
 import { isNotThere, LarkCallError, toDeliveryError } from './failures.ts';
 import { createDoubts, createDrafts, sendParts } from './parts.ts';
 import { at, isId, LARK, larkMessageId, larkReaction } from './rules/content.ts';
 import { type LarkConfig, larkRoot } from './settings.ts';
-import { createUploads, fetchResource, MAX_UPLOAD_BYTES } from './uploads.ts';
+import { createDirectory, createUploads, fetchResource, MAX_UPLOAD_BYTES } from './uploads.ts';
 
-export type LarkDeps = {
+type LarkDeps = {
   readonly clock: Clock;
   /** 0 to 1; spreads the waits between tries. */
   readonly random: () => number;

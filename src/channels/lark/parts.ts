@@ -29,7 +29,7 @@ import type { Uploads } from './uploads.ts';
 const PARTS_AT_ONCE = 4;
 const PART_PAUSE_MS = 250;
 const REPEAT_MARK = '(sent again: the first try was not confirmed)\n\n';
-const THREAD_MARK = '(the thread of this conversation is gone, so this stands outside of it)\n\n';
+const THREAD_MARK = '(the thread of this conversation is gone, so this is posted outside it)\n\n';
 
 type Post =
   | { readonly kind: 'text'; readonly runs: readonly Run[]; readonly choices: readonly Choice[] }
@@ -139,7 +139,7 @@ async function rewrite(
 }
 
 /** Where its thread is gone the text goes to the same chat outside of it and says so. */
-export async function sendCard(
+async function sendCard(
   target: Target,
   card: Card,
   uuid: string | undefined,
@@ -162,11 +162,7 @@ export async function sendCard(
 }
 
 /** Tries the marked-up card, and the plain text where Lark does not take the markup. */
-export async function asCard<T>(
-  card: Card,
-  log: Logger,
-  call: (json: string) => Promise<T>,
-): Promise<T> {
+async function asCard<T>(card: Card, log: Logger, call: (json: string) => Promise<T>): Promise<T> {
   try {
     return await call(cardJson(card));
   } catch (error) {
@@ -177,8 +173,7 @@ export async function asCard<T>(
 }
 
 /** At most 50 characters (im-v1/message/create, `uuid`). */
-export const uuidOf = (name: string) =>
-  createHash('sha256').update(name).digest('hex').slice(0, 50);
+const uuidOf = (name: string) => createHash('sha256').update(name).digest('hex').slice(0, 50);
 
 async function pause(signal: AbortSignal, clock: Clock): Promise<void> {
   await clock.sleep(PART_PAUSE_MS, signal).catch(() => undefined);

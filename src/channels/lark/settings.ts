@@ -3,13 +3,18 @@
 import { z } from 'zod';
 import {
   allowFrom,
+  choice,
+  flag,
   groupSettings,
   groups,
+  type Problems,
+  secret,
   strangeCallNames,
+  strangeItems,
   strangers,
-} from '../../kernel/config/channel-fields.ts';
-import { type Problems, strangeItems, unless } from '../../kernel/config/problems.ts';
-import { choice, flag, secret, text } from '../../kernel/config/settings-fields.ts';
+  text,
+  unless,
+} from '../../kernel/config/settings-fields.ts';
 import { isLoopbackHost } from '../../lib/net/address-rules.ts';
 
 /** What may be set on a message while it is worked on. */
@@ -20,20 +25,24 @@ export const LARK_ACKNOWLEDGEMENTS = [
 
 export const larkSchema = z.strictObject({
   enabled: flag(false),
-  appId: text().describe('cli_..., from the developer console.'),
-  appSecret: secret().default('').describe('From the developer console.'),
+  appId: text().describe('App id from the developer console, e.g. cli_....'),
+  appSecret: secret().default('').describe('App secret from the developer console.'),
   domain: text('feishu').describe(
-    'feishu, lark (outside China), or the address of a server of your own.',
+    'feishu, lark (outside China), or the address of your own server.',
   ),
-  allowFrom: allowFrom.describe('open_id (ou_...) or union_id (on_...); empty = nobody.'),
+  allowFrom: allowFrom.describe(
+    'open_id (ou_...) or union_id (on_...) of people who may talk to the agent. Empty: nobody.',
+  ),
   strangers,
-  streaming: flag(true).describe('Show the answer while it is being written.'),
-  quoteReplies: flag(false).describe('Answers quote the question; in groups they always do.'),
+  streaming: flag(true).describe('Show a live preview of the answer.'),
+  quoteReplies: flag(false).describe('Quote the question in the answer; in groups always.'),
   ackReaction: choice(['', ...LARK_ACKNOWLEDGEMENTS], '').describe(
-    'Reaction set on a message while it is worked on; empty: none.',
+    'Reaction on a message while the agent works on it. Empty: none.',
   ),
   ...groupSettings,
-  groups: groups.describe('Chat ids of groups (oc_...); empty = no group.'),
+  groups: groups.describe(
+    'Chat ids of groups (oc_...) in which the agent answers. Empty: no group.',
+  ),
 });
 export type LarkConfig = z.infer<typeof larkSchema>;
 
@@ -60,15 +69,15 @@ export function larkConflicts(lark: LarkConfig): Problems {
       lark.allowFrom,
       (id) => id === '*' || PERSON.test(id),
       (id) =>
-        `"${id}" is no open_id or union_id; names, numbers and mail addresses can change hands`,
-      'Write an id like ou_7d8a6e6df7621556ce0d21922b676706; "nanobot pair list" shows it.',
+        `"${id}" is not an open_id or union_id; names, numbers and email addresses can change owners`,
+      'Use an id such as ou_7d8a6e6df7621556ce0d21922b676706; "nanobot pair list" shows it.',
     ),
     ...strangeItems(
       `${SECTION}.groups`,
       lark.groups,
       (id) => GROUP.test(id),
-      (id) => `"${id}" is no id of a group`,
-      'Write an id like oc_a0553eda9014c201e6969b478895c230.',
+      (id) => `"${id}" is not the id of a group`,
+      'Use an id such as oc_a0553eda9014c201e6969b478895c230.',
     ),
     ...strangeCallNames(SECTION, lark.groupNames),
     ...addressProblems(lark.domain),
@@ -77,8 +86,8 @@ export function larkConflicts(lark: LarkConfig): Problems {
 }
 
 function credentialProblems({ appId, appSecret }: LarkConfig): Problems {
-  const remedy = 'Both stand in the developer console, or set channels.lark.enabled to false.';
-  const problem = appId === '' ? 'no app id is set' : 'this does not look like an app id';
+  const remedy = 'Copy it from the developer console, or set channels.lark.enabled to false.';
+  const problem = appId === '' ? 'no app id is set' : 'not a valid app id';
   return [
     ...unless(APP_ID.test(appId), `${SECTION}.appId`, problem, remedy),
     ...unless(appSecret !== '', `${SECTION}.appSecret`, 'no app secret is set', remedy),
@@ -91,7 +100,7 @@ function addressProblems(domain: string): Problems {
   const isSafe =
     url?.protocol === 'https:' || (url?.protocol === 'http:' && isLoopbackHost(url.hostname));
   const isBare = url?.pathname === '/' && url.search === '' && url.username === '';
-  const problem = `"${domain}" is neither feishu nor lark nor an https address without a path`;
-  const remedy = 'Write feishu, or lark outside China.';
+  const problem = `"${domain}" is not feishu, lark or an https address without a path`;
+  const remedy = 'Use feishu, or lark outside China.';
   return unless(isSafe && isBare, `${SECTION}.domain`, problem, remedy);
 }

@@ -2,7 +2,7 @@
 // becomes the owner.
 
 import type { Asker } from '../../cli/onboard/asker.ts';
-import { currentConfig, offerPairing, save } from '../../cli/onboard/owner-step.ts';
+import { currentConfig, offerPairing, save } from '../../cli/onboard/asker.ts';
 import type { Terminal } from '../../cli/terminal.ts';
 import { type ProvenLarkBot, proveLark } from '../channel-setup.ts';
 
@@ -21,8 +21,8 @@ export type LarkFlags = {
 };
 
 const HOW_TO =
-  'Lark: docs/channels/lark.md shows in five steps how to make an app with a bot. Its id and secret ' +
-  'stand under "Credentials & Basic Info" in the developer console.';
+  'Lark: docs/channels/lark.md shows in five steps how to create an app with a bot. Its id and secret ' +
+  'are under "Credentials & Basic Info" in the developer console.';
 
 type Credentials = { readonly appId: string; readonly appSecret: string; readonly domain: string };
 
@@ -47,9 +47,9 @@ export async function setUpLark(
   await offerPairing(terminal, asker, {
     channel: 'lark',
     request:
-      `In Lark, search for the bot "${proved.name}" and send it this line; ` +
-      'the first who does becomes the owner:',
-    sign: 'that message',
+      `In Lark, search for the bot "${proved.name}" and send it this line. ` +
+      'The first person who does becomes the owner:',
+    sign: 'the message',
     link: (code) => `/start ${code}`,
     ...(flags.pairWait === undefined ? {} : { waitSecs: flags.pairWait }),
   });
@@ -58,11 +58,10 @@ export async function setUpLark(
 
 async function completed(asker: Asker, { appId, appSecret, domain }: Credentials) {
   if (appId === '' || appSecret === '') asker.say(HOW_TO);
-  const id =
-    appId === '' ? await asker.text({ message: 'The app id', flag: '--lark-app-id' }) : appId;
+  const id = appId === '' ? await asker.text({ message: 'App id', flag: '--lark-app-id' }) : appId;
   const secret =
     appSecret === ''
-      ? await asker.secret({ message: 'The app secret', flag: '--lark-app-secret' })
+      ? await asker.secret({ message: 'App secret', flag: '--lark-app-secret' })
       : appSecret;
   return { appId: id.trim(), appSecret: secret.trim(), domain };
 }
@@ -75,9 +74,9 @@ async function proveAndSave(
   const { lark: known } = (await currentConfig(terminal)).channels;
   const signal = AbortSignal.timeout(PROOF_TIMEOUT_MS);
   const bot = await asker.during(
-    'Asking Lark whose app this is',
+    'Checking the app with Lark',
     () => proveLark(credentials, signal),
-    (found) => `Lark knows it: its bot is called ${found.name}.`,
+    (found) => `Lark accepted it: bot ${found.name}.`,
   );
   const { appId, appSecret, domain } = credentials;
   const isKept = appSecret === known.appSecret;
@@ -91,7 +90,7 @@ async function proveAndSave(
   return bot;
 }
 
-/** A secret that stands in the environment is noted by its name, not copied. */
+/** A secret from the environment is saved as a reference, not copied. */
 function secretText({ env }: Terminal, secret: string): string {
   return env[SECRET_VARIABLE] === secret ? `\${${SECRET_VARIABLE}}` : secret;
 }

@@ -2,7 +2,7 @@
 // before it became a supergroup. A message id names the bot too, because another bot of the same account
 // counts its messages from 1 again.
 
-import { howToList, plain } from '../../kernel/access/group-names.ts';
+import { howToList, plain } from '../../kernel/access/admission.ts';
 import {
   type AccountId,
   channelName,
@@ -152,7 +152,7 @@ export function joinedOf(update: unknown): Joined | undefined {
   const from = fieldsOf(change['from']);
   const by = plain((from === undefined ? undefined : nameOf(from)) ?? 'Somebody');
   const title = plain(textOf(chat['title']) ?? 'a group');
-  const text = `${by} put me into the Telegram group ${title} (${id}). I say nothing there. `;
+  const text = `${by} added me to the Telegram group ${title} (${id}). I do not write there. `;
   return { chat: id, text: text + howToList(TELEGRAM, String(id)) };
 }
 
@@ -219,8 +219,8 @@ export function createGroupMoves() {
       host?.log.info('telegram group has a new id', { from, to });
       const name = title === undefined ? '' : ` (${plain(title)})`;
       host?.tell(
-        `The Telegram group ${from}${name} became a supergroup, and its id is now ${to}. Its ` +
-          'conversation goes on, and it counts as listed under both ids.',
+        `The Telegram group ${from}${name} became a supergroup with the id ${to}. Its ` +
+          'conversation continues, and both ids count as listed.',
       );
     },
 

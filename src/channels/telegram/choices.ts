@@ -2,15 +2,14 @@
 // button. Which token means what, and who may press, is decided by the gateway.
 
 import type { InlineKeyboardMarkup } from 'grammy/types';
-import { emojiOf } from '../../kernel/message/change.ts';
-import { toastOf } from '../../kernel/message/choices.ts';
 import type { MessageId } from '../../kernel/message/ids.ts';
 import type { Choice } from '../../kernel/message/message.ts';
+import { emojiOf, toastOf } from '../../kernel/message/message.ts';
 import { type Fields, fieldsOf, integerOf, listOf, textOf } from '../../lib/json/json.ts';
 import type { ChannelHost, Reactions } from '../channel.ts';
 import { type Bot, type GroupMoves, placeOfMessage } from './chats.ts';
 import type { BotApi } from './client.ts';
-import { BotCallError, toDeliveryError } from './failures.ts';
+import { BotCallError, toDeliveryError } from './client.ts';
 import { TELEGRAM_REACTIONS, type TelegramConfig } from './settings.ts';
 
 /** Labels longer than this, all together, stand below each other. */

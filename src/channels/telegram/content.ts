@@ -12,7 +12,7 @@ import { type Fields, fieldsOf, integerOf, listOf, textOf } from '../../lib/json
 import { AttachmentError } from '../channel.ts';
 import { personSender } from '../inbound-message.ts';
 import type { BotLink } from './client.ts';
-import { BotCallError } from './failures.ts';
+import { BotCallError } from './client.ts';
 
 /** What a message says; undefined where it says nothing, as service messages and files of one’s own. */
 export function contentOf(message: Fields): string | undefined {
@@ -214,11 +214,11 @@ export async function* fetchFile(
 const isRelative = (path: string) => !path.startsWith('/') && !path.split('/').includes('..');
 
 function explained({ failure }: BotCallError): AttachmentError {
-  if (failure.kind !== 'refused') return failed('Telegram did not hand it over', false);
+  if (failure.kind !== 'refused') return failed('Telegram did not deliver it', false);
   if (/file is too big/i.test(failure.description)) return failed(tooLarge(), true);
   const isBusy = failure.code === 429 || failure.code >= 500 || failure.code === 404;
   const isUnavailable = /temporarily unavailable/i.test(failure.description);
-  return failed('Telegram does not have it any more', !isBusy && !isUnavailable);
+  return failed('Telegram no longer has it', !isBusy && !isUnavailable);
 }
 
 const failed = (reason: string, isFinal: boolean) =>

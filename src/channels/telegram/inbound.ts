@@ -3,7 +3,7 @@
 // read.
 
 import type { InboundEntry } from '../../kernel/bus/bus.ts';
-import { chatId, threadId } from '../../kernel/message/ids.ts';
+import { chatId, nativeId, threadId } from '../../kernel/message/ids.ts';
 import type { InboundMessage } from '../../kernel/message/message.ts';
 import { type Fields, fieldsOf, integerOf, textOf } from '../../lib/json/json.ts';
 import { entryOf, OURSELVES, quoted, reactionTo, saidIn } from '../inbound-message.ts';
@@ -191,7 +191,7 @@ function replyOf(
   const isOurs = author !== undefined && integerOf(author['id']) === context.botId;
   const name = isOurs ? OURSELVES : author === undefined ? undefined : nameOf(author);
   return {
-    ...quoted(chosen ?? said, name),
+    ...quoted(chosen ?? said, name, isOurs ? nativeId(String(number)) : undefined),
     ...(number === undefined ? {} : { replyTo: inboundId(context, chatNumber, number) }),
   };
 }

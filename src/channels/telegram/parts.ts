@@ -23,16 +23,16 @@ import {
   isUnchanged,
   migratedTo,
   toDeliveryError,
-} from './failures.ts';
+} from './client.ts';
 import { renderTelegramHtml } from './rules/markup.ts';
 
 /** Longest visible text of one message, UTF-16 units (Bot API, sendMessage). */
 export const MESSAGE_UNITS = 4096;
 const PART_PAUSE_MS = 1000;
 export const REPEAT_MARK = '(sent again: the first try was not confirmed)\n\n';
-const TOPIC_MARK = '(the topic of this conversation is gone, so this stands outside of it)\n\n';
+const TOPIC_MARK = '(the topic of this conversation is gone, so this is posted outside it)\n\n';
 
-export type ShownTexts = ReturnType<typeof createShownTexts>;
+type ShownTexts = ReturnType<typeof createShownTexts>;
 
 const MAX_SHOWN = 500;
 

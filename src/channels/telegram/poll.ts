@@ -9,7 +9,7 @@ import type { ChannelHost, ShowOutcome } from '../channel.ts';
 import { type Bot, type GroupMoves, joinedOf, moveOf, TELEGRAM } from './chats.ts';
 import { openPresses } from './choices.ts';
 import type { BotApi } from './client.ts';
-import { BotCallError, type CallFailure, describeFailure } from './failures.ts';
+import { BotCallError, type CallFailure, describeFailure } from './client.ts';
 import {
   ALBUM_WAIT_MS,
   joinAlbums,
@@ -228,7 +228,7 @@ class PollLoop {
         if (!(error instanceof BusFullError)) throw error;
       }
       const waitMs = backoffMs(tries, { minMs: FULL_MIN_MS, maxMs: FULL_MAX_MS, random });
-      const reason = 'the queue is full; Telegram keeps further messages for us meanwhile';
+      const reason = 'the queue is full; Telegram keeps new messages until there is room';
       host.report({ kind: 'degraded', reason, retryAt: host.clock.now() + waitMs });
       await this.#sleep(waitMs);
     }
@@ -248,7 +248,7 @@ class PollLoop {
  * Groups come as `message` too; `my_chat_member` says that the bot was put into one. Reactions only
  * come where they are asked for (Bot API, getUpdates), in groups only to a bot that is an admin.
  */
-export const UPDATE_KINDS = [
+const UPDATE_KINDS = [
   'message',
   'edited_message',
   'callback_query',
@@ -270,7 +270,7 @@ export type Trouble = {
   readonly failures: number;
 };
 
-export type PollVerdict =
+type PollVerdict =
   | { readonly kind: 'stop'; readonly reason: string; readonly remedy: string }
   | {
       readonly kind: 'wait';
@@ -281,12 +281,12 @@ export type PollVerdict =
       readonly alert?: string;
     };
 
-export function judgePoll({ failure, failures }: Trouble, random: () => number): PollVerdict {
+function judgePoll({ failure, failures }: Trouble, random: () => number): PollVerdict {
   if (failure.kind === 'refused') {
     if (failure.code === 401 || failure.code === 404) return refusedToken(failure.code);
     if (failure.code === 409) return conflict(failure.description, failures);
     if (failure.retryAfterMs !== undefined) {
-      const reason = 'Telegram asks us to slow down';
+      const reason = 'Telegram asked for slower requests';
       return { kind: 'wait', waitMs: failure.retryAfterMs, reason, clearWebhook: false };
     }
   }
@@ -297,10 +297,10 @@ export function judgePoll({ failure, failures }: Trouble, random: () => number):
 function refusedToken(code: number): PollVerdict {
   return {
     kind: 'stop',
-    reason: `Telegram does not accept the bot token (${code})`,
+    reason: `Telegram refused the bot token (${code})`,
     remedy:
       'Get the current token from @BotFather (/mybots, then API Token) and run ' +
-      '`nanobot channels login telegram`; where channels.telegram.apiRoot is set, check it too.',
+      '`nanobot channels login telegram`; if channels.telegram.apiRoot is set, check it, too.',
   };
 }
 
@@ -308,12 +308,12 @@ function conflict(description: string, failures: number): PollVerdict {
   const waitMs = Math.min(CONFLICT_MAX_MS, CONFLICT_MIN_MS * 2 ** (failures - 1));
   const clearWebhook = failures === 1;
   if (/webhook/i.test(description)) {
-    const reason = 'a webhook was set for this bot, which keeps messages from us; removing it';
+    const reason = 'a webhook of this bot receives its messages; removing the webhook';
     return { kind: 'wait', waitMs, reason, clearWebhook };
   }
   const reason =
-    'another program receives this bot’s messages with the same token; stop it, or give this ' +
-    'gateway a bot of its own';
+    'another program receives the messages of this bot with the same token. Stop it, or use a ' +
+    'different bot for this gateway';
   return {
     kind: 'wait',
     waitMs,
@@ -336,12 +336,12 @@ export type Place = {
 /** A day less than Telegram's week. */
 const STALE_MS = 6 * 24 * 3600 * 1000;
 
-export function writePlace(place: Place): string {
+function writePlace(place: Place): string {
   return JSON.stringify({ bot: place.botId, update: place.lastUpdateId, at: place.at });
 }
 
 /** The stored place, when it is this bot's. */
-export function readPlace(value: string | undefined, botId: number): Place | undefined {
+function readPlace(value: string | undefined, botId: number): Place | undefined {
   const fields = value === undefined ? undefined : fieldsOf(parseJson(value));
   const lastUpdateId = integerOf(fields?.['update']);
   const at = integerOf(fields?.['at']);
@@ -350,6 +350,6 @@ export function readPlace(value: string | undefined, botId: number): Place | und
 }
 
 /** The offset to ask with; undefined asks for everything not yet confirmed. */
-export function offsetAfter(place: Place | undefined, now: number): number | undefined {
+function offsetAfter(place: Place | undefined, now: number): number | undefined {
   return place === undefined || now - place.at > STALE_MS ? undefined : place.lastUpdateId + 1;
 }

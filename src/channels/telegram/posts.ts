@@ -15,7 +15,7 @@ import { type Run, runsText } from '../../lib/markup/writer.ts';
 import { draftMessages, telegramThreadId, toNativeId } from './chats.ts';
 import { keyboardOf } from './choices.ts';
 import type { BotLink, FormFile } from './client.ts';
-import { BotCallError } from './failures.ts';
+import { BotCallError } from './client.ts';
 import {
   followed,
   MESSAGE_UNITS,
@@ -135,7 +135,7 @@ const MAX_PHOTO_BYTES = 10_000_000;
 /** Most in one album (Bot API, sendMediaGroup). */
 const ALBUM_SIZE = 10;
 
-export type FilesDeps = PartsDeps & Pick<BotLink, 'upload'> & { media(): MediaStore | undefined };
+type FilesDeps = PartsDeps & Pick<BotLink, 'upload'> & { media(): MediaStore | undefined };
 
 type Sendable = {
   readonly file: OutboundAttachment;

@@ -3,13 +3,19 @@
 import { z } from 'zod';
 import {
   allowFrom,
+  choice,
+  flag,
   groupSettings,
   groups,
+  type Problems,
+  secret,
   strangeCallNames,
+  strangeItems,
   strangers,
-} from '../../kernel/config/channel-fields.ts';
-import { type Problems, strangeItems, unless } from '../../kernel/config/problems.ts';
-import { choice, flag, secret, text, texts } from '../../kernel/config/settings-fields.ts';
+  text,
+  texts,
+  unless,
+} from '../../kernel/config/settings-fields.ts';
 
 /** The emojis a bot may react with (Bot API, ReactionTypeEmoji). */
 export const TELEGRAM_REACTIONS = [
@@ -23,19 +29,23 @@ export const TELEGRAM_REACTIONS = [
 
 export const telegramSchema = z.strictObject({
   enabled: flag(false),
-  token: secret().default('').describe('From @BotFather.'),
+  token: secret().default('').describe('Bot token from @BotFather.'),
   apiRoot: text('https://api.telegram.org'),
-  allowFrom: allowFrom.describe('Numeric Telegram user ids; empty = nobody, "*" = everybody.'),
+  allowFrom: allowFrom.describe(
+    'Numeric Telegram user ids that may talk to the agent. Empty: nobody; "*": everybody.',
+  ),
   strangers,
-  streaming: flag(true).describe('Show the answer while it is being written.'),
-  quoteReplies: flag(false).describe('Answers quote the question; in groups they always do.'),
+  streaming: flag(true).describe('Show a live preview of the answer.'),
+  quoteReplies: flag(false).describe('Quote the question in the answer; in groups always.'),
   ackReaction: choice(['', ...TELEGRAM_REACTIONS], '').describe(
-    'Emoji set on a message while it is worked on; empty: none.',
+    'Emoji on a message while the agent works on it. Empty: none.',
   ),
   ...groupSettings,
-  groups: groups.describe('Numeric ids of groups (-1001234567890); empty = no group.'),
+  groups: groups.describe(
+    'Numeric ids of groups (-1001234567890) in which the agent answers. Empty: no group.',
+  ),
   groupSenderChats: texts().describe(
-    'Ids of chats in whose name people may speak: a group for its hidden admins.',
+    'Ids of chats in whose name people may write, e.g. a group for its anonymous admins.',
   ),
 });
 export type TelegramConfig = z.infer<typeof telegramSchema>;
@@ -49,8 +59,8 @@ export function telegramConflicts(telegram: TelegramConfig): Problems {
       `${path}.allowFrom`,
       telegram.allowFrom,
       (id) => id === '*' || /^\d+$/.test(id),
-      (id) => `"${id}" is no user id; names can change hands`,
-      'Write the numeric id; "nanobot pair list" shows it of whoever wrote.',
+      (id) => `"${id}" is not a user id; names can change owners`,
+      'Use the numeric id; "nanobot pair list" shows the ids of people who wrote.',
     ),
     ...strangeGroupIds(`${path}.groups`, telegram.groups),
     ...strangeGroupIds(`${path}.groupSenderChats`, telegram.groupSenderChats),
@@ -58,8 +68,8 @@ export function telegramConflicts(telegram: TelegramConfig): Problems {
   ];
   if (!telegram.enabled) return problems;
   const isUnset = telegram.token === '';
-  const problem = isUnset ? 'no token is set' : 'this does not look like a bot token';
-  const remedy = 'Ask @BotFather for one, or set channels.telegram.enabled to false.';
+  const problem = isUnset ? 'no token is set' : 'not a valid bot token';
+  const remedy = 'Get a token from @BotFather, or set channels.telegram.enabled to false.';
   const isFine = TELEGRAM_TOKEN.test(telegram.token);
   return [...problems, ...unless(isFine, `${path}.token`, problem, remedy)];
 }
@@ -69,6 +79,6 @@ const strangeGroupIds = (path: string, ids: readonly string[]): Problems =>
     path,
     ids,
     (id) => /^-\d{1,19}$/.test(id),
-    (id) => `"${id}" is no id of a group or channel; names can change hands`,
-    'Write the number with its minus, like -1001234567890.',
+    (id) => `"${id}" is not the id of a group or channel; names can change owners`,
+    'Use the number with its minus sign, e.g. -1001234567890.',
   );

@@ -2,7 +2,7 @@
 // makes its sender the owner.
 
 import type { Asker } from '../../cli/onboard/asker.ts';
-import { currentConfig, offerPairing, save } from '../../cli/onboard/owner-step.ts';
+import { currentConfig, offerPairing, save } from '../../cli/onboard/asker.ts';
 import type { Terminal } from '../../cli/terminal.ts';
 import { type ProvenBot, pairingLink, proveTelegram } from '../channel-setup.ts';
 
@@ -17,7 +17,7 @@ export type TelegramFlags = {
 };
 
 const HOW_TO =
-  'Telegram: open https://t.me/BotFather, send /newbot, answer its two questions, copy the token.';
+  'Telegram: open https://t.me/BotFather, send /newbot, answer its two questions and copy the token.';
 
 export async function setUpTelegram(
   terminal: Terminal,
@@ -35,7 +35,8 @@ export async function setUpTelegram(
   const bot = await provedBot(terminal, asker, isRetry ? '' : flags.telegram || known);
   await offerPairing(terminal, asker, {
     channel: 'telegram',
-    request: 'Open this on your phone and tap Start; the first who does becomes the owner:',
+    request:
+      'Open this link on your phone and tap Start. The first person who does becomes the owner:',
     sign: 'the tap',
     link: (code) => pairingLink(bot.username, code),
     ...(flags.pairWait === undefined ? {} : { waitSecs: flags.pairWait }),
@@ -46,7 +47,7 @@ export async function setUpTelegram(
 async function provedBot(terminal: Terminal, asker: Asker, given: string): Promise<ProvenBot> {
   if (given !== '') return proveAndSave(terminal, asker, given);
   asker.say(HOW_TO);
-  const token = await asker.secret({ message: 'The bot token', flag: '--telegram' });
+  const token = await asker.secret({ message: 'Bot token', flag: '--telegram' });
   return proveAndSave(terminal, asker, token);
 }
 
@@ -54,9 +55,9 @@ async function proveAndSave(terminal: Terminal, asker: Asker, given: string): Pr
   const { apiRoot, token: known } = (await currentConfig(terminal)).channels.telegram;
   const signal = AbortSignal.timeout(PROOF_TIMEOUT_MS);
   const bot = await asker.during(
-    'Asking Telegram whose token this is',
+    'Checking the token with Telegram',
     () => proveTelegram(given, apiRoot, signal),
-    (found) => `Telegram knows it: @${found.username} (${found.name}).`,
+    (found) => `Telegram accepted it: @${found.username} (${found.name}).`,
   );
   await save(terminal, {
     'channels.telegram.enabled': true,
@@ -66,7 +67,7 @@ async function proveAndSave(terminal: Terminal, asker: Asker, given: string): Pr
   return bot;
 }
 
-/** A token that stands in the environment is noted by its name, not copied. */
+/** A token from the environment is saved as a reference, not copied. */
 function tokenText({ env }: Terminal, token: string): string {
   return env[TOKEN_VARIABLE] === token ? `\${${TOKEN_VARIABLE}}` : token;
 }

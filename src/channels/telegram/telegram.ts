@@ -2,8 +2,8 @@
 // polled by poll.ts; answers go out by posts.ts and drafts.ts.
 
 import { COMMAND_LIST } from '../../features/command-list.ts';
-import { mayGive } from '../../kernel/access/command-access.ts';
 import type { Receipt, SendContext } from '../../kernel/bus/bus.ts';
+import { mayGive } from '../../kernel/commands/command-access.ts';
 import { after, DeliveryError } from '../../kernel/message/errors.ts';
 import { DEFAULT_ACCOUNT, type MessageId, type NativeId } from '../../kernel/message/ids.ts';
 import type { ChatRef } from '../../kernel/message/message.ts';
@@ -29,9 +29,15 @@ import {
   telegramThreadId,
 } from './chats.ts';
 import { createReactions } from './choices.ts';
-import { type BotApi, createBotLink } from './client.ts';
+import {
+  type BotApi,
+  BotCallError,
+  createBotLink,
+  isGone,
+  isUnchanged,
+  toDeliveryError,
+} from './client.ts';
 import { fetchFile } from './content.ts';
-import { BotCallError, isGone, isUnchanged, toDeliveryError } from './failures.ts';
 import {
   createOwnMessages,
   createShownTexts,
@@ -47,7 +53,7 @@ import type { TelegramConfig } from './settings.ts';
 
 export { type ProvenBot, pairingLink, proveTelegram } from './client.ts';
 
-export type TelegramDeps = {
+type TelegramDeps = {
   readonly clock: Clock;
   /** 0 to 1; spreads the waits between tries. */
   readonly random: () => number;
@@ -118,7 +124,7 @@ export function createTelegramChannel(config: TelegramConfig, deps: TelegramDeps
     },
     async send(message, context) {
       const restMs = drafts.restMs(moves.address(message.chat));
-      if (restMs > 0) throw new DeliveryError('Telegram asked this chat to rest', resting(restMs));
+      if (restMs > 0) throw new DeliveryError('Telegram asked to pause this chat', resting(restMs));
       const target = replyTarget(message.chat, message.replyTo, context.isLate);
       const receipt = await sendPosts(message, context, target, {
         ...{ api, clock, log, moves, shown },
@@ -181,17 +187,17 @@ const IDENTITY_LIFETIME_MS = 24 * 3600 * 1000;
 
 /** The commands of the menu, described in fewer words than `/help` does. */
 const IN_MENU = [
-  { command: 'help', description: 'What I can do' },
+  { command: 'help', description: 'List all commands' },
   { command: 'new', description: 'Begin a new conversation' },
-  { command: 'restore', description: 'Bring back what /new or /undo took away' },
-  { command: 'undo', description: 'Take the last answer back' },
+  { command: 'restore', description: 'Bring back what /new or /undo removed' },
+  { command: 'undo', description: 'Take back the last answer' },
   { command: 'stop', description: 'Stop the answer' },
-  { command: 'status', description: 'How things stand' },
-  { command: 'context', description: 'What fills my memory of this conversation' },
-  { command: 'sessions', description: 'Your conversations' },
-  { command: 'memory', description: 'What I keep in mind' },
-  { command: 'cron', description: 'Your scheduled jobs' },
-  { command: 'agents', description: 'The helpers at work for you' },
+  { command: 'status', description: 'Show the status' },
+  { command: 'context', description: 'Show what fills the context window' },
+  { command: 'sessions', description: 'List your conversations' },
+  { command: 'memory', description: 'Show what I remember about you' },
+  { command: 'cron', description: 'List or change your scheduled jobs' },
+  { command: 'agents', description: 'List the subagents working for you' },
   { command: 'model', description: 'Show or change the model' },
   { command: 'think', description: 'Switch thinking on or off' },
   { command: 'start', description: 'Say hello' },
@@ -209,15 +215,12 @@ const MENUS = (['direct', 'group'] as const).map((place) => ({
   scope: { type: place === 'direct' ? ('default' as const) : ('all_group_chats' as const) },
 }));
 
-export async function rememberedName(
-  host: ChannelHost,
-  botId: number,
-): Promise<string | undefined> {
+async function rememberedName(host: ChannelHost, botId: number): Promise<string | undefined> {
   return (await readIdentity(host, botId))?.username;
 }
 
 /** Brings identity and menu up to date; returns the bot's user name. @throws BotCallError */
-export async function refreshProfile(
+async function refreshProfile(
   api: BotApi,
   host: ChannelHost,
   botId: number,

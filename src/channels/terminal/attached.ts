@@ -2,8 +2,8 @@
 // read from a stream (HTML Living Standard, 9.2.6).
 
 import { z } from 'zod';
+import { authorization } from '../../kernel/home-state.ts';
 import { NanobotError } from '../../kernel/message/errors.ts';
-import { authorization } from '../../kernel/running-gateway.ts';
 import { parseJson } from '../../lib/json/json.ts';
 import type { DoorEvent } from '../door.ts';
 import type { Conversation } from './conversation.ts';
@@ -12,7 +12,7 @@ const REQUEST_TIMEOUT_MS = 10_000;
 const RECONNECT_MS = 500;
 const MAX_FAILURES = 20;
 
-export type AttachOptions = {
+type AttachOptions = {
   /** Base URL of the gateway. */
   readonly address: string;
   /** Asked for each connection: it may have been changed. */
@@ -25,8 +25,8 @@ export type AttachOptions = {
 class GatewayGoneError extends NanobotError {
   override readonly name = 'GatewayGoneError';
   constructor(address: string, cause: unknown) {
-    const kept = 'a question it has taken in is answered once it runs again';
-    super('gateway_gone', `the gateway at ${address} does not answer any more; ${kept}`, { cause });
+    const kept = 'it answers a question that it received when it runs again';
+    super('gateway_gone', `lost the connection to the gateway at ${address}; ${kept}`, { cause });
   }
 }
 
@@ -49,7 +49,7 @@ export function attach(options: AttachOptions): Conversation {
       throw new GatewayGoneError(options.address, error);
     });
     if (response.ok) return;
-    const message = `the gateway refused (${response.status}): ${await response.text()}`;
+    const message = `the gateway refused the request (${response.status}): ${await response.text()}`;
     throw new NanobotError('gateway_refused', message);
   }
 
@@ -61,7 +61,10 @@ export function attach(options: AttachOptions): Conversation {
       signal,
     });
     if (!response.ok || response.body === null) {
-      throw new NanobotError('gateway_refused', `the gateway refused (${response.status})`);
+      throw new NanobotError(
+        'gateway_refused',
+        `the gateway refused the request (${response.status})`,
+      );
     }
     for await (const data of readServerEvents(response.body)) {
       const event = doorEvent.safeParse(data);

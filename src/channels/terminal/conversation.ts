@@ -3,8 +3,8 @@
 
 import { randomUUID } from 'node:crypto';
 import { appendFile, readFile } from 'node:fs/promises';
-import type { LiveUpdate } from '../../kernel/message/event.ts';
 import type { MessageId } from '../../kernel/message/ids.ts';
+import type { LiveUpdate } from '../../kernel/message/message.ts';
 import { writeAtomic } from '../../lib/files/files.ts';
 import type { DoorEvent } from '../door.ts';
 

@@ -5,7 +5,6 @@ import { createInterface } from 'node:readline';
 import type { Terminal } from '../../cli/terminal.ts';
 import { COMMAND_LIST } from '../../features/command-list.ts';
 import { NanobotError } from '../../kernel/message/errors.ts';
-import { AnswerScreen, renderTerminal, toolLine } from './answer-screen.ts';
 import {
   type AnswerEvent,
   type Conversation,
@@ -14,15 +13,21 @@ import {
   openHistory,
   type Questions,
 } from './conversation.ts';
-import { listenForStopKeys, readQuestion } from './line-input.ts';
+import {
+  AnswerScreen,
+  listenForStopKeys,
+  readQuestion,
+  renderTerminal,
+  toolLine,
+} from './screen.ts';
 import type { VoiceMode } from './voice-mode.ts';
 
 const LEAVE = ['/exit', '/quit'];
 const SPEAK = '/voice';
 const KEYS_HELP = [
-  'Enter sends; a \\ at the end of a line, or Alt+Enter, goes on below.',
-  'Esc or Ctrl+C stops an answer; Ctrl+C twice, Ctrl+D or /exit leaves.',
-  '/help lists the commands; /voice lets you speak.',
+  'Enter sends. Alt+Enter, or \\ at the end of a line, starts a new line.',
+  'Esc or Ctrl+C stops an answer. Ctrl+C twice, Ctrl+D or /exit quits.',
+  '/help lists the commands. /voice records your question.',
 ].join('\n');
 
 /** Talks until the person leaves or the signal aborts; `isSpoken`: the first question is recorded. */
@@ -79,7 +84,7 @@ async function nextQuestion(
     terminal.print('');
     if (interrupted && !result.hadText) return undefined;
     interrupted = true;
-    terminal.print(terminal.style('dim', 'Ctrl+C again leaves.'));
+    terminal.print(terminal.style('dim', 'Press Ctrl+C again to quit.'));
   }
 }
 
@@ -140,7 +145,7 @@ async function talkByLines(terminal: Terminal, questions: Questions, signal: Abo
 // The spoken part of a conversation at the terminal: opened when it is first asked for; what goes
 // wrong with it is said, and the conversation goes on in writing.
 
-const HELP = 'Enter alone records the next question; /voice does too.';
+const HELP = 'Press Enter on an empty line, or type /voice, to record the next question.';
 
 function createSpokenTalk(terminal: Terminal) {
   let mode: VoiceMode | undefined;

@@ -10,12 +10,11 @@ import { createTranscriber } from '../../features/voice/transcribe.ts';
 import { type SpokenWords, VoiceError } from '../../features/voice/voice.ts';
 import { loadConfig } from '../../kernel/config/files/config-file.ts';
 import { attachmentLines } from '../../kernel/message/attachment.ts';
-import { listenForStopKeys, readQuestion } from './line-input.ts';
+import { listenForStopKeys, readQuestion } from './screen.ts';
 
 export type VoiceMode = Awaited<ReturnType<typeof openVoiceMode>>;
 
-const NO_ENGINE =
-  'no transcription engine is set: a Groq or OpenAI key is enough, or set voice.transcription';
+const NO_ENGINE = 'no transcription engine: add a Groq or OpenAI key, or set voice.transcription';
 
 /** @throws ConfigError, and VoiceError where nothing listens or records */
 export async function openVoiceMode(terminal: Terminal) {
@@ -40,7 +39,7 @@ export async function openVoiceMode(terminal: Terminal) {
       const recorded = record(recorder, ended.then(voided), deps);
       // The line is read to its end in any case, so that the next one is not.
       const [how] = await Promise.all([ended, recorded.catch(voided)]);
-      if (how === 'broken off') return undefined;
+      if (how === 'cancelled') return undefined;
       return said(await transcriber.transcribe(await recorded, signal));
     },
     /** Plays the answer until a key stops it, where an engine speaks. @throws VoiceError */
@@ -63,16 +62,16 @@ export async function openVoiceMode(terminal: Terminal) {
 
 const voided = () => undefined;
 
-async function untilEnter({ input, output, style }: Terminal): Promise<'done' | 'broken off'> {
-  const prompt = style('red', '● recording, Enter ends it ');
+async function untilEnter({ input, output, style }: Terminal): Promise<'done' | 'cancelled'> {
+  const prompt = style('red', '● recording, press Enter to stop ');
   const plain = { history: [], typedAhead: '', commands: [] };
   const { kind } = await readQuestion({ input, output, prompt, ...plain });
-  return kind === 'text' ? 'done' : 'broken off';
+  return kind === 'text' ? 'done' : 'cancelled';
 }
 
 /** Not a command, whatever was said. */
 function said({ text, language }: SpokenWords): string {
-  if (text === '') throw new VoiceError('voice_malformed', 'there are no words in it');
+  if (text === '') throw new VoiceError('voice_malformed', 'no speech was recognised');
   const spoken = { kind: 'words', text, ...(language === undefined ? {} : { language }) } as const;
   const content = { kind: 'unread', reason: '' } as const;
   return attachmentLines([{ kind: 'voice', content, spoken }]).join('\n');

@@ -7,7 +7,6 @@ import { fileNameOf, mediaGone, sentKindOf } from '../../kernel/delivery/undeliv
 import type { MediaStore, StoredMedia } from '../../kernel/media/media.ts';
 import type { Attachment, OutboundAttachment } from '../../kernel/message/attachment.ts';
 import { BusFullError } from '../../kernel/message/errors.ts';
-import type { LiveUpdate } from '../../kernel/message/event.ts';
 import {
   type ChannelName,
   chatId,
@@ -16,7 +15,7 @@ import {
   nativeId,
   userId,
 } from '../../kernel/message/ids.ts';
-import type { InboundMessage, OutboundMessage } from '../../kernel/message/message.ts';
+import type { InboundMessage, LiveUpdate, OutboundMessage } from '../../kernel/message/message.ts';
 import { createLanes } from '../../lib/async.ts';
 import { aborted, type Clock } from '../../lib/time/clock.ts';
 import {
@@ -37,11 +36,10 @@ import {
   type DoorMessage,
   DoorNameError,
 } from '../door.ts';
-import { checkNames, DoorLog } from './door-log.ts';
-import type { Intent, Said } from './door-rows.ts';
-import { Readers } from './readers.ts';
+import type { Intent, Said } from './door-log.ts';
+import { checkNames, DoorLog, Readers } from './door-log.ts';
 
-export type DoorOptions = {
+type DoorOptions = {
   readonly name: ChannelName;
   /** Rapid messages are one question. */
   readonly coalesces: boolean;
@@ -294,10 +292,7 @@ const described = ({ id, mimeType, sizeBytes }: StoredMedia, name: string): Door
 });
 
 /** `media` waits for the gateway. */
-export function createDoorFiles(
-  media: () => Promise<MediaStore>,
-  maxBytes: () => number,
-): DoorFiles {
+function createDoorFiles(media: () => Promise<MediaStore>, maxBytes: () => number): DoorFiles {
   return {
     maxBytes,
     async keep(name, content) {
@@ -309,7 +304,7 @@ export function createDoorFiles(
 }
 
 /** What comes here is in the media store already; nothing limits what goes out. */
-export const DOOR_ATTACHMENTS: Attachments = {
+const DOOR_ATTACHMENTS: Attachments = {
   maxUploadBytes: Number.MAX_SAFE_INTEGER,
   maxCaptionUnits: Number.MAX_SAFE_INTEGER,
   fetch: () => {
@@ -318,20 +313,17 @@ export const DOOR_ATTACHMENTS: Attachments = {
 };
 
 /** @throws DoorNameError for a file that was not uploaded, or was swept since */
-export function filesNamed(
-  media: MediaStore,
-  refs: readonly DoorFileRef[],
-): Promise<readonly DoorFile[]> {
+function filesNamed(media: MediaStore, refs: readonly DoorFileRef[]): Promise<readonly DoorFile[]> {
   const files = refs.map(async (ref) => {
     const stored = await media.stat(ref.media);
     if (stored !== undefined) return described(stored, ref.name);
-    throw new DoorNameError('A file is not there any more: attach it again.');
+    throw new DoorNameError('A file is no longer available. Attach it again.');
   });
   return Promise.all(files);
 }
 
 /** @throws DeliveryError where a file of the answer is not kept any more */
-export async function requireKept(
+async function requireKept(
   media: MediaStore,
   attachments: readonly OutboundAttachment[] = [],
 ): Promise<void> {
@@ -340,7 +332,7 @@ export async function requireKept(
   }
 }
 
-export const attachmentOf = ({ media, ...file }: DoorFile): Attachment => ({
+const attachmentOf = ({ media, ...file }: DoorFile): Attachment => ({
   ...file,
   content: { kind: 'stored', media },
 });
@@ -348,7 +340,7 @@ export const attachmentOf = ({ media, ...file }: DoorFile): Attachment => ({
 const fileOfAnswer = ({ caption: _shown, ...file }: OutboundAttachment): DoorFile => file;
 
 /** An answer as the log keeps it, its captions below the text; undefined where it says nothing. */
-export function saidOf(message: OutboundMessage): Omit<Said, 'at'> | undefined {
+function saidOf(message: OutboundMessage): Omit<Said, 'at'> | undefined {
   const { id, markdown, replyTo, choices, attachments = [] } = message;
   const captions = attachments.flatMap(({ caption }) => caption ?? []);
   const text = [markdown, ...captions].filter((part) => part.trim() !== '').join('\n\n');

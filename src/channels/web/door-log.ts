@@ -2,23 +2,33 @@
 // there is one writer per chat. An intent is a message on its way to the bus: it becomes part of the log in
 // the transaction that removes it.
 
+import { z } from 'zod';
 import type { KeyValueStore } from '../../kernel/bus/store/store.ts';
-import { type MessageId, messageId } from '../../kernel/message/ids.ts';
-import { headOf } from '../../lib/text/cut.ts';
-import { DOOR_NAME, type DoorAmendment, type DoorChat, DoorNameError } from '../door.ts';
+import { ATTACHMENT_KINDS } from '../../kernel/message/attachment.ts';
 import {
-  type Head,
-  headSchema,
-  type Intent,
-  intentSchema,
-  parsed,
-  type Said,
-  saidSchema,
-} from './door-rows.ts';
+  callId,
+  type MessageId,
+  mediaId,
+  messageId,
+  type TurnId,
+  turnId,
+} from '../../kernel/message/ids.ts';
+import type { LiveUpdate } from '../../kernel/message/message.ts';
+import type { Holds } from '../../kernel/sessions/rules/forgetting.ts';
+import { createChange } from '../../lib/async.ts';
+import { parseJson } from '../../lib/json/json.ts';
+import { headOf } from '../../lib/text/cut.ts';
+import {
+  DOOR_NAME,
+  type DoorAmendment,
+  type DoorChat,
+  type DoorEvent,
+  DoorNameError,
+} from '../door.ts';
 
 type NumberedSaid = Said & { readonly seq: number };
 
-export type LogPage = {
+type LogPage = {
   readonly said: readonly NumberedSaid[];
   readonly through: number;
 };
@@ -95,7 +105,7 @@ export class DoorLog {
     const said = await this.find(chat, id);
     const isTyped = said?.press === undefined && said?.amends === undefined;
     if (said?.from === 'person' && isTyped) return;
-    throw new DoorNameError('There is no message of yours here that could be changed.');
+    throw new DoorNameError('There is no message of yours here to change.');
   }
 
   /** The message's number in the chat; a known message keeps the one it has. */
@@ -240,4 +250,188 @@ export function titleOf(text: string): string {
   const border = cut.lastIndexOf(' ');
   const words = border > MAX_TITLE_CHARS / 2 ? cut.slice(0, border) : cut;
   return `${words}${ELLIPSIS}`;
+}
+
+// The stored rows of the log of a built-in channel. A row that cannot be read counts as absent.
+
+/** What was said, as its reader gets it but for its place. */
+export type Said = Omit<Extract<DoorEvent, { readonly type: 'said' }>, 'type' | 'seq'>;
+
+const idSchema = z.string().transform(messageId);
+const doorFileSchema = z.object({
+  media: z.string().transform(mediaId),
+  name: z.string(),
+  kind: z.enum(ATTACHMENT_KINDS),
+  mimeType: z.string(),
+  sizeBytes: z.number(),
+});
+const amendsSchema = z.object({ id: idSchema, kind: z.enum(['edited', 'withdrawn']) });
+const endedSchema = z.object({
+  turn: z.string().transform(turnId),
+  kind: z.enum(['answered', 'stopped', 'failed']),
+  answers: z.number(),
+  tools: z.array(
+    z.object({
+      callId: z.string().transform(callId),
+      name: z.string(),
+      detail: z.string(),
+      status: z.enum(['running', 'ok', 'failed', 'waiting']),
+      preview: z.string().exactOptional(),
+    }),
+  ),
+});
+const saidSchema = z.object({
+  id: idSchema,
+  from: z.enum(['person', 'agent']),
+  replyTo: idSchema.exactOptional(),
+  text: z.string(),
+  choices: z.array(z.object({ label: z.string(), token: z.string() })).exactOptional(),
+  press: z.string().exactOptional(),
+  files: z.array(doorFileSchema).exactOptional(),
+  takesAway: idSchema.exactOptional(),
+  amends: amendsSchema.exactOptional(),
+  closes: idSchema.exactOptional(),
+  ended: endedSchema.exactOptional(),
+  at: z.number(),
+});
+const intentSchema = z.object({
+  id: idSchema,
+  chat: z.string(),
+  text: z.string(),
+  press: z.string().exactOptional(),
+  files: z.array(doorFileSchema).readonly().exactOptional(),
+  amends: amendsSchema.exactOptional(),
+  at: z.number(),
+});
+/** A person's message that the bus may or may not have. */
+export type Intent = Readonly<z.infer<typeof intentSchema>>;
+const headSchema = z.object({
+  title: z.string(),
+  updatedAt: z.number(),
+  lastSeq: z.number(),
+});
+export type Head = z.infer<typeof headSchema>;
+
+/** One value or none, for flatMap. */
+export function parsed<T>(schema: z.ZodType<T>, text: string): readonly T[] {
+  const result = schema.safeParse(parseJson(text));
+  return result.success ? [result.data] : [];
+}
+
+// Takes what was said out of the log of a door of our own, where it holds certain words.
+
+/** Of one chat; how many messages went. Its title goes too where it holds them. */
+export async function forgetSaid(
+  state: KeyValueStore,
+  chat: string,
+  holds: Holds,
+): Promise<number> {
+  const rows = await state.list(`said/${chat}/`);
+  const gone = rows.filter(({ value }) => holds(value)).map(({ key }) => key);
+  const head = await state.get(`chat/${chat}`);
+  const isTold = head !== undefined && holds(head);
+  await state.setMany([
+    ...gone.map((key) => ({ key, value: undefined })),
+    ...(isTold
+      ? [{ key: `chat/${chat}`, value: JSON.stringify({ ...JSON.parse(head), title: '…' }) }]
+      : []),
+  ]);
+  return gone.length;
+}
+
+// The readers of the chats of a built-in channel. A reader is told that the log has grown and reads it
+// itself, so that no message is buffered or lost; of live previews it holds only the newest per turn.
+
+export class Readers {
+  readonly #readers = new Map<string, Set<ChatReader>>();
+  /** The newest picture of each running turn, for who comes later. */
+  readonly #running = new Map<string, Map<TurnId, LiveUpdate>>();
+
+  open(chat: string, signal: AbortSignal): ChatReader {
+    const ofChat = this.#readers.get(chat) ?? new Set();
+    const running = this.#running.get(chat)?.values() ?? [];
+    const reader = new ChatReader(running, signal, () => {
+      ofChat.delete(reader);
+      if (ofChat.size === 0 && this.#readers.get(chat) === ofChat) this.#readers.delete(chat);
+    });
+    this.#readers.set(chat, ofChat.add(reader));
+    return reader;
+  }
+
+  show(update: LiveUpdate): void {
+    const { chat } = update.chat;
+    const running = this.#running.get(chat) ?? new Map<TurnId, LiveUpdate>();
+    if (update.phase === 'ended') running.delete(update.turnId);
+    else running.set(update.turnId, update);
+    if (running.size === 0) this.#running.delete(chat);
+    else this.#running.set(chat, running);
+    for (const reader of this.#readers.get(chat) ?? []) reader.show(update);
+  }
+
+  logHasGrown(chat: string): void {
+    for (const reader of this.#readers.get(chat) ?? []) reader.logHasGrown();
+  }
+}
+
+class ChatReader implements Disposable {
+  readonly #pictures: Map<TurnId, LiveUpdate>;
+  readonly #signal: AbortSignal;
+  readonly #close: () => void;
+  readonly #change = createChange();
+  #hasGrown = true;
+  #hasNews = false;
+
+  constructor(running: Iterable<LiveUpdate>, signal: AbortSignal, close: () => void) {
+    this.#pictures = new Map([...running].map((update) => [update.turnId, update]));
+    this.#signal = signal;
+    this.#close = close;
+  }
+
+  show(update: LiveUpdate): void {
+    this.#pictures.set(update.turnId, update);
+    this.#tell();
+  }
+
+  logHasGrown(): void {
+    this.#hasGrown = true;
+    this.#tell();
+  }
+
+  /** Whether there may be more in the log than when last asked. */
+  takeGrowth(): boolean {
+    const hasGrown = this.#hasGrown;
+    this.#hasGrown = false;
+    return hasGrown;
+  }
+
+  /** The newest picture since last asked of each turn that ended. */
+  takeEndings(): readonly LiveUpdate[] {
+    return this.#take(({ phase }) => phase === 'ended');
+  }
+
+  /** The newest picture since last asked of each turn that runs. */
+  takeRunning(): readonly LiveUpdate[] {
+    return this.#take(({ phase }) => phase !== 'ended');
+  }
+
+  /** Resolves when there is something new, or when the reader's signal aborts. */
+  async arrival(): Promise<void> {
+    if (!this.#hasNews) await this.#change.next(this.#signal).catch(() => undefined);
+    this.#hasNews = false;
+  }
+
+  [Symbol.dispose](): void {
+    this.#close();
+  }
+
+  #tell(): void {
+    this.#hasNews = true;
+    this.#change.notify();
+  }
+
+  #take(isWanted: (update: LiveUpdate) => boolean): readonly LiveUpdate[] {
+    const taken = [...this.#pictures.values()].filter(isWanted);
+    for (const { turnId } of taken) this.#pictures.delete(turnId);
+    return taken;
+  }
 }

@@ -11,11 +11,15 @@ import {
 } from '@whiskeysockets/baileys';
 import { BACKOFF, ChannelError } from '../../kernel/message/errors.ts';
 import type { ChannelHost } from '../channel.ts';
-import { createBaileysLogger } from './baileys-logger.ts';
-import { limitPhoneRequests } from './envelope.ts';
+import { limitPhoneRequests } from './content.ts';
 import type { WhatsAppCause, WhatsAppPhase } from './rules/endings.ts';
 import { ACK_EVENT } from './sent-messages.ts';
-import { type Carrier, createCarrier, createUploadAgent } from './transport.ts';
+import {
+  type Carrier,
+  createBaileysLogger,
+  createCarrier,
+  createUploadAgent,
+} from './transport.ts';
 import type { Vault } from './vault.ts';
 
 /** The library itself would wait 30 s for the other side to close. */
@@ -152,7 +156,7 @@ export class Connection {
   end(cause?: WhatsAppCause): void {
     this.#cause ??= cause;
     this.socket.end(undefined).catch((error) => {
-      this.#deps.log.warn('whatsapp connection ended badly', { error });
+      this.#deps.log.warn('whatsapp connection ended with an error', { error });
     });
   }
 
@@ -223,7 +227,7 @@ export class Connection {
 
   #onMarkerMissing(): void {
     if (!this.#isCatchingUp) return;
-    this.#deps.log.warn('whatsapp never said that all waiting messages were delivered');
+    this.#deps.log.warn('whatsapp did not confirm the delivery of waiting messages');
     // The library holds its own events back until that marker.
     this.socket.ev.flush();
     this.#caughtUp();

@@ -20,7 +20,7 @@ const NUMBER_DIGITS = 12;
 /** Newest generations kept, beside the newest that opened a connection. */
 const GENERATIONS_KEPT = 3;
 
-export type Generation = {
+type Generation = {
   readonly number: number;
   readonly text: string;
   /** When it opened a connection, epoch milliseconds. */
@@ -99,7 +99,7 @@ function parseRow(key: string, value: string): Generation | undefined {
 const numberOf = (key: string) => Number.parseInt(key.slice(CREDS_PREFIX.length), 10) || 0;
 
 /** Which stored credentials a start begins with. */
-export type StartingPoint =
+type StartingPoint =
   | { readonly kind: 'none' }
   /** A pairing that was begun and never completed: the server would refuse it with 401. */
   | { readonly kind: 'half_made' }

@@ -1,7 +1,7 @@
 // The doctor's check of the WhatsApp link, from what the channel last noted: the same with and without a
 // running gateway, and without asking WhatsApp.
 
-import { type Finding, ok, warn } from '../../cli/doctor/finding.ts';
+import { type Finding, ok, warn } from '../../cli/doctor/machine-checks.ts';
 import { spanText } from '../../cli/flag-values.ts';
 import type { Config } from '../../kernel/config/config.ts';
 import type { OpenedState } from '../../kernel/home-state.ts';
@@ -10,7 +10,7 @@ import { judgeEnding } from './rules/endings.ts';
 
 const CHECK = 'whatsapp link';
 const SCOPE = 'channel:whatsapp:default';
-const LINK_IT = 'Link it: nanobot channels login whatsapp, or the web page under Channels.';
+const LINK_IT = 'Link it: nanobot channels login whatsapp, or on the web page under Channels.';
 
 type Health = NonNullable<Awaited<ReturnType<typeof readLinkHealth>>>;
 
@@ -28,16 +28,16 @@ function linkFinding(health: Health | undefined, now: number): Finding {
   const lasting = health === undefined ? undefined : lastingEnding(health);
   if (lasting !== undefined) return warn(CHECK, lasting.reason, lasting.remedy);
   if (health?.linkedNumber === undefined) {
-    return warn(CHECK, 'on, but no account is linked', LINK_IT);
+    return warn(CHECK, 'no account is linked', LINK_IT);
   }
   const { linkedNumber, openedAt, undecryptable } = health;
   const opened =
-    openedAt === undefined ? 'never opened yet' : `opened ${spanText(now - openedAt)} ago`;
+    openedAt === undefined ? 'never connected yet' : `connected ${spanText(now - openedAt)} ago`;
   const facts = [
     `linked to +${linkedNumber.replace(/^\+/, '')}`,
     opened,
-    `${reconnectsOfLastDay(health, now)} reconnects in the last day`,
-    ...(undecryptable === 0 ? [] : [`${undecryptable} messages could not be read`]),
+    `${reconnectsOfLastDay(health, now)} reconnects in the last 24 hours`,
+    ...(undecryptable === 0 ? [] : [`${undecryptable} messages could not be decrypted`]),
   ];
   return ok(CHECK, facts.join(', '));
 }

@@ -127,7 +127,7 @@ export function createEdits(deps: EditsDeps) {
 }
 
 const tooOld = () =>
-  new DeliveryError('WhatsApp deletes messages of the last two days only', {
+  new DeliveryError('WhatsApp can delete only messages of the last two days', {
     certainty: 'not_sent',
     remedy: NEVER,
     code: 'whatsapp_too_old',

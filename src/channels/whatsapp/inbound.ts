@@ -6,6 +6,7 @@ import {
   type ChatId,
   chatId,
   DEFAULT_ACCOUNT,
+  nativeId,
   type UserId,
   userId,
 } from '../../kernel/message/ids.ts';
@@ -102,7 +103,7 @@ export type ReadMessage = {
   readonly sign: WhatsAppSign | undefined;
 };
 
-export type Circumstances = {
+type Circumstances = {
   /** Epoch milliseconds. */
   readonly now: number;
   readonly maxAgeMs: number;
@@ -222,7 +223,7 @@ function quoteOf(
   const quotedAuthor = isQuoteOurs || speaker.id === SELF ? SELF : speaker.authorThen;
   const isKnown = isQuoteOurs || isByThem || speaker.id === SELF;
   return {
-    ...quoted(quote.text, name),
+    ...quoted(quote.text, name, isQuoteOurs ? nativeId(quote.id) : undefined),
     ...(isKnown ? { replyTo: whatsappMessageId(speaker.chatThen, quote.id, quotedAuthor) } : {}),
   };
 }

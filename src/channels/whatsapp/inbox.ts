@@ -176,7 +176,7 @@ class Drain {
     const { host, random, noteTrouble } = this.#deps;
     this.#fullTries += 1;
     const waitMs = backoffMs(this.#fullTries, { minMs: FULL_MIN_MS, maxMs: FULL_MAX_MS, random });
-    const reason = 'the queue is full; received messages wait on disk meanwhile';
+    const reason = 'the queue is full; received messages wait on disk';
     noteTrouble({ reason, retryAt: host.clock.now() + waitMs });
     await host.clock.sleep(waitMs, this.#signal);
   }

@@ -17,7 +17,7 @@ import {
   messageOf,
   type OwnIds,
   resentByPhone,
-} from './envelope.ts';
+} from './content.ts';
 
 const DAMAGED_PREFIX = 'inbox-damaged/';
 /** The highest arrival number that was handed over: numbers go on behind it after a restart. */
@@ -82,7 +82,7 @@ export class Ledger {
     }
     const read = decoded(plaintext);
     if (read === undefined) {
-      this.#deps.log.warn('a decrypted WhatsApp message has no readable content');
+      this.#deps.log.warn('decrypted WhatsApp message without readable content');
       return [];
     }
     const { envelope, arrival } = seen;
@@ -159,7 +159,7 @@ export class Ledger {
   }
 
   async #setAside(damaged: readonly KeyValueEntry[]): Promise<void> {
-    this.#deps.log.error('stored WhatsApp messages cannot be read', { count: damaged.length });
+    this.#deps.log.error('stored WhatsApp messages not readable', { count: damaged.length });
     const keys = damaged.map(({ key }) => key);
     const moved = damaged.map(({ key, value }) => {
       return { key: DAMAGED_PREFIX + key.slice(INBOX_PREFIX.length), value };

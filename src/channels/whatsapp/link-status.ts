@@ -34,12 +34,12 @@ const healthSchema = z.object({
   undecryptable: z.number(),
 });
 
-export type LinkHealth = Readonly<z.infer<typeof healthSchema>>;
+type LinkHealth = Readonly<z.infer<typeof healthSchema>>;
 
 /** `retryAt`: epoch milliseconds. */
 export type PassingTrouble = { readonly reason: string; readonly retryAt: number };
 
-export type StatusDeps = {
+type StatusDeps = {
   readonly host: Pick<ChannelHost, 'report' | 'alert' | 'clock' | 'log' | 'state'>;
   readonly vault: Pick<Vault, 'account'>;
 };

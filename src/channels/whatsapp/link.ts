@@ -7,16 +7,15 @@ import { ChannelError } from '../../kernel/message/errors.ts';
 import { createChange } from '../../lib/async.ts';
 import { backoffMs } from '../../lib/time/clock.ts';
 import type { ChannelHost } from '../channel.ts';
-import { quietConsole } from './baileys-logger.ts';
 import { Connection, type EndedConnection, type SocketParts } from './connection.ts';
 import { LinkStatus, type PassingTrouble } from './link-status.ts';
 import { createLoginDesk, type LoginAttempt, type LoginDesk, pairingEvents } from './login.ts';
 import { judgeEnding, type WhatsAppVerdict } from './rules/endings.ts';
 import type { WhatsAppConfig } from './settings.ts';
-import { parseSocketUrl } from './transport.ts';
+import { parseSocketUrl, quietConsole } from './transport.ts';
 import type { Vault } from './vault.ts';
 
-export type LinkDeps = SocketParts & {
+type LinkDeps = SocketParts & {
   readonly vault: Vault;
   readonly settings: Pick<WhatsAppConfig, 'socketUrl' | 'phoneNumber'>;
   readonly host: Pick<ChannelHost, 'report' | 'alert' | 'clock' | 'log' | 'state'>;
@@ -167,7 +166,7 @@ export class Link {
     const { host, ...deps } = this.#deps;
     const { clock, log } = host;
     if (pairing === undefined) this.#status.connecting();
-    else this.#status.degraded('waiting for a phone to confirm the link');
+    else this.#status.degraded('waiting for the phone to confirm the link');
     const connection = new Connection(
       { ...deps, url, clock, log },
       {
@@ -242,7 +241,7 @@ export type Trouble = { readonly reason: string; readonly remedy: string };
 /** The wait before the next connection in milliseconds, or why there is none until a person acts. */
 type NextStep = { readonly inMs: number } | { readonly standstill: Trouble };
 
-export class EndedConnections {
+class EndedConnections {
   readonly #deps: EndedDeps;
   /** Connections in a row that did not last. */
   #failures = 0;
@@ -330,7 +329,7 @@ export class EndedConnections {
       return { inMs: 0 };
     }
     if (alertAfter !== undefined && this.#failures >= alertAfter && attempt === undefined) {
-      this.#deps.status.alert(reason, 'I keep trying.');
+      this.#deps.status.alert(reason, 'The gateway keeps trying.');
     }
     return this.#connectLater(pace, reason, attempt);
   }
@@ -343,7 +342,7 @@ export class EndedConnections {
     const { random, status, clock } = this.#deps;
     const inMs = backoffMs(this.#failures, { ...PACES[pace], random });
     const secs = Math.ceil(inMs / 1000);
-    attempt?.show({ kind: 'progress', text: `${reason}; trying again in ${secs} s.` });
+    attempt?.show({ kind: 'progress', text: `${reason}; retrying in ${secs} s.` });
     status.degraded(reason, clock.now() + inMs);
     return { inMs };
   }
@@ -352,7 +351,7 @@ export class EndedConnections {
     await this.#deps.vault.reset();
     this.#failures = 0;
     if (attempt === undefined || attempt.isConfirmed) return this.#standStill(trouble, attempt);
-    attempt.show({ kind: 'progress', text: `${trouble.reason}. Linking anew.` });
+    attempt.show({ kind: 'progress', text: `${trouble.reason}. Linking again.` });
     return { inMs: 0 };
   }
 

@@ -58,7 +58,7 @@ export function createLoginDesk(deps: {
 const badNumber: LoginStep = {
   kind: 'failed',
   reason: 'the phone number is not an international number',
-  remedy: 'Give it with its country code, digits only, e.g. 491511234567.',
+  remedy: 'Use digits only, with the country code, e.g. 491511234567.',
 };
 
 /** One login: the steps shown to a person, and how it ends. */
@@ -93,7 +93,7 @@ export class LoginAttempt {
 
   confirmed(): void {
     this.#isConfirmed = true;
-    this.show({ kind: 'progress', text: 'The phone has confirmed; logging in.' });
+    this.show({ kind: 'progress', text: 'The phone confirmed the link; logging in.' });
   }
 
   /** Until `release` it is not over when it is given up: something half made is to be cleaned. */
@@ -169,7 +169,7 @@ function offerCode(socket: WASocket, attempt: LoginAttempt, log: Logger): void {
   const withoutCode = () =>
     attempt.show({
       kind: 'progress',
-      text: `WhatsApp gives no code for +${phoneNumber}: check the number, or scan the QR code.`,
+      text: `WhatsApp sent no code for +${phoneNumber}. Check the number, or scan the QR code.`,
     });
   const answer = answerTo(socket);
   socket.requestPairingCode(phoneNumber).then(

@@ -100,7 +100,9 @@ function placeAt(path: string, host: string): URL {
   const root = new URL(`https://${host}`);
   const place = URL.parse(path, root);
   if (place !== null && place.origin === root.origin) return place;
-  throw new AttachmentError('whatsapp_media', 'it names no place of WhatsApp’s', { isFinal: true });
+  throw new AttachmentError('whatsapp_media', 'it does not point to a WhatsApp server', {
+    isFinal: true,
+  });
 }
 
 function opened({ host, hostname, port, pathname, search }: URL, signal: AbortSignal) {
@@ -124,8 +126,8 @@ function opened({ host, hostname, port, pathname, search }: URL, signal: AbortSi
 function refusal(status: number): AttachmentError {
   const isGone = status === 403 || status === 404 || status === 410;
   const reason = isGone
-    ? 'WhatsApp does not keep it any more; it has to be sent again'
-    : 'WhatsApp’s media host did not hand it over';
+    ? 'WhatsApp no longer has it; ask for it to be sent again'
+    : 'WhatsApp’s media host did not deliver it';
   return new AttachmentError(isGone ? MEDIA_GONE : 'whatsapp_media', reason, { isFinal: isGone });
 }
 
@@ -167,7 +169,7 @@ export function createMediaAgain({ socket, clock, log }: MediaAgainDeps): MediaA
       await open.sendNode(encryptMediaRetryRequest(message, mediaKey, me));
       return await answered.promise;
     } catch (error) {
-      log.info('whatsapp phone not asked for a file', { error });
+      log.info('file not requested from the whatsapp phone', { error });
       return undefined;
     } finally {
       late[Symbol.dispose]();
@@ -180,7 +182,7 @@ export function createMediaAgain({ socket, clock, log }: MediaAgainDeps): MediaA
     const known = asked.get(name);
     if (known !== undefined) return known;
     const asking = ask(ref).then((place) => {
-      log.info('whatsapp phone asked for a file', { isThere: place !== undefined });
+      log.info('file requested from the whatsapp phone', { isThere: place !== undefined });
       return place;
     });
     asked.set(name, asking);

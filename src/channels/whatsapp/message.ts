@@ -10,7 +10,7 @@ import type {
 import { headOf } from '../../lib/text/cut.ts';
 
 /** As WhatsApp derives keys from `mediaKey`: each type has its own. */
-export type WhatsAppMediaType = 'image' | 'video' | 'audio' | 'document' | 'sticker';
+type WhatsAppMediaType = 'image' | 'video' | 'audio' | 'document' | 'sticker';
 
 /** A file on the media host; what the sender says of it and nobody has checked. */
 export type WhatsAppMediaRef = {
@@ -25,7 +25,7 @@ export type WhatsAppMediaRef = {
   readonly message?: WhatsAppMessageRef;
 };
 
-export type WhatsAppMessageRef = {
+type WhatsAppMessageRef = {
   readonly remoteJid: string;
   readonly id: string;
   readonly fromMe: boolean;
@@ -45,7 +45,7 @@ const KINDS: Readonly<Record<string, Kind>> = {
 
 const MEDIA_KEY_BYTES = 32;
 
-export const isMediaKind = (kind: string): boolean => Object.hasOwn(KINDS, kind);
+const isMediaKind = (kind: string): boolean => Object.hasOwn(KINDS, kind);
 
 /** The fields that every kind of file has, or that say more about one. */
 type FileMessage = Omit<proto.Message.IVideoMessage, 'contextInfo'> &

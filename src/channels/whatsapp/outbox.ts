@@ -144,7 +144,7 @@ async function removeDraft(
   try {
     await edits.remove(message.chat, draft, signal);
   } catch (error) {
-    host.log.info('whatsapp draft not removed', { messageId: message.id, error });
+    host.log.info('whatsapp preview not removed', { messageId: message.id, error });
   }
 }
 
@@ -165,7 +165,7 @@ async function requireOpenChat(chat: ChatId, deps: OutboxDeps): Promise<OpenChat
 }
 
 async function requireUnpaused(chat: ChatId, { isPaused }: OutboxDeps): Promise<void> {
-  const reason = 'the owner of the account answers in this chat by hand';
+  const reason = 'the owner of the account is answering in this chat';
   if (await isPaused(chat)) throw refused(reason, 'whatsapp_paused', FORBIDDEN);
 }
 
@@ -194,7 +194,7 @@ async function askedAgain(
     const { chat } = await people.meet({ address: jid, role: 'seen' });
     if ((await people.namesOf(row.chat)).includes(chat)) return row.message;
   }
-  host.log.warn('whatsapp message asked for by another chat', { id: key.id });
+  host.log.warn('whatsapp message requested by another chat', { id: key.id });
   return undefined;
 }
 

@@ -125,7 +125,7 @@ export function createPacer({ state, clock, limits, random }: PacerDeps) {
 }
 
 const held = (waitMs: number, limit: string) =>
-  new DeliveryError(`held back by the pace (${limit})`, {
+  new DeliveryError(`delayed by the pace limit (${limit})`, {
     certainty: 'not_sent',
     remedy: after(Math.min(waitMs, MAX_HOLD_MS)),
     code: 'whatsapp_pace',

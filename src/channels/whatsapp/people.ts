@@ -70,7 +70,7 @@ export function createPeople(deps: PeopleDeps) {
       if (stored === undefined) return undefined;
       const row = storedJson(chatRowSchema, stored);
       if (row === undefined) {
-        deps.log.error('a stored whatsapp person cannot be read');
+        deps.log.error('stored whatsapp person not readable');
         return undefined;
       }
       if (!('into' in row)) return row;
@@ -249,7 +249,7 @@ export function createLidDirectory(deps: LidDirectoryDeps) {
     const answer = await inTime(clock, LOOKUP_DEADLINE_MS, ask(mapping, person));
     if (answer !== 'late') return otherJid(person, answer);
     restingUntil = clock.monotonic() + REST_MS;
-    log.info('whatsapp identity lookup took too long');
+    log.info('whatsapp identity lookup timed out');
     return undefined;
   }
 
@@ -293,7 +293,7 @@ export function createLidLookup(ask: Ask | undefined, clock: Clock, log: Logger)
     const asked = numbers.filter((number) => (unknownUntil.get(number) ?? 0) <= now);
     if (ask === undefined || asked.length === 0) return [];
     const answer = await inTime(clock, ANSWER_DEADLINE_MS, ask(asked)).catch(() => 'late' as const);
-    if (answer === 'late') log.warn('WhatsApp did not say whose number it is');
+    if (answer === 'late') log.warn('WhatsApp did not send the number of the account');
     const found = answer === 'late' ? [] : (answer ?? []);
     for (const number of asked) {
       const isFound = found.some(({ pn }) => pn === number);

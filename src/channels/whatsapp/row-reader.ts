@@ -89,7 +89,7 @@ export function createRowReader(deps: RowReaderDeps) {
     const { chat, names } = await people.meet({ ...place, role: 'written_to' });
     await pause.note(chat, row.sentAt);
     deps.readByOwner(names);
-    log.info('whatsapp owner wrote by hand', { chat });
+    log.info('whatsapp account owner wrote by hand', { chat });
   }
 
   async function judged(read: ReadMessage, place: Meant): Promise<ReadRow> {
@@ -204,7 +204,7 @@ function hasNumbers(allowed: readonly string[]): boolean {
 function noticeOf(lid: string, name: string | undefined): string {
   const who = name === undefined ? lid : `"${name}" (${lid})`;
   return (
-    `${who} wrote, and WhatsApp does not say which phone number that is, so the allow list ` +
+    `${who} wrote, but WhatsApp does not say their phone number, so the allow list ` +
     `cannot let them in. If you know them: nanobot pair approve whatsapp ${lid}`
   );
 }
@@ -242,7 +242,7 @@ export function withoutOpenAlbums(rows: readonly LedgerRow[], now: number) {
 }
 
 /** Undefined for what is no part of an album in a group. */
-export function albumKeyOf({ key, message }: LedgerRow): string | undefined {
+function albumKeyOf({ key, message }: LedgerRow): string | undefined {
   if (!key.remoteJid.endsWith('@g.us')) return undefined;
   const album = albumOf(message);
   return album === undefined ? undefined : `${key.remoteJid}/${key.participant}/${album}`;

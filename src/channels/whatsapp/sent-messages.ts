@@ -109,7 +109,7 @@ type Ack =
   | { readonly kind: 'lost' };
 
 /** Where acks come from. */
-export type AckSource = Pick<WASocket, 'ws'>;
+type AckSource = Pick<WASocket, 'ws'>;
 
 export type Acks = ReturnType<typeof createAcks>;
 

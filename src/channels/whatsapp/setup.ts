@@ -4,7 +4,7 @@
 import { numberEntries } from '../../cli/flag-values.ts';
 import { logIn } from '../../cli/login/log-in.ts';
 import type { Asker } from '../../cli/onboard/asker.ts';
-import { currentConfig, offerPairing, type Settings, save } from '../../cli/onboard/owner-step.ts';
+import { currentConfig, offerPairing, type Settings, save } from '../../cli/onboard/asker.ts';
 import type { Terminal } from '../../cli/terminal.ts';
 import { linkWhatsApp } from '../channel-setup.ts';
 import { isAllowEntry, normaliseAllowed, phoneDigits } from './rules/jid.ts';
@@ -24,13 +24,13 @@ export type WhatsAppFlags = {
 
 const CHANNEL = 'whatsapp';
 const RISK =
-  'WhatsApp offers no access for programs to private accounts: this is a client it does not know, ' +
-  'and it may block the number. Use a spare one, not the one you cannot do without.';
+  'WhatsApp does not support programs on private accounts. nanobot links as an unofficial client, ' +
+  'and WhatsApp may block the number. Use a spare number, not one you depend on.';
 const WORDS = {
   scan:
-    'On the phone: WhatsApp > Settings (Android: menu) > Linked devices > Link a device. ' +
-    'Then point it at this code.',
-  type: 'Or choose "Link with phone number instead" there, and type this:',
+    'On your phone open WhatsApp > Settings (Android: menu) > Linked devices > Link a device, ' +
+    'then scan this code.',
+  type: 'Or choose "Link with phone number instead" and enter:',
 };
 
 export async function setUpWhatsApp(
@@ -41,7 +41,7 @@ export async function setUpWhatsApp(
 ): Promise<string | undefined> {
   if (flags.whatsapp === false) return undefined;
   const isWanted = isRetry || flags.whatsapp === true;
-  if (!isWanted && !(await asker.confirm('Link WhatsApp?', false))) return undefined;
+  if (!isWanted && !(await asker.confirm('Connect WhatsApp?', false))) return undefined;
   const { whatsapp: known } = (await currentConfig(terminal)).channels;
   asker.warn(RISK);
   const settings = await askSettings(asker, flags, known);
@@ -58,7 +58,7 @@ export async function setUpWhatsApp(
   });
   asker.say(`Linked: ${account}.`);
   if (settings.selfChat) {
-    asker.say('Write to yourself in WhatsApp ("Message yourself"): the agent answers there.');
+    asker.say('The agent answers in your chat with yourself ("Message yourself").');
   } else {
     await pairOwner(terminal, asker, account, flags);
   }
@@ -89,11 +89,11 @@ function restarts(known: Asked, { selfChat, phoneNumber }: Asked): boolean {
 
 async function isOwnersNumber(asker: Asker, known: WhatsAppConfig): Promise<boolean> {
   const choices = [
-    { value: 'agent', label: 'The agent’s own', hint: 'a spare number; people write to it' },
-    { value: 'mine', label: 'Mine', hint: 'I write to myself, and the agent answers there' },
+    { value: 'agent', label: 'The agent’s own', hint: 'a spare number that people write to' },
+    { value: 'mine', label: 'Mine', hint: 'the agent answers in the chat with myself' },
   ] as const;
   const before = known.selfChat ? 'mine' : 'agent';
-  return (await asker.choose('Whose number is it?', choices, before)) === 'mine';
+  return (await asker.choose('Whose number is this?', choices, before)) === 'mine';
 }
 
 async function allowed(
@@ -104,9 +104,9 @@ async function allowed(
 ): Promise<readonly string[]> {
   if (flags.whatsappAllow !== undefined) return flags.whatsappAllow;
   if (!asker.interactive) return known.allowFrom;
-  const nobody = selfChat ? 'nobody but you' : 'whoever you pair';
+  const nobody = selfChat ? 'only you' : 'only people you pair';
   const answer = await asker.text({
-    message: `Which numbers may write to it? With +, separated by commas; empty: ${nobody}`,
+    message: `Which numbers may write to the agent? With +, separated by commas; empty: ${nobody}`,
     flag: '--whatsapp-allow',
     optional: true,
     initial: known.allowFrom.join(', '),
@@ -123,7 +123,7 @@ function strangeEntry(entry: string): string | undefined {
 }
 
 const strangePhone = (text: string) =>
-  `"${text}" is no number with its country code. Write it like +491511234567.`;
+  `"${text}" is not a phone number. Write it with the country code, e.g. +491511234567.`;
 
 async function accountNumber(
   asker: Asker,
@@ -133,7 +133,7 @@ async function accountNumber(
   if (flags.whatsappPhone !== undefined) return flags.whatsappPhone;
   if (!asker.interactive) return known.phoneNumber;
   const answer = await asker.text({
-    message: 'The account’s own number, for a code to type beside the QR; empty: QR only',
+    message: 'Number of the account, to link it by a code; empty: QR code only',
     flag: '--whatsapp-phone',
     optional: true,
     initial: known.phoneNumber === '' ? '' : `+${known.phoneNumber}`,
@@ -153,7 +153,7 @@ async function pairOwner(
   await offerPairing(terminal, asker, {
     channel: CHANNEL,
     request:
-      'Open this on your own phone and send the message it writes; the first who does becomes the owner:',
+      'Open this link on your own phone and send the prepared message. The first person who does becomes the owner:',
     sign: 'the message',
     link: (code) => `https://wa.me/${number}?text=/start%20${code}`,
     ...(pairWait === undefined ? {} : { waitSecs: pairWait }),

@@ -21,7 +21,7 @@ const PRE_KEY_ID_DIGITS = 8;
 /** What the library's JSON writes where bytes were. */
 const BYTES = '"type":"Buffer"';
 
-export type KeyType = keyof SignalDataTypeMap;
+type KeyType = keyof SignalDataTypeMap;
 
 export function keyRow(type: KeyType, id: string): string {
   if (type === 'pre-key') return PRE_KEY_PREFIX + id.padStart(PRE_KEY_ID_DIGITS, '0');
@@ -110,7 +110,7 @@ export class KeyRows {
       this.#damaged.add(key);
       // Some are named after a phone number.
       const shortId = id.replace(/\d+(?=\d{4})/g, '…');
-      this.#log.error('a stored WhatsApp key cannot be read', { type, id: shortId });
+      this.#log.error('stored WhatsApp key not readable', { type, id: shortId });
     }
     if (type !== 'app-state-sync-key') return;
     const problem = 'A stored key of the WhatsApp account cannot be read.';
@@ -145,7 +145,7 @@ export function createUnitKeys(rows: KeyRows, state: KeyValueStore, log: Logger)
     try {
       return await work;
     } catch (error) {
-      log.warn('known WhatsApp addresses are out of reach', { error });
+      log.warn('known WhatsApp addresses not readable', { error });
       return otherwise;
     }
   }

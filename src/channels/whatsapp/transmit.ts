@@ -159,11 +159,11 @@ const unknown = (message: string): Failure => ({
 
 const OFFLINE = notSent('there is no connection to WhatsApp', 'whatsapp_offline');
 const UNPREPARED = notSent(
-  'WhatsApp did not say in time who would get the message',
+  'WhatsApp did not say in time which devices get the message',
   'whatsapp_no_recipient',
 );
 const NOT_UPLOADED = notSent(
-  'the message could not be made, or its file not uploaded in time',
+  'the message could not be built, or its file not uploaded in time',
   'whatsapp_not_uploaded',
 );
 const NOT_LEFT = notSent('the message could not be handed to the connection', 'whatsapp_offline');
@@ -197,7 +197,7 @@ type DeviceSource = Pick<WASocket, 'user' | 'getUSyncDevices' | 'executeUSyncQue
 const NOT_FOUND = 404;
 
 /** @throws DeliveryError not_sent */
-export async function requireRecipients(
+async function requireRecipients(
   socket: DeviceSource,
   jid: string,
   devices: 'known' | 'fresh',

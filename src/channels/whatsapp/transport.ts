@@ -1,13 +1,145 @@
-// The TCP connections of the WhatsApp library, reached through its agent options: which addresses they may
-// lead to, cutting the one under a socket, and holding it back while new credentials become durable. TLS is
-// the only thing that authenticates WhatsApp's server: certificate checks are never switched off, and an
-// unencrypted connection stays on this machine.
+// What Baileys wants to log, cut down to what may be written: warnings and errors under one fixed
+// message each, the beginning of the library's own words, and a few harmless fields. Never keys,
+// stanzas, credentials or addresses. A line that repeats is written once a minute with its count.
 
 import { Agent as PlainAgent } from 'node:http';
 import { Agent } from 'node:https';
 import type { Duplex } from 'node:stream';
+import type { SocketConfig } from '@whiskeysockets/baileys';
 import { ChannelError, NEVER } from '../../kernel/message/errors.ts';
+import type { LogFields } from '../../lib/logger.ts';
 import { isLoopbackHost } from '../../lib/net/address-rules.ts';
+import type { ChannelHost } from '../channel.ts';
+
+type BaileysLogger = SocketConfig['logger'];
+
+const REPEAT_MS = 60_000;
+const MAX_WORDS_CHARS = 80;
+/** Different lines remembered within a minute; the library has about a hundred. */
+const MAX_KINDS = 256;
+/** Numbers only, whatever the library puts there. */
+const NUMBER_FIELDS = ['count', 'retryCount', 'statusCode', 'version'] as const;
+const ERROR_FIELDS = ['err', 'error', 'e', 'uploadError', 'ackErr'] as const;
+/** An address, an id, a key or a quotation begins with one of these at the latest. */
+const VARIABLE_PART = /[^A-Za-z ,;'’_()[\].—-]/;
+const LONG_WORD = /\S{25,}/;
+/** What the link says itself, in better words; and that we are not shown as online, which we never are. */
+const LEFT_OUT: readonly string[] = [
+  'stream errored out',
+  'error in validating connection',
+  'no name present, ignoring presence update request...',
+];
+
+export function createBaileysLogger(deps: Pick<ChannelHost, 'log' | 'clock'>): BaileysLogger {
+  const repeats = new Map<string, { readonly since: number; suppressed: number }>();
+
+  function write(level: 'warn' | 'error', given: unknown, text: string | undefined) {
+    const words = staticWords(text ?? (typeof given === 'string' ? given : ''));
+    if (LEFT_OUT.includes(words)) return;
+    const suppressed = admit(`${level} ${words}`);
+    if (suppressed === undefined) return;
+    const fields = { words, ...harmlessFields(given), ...(suppressed === 0 ? {} : { suppressed }) };
+    if (level === 'warn') deps.log.warn('whatsapp library warning', fields);
+    else deps.log.error('whatsapp library error', fields);
+  }
+
+  /** How many of the kind were left out before this one; undefined: leave this one out as well. */
+  function admit(kind: string): number | undefined {
+    const now = deps.clock.monotonic();
+    const known = repeats.get(kind);
+    if (known !== undefined && now - known.since < REPEAT_MS) {
+      known.suppressed += 1;
+      return undefined;
+    }
+    if (repeats.size >= MAX_KINDS) repeats.clear();
+    repeats.set(kind, { since: now, suppressed: 0 });
+    return known?.suppressed ?? 0;
+  }
+
+  const logger: BaileysLogger = {
+    level: 'warn',
+    child: () => logger,
+    trace() {},
+    debug() {},
+    info() {},
+    warn: (given, text) => write('warn', given, text),
+    error: (given, text) => write('error', given, text),
+  };
+  return logger;
+}
+
+/** The text up to the first thing that may be a value. */
+function staticWords(text: string): string {
+  const end = Math.min(endBefore(text, VARIABLE_PART), endBefore(text, LONG_WORD));
+  return text.slice(0, Math.min(end, MAX_WORDS_CHARS)).trim();
+}
+
+function endBefore(text: string, pattern: RegExp): number {
+  const at = text.search(pattern);
+  return at === -1 ? text.length : at;
+}
+
+function harmlessFields(given: unknown): LogFields {
+  if (typeof given !== 'object' || given === null) return {};
+  const fields: Record<string, unknown> = {};
+  for (const name of NUMBER_FIELDS) {
+    const value = Reflect.get(given, name);
+    if (typeof value === 'number') fields[name] = value;
+  }
+  const error = ERROR_FIELDS.map((name) => Reflect.get(given, name)).find(isError);
+  if (error === undefined) return fields;
+  return { ...fields, errorName: staticWords(error.name), errorWords: staticWords(error.message) };
+}
+
+const isError = (value: unknown): value is Error => value instanceof Error;
+
+// libsignal prints whole session objects, private ratchet keys included, to the console. While this
+// is in force its calls are dropped and counted; everybody else's pass. Restored on dispose.
+
+const METHODS = ['debug', 'error', 'info', 'log', 'trace', 'warn'] as const;
+const LIBSIGNAL = /[\\/]node_modules[\\/]libsignal[\\/]/;
+/** The caller of a console method stands directly above ours. */
+const FRAMES = 2;
+
+export function quietConsole(target: Console = console) {
+  const state = { isOn: true, dropped: 0 };
+  const undo = METHODS.map((method) => {
+    const original = target[method];
+    const filter = (...values: unknown[]) => {
+      if (state.isOn && isFromLibsignal(filter)) state.dropped += 1;
+      else original.apply(target, values);
+    };
+    target[method] = filter;
+    return () => {
+      // Somebody who replaced it after us calls us still; then we only let everything pass.
+      if (target[method] === filter) target[method] = original;
+    };
+  });
+  return {
+    /** Calls dropped so far. */
+    get dropped(): number {
+      return state.dropped;
+    },
+    [Symbol.dispose]() {
+      state.isOn = false;
+      for (const restore of undo) restore();
+    },
+  };
+}
+
+function isFromLibsignal(callee: (...values: unknown[]) => void): boolean {
+  const limit = Error.stackTraceLimit;
+  const here: { stack?: string } = {};
+  Error.stackTraceLimit = FRAMES;
+  Error.captureStackTrace(here, callee);
+  Error.stackTraceLimit = limit;
+  return LIBSIGNAL.test(here.stack ?? '');
+}
+
+// The TCP connections of the WhatsApp library, reached through its agent options: which addresses they may
+// lead to, cutting the one under a socket, and holding it back while new credentials become durable. TLS is
+// the only thing that authenticates WhatsApp's server: certificate checks are never switched off, and an
+// unencrypted connection stays on this machine.
 
 /** @throws ChannelError with remedy `never` for an address that is not allowed. */
 export function parseSocketUrl(text: string): URL {

@@ -175,13 +175,13 @@ function alertsOf(missing: readonly Missing[]): readonly string[] {
   return [`could not read messages from ${missing.length} people, among them ${named}. ${ADVICE}`];
 }
 
-const ADVICE = 'They were asked for again and did not come: ask for them to be sent once more.';
+const ADVICE = 'I requested them again without success: ask the senders to send them again.';
 
 function alertOf(one: Missing): string {
   const isOne = one.count === 1 && !one.orMore;
   const count = isOne ? 'one message' : `${one.count}${one.orMore ? ' or more' : ''} messages`;
   const advice = isOne
-    ? 'It was asked for again and did not come: ask for it to be sent once more.'
+    ? 'I requested it again without success: ask the sender to send it again.'
     : ADVICE;
   return `could not read ${count} from ${whoOf(one)}. ${advice}`;
 }

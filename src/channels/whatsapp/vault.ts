@@ -145,7 +145,7 @@ export class Vault {
       run: <T>(task: (unit: Unit) => Promise<T>): Promise<T> =>
         this.#queue.run((unit) => {
           if (creds === this.#identity.creds) return within(unit, () => task(unit));
-          const problem = 'These WhatsApp credentials are not in use any more.';
+          const problem = 'These WhatsApp credentials are no longer in use.';
           throw new ChannelError('whatsapp_link_replaced', problem, { remedy: BACKOFF });
         }),
     };

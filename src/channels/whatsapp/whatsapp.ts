@@ -35,7 +35,7 @@ import type { WhatsAppConfig } from './settings.ts';
 import { createUndecryptable } from './undecryptable.ts';
 import { LINK_DAMAGED, openFreshVault, openVault, type Vault } from './vault.ts';
 
-export type WhatsAppDeps = {
+type WhatsAppDeps = {
   /** 0 to 1; spreads waits. */
   readonly random: () => number;
   /** Who may write, as configured now. */
@@ -59,7 +59,7 @@ export function createWhatsAppChannel(config: WhatsAppConfig, deps: WhatsAppDeps
 
   function outbox(): Outbox {
     if (session !== undefined) return session.outbox;
-    throw new DeliveryError('the WhatsApp channel does not run', {
+    throw new DeliveryError('the WhatsApp channel is not running', {
       certainty: 'not_sent',
       remedy: BACKOFF,
       code: 'whatsapp_stopped',
@@ -133,7 +133,7 @@ async function vaultOf(host: ChannelHost, loginWanted: () => Promise<void>): Pro
     return await openVault(host);
   } catch (error) {
     if (!(error instanceof ChannelError) || error.code !== LINK_DAMAGED) throw error;
-    host.log.error('the stored whatsapp link is damaged', { error });
+    host.log.error('stored whatsapp link damaged', { error });
     host.report({ kind: 'stopped', reason: error.message, remedy: LINK_REMEDY });
     host.alert(`${error.message} ${LINK_REMEDY}`);
     await loginWanted();
@@ -323,7 +323,7 @@ function receiving(
       return await call();
     } catch (error) {
       if (!isNotSaved(error)) throw error;
-      log.error('a WhatsApp message could not be stored', { error });
+      log.error('WhatsApp message not stored', { error });
       await aborted(signal);
       throw error;
     }

@@ -2,23 +2,27 @@
 // running gateway and its store.
 
 import { existsSync } from 'node:fs';
-import { howToLogIn } from '../../channels/configured-channels.ts';
-import { type ConfiguredAccount, configuredAccounts } from '../../channels/index.ts';
+import { channelsSchema, statusLine } from '../../channels/channel-lines.ts';
+import { type ConfiguredAccount, configuredAccounts, howToLogIn } from '../../channels/index.ts';
 import { EVERYBODY } from '../../kernel/access/admission.ts';
 import { findHomeHolder } from '../../kernel/bus/store/home-lock.ts';
 import { isPythonConfig } from '../../kernel/config/check.ts';
 import type { Config } from '../../kernel/config/config.ts';
 import { type LoadedConfig, loadConfig } from '../../kernel/config/files/config-file.ts';
 import { literalSecrets } from '../../kernel/config/secrets.ts';
-import { hasState, type OpenedState, openState } from '../../kernel/home-state.ts';
-import { accountPath } from '../../kernel/message/account.ts';
+import {
+  askGateway,
+  findRunningGateway,
+  hasState,
+  type OpenedState,
+  openState,
+} from '../../kernel/home-state.ts';
 import { ConfigError, NanobotError } from '../../kernel/message/errors.ts';
-import { askGateway, findRunningGateway } from '../../kernel/running-gateway.ts';
-import { readinessSchema, statusLine } from '../channel-lines.ts';
+import { accountPath } from '../../kernel/message/ids.ts';
 import { explainSystemError, holderText, otherProgram, problemLine } from '../explain-error.ts';
 import { spanText } from '../flag-values.ts';
 import type { Terminal } from '../terminal.ts';
-import { type Finding, fail, ok, warn } from './finding.ts';
+import { type Finding, fail, ok, warn } from './machine-checks.ts';
 
 type CheckedFile = {
   readonly findings: readonly Finding[];
@@ -33,18 +37,20 @@ export async function checkConfigFile({ home, env }: Terminal): Promise<CheckedF
   });
   try {
     const loaded = await loadConfig(home, env);
-    const text = existsSync(home.config) ? `${home.config} loads` : 'none yet: the defaults count';
+    const text = existsSync(home.config)
+      ? `${home.config} is valid`
+      : 'no config.json yet; defaults apply';
     return { findings: [ok('config', text)], loaded };
   } catch (error) {
     const refused = explainSystemError(error, home);
-    if (refused !== undefined) return failing(refused, 'Then look again.');
+    if (refused !== undefined) return failing(refused, 'Then run "nanobot doctor" again.');
     if (!(error instanceof ConfigError)) throw error;
     if (isPythonConfig(error.problems.map(({ path }) => path))) {
-      return failing(`${home.config} is that of another program`, otherProgram(home));
+      return failing(`${home.config} belongs to another program`, otherProgram(home));
     }
     const remedy = existsSync(home.lastGoodConfig)
-      ? `The last one that loaded is ${home.lastGoodConfig}.`
-      : 'Correct it; "nanobot config validate" checks again.';
+      ? `The last valid configuration is ${home.lastGoodConfig}.`
+      : 'Correct the file, then check it: nanobot config validate';
     const findings = error.problems.map((one) => fail('config', problemLine(one).trim(), remedy));
     return { findings, loaded: undefined };
   }
@@ -55,8 +61,12 @@ export function checkSecrets({ raw }: LoadedConfig): Finding {
   const literal = literalSecrets(raw);
   const shown = literal.filter((path) => /^mcpServers\..*\.(?:args|url)$/.test(path));
   if (shown.length > 0) {
-    const remedy = 'Put each into the environment and write $' + '{NAME} in its place.';
-    return warn('secrets', `written out where programs show them: ${shown.join(', ')}`, remedy);
+    const remedy = 'Move each into an environment variable and write $' + '{NAME} instead.';
+    return warn(
+      'secrets',
+      `other users of this machine can see them in the process list: ${shown.join(', ')}`,
+      remedy,
+    );
   }
   if (literal.length === 0) return ok('secrets', 'No secrets in config.json');
   return ok('secrets', `In config.json, which only this user can read: ${literal.join(', ')}`);
@@ -65,9 +75,22 @@ export function checkSecrets({ raw }: LoadedConfig): Finding {
 /** Hosts inside that the agent may be made to read. */
 export function checkWeb({ tools: { web } }: Config): readonly Finding[] {
   if (!web.enabled || web.allowPrivateHosts.length === 0) return [];
-  const remedy = 'Take out of tools.web.allowPrivateHosts what the agent need not read.';
+  const remedy = 'Remove hosts that the agent does not need from tools.web.allowPrivateHosts.';
   const hosts = web.allowPrivateHosts.join(', ');
-  return [warn('web', `a page or message can make the agent read ${hosts}`, remedy)];
+  return [warn('web', `anyone who can make the agent open a page can reach ${hosts}`, remedy)];
+}
+
+/** How much owners are asked; those for whom it was set apart are counted. */
+export async function checkApprovals(
+  { tools: { approvals, people } }: Config,
+  state: OpenedState | undefined,
+): Promise<Finding> {
+  const persons = (await state?.people.persons.list()) ?? [];
+  const configured = people.filter((entry) => entry.approvals !== undefined).length;
+  const apart = persons.filter((person) => person.approvals !== undefined).length + configured;
+  const others = apart === 0 ? '' : `; set apart for ${apart}`;
+  const text = `owners: ${approvals.owner}, trusted people: ${approvals.trusted}${others}`;
+  return ok('approvals', text);
 }
 
 export async function checkAccess(
@@ -82,8 +105,8 @@ export async function checkAccess(
       ({ channel, role }) => channel === account.channel && role !== 'blocked',
     ).length;
     if (strangers !== 'open') return accessFinding(account, [...allowFrom, ...owners], paired);
-    const remedy = `Set ${accountPath(account)}.strangers to "silent": you are asked about each of them.`;
-    const text = 'strangers may talk to the agent and spend its money';
+    const remedy = `Set ${accountPath(account)}.strangers to "silent": you decide about each new sender.`;
+    const text = 'unknown senders may talk to the agent and spend your money';
     return warn(`${account.name} access`, text, remedy);
   });
 }
@@ -96,18 +119,17 @@ function accessFinding(
   const check = `${account.name} access`;
   const setting = `${accountPath(account)}.allowFrom`;
   if (allowFrom.includes(EVERYBODY)) {
-    const remedy = `Name the people in ${setting} instead of "*".`;
-    return warn(check, 'everybody may talk to the agent and spend its money', remedy);
+    const remedy = `List the people in ${setting} instead of "*".`;
+    return warn(check, 'anyone may talk to the agent and spend your money', remedy);
   }
   if (allowFrom.length + paired > 0) {
-    return ok(check, `${allowFrom.length} listed, ${paired} paired`);
+    return ok(check, `${allowFrom.length} on the allow list, ${paired} paired`);
   }
-  const remedy = `${howToLogIn(account)}, or fill ${setting}.`;
+  const remedy = `${howToLogIn(account)}, or add ids to ${setting}.`;
   return warn(check, 'nobody may talk to the agent', remedy);
 }
 
-// What the doctor asks of the running gateway and of the store: alive, channels moving, nothing set
-// aside.
+// Checks of the running gateway and the store: it answers, channels are active, no message is set aside.
 
 /** A channel that completed nothing for so long has stalled. */
 const STALE_MS = 10 * 60_000;
@@ -120,18 +142,24 @@ export async function checkGateway(
   const running = await findRunningGateway(home);
   const heldBy = running === undefined ? await findHomeHolder(home.lock) : undefined;
   if (heldBy !== undefined) {
-    const text = `cannot be seen from here: the home is held by ${holderText(heldBy)}`;
-    return [warn('gateway', text, 'Look again in its own container, e.g. docker compose exec.')];
+    const text = `cannot reach it from here: ${holderText(heldBy)} uses this home`;
+    return [
+      warn(
+        'gateway',
+        text,
+        'Run this command in the same container, e.g. with docker compose exec.',
+      ),
+    ];
   }
   if (running === undefined) {
-    return [warn('gateway', 'no gateway runs in this home', 'Start it: nanobot gateway')];
+    return [warn('gateway', 'not running', 'Start it: nanobot gateway')];
   }
   const since = spanText(clock.now() - running.startedAt);
-  const alive = ok('gateway', `runs as process ${running.pid} since ${since}`);
+  const alive = ok('gateway', `running for ${since}, process ${running.pid}`);
   if (running.address === undefined) return [alive];
-  const readiness = readinessSchema.safeParse(await askGateway(running, '/readyz', token));
+  const readiness = channelsSchema.safeParse(await askGateway(running, '/readyz', token));
   if (!readiness.success) {
-    const remedy = `Read ${home.logs}, the newest file; if it hangs, stop it and start it again.`;
+    const remedy = `Read the newest file in ${home.logs}. If the gateway hangs, restart it.`;
     return [alive, fail('gateway', `${running.address} does not answer`, remedy)];
   }
   const channels = readiness.data.channels.filter(({ status }) => status.kind !== 'off');
@@ -146,7 +174,7 @@ export async function checkGateway(
       return fail(
         name,
         text,
-        remedy ?? `It is tried again. ${home.logs} has the details, newest file.`,
+        remedy ?? `The gateway retries. Details are in the newest file in ${home.logs}.`,
       );
     }),
   ];
@@ -169,29 +197,35 @@ export async function checkState(
   }
 }
 
-/** Moving a file away that is whole would lose the messages that wait in it. */
+/** Moving an intact file away would lose the messages that wait in it. */
 function storeRemedy(code: string): string {
   if (code === 'store_damaged') {
-    return 'Stop the gateway, move state.db away and keep it; a new one is made.';
+    return 'Stop the gateway and move state.db away (keep it). The next start creates a new one.';
   }
-  return 'Nothing in it is lost: leave the file where it is.';
+  return 'No data is lost. Leave the file where it is.';
 }
 
 async function storeFindings({ store }: OpenedState, now: number): Promise<readonly Finding[]> {
   const stats = await store.stats();
   const findings = [
-    ok('store', `opens and is whole; ${stats.pending} waiting, ${stats.outboundQueued} to send`),
+    ok('store', `intact; ${stats.pending} messages waiting, ${stats.outboundQueued} to send`),
   ];
   const aside = stats.dead + stats.unknown;
   if (aside > 0) {
-    const remedy = 'See "nanobot dead list", then retry or drop them.';
-    findings.push(warn('messages', `${stats.dead} set aside, ${stats.unknown} in doubt`, remedy));
+    const remedy = 'Look at them with "nanobot dead list", then retry or drop them.';
+    findings.push(
+      warn('messages', `${stats.dead} set aside, ${stats.unknown} maybe delivered`, remedy),
+    );
   }
   const waitedMs = now - (stats.oldestPendingAt ?? now);
   if (waitedMs > OLD_PENDING_MS) {
-    const text = `a message has been waiting for ${spanText(waitedMs)}`;
+    const text = `the oldest message has been waiting for ${spanText(waitedMs)}`;
     findings.push(
-      warn('messages', text, 'Is the gateway running? "nanobot trace last" says more.'),
+      warn(
+        'messages',
+        text,
+        'Check that the gateway is running; "nanobot trace last" shows the newest message.',
+      ),
     );
   }
   return findings;

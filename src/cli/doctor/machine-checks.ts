@@ -1,4 +1,4 @@
-// What the doctor asks of the machine: Node, the home's permissions, room on the disk.
+// Checks of the machine: Node, permissions of the home, time zone, disk space.
 
 import { existsSync } from 'node:fs';
 import { chmod, constants, stat, statfs } from 'node:fs/promises';
@@ -6,10 +6,9 @@ import { dirname } from 'node:path';
 import type { Environment } from '../../kernel/config/environment.ts';
 import type { Home } from '../../kernel/config/files/home.ts';
 import { isPermitted } from '../../lib/files/files.ts';
-import { isContained } from '../../lib/surroundings.ts';
+import { isContained } from '../../lib/process-group.ts';
 import { machineZone } from '../../lib/time/zone-time.ts';
 import type { Terminal } from '../terminal.ts';
-import { type Finding, fail, ok, warn } from './finding.ts';
 
 const MINIMUM_NODE_MAJOR = 24;
 const OTHERS = 0o077;
@@ -25,7 +24,7 @@ export function checkNode(version: string): Finding {
   return fail('node', `Node ${version} is too old`, `Install Node ${MINIMUM_NODE_MAJOR} or newer.`);
 }
 
-/** The home and what in it holds secrets or conversations must be its user's alone. */
+/** The home, and its files with secrets or conversations, must be readable by their user alone. */
 export async function checkPermissions({ home, env }: Terminal): Promise<readonly Finding[]> {
   const folders = [home.root, home.sessions, home.logs];
   const own = [home.config, home.lastGoodConfig, home.state, home.token, home.history];
@@ -37,7 +36,8 @@ export async function checkPermissions({ home, env }: Terminal): Promise<readonl
   return findings.length > 0 ? findings : [ok('permissions', privacyText(home))];
 }
 
-const privacyText = ({ root }: Home) => `${root} ${existsSync(root) ? 'is' : 'will be'} private`;
+const privacyText = ({ root }: Home) =>
+  `${root} ${existsSync(root) ? 'is' : 'will be'} private to this user`;
 
 async function checkPrivate(
   path: string,
@@ -49,21 +49,22 @@ async function checkPrivate(
   const isOurs = found.uid === process.getuid?.();
   // A volume belongs to the engine that mounts it, and is reached by its group.
   if (!isOurs && isContained(env)) return [];
-  const remedy = `nanobot doctor --fix, or chmod ${mode.toString(8)} ${path}`;
-  const finding = fail('permissions', `other users can reach ${path}`, remedy);
+  const remedy = `Run: nanobot doctor --fix, or: chmod ${mode.toString(8)} ${path}`;
+  const finding = fail('permissions', `other users can read ${path}`, remedy);
   return [{ ...finding, fix: () => chmod(path, mode) }];
 }
 
-/** Whether this user can keep anything there; the nearest folder above a home that is still to be made. */
+/** Whether this user can write there; for a missing home the nearest folder above it. */
 export async function checkHome({ root }: Home): Promise<readonly Finding[]> {
   const isThere = existsSync(root);
   const base = isThere ? root : nearestAbove(root);
-  const remedy = 'Give it to the user who runs nanobot, or choose another home with NANOBOT_HOME.';
+  const remedy =
+    'Give it to the user who runs nanobot (chown), or set NANOBOT_HOME to another folder.';
   if (!(await stat(base)).isDirectory()) {
-    return [fail('home', `${base} is a file, and a folder is needed`, remedy)];
+    return [fail('home', `${base} is a file, not a folder`, remedy)];
   }
   if (await isPermitted(base, constants.W_OK | constants.X_OK)) return [];
-  const text = isThere ? `${root} cannot be written` : `${root} cannot be made below ${base}`;
+  const text = isThere ? `cannot write to ${root}` : `cannot create ${root} in ${base}`;
   return [fail('home', text, remedy)];
 }
 
@@ -74,8 +75,10 @@ function nearestAbove(path: string): string {
 
 /** @param written `sessions.timeZone`, which counts more */
 export function checkTimeZone({ env }: Pick<Terminal, 'env'>, written: string): readonly Finding[] {
-  if (written !== '' || machineZone() !== undefined) return [];
-  const text = `TZ is "${env['TZ'] ?? ''}", which is no time zone: times are read and told in UTC`;
+  const { TZ = '' } = env;
+  // The formatters of dates, which know the zones, take 6 MB: they are asked about a zone that is named.
+  if (written !== '' || TZ === '' || machineZone() !== undefined) return [];
+  const text = `TZ is "${TZ}", which is not a time zone; times are in UTC`;
   const remedy = 'Set TZ, or sessions.timeZone, to a zone such as Europe/Berlin.';
   return [warn('time zone', text, remedy)];
 }
@@ -83,16 +86,33 @@ export function checkTimeZone({ env }: Pick<Terminal, 'env'>, written: string): 
 export async function checkDisk(home: Home): Promise<Finding> {
   const found = await statfs(home.root).catch(() => undefined);
   if (found === undefined) {
-    return warn(
-      'disk',
-      `${home.root} does not exist yet`,
-      'Run "nanobot onboard" or "nanobot gateway".',
-    );
+    return warn('disk', `${home.root} does not exist yet`, 'Create it: nanobot onboard');
   }
   const free = found.bavail * found.bsize;
   const text = `${Math.round(free / MEGABYTE).toLocaleString('en')} MB free`;
   if (free < MIN_FREE_BYTES)
-    return fail('disk', text, 'Make room: without it messages cannot be kept.');
-  if (free < LOW_FREE_BYTES) return warn('disk', text, 'Make room before it runs out.');
+    return fail('disk', text, 'Free disk space: without it messages cannot be stored.');
+  if (free < LOW_FREE_BYTES) return warn('disk', text, 'Free disk space before it runs out.');
   return ok('disk', text);
 }
+
+// What one check of the doctor found.
+
+export type Finding = {
+  readonly check: string;
+  readonly level: 'ok' | 'warn' | 'fail';
+  readonly text: string;
+  /** What a person should do; where there is something to do. */
+  readonly remedy?: string;
+  /** Fixes it; only local permissions. */
+  readonly fix?: () => Promise<void>;
+};
+
+export const ok = (check: string, text: string): Finding => ({ check, level: 'ok', text });
+
+const trouble =
+  (level: 'warn' | 'fail') =>
+  (check: string, text: string, remedy: string): Finding => ({ check, level, text, remedy });
+
+export const warn = trouble('warn');
+export const fail = trouble('fail');

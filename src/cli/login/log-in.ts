@@ -3,12 +3,12 @@
 
 import type { LoginOptions, LoginStep } from '../../channels/channel.ts';
 import { loadConfig } from '../../kernel/config/files/config-file.ts';
-import { findRunningGateway } from '../../kernel/running-gateway.ts';
+import { findRunningGateway } from '../../kernel/home-state.ts';
 import { type QrMatrix, qrMatrix, qrTerminalLines, qrTerminalSize } from '../../lib/qr-code.ts';
 import { CommandFailure, EXIT, type Terminal, untilStopped } from '../terminal.ts';
 import { remoteGateway, remoteLogin } from './remote-login.ts';
 
-/** How a person uses what is shown, in the words of the platform. */
+/** Instructions for the codes shown, in the terms of the platform. */
 type LoginWords = {
   readonly scan: string;
   readonly type: string;
@@ -67,8 +67,8 @@ function fits(size: Room, room: Room): boolean {
 function tooSmall(size: Room, room: Room): readonly string[] {
   const needed = `${size.columns + 1} columns and ${size.rows + LINES_BELOW + 1} rows`;
   return [
-    `The QR code needs a window of ${needed}; this one has ${room.columns} and ${room.rows}.`,
-    'Make it larger, or its letters smaller: the code appears by itself.',
+    `The QR code needs ${needed}; this window has ${room.columns} and ${room.rows}.`,
+    'Enlarge the window or reduce the font size; the code then appears.',
   ];
 }
 
@@ -99,8 +99,8 @@ function wrapped(text: string, width: number): readonly string[] {
   return [...lines, line];
 }
 
-// Shows a login while it is under way: on a terminal in one place that is drawn anew, elsewhere line
-// after line. The result is said by whoever began the login.
+// Shows the progress of a login: redrawn in place on a terminal, line after line elsewhere. The caller
+// reports the result.
 
 interface LoginScreen extends Disposable {
   show(step: LoginStep): void;
@@ -109,7 +109,7 @@ interface LoginScreen extends Disposable {
 const ESCAPE = '\u001B';
 const CLEAR_BELOW = `${ESCAPE}[0J`;
 
-/** Disposing takes away what is shown, where that is possible. */
+/** Disposing erases what is shown, where possible. */
 export function createLoginScreen(terminal: Terminal, words: LoginWords): LoginScreen {
   return terminal.interactive ? placedScreen(terminal, words) : writtenScreen(terminal, words);
 }
@@ -128,7 +128,7 @@ function placedScreen(terminal: Terminal, words: LoginWords): LoginScreen {
     height = lines.length;
   }
 
-  /** Nobody should point a phone at a code that is worth nothing any more. */
+  /** An expired code is not shown. */
   function expire() {
     view = { ...view, qr: undefined };
     draw();
@@ -197,14 +197,14 @@ export async function logIn(terminal: Terminal, login: LogIn): Promise<string> {
   const screen = createLoginScreen(terminal, login.words);
   const onStop = () => {
     screen[Symbol.dispose]();
-    terminal.note('Stopping: what was begun is cleaned up.');
+    terminal.note('Stopping; removing the unfinished link.');
   };
   const last = await untilStopped(onStop, (signal) => follow(terminal, login, screen, signal));
   if (last?.kind === 'done') return last.account;
   if (last?.kind === 'failed') {
     throw new CommandFailure(EXIT.failure, `${last.reason}. ${last.remedy}`);
   }
-  throw new CommandFailure(EXIT.interrupted, 'stopped; nothing was linked');
+  throw new CommandFailure(EXIT.interrupted, 'Cancelled; nothing was linked.');
 }
 
 /** The last step; undefined where the person stopped it. */
@@ -226,8 +226,8 @@ async function follow(
     screen[Symbol.dispose]();
   }
   if (signal.aborted) return undefined;
-  const remedy = 'Is it being started anew? Try again.';
-  return { kind: 'failed', reason: 'the gateway ended the attempt', remedy };
+  const remedy = 'It may have restarted. Try again.';
+  return { kind: 'failed', reason: 'the gateway ended the login', remedy };
 }
 
 /** Changed settings are noticed within a second, and would end a login that was quicker. */
@@ -240,7 +240,7 @@ async function* stepsOf(
 ): AsyncGenerator<LoginStep> {
   const running = await findRunningGateway(home);
   if (running === undefined) return yield* alone(signal);
-  yield { kind: 'progress', text: 'Waiting for the gateway to take up the settings.' };
+  yield { kind: 'progress', text: 'Waiting for the gateway to load the new settings.' };
   if (isRestarting) await clock.sleep(TAKE_UP_MS, signal);
   const { token } = (await loadConfig(home, env)).config.gateway;
   yield* remoteLogin(remoteGateway(running, token, clock), channel, options, signal);

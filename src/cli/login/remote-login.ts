@@ -1,5 +1,5 @@
-// What commands have the gateway do that runs already, over its HTTP server on this machine: connect
-// a channel's account, start a channel again, make a link for the web page.
+// Requests of commands to the running gateway, over its HTTP server on this machine: log in to a
+// channel, restart a channel, make a login link, answer a question.
 
 import { z } from 'zod';
 import type { LoginOptions, LoginStep } from '../../channels/channel.ts';
@@ -10,7 +10,7 @@ import {
   findRunningGateway,
   type RunningGateway,
   tellGateway,
-} from '../../kernel/running-gateway.ts';
+} from '../../kernel/home-state.ts';
 import type { Clock } from '../../lib/time/clock.ts';
 import { CommandFailure, EXIT, type Terminal } from '../terminal.ts';
 
@@ -45,7 +45,7 @@ export function remoteGateway(
   clock: Clock,
 ): RemoteGateway {
   if (address !== undefined) return { address, token, clock };
-  const message = `process ${pid} runs in this home without its web page; stop it first`;
+  const message = `process ${pid} uses this home without a web page; stop it first`;
   throw new CommandFailure(EXIT.homeHeld, message);
 }
 
@@ -111,7 +111,7 @@ export async function remoteDecision(
   const { questions } = questionsSchema.parse(await people.json());
   const asked = questions.find(({ id }) => id === question);
   const choice = asked?.choices.find((one) => one.label === label);
-  if (choice === undefined) throw new CommandFailure(EXIT.notFound, 'this was decided before');
+  if (choice === undefined) throw new CommandFailure(EXIT.notFound, 'this was already decided');
   const answer = await ask(gateway, '/api/people/answers', signal, { token: choice.token });
   return z.object({ result: z.string() }).parse(await answer.json()).result;
 }
@@ -120,7 +120,10 @@ export async function remoteDecision(
 export async function runningGateway({ home, env, clock }: Terminal): Promise<RemoteGateway> {
   const running = await findRunningGateway(home);
   if (running === undefined) {
-    throw new CommandFailure(EXIT.notFound, 'no gateway runs; start it: nanobot gateway');
+    throw new CommandFailure(
+      EXIT.notFound,
+      'the gateway is not running; start it: nanobot gateway',
+    );
   }
   return remoteGateway(running, (await loadConfig(home, env)).config.gateway.token, clock);
 }
@@ -142,7 +145,7 @@ async function channelReady(gateway: RemoteGateway, channel: string, signal: Abo
     const { channels } = channelsSchema.parse(await response.json());
     if (channels.some(({ name, canLogIn }) => name === channel && canLogIn)) return;
     if (clock.monotonic() > until) {
-      const message = `the gateway does not run ${channel}; its log says why`;
+      const message = `the gateway could not start ${channel}; see why: nanobot channels status`;
       throw new CommandFailure(EXIT.failure, message);
     }
     await clock.sleep(LOOK_MS, signal);

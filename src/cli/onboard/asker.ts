@@ -1,8 +1,22 @@
-// The questions of the setup and its steps: each can be repeated or skipped, and finished steps stay
-// saved. Without a person, a missing answer is an error that names its flag.
+// The questions and steps of the setup: a step can be repeated or skipped, and finished steps stay
+// saved. Without a person a missing answer is an error that names its flag.
 
 import * as prompts from '@clack/prompts';
+import {
+  issueOwnerCode,
+  knownOwner,
+  type OwnerWait,
+  waitForOwner,
+} from '../../features/people/owner-pairing.ts';
+import type { Approval } from '../../features/people/people-rows.ts';
+import { checkConfig } from '../../kernel/config/check.ts';
+import type { Config } from '../../kernel/config/config.ts';
+import { loadConfig, readRawConfig, saveConfig } from '../../kernel/config/files/config-file.ts';
+import { findSecrets } from '../../kernel/config/files/secret-sources.ts';
+import type { JsonObject, JsonValue } from '../../kernel/config/json.ts';
+import { withValue } from '../../kernel/config/json-paths.ts';
 import { NanobotError, ProviderError } from '../../kernel/message/errors.ts';
+import { qrMatrix, qrTerminalLines, qrTerminalSize } from '../../lib/qr-code.ts';
 import { CommandFailure, EXIT, type Terminal } from '../terminal.ts';
 
 export type Choice<Value extends string> = {
@@ -71,7 +85,8 @@ function personAsker({ typed }: Terminal): Asker {
     async secret(question) {
       const { flag } = question;
       const kept = before.get(flag) ?? '';
-      const message = kept === '' ? question.message : `${question.message} (empty: as before)`;
+      const message =
+        kept === '' ? question.message : `${question.message} (leave empty to keep the last one)`;
       const optional = question.optional === true || kept !== '';
       const validate = validator({ ...question, optional });
       const answer = await prompts.password({ message, validate });
@@ -119,7 +134,7 @@ function scriptAsker(terminal: Terminal): Asker {
     if (initial !== undefined) return initial;
     throw new CommandFailure(
       EXIT.usage,
-      `"${message}" has no answer. In a script: nanobot onboard ${flag}`,
+      `"${message}" has no value. In a script, use: nanobot onboard ${flag}`,
     );
   };
   return {
@@ -143,7 +158,7 @@ function validator({ optional, check }: Question) {
   return (answer: string | undefined) => {
     const text = (answer ?? '').trim();
     if (text !== '') return check?.(text);
-    return optional === true ? undefined : 'Please answer.';
+    return optional === true ? undefined : 'Enter a value.';
   };
 }
 
@@ -179,7 +194,7 @@ export async function settle(asker: Asker, name: string, step: Step): Promise<st
       [
         { value: 'again', label: 'Try again', hint: 'your answers are kept' },
         { value: 'skip', label: `Skip ${name}` },
-        { value: 'end', label: 'End the setup' },
+        { value: 'end', label: 'Quit the setup' },
       ],
       'again',
     );
@@ -208,3 +223,95 @@ export async function settleAll(
 
 const problemOf = (error: NanobotError) =>
   (error instanceof ProviderError ? error.userText : undefined) ?? error.message;
+
+// Parts of the setup that channels use: the draft of the configuration, saved only after it was proved,
+// and the pairing link for the first owner.
+
+/** By dotted path. */
+export type Settings = Readonly<Record<string, JsonValue>>;
+
+export async function currentConfig({ home, env }: Terminal): Promise<Config> {
+  return (await loadConfig(home, env)).config;
+}
+
+/** The configuration as it would be with these settings. @throws ConfigError */
+export async function tryOut({ home, env }: Terminal, settings: Settings): Promise<Config> {
+  const raw = applied(await readRawConfig(home), settings);
+  const secrets = await findSecrets(raw, env, home);
+  return checkConfig(JSON.stringify(raw), env, {}, secrets).config;
+}
+
+export async function save({ home, env }: Terminal, settings: Settings): Promise<void> {
+  await saveConfig(home, applied(await readRawConfig(home), settings), env);
+}
+
+function applied(raw: JsonObject, settings: Settings): JsonObject {
+  return Object.entries(settings).reduce(
+    (changed, [path, value]) => withValue(changed, path, value),
+    raw,
+  );
+}
+
+// Offers the pairing link of a channel: the first person who uses it becomes its owner.
+
+const PERSON_WAIT_SECS = 600;
+
+type OwnerOffer = {
+  readonly channel: string;
+  /** What to do with the link, ending before it. */
+  readonly request: string;
+  /** What is awaited, as in "Waiting up to 60 s for the tap". */
+  readonly sign: string;
+  /** Seconds; a person waits ten minutes, a script not at all. */
+  readonly waitSecs?: number;
+  link(code: string): string;
+};
+
+/** In a script the link is printed and valid for half an hour. */
+export async function offerPairing(
+  terminal: Terminal,
+  asker: Asker,
+  offer: OwnerOffer,
+): Promise<void> {
+  const { home, env, clock } = terminal;
+  const { channel, request, sign } = offer;
+  const waitSecs = offer.waitSecs ?? (asker.interactive ? PERSON_WAIT_SECS : 0);
+  const wait: OwnerWait = { home, env, clock, channel };
+  const known = await knownOwner(wait);
+  if (known !== undefined) return asker.say(alreadyOwned(known));
+  const since = clock.now();
+  const link = offer.link(await issueOwnerCode(wait));
+  asker.say(`${request}\n${link}`);
+  if (asker.interactive && link.startsWith('https:')) showQrCode(terminal, link);
+  if (waitSecs <= 0) return;
+  const signal = AbortSignal.timeout(waitSecs * 1000);
+  await asker.during(
+    `Waiting up to ${waitSecs} s for ${sign} (Ctrl+C: later; the link stays valid)`,
+    () => waitForOwner(wait, since, signal),
+    (owner) =>
+      owner === undefined
+        ? `Not used yet. It stays valid for 30 minutes.`
+        : `Paired with ${nameOf(owner)}.`,
+  );
+}
+
+/** For the camera of a phone, where the window has room for it. */
+function showQrCode({ output, env, print }: Terminal, link: string): void {
+  const matrix = qrMatrix(link);
+  const { columns, rows } = qrTerminalSize(matrix);
+  const { columns: width = 0, rows: height = 0 } = output;
+  if (columns > width || rows >= height) return;
+  const colors = (env['NO_COLOR'] ?? '') === '';
+  for (const line of qrTerminalLines(matrix, { colors })) print(line);
+}
+
+const nameOf = ({ name, userId }: Approval) => (name === '' ? userId : name);
+
+/** A relinked account keeps its people; a second link would let in anybody who sees it. */
+function alreadyOwned(owner: Approval): string {
+  const { channel, userId } = owner;
+  return (
+    `${nameOf(owner)} is already the owner. To change that, run ` +
+    `\`nanobot pair revoke ${channel} ${userId}\`, then this command again.`
+  );
+}

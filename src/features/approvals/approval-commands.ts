@@ -1,33 +1,42 @@
 // `/approvals`: what waits for an owner's approval, and the standing approvals.
 
-import { OWNER_ONLY } from '../../kernel/access/command-access.ts';
-import type { Medium } from '../../kernel/access/rights.ts';
+import { type Person, withChoice } from '../../kernel/access/person.ts';
+import {
+  APPROVAL_POLICIES,
+  type ApprovalPolicy,
+  type Medium,
+  POLICY_WORDS,
+} from '../../kernel/access/rights.ts';
 import {
   type Command,
   type CommandOrigin,
   type CommandTable,
   commandsOf,
-} from '../../kernel/commands/command.ts';
+  OWNER_ONLY,
+} from '../../kernel/commands/command-access.ts';
 import { verbatim } from '../../kernel/message/untrusted.ts';
 import { headOf } from '../../lib/text/cut.ts';
 import type { Drafts } from '../letters/drafts.ts';
+import { withPerson } from '../people/person-commands.ts';
+import type { Persons } from '../people/persons.ts';
 import type { Approvals } from './approvals.ts';
 import { shownText } from './rules/approval-text.ts';
-import { type ShownYes, type Standing, shortId } from './standing.ts';
+import { endWords, type ShownYes, type Standing, shortId } from './standing.ts';
 
 export const APPROVAL_COMMANDS = {
   approvals: {
     summary: 'what waits for your yes, asked again here, and what you always allow',
-    usage: '/approvals [revoke <id> | revoke all]',
+    usage: '/approvals [strict | normal | open [<person>] | revoke <id> | revoke all]',
     access: OWNER_ONLY,
     timing: 'immediate',
   },
 } satisfies CommandTable;
 
-export type ApprovalCommandDeps = {
+type ApprovalCommandDeps = {
   readonly approvals: Pick<Approvals, 'open' | 'askAgain'>;
   readonly drafts: Pick<Drafts, 'open' | 'askAgain'>;
   readonly standing: Pick<Standing, 'list' | 'takeBack'>;
+  readonly persons: Pick<Persons, 'author' | 'get' | 'find' | 'change'>;
   /** What kind of channel it is. */
   mediumOf(channel: string): Medium;
 };
@@ -35,13 +44,34 @@ export type ApprovalCommandDeps = {
 export function approvalCommands(deps: ApprovalCommandDeps): readonly Command[] {
   return commandsOf(APPROVAL_COMMANDS, {
     approvals(origin, argument) {
-      const [word, id = ''] = argument.split(/\s+/);
-      return word === 'revoke' ? revoke(id, deps) : showApprovals(origin, deps);
+      const [word = '', ...rest] = argument.split(/\s+/);
+      if (word === 'revoke') return revoke(rest[0] ?? '', deps);
+      const policy = APPROVAL_POLICIES.find((each) => each === word.toLowerCase());
+      return policy === undefined
+        ? showApprovals(origin, deps)
+        : setPolicy(origin, policy, rest.join(' '), deps);
     },
   });
 }
 
 const MAX_ABOUT_CHARS = 300;
+
+async function setPolicy(
+  origin: CommandOrigin,
+  policy: ApprovalPolicy,
+  whom: string,
+  { persons }: ApprovalCommandDeps,
+): Promise<string> {
+  const set = async ({ id, name }: Person) => {
+    await persons.change(id, (record) => withChoice(record, 'approvals', policy));
+    const who = whom === '' ? 'you' : name === '' ? verbatim(id) : verbatim(name);
+    return `Approvals for ${who}: ${policy}. ${POLICY_WORDS[policy]}`;
+  };
+  if (whom === '') return withPerson(origin, persons, set);
+  const [person, ...others] = await persons.find(whom);
+  if (person === undefined) return `I know nobody called ${verbatim(whom)}.`;
+  return others.length > 0 ? 'Several people are called that: use an id of /people.' : set(person);
+}
 
 async function revoke(id: string, { standing }: ApprovalCommandDeps): Promise<string> {
   if (id === '') return 'Say /approvals revoke with an id, or with all; /approvals shows them.';
@@ -76,11 +106,9 @@ function alwaysLines(all: readonly ShownYes[]): readonly string[] {
   if (all.length === 0) return [];
   const lines = all.map(({ yes, until, used }) => {
     const about = verbatim(shownText(headOf(yes.about, MAX_ABOUT_CHARS)));
-    const day = new Date(until).toISOString().slice(0, 10);
     const where = `in ${verbatim(yes.session)}, asked by ${yes.asker}`;
-    const when = yes.evenTainted ? ', also after words of others' : '';
     const times = used === undefined ? 'not used yet' : `used ${used.uses} times`;
-    return `- \`${shortId(yes)}\` ${verbatim(yes.tool)} ${about} ${where}${when}; until ${day}, ${times}`;
+    return `- \`${shortId(yes)}\` ${verbatim(yes.tool)} ${about} ${where}; ${endWords(until)}, ${times}`;
   });
   return ['', 'Always allowed (/approvals revoke <id> takes one back):', ...lines];
 }

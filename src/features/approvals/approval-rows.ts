@@ -7,8 +7,8 @@ import type { Rights, ToolAccess } from '../../kernel/access/rights.ts';
 import { port } from '../../kernel/feature.ts';
 import type { MessageId, SessionKey, TurnId } from '../../kernel/message/ids.ts';
 import type { ChatRef, SystemSender } from '../../kernel/message/message.ts';
-import type { TurnPerson } from '../../kernel/message/notes.ts';
-import { eraseDecided } from '../../kernel/questions/pending.ts';
+import type { TurnPerson } from '../../kernel/message/untrusted.ts';
+import { eraseDecided } from '../../kernel/questions/question-rows.ts';
 import { jsonRows, type OpenRows, type Rows } from '../../kernel/rows.ts';
 import type { Holds } from '../../kernel/sessions/rules/forgetting.ts';
 import { flag, kind, number, object, place, rowShape, text } from '../../lib/json/json.ts';
@@ -26,6 +26,9 @@ export type Approval = {
   readonly seal?: string;
   /** What a yes that is not for once is bound to. */
   readonly pattern?: string;
+  /** What that covers, for people; left out: exactly this call. */
+  readonly scope?: string;
+  readonly asksOnce?: boolean;
   /** Who alone asked, by a stable name. */
   readonly whose?: string | undefined;
   readonly session: SessionKey;

@@ -12,11 +12,11 @@ import {
   type TurnId,
 } from '../../kernel/message/ids.ts';
 import type { ChatRef, InboundMessage, SystemSender } from '../../kernel/message/message.ts';
-import type { TurnPerson } from '../../kernel/message/notes.ts';
+import type { TurnPerson } from '../../kernel/message/untrusted.ts';
 import { verbatim } from '../../kernel/message/untrusted.ts';
-import { moveOn, openOf } from '../../kernel/questions/pending.ts';
-import type { Chooser, QuestionHandler } from '../../kernel/questions/question.ts';
-import type { Questions } from '../../kernel/questions/questions.ts';
+import type { Chooser, QuestionHandler } from '../../kernel/questions/question-rows.ts';
+import { moveOn, openOf } from '../../kernel/questions/question-rows.ts';
+import type { Question, Questions } from '../../kernel/questions/questions.ts';
 import type { Rows } from '../../kernel/rows.ts';
 import type { Holds } from '../../kernel/sessions/rules/forgetting.ts';
 import { createLanes } from '../../lib/async.ts';
@@ -30,10 +30,17 @@ import {
   hashOf,
   hasPlace,
 } from './approval-rows.ts';
-import { alwaysGiven, approvalText, MAX_SHOWN_CHARS } from './rules/approval-text.ts';
+import {
+  approvalText,
+  hourWords,
+  MAX_SHOWN_CHARS,
+  ruleGiven,
+  TERMS,
+  termLabel,
+} from './rules/approval-text.ts';
 import type { Standing } from './standing.ts';
 
-export type ApprovalsDeps = {
+type ApprovalsDeps = {
   readonly calls: Rows<Approval>;
   readonly bus: Pick<MessageBus, 'accept' | 'send'>;
   readonly questions: Questions;
@@ -68,27 +75,27 @@ export type AskingTurn = {
 // What became of a call that an owner decided about, as the message that begins a turn and in words for
 // the model.
 
-const MINUTES = 15;
+/** A job can wait for the evening; whoever has a program run sits beside it. */
+const hoursFor = ({ access }: Pick<Approval, 'access'>) => (access === 'schedule' ? 12 : 1);
 
 export const APPROVAL_TEXTS = {
-  /** A question is good so long. */
-  MINUTES,
   ASKED:
-    `Not run yet: an owner is asked to allow it, within ${MINUTES} minutes. What comes of it ` +
+    'Not run yet: an owner is asked to allow it. What comes of it ' +
     'reaches you as a message. Do not call it again or try another way; say that you wait for a yes.',
   TOO_LONG:
     `Error (permission): an owner has to allow this call, and it is longer than the ${MAX_SHOWN_CHARS} ` +
     'characters they can be shown. Nothing was done. Make it smaller or do it in parts.',
   TOO_MANY:
-    'Error (permission): an owner has to allow this call, and too many wait for a yes already. ' +
-    'Nothing was done.',
-  NOT_ALLOWED: 'Error (permission): an owner did not allow this call. Nothing was done.',
+    'Permission denied: this call needs the approval of an owner, and too many calls wait already. ' +
+    'Nothing was done. Tell the user.',
+  NOT_ALLOWED:
+    'Permission denied: an owner did not allow this call. Nothing was done. Tell the user.',
   LOST: '[A call that an owner allowed is not known any more. Nothing was done.]',
-  ENDED: 'What asked for it was ended meanwhile; nothing is done.',
+  ENDED: 'What asked for it was stopped meanwhile; nothing is done.',
 } as const;
 
 /** Its text is the name of the call, until the turn that takes it up asks for the result. */
-export function resultMessage(approval: Approval, now: number): InboundMessage {
+function resultMessage(approval: Approval, now: number): InboundMessage {
   const { id, chat, session, rights, person, paidBy, replyTo, isTainted } = approval;
   return {
     id: messageId(`approval/${id}`),
@@ -122,7 +129,7 @@ export function told({ kind }: ApprovalState): AskedOwner {
     : { text: APPROVAL_TEXTS.ASKED, isWaiting: true };
 }
 
-const LIFETIME_MS = APPROVAL_TEXTS.MINUTES * 60_000;
+const HOUR_MS = 3_600_000;
 
 export type Approvals = ReturnType<typeof createApprovals>;
 
@@ -155,7 +162,7 @@ export function createApprovals(deps: ApprovalsDeps) {
       return refusedWith(APPROVAL_TEXTS.TOO_MANY);
     const stored = known ?? approval;
     const markdown = approvalText({
-      ...{ ...stored, minutes: APPROVAL_TEXTS.MINUTES },
+      ...{ ...stored, hours: hoursFor(stored) },
       alwaysDays: mayStand(stored) ? standing.days() : 0,
       timeZone: stored.person.timeZone ?? deps.timeZone(),
     });
@@ -164,7 +171,7 @@ export function createApprovals(deps: ApprovalsDeps) {
     if (known === undefined) await calls.change(stored.id, (each) => each ?? stored);
     await calls.expire(clock.now() - CALL_KEPT_MS);
     await ask(stored, isOwnerHere ? turn.chat : await deps.ownerChat(), markdown);
-    log.info('owner asked to allow a call', { tool: call.tool, session: turn.session });
+    log.info('approval requested', { tool: call.tool, session: turn.session });
     return ASKED;
   }
 
@@ -173,14 +180,10 @@ export function createApprovals(deps: ApprovalsDeps) {
       id: `approval/${approval.id}`,
       chat,
       markdown,
-      choices: [
-        { label: 'Allow once', action: 'allow' },
-        { label: 'Deny', action: 'deny' },
-        ...(mayStand(approval) && standing.days() > 0 ? [ALWAYS] : []),
-      ],
+      choices: choicesOf(approval, standing.days()),
       approvers: 'owners',
       subject: `approval:${hashOf(approval)}:${approval.id}`,
-      expiresInMs: LIFETIME_MS,
+      expiresInMs: hoursFor(approval) * HOUR_MS,
     });
   }
 
@@ -196,8 +199,9 @@ export function createApprovals(deps: ApprovalsDeps) {
   async function answer(rest: string, action: string, ...[who, at]: Chooser): Promise<string> {
     const approval = await asked(rest);
     if (approval === undefined) return 'This call is not known any more; nothing is done.';
-    const isAlways = action === ALWAYS.action && mayStand(approval);
-    const isAllowed = action === 'allow' || isAlways;
+    const chosen = TERMS.find((term) => term === action);
+    const term = mayStand(approval) ? chosen : undefined;
+    const isAllowed = action === 'allow' || term !== undefined;
     const { kind } = approval.state;
     if (kind !== 'open' && kind !== 'granted' && kind !== 'denied') return DECIDED;
     if (kind === 'open' && !(await deps.isAwaited(approval.chat))) {
@@ -205,11 +209,13 @@ export function createApprovals(deps: ApprovalsDeps) {
       return APPROVAL_TEXTS.ENDED;
     }
     const state: ApprovalState = { kind: isAllowed ? 'granted' : 'denied' };
-    if (isAlways && kind === 'open')
-      await standing.give({ ...approval, about: approval.arguments }, who, at);
+    if (term !== undefined && kind === 'open' && mayStand(approval)) {
+      const about = approval.scope ?? approval.arguments;
+      await standing.give({ ...approval, about }, term, who, at);
+    }
     const from = ['open', 'granted', 'denied'] as const;
     if (!isAllowed && !(await moveOn(calls, approval.id, from, state))) return DECIDED;
-    log.info('owner decided about a call', { tool: approval.tool, decision: state.kind });
+    log.info('approval decided', { tool: approval.tool, decision: state.kind });
     if (!isAllowed) {
       await tell(approval, 'An owner did not allow it');
       return 'Denied: nothing is done.';
@@ -224,14 +230,16 @@ export function createApprovals(deps: ApprovalsDeps) {
         await moveOn(calls, approval.id, ['open', 'granted'], state);
       throw error;
     }
-    return isAlways ? alwaysGiven(standing.days(), approval.isTainted) : 'Allowed, this once.';
+    return term === undefined
+      ? 'Allowed, this once.'
+      : ruleGiven(term, standing.days(), approval.scope);
   }
 
   async function expired(rest: string): Promise<void> {
     const approval = await asked(rest);
     if (approval?.state.kind !== 'open') return;
     if (!(await moveOn(calls, approval.id, ['open'], { kind: 'expired' }))) return;
-    await tell(approval, `No owner answered within ${APPROVAL_TEXTS.MINUTES} minutes`);
+    await tell(approval, `No owner answered within ${hourWords(hoursFor(approval))}`);
   }
 
   async function tell({ id, chat, tool }: Approval, why: string) {
@@ -263,7 +271,7 @@ export function createApprovals(deps: ApprovalsDeps) {
   };
 }
 
-const DECIDED = 'It was decided before.';
+const DECIDED = 'This was already decided.';
 
 const ASKED: AskedOwner = { text: APPROVAL_TEXTS.ASKED, isWaiting: true };
 
@@ -271,7 +279,18 @@ const refusedWith = (text: string): AskedOwner => ({ text, isWaiting: false });
 
 const idOf = ({ ordinal }: CallToApprove, { turnId }: AskingTurn) => `${turnId}/${ordinal}`;
 
-const ALWAYS = { label: 'Always allow', action: 'always', hasNoThumb: true } as const;
+function choicesOf(approval: Approval, days: number): Question['choices'] {
+  const once = { label: 'Allow once', action: 'allow' };
+  const deny = { label: 'Deny', action: 'deny' };
+  if (!mayStand(approval) || days === 0) return [once, deny];
+  const terms = TERMS.map((term) => {
+    return { label: termLabel(term, days), action: term, hasNoThumb: true as const };
+  });
+  if (approval.asksOnce !== true) return [once, deny, ...terms];
+  const isShorter = ({ action }: { readonly action: string }) => action !== 'always';
+  const other = { ...once, hasNoThumb: true as const };
+  return [{ label: 'Allow', action: 'always' }, deny, other, ...terms.filter(isShorter)];
+}
 
 /** There is somebody who would ask for the same again, and something to hold them to. */
 function mayStand<T extends { readonly pattern?: string; readonly whose?: string | undefined }>(

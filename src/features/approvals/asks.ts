@@ -29,8 +29,8 @@ import {
   type PersonSender,
 } from '../../kernel/message/message.ts';
 import { verbatim } from '../../kernel/message/untrusted.ts';
-import { eraseDecided, isOpen, moveOn, openOf } from '../../kernel/questions/pending.ts';
-import type { QuestionHandler } from '../../kernel/questions/question.ts';
+import type { QuestionHandler } from '../../kernel/questions/question-rows.ts';
+import { eraseDecided, isOpen, moveOn, openOf } from '../../kernel/questions/question-rows.ts';
 import type { Questions } from '../../kernel/questions/questions.ts';
 import { jsonRows, type OpenRows, type Rows } from '../../kernel/rows.ts';
 import type { Holds } from '../../kernel/sessions/rules/forgetting.ts';
@@ -39,7 +39,7 @@ import { flag, kind, number, object, place, rowShape, text, texts } from '../../
 import type { Logger } from '../../lib/logger.ts';
 import type { Clock } from '../../lib/time/clock.ts';
 
-export type AsksDeps = {
+type AsksDeps = {
   readonly asks: Rows<Ask>;
   readonly bus: Pick<MessageBus, 'accept'>;
   readonly questions: Pick<Questions, 'ask' | 'withdraw' | 'open'>;
@@ -47,7 +47,7 @@ export type AsksDeps = {
   readonly log: Logger;
 };
 
-export type AskTurn = {
+type AskTurn = {
   readonly session: SessionKey;
   readonly turnId: TurnId;
   /** The newest message that the turn answers: whoever sent it is asked, where they wrote it. */
@@ -76,7 +76,7 @@ const SENT =
   'something else to say.';
 const NOBODY = 'nobody is in this conversation who could be asked; ask in your answer instead';
 const TOO_MANY = 'too many questions wait for an answer; ask in your answer instead';
-const NO_LONGER = 'This can no longer be answered: it was decided before, or its time is over.';
+const NO_LONGER = 'This can no longer be answered: it was already decided or has expired.';
 
 const questionId = (id: string) => `${ASK_SUBJECT}/${id}`;
 const answerId = (id: string): MessageId => messageId(`${ASK_SUBJECT}/${id}/answer`);
@@ -109,7 +109,7 @@ export function createAsks(deps: AsksDeps) {
     };
     await add(ask);
     await pose(ask);
-    log.info('person asked', { session });
+    log.info('question asked', { session });
     return SENT;
   }
 
@@ -259,7 +259,7 @@ function answerMessage(
 // What the agent asked people, and how it stands: on disk, and in memory as it is on disk, so that no
 // message costs a look into the store. A question is settled once, whoever comes first.
 
-export type AskState =
+type AskState =
   | { readonly kind: 'open' | 'replaced' }
   /** `by`: the message that brings the answer to the agent. */
   | { readonly kind: 'answered'; readonly by: MessageId; readonly choice?: string }

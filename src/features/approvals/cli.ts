@@ -11,37 +11,39 @@ import type { ShownYes } from './standing.ts';
 const SHOWN_ID_CHARS = 8;
 /** By the labels of the question's buttons. */
 const DECISIONS = [
-  ['allow', 'Allow once', 'allow a call that waits, once'],
-  ['deny', 'Deny', 'deny a call that waits'],
+  ['allow', 'Allow once', 'allow a waiting call once'],
+  ['deny', 'Deny', 'deny a waiting call'],
 ] as const;
 
 type Json = { readonly json?: boolean };
 
 export function approvalsCommand(terminal: Terminal): Command {
-  const command = new Command('approvals').description('calls that wait for an approval');
+  const command = new Command('approvals').description(
+    'calls waiting for approval, and allow rules',
+  );
   command
     .command('list', { isDefault: true })
-    .description('what waits, and what is always allowed')
-    .option('--json', 'as JSON')
+    .description('list waiting calls and allow rules')
+    .option('--json', 'print as JSON')
     .action(({ json }: Json) => listApprovals(terminal, json === true));
   for (const [name, label, summary] of DECISIONS) {
     command
       .command(name)
       .description(summary)
-      .argument('<id>', 'its id as "approvals list" shows it')
+      .argument('<id>', 'id from "approvals list"')
       .action((id: string) => decide(terminal, id, label));
   }
   command
     .command('revoke')
-    .description('take back what is always allowed')
-    .argument('<id>', 'its id or the beginning of it; all: each of them')
+    .description('delete an allow rule')
+    .argument('<id>', 'id from "approvals list" or its beginning; "all" deletes every rule')
     .action((id: string) => revoke(terminal, id));
   return command;
 }
 
 async function listApprovals(terminal: Terminal, json: boolean) {
   const { hashOf } = await import('./approval-rows.ts');
-  const { openStandingRows, shownYeses } = await import('./standing.ts');
+  const { endWords, openStandingRows, shownYeses } = await import('./standing.ts');
   const { loadConfig } = await import('../../kernel/config/files/config-file.ts');
   const { config } = await loadConfig(terminal.home, terminal.env);
   const { alwaysDays } = config.tools.approvals;
@@ -54,21 +56,25 @@ async function listApprovals(terminal: Terminal, json: boolean) {
   const sessions = [...open, ...always.map(({ yes }) => yes)].map(({ session }) => session);
   const names = await chatNames(terminal, sessions);
   const chatOf = (session: string) => names.get(session) || session;
-  if (open.length === 0) terminal.note('No call waits for an approval.');
-  else terminal.note('Waiting; "nanobot approvals allow <id>" or "deny <id>" decides:');
+  if (open.length === 0) terminal.note('No calls are waiting for approval.');
+  else
+    terminal.note('Waiting for approval. Decide with: nanobot approvals allow <id>, or deny <id>');
   for (const approval of open) {
     const { tool, arguments: call, session, asker, at } = approval;
     const id = hashOf(approval).slice(0, SHOWN_ID_CHARS);
     terminal.print(`${id}  ${momentText(at)}  ${tool}  in ${chatOf(session)}, asked by ${asker}`);
     terminal.print(`  ${printable(call)}`);
   }
-  if (always.length > 0) terminal.note('Always allowed; "nanobot approvals revoke <id>" ends it:');
+  if (always.length > 0)
+    terminal.note('Allow rules. Delete one with: nanobot approvals revoke <id>');
   for (const { yes, until, used } of always) {
-    const { id, tool, session, asker, about, evenTainted } = yes;
-    const when = evenTainted ? ', also after words of others' : '';
-    const times = used === undefined ? 'not used yet' : `used ${used.uses} times`;
+    const { id, tool, session, asker, about } = yes;
+    const times =
+      used === undefined
+        ? 'not used yet'
+        : `used ${used.uses} ${used.uses === 1 ? 'time' : 'times'}`;
     terminal.print(
-      `${id.slice(0, SHOWN_ID_CHARS)}  ${tool}  in ${chatOf(session)}, asked by ${asker}${when}; until ${momentText(until)}, ${times}`,
+      `${id.slice(0, SHOWN_ID_CHARS)}  ${tool}  in ${chatOf(session)}, asked by ${asker}; ${endWords(until)}, ${times}`,
     );
     terminal.print(`  ${printable(about)}`);
   }
@@ -79,14 +85,14 @@ const waitingJson = ({ id, tool, arguments: call, session, asker, at }: Approval
 };
 
 const alwaysJson = ({ yes, until, used }: ShownYes) => {
-  const { id, tool, about, session, asker, evenTainted, by, givenAt: at } = yes;
-  const shown = { state: 'always', id, tool, about, session, asker, evenTainted, by: by.id };
+  const { id, tool, about, session, asker, by, givenAt: at } = yes;
+  const shown = { state: 'always', id, tool, about, session, asker, by: by.id };
   return { ...shown, at, until, uses: used?.uses ?? 0 };
 };
 
 async function waitingCalls(rows: OpenRows): Promise<readonly Approval[]> {
   const { openApprovalRows } = await import('./approval-rows.ts');
-  const { openOf } = await import('../../kernel/questions/pending.ts');
+  const { openOf } = await import('../../kernel/questions/question-rows.ts');
   return openOf(openApprovalRows(rows));
 }
 
@@ -95,9 +101,10 @@ async function decide(terminal: Terminal, typed: string, label: string) {
   const { remoteDecision, runningGateway } = await import('../../cli/login/remote-login.ts');
   const open = await withState(terminal, ({ rows }) => waitingCalls(rows));
   const [meant, ...more] = open.filter((approval) => hashOf(approval).startsWith(typed));
-  if (meant === undefined) throw new CommandFailure(EXIT.notFound, `no call waits as ${typed}`);
+  if (meant === undefined)
+    throw new CommandFailure(EXIT.notFound, `no waiting call has the id ${typed}`);
   if (more.length > 0) {
-    throw new CommandFailure(EXIT.usage, `several ids begin with ${typed}; type more of it`);
+    throw new CommandFailure(EXIT.usage, `several ids begin with ${typed}; type more characters`);
   }
   const gateway = await runningGateway(terminal);
   terminal.note(await remoteDecision(gateway, `approval/${meant.id}`, label));
@@ -107,8 +114,8 @@ async function revoke(terminal: Terminal, id: string) {
   const { openStandingRows, takeBack } = await import('./standing.ts');
   const taken = await withState(terminal, ({ rows }) => takeBack(openStandingRows(rows), id));
   if (taken === 'several') {
-    throw new CommandFailure(EXIT.usage, `several ids begin with ${id}; type more of it`);
+    throw new CommandFailure(EXIT.usage, `several ids begin with ${id}; type more characters`);
   }
   if (taken === 0) throw new CommandFailure(EXIT.notFound, `No allow rule with id ${id}.`);
-  terminal.note(taken === 1 ? 'Taken back: an owner is asked again.' : `${taken} taken back.`);
+  terminal.note(taken === 1 ? 'Allow rule deleted.' : `${taken} allow rules deleted.`);
 }

@@ -1,12 +1,19 @@
 // Installs the approvals of tool calls by owners and the questions that the agent asks people.
 
+import type { ApprovedCall, TurnMessage } from '../../agent/agent.ts';
 import { AGENT } from '../../agent/install.ts';
+import type { MessageBus } from '../../kernel/bus/bus.ts';
 import { type Kernel, port } from '../../kernel/feature.ts';
+import { callId, messageId } from '../../kernel/message/ids.ts';
+import { previewOf } from '../../kernel/message/message.ts';
 import { NOTICES } from '../../kernel/owners.ts';
-import { APPROVED_CALLS, openApprovalRows } from './approval-rows.ts';
-import { type Approvals, createApprovals } from './approvals.ts';
+import { moveOn } from '../../kernel/questions/question-rows.ts';
+import type { Rows } from '../../kernel/rows.ts';
+import type { TurnScope, TurnStage } from '../../kernel/turns/stages.ts';
+import type { ToolOutcome } from '../../tools/tool.ts';
+import { APPROVED_CALLS, type Approval, openApprovalRows } from './approval-rows.ts';
+import { APPROVAL_TEXTS, type Approvals, createApprovals, resultText } from './approvals.ts';
 import { ASK_SUBJECT, type Asks, createAsks, openAsks } from './asks.ts';
-import { approvalsStage } from './stage.ts';
 import { createStanding, openStandingRows, type Standing } from './standing.ts';
 
 export const APPROVALS = port<Approvals>('approvals');
@@ -20,6 +27,11 @@ export function install(kernel: Kernel): void {
     rows: openStandingRows(rows),
     ...{ clock, log, origins, audit: kernel.measuring.audit, outsideChats: NOTICES },
     days: () => live.config.tools.approvals.alwaysDays,
+    timeZone: () => live.config.sessions.timeZone,
+    async personOf(whose) {
+      const [, channel = '', id = ''] = /^([^:]*):(.*)$/s.exec(whose) ?? [];
+      return (await kernel.people.persons.of(channel, [id]))?.id ?? whose;
+    },
   });
   const calls = openApprovalRows(rows);
   const approvals = createApprovals({
@@ -39,4 +51,72 @@ export function install(kernel: Kernel): void {
   kernel.provide(APPROVALS, approvals);
   kernel.provide(ASKS, asks);
   kernel.provide(STANDING, standing);
+}
+
+// The turn stage of approvals: a message that stands for an approved call becomes the result of that call,
+// and a message that answers a question of the agent is marked as its answer. The approved call is executed
+// here, once: a call that had started when the process died is never started again.
+
+type ApprovalsStageDeps = {
+  readonly calls: Rows<Approval>;
+  readonly asks: Pick<Asks, 'bind'>;
+  readonly bus: Pick<MessageBus, 'send'>;
+  run(call: ApprovedCall, signal: AbortSignal): Promise<ToolOutcome>;
+};
+
+export function approvalsStage(deps: ApprovalsStageDeps) {
+  const { calls, asks, bus } = deps;
+
+  /** The call as it stands after this; it is run unless it was started before. */
+  async function executed(approval: Approval, signal: AbortSignal): Promise<Approval> {
+    if (approval.state.kind !== 'granted') return approval;
+    if (!(await moveOn(calls, approval.id, ['granted'], { kind: 'running' }))) {
+      return (await calls.get(approval.id)) ?? approval;
+    }
+    const say: ApprovedCall['say'] = async (markdown, ordinal, attachments = []) => {
+      const id = messageId(`approval/${approval.id}/say/${ordinal}`);
+      const files = attachments.length === 0 ? {} : { attachments };
+      await bus.send({ id, chat: approval.chat, markdown, ...files });
+    };
+    const { status, text, isForeign = false } = await deps.run({ ...approval, say }, signal);
+    // Stopped while it ran: the outcome stays unknown.
+    if (status === 'failed') signal.throwIfAborted();
+    const done: Approval = { ...approval, state: { kind: 'done', status, text, isForeign } };
+    await calls.change(done.id, () => done);
+    return done;
+  }
+
+  async function withResult(each: TurnMessage, { signal, show }: TurnScope): Promise<TurnMessage> {
+    const { message } = each;
+    const approval = await calls.get(message.text);
+    if (approval === undefined)
+      return { ...each, message: { ...message, text: APPROVAL_TEXTS.LOST } };
+    const { id, tool } = approval;
+    const shownId = callId(id);
+    show({ type: 'tool_started', callId: shownId, name: tool, detail: approval.detail ?? '' });
+    const { state } = await executed(approval, signal);
+    const [status, preview] =
+      state.kind === 'done'
+        ? ([state.status, previewOf(state.text)] as const)
+        : (['failed', 'Stopped while it ran'] as const);
+    show({ type: 'tool_finished', callId: shownId, status, preview });
+    const isForeign = each.isForeign || (state.kind === 'done' && state.isForeign);
+    return { ...each, message: { ...message, text: resultText(tool, state) }, isForeign };
+  }
+
+  return {
+    name: 'approvals',
+    async message(each, turn) {
+      const { sender } = each.message;
+      if (sender.kind === 'system')
+        return sender.source === 'approval' ? withResult(each, turn) : each;
+      const bound = await asks.bind(turn.session, each.message);
+      return {
+        ...each,
+        message: bound.message,
+        rights: bound.rightsFrom(each.rights),
+        isForeign: each.isForeign || bound.isForeign,
+      };
+    },
+  } satisfies TurnStage;
 }

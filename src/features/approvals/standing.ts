@@ -1,7 +1,8 @@
-// Allow rules: what an owner allows for longer than once, exactly one call, or letters to exactly these
-// people, for one person in one conversation. A rule holds for some days, while whoever gave it still is an
-// owner who may do that, and after untrusted content only where it was given after such. Read from disk at
-// each use, so that what is revoked, also beside a running gateway, holds at once. Cases A07, X04 and X06.
+// Allow rules: what an owner allows for longer than once, one call, a program in a folder, a tool of a server,
+// or letters to exactly these people, for one person in all their conversations. A rule holds until its end,
+// while whoever gave it still is an owner who may do that, and never while untrusted content is in view. Read
+// from disk at each use, so that what is revoked, also beside a running gateway, holds at once. Cases A07, X04
+// and X06.
 
 import { createHash } from 'node:crypto';
 import { z } from 'zod';
@@ -15,7 +16,9 @@ import type { Origins } from '../../kernel/turns/origins.ts';
 import { flag, kind, number, place, rowShape, text } from '../../lib/json/json.ts';
 import type { Logger } from '../../lib/logger.ts';
 import type { Clock } from '../../lib/time/clock.ts';
+import { createMinuteText } from '../../lib/time/zone-time.ts';
 import { APPROVALS_SCOPE } from './approval-rows.ts';
+import type { Term } from './rules/approval-text.ts';
 
 /** All that two calls have in common which one rule covers. */
 export type StandingCall = {
@@ -30,14 +33,14 @@ export type StandingCall = {
   readonly whose: string;
 };
 
-export type StandingYes = Pick<StandingCall, 'tool' | 'access' | 'session' | 'whose'> & {
+type StandingYes = Pick<StandingCall, 'tool' | 'access' | 'session' | 'whose'> & {
   /** Hexadecimal, of what it covers. */
   readonly id: string;
   /** What it is for, as an owner was shown it. */
   readonly about: string;
   /** Who asked, in words. */
   readonly asker: string;
-  /** It was given where untrusted content was read, and holds there too. */
+  /** Of older programs: it was given where untrusted content was read. Holds nowhere now. */
   readonly evenTainted: boolean;
   /** Who gave it. */
   readonly by: PersonSender;
@@ -45,10 +48,12 @@ export type StandingYes = Pick<StandingCall, 'tool' | 'access' | 'session' | 'wh
   readonly at: ChatRef;
   /** Epoch milliseconds. */
   readonly givenAt: number;
+  /** Of a rule without an end of its own: it holds so long, and no longer than is configured. */
   readonly days: number;
+  readonly until?: number;
 };
 
-export type StandingUse = { readonly uses: number; readonly lastAt: number };
+type StandingUse = { readonly uses: number; readonly lastAt: number };
 
 export type ShownYes = {
   readonly yes: StandingYes;
@@ -58,6 +63,8 @@ export type ShownYes = {
 };
 
 const DAY_MS = 86_400_000;
+const HOUR_MS = 3_600_000;
+const MINUTE_MS = 60_000;
 /** Rows of rules that hold no longer; none is given for longer. */
 const KEPT_MS = 400 * DAY_MS;
 /** Of an id, for people. */
@@ -69,7 +76,7 @@ const YES = rowShape<StandingYes>({
 });
 const USE = z.object({ uses: z.number(), lastAt: z.number() });
 
-export type StandingRows = ReturnType<typeof openStandingRows>;
+type StandingRows = ReturnType<typeof openStandingRows>;
 
 /** Uses stand in rows of their own: counting one brings nothing back. */
 export const openStandingRows = (rows: OpenRows) => ({
@@ -83,16 +90,24 @@ export const openStandingRows = (rows: OpenRows) => ({
   uses: rows({ ...jsonRows<StandingUse>(USE), scope: APPROVALS_SCOPE, prefix: 'used:' }),
 });
 
-const keyOfStanding = ({ session, whose, tool, access, pattern, seal }: StandingCall) =>
-  createHash('sha256')
-    .update(JSON.stringify([session, whose, tool, access, pattern, seal]))
-    .digest('hex');
+const keyOf = (parts: readonly unknown[]) =>
+  createHash('sha256').update(JSON.stringify(parts)).digest('hex');
+const keyOfStanding = ({ tool, access, pattern, seal }: StandingCall, person: string) =>
+  keyOf([person, tool, access, pattern, seal]);
+/** Rules of older programs hold in one conversation. */
+const olderKeyOf = ({ session, whose, tool, access, pattern, seal }: StandingCall) =>
+  keyOf([session, whose, tool, access, pattern, seal]);
 
 export const shortId = ({ id }: Pick<StandingYes, 'id'>) => id.slice(0, SHORT_ID_CHARS);
 
 /** Epoch milliseconds; what is configured now may be less than it was. */
-const endOf = ({ givenAt, days }: StandingYes, configured: number) =>
-  givenAt + Math.min(days, configured) * DAY_MS;
+const endOf = ({ givenAt, days, until }: StandingYes, configured: number) =>
+  until ?? givenAt + Math.min(days, configured) * DAY_MS;
+
+/** For people; a rule that holds until it is revoked has no day. */
+export const endWords = (until: number) =>
+  until === ALWAYS ? 'until revoked' : `until ${new Date(until).toISOString().slice(0, 10)}`;
+const ALWAYS = Number.MAX_SAFE_INTEGER;
 
 /** What holds now, oldest first. */
 export async function shownYeses(
@@ -127,7 +142,7 @@ export async function takeBack(rows: StandingRows, typed: string): Promise<numbe
   return wanted !== 'all' && found.length > 1 ? 'several' : removed(rows, found);
 }
 
-export type StandingDeps = {
+type StandingDeps = {
   readonly rows: StandingRows;
   readonly clock: Pick<Clock, 'now'>;
   readonly log: Logger;
@@ -136,6 +151,10 @@ export type StandingDeps = {
   origins: Origins;
   /** For how many days a rule is given; 0: for none, and none counts. */
   days(): number;
+  /** The person known by this name, `channel:id`, over all channels; the name itself where nobody is. */
+  personOf(whose: string): Promise<string>;
+  /** IANA zone of the configuration; empty: the machine's. */
+  timeZone(): string;
   /** Where an owner decides who is in no chat. */
   readonly outsideChats: ChatRef;
 };
@@ -168,41 +187,46 @@ export function createStanding(deps: StandingDeps) {
     async covers(call: StandingCall & Now): Promise<boolean> {
       const { isTainted, session, tool } = call;
       const days = deps.days();
-      const yes = days === 0 ? undefined : await yeses.get(keyOfStanding(call));
-      if (yes === undefined || (isTainted && !yes.evenTainted)) return false;
+      if (isTainted || days === 0) return false;
+      const person = await deps.personOf(call.whose);
+      const yes =
+        (await yeses.get(keyOfStanding(call, person))) ?? (await yeses.get(olderKeyOf(call)));
+      if (yes === undefined) return false;
       const now = clock.now();
       if (now >= endOf(yes, days)) return false;
       if (!(await isStillTheirs(yes))) {
-        log.warn('a standing yes counts no more: who gave it may not now', { tool, session });
+        log.warn('allow rule ignored: its owner has no right to allow it any more', {
+          tool,
+          session,
+        });
         return false;
       }
       await audit.enter(noted('used', yes, isTainted));
       await uses.change(yes.id, (use) => ({ uses: (use?.uses ?? 0) + 1, lastAt: now }));
-      log.info('call allowed by a standing yes', { tool, session });
+      log.info('call allowed by an allow rule', { tool, session });
       return true;
     },
     /** A repeat changes nothing but the day it begins. `at`: left out outside of any chat. */
     async give(
-      {
-        isTainted,
-        pattern,
-        seal,
-        ...call
-      }: StandingCall & Now & Pick<StandingYes, 'about' | 'asker'>,
+      call: StandingCall & Pick<StandingYes, 'about' | 'asker'>,
+      term: Term,
       by: PersonSender,
       at: ChatRef = deps.outsideChats,
     ): Promise<void> {
-      const id = keyOfStanding({ ...call, pattern, ...(seal === undefined ? {} : { seal }) });
+      const { tool, access, session, whose, about, asker } = call;
+      const id = keyOfStanding(call, await deps.personOf(whose));
       const now = clock.now();
       const days = deps.days();
-      const known = await yeses.get(id);
-      const isKnown = known !== undefined && now < endOf(known, days);
-      const evenTainted = isTainted || (isKnown && known.evenTainted);
-      const yes: StandingYes = { ...call, id, by, at, evenTainted, givenAt: now, days };
+      const until = untilOf(term, now, deps.timeZone());
+      const yes: StandingYes = {
+        ...{ tool, access, session, whose, about, asker },
+        ...{ id, by, at, evenTainted: false, givenAt: now, days },
+        ...(until === undefined ? {} : { until }),
+      };
       await yeses.change(id, () => yes);
-      await yeses.expire(now - KEPT_MS);
+      await yeses.erase((each) => endOf(each, each.days) < now - KEPT_MS);
       await uses.expire(now - KEPT_MS);
-      audit.note(noted('given', yes, isTainted));
+      audit.note(noted('given', yes, false));
     },
     /** What holds now, oldest first. */
     list: () => shownYeses(rows, deps.days(), clock.now()),
@@ -219,6 +243,25 @@ export function createStanding(deps: StandingDeps) {
   };
 }
 
+/** Undefined: by days. */
+function untilOf(term: Term, now: number, timeZone: string): number | undefined {
+  switch (term) {
+    case 'hour':
+      return now + HOUR_MS;
+    case 'today': {
+      const [hours = 0, minutes = 0] = createMinuteText()(now, timeZone)
+        .slice(-5)
+        .split(':')
+        .map(Number);
+      return now + DAY_MS - hours * HOUR_MS - minutes * MINUTE_MS;
+    }
+    case 'days':
+      return undefined;
+    case 'always':
+      return ALWAYS;
+  }
+}
+
 /** As if they wrote there now, alone with the agent. */
 function asMessage(sender: PersonSender, chat: ChatRef, now: number): InboundMessage {
   const times = { sentAt: now, receivedAt: now };
@@ -227,12 +270,12 @@ function asMessage(sender: PersonSender, chat: ChatRef, now: number): InboundMes
 
 /** The one asker of a call: nobody where several ask, or what asks is never there again. */
 export function askerKey(messages: readonly Pick<InboundMessage, 'sender' | 'chat'>[]) {
-  const keys = new Set(messages.map(keyOf));
+  const keys = new Set(messages.map(askerOf));
   const [key] = keys;
   return keys.size === 1 ? key : undefined;
 }
 
-function keyOf({ sender, chat }: Pick<InboundMessage, 'sender' | 'chat'>): string | undefined {
+function askerOf({ sender, chat }: Pick<InboundMessage, 'sender' | 'chat'>): string | undefined {
   if (sender.kind === 'person') {
     return sender.verified === 'unverified' ? undefined : `${chat.channel}:${sender.id}`;
   }

@@ -1,12 +1,12 @@
-// `nanobot cluster`: the machines that run models beside this one; confirming those that were found, with
-// the gateway running or not.
+// `nanobot cluster`: other machines that run models, and confirming discovered ones, with the gateway
+// running or not.
 
 import { Command } from 'commander';
 import { z } from 'zod';
 import { printable, type Terminal, withState } from '../../cli/terminal.ts';
 import type { ClusterDesk } from './cluster-desk.ts';
 
-const ADDRESS = 'as "nanobot cluster list" shows it, e.g. 192.168.1.20:52415';
+const ADDRESS = 'address from "cluster list", e.g. 192.168.1.20:52415';
 
 /** What is read of `/api/status`. */
 const statusSchema = z.object({
@@ -25,11 +25,11 @@ export function clusterCommand(terminal: Terminal): Command {
   const command = new Command('cluster').description('other machines that run models');
   command
     .command('list')
-    .description('configured peers, and hosts that were found')
+    .description('list configured peers and discovered hosts')
     .action(() => told(terminal, (desk) => desk.list()));
   const decisions = {
-    confirm: 'conversations may go to a host that was found, as long as it stays as it is',
-    forget: 'nothing goes to a host any more',
+    confirm: 'trust a discovered host with conversations until its identity changes',
+    forget: 'stop sending anything to a host',
   } as const;
   for (const name of ['confirm', 'forget'] as const) {
     command
@@ -44,7 +44,7 @@ export function clusterCommand(terminal: Terminal): Command {
 async function told(terminal: Terminal, work: (desk: ClusterDesk) => Promise<string>) {
   const { openCluster } = await import('./cluster-desk.ts');
   const { loadConfig } = await import('../../kernel/config/files/config-file.ts');
-  const { askGateway, findRunningGateway } = await import('../../kernel/running-gateway.ts');
+  const { askGateway, findRunningGateway } = await import('../../kernel/home-state.ts');
   const { config } = await loadConfig(terminal.home, terminal.env);
   const running = await findRunningGateway(terminal.home);
   const said =

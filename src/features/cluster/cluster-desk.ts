@@ -1,11 +1,18 @@
 // What people see of the cluster and an owner decides about it, in words.
 
+import {
+  type Command,
+  type CommandTable,
+  commandsOf,
+  OWNER_ONLY,
+} from '../../kernel/commands/command-access.ts';
 import type { Config } from '../../kernel/config/config.ts';
 import type { Home } from '../../kernel/config/files/home.ts';
-import type { OpenRows } from '../../kernel/rows.ts';
+import { jsonRows, type OpenRows, type Rows } from '../../kernel/rows.ts';
+import { number, rowShape, text, texts } from '../../lib/json/json.ts';
 import type { Clock } from '../../lib/time/clock.ts';
 import type { Peers } from '../../providers/local-site.ts';
-import { type ClusterRows, type HostRow, hostName, openClusterRows } from './cluster-rows.ts';
+import type { LocalVendor } from '../../providers/rules/model-names.ts';
 import type { PeerSpec, PeerState } from './peer-set.ts';
 
 export interface ClusterDesk {
@@ -24,11 +31,11 @@ type ClusterDeskDeps = {
 };
 
 const MAX_MODELS = 8;
-const HOW = 'confirm with the address; nothing of a conversation goes there before';
+const HOW = 'confirm the address first; nothing of a conversation goes there before';
 
 export function createClusterDesk({ hosts, peers, decided }: ClusterDeskDeps): ClusterDesk {
   const unknown = (address: string) =>
-    `No host at "${address}" was found. The list shows those there are, each as host:port.`;
+    `No host at "${address}" was found. The list shows all of them as host:port.`;
   return {
     seen: peers,
     async list() {
@@ -45,13 +52,13 @@ export function createClusterDesk({ hosts, peers, decided }: ClusterDeskDeps): C
       const row = await hosts.change(address, (host) => host && { ...host, state: 'confirmed' });
       if (row === undefined) return unknown(address);
       await decided();
-      return `Confirmed: ${row.address}, as it is now (${modelWords(row.models)}). Its models are called peer:${hostName(row.address)}/<model>. Where it says something else one day, it has to be confirmed again.`;
+      return `Confirmed: ${row.address}, as it is now (${modelWords(row.models)}). Its models are called peer:${hostName(row.address)}/<model>. If it changes, it must be confirmed again.`;
     },
     async forget(address) {
       const row = await hosts.change(address, () => 'remove');
       if (row === undefined) return unknown(address);
       await decided();
-      return `Forgotten: ${row.address}. Nothing goes there any more; if it is found again it is only listed.`;
+      return `Forgotten: ${row.address}. It is no longer used; if it is found again it is only listed.`;
     },
   };
 }
@@ -64,11 +71,11 @@ export function peerLines(peers: readonly PeerState[]): readonly string[] {
 const STATES = {
   found: `found, not confirmed (${HOW})`,
   confirmed: 'confirmed',
-  changed: `not confirmed any more: it says something else than before (${HOW})`,
+  changed: `no longer confirmed: it has changed (${HOW})`,
 } as const;
 
 function peerLine({ name, apiBase, isUp, models }: PeerState): string {
-  const state = isUp === undefined ? 'not looked at yet' : isUp ? 'answers' : 'does not answer';
+  const state = isUp === undefined ? 'not checked yet' : isUp ? 'answers' : 'does not answer';
   return `- Peer ${name} at ${apiBase}: ${state}; ${modelWords(models)}`;
 }
 
@@ -146,3 +153,76 @@ export function openCluster(
     decided: async () => undefined,
   });
 }
+
+// `/cluster`: the machines that run models for us, and those that were found and wait for an owner.
+
+const OFF = 'Peers are switched off (cluster.enabled).';
+const HINT = 'Usage: /cluster list, /cluster confirm <host:port> or /cluster forget <host:port>.';
+
+export const CLUSTER_COMMANDS = {
+  cluster: {
+    summary: 'list or confirm other machines that run models',
+    usage: '/cluster [list | confirm <host:port> | forget <host:port>]',
+    access: OWNER_ONLY,
+    timing: 'immediate',
+    isRepeatable: true,
+  },
+} satisfies CommandTable;
+
+/** `current`: undefined while peers are switched off. */
+export function clusterCommands(current: () => ClusterDesk | undefined): readonly Command[] {
+  return commandsOf(CLUSTER_COMMANDS, {
+    cluster: (_origin, argument) => cluster(argument, current()),
+  });
+}
+
+async function cluster(argument: string, desk: ClusterDesk | undefined): Promise<string> {
+  if (desk === undefined) return OFF;
+  const [word = 'list', address = ''] = argument.split(/\s+/).filter((part) => part !== '');
+  if (word === 'list') return desk.list();
+  if (address === '') return HINT;
+  if (word === 'confirm') return desk.confirm(address);
+  return word === 'forget' ? desk.forget(address) : HINT;
+}
+
+// The hosts that were found, and which of them an owner confirmed, on disk; and what each peer had when
+// it was last asked. Others may write beside it (the command line).
+
+const SCOPE = 'cluster';
+
+/** Found; confirmed as it said it was; said something else since then. */
+type HostState = 'found' | 'confirmed' | 'changed';
+
+type HostRow = {
+  /** `host:port`, its name on disk. */
+  readonly address: string;
+  readonly state: HostState;
+  readonly kind: LocalVendor;
+  readonly models: readonly string[];
+  /** Of what it said: when it was confirmed, or else last. */
+  readonly mark: string;
+  /** Epoch milliseconds. */
+  readonly seenAt: number;
+};
+
+type Had = { readonly apiBase: string; readonly models: readonly string[] };
+
+const HOST = rowShape<HostRow>({
+  ...{ address: text, models: texts, state: text, kind: text, mark: text, seenAt: number },
+});
+const HAD = rowShape<Had>({ apiBase: text, models: texts });
+
+export type ClusterRows = {
+  /** By their address. */
+  readonly hosts: Rows<HostRow>;
+  /** What each peer had when it was last asked, by its name. */
+  readonly had: Rows<Had>;
+};
+
+export const openClusterRows = (rows: OpenRows): ClusterRows => ({
+  hosts: rows({ ...jsonRows(HOST), scope: SCOPE, prefix: 'host:' }),
+  had: rows({ ...jsonRows(HAD), scope: SCOPE, prefix: 'had:' }),
+});
+
+/** The name of a host that was confirmed: its address, as a name may be written. */
+export const hostName = (address: string) => address.replaceAll(':', '-');

@@ -12,15 +12,16 @@ import { LOCAL_VENDORS } from '../../providers/rules/model-names.ts';
 import { vendorOf } from '../../providers/vendors.ts';
 import {
   type ClusterDesk,
+  type ClusterRows,
   createClusterDesk,
+  hostName,
   hostSpec,
   peerLines,
   peerSpecs,
 } from './cluster-desk.ts';
-import { type ClusterRows, hostName } from './cluster-rows.ts';
 import { type FoundHost, findHosts, PeerSet, type PeerSpec } from './peer-set.ts';
-import { discoveryPlaces } from './rules/discovery-places.ts';
 import { announcedPorts, serviceQuestion } from './rules/mdns.ts';
+import { discoveryPlaces } from './settings.ts';
 
 export type ClusterParts = {
   readonly live: LiveConfig;
@@ -174,9 +175,9 @@ export class Cluster {
     );
     if (changed === undefined) return;
     await this.taken();
-    this.#parts.log.warn('a confirmed host says something else', { address });
+    this.#parts.log.warn('identity of a confirmed host changed', { address });
     this.#parts.tell(
-      `The model server at ${address} says something else of itself than when it was confirmed: it is not asked any more. /cluster list shows what it has now; /cluster confirm ${address} takes it as it is.`,
+      `The model server at ${address} has changed since it was confirmed, so it is no longer used. /cluster list shows what it has now; /cluster confirm ${address} accepts it.`,
     );
   }
 }

@@ -11,8 +11,13 @@ import {
   systemResolver,
 } from '../../lib/net/checked-address.ts';
 import { createGuardedFetch } from '../../lib/net/guarded-fetch.ts';
-import { askLocal, isOk, type LocalAddress, type LocalFetch } from '../../providers/local-http.ts';
-import { canChat } from '../../providers/local-servers.ts';
+import {
+  askLocal,
+  canChat,
+  isOk,
+  type LocalAddress,
+  type LocalFetch,
+} from '../../providers/local-servers.ts';
 import type { Peer, Peers } from '../../providers/local-site.ts';
 import type { LocalVendor } from '../../providers/rules/model-names.ts';
 
@@ -203,7 +208,7 @@ export function createPeerFetch(deps: PeerFetchDeps) {
     if (!isOpen || addresses.every(isHomeAddress)) return addresses;
     throw new SafeFetchError(
       'private_address',
-      `${hostname} leads beyond your own nets, and what is sent by http anybody can read`,
+      `${hostname} is outside your own networks, and anybody can read what is sent by http`,
     );
   }
 

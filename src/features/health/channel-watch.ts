@@ -2,13 +2,18 @@
 // came in after one was down is told.
 
 import { z } from 'zod';
+import { CONFIGURED_CHANNELS } from '../../channels/configured-channels.ts';
 import { configuredAccounts } from '../../channels/index.ts';
 import { chatsOf } from '../../kernel/access/person.ts';
 import type { MessageBus } from '../../kernel/bus/bus.ts';
 import type { KeyValueStore } from '../../kernel/bus/store/store.ts';
 import type { Kernel } from '../../kernel/feature.ts';
-import { type AccountName, accountName } from '../../kernel/message/account.ts';
-import { messageId, type SessionKey } from '../../kernel/message/ids.ts';
+import {
+  type AccountName,
+  accountName,
+  messageId,
+  type SessionKey,
+} from '../../kernel/message/ids.ts';
 import { LATE_MS, saidAt, whenText } from '../../kernel/message/late.ts';
 import {
   type ChatRef,
@@ -39,6 +44,10 @@ export async function install(kernel: Kernel): Promise<void> {
   });
   const fallback = createFallback({ ...common, bus, persons: people.persons, log });
   add.arrival(outages.arrived);
+  const configured = kernel.use(CONFIGURED_CHANNELS);
+  add.routes(['POST /api/selftest'], async () =>
+    (await import('./self-test.ts')).selfTestRoutes(kernel, configured),
+  );
   add.task({
     name: 'channel watch',
     async run(signal) {
@@ -54,7 +63,7 @@ export async function install(kernel: Kernel): Promise<void> {
 // When a door is down for long, what waits for a person there goes out on another door of theirs,
 // once: the move is one transaction, and what may have arrived is never moved.
 
-export type FallbackDeps = {
+type FallbackDeps = {
   readonly bus: Pick<MessageBus, 'stranded' | 'divert'>;
   readonly persons: Pick<Persons, 'inChat'>;
   readonly clock: Clock;
@@ -65,13 +74,14 @@ export type FallbackDeps = {
   isRunning(account: AccountName): boolean;
 };
 
-export interface Fallback {
+interface Fallback {
   /** To be called every minute or so. */
   check(): Promise<void>;
 }
 
 /** A question is good in the chat where it was asked. */
-const NOT_HERE = 'This cannot be answered here. `/approvals` asks here what waits for your yes.';
+const NOT_HERE =
+  'This cannot be answered here. `/approvals` shows here what waits for your approval.';
 
 export function createFallback(deps: FallbackDeps): Fallback {
   const { bus, persons, clock, log, accounts, isRunning } = deps;
@@ -103,7 +113,7 @@ export function createFallback(deps: FallbackDeps): Fallback {
         markdown: `Could not reach you on ${account}:\n\n${message.markdown}${note}`,
       };
       const result = await bus.divert(message.id, moved);
-      log.info('message moved to another door', {
+      log.info('message moved to another channel', {
         channel: account,
         to: accountName(to),
         id: message.id,
@@ -154,7 +164,7 @@ const DOORS: RowShape<readonly (readonly [string, DoorLife])[]> = z.array(
   ]),
 );
 
-export type OutagesDeps = {
+type OutagesDeps = {
   readonly state: KeyValueStore;
   readonly clock: Clock;
   /** Those that are on. */
@@ -165,7 +175,7 @@ export type OutagesDeps = {
   tellOwner(text: string): void;
 };
 
-export interface Outages {
+interface Outages {
   /** A message was taken in. */
   arrived(message: InboundMessage): void;
   /** To be called every minute or so. */
@@ -200,7 +210,7 @@ export async function createOutages(deps: OutagesDeps): Promise<Outages> {
     const counts = over.map(({ account, outage }) => `${account}: ${countText(outage)}`);
     const when = whenText(since, now, timeZone());
     tellOwner(
-      `I heard nothing since ${when.replace(/^(at|on) /, '')}; meanwhile came ${counts.join('; ')}. ` +
+      `I was offline since ${when.replace(/^(at|on) /, '')}. Meanwhile: ${counts.join('; ')}. ` +
         'Those of one chat are answered together.',
     );
   }

@@ -15,9 +15,9 @@ type Verdict = {
 
 export function selfTestCommand(terminal: Terminal): Command {
   return new Command('selftest')
-    .description('send a marked message through each channel of the running gateway and back')
-    .requiredOption('--live', 'really send (checks without sending: nanobot doctor)')
-    .option('--json', 'as JSON')
+    .description('send a test message through each channel of the running gateway and back')
+    .requiredOption('--live', 'required: really send messages ("doctor" checks without sending)')
+    .option('--json', 'print as JSON')
     .action((flags: Flags) => runSelfTest(terminal, flags.json === true));
 }
 
@@ -29,7 +29,7 @@ async function runSelfTest(terminal: Terminal, json: boolean) {
   }
   if (json) terminal.printJson(verdicts);
   if (verdicts.length < 2)
-    terminal.note('No platform channel is on: nanobot channels login <name>');
+    terminal.note('No channel is connected. Connect one: nanobot channels login <name>');
   const failed = verdicts.filter(({ passed }) => !passed).map(({ channel }) => channel);
   if (failed.length > 0) throw new CommandFailure(EXIT.failure, `failed: ${failed.join(', ')}`);
 }
@@ -44,7 +44,10 @@ function tell(terminal: Terminal, { channel, passed, hops, reason, remedy }: Ver
 
 /** A gateway with all channels at their deadlines needs less. */
 const MAX_TEST_MS = 10 * 60_000;
-const CUT_OFF = { reason: 'the gateway stopped meanwhile', remedy: 'Start it: nanobot gateway' };
+const CUT_OFF = {
+  reason: 'the gateway stopped during the test',
+  remedy: 'Start it: nanobot gateway',
+};
 
 /** The web page's own way comes first: the request and its stream of events. */
 async function* verdictsOf(terminal: Terminal): AsyncGenerator<Verdict, void, void> {
@@ -69,6 +72,6 @@ async function* verdictsOf(terminal: Terminal): AsyncGenerator<Verdict, void, vo
     if (step.kind === 'passed') yield { channel, passed: true, hops: before };
     else yield { channel, passed: false, hops: before, reason: step.reason, remedy: step.remedy };
   }
-  // Whoever has hops and no verdict was under way when the gateway went.
+  // A channel with hops but without a verdict was being tested when the gateway stopped.
   for (const [channel, before] of hops) yield { channel, passed: false, hops: before, ...CUT_OFF };
 }

@@ -2,22 +2,24 @@
 // hop took. It goes past queue, agent and transcripts: it begins no turn, and no answer waits for it.
 
 import { randomBytes } from 'node:crypto';
+import { z } from 'zod';
 import type { Channel, ChannelStatus } from '../../channels/channel.ts';
+import type { ConfiguredChannels } from '../../channels/configured-channels.ts';
 import { chatsOf } from '../../kernel/access/person.ts';
-import type { ChannelDirectory } from '../../kernel/channels.ts';
+import type { Kernel } from '../../kernel/feature.ts';
+import { Refusal, type RouteHandlers, valid } from '../../kernel/http-routes.ts';
+import { NanobotError } from '../../kernel/message/errors.ts';
 import {
   type AccountName,
   accountName,
   accountNameOf,
   accountOf,
-} from '../../kernel/message/account.ts';
-import { NanobotError } from '../../kernel/message/errors.ts';
-import { chatId, messageId } from '../../kernel/message/ids.ts';
+  chatId,
+  messageId,
+} from '../../kernel/message/ids.ts';
 import type { ChatRef } from '../../kernel/message/message.ts';
 import type { Logger } from '../../lib/logger.ts';
 import type { Clock } from '../../lib/time/clock.ts';
-import type { People } from '../people/people.ts';
-import type { SelfTest } from './self-test-routes.ts';
 
 /** Of one channel's test. */
 export const SELF_TEST_MS = 60_000;
@@ -32,7 +34,7 @@ export type TestedChannel = {
   readonly status: ChannelStatus | { readonly kind: 'off' };
 };
 
-export type SelfTestStep =
+type SelfTestStep =
   /** `ms`: how long the hop took; of `receiving`: since the channel last heard of its platform. */
   | { readonly kind: 'hop'; readonly channel: string; readonly hop: string; readonly ms: number }
   | { readonly kind: 'passed'; readonly channel: string }
@@ -43,7 +45,7 @@ export type SelfTestStep =
       readonly remedy: string;
     };
 
-export type SelfTestDeps = {
+type SelfTestDeps = {
   channels(): readonly TestedChannel[];
   channel(name: AccountName): Channel | undefined;
   /** The chat with an owner by that account. */
@@ -107,25 +109,27 @@ async function* testChannel(
   } finally {
     over.abort();
     // Not awaited: a channel that hangs takes its text away whenever it comes to it.
-    hops?.return().catch((error) => log.warn('self-test not taken away', { channel: name, error }));
+    hops
+      ?.return()
+      .catch((error) => log.warn('self-test message not removed', { channel: name, error }));
     await waiting;
   }
 }
 
 /** @throws SelfTestFailure where it receives nothing. */
 function receivingMs(name: string, status: TestedChannel['status'], now: number): number {
-  const restart = `Start it again: nanobot channels restart ${name}`;
+  const restart = `Restart it: nanobot channels restart ${name}`;
   switch (status.kind) {
     case 'running': {
       const idleMs = Math.max(0, now - status.activeAt);
       if (idleMs <= STALLED_MS) return idleMs;
-      const idle = `it has heard nothing of its platform for ${Math.round(idleMs / 1000)} s`;
+      const idle = `it has had no contact with its platform for ${Math.round(idleMs / 1000)} s`;
       throw new SelfTestFailure(idle, restart);
     }
     case 'stopped':
       throw new SelfTestFailure(status.reason, status.remedy);
     case 'degraded':
-      throw new SelfTestFailure(status.reason, `It tries again by itself. ${restart}`);
+      throw new SelfTestFailure(status.reason, `It retries by itself. ${restart}`);
     default:
       throw new SelfTestFailure('it has not started yet', 'Try again in a moment.');
   }
@@ -151,11 +155,11 @@ async function* throughOwnerChat(
 ): AsyncGenerator<string, void, void> {
   const chat = await ownerChat(accountNameOf(channel));
   if (chat === undefined) {
-    const remedy = 'Write to the agent there once, as its owner.';
+    const remedy = 'Send the agent one message there, as its owner.';
     throw new SelfTestFailure('no chat with an owner is known there', remedy);
   }
   const id = messageId(`self-test/${nonce}`);
-  const markdown = `Self-test ${nonce}: this message takes itself away again.`;
+  const markdown = `Self-test ${nonce}: this message deletes itself.`;
   const { nativeIds } = await channel.send(
     { id, chat, markdown },
     {
@@ -168,7 +172,7 @@ async function* throughOwnerChat(
       signal,
     },
   );
-  if (nativeIds.length === 0) throw new SelfTestFailure('nothing was sent', 'Look into the log.');
+  if (nativeIds.length === 0) throw new SelfTestFailure('nothing was sent', 'See the log.');
   const { retracting } = channel;
   let isThere = retracting !== undefined;
   try {
@@ -209,23 +213,19 @@ function beforeEnd<T>(promise: Promise<T>, signal: AbortSignal): Promise<T> {
 
 function wordsOf(error: unknown, name: string, isLate: boolean) {
   if (error instanceof SelfTestFailure) return { reason: error.message, remedy: error.remedy };
-  const remedy = `See: nanobot doctor, and the log. Start it again: nanobot channels restart ${name}`;
+  const remedy = `See: nanobot doctor, and the log. Restart it: nanobot channels restart ${name}`;
   if (isLate) return { reason: `it took longer than ${SELF_TEST_MS / 1000} s`, remedy };
   const isOurs = error instanceof NanobotError;
   return { reason: isOurs ? error.message : 'something went wrong in the gateway', remedy };
 }
 
-// Connects the self-test with the running channels and with the chats in which an owner is reached.
+// The self-test over HTTP, one at a time, with the running channels and the chats in which an owner is reached.
+//   POST /api/selftest   {}; server-sent events, one per step: `started`, then hops and verdicts
 
-export type SelfTestParts = {
-  readonly channels: SelfTestDeps['channels'];
-  readonly running: Pick<ChannelDirectory, 'get'>;
-  readonly people: Pick<People, 'persons' | 'pairing'>;
-  readonly clock: Clock;
-  readonly log: Logger;
-};
-
-export function buildSelfTest({ channels, running, people, clock, log }: SelfTestParts): SelfTest {
+export function selfTestRoutes(
+  { people, channels: running, clock, log }: Kernel,
+  configured: Pick<ConfiguredChannels, 'channels'>,
+) {
   async function ownerChat(name: AccountName): Promise<ChatRef | undefined> {
     const owners = (await people.persons.list()).filter(({ role }) => role === 'owner');
     const written = owners.flatMap(chatsOf).find((chat) => accountName(chat) === name);
@@ -235,6 +235,25 @@ export function buildSelfTest({ channels, running, people, clock, log }: SelfTes
     const paired = approved.find(({ role, channel }) => role === 'owner' && channel === at.channel);
     return paired?.chat === undefined ? undefined : { ...at, chat: chatId(paired.chat) };
   }
+  const channels = () => configured.channels();
   const deps = { channels, channel: running.get, ownerChat, clock, log, randomBytes };
-  return (signal) => selfTest(deps, signal);
+  let isUnderWay = false;
+
+  async function* steps(signal: AbortSignal): AsyncGenerator<object, void, void> {
+    isUnderWay = true;
+    try {
+      yield { kind: 'started' };
+      yield* selfTest(deps, signal);
+    } finally {
+      isUnderWay = false;
+    }
+  }
+
+  return {
+    'POST /api/selftest'({ body }) {
+      valid(z.strictObject({}), body);
+      if (isUnderWay) throw new Refusal(409, 'busy', 'A self-test is already running.');
+      return { events: steps };
+    },
+  } satisfies RouteHandlers;
 }

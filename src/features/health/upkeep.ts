@@ -1,7 +1,7 @@
 // The upkeep of a running gateway, soon after the start and every hour: forgets what was kept long enough.
 
 import type { Kernel } from '../../kernel/feature.ts';
-import { keptUnusedMs } from '../../kernel/media/home-media.ts';
+import { keptUnusedMs } from '../../kernel/media/files.ts';
 import { GROUP_TALK } from '../people/install.ts';
 
 const INTERVAL_MS = 3_600_000;
@@ -26,7 +26,8 @@ async function keepTidy(kernel: Kernel, signal: AbortSignal): Promise<void> {
     () => groupTalk.expire(),
     async () => {
       const forgotten = await people.strangers.expire();
-      if (forgotten > 0) log.info('old messages of strangers deleted', { deleted: forgotten });
+      if (forgotten > 0)
+        log.info('old messages of unknown senders deleted', { deleted: forgotten });
     },
     async () => {
       const freedBytes = await media.sweep(keptUnusedMs(live));
@@ -38,7 +39,7 @@ async function keepTidy(kernel: Kernel, signal: AbortSignal): Promise<void> {
     await clock.sleep(waitMs, signal).catch(() => undefined);
     if (signal.aborted) return;
     for (const step of steps) {
-      await step().catch((error) => log.warn('upkeep failed', { error }));
+      await step().catch((error) => log.warn('maintenance failed', { error }));
     }
   }
 }

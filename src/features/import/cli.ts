@@ -1,4 +1,4 @@
-// `nanobot import`: takes over from another program's home what means the same here, after showing it.
+// `nanobot import`: imports from another program's home what means the same here, after showing it.
 
 import { resolve } from 'node:path';
 import { Command } from 'commander';
@@ -18,17 +18,17 @@ type Plan = {
 
 export function importCommand(terminal: Terminal): Command {
   return new Command('import')
-    .description('take over settings, memory and more from OpenClaw or nanobot for Python')
-    .argument('<folder>', 'its home, e.g. ~/.openclaw; it is read only')
-    .option('-n, --dry-run', 'show what would be done, and do nothing')
-    .option('-y, --yes', 'do it without asking')
+    .description('import settings, memory and more from OpenClaw or nanobot for Python')
+    .argument('<folder>', 'home of the other program, e.g. ~/.openclaw; it is not changed')
+    .option('-n, --dry-run', 'show what would be imported, without changing anything')
+    .option('-y, --yes', 'do not ask for confirmation')
     .action((folder: string, flags: ImportFlags) => takeOver(terminal, folder, flags));
 }
 
 async function takeOver(terminal: Terminal, folder: string, { yes, dryRun }: ImportFlags) {
   const { carryOut, readForeignHome } = await import('./import-home.ts');
   const { confirmOrStop } = await import('../../cli/terminal.ts');
-  const { currentConfig, save } = await import('../../cli/onboard/owner-step.ts');
+  const { currentConfig, save } = await import('../../cli/onboard/asker.ts');
   const { openHome } = await import('../../kernel/config/files/first-run.ts');
   const root = resolve(folder);
   await refuseOwnHome(terminal, root);
@@ -39,14 +39,14 @@ async function takeOver(terminal: Terminal, folder: string, { yes, dryRun }: Imp
   describe(terminal, foreign, plan);
   if (dryRun === true) return;
   if (Object.keys(plan.settings).length + plan.files.steps.length === 0) {
-    return terminal.tell('There is nothing to take over.');
+    return terminal.tell('There is nothing to import.');
   }
-  await confirmOrStop(terminal, `Take this over into ${terminal.home.root}?`, yes === true);
+  await confirmOrStop(terminal, `Import this into ${terminal.home.root}?`, yes === true);
   await carryOut(workspace, plan.files.steps);
   await save(terminal, plan.settings);
-  terminal.tell('Taken over. Stop the other program before you start this one: nanobot gateway');
+  terminal.tell('Imported. Stop the other program, then start this one: nanobot gateway');
   terminal.tell(
-    '"nanobot doctor --live" proves it; "nanobot channels login telegram" makes you the owner.',
+    'Check it: nanobot doctor --live. Become the owner: nanobot channels login telegram',
   );
 }
 
@@ -60,9 +60,9 @@ async function refuseOwnHome({ home }: Terminal, root: string) {
   );
 }
 
-/** What stands in our configuration already stays; what would not load stays behind. */
+/** Settings that already exist here stay; settings that would be invalid are not imported. */
 async function planOf(terminal: Terminal, foreign: ForeignHome, workspace: string): Promise<Plan> {
-  const { readRawConfig } = await import('../../kernel/config/files/config-store.ts');
+  const { readRawConfig } = await import('../../kernel/config/files/config-file.ts');
   const { planFiles } = await import('./import-home.ts');
   const { valueAt } = await import('../../kernel/config/json-paths.ts');
   const raw = await readRawConfig(terminal.home);
@@ -77,7 +77,7 @@ async function planOf(terminal: Terminal, foreign: ForeignHome, workspace: strin
     settings: usable.settings,
     files,
     left: [
-      ...taken.map(([path]) => `${path} is set here already, and stays as it is.`),
+      ...taken.map(([path]) => `${path}: already set here; not changed.`),
       ...usable.left,
       ...foreign.left,
       ...files.left,
@@ -86,7 +86,7 @@ async function planOf(terminal: Terminal, foreign: ForeignHome, workspace: strin
 }
 
 async function usableOf(terminal: Terminal, settings: ImportedSettings) {
-  const { tryOut } = await import('../../cli/onboard/owner-step.ts');
+  const { tryOut } = await import('../../cli/onboard/asker.ts');
   const { ConfigError } = await import('../../kernel/message/errors.ts');
   const left: string[] = [];
   for (let rest = settings; ; ) {
@@ -112,7 +112,7 @@ function describe(terminal: Terminal, foreign: ForeignHome, { settings, files, l
   }
   for (const { path, how } of files.steps) terminal.tell(`  workspace/${path}  (${how})`);
   if (left.length === 0) return;
-  terminal.tell(terminal.style('bold', 'Not taken over, or left to you:'));
+  terminal.tell(terminal.style('bold', 'Not imported, or to be done by you:'));
   for (const line of left) terminal.tell(`  - ${line}`);
 }
 
@@ -121,6 +121,6 @@ function shown(path: string, value: unknown): string {
   if (/(?:apiKey|token|password|appSecret|braveApiKey)$/i.test(path)) return '  (a secret)';
   if (path.startsWith('mcpServers.')) return '  (switched off)';
   return WITH_LOGIN.test(JSON.stringify(value))
-    ? '  (an address with a login)'
+    ? '  (an address with a password)'
     : ` = ${JSON.stringify(value)}`;
 }

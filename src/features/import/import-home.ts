@@ -5,11 +5,11 @@ import { existsSync } from 'node:fs';
 import { lstat, mkdir, readdir, readFile } from 'node:fs/promises';
 import { homedir } from 'node:os';
 import { dirname, join, resolve } from 'node:path';
-import { WORKSPACE_TEMPLATE } from '../../kernel/config/files/package-files.ts';
+import { WORKSPACE_TEMPLATE } from '../../kernel/config/files/home.ts';
 import { isJsonObject, type JsonValue } from '../../kernel/config/json.ts';
 import { NanobotError } from '../../kernel/message/errors.ts';
 import { writeAtomic } from '../../lib/files/files.ts';
-import { readRelaxedJson } from '../../lib/json/literals.ts';
+import { readRelaxedJson } from '../../lib/json/loose-json.ts';
 import { PROVIDER_NAMES } from '../../providers/settings.ts';
 import { vendorOf } from '../../providers/vendors.ts';
 import { importOpenClaw } from './rules/import-openclaw.ts';
@@ -19,7 +19,11 @@ import { type Imported, namesIn, sectionAt, textAt } from './rules/import-settin
 type FileStep = {
   /** Below our workspace. */
   readonly path: string;
-  readonly how: 'new' | 'replaces ours, which was never changed' | 'added to ours' | 'laid aside';
+  readonly how:
+    | 'new'
+    | 'replaces the unchanged template'
+    | 'added to the existing file'
+    | 'for you to check';
   readonly content: string;
 };
 
@@ -37,7 +41,7 @@ const PERSONAL = ['SOUL.md', 'IDENTITY.md', 'USER.md'];
 const FOR_READING = ['AGENTS.md', 'TOOLS.md', 'HEARTBEAT.md', 'memory/HISTORY.md'];
 const MEMORIES = ['MEMORY.md', 'memory/MEMORY.md'];
 const READ_THEM =
-  'These files count as your own words from then on. Read them: what others said to the other program may stand in them.';
+  'Imported files count as written by you. Read them: they may contain what other people said to the other program.';
 const DAY = /^\d{4}-\d\d-\d\d\.md$/;
 
 /** What would be done; nothing is written. The same again once it is done: nothing. */
@@ -48,7 +52,7 @@ export async function planFiles(from: string, to: string, program: string): Prom
     ...(await days(from, to)),
     ...(await stepsOf(FOR_READING, (path) => asideStep(from, to, path))),
   ];
-  const isTrusted = steps.some(({ how }) => how !== 'laid aside');
+  const isTrusted = steps.some(({ how }) => how !== 'for you to check');
   const left = [...(await unreadable(from)), ...(await skills(from))];
   return { steps, left: [...(isTrusted ? [READ_THEM] : []), ...left] };
 }
@@ -68,7 +72,7 @@ async function personal(from: string, to: string): Promise<readonly FileStep[]> 
     if (ours === undefined) return { path, how: 'new', content: theirs };
     const isUntouched = ours === (await ownText(join(WORKSPACE_TEMPLATE, path)));
     if (!isUntouched) return asideStep(from, to, path);
-    return { path, how: 'replaces ours, which was never changed', content: theirs };
+    return { path, how: 'replaces the unchanged template', content: theirs };
   });
 }
 
@@ -79,11 +83,11 @@ async function memory(from: string, to: string, program: string): Promise<readon
   if (theirs === '' || ours.includes(theirs)) return [];
   const isUntouched = ours === ((await ownText(join(WORKSPACE_TEMPLATE, MEMORY))) ?? '');
   if (isUntouched || ours.trim() === '') {
-    const how = ours === '' ? 'new' : 'replaces ours, which was never changed';
+    const how = ours === '' ? 'new' : 'replaces the unchanged template';
     return [{ path: MEMORY, how, content: `${theirs}\n` }];
   }
   const content = `${ours.trimEnd()}\n\n## From ${program}\n\n${theirs}\n`;
-  return [{ path: MEMORY, how: 'added to ours', content }];
+  return [{ path: MEMORY, how: 'added to the existing file', content }];
 }
 
 async function days(from: string, to: string): Promise<readonly FileStep[]> {
@@ -91,7 +95,11 @@ async function days(from: string, to: string): Promise<readonly FileStep[]> {
     const [theirs, ours] = [await textOf(join(from, path)), await ownText(join(to, path))];
     if (theirs === undefined || ours?.includes(theirs.trim()) === true) return undefined;
     if (ours === undefined) return { path, how: 'new', content: theirs };
-    return { path, how: 'added to ours', content: `${ours.trimEnd()}\n\n${theirs.trim()}\n` };
+    return {
+      path,
+      how: 'added to the existing file',
+      content: `${ours.trimEnd()}\n\n${theirs.trim()}\n`,
+    };
   });
 }
 
@@ -99,7 +107,7 @@ async function asideStep(from: string, to: string, path: string): Promise<FileSt
   const theirs = await textOf(join(from, path));
   const target = `${ASIDE}/${path}`;
   if (theirs === undefined || theirs === (await ownText(join(to, target)))) return undefined;
-  return { path: target, how: 'laid aside', content: theirs };
+  return { path: target, how: 'for you to check', content: theirs };
 }
 
 async function stepsOf(
@@ -125,7 +133,7 @@ async function skills(from: string): Promise<readonly string[]> {
   return names
     .filter((name) => existsSync(join(folder, name, 'SKILL.md')))
     .map(
-      (name) => `Skill ${name}: look at it and add it: nanobot skills add ${join(folder, name)}`,
+      (name) => `Skill ${name}: check it, then add it: nanobot skills add ${join(folder, name)}`,
     );
 }
 
@@ -153,12 +161,12 @@ async function unreadable(from: string): Promise<readonly string[]> {
 async function problemOf(path: string): Promise<string | undefined> {
   const found = await lstat(path).catch(() => undefined);
   if (found === undefined || found.isDirectory()) return undefined;
-  const stays = 'stays where it is: copy it by hand if you want it.';
-  if (!found.isFile()) return `${path} is no plain file and ${stays}`;
+  const stays = 'is not imported; copy it by hand if you need it.';
+  if (!found.isFile()) return `${path} is not a regular file and ${stays}`;
   if (found.size > MAX_BYTES) return `${path} is larger than 1 MB and ${stays}`;
   return readFile(path).then(
     () => undefined,
-    () => `${path} cannot be read and ${stays}`,
+    () => `${path} is not readable and ${stays}`,
   );
 }
 
@@ -181,12 +189,15 @@ export async function readForeignHome(folder: string): Promise<ForeignHome> {
   const found = PROGRAMS.find(({ file }) => existsSync(join(root, file)));
   if (found === undefined) {
     const names = PROGRAMS.map(({ file, program }) => `${file} (${program})`).join(' nor ');
-    throw new NanobotError('import_not_found', `${root} holds neither ${names}`);
+    throw new NanobotError(
+      'import_not_found',
+      `${root} is not a home of another program: it has neither ${names}`,
+    );
   }
   const path = join(root, found.file);
   const config = await readJson(path);
   if (config === undefined) {
-    const message = `${path} cannot be read as JSON. Check it with the program it is from.`;
+    const message = `${path} is not valid JSON. Check it with the other program.`;
     throw new NanobotError('import_unreadable', message);
   }
   const { settings, left } = await found.read(config, root);
@@ -217,7 +228,7 @@ async function readOpenClaw(config: JsonValue, root: string): Promise<Imported> 
   });
 }
 
-const SESSIONS = 'Conversations stay where they are; what was remembered of them is in the memory.';
+const SESSIONS = 'Conversations are not imported; the memory has what was remembered of them.';
 
 /** Beside its configuration first: a home that was moved still names the place where it was. */
 function workspaceOf(root: string, written: string): string {
@@ -247,7 +258,7 @@ async function countJobs(path: string): Promise<readonly string[]> {
   const count = Array.isArray(jobs) ? jobs.length : 0;
   if (count === 0) return [];
   return [
-    `Scheduled jobs (${count} in ${path}): make them anew with nanobot cron add, or ask for them.`,
+    `Scheduled jobs (${count} in ${path}): create them again with nanobot cron add, or ask the agent to.`,
   ];
 }
 

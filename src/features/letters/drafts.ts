@@ -6,15 +6,14 @@ import type { LetterToPost } from '../../agent/agent.ts';
 import type { AdmittedRole } from '../../kernel/access/admission.ts';
 import { chatsOf, isSameChat, type Person } from '../../kernel/access/person.ts';
 import type { MessageBus } from '../../kernel/bus/bus.ts';
-import { type AccountRef, accountName } from '../../kernel/message/account.ts';
-import { chatId, messageId } from '../../kernel/message/ids.ts';
+import { type AccountRef, accountName, chatId, messageId } from '../../kernel/message/ids.ts';
 import {
   type ChatRef,
   chatRefOf,
   type InboundMessage,
   sessionKeyOf,
 } from '../../kernel/message/message.ts';
-import type { Answered, Chooser, Question } from '../../kernel/questions/question.ts';
+import type { Answered, Chooser, Question } from '../../kernel/questions/question-rows.ts';
 import type { Questions } from '../../kernel/questions/questions.ts';
 import type { Holds } from '../../kernel/sessions/rules/forgetting.ts';
 import { createLanes } from '../../lib/async.ts';
@@ -50,7 +49,7 @@ import {
 } from './letters.ts';
 import { type Letter, mustAsk, recipientsOf, type SendMoment } from './rules/letter.ts';
 
-export type DraftsDeps = {
+type DraftsDeps = {
   readonly rows: DraftRows;
   readonly bus: Pick<MessageBus, 'accept' | 'send'>;
   readonly questions: Pick<Questions, 'ask' | 'askAgain' | 'withdraw'>;
@@ -115,7 +114,7 @@ export function createDrafts(deps: DraftsDeps) {
     if (question === undefined) return failed(DRAFT_TEXTS.TOO_LONG);
     await drafts.change(id, () => draft);
     await questions.ask(question);
-    log.info('owner shown a draft', { to: accountName(chat), session: turn.session });
+    log.info('letter shown to an owner', { to: accountName(chat), session: turn.session });
     return ok(toldOf(draft));
   }
 
@@ -157,7 +156,7 @@ export function createDrafts(deps: DraftsDeps) {
     const ended: Draft = { ...draft, state };
     if (state === 'sent') await send(draft);
     else await drafts.change(draft.id, () => ended);
-    log.info('draft decided', { to: accountName(draft.chat), decision: state });
+    log.info('letter decided', { to: accountName(draft.chat), decision: state });
     await bus.accept([{ kind: 'queue', message: outcomeOf(ended, clock.now()) }]);
   }
 
@@ -176,7 +175,7 @@ export function createDrafts(deps: DraftsDeps) {
     if ((action === 'send' || call !== undefined) && (state === 'open' || state === 'sent')) {
       const { asker } = draft.turn;
       const isNew = call !== undefined && state === 'open';
-      if (isNew) await standing.give({ ...call, about: whoGets(draft), asker }, who, at);
+      if (isNew) await standing.give({ ...call, about: whoGets(draft), asker }, 'days', who, at);
       await end(draft, 'sent');
       return call === undefined ? 'Sent.' : alwaysSent(whoGets(draft), standing.days());
     }
@@ -290,12 +289,12 @@ export type Target =
   | { readonly kind: 'found'; readonly chat: ChatRef; readonly name: string }
   | { readonly kind: 'refused'; readonly text: string };
 
-export type OwnMailbox = AccountRef & {
+type OwnMailbox = AccountRef & {
   /** Its own address before the others. */
   readonly addresses: readonly string[];
 };
 
-export type TargetDeps = {
+type TargetDeps = {
   readonly persons: Pick<Persons, 'find' | 'inChat' | 'list'>;
   /** A chat there outlives the process, and messages go out there. */
   isReached(chat: ChatRef): boolean;
@@ -303,7 +302,7 @@ export type TargetDeps = {
   mailboxes(): readonly OwnMailbox[];
 };
 
-export type Targets = (letter: Letter, from: ChatRef, isOwner: boolean) => Promise<Target>;
+type Targets = (letter: Letter, from: ChatRef, isOwner: boolean) => Promise<Target>;
 
 const refused = (text: string): Target => ({ kind: 'refused', text });
 

@@ -2,8 +2,8 @@
 
 import { configuredAccounts } from '../../channels/index.ts';
 import { type Kernel, port } from '../../kernel/feature.ts';
-import { whereNew } from '../../kernel/intake/gate.ts';
-import { type AccountName, accountName } from '../../kernel/message/account.ts';
+import { whereNew } from '../../kernel/intake/receive.ts';
+import { type AccountName, accountName } from '../../kernel/message/ids.ts';
 import { createMinuteText } from '../../lib/time/zone-time.ts';
 import { approvalCommands } from '../approvals/approval-commands.ts';
 import { APPROVALS, STANDING } from '../approvals/install.ts';
@@ -67,6 +67,9 @@ export function install(kernel: Kernel): void {
   });
   kernel.provide(DRAFTS, drafts);
   kernel.add.command(
-    ...approvalCommands({ approvals: kernel.use(APPROVALS), drafts, standing, mediumOf }),
+    ...approvalCommands({
+      ...{ approvals: kernel.use(APPROVALS), drafts, standing, mediumOf },
+      persons: people.persons,
+    }),
   );
 }

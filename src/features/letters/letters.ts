@@ -1,11 +1,14 @@
 // A letter as the gateway keeps it: where it goes, what makes two of them the same, and what a standing yes
 // to letters is bound to.
 
-import { accountName } from '../../kernel/message/account.ts';
-import { chatId, messageId } from '../../kernel/message/ids.ts';
+import { z } from 'zod';
+import { MAX_ADDRESS_CHARS, recipientOf } from '../../channels/email/rules/address.ts';
+import { ToolError } from '../../kernel/message/errors.ts';
+import { accountName, chatId, messageId } from '../../kernel/message/ids.ts';
 import { type ChatRef, type InboundMessage, sessionKeyOf } from '../../kernel/message/message.ts';
 import { verbatim } from '../../kernel/message/untrusted.ts';
 import type { Question } from '../../kernel/questions/questions.ts';
+import { readDescription, type Tool } from '../../tools/tool.ts';
 import { hasPlace } from '../approvals/approval-rows.ts';
 import type { AskingTurn } from '../approvals/approvals.ts';
 import { fenced, MAX_SHOWN_CHARS, shownText } from '../approvals/rules/approval-text.ts';
@@ -59,7 +62,7 @@ export function standingOf({
 const DAY_MS = 86_400_000;
 const MAX_NEW_ADDRESSES = 5;
 
-export type NextLetter = {
+type NextLetter = {
   readonly letter: Letter;
   /** Those it goes to whom nothing was sent before. */
   readonly newTo: readonly string[];
@@ -110,7 +113,7 @@ export function whoGets({ name, letter }: Draft): string {
 }
 
 export const alwaysSent = (to: string, days: number) =>
-  `Sent. What goes to ${verbatim(to)}, and to nobody else, goes out from this conversation without you seeing it first, for ${days === 1 ? 'one day' : `${days} days`}, while it holds no words of others. /approvals takes it back.`;
+  `Sent. What goes to ${verbatim(to)}, and to nobody else, goes out without you seeing it first, for ${days === 1 ? 'one day' : `${days} days`}, while no untrusted content is in view. /approvals revokes it.`;
 
 /** For the model, at once. */
 export function toldOf(draft: Draft): string {
@@ -161,7 +164,7 @@ function outcomeText(draft: Draft): string {
 // A draft as the question an owner is asked: the whole text with Send, Edit and Drop, or the wait for
 // another text.
 
-export const DRAFT_HOURS = 24;
+export const DRAFT_HOURS = 12;
 const LIFETIME_MS = DRAFT_HOURS * 3_600_000;
 
 export const questionId = ({ id, version }: Draft) => `draft/${id}/${version}`;
@@ -213,5 +216,78 @@ export function questionOf(draft: Draft, now: number, alwaysDays: number): Quest
     approvers: 'owners',
     subject: `draft:${hashOfDraft(draft)}:${draft.id}`,
     expiresInMs: Math.max(0, at + LIFETIME_MS - now),
+  };
+}
+
+// Tool: hands over a mail to one address, with copies to others. What is no plain address or subject never gets further than
+// here (case E28); whether an owner sees it first, the gateway knows.
+
+const MAX_CHARS = 50_000;
+const MAX_SUBJECT_CHARS = 200;
+const MAX_COPIES = 10;
+/** Line breaks, control characters, and what is not seen or moves text about. */
+const NOT_IN_SUBJECT = /[\p{C}\p{Zl}\p{Zp}]/u;
+
+const address = () =>
+  z
+    .string()
+    .max(MAX_ADDRESS_CHARS)
+    .refine((to) => recipientOf(to) !== undefined, {
+      error:
+        'not one plain mail address: only local@domain, without name, quotes, comments, groups, ' +
+        'several addresses or invisible characters',
+    });
+
+const input = z.object({
+  to: address().describe('One address, like ann@example.org.'),
+  cc: z
+    .array(address())
+    .max(MAX_COPIES)
+    .optional()
+    .describe('Addresses that get a copy; everybody sees all of them.'),
+  from: z
+    .string()
+    .trim()
+    .min(1)
+    .max(MAX_ADDRESS_CHARS)
+    .optional()
+    .describe('Which of your own mailboxes sends it, by name or address; usually left out.'),
+  subject: z
+    .string()
+    .refine((subject) => !NOT_IN_SUBJECT.test(subject), {
+      error: 'a subject is one line without control or invisible characters',
+    })
+    .trim()
+    .min(1)
+    .max(MAX_SUBJECT_CHARS)
+    .describe('One line.'),
+  body: z.string().trim().min(1).max(MAX_CHARS).describe('The whole text, Markdown.'),
+});
+type Input = z.infer<typeof input>;
+
+export function createSendEmail(): Tool<Input> {
+  return {
+    name: 'send_email',
+    aliases: ['email', 'send_mail', 'mail'],
+    parameterAliases: {
+      to: ['recipient', 'address', 'email'],
+      subject: ['title'],
+      body: ['content', 'text', 'message'],
+    },
+    ...readDescription('send_email'),
+    access: 'send',
+    isPosted: () => true,
+    input,
+    describe: ({ to, cc = [], subject }) => `${[to, ...cc].join(', ')}: ${subject}`,
+    async run({ to, cc = [], from, subject, body }, context) {
+      const [address, ...copies] = new Set([to, ...cc].map(recipientOf));
+      if (address === undefined) throw new ToolError('invalid_arguments', 'no plain mail address');
+      if (context.post === undefined) throw new ToolError('blocked', 'only within a turn');
+      const known = copies.flatMap((copy) => copy ?? []);
+      const copied = known.length === 0 ? {} : { cc: known };
+      const sender = from === undefined ? {} : { from };
+      const letter = { to: address, ...copied, ...sender, subject, markdown: body };
+      return context.post({ kind: 'mail', ...letter });
+    },
   };
 }

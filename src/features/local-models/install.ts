@@ -1,6 +1,7 @@
 // Builds what looks after models on one's own machines: warming up, watching, telling the owner, and
 // what /local and /status show. Where no such model is in use nothing is asked of anybody.
 
+import type { SpendingGuard } from '../../agent/agent.ts';
 import {
   CLUSTER,
   MODEL_FOR_ALL,
@@ -9,11 +10,10 @@ import {
   type Models,
 } from '../../agent/models.ts';
 import { chargedMeter } from '../../agent/side-model.ts';
-import type { SpendingGuard } from '../../agent/spending.ts';
-import type { StatusSource } from '../../kernel/commands/command.ts';
 import type { LiveConfig } from '../../kernel/config/files/live-config.ts';
 import { type Kernel, port } from '../../kernel/feature.ts';
 import type { Owners } from '../../kernel/owners.ts';
+import type { StatusSource } from '../../kernel/status.ts';
 import type { Logger } from '../../lib/logger.ts';
 import type { Clock } from '../../lib/time/clock.ts';
 import { discoverLocalModels } from '../../providers/local-servers.ts';
@@ -27,20 +27,19 @@ import {
 } from '../../providers/rules/model-names.ts';
 import type { HealthChange } from '../../providers/rules/provider-failure.ts';
 import { vendorOf } from '../../providers/vendors.ts';
-import { clusterCommands } from '../cluster/cluster-commands.ts';
+import { clusterCommands } from '../cluster/cluster-desk.ts';
 import type { ClusterKeeper } from '../cluster/cluster-keeper.ts';
-import { SPENDING } from '../spending/install.ts';
-import { LOCAL_ONLY } from './install-local-only.ts';
-import { localCommands } from './local-commands.ts';
 import {
   type FoundModel,
   type FoundServer,
   type LocalModels,
+  localCommands,
   serverLines,
 } from './local-models.ts';
 import type { LocalOnly } from './local-only.ts';
+import { LOCAL_ONLY } from './local-only.ts';
 
-export type LocalModelsParts = {
+type LocalModelsParts = {
   readonly live: LiveConfig;
   readonly clock: Clock;
   readonly log: Logger;
@@ -65,7 +64,7 @@ export function install(kernel: Kernel): void {
   const { live, clock, log, settings, owners, add } = kernel;
   const models = kernel.use(MODEL_SERVERS);
   const cluster = kernel.use(CLUSTER);
-  const spending = kernel.use(SPENDING);
+  const spending = kernel.modelCalls;
   const forAll = kernel.use(MODEL_FOR_ALL);
   const only = kernel.use(LOCAL_ONLY);
   const care = new LocalCare({ live, clock, log, models, forAll, only, cluster, spending, owners });
@@ -79,11 +78,14 @@ export function install(kernel: Kernel): void {
 
 class LocalCare {
   readonly desk: LocalModels;
-  readonly status: StatusSource = async (session) => [
-    ...(await this.#parts.only.lines(session)),
-    ...serverLines(this.#inUse().map((site) => shown(site.report()))),
-    ...(this.#parts.cluster.current?.status() ?? []),
-  ];
+  readonly status: StatusSource = {
+    lines: async (origin) => [
+      ...(origin === undefined ? [] : await this.#parts.only.lines(origin.session)),
+      ...serverLines(this.#inUse().map((site) => shown(site.report()))),
+      ...(this.#parts.cluster.current?.status() ?? []),
+    ],
+    fields: () => ({ peers: this.#parts.cluster.current?.desk.seen() ?? [] }),
+  };
   readonly #parts: LocalModelsParts;
   readonly #stop = new AbortController();
   #changed = new AbortController();
@@ -242,6 +244,6 @@ function shown({ models, ...rest }: SiteReport): FoundServer {
 
 function changeText(change: HealthChange, server: string): string {
   return change === 'went_down'
-    ? `${server} does not answer any more: models on it cannot be asked. /status shows when it is back; /local off changes a conversation to another model.`
+    ? `${server} no longer answers, so its models cannot be used. /status shows when it is back; /local off switches a conversation to another model.`
     : `${server} answers again.`;
 }

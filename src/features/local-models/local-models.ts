@@ -1,5 +1,14 @@
 // What /local and /status know of the models on one's own machines, and the words for it.
 
+import {
+  COSTS,
+  type Command,
+  type CommandOrigin,
+  type CommandTable,
+  commandsOf,
+} from '../../kernel/commands/command-access.ts';
+import type { SessionSettings, SessionSettingsStore } from '../../kernel/turns/origins.ts';
+import type { ModelRegistry } from '../../providers/provider.ts';
 import type { Warmth } from '../../providers/rules/provider-failure.ts';
 import type { ClusterDesk } from '../cluster/cluster-desk.ts';
 import type { LocalOnly } from './local-only.ts';
@@ -60,7 +69,7 @@ export function serverLines(servers: readonly FoundServer[]): readonly string[] 
 }
 
 /** What /local list shows. */
-export function foundText(found: readonly FoundServer[]): string {
+function foundText(found: readonly FoundServer[]): string {
   if (found.length === 0) return NOTHING_FOUND;
   return found
     .flatMap((server) => [
@@ -70,15 +79,15 @@ export function foundText(found: readonly FoundServer[]): string {
     .join('\n');
 }
 
-export const NOTHING_FOUND =
+const NOTHING_FOUND =
   'No local model server answers. I look for Ollama, LM Studio, vLLM and llama.cpp on this machine and at the addresses in `providers.<name>.apiBase`.';
 
-export const cloudModelText = (model: string) =>
-  `${model} is a cloud model: the local server sends what it is asked to a service. /local uses models that run on your own machines; /model ${model} chooses it all the same.`;
+const cloudModelText = (model: string) =>
+  `${model} is a cloud model: the local server forwards requests to a service. /local uses only models that run on your own machines; /model ${model} chooses it anyway.`;
 
 const serverName = ({ label, address }: FoundServer) => `${label} at ${address}`;
 
-const STATES = { unknown: 'not looked at yet', up: 'answers', down: 'does not answer' } as const;
+const STATES = { unknown: 'not checked yet', up: 'answers', down: 'does not answer' } as const;
 
 function stateWords({ state, load }: FoundServer): string {
   const { running, waiting, calls, waitedMs } = load;
@@ -88,7 +97,7 @@ function stateWords({ state, load }: FoundServer): string {
     ...(waiting === 0 ? [] : [`${waiting} waiting`]),
     ...(calls === 0
       ? []
-      : [`${calls} ${calls === 1 ? 'call' : 'calls'} so far, which waited ${seconds(waitedMs)}`]),
+      : [`${calls} ${calls === 1 ? 'call' : 'calls'} so far, ${seconds(waitedMs)} waiting time`]),
   ].join(', ');
 }
 
@@ -109,3 +118,156 @@ function warmthWords(warmth: Warmth): string {
 }
 
 const seconds = (ms: number) => `${(ms / 1000).toFixed(1)} s`;
+
+// /local: this conversation goes on with a model on one's own machine, and back. A turn under way ends
+// on the model it began with; what was counted goes on counting.
+
+const USAGE = '/local [list | model | only | off | default [model | off]]';
+
+export const LOCAL_COMMANDS = {
+  local: {
+    summary: 'switch to a model on this machine, and back',
+    usage: USAGE,
+    access: COSTS,
+    timing: 'in_order',
+  },
+} satisfies CommandTable;
+
+type LocalCommandDeps = {
+  readonly local: LocalModels;
+  readonly settings: SessionSettingsStore;
+  models(): ModelRegistry;
+};
+
+export function localCommands(deps: LocalCommandDeps): readonly Command[] {
+  return commandsOf(LOCAL_COMMANDS, {
+    local: (origin, argument) => changeLocal(origin, argument, deps),
+  });
+}
+
+async function changeLocal(origin: CommandOrigin, argument: string, deps: LocalCommandDeps) {
+  const [word = '', ...rest] = argument.split(/\s+/).filter((part) => part !== '');
+  if (word === 'default') {
+    const [named = '', ...more] = rest;
+    return more.length > 0 ? notUnderstood(more) : changeForAll(origin, named, deps);
+  }
+  if (rest.length > 0) return notUnderstood(rest);
+  if (word === 'only') return stayHere(origin, deps);
+  if (word === 'off' && (await deps.local.only.holding(origin.session)) !== undefined) {
+    return letGo(origin, deps);
+  }
+  if (word === 'list')
+    return `${await currentText(origin, deps)}\n\n${foundText(await deps.local.look())}`;
+  const chosen = await deps.settings.get(origin.session);
+  const isLocal = deps.local.isLocal(chosen.model ?? deps.models().defaultModel);
+  if (word === 'off' || (word === '' && isLocal)) return changeBack(origin, chosen, deps);
+  return withModel(word, deps, (model) => changeTo(origin, { chosen, model, isLocal }, deps));
+}
+
+const notUnderstood = (words: readonly string[]) =>
+  `I do not understand "${words.join(' ')}". Usage: ${USAGE}`;
+
+async function currentText({ session }: CommandOrigin, deps: LocalCommandDeps): Promise<string> {
+  const { model = deps.models().defaultModel } = await deps.settings.get(session);
+  return `The model here is ${model}.`;
+}
+
+const SAID =
+  'Nothing of this conversation goes to a model or voice service beyond your own machines';
+
+/** Also of what is started from it. */
+async function stayHere({ session }: CommandOrigin, deps: LocalCommandDeps): Promise<string> {
+  await deps.local.only.hold(session, true);
+  const chosen = await deps.settings.get(session);
+  const model = chosen.model ?? deps.models().defaultModel;
+  const refused = await deps.local.only.refusal(session, model);
+  if (refused === undefined) return `${SAID} from now on. The model is ${model}.`;
+  return `${SAID} from now on. The model here, ${model}, is no longer used: choose one with /local, or one on a peer with /model. /local off undoes this.`;
+}
+
+async function letGo(origin: CommandOrigin, deps: LocalCommandDeps): Promise<string> {
+  const { session } = origin;
+  await deps.local.only.hold(session, false);
+  const holding = await deps.local.only.holding(session);
+  if (holding === 'all') return `${SAID}, as configured (\`localModels.only\`).`;
+  if (holding === 'conversation')
+    return `${SAID}: it was started from a conversation that stays on them. Send /local off there.`;
+  const chosen = await deps.settings.get(session);
+  const model = chosen.model ?? deps.models().defaultModel;
+  const again = deps.local.isLocal(model) ? await changeBack(origin, chosen, deps) : '';
+  return `Any model may be used here again. ${again}`.trim();
+}
+
+/** Of the models that are there now: the named one, else the preferred one, else any. */
+async function withModel(
+  named: string,
+  { local }: LocalCommandDeps,
+  use: (model: string) => Promise<string>,
+): Promise<string> {
+  const found = await local.look();
+  const wanted = named === '' ? local.preferred() : named;
+  const model = modelAmong(found, wanted);
+  if (model !== undefined) return isHandedOn(found, model) ? cloudModelText(model) : use(model);
+  if (found.length === 0) return NOTHING_FOUND;
+  const lacks = wanted === '' ? 'a model of its own' : `the model ${wanted}`;
+  return `No local server here has ${lacks}. There are:\n\n${foundText(found)}`;
+}
+
+/** By its whole name, or as the server calls it; without a name the first one. */
+function modelAmong(found: readonly FoundServer[], named: string) {
+  if (named === '') return firstOf(found);
+  const names = found.flatMap(({ models }) => models.map(({ name }) => name));
+  return names.find((name) => name === named) ?? names.find((name) => name.endsWith(`/${named}`));
+}
+
+const isHandedOn = (found: readonly FoundServer[], model: string) =>
+  found.some(({ models }) => models.some((one) => one.name === model && one.isHandedOn === true));
+
+type Change = {
+  readonly chosen: SessionSettings;
+  readonly model: string;
+  /** The model until now. */
+  readonly isLocal: boolean;
+};
+
+async function changeTo({ session }: CommandOrigin, change: Change, deps: LocalCommandDeps) {
+  const { chosen, model, isLocal } = change;
+  const handle = deps.models().resolve(model);
+  const { model: before, ...rest } = chosen;
+  const kept = isLocal || before === undefined ? {} : { beforeLocal: before };
+  await deps.settings.set(session, { ...rest, ...kept, model });
+  deps.local.warmUp(model);
+  return `From the next message on the model is ${handle.name}, on your own machine; it is being loaded. /local off goes back.`;
+}
+
+async function changeBack(
+  { session }: CommandOrigin,
+  chosen: SessionSettings,
+  deps: LocalCommandDeps,
+): Promise<string> {
+  const { model = '', beforeLocal, ...rest } = chosen;
+  const fallback = deps.models().defaultModel;
+  if (!deps.local.isLocal(model === '' ? fallback : model))
+    return 'The model here is not a local one.';
+  if (model === '') return `The default model is ${fallback}, a local one. Choose another: /model.`;
+  await deps.settings.set(session, {
+    ...rest,
+    ...(beforeLocal === undefined ? {} : { model: beforeLocal }),
+  });
+  return `From the next message on the model is ${beforeLocal ?? fallback} again.`;
+}
+
+const FOR_ALL_IS_THE_OWNERS = 'Only my owner can change the default model.';
+
+async function changeForAll({ role }: CommandOrigin, named: string, deps: LocalCommandDeps) {
+  if (role !== 'owner') return FOR_ALL_IS_THE_OWNERS;
+  if (named === 'off') {
+    await deps.local.useForAll(undefined);
+    return `The default model is ${deps.models().defaultModel}.`;
+  }
+  return withModel(named, deps, async (model) => {
+    await deps.local.useForAll(model);
+    deps.local.warmUp(model);
+    return `From the next message on the default model is ${model}. /local default off goes back.`;
+  });
+}

@@ -2,17 +2,16 @@
 // would make or hear, passes here. What was started from such a conversation is held as it is. Which
 // model is where, and what was started from what, others say.
 
-import type {
-  PaidCalls,
-  PlannedCall,
-  Refusal,
-  Reservation,
-  SideRole,
-  SpendingGuard,
-} from '../../agent/spending.ts';
-import type { KeyValueStore } from '../../kernel/bus/store/store.ts';
+import type { PaidCalls, PlannedCall, Refusal, SideRole } from '../../agent/agent.ts';
+import { MODEL_SERVERS, type Models } from '../../agent/models.ts';
+import type { KeyValueStore, StateStore } from '../../kernel/bus/store/store.ts';
+import type { LiveConfig } from '../../kernel/config/files/live-config.ts';
+import type { Contributed } from '../../kernel/contributions.ts';
+import { type Kernel, port } from '../../kernel/feature.ts';
+import type { Routes } from '../../kernel/intake/routes.ts';
 import { type SessionKey, sessionKey } from '../../kernel/message/ids.ts';
-import { type ChatRef, sessionKeyOf } from '../../kernel/message/message.ts';
+import { type ChatRef, chatRefOf, sessionKeyOf } from '../../kernel/message/message.ts';
+import type { ModelGuard } from '../../kernel/model-guards.ts';
 import type { Payer } from '../spending/rules/budget-limits.ts';
 
 type LocalOnlyDeps = {
@@ -67,7 +66,7 @@ export class LocalOnly {
     const holding = await this.holding(session);
     if (holding === undefined) return [];
     const by = holding === 'all' ? '`localModels.only`' : '/local only';
-    return [`Only models on your own machines are asked (${by})`];
+    return [`Only models on your own machines are used (${by})`];
   }
 
   /** Conversations that may not be read from that one, by a model that might be a service's. */
@@ -77,13 +76,10 @@ export class LocalOnly {
     return [...held];
   }
 
-  guard(spending: SpendingGuard): SpendingGuard {
-    return {
-      modelFor: (...asked) => spending.modelFor(...asked),
-      reserve: async (call, signal): Promise<Reservation | Refusal> =>
-        (await this.#refusalFor(call)) ?? spending.reserve(call, signal),
-    };
-  }
+  readonly guard: ModelGuard = {
+    name: 'local only',
+    reserve: async (call, signal, next) => (await this.#refusalFor(call)) ?? next(call, signal),
+  };
 
   paid(calls: Pick<PaidCalls, 'reservePaid'>): PaidCalls {
     return {
@@ -142,18 +138,62 @@ const A_SERVICE = 'a service for voice';
 const REFLECTION: SideRole = 'reflection';
 const NOT_REFLECTED = { kind: 'refused', because: 'local_only' } as const;
 const notReflected = (model: string) =>
-  `I asked nobody: ${model} is none of your own machines, and some of what I would think over comes from conversations that stay on them (/local only).`;
+  `No model was asked: ${model} is not on your own machines, and part of what I would review comes from conversations that stay on them (/local only).`;
 
 function refusalOf(holding: Holding, what: string): Refusal | undefined {
   if (holding === undefined) return undefined;
   const where =
     holding === 'all'
-      ? 'here only models on your own machines are asked (`localModels.only`)'
+      ? 'only models on your own machines are used here (`localModels.only`)'
       : 'this conversation stays on your own machines (/local only)';
   const remedy =
     holding === 'all'
-      ? '/local changes to one of them.'
-      : '/local changes to a model there, /local off takes it back.';
-  const text = `I asked nobody: ${what} is none of your own machines, and ${where}. ${remedy}`;
+      ? '/local switches to one of them.'
+      : '/local switches to a model there, /local off lifts the restriction.';
+  const text = `No model was asked: ${what} is not on your own machines, and ${where}. ${remedy}`;
   return { kind: 'refused', text, because: 'local_only' };
+}
+
+// Builds what keeps conversations on one's own machines; which of them others were started from, subagents,
+// jobs and workflows say.
+
+export const LOCAL_ONLY = port<LocalOnly>('local only');
+
+const SCOPE = 'local-only';
+
+type LocalOnlyParts = {
+  readonly live: LiveConfig;
+  readonly store: StateStore;
+  readonly models: Models;
+  readonly routes: Pick<Routes, 'sessionOf'>;
+  readonly startedFrom: Contributed['startedFrom'];
+};
+
+export function install(kernel: Kernel): void {
+  const { live, store, people, contributed } = kernel;
+  const models = kernel.use(MODEL_SERVERS);
+  const { startedFrom } = contributed;
+  const parts = { live, store, models, routes: people.routes, startedFrom };
+  const only = openLocalOnly(parts);
+  kernel.add.modelGuard(only.guard);
+  kernel.provide(LOCAL_ONLY, only);
+}
+
+export function openLocalOnly(parts: LocalOnlyParts): LocalOnly {
+  const { live, store, models, routes } = parts;
+  return new LocalOnly({
+    state: store.scope(SCOPE),
+    sessionOf: (chat: ChatRef) => routes.sessionOf(chat),
+    forAll: () => live.config.localModels.only,
+    async isHome(model) {
+      // A server says only when it is asked that it hands a model on.
+      await models.current().ready(model);
+      return models.current().isHome(model);
+    },
+    async startedFrom(session) {
+      const { channel, chat = '' } = chatRefOf(session) ?? {};
+      const source = channel === undefined ? undefined : parts.startedFrom(channel);
+      return source === undefined ? [] : source(chat);
+    },
+  });
 }

@@ -9,30 +9,30 @@ const capability = z.strictObject({
     .string()
     .min(1)
     .max(200)
-    .describe('Part of the name, or the whole with * for anything: qwen3, ollama/gemma*.'),
+    .describe('Part of the name, or the full name with * for any text: qwen3, ollama/gemma*.'),
   sizeClass: z
     .enum(['small', 'medium', 'large'])
     .optional()
-    .describe('small: on a local server only the tools of localModels.smallTools are offered.'),
+    .describe('small: on a local server the model gets only the tools of localModels.smallTools.'),
   toolCalling: z
     .enum(['native', 'text', 'none'])
     .optional()
-    .describe('text: calls are written into the text and read from it; none: no tools.'),
+    .describe(
+      'native: tool calls of the API; text: calls are written into the text; none: no tools.',
+    ),
   textDialect: z
     .enum(['json', 'hermes', 'qwen', 'llama', 'deepseek'])
     .optional()
-    .describe('How calls are written into the text.'),
-  thinking: z.boolean().optional().describe('Thinks unless it is told not to.'),
+    .describe('How tool calls are written into the text.'),
+  thinking: z.boolean().optional().describe('The model thinks unless told not to.'),
   strictAlternation: z
     .boolean()
     .optional()
-    .describe('Takes only threads in which person and model speak by turns.'),
+    .describe('The model accepts only alternating messages of person and model.'),
   contextTokens: count(2048, 100_000_000)
     .optional()
-    .describe('Tokens of its window, where the server does not say or says otherwise.'),
-  maxReliableOutput: count(1, 1_000_000)
-    .optional()
-    .describe('Longest answer it may be asked for, tokens.'),
+    .describe('Context window in tokens, if the server does not report it correctly.'),
+  maxReliableOutput: count(1, 1_000_000).optional().describe('Longest answer in tokens.'),
 });
 
 export type CapabilityOverride = z.infer<typeof capability>;
@@ -41,18 +41,16 @@ export const modelCapabilitiesSchema = z
   .array(capability)
   .max(100)
   .default([])
-  .describe('What models can do, where the name or the server does not tell; earlier ones count.');
+  .describe(
+    'Capabilities of models, if name and server do not show them. The first match applies.',
+  );
 
 const places = (server: string) =>
-  count(1, 1000, 1).describe(`Calls that ${server} answers at once; others wait.`);
+  count(1, 1000, 1).describe(`Most calls to ${server} at the same time; others wait.`);
 
 export const localModelsSchema = section({
-  model: text().describe(
-    'What /local changes to, e.g. ollama/qwen3:8b; empty: the first one found.',
-  ),
-  only: flag(false).describe(
-    'No model and no voice service beyond one’s own machines and peers is asked.',
-  ),
+  model: text().describe('Model for /local, e.g. ollama/qwen3:8b. Empty: the first one found.'),
+  only: flag(false).describe('Use only models and voice engines on your own machines and peers.'),
   smallTools: z
     .array(z.string().min(1).max(200))
     .max(200)
@@ -71,12 +69,10 @@ export const localModelsSchema = section({
       'cron',
       'time',
     ])
-    .describe('The tools that a small model on a local server is offered; empty: all.'),
-  warmUp: flag(true).describe(
-    'Has the server load the model at the start and after a change of it.',
-  ),
+    .describe('Tools for small models on a local server. Empty: all.'),
+  warmUp: flag(true).describe('Load the model on the server at the start and after a change.'),
   probeSecs: seconds(0, 3600, 60).describe(
-    'How often a local server in use is looked after; 0: never.',
+    'Seconds between checks of a local server in use. 0: never.',
   ),
   places: section({
     ollama: places('Ollama'),

@@ -11,14 +11,14 @@ import type { Question, Questions } from '../../kernel/questions/questions.ts';
 import { jsonRow, number, rowShape } from '../../lib/json/json.ts';
 import type { Logger } from '../../lib/logger.ts';
 import type { Clock } from '../../lib/time/clock.ts';
+import type { BridgeSummaries } from './bridge-summaries.ts';
 import {
   type BridgedMail,
   type BridgeRows,
   changeMail,
   expireDone,
   type MailStage,
-} from './bridge-rows.ts';
-import type { BridgeSummaries } from './bridge-summaries.ts';
+} from './bridge-summaries.ts';
 import {
   DRAFT_CHOICES,
   MAIL_CHOICES,
@@ -39,7 +39,7 @@ const DRAFT_LIFETIME_MS = DAY_MS;
 const MAX_SLEEP_MS = DAY_MS;
 const COUNT_KEY = 'count';
 
-export type BridgeDeskDeps = {
+type BridgeDeskDeps = {
   readonly rows: BridgeRows;
   readonly state: KeyValueStore;
   readonly bus: Pick<MessageBus, 'send'>;

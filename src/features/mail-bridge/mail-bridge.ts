@@ -2,20 +2,33 @@
 // dictates for them, and what an owner presses. All of it is on disk before anything is acknowledged and only
 // changes how far a mail is; what follows is done by bridge-desk.ts.
 
+import { z } from 'zod';
 import { SIDE_MODEL } from '../../agent/side-model.ts';
-import { ArchiveError } from '../../channels/channel.ts';
+import {
+  ArchiveError,
+  type Channel,
+  type Inbox,
+  type InboxMail,
+  type InboxQuestion,
+} from '../../channels/channel.ts';
+import type { BridgeMode } from '../../channels/email/settings.ts';
+import { configuredAccounts } from '../../channels/index.ts';
 import type { SettledVerdict } from '../../kernel/access/admission.ts';
-import { parseCommand } from '../../kernel/access/command.ts';
+import { parseCommand } from '../../kernel/access/admission.ts';
 import { nameOfLanguage } from '../../kernel/access/person.ts';
 import type { MessageBus } from '../../kernel/bus/bus.ts';
+import type { LiveConfig } from '../../kernel/config/files/live-config.ts';
 import type { Kernel } from '../../kernel/feature.ts';
-import { policyOf } from '../../kernel/intake/doors.ts';
-import { isOwnerDirect, whereNew } from '../../kernel/intake/gate.ts';
 import type { Gated, IntakeStep } from '../../kernel/intake/group-intake.ts';
-import { accountName } from '../../kernel/message/account.ts';
-import { messageId } from '../../kernel/message/ids.ts';
+import { isOwnerDirect, whereNew } from '../../kernel/intake/receive.ts';
+import { policyOf } from '../../kernel/intake/routes.ts';
+import { ToolError } from '../../kernel/message/errors.ts';
+import { type AccountName, accountName, messageId } from '../../kernel/message/ids.ts';
 import type { ChatRef, InboundMessage } from '../../kernel/message/message.ts';
 import { verbatim } from '../../kernel/message/untrusted.ts';
+import { createTimeText } from '../../lib/time/zone-time.ts';
+import { readDescription, type Tool, type ToolContext } from '../../tools/tool.ts';
+import { QUERY_NAMES } from '../../tools/toolbox.ts';
 import { BridgeDesk, MAIL_SUBJECT } from './bridge-desk.ts';
 import {
   addMail,
@@ -23,28 +36,29 @@ import {
   type BridgedMail,
   type BridgeRows,
   changeMail,
+  createBridgeSummaries,
   type MailStage,
   openBridgeRows,
+  type Summarise,
+  summariseMail,
   writtenIn,
-} from './bridge-rows.ts';
-import { createBridgeSummaries, type Summarise, summariseMail } from './bridge-summaries.ts';
+} from './bridge-summaries.ts';
 import {
-  type BridgeMode,
   bodyOf,
+  dueSummary,
   isBridged,
   mailNoteOf,
   subjectOf,
   tomorrowMorning,
 } from './rules/bridge.ts';
-import { dueSummary } from './rules/summary.ts';
 
 const HOUR_MS = 3_600_000;
 /** After Reply, so long the next message is taken for the answer. */
 const WRITING_MS = HOUR_MS / 2;
 const WRITING_WORDS = 'within half an hour';
-const OVER = 'This mail was dealt with before.';
+const OVER = 'This mail was already handled.';
 
-export type MailBridgeDeps = {
+type MailBridgeDeps = {
   readonly rows: BridgeRows;
   readonly bus: Pick<Kernel['bus'], 'send'>;
   readonly clock: Pick<Kernel['clock'], 'now'>;
@@ -55,7 +69,7 @@ export type MailBridgeDeps = {
   changed(): void;
 };
 
-export type MailBridge = ReturnType<typeof createMailBridge>;
+type MailBridge = ReturnType<typeof createMailBridge>;
 
 export function createMailBridge(deps: MailBridgeDeps) {
   const { rows, bus, clock, mode, timeZoneIn, changed } = deps;
@@ -102,7 +116,7 @@ export function createMailBridge(deps: MailBridgeDeps) {
     return (
       `Write the answer to ${verbatim(mail.note.address)} in the chat of this mail ` +
       `${WRITING_WORDS}, as one message. ` +
-      'You see it once more before it goes out.'
+      'I show it to you again before I send it.'
     );
   }
 
@@ -148,7 +162,7 @@ export function createMailBridge(deps: MailBridgeDeps) {
             return write(mail, 'shown');
           case 'archive': {
             const isMoved = await move(mail, 'shown', (chat) => ({ kind: 'archiving', chat }));
-            return isMoved ? `I archive ${subjectOf(mail.note)}.` : OVER;
+            return isMoved ? `Archiving ${subjectOf(mail.note)}.` : OVER;
           }
           case 'hour':
             return snooze(mail, clock.now() + HOUR_MS, 'I show it again in an hour.');
@@ -166,7 +180,7 @@ export function createMailBridge(deps: MailBridgeDeps) {
             return isMoved ? 'Nothing was sent. Here is the mail again.' : OVER;
           }
           default:
-            return 'There is no such choice.';
+            return 'Unknown choice.';
         }
       },
       async expired(rest: string) {
@@ -251,4 +265,140 @@ function summariserOf(kernel: Kernel): Summarise {
     const language = tag === undefined ? undefined : nameOfLanguage(tag);
     return summariseMail(side, { ...mail, text: live.redact(text), language }, signal);
   };
+}
+
+// Tool: looks into the owner's mailboxes. Nobody else is shown what stands there.
+
+/** A mailbox that is open. */
+type OpenInbox = Inbox & {
+  /** As it is called in the configuration. */
+  readonly name: string;
+};
+
+export type CheckInboxDeps = {
+  inboxes(): readonly OpenInbox[];
+  /** IANA zone; empty = the machine's. */
+  readonly timeZone: () => string;
+};
+
+const MAX_COUNT = 50;
+const DEFAULT_COUNT = 10;
+const MAX_QUERY_CHARS = 200;
+const MAX_WORDS = 4;
+
+const input = z.object({
+  query: z
+    .string()
+    .trim()
+    .max(MAX_QUERY_CHARS)
+    .optional()
+    .describe('Words in the mail, its sender or its subject; default: the newest mails.'),
+  unread: z.boolean().default(false).describe('Only unread mails.'),
+  count: z.int().min(1).max(MAX_COUNT).default(DEFAULT_COUNT).describe('Maximum number of mails.'),
+  id: z.string().max(60).optional().describe('Read one mail, by its id in an earlier list.'),
+  mailbox: z.string().max(60).optional().describe('Only this mailbox, if there are several.'),
+});
+type Input = z.infer<typeof input>;
+
+export function createCheckInbox({ inboxes, timeZone }: CheckInboxDeps): Tool<Input> {
+  const timeText = createTimeText();
+  return {
+    name: 'check_inbox',
+    aliases: [
+      'read_inbox',
+      'check_email',
+      'check_mail',
+      'read_email',
+      'list_emails',
+      'search_email',
+    ],
+    parameterAliases: {
+      query: QUERY_NAMES,
+      unread: ['unread_only', 'unseen'],
+      count: ['limit', 'max_results'],
+      id: ['mail_id', 'message_id', 'uid'],
+      mailbox: ['account', 'inbox'],
+    },
+    ...readDescription('check_inbox'),
+    access: 'read',
+    taints: true,
+    input,
+    isAvailable: () => inboxes().length > 0,
+    unavailableBecause: () => 'no mailbox is connected: nanobot channels login email',
+    describe: ({ query = '', id }) => (id === undefined ? query : `mail ${id}`),
+    async run(asked, context) {
+      mustBeOwners(context);
+      const chosen = chosenOf(inboxes(), asked.mailbox);
+      const zone = context.person.timeZone ?? timeZone();
+      const when = (at: number) => timeText(at, zone);
+      if (asked.id !== undefined) return readOne(asked.id, chosen, when, context);
+      const question = questionOf(asked);
+      const lists = await Promise.all(
+        chosen.map(async (inbox) => {
+          const mails = await inbox.find(question, context.signal);
+          return mails.map((mail) => ({ mail, name: inbox.name }));
+        }),
+      );
+      const newest = lists
+        .flat()
+        .sort((a, b) => b.mail.at - a.mail.at)
+        .slice(0, asked.count);
+      if (newest.length === 0) return 'Nothing was found.';
+      return newest.map(({ mail, name }) => lineOf(mail, idOf(name, mail), when)).join('\n');
+    },
+  };
+}
+
+/** Also a turn of the owner's in a group has the group's notes, and answers to all there. */
+function mustBeOwners({ person }: ToolContext): void {
+  if (person.notes === '') return;
+  throw new ToolError('permission', 'the mailbox is shown only to the owner in a private chat');
+}
+
+function chosenOf(all: readonly OpenInbox[], name: string | undefined): readonly OpenInbox[] {
+  const chosen = name === undefined ? all : all.filter((inbox) => inbox.name === name);
+  if (chosen.length > 0) return chosen;
+  const names = all.map((inbox) => inbox.name).join(', ');
+  throw new ToolError('invalid_arguments', `there is no mailbox "${name}"; there are: ${names}`);
+}
+
+function questionOf({ query = '', unread, count }: Input): InboxQuestion {
+  const words = query.split(/\s+/).filter((word) => word !== '');
+  return { words: words.slice(0, MAX_WORDS), isUnreadOnly: unread, count };
+}
+
+const idOf = (name: string, mail: InboxMail) => `${name}/${mail.id}`;
+
+function lineOf(mail: InboxMail, id: string, when: (at: number) => string): string {
+  const mark = mail.isUnread ? 'unread, ' : '';
+  const subject = mail.subject === '' ? '(no subject)' : mail.subject;
+  return `- ${subject}\n  from ${mail.from}, ${mark}${when(mail.at)}\n  id: ${id}`;
+}
+
+async function readOne(
+  asked: string,
+  chosen: readonly OpenInbox[],
+  when: (at: number) => string,
+  { signal }: ToolContext,
+): Promise<string> {
+  const inbox = chosen.find(({ name }) => asked.startsWith(`${name}/`));
+  if (inbox === undefined) {
+    throw new ToolError('invalid_arguments', 'this is not the id of a mail; list the mails first');
+  }
+  const mail = await inbox.read(asked.slice(inbox.name.length + 1), signal);
+  const head = [`Subject: ${mail.subject}`, `From: ${mail.from}`, `Date: ${when(mail.at)}`];
+  if (mail.attachments.length > 0) head.push(`Files: ${mail.attachments.join(', ')}`);
+  return `${head.join('\n')}\n\n${mail.text === '' ? '(no text)' : mail.text}`;
+}
+
+// The mailboxes that can be looked into just now.
+
+export function openInboxes(
+  live: LiveConfig,
+  channel: (name: AccountName) => Channel | undefined,
+): readonly OpenInbox[] {
+  return configuredAccounts(live.config.channels).flatMap(({ name, isEnabled }) => {
+    const inbox = isEnabled ? channel(name)?.inbox : undefined;
+    return inbox === undefined ? [] : [{ ...inbox, name }];
+  });
 }

@@ -5,11 +5,11 @@ import { type Terminal, textTable } from '../../cli/terminal.ts';
 import type { ReportedToolServer } from './tooling.ts';
 
 export function mcpCommand(terminal: Terminal): Command {
-  const command = new Command('mcp').description('servers whose tools the agent gets');
+  const command = new Command('mcp').description('tool servers (MCP)');
   command
     .command('list')
-    .description('each server, how it fares, and its tools')
-    .option('--json', 'as JSON')
+    .description('list tool servers with their status and tools')
+    .option('--json', 'print as JSON')
     .action(({ json }: { readonly json?: boolean }) => list(terminal, json === true));
   return command;
 }
@@ -20,7 +20,7 @@ async function list(terminal: Terminal, asJson: boolean): Promise<void> {
   const rows = await rowsOf(terminal);
   if (asJson) return terminal.printJson(rows);
   if (rows.length === 0) {
-    terminal.tell('No tool server is configured. They stand under mcpServers in config.json.');
+    terminal.tell('No tool servers. Add them under mcpServers in config.json.');
     return;
   }
   for (const line of textTable(rows.map(({ name, state }) => [name, state]))) terminal.tell(line);
@@ -32,7 +32,7 @@ async function list(terminal: Terminal, asJson: boolean): Promise<void> {
 
 async function rowsOf({ home, env, clock }: Terminal): Promise<readonly Row[]> {
   const { loadConfig } = await import('../../kernel/config/files/config-file.ts');
-  const { findRunningGateway } = await import('../../kernel/running-gateway.ts');
+  const { findRunningGateway } = await import('../../kernel/home-state.ts');
   const { reportTooling, toolServerLine } = await import('./tooling.ts');
   const { config } = await loadConfig(home, env);
   const running = await findRunningGateway(home);
@@ -42,7 +42,7 @@ async function rowsOf({ home, env, clock }: Terminal): Promise<readonly Row[]> {
     const server = tooling?.servers.find((each) => each.name === name);
     if (server !== undefined) return { name, state: lineOf(server), tools: server.tools };
     if (!enabled) return { name, state: 'off', tools: [] };
-    const state = tooling === undefined ? 'the gateway does not run' : 'not taken up yet';
+    const state = tooling === undefined ? 'the gateway is not running' : 'not started yet';
     return { name, state, tools: [] };
   });
 }

@@ -1,8 +1,8 @@
-// What the doctor says of tools: servers that cannot be reached, and tools that lack what they need.
+// The doctor's checks of tools: servers that cannot be reached, and tools that miss a requirement.
 
-import { type Finding, ok, warn } from '../../cli/doctor/finding.ts';
+import { type Finding, ok, warn } from '../../cli/doctor/machine-checks.ts';
 import type { Terminal } from '../../cli/terminal.ts';
-import { findRunningGateway } from '../../kernel/running-gateway.ts';
+import { findRunningGateway } from '../../kernel/home-state.ts';
 import { reportTooling, toolServerLine } from './tooling.ts';
 
 export async function checkTools(
@@ -15,10 +15,10 @@ export async function checkTools(
     const text = `${server.name}: ${toolServerLine(server, clock.now())}`;
     const isWell = server.state.kind === 'connected' || server.state.kind === 'starting';
     if (isWell) return ok('tool server', text);
-    return warn('tool server', text, `Look at mcpServers.${server.name} in config.json.`);
+    return warn('tool server', text, `Check mcpServers.${server.name} in config.json.`);
   });
   const missing = tooling.missing.map(({ name, reason }) =>
-    ok('tool', `${name} is left out: ${reason}`),
+    ok('tool', `${name}: not available (${reason})`),
   );
   return [...servers, ...missing];
 }

@@ -6,7 +6,7 @@
 import { z } from 'zod';
 import { neutralLines } from '../../kernel/message/untrusted.ts';
 
-export type ForeignSchema = {
+type ForeignSchema = {
   /** For the model. */
   readonly shown: Readonly<Record<string, unknown>>;
   readonly input: z.ZodType<Readonly<Record<string, unknown>>>;

@@ -6,8 +6,8 @@ import { createHash } from 'node:crypto';
 import type { MediaStore } from '../../kernel/media/media.ts';
 import { ToolError } from '../../kernel/message/errors.ts';
 import { neutralLines } from '../../kernel/message/untrusted.ts';
-import { headOf, shortened } from '../../lib/text/cut.ts';
-import { matchesWildcard } from '../../lib/text/nearest.ts';
+import { headOf, matchesWildcard, shortened } from '../../lib/text/cut.ts';
+import type { Provenance } from '../../tools/files/provenance.ts';
 import type { Tool } from '../../tools/tool.ts';
 import type { CallOptions, ForeignTool } from './connection.ts';
 import { foreignSchema } from './foreign-schema.ts';
@@ -17,12 +17,13 @@ import type { ToolServerConfig } from './settings.ts';
 type CallToolResult = Parameters<typeof readResult>[0];
 type Input = Readonly<Record<string, unknown>>;
 
-export type RemoteToolDeps = {
+type RemoteToolDeps = {
   readonly server: string;
   readonly config: ToolServerConfig;
   readonly media: Pick<MediaStore, 'put'>;
   /** What a server says of its tools goes into the prompt: it may repeat a secret it was given. */
   redact(text: string): string;
+  readonly own: Pick<Provenance, 'running'>;
   isAvailable(): boolean;
   unavailableBecause(): string;
   /** @throws ToolError */
@@ -74,7 +75,7 @@ const printOf = (name: string, foreign: ForeignTool) =>
 function toolOf(deps: RemoteToolDeps, name: string, foreign: ForeignTool): Tool<Input> {
   const { config, server } = deps;
   const { shown, input, isLeftOut } = foreignSchema(foreign.schema, deps.redact);
-  const note = isLeftOut ? ' Its arguments are described at too great a length to be shown.' : '';
+  const note = isLeftOut ? ' The description of its arguments is too long to show.' : '';
   const words = deps.redact(neutralLines(foreign.description).join('\n').trim());
   const timeoutMs = config.timeoutSecs * 1000;
   return {
@@ -82,6 +83,7 @@ function toolOf(deps: RemoteToolDeps, name: string, foreign: ForeignTool): Tool<
     description: `Tool of the server "${server}", which says of it:${note} ${bounded(words)}`,
     access: accessOf(config, foreign.name),
     ...(config.taints ? { taints: true } : {}),
+    ...approvalOf(deps, foreign),
     input,
     schema: shown,
     isAvailable: () => deps.isAvailable(),
@@ -90,10 +92,31 @@ function toolOf(deps: RemoteToolDeps, name: string, foreign: ForeignTool): Tool<
     describe: (given) => headOf(JSON.stringify(given), MAX_DETAIL_CHARS),
     async run(given, context) {
       const options = { signal: context.signal, timeoutMs };
-      const result = await deps.call(foreign.name, given, options);
+      const call = () => deps.call(foreign.name, given, options);
+      // A program of this machine may write into the workspace what it was sent.
+      const isHere = config.command !== '';
+      const result = isHere ? await deps.own.running(call, context, config.taints) : await call();
       return toldBy(await readResult(result, deps.media), context.show);
     },
   };
+}
+
+/** A rule holds for the tool, whatever it is given, while it is that of the same server. */
+function approvalOf(
+  { config, server }: RemoteToolDeps,
+  { name }: ForeignTool,
+): Pick<Tool<Input>, 'alwaysAsks' | 'reachOf' | 'standing'> {
+  const { trust, command, args, url } = config;
+  switch (trust) {
+    case 'always_ask':
+      return { alwaysAsks: true };
+    case 'read_only':
+      return { reachOf: () => 'machine' };
+    case 'ask_once': {
+      const pattern = JSON.stringify(['tool', server, name, command, args, url]);
+      return { standing: () => ({ pattern, scope: `${name} of ${server}`, asksOnce: true }) };
+    }
+  }
 }
 
 function accessOf({ access, toolAccess }: ToolServerConfig, tool: string): Tool['access'] {

@@ -2,8 +2,14 @@
 // this kind share, and what of it may be wrong.
 
 import { z } from 'zod';
-import { isWebAddress, type Problems, unless } from '../../kernel/config/problems.ts';
-import { flag, seconds, secret } from '../../kernel/config/settings-fields.ts';
+import {
+  flag,
+  isWebAddress,
+  type Problems,
+  seconds,
+  secret,
+  unless,
+} from '../../kernel/config/settings-fields.ts';
 import { isLoopbackHost } from '../../lib/net/address-rules.ts';
 
 /** No `_`: the tool's name begins behind the first one. */
@@ -22,51 +28,59 @@ const patterns = z.array(z.string().min(1).max(200)).max(200);
 
 const server = z.strictObject({
   enabled: flag(true),
-  command: z.string().max(4096).default('').describe('Program of a server on this machine.'),
+  command: z
+    .string()
+    .max(4096)
+    .default('')
+    .describe('Program that starts a server on this machine.'),
   args: z.array(z.string()).max(200).default([]),
   env: z
     .record(z.string().regex(VARIABLE, 'Use letters, digits and "_"'), secret())
     .default({})
-    .describe('Its environment, besides PATH, HOME, the language and the like.'),
-  cwd: z.string().max(4096).default('').describe('Where it runs; empty: the workspace.'),
-  url: z
-    .string()
-    .max(4096)
-    .default('')
-    .describe('Address of a server that is reached by streamable HTTP.'),
+    .describe('Environment variables, in addition to PATH, HOME, the language and similar ones.'),
+  cwd: z.string().max(4096).default('').describe('Working directory. Empty: the workspace.'),
+  url: z.string().max(4096).default('').describe('Address of a server that uses streamable HTTP.'),
   headers: z
-    .record(z.string().regex(HEADER, 'Write the name of an HTTP header'), secret())
+    .record(z.string().regex(HEADER, 'Use the name of an HTTP header'), secret())
     .default({})
-    .describe('Sent with every request to the url, e.g. Authorization.'),
-  privateNetwork: flag(false).describe('The name in the url may lead into a private network.'),
+    .describe('HTTP headers of every request, e.g. Authorization.'),
+  privateNetwork: flag(false).describe('Allow a url in a private network.'),
   enabledTools: patterns
     .default(['*'])
-    .describe('The only tools of it that the agent gets; * stands for any text.'),
-  disabledTools: patterns.default([]).describe('Tools of it that the agent does not get.'),
-  timeoutSecs: seconds(1, 3600, 60).describe('Longest run of one of its tools.'),
-  startupTimeoutSecs: seconds(1, 600, 30).describe('Longest wait until it answers.'),
+    .describe('The only tools of this server that the agent gets; * matches any text.'),
+  disabledTools: patterns.default([]).describe('Tools of this server that the agent does not get.'),
+  timeoutSecs: seconds(1, 3600, 60).describe('Longest run of one tool call.'),
+  startupTimeoutSecs: seconds(1, 600, 30).describe('Longest wait until the server has started.'),
   access: access
     .default('execute')
     .describe(
-      'What its tools do to the world, which decides who may have them run and when an owner is ' +
-        'asked. What the server says of itself does not count.',
+      'What its tools do, which decides who may use them and when an owner approves a call. The ' +
+        'server’s own statements are ignored.',
     ),
   toolAccess: z
     .record(z.string().min(1).max(200), access)
     .default({})
-    .describe('The same for single tools, by the name the server gives them.'),
+    .describe('The same for single tools, by their name on the server.'),
+  trust: z
+    .enum(['read_only', 'ask_once', 'always_ask'])
+    .default('ask_once')
+    .describe(
+      'How often an owner is asked. read_only: its tools change nothing and run without an approval; ' +
+        'ask_once: the first approval of a tool stays valid; always_ask: each call needs an approval. ' +
+        'Each call needs one while untrusted content is in view.',
+    ),
   taints: flag(true).describe(
-    'Its results are words of others; false only where nobody else writes them.',
+    'Treat results as untrusted content. false: only if nobody else can write them.',
   ),
 });
 
 export const mcpServersSchema = z
   .record(
-    z.string().regex(NAME, 'Name the server with at most 32 letters, digits and "-"'),
+    z.string().regex(NAME, 'Use at most 32 letters, digits and "-" in the name of a server'),
     server.prefault({}),
   )
   .default({})
-  .describe('Servers of the Model Context Protocol whose tools the agent gets, by name.');
+  .describe('Tool servers (Model Context Protocol) by name.');
 
 export type ToolServerConfig = z.infer<typeof server>;
 export type ToolServersConfig = Readonly<Record<string, ToolServerConfig>>;
@@ -77,8 +91,8 @@ export function toolServerConflicts({
   readonly mcpServers: ToolServersConfig;
 }): Problems {
   const entries = Object.entries(mcpServers);
-  const problem = `${entries.length} servers are more than ${MAX_SERVERS}`;
-  const remedy = 'Leave out those that are not needed.';
+  const problem = `${entries.length} servers; at most ${MAX_SERVERS} are allowed`;
+  const remedy = 'Remove servers that you do not need.';
   return [
     ...unless(entries.length <= MAX_SERVERS, 'mcpServers', problem, remedy),
     ...entries.flatMap(([name, one]) => problemsOf(`mcpServers.${name}`, one)),
@@ -88,31 +102,32 @@ export function toolServerConflicts({
 function problemsOf(path: string, one: ToolServerConfig): Problems {
   const { command, url, headers } = one;
   if ((command === '') === (url === '')) {
-    const problem = command === '' ? 'it has neither command nor url' : 'it has command and url';
-    return [{ path, problem, remedy: 'Give it one of them.' }];
+    const problem =
+      command === '' ? 'neither command nor url is set' : 'both command and url are set';
+    return [{ path, problem, remedy: 'Set one of them.' }];
   }
   if (url === '') return [];
   const ours = Object.keys(headers).find((name) => OUR_HEADERS.test(name));
   if (ours === undefined) return urlProblems(`${path}.url`, one);
-  const problem = `${ours} is set by the connection itself`;
+  const problem = `the connection sets ${ours} itself`;
   return [{ path: `${path}.headers.${ours}`, problem, remedy: 'Remove it.' }];
 }
 
 function urlProblems(path: string, { url, privateNetwork }: ToolServerConfig): Problems {
   const parsed = URL.parse(url);
   if (parsed === null || !isWebAddress(url)) {
-    const problem = `"${url}" is no http or https address`;
-    return [{ path, problem, remedy: 'Write it like https://example.org/mcp.' }];
+    const problem = `"${url}" is not an http or https address`;
+    return [{ path, problem, remedy: 'Use an address such as https://example.org/mcp.' }];
   }
   if (parsed.username !== '' || parsed.password !== '') {
-    const problem = 'a login stands in the address';
-    return [{ path, problem, remedy: 'Put it into headers, as Authorization.' }];
+    const problem = 'the address contains a user name or password';
+    return [{ path, problem, remedy: 'Use an Authorization header in headers instead.' }];
   }
   return unless(
     parsed.protocol === 'https:' || isNear(parsed.hostname) || privateNetwork,
     path,
-    'what is said to this server could be read and changed on the way',
-    'Use https; or set privateNetwork, where it is your own net.',
+    'others could read and change the traffic to this server',
+    'Use https, or set privateNetwork if it is in your own network.',
   );
 }
 

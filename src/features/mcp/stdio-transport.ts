@@ -10,9 +10,8 @@ import { inTime } from '../../lib/async.ts';
 import { isOver, killGroup, signalProcess, spawnGroup } from '../../lib/process-group.ts';
 import { headOf } from '../../lib/text/cut.ts';
 import type { Clock } from '../../lib/time/clock.ts';
-import { type FloodGuard, TOO_MUCH } from './flood.ts';
 
-export type StdioOptions = {
+type StdioOptions = {
   readonly argv: readonly [string, ...string[]];
   readonly cwd: string;
   readonly env: NodeJS.ProcessEnv;
@@ -183,4 +182,30 @@ export class LineReader {
     this.#bytes += part.length;
     return this.#bytes <= this.#maxBytes;
   }
+}
+
+// How much a server may say: a burst, and then so many messages a second. More is an attack or a fault,
+// and the connection ends.
+
+/** In words for an owner. */
+export const TOO_MUCH = 'it sent too much';
+const BURST = 5000;
+const PER_SECOND = 200;
+
+type FloodGuard = ReturnType<typeof createFloodGuard>;
+
+export function createFloodGuard(clock: Clock) {
+  let left = BURST;
+  let at = clock.monotonic();
+  return {
+    /** False once too much was said. */
+    take(): boolean {
+      const now = clock.monotonic();
+      left = Math.min(BURST, left + ((now - at) / 1000) * PER_SECOND);
+      at = now;
+      if (left < 1) return false;
+      left -= 1;
+      return true;
+    },
+  };
 }

@@ -7,10 +7,15 @@ import { ToolError } from '../../kernel/message/errors.ts';
 import { supervise, within } from '../../lib/async.ts';
 import type { Logger } from '../../lib/logger.ts';
 import { type Clock, orAborted, reasonFirst, withDeadline } from '../../lib/time/clock.ts';
+import type { Provenance } from '../../tools/files/provenance.ts';
 import type { Tool } from '../../tools/tool.ts';
-import { callFailure } from './call-failure.ts';
-import { type CallOptions, type Connection, type ConnectionDeps, connect } from './connection.ts';
-import type { ToolServerReport, ToolServerState } from './mcp.ts';
+import {
+  type CallOptions,
+  type Connection,
+  type ConnectionDeps,
+  callFailure,
+  connect,
+} from './connection.ts';
 import { createRemoteTools, type RemoteTools } from './remote-tool.ts';
 import type { ToolServerConfig } from './settings.ts';
 
@@ -18,6 +23,7 @@ export type ToolServerDeps = Omit<ConnectionDeps, 'config' | 'folder'> & {
   readonly clock: Clock;
   readonly log: Logger;
   readonly media: Pick<MediaStore, 'put'>;
+  readonly own: Pick<Provenance, 'running'>;
   /** Masks the values of configured secrets. */
   readonly redact: (text: string) => string;
   /** Where a server of this configuration runs. */
@@ -53,7 +59,7 @@ export class ToolServer {
     this.#deps = deps;
     this.#connection.promise.catch(() => undefined);
     this.#remote = createRemoteTools({
-      ...{ server: name, config, media: deps.media, redact: deps.redact },
+      ...{ server: name, config, media: deps.media, own: deps.own, redact: deps.redact },
       isAvailable: () => this.#state.kind === 'connected' || this.#state.kind === 'lost',
       unavailableBecause: () => `the tool server ${name} ${unavailable(this.#state)}`,
       call: (tool, input, options) => this.#call(tool, input, options),
@@ -141,7 +147,8 @@ export class ToolServer {
     try {
       return await withDeadline(this.#deps.clock, seconds * 1000, late, signal, open);
     } catch (error) {
-      if (this.#state.kind === 'lost') this.#state = { kind: 'failed', reason: 'it is gone' };
+      if (this.#state.kind === 'lost')
+        this.#state = { kind: 'failed', reason: 'it is disconnected' };
       throw error;
     }
   }
@@ -172,7 +179,7 @@ export class ToolServer {
 
   #within<T>(ask: (signal: AbortSignal) => Promise<T>, signal: AbortSignal): Promise<T> {
     const limits = { clock: this.#deps.clock, ms: PING_TIMEOUT_MS, signal };
-    return within(limits, ask, () => new Error('it does not answer any more'));
+    return within(limits, ask, () => new Error('it no longer answers'));
   }
 
   async #call(tool: string, input: Readonly<Record<string, unknown>>, options: CallOptions) {
@@ -216,4 +223,37 @@ function unavailable(state: ToolServerState): string {
     case 'failed':
       return `is not connected: ${state.reason}`;
   }
+}
+
+// CONTRACT of the tool servers (Model Context Protocol, specification of 2025-06-18): programs and
+// addresses of others, whose tools the agent gets beside its own. A server that is slow, gone or
+// hostile costs its own tools and nothing else.
+
+export type ToolServerState =
+  | { readonly kind: 'starting' }
+  /** `since`: epoch milliseconds. */
+  | { readonly kind: 'connected'; readonly since: number }
+  /** It is being reached again; calls wait for that. */
+  | { readonly kind: 'lost'; readonly reason: string }
+  /** `retryAt`: epoch milliseconds of the next try. */
+  | { readonly kind: 'failed'; readonly reason: string; readonly retryAt?: number };
+
+export type ToolServerReport = {
+  readonly name: string;
+  readonly transport: 'stdio' | 'http';
+  readonly state: ToolServerState;
+  /** Names as the model gets them. */
+  readonly tools: readonly string[];
+};
+
+export interface ToolServers {
+  /** Of all servers that were reached, in a stable order; those that cannot work now say so. */
+  tools(): readonly Tool[];
+  report(): readonly ToolServerReport[];
+  /** Resolves when `run` began and every server was reached or failed once. */
+  tried(): Promise<void>;
+  /** Keeps the servers of the configuration connected until aborted, then ends them. */
+  run(signal: AbortSignal): Promise<void>;
+  /** Asks for the configuration again; only servers that changed are connected anew. */
+  configured(): void;
 }

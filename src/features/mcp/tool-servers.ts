@@ -4,15 +4,16 @@
 import { homedir } from 'node:os';
 import { resolve } from 'node:path';
 import { isDeepStrictEqual } from 'node:util';
-import { programVersion } from '../../kernel/config/files/package-files.ts';
+import { programVersion } from '../../kernel/config/files/home.ts';
 import { type Kernel, port } from '../../kernel/feature.ts';
+import type { StatusSource } from '../../kernel/status.ts';
 import { aborted } from '../../lib/time/clock.ts';
+import { PROVENANCE } from '../../tools/files/provenance.ts';
 import type { MissingTool } from '../../tools/tool.ts';
-import type { ToolServerReport, ToolServers } from './mcp.ts';
 import type { ToolServerConfig, ToolServersConfig } from './settings.ts';
-import type { ToolServer, ToolServerDeps } from './tool-server.ts';
+import type { ToolServer, ToolServerDeps, ToolServerReport, ToolServers } from './tool-server.ts';
 
-export type ToolServersDeps = ToolServerDeps & {
+type ToolServersDeps = ToolServerDeps & {
   /** Asked at the start and after each change. */
   readonly servers: () => ToolServersConfig;
 };
@@ -60,7 +61,7 @@ export function createToolServers(deps: ToolServersDeps): ToolServers {
     tools: () => (servers.size === 0 ? [] : inOrder().flatMap(({ tools }) => tools)),
     report: () => inOrder().map((server) => server.report()),
     configured: () =>
-      void configured().catch((error) => deps.log.error('tool servers not configured', { error })),
+      void configured().catch((error) => deps.log.error('tool servers not started', { error })),
     async tried() {
       await begun.promise;
       await Promise.all([...servers.values()].map(({ tried }) => tried));
@@ -77,22 +78,6 @@ export function createToolServers(deps: ToolServersDeps): ToolServers {
   };
 }
 
-// Builds the tool servers of the configuration, and what status and doctor are told of tools that
-// cannot work.
-
-export type ToolingReport = {
-  readonly servers: readonly ToolServerReport[];
-  /** Switched on, and unable to work. */
-  readonly missing: readonly MissingTool[];
-};
-
-/** What the gateway does with tools besides handing them to the agent. */
-export type Tooling = {
-  report(): ToolingReport;
-  /** Resolves when every server was tried once. */
-  tried(): Promise<void>;
-};
-
 export const TOOL_SERVERS = port<ToolServers>('tool servers');
 
 export function install(kernel: Kernel): void {
@@ -103,32 +88,46 @@ export function install(kernel: Kernel): void {
       resolve(live.defaults.workspace, cwd.replace(/^~(?=$|[/\\])/, homedir())),
     redact: (text) => live.redact(text),
     version: programVersion(),
-    ...{ env, clock, log, media },
+    ...{ env, clock, log, media, own: kernel.use(PROVENANCE) },
   });
   kernel.provide(TOOL_SERVERS, servers);
   add.reconfigured(() => servers.configured());
   add.task({ name: 'tool servers', run: (signal) => servers.run(signal) });
 }
 
-/** Reasons are partly words of programs, which may hold a secret they were given. */
-export function toolingOf(
+// What status, doctor and owners are told of tool servers, and of tools that cannot work.
+
+type ToolingReport = {
+  readonly servers: readonly ToolServerReport[];
+  /** Switched on, and unable to work. */
+  readonly missing: readonly MissingTool[];
+};
+
+export function toolingStatus(
+  { live, clock }: Kernel,
   servers: ToolServers,
   missing: () => readonly MissingTool[],
-  redact: (text: string) => string,
-): Tooling {
+): StatusSource {
+  const redact = (text: string) => live.redact(text);
+  /** Reasons come from programs, which may repeat a secret they were given. */
+  const report = (): ToolingReport => ({
+    servers: servers.report().map((server) => ({
+      ...server,
+      state:
+        'reason' in server.state
+          ? { ...server.state, reason: redact(server.state.reason) }
+          : server.state,
+    })),
+    missing: missing()
+      .filter(({ name }) => !name.startsWith('mcp_'))
+      .map(({ name, reason }) => ({ name, reason: redact(reason) })),
+  });
   return {
-    tried: () => servers.tried(),
-    report: () => ({
-      servers: servers.report().map((server) => ({
-        ...server,
-        state:
-          'reason' in server.state
-            ? { ...server.state, reason: redact(server.state.reason) }
-            : server.state,
-      })),
-      missing: missing()
-        .filter(({ name }) => !name.startsWith('mcp_'))
-        .map(({ name, reason }) => ({ name, reason: redact(reason) })),
-    }),
+    async lines(origin) {
+      const isForOwner =
+        origin === undefined || (origin.role === 'owner' && origin.message.addressing === 'direct');
+      return isForOwner ? (await import('./tooling.ts')).toolingLines(report(), clock.now()) : [];
+    },
+    fields: () => ({ tooling: report() }),
   };
 }

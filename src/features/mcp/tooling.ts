@@ -3,7 +3,7 @@
 
 import { z } from 'zod';
 import { spanText } from '../../cli/flag-values.ts';
-import { askGateway, type RunningGateway } from '../../kernel/running-gateway.ts';
+import { askGateway, type RunningGateway } from '../../kernel/home-state.ts';
 
 const serverSchema = z.object({
   name: z.string(),
@@ -14,18 +14,29 @@ const serverSchema = z.object({
     reason: z.string().optional(),
     retryAt: z.number().optional(),
   }),
-  tools: z.array(z.string()),
+  tools: z.array(z.string()).readonly(),
 });
 
 const toolingSchema = z.object({
   tooling: z.object({
-    servers: z.array(serverSchema),
-    missing: z.array(z.object({ name: z.string(), reason: z.string() })),
+    servers: z.array(serverSchema).readonly(),
+    missing: z.array(z.object({ name: z.string(), reason: z.string() })).readonly(),
   }),
 });
 
 export type ReportedToolServer = z.infer<typeof serverSchema>;
-export type ReportedTooling = z.infer<typeof toolingSchema>['tooling'];
+type ReportedTooling = z.infer<typeof toolingSchema>['tooling'];
+
+/** For the status, each as `Label: text`. */
+export function toolingLines(
+  { servers, missing }: ReportedTooling,
+  now: number,
+): readonly string[] {
+  return [
+    ...servers.map((server) => `mcp ${server.name}: ${toolServerLine(server, now)}`),
+    ...missing.map(({ name, reason }) => `${name}: not available (${reason})`),
+  ];
+}
 
 /** Undefined where no gateway answers. */
 export async function reportTooling(
@@ -33,22 +44,25 @@ export async function reportTooling(
   token: string,
 ): Promise<ReportedTooling | undefined> {
   if (running === undefined) return undefined;
-  const said = toolingSchema.safeParse(await askGateway(running, '/api/status', token));
-  return said.data?.tooling;
+  return toolingIn(await askGateway(running, '/api/status', token));
 }
 
+/** Of the body of /api/status. */
+export const toolingIn = (status: unknown): ReportedTooling | undefined =>
+  toolingSchema.safeParse(status).data?.tooling;
+
 export function toolServerLine({ state, tools }: ReportedToolServer, now: number): string {
-  const reason = state.reason ?? 'no reason given';
+  const reason = state.reason ?? 'unknown reason';
   switch (state.kind) {
     case 'starting':
       return 'starting';
     case 'connected':
       return `connected, ${tools.length} ${tools.length === 1 ? 'tool' : 'tools'}`;
     case 'lost':
-      return `being reached again: ${reason}`;
+      return `reconnecting: ${reason}`;
     case 'failed': {
       const again = state.retryAt === undefined ? 0 : state.retryAt - now;
-      return `not connected: ${reason}${again > 0 ? `; next try in ${spanText(again)}` : ''}`;
+      return `not connected: ${reason}${again > 0 ? `; retrying in ${spanText(again)}` : ''}`;
     }
   }
 }

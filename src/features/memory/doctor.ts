@@ -1,12 +1,12 @@
-// Whether what is remembered can be read: a memory that has grown too large by hand is left out whole.
+// Whether the memory files can be used: a file that has grown too large by hand is left out as a whole.
 
 import { glob, stat } from 'node:fs/promises';
 import { join } from 'node:path';
 import { MEMORY_FILE } from '../../agent/rules/prompt.ts';
-import { type Finding, warn } from '../../cli/doctor/finding.ts';
+import { type Finding, warn } from '../../cli/doctor/machine-checks.ts';
 import { printable } from '../../cli/terminal.ts';
-import { GROUPS_FOLDER, PEOPLE_FOLDER } from '../../kernel/message/notes.ts';
-import { MAX_NOTE_BYTES } from './note-files.ts';
+import { GROUPS_FOLDER, PEOPLE_FOLDER } from '../../kernel/message/untrusted.ts';
+import { MAX_NOTE_BYTES } from './notes.ts';
 
 /** @param workspace absolute path */
 export async function checkMemories(workspace: string): Promise<readonly Finding[]> {
@@ -19,9 +19,9 @@ export async function checkMemories(workspace: string): Promise<readonly Finding
   for await (const path of glob(places, { cwd: workspace })) {
     const { size } = await stat(join(workspace, path));
     if (size <= MAX_NOTE_BYTES) continue;
-    const bytes = `${size.toLocaleString('en')} bytes, over ${MAX_NOTE_BYTES.toLocaleString('en')}`;
-    const text = `${printable(join(workspace, path))} is not read: ${bytes}`;
-    findings.push(warn('memory', text, 'Shorten it, or move the older part into another file.'));
+    const bytes = `${size.toLocaleString('en')} bytes, the limit is ${MAX_NOTE_BYTES.toLocaleString('en')}`;
+    const text = `${printable(join(workspace, path))} is too large and not used: ${bytes}`;
+    findings.push(warn('memory', text, 'Shorten it, or move older parts into another file.'));
   }
   return findings;
 }

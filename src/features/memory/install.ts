@@ -5,32 +5,48 @@ import { SIDE_MODEL } from '../../agent/side-model.ts';
 import { CHANNELS } from '../../channels/index.ts';
 import { createTextIndex } from '../../kernel/bus/store/text-index.ts';
 import { type Kernel, port } from '../../kernel/feature.ts';
-import { maxFileBytes } from '../../kernel/media/home-media.ts';
+import { maxFileBytes } from '../../kernel/media/files.ts';
 import type { SessionKey } from '../../kernel/message/ids.ts';
 import type { InboundMessage } from '../../kernel/message/message.ts';
-import { OWNER_TURN } from '../../kernel/message/notes.ts';
+import { OWNER_TURN } from '../../kernel/message/untrusted.ts';
 import { chatsOfChannel } from '../../kernel/sessions/forget.ts';
 import { createSessionIndexing } from '../../kernel/sessions/index-sessions.ts';
-import { createTurnPersonOf } from '../../kernel/turns/turn-person.ts';
+import { createTurnPersonOf } from '../../kernel/turns/origins.ts';
+import { readOnce } from '../../lib/async.ts';
 import { createGuardedFiles, type GuardedFiles } from '../../lib/files/guarded-files.ts';
+import { createProvenance, PROVENANCE, PROVENANCE_SCOPE } from '../../tools/files/provenance.ts';
 import type { PastSessions } from '../../tools/read-back.ts';
-import { LOCAL_ONLY } from '../local-models/install-local-only.ts';
-import { ForgetWork } from '../privacy/forget-work.ts';
-import { createHandOut } from '../privacy/hand-out.ts';
-import { createHandedOut } from '../privacy/handed-out.ts';
-import { type Asking, createForgetting } from '../privacy/personal-data.ts';
-import { createFileMemory } from './files.ts';
-import { forgetMissingNotes } from './index-notes.ts';
+import { undoHandler } from '../approvals/undo.ts';
+import { LOCAL_ONLY } from '../local-models/local-only.ts';
+import {
+  type Asking,
+  conversationsData,
+  createForgetting,
+  createHandedOut,
+  ForgetWork,
+  notesData,
+} from '../privacy/personal-data.ts';
 import type { MemoryStore } from './memory.ts';
-import { memoryCommands } from './memory-commands.ts';
-import { createMemoryDesk, FORGET_SUBJECT, type MemoryDesk } from './memory-desk.ts';
-import { removeTornNotes } from './notes.ts';
-import { chatsOfTurn, createPastSessions, isOwnDoor } from './past-sessions.ts';
-import { createReflection } from './reflect.ts';
-import { reflectionTask } from './reflection-clock.ts';
-import { createReflectionDesk, REFLECTION_SUBJECT } from './reflection-desk.ts';
-import { createSessionWatch, type SessionWatch } from './session-watch.ts';
-import { createWorkingMemories, type WorkingMemories } from './working-memory.ts';
+import {
+  createMemoryDesk,
+  FORGET_SUBJECT,
+  type MemoryDesk,
+  memoryCommands,
+} from './memory-desk.ts';
+import { chatsOfTurn, createPastSessions, isOwnDoor, NOTE_UNDO } from './memory-tools.ts';
+import { createFileMemory, forgetMissingNotes, removeTornNotes } from './notes.ts';
+import {
+  createReflection,
+  createReflectionDesk,
+  REFLECTION_SUBJECT,
+  reflectionTask,
+} from './reflection.ts';
+import {
+  createSessionWatch,
+  createWorkingMemories,
+  type SessionWatch,
+  type WorkingMemories,
+} from './working-memory.ts';
 
 export type Memory = {
   /** Shared with the file tools, so that changes of one file run one after the other. */
@@ -56,7 +72,7 @@ export function install(kernel: Kernel): void {
   const timeZone = () => live.config.sessions.timeZone;
   const files = createGuardedFiles({ forbidden: [home.root] });
   const reader = { files, workspace, log };
-  const folder = home.sessions;
+  const { sessionFiles } = kernel;
   const index = resources.use(createTextIndex({ path: home.index, log }));
   const notes = createFileMemory({ ...reader, clock, timeZone, index });
   const working = createWorkingMemories({ ...reader, clock });
@@ -65,7 +81,7 @@ export function install(kernel: Kernel): void {
     await removeTornNotes(workspace(), begunAt);
     await forgetMissingNotes(index, workspace());
   };
-  const indexing = createSessionIndexing({ folder, index, clock, log, forgetOthers });
+  const indexing = createSessionIndexing({ files: sessionFiles, index, clock, log, forgetOthers });
   const isEnabled = () => live.config.memory.enabled;
   const staysIn = async (session: SessionKey) => (await only.holding(session)) === 'conversation';
   const watch = resources.use(
@@ -73,29 +89,36 @@ export function install(kernel: Kernel): void {
   );
   add.sessionWatcher({ appended: watch.appended, changed: (session) => indexing.changed(session) });
   const ownDoorChats = async (channel: string) =>
-    isOwnDoor(channel) ? chatsOfChannel(folder, channel) : [];
+    isOwnDoor(channel) ? chatsOfChannel(sessionFiles, channel) : [];
   const whose = { persons: () => persons, ownDoorChats };
   const closedTo = (session: SessionKey) => only.closedTo(session);
   const past = createPastSessions({ index, indexing, sessions, clock, closedTo, ...whose });
   const chatsOf = ({ message, session, person }: Asking) =>
     chatsOfTurn({ chat: message.chat, session, person }, whose);
-  const { exclusively, media } = kernel;
+  const { media } = kernel;
   const limit = maxFileBytes(kernel);
   const handedOut = createHandedOut({ state: store.scope('exports'), media, reader });
-  const kept = {
-    ...createForgetting({
-      ...{ reader, sessions: { folder, exclusively }, index, indexing, store, handedOut, chatsOf },
-      channels: CHANNELS,
-      personalData: contributed.personalData,
+  const { personalData } = contributed;
+  add.personalData(notesData(reader));
+  add.personalData(conversationsData(sessionFiles));
+  const kept = createForgetting({
+    ...{ reader, sessions: sessionFiles, index, indexing, store, handedOut, chatsOf },
+    ...{ channels: CHANNELS, personalData },
+  });
+  const handOut = readOnce(async () =>
+    (await import('../privacy/hand-out.ts')).createHandOut({
+      ...{ handedOut, reader, memory: notes, working, sessionFiles, media, bus, clock, limit },
+      ...{ personalData, chatsOf, reachOf: kept.reachOf },
     }),
-    ...createHandOut({
-      ...{ handedOut, reader, memory: notes, working, folder, media, bus, clock, chatsOf, limit },
-    }),
-  };
+  );
   const personOf = createTurnPersonOf(persons);
   const forgetting = new ForgetWork({ kept, rows: kernel.rows, bus, clock, log });
-  const desk = createMemoryDesk({ personOf, kept, forgetting, questions });
+  const desk = createMemoryDesk({ personOf, kept, handOut, forgetting, questions });
   add.answers(FORGET_SUBJECT, desk.handler);
+  add.answers(
+    NOTE_UNDO,
+    undoHandler((id) => notes.takeBackUntrusted(id)),
+  );
   add.task({ name: 'index', run: (signal) => indexing.run(signal) });
   add.task({ name: 'forgetting', run: (signal) => forgetting.run(signal) });
   const side = kernel.use(SIDE_MODEL);
@@ -107,6 +130,7 @@ export function install(kernel: Kernel): void {
   add.answers(REFLECTION_SUBJECT, reflecting.handler);
   add.task(reflectionTask(kernel, reflecting, () => reflection.stamp(OWNER_TURN.notes)));
   add.command(...memoryCommands(desk, reflecting));
+  kernel.provide(PROVENANCE, createProvenance(store.scope(PROVENANCE_SCOPE), workspace));
   kernel.provide(MEMORY, {
     ...{ files, notes, past, watch, working },
     takesUp: async (session, message) => watch.opened(session, await personOf(message)),

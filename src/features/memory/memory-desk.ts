@@ -1,20 +1,29 @@
 // What people do with what is kept of them: see it, take it with them, have it forgotten, and let it be
 // thought over. Whose notes and conversations are meant follows from who asks where.
 
+import {
+  CONVERSATION,
+  type Command,
+  type CommandTable,
+  commandsOf,
+  PERSONAL,
+} from '../../kernel/commands/command-access.ts';
 import { type InboundMessage, idsOf, sessionOf } from '../../kernel/message/message.ts';
-import type { QuestionHandler } from '../../kernel/questions/question.ts';
+import type { QuestionHandler } from '../../kernel/questions/question-rows.ts';
 import type { Questions } from '../../kernel/questions/questions.ts';
 import { holdsWords } from '../../kernel/sessions/rules/forgetting.ts';
-import type { TurnPersonOf } from '../../kernel/turns/turn-person.ts';
-import type { ForgetWork } from '../privacy/forget-work.ts';
+import type { TurnPersonOf } from '../../kernel/turns/origins.ts';
 import type { HandOut } from '../privacy/hand-out.ts';
-import type { Asking, Forgetting } from '../privacy/personal-data.ts';
+import type { Asking, Forgetting, ForgetWork } from '../privacy/personal-data.ts';
+import type { ReflectionDesk } from './reflection.ts';
 
 export type MemoryDesk = ReturnType<typeof createMemoryDesk>;
 
-export type MemoryDeskDeps = {
+type MemoryDeskDeps = {
   readonly personOf: TurnPersonOf;
-  readonly kept: Forgetting & HandOut;
+  readonly kept: Forgetting;
+  /** Loaded on use. */
+  readonly handOut: () => Promise<HandOut>;
   readonly forgetting: ForgetWork;
   readonly questions: Pick<Questions, 'ask'>;
 };
@@ -24,33 +33,34 @@ export const FORGET_SUBJECT = 'forget';
 
 const LISTED = 12;
 const EXPIRES_MS = 3_600_000;
-const FORGET_HINT = 'Say what to forget, in words that stand there: /forget the name of my doctor';
+const FORGET_HINT = 'Usage: /forget <words that occur there>, e.g. /forget the name of my doctor';
 const NOTHING =
-  'Nothing that I keep of you holds all of these words. Files of the workspace are not searched.';
-const GONE = 'It was decided before.';
+  'Nothing I keep about you contains all of these words. Files of the workspace are not searched.';
+const GONE = 'This was already decided.';
 
-export function createMemoryDesk({ personOf, kept, forgetting, questions }: MemoryDeskDeps) {
+export function createMemoryDesk(deps: MemoryDeskDeps) {
+  const { personOf, kept, handOut, forgetting, questions } = deps;
   async function askingOf(message: InboundMessage): Promise<Asking> {
     return { message, session: sessionOf(message), person: await personOf(message) };
   }
 
   return {
-    show: async (message: InboundMessage) => kept.overview(await askingOf(message)),
+    show: async (message: InboundMessage) => (await handOut()).overview(await askingOf(message)),
     /** What is remembered in this folder of the workspace, for an owner who asks for it by a command. */
-    notesOf: (folder: string) => kept.notesOf(folder),
+    notesOf: async (folder: string) => (await handOut()).notesOf(folder),
     handOut: async (message: InboundMessage, format: 'md' | 'jsonl') =>
-      kept.handOut(await askingOf(message), format),
+      (await handOut()).handOut(await askingOf(message), format),
     /** Lists what would go and asks; the list. */
     async forget(message: InboundMessage, words: string): Promise<string> {
       if (holdsWords(words) === undefined || message.sender.kind !== 'person') return FORGET_HINT;
-      const reach = await kept.reach(await askingOf(message), words);
+      const reach = { ...(await kept.reachOf(await askingOf(message))), words };
       const { places, count } = await kept.find(reach, LISTED);
       if (count === 0) return NOTHING;
       await forgetting.keep(message.id, { reach, chat: message.chat });
       await questions.ask({
         id: `${FORGET_SUBJECT}/${message.id}`,
         chat: message.chat,
-        markdown: `Shall I forget ${placesIn(count)} for good? I list them below.`,
+        markdown: `Delete ${placesIn(count)} for good? They are listed below.`,
         choices: [
           { label: 'Forget', action: 'forget' },
           { label: 'Keep', action: 'keep' },
@@ -74,4 +84,43 @@ export function createMemoryDesk({ personOf, kept, forgetting, questions }: Memo
   };
 }
 
-const placesIn = (count: number) => (count === 1 ? 'this place' : `these ${count} places`);
+const placesIn = (count: number) => (count === 1 ? 'this entry' : `these ${count} entries`);
+
+// `/memory`, `/forget` and `/export`: what is kept about a person, shown, erased and exported.
+
+export const MEMORY_COMMANDS = {
+  memory: {
+    summary: 'show what I remember about you, or have me review it',
+    usage: '/memory [reflect]',
+    access: CONVERSATION,
+    timing: 'in_order',
+  },
+  forget: {
+    summary: 'delete something from all I keep about you, for good',
+    usage: '/forget <words>',
+    access: { direct: 'guest', group: 'owner', audited: true },
+    timing: 'in_order',
+  },
+  export: {
+    summary: 'send you all I keep about you',
+    usage: '/export [md | jsonl]',
+    access: PERSONAL,
+    timing: 'in_order',
+  },
+} satisfies CommandTable;
+
+export function memoryCommands(
+  memory: Pick<MemoryDesk, 'show' | 'forget' | 'handOut'>,
+  reflection: Pick<ReflectionDesk, 'reflect'>,
+): readonly Command[] {
+  return commandsOf(MEMORY_COMMANDS, {
+    async memory({ message, role }, argument) {
+      if (argument.trim().toLowerCase() !== 'reflect') return memory.show(message);
+      const mayReflect = role === 'owner' || (role === 'trusted' && message.group === undefined);
+      return mayReflect ? reflection.reflect(message) : 'Only my owner can do that.';
+    },
+    forget: ({ message }, argument) => memory.forget(message, argument),
+    export: ({ message }, argument) =>
+      memory.handOut(message, argument.trim().toLowerCase() === 'jsonl' ? 'jsonl' : 'md'),
+  });
+}

@@ -34,6 +34,13 @@ export interface MemoryStore {
   remember(fact: string, notes?: string): Promise<'added' | 'known'>;
   /** Adds one line to the notes of the person's day. */
   note(text: string, whose: NotesOf): Promise<'added' | 'known'>;
+  /**
+   * Keeps a line that untrusted content may have a part in: in no prompt, found by `recall` as an extract
+   * of a conversation. By what it can be taken back; undefined: it stands there already.
+   */
+  noteUntrusted(text: string, whose: NotesOf): Promise<string | undefined>;
+  /** Whether there was such a line. */
+  takeBackUntrusted(id: string): Promise<boolean>;
   learn(learnings: readonly Learning[], whose: NotesOf): Promise<void>;
   /** The best matches first, within fixed limits of number and size. */
   recall(query: string, notes?: string): Promise<readonly MemoryHit[]>;

@@ -1,22 +1,196 @@
+// Memory as Markdown files that a person can read and edit: memory/MEMORY.md for facts, notes by day
+// and of sessions beside it. What their lines look like is decided in rules/memory-notes.ts.
+
+import { createHash } from 'node:crypto';
+import { lstat, readdir, rm } from 'node:fs/promises';
+import { join } from 'node:path';
+import { MEMORY_FILE } from '../../agent/rules/prompt.ts';
+import { NanobotError } from '../../kernel/message/errors.ts';
+import { GROUPS_FOLDER, PEOPLE_FOLDER } from '../../kernel/message/untrusted.ts';
+import { daysBack, isoTime } from '../../kernel/sessions/rules/file.ts';
+import { forgetLines, type Holds } from '../../kernel/sessions/rules/forgetting.ts';
+import { mapLimited } from '../../lib/async.ts';
+import { fileStamp } from '../../lib/files/files.ts';
+import type { GuardedFiles } from '../../lib/files/guarded-files.ts';
+import { GuardedFileError } from '../../lib/files/guarded-path.ts';
+import type { Logger } from '../../lib/logger.ts';
+import { keepLastLines } from '../../lib/text/cut.ts';
+import type { Clock } from '../../lib/time/clock.ts';
+import { createDayText, createMinuteText } from '../../lib/time/zone-time.ts';
+import type { MemoryHit, MemoryStore, TextIndex } from './memory.ts';
+import {
+  addFact,
+  addLearnings,
+  addNote,
+  type NoteFile,
+  passagesOf,
+  type RecallLimits,
+  rankPassages,
+  withinLimits,
+} from './rules/memory-notes.ts';
+
+type FileMemoryDeps = NoteReader & {
+  readonly clock: Clock;
+  /** IANA zone of dates; empty = the machine's. */
+  readonly timeZone: () => string;
+  /** Without it, or where it finds nothing, the newest notes are read through. */
+  readonly index?: TextIndex;
+};
+
+export const LEARNINGS_FILE = 'memory/learnings.jsonl';
+
+const MAX_FACT_CHARS = 2000;
+/** Ranking this much takes about a tenth of a second, in which nothing else runs. */
+const MAX_SEARCHED_BYTES = 1_000_000;
+const MAX_READ_AT_ONCE = 4;
+/** Memories kept for the next turn. */
+const MAX_SHOWN = 64;
+/** Of the notes of the last days. */
+const SHOWN_DAYS = 3;
+const MAX_NOTES_CHARS = 800;
+const RECALL_LIMITS = { maxHits: 5, maxChars: 8000 };
+const DAY_MS = 86_400_000;
+
+/** Among the extracts of conversations, so that whatever reads it is tainted. */
+const UNTRUSTED_FILE = 'memory/sessions/SESSION_untrusted.md';
+const lineHash = (line: string) => createHash('sha256').update(line).digest('hex').slice(0, 32);
+
+type ShownMemory = { readonly stamps: string; readonly text: string };
+
+export function createFileMemory(deps: FileMemoryDeps): MemoryStore {
+  const { files, workspace, log, clock, index } = deps;
+  const dayOf = createDayText();
+  const minuteOf = createMinuteText();
+  /** By notes: read at every turn, changed rarely. */
+  const shown = new Map<string, ShownMemory>();
+
+  async function add(path: string, text: string, change: (before: string) => string | undefined) {
+    if (text.trim() === '' || text.length > MAX_FACT_CHARS) {
+      throw new NanobotError('fact_refused', `a fact has 1 to ${MAX_FACT_CHARS} characters`);
+    }
+    let isNew = false;
+    const changed = (content: Buffer | undefined) => {
+      const after = change(content?.toString('utf8') ?? '');
+      isNew = after !== undefined;
+      return after;
+    };
+    await files.update(workspace(), path, changed, { maxBytes: MAX_NOTE_BYTES });
+    return isNew ? 'added' : 'known';
+  }
+
+  async function indexed(words: string, notes: string): Promise<readonly MemoryHit[]> {
+    if (index === undefined) return [];
+    try {
+      return await findNotes(index, deps, { words, notes, now: clock.now() }, RECALL_LIMITS);
+    } catch (error) {
+      log.warn('notes searched without the index', { error });
+      return [];
+    }
+  }
+
+  /** The days that are today or lately somewhere on earth. */
+  const shownDays = () => daysBack(dayOf(clock.now() + DAY_MS, deps.timeZone()), SHOWN_DAYS + 1);
+
+  return {
+    remember(fact, notes = '') {
+      const day = dayOf(clock.now(), deps.timeZone());
+      return add(notes + MEMORY_FILE, fact, (before) => addFact(before, fact, day));
+    },
+    note(text, { notes, timeZone = deps.timeZone() }) {
+      const [day = '', time = ''] = minuteOf(clock.now(), timeZone).split(' ');
+      const path = `${notes}memory/${day}.md`;
+      return add(path, text, (before) => addNote(before, text, { day, time }));
+    },
+    async noteUntrusted(text, { notes, timeZone = deps.timeZone() }) {
+      const [day = '', time = ''] = minuteOf(clock.now(), timeZone).split(' ');
+      let line = '';
+      const result = await add(notes + UNTRUSTED_FILE, text, (before) => {
+        const after = addNote(before, `${day}: ${text}`, { day: 'Untrusted notes', time });
+        line = after?.trimEnd().split('\n').at(-1) ?? '';
+        return after;
+      });
+      return result === 'known' ? undefined : `${lineHash(line)}/${notes}`;
+    },
+    async takeBackUntrusted(id) {
+      const [hash = '', ...notes] = id.split('/');
+      let wasThere = false;
+      const change = (content: Buffer | undefined) => {
+        const lines = content?.toString('utf8').split('\n') ?? [];
+        const kept = lines.filter((line) => lineHash(line) !== hash);
+        wasThere = kept.length < lines.length;
+        return wasThere ? kept.join('\n') : undefined;
+      };
+      const path = notes.join('/') + UNTRUSTED_FILE;
+      await files.update(workspace(), path, change, { maxBytes: MAX_NOTE_BYTES });
+      return wasThere;
+    },
+    async learn(learnings, { notes }) {
+      const now = clock.now();
+      const lines = learnings.map(({ tool, ...rest }) => ({
+        timestamp: isoTime(now),
+        ...rest,
+        ...(tool === undefined ? {} : { tool_name: tool }),
+      }));
+      const change = (content: Buffer | undefined) =>
+        addLearnings(content?.toString('utf8') ?? '', lines, now);
+      const path = notes + LEARNINGS_FILE;
+      await files.update(workspace(), path, change, { maxBytes: MAX_NOTE_BYTES });
+    },
+    async recall(query, notes = ''): Promise<readonly MemoryHit[]> {
+      const found = await indexed(query, notes);
+      if (found.length > 0) return found;
+      const read = ({ path }: NoteEntry) => readNote(deps, path);
+      const newest = longTermFirst(await listNotes(deps, notes), notes);
+      const texts = await mapLimited(bounded(newest), MAX_READ_AT_ONCE, read);
+      const readable = texts.filter((note) => note !== undefined);
+      return rankPassages(query, readable, RECALL_LIMITS);
+    },
+    async promptText(notes = '') {
+      const days = shownDays().map((day) => `${notes}memory/${day}.md`);
+      const paths = [notes + MEMORY_FILE, ...days];
+      const found = paths.map((path) => fileStamp(join(workspace(), path)));
+      const stamps = found.map((stamp, at) => `${paths[at]} ${stamp}`).join('\n');
+      const known = shown.get(notes);
+      if (known?.stamps === stamps) return known.text;
+      const there = paths.filter((_path, at) => found[at] !== undefined);
+      const text = await promptOf(deps, notes + MEMORY_FILE, there);
+      if (shown.size >= MAX_SHOWN) shown.clear();
+      shown.set(notes, { stamps, text });
+      return text;
+    },
+  };
+}
+
+async function promptOf(reader: NoteReader, longTerm: string, paths: readonly string[]) {
+  const texts = await Promise.all(paths.map((path) => readNote(reader, path)));
+  const readable = texts.filter((note) => note !== undefined);
+  const facts = readable.find(({ source }) => source === longTerm)?.text.trim() ?? '';
+  const notes = readable.filter(({ source }) => source !== longTerm).map(({ text }) => text.trim());
+  // Newest last, as in the long-term memory.
+  const recent = keepLastLines(notes.reverse().join('\n\n'), MAX_NOTES_CHARS).trim();
+  return [facts, ...(recent === '' ? [] : [`# Notes of the last days\n\n${recent}`])]
+    .filter((part) => part !== '')
+    .join('\n\n');
+}
+
+function longTermFirst(entries: readonly NoteEntry[], notes: string): readonly NoteEntry[] {
+  const isLongTerm = ({ path }: NoteEntry) => path === notes + MEMORY_FILE;
+  return [...entries.filter(isLongTerm), ...entries.filter((entry) => !isLongTerm(entry))];
+}
+
+/** As many as may be searched in one go. */
+function bounded(entries: readonly NoteEntry[]): readonly NoteEntry[] {
+  let bytes = 0;
+  return entries.filter((entry) => {
+    bytes += entry.bytes;
+    return bytes <= MAX_SEARCHED_BYTES;
+  });
+}
+
 // Takes lines that hold certain words out of the notes of one person: long-term memory and its backups,
 // notes by day and of sessions, learnings.
 
-import { lstat, readdir, rm } from 'node:fs/promises';
-import { join } from 'node:path';
-import { GROUPS_FOLDER, PEOPLE_FOLDER } from '../../kernel/message/notes.ts';
-import { forgetLines, type Holds } from '../../kernel/sessions/rules/forgetting.ts';
-import { LEARNINGS_FILE } from './files.ts';
-import {
-  BACKUPS_FOLDER,
-  listFiles,
-  listNotes,
-  MAX_NOTE_BYTES,
-  MEMORY_FOLDER,
-  type NoteReader,
-  readNote,
-} from './note-files.ts';
-
-export type NotePlace = { readonly path: string; readonly line: number; readonly text: string };
+type NotePlace = { readonly path: string; readonly line: number; readonly text: string };
 
 export async function findInNotes(
   reader: NoteReader,
@@ -77,5 +251,128 @@ export async function removeTornNotes(workspace: string, before: number): Promis
       const info = await lstat(path).catch(() => undefined);
       if (info !== undefined && info.mtimeMs < before) await rm(path, { force: true });
     }
+  }
+}
+
+// Finds notes through the full-text index, which is brought up to date with the files first: what
+// changed is read again, a bounded number at a time.
+
+const PREFIX = 'notes/';
+/** Changed files that are read before one answer; the others follow with the next. */
+const MAX_READ = 100;
+
+/** Nothing found there is nothing found at all, or words inside of others. @throws where it is not usable */
+async function findNotes(
+  index: TextIndex,
+  reader: NoteReader,
+  query: { readonly words: string; readonly notes: string; readonly now: number },
+  limits: RecallLimits,
+): Promise<readonly MemoryHit[]> {
+  const { words, notes, now } = query;
+  await refresh(index, reader, notes);
+  const found = index.find(words, { scopes: [scopeOfNotes(notes)], limit: limits.maxHits, now });
+  const passages = found.map(({ label, place, text }) => ({ source: label, line: place, text }));
+  return withinLimits(passages, limits);
+}
+
+/** Takes out of the index what lies in no file any more, whoever's it was. */
+export async function forgetMissingNotes(index: TextIndex, workspace: string): Promise<void> {
+  for (const name of index.sources(PREFIX)) {
+    const stamp = fileStamp(join(workspace, name.slice(PREFIX.length)));
+    if (stamp === undefined) index.remove(name);
+  }
+}
+
+const scopeOfNotes = (notes: string) => `notes:${notes}`;
+
+async function refresh(index: TextIndex, reader: NoteReader, notes: string): Promise<void> {
+  const entries = await listNotes(reader, notes);
+  const present = new Set(entries.map(nameOf));
+  for (const name of index.sources(`${PREFIX}${notes}memory/`)) {
+    if (!present.has(name)) index.remove(name);
+  }
+  const changed = entries.filter((entry) => index.state(nameOf(entry))?.stamp !== stampOf(entry));
+  for (const entry of changed.slice(0, MAX_READ)) await indexNote(index, reader, notes, entry);
+}
+
+async function indexNote(index: TextIndex, reader: NoteReader, notes: string, entry: NoteEntry) {
+  const note = await readNote(reader, entry.path);
+  const parts = (note === undefined ? [] : passagesOf(note)).map(({ line, text }) => ({
+    ...{ place: line, text, at: entry.modifiedAt },
+    role: 'note' as const,
+    isForeign: false,
+  }));
+  const source = { name: nameOf(entry), scope: scopeOfNotes(notes), label: entry.path };
+  index.put(source, { stamp: stampOf(entry), position: entry.bytes }, parts, true);
+}
+
+const nameOf = ({ path }: NoteEntry) => PREFIX + path;
+const stampOf = ({ bytes, modifiedAt }: NoteEntry) => `${bytes} ${modifiedAt}`;
+
+// Reading the notes of one person: which files there are, and their text. One that cannot be read does
+// not take the others with it.
+
+export type NoteReader = {
+  readonly files: GuardedFiles;
+  /** Absolute path. */
+  readonly workspace: () => string;
+  readonly log: Logger;
+};
+
+type NoteEntry = {
+  readonly path: string;
+  readonly bytes: number;
+  /** Epoch milliseconds. */
+  readonly modifiedAt: number;
+};
+
+export const DAY_NOTE = /^(\d{4}-\d{2}-\d{2})\.md$/;
+export const SESSION_NOTE = /^SESSION_[\w-]+\.md$/;
+export const MEMORY_FOLDER = 'memory';
+export const SESSIONS_FOLDER = 'memory/sessions';
+export const BACKUPS_FOLDER = 'memory/backups';
+const LONG_TERM = 'MEMORY.md';
+/** A larger file of notes is neither read nor written. */
+export const MAX_NOTE_BYTES = 1_000_000;
+const MAX_LISTED = 10_000;
+
+/** The long-term memory, daily notes and those of sessions, newest first. */
+export async function listNotes(reader: NoteReader, notes: string): Promise<readonly NoteEntry[]> {
+  const isNote = (name: string) => name === LONG_TERM || DAY_NOTE.test(name);
+  const [own, ofSessions] = await Promise.all([
+    listFiles(reader, notes + MEMORY_FOLDER, isNote),
+    listFiles(reader, notes + SESSIONS_FOLDER, (name) => SESSION_NOTE.test(name)),
+  ]);
+  return [...own, ...ofSessions].sort((a, b) => b.modifiedAt - a.modifiedAt);
+}
+
+/** Nothing where there is no such folder. */
+export async function listFiles(
+  { files, workspace }: NoteReader,
+  folder: string,
+  accepts: (name: string) => boolean,
+): Promise<readonly NoteEntry[]> {
+  const listing = await files
+    .list(workspace(), folder, { maxEntries: MAX_LISTED })
+    .catch((error: unknown) => {
+      if (error instanceof GuardedFileError) return { entries: [] };
+      throw error;
+    });
+  return listing.entries
+    .filter(({ kind, name }) => kind === 'file' && accepts(name))
+    .map(({ name, bytes, modifiedAt }) => ({ path: `${folder}/${name}`, bytes, modifiedAt }));
+}
+
+export async function readNote(
+  { files, workspace, log }: NoteReader,
+  path: string,
+): Promise<NoteFile | undefined> {
+  try {
+    const content = await files.read(workspace(), path, { maxBytes: MAX_NOTE_BYTES });
+    return { source: path, text: content.toString('utf8') };
+  } catch (error) {
+    if (!(error instanceof GuardedFileError)) throw error;
+    if (error.reason !== 'not_found') log.warn('memory file skipped', { path, error });
+    return undefined;
   }
 }

@@ -2,11 +2,11 @@
 // home, which count before them. Read anew for each turn, so that a change counts from the next one on.
 
 import type { Home } from '../../kernel/config/files/home.ts';
-import { SHIPPED_AGENTS } from '../../kernel/config/files/package-files.ts';
+import { SHIPPED_AGENTS } from '../../kernel/config/files/home.ts';
 import { declaredPaths, MAX_DECLARED_BYTES, readDeclared } from '../../lib/files/declared-files.ts';
 import { createGuardedFiles, type GuardedFiles } from '../../lib/files/guarded-files.ts';
 import { GuardedFileError } from '../../lib/files/guarded-path.ts';
-import { broken, type ReadFile } from '../../lib/json/value-problem.ts';
+import { broken, type ReadFile } from '../../lib/json/json.ts';
 import {
   AGENTS_FOLDER,
   type DeclaredAgent,

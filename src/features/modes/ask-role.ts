@@ -1,23 +1,34 @@
 // Asks a model that shares the work of a turn: once, with a deadline, charged to the payer of the turn. Also
 // how its work enters the record: calls that are no tools, and the text it hands back.
 
+import { SpendingRefusedError } from '../../agent/agent.ts';
+import { repairThread } from '../../agent/rules/thread-repair.ts';
 import { messagesTokens, textTokens } from '../../agent/rules/tokens.ts';
+import { tokensSpent } from '../../agent/rules/turn-closing.ts';
+import type { NonEmpty } from '../../agent/rules/turn-state.ts';
 import { chargedMeter, untilAborted } from '../../agent/side-model.ts';
-import { SpendingRefusedError } from '../../agent/spending.ts';
 import { cutAnswer, waitingNotice } from '../../agent/stream.ts';
 import { TurnTime } from '../../agent/turn-context.ts';
 import { ProviderError } from '../../kernel/message/errors.ts';
-import type { TokenUsage } from '../../kernel/message/transcript.ts';
+import type { ModelMessage, TokenUsage, ToolCall } from '../../kernel/message/transcript.ts';
 import { wrapUntrusted } from '../../kernel/message/untrusted.ts';
 import { newBoundary } from '../../lib/boundary.ts';
 import { shortened, withFenceClosed } from '../../lib/text/cut.ts';
-import type { ModelEvent, ModelRequest } from '../../providers/provider.ts';
+import type {
+  ModelEvent,
+  ModelRegistry,
+  ModelRequest,
+  ToolSpec,
+} from '../../providers/provider.ts';
 import type { BoundCall, Toolbox, ToolContext, ToolOutcome } from '../../tools/tool.ts';
 import { correctionNote } from '../steadiness/rules/claims.ts';
 import { claimsUndone, loopWatch } from '../steadiness/steadiness.ts';
-import type { Speaker } from './mode.ts';
+import type { CueCall, Speaker } from './mode.ts';
 import type { ModeTurn } from './modes.ts';
 import type { RoleHealth, RoleModel } from './role-health.ts';
+import type { DeclaredAgent } from './rules/declared-agent.ts';
+import { NOT_OFFERED, type SupervisedTask, type SupervisedTurn } from './rules/supervised-turn.ts';
+import { specialistQuestion, specialistSystem, WRITE_NOW } from './rules/supervisor-prompts.ts';
 
 export type RoleCall = Pick<ModelRequest, 'messages' | 'tools' | 'toolChoice' | 'maxTokens'> & {
   readonly system: string;
@@ -31,7 +42,7 @@ class RoleLate extends Error {
   override readonly name = 'RoleLate';
 }
 
-export type AskedRole =
+type AskedRole =
   | {
       readonly kind: 'answered';
       readonly answer: RoleAnswer;
@@ -74,7 +85,7 @@ export async function askRole(
     signal.throwIfAborted();
     if (mustStayLocal(error)) return { kind: 'failed', isOut: false };
     if (!(error instanceof ProviderError || error instanceof RoleLate)) throw error;
-    turn.log.warn('a model that shares the work failed', { ...who, error });
+    turn.log.warn('model of a mode failed', { ...who, error });
     return { kind: 'failed', isOut: health.failed(who, payer, 'silent') };
   } finally {
     deadline[Symbol.dispose]();
@@ -196,7 +207,7 @@ function sumOf(one: TokenUsage | undefined, other: TokenUsage | undefined) {
   };
 }
 
-const CUT_OFF = '[It ends here, because the limit of its length was reached.]';
+const CUT_OFF = '[Cut at the length limit.]';
 
 /** To the letter, and judged: an empty text is useless; a refusal is empty too, and is not judged. */
 export function writtenBy({ answer, judge }: Extract<AskedRole, { readonly kind: 'answered' }>): {
@@ -222,7 +233,7 @@ export function handedBack(
 ): ToolOutcome {
   const text = shortened(written, settings.maxResultChars);
   if (!thread.isTainted) return { status: 'ok', text };
-  const about = `from ${from}, who read words of others`;
+  const about = `from ${from}, which read untrusted content`;
   return { status: 'ok', text: marked(about, text), isForeign: true };
 }
 
@@ -243,7 +254,7 @@ export function withOwnCalls(
       if (read === undefined) return toolbox.bind(name, json);
       const own = read(json);
       if (typeof own === 'string') return { kind: 'refused', name, outcome: unknownTool(own) };
-      const fixed = { access: 'read', isPosted: false, url: undefined } as const;
+      const fixed = { access: 'read', reach: 'machine', isPosted: false, url: undefined } as const;
       const more = { accessIn: () => 'read' as const, seal: async () => undefined };
       return { kind: 'ready', name, ...fixed, ...more, arguments: json, ...own };
     },
@@ -253,4 +264,137 @@ export function withOwnCalls(
 function unknownTool(tool: string): ToolOutcome {
   const text = `Error (unknown tool): you have no tool ${tool} here. Use those you were given.`;
   return { status: 'failed', text, failure: 'unknown_tool' };
+}
+
+// One call of a declared specialist: it sees the question, its instruction and what it did for it so far, and
+// either calls tools of its own or writes its result. What it calls is run by the turn, like any call.
+
+export type Work = {
+  readonly agent: DeclaredAgent;
+  readonly who: RoleModel;
+  readonly health: RoleHealth;
+  readonly state: SupervisedTurn;
+  readonly task: SupervisedTask;
+  /** Milliseconds of the turn since it was handed the task. */
+  readonly elapsedMs: number;
+  /** It has no more calls of tools. */
+  readonly mustWrite: boolean;
+  /** Called once it was asked to correct its text; left out: it was before. */
+  readonly doubted?: () => void;
+};
+
+export type Worked =
+  | { readonly kind: 'calls'; readonly by: Speaker; readonly calls: NonEmpty<CueCall> }
+  | { readonly kind: 'done'; readonly by: Speaker; readonly text: string }
+  | { readonly kind: 'failed'; readonly by: Speaker };
+
+/** For the result of one whose time is up. */
+const LAST_CALL_MS = 60_000;
+/** Of a model's window: beyond it no tool result would fit. */
+const WINDOW_SHARE = 0.6;
+
+/** `main`: the model of the conversation. */
+export function roleOf(
+  { name, model }: DeclaredAgent,
+  models: Pick<ModelRegistry, 'fast'>,
+  main: string,
+): RoleModel {
+  const named = model === 'main' ? main : model === 'fast' ? models.fast(main) : model;
+  return { role: `specialist:${name}`, model: named };
+}
+
+/** @throws SpendingRefusedError, or the reason of the signal */
+export async function workOn(turn: ModeTurn, work: Work, signal: AbortSignal): Promise<Worked> {
+  const { agent, who, health } = work;
+  const by: Speaker = { model: who.model };
+  const contextTokens = health.isResting(who) ? undefined : windowOf(turn, who);
+  if (contextTokens === undefined) return { kind: 'failed', by };
+  const mayUse = (name: string) => agent.tools.includes(name);
+  const { specs } = turn.toolbox.offered(turn.rights.current, mayUse);
+  const messages = messagesOf(turn, work);
+  const isFull = messagesTokens(messages) > contextTokens * WINDOW_SHARE;
+  const mustWrite = work.mustWrite || isFull || isSpent(work);
+  const call = callOf(turn, work, { specs, messages, mustWrite });
+  const asked = await ask(turn, work, call, signal);
+  if (asked.kind === 'failed') return { kind: 'failed', by };
+  const { answer } = asked;
+  const speaker = speakerOf(answer);
+  const [first, ...rest] = mustWrite ? [] : answer.toolCalls;
+  if (first !== undefined) {
+    asked.judge(true);
+    const checked = (each: ToolCall) => offeredCall(turn, specs, each);
+    return { kind: 'calls', by: speaker, calls: [checked(first), ...rest.map(checked)] };
+  }
+  const { text } = writtenBy(asked);
+  return text === '' ? { kind: 'failed', by: speaker } : { kind: 'done', by: speaker, text };
+}
+
+/** A text that goes to the person as it is, is held against what was done; once for a task. */
+async function ask(turn: ModeTurn, work: Work, call: RoleCall, signal: AbortSignal) {
+  const { agent, doubted } = work;
+  if (agent.output !== 'verbatim' || doubted === undefined)
+    return askRole(turn, work, call, signal);
+  const held = await askHeld(turn, work, call, signal);
+  if (held.wasDoubted === true) doubted();
+  return held;
+}
+
+/** The question, and behind it what was done for the task so far. */
+function messagesOf(turn: ModeTurn, { state, task }: Work, note?: string) {
+  const own = { role: 'user', turnId: turn.input.turnId, at: 0 } as const;
+  const question = { ...own, text: specialistQuestion(state, marked) };
+  const last = note === undefined ? [] : [{ ...own, text: note }];
+  return repairThread([question, ...task.work, ...last]);
+}
+
+/** Undefined where nobody serves the model it is declared with. */
+function windowOf({ models, log }: ModeTurn, who: RoleModel): number | undefined {
+  try {
+    return models.resolve(who.model, 'once').contextTokens;
+  } catch (error) {
+    if (!(error instanceof ProviderError)) throw error;
+    log.warn('specialist without a model', { ...who, error });
+    return undefined;
+  }
+}
+
+function isSpent({ agent: { limits }, task, elapsedMs }: Work): boolean {
+  const rounds = task.work.filter(({ role }) => role === 'assistant').length;
+  return (
+    rounds >= limits.rounds ||
+    tokensSpent(task.work) >= limits.tokens ||
+    elapsedMs >= limits.seconds * 1000
+  );
+}
+
+type Asking = {
+  readonly specs: readonly ToolSpec[];
+  readonly messages: readonly ModelMessage[];
+  readonly mustWrite: boolean;
+};
+
+function callOf(turn: ModeTurn, work: Work, { specs, messages, mustWrite }: Asking): RoleCall {
+  const { agent, task, elapsedMs } = work;
+  const { limits, temperature, instructions } = agent;
+  const leftMs = limits.seconds * 1000 - elapsedMs;
+  // Services refuse a thread that holds calls where no tool is described.
+  const hasCalls = task.work.some(({ role }) => role === 'tool');
+  const about = { system: specialistSystem(instructions), temperature };
+  const common = { ...about, maxTokens: limits.answerTokens };
+  if (!mustWrite) return { ...common, messages, tools: specs, timeoutMs: leftMs };
+  const timeoutMs = Math.max(leftMs, LAST_CALL_MS);
+  if (!hasCalls) return { ...common, messages, tools: [], timeoutMs };
+  const told = messagesOf(turn, work, WRITE_NOW);
+  return { ...common, messages: told, tools: specs, toolChoice: 'none', timeoutMs };
+}
+
+/** A call of a tool that is not among its own is recorded as such, and refused. */
+function offeredCall(
+  { toolbox }: ModeTurn,
+  specs: readonly ToolSpec[],
+  { name, arguments: json }: ToolCall,
+): CueCall {
+  const known = toolbox.bind(name, json).name;
+  if (specs.some((spec) => spec.name === known)) return { name, arguments: json };
+  return { name: NOT_OFFERED, arguments: JSON.stringify({ tool: name.slice(0, 64) }) };
 }

@@ -2,15 +2,21 @@
 // inline, and nothing of the other modes is loaded, unless the configuration or its conversation says otherwise.
 
 import { MODELS } from '../../agent/models.ts';
-import type { StatusSource } from '../../kernel/commands/command.ts';
+import {
+  COSTS,
+  type Command,
+  type CommandOrigin,
+  type CommandTable,
+  commandsOf,
+} from '../../kernel/commands/command-access.ts';
 import { type Kernel, port } from '../../kernel/feature.ts';
+import type { StatusSource } from '../../kernel/status.ts';
+import type { SessionSettingsStore } from '../../kernel/turns/origins.ts';
 import { readOnce } from '../../lib/async.ts';
 import { aborted } from '../../lib/time/clock.ts';
-import { SPENDING } from '../spending/install.ts';
-import { modeCommands } from './mode-command.ts';
 import type { ModeParts } from './mode-kinds.ts';
 import type { ModeDesk, ModeKinds, Modes } from './modes.ts';
-import type { AgentMode } from './rules/mode.ts';
+import { AGENT_MODES, type AgentMode } from './settings.ts';
 import { createTraceFiles } from './trace-files.ts';
 
 export const MODES = port<Modes>('modes');
@@ -19,7 +25,7 @@ export const MODE_DESK = port<ModeDesk>('mode desk');
 export function install(kernel: Kernel): void {
   const { live, clock, log, home, settings, sessions, owners, add } = kernel;
   const { current: models } = kernel.use(MODELS);
-  const spending = kernel.use(SPENDING);
+  const spending = kernel.modelCalls;
   const { tell } = owners;
   const parts = { live, clock, log, home, settings, sessions, models, spending, tell };
   const traces = createTraceFiles({ ...parts, traces: home.traces });
@@ -34,7 +40,7 @@ export function install(kernel: Kernel): void {
   kernel.provide(MODES, createModes(kinds, configured));
   kernel.provide(MODE_DESK, desk);
   add.personalData(traces);
-  add.status(status);
+  add.status({ lines: status });
   add.command(...modeCommands(desk, settings));
   add.task({
     name: 'model probes',
@@ -48,17 +54,17 @@ export function install(kernel: Kernel): void {
 function shownModes(
   kinds: () => Promise<ModeKinds>,
   { live, settings, sessions }: ModeParts,
-): { readonly desk: ModeDesk; readonly status: StatusSource } {
+): { readonly desk: ModeDesk; readonly status: NonNullable<StatusSource['lines']> } {
   const configured = () => live.config.agents.mode;
   const desk: ModeDesk = {
     configured,
     async problems(mode) {
       if (mode === 'inline') return [];
-      return (await kinds())[mode]?.problems() ?? ['nothing is set up for it'];
+      return (await kinds())[mode]?.problems() ?? ['nothing is configured for it'];
     },
     async about(mode) {
       const kind = mode === 'inline' ? undefined : (await kinds())[mode];
-      return kind?.about() ?? ['One model does all.'];
+      return kind?.about() ?? ['One model does all the work.'];
     },
     async work(session, turn) {
       const { supervisedSteps } = await import('./rules/supervised-turn.ts');
@@ -67,8 +73,9 @@ function shownModes(
   };
   return {
     desk,
-    async status(session) {
-      const mode = (await settings.get(session)).mode ?? configured();
+    async status(origin) {
+      const chosen = origin === undefined ? {} : await settings.get(origin.session);
+      const { mode = configured() } = chosen;
       if (mode === 'inline') return [];
       const problems = await desk.problems(mode);
       return problems.length === 0
@@ -90,4 +97,49 @@ export function createModes(kinds: () => Promise<ModeKinds>, configured: () => A
       return undefined;
     },
   };
+}
+
+// /mode: how a conversation's turns share their work among models. What is chosen holds for this
+// conversation, from its next message on.
+
+export const MODE_COMMANDS = {
+  mode: {
+    summary: 'show or change how models share the work',
+    usage: `/mode [${AGENT_MODES.join(' | ')} | default]`,
+    access: COSTS,
+    timing: 'in_order',
+  },
+} satisfies CommandTable;
+
+function modeCommands(modes: ModeDesk, settings: SessionSettingsStore): readonly Command[] {
+  return commandsOf(MODE_COMMANDS, {
+    mode: (origin, argument) => changeMode(origin, argument, modes, settings),
+  });
+}
+
+async function changeMode(
+  { session }: CommandOrigin,
+  argument: string,
+  modes: ModeDesk,
+  settings: SessionSettingsStore,
+): Promise<string> {
+  const chosen = await settings.get(session);
+  const wanted = argument.toLowerCase();
+  if (wanted === '') return described(chosen.mode ?? modes.configured(), modes, 'The mode is');
+  if (wanted === 'default') {
+    const { mode: _dropped, ...rest } = chosen;
+    await settings.set(session, rest);
+    return described(modes.configured(), modes, 'Back to the configured mode:');
+  }
+  const mode = AGENT_MODES.find((each) => each === wanted);
+  if (mode === undefined) return `Modes: ${AGENT_MODES.join(', ')}.`;
+  await settings.set(session, { ...chosen, mode });
+  return described(mode, modes, 'From the next message on the mode is');
+}
+
+async function described(mode: AgentMode, modes: ModeDesk, head: string): Promise<string> {
+  const problems = await modes.problems(mode);
+  const lines = problems.length === 0 ? await modes.about(mode) : problems;
+  const cannot = problems.length === 0 ? '' : ' It cannot work yet, so I answer inline:';
+  return [`${head} ${mode}.${cannot}`, ...lines.map((line) => `- ${line}`)].join('\n');
 }

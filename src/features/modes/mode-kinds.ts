@@ -1,20 +1,20 @@
 // The modes beside inline, with what they share: the health of their models and its probes. Loaded when the
 // first turn or the configuration asks for one of them.
 
-import type { SpendingGuard } from '../../agent/spending.ts';
+import type { SpendingGuard } from '../../agent/agent.ts';
 import type { Home } from '../../kernel/config/files/home.ts';
 import type { LiveConfig } from '../../kernel/config/files/live-config.ts';
 import type { SessionStore } from '../../kernel/sessions/store.ts';
-import type { SessionSettingsStore } from '../../kernel/turns/session-settings.ts';
+import type { SessionSettingsStore } from '../../kernel/turns/origins.ts';
 import type { Logger } from '../../lib/logger.ts';
 import type { Clock } from '../../lib/time/clock.ts';
 import type { ModelRegistry } from '../../providers/provider.ts';
 import { priceOf } from '../../providers/rules/model-names.ts';
 import { type AgentRoster, openAgentFiles } from './agent-files.ts';
+import { roleOf } from './ask-role.ts';
 import { createDelegation } from './digests.ts';
 import type { ModeDeps, ModeKind, ModeKinds } from './modes.ts';
 import { missing, probeRoles, RoleHealth } from './role-health.ts';
-import { roleOf } from './specialist.ts';
 import { SupervisorTurn } from './supervisor-turn.ts';
 import type { TraceFiles } from './trace-files.ts';
 import { createTrio } from './trio.ts';
@@ -32,7 +32,7 @@ export type ModeParts = {
   tell(text: string): void;
 };
 
-export type LoadedModes = {
+type LoadedModes = {
   readonly kinds: ModeKinds;
   /** Asks models that failed whether they answer again. */
   probe(signal: AbortSignal): Promise<void>;

@@ -2,11 +2,10 @@
 // and runs like what the main model calls, so that guard, rights, crash recovery and stops are the same.
 
 import type { CallReport } from '../../agent/rules/turn-closing.ts';
-import type { Ask, NonEmpty } from '../../agent/rules/turn-state.ts';
-import type { AgentEvent } from '../../kernel/message/event.ts';
+import type { Ask, MainCue, NonEmpty } from '../../agent/rules/turn-state.ts';
+import type { AgentEvent } from '../../kernel/message/message.ts';
 import type { TokenUsage, ToolCall } from '../../kernel/message/transcript.ts';
 import type { Toolbox } from '../../tools/tool.ts';
-import type { MainCue } from './rules/mode.ts';
 
 /** `arguments`: JSON, as a model would write it. */
 export type CueCall = Pick<ToolCall, 'name' | 'arguments'>;

@@ -8,7 +8,7 @@ import type { Price } from '../spending/rules/spending.ts';
 import type { AgentFiles } from './agent-files.ts';
 import type { TurnMode } from './mode.ts';
 import type { RoleHealth } from './role-health.ts';
-import type { AgentMode } from './rules/mode.ts';
+import type { AgentMode } from './settings.ts';
 import type { TraceRecord } from './trace-files.ts';
 
 /** A turn that begins; its own toolbox is the one without the mode. */

@@ -1,8 +1,8 @@
 // The health of the models that share the work with the main one, each in its role: a circuit breaker, the notices
 // about an outage and its end, and probes. In memory: a new process starts without knowledge.
 
+import type { SpendingGuard } from '../../agent/agent.ts';
 import { chargedMeter, untilAborted } from '../../agent/side-model.ts';
-import type { SpendingGuard } from '../../agent/spending.ts';
 import { ProviderError } from '../../kernel/message/errors.ts';
 import { createChange } from '../../lib/async.ts';
 import type { Clock } from '../../lib/time/clock.ts';
@@ -41,7 +41,7 @@ type UsedRole = RoleModel & {
 };
 
 /** `silent`: no answer came; `useless`: the answer could not be used. */
-export type RoleFailure = 'silent' | 'useless';
+type RoleFailure = 'silent' | 'useless';
 
 type Known = {
   readonly breaker: Breaker;
@@ -89,7 +89,7 @@ export class RoleHealth {
     const isOut = breaker.openUntil !== undefined && before.breaker.openUntil === undefined;
     const sinceMs = isOut ? now : before.sinceMs;
     this.#known.set(keyOf(model), { breaker, used: { ...model, payer, usedAt }, sinceMs, how });
-    if (isOut) announce(`${this.sentence(model)} The main model does the work meanwhile.`);
+    if (isOut) announce(`${this.sentence(model)} The main model takes over meanwhile.`);
     this.#failures.notify();
     return isOut;
   }
@@ -97,7 +97,7 @@ export class RoleHealth {
   /** For people. */
   sentence(model: RoleModel): string {
     const known = this.#known.get(keyOf(model));
-    if (known === undefined) return `The ${titleOf(model)} was not asked yet.`;
+    if (known === undefined) return `The ${titleOf(model)} has not been asked yet.`;
     const { failures, openUntil } = known.breaker;
     if (failures === 0) return `The ${titleOf(model)} answers.`;
     const times = `failed ${failures === 1 ? 'once' : `${failures} times`}`;
@@ -124,7 +124,7 @@ export class RoleHealth {
 
 const TROUBLE: Readonly<Record<RoleFailure, string>> = {
   silent: 'does not answer',
-  useless: 'says nothing that can be used',
+  useless: 'gives no usable answer',
 };
 
 const keyOf = ({ role, model }: RoleModel) => `${role}:${model}`;
@@ -135,7 +135,7 @@ const titleOf = ({ role, model }: RoleModel) =>
 
 /** For the person whose turn finds out. */
 export const degradedNotice = (who: RoleModel) =>
-  `The ${titleOf(who)} does not do its part now; I go on with the main model and its tools.`;
+  `The ${titleOf(who)} is not working; I continue with the main model and its tools.`;
 
 /** A sentence about a model that cannot be asked. */
 export function missing(
@@ -150,7 +150,7 @@ export function missing(
     return [];
   } catch (error) {
     if (!(error instanceof ProviderError)) throw error;
-    return [`${key}: ${error.userText ?? `${model} is served by nobody`}`];
+    return [`${key}: ${error.userText ?? `${model} has no provider`}`];
   }
 }
 

@@ -1,17 +1,23 @@
 // The part of the configuration about several models that share the work of a turn.
 
 import { z } from 'zod';
-import { type Problems, unless } from '../../kernel/config/problems.ts';
 import {
   choice,
   count,
   flag,
+  type Problems,
   seconds,
   section,
   text,
+  unless,
 } from '../../kernel/config/settings-fields.ts';
-import { SERVICES } from './rules/declared-agent.ts';
-import { AGENT_MODES } from './rules/mode.ts';
+
+/** Tools that the supervisor asks itself, with a question: they are no specialists. */
+export const SERVICES = ['search', 'recall', 'session_search'] as const;
+
+export const AGENT_MODES = ['inline', 'delegated', 'trio', 'supervisor'] as const;
+
+export type AgentMode = (typeof AGENT_MODES)[number];
 
 const roleModel = (about: string, usual: { temperature: number; tokens: number; secs: number }) =>
   section({
@@ -22,82 +28,80 @@ const roleModel = (about: string, usual: { temperature: number; tokens: number; 
   });
 
 const trioSchema = section({
-  router: roleModel('Decides what is done next, e.g. a small local model.', {
+  router: roleModel('Model that decides the next step, e.g. a small local model.', {
     temperature: 0.2,
     tokens: 256,
     secs: 20,
   }),
-  specialist: roleModel('Works on what the router hands it; empty: there is none.', {
+  specialist: roleModel('Model that works on tasks from the router. Empty: none.', {
     temperature: 0.3,
     tokens: 1024,
     secs: 90,
   }),
-  strict: flag(true).describe(
-    'The main model only writes and is given no tools while the router answers.',
-  ),
-  maxSteps: count(1, 20, 3).describe('Decisions of the router in one turn.'),
+  strict: flag(true).describe('Give the main model no tools while the router answers.'),
+  maxSteps: count(1, 20, 3).describe('Most decisions of the router in one turn.'),
   minConfidence: z
     .number()
     .min(0)
     .max(1)
     .default(0.3)
-    .describe('Below it a decision is not followed: the main model goes on with its tools.'),
-  fallback: flag(true).describe('Where the router says nothing usable, plain rules decide.'),
+    .describe('Below this confidence the main model continues with its tools.'),
+  fallback: flag(true).describe('Decide by fixed rules if the router gives no usable answer.'),
   synthesis: flag(true).describe(
-    'The main model puts the specialist’s words into its own; false: they are sent.',
+    'The main model rewrites the specialist’s text. false: it is sent unchanged.',
   ),
   trace: flag(false).describe(
-    'traces/ in the home: each decision and dispatch, with words of conversations.',
+    'Write each decision with parts of conversations to traces/ in the home.',
   ),
 });
 
 const delegationSchema = section({
   model: text().describe(
-    'Digests long results; empty: the cheaper model of the main model’s vendor.',
+    'Model that digests long results. Empty: the background model of the main model’s provider.',
   ),
-  aboveChars: count(200, 1_000_000, 2000).describe('Shorter results stay as they are.'),
-  maxRounds: count(1, 10, 4).describe('Calls of the runner for one result.'),
+  aboveChars: count(200, 1_000_000, 2000).describe('Results shorter than this stay unchanged.'),
+  maxRounds: count(1, 10, 4).describe('Most calls of the runner for one result.'),
   maxTokens: count(64, 16_000, 1024).describe('Longest answer of one call.'),
-  tokensPerTurn: count(1000, 10_000_000, 60_000).describe('In and out, of one turn.'),
+  tokensPerTurn: count(1000, 10_000_000, 60_000).describe('Most tokens, in and out, in one turn.'),
   moneyPerTurn: z
     .number()
     .min(0)
     .max(1000)
     .default(0.01)
-    .describe('In the currency of the budgets; 0: only the tokens count.'),
+    .describe('Most money in one turn, in the currency of the budgets. 0: only tokens count.'),
   timeoutSecs: seconds(1, 600, 60).describe('Longest wait for one call.'),
 });
 
 const supervisorSchema = section({
-  model: text().describe('Decides who works next; empty: the main model.'),
+  model: text().describe('Model that decides who works next. Empty: the main model.'),
   temperature: z.number().min(0).max(2).default(0.2),
-  maxTokens: count(16, 100_000, 1024).describe('Longest decision.'),
+  maxTokens: count(16, 100_000, 1024).describe('Longest decision in tokens.'),
   timeoutSecs: seconds(1, 600, 60).describe('Longest wait for one call.'),
-  maxSteps: count(1, 20, 6).describe('Specialists and services asked for one message.'),
+  maxSteps: count(1, 20, 6).describe('Most specialists and services used for one message.'),
   services: z
     .array(z.enum(SERVICES))
     .max(SERVICES.length)
     .default([...SERVICES])
-    .describe('Tools that it may ask itself, with a question.'),
+    .describe('Tools that the supervisor may use itself, with a question.'),
 });
 
 export const modeFields = {
   mode: choice(AGENT_MODES, 'inline').describe(
-    'inline: one model does all; the others share a turn among several. /mode changes it.',
+    'inline: one model does everything; the other modes share a turn among several models. /mode changes it.',
   ),
   trio: trioSchema,
   delegation: delegationSchema,
   supervisor: supervisorSchema.describe(
-    'Specialists are declared in config/agents of the home, with prompts in config/prompts.',
+    'Declare specialists in config/agents of the home, with prompts in config/prompts.',
   ),
   circuit: section({
-    failures: count(1, 100, 3).describe('In a row, before a model is left alone.'),
+    failures: count(1, 100, 3).describe('Failures in a row after which a model is paused.'),
     cooldownSecs: seconds(1, 86_400, 300),
     probeSecs: seconds(0, 3600, 60).describe(
-      'Between looks at models lately used, while one does not answer; 0: none.',
+      'Seconds between checks of recently used models while one does not answer. 0: none.',
     ),
   }).describe(
-    'Of the models that share the work with the main one, and of a main model that has fallback models.',
+    'Pausing of failing models: those that share work with the main model, and a main model with fallback models.',
   ),
 };
 
@@ -116,7 +120,7 @@ export function modeConflicts({
   return unless(
     mode !== 'trio' || trio.router.model !== '',
     'agents.trio.router.model',
-    'a trio needs a router',
-    'Name a model, e.g. ollama/qwen3:1.7b, or set agents.mode to "inline".',
+    'the mode trio needs a router',
+    'Set a model, e.g. ollama/qwen3:1.7b, or set agents.mode to "inline".',
   );
 }

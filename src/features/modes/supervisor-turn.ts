@@ -2,33 +2,40 @@
 // a specialist at work goes on, else the supervisor decides, until it finishes.
 
 import { z } from 'zod';
-import type { CallReport } from '../../agent/rules/turn-closing.ts';
-import { roundsOf } from '../../agent/rules/turn-closing.ts';
+import { type CallReport, roundsOf } from '../../agent/rules/turn-closing.ts';
 import type { Ask } from '../../agent/rules/turn-state.ts';
-import type { AgentEvent } from '../../kernel/message/event.ts';
+import { firstSeqOf, type ResultId } from '../../kernel/message/ids.ts';
+import type { AgentEvent } from '../../kernel/message/message.ts';
 import type { TranscriptEntry } from '../../kernel/message/transcript.ts';
+import { unwrapped } from '../../kernel/message/untrusted.ts';
 import { parseJson } from '../../lib/json/json.ts';
 import { shortened } from '../../lib/text/cut.ts';
 import type { Toolbox, ToolContext, ToolOutcome } from '../../tools/tool.ts';
+import { claimsUndone } from '../steadiness/steadiness.ts';
 import type { AgentRoster } from './agent-files.ts';
 import {
+  askHeld,
   askRole,
   callTerms,
   handedBack,
   mainModelOf,
   marked,
+  roleOf,
   speakerOf,
   tokensOf,
+  type Worked,
   withOwnCalls,
+  workOn,
 } from './ask-role.ts';
 import { type Cue, type Speaker, type TurnMode, WITH_TOOLS } from './mode.ts';
-
 import type { ModeDeps, ModeTurn } from './modes.ts';
 import { isCued } from './record-cue.ts';
-import { degradedNotice, type RoleModel } from './role-health.ts';
+import { degradedNotice, type RoleHealth, type RoleModel } from './role-health.ts';
 import type { DeclaredAgent } from './rules/declared-agent.ts';
 import {
+  type AgentResponse,
   argumentIn,
+  composedAnswer,
   NOT_OFFERED,
   REPORT,
   type SupervisedTask,
@@ -36,10 +43,15 @@ import {
   supervisedTurn,
   TASK,
 } from './rules/supervised-turn.ts';
-import { readMove, supervisorQuestion, supervisorSystem } from './rules/supervisor-prompts.ts';
+import {
+  framingQuestion,
+  framingSystem,
+  readMove,
+  supervisorQuestion,
+  supervisorSystem,
+  writingNote,
+} from './rules/supervisor-prompts.ts';
 import type { SupervisorConfig } from './settings.ts';
-import { roleOf, type Worked, workOn } from './specialist.ts';
-import { closingCue, finishCue, writingCue } from './supervisor-finish.ts';
 
 /** With fewer rounds left in the turn, what was begun is brought to its end. */
 const LAST_ROUNDS = 2;
@@ -114,7 +126,7 @@ export class SupervisorTurn implements TurnMode {
       return { kind: 'calls', by, calls: [{ name, arguments: json }] };
     }
     const why = move.kind === 'finish' ? move.why : 'decided';
-    if (why !== 'decided') log.warn('the supervisor ends its work', { why });
+    if (why !== 'decided') log.warn('supervisor stopped', { why });
     return yield* finishCue(this.#finishing(state), tokens, signal);
   }
 
@@ -252,3 +264,132 @@ const calledIn = (entries: readonly TranscriptEntry[]) =>
   entries.flatMap((entry) =>
     entry.role === 'assistant' && entry.toolCalls.length > 0 ? [entry] : [],
   );
+
+// FINISH: the answer for the person. Outputs that are to be kept stand in it to the letter, and the main
+// model only frames them; where there are none it writes the answer itself, and where nobody was asked or
+// nobody answered, it does the work with its tools.
+
+type Finishing = {
+  readonly turn: ModeTurn;
+  readonly health: RoleHealth;
+  readonly state: SupervisedTurn;
+  readonly roster: AgentRoster;
+  /** What a response said before it was cut and marked, where it is known. */
+  exact(place: number): string | undefined;
+};
+
+type Main = Extract<Cue, { readonly kind: 'main' }>;
+type Answer = Extract<Cue, { readonly kind: 'answer' }>;
+
+/** Of the model call that frames outputs. */
+const FRAMING = { maxTokens: 1024, temperature: 0.4, timeoutMs: 120_000 };
+
+/** `tokens`: taken to find out that it is done. @throws SpendingRefusedError, or the reason of the signal */
+async function* finishCue(
+  finishing: Finishing,
+  tokens: number,
+  signal: AbortSignal,
+): AsyncGenerator<AgentEvent, Cue, void> {
+  const { turn, state, roster } = finishing;
+  const done = [...state.responses, ...state.messages].some(({ status }) => status === 'ok');
+  if (!done) {
+    const failed = new Set(state.responses.map(({ agent }) => agent));
+    if (failed.size > 0) {
+      const who = [...failed].join(', ');
+      const text = `${who} gave no result; I continue with the main model and its tools.`;
+      yield turn.notices.lasting(text);
+    }
+    return { ...WITH_TOOLS, tokens };
+  }
+  const outputs = keptOnce(finishing);
+  if (outputs.length === 0) return { ...writingCue(roster), tokens };
+  return yield* turn.notices.during(framed(finishing, outputs, signal));
+}
+
+/** Without another call: what is to be kept, where a limit ends the turn. */
+async function closingCue(finishing: Finishing): Promise<Answer | undefined> {
+  const outputs = keptOnce(finishing);
+  if (outputs.length === 0) return undefined;
+  return unframed(finishing, await exactTexts(finishing, outputs));
+}
+
+const unframed = ({ turn }: Finishing, texts: readonly string[]): Answer => ({
+  kind: 'answer',
+  by: { model: mainModelOf(turn) },
+  text: composedAnswer('', texts),
+});
+
+const writingCue = ({ answer }: AgentRoster): Main => ({
+  kind: 'main',
+  main: { tools: 'none', notes: [writingNote(answer)] },
+});
+
+/** A supervisor that goes in circles gets the same output again: once is enough. */
+function keptOnce({ state, roster, exact }: Finishing): readonly AgentResponse[] {
+  const outputs = new Map<string, AgentResponse>();
+  for (const [place, response] of state.responses.entries()) {
+    const text = exact(place) ?? unwrapped(response.text);
+    if (isKept(response, roster) && !outputs.has(text)) outputs.set(text, response);
+  }
+  return [...outputs.values()];
+}
+
+function isKept({ agent, status }: AgentResponse, { agents }: AgentRoster): boolean {
+  const declared = agents.find((each) => each.kind === 'valid' && each.value.name === agent);
+  return status === 'ok' && (declared?.kind !== 'valid' || declared.value.output === 'verbatim');
+}
+
+async function framed(
+  finishing: Finishing,
+  outputs: readonly AgentResponse[],
+  signal: AbortSignal,
+): Promise<Answer> {
+  const { turn, health, state, roster } = finishing;
+  const texts = await exactTexts(finishing, outputs);
+  const who = { role: 'supervisor', model: mainModelOf(turn) } as const;
+  if (health.isResting(who)) return unframed(finishing, texts);
+  const text = framingQuestion(state, outputs, marked);
+  const call = {
+    ...FRAMING,
+    system: framingSystem(roster.answer, outputs.length),
+    messages: [{ role: 'user', text }] as const,
+    tools: [],
+  };
+  const asked = await askHeld(turn, { health, who }, call, signal);
+  if (asked.kind === 'failed') return unframed(finishing, texts);
+  asked.judge(true);
+  const { answer } = asked;
+  const isUsable =
+    answer.stop !== 'refused' && claimsUndone(turn, answer, answer.text).length === 0;
+  const composed = composedAnswer(isUsable ? answer.text : '', texts);
+  return { kind: 'answer', by: speakerOf(answer), text: composed };
+}
+
+/** From memory, or, in a process that took the turn up, from the record. */
+async function exactTexts(
+  { turn, state, exact }: Finishing,
+  outputs: readonly AgentResponse[],
+): Promise<readonly string[]> {
+  const known = outputs.map((output) => exact(state.responses.indexOf(output)));
+  const recorded = known.includes(undefined) ? await recordedWhole(turn) : new Map();
+  return outputs.map(({ resultId, text }, at) => {
+    const whole: string | undefined = resultId && recorded.get(resultId);
+    return known[at] ?? whole ?? unwrapped(text);
+  });
+}
+
+/** What is kept whole of the results of this turn. */
+async function recordedWhole({ sessions, input }: ModeTurn): Promise<Map<ResultId, string>> {
+  const from = firstSeqOf(input.turnId);
+  if (from === undefined) return new Map();
+  const question = { from, before: from + 1, maxTurns: 1 };
+  const { turns } = await sessions.earlier(input.session, question);
+  const entries = turns.flatMap((turn) => turn.entries);
+  return new Map(
+    entries.flatMap((entry) =>
+      entry.role === 'tool' && entry.resultId !== undefined && entry.whole !== undefined
+        ? [[entry.resultId, entry.whole] as const]
+        : [],
+    ),
+  );
+}

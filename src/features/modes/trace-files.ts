@@ -121,7 +121,7 @@ export function createTraceFiles({ traces, live, clock, log }: TraceFilesDeps) {
     write(record: TraceRecord): void {
       last = last
         .then(() => append(record))
-        .catch((error: unknown) => log.warn('a trace was not written', { error }));
+        .catch((error: unknown) => log.warn('trace not written', { error }));
     },
   };
 }

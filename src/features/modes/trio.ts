@@ -6,6 +6,7 @@ import {
   ownWords,
   routerDirective,
   routerQuestion,
+  SPECIALIST,
   specialistDirective,
   specialistMemory,
   specialistTask,
@@ -44,7 +45,6 @@ import {
   ROUTE_ACTIONS,
   type RouteDecision,
   readPlan,
-  SPECIALIST,
   type ToolPlan,
 } from './rules/route-decision.ts';
 import { fallbackDecision, type ReadDecision, readDecision } from './rules/route-parse.ts';
@@ -211,7 +211,7 @@ async function askSpecialist(
 
 type Usable = Exclude<ReadPlan, { readonly kind: 'invalid' }>;
 
-export type Routed =
+type Routed =
   | {
       readonly kind: 'planned';
       readonly plan: Usable;
@@ -244,7 +244,7 @@ type Chosen = {
 };
 
 /** @throws SpendingRefusedError, or the reason of the signal */
-export async function askRouter(
+async function askRouter(
   turn: ModeTurn,
   who: RoleModel,
   deps: ModeDeps,

@@ -1,5 +1,5 @@
-// `nanobot people`: who is known over which doors, and changing what is kept of them by hand, with the
-// gateway running or not.
+// `nanobot people`: the people that the agent knows and their channels, and changing their settings,
+// with the gateway running or not.
 
 import { rm } from 'node:fs/promises';
 import { join } from 'node:path';
@@ -20,13 +20,14 @@ import {
   withChoice,
   withLimit,
 } from '../../kernel/access/person.ts';
+import { APPROVAL_POLICIES, type ApprovalPolicy } from '../../kernel/access/rights.ts';
 import { sessionKeyOf } from '../../kernel/message/message.ts';
-import { PEOPLE_FOLDER } from '../../kernel/message/notes.ts';
+import { PEOPLE_FOLDER } from '../../kernel/message/untrusted.ts';
 import { isTimeZone } from '../../lib/time/zone-time.ts';
 import { quietHoursOf } from '../schedule/rules/quiet-hours.ts';
 import type { People } from './people.ts';
 
-/** As commander hands them over; further ones are of limits. */
+/** As commander passes them; the other flags are limits. */
 type SetFlags = {
   readonly name?: string;
   readonly role?: AdmittedRole;
@@ -35,59 +36,60 @@ type SetFlags = {
   readonly [flag: string]: string | undefined;
 };
 
-/** Takes a choice back. */
+/** Resets a setting. */
 const AUTOMATIC = 'auto';
 
-const WHO = 'their id as "nanobot people list" shows it, an id of a channel, or their name';
+const WHO = 'id from "people list", id on a channel, or name';
 
 export function peopleCommand(terminal: Terminal): Command {
-  const command = new Command('people').description('the people the agent knows, over all doors');
+  const command = new Command('people').description('people the agent knows, on all channels');
   command
     .command('list')
-    .description('everybody who wrote and was let in')
-    .option('--json', 'as JSON')
+    .description('list the people who were let in')
+    .option('--json', 'print as JSON')
     .action(({ json }: { readonly json?: boolean }) => listPeople(terminal, json === true));
   command
     .command('show')
-    .description('what is kept of a person')
+    .description('show what is stored about a person')
     .argument('<person>', WHO)
-    .option('--json', 'as JSON')
+    .option('--json', 'print as JSON')
     .action((typed: string, { json }: { readonly json?: boolean }) =>
       showPerson(terminal, typed, json === true),
     );
   command
     .command('set')
-    .description('change what is kept of a person; the value auto takes a choice back')
+    .description('change settings of a person; the value "auto" resets one')
     .argument('<person>', WHO)
-    .option('--name <name>', 'how they are listed')
-    .addOption(
-      new Option('--role <role>', 'what they are to the agent, on all their doors').choices(
-        ADMITTED_ROLES,
-      ),
+    .option('--name <name>', 'name of the person')
+    .addOption(new Option('--role <role>', 'role on all channels').choices(ADMITTED_ROLES))
+    .option('--language <tag>', 'language of answers, e.g. de')
+    .option('--timezone <zone>', 'time zone, e.g. Europe/Berlin')
+    .option(
+      '--quiet <hours>',
+      'hours without messages from the agent first, e.g. 22:00-07:00, or off',
     )
-    .option('--language <tag>', 'e.g. de')
-    .option('--timezone <zone>', 'e.g. Europe/Berlin')
-    .option('--quiet <hours>', 'when nothing of its own accord disturbs them: 22:00-07:00, or off')
-    .option('--door <channel>', 'where they are written to first when another door is down')
+    .option('--door <channel>', 'preferred channel when another one is down')
     .addOption(
-      new Option('--conversations <how>', 'one conversation on each door, or one over all').choices(
-        CONVERSATIONS,
-      ),
+      new Option(
+        '--conversations <how>',
+        'one conversation per channel, or one for all channels',
+      ).choices(CONVERSATIONS),
     )
-    .option('--messages-per-minute <n>', 'answered at most, over all doors; 0: no limit')
-    .option('--messages-per-day <n>', 'the same in a day')
-    .option('--tokens-per-day <n>', 'that their turns may take in a day; 0: no limit')
-    .option('--money-per-day <amount>', 'that their turns may cost in a day; 0: no limit')
+    .option('--approvals <policy>', `approvals: ${APPROVAL_POLICIES.join(', ')}`)
+    .option('--messages-per-minute <n>', 'messages per minute on all channels; 0: no limit')
+    .option('--messages-per-day <n>', 'messages per day on all channels; 0: no limit')
+    .option('--tokens-per-day <n>', 'model tokens per day; 0: no limit')
+    .option('--money-per-day <amount>', 'model cost per day; 0: no limit')
     .action((typed: string, flags: SetFlags) => setPerson(terminal, typed, flags));
   command
     .command('merge')
-    .description('make one person of two: the doors of the second become doors of the first')
+    .description('merge two people: the first gets the channels of the second')
     .argument('<person>', WHO)
     .argument('<other>', WHO)
     .action((first: string, second: string) => mergeTwo(terminal, first, second));
   command
     .command('forget')
-    .description('delete what is kept of a person: doors, role and notes')
+    .description('delete what is stored about a person: channels, role and notes')
     .argument('<person>', WHO)
     .action((typed: string) => forget(terminal, typed));
   return command;
@@ -103,22 +105,23 @@ async function listPeople(terminal: Terminal, json: boolean) {
     doors.map(({ channel, ids }) => `${channel} ${ids.join(', ')}`).join('; '),
   ]);
   for (const line of textTable(rows)) terminal.print(line);
-  if (rows.length === 0) terminal.note('Nobody has written yet.');
+  if (rows.length === 0) terminal.note('Nobody was let in yet.');
 }
 
 async function showPerson(terminal: Terminal, typed: string, json: boolean) {
   const person = await withState(terminal, ({ people }) => theOne(people, typed));
   if (json) return terminal.printJson(person);
-  const doors = person.doors.map(({ channel, ids }) => ['Door', `${channel} ${ids.join(', ')}`]);
+  const doors = person.doors.map(({ channel, ids }) => ['Channel', `${channel} ${ids.join(', ')}`]);
   const rows = [
     ['Id', person.id],
     ['Name', person.name],
-    ['Role', person.role ?? 'as configured for the channel'],
+    ['Role', person.role ?? 'from the configuration of the channel'],
     ...doors,
-    ['Language', person.language ?? 'that of the message'],
-    ['Time zone', person.timeZone ?? 'as configured'],
-    ['Quiet hours', person.quietHours ?? 'as configured'],
-    ['Limits', limitWords(person.limits) ?? 'as configured'],
+    ['Language', person.language ?? 'language of each message'],
+    ['Time zone', person.timeZone ?? 'from the configuration'],
+    ['Quiet hours', person.quietHours ?? 'from the configuration'],
+    ['Approvals', person.approvals ?? 'from the configuration'],
+    ['Limits', limitWords(person.limits) ?? 'from the configuration'],
   ];
   for (const line of textTable(rows)) terminal.print(line);
 }
@@ -140,8 +143,13 @@ type Change = (record: PersonRecord) => PersonRecord;
 /** By the name of the flag: the field, its one spelling, and what is said where it has none. */
 const CHOICES = {
   language: ['language', languageTag, () => 'Unknown language. Try: de, en, fr'],
-  timezone: ['timeZone', zoneNamed, (typed) => `${typed} is no time zone, like "Europe/Berlin"`],
-  quiet: ['quietHours', quietHoursOf, (typed) => `${typed} are no hours, like "22:00-07:00"`],
+  timezone: ['timeZone', zoneNamed, (typed) => `Unknown time zone ${typed}. Try: Europe/Berlin`],
+  approvals: [
+    'approvals',
+    policyNamed,
+    (typed) => `Unknown policy ${typed}. Try: ${APPROVAL_POLICIES.join(', ')}`,
+  ],
+  quiet: ['quietHours', quietHoursOf, (typed) => `Invalid hours ${typed}. Try: 22:00-07:00`],
 } as const satisfies Readonly<
   Record<
     string,
@@ -153,11 +161,15 @@ const CHOICES = {
   >
 >;
 
+function policyNamed(typed: string): ApprovalPolicy | undefined {
+  return APPROVAL_POLICIES.find((policy) => policy === typed);
+}
+
 function zoneNamed(typed: string): string | undefined {
   return isTimeZone(typed) ? typed : undefined;
 }
 
-/** @throws CommandFailure where nothing is to be changed or a value is no such thing. */
+/** @throws CommandFailure where nothing is to be changed or a value is invalid. */
 function changesOf(flags: SetFlags): readonly Change[] {
   const { name, role, door, conversations } = flags;
   const changes: Change[] = [];
@@ -177,16 +189,16 @@ function changesOf(flags: SetFlags): readonly Change[] {
   }
   changes.push(...limitChanges(flags));
   if (changes.length === 0 && role === undefined) {
-    throw new CommandFailure(EXIT.usage, 'say what to set; --help lists it');
+    throw new CommandFailure(EXIT.usage, 'nothing to change: give at least one option, see --help');
   }
   return changes;
 }
 
-/** @throws CommandFailure where it is no door of theirs. */
+/** @throws CommandFailure where the person does not have this channel. */
 function withDoorFirst(record: PersonRecord, typed: string): PersonRecord {
   const door = doorOf(record, typed);
   if (door === undefined && typed !== AUTOMATIC) {
-    throw new CommandFailure(EXIT.usage, `${typed} is no door of theirs`);
+    throw new CommandFailure(EXIT.usage, `this person has no channel ${typed}`);
   }
   return withChoice(record, 'preferredDoor', door?.channel);
 }
@@ -196,7 +208,7 @@ function withConversations(record: PersonRecord, conversations: Conversations): 
   if (conversations === 'each')
     return { ...withChoice(record, 'session', undefined), conversations };
   const [chat] = chatsOf(record);
-  if (chat === undefined) throw new CommandFailure(EXIT.usage, 'they have no chat yet');
+  if (chat === undefined) throw new CommandFailure(EXIT.usage, 'this person has no chat yet');
   return { ...record, conversations, session: record.session ?? sessionKeyOf(chat) };
 }
 
@@ -205,9 +217,10 @@ async function mergeTwo(terminal: Terminal, first: string, second: string) {
     const [one, other] = [await theOne(people, first), await theOne(people, second)];
     return people.persons.merge(one.id, other);
   });
-  if (merged === undefined) throw new CommandFailure(EXIT.usage, 'that is one person already');
+  if (merged === undefined)
+    throw new CommandFailure(EXIT.usage, 'both are already the same person');
   terminal.note(
-    `${merged.id} is reached on ${merged.doors.map((door) => door.channel).join(', ')}.`,
+    `Merged into ${merged.id}: ${merged.doors.map((door) => door.channel).join(', ')}.`,
   );
 }
 
@@ -227,25 +240,25 @@ async function forget(terminal: Terminal, typed: string) {
   const { forgetIndexed } = await import('../privacy/session-care.ts');
   await forgetIndexed(terminal.home, config.agents.defaults.workspace);
   terminal.note(
-    'Forgotten, with their notes. An allow list of a channel still counts; what was said is under "nanobot sessions".',
+    'Person and notes deleted. Allow lists of channels still apply; conversations are kept, see "nanobot sessions".',
   );
 }
 
-/** @throws CommandFailure where nobody or more than one is meant. */
+/** @throws CommandFailure where no person or more than one matches. */
 async function theOne({ persons }: People, typed: string): Promise<Person> {
   const [person, ...others] = await persons.find(typed);
   if (person === undefined) {
     throw new CommandFailure(
       EXIT.notFound,
-      `nobody is known as ${typed}; see "nanobot people list"`,
+      `there is no person "${typed}"; see "nanobot people list"`,
     );
   }
   if (others.length === 0) return person;
   const ids = [person, ...others].map(({ id }) => id).join(', ');
-  throw new CommandFailure(EXIT.usage, `several people are called that: ${ids}`);
+  throw new CommandFailure(EXIT.usage, `several people match; use one of the ids: ${ids}`);
 }
 
-/** @throws CommandFailure where a value of a limit is no such number. */
+/** @throws CommandFailure where the value of a limit is invalid. */
 function limitChanges(flags: SetFlags): readonly Change[] {
   return PERSON_LIMITS.flatMap((limit) => {
     // As commander spells it.
@@ -254,7 +267,7 @@ function limitChanges(flags: SetFlags): readonly Change[] {
     if (typed === undefined) return [];
     const value = readLimit(limit, typed);
     if (typed !== AUTOMATIC && value === undefined) {
-      throw new CommandFailure(EXIT.usage, `${typed} is no number of ${limit.words}`);
+      throw new CommandFailure(EXIT.usage, `"${typed}" is not a number of ${limit.words}`);
     }
     return [
       (record: PersonRecord) =>

@@ -1,6 +1,8 @@
 // Installs the way in: the gate with what stands at it for groups, unknown senders and people who write much.
 
 import { randomBytes } from 'node:crypto';
+import { DOOR_OWNER } from '../../channels/door.ts';
+import { RECEIVER } from '../../kernel/delivery/manager.ts';
 import { type Kernel, port } from '../../kernel/feature.ts';
 import { ATTACHMENTS } from '../../kernel/intake/attachments.ts';
 import { createFairUse } from '../../kernel/intake/fair-use.ts';
@@ -9,7 +11,8 @@ import {
   createGroupIntake,
   type GroupBuffer,
 } from '../../kernel/intake/group-intake.ts';
-import { createReceiver, type Receiver } from '../../kernel/intake/receive.ts';
+import { createReceiver } from '../../kernel/intake/receive.ts';
+import type { InboundMessage } from '../../kernel/message/message.ts';
 import { createAgainHandler } from '../../kernel/turns/edits.ts';
 import { MEMORY } from '../memory/install.ts';
 import { closeDecided, createKnock, createOwnerNotices } from './knock.ts';
@@ -17,7 +20,6 @@ import { createKnownAs } from './people.ts';
 import { peopleCommands } from './people-commands.ts';
 import { createStrangerAnswers } from './strangers.ts';
 
-export const RECEIVER = port<Receiver>('receiver');
 /** What was said in groups, not to us. */
 export const GROUP_TALK = port<GroupBuffer>('group talk');
 
@@ -49,7 +51,15 @@ export function install(kernel: Kernel): void {
     fetchAttachments: (message) => attachments.begin(message),
   });
   const { notesOf } = kernel.use(MEMORY);
-  add.command(...peopleCommands({ bus, people, mediumOf, notesOf }));
+  const approvalsFor = async (message: InboundMessage) => (await kernel.origins(message)).approvals;
+  add.command(...peopleCommands({ bus, people, mediumOf, notesOf, approvalsFor }));
+  add.routes(
+    ['GET /api/people', 'POST /api/people/strangers', 'POST /api/people/answers'],
+    async () => {
+      const { createPeopleDesk, peopleRoutes } = await import('./people-routes.ts');
+      return peopleRoutes(createPeopleDesk({ people, questions, owner: DOOR_OWNER }));
+    },
+  );
   add.answers('stranger', createStrangerAnswers(people), 'person');
   add.answers('again', createAgainHandler({ bus, now: () => clock.now() }));
   add.task({

@@ -2,9 +2,8 @@
 // they are given a code for the owner. All of it is on disk before the channel acknowledges.
 
 import type { InboundEntry, MessageBus } from '../../kernel/bus/bus.ts';
-import type { Judge } from '../../kernel/intake/judge.ts';
-import { type AccountName, accountName } from '../../kernel/message/account.ts';
-import { messageId } from '../../kernel/message/ids.ts';
+import type { Judge } from '../../kernel/intake/fair-use.ts';
+import { type AccountName, accountName, messageId } from '../../kernel/message/ids.ts';
 import {
   type ChatRef,
   type InboundMessage,
@@ -39,7 +38,7 @@ import {
   strangerQuestion,
 } from './strangers.ts';
 
-export type KnockDeps = StrangerCodesDeps & {
+type KnockDeps = StrangerCodesDeps & {
   readonly bus: Pick<MessageBus, 'send' | 'trace'>;
   readonly decisions: Decisions;
   readonly judge: Judge;
@@ -74,7 +73,7 @@ export function createKnock(deps: KnockDeps): Knock {
     // It was answered once already and the platform offers it again.
     if ((await bus.trace(message.id)) !== undefined) return { kind: 'record', message, gate };
     const stranger = await strangers.hold(message, sender);
-    log.info('message of a stranger', {
+    log.info('message of an unknown sender', {
       channel,
       messageId: message.id,
       kept: stranger !== undefined,
@@ -84,7 +83,7 @@ export function createKnock(deps: KnockDeps): Knock {
       message: { ...message, id: messageId(`${message.id}/held`) },
       gate,
     };
-    if (stranger === undefined) return { ...entry, gate: 'too many strangers wait' };
+    if (stranger === undefined) return { ...entry, gate: 'too many unknown senders are waiting' };
     // A decision made elsewhere in the meantime has not seen this message.
     if ((await judge(message)).kind === 'admit') {
       await decisions.answerHeld(channel, idsOf(sender));
@@ -101,7 +100,7 @@ export function createKnock(deps: KnockDeps): Knock {
 const MAX_NOTICES = 10;
 const WINDOW_MS = 3_600_000;
 
-export type OwnerNoticesDeps = {
+type OwnerNoticesDeps = {
   readonly rows: OpenRows;
   readonly bus: Pick<MessageBus, 'send'>;
   readonly questions: Pick<Questions, 'ask'>;
@@ -116,7 +115,7 @@ type Count = { readonly since: number; readonly sent: number };
 const COUNT = rowShape<Count>({ since: number, sent: number });
 
 /** `at`: the account they wrote to. */
-export type AnnounceStranger = (stranger: Stranger, at: AccountName) => Promise<void>;
+type AnnounceStranger = (stranger: Stranger, at: AccountName) => Promise<void>;
 
 export function createOwnerNotices(deps: OwnerNoticesDeps): AnnounceStranger {
   const { rows, bus, questions, strangers, clock, noticeChat } = deps;
@@ -156,7 +155,7 @@ export function createOwnerNotices(deps: OwnerNoticesDeps): AnnounceStranger {
 // Notices about unknown senders of whom was decided by other means than the notice itself: a command,
 // the command line, another owner. Nobody has to decide below them any more, and they say so.
 
-export type DecidedElsewhereDeps = {
+type DecidedElsewhereDeps = {
   readonly bus: Pick<MessageBus, 'outbound'>;
   readonly questions: Pick<Questions, 'open' | 'withdraw'>;
   readonly strangers: Pick<Strangers, 'list'>;

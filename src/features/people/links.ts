@@ -46,13 +46,13 @@ const CODES = listShape(
   rowShape<LinkCode>({ hash: text, person: text, chat: place, at: number, tries: number }),
 );
 
-export type LinkOutcome =
+type LinkOutcome =
   | { readonly kind: 'linked'; readonly person: Person; readonly shownIn: ChatRef }
   | { readonly kind: 'wrong' }
   /** Whoever sends it may do more than whoever was shown it. */
   | { readonly kind: 'turned_round' };
 
-export type LinksDeps = CodesDeps & { readonly persons: Persons };
+type LinksDeps = CodesDeps & { readonly persons: Persons };
 
 export type Links = ReturnType<typeof createLinks>;
 
@@ -155,11 +155,11 @@ function withChat(person: Person, chat: ChatRef): Person {
 }
 
 export const WRONG_CODE =
-  'That code is not good (any more). Send /link on the other door for a new one.';
+  'This code is wrong or has expired. Send /link on your other channel for a new one.';
 const TURNED_ROUND =
-  'You may do more here than on the other door. Send /link here, and the code it gives there.';
+  'You have more rights here than on the other channel. Send /link here, then send the code there.';
 
-export type LinkGateDeps = {
+type LinkGateDeps = {
   readonly people: { readonly links: Links; readonly decisions: Pick<Decisions, 'answerHeld'> };
   readonly bus: Pick<MessageBus, 'send'>;
   readonly log: Logger;
@@ -195,7 +195,7 @@ export async function redeemLink(
   return {
     entry: { kind: 'record', message, gate: 'linked by code' },
     async afterwards() {
-      log.warn('doors linked', { person: person.id, channel: chat.channel });
+      log.warn('channels linked', { person: person.id, channel: chat.channel });
       const other = there === undefined ? shownIn.channel : doorWords(there);
       await reply(`You are the same person here and on ${other}. Undo it with ${undo}.`);
       await bus.send({

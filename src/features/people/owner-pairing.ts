@@ -5,8 +5,7 @@ import { boot } from '../../boot.ts';
 import type { Environment } from '../../kernel/config/environment.ts';
 import { loadConfig } from '../../kernel/config/files/config-file.ts';
 import type { Home } from '../../kernel/config/files/home.ts';
-import { type OpenedState, withOpenState } from '../../kernel/home-state.ts';
-import { findRunningGateway } from '../../kernel/running-gateway.ts';
+import { findRunningGateway, type OpenedState, withOpenState } from '../../kernel/home-state.ts';
 import type { Clock } from '../../lib/time/clock.ts';
 import type { Approval } from './people-rows.ts';
 

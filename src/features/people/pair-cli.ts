@@ -1,4 +1,4 @@
-// `nanobot pair`: who was let in, who knocked, and letting people in or out by hand.
+// `nanobot pair`: paired people, waiting unknown senders, and decisions about both.
 
 import { Command, Option } from 'commander';
 import type { ChannelDefinition } from '../../channels/index.ts';
@@ -11,37 +11,40 @@ import { counted, type Subject } from './strangers.ts';
 type ApproveFlags = { readonly role: AdmittedRole; readonly once?: boolean };
 
 export function pairCommand(terminal: Terminal): Command {
-  const command = new Command('pair').description('people who may talk to the agent');
+  const command = new Command('pair').description('decide who may talk to the agent');
   command
     .command('list')
-    .description('people let in beside the allow lists, and strangers who wrote')
-    .option('--json', 'as JSON')
+    .description('list paired people and waiting unknown senders')
+    .option('--json', 'print as JSON')
     .action(({ json }: { readonly json?: boolean }) => listPairs(terminal, json === true));
   command
     .command('approve')
     .description('let a person in')
     .argument('<channel>', 'e.g. telegram')
-    .argument('<user>', terminal.typed('their id as "nanobot pair list" shows it, or their code'))
+    .argument('<user>', terminal.typed('id from "nanobot pair list", or pairing code'))
     .addOption(
-      new Option('--role <role>', 'what they are to the agent')
-        .choices(ADMITTED_ROLES)
-        .default('trusted'),
+      new Option('--role <role>', 'role of the person').choices(ADMITTED_ROLES).default('trusted'),
     )
-    .option('--once', 'answer what they wrote, nothing more')
+    .option('--once', 'answer the waiting messages, but do not let the person in')
     .action((channel: string, user: string, flags: ApproveFlags) =>
       flags.once === true
         ? approveOnce(terminal, channel, user)
         : approve(terminal, channel, user, flags.role),
     );
   const decisions = [
-    ['block', 'refuse a person for good, whatever the allow lists say', 'their id', block],
+    [
+      'block',
+      'refuse a person permanently, even if an allow list names them',
+      'id of the person',
+      block,
+    ],
     [
       'drop',
-      'leave what a stranger wrote unanswered, and decide nothing about them',
-      'their id or code',
+      'discard the waiting messages of an unknown sender without a decision',
+      'id or pairing code',
       drop,
     ],
-    ['revoke', 'take back what was approved or blocked', 'their id', revoke],
+    ['revoke', 'undo an approval or a block', 'id of the person', revoke],
   ] as const;
   for (const [name, description, who, run] of decisions) {
     command
@@ -72,7 +75,7 @@ async function listPairs(terminal: Terminal, json: boolean) {
     ];
   });
   for (const line of textTable(rows)) terminal.print(line);
-  if (rows.length === 0) terminal.note('Nobody was let in by hand, and nobody is waiting.');
+  if (rows.length === 0) terminal.note('Nobody is paired, and nobody is waiting.');
 }
 
 async function approve(terminal: Terminal, channel: string, user: string, role: AdmittedRole) {
@@ -82,7 +85,7 @@ async function approve(terminal: Terminal, channel: string, user: string, role: 
     return { id: who.userId, answered: await state.people.decisions.allow(who, role) };
   });
   terminal.note(`${id} may talk to the agent on ${channel}, as ${role}.`);
-  if (answered > 0) terminal.note(`What they wrote is answered now: ${counted(answered)}.`);
+  if (answered > 0) terminal.note(`Answering what they wrote: ${counted(answered)}.`);
 }
 
 async function approveOnce(terminal: Terminal, channel: string, user: string) {
@@ -91,8 +94,9 @@ async function approveOnce(terminal: Terminal, channel: string, user: string) {
     const { waiting } = await subject(state, definition, user);
     return waiting === undefined ? 0 : state.people.decisions.allowOnce(waiting);
   });
-  if (answered === 0) throw new CommandFailure(EXIT.notFound, `${user} has no message waiting`);
-  terminal.note(`Answered this once: ${counted(answered)}.`);
+  if (answered === 0)
+    throw new CommandFailure(EXIT.notFound, `there is no waiting message of ${user}`);
+  terminal.note(`Answering once: ${counted(answered)}.`);
 }
 
 async function block(terminal: Terminal, channel: string, user: string) {
@@ -102,7 +106,7 @@ async function block(terminal: Terminal, channel: string, user: string) {
     await state.people.decisions.block(who);
     return who.userId;
   });
-  terminal.note(`${id} is refused on ${channel} until "nanobot pair revoke ${channel} ${id}".`);
+  terminal.note(`${id} is blocked on ${channel}. To undo: nanobot pair revoke ${channel} ${id}`);
 }
 
 async function drop(terminal: Terminal, channel: string, user: string) {
@@ -113,8 +117,8 @@ async function drop(terminal: Terminal, channel: string, user: string) {
     return waiting;
   });
   if (dropped === undefined)
-    throw new CommandFailure(EXIT.notFound, `${user} has no message waiting`);
-  terminal.note(`Nothing of what ${dropped.userId} wrote is answered.`);
+    throw new CommandFailure(EXIT.notFound, `there is no waiting message of ${user}`);
+  terminal.note(`The messages of ${dropped.userId} were discarded.`);
 }
 
 /** Somebody known by that id or code, else whoever the id may belong to. @throws CommandFailure */
@@ -134,19 +138,22 @@ async function subject(
 async function revoke(terminal: Terminal, channel: string, user: string) {
   const id = checkedId(await channelNamed(channel), user);
   const revoked = await withState(terminal, ({ pairing }) => pairing.revoke(channel, id));
-  if (!revoked) throw new CommandFailure(EXIT.notFound, `${id} was not let in on ${channel}`);
-  terminal.note(`Nothing is decided about ${id} now; channels.${channel}.allowFrom counts alone.`);
+  if (!revoked)
+    throw new CommandFailure(EXIT.notFound, `${id} is neither paired nor blocked on ${channel}`);
+  terminal.note(
+    `${id} is no longer paired or blocked; only channels.${channel}.allowFrom applies.`,
+  );
 }
 
 /** @throws CommandFailure where there is no such channel. */
 async function channelNamed(name: string): Promise<ChannelDefinition> {
   const { CHANNELS } = await import('../../channels/index.ts');
-  const { nearestName } = await import('../../lib/text/nearest.ts');
+  const { nearestName } = await import('../../lib/text/cut.ts');
   const found = CHANNELS.find((definition) => definition.name === name);
   if (found !== undefined) return found;
   const names = CHANNELS.map((definition) => definition.name);
   const near = nearestName(name, names) ?? names.join(' or ');
-  throw new CommandFailure(EXIT.notFound, `there is no channel ${name}; try ${near}`);
+  throw new CommandFailure(EXIT.notFound, `unknown channel ${name}; try ${near}`);
 }
 
 /** The id as the channel spells it. @throws CommandFailure where it can be nobody's there. */

@@ -11,7 +11,7 @@ import { listShape, number, rowShape, text } from '../../lib/json/json.ts';
 import type { Clock } from '../../lib/time/clock.ts';
 import { type Approval, doorKey, PEOPLE_SCOPE, type PeopleRows } from './people-rows.ts';
 
-export type PairingDeps = CodesDeps & { readonly book: PeopleRows };
+type PairingDeps = CodesDeps & { readonly book: PeopleRows };
 
 type Door = { readonly channel: string; readonly ids: readonly string[] };
 type Named = { readonly channel: string; readonly name: string };
@@ -108,7 +108,7 @@ const MAX_PENDING_CODES = 3;
 type PendingCode = { readonly hash: string; readonly expiresAt: number; readonly tries: number };
 
 /** `expiresAt`: epoch milliseconds. */
-export type IssuedCode = { readonly code: string; readonly expiresAt: number };
+type IssuedCode = { readonly code: string; readonly expiresAt: number };
 
 const PENDING = listShape(rowShape<PendingCode>({ hash: text, expiresAt: number, tries: number }));
 

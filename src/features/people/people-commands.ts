@@ -1,7 +1,6 @@
 // `/whoami`, the owner's decisions about unknown senders, and `/people`: the known people and what one of
 // them may use up in a day; with the commands of people about themselves.
 
-import { EVERYBODY, OWNER_ONLY } from '../../kernel/access/command-access.ts';
 import {
   limitNamed,
   limitWords,
@@ -12,41 +11,43 @@ import {
   withChoice,
   withLimit,
 } from '../../kernel/access/person.ts';
+import { type ApprovalPolicy, POLICY_WORDS } from '../../kernel/access/rights.ts';
 import {
   type Command,
   type CommandOrigin,
   type CommandTable,
   commandsOf,
-} from '../../kernel/commands/command.ts';
-import { idsOf } from '../../kernel/message/message.ts';
-import { PEOPLE_FOLDER } from '../../kernel/message/notes.ts';
-import { strangerLine, verbatim } from '../../kernel/message/untrusted.ts';
+  EVERYBODY,
+  OWNER_ONLY,
+} from '../../kernel/commands/command-access.ts';
+import { type InboundMessage, idsOf } from '../../kernel/message/message.ts';
+import { PEOPLE_FOLDER, strangerLine, verbatim } from '../../kernel/message/untrusted.ts';
 import type { People } from './people.ts';
 import { type PersonCommandDeps, personCommands } from './person-commands.ts';
 import type { Persons } from './persons.ts';
 import { counted, type Subject } from './strangers.ts';
 
 export const PEOPLE_COMMANDS = {
-  whoami: { summary: 'show who you are to me', access: EVERYBODY, timing: 'immediate' },
+  whoami: { summary: 'show your ids, role and channel', access: EVERYBODY, timing: 'immediate' },
   strangers: {
-    summary: 'list who wrote and waits for your decision',
+    summary: 'list unknown senders who wait for your decision',
     access: OWNER_ONLY,
     timing: 'immediate',
   },
   allow: {
-    summary: 'answer a stranger: this once, or from now on',
+    summary: 'let an unknown sender in, or answer them once',
     usage: '/allow [once] [channel] <id or code>',
     access: OWNER_ONLY,
     timing: 'immediate',
   },
   block: {
-    summary: 'refuse a person for good',
+    summary: 'block a person',
     usage: '/block [channel] <id or code>',
     access: OWNER_ONLY,
     timing: 'immediate',
   },
   drop: {
-    summary: 'leave what a stranger wrote to you, unanswered',
+    summary: 'leave what an unknown sender wrote to you, unanswered',
     usage: '/drop [channel] <id or code>',
     access: OWNER_ONLY,
     timing: 'immediate',
@@ -55,17 +56,19 @@ export const PEOPLE_COMMANDS = {
 
 export const KNOWN_PEOPLE_COMMANDS = {
   people: {
-    summary: 'list the people I know, limit what one of them uses up, or show their notes',
+    summary: 'list people, limit what one may use, or show their notes',
     usage: '/people [<person> [notes | <limit> <number> | <limit> auto]]',
     access: OWNER_ONLY,
     timing: 'immediate',
   },
 } satisfies CommandTable;
 
-export type PeopleCommandDeps = PersonCommandDeps & {
+type PeopleCommandDeps = PersonCommandDeps & {
   readonly people: People;
   /** The notes in a folder of the workspace. */
   notesOf(folder: string): Promise<string>;
+  /** How much an owner is asked for the sender there; undefined for whom nothing is run. */
+  approvalsFor(message: InboundMessage): Promise<ApprovalPolicy | undefined>;
 };
 
 export function peopleCommands(deps: PeopleCommandDeps): readonly Command[] {
@@ -73,7 +76,7 @@ export function peopleCommands(deps: PeopleCommandDeps): readonly Command[] {
   const deciding = commandsOf(
     { ...PEOPLE_COMMANDS, ...KNOWN_PEOPLE_COMMANDS },
     {
-      whoami: async (origin) => whoAmI(origin),
+      whoami: (origin) => whoAmI(origin, deps),
       strangers: () => listStrangers(people),
       allow: (_origin, argument) => allow(argument, people),
       block: (_origin, argument) => block(argument, people),
@@ -84,18 +87,24 @@ export function peopleCommands(deps: PeopleCommandDeps): readonly Command[] {
   return [...deciding, ...personCommands(deps)];
 }
 
-function whoAmI({ message: { sender, chat }, role }: CommandOrigin): string {
+async function whoAmI(
+  { message, role }: CommandOrigin,
+  { approvalsFor }: PeopleCommandDeps,
+): Promise<string> {
+  const { sender, chat } = message;
+  const policy = await approvalsFor(message);
   const ids = sender.kind === 'person' ? idsOf(sender) : [sender.source];
   return [
     `- You: ${ids.map(verbatim).join(', ')}`,
     `- Role: ${role ?? 'let in for one message'}`,
     `- Channel: ${chat.channel}`,
+    ...(policy === undefined ? [] : [`- Approvals: ${policy}. ${POLICY_WORDS[policy]}`]),
   ].join('\n');
 }
 
 async function listStrangers({ strangers }: Pick<People, 'strangers'>): Promise<string> {
   const waiting = await strangers.list();
-  if (waiting.length === 0) return 'Nobody waits.';
+  if (waiting.length === 0) return 'No unknown senders are waiting.';
   return waiting.map((one) => `- ${strangerLine(one)}`).join('\n');
 }
 
@@ -109,12 +118,12 @@ async function allow(argument: string, people: People): Promise<string> {
   if (isOnce) {
     if (who.waiting === undefined) return `${nameOf(who)} has no message waiting.`;
     const answered = await decisions.allowOnce(who.waiting);
-    return `I answer ${nameOf(who)} this once (${counted(answered)}).${lost}`;
+    return `Answering ${nameOf(who)} this once (${counted(answered)}).${lost}`;
   }
-  if (who.role === 'owner') return `${nameOf(who)} is an owner already.`;
+  if (who.role === 'owner') return `${nameOf(who)} is already an owner.`;
   const answered = await decisions.allow(who, who.role === 'guest' ? 'guest' : 'trusted');
-  const now = answered === 0 ? '' : `, beginning with what they wrote (${counted(answered)})`;
-  return `I answer ${nameOf(who)} from now on${now}.${lost}`;
+  const now = answered === 0 ? '' : `, starting with what they wrote (${counted(answered)})`;
+  return `${nameOf(who)} is let in: I answer them from now on${now}.${lost}`;
 }
 
 async function block(argument: string, people: People): Promise<string> {
@@ -122,7 +131,7 @@ async function block(argument: string, people: People): Promise<string> {
   if (typeof who === 'string') return who;
   if (who.role === 'owner') return 'An owner can be changed only on the machine: nanobot pair.';
   await people.decisions.block(who);
-  return `${nameOf(who)} is blocked. ${verbatim(`/allow ${who.channel} ${who.userId}`)} takes it back.`;
+  return `${nameOf(who)} is blocked. ${verbatim(`/allow ${who.channel} ${who.userId}`)} undoes it.`;
 }
 
 async function drop(argument: string, people: People): Promise<string> {
@@ -130,20 +139,20 @@ async function drop(argument: string, people: People): Promise<string> {
   if (typeof who === 'string') return who;
   if (who.waiting === undefined) return `${nameOf(who)} has no message waiting.`;
   await people.decisions.drop(who.waiting);
-  return `I answer nothing of what ${nameOf(who)} wrote; nothing is decided about them.`;
+  return `I leave what ${nameOf(who)} wrote unanswered. They are neither let in nor blocked.`;
 }
 
 /** The one person meant, or what to say where that is not clear. */
 async function theOne(words: readonly string[], people: People): Promise<Subject | string> {
   const [channel, id] = words.length > 1 ? words : [undefined, words[0]];
-  if (id === undefined || id === '') return `Say whom. ${await listStrangers(people)}`;
+  if (id === undefined || id === '') return `Name a person. ${await listStrangers(people)}`;
   const [who, ...others] = await people.decisions.find(id, channel);
   if (who === undefined) {
-    return `I know nobody under ${verbatim(id)}; /strangers lists who waits.`;
+    return `Nobody with the id ${verbatim(id)}; /strangers lists who is waiting.`;
   }
   if (others.length === 0) return who;
   const choices = [who, ...others].map((one) => verbatim(`${one.channel} ${one.userId}`));
-  return `Several people are called that. Say which: ${choices.join(', ')}.`;
+  return `Several people have this name. Which one: ${choices.join(', ')}.`;
 }
 
 const wordsOf = (argument: string) => argument.split(/\s+/).filter((word) => word !== '');
@@ -156,12 +165,12 @@ function nameOf({ name, userId, channel }: Subject): string {
 
 function lostText({ waiting }: Subject): string {
   const lost = waiting?.lostMessages ?? 0;
-  return lost === 0 ? '' : ` They wrote ${counted(lost)} more than I keep of a stranger.`;
+  return lost === 0 ? '' : ` They wrote ${counted(lost)} more than I keep of an unknown sender.`;
 }
 
 const MAX_LISTED = 50;
 const NOTES = 'notes';
-const OWNERS_NOTES = 'The notes of owners are shown by /memory.';
+const OWNERS_NOTES = 'Owners see their notes with /memory.';
 /** Takes a limit back. */
 const AUTOMATIC = 'auto';
 
@@ -180,19 +189,19 @@ async function aboutPeople(
   if (limit === undefined) return withOne(words.join(' '), persons, aboutOne);
   const value = readLimit(limit, typed);
   if (typed !== AUTOMATIC && value === undefined) {
-    return `${verbatim(typed)} is no number of ${limit.words}. ${HINT}`;
+    return `${verbatim(typed)} is not a valid number of ${limit.words}. ${HINT}`;
   }
   return withOne(words.slice(0, -2).join(' '), persons, async ({ id }) => {
     const changed = await persons.change(id, (record) =>
       withChoice(record, 'limits', withLimit(record.limits, limit, value)),
     );
-    return changed === undefined ? 'I know them no longer.' : aboutOne(changed);
+    return changed === undefined ? 'I no longer know them.' : aboutOne(changed);
   });
 }
 
 const HINT =
-  `Say /people with an id or name, one of ${PERSON_LIMITS.map(({ name }) => name).join(', ')}, and a ` +
-  'number; 0 is no limit, auto is what the configuration says.';
+  `Usage: /people <person> <limit> <number>. The limit is one of ${PERSON_LIMITS.map(({ name }) => name).join(', ')}; ` +
+  'the number 0 means no limit, auto the configured limit.';
 
 async function withOne(
   typed: string,
@@ -200,15 +209,16 @@ async function withOne(
   run: (person: Person) => string | Promise<string>,
 ): Promise<string> {
   const [person, ...others] = await persons.find(typed);
-  if (person === undefined) return `I know nobody called ${verbatim(typed)}. ${HINT}`;
+  if (person === undefined) return `Nobody is called ${verbatim(typed)}. ${HINT}`;
   if (others.length === 0) return run(person);
   const ids = [person, ...others].map(({ id }) => verbatim(id)).join(', ');
-  return `Several people are called that. Say which: ${ids}.`;
+  return `Several people have this name. Which one: ${ids}.`;
 }
 
 function aboutOne(person: Person): string {
-  const limits = limitWords(person.limits) ?? 'what the configuration says';
-  return `- ${personLine(person)}\n- At most: ${limits}`;
+  const limits = limitWords(person.limits) ?? 'as configured';
+  const approvals = person.approvals ?? 'as configured';
+  return `- ${personLine(person)}\n- At most: ${limits}\n- Approvals: ${approvals}`;
 }
 
 function listPeople(people: readonly Person[]): string {

@@ -5,7 +5,7 @@
 //   POST /api/people/answers        {token} of a choice; {result: words}
 
 import { z } from 'zod';
-import { type HttpApp, Refusal, valid } from '../../http/replies.ts';
+import { Refusal, type RouteHandlers, valid } from '../../kernel/http-routes.ts';
 import type { PersonSender } from '../../kernel/message/message.ts';
 import type { OpenQuestion } from '../../kernel/questions/question-rows.ts';
 import type { Questions } from '../../kernel/questions/questions.ts';
@@ -21,7 +21,7 @@ import {
 /** Of the people known; more are counted only. */
 const MAX_SHOWN_PERSONS = 200;
 
-export type PeopleDeskDeps = {
+type PeopleDeskDeps = {
   readonly people: Pick<People, 'strangers' | 'decisions' | 'persons'>;
   readonly questions: Pick<Questions, 'open' | 'answer' | 'withdraw'>;
   /** Who decides here. */
@@ -36,7 +36,7 @@ export function createPeopleDesk({ people, questions, owner }: PeopleDeskDeps) {
   const answers = createStrangerAnswers({ strangers, decisions });
 
   return {
-    /** Times are epoch milliseconds; names and texts are others' words, never to be taken for markup. */
+    /** Times are epoch milliseconds; names and texts are untrusted, never markup. */
     async people() {
       const [waiting, open, known] = await Promise.all([
         strangers.list(),
@@ -86,28 +86,25 @@ const isForOwners = ({ approvers, subject }: OpenQuestion) =>
 
 const MAX_ID_CHARS = 320;
 const decisionBody = z.strictObject({
-  channel: z.string().regex(/^[a-z0-9-]{1,64}$/, 'is no name'),
+  channel: z.string().regex(/^[a-z0-9-]{1,64}$/, 'is not a name'),
   userId: z.string().min(1).max(MAX_ID_CHARS),
   action: z.enum(['once', 'allow', 'block', 'drop']),
 });
 const answerBody = z.strictObject({
-  token: z.string().regex(/^[A-Za-z0-9_-]{1,64}$/, 'is none of a choice'),
+  token: z.string().regex(/^[A-Za-z0-9_-]{1,64}$/, 'is not a valid choice'),
 });
 
-export function addPeopleRoutes(app: HttpApp, { people }: { readonly people: PeopleControl }) {
-  app.get('/api/people', async (_request, reply) => {
-    reply.header('cache-control', 'no-store');
-    return people.people();
-  });
-
-  app.post('/api/people/strangers', async (request) => {
-    const { channel, userId, action } = valid(decisionBody, request.body);
-    const result = await people.decide(channel, userId, action);
-    if (result !== undefined) return { result };
-    throw new Refusal(404, 'not_found', 'They do not wait any more: it was decided before.');
-  });
-
-  app.post('/api/people/answers', async (request) => ({
-    result: await people.answer(valid(answerBody, request.body).token),
-  }));
+export function peopleRoutes(people: PeopleControl) {
+  return {
+    'GET /api/people': async () => ({ body: await people.people() }),
+    async 'POST /api/people/strangers'({ body }) {
+      const { channel, userId, action } = valid(decisionBody, body);
+      const result = await people.decide(channel, userId, action);
+      if (result !== undefined) return { body: { result } };
+      throw new Refusal(404, 'not_found', 'They no longer wait: this was already decided.');
+    },
+    async 'POST /api/people/answers'({ body }) {
+      return { body: { result: await people.answer(valid(answerBody, body).token) } };
+    },
+  } satisfies RouteHandlers;
 }

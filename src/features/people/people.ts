@@ -1,6 +1,7 @@
 // Everything that is known and decided about people, over one scope of the store.
 
 import type { PersonLimits } from '../../kernel/access/person.ts';
+import type { ApprovalPolicy } from '../../kernel/access/rights.ts';
 import type { KeyValueStore } from '../../kernel/bus/store/store.ts';
 import { createRoutes } from '../../kernel/intake/routes.ts';
 import { type InboundMessage, idsOf } from '../../kernel/message/message.ts';
@@ -40,6 +41,7 @@ export type Known = {
   /** `channel:id`. */
   readonly names: readonly string[];
   readonly limits?: PersonLimits;
+  readonly approvals?: ApprovalPolicy;
 };
 
 /** Nothing of whom nobody vouches for. */
@@ -51,6 +53,11 @@ export function createKnownAs(persons: Pick<Persons, 'of'>): KnownAs {
     const person = await persons.of(chat.channel, idsOf(sender));
     const doors = person?.doors ?? [];
     const names = doors.flatMap(({ channel, ids }) => ids.map((id) => `${channel}:${id}`));
-    return person?.limits === undefined ? { names } : { names, limits: person.limits };
+    const { limits, approvals } = person ?? {};
+    return {
+      names,
+      ...(limits === undefined ? {} : { limits }),
+      ...(approvals === undefined ? {} : { approvals }),
+    };
   };
 }

@@ -2,7 +2,6 @@
 // and move a conversation to another channel.
 
 import { LINK_COMMAND } from '../../kernel/access/admission.ts';
-import { PERSONAL } from '../../kernel/access/command-access.ts';
 import {
   CONVERSATIONS,
   doorOf,
@@ -21,7 +20,8 @@ import {
   type CommandOrigin,
   type CommandTable,
   commandsOf,
-} from '../../kernel/commands/command.ts';
+  PERSONAL,
+} from '../../kernel/commands/command-access.ts';
 import { messageId } from '../../kernel/message/ids.ts';
 import { verbatim } from '../../kernel/message/untrusted.ts';
 import { isTimeZone } from '../../lib/time/zone-time.ts';
@@ -35,18 +35,18 @@ const AUTOMATIC = 'auto';
 export const PERSON_COMMANDS = {
   me: {
     summary: 'show or change what I keep about you',
-    usage: '/me [door <door> | conversations shared | each]',
+    usage: '/me [door <channel> | conversations shared | each]',
     access: PERSONAL,
     timing: 'immediate',
   },
   language: {
-    summary: 'the language I answer you in',
+    summary: 'show or set the language of my answers',
     usage: '/language [de | German | auto]',
     access: PERSONAL,
     timing: 'immediate',
   },
   timezone: {
-    summary: 'the time zone I take for yours',
+    summary: 'show or set your time zone',
     usage: '/timezone [Europe/Berlin | auto]',
     access: PERSONAL,
     timing: 'immediate',
@@ -62,7 +62,7 @@ export const LINK_COMMANDS = {
   },
   unlink: {
     summary: 'disconnect one of your channels',
-    usage: '/unlink <door>',
+    usage: '/unlink <channel>',
     access: { ...PERSONAL, audited: true },
     timing: 'immediate',
   },
@@ -70,8 +70,8 @@ export const LINK_COMMANDS = {
 
 export const CONTINUE_COMMANDS = {
   continue: {
-    summary: 'go on with this conversation on another door',
-    usage: '/continue <door>',
+    summary: 'continue this conversation on another channel',
+    usage: '/continue <channel>',
     access: PERSONAL,
     timing: 'immediate',
     isRepeatable: true,
@@ -133,8 +133,8 @@ function aboutMe(person: Person): string {
   return [
     `- You: ${name === '' ? '' : `${verbatim(name)}, `}${verbatim(id)}`,
     `- Role: ${role ?? 'let in for one message'}`,
-    `- Doors: ${doors.map(doorWords).join('; ')}`,
-    ...(preferredDoor === undefined ? [] : [`- Preferred door: ${preferredDoor}`]),
+    `- Channels: ${doors.map(doorWords).join('; ')}`,
+    ...(preferredDoor === undefined ? [] : [`- Preferred channel: ${preferredDoor}`]),
     `- Language: ${languageWords(person)}`,
     `- Time zone: ${timeZone ?? 'that of my machine'}`,
     ...(quietHours === undefined ? [] : [`- Quiet hours: ${quietHours}`]),
@@ -162,15 +162,15 @@ async function setTimeZone(person: Person, argument: string, persons: Persons) {
   }
   const timeZone = argument === AUTOMATIC ? undefined : argument;
   await persons.change(person.id, (record) => withChoice(record, 'timeZone', timeZone));
-  return `I take ${timeZone ?? "my machine's time zone"} for yours from now on.`;
+  return `Your time zone is now ${timeZone ?? 'that of my machine'}.`;
 }
 
 async function setDoor(person: Person, value: string, persons: Persons): Promise<string> {
   const door = doorOf(person, value);
   const doors = person.doors.map(({ channel }) => channel).join(', ');
-  if (door === undefined) return `Say /me door with one of ${doors}.`;
+  if (door === undefined) return `Usage: /me door <channel>. Your channels: ${doors}.`;
   await persons.change(person.id, (record) => withChoice(record, 'preferredDoor', door.channel));
-  return `Where one of your doors is down, I write to you on ${door.channel} first.`;
+  return `If one of your channels is down, I try ${door.channel} first.`;
 }
 
 async function setConversations(
@@ -192,12 +192,11 @@ async function setConversations(
 }
 
 const LANGUAGE_HINT = 'Change it with `/language de`, `/language German` or `/language auto`.';
-const ZONE_HINT = 'Say /timezone with a name like `Europe/Berlin`, or /timezone auto.';
-const ME_HINT =
-  'Say /me, /me door with one of your doors, or /me conversations with shared or each.';
-const SHARED_NOW = 'All your doors share one conversation; I answer where you ask.';
-const EACH_NOW = 'Each of your doors has its own conversation.';
-const ONLY_DIRECT = 'I do that only between the two of us.';
+const ZONE_HINT = 'Usage: /timezone `Europe/Berlin`, or /timezone auto.';
+const ME_HINT = 'Usage: /me, /me door <channel>, or /me conversations shared | each.';
+const SHARED_NOW = 'All your channels share one conversation; I answer where you ask.';
+const EACH_NOW = 'Each of your channels has its own conversation.';
+const ONLY_DIRECT = 'This works only in a private chat with me.';
 
 async function issueCode(
   person: Person,
@@ -206,10 +205,10 @@ async function issueCode(
 ): Promise<string> {
   if (mediumOf(chat.channel) === 'mail') return 'Send /link from a chat, not by mail.';
   const code = await people.links.issue(person, chat);
-  if (code === undefined) return 'I gave you several codes in the last hour. Try again later.';
+  if (code === undefined) return 'You got several codes in the last hour. Try again later.';
   return (
-    `Send ${verbatim(linkCommandOf(code))} to me on the other door within ` +
-    `${LINK_CODE_MINUTES} minutes. Whoever sends it is you from then on: give it to nobody.`
+    `Send ${verbatim(linkCommandOf(code))} to me on your other channel within ` +
+    `${LINK_CODE_MINUTES} minutes. It connects that account to yours, so keep it secret.`
   );
 }
 
@@ -220,16 +219,16 @@ const badCode = async ({ message }: CommandOrigin) =>
 async function unlink(person: Person, argument: string, persons: Persons): Promise<string> {
   const doors = person.doors.map(({ channel }) => channel).join(', ');
   const door = argument.trim().toLowerCase();
-  if (door === '') return `Say which: /unlink with one of ${doors}.`;
+  if (door === '') return `Usage: /unlink <channel>. Your channels: ${doors}.`;
   switch (await persons.unlink(person.id, door)) {
     case 'done':
-      return `${door} is no door of yours any more.`;
+      return `${door} is disconnected.`;
     case 'only':
-      return 'That is your only door.';
+      return 'This is your only channel.';
     case 'needed':
-      return `You were let in on ${door}; without it your other doors would close. My owner can let you in on another one first.`;
+      return `You were let in on ${door}; without it you would lose the other channels. Ask my owner to let you in on another one first.`;
     case 'unknown':
-      return `Your doors are ${doors}.`;
+      return `Your channels are ${doors}.`;
   }
 }
 
@@ -244,16 +243,16 @@ async function continueOn(
   const names = others.filter(({ chat }) => chat !== undefined).map(({ channel }) => channel);
   const door = doorOf({ doors: others }, argument.trim().toLowerCase());
   if (door === undefined) {
-    if (names.length === 0) return 'I know you only here. Join another door with /link first.';
-    return `Say where: /continue with one of ${names.join(', ')}.`;
+    if (names.length === 0) return 'This is your only channel. Connect another with /link first.';
+    return `Usage: /continue <channel>. Your channels: ${names.join(', ')}.`;
   }
   if (door.chat === undefined)
-    return `Write to me on ${door.channel} first, so that I know the way.`;
+    return `Write to me on ${door.channel} first, so that I know the chat.`;
   await people.routes.move(session, { to: door.chat, at: message.receivedAt });
   await bus.send({
     id: messageId(`${message.id}/continued`),
     chat: door.chat,
-    markdown: `We go on here with what we had on ${message.chat.channel}.`,
+    markdown: `Our conversation from ${message.chat.channel} continues here.`,
   });
-  return `Continues on ${door.channel}.`;
+  return `The conversation continues on ${door.channel}.`;
 }

@@ -267,7 +267,7 @@ export function createPersons({ book, ownDoors, policy }: PersonsDeps) {
 const ID_CHARS = 12;
 
 /** The configured part of the gate of a channel; without an account: the most that any of them gives. */
-export type GateOf = (channel: string, account?: AccountId) => ConfiguredGate;
+type GateOf = (channel: string, account?: AccountId) => ConfiguredGate;
 
 /** The same for the same id, so that a repeat makes no second person; tells nothing about it. */
 function newId(channel: string, ids: readonly UserId[]): PersonId {
@@ -278,14 +278,18 @@ function newId(channel: string, ids: readonly UserId[]): PersonId {
 /** Channels taken off a person keep what an owner allows whoever comes in by them. */
 function apartOf(
   { persons }: KnownPeople,
-  { name, limits }: PersonRecord,
+  { name, limits, approvals }: PersonRecord,
   doors: readonly PersonDoor[],
 ): readonly PersonRecord[] {
   const [first] = doors;
-  if (limits === undefined || first === undefined) return [];
+  if (first === undefined || (limits === undefined && approvals === undefined)) return [];
   const { channel, ids } = first;
   const id = [newId(channel, ids), newId(`${channel}+`, ids)].find((one) => !persons.has(one));
-  return id === undefined ? [] : [{ id, name, doors, conversations: 'each', limits }];
+  const kept = {
+    ...(limits === undefined ? {} : { limits }),
+    ...(approvals === undefined ? {} : { approvals }),
+  };
+  return id === undefined ? [] : [{ id, name, doors, conversations: 'each', ...kept }];
 }
 
 /** Records that share one of the ids, joined: a platform may show two ids of one person late. */

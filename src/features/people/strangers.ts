@@ -53,9 +53,9 @@ const HELD_MESSAGE = rowShape<InboundMessage>({
   receivedAt: number,
 });
 
-export type StrangersDeps = { readonly rows: OpenRows; readonly clock: Clock };
+type StrangersDeps = { readonly rows: OpenRows; readonly clock: Clock };
 
-export type HeldMessage = { readonly id: string; readonly message: InboundMessage };
+type HeldMessage = { readonly id: string; readonly message: InboundMessage };
 
 export type Strangers = ReturnType<typeof createStrangers>;
 
@@ -308,7 +308,7 @@ export const strangerQuestion = ({ firstId }: Pick<Stranger, 'firstId'>) => `str
 /** What is added to the notice where the decision was not made below it. */
 export const decidedElsewhere = (words: string) => `**Decided elsewhere:** ${words}`;
 
-export type StrangerAnswersDeps = {
+type StrangerAnswersDeps = {
   readonly strangers: Pick<Strangers, 'list'>;
   readonly decisions: Decisions;
 };
@@ -318,7 +318,7 @@ export function createStrangerAnswers({ strangers, decisions }: StrangerAnswersD
   return {
     async answer(rest: string, action: string): Promise<string> {
       const one = (await strangers.list()).find((each) => strangerId(each) === rest);
-      if (one === undefined) return 'They do not wait any more: it was decided before.';
+      if (one === undefined) return 'They no longer wait: this was already decided.';
       switch (action) {
         case 'once':
           return answeredText(await decisions.allowOnce(one), 'this once');
@@ -326,12 +326,12 @@ export function createStrangerAnswers({ strangers, decisions }: StrangerAnswersD
           return answeredText(await decisions.allow(one, 'trusted'), 'from now on');
         case 'block':
           await decisions.block(one);
-          return 'Blocked: they are refused from now on.';
+          return 'Blocked: I ignore them from now on.';
         case 'drop':
           await decisions.drop(one);
-          return 'Left to you: I answer nothing of what they wrote.';
+          return 'Left to you: I do not answer what they wrote.';
         default:
-          return 'There is no such choice.';
+          return 'Unknown choice.';
       }
     },
   };

@@ -4,9 +4,9 @@
 
 import { z } from 'zod';
 import { type Kernel, port } from '../../kernel/feature.ts';
-import { accountName } from '../../kernel/message/account.ts';
-import { DeliveryError } from '../../kernel/message/errors.ts';
+import { DeliveryError, ToolError } from '../../kernel/message/errors.ts';
 import {
+  accountName,
   type MessageId,
   messageId,
   type SessionKey,
@@ -16,8 +16,11 @@ import type { ChatRef } from '../../kernel/message/message.ts';
 import { jsonRows } from '../../kernel/rows.ts';
 import { type Holds, isOfChats } from '../../kernel/sessions/rules/forgetting.ts';
 import { flag, number, objects, place, rowShape } from '../../lib/json/json.ts';
+import { headOf } from '../../lib/text/cut.ts';
 import { orAborted } from '../../lib/time/clock.ts';
+import { readDescription, type Tool } from '../../tools/tool.ts';
 import {
+  type Checkpoint,
   checklist,
   goneBack,
   isFinished,
@@ -25,10 +28,14 @@ import {
   type MarkedPoint,
   type Plan,
   type PlanPlace,
+  planProblem,
+  planText,
+  pointText,
+  STEP_STATES,
   type StandingNote,
   standingNote,
+  type WayBack,
 } from './rules/plan.ts';
-import type { Plans } from './tool.ts';
 
 type Kept = {
   readonly plan?: Plan;
@@ -220,7 +227,118 @@ async function edit(
     return 'done';
   } catch (error) {
     if (!(error instanceof DeliveryError)) throw error;
-    log.info('checklist not changed in place', { text, error });
+    log.info('checklist not edited in place', { text, error });
     return 'cannot';
   }
+}
+
+// Tools: a plan for a long task, which the person sees as a checklist, and points of it that are marked.
+// Where they are kept and shown is the gateway's.
+
+/** Where plans are kept, durably. */
+export interface Plans {
+  keep(plan: Plan, place: PlanPlace): Promise<void>;
+  mark(checkpoint: Checkpoint, place: PlanPlace): Promise<void>;
+  /** Undefined where nothing was marked that long ago. */
+  goBack(way: WayBack, place: PlanPlace): Promise<MarkedPoint | undefined>;
+}
+
+const MAX_STEPS = 20;
+const MAX_STEP_CHARS = 160;
+const MAX_NOTE_CHARS = 1000;
+const DETAIL_CHARS = 60;
+
+const step = z.object({
+  text: z.string().trim().min(1).max(MAX_STEP_CHARS).describe('What to do, short.'),
+  status: z.enum(STEP_STATES).default('pending').describe('At most one step is doing.'),
+  after: z
+    .array(z.int().min(1).max(MAX_STEPS))
+    .max(MAX_STEPS)
+    .default([])
+    .describe('Numbers of the steps that must be over first, from 1.'),
+});
+const planInput = z.object({
+  goal: z.string().trim().min(1).max(MAX_STEP_CHARS).describe('The goal of the task.'),
+  steps: z
+    .array(step)
+    .min(1)
+    .max(MAX_STEPS)
+    .describe('All steps, each time: this list replaces the plan.'),
+});
+
+export function createPlan(where: () => Plans): Tool<z.infer<typeof planInput>> {
+  return {
+    name: 'plan',
+    aliases: ['todo', 'todo_write', 'update_plan', 'make_plan', 'task_list'],
+    parameterAliases: {
+      goal: ['title', 'task', 'name'],
+      steps: ['todos', 'items', 'plan', 'tasks'],
+    },
+    ...readDescription('plan'),
+    access: 'say',
+    input: planInput,
+    describe: ({ goal }) => headOf(goal, DETAIL_CHARS),
+    async run(plan, context) {
+      const problem = planProblem(plan);
+      if (problem !== undefined) throw new ToolError('invalid_arguments', problem);
+      await where().keep(plan, context);
+      return `Kept; the person sees it as a checklist.\n${planText(plan)}`;
+    },
+  };
+}
+
+const note = (description: string) =>
+  z.string().trim().min(1).max(MAX_NOTE_CHARS).describe(description);
+const checkpointInput = z.object({
+  done: note('What is done, with the names, paths and numbers that will be needed.'),
+  open: note('What is left to do, and what was decided about it.'),
+});
+
+export function createCheckpoint(where: () => Plans): Tool<z.infer<typeof checkpointInput>> {
+  return {
+    name: 'checkpoint',
+    aliases: ['mark', 'save_progress', 'mark_progress'],
+    parameterAliases: { done: ['completed', 'label'], open: ['remaining', 'left', 'next'] },
+    ...readDescription('checkpoint'),
+    access: 'say',
+    input: checkpointInput,
+    describe: ({ done }) => headOf(done, DETAIL_CHARS),
+    async run(checkpoint, context) {
+      await where().mark(checkpoint, context);
+      return 'Marked: you see it at the beginning of every turn until the conversation restarts.';
+    },
+  };
+}
+
+const backtrackInput = z.object({
+  reason: note('Why you give up what you tried since then, so that you do not repeat it.'),
+  back: z
+    .int()
+    .min(1)
+    .max(MAX_CHECKPOINTS)
+    .default(1)
+    .describe('How many checkpoints to go back; 1: to the newest.'),
+});
+
+export function createBacktrack(where: () => Plans): Tool<z.infer<typeof backtrackInput>> {
+  return {
+    name: 'backtrack',
+    aliases: ['go_back', 'rollback_plan', 'revert_to_checkpoint'],
+    parameterAliases: { reason: ['why', 'because'], back: ['steps', 'count'] },
+    ...readDescription('backtrack'),
+    access: 'say',
+    input: backtrackInput,
+    describe: ({ reason }) => headOf(reason, DETAIL_CHARS),
+    async run(way, context) {
+      const point = await where().goBack(way, context);
+      if (point === undefined) {
+        throw new ToolError(
+          'not_found',
+          'there is no such checkpoint; set one with checkpoint first',
+        );
+      }
+      const plan = point.plan === undefined ? '' : `\n${planText(point.plan)}`;
+      return `Back at this checkpoint; find another approach. What tools did since then is not undone.\n${pointText(point)}${plan}`;
+    },
+  };
 }

@@ -1,36 +1,43 @@
-// Shows a person what is kept of them, and hands all of it out as one file: into the chat where it can
-// carry one, else into the notes folder for whoever sits at the machine.
+// Shows a person what is kept of them, and exports all of it as one file: into the chat where it can carry one, else
+// into the notes folder of the workspace.
 
 import type { MessageBus } from '../../kernel/bus/bus.ts';
 import { MediaError, type MediaStore } from '../../kernel/media/media.ts';
-import { accountName } from '../../kernel/message/account.ts';
 import { type OutboundAttachment, sizeWords } from '../../kernel/message/attachment.ts';
-import { messageId } from '../../kernel/message/ids.ts';
+import { accountName, messageId } from '../../kernel/message/ids.ts';
 import type { ChatRef } from '../../kernel/message/message.ts';
-import { sessionsOfChats } from '../../kernel/sessions/forget.ts';
-import { exportSession } from '../../kernel/sessions/maintenance.ts';
-import { isoTime } from '../../kernel/sessions/rules/entry.ts';
+import {
+  type DataReach,
+  type ExportFormat,
+  exported,
+  type PersonalData,
+} from '../../kernel/personal-data.ts';
+import { type SessionFiles, sessionsOfChats } from '../../kernel/sessions/forget.ts';
+import { isoTime } from '../../kernel/sessions/rules/file.ts';
 import { keepFirstLines, keepLastLines } from '../../lib/text/cut.ts';
 import type { Clock } from '../../lib/time/clock.ts';
-import type { UploadLimit } from '../../tools/files/send-file.ts';
-import { LEARNINGS_FILE } from '../memory/files.ts';
+import type { UploadLimit } from '../../tools/files/chat-files.ts';
 import type { MemoryStore } from '../memory/memory.ts';
-import { listNotes, type NoteReader, readNote } from '../memory/note-files.ts';
+import { LEARNINGS_FILE, listNotes, type NoteReader, readNote } from '../memory/notes.ts';
 import { learningPatterns, readLearnings } from '../memory/rules/memory-notes.ts';
 import type { StoredWorkingMemory, WorkingMemories } from '../memory/working-memory.ts';
-import { exportPath, type HandedOut } from './handed-out.ts';
 import type { Asking } from './personal-data.ts';
+import { exportPath, type HandedOut } from './personal-data.ts';
 
-export type HandOutDeps = {
+type HandOutDeps = {
   readonly reader: NoteReader;
   readonly memory: Pick<MemoryStore, 'promptText'>;
   readonly working: Pick<WorkingMemories, 'of'>;
-  readonly folder: string;
+  readonly sessionFiles: Pick<SessionFiles, 'folder' | 'complete'>;
   readonly media: Pick<MediaStore, 'put'>;
   readonly handedOut: Pick<HandedOut, 'note'>;
   readonly bus: Pick<MessageBus, 'send'>;
   readonly clock: Clock;
+  /** What features keep. */
+  personalData(): readonly PersonalData[];
   chatsOf(asking: Asking): Promise<readonly string[]>;
+  /** With the conversations below their own. */
+  reachOf(asking: Asking): Promise<DataReach>;
   limit(account: ReturnType<typeof accountName>): UploadLimit | undefined;
 };
 
@@ -38,8 +45,6 @@ const MAX_SHOWN_CHARS = 3000;
 const MAX_WORKING_CHARS = 1500;
 const MAX_LISTED = 20;
 const BLOCK_CHARS = 65_536;
-
-type Format = 'md' | 'jsonl';
 
 export type HandOut = ReturnType<typeof createHandOut>;
 
@@ -56,7 +61,7 @@ export function createHandOut(deps: HandOutDeps) {
       );
     },
     /** Sends it; the words for the person. */
-    async handOut(asking: Asking, format: Format): Promise<string> {
+    async handOut(asking: Asking, format: ExportFormat): Promise<string> {
       const { message, person } = asking;
       const day = isoTime(deps.clock.now()).slice(0, 10);
       const name = `nanobot-${day}.${format}`;
@@ -66,14 +71,14 @@ export function createHandOut(deps: HandOutDeps) {
         await deps.handedOut.note(person.notes, file.media);
         const id = messageId(`${message.id}/export`);
         await deps.bus.send({ id, chat: message.chat, markdown: '', attachments: [file] });
-        return `All that I keep of you is in the file (${sizeWords(file.sizeBytes)}).`;
+        return `Everything I keep about you is in the file (${sizeWords(file.sizeBytes)}).`;
       }
       if (person.notes !== '') {
-        return 'All that I keep of you is more than this chat carries. My owner can hand it to you.';
+        return 'Your data is larger than this chat can carry. My owner can give it to you.';
       }
       const path = exportPath(person.notes, day, format);
       await deps.reader.files.write(deps.reader.workspace(), path, all());
-      return `All that I keep of you is in \`${path}\` of the workspace.`;
+      return `Everything I keep about you is in \`${path}\` of the workspace.`;
     },
   };
 }
@@ -81,7 +86,7 @@ export function createHandOut(deps: HandOutDeps) {
 /** Undefined where the chat carries no such file. */
 async function stored(
   content: AsyncIterable<Uint8Array>,
-  of: { readonly name: string; readonly format: Format; readonly chat: ChatRef },
+  of: { readonly name: string; readonly format: ExportFormat; readonly chat: ChatRef },
   { media, limit }: HandOutDeps,
 ): Promise<OutboundAttachment | undefined> {
   const { name, format, chat } = of;
@@ -110,20 +115,20 @@ async function* inBlocks(pieces: AsyncIterable<string>): AsyncGenerator<Uint8Arr
 }
 
 async function overview(asking: Asking, deps: HandOutDeps) {
-  const { reader, memory, working, chatsOf, folder } = deps;
+  const { reader, memory, working, chatsOf, sessionFiles } = deps;
   const { notes } = asking.person;
   const learnt = (await readNote(reader, notes + LEARNINGS_FILE))?.text ?? '';
   const patterns = learningPatterns(readLearnings(learnt));
   const facts = keepLastLines(await memory.promptText(notes), MAX_SHOWN_CHARS);
-  const sessions = await sessionsOfChats(folder, await chatsOf(asking));
+  const sessions = await sessionsOfChats(sessionFiles, await chatsOf(asking));
   const here = await working.of(notes, asking.session);
   return [
     facts.trim() === '' ? 'I remember no facts about you yet.' : facts.trim(),
     ...(patterns === '' ? [] : [`What I learnt:\n${patterns}`]),
     ...(here === undefined ? [] : [workingText(here)]),
     await filesText(notes, deps),
-    `Conversations that I can look through for you: ${sessions.length}. ` +
-      '/export sends you all of it, /forget <words> takes something out for good.',
+    `Conversations I can search for you: ${sessions.length}. ` +
+      '/export sends you everything, /forget <words> deletes something for good.',
   ].join('\n\n');
 }
 
@@ -131,7 +136,7 @@ async function filesText(notes: string, { reader }: Pick<HandOutDeps, 'reader'>)
   const entries = await listNotes(reader, notes);
   const files = entries.slice(0, MAX_LISTED).map(({ path, bytes }) => `${path} (${bytes} bytes)`);
   const more = entries.length - files.length;
-  return `It stands in: ${files.join(', ') || 'no file yet'}${more > 0 ? ` and ${more} more` : ''}.`;
+  return `Its files: ${files.join(', ') || 'no file yet'}${more > 0 ? ` and ${more} more` : ''}.`;
 }
 
 function workingText({ status, updated, body }: StoredWorkingMemory): string {
@@ -142,22 +147,9 @@ function workingText({ status, updated, body }: StoredWorkingMemory): string {
 
 async function* allOf(
   asking: Asking,
-  format: Format,
-  deps: HandOutDeps,
+  format: ExportFormat,
+  { personalData, reachOf }: HandOutDeps,
 ): AsyncGenerator<string, void, void> {
-  const { reader, folder, chatsOf } = deps;
-  const { notes } = asking.person;
-  const paths = [
-    ...(await listNotes(reader, notes)).map(({ path }) => path),
-    notes + LEARNINGS_FILE,
-  ];
-  for (const path of paths) {
-    const note = await readNote(reader, path);
-    if (note === undefined) continue;
-    const line = JSON.stringify({ type: 'note', path, text: note.text });
-    yield format === 'md' ? `# ${path}\n\n${note.text.trim()}\n\n` : `${line}\n`;
-  }
-  for (const session of await sessionsOfChats(folder, await chatsOf(asking))) {
-    yield* exportSession(folder, session, format);
-  }
+  const reach = await reachOf(asking);
+  for (const data of personalData()) yield* exported(data, reach, format);
 }

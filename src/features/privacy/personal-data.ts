@@ -1,37 +1,52 @@
 // All that is kept of a person, over every store that holds some of it: notes, conversations, the index
 // over both, queues, the logs of our own doors, mails, and plans, questions, and what helpers did.
 
-import { forgetSaid } from '../../channels/web/door-rows.ts';
+import { forgetSaid } from '../../channels/web/door-log.ts';
+import type { MessageBus } from '../../kernel/bus/bus.ts';
 import type { EmbeddedStore, KeyValueStore } from '../../kernel/bus/store/store.ts';
-import type { SessionKey } from '../../kernel/message/ids.ts';
-import { chatRefOf, type InboundMessage } from '../../kernel/message/message.ts';
-import type { TurnPerson } from '../../kernel/message/notes.ts';
+import type { MediaStore } from '../../kernel/media/media.ts';
+import { type MediaId, mediaId, messageId, type SessionKey } from '../../kernel/message/ids.ts';
+import { type ChatRef, chatRefOf, type InboundMessage } from '../../kernel/message/message.ts';
+import type { TurnPerson } from '../../kernel/message/untrusted.ts';
 import { verbatim } from '../../kernel/message/untrusted.ts';
-import type { PersonalData } from '../../kernel/personal-data.ts';
+import { type DataReach, exportedText, type PersonalData } from '../../kernel/personal-data.ts';
+import { jsonRows, type OpenRows, type Rows } from '../../kernel/rows.ts';
 import {
   findToForget,
   forgetInSessions,
-  type SessionForgetting,
+  type SessionFiles,
+  sessionsOfChats,
 } from '../../kernel/sessions/forget.ts';
 import type { SessionIndexing } from '../../kernel/sessions/index-sessions.ts';
-import { isoTime } from '../../kernel/sessions/rules/entry.ts';
-import { placeOfWords } from '../../kernel/sessions/rules/extract.ts';
+import { exportSession } from '../../kernel/sessions/maintenance.ts';
+import { placeOfWords } from '../../kernel/sessions/rules/earlier.ts';
+import { isoTime } from '../../kernel/sessions/rules/file.ts';
 import { type Holds, holdsWords } from '../../kernel/sessions/rules/forgetting.ts';
+import { flag, object, place, rowShape } from '../../lib/json/json.ts';
+import type { Logger } from '../../lib/logger.ts';
 import { partOf } from '../../lib/text/cut.ts';
+import { aborted, type Clock } from '../../lib/time/clock.ts';
 import type { TextIndex } from '../memory/memory.ts';
-import type { NoteReader } from '../memory/note-files.ts';
-import { findInNotes, forgetInNotes } from '../memory/notes.ts';
-import { isOwnDoor } from '../memory/past-sessions.ts';
-import type { HandedOut } from './handed-out.ts';
+import { isOwnDoor } from '../memory/memory-tools.ts';
+import {
+  findInNotes,
+  forgetInNotes,
+  LEARNINGS_FILE,
+  listFiles,
+  listNotes,
+  type NoteReader,
+  readNote,
+  SESSIONS_FOLDER,
+} from '../memory/notes.ts';
 
 type ErasingChannel = {
   readonly name: string;
   erase?(state: KeyValueStore, chat: string, holds: Holds): Promise<number>;
 };
 
-export type ForgettingDeps = {
+type ForgettingDeps = {
   readonly reader: NoteReader;
-  readonly sessions: SessionForgetting;
+  readonly sessions: SessionFiles;
   readonly index: TextIndex;
   readonly indexing: SessionIndexing;
   readonly store: EmbeddedStore;
@@ -64,10 +79,9 @@ export function createForgetting(deps: ForgettingDeps) {
   }
 
   return {
-    async reach(asking: Asking, words: string): Promise<Reach> {
+    async reachOf(asking: Asking): Promise<DataReach> {
       const { notes } = asking.person;
-      const chats = await withThoseBelow(await deps.chatsOf(asking), notes === '');
-      return { words, notes, chats };
+      return { notes, chats: await withThoseBelow(await deps.chatsOf(asking), notes === '') };
     },
     /** At most `limit` places are told; all are counted. */
     async find(
@@ -86,7 +100,7 @@ export function createForgetting(deps: ForgettingDeps) {
         }
       }
       let count = places.length;
-      for await (const { session, at, text } of findToForget(sessions.folder, chats, holds)) {
+      for await (const { session, at, text } of findToForget(sessions, chats, holds)) {
         count += 1;
         if (places.length >= limit) continue;
         const when =
@@ -148,14 +162,9 @@ export type Asking = {
 };
 
 /** What a wish to forget reaches, kept until it is answered. */
-export type Reach = {
-  readonly words: string;
-  readonly notes: string;
-  /** Session keys without topics. */
-  readonly chats: readonly string[];
-};
+export type Reach = DataReach & { readonly words: string };
 
-export type KeptPlace = { readonly where: string; readonly text: string };
+type KeptPlace = { readonly where: string; readonly text: string };
 
 export type ForgetReport = {
   readonly noteLines: number;
@@ -163,3 +172,175 @@ export type ForgetReport = {
   /** Of messages in the queues and the logs of our own doors. */
   readonly texts: number;
 };
+
+// What memory exports of a person: their notes and their conversations.
+
+export const notesData = (reader: NoteReader): PersonalData => ({
+  async *export({ notes }, format) {
+    const listed = (await listNotes(reader, notes)).map(({ path }) => path);
+    for (const path of [...listed, notes + LEARNINGS_FILE]) {
+      const note = await readNote(reader, path);
+      if (note !== undefined) yield exportedText({ type: 'note', path, text: note.text }, format);
+    }
+  },
+});
+
+export const conversationsData = (
+  files: Pick<SessionFiles, 'folder' | 'complete'>,
+): PersonalData => ({
+  async *export({ chats }, format) {
+    for (const session of await sessionsOfChats(files, chats)) {
+      yield* exportSession(files.folder, session, format);
+    }
+  },
+});
+
+// The files in which people were handed what is kept of them: they hold every word of it, so they go
+// when something is to be forgotten, and can be asked for again.
+
+export type HandedOut = ReturnType<typeof createHandedOut>;
+
+type HandedOutDeps = {
+  readonly state: KeyValueStore;
+  readonly media: Pick<MediaStore, 'remove'>;
+  readonly reader: NoteReader;
+};
+
+/** Rows begin with whose they are; the owners' notes have an empty name. */
+const PREFIX = 'of:';
+const EXPORT = /^export-\d{4}-\d{2}-\d{2}\.(?:md|jsonl)$/;
+const EMPTIED = 'Something in here was deleted. /export writes the file again.\n';
+
+export const exportPath = (notes: string, day: string, format: string) =>
+  `${notes}${SESSIONS_FOLDER}/export-${day}.${format}`;
+
+export function createHandedOut({ state, media, reader }: HandedOutDeps) {
+  return {
+    /** Durable when resolved; before the file goes out. */
+    note: (notes: string, id: MediaId) => state.set(`${PREFIX}${notes}:${id}`, ''),
+    async forget(notes: string): Promise<void> {
+      const prefix = `${PREFIX}${notes}:`;
+      for (const { key } of await state.list(prefix)) {
+        // One that is on its way to the chat goes with the next wish, or after its days.
+        if (await media.remove(mediaId(key.slice(prefix.length)))) await state.delete(key);
+      }
+      const exported = await listFiles(reader, notes + SESSIONS_FOLDER, (name) =>
+        EXPORT.test(name),
+      );
+      for (const { path } of exported) {
+        await reader.files.write(reader.workspace(), path, EMPTIED);
+      }
+    },
+  };
+}
+
+// Carries out what a person wants forgotten. That takes long where much is kept, and nobody else waits
+// for it: after a moment it goes on behind, and the person hears of it when nothing is left. A wish that
+// was decided stays until then, so that a kill in between has all of it done again.
+
+type ForgetWorkDeps = {
+  readonly kept: Pick<Forgetting, 'forget' | 'scrub'>;
+  readonly rows: OpenRows;
+  readonly bus: Pick<MessageBus, 'send'>;
+  readonly clock: Clock;
+  readonly log: Logger;
+};
+
+/** A wish to forget, and where it was uttered. */
+type Wish = { readonly reach: Reach; readonly chat: ChatRef; readonly isDecided: boolean };
+
+const WISH = rowShape<Wish>({ reach: object, chat: place, isDecided: flag });
+/** How long whoever pressed waits, and all that comes by the same door behind it. */
+const SOON_MS = 2000;
+const AGAIN_MS = 60_000;
+const AT_IT = 'I am deleting it. This takes a while; I tell you when it is done.';
+
+export class ForgetWork {
+  readonly #deps: ForgetWorkDeps;
+  readonly #wishes: Rows<Wish>;
+  readonly #running = new Map<string, Promise<string>>();
+  readonly #closing = new AbortController();
+
+  constructor(deps: ForgetWorkDeps) {
+    this.#deps = deps;
+    this.#wishes = deps.rows({ ...jsonRows(WISH), scope: 'forget', prefix: '' });
+  }
+
+  async keep(id: string, wish: Omit<Wish, 'isDecided'>): Promise<void> {
+    await this.#wishes.change(id, () => ({ ...wish, isDecided: false }));
+  }
+
+  async drop(id: string): Promise<void> {
+    await this.#wishes.change(id, () => 'remove');
+  }
+
+  /** The words for the person; undefined where there is no such wish. */
+  async decided(id: string): Promise<string | undefined> {
+    const { clock } = this.#deps;
+    const wish = await this.#wishes.change(id, (each) => each && { ...each, isDecided: true });
+    if (wish === undefined) return undefined;
+    const work = this.#work(id, wish);
+    const enough = new AbortController();
+    const soon = clock.sleep(SOON_MS, enough.signal).catch(() => undefined);
+    const words = await Promise.race([work, soon]);
+    enough.abort();
+    if (words !== undefined) return words;
+    void this.#tellLater(id, wish);
+    return AT_IT;
+  }
+
+  /** Takes up what an earlier process left, where the question itself is not carried out again. */
+  async run(signal: AbortSignal): Promise<void> {
+    await this.#deps.clock.sleep(SOON_MS, signal).catch(() => undefined);
+    for (const [id, wish] of signal.aborted ? [] : await this.#wishes.entries()) {
+      if (wish.isDecided && !this.#running.has(id)) void this.#tellLater(id, wish);
+    }
+    await aborted(signal);
+    this.#closing.abort();
+    await Promise.allSettled(this.#running.values());
+  }
+
+  /** The same work however often it is asked for. */
+  #work(id: string, { reach }: Wish): Promise<string> {
+    const known = this.#running.get(id);
+    if (known !== undefined) return known;
+    const work = this.#forget(id, reach).finally(() => this.#running.delete(id));
+    this.#running.set(id, work);
+    return work;
+  }
+
+  async #forget(id: string, reach: Reach): Promise<string> {
+    const { kept } = this.#deps;
+    const report = await kept.forget(reach);
+    await this.drop(id);
+    await kept.scrub();
+    return wordsFor(report);
+  }
+
+  async #tellLater(id: string, wish: Wish): Promise<void> {
+    const { bus, clock, log } = this.#deps;
+    const { signal } = this.#closing;
+    while (!signal.aborted) {
+      try {
+        const markdown = await this.#work(id, wish);
+        await bus.send({ id: messageId(`forget/${id}/done`), chat: wish.chat, markdown });
+        return;
+      } catch (error) {
+        log.error('erasure not finished', { wish: id, error });
+        await clock.sleep(AGAIN_MS, signal).catch(() => undefined);
+      }
+    }
+  }
+}
+
+function wordsFor({ noteLines, entries, texts }: ForgetReport): string {
+  return (
+    `Forgotten: ${countOf(noteLines, 'line')} of notes, ${countOf(entries, 'message')} in ` +
+    `conversations, ${countOf(texts, 'text')} in the queues, and their entries in the index. I cannot ` +
+    'delete what is in the chat itself, at the platform or at the model provider, in files that were ' +
+    'received or sent, in other files of the workspace (also those I wrote, such as notes/), in the audit, ' +
+    'or in backups of this machine.'
+  );
+}
+
+const countOf = (count: number, noun: string) => `${count} ${noun}${count === 1 ? '' : 's'}`;

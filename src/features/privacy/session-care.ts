@@ -1,22 +1,26 @@
 // The care of session files, opened for one command.
 
 import { existsSync } from 'node:fs';
+import { StoreError } from '../../kernel/bus/store/store.ts';
 import { createTextIndex } from '../../kernel/bus/store/text-index.ts';
 import type { Environment } from '../../kernel/config/environment.ts';
 import { loadConfig } from '../../kernel/config/files/config-file.ts';
 import type { Home } from '../../kernel/config/files/home.ts';
-import { hasState, withOpenState } from '../../kernel/home-state.ts';
+import { completeSessions, hasState, withOpenState } from '../../kernel/home-state.ts';
 import { forgetMissing } from '../../kernel/sessions/index-sessions.ts';
 import type { SessionMaintenance } from '../../kernel/sessions/maintenance.ts';
 import { createSessionMaintenance } from '../../kernel/sessions/maintenance.ts';
 import { silentLogger } from '../../lib/logger.ts';
 import type { Clock } from '../../lib/time/clock.ts';
-import { forgetMissingNotes } from '../memory/index-notes.ts';
+import { forgetMissingNotes } from '../memory/notes.ts';
 
 /** Where the doors of our own keep what was said; see kernel/delivery/manager.ts. */
 const DOOR_SCOPES = ['channel:web:default', 'channel:terminal:default'];
 
-/** @throws ConfigError: the configuration says where the workspace is. */
+/**
+ * With all that was recorded until now; what a damaged store held of it is lost.
+ * @throws ConfigError: the configuration says where the workspace is
+ */
 export async function openSessionCare(
   home: Home,
   env: Environment,
@@ -24,6 +28,9 @@ export async function openSessionCare(
 ): Promise<SessionMaintenance> {
   const { config } = await loadConfig(home, env);
   const { workspace } = config.agents.defaults;
+  await completeSessions(home, clock).catch((error) => {
+    if (!(error instanceof StoreError) || error.code !== 'store_damaged') throw error;
+  });
   return createSessionMaintenance({ folder: home.sessions, workspace, clock });
 }
 

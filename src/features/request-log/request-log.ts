@@ -9,7 +9,7 @@ import type { SessionKey } from '../../kernel/message/ids.ts';
 import { ARCHIVE_FOLDER, readSession, sessionNames } from '../../kernel/sessions/catalog.ts';
 import { hasErrorCode, orUndefined, readLines, stemOf } from '../../kernel/sessions/file-lines.ts';
 import { ofChats } from '../../kernel/sessions/forget.ts';
-import { isoTime } from '../../kernel/sessions/rules/entry.ts';
+import { isoTime } from '../../kernel/sessions/rules/file.ts';
 import { FORGOTTEN, type Holds } from '../../kernel/sessions/rules/forgetting.ts';
 import type { AskedBook } from '../../kernel/sessions/store.ts';
 import { createLanes } from '../../lib/async.ts';
@@ -72,7 +72,7 @@ export class AskedFiles implements AskedBook, AsyncDisposable {
     const write = () => this.#write(session, stem, ask, pieces);
     const running: Promise<void> = this.#lanes
       .run(stem, write)
-      .catch((error) => this.#deps.log.warn('what a model was asked with is not kept', { error }))
+      .catch((error) => this.#deps.log.warn('request log not written', { error }))
       .finally(() => this.#running.delete(running));
     this.#running.add(running);
   }

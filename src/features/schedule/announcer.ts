@@ -14,7 +14,7 @@ import { type Clock, sleepOrWoken } from '../../lib/time/clock.ts';
 import { createMinuteText } from '../../lib/time/zone-time.ts';
 import { nameAfter } from './rules/job.ts';
 
-export type Announcement = {
+type Announcement = {
   /** Whatever it comes from always gives the same. */
   readonly id: string;
   readonly chat: ChatRef;
@@ -28,7 +28,7 @@ export type Announcement = {
   readonly chosenAt?: number;
 };
 
-export type AnnouncerDeps = {
+type AnnouncerDeps = {
   readonly rows: OpenRows;
   readonly bus: Pick<MessageBus, 'accept' | 'trace'>;
   readonly clock: Clock;
@@ -179,11 +179,11 @@ const spoken = ({ title, markdown }: Announcement) =>
 
 // Keeps notes to an owner for the end of their quiet hours.
 
-export type NoteKeeperDeps = Pick<AnnouncerDeps, 'quietUntil'> & {
+type NoteKeeperDeps = Pick<AnnouncerDeps, 'quietUntil'> & {
   readonly announcer: Pick<Announcer, 'announce'>;
 };
 
-const TITLE = 'Note';
+const TITLE = 'Notice';
 
 export function createNoteKeeper({ announcer, quietUntil }: NoteKeeperDeps): KeepNote {
   return async (markdown, chat) => {

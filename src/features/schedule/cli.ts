@@ -1,5 +1,5 @@
-// `nanobot cron`: scheduled jobs, made and changed at the machine, with the gateway running or not. What
-// is made here has an owner's rights.
+// `nanobot cron`: creates and changes scheduled jobs, with the gateway running or not. Jobs created here
+// have an owner's rights.
 
 import { Command, InvalidArgumentError } from 'commander';
 import { parseCount } from '../../cli/flag-values.ts';
@@ -18,39 +18,46 @@ type AddFlags = Pick<JobWish, 'name' | 'at' | 'every' | 'cron' | 'to'> & {
 };
 
 const OPERATOR = { kind: 'operator' } as const;
-const ID = 'as "nanobot cron list" shows it, or its name';
+const ID = 'id from "cron list", or name';
 
 export function cronCommand(terminal: Terminal): Command {
   const command = new Command('cron').description('scheduled jobs and reminders');
   command
     .command('add')
-    .description('make a job')
-    .argument('<text>', 'what the agent is to do, or with --say what is sent')
-    .option('--at <moment>', 'once: "2026-01-31 08:00", "08:00" or "in 20m"')
-    .option('--every <span>', 'again and again: 30m, 2h, 1d')
-    .option('--cron <fields>', 'minute, hour, day of month, month, day of week: "0 8 * * 1-5"')
-    .option('--timezone <zone>', 'of the times, e.g. Europe/Berlin; else sessions.timeZone')
-    .option('--name <name>', 'how it is listed and what its reports are headed with')
+    .description('create a job')
+    .argument('<text>', 'task for the agent, or with --say the text to send')
+    .option('--at <moment>', 'run once at: "2026-01-31 08:00", "08:00" or "in 20m"')
+    .option('--every <span>', 'repeat every: 30m, 2h, 1d')
+    .option(
+      '--cron <fields>',
+      'repeat by minute, hour, day of month, month, day of week: "0 8 * * 1-5"',
+    )
+    .option('--timezone <zone>', 'time zone, e.g. Europe/Berlin; default: sessions.timeZone')
+    .option('--name <name>', 'name of the job, shown in lists and reports')
     .option(
       '--to <chat>',
-      'where it reports, e.g. telegram:123456789; else where an owner wrote last',
+      'chat for the result, e.g. telegram:123456789; default: the owner’s latest chat',
     )
-    .option('--say', 'send the text as it is, without a model')
-    .option('--workflow', 'the text is the name of a workflow, with its inputs as key=value')
-    .option('--keep', 'keep a job that runs once, switched off, when it is over')
-    .option('--tokens-per-day <n>', 'that its runs may take', parseCount)
-    .option('--money-per-day <amount>', 'that its runs may cost', parseAmount)
+    .option('--say', 'send the text itself, without the agent')
+    .option('--workflow', 'run a workflow: the text is its name with inputs as key=value')
+    .option('--keep', 'keep a job that runs once after its run, disabled')
+    .option('--tokens-per-day <n>', 'model tokens per day', parseCount)
+    .option('--money-per-day <amount>', 'model cost per day', parseAmount)
     .action((text: string, flags: AddFlags) => add(terminal, text, flags));
   command
     .command('list')
-    .description('all jobs with the time of their next run')
-    .option('--json', 'as JSON')
+    .description('list all jobs with their next run')
+    .option('--json', 'print as JSON')
     .action(({ json }: { readonly json?: boolean }) => list(terminal, json === true));
   const changes = [
     ['remove', 'delete a job', 'Removed'],
-    ['enable', 'switch a job on', 'Switched on'],
-    ['disable', 'switch a job off', 'Switched off'],
-    ['run', 'run a job once, beside its schedule', 'Runs as soon as the gateway does'],
+    ['enable', 'enable a job', 'Enabled'],
+    ['disable', 'disable a job', 'Disabled'],
+    [
+      'run',
+      'run a job now, in addition to its schedule',
+      'Runs now, or when the gateway next starts',
+    ],
   ] as const;
   for (const [name, description, done] of changes) {
     command
@@ -68,22 +75,21 @@ export function cronCommand(terminal: Terminal): Command {
 async function add(terminal: Terminal, text: string, flags: AddFlags) {
   const { say, keep, timezone, workflow, ...rest } = flags;
   if (say === true && workflow === true) {
-    throw new CommandFailure(EXIT.usage, '--say and --workflow are two different things; use one');
+    throw new CommandFailure(EXIT.usage, 'use either --say or --workflow, not both');
   }
   const kind = say === true ? 'say' : workflow === true ? 'workflow' : 'ask';
   const kept = keep === true ? { deleteAfterRun: false } : {};
   const wish = { ...rest, ...kept, text, kind, timeZone: timezone } as const;
   const made = await withDesk(terminal, (desk) => desk.add(wish, OPERATOR));
   terminal.print(made.job.id);
-  terminal.note(`Made: ${printable(made.line)}`);
+  terminal.note(`Created: ${printable(made.line)}`);
 }
 
 async function list(terminal: Terminal, json: boolean) {
   const jobs = await withDesk(terminal, (desk) => desk.list(OPERATOR));
   if (json) return terminal.printJson(jobs.map(({ job }) => job));
   for (const shown of jobs) for (const line of linesOf(shown)) terminal.print(line);
-  if (jobs.length === 0)
-    terminal.note('There are no jobs; "nanobot cron add --help" says how to make one.');
+  if (jobs.length === 0) terminal.note('No jobs. To create one, see: nanobot cron add --help');
 }
 
 function linesOf({ job, line }: ShownJob): readonly string[] {
@@ -93,7 +99,7 @@ function linesOf({ job, line }: ShownJob): readonly string[] {
   return [printable(line), `  ${printable(`by ${by}, ${kind}: ${text}${ended}`)}`];
 }
 
-/** @throws CommandFailure where what is typed makes or names no job. */
+/** @throws CommandFailure where the input is invalid or no job has this name. */
 async function withDesk<Result>(
   terminal: Terminal,
   work: (desk: JobDesk) => Promise<Result>,
@@ -129,5 +135,5 @@ async function withDesk<Result>(
 function parseAmount(text: string): number {
   const value = Number(text);
   if (text.trim() !== '' && Number.isFinite(value) && value >= 0) return value;
-  throw new InvalidArgumentError('Use a number, like 0.5.');
+  throw new InvalidArgumentError('Use a number, e.g. 0.5.');
 }

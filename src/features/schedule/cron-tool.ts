@@ -1,13 +1,172 @@
-// Tool: makes, shows and changes scheduled jobs of whoever asks.
+// `/cron`, a person's scheduled jobs, and `/quiet`, the hours in which none of them may disturb the person.
 
 import { z } from 'zod';
+import { doorOf, type Person, withChoice } from '../../kernel/access/person.ts';
+import {
+  type Command,
+  type CommandOrigin,
+  type CommandTable,
+  commandsOf,
+  PERSONAL,
+} from '../../kernel/commands/command-access.ts';
 import { ToolError } from '../../kernel/message/errors.ts';
+import {
+  type ChatRef,
+  type InboundMessage,
+  idsOf,
+  type PersonSender,
+  sessionKeyOf,
+} from '../../kernel/message/message.ts';
+import { verbatim } from '../../kernel/message/untrusted.ts';
+import type { Origins } from '../../kernel/turns/origins.ts';
 import { headOf } from '../../lib/text/cut.ts';
 import { readDescription, type Tool, type ToolContext } from '../../tools/tool.ts';
-import type { JobAskers } from './job-askers.ts';
-import type { JobChange } from './jobs.ts';
-import type { JobWish } from './rules/job.ts';
+import type { OfferUndo } from '../approvals/undo.ts';
+import { withPerson } from '../people/person-commands.ts';
+import type { Persons } from '../people/persons.ts';
+import type { HelperView } from '../subagents/agents-commands.ts';
+import type { WorkflowDesk } from '../workflows/workflow-people.ts';
+import type { JobAsker, JobChange, JobDesk, ShownJob } from './jobs.ts';
+import { type JobWish, jobChat, parseHead } from './rules/job.ts';
+import { NO_QUIET_HOURS, quietHoursOf } from './rules/quiet-hours.ts';
 import { JobError, readSchedule } from './rules/schedule.ts';
+
+const HINT =
+  'Usage:\n' +
+  '- /cron add <when>: <what>, a task for me\n' +
+  '- /cron add say <when>: <text>, a reminder, for example /cron add say in 20m: tea is ready\n' +
+  '- /cron add workflow <when>: <name> key=value, a workflow\n' +
+  '- /cron remove | enable | disable | run | stop <id>\n\n' +
+  '<when> is e.g. "at 08:00", "at 2026-01-31 08:00", "in 20m", "every 2h" or "0 8 * * 1-5".';
+const MAX_LINES = 40;
+
+export const CRON_COMMANDS = {
+  cron: {
+    summary: 'list or change your scheduled jobs',
+    usage: '/cron [add <when>: <what> | remove | enable | disable | run | stop <id>]',
+    access: { direct: 'trusted', group: 'nobody', audited: true },
+    timing: 'immediate',
+  },
+  quiet: {
+    summary: 'set the hours in which I do not message you first',
+    usage: '/quiet [22:00-07:00 | off | auto]',
+    access: PERSONAL,
+    timing: 'immediate',
+  },
+} satisfies CommandTable;
+
+type CronCommandDeps = {
+  readonly jobs: JobAskers['jobs'];
+  readonly persons: Pick<Persons, 'author' | 'get' | 'change'>;
+  /** Ends the run of a job with all that it has started; whether there was anything. */
+  stopJob(id: string): Promise<boolean>;
+};
+
+export function cronCommands(deps: CronCommandDeps): readonly Command[] {
+  const { persons } = deps;
+  return commandsOf(CRON_COMMANDS, {
+    cron: (origin, argument) => cron(origin, argument, deps),
+    quiet: (origin, argument) =>
+      withPerson(origin, persons, (person) => quiet(person, argument, persons)),
+  });
+}
+
+async function cron(
+  origin: CommandOrigin,
+  argument: string,
+  deps: CronCommandDeps,
+): Promise<string> {
+  const { desk, askerOf } = deps.jobs;
+  const asker = await askerOf(origin.message);
+  if (asker === undefined) return 'I cannot keep jobs for you here.';
+  const [word = '', ...rest] = argument.split(/\s+/);
+  const typed = rest.join(' ');
+  if (word === '' || word === 'list') return listText(await desk.list(asker));
+  if (word === 'stop') {
+    const shown = await desk.find(typed, asker);
+    const wasAtWork = await deps.stopJob(shown.job.id);
+    return `${wasAtWork ? 'Run stopped' : 'The job is not running'}: ${lineOf(shown)}`;
+  }
+  const wish = word === 'add' ? parseHead(argument.slice(word.length).trim()) : undefined;
+  const rights = asker.kind === 'operator' ? undefined : asker.rights;
+  const mayRemind = rights?.own?.includes('schedule') === true && (wish?.kind ?? 'say') === 'say';
+  const mayBegin = rights?.schedule !== 'never' || mayRemind;
+  if (!mayBegin && word !== 'remove' && word !== 'disable') {
+    return 'You may not have scheduled jobs. My owner can change that.';
+  }
+  const [change, done] = CHANGES.find(([name]) => name === word) ?? [];
+  if (change !== undefined) return `${done}: ${lineOf(await desk.change(typed, change, asker))}`;
+  return wish === undefined ? HINT : `Created: ${lineOf(await desk.add(wish, asker))}`;
+}
+
+const CHANGES = [
+  ['remove', 'Removed'],
+  ['enable', 'Enabled'],
+  ['disable', 'Disabled'],
+  ['run', 'Started now'],
+] as const;
+
+/** What the run of a job may have started. */
+type StartedWork = {
+  readonly helpers: Pick<HelperView, 'stopAll'>;
+  /** Undefined where workflows are off. */
+  readonly workflows: Pick<WorkflowDesk, 'stopAll'> | undefined;
+};
+
+/** With all that its run has started; whether there was anything. */
+export async function stopJob(
+  id: string,
+  desk: Pick<JobDesk, 'endRun'>,
+  { helpers, workflows }: StartedWork,
+): Promise<boolean> {
+  const session = sessionKeyOf(jobChat(id));
+  const wasAtWork = await desk.endRun(id);
+  const helped = await helpers.stopAll(session);
+  const ended = (await workflows?.stopAll(session)) ?? 0;
+  return wasAtWork || helped + ended > 0;
+}
+
+function listText(jobs: readonly ShownJob[]): string {
+  if (jobs.length === 0) return `There are no scheduled jobs. ${HINT}`;
+  const lines = jobs.slice(0, MAX_LINES).map((job) => `- ${lineOf(job)}`);
+  const left = jobs.length - lines.length;
+  return [...lines, ...(left > 0 ? [`and ${left} more: \`nanobot cron list\``] : [])].join('\n');
+}
+
+/** The stars of an expression are no markup. */
+const lineOf = ({ line }: ShownJob) => line.replaceAll('*', '\\*');
+
+/** Takes the choice back. */
+const AUTOMATIC = 'auto';
+const QUIET_HINT =
+  'Usage: /quiet 22:00-07:00, /quiet off, or /quiet auto for the configured hours.';
+
+async function quiet(
+  person: Person,
+  argument: string,
+  persons: CronCommandDeps['persons'],
+): Promise<string> {
+  if (argument === '') return `${quietWords(person.quietHours)} ${QUIET_HINT}`;
+  const isAutomatic = argument.toLowerCase() === AUTOMATIC;
+  const quietHours = isAutomatic ? undefined : quietHoursOf(argument);
+  if (!isAutomatic && quietHours === undefined) {
+    return `${verbatim(argument)} are not hours I understand. ${QUIET_HINT}`;
+  }
+  await persons.change(person.id, (record) => withChoice(record, 'quietHours', quietHours));
+  return quietWords(quietHours);
+}
+
+function quietWords(quietHours: string | undefined): string {
+  if (quietHours === undefined) return 'You use the quiet hours of the configuration.';
+  if (quietHours === NO_QUIET_HOURS) return 'You have no quiet hours.';
+  return (
+    `Quiet hours ${quietHours.replace('-', ' to ')}: I won't message you first. Anything else arrives ` +
+    'together at the end. I still answer your messages at once, and reminders that you set for these ' +
+    'hours come on time.'
+  );
+}
+
+// Tool: makes, shows and changes scheduled jobs of whoever asks.
 
 export type Schedules = JobAskers['schedules'];
 
@@ -21,29 +180,29 @@ const word = (description: string) =>
 const input = z.object({
   action: z
     .enum(['add', 'list', 'remove', 'enable', 'disable', 'run'])
-    .describe('run: once now, beside its schedule.'),
-  id: word('Of the job; for remove, enable, disable and run.'),
+    .describe('run: once now, in addition to its schedule.'),
+  id: word('Job id; for remove, enable, disable and run.'),
   text: z
     .string()
     .trim()
     .min(1)
     .max(MAX_TEXT_CHARS)
     .optional()
-    .describe('For add. What is to be done, complete in itself: nobody can be asked at that time.'),
+    .describe('For add. The whole task: nobody can be asked at that time.'),
   kind: z
     .enum(['ask', 'say', 'workflow'])
     .optional()
     .describe(
-      'For add. say: the text itself is sent, a reminder; ask (usual): you do what it says; workflow: the text ' +
-        'is the name of a workflow with its inputs as key=value.',
+      'For add. say: sends the text itself, a reminder; ask (default): you do what it says; workflow: the ' +
+        'text is a workflow name with inputs as key=value.',
     ),
   name: word('For add. A few words.'),
   at: word('Once: "2026-01-31 08:00" or "08:00" in the person’s time zone, "in 20m", or ISO 8601.'),
-  every: word('Again and again: "30m", "2h", "1d"; a bare number is seconds.'),
+  every: word('Repeated: "30m", "2h", "1d"; a bare number is seconds.'),
   cron: word('Five fields in the person’s time zone: "0 8 * * 1-5".'),
-  time_zone: word('IANA name, where another zone than the person’s is meant.'),
+  time_zone: word('IANA name, if not the person’s zone.'),
   to: word(
-    'Where the result goes: a door of the person (telegram, web, ...) or last; else this chat.',
+    'Where the result goes: a channel of the person (telegram, web, ...) or last; default: this chat.',
   ),
 });
 type Input = z.infer<typeof input>;
@@ -54,7 +213,9 @@ export function createCron(schedules: Schedules): Tool<Input> {
     if (todo.kind === 'list') return schedules.list(context);
     const { askedAt } = context;
     const since = askedAt === undefined ? {} : { askedAt };
-    if (todo.kind === 'add') return schedules.add({ ...todo.wish, ...since }, context);
+    // Nobody was asked before it was made: it can be taken back by a press.
+    const isUnasked = askedAt === undefined;
+    if (todo.kind === 'add') return schedules.add({ ...todo.wish, ...since }, context, isUnasked);
     return schedules.change(todo.id, todo.kind, context);
   }
 
@@ -72,6 +233,9 @@ export function createCron(schedules: Schedules): Tool<Input> {
     },
     access: 'schedule',
     accessOf: ({ action }) => (action === 'list' ? 'read' : 'schedule'),
+    isForOneself: true,
+    // A job reports to its maker alone. One that wakes a model has effects of its own, with their approvals.
+    reachOf: ({ action, kind }) => (action === 'add' && kind !== 'say' ? 'machine' : 'self'),
     input,
     // Nobody is asked to allow what could not be made anyway.
     async sealOf(asked) {
@@ -115,4 +279,93 @@ async function explained(task: () => string | Promise<string>): Promise<string> 
     if (error instanceof JobError) throw new ToolError('invalid_arguments', error.message);
     throw error;
   }
+}
+
+// Finds out who asks for a job: from a message, or from the chat whose turn calls the tool. Jobs are
+// made between the two of us, by somebody whom the channel vouches for.
+
+type JobAskersDeps = {
+  readonly desk: JobDesk;
+  readonly persons: Pick<Persons, 'author' | 'inChat' | 'of'>;
+  readonly origins: Origins;
+  /** Who writes by a door of our own, whichever chat they open there. */
+  ownerAt(chat: ChatRef): PersonSender | undefined;
+  readonly offerUndo: OfferUndo;
+};
+
+type ScheduleAsker = Pick<ToolContext, 'chat' | 'rights' | 'isTainted'>;
+
+/** The kind of the subject by which a job that was just made is taken back. */
+export const JOB_UNDO = 'undo-job';
+
+const CHANGED: Readonly<Record<JobChange, string>> = {
+  remove: 'Removed',
+  enable: 'Enabled',
+  disable: 'Disabled',
+  run: 'Started now; the schedule stays as it is',
+};
+
+type JobAskers = ReturnType<typeof createJobAskers>;
+
+export function createJobAskers({ desk, persons, origins, ownerAt, offerUndo }: JobAskersDeps) {
+  /** @throws JobError */
+  async function askerIn({ chat, rights, isTainted }: ScheduleAsker): Promise<JobAsker> {
+    const own = ownerAt(chat);
+    const person = await (own === undefined
+      ? persons.inChat(chat)
+      : persons.of(chat.channel, idsOf(own)));
+    const sender = own ?? (person && senderAt(person, chat));
+    if (person === undefined || sender === undefined) {
+      throw new JobError(
+        'Jobs are created only in a private chat with the person, not in groups or by other jobs. Tell the user.',
+      );
+    }
+    return { kind: 'person', person, sender, chat, rights, isTainted };
+  }
+
+  return {
+    /** For commands. */
+    jobs: {
+      desk,
+      /** Undefined where nobody vouches for them, or it is not between the two of us. */
+      async askerOf(message: InboundMessage): Promise<JobAsker | undefined> {
+        const { sender, chat, addressing, group } = message;
+        const isSure = sender.kind === 'person' && sender.verified !== 'unverified';
+        if (!isSure || addressing !== 'direct' || group !== undefined) return undefined;
+        const person = await persons.author(message);
+        if (person === undefined) return undefined;
+        const { rights, isForeign: isTainted } = await origins(message);
+        return { kind: 'person', person, sender, chat, rights, isTainted };
+      },
+    },
+    /** For the tool: all answers are texts for the model. @throws JobError */
+    schedules: {
+      check: (wish: JobWish) => desk.check(wish),
+      async add(wish: JobWish, asking: ScheduleAsker, isUndoable: boolean): Promise<string> {
+        const asker = await askerIn(asking);
+        const shown = await desk.add(wish, asker);
+        const { job, line, next } = shown;
+        if (isUndoable && asker.kind === 'person') {
+          const what = job.kind === 'say' ? 'Reminder set' : 'Job set';
+          const text = `${what}: ${verbatim(job.name)}, ${next}.`;
+          await offerUndo({ subject: JOB_UNDO, id: job.id, text, to: asker });
+        }
+        return `Created: ${line}`;
+      },
+      async list(asking: ScheduleAsker): Promise<string> {
+        const jobs = await desk.list(await askerIn(asking));
+        return jobs.length === 0 ? 'There are no jobs.' : jobs.map(({ line }) => line).join('\n');
+      },
+      async change(id: string, change: JobChange, asking: ScheduleAsker): Promise<string> {
+        const { line } = await desk.change(id, change, await askerIn(asking));
+        return `${CHANGED[change]}: ${line}`;
+      },
+    },
+  };
+}
+
+function senderAt(person: Person, chat: ChatRef): PersonSender | undefined {
+  const [id, ...alsoKnownAs] = doorOf(person, chat.channel)?.ids ?? [];
+  if (id === undefined) return undefined;
+  return { kind: 'person', id, alsoKnownAs, name: person.name, verified: 'verified' };
 }

@@ -4,38 +4,33 @@ import { AGENT } from '../../agent/install.ts';
 import { DOOR_OWNER, OWN_DOORS } from '../../channels/door.ts';
 import { chatsOf } from '../../kernel/access/person.ts';
 import { rightsOf } from '../../kernel/access/rights.ts';
-import type { StopDeps } from '../../kernel/commands/stop-command.ts';
 import type { LiveConfig } from '../../kernel/config/files/live-config.ts';
 import { type Kernel, port } from '../../kernel/feature.ts';
 import type { Routes } from '../../kernel/intake/routes.ts';
 import { type ChatRef, chatRefOf, sessionKeyOf } from '../../kernel/message/message.ts';
-import { createTurnPersonOf } from '../../kernel/turns/turn-person.ts';
+import { createTurnPersonOf } from '../../kernel/turns/origins.ts';
 import { createGuardedFiles } from '../../lib/files/guarded-files.ts';
 import { GuardedFileError } from '../../lib/files/guarded-path.ts';
+import { createUndo, undoHandler } from '../approvals/undo.ts';
+import type { StopDeps } from '../conversations/stop-command.ts';
 import { SUBAGENTS } from '../subagents/install.ts';
 import { installLeftovers } from '../subagents/personal-data.ts';
 import { WORKFLOWS, WORKFLOWS_OFF } from '../workflows/index.ts';
 import { WorkflowError } from '../workflows/rules/workflow.ts';
 import { createAnnouncer, createNoteKeeper } from './announcer.ts';
-import { cronCommands, stopJob } from './cron-commands.ts';
-import { createCron } from './cron-tool.ts';
-import { createHeartbeat } from './heartbeat.ts';
-import { createJobAskers } from './job-askers.ts';
+import { createCron, createJobAskers, cronCommands, JOB_UNDO, stopJob } from './cron-tool.ts';
 import { createJobForgetting, openJobRows, startedFromJobs } from './job-rows.ts';
-import { createJobCourier, createJobStart, type JobPlace } from './job-start.ts';
+import { createJobCourier, createJobStart, type JobPlace, scheduleStage } from './job-start.ts';
 import { createJobDesk, createNextSlot } from './jobs.ts';
-import { HEARTBEAT, JOB_CHANNEL, type Job, jobChat } from './rules/job.ts';
-import { HEARTBEAT_FILE } from './rules/job-report.ts';
+import { HEARTBEAT, HEARTBEAT_FILE, type Job, jobChat } from './rules/job.ts';
 import { quietUntil } from './rules/quiet-hours.ts';
-import { createScheduler, type Scheduler } from './scheduler.ts';
-import { scheduleStage } from './stage.ts';
+import { createHeartbeat, createScheduler, type Scheduler } from './scheduler.ts';
+import { JOB_CHANNEL } from './settings.ts';
 
 /** Jobs as `/stop` sees them. */
 export const JOBS = port<StopDeps['jobs']>('jobs');
 
-const OWNER_RIGHTS = rightsOf({
-  ...{ role: 'owner', place: 'direct', verified: 'verified', medium: 'chat' },
-});
+const OWNER = { role: 'owner', place: 'direct', verified: 'verified', medium: 'chat' } as const;
 const MAX_HEARTBEAT_BYTES = 65_536;
 const CONCURRENCY = 8;
 
@@ -59,8 +54,9 @@ export function install(kernel: Kernel): void {
     quietUntil: quietIn,
   });
   const placeOf = (job: Job) => placeFor(job, kernel);
+  const ownerRights = () => rightsOf(OWNER, { approvals: live.config.tools.approvals.owner });
   const start = createJobStart({
-    ...{ bus, announcer, clock, judge, origins, placeOf, ownerRights: OWNER_RIGHTS },
+    ...{ bus, announcer, clock, judge, origins, placeOf, ownerRights },
     personOf: createTurnPersonOf(persons),
     startWorkflow: workflows?.startForJob ?? workflowsAreOff,
     ended: (id, run, how, detail) => scheduler.ended(id, run, how, detail),
@@ -83,13 +79,13 @@ export function install(kernel: Kernel): void {
     },
   });
   const heartbeat = createHeartbeat({
-    ...{ state: store.scope('heartbeat'), bus, clock, log, ownerRights: OWNER_RIGHTS },
+    ...{ state: store.scope('heartbeat'), bus, clock, log, ownerRights },
     settings: () => ({ ...live.config.heartbeat, timeZone: timeZone() }),
     readFile: heartbeatFile(live),
     beginAnew: () => agent.reset(sessionKeyOf(jobChat(HEARTBEAT))),
   });
   const asked = createJobAskers({
-    ...{ desk, persons, origins },
+    ...{ desk, persons, origins, offerUndo: createUndo(kernel) },
     ownerAt: ({ channel }) =>
       OWN_DOORS.some((door) => door.channel === channel) ? DOOR_OWNER : undefined,
   });
@@ -98,6 +94,14 @@ export function install(kernel: Kernel): void {
   const started = { helpers, workflows: workflows?.desk };
   const stop = (id: string) => stopJob(id, desk, started);
   add.tools(() => [tool]);
+  add.answers(
+    JOB_UNDO,
+    undoHandler(async (id) => {
+      const isThere = (await jobs.all.get(id)) !== undefined;
+      if (isThere) await desk.remove(id, { kind: 'operator' });
+      return isThere;
+    }),
+  );
   add.command(...cronCommands({ jobs: asked.jobs, persons, stopJob: stop }));
   add.personalData(createJobForgetting(jobs, () => scheduler.changed()));
   add.startedFrom(

@@ -5,8 +5,8 @@ import type { SessionKey } from '../../kernel/message/ids.ts';
 import { type ChatRef, sessionKeyOf } from '../../kernel/message/message.ts';
 import type { PersonalData } from '../../kernel/personal-data.ts';
 import type { OpenRows } from '../../kernel/rows.ts';
+import { openWork } from '../../kernel/rows.ts';
 import type { Holds } from '../../kernel/sessions/rules/forgetting.ts';
-import { openWork } from '../../kernel/work-rows.ts';
 import { flag, kind, number, object, rowShape, text } from '../../lib/json/json.ts';
 import { HEARTBEAT, type Job, jobChat } from './rules/job.ts';
 
@@ -31,7 +31,7 @@ export const openJobRows = (rows: OpenRows) =>
 // so it goes as a whole.
 
 /** Those whose own conversations are among `chats`, which hold the words. */
-export async function jobsHolding(
+async function jobsHolding(
   { all }: Pick<JobRows, 'all'>,
   chats: readonly string[],
   holds: Holds,

@@ -1,14 +1,16 @@
 // Begins a run for whoever made the job: with what they may now, and never more than they might when
 // they made it. A job of somebody who may not ask any more is not run.
 
+import type { Revisions } from '../../agent/thread.ts';
 import { withoutCode } from '../../kernel/access/admission.ts';
-import { ALL_RIGHTS, narrowed, type Rights } from '../../kernel/access/rights.ts';
-import type { Courier, MessageBus } from '../../kernel/bus/bus.ts';
-import type { Judge } from '../../kernel/intake/judge.ts';
+import { narrowed, type Rights, UNRESTRICTED } from '../../kernel/access/rights.ts';
+import type { Courier, MessageBus, Turn, TurnResult } from '../../kernel/bus/bus.ts';
+import type { Judge } from '../../kernel/intake/fair-use.ts';
 import { BACKOFF, BusFullError, DeliveryError } from '../../kernel/message/errors.ts';
 import {
   type MessageId,
   messageId,
+  type SessionKey,
   sessionOfTurn,
   turnOfAnswer,
 } from '../../kernel/message/ids.ts';
@@ -20,18 +22,28 @@ import {
   type SystemSender,
   sessionKeyOf,
 } from '../../kernel/message/message.ts';
-import { OWNER_TURN, type TurnPerson } from '../../kernel/message/notes.ts';
+import { OWNER_TURN, type TurnPerson, wrapUntrusted } from '../../kernel/message/untrusted.ts';
 import type { SessionStore } from '../../kernel/sessions/store.ts';
-import type { Origins } from '../../kernel/turns/origins.ts';
-import type { TurnPersonOf } from '../../kernel/turns/turn-person.ts';
+import type { Origins, TurnPersonOf } from '../../kernel/turns/origins.ts';
+import type { HandledTurn, NextStage, TurnStage } from '../../kernel/turns/stages.ts';
+import { newBoundary } from '../../lib/boundary.ts';
 import type { Logger } from '../../lib/logger.ts';
+import { headOf } from '../../lib/text/cut.ts';
 import type { Clock } from '../../lib/time/clock.ts';
-import { isForeignTurn } from '../subagents/messages.ts';
+import { isForeignTurn } from '../subagents/helper-desk.ts';
 import { WorkflowError } from '../workflows/rules/workflow.ts';
 import type { Announcer } from './announcer.ts';
-import { HEARTBEAT, JOB_CHANNEL, type Job, type JobMaker, jobChat } from './rules/job.ts';
-import { readReport, runText } from './rules/job-report.ts';
-import type { Run, Started } from './scheduler.ts';
+import {
+  HEARTBEAT,
+  type Job,
+  type JobEnding,
+  type JobMaker,
+  jobChat,
+  readReport,
+  runText,
+} from './rules/job.ts';
+import type { Run, Scheduler, Started } from './scheduler.ts';
+import { JOB_CHANNEL } from './settings.ts';
 
 export type JobStartDeps = {
   readonly bus: Pick<MessageBus, 'accept'>;
@@ -41,7 +53,7 @@ export type JobStartDeps = {
   readonly origins: Origins;
   readonly personOf: TurnPersonOf;
   /** Of an owner, alone with the agent: the operator of the machine is one. */
-  readonly ownerRights: Rights;
+  ownerRights(): Rights;
   placeOf(job: Job): Promise<JobPlace>;
   /** Begins the workflow that the job names. @throws WorkflowError */
   startWorkflow(run: Run, sender: SystemSender & { readonly rights: Rights }): Promise<void>;
@@ -54,13 +66,14 @@ type Standing =
   | Extract<Started, { readonly kind: 'nobody' }>;
 
 /** A job does not make others: nothing would ever bound them. */
-const NO_JOBS: Rights = { ...ALL_RIGHTS, schedule: 'never' };
+const NO_JOBS: Rights = { ...UNRESTRICTED, schedule: 'never', own: ['write'] };
 
 export function createJobStart(deps: JobStartDeps): (run: Run) => Promise<Started> {
   const { bus, announcer, clock, judge, origins, personOf, ownerRights } = deps;
 
   async function standingOf(maker: JobMaker): Promise<Standing> {
-    if (maker.kind === 'operator') return { kind: 'may', rights: ownerRights, person: OWNER_TURN };
+    if (maker.kind === 'operator')
+      return { kind: 'may', rights: ownerRights(), person: OWNER_TURN };
     const { sender, chat } = maker;
     const now = clock.now();
     const asked: InboundMessage = {
@@ -71,7 +84,7 @@ export function createJobStart(deps: JobStartDeps): (run: Run) => Promise<Starte
     if (verdict.kind !== 'admit' || verdict.role === undefined) {
       return {
         kind: 'nobody',
-        reason: `${maker.name || maker.id}, who made it, is not let in any more`,
+        reason: `${maker.name || maker.id}, who created it, no longer has access`,
       };
     }
     const { rights } = await origins(asked);
@@ -139,7 +152,7 @@ function paidBy({ sender, chat }: Extract<JobMaker, { readonly kind: 'person' }>
 
 export type JobPlace = { readonly title: string; readonly chat: ChatRef };
 
-export type JobCourierDeps = {
+type JobCourierDeps = {
   readonly announcer: Pick<Announcer, 'announce'>;
   readonly sessions: Pick<SessionStore, 'turn'>;
   readonly log: Logger;
@@ -179,9 +192,80 @@ export function createJobCourier({ announcer, sessions, log, placeOf }: JobCouri
       } catch (error) {
         if (!(error instanceof BusFullError)) throw error;
         const terms = { certainty: 'not_sent', remedy: BACKOFF, cause: error } as const;
-        throw new DeliveryError('too much waits in the chat', terms);
+        throw new DeliveryError('too many messages are waiting in the chat', terms);
       }
       return NOWHERE;
     },
   };
+}
+
+// The turn stage of schedules: runs of jobs, and announcements of jobs and notes. A run starts without
+// the history of earlier runs, so that it costs no more than they did; an announcement is recorded in the
+// conversation of its chat, so that a person can answer it.
+
+type ScheduleStageDeps = {
+  readonly agent: Pick<Revisions, 'remark'> & { reset(session: SessionKey): Promise<void> };
+  readonly scheduler: Pick<Scheduler, 'ended'>;
+  /** Where what is said in a conversation goes. */
+  answersTo(session: SessionKey, message: InboundMessage): Promise<ChatRef>;
+};
+
+const GIVEN_UP = 'It failed several times and is set aside (see "nanobot dead list").';
+const MAX_DETAIL_CHARS = 300;
+const ENDINGS: Readonly<Record<NonNullable<HandledTurn['ending']>, JobEnding>> = {
+  answered: 'done',
+  stopped: 'stopped',
+  failed: 'failed',
+};
+
+export function scheduleStage(deps: ScheduleStageDeps) {
+  const { agent, scheduler } = deps;
+
+  async function announced(turn: Turn): Promise<TurnResult> {
+    const { seq, message } = turn.messages[0];
+    const { text, announces, sender } = message;
+    const isForeign = sender.kind === 'system' && sender.isTainted === true;
+    await agent.remark(turn.session, {
+      turnId: turn.id,
+      messageId: message.id,
+      text: wrapUntrusted(ANNOUNCED, [{ text }], newBoundary()),
+      ...(isForeign ? { isForeign } : {}),
+    });
+    const attachments = announces?.attachments ?? [];
+    const chat = await deps.answersTo(turn.session, message);
+    const files = attachments.length === 0 ? {} : { attachments };
+    return { throughSeq: seq, outbound: [{ chat, markdown: text, ...files }] };
+  }
+
+  async function runJob(turn: Turn, next: NextStage): Promise<HandledTurn> {
+    const { message } = turn.messages[0];
+    const isRun = message.sender.kind === 'system' && message.sender.source === 'cron';
+    const isJob = isRun && turn.chat.chat !== HEARTBEAT;
+    if (isJob && turn.attempt === 1) await agent.reset(turn.session);
+    const result = await next(turn);
+    if (!isJob) return withoutFailure(result);
+    const how = ENDINGS[result.ending ?? 'stopped'];
+    const [first] = result.outbound;
+    const isFine = how === 'done' || first === undefined;
+    const why = isFine ? [] : [headOf(first.markdown, MAX_DETAIL_CHARS)];
+    await scheduler.ended(turn.chat.chat, message.id, how, ...why);
+    return withoutFailure(result);
+  }
+
+  return {
+    name: 'schedule',
+    async run(turn, next) {
+      if (turn.messages[0].message.announces !== undefined) return announced(turn);
+      return turn.chat.channel === JOB_CHANNEL ? runJob(turn, next) : next(turn);
+    },
+    onPoison: (turn) =>
+      turn.chat.channel === JOB_CHANNEL ? [{ chat: turn.chat, markdown: GIVEN_UP }] : undefined,
+  } satisfies TurnStage;
+}
+
+const ANNOUNCED = 'what you sent to this chat without being asked, as a scheduled job or a notice';
+
+/** What failed is told where it is counted, not as a result. */
+function withoutFailure(result: HandledTurn): HandledTurn {
+  return result.ending === 'answered' ? result : { ...result, outbound: [] };
 }

@@ -52,7 +52,7 @@ export type ShownJob = { readonly job: Job; readonly line: string; readonly next
 
 export type JobChange = 'remove' | 'enable' | 'disable' | 'run';
 
-export type JobDeskDeps = {
+type JobDeskDeps = {
   readonly jobs: JobRows;
   readonly bus: Pick<EmbeddedStore, 'cancel' | 'trace'>;
   readonly next: NextSlot;
@@ -84,7 +84,7 @@ export function createJobDesk(deps: JobDeskDeps) {
   function shown(job: Job, asker: JobAsker): ShownJob {
     const zone = zoneOf(job.schedule, zoneFor(asker));
     const slot = job.enabled && job.finishedAt === undefined ? job.nextAt : undefined;
-    const idle = job.enabled ? 'not again' : 'switched off';
+    const idle = job.enabled ? 'never' : 'disabled';
     const nextText = slot === undefined ? idle : slotText(slot, zone);
     const last = job.last === undefined ? '' : `; last ${job.last.how}`;
     const line = `${job.id} ${job.name}: ${scheduleText(job.schedule, zone)}; next: ${nextText}${last}`;
@@ -171,23 +171,21 @@ export function createJobDesk(deps: JobDeskDeps) {
     },
     async add(wish: JobWish, asker: JobAsker): Promise<ShownJob> {
       const text = wish.text.trim();
-      if (text === '') throw new JobError('Say what is to be done.');
+      if (text === '') throw new JobError('Add what is to be done.');
       if (text.length > MAX_JOB_CHARS) {
         throw new JobError(
-          `That is longer than the ${MAX_JOB_CHARS} characters of a job; put it in a file.`,
+          `A job may have at most ${MAX_JOB_CHARS} characters; put longer text in a file.`,
         );
       }
       if (wish.kind === 'workflow') await checkWorkflow(text);
       const all = await deps.jobs.all.list();
       const own = all.filter((job) => asker.kind === 'person' && isMadeBy(job.maker, asker));
       if (own.length >= MAX_JOBS_OF_ONE) {
-        throw new JobError(
-          `You have ${MAX_JOBS_OF_ONE} jobs, the most there may be. Remove one first.`,
-        );
+        throw new JobError(`You have ${MAX_JOBS_OF_ONE} jobs, the maximum. Remove one first.`);
       }
       if (all.length >= MAX_JOBS) {
         throw new JobError(
-          `There are ${MAX_JOBS} jobs of all people together, the most there may be. One must be removed first.`,
+          `There are ${MAX_JOBS} jobs of all people together, the maximum. Remove one first.`,
         );
       }
       const at = now();
@@ -278,7 +276,7 @@ function targetOf(to: string | undefined, asker: JobAsker): JobTarget {
     const chat = chatRefOf(typed);
     if (chat !== undefined) return { kind: 'chat', chat };
     throw new JobError(
-      `"${typed}" is no chat: write channel:chat, e.g. telegram:123456789, or last.`,
+      `"${typed}" is not a chat: write channel:chat, e.g. telegram:123456789, or last.`,
     );
   }
   const { person, chat } = asker;
@@ -286,7 +284,9 @@ function targetOf(to: string | undefined, asker: JobAsker): JobTarget {
   const door = doorOf(person, typed.toLowerCase());
   if (door?.chat !== undefined) return { kind: 'chat', chat: door.chat };
   const doors = person.doors.flatMap((each) => (each.chat === undefined ? [] : [each.channel]));
-  throw new JobError(`"${typed}" is no door of yours; there is ${[...doors, LAST].join(', ')}.`);
+  throw new JobError(
+    `"${typed}" is not one of your channels; use one of: ${[...doors, LAST].join(', ')}.`,
+  );
 }
 
 /** @throws JobError */
@@ -296,7 +296,7 @@ function limitsOf({ tokensPerDay, moneyPerDay }: JobWish): Pick<Job, 'limits'> {
     ...(moneyPerDay === undefined ? {} : { moneyPerDay }),
   };
   if (Object.values(limits).some((each) => !(each > 0))) {
-    throw new JobError('A limit of tokens or money is a number above 0.');
+    throw new JobError('A limit for tokens or money must be above 0.');
   }
   return Object.keys(limits).length === 0 ? {} : { limits };
 }
@@ -343,19 +343,15 @@ export function createNextSlot(): NextSlot {
 }
 
 /** The first slot of a new job. @throws JobError where there is none or the expression is none */
-export async function firstSlot(
-  next: NextSlot,
-  schedule: Schedule,
-  nowMs: number,
-): Promise<number> {
+async function firstSlot(next: NextSlot, schedule: Schedule, nowMs: number): Promise<number> {
   const at = await next(schedule, nowMs).catch((error: unknown) => {
     const reason = error instanceof Error ? error.message.replace(/^CronPattern: /, '') : '';
     const { expression = '' } = schedule.kind === 'cron' ? schedule : {};
     throw new JobError(
-      `"${expression}" is no cron expression (${reason}). Write minute, hour, day of month, month and day of ` +
+      `"${expression}" is not a cron expression (${reason}). Write minute, hour, day of month, month and day of ` +
         'week, e.g. "0 8 * * 1-5" for 08:00 on weekdays.',
     );
   });
   if (at !== undefined) return at;
-  throw new JobError('That schedule never comes to a run. Write one that does.');
+  throw new JobError('That schedule never runs. Write one that does.');
 }

@@ -2,13 +2,31 @@
 // fired again after a crash is a duplicate; after a time away each job runs once for all it missed.
 // Between two slots it sleeps, and looks at the clock on the wall at least once a minute.
 
+import { narrowed, type Rights, UNRESTRICTED } from '../../kernel/access/rights.ts';
 import type { MessageBus } from '../../kernel/bus/bus.ts';
+import type { KeyValueStore } from '../../kernel/bus/store/store.ts';
 import { type MessageId, messageId } from '../../kernel/message/ids.ts';
+import { OWNER_TURN } from '../../kernel/message/untrusted.ts';
 import type { Logger } from '../../lib/logger.ts';
 import type { Clock } from '../../lib/time/clock.ts';
+import { createDayText } from '../../lib/time/zone-time.ts';
+import { readHours } from '../letters/rules/letter.ts';
 import type { JobRows } from './job-rows.ts';
 import type { NextSlot } from './jobs.ts';
-import { dueAt, ended, fired, isLateRun, type Job, type JobEnding, retryMs } from './rules/job.ts';
+import {
+  asksForSomething,
+  dueAt,
+  ended,
+  fired,
+  HEARTBEAT,
+  heartbeatText,
+  isLateRun,
+  type Job,
+  type JobEnding,
+  jobChat,
+  retryMs,
+} from './rules/job.ts';
+import { isWithinHours } from './rules/quiet-hours.ts';
 import { hasChosenTimes, slotText, zoneOf } from './rules/schedule.ts';
 
 /** One run of a job, as it is handed on. */
@@ -29,7 +47,7 @@ export type Started =
   /** Nobody stands for it any more. */
   | { readonly kind: 'nobody'; readonly reason: string };
 
-export type SchedulerDeps = {
+type SchedulerDeps = {
   readonly jobs: JobRows;
   readonly next: NextSlot;
   readonly bus: Pick<MessageBus, 'trace'>;
@@ -140,8 +158,8 @@ export function createScheduler(deps: SchedulerDeps) {
     if (failures !== TOLD_FAILURES) return;
     const reason = error instanceof Error ? error.message : String(error);
     tellOwner(
-      `The scheduled job ${job.name} (${job.id}) cannot be started: ${reason}. I go on trying. ` +
-        `Remove it with /cron remove ${job.id}, or look into the log.`,
+      `The scheduled job ${job.name} (${job.id}) cannot be started: ${reason}. I keep trying. ` +
+        `Remove it with /cron remove ${job.id}, or see the log.`,
     );
   }
 
@@ -172,7 +190,7 @@ export function createScheduler(deps: SchedulerDeps) {
 
   async function skip(job: Job, isAsked: boolean, after: number | undefined): Promise<void> {
     const now = clock.now();
-    const last = { at: now, how: 'skipped', detail: 'the run before was not over' } as const;
+    const last = { at: now, how: 'skipped', detail: 'the previous run was still running' } as const;
     // What runs once is not skipped but waits.
     const nextAt = job.schedule.kind === 'at' ? now + retryMs(2) : after;
     await jobs.all.change(
@@ -189,7 +207,7 @@ export function createScheduler(deps: SchedulerDeps) {
       (each) => each && { ...each, enabled: false, runAsked: undefined, last },
     );
     log.warn('job stopped', { job: job.id, reason });
-    tellOwner(`The scheduled job ${job.name} (${job.id}) was switched off: ${reason}.`);
+    tellOwner(`The scheduled job ${job.name} (${job.id}) was disabled: ${reason}.`);
   }
 
   /** After the clock was put back, a slot far ahead is no slot any more. Old rows go. */
@@ -236,19 +254,118 @@ async function troubleText(
   after: Job,
   { now, zone, next }: { readonly now: number; readonly zone: string; readonly next: NextSlot },
 ): Promise<string | undefined> {
-  const reason = after.last?.detail ?? 'no reason is known';
+  const reason = after.last?.detail ?? 'unknown reason';
   if (after.last?.how === 'done') {
     return before.failures === 0 ? undefined : `Works again, after ${before.failures} failed runs.`;
   }
   if (after.last?.how !== 'failed') return undefined;
   if (!after.enabled && before.enabled) {
     return (
-      `Failed ${after.failures} times in a row and is switched off: ${reason}\n` +
-      `Switch it on with /cron enable ${after.id}.`
+      `Failed ${after.failures} times in a row and is now disabled: ${reason}\n` +
+      `Enable it with /cron enable ${after.id}.`
     );
   }
   if (before.failures > 0) return undefined;
   const again = after.nextAt ?? (await next(after.schedule, now));
   const when = again === undefined ? '' : ` It runs again ${slotText(again, zone)}.`;
-  return `Failed: ${reason}${when} You hear of it when it works or is given up.`;
+  return `Failed: ${reason}${when} I tell you when it works again or is disabled.`;
 }
+
+// A look at HEARTBEAT.md from time to time. Where it asks for nothing no model is asked; where it does,
+// a turn with an owner's rights begins, which neither schedules nor changes rules.
+
+type HeartbeatSettings = {
+  readonly enabled: boolean;
+  readonly everyMins: number;
+  /** `08:00-22:00`; empty: at any time. */
+  readonly activeHours: string;
+  readonly timeZone: string;
+};
+
+type HeartbeatDeps = {
+  readonly state: KeyValueStore;
+  readonly bus: Pick<MessageBus, 'accept' | 'trace'>;
+  readonly clock: Clock;
+  readonly log: Logger;
+  /** Of an owner, alone with the agent. */
+  ownerRights(): Rights;
+  settings(): HeartbeatSettings;
+  /** Leaves out of its conversation what was before. */
+  beginAnew(): Promise<void>;
+  /** Undefined where there is none. */
+  readFile(): Promise<string | undefined>;
+};
+
+const LOOKED = 'looked';
+/** When the newest turn began: a look may have begun none. */
+const BEGUN = 'begun';
+const DAY = 'day';
+const MINUTE_MS = 60_000;
+const LOOK_MS = MINUTE_MS;
+const NARROWER: Rights = {
+  ...UNRESTRICTED,
+  ...{ rules: 'never', schedule: 'never', own: ['write'] },
+};
+
+export function createHeartbeat(deps: HeartbeatDeps) {
+  const { state, bus, clock, log, settings } = deps;
+  const dayText = createDayText();
+
+  /** When the file was last looked at; a clock that was put back counts from now. */
+  async function lastLook(): Promise<number | undefined> {
+    const at = Number(await state.get(LOOKED));
+    return at > 0 && at <= clock.now() ? at : undefined;
+  }
+
+  /** It knows what it did today, so that it does once what is due once a day, and no more. */
+  async function beginDay(now: number) {
+    const day = dayText(now, settings().timeZone);
+    if ((await state.get(DAY)) === day) return;
+    await deps.beginAnew();
+    await state.set(DAY, day);
+  }
+
+  async function isUnderWay(): Promise<boolean> {
+    const at = await state.get(BEGUN);
+    return at !== undefined && (await bus.trace(nameOf(at)))?.state === 'pending';
+  }
+
+  async function look(now: number) {
+    const { activeHours, timeZone } = settings();
+    if (readHours(activeHours) !== undefined && !isWithinHours(now, activeHours, timeZone)) return;
+    const file = (await deps.readFile()) ?? '';
+    if (!asksForSomething(file)) return;
+    if (await isUnderWay()) return log.info('heartbeat skipped: the previous one is running');
+    await beginDay(now);
+    const rights = narrowed(deps.ownerRights(), NARROWER);
+    const message = {
+      id: nameOf(now),
+      chat: jobChat(HEARTBEAT),
+      sender: { kind: 'system', source: 'heartbeat', rights, person: OWNER_TURN },
+      addressing: 'direct',
+      text: heartbeatText(file),
+      sentAt: now,
+      receivedAt: now,
+    } as const;
+    await state.set(BEGUN, `${now}`);
+    await bus.accept([{ kind: 'queue', message }]);
+  }
+
+  return {
+    async run(signal: AbortSignal): Promise<void> {
+      while (!signal.aborted) {
+        const { enabled, everyMins } = settings();
+        const before = await lastLook();
+        const now = clock.now();
+        if (enabled && (before === undefined || now - before >= everyMins * MINUTE_MS)) {
+          // Noted first: a file that cannot be dealt with is not asked about again at once.
+          await state.set(LOOKED, `${now}`);
+          await look(now);
+        }
+        await clock.sleep(LOOK_MS, signal).catch(() => undefined);
+      }
+    },
+  };
+}
+
+const nameOf = (at: number | string) => messageId(`cron/${HEARTBEAT}/${at}`);

@@ -2,31 +2,32 @@
 // heartbeat, notices to the owner, and quiet hours.
 
 import { z } from 'zod';
-import { count, flag } from '../../kernel/config/settings-fields.ts';
-import { HOURS_PATTERN } from '../letters/rules/letter.ts';
+import { count, flag, HOURS_PATTERN } from '../../kernel/config/settings-fields.ts';
+import { channelName } from '../../kernel/message/ids.ts';
+
+/** The conversations of jobs: each has one of its own. */
+export const JOB_CHANNEL = channelName('cron');
 
 const OPTIONAL_HOURS = new RegExp(`^$|${HOURS_PATTERN.source}`);
 const hours = () =>
-  z.string().regex(OPTIONAL_HOURS, 'Write hours and minutes, like 22:00-07:00').default('');
+  z.string().regex(OPTIONAL_HOURS, 'Write hours and minutes, e.g. 22:00-07:00').default('');
 
 export const cronSchema = z.strictObject({
-  enabled: flag(true).describe('Scheduled jobs run; false: they only wait.'),
-  maxFailures: count(1, 1000, 10).describe(
-    'Failed runs in a row after which a job is switched off.',
-  ),
+  enabled: flag(true).describe('Run scheduled jobs. false: they wait.'),
+  maxFailures: count(1, 1000, 10).describe('Failed runs in a row after which a job is disabled.'),
 });
 
 export const heartbeatSchema = z.strictObject({
   enabled: flag(true).describe(
-    'HEARTBEAT.md of the workspace is looked at; no model is asked while it asks for nothing.',
+    'Check HEARTBEAT.md in the workspace regularly. No model is used while it contains no task.',
   ),
-  everyMins: count(1, 10_080, 30).describe('Minutes between two looks.'),
+  everyMins: count(1, 10_080, 30).describe('Minutes between two checks.'),
   chat: z
     .string()
-    .regex(/^$|^[a-z0-9-]+(@[^:]+)?:[^#]+(#.+)?$/, 'Write channel:chat, like telegram:123456789')
+    .regex(/^$|^[a-z0-9-]+(@[^:]+)?:[^#]+(#.+)?$/, 'Write channel:chat, e.g. telegram:123456789')
     .default('')
-    .describe('Where it reports, channel:chat; empty: where an owner wrote last.'),
-  activeHours: hours().describe('When it looks, in sessions.timeZone; empty: always.'),
+    .describe('Chat for reports, channel:chat. Empty: where an owner wrote last.'),
+  activeHours: hours().describe('Hours of the checks, in sessions.timeZone. Empty: always.'),
 });
 
 export const noticesSchema = z.strictObject({
@@ -34,16 +35,16 @@ export const noticesSchema = z.strictObject({
     .string()
     .regex(
       /^$|^(telegram|whatsapp|lark|email|web)(@[a-z0-9-]{1,32})?$/,
-      'Write telegram, whatsapp, lark, email or web, or email@work for a further mailbox',
+      'Write telegram, whatsapp, lark, email or web, or email@work for an additional mailbox',
     )
     .default('')
     .describe(
-      'The account on which the owner gets notices; web: the page. Empty: the account that a notice ' +
-        'is about, else the channel they used last.',
+      'Account on which the owner gets notices; web: the page. Empty: the account that the notice ' +
+        'concerns, else the channel they used last.',
     ),
 });
 
 export const quietHoursSchema = hours().describe(
-  'When nobody gets what the machine begins by itself, in the time zone of each person; it comes ' +
-    'together at the end. People choose their own with /quiet. Empty: none.',
+  'Hours in which the agent does not message people first, in the time zone of each person; messages ' +
+    'come together at the end. People set their own with /quiet. Empty: none.',
 );

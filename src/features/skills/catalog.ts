@@ -6,23 +6,31 @@ import { join } from 'node:path';
 import { SKILLS_FOLDER } from '../../agent/rules/prompt.ts';
 import type { Environment } from '../../kernel/config/environment.ts';
 import type { Home } from '../../kernel/config/files/home.ts';
-import { SHIPPED_SKILLS } from '../../kernel/config/files/package-files.ts';
+import { SHIPPED_SKILLS } from '../../kernel/config/files/home.ts';
 import { type Kernel, port } from '../../kernel/feature.ts';
 import { NanobotError } from '../../kernel/message/errors.ts';
 import { fileStamp, isOnPath } from '../../lib/files/files.ts';
 import { createGuardedFiles, type GuardedFiles } from '../../lib/files/guarded-files.ts';
 import type { Clock } from '../../lib/time/clock.ts';
 import { parseYaml, YamlError } from '../../lib/yaml.ts';
-import { createPinBook, type PinBook, type SkillPin, sha256 } from './pins.ts';
-import { listSkillFiles } from './repository.ts';
 import {
   readManifest,
   type SkillManifest,
   type SkillNeeds,
   splitFrontMatter,
 } from './rules/skill.ts';
-import { type Skill, SkillError, type SkillFile, type Skills } from './skills.ts';
-import { skillsCommands } from './skills-commands.ts';
+import {
+  createPinBook,
+  listSkillFiles,
+  type PinBook,
+  type Skill,
+  SkillError,
+  type SkillFile,
+  type SkillPin,
+  type Skills,
+  sha256,
+  skillsCommands,
+} from './skills.ts';
 
 export type CatalogDeps = {
   readonly files: GuardedFiles;
@@ -96,7 +104,7 @@ class SkillCatalog implements Skills {
     const entry = entries.find((one) => one.name === name);
     if (entry === undefined) {
       const names = entries.map((one) => one.name).join(', ') || 'none';
-      throw new SkillError('unknown', `there is no skill "${name}"; there are: ${names}`);
+      throw new SkillError('unknown', `there is no skill "${name}"; available: ${names}`);
     }
     const { pins, problem } = await this.#pins();
     if (problem !== undefined && entry.origin === 'workspace') {
@@ -194,18 +202,18 @@ export async function readSkillFile(
     return { kind: 'valid', manifest, body: split.body, hash: sha256(bytes), warnings };
   } catch (error) {
     if (!(error instanceof YamlError)) throw error;
-    return { kind: 'broken', problem: `the front matter is no YAML: ${error.message}` };
+    return { kind: 'broken', problem: `the front matter is not valid YAML: ${error.message}` };
   }
 }
 
 const changed = (name: string, file: string) =>
   new SkillError(
     'changed',
-    `${file} of the skill ${name} is not what was added; its owner looks at it and runs: nanobot skills accept ${name}`,
+    `${file} of the skill ${name} has changed since it was added; the owner reviews it and runs: nanobot skills accept ${name}`,
   );
 
 const missingFile = (name: string, file: string, others: readonly string[]) =>
-  `the skill ${name} has no file ${JSON.stringify(file)}; there are: ${others.join(', ') || 'none'}`;
+  `the skill ${name} has no file ${JSON.stringify(file)}; available: ${others.join(', ') || 'none'}`;
 
 const pinOf = ({ name, origin }: Entry, pins: ReadonlyMap<string, SkillPin>) =>
   origin === 'workspace' ? pins.get(name) : undefined;
@@ -229,7 +237,7 @@ const REMEMBERED_MS = 30_000;
 const PLAIN_NAME = /^[A-Za-z0-9][A-Za-z0-9._+-]*$/;
 const MAX_REMEMBERED = 500;
 
-export type NeedsCheck = ReturnType<typeof createNeedsCheck>;
+type NeedsCheck = ReturnType<typeof createNeedsCheck>;
 
 export function createNeedsCheck(
   env: Environment,
@@ -273,7 +281,7 @@ export function install(kernel: Kernel): void {
 
 export const skillsFolder = (workspace: string) => join(workspace, SKILLS_FOLDER);
 
-export type SkillsParts = {
+type SkillsParts = {
   readonly home: Pick<Home, 'root' | 'skillPins'>;
   readonly env: Environment;
   readonly clock: Clock;

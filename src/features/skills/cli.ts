@@ -1,5 +1,5 @@
-// `nanobot skills`: what the agent has instructions for; adding one from elsewhere shows all of it
-// first, runs nothing, and remembers what it was.
+// `nanobot skills`: lists and changes skills. Adding one shows its whole text first, runs nothing, and
+// records its hashes.
 
 import { createHash } from 'node:crypto';
 import { Command } from 'commander';
@@ -18,27 +18,27 @@ import type { Skill } from './skills.ts';
 
 const SHOWN_LINES = 200;
 const HASH_CHARS = 16;
-const NAME = 'its name as "nanobot skills list" shows it';
-const WHERE = 'a folder, a .tar.gz or its address, or owner/repository/folder[#branch] at GitHub';
+const NAME = 'name from "skills list"';
+const WHERE = 'a folder, a .tar.gz file or its URL, or owner/repository/folder[#branch] on GitHub';
 
 type AddFlags = { readonly yes?: boolean; readonly replace?: boolean };
 
 export function skillsCommand(terminal: Terminal): Command {
-  const command = new Command('skills').description('what the agent has instructions for');
+  const command = new Command('skills').description('skills: instructions for kinds of tasks');
   command
     .command('list')
-    .description('every skill and whether it can be used')
-    .option('--json', 'as JSON')
+    .description('list all skills with their status')
+    .option('--json', 'print as JSON')
     .action(({ json }: { readonly json?: boolean }) => list(terminal, json === true));
   command
     .command('show')
-    .description('what a skill says')
+    .description('show the text of a skill')
     .argument('<name>', NAME)
-    .argument('[file]', 'another file of it')
+    .argument('[file]', 'another file of the skill')
     .action((name: string, file?: string) => show(terminal, name, file));
   command
     .command('validate')
-    .description('check every skill, or one that is not added yet')
+    .description('check all skills, or one before adding it')
     .argument('[where]', WHERE)
     .action((where?: string) => validate(terminal, where));
   addChanging(command, terminal);
@@ -48,21 +48,21 @@ export function skillsCommand(terminal: Terminal): Command {
 function addChanging(command: Command, terminal: Terminal) {
   command
     .command('add')
-    .description('show a skill from elsewhere, and add it to the workspace')
+    .description('show a skill and add it to the workspace')
     .argument('<where>', WHERE)
-    .option('--replace', 'put it in the place of one with the same name')
-    .option('--yes', 'without asking')
+    .option('--replace', 'replace a skill of the same name')
+    .option('--yes', 'do not ask for confirmation')
     .action((where: string, flags: AddFlags) => add(terminal, where, flags));
   command
     .command('accept')
-    .description('take a skill as it is now, after you looked at what changed')
+    .description('accept the current version of a changed skill')
     .argument('<name>', NAME)
     .action((name: string) => accept(terminal, name));
   command
     .command('remove')
-    .description('delete a skill of the workspace')
+    .description('delete a skill from the workspace')
     .argument('<name>', NAME)
-    .option('--yes', 'without asking')
+    .option('--yes', 'do not ask for confirmation')
     .action((name: string, { yes }: AddFlags) => remove(terminal, name, yes === true));
 }
 
@@ -99,7 +99,7 @@ function stateText({ state, isAlways }: Skill): string {
 async function show(terminal: Terminal, name: string, file: string | undefined) {
   const { text, others } = await (await open(terminal)).skills.read(name, file);
   terminal.print(visible(text));
-  if (file === undefined && others.length > 0) terminal.note(`Further files: ${others.join(', ')}`);
+  if (file === undefined && others.length > 0) terminal.note(`Other files: ${others.join(', ')}`);
 }
 
 async function validate(terminal: Terminal, where: string | undefined) {
@@ -122,12 +122,12 @@ async function validate(terminal: Terminal, where: string | undefined) {
 
 async function add(terminal: Terminal, where: string, { yes, replace }: AddFlags) {
   const care = await open(terminal);
-  if (/^(?:https?:|[\w.-]+\/[\w.-]+)/i.test(where)) terminal.note(`Looking at ${where} ...`);
+  if (/^(?:https?:|[\w.-]+\/[\w.-]+)/i.test(where)) terminal.note(`Loading ${where} ...`);
   const { found, review } = await care.look(where, new AbortController().signal);
   describe(terminal, found, review);
   await confirmOrStop(terminal, `Add the skill ${found.name} to the workspace?`, yes === true);
   await care.add(found, { replace: replace === true });
-  terminal.tell(`Added ${found.name}. The agent knows it from the next message on.`);
+  terminal.tell(`Added ${found.name}. The agent can use it from the next message on.`);
 }
 
 function describe(terminal: Terminal, { name, source, files }: FoundSkill, review: SkillReview) {
@@ -144,19 +144,19 @@ function describe(terminal: Terminal, { name, source, files }: FoundSkill, revie
   const lines = visible(review.text).split('\n');
   for (const line of lines.slice(0, SHOWN_LINES)) terminal.print(`  | ${line}`);
   if (lines.length > SHOWN_LINES) {
-    terminal.print(
-      `  | [${lines.length - SHOWN_LINES} more lines: read them in ${printable(source)}]`,
-    );
+    terminal.print(`  | [${lines.length - SHOWN_LINES} more lines in ${printable(source)}]`);
   }
   terminal.print('');
   for (const remark of review.remarks) terminal.print(`- ${printable(remark)}`);
-  terminal.print('- The agent will follow it as it follows you. It widens no right of the agent.');
+  terminal.print(
+    '- The agent follows a skill like your own instructions. A skill gives the agent no additional rights.',
+  );
 }
 
 async function accept(terminal: Terminal, name: string) {
   const changed = await (await open(terminal)).accept(name);
-  const what = changed.length === 0 ? 'nothing had changed' : `changed: ${changed.join(', ')}`;
-  terminal.tell(`${name} is taken as it is now (${printable(what)}).`);
+  const what = changed.length === 0 ? 'nothing changed' : `changed: ${changed.join(', ')}`;
+  terminal.tell(`Accepted ${name} (${printable(what)}).`);
 }
 
 async function remove(terminal: Terminal, name: string, yes: boolean) {

@@ -1,6 +1,6 @@
 // Whether every skill can be used.
 
-import { type Finding, ok, warn } from '../../cli/doctor/finding.ts';
+import { type Finding, ok, warn } from '../../cli/doctor/machine-checks.ts';
 import { printable, type Terminal } from '../../cli/terminal.ts';
 import type { Skill } from './skills.ts';
 
@@ -8,7 +8,7 @@ export async function checkSkills({ home, env, clock }: Terminal): Promise<reado
   const { openSkillCare } = await import('./skill-care.ts');
   const skills = await (await openSkillCare(home, env, clock)).skills.list();
   const findings = skills.flatMap((skill) => findingOf(skill) ?? []);
-  return findings.length > 0 ? findings : [ok('skills', `${skills.length}, all can be used`)];
+  return findings.length > 0 ? findings : [ok('skills', `${skills.length}, all usable`)];
 }
 
 function findingOf({ name, state }: Skill): Finding | undefined {
@@ -16,18 +16,18 @@ function findingOf({ name, state }: Skill): Finding | undefined {
     case 'ready':
       return undefined;
     case 'lacking':
-      return ok('skills', `${name} is not used, missing: ${state.missing.join(', ')}`);
+      return ok('skills', `${name} is not available; missing: ${state.missing.join(', ')}`);
     case 'changed':
       return warn(
         'skills',
-        `${name} changed since it was added, and is not offered`,
-        `Look at it and run: nanobot skills accept ${name}`,
+        `${name} changed since it was added and is disabled`,
+        `Check what changed, then run: nanobot skills accept ${name}`,
       );
     case 'broken':
       return warn(
         'skills',
-        `${printable(name)} is not offered: ${printable(state.problem)}`,
-        'Correct its SKILL.md; nanobot skills validate checks it.',
+        `${printable(name)} cannot be used: ${printable(state.problem)}`,
+        'Correct its SKILL.md, then run: nanobot skills validate',
       );
   }
 }

@@ -16,10 +16,16 @@ import {
   type SkillPackage,
   unpack,
 } from './package.ts';
-import { type PinBook, type SkillPin, sha256 } from './pins.ts';
-import { archiveOf, listSkillFiles, type RepositoryPlace } from './repository.ts';
 import { isSkillName } from './rules/skill.ts';
-import { SkillError } from './skills.ts';
+import {
+  archiveOf,
+  listSkillFiles,
+  type PinBook,
+  type RepositoryPlace,
+  SkillError,
+  type SkillPin,
+  sha256,
+} from './skills.ts';
 
 const FOLDER_MODE = 0o700;
 /** No file of a skill is a program to the system. */
@@ -42,7 +48,7 @@ export async function installSkill(
   const target = join(folder, skill.name);
   const isThere = (await lstat(target).catch(() => undefined)) !== undefined;
   if (isThere && !replace) {
-    const message = `there is a skill ${skill.name} already; add --replace to put this one in its place`;
+    const message = `the skill ${skill.name} already exists; use --replace to replace it`;
     throw new SkillError('exists', message);
   }
   const staged = join(folder, `.${skill.name}.${randomUUID()}`);
@@ -111,7 +117,7 @@ export async function existingSkill(name: string, folder: string): Promise<strin
   if (info?.isDirectory() === true) return target;
   throw new SkillError(
     'unknown',
-    `the workspace has no skill "${name}"; "nanobot skills list" has them`,
+    `the workspace has no skill "${name}"; list skills: nanobot skills list`,
   );
 }
 
@@ -147,7 +153,7 @@ export async function findSkill(
   if (place === undefined) {
     throw new SkillError(
       'bad_source',
-      `${where} is no folder, no archive and no repository; name a path, owner/repository/folder, or an address of a .tar.gz`,
+      `cannot find ${where}; give a folder, a .tar.gz file or its URL, or owner/repository/folder`,
     );
   }
   return fromArchive(await download(place, safeFetch, signal), place);
@@ -157,7 +163,7 @@ async function readBounded(path: string, bytes: number): Promise<Uint8Array> {
   if (!ARCHIVE.test(path)) {
     throw new SkillError(
       'bad_source',
-      `${path} is a file; name the folder of the skill, or a .tar.gz`,
+      `${path} is a file; give the folder of the skill, or a .tar.gz file`,
     );
   }
   if (bytes > MAX_ARCHIVE_BYTES) throw tooLarge(path);
@@ -174,12 +180,12 @@ async function download(
     (cause: unknown) => {
       signal.throwIfAborted();
       const why = cause instanceof Error ? cause.message : 'unreachable';
-      throw new SkillError('bad_source', `${source} could not be fetched: ${why}`, { cause });
+      throw new SkillError('bad_source', `cannot download ${source}: ${why}`, { cause });
     },
   );
   if (status === 200) return body;
-  const why = status === 404 ? 'not there, or private' : `the server answered ${status}`;
-  throw new SkillError('bad_source', `${source} could not be fetched: ${why}`);
+  const why = status === 404 ? 'not found, or private' : `the server answered ${status}`;
+  throw new SkillError('bad_source', `cannot download ${source}: ${why}`);
 }
 
 async function fromFolder(root: string): Promise<FoundSkill> {
@@ -230,9 +236,7 @@ function chosen(
   if (top === undefined) {
     const names = tops.slice(0, 40).join(', ');
     const why =
-      tops.length === 0
-        ? `no ${SKILL_FILE} in it`
-        : `${tops.length} skills in it, name one: ${names}`;
+      tops.length === 0 ? `no ${SKILL_FILE}` : `${tops.length} skills; choose one: ${names}`;
     throw new SkillError('bad_source', `${whole.source} has ${why}`);
   }
   const prefix = top === '' ? '' : `${top}/`;
@@ -249,11 +253,11 @@ function chosen(
 const notPlain = (path: string) =>
   new SkillError(
     'refused',
-    `${JSON.stringify(path)} is a link or no plain file; a skill has files only`,
+    `${JSON.stringify(path)} is a link or not a regular file; a skill may contain only files`,
   );
 
 const tooLarge = (path: string) =>
-  new SkillError('refused', `${JSON.stringify(path)} is too large, or with it the whole is`);
+  new SkillError('refused', `${JSON.stringify(path)} is too large, or makes the skill too large`);
 
 const tooMany = () =>
-  new SkillError('refused', `more than ${MAX_SKILL_FILES} files; name the folder of the skill`);
+  new SkillError('refused', `more than ${MAX_SKILL_FILES} files; give the folder of the skill`);

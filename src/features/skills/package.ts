@@ -42,12 +42,12 @@ const HOST = /\bhttps?:\/\/([a-z0-9.-]+\.[a-z]{2,}|localhost|\d+(?:\.\d+){3})/gi
 export async function reviewPackage({ name, files }: SkillPackage): Promise<SkillReview> {
   if (!isSkillName(name)) {
     throw refused(
-      `"${headOf(name, MAX_SHOWN_CHARS)}" is no name for a skill: small letters, digits, single hyphens`,
+      `"${headOf(name, MAX_SHOWN_CHARS)}" is not a valid name of a skill; use lower-case letters, digits and single hyphens`,
     );
   }
   checkFiles(files);
   const main = files.find(({ path }) => path === SKILL_FILE);
-  if (main === undefined) throw refused(`there is no ${SKILL_FILE} in it`);
+  if (main === undefined) throw refused(`it has no ${SKILL_FILE}`);
   const read = await readSkillFile(name, main.bytes);
   if (read.kind === 'broken') throw refused(read.problem);
   const { description, isAlways, needs } = read.manifest;
@@ -61,7 +61,7 @@ export async function reviewPackage({ name, files }: SkillPackage): Promise<Skil
     text: read.body,
     remarks: [
       ...(wants.length === 0 ? [] : [`It needs ${wants.join(', ')}.`]),
-      ...(isAlways ? ['It asks to stand in every prompt, not only when it is needed.'] : []),
+      ...(isAlways ? ['It asks to be in every prompt, not only when needed.'] : []),
       ...contentRemarks(files),
       ...(read.warnings ?? []),
     ],
@@ -70,11 +70,11 @@ export async function reviewPackage({ name, files }: SkillPackage): Promise<Skil
 
 function checkFiles(files: readonly PackedFile[]): void {
   if (files.length > MAX_SKILL_FILES) {
-    throw refused(`it has ${files.length} files; at most ${MAX_SKILL_FILES} are taken`);
+    throw refused(`it has ${files.length} files; at most ${MAX_SKILL_FILES} are allowed`);
   }
   const bytes = files.reduce((sum, file) => sum + file.bytes.length, 0);
   if (bytes > MAX_PACKAGE_BYTES) {
-    throw refused(`it has ${bytes} bytes; at most ${MAX_PACKAGE_BYTES} are taken`);
+    throw refused(`it has ${bytes} bytes; at most ${MAX_PACKAGE_BYTES} are allowed`);
   }
   const seen = new Set<string>();
   for (const file of files) {
@@ -84,27 +84,27 @@ function checkFiles(files: readonly PackedFile[]): void {
     seen.add(folded);
     if (file.bytes.length > MAX_FILE_BYTES) {
       throw refused(
-        `${file.path} has ${file.bytes.length} bytes; at most ${MAX_FILE_BYTES} are taken`,
+        `${file.path} has ${file.bytes.length} bytes; at most ${MAX_FILE_BYTES} are allowed`,
       );
     }
     const hidden = isText(file.bytes) ? hiddenCharactersIn(decode(file.bytes)) : undefined;
     if (hidden !== undefined) {
       throw refused(
-        `${file.path} holds characters that nobody sees (${hidden}): it may say what you are not shown`,
+        `${file.path} contains invisible characters (${hidden}) and may contain text that you do not see`,
       );
     }
   }
 }
 
 /** @throws SkillError refused */
-export function checkPath(path: string): void {
+function checkPath(path: string): void {
   const names = path.split('/');
   const shown = JSON.stringify(headOf(path, MAX_PATH_CHARS));
   if (path.length > MAX_PATH_CHARS || names.length > MAX_DEPTH) {
     throw refused(`the path ${shown} is too long or too deep`);
   }
   if (names.some((part) => part === '' || part === '.' || part === '..' || ODD_NAME.test(part))) {
-    throw refused(`the path ${shown} leads elsewhere or has odd characters`);
+    throw refused(`the path ${shown} leads outside the folder or has invalid characters`);
   }
   if (names.some((part) => RESERVED.test(part)) || isProtected(names)) {
     throw refused(`a file must not be called ${shown}`);
@@ -126,11 +126,13 @@ function contentRemarks(files: readonly PackedFile[]): readonly string[] {
   return [
     ...(programs.length === 0
       ? []
-      : [`It holds programs: ${pathsOf(programs)}. They run only when the agent is allowed to.`]),
-    ...(binaries.length === 0 ? [] : [`It holds files that are no text: ${pathsOf(binaries)}.`]),
+      : [
+          `It contains programs: ${pathsOf(programs)}. They run only if the agent may run programs.`,
+        ]),
+    ...(binaries.length === 0 ? [] : [`It contains binary files: ${pathsOf(binaries)}.`]),
     ...(hosts.length === 0
       ? []
-      : [`It names these hosts: ${hosts.slice(0, MAX_HOSTS).join(', ')}${more}.`]),
+      : [`It mentions these hosts: ${hosts.slice(0, MAX_HOSTS).join(', ')}${more}.`]),
   ];
 }
 
@@ -155,7 +157,7 @@ const MAX_ENTRIES = 20_000;
 const MAX_BYTES = 100_000_000;
 const FILES = ['File', 'OldFile', 'ContiguousFile'];
 
-export type Unpacked = {
+type Unpacked = {
   readonly files: readonly PackedFile[];
   /** Paths of links and devices. */
   readonly others: readonly string[];
@@ -177,7 +179,7 @@ export async function unpack(archive: Uint8Array): Promise<Unpacked> {
       seen += 1;
       bytes += entry.size;
       if (seen > MAX_ENTRIES || bytes > MAX_BYTES) {
-        reject(new SkillError('refused', 'the archive is too large; name a smaller one'));
+        reject(new SkillError('refused', 'the archive is too large'));
         return parser.abort(new Error('too large'));
       }
       if (entry.type !== 'Directory' && !FILES.includes(entry.type)) others.push(entry.path);
@@ -191,7 +193,7 @@ export async function unpack(archive: Uint8Array): Promise<Unpacked> {
     await promise;
   } catch (cause) {
     if (cause instanceof SkillError) throw cause;
-    throw new SkillError('bad_source', 'this is no tar archive, or a damaged one', { cause });
+    throw new SkillError('bad_source', 'not a tar archive, or a damaged one', { cause });
   }
   return withoutRoot(files, others);
 }

@@ -18,7 +18,7 @@ import {
   removeSkill,
 } from './install-skill.ts';
 import { reviewPackage } from './package.ts';
-import { createPinBook } from './pins.ts';
+import { createPinBook } from './skills.ts';
 
 export type SkillCare = Awaited<ReturnType<typeof openSkillCare>>;
 

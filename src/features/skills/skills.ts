@@ -1,9 +1,19 @@
 // CONTRACT of the skills: what the agent can learn when it needs it. The workspace's come before
 // those that are shipped; one that is not what was added is not offered.
 
+import { createHash } from 'node:crypto';
+import { readFile } from 'node:fs/promises';
 import { z } from 'zod';
+import {
+  type Command,
+  type CommandTable,
+  commandsOf,
+} from '../../kernel/commands/command-access.ts';
 import { NanobotError, ToolError } from '../../kernel/message/errors.ts';
+import { fileStamp, writeAtomic } from '../../lib/files/files.ts';
+import type { GuardedFiles } from '../../lib/files/guarded-files.ts';
 import { readDescription, type Tool } from '../../tools/tool.ts';
+import { isSkillName } from './rules/skill.ts';
 
 export type SkillState =
   | { readonly kind: 'ready' }
@@ -65,12 +75,12 @@ const ITSELF = /^(?:\.\/)*(?:skill\.md)?$/i;
 
 const input = z
   .object({
-    name: z.string().min(1).max(64).describe('The skill, by its name in the list of skills.'),
+    name: z.string().min(1).max(64).describe('Its name in the list of skills.'),
     file: z
       .string()
       .max(200)
       .optional()
-      .describe('Another file of the skill, by its path there; left out: the skill itself.'),
+      .describe('Path of another file of the skill; default: the skill itself.'),
   })
   // One way to say it, so that what was read is seen to be read again.
   .transform(({ name, file }) => ({
@@ -105,3 +115,171 @@ const KINDS: Readonly<Record<SkillProblem, ToolError['kind']>> = {
   refused: 'blocked',
   exists: 'execution',
 };
+
+// `/skills`: what the agent knows how to do well, and why one of them is not in use.
+
+export const SKILLS_COMMANDS = {
+  skills: {
+    summary: 'list my skills',
+    access: { direct: 'trusted', group: 'owner' },
+    timing: 'immediate',
+  },
+} satisfies CommandTable;
+
+export function skillsCommands(skills: Pick<Skills, 'list'>): readonly Command[] {
+  return commandsOf(SKILLS_COMMANDS, {
+    async skills() {
+      const lines = (await skills.list()).map(lineOf);
+      if (lines.length === 0) return 'There are no skills. Add one with `nanobot skills add`.';
+      return `Skills:\n${lines.join('\n')}`;
+    },
+  });
+}
+
+function lineOf({ name, description, isAlways, state }: Skill): string {
+  switch (state.kind) {
+    case 'ready':
+      return `- **${name}**${isAlways ? ' (always in use)' : ''}: ${description}`;
+    case 'lacking':
+      return `- **${name}** (missing: ${state.missing.join(', ')}): ${description}`;
+    case 'changed':
+      return `- **${name}** (not in use: changed since it was added)`;
+    case 'broken':
+      return `- **${name}** (not in use: ${state.problem})`;
+  }
+}
+
+// What was added from elsewhere, as it was looked at then: source and SHA-256 of every file. Kept
+// outside of the workspace, where the agent cannot write.
+
+const pin = z.strictObject({
+  source: z.string(),
+  addedAt: z.iso.datetime(),
+  /** By path below the skill's folder, in hexadecimal. */
+  files: z.record(z.string(), z.string()),
+});
+export type SkillPin = Readonly<z.infer<typeof pin>>;
+
+const pinFile = z.strictObject({
+  version: z.literal(1),
+  skills: z.record(z.string().refine(isSkillName), pin),
+});
+
+type SkillPins = ReadonlyMap<string, SkillPin>;
+
+export type PinBook = ReturnType<typeof createPinBook>;
+
+export const sha256 = (bytes: string | Uint8Array) =>
+  createHash('sha256').update(bytes).digest('hex');
+
+export function createPinBook(path: string) {
+  let cached: { readonly stamp: string; readonly pins: SkillPins } | undefined;
+
+  /** Read again when the file changed. @throws NanobotError where it is damaged */
+  async function all(): Promise<SkillPins> {
+    const stamp = fileStamp(path);
+    if (stamp === undefined) return new Map();
+    if (cached?.stamp !== stamp) cached = { stamp, pins: parse(await readFile(path, 'utf8')) };
+    return cached.pins;
+  }
+
+  function parse(text: string): SkillPins {
+    try {
+      return new Map(Object.entries(pinFile.parse(JSON.parse(text)).skills));
+    } catch (cause) {
+      const message = `${path} is damaged: restore it, or delete it and add the skills again`;
+      throw new NanobotError('skill_pins_damaged', message, { cause });
+    }
+  }
+
+  return {
+    all,
+    /** `undefined` takes it out. */
+    async set(name: string, value: SkillPin | undefined): Promise<void> {
+      const pins = new Map(await all());
+      if (value === undefined) pins.delete(name);
+      else pins.set(name, value);
+      const skills = Object.fromEntries([...pins].sort(([a], [b]) => (a < b ? -1 : 1)));
+      await writeAtomic(path, `${JSON.stringify({ version: 1, skills }, undefined, 2)}\n`);
+    },
+  };
+}
+
+// Which archive a repository's name or address stands for.
+
+export type RepositoryPlace = {
+  /** Of a tar archive. */
+  readonly url: string;
+  /** Inside of the archive, below its only folder; empty = all of it. */
+  readonly folder: string;
+  /** As a person would name it. */
+  readonly source: string;
+};
+
+const PART = '[A-Za-z0-9._-]+';
+const SHORT = new RegExp(`^(${PART})/(${PART})((?:/${PART})*)(?:#([A-Za-z0-9._/-]+))?$`);
+const TREE = /^(?:-\/)?(?:tree|src\/branch|blob)\/([^/]+)((?:\/[^/]+)*)$/;
+const ARCHIVE = /\.(?:tar|tar\.gz|tgz)$/i;
+
+/** Undefined where it is neither. */
+export function archiveOf(where: string): RepositoryPlace | undefined {
+  if (!/^https?:/i.test(where)) return shortName(where);
+  const url = URL.parse(where);
+  if (url === null) return undefined;
+  if (ARCHIVE.test(url.pathname)) return { url: url.href, folder: '', source: where };
+  return browsed(url);
+}
+
+function shortName(where: string): RepositoryPlace | undefined {
+  const [, owner, name, folder = '', ref = 'HEAD'] = SHORT.exec(where) ?? [];
+  if (owner === undefined || name === undefined || hasDots(where)) return undefined;
+  const url = `https://codeload.github.com/${owner}/${name}/tar.gz/${ref}`;
+  return { url, folder: folder.slice(1), source: where };
+}
+
+/** As copied from a browser. */
+function browsed({ host, pathname, href }: URL): RepositoryPlace | undefined {
+  const [owner, repository, ...rest] = pathname.split('/').filter((part) => part !== '');
+  if (owner === undefined || repository === undefined || hasDots(pathname)) return undefined;
+  const name = repository.replace(/\.git$/, '');
+  const [, ref = 'HEAD', below = ''] = TREE.exec(rest.join('/')) ?? [];
+  const folder = below.slice(1).replace(/\/?SKILL\.md$/, '');
+  const url = ARCHIVES[host]?.(owner, name, ref);
+  return url === undefined ? undefined : { url, folder, source: href };
+}
+
+const ARCHIVES: Readonly<Record<string, (owner: string, name: string, ref: string) => string>> = {
+  'github.com': (owner, name, ref) => `https://codeload.github.com/${owner}/${name}/tar.gz/${ref}`,
+  'gitlab.com': (owner, name, ref) =>
+    `https://gitlab.com/${owner}/${name}/-/archive/${ref}/${name}.tar.gz`,
+  'codeberg.org': (owner, name, ref) =>
+    `https://codeberg.org/${owner}/${name}/archive/${ref}.tar.gz`,
+};
+
+const hasDots = (path: string) => path.split('/').includes('..');
+
+// The files of one skill, by path below its folder.
+
+const MAX_FILES = 200;
+const MAX_DEPTH = 5;
+
+/** Links and what is protected are left out. `root` holds the skill's folder. */
+export async function listSkillFiles(
+  files: GuardedFiles,
+  root: string,
+  name: string,
+): Promise<readonly string[]> {
+  const found: string[] = [];
+  const walk = async (below: string, depth: number): Promise<void> => {
+    const path = below === '' ? name : `${name}/${below}`;
+    const { entries } = await files.list(root, path, { maxEntries: MAX_FILES });
+    for (const entry of entries) {
+      if (found.length >= MAX_FILES) return;
+      const inside = below === '' ? entry.name : `${below}/${entry.name}`;
+      if (entry.kind === 'file') found.push(inside);
+      if (entry.kind === 'folder' && depth < MAX_DEPTH) await walk(inside, depth + 1);
+    }
+  };
+  await walk('', 1);
+  return found;
+}

@@ -4,9 +4,8 @@ import { Command } from 'commander';
 import { parseLimit } from '../../cli/flag-values.ts';
 import { printable, type Terminal, withState } from '../../cli/terminal.ts';
 import { createDayText } from '../../lib/time/zone-time.ts';
-import type { BudgetOwners } from './budget-owners.ts';
-import { budgetCap } from './rules/budget-limits.ts';
-import { budgetLine } from './rules/budget-words.ts';
+import type { BudgetOwners } from './paid-call.ts';
+import { budgetCap, budgetLine } from './rules/budget-limits.ts';
 import type { StoredDay } from './spending-day.ts';
 
 const DAY_MS = 86_400_000;
@@ -15,16 +14,16 @@ type Options = { readonly days: number; readonly json?: boolean };
 
 export function usageCommand(terminal: Terminal): Command {
   return new Command('usage')
-    .description('what was spent on models, by person, chat and in all')
-    .option('--days <n>', 'how many days back', parseLimit, 1)
-    .option('--json', 'as JSON')
+    .description('show what models cost, by person, chat and in total')
+    .option('--days <n>', 'number of days, including today', parseLimit, 1)
+    .option('--json', 'print as JSON')
     .action((options: Options) => showUsage(terminal, options));
 }
 
 async function showUsage(terminal: Terminal, { days, json }: Options) {
   const { loadConfig } = await import('../../kernel/config/files/config-file.ts');
   const { SPENDING_SCOPE } = await import('./spending-day.ts');
-  const { createBudgetOwners } = await import('./budget-owners.ts');
+  const { createBudgetOwners } = await import('./paid-call.ts');
   const { storedDays } = await import('./spending-day.ts');
   const { config } = await loadConfig(terminal.home, terminal.env);
   const since = terminal.clock.now() - Math.max(0, days - 1) * DAY_MS;
@@ -35,7 +34,7 @@ async function showUsage(terminal: Terminal, { days, json }: Options) {
     return Promise.all(stored.map((day) => withOwners(day, ownerOf)));
   });
   if (json === true) return terminal.printJson(found);
-  if (found.length === 0) return terminal.tell('Nothing was spent.');
+  if (found.length === 0) return terminal.tell('No model usage.');
   const { currency } = config.limits.budget;
   for (const { day, rows } of found) {
     terminal.print(day);

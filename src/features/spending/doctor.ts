@@ -1,6 +1,6 @@
-// Whether the doctor knows what the models that may answer cost.
+// Whether the prices of the models that may answer are known.
 
-import { type Finding, ok, warn } from '../../cli/doctor/finding.ts';
+import { type Finding, ok, warn } from '../../cli/doctor/machine-checks.ts';
 import type { Terminal } from '../../cli/terminal.ts';
 import type { Config } from '../../kernel/config/config.ts';
 import { findDefaultModel } from '../../providers/credentials.ts';
@@ -14,19 +14,23 @@ export async function checkPrices({ env }: Terminal, config: Config): Promise<Fi
   const unknown = models.filter(
     (model) => priceOf(model, config.models.prices, budget.currency) === undefined,
   );
-  if (unknown.length === 0) return ok('prices', `known, in ${budget.currency}`);
-  const text = `no price is known of ${unknown.join(', ')}`;
+  if (unknown.length === 0) return ok('prices', `all model prices known, in ${budget.currency}`);
+  const text = `unknown price: ${unknown.join(', ')}`;
   const isLimited =
     budget.perPersonMoneyPerDay +
       budget.perChatMoneyPerDay +
       budget.perJobMoneyPerDay +
       budget.totalMoneyPerDay >
     0;
-  if (!isLimited) return ok('prices', `${text}: counted in tokens only`);
+  if (!isLimited) return ok('prices', `${text}; only tokens are counted`);
   const assumed = assumedPrice(budget.unpriced, budget.currency);
   const done =
     assumed === undefined
-      ? 'not asked, since a budget in money counts'
-      : `charged ${assumed.input} and ${assumed.output} ${budget.currency} per million tokens, in and out`;
-  return warn('prices', `${text}: ${done}`, 'Write it in models.prices, or set budgets in tokens.');
+      ? 'not used, because a budget in money is set'
+      : `charged at ${assumed.input} (in) and ${assumed.output} (out) ${budget.currency} per million tokens`;
+  return warn(
+    'prices',
+    `${text}; ${done}`,
+    'Set the price in models.prices, or set budgets in tokens.',
+  );
 }

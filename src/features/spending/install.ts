@@ -1,18 +1,17 @@
 // Installs the guard that every model call passes for its costs, and what people see and change of it.
 
-import type { PaidCalls, SpendingGuard } from '../../agent/spending.ts';
+import type { PaidCalls } from '../../agent/agent.ts';
 import type { LiveConfig } from '../../kernel/config/files/live-config.ts';
 import { type Kernel, port } from '../../kernel/feature.ts';
 import type { TokenUsage } from '../../kernel/message/transcript.ts';
-import { observedSpending } from '../../kernel/observe/observed.ts';
+import { budgetGuard } from '../../kernel/model-guards.ts';
+import { recordingGuard } from '../../kernel/observe/observed.ts';
 import { assumedPrice, priceOf } from '../../providers/rules/model-names.ts';
-import { LOCAL_ONLY } from '../local-models/install-local-only.ts';
+import { LOCAL_ONLY } from '../local-models/local-only.ts';
 import { createKnownAs } from '../people/people.ts';
-import { createBudgetNotes } from './budget-notes.ts';
-import { createBudgetOwners } from './budget-owners.ts';
+import { createBudgetOwners } from './paid-call.ts';
 import { amountOf, type Price } from './rules/spending.ts';
-import { Spending } from './spending.ts';
-import { spendingCommands } from './spending-commands.ts';
+import { createBudgetNotes, Spending } from './spending.ts';
 import { SPENDING_SCOPE } from './spending-day.ts';
 import {
   BUDGET_SUBJECT,
@@ -20,11 +19,12 @@ import {
   createBudgetAnswers,
   createSpendingDesk,
   type SpendingDesk,
+  spendingCommands,
+  spentToday,
 } from './spending-desk.ts';
 
-export const SPENDING = port<SpendingGuard>('spending');
 export const PAID_CALLS = port<PaidCalls>('paid calls');
-export const SPENDING_DESK = port<SpendingDesk>('spending desk');
+const SPENDING_DESK = port<SpendingDesk>('spending desk');
 
 /** @throws StoreError */
 export async function install(kernel: Kernel): Promise<void> {
@@ -48,12 +48,16 @@ export async function install(kernel: Kernel): Promise<void> {
   await spending.today();
   const desk = createSpendingDesk(spending, settings, ownerOf, sessions);
   const only = kernel.use(LOCAL_ONLY);
-  const counted = observedSpending(spending, measuring.calls.called, clock);
-  kernel.provide(SPENDING, only.guard(counted));
+  kernel.add.modelGuard(recordingGuard(measuring.calls.called, clock));
+  kernel.add.modelGuard(budgetGuard(spending));
   kernel.provide(PAID_CALLS, only.paid(spending));
   kernel.provide(SPENDING_DESK, desk);
   kernel.add.answers(BUDGET_SUBJECT, createBudgetAnswers(desk), 'configuration');
+  kernel.add.status({ lines: async (origin) => [`Today: ${await spentToday(origin, desk)}`] });
   kernel.add.command(...spendingCommands(desk));
+  kernel.add.routes(['POST /api/model-calls', 'POST /api/model-calls/:id'], async () =>
+    (await import('./lending-routes.ts')).lendingRoutes(kernel.modelCalls),
+  );
 }
 
 // What a model call costs by the configured prices, in millionths of the currency.

@@ -7,12 +7,16 @@ import {
   type PaidReservation,
   type PlannedCall,
   SpendingRefusedError,
-} from '../../agent/spending.ts';
+} from '../../agent/agent.ts';
+import type { Person, PersonLimits } from '../../kernel/access/person.ts';
 import type { ProviderFailure } from '../../kernel/message/errors.ts';
+import type { CountNames } from '../../kernel/message/message-limits.ts';
+import type { Persons } from '../people/persons.ts';
 import { isUnbilled } from '../voice/voice.ts';
+import { budgetHolder } from './rules/budget-limits.ts';
 import { type Amount, type Ask, amountOf, NOTHING } from './rules/spending.ts';
 
-export type CostlyCall<Result> = PaidCall & {
+type CostlyCall<Result> = PaidCall & {
   /** Leaves one's own machines. */
   readonly isElsewhere: boolean;
   /** What it took, in millionths. */
@@ -72,3 +76,45 @@ export function spentBy(end: CallEnd, call: PlannedCall, ask: Ask): Amount {
   if (isUnbilled && end.answerTokens === 0) return NOTHING;
   return amountOf(ask.price, { input: call.inputTokens, output: end.answerTokens });
 }
+
+// Whose a budget is: the person's name and what an owner allows them, by the names it is kept under.
+
+type BudgetOwner = {
+  /** Shown, never trusted. */
+  readonly name?: string;
+  readonly limits?: PersonLimits;
+};
+
+/** What a measurement is charged to: no person writes there. */
+const EVALUATIONS = 'eval';
+
+export type BudgetOwners = (names: CountNames) => Promise<BudgetOwner>;
+
+export function createBudgetOwners(persons: Pick<Persons, 'of' | 'inChat'>): BudgetOwners {
+  async function ownerOf(name: string): Promise<BudgetOwner | undefined> {
+    const holder = budgetHolder(name);
+    switch (holder.kind) {
+      case 'person': {
+        const person = await persons.of(holder.channel, [holder.id]);
+        return person && { ...named(person), ...(person.limits && { limits: person.limits }) };
+      }
+      case 'chat': {
+        if (holder.chat.channel === EVALUATIONS) return { name: `Evaluation ${holder.chat.chat}` };
+        const person = await persons.inChat(holder.chat);
+        return person && named(person);
+      }
+      case 'nobody':
+        return undefined;
+    }
+  }
+
+  return async (names) => {
+    for (const name of names) {
+      const owner = await ownerOf(name);
+      if (owner !== undefined) return owner;
+    }
+    return {};
+  };
+}
+
+const named = ({ name }: Person): BudgetOwner => (name === '' ? {} : { name });

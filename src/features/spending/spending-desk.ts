@@ -1,24 +1,126 @@
-// What people are shown of today's spending, and what an owner changes about it.
+// The chat commands about what models cost: one's own for everybody, all of it and the limits for owners.
 
+import {
+  CONVERSATION,
+  type Command,
+  type CommandOrigin,
+  type CommandTable,
+  commandsOf,
+  OWNER_ONLY,
+} from '../../kernel/commands/command-access.ts';
 import type { SessionKey } from '../../kernel/message/ids.ts';
 import type { ChatRef } from '../../kernel/message/message.ts';
 import type { CountNames } from '../../kernel/message/message-limits.ts';
-import type { Question, QuestionHandler } from '../../kernel/questions/question.ts';
+import type { Question, QuestionHandler } from '../../kernel/questions/question-rows.ts';
 import type { SessionStore } from '../../kernel/sessions/store.ts';
-import { MORE_PERCENT, type UsedUp } from './budget-notes.ts';
-import type { BudgetOwners } from './budget-owners.ts';
-import { budgetCap, chargedFor, type Payer, TOTAL } from './rules/budget-limits.ts';
-import type { BudgetView } from './rules/budget-words.ts';
-import { type ConversationCost, conversationCost } from './rules/conversation-cost.ts';
+import type { BudgetOwners } from './paid-call.ts';
+import {
+  type BudgetView,
+  budgetCap,
+  budgetLine,
+  chargedFor,
+  conversationLines,
+  type Payer,
+  TOTAL,
+} from './rules/budget-limits.ts';
+import type { ConversationCost } from './rules/conversation-cost.ts';
 import { isNearlyUsed, type Ledger } from './rules/spending.ts';
 import type { Spending, SpendingSettings } from './spending.ts';
+import { MORE_PERCENT, type UsedUp } from './spending.ts';
 import type { LedgerRow } from './spending-day.ts';
+
+const MAX_LINES = 15;
+const MAX_PERCENT = 1000;
+
+export const SPENDING_COMMANDS = {
+  usage: {
+    summary: 'show today’s spending on models',
+    access: CONVERSATION,
+    timing: 'immediate',
+  },
+  cost: {
+    summary: 'show the cost of this conversation and of today',
+    access: CONVERSATION,
+    timing: 'immediate',
+  },
+  budget: {
+    summary: 'show today’s budgets, or raise them for today',
+    usage: '/budget [more <percent> [budget]]',
+    access: OWNER_ONLY,
+    timing: 'immediate',
+  },
+} satisfies CommandTable;
+
+export function spendingCommands(spending: SpendingDesk): readonly Command[] {
+  return commandsOf(SPENDING_COMMANDS, {
+    usage: (origin) => showUsage(origin, spending),
+    cost: (origin) => showCost(origin, spending),
+    budget: (_origin, argument) => changeBudget(argument, spending),
+  });
+}
+
+/** The widest budget that the person may see, in one line. */
+export async function spentToday(
+  origin: CommandOrigin | undefined,
+  spending: SpendingDesk,
+): Promise<string> {
+  const [view] = await (origin === undefined ? spending.all() : shownTo(origin, spending));
+  return view === undefined ? 'nothing spent' : budgetLine(view, spending.currency);
+}
+
+function shownTo({ message, role }: CommandOrigin, spending: SpendingDesk) {
+  const isForOwner = role === 'owner' && message.addressing === 'direct';
+  return isForOwner ? spending.all() : spending.of(message);
+}
+
+async function showUsage(origin: CommandOrigin, spending: SpendingDesk): Promise<string> {
+  const spent = (await shownTo(origin, spending)).filter(({ ledger }) => ledger.calls > 0);
+  if (spent.length === 0) return 'Nothing was spent today.';
+  const lines = spent.slice(0, MAX_LINES).map((view) => `- ${budgetLine(view, spending.currency)}`);
+  const left = spent.length - lines.length;
+  return [...lines, ...(left > 0 ? [`and ${left} more: \`nanobot usage\``] : [])].join('\n');
+}
+
+/** What was summed up or begun anew is in view no more, and not counted. */
+async function showCost(origin: CommandOrigin, spending: SpendingDesk): Promise<string> {
+  const conversation = await spending.inConversation(origin.session);
+  return [
+    `This conversation, since its last summary or restart: ${conversationLines(conversation, spending.currency)}`,
+    `Today:\n${await showUsage(origin, spending)}`,
+  ].join('\n\n');
+}
+
+async function changeBudget(argument: string, spending: SpendingDesk): Promise<string> {
+  if (argument === '') {
+    const limited = (await spending.all()).filter(({ cap }) => cap.tokens > 0 || cap.micros > 0);
+    if (limited.length === 0) {
+      return 'No budget is set. Set one with limits.budget in the configuration.';
+    }
+    const lines = limited.slice(0, MAX_LINES);
+    return lines.map((view) => `- ${budgetLine(view, spending.currency)}`).join('\n');
+  }
+  const match = /^more\s+(\d+)\s*%?(?:\s+(\S.*))?$/.exec(argument);
+  const percent = Number(match?.[1] ?? 0);
+  if (match === null || percent < 1 || percent > MAX_PERCENT) {
+    return `Usage: /budget more <percent>, at most ${MAX_PERCENT}.`;
+  }
+  const key = match[2];
+  const raised = await spending.raise(percent, key === undefined ? {} : { key });
+  if (raised.length === 0) {
+    return key === undefined
+      ? `No budget is nearly used up. To raise one anyway, name it: \`/budget more ${percent} total\`; /budget lists them.`
+      : 'No budget with that name was used today; /usage lists them.';
+  }
+  return `${percent} % more for today: ${raised.join(', ')}.`;
+}
+
+// What people are shown of today's spending, and what an owner changes about it.
 
 /**
  * `day`: `YYYY-MM-DD`, where it has to be that one. `extraPercent`: what was allowed before, where that
  * has to be so still.
  */
-export type MeantBudget = {
+type MeantBudget = {
   readonly key?: string;
   readonly day?: string;
   readonly extraPercent?: number;
@@ -52,6 +154,7 @@ export function createSpendingDesk(
     /** Of what is still shown to the model. */
     async inConversation(session: SessionKey): Promise<ConversationCost> {
       const { prices, limits } = settings();
+      const { conversationCost } = await import('./rules/conversation-cost.ts');
       return conversationCost(await sessions.load(session), prices, limits.budget.currency);
     },
     /** All of today: the total first, then by what was taken. */
@@ -129,7 +232,7 @@ export function createBudgetAnswers(desk: SpendingDesk): QuestionHandler {
       const meant = { key: key.join('|'), day, extraPercent: Number(extra) };
       const raised = await desk.raise(MORE_PERCENT, meant);
       return raised.length === 0
-        ? 'Nothing is changed: more was allowed already, or that day is over.'
+        ? 'Nothing changed: it was already raised, or that day is over.'
         : `${MORE_PERCENT} % more for today: ${raised.join(', ')}.`;
     },
   };

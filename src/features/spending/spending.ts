@@ -10,27 +10,42 @@ import type {
   Refusal,
   Reservation,
   SpendingGuard,
-} from '../../agent/spending.ts';
+} from '../../agent/agent.ts';
+import type { MessageBus } from '../../kernel/bus/bus.ts';
 import type { KeyValueStore } from '../../kernel/bus/store/store.ts';
 import type { LimitsConfig } from '../../kernel/config/limits.ts';
+import { messageId } from '../../kernel/message/ids.ts';
+import type { ChatRef } from '../../kernel/message/message.ts';
 import type { Logger } from '../../lib/logger.ts';
 import type { Clock } from '../../lib/time/clock.ts';
 import { createLocalDays } from '../../lib/time/zone-time.ts';
 import { assumedPrice, type ConfiguredPrice, priceOf } from '../../providers/rules/model-names.ts';
 import type { Known, KnownAs } from '../people/people.ts';
-import type { BudgetNotes } from './budget-notes.ts';
-import type { BudgetOwners } from './budget-owners.ts';
+import type { BudgetOwners } from './paid-call.ts';
 import { spentBy } from './paid-call.ts';
-import { chargedFor, type Payer, personBudgetNames } from './rules/budget-limits.ts';
-import { unpricedRefusal, usedUpText } from './rules/budget-words.ts';
+import {
+  type BudgetView,
+  chargedFor,
+  cheaperText,
+  nearlyUsedText,
+  type Payer,
+  personBudgetNames,
+  unpricedRefusal,
+  unpricedText,
+  usedUpOwnerText,
+  usedUpText,
+} from './rules/budget-limits.ts';
 import {
   type Amount,
   type Ask,
   grant,
   isAlmostUsed,
   isLimited,
+  isNearlyUsed,
   isUsedUp,
   NOTHING,
+  type Price,
+  type Told,
   withHeld,
   withSettled,
   worstCase,
@@ -43,7 +58,7 @@ export type SpendingSettings = {
   readonly timeZone: string;
 };
 
-export type SpendingDeps = {
+type SpendingDeps = {
   readonly state: KeyValueStore;
   readonly clock: Clock;
   readonly log: Logger;
@@ -110,6 +125,9 @@ export class Spending implements SpendingGuard, Pick<PaidCalls, 'reservePaid'>, 
   async reserve(call: PlannedCall, signal: AbortSignal): Promise<Reservation | Refusal> {
     const ask = await this.#askOf(call);
     if (ask === undefined) return { kind: 'refused', text: unpricedRefusal(call.model) };
+    if (call.settled !== undefined && !(await this.#coversTwice(call.payer, ask))) {
+      await call.settled(signal);
+    }
     const claimed = await this.#claim(call.payer, ask, signal);
     if (claimed.kind === 'refused') return claimed;
     const { outputTokens, settle } = claimed;
@@ -125,6 +143,15 @@ export class Spending implements SpendingGuard, Pick<PaidCalls, 'reservePaid'>, 
     const claimed = await this.#claim(payer, ask, signal);
     if (claimed.kind === 'refused') return claimed;
     return { kind: 'reserved', settle: (took) => claimed.settle({ tokens: 0, micros: took }) };
+  }
+
+  /** Whether the call could be made again in full after it was given up. */
+  async #coversTwice(payer: Payer, ask: Ask): Promise<boolean> {
+    const { accounts } = await this.#charged(payer);
+    const budgets = accounts.map(({ row, cap }) => ({ ledger: row.value, cap }));
+    const twice = { ...ask, inputTokens: 2 * ask.inputTokens, outputTokens: 2 * ask.outputTokens };
+    const granted = grant(budgets, twice);
+    return granted.kind === 'granted' && granted.outputTokens === twice.outputTokens;
   }
 
   /** Waits for calls under way where there is room only after them. @throws the signal's reason */
@@ -253,3 +280,101 @@ export class Spending implements SpendingGuard, Pick<PaidCalls, 'reservePaid'>, 
 function joinDoors(day: SpendingDay, payer: Payer, { names }: Known): void {
   if (names.length > 0) day.book.at(personBudgetNames(payer, names));
 }
+
+// Says what becomes of a budget: once a day each, under ids made of day and budget, so that a restart
+// repeats nothing. Person and chat are told in their chat, of the total the owner.
+
+/** What an owner is offered when a budget is used up. */
+export const MORE_PERCENT = 25;
+
+/** A budget of one day that is used up. */
+export type UsedUp = {
+  readonly id: string;
+  readonly text: string;
+  readonly key: string;
+  readonly day: string;
+  /** What was allowed beyond the limit then. */
+  readonly extraPercent: number;
+  /** Until the day ends. */
+  readonly leftMs: number;
+};
+
+type BudgetNotesDeps = {
+  readonly bus: Pick<MessageBus, 'send'>;
+  readonly log: Logger;
+  ownerChat(): Promise<ChatRef>;
+  now(): number;
+  currency(): string;
+  /** Asks an owner whether there may be more today. */
+  askOwner(usedUp: UsedUp): Promise<void>;
+};
+
+type BudgetNotes = ReturnType<typeof createBudgetNotes>;
+
+export function createBudgetNotes(deps: BudgetNotesDeps) {
+  const { bus, log, ownerChat, now, currency, askOwner } = deps;
+
+  /** False where it was told before. */
+  function isFirst(day: SpendingDay, { row }: Account, told: Told): boolean {
+    if (row.value.told >= told) return false;
+    day.change(row, { ...row.value, told });
+    return true;
+  }
+
+  function inBackground(work: Promise<unknown>): void {
+    work.catch((error) => log.warn('budget notice not sent', { error }));
+  }
+
+  async function send(id: string, chat: ChatRef, markdown: string) {
+    await bus.send({ id: messageId(id), chat, markdown });
+  }
+
+  /** More that was allowed makes the notes new. */
+  const idOf = (day: SpendingDay, { row }: Account, told: Told) =>
+    `budget/${day.day}/${told}+${row.value.extraPercent}/${row.key}`;
+
+  return {
+    /** Something was spent of the budget. */
+    spent(day: SpendingDay, account: Account, payer: Payer): void {
+      const view = viewOf(account);
+      if (!isLimited(account.cap) || !isNearlyUsed(view)) return;
+      if (!isFirst(day, account, 80)) return;
+      const id = idOf(day, account, 80);
+      const toOwner = account.whose === 'total' || payer.isUnseen === true;
+      const text = nearlyUsedText(view, currency(), toOwner);
+      const chat = toOwner ? ownerChat() : Promise.resolve(payer.chat);
+      inBackground(chat.then((there) => send(id, there, text)));
+    },
+
+    /** A cheaper model answers now. */
+    cheaper(day: SpendingDay, account: Account, payer: Payer, model: string): void {
+      if (!isFirst(day, account, 95)) return;
+      inBackground(send(idOf(day, account, 95), payer.chat, cheaperText(model)));
+    },
+
+    /** A call was refused. */
+    usedUp(day: SpendingDay, account: Account): void {
+      if (!isFirst(day, account, 100)) return;
+      const text = usedUpOwnerText(viewOf(account), currency(), MORE_PERCENT);
+      const id = idOf(day, account, 100);
+      const leftMs = Math.max(0, day.endsAt - now());
+      const { key, value } = account.row;
+      const { extraPercent } = value;
+      inBackground(askOwner({ id, text, key, day: day.day, extraPercent, leftMs }));
+    },
+
+    /**
+     * A budget in money counts, and nobody knows the price of the model. `assumed`: what it is charged;
+     * undefined: it was not asked.
+     */
+    unpriced(day: SpendingDay, model: string, assumed: Price | undefined): void {
+      if (day.unpriced.has(model)) return;
+      day.unpriced.add(model);
+      const id = `budget/${day.day}/unpriced/${model}`;
+      const text = unpricedText(model, assumed, currency());
+      inBackground(ownerChat().then((chat) => send(id, chat, text)));
+    },
+  };
+}
+
+const viewOf = ({ row, cap }: Account): BudgetView => ({ key: row.key, ledger: row.value, cap });

@@ -6,47 +6,47 @@ import { choice, count, flag, section } from '../../kernel/config/settings-field
 
 export const antiDriftSchema = section({
   enabled: choice(['off', 'auto', 'on'], 'off').describe(
-    'auto: for small and medium models of local servers; on: for all of these.',
+    'auto: for small and medium models on local servers; on: for all models on local servers.',
   ),
   anchorInterval: count(0, 100, 3).describe(
-    'Rounds of tool use between reminders of the form of answers; 0: none.',
+    'Rounds of tool use between reminders of the answer format. 0: none.',
   ),
   pollutionThreshold: z
     .number()
     .min(0.2)
     .max(1)
     .default(0.6)
-    .describe('From this score on, an earlier answer is left out of what the model is shown.'),
+    .describe('Score from which an earlier answer is hidden from the model.'),
   babbleWords: count(20, 10_000, 150).describe(
-    'Longer prose counts as babble where it says little new; its length alone never.',
+    'Longer text counts as rambling if it says little new; never by its length alone.',
   ),
   repetitionMinCount: count(2, 50, 3).describe(
-    'From so many answers in nearly the same words on, the first stands for them.',
+    'Number of nearly identical answers from which only the first is shown to the model.',
   ),
   loopRepeats: count(0, 1000, 40).describe(
-    'An answer is cut off where one passage follows itself so many times; of code, tables and ' +
-      'figures ten times as many. 0: never.',
+    'Cut off an answer after this many repetitions of one passage; ten times as many for code, tables ' +
+      'and figures. 0: never.',
   ),
-}).describe('Against junk of small local models that would be copied in their next answers.');
+}).describe('Hide bad answers of small local models, so that they do not copy them.');
 
 export const proprioceptionSchema = section({
-  enabled: flag(false).describe('Switches on what is chosen below.'),
+  enabled: flag(false).describe('Enable the functions chosen below.'),
   groundingInterval: count(0, 200, 8).describe(
-    'Rounds between notes on the state of the work, twice in a full window; 0: none.',
+    'Rounds between notes on the state of the work; twice as often in a full window. 0: none.',
   ),
   dynamicToolScoping: flag(false).describe(
-    'Local models: tools that the work at hand hardly needs are named in short only.',
+    'Local models: shorten the descriptions of tools that the task hardly needs.',
   ),
   audienceAwareCompaction: flag(false).describe(
-    'Summaries are written for the size of the model that reads them.',
+    'Write summaries for the size of the model that reads them.',
   ),
-  gradientMemory: flag(false).describe('Earlier turns are shown shorter the older they are.'),
-  rawWindow: count(1, 100, 5).describe('Newest turns that are shown as they are.'),
+  gradientMemory: flag(false).describe('Shorten earlier turns more the older they are.'),
+  rawWindow: count(1, 100, 5).describe('Newest turns that stay unchanged.'),
   lightWindow: count(1, 1000, 20).describe(
-    'Turns of which long texts are shortened; of older ones little more is left.',
+    'Turns whose long texts are shortened; older turns keep little more than a line.',
   ),
   ahaChannel: flag(true).describe(
-    'What a helper at work finds critical reaches the turn that asked at once.',
+    'Pass critical findings of a running subagent to the turn that started it at once.',
   ),
 });
 

@@ -1,11 +1,10 @@
 // Keeps a model on its course: what it is shown of its own earlier words, and what it is told of its
 // own work in passing. Nothing of this is recorded, and switched off it costs nothing.
 
-import { LoopWatch } from '../../agent/guard-calls.ts';
 import { READ_EARLIER } from '../../agent/rules/context-marks.ts';
 import { ownWords } from '../../agent/rules/context-pack.ts';
 import type { Ask } from '../../agent/rules/turn-state.ts';
-import { NOT_ALLOWED } from '../../agent/run-call.ts';
+import { LoopWatch, NOT_ALLOWED } from '../../agent/run-call.ts';
 import type { TurnContext } from '../../agent/turn-context.ts';
 import type { Kernel } from '../../kernel/feature.ts';
 import type { SystemSender } from '../../kernel/message/message.ts';
@@ -13,10 +12,16 @@ import type { ModelMessage, TranscriptEntry } from '../../kernel/message/transcr
 import { revealAll } from '../../lib/html/hidden-text.ts';
 import type { ModelEvent, ModelHandle } from '../../providers/provider.ts';
 import type { OfferedTool } from '../../tools/tool.ts';
-import { type Drift, driftOf, LOOPING, readAnswer } from './rules/anti-drift.ts';
+import {
+  type Drift,
+  driftOf,
+  LOOPING,
+  readAnswer,
+  steadied,
+  steadinessLines,
+} from './rules/anti-drift.ts';
 import { claimsOf, type Evidence, supports } from './rules/claims.ts';
 import { fadedTurns, groundingNote, isGroundingDue, toolsInPhase } from './rules/gradient.ts';
-import { steadied, steadinessLines } from './rules/steady-view.ts';
 import type { AntiDriftConfig } from './settings.ts';
 
 /** Whether such a model is one that drifts. */
@@ -94,8 +99,8 @@ export function driftIn({ thread, settings }: TurnContext, watch: LoopWatch): Dr
 }
 
 const ANCHOR =
-  '[Reminder: either call a tool in the form you were given, or write the answer for the person in ' +
-  'plain words. Do not repeat what you wrote before, and do not write what a tool would answer.]';
+  '[Reminder: either call a tool in the given format, or write the answer for the person in plain ' +
+  'words. Do not repeat yourself, and do not invent tool results.]';
 
 /** `pressure`: how full the model's window is, 0 to 1; asked only where it matters. */
 export function steadyNotes(
@@ -152,7 +157,9 @@ export function claimsUndone(
   const done = evidenceOf(turn);
   const unsupported = claims.filter(({ kind }) => !done.some((each) => supports(each, kind)));
   if (unsupported.length === 0) return [];
-  turn.log.info('answer tells of what no tool did', { kinds: unsupported.map(({ kind }) => kind) });
+  turn.log.info('answer claims an action that no tool performed', {
+    kinds: unsupported.map(({ kind }) => kind),
+  });
   return unsupported.map(({ sentence }) => sentence);
 }
 
@@ -175,5 +182,5 @@ function evidenceOf({
 }
 
 export function install({ add, live }: Kernel): void {
-  add.status(() => steadinessLines(live.config.agents));
+  add.status({ lines: () => steadinessLines(live.config.agents) });
 }

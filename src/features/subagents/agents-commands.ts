@@ -6,7 +6,7 @@ import {
   type CommandOrigin,
   type CommandTable,
   commandsOf,
-} from '../../kernel/commands/command.ts';
+} from '../../kernel/commands/command-access.ts';
 import type { SessionKey } from '../../kernel/message/ids.ts';
 import type { Rows } from '../../kernel/rows.ts';
 import type { Clock } from '../../lib/time/clock.ts';
@@ -17,12 +17,12 @@ const MAX_LINES = 30;
 
 export const AGENTS_COMMANDS = {
   agents: {
-    summary: 'the helpers at work for you',
+    summary: 'list the subagents working for you',
     access: { direct: 'trusted', group: 'trusted' },
     timing: 'immediate',
   },
   kill: {
-    summary: 'end a helper',
+    summary: 'stop a subagent',
     usage: '/kill <id>',
     access: { direct: 'trusted', group: 'trusted', audited: true },
     timing: 'immediate',
@@ -33,12 +33,12 @@ export function agentsCommands(helpers: HelperView): readonly Command[] {
   return commandsOf(AGENTS_COMMANDS, {
     async agents(origin) {
       const lines = await helpers.lines(seenBy(origin));
-      if (lines.length === 0) return 'There are no helpers.';
+      if (lines.length === 0) return 'No subagents are running.';
       const shown = lines.slice(0, MAX_LINES).map((line) => `- ${line}`);
-      return [...shown, 'End one with /kill and its id.'].join('\n');
+      return [...shown, 'Stop one with /kill <id>.'].join('\n');
     },
     async kill(origin, argument) {
-      if (argument === '') return 'Say /kill with the id of a helper; /agents shows them.';
+      if (argument === '') return 'Usage: /kill <id>; /agents lists the subagents.';
       return helpers.kill(argument, seenBy(origin));
     },
   });
@@ -52,7 +52,7 @@ function seenBy({ session, message, role }: CommandOrigin): HelpersOf {
 /** Of one conversation, or of all. */
 type HelpersOf = SessionKey | 'all';
 
-export type HelperPeopleDeps = {
+type HelperPeopleDeps = {
   readonly runs: Rows<HelperRun>;
   readonly desk: Pick<Desk, 'cancel'>;
   readonly clock: Clock;
@@ -79,14 +79,14 @@ export function createHelperPeople({ runs: rows, desk, clock }: HelperPeopleDeps
     /** For the status; nothing where there are none. */
     async atWork(session: SessionKey): Promise<readonly string[]> {
       const running = (await visible(session)).filter(isRunning).length;
-      return running === 0 ? [] : [`Helpers at work: ${running} (see /agents)`];
+      return running === 0 ? [] : [`Subagents running: ${running} (see /agents)`];
     },
     /** What came of it, in words. */
     async kill(id: string, whose: HelpersOf): Promise<string> {
       const run = (await visible(whose)).find((each) => each.id === id);
-      if (run === undefined) return `There is no helper ${id}. /agents shows those there are.`;
+      if (run === undefined) return `There is no subagent ${id}. /agents lists them.`;
       const ran = await desk.cancel(run, 'by a person');
-      return ran ? `It is ended: ${run.label}.` : `It had ended before: ${run.label}.`;
+      return ran ? `Stopped: ${run.label}.` : `It had already ended: ${run.label}.`;
     },
     /** Ends all of a conversation; how many there were. */
     async stopAll(session: SessionKey): Promise<number> {

@@ -1,4 +1,4 @@
-// `nanobot agents`: the profiles of helpers and the helpers there are, with the gateway running or not.
+// `nanobot agents`: profiles and subagents, with the gateway running or not.
 
 import { Command } from 'commander';
 import { chatNames, chatText } from '../../cli/chat-names.ts';
@@ -8,11 +8,11 @@ import type { OpenRows } from '../../kernel/rows.ts';
 import type { HelperRun } from './rules/subagent.ts';
 
 export function agentsCommand(terminal: Terminal): Command {
-  const command = new Command('agents').description('helpers of the agent, and their profiles');
+  const command = new Command('agents').description('subagents and their profiles');
   command
     .command('list')
-    .description('all profiles, and the helpers of the last days')
-    .option('--json', 'as JSON')
+    .description('list all profiles and recent subagents')
+    .option('--json', 'print as JSON')
     .action(({ json }: { readonly json?: boolean }) => list(terminal, json === true));
   return command;
 }
@@ -31,7 +31,7 @@ async function list(terminal: Terminal, json: boolean): Promise<void> {
         : { name: profile.name, description: `cannot be used: ${profile.problem}` };
     terminal.print(`profile ${printable(name)}: ${printable(description)}`);
   }
-  if (profiles.length === 0) terminal.note('There are no profiles in the workspace.');
+  if (profiles.length === 0) terminal.note('No profiles in the workspace.');
   const { helperLine } = await import('./rules/subagent.ts');
   const names = await chatNames(
     terminal,
@@ -41,7 +41,7 @@ async function list(terminal: Terminal, json: boolean): Promise<void> {
     const line = helperLine(run, terminal.clock.now());
     terminal.print(`${printable(line)} [${chatText(names, run.parent.session)}]`);
   }
-  if (runs.length === 0) terminal.note('There are no helpers.');
+  if (runs.length === 0) terminal.note('No subagents.');
   for (const line of figures) terminal.print(printable(line));
 }
 
@@ -50,7 +50,7 @@ async function stored(rows: OpenRows, { home }: Terminal, config: Config) {
   const { createGuardedFiles } = await import('../../lib/files/guarded-files.ts');
   const { Calibrator, Votes } = await import('./learnt.ts');
   const { configuredOf } = await import('./rules/calibration.ts');
-  const { openSubagents } = await import('./subagent-rows.ts');
+  const { openSubagents } = await import('./personal-data.ts');
   const { createProfileBook } = await import('./terms.ts');
   const files = createGuardedFiles({ forbidden: [home.root] });
   const calibrator = new Calibrator({

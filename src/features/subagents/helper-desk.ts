@@ -1,27 +1,45 @@
 // Starts helpers, ends them and tells who asked. Whatever it is told twice changes nothing the second
 // time: a start after a crash finds the helper there, an end is one, and an announcement has one id.
 
+import { createHash } from 'node:crypto';
 import type { MessageBus } from '../../kernel/bus/bus.ts';
-import type { InboundMessage } from '../../kernel/message/message.ts';
-import type { Logger } from '../../lib/logger.ts';
-import type { Clock } from '../../lib/time/clock.ts';
-import { endMessage, killMessage, taskMessage, taskMessageId } from './messages.ts';
 import {
+  type MessageId,
+  messageId,
+  type SessionKey,
+  type TurnId,
+} from '../../kernel/message/ids.ts';
+import type { InboundMessage, SystemSender } from '../../kernel/message/message.ts';
+import { wrapUntrusted } from '../../kernel/message/untrusted.ts';
+import type { SessionStore } from '../../kernel/sessions/store.ts';
+import { newBoundary } from '../../lib/boundary.ts';
+import type { Logger } from '../../lib/logger.ts';
+import { shortened } from '../../lib/text/cut.ts';
+import type { Clock } from '../../lib/time/clock.ts';
+import type { ToolContext } from '../../tools/tool.ts';
+import { removeEndedRuns, type SubagentRows } from './personal-data.ts';
+import {
+  endText,
   type HelperParent,
   type HelperRun,
+  type HelperWish,
+  helperChat,
+  helperRights,
   helperSession,
   SUBAGENT_CHANNEL,
+  SubagentError,
+  signalText,
+  taskText,
 } from './rules/subagent.ts';
-import { removeEndedRuns, type SubagentRows } from './subagent-rows.ts';
 
-export type HelperDeskDeps = {
+type HelperDeskDeps = {
   readonly subagents: SubagentRows;
   readonly bus: Pick<MessageBus, 'accept' | 'cancel' | 'trace'>;
   readonly clock: Clock;
   readonly log: Logger;
 };
 
-export type HelperEnd = {
+type HelperEnd = {
   readonly state: Exclude<HelperRun['state'], 'running'>;
   readonly result: string;
   readonly isForeign: boolean;
@@ -92,7 +110,7 @@ export function createHelperDesk({ subagents, bus, clock, log }: HelperDeskDeps)
       ...{ state, result, telling: isHeardElsewhere(run) ? 'over' : 'due' },
       ...(isForeign ? { isForeign } : {}),
     }));
-    if (ended !== undefined) log.info('helper ended', { helper: id, state });
+    if (ended !== undefined) log.info('subagent ended', { helper: id, state });
     await cancelChildren(id);
     resolveEnd(id);
     await tell(id);
@@ -105,10 +123,10 @@ export function createHelperDesk({ subagents, bus, clock, log }: HelperDeskDeps)
       ...{ state: 'cancelled', result: `ended ${how}`, telling: 'over' },
     }));
     await cancelChildren(id);
-    if (plan.kind === 'task') await bus.cancel(helperSession(id), 'the helper was ended');
+    if (plan.kind === 'task') await bus.cancel(helperSession(id), 'the subagent was stopped');
     resolveEnd(id);
     if (cancelled === undefined) return false;
-    log.info('helper ended', { helper: id, state: 'cancelled' });
+    log.info('subagent ended', { helper: id, state: 'cancelled' });
     if (how === 'by a person' && !isHeardElsewhere(run)) {
       await accept(killMessage(cancelled, clock.now()));
     }
@@ -129,7 +147,7 @@ export function createHelperDesk({ subagents, bus, clock, log }: HelperDeskDeps)
     }
     const trace = run.plan.kind === 'task' ? await bus.trace(taskMessageId(run.id)) : undefined;
     if (trace === undefined || trace.state === 'pending') return goOn(run);
-    const result = 'It was lost on its way. Start it again if it is still needed.';
+    const result = 'It was lost. Start it again if it is still needed.';
     await end(run.id, { state: 'failed', result, isForeign: false });
   }
 
@@ -146,11 +164,11 @@ export function createHelperDesk({ subagents, bus, clock, log }: HelperDeskDeps)
       if (run.series === undefined) await removeEndedRuns(subagents, clock.now() - KEEP_MS);
       await runs.change(run.id, () => run);
       const { kind } = run.plan;
-      log.info('helper started', { helper: run.id, kind, parent: run.parent.session });
+      log.info('subagent started', { helper: run.id, kind, parent: run.parent.session });
       try {
         await goOn(run);
       } catch (error) {
-        const over = { state: 'failed', result: 'It could not begin.', telling: 'over' } as const;
+        const over = { state: 'failed', result: 'It could not start.', telling: 'over' } as const;
         await runs.change(run.id, (each) => each && { ...each, ...over, endedAt: clock.now() });
         throw error;
       }
@@ -200,4 +218,112 @@ export function createHelperDesk({ subagents, bus, clock, log }: HelperDeskDeps)
 /** By the series it belongs to, or by nobody: a helper's own helpers end with it. */
 function isHeardElsewhere({ series, parent }: { series?: string; parent: HelperParent }): boolean {
   return series !== undefined || parent.chat.channel === SUBAGENT_CHANNEL;
+}
+
+// The messages by which helpers begin and their parents hear of their end. Each has an id that is the
+// same every time, so that one that is sent again after a crash is a duplicate.
+
+/** Of a result that is told; `check` shows all of it. */
+const MAX_TOLD_CHARS = 12_000;
+
+export const taskMessageId = (id: string): MessageId => messageId(`subagent/${id}/task`);
+
+function taskMessage(run: HelperRun, now: number): InboundMessage {
+  return {
+    ...{ id: taskMessageId(run.id), chat: helperChat(run.id), addressing: 'direct' },
+    sender: { ...senderFor(run), rights: helperRights(run), ...tainted(run.parent.isTainted) },
+    text: taskText(run),
+    ...{ sentAt: now, receivedAt: now },
+  };
+}
+
+/** `name`: of what happened, the same each time. */
+function endMessage(run: HelperRun, name: string, now: number): InboundMessage {
+  const { parent, isForeign } = run;
+  const isTainted = parent.isTainted || isForeign === true;
+  return {
+    ...{ id: messageId(`subagent/${run.id}/${name}`), addressing: 'direct' },
+    ...{ chat: parent.chat, session: parent.session },
+    sender: { ...senderFor(run), rights: parent.rights, ...tainted(isTainted) },
+    text: `${endText(run, now)}\n\n${resultText(run)}`,
+    ...{ sentAt: now, receivedAt: now },
+  };
+}
+
+/** `name`: of what was said, the same each time. */
+export function signalMessage(
+  run: HelperRun,
+  { name, said, isForeign }: { name: string; said: string; isForeign: boolean },
+  now: number,
+): InboundMessage {
+  const { parent, id } = run;
+  const isTainted = parent.isTainted || isForeign;
+  const words = wrapUntrusted('report of a subagent', [{ text: said }], newBoundary());
+  return {
+    ...{ id: messageId(`subagent/${id}/critical-${name}`), addressing: 'direct' },
+    ...{ chat: parent.chat, session: parent.session },
+    sender: { ...senderFor(run), rights: parent.rights, ...tainted(isTainted) },
+    text: `${signalText(run)}\n\n${words}`,
+    ...{ sentAt: now, receivedAt: now },
+  };
+}
+
+/** Said in the chat as it is: nobody has to answer it. */
+function killMessage(run: HelperRun, now: number): InboundMessage {
+  const { parent, label, id } = run;
+  return {
+    ...{ id: messageId(`subagent/${id}/killed-${run.attempt}`), addressing: 'direct' },
+    ...{ chat: parent.chat, session: parent.session },
+    sender: { ...senderFor(run), ...tainted(parent.isTainted) },
+    text: `The subagent "${label}" (${id}) was stopped by a person.`,
+    announces: { attachments: [] },
+    ...{ sentAt: now, receivedAt: now },
+  };
+}
+
+/** A report, not an order: whatever stands in it. */
+export function resultText({ result = '' }: Pick<HelperRun, 'result'>): string {
+  const whole = result.trim() === '' ? 'It gave no answer.' : result;
+  const text = shortened(whole, MAX_TOLD_CHARS, '\n[cut here]');
+  return wrapUntrusted('result of a subagent', [{ text }], newBoundary());
+}
+
+function senderFor({ parent }: HelperRun): SystemSender {
+  return { kind: 'system', source: 'subagent', person: parent.person, ...parent.payer };
+}
+
+const tainted = (isTainted: boolean) => (isTainted ? ({ isTainted } as const) : {});
+
+// By what a helper is known: what was asked, and where.
+
+const ID_CHARS = 10;
+
+/** The same for the same wish of the same turn, so that a call that runs again after a crash starts one. */
+export function idOf(
+  { id, plan, label }: HelperWish,
+  { session, turnId }: Pick<ToolContext, 'session' | 'turnId'>,
+): string {
+  const what = id === undefined ? [turnId, label, plan] : [plan.kind, id];
+  const hash = createHash('sha256')
+    .update(JSON.stringify([session, ...what]))
+    .digest('hex');
+  return `h${hash.slice(0, ID_CHARS)}`;
+}
+
+/** @throws SubagentError */
+export function checkSame(known: HelperRun, { plan, id }: HelperWish): void {
+  if (JSON.stringify(known.plan) === JSON.stringify(plan)) return;
+  throw new SubagentError(`"${id}" is already in use. Choose another id.`);
+}
+
+// Whether what a turn said may hold words of others: what it was shown may stand in what it says.
+
+/** In doubt, where nothing is recorded of it, it may. */
+export async function isForeignTurn(
+  sessions: Pick<SessionStore, 'turn'>,
+  session: SessionKey,
+  turn: TurnId,
+): Promise<boolean> {
+  const entries = await sessions.turn(session, turn);
+  return entries.length === 0 || entries.some((entry) => 'isForeign' in entry);
 }

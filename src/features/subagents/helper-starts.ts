@@ -9,7 +9,7 @@ import { type Clock, sleepOrWoken } from '../../lib/time/clock.ts';
 import type { ToolContext } from '../../tools/tool.ts';
 import type { Payer } from '../spending/rules/budget-limits.ts';
 import type { HelperDesk } from './helper-desk.ts';
-import { checkSame, idOf, resultText } from './messages.ts';
+import { checkSame, idOf, resultText } from './helper-desk.ts';
 import { helperKind } from './rules/calibration.ts';
 import {
   type HelperAnswer,
@@ -25,7 +25,7 @@ import {
 import type { SubagentsConfig } from './settings.ts';
 import type { HelperTerms } from './terms.ts';
 
-export type HelperStartsDeps = {
+type HelperStartsDeps = {
   readonly runs: Rows<HelperRun>;
   readonly desk: HelperDesk;
   readonly terms: HelperTerms;
@@ -33,7 +33,7 @@ export type HelperStartsDeps = {
   settings(): SubagentsConfig;
 };
 
-export type HelperAsker = Pick<
+type HelperAsker = Pick<
   ToolContext,
   'session' | 'turnId' | 'chat' | 'rights' | 'isTainted' | 'person' | 'payer'
 >;
@@ -88,8 +88,10 @@ export function createHelperStarts({ runs, desk, terms, clock, settings }: Helpe
   async function list(asker: Pick<HelperAsker, 'session'>): Promise<HelperAnswer> {
     const profiles = await terms.described();
     const lines = (await ownOf(asker.session)).map(line);
-    const helpers = lines.length === 0 ? ['There are no helpers.'] : lines;
-    return own(['Profiles:', ...profiles, 'Helpers of this conversation:', ...helpers].join('\n'));
+    const helpers = lines.length === 0 ? ['There are no subagents.'] : lines;
+    return own(
+      ['Profiles:', ...profiles, 'Subagents of this conversation:', ...helpers].join('\n'),
+    );
   }
 
   /** @throws SubagentError */
@@ -130,7 +132,7 @@ export function createHelperStarts({ runs, desk, terms, clock, settings }: Helpe
     const run = await found(id, asker.session);
     const ran = await desk.cancel(run, 'by the agent');
     const now = (await runs.get(run.id)) ?? run;
-    return own(`${ran ? 'Ended' : 'It had ended before'}: ${line(now)}`);
+    return own(`${ran ? 'Ended' : 'It had already ended'}: ${line(now)}`);
   }
 
   async function runOf(id: string, wish: HelperWish, asker: HelperAsker): Promise<HelperRun> {
@@ -161,10 +163,10 @@ export function createHelperStarts({ runs, desk, terms, clock, settings }: Helpe
   /** The helpers of a series are the series'. @throws SubagentError */
   async function checkLimits({ session }: HelperParent, depth: number): Promise<void> {
     const { enabled, maxDepth, maxPerParent, maxRunning } = settings();
-    if (!enabled) throw new SubagentError('Helpers are switched off (agents.subagents.enabled).');
+    if (!enabled) throw new SubagentError('Subagents are switched off (agents.subagents.enabled).');
     if (depth > maxDepth) {
       throw new SubagentError(
-        `A helper ${depth} deep is not allowed (agents.subagents.maxDepth is ${maxDepth}). Do it yourself.`,
+        `A subagent at depth ${depth} is not allowed (agents.subagents.maxDepth is ${maxDepth}). Do it yourself.`,
       );
     }
     const all = await runs.list();
@@ -173,15 +175,15 @@ export function createHelperStarts({ runs, desk, terms, clock, settings }: Helpe
     if (here.length < maxPerParent && running.length < maxRunning) return;
     const which =
       here.length < maxPerParent
-        ? `${running.length} helpers are at work altogether, the most there may be (agents.subagents.maxRunning)`
-        : `${here.length} helpers of this conversation are at work, the most there may be (agents.subagents.maxPerParent)`;
+        ? `${running.length} subagents are running in all, the maximum (agents.subagents.maxRunning)`
+        : `${here.length} subagents of this conversation are running, the maximum (agents.subagents.maxPerParent)`;
     throw new SubagentError(`${which}. Wait for one, cancel one, or do it yourself.`);
   }
 
   function knownAnswer(known: HelperRun, wish: HelperWish): HelperAnswer {
     checkSame(known, wish);
     const answer = shown([known]);
-    const how = known.state === 'running' ? 'It is at work already' : 'It was done already';
+    const how = known.state === 'running' ? 'It is already running' : 'It is already done';
     return { ...answer, text: `${how}: ${answer.text}` };
   }
 
@@ -199,7 +201,7 @@ export function createHelperStarts({ runs, desk, terms, clock, settings }: Helpe
       theirs.find((each) => each.id === id) ?? theirs.findLast((each) => each.name === id);
     if (run !== undefined) return run;
     const there = theirs.length === 0 ? 'none' : theirs.map((each) => each.id).join(', ');
-    throw new SubagentError(`This conversation has no helper "${id}"; there is ${there}.`);
+    throw new SubagentError(`This conversation has no subagent "${id}"; there is ${there}.`);
   }
 
   async function ownOf(session: SessionKey): Promise<readonly HelperRun[]> {
@@ -211,7 +213,7 @@ export function createHelperStarts({ runs, desk, terms, clock, settings }: Helpe
   async function noneAtWork(session: SessionKey): Promise<string> {
     const over = (await ownOf(session)).map(line);
     const ended = over.length === 0 ? [] : ['These have ended; check shows a result:', ...over];
-    return ['No helper of this conversation is at work.', ...ended].join('\n');
+    return ['No subagent of this conversation is running.', ...ended].join('\n');
   }
 
   return { isEnabled: () => settings().enabled, start, childOf, list, check, wait, cancel };
@@ -230,7 +232,7 @@ function keptOf({ state, answers, isForeign }: HelperRun): Partial<HelperRun> {
 
 /** @throws SubagentError outside of a turn, where nobody would pay */
 function parentOf({ session, chat, rights, isTainted, person, payer }: HelperAsker): HelperParent {
-  if (payer === undefined) throw new SubagentError('Helpers are started only within a turn.');
+  if (payer === undefined) throw new SubagentError('Subagents are started only within a turn.');
   return {
     ...{ session, chat, rights, isTainted, person },
     payingChat: payer.chat,

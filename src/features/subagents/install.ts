@@ -1,25 +1,34 @@
 // Installs the subagents that turns of the agent start: their rows, their turns, and what people see of them.
 
+import type { Agent, TurnInput } from '../../agent/agent.ts';
 import { AGENT } from '../../agent/install.ts';
 import { MODELS } from '../../agent/models.ts';
-import type { Courier } from '../../kernel/bus/bus.ts';
+import type { Courier, Turn } from '../../kernel/bus/bus.ts';
 import type { Config } from '../../kernel/config/config.ts';
 import { type Kernel, port } from '../../kernel/feature.ts';
+import type { Rows } from '../../kernel/rows.ts';
+import type { SessionStore } from '../../kernel/sessions/store.ts';
+import type { HandledTurn, NextStage, TurnSetup, TurnStage } from '../../kernel/turns/stages.ts';
 import { createPermits } from '../../lib/async.ts';
 import type { Logger } from '../../lib/logger.ts';
+import type { Clock } from '../../lib/time/clock.ts';
+import type { ModelRegistry } from '../../providers/provider.ts';
 import { MEMORY } from '../memory/install.ts';
 import { knownCost } from '../spending/install.ts';
 import { agentsCommands, createHelperPeople, type HelperView } from './agents-commands.ts';
-import { createHelperDesk } from './helper-desk.ts';
+import { createHelperDesk, type HelperDesk, isForeignTurn, taskMessageId } from './helper-desk.ts';
 import { createHelperStarts } from './helper-starts.ts';
 import { Calibrator, createExperience, type Experience, Votes } from './learnt.ts';
-import { createHelperForgetting, startedFromHelpers } from './personal-data.ts';
+import {
+  createHelperForgetting,
+  openSubagents,
+  type SubagentRows,
+  startedFromHelpers,
+} from './personal-data.ts';
 import { configuredOf } from './rules/calibration.ts';
-import { SUBAGENT_CHANNEL } from './rules/subagent.ts';
-import { createHelperSeries, createHelperSignals } from './series.ts';
+import { type HelperRun, leftMs, SUBAGENT_CHANNEL } from './rules/subagent.ts';
+import { createHelperSeries, createHelperSignals, type HelperSignals } from './series.ts';
 import { createSpawn } from './spawn.ts';
-import { confinedAgent, helperModel, subagentsStage } from './stage.ts';
-import { openSubagents, type SubagentRows } from './subagent-rows.ts';
 import { createHelperTerms, createProfileBook } from './terms.ts';
 
 export type Subagents = {
@@ -85,11 +94,13 @@ export function install(kernel: Kernel): void {
   add.personalData(createHelperForgetting(subagents));
   add.startedFrom(SUBAGENT_CHANNEL, startedFromHelpers(subagents));
   add.stillWanted(SUBAGENT_CHANNEL, async (id) => (await runs.get(id))?.state !== 'cancelled');
-  add.status(async (session) => [
-    ...(await shown.atWork(session)),
-    ...(await votes.lines()),
-    ...(await calibrator.lines()).slice(0, MAX_STATUS_LINES),
-  ]);
+  add.status({
+    lines: async (origin) => [
+      ...(origin === undefined ? [] : await shown.atWork(origin.session)),
+      ...(await votes.lines()),
+      ...(await calibrator.lines()).slice(0, MAX_STATUS_LINES),
+    ],
+  });
   add.task({
     name: 'helpers',
     async run(signal) {
@@ -116,8 +127,117 @@ function unheard(log: Logger): Courier {
     onUnknown: 'idempotent',
     lifetimeMs: LIFETIME_MS,
     async send({ id }) {
-      log.info('words of a helper that nobody hears', { message: id });
+      log.info('output of a subagent without a recipient', { message: id });
       return { nativeIds: [] };
     },
   };
+}
+
+// The turn stage of subagents: a turn in their channel is confined to the terms of its subagent and charged
+// to the person who asked, and its answer becomes the result. A later turn of the same conversation, e.g.
+// after an approval, adds to the result.
+
+type SubagentsStageDeps = {
+  readonly runs: Rows<HelperRun>;
+  readonly desk: Pick<HelperDesk, 'end' | 'addendum'>;
+  readonly sessions: Pick<SessionStore, 'turn'>;
+  readonly signals: HelperSignals;
+  readonly clock: Clock;
+  readonly log: Logger;
+  readonly experience: Pick<Experience, 'helperEnded'>;
+  models(): ModelRegistry;
+  maxDepth(): number;
+};
+
+const SPAWN = 'spawn';
+const GIVEN_UP = 'It failed several times and is set aside (see "nanobot dead list").';
+
+/** The agent for the turns of subagents. */
+function confinedAgent(agent: Agent, deps: SubagentsStageDeps): Agent {
+  return {
+    ...agent,
+    async *run(input, context, signal) {
+      const run = await deps.runs.get(input.chat.chat);
+      if (run === undefined) return yield* agent.run(input, context, signal);
+      const own = confined(input, run, deps);
+      return yield* deps.signals.heard(own, run, (heard) => agent.run(heard, context, signal));
+    },
+  };
+}
+
+/** @param setup with the confined agent */
+function subagentsStage(setup: TurnSetup, deps: SubagentsStageDeps): TurnStage {
+  const { runs, desk, sessions, log } = deps;
+
+  async function run(turn: Turn, next: NextStage): Promise<HandledTurn> {
+    const { seq, message } = turn.messages[0];
+    const { chat } = turn.chat;
+    const isTask = message.id === taskMessageId(chat);
+    const known = await runs.get(chat);
+    if (known === undefined || (isTask && known.state === 'cancelled')) {
+      return { throughSeq: seq, outbound: [], note: 'the subagent was stopped' };
+    }
+    const handled = await next(turn, setup);
+    const text = handled.outbound.map(({ markdown }) => markdown).join('\n\n');
+    const isForeign = await isForeignTurn(sessions, turn.session, turn.id);
+    if (isTask) {
+      const state = handled.ending === 'answered' ? 'done' : 'failed';
+      // Before the end is told: the next helper is to profit from it.
+      if (handled.ending !== 'stopped') {
+        await deps.experience.helperEnded(known, turn, state === 'done');
+      }
+      await desk.end(chat, { state, result: text, isForeign });
+    } else if (text !== '') {
+      await desk.addendum(chat, turn.id, text, isForeign);
+    }
+    return { ...handled, outbound: [] };
+  }
+
+  return {
+    name: 'subagents',
+    run: (turn, next) => (turn.chat.channel === SUBAGENT_CHANNEL ? run(turn, next) : next(turn)),
+    onPoison(turn) {
+      if (turn.chat.channel !== SUBAGENT_CHANNEL) return undefined;
+      const { chat: helper } = turn.chat;
+      desk
+        .end(helper, { state: 'failed', result: GIVEN_UP, isForeign: false })
+        .catch((error) => log.error('end of a subagent not stored', { helper, error }));
+      return [];
+    },
+  };
+}
+
+function confined(input: TurnInput, run: HelperRun, deps: SubagentsStageDeps): TurnInput {
+  const { terms, parent, depth } = run;
+  const { tools, rounds, tokens, model } = terms;
+  const [first, ...rest] = input.messages;
+  const paid = (each: typeof first) => ({
+    ...each,
+    message: { ...each.message, session: input.session, chat: parent.payingChat },
+  });
+  const mayStart = depth < Math.min(deps.maxDepth(), terms.depth ?? deps.maxDepth());
+  const isVote = run.plan.kind === 'task' && run.plan.isVote === true;
+  return {
+    ...input,
+    messages: [paid(first), ...rest.map(paid)],
+    settings: {
+      ...input.settings,
+      ...(model === undefined ? {} : { model: helperModel(model, deps.models()) }),
+    },
+    confines: {
+      // What voters do would be done several times over: they only answer.
+      mayUse: (tool) =>
+        !isVote && (tool !== SPAWN || mayStart) && (tools === undefined || tools.includes(tool)),
+      ...(isVote ? { role: 'vote' } : {}),
+      ...(rounds === undefined ? {} : { maxRounds: rounds }),
+      maxTokens: tokens,
+      maxMs: leftMs(run, deps.clock.now()),
+    },
+  };
+}
+
+/** With its prefix, of one as in terms. */
+function helperModel(name: string | undefined, models: ModelRegistry): string {
+  if (name === undefined || name === 'default') return models.defaultModel;
+  return name === 'fast' ? models.fast(models.defaultModel) : name;
 }

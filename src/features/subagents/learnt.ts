@@ -34,7 +34,7 @@ const RUN = rowShape<Execution>({
 });
 const RUNS = listShape(RUN);
 
-export type CalibratorDeps = {
+type CalibratorDeps = {
   readonly rows: OpenRows;
   settings(): CalibrationConfig;
   /** What holds without advice. */
@@ -111,7 +111,7 @@ function lineOf(runs: readonly Execution[], advice: Advice): string {
 // Notes what helpers and workflows took once they are over, for the calibrator. It fails nobody: what
 // cannot be noted is not known.
 
-export type ExperienceDeps = {
+type ExperienceDeps = {
   readonly calibrator: Pick<Calibrator, 'isOn' | 'note'>;
   readonly runs: Pick<Rows<HelperRun>, 'get'>;
   readonly sessions: Pick<SessionStore, 'turn'>;
@@ -135,7 +135,7 @@ export function createExperience(deps: ExperienceDeps) {
     try {
       await calibrator.note(await made());
     } catch (error) {
-      log.warn('what it took is not noted', { of: id, error });
+      log.warn('usage not stored', { of: id, error });
     }
   }
 

@@ -6,21 +6,23 @@ import type { Kernel } from '../../kernel/feature.ts';
 import type { SessionKey } from '../../kernel/message/ids.ts';
 import { sessionKeyOf } from '../../kernel/message/message.ts';
 import type { PersonalData } from '../../kernel/personal-data.ts';
+import { type OpenRows, openWork } from '../../kernel/rows.ts';
 import { chatsOfChannel } from '../../kernel/sessions/forget.ts';
 import { deleteLeftovers } from '../../kernel/sessions/maintenance.ts';
 import { FORGOTTEN } from '../../kernel/sessions/rules/forgetting.ts';
+import { number, object, objects, rowShape, text } from '../../lib/json/json.ts';
 import type { Logger } from '../../lib/logger.ts';
 import type { Clock } from '../../lib/time/clock.ts';
 import type { JobRows } from '../schedule/job-rows.ts';
-import { HEARTBEAT, JOB_CHANNEL, jobChat } from '../schedule/rules/job.ts';
+import { HEARTBEAT, jobChat } from '../schedule/rules/job.ts';
+import { JOB_CHANNEL } from '../schedule/settings.ts';
 import { type HelperRun, helperSession, SUBAGENT_CHANNEL } from './rules/subagent.ts';
-import type { SubagentRows } from './subagent-rows.ts';
 
 /** A subagent at work keeps its task until it has ended. */
 export function createHelperForgetting({
   runs,
   known,
-}: SubagentRows): Required<Omit<PersonalData, 'find'>> {
+}: SubagentRows): Required<Pick<PersonalData, 'chatsBelow' | 'forget'>> {
   return {
     async chatsBelow(chats) {
       const above = new Set(chats);
@@ -66,7 +68,7 @@ export function startedFromHelpers({ whose }: SubagentRows): StartedFrom {
 // What is left of work that is over: conversations of helpers and jobs lie on the disk for a while, are
 // known by whose work they were, and go.
 
-export type WorkLeftoversDeps = {
+type WorkLeftoversDeps = {
   readonly subagents: SubagentRows;
   readonly jobs: JobRows;
   readonly clock: Clock;
@@ -83,13 +85,12 @@ const sessionOfJob = (id: string) => sessionKeyOf(jobChat(id));
 
 /** Deletes old conversations of work that is over, and says what an owner may have erased of them. */
 export function installLeftovers(kernel: Kernel, subagents: SubagentRows, jobs: JobRows): void {
-  const { live, clock, log, exclusively, add } = kernel;
-  const folder = kernel.home.sessions;
+  const { live, clock, log, sessionFiles, add } = kernel;
   const leftovers = createWorkLeftovers({
     ...{ subagents, jobs, clock, log, keepDays: () => live.config.sessions.keepWorkDays },
-    deleteFiles: (rule) => deleteLeftovers({ folder, exclusively }, rule),
+    deleteFiles: (rule) => deleteLeftovers(sessionFiles, rule),
   });
-  const onDisk = (channel: string) => chatsOfChannel(folder, channel);
+  const onDisk = (channel: string) => chatsOfChannel(sessionFiles, channel);
   add.task({ name: 'leftovers', run: leftovers.run });
   add.personalData({
     chatsBelow: async (_chats, isOwner) =>
@@ -133,7 +134,7 @@ export function createWorkLeftovers(deps: WorkLeftoversDeps) {
     async run(signal: AbortSignal): Promise<void> {
       while (!signal.aborted) {
         const deleted = await clean();
-        if (deleted > 0) log.info('old conversations of helpers and jobs deleted', { deleted });
+        if (deleted > 0) log.info('old conversations of subagents and jobs deleted', { deleted });
         await clock.sleep(EVERY_MS, signal).catch(() => undefined);
       }
     },
@@ -155,3 +156,31 @@ export async function chatsOfNobody(
 }
 
 const withoutTopic = (session: string) => session.split('#', 1).join();
+
+// The collection of the runs of subagents.
+
+const RUN = rowShape<HelperRun>({
+  ...{ id: text, label: text, plan: object, parent: object, depth: number, terms: object },
+  ...{ attempt: number, answers: objects, startedAt: number, state: text, telling: text },
+});
+
+export type SubagentRows = ReturnType<typeof openSubagents>;
+
+/** `runs`: oldest first. */
+export function openSubagents(rows: OpenRows) {
+  const { all: runs, ...others } = openWork(rows, {
+    shape: RUN,
+    left: rowShape<Pick<HelperRun, 'id' | 'parent'>>({ id: text, parent: object }),
+    leaves: ({ id, parent }) => ({ id, parent }),
+    ...{ scope: 'subagents', prefix: 'run:' },
+    order: (one, other) => one.startedAt - other.startedAt,
+  });
+  return { runs, ...others };
+}
+
+/** Removes runs that ended before then (epoch milliseconds). */
+export async function removeEndedRuns({ runs, remove }: SubagentRows, before: number) {
+  const isOld = ({ state, endedAt, startedAt }: HelperRun) =>
+    state !== 'running' && (endedAt ?? startedAt) < before;
+  for (const { id } of (await runs.list()).filter(isOld)) await remove(id, isOld);
+}

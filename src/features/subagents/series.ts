@@ -5,14 +5,15 @@
 import { createHash } from 'node:crypto';
 import type { TurnInput } from '../../agent/agent.ts';
 import type { MessageBus } from '../../kernel/bus/bus.ts';
-import type { AgentEvent, TurnOutcome } from '../../kernel/message/event.ts';
+import type { AgentEvent, TurnOutcome } from '../../kernel/message/message.ts';
 import type { Rows } from '../../kernel/rows.ts';
 import type { SessionStore } from '../../kernel/sessions/store.ts';
 import type { Logger } from '../../lib/logger.ts';
 import { aborted, type Clock, orAborted } from '../../lib/time/clock.ts';
 import type { HelperDesk } from './helper-desk.ts';
+import { isForeignTurn, signalMessage } from './helper-desk.ts';
 import type { Votes } from './learnt.ts';
-import { isForeignTurn, signalMessage } from './messages.ts';
+import { type Next, nextOf, stepVerdict } from './rules/calibration.ts';
 import {
   type HelperRun,
   MAX_SIGNALS,
@@ -22,10 +23,9 @@ import {
   SUBAGENT_CHANNEL,
   signalsIn,
 } from './rules/subagent.ts';
-import { type Next, nextOf, stepVerdict } from './rules/subagent-series.ts';
 import type { VotingConfig } from './settings.ts';
 
-export type HelperSeriesDeps = {
+type HelperSeriesDeps = {
   readonly runs: Rows<HelperRun>;
   readonly desk: Pick<HelperDesk, 'begin' | 'end' | 'over'>;
   readonly log: Logger;
@@ -98,7 +98,7 @@ export function createHelperSeries(deps: HelperSeriesDeps) {
     const failed = heard.find(({ child }) => child?.state !== 'done');
     if (failed === undefined) return true;
     const why = `${failed.child?.state ?? 'lost'}: ${failed.child?.result ?? ''}`;
-    const result = `Part ${part} gave no answer (${why}). The parts before it are kept: the same id goes on there.`;
+    const result = `Part ${part} gave no answer (${why}). The parts before it are kept: the same id continues there.`;
     await desk.end(id, { state: 'failed', result, isForeign });
     return false;
   }
@@ -115,7 +115,7 @@ export function createHelperSeries(deps: HelperSeriesDeps) {
       while (!closing.signal.aborted && (await advance(id)));
     } catch (error) {
       if (closing.signal.aborted) return;
-      log.error('series broken off', { helper: id, error });
+      log.error('series of subagents stopped', { helper: id, error });
       const result = error instanceof Error ? error.message : 'it failed';
       await desk.end(id, { state: 'failed', result, isForeign: false });
     } finally {
@@ -127,7 +127,7 @@ export function createHelperSeries(deps: HelperSeriesDeps) {
     drive({ id }: HelperRun): void {
       if (closing.signal.aborted || driven.has(id)) return;
       const driving = toItsEnd(id).catch((error) =>
-        log.error('series lost', { helper: id, error }),
+        log.error('series of subagents lost', { helper: id, error }),
       );
       driven.set(id, driving);
     },
@@ -143,7 +143,7 @@ export function createHelperSeries(deps: HelperSeriesDeps) {
 // What helpers at work report to the turn that asked, by a message in its very conversation: it joins
 // a running turn as every message does. The same words are told once, and of one helper only a few.
 
-export type HelperSignalsDeps = {
+type HelperSignalsDeps = {
   readonly bus: Pick<MessageBus, 'accept'>;
   readonly sessions: Pick<SessionStore, 'turn'>;
   readonly clock: Clock;
@@ -203,7 +203,7 @@ async function report(
   const isForeign = await isForeignTurn(sessions, input.session, input.turnId);
   const message = signalMessage(run, { name, said, isForeign }, clock.now());
   await bus.accept([{ kind: 'queue', message }]);
-  log.info('helper reported', { helper: run.id, parent: run.parent.session });
+  log.info('subagent reported', { helper: run.id, parent: run.parent.session });
 }
 
 function withNote(input: TurnInput): TurnInput {

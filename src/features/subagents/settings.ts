@@ -2,21 +2,36 @@
 
 import { z } from 'zod';
 import { count, flag, section, text } from '../../kernel/config/settings-fields.ts';
-import { USUAL_GATE, USUAL_MAX_FLAGGED } from './rules/vote.ts';
+
+/** All three have to hold, over what the pilot voters said. */
+export type Gate = {
+  readonly voters: number;
+  /** Below it, in bits. */
+  readonly maxEntropy: number;
+  /** The lead as a share of the votes. */
+  readonly minMargin: number;
+  /** Votes for the leader as a share of all ballots, flagged ones included. */
+  readonly minConfidence: number;
+};
+
+/** Two voters who say the same are enough. */
+export const USUAL_GATE: Gate = { voters: 2, maxEntropy: 0.3, minMargin: 0.5, minConfidence: 0.8 };
+
+export const USUAL_MAX_FLAGGED = 0.5;
 
 export const subagentsSchema = section({
-  enabled: flag(true).describe('The agent may start helpers.'),
+  enabled: flag(true).describe('Allow the agent to start subagents.'),
   maxDepth: count(1, 3, 1).describe(
-    '1: helpers start none; 2: they may start helpers, which start none.',
+    '1: subagents start none; 2: subagents may start subagents, which start none.',
   ),
-  maxPerParent: count(1, 50, 5).describe('Helpers of one conversation at a time.'),
-  maxRunning: count(1, 200, 8).describe('Helpers of all conversations at a time.'),
-  minutes: count(1, 1440, 15).describe('Wall time of one helper, after a restart too.'),
+  maxPerParent: count(1, 50, 5).describe('Most subagents of one conversation at the same time.'),
+  maxRunning: count(1, 200, 8).describe('Most subagents of all conversations at the same time.'),
+  minutes: count(1, 1440, 15).describe('Longest run of one subagent, including restarts.'),
   tokens: count(1000, 100_000_000, 300_000).describe(
-    'Tokens, in and out, of one helper over all its calls.',
+    'Most tokens, in and out, for all model calls of one subagent.',
   ),
   model: text().describe(
-    'fast, default or a name; empty: the model of the conversation that asks.',
+    'fast, default or the name of a model. Empty: the model of the conversation.',
   ),
 });
 
@@ -28,28 +43,43 @@ const share = (usual: number, about: string) =>
   z.number().min(0).max(1).default(usual).describe(about);
 
 export const votingSchema = section({
-  gate: flag(false).describe('Pilot voters are asked first; where they agree, nobody else is.'),
+  gate: flag(false).describe('Ask pilot voters first; if they agree, ask nobody else.'),
   pilotVoters: count(2, 5, USUAL_GATE.voters),
   maxEntropy: z
     .number()
     .min(0)
     .max(3)
     .default(USUAL_GATE.maxEntropy)
-    .describe('In bits; the pilot voters’ answers are accepted below it only.'),
-  minMargin: share(USUAL_GATE.minMargin, 'Of the pilot voters: the lead as a part of the votes.'),
-  minConfidence: share(USUAL_GATE.minConfidence, 'Of the pilot voters: how many say the same.'),
+    .describe('Entropy in bits below which the pilot voters’ answer is accepted.'),
+  minMargin: share(
+    USUAL_GATE.minMargin,
+    'Lead that the pilot voters’ answer needs, as a share of their votes.',
+  ),
+  minConfidence: share(USUAL_GATE.minConfidence, 'Share of the pilot voters that must agree.'),
   maxFlagged: share(
     USUAL_MAX_FLAGGED,
-    'Nothing is won while more of the answers than this part are empty, too long or malformed.',
+    'No answer wins while a larger share than this is empty, too long or malformed.',
   ),
-  maxAnswerChars: count(20, 100_000, 2000).describe('A longer answer is no vote.'),
-  temperature: z.number().min(0).max(2).default(0.7).describe('Of voters in workflows.'),
+  maxAnswerChars: count(20, 100_000, 2000).describe(
+    'Longest answer in characters; a longer one is not counted.',
+  ),
+  temperature: z
+    .number()
+    .min(0)
+    .max(2)
+    .default(0.7)
+    .describe('Temperature of voters in workflows.'),
 });
 
 export const calibrationSchema = section({
-  enabled: flag(false).describe('Limits of helpers go by what helpers of their kind took before.'),
-  minConfidence: share(0.5, 'Advice below it is not followed; 0.5 needs four helpers of a kind.'),
-  keep: count(10, 1000, 200).describe('Runs kept for each kind of task and model.'),
+  enabled: flag(false).describe(
+    'Set the limits of subagents by what earlier subagents of their kind needed.',
+  ),
+  minConfidence: share(
+    0.5,
+    'Ignore estimates below this confidence; 0.5 needs four subagents of a kind.',
+  ),
+  keep: count(10, 1000, 200).describe('Runs to keep for each kind of task and model.'),
 });
 
 export type VotingConfig = z.infer<typeof votingSchema>;

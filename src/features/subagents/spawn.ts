@@ -36,28 +36,24 @@ const text = (most: number) => z.string().trim().min(1).max(most);
 const input = z.object({
   action: z
     .enum(['spawn', 'list', 'check', 'wait', 'cancel', 'pipeline', 'loop'])
-    .describe('spawn starts one helper; pipeline and loop start a series of them.'),
+    .describe('spawn starts one subagent; pipeline and loop a series of them.'),
   id: text(80)
     .optional()
     .describe(
-      'For check, wait and cancel: the helper. For pipeline and loop: a name of yours; the same name goes on ' +
-        'where it was broken off.',
+      'For check, wait and cancel: the subagent. For pipeline and loop: your own name for it; the same name ' +
+        'continues where it stopped.',
     ),
   task: text(MAX_TASK_CHARS)
     .optional()
-    .describe(
-      'For spawn and loop. Complete in itself: a helper knows nothing of this conversation.',
-    ),
-  profile: text(60)
-    .optional()
-    .describe('For spawn and loop: what kind of helper; list names them.'),
+    .describe('For spawn and loop. The whole task: a subagent knows nothing of this conversation.'),
+  profile: text(60).optional().describe('For spawn and loop: kind of subagent; see list.'),
   label: text(80).optional().describe('A few words for the person.'),
   seconds: z
     .int()
     .min(1)
     .max(MAX_WAIT_SECS)
     .optional()
-    .describe(`For wait; ${USUAL_WAIT_SECS} unless given.`),
+    .describe(`For wait; default ${USUAL_WAIT_SECS}.`),
   steps: z
     .array(
       z.object({
@@ -68,26 +64,26 @@ const input = z.object({
           .min(0)
           .max(MAX_AHEAD)
           .optional()
-          .describe('Asked again until one answer leads by so many votes; for short answers.'),
+          .describe('Repeated until one answer leads by this many votes; for short answers.'),
       }),
     )
     .min(1)
     .max(MAX_STEPS)
     .optional()
-    .describe('For pipeline. Each is told the results of those before.'),
+    .describe('For pipeline. Each step gets the earlier results.'),
   rounds: z
     .int()
     .min(1)
     .max(MAX_ROUNDS)
     .optional()
-    .describe(`For loop: at most so many; ${USUAL_ROUNDS} unless given.`),
+    .describe(`For loop: maximum rounds; default ${USUAL_ROUNDS}.`),
   until_line: text(80)
     .optional()
-    .describe('For loop: over when a line of the answer is exactly this, e.g. ALL-TESTS-PASS.'),
+    .describe('For loop: ends when a line of the answer is exactly this, e.g. ALL-TESTS-PASS.'),
   until_json: z
     .object({ field: text(80), equals: z.union([z.string(), z.number(), z.boolean()]) })
     .optional()
-    .describe('For loop: over when the JSON object that ends the answer has this value.'),
+    .describe('For loop: ends when the JSON object at the end of the answer has this value.'),
 });
 type Input = z.infer<typeof input>;
 
@@ -103,7 +99,7 @@ export function createSpawn(helpers: Helpers): Tool<Input> {
       return helpers.wait(id, ms, context, context.signal);
     }
     if (action === 'check' || action === 'cancel') {
-      return helpers[action](needed(id, `${action} needs the id of a helper`), context);
+      return helpers[action](needed(id, `${action} needs the id of a subagent`), context);
     }
     return helpers.start(wishOf(action, asked), context);
   }
@@ -176,6 +172,6 @@ function stepOf({ prompt, profile, ahead_by = 0 }: NonNullable<Input['steps']>[n
 
 function untilOf({ until_line, until_json }: Input): Until {
   if (until_json !== undefined) return { kind: 'json', ...until_json };
-  const problem = 'loop needs until_line or until_json: how is it seen that it is over?';
+  const problem = 'loop needs until_line or until_json to know when it is done';
   return { kind: 'line', text: needed(until_line, problem) };
 }

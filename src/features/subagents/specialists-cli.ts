@@ -5,17 +5,15 @@ import { Command } from 'commander';
 import { CommandFailure, EXIT, printable, type Terminal } from '../../cli/terminal.ts';
 
 export function specialistsCommand(terminal: Terminal): Command {
-  const command = new Command('specialists').description(
-    'specialists of the supervisor, declared in config/agents',
-  );
+  const command = new Command('specialists').description('specialists of the mode "supervisor"');
   command
     .command('list')
-    .description('all specialists, with their models and tools')
-    .option('--json', 'as JSON')
+    .description('list all specialists with their models and tools')
+    .option('--json', 'print as JSON')
     .action(({ json }: { readonly json?: boolean }) => list(terminal, json === true));
   command
     .command('validate')
-    .description('check their files; an error where one cannot be used')
+    .description('check the files in config/agents and list every problem')
     .action(() => validate(terminal));
   return command;
 }
@@ -48,5 +46,5 @@ async function validate(terminal: Terminal): Promise<void> {
   );
   const all = [...broken, ...problems];
   if (all.length > 0) throw new CommandFailure(EXIT.usage, all.map(printable).join('\n'));
-  terminal.note(`All can be used: ${agents.length} specialists.`);
+  terminal.note(`All valid: ${agents.length} specialists.`);
 }

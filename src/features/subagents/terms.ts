@@ -7,16 +7,18 @@ import { parseYaml, YamlError } from '../../lib/yaml.ts';
 import type { Advice, HelperKind } from './rules/calibration.ts';
 import {
   isProfileName,
+  narrowedTerms,
   PROFILE_ENDING,
   PROFILES_FOLDER,
   type Profile,
   type ReadProfile,
   readProfile,
-} from './rules/profile.ts';
-import { narrowedTerms, SubagentError, type Terms } from './rules/subagent.ts';
+  SubagentError,
+  type Terms,
+} from './rules/subagent.ts';
 import type { SubagentsConfig } from './settings.ts';
 
-export type HelperTermsDeps = {
+type HelperTermsDeps = {
   readonly profiles: ProfileBook;
   settings(): SubagentsConfig;
   /** The model that was chosen for a conversation. */
@@ -29,7 +31,7 @@ export type HelperTermsDeps = {
   }): Promise<Advice | undefined>;
 };
 
-export type AskedTerms = {
+type AskedTerms = {
   /** Of whoever asks. */
   readonly session: SessionKey;
   readonly above: Terms | undefined;
@@ -99,7 +101,7 @@ function advised(own: Terms, advice: Advice, limits: NonNullable<Profile['limits
 
 // The profiles of helpers in the workspace. Links are not followed; one that cannot be read says why.
 
-export type ProfileBook = ReturnType<typeof createProfileBook>;
+type ProfileBook = ReturnType<typeof createProfileBook>;
 
 const MAX_PROFILES = 100;
 const MAX_BYTES = 65_536;

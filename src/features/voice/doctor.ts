@@ -1,6 +1,6 @@
-// Whether what listens and speaks is there: a server that answers, a program that is installed.
+// Whether the voice engines are available: a server that answers, a program that is installed.
 
-import { type Finding, fail, ok, warn } from '../../cli/doctor/finding.ts';
+import { type Finding, fail, ok, warn } from '../../cli/doctor/machine-checks.ts';
 import type { Terminal } from '../../cli/terminal.ts';
 import type { Config } from '../../kernel/config/config.ts';
 import { isOnPath } from '../../lib/files/files.ts';
@@ -9,8 +9,8 @@ import type { SpeechEngine, TranscriptionEngine } from './rules/voice-engine.ts'
 import { pingEngine } from './transcribe.ts';
 import { VoiceError } from './voice.ts';
 
-const UNPRICED = ', unpriced: budgets in money do not count it';
-const SET_UP = 'A Groq or OpenAI key is enough, or set voice.transcription.';
+const UNPRICED = ', unknown price: not counted in budgets in money';
+const SET_UP = 'Add a Groq or OpenAI key, or set voice.transcription.';
 
 export async function checkVoice(
   terminal: Terminal,
@@ -36,8 +36,8 @@ export async function checkVoice(
 }
 
 function unset(check: string, isMissed: boolean): Finding {
-  if (isMissed) return warn(check, 'its engine is set, but no key of it is known', SET_UP);
-  return ok(check, 'no engine: voice messages are not listened to');
+  if (isMissed) return warn(check, 'an engine is set, but its key is missing', SET_UP);
+  return ok(check, 'off: voice messages are not transcribed');
 }
 
 async function engineFinding(
@@ -48,11 +48,11 @@ async function engineFinding(
 ): Promise<Finding> {
   if (engine.kind === 'command') {
     const [program] = engine.argv;
-    if (await isOnPath(program, env)) return ok(check, `by ${program}`);
-    return fail(check, `${program} is not installed`, 'Install it, or set another engine.');
+    if (await isOnPath(program, env)) return ok(check, `with ${program}`);
+    return fail(check, `${program} is not installed`, 'Install it, or choose another engine.');
   }
   const name = `${engine.name} ${engine.model}${engine.price === undefined ? UNPRICED : ''}`;
-  if (!isLive) return ok(check, `${name} (not asked; --live asks it)`);
+  if (!isLive) return ok(check, `${name} (not tested; --live sends a test request)`);
   try {
     await pingEngine(engine, clock);
     return ok(check, `${name}: the server answers`);

@@ -1,31 +1,51 @@
 // Installs voice: files of messages are taken in, those that are sounds are listened to, and answers are spoken.
 
+import { type PaidCalls, SpendingRefusedError } from '../../agent/agent.ts';
+import type { Channel } from '../../channels/channel.ts';
 import { withoutCode } from '../../kernel/access/admission.ts';
 import type { Config } from '../../kernel/config/config.ts';
 import type { Environment } from '../../kernel/config/environment.ts';
 import type { Kernel } from '../../kernel/feature.ts';
 import { ATTACHMENTS, InboundAttachments } from '../../kernel/intake/attachments.ts';
-import type { InboundMessage } from '../../kernel/message/message.ts';
+import type { MediaStore } from '../../kernel/media/media.ts';
+import type { OutboundAttachment } from '../../kernel/message/attachment.ts';
+import {
+  type AccountName,
+  accountName,
+  type ChannelName,
+  messageId,
+} from '../../kernel/message/ids.ts';
+import {
+  type InboundMessage,
+  type OutboundDraft,
+  type OutboundMessage,
+  sessionKeyOf,
+} from '../../kernel/message/message.ts';
+import { isSpoken } from '../../kernel/turns/rules/live-reply.ts';
+import type { HandledTurn, TurnStage } from '../../kernel/turns/stages.ts';
 import { createPermits } from '../../lib/async.ts';
+import type { Logger } from '../../lib/logger.ts';
 import type { Clock } from '../../lib/time/clock.ts';
+import { createDayText } from '../../lib/time/zone-time.ts';
 import { createCredentials } from '../../providers/credentials.ts';
 import { PAID_CALLS } from '../spending/install.ts';
+import { charged } from '../spending/paid-call.ts';
+import type { Payer } from '../spending/rules/budget-limits.ts';
 import { createListening } from './listening.ts';
 import {
   type AccessTo,
   type SpeechEngine,
+  speakingCost,
   speechEngine,
   type TranscriptionEngine,
   transcriptionEngine,
 } from './rules/voice-engine.ts';
-import { type VoicingDeps, voiceStage } from './stage.ts';
-import type { Speaker, Transcriber } from './voice.ts';
+import { type Speaker, type Transcriber, VoiceError } from './voice.ts';
 
 /** Where the words of sounds live in the store. */
 const VOICE_SCOPE = 'voice';
 const MISPLACED =
-  'What speaks answers says that it knows no such address or model (404). Check apiBase and model of ' +
-  'voice.speech.';
+  'The speech service knows no such address or model (404). Check apiBase and model of voice.speech.';
 /** Sounds that are listened to at once. */
 const AT_ONCE = 4;
 const FOR_OWNERS =
@@ -87,7 +107,7 @@ export function install(kernel: Kernel): void {
 // Which engines listen and speak by the configuration in force, built when they are first needed and
 // again when their settings changed.
 
-export type ChosenEngines = {
+type ChosenEngines = {
   readonly transcription: TranscriptionEngine | undefined;
   readonly speech: SpeechEngine | undefined;
 };
@@ -102,17 +122,13 @@ export function chosenEngines(config: Config, env: Environment): ChosenEngines {
   };
 }
 
-export interface VoiceEngines {
+interface VoiceEngines {
   transcriber(): Promise<Transcriber | undefined>;
   speaker(): Promise<Speaker | undefined>;
 }
 
 /** Their code is loaded with the first sound. */
-export function createVoiceEngines(
-  config: () => Config,
-  env: Environment,
-  clock: Clock,
-): VoiceEngines {
+function createVoiceEngines(config: () => Config, env: Environment, clock: Clock): VoiceEngines {
   const deps = { clock, env };
   return {
     async transcriber() {
@@ -128,4 +144,141 @@ export function createVoiceEngines(
       return createSpeaker(speech, deps);
     },
   };
+}
+
+// The turn stage of voice: speaks the answers of a turn besides their text. The audio is made before the
+// turn ends, and both go on the bus in the transaction that ends it, so neither is lost or doubled. When
+// speech fails, the text goes alone.
+
+type VoicingDeps = {
+  readonly media: Pick<MediaStore, 'put' | 'remove'>;
+  readonly clock: Clock;
+  readonly log: Logger;
+  channel(name: AccountName): Channel | undefined;
+  /** Whether a sound of its own belongs into such a chat. */
+  isChat(name: ChannelName): boolean;
+  reply(): 'mirror' | 'always' | 'never';
+  readonly spending: PaidCalls;
+  send(message: OutboundMessage): Promise<unknown>;
+  timeZone(): string;
+  /** The engine knows no such address or model. */
+  misplaced(): void;
+  /** Undefined: none is set. */
+  speaker(): Promise<Speaker | undefined>;
+};
+
+function voiceStage(deps: VoicingDeps): TurnStage {
+  return {
+    name: 'voice',
+    async run(turn, next) {
+      const handled = await next(turn);
+      if (!isToBeSpoken(handled, deps)) return handled;
+      const [{ message: payer }] = turn.messages;
+      return spoken(handled, payer, turn.signal, deps);
+    },
+  };
+}
+
+/** Failures and replies of commands are read, not heard. */
+function isToBeSpoken({ ending, newest }: HandledTurn, deps: VoicingDeps): boolean {
+  if (ending !== 'answered') return false;
+  const reply = deps.reply();
+  return reply === 'always' || (reply === 'mirror' && newest !== undefined && isSpoken(newest));
+}
+
+async function spoken(
+  handled: HandledTurn,
+  payer: Payer,
+  signal: AbortSignal,
+  deps: VoicingDeps,
+): Promise<HandledTurn> {
+  const { outbound } = handled;
+  const [first] = outbound;
+  if (first === undefined || !carriesSound(first, deps)) return handled;
+  const { speakable } = await import('./rules/speakable.ts');
+  const text = speakable(outbound.map(({ markdown }) => markdown).join('\n\n'));
+  if (text === '') return handled;
+  try {
+    const sound = await soundOf(text, first, payer, signal, deps);
+    if (sound === undefined) return handled;
+    const { chat, replyTo } = first;
+    const said = { chat, markdown: '', attachments: [sound] };
+    const draft = replyTo === undefined ? said : { ...said, replyTo };
+    return { ...handled, outbound: [...outbound, draft] };
+  } catch (error) {
+    if (error instanceof SpendingRefusedError) return silent(handled, first, error, deps);
+    if (error instanceof VoiceError && error.code === 'voice_not_found') deps.misplaced();
+    deps.log.warn('answer not spoken', { channel: first.chat.channel, error });
+    return handled;
+  }
+}
+
+/** The person hears once a day why. */
+async function silent(
+  handled: HandledTurn,
+  { chat }: OutboundDraft,
+  { text }: SpendingRefusedError,
+  { log, send, clock, timeZone }: VoicingDeps,
+): Promise<HandledTurn> {
+  log.info('answer not spoken: engine refused', { channel: chat.channel });
+  const day = createDayText()(clock.now(), timeZone());
+  const id = messageId(`unspoken/${sessionKeyOf(chat)}/${day}`);
+  await send({ id, chat, markdown: `Answer without voice: ${text}` });
+  return handled;
+}
+
+const carriesSound = ({ chat }: OutboundDraft, { channel, isChat }: VoicingDeps) =>
+  isChat(chat.channel) && channel(accountName(chat))?.attachments !== undefined;
+
+async function soundOf(
+  text: string,
+  { chat }: OutboundDraft,
+  payer: Payer,
+  signal: AbortSignal,
+  { media, clock, log, speaker, channel, spending }: VoicingDeps,
+): Promise<OutboundAttachment | undefined> {
+  const voice = await speaker();
+  if (voice === undefined) return undefined;
+  const startedAt = clock.monotonic();
+  const micros = speakingCost(voice.price, text);
+  const { isElsewhere } = voice;
+  const call = { payer, micros, isElsewhere, costOf: () => micros };
+  const content = await charged(call, () => voice.speak(text, signal), { spending, signal });
+  const tookMs = Math.round(clock.monotonic() - startedAt);
+  const maxBytes = channel(accountName(chat))?.attachments?.maxUploadBytes ?? 0;
+  const { id, mimeType, sizeBytes } = await media.put(content, { maxBytes, signal });
+  const shape = shapeOf(mimeType);
+  if (shape === undefined) {
+    await media.remove(id);
+    throw new VoiceError('voice_malformed', NO_SOUND, { detail: mimeType });
+  }
+  log.info('answer spoken', { channel: chat.channel, chars: text.length, sizeBytes, tookMs });
+  return { ...shape, media: id, sizeBytes };
+}
+
+/** Sounds that no phone plays as a message. */
+const OTHER_SOUNDS = [
+  [/^audio\/(?:x-)?flac$/, 'flac'],
+  [/^(?:audio|video)\/webm$/, 'webm'],
+  [/^audio\/(?:x-)?aac$/, 'aac'],
+  [/^audio\/amr$/, 'amr'],
+  [/^audio\/(?:x-)?aiff$/, 'aiff'],
+] as const;
+
+const NO_SOUND = 'the engine returned no audio';
+
+type Shape = Pick<OutboundAttachment, 'kind' | 'name' | 'mimeType'>;
+
+/** Only OGG is a voice message everywhere; phones play MP3 and M4A as music. Undefined: no sound. */
+function shapeOf(mimeType: string): Shape | undefined {
+  if (/^(?:audio|application)\/(?:ogg|opus)$/.test(mimeType)) {
+    return { kind: 'voice', name: 'answer.ogg', mimeType: 'audio/ogg' };
+  }
+  if (mimeType === 'audio/mpeg') return { kind: 'audio', name: 'answer.mp3', mimeType };
+  const ending = OTHER_SOUNDS.find(([pattern]) => pattern.test(mimeType))?.[1];
+  if (ending !== undefined) return { kind: 'document', name: `answer.${ending}`, mimeType };
+  if (/^(?:audio|video)\/(?:mp4|x-m4a)$/.test(mimeType)) {
+    return { kind: 'audio', name: 'answer.m4a', mimeType: 'audio/mp4' };
+  }
+  return /^audio\//.test(mimeType) ? { kind: 'document', name: 'answer.wav', mimeType } : undefined;
 }

@@ -1,7 +1,7 @@
 // Turns the sounds of messages into words, each sound once per engine, and tells people in words when
 // nobody could listen to what they said.
 
-import { type PaidCalls, SpendingRefusedError } from '../../agent/spending.ts';
+import { type PaidCalls, SpendingRefusedError } from '../../agent/agent.ts';
 import type { KeyValueStore } from '../../kernel/bus/store/store.ts';
 import type { MediaStore } from '../../kernel/media/media.ts';
 import {
@@ -51,7 +51,7 @@ const isMisplaced = (error: unknown) =>
   error instanceof VoiceError && error.code === 'voice_not_found';
 const NO_BUDGET = 'today’s budget is used up';
 const KEPT_HERE =
-  'what listens to it is a service, and this conversation stays on your own machines (/local only)';
+  'transcription uses a service, and this conversation stays on your own machines (/local only)';
 const NO_ENGINE = 'no transcription engine is set';
 const KEPT_MS = 30 * 86_400_000;
 
@@ -92,7 +92,7 @@ export function createListening(deps: ListeningDeps) {
             return { kind: 'unheard', reason: error.because === undefined ? NO_BUDGET : KEPT_HERE };
           }
           if (isMisplaced(error)) tellOnce();
-          deps.log.warn('sound not listened to', { kind: attachment.kind, error });
+          deps.log.warn('voice message not transcribed', { kind: attachment.kind, error });
           const reason = error instanceof VoiceError ? error.reason : 'something went wrong';
           return { kind: 'unheard', reason };
         },
@@ -108,8 +108,8 @@ export function createListening(deps: ListeningDeps) {
       const remedy = isUnset ? await deps.remedy(message) : 'Please write it, or try again later.';
       const id = isUnset ? dailyId(message) : messageId(`${message.id}/unheard`);
       const markdown = isUnset
-        ? `I cannot listen to voice messages: ${reason}. ${remedy}`
-        : `I could not listen to your voice message: ${reason}. ${remedy}`;
+        ? `I cannot transcribe voice messages: ${reason}. ${remedy}`
+        : `I could not transcribe your voice message: ${reason}. ${remedy}`;
       await deps.send({ id, chat: message.chat, markdown, replyTo: message.id });
     },
   };
@@ -147,7 +147,7 @@ async function listen(
     );
     const tookMs = Math.round(clock.monotonic() - startedAt);
     const { language } = words;
-    log.info('sound listened to', { bytes: sound.length, durationMs, tookMs, language });
+    log.info('voice message transcribed', { bytes: sound.length, durationMs, tookMs, language });
     await known.set(key, JSON.stringify(words));
     await known.expire('', clock.now() - KEPT_MS);
     return spokenOf(words);
@@ -158,5 +158,5 @@ async function listen(
 
 const spokenOf = ({ text, language }: SpokenWords): Spoken =>
   text === ''
-    ? { kind: 'unheard', reason: 'there are no words in it' }
+    ? { kind: 'unheard', reason: 'it contains no words' }
     : { kind: 'words', text, ...defined({ language }) };

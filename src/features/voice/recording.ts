@@ -66,7 +66,7 @@ export function record(argv: Argv, end: Promise<void>, { env, clock }: EngineDep
     const exited = new Promise<void>((resolve, reject) => {
       child.on('exit', () => resolve());
       child.on('error', (cause) =>
-        reject(new VoiceError('voice_command_missing', `${program} cannot be run`, { cause })),
+        reject(new VoiceError('voice_command_missing', `cannot run ${program}`, { cause })),
       );
     });
     try {

@@ -6,8 +6,7 @@ import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import type { Environment } from '../../kernel/config/environment.ts';
-import { isOver, killGroup, spawnGroup } from '../../lib/process-group.ts';
-import { environmentOf } from '../../lib/surroundings.ts';
+import { environmentOf, isOver, killGroup, spawnGroup } from '../../lib/process-group.ts';
 import { type Clock, orAborted, withDeadline } from '../../lib/time/clock.ts';
 import type { Argv } from './rules/voice-engine.ts';
 import { VoiceError } from './voice.ts';
@@ -18,7 +17,7 @@ const PASSED_ON = [
   ...['XDG_RUNTIME_DIR', 'XDG_CACHE_HOME', 'PULSE_SERVER'],
 ];
 
-export type ProgramRun = {
+type ProgramRun = {
   readonly argv: Argv;
   readonly folder: string;
   readonly env: Environment;

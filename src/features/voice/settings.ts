@@ -2,75 +2,83 @@
 // programs by which the terminal records and plays.
 
 import { z } from 'zod';
-import { isWebAddress, type Problems, unless } from '../../kernel/config/problems.ts';
 import {
   choice,
   count,
+  isWebAddress,
+  type Problems,
   seconds,
   secret,
   section,
   text,
+  unless,
 } from '../../kernel/config/settings-fields.ts';
 
 const command = () => z.array(z.string()).max(50).default([]);
 const MOST_MONEY = 1_000_000;
 const price = () => z.number().min(0).max(MOST_MONEY).optional();
-const own = 'empty: that of the provider of the engine’s name';
+const own = 'empty: the provider with the name of the engine';
 
 const transcription = z.strictObject({
   engine: choice(['auto', 'openai', 'groq', 'command', 'off'], 'auto').describe(
-    'What listens to voice messages. auto: Groq or OpenAI where a key of theirs is known; openai: ' +
-      'also any server that speaks like it, see apiBase; command: a program of this machine.',
+    'Engine that transcribes voice messages. auto: Groq or OpenAI if a key is set; openai: also any ' +
+      'compatible server, see apiBase; command: a program on this machine.',
   ),
-  model: text().describe('Empty: whisper-large-v3-turbo at Groq, else whisper-1.'),
-  apiBase: text().describe(`Base URL, like https://stt.example.org/v1; ${own}.`),
-  apiKey: secret().default('').describe(`Empty: that of the provider, unless apiBase is set.`),
+  model: text().describe('Model. Empty: whisper-large-v3-turbo at Groq, else whisper-1.'),
+  apiBase: text().describe(`Base URL, e.g. https://stt.example.org/v1; ${own}.`),
+  apiKey: secret()
+    .default('')
+    .describe(`API key. Empty: the key of the provider, unless apiBase is set.`),
   command: command().describe(
-    'For the engine command: a program and its arguments, {file} for the sound, {language} for the ' +
-      'language or auto. It prints the words, or JSON with text and language.',
+    'For the engine command: a program and its arguments, {file} for the audio, {language} for the ' +
+      'language or auto. It prints the text, or JSON with text and language.',
   ),
   language: z
     .string()
     .regex(/^(?:[a-z]{2,3})?$/)
     .default('')
-    .describe('What is spoken, like de; empty: found out.'),
-  maxBytes: count(1000, 100_000_000, 25_000_000).describe('Largest sound listened to.'),
-  maxSecs: seconds(1, 36_000, 1200).describe('Longest sound listened to.'),
-  timeoutSecs: seconds(1, 600, 120).describe('Longest wait for the words.'),
+    .describe('Spoken language, e.g. de. Empty: detected.'),
+  maxBytes: count(1000, 100_000_000, 25_000_000).describe('Largest audio file in bytes.'),
+  maxSecs: seconds(1, 36_000, 1200).describe('Longest audio in seconds.'),
+  timeoutSecs: seconds(1, 600, 120).describe('Longest wait for the transcription.'),
   pricePerMinute: price().describe(
-    'Money for a minute of sound, where it is not known or is another; in limits.budget.currency.',
+    'Price of a minute of audio in limits.budget.currency, if it is unknown or different.',
   ),
 });
 
 const speech = z.strictObject({
   engine: choice(['auto', 'openai', 'command', 'off'], 'off').describe(
-    'What speaks answers. auto: OpenAI where its key is known; the others as above.',
+    'Engine that speaks answers. auto: OpenAI if a key is set; the others as above.',
   ),
   model: text('gpt-4o-mini-tts'),
-  voice: text('alloy').describe('As the engine calls it.'),
+  voice: text('alloy').describe('Voice, by its name at the engine.'),
   format: choice(['opus', 'mp3'], 'opus').describe(
-    'opus becomes a voice message everywhere, mp3 an audio file.',
+    'opus: sent as voice message; mp3: sent as audio file.',
   ),
   apiBase: text().describe(`Base URL; ${own}.`),
-  apiKey: secret().default('').describe(`Empty: that of the provider, unless apiBase is set.`),
+  apiKey: secret()
+    .default('')
+    .describe(`API key. Empty: the key of the provider, unless apiBase is set.`),
   command: command().describe(
-    'For the engine command: a program that gets the text on stdin and writes sound to {file}, or ' +
-      'to stdout where no argument has {file}.',
+    'For the engine command: a program that gets the text on stdin and writes audio to {file}, or ' +
+      'to stdout if no argument has {file}.',
   ),
-  timeoutSecs: seconds(1, 300, 30).describe('Longest wait before the text goes alone.'),
-  pricePerMillionChars: price().describe('Money for a million characters, as above.'),
+  timeoutSecs: seconds(1, 300, 30).describe('Longest wait before the answer is sent only as text.'),
+  pricePerMillionChars: price().describe('Price of a million characters, as above.'),
 });
 
 const terminal = z.strictObject({
-  record: command().describe('Program that records into {file} until it is stopped; empty: found.'),
-  play: command().describe('Program that plays {file}; empty: found.'),
+  record: command().describe(
+    'Program that records to {file} until it is stopped. Empty: detected.',
+  ),
+  play: command().describe('Program that plays {file}. Empty: detected.'),
 });
 
 export const voiceSchema = section({
   transcription: transcription.prefault({}),
   speech: speech.prefault({}),
   reply: choice(['mirror', 'always', 'never'], 'mirror').describe(
-    'Answers spoken besides their text, where speech has an engine: to spoken questions, all, none.',
+    'Which answers are also spoken, if speech has an engine: answers to voice messages, all or none.',
   ),
   terminal: terminal.prefault({}),
 });
@@ -90,7 +98,7 @@ export function voiceConflicts(voice: VoiceConfig): Problems {
     ...unless(
       reply !== 'always' || speaking.engine !== 'off',
       'voice.reply',
-      'no engine speaks the answers',
+      'no speech engine is set',
       'Set voice.speech.engine, or voice.reply to "never".',
     ),
   ];
@@ -108,26 +116,26 @@ function engineProblems(path: string, { engine, apiBase, command }: Engine): Pro
     ...unless(
       !isCommand || (command[0] ?? '') !== '',
       `${path}.command`,
-      'the engine is a command, but none',
-      'Write the program and its arguments, like ["whisper-cli", "-f", "{file}"].',
+      'the engine is "command", but no command is set',
+      'Set the program and its arguments, e.g. ["whisper-cli", "-f", "{file}"].',
     ),
     ...unless(
       isCommand || command.length === 0,
       `${path}.command`,
-      'no engine runs the command',
+      'a command is set, but the engine is not "command"',
       `Set ${path}.engine to "command", or remove the command.`,
     ),
     ...unless(
       apiBase === '' || isWebAddress(apiBase),
       `${path}.apiBase`,
-      `"${apiBase}" is no http or https address`,
-      'Write it like https://api.example.org/v1.',
+      `"${apiBase}" is not an http or https address`,
+      'Use an address such as https://api.example.org/v1.',
     ),
     ...unless(
       apiBase === '' || (!isCommand && engine !== 'off'),
       `${path}.apiBase`,
-      'no engine is asked there',
-      `Set ${path}.engine to "openai", or remove the address.`,
+      'the engine does not use an address',
+      `Set ${path}.engine to "openai", or remove apiBase.`,
     ),
   ];
 }
@@ -138,5 +146,5 @@ const fileProblems = (path: string, argv: readonly string[]): Problems =>
     argv.length === 0 || argv.some((part) => part.includes('{file}')),
     path,
     'no argument has {file}',
-    'Put {file} where the program takes the name of the sound file.',
+    'Add {file} where the program expects the name of the audio file.',
   );

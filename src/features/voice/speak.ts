@@ -23,7 +23,7 @@ export function createSpeaker(engine: SpeechEngine, deps: EngineDeps): Speaker {
         ? byServer(engine, text, deps, signal)
         : byProgram(engine, text, deps, signal));
       if (sound.length > 0) return sound;
-      throw new VoiceError('voice_malformed', 'the engine gave no sound');
+      throw new VoiceError('voice_malformed', 'the engine returned no audio');
     },
   };
 }
@@ -65,7 +65,7 @@ function byProgram(
 
 async function soundIn(path: string): Promise<Uint8Array> {
   const file = await open(path, 'r').catch((cause: unknown) => {
-    throw new VoiceError('voice_malformed', 'the program wrote no sound', { cause });
+    throw new VoiceError('voice_malformed', 'the program wrote no audio', { cause });
   });
   try {
     const { size } = await file.stat();

@@ -7,8 +7,8 @@ import { z } from 'zod';
 import type { Environment } from '../../kernel/config/environment.ts';
 import { parseJson } from '../../lib/json/json.ts';
 import { isHomeUrl } from '../../lib/net/address-rules.ts';
-import { boundedBody } from '../../lib/net/bounded-body.ts';
-import { languageCode } from '../../lib/text/language-code.ts';
+import { boundedBody } from '../../lib/net/safe-fetch.ts';
+import { languageCode } from '../../lib/text/decode-text.ts';
 import { type Clock, reasonFirst, withDeadline } from '../../lib/time/clock.ts';
 import type { EngineAccess, TranscriptionEngine } from './rules/voice-engine.ts';
 import { filledIn, inPrivateFolder, runProgram } from './run-program.ts';
@@ -210,7 +210,7 @@ function refusal(status: number): VoiceError {
   const other: Refusal =
     status >= 500
       ? ['voice_engine_failed', 'the engine failed']
-      : ['voice_rejected', 'the engine did not take it'];
+      : ['voice_rejected', 'the engine did not accept it'];
   const [code, reason] = REFUSALS[status] ?? other;
   return new VoiceError(code, reason, { detail: `status ${status}` });
 }

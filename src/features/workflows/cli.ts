@@ -1,32 +1,30 @@
-// `nanobot workflows`: the workflows and capabilities of the workspace, whether they can be used, and
-// their runs with all of their state, with the gateway running or not.
+// `nanobot workflows`: lists and checks workflows and capabilities, and shows runs with their state,
+// with the gateway running or not.
 
 import { Command } from 'commander';
 import { chatNames, chatText } from '../../cli/chat-names.ts';
 import { CommandFailure, EXIT, printable, type Terminal, withState } from '../../cli/terminal.ts';
 
 export function workflowsCommand(terminal: Terminal): Command {
-  const command = new Command('workflows').description(
-    'workflows of the workspace, and their runs',
-  );
+  const command = new Command('workflows').description('workflows of the workspace and their runs');
   command
     .command('list')
-    .description('all workflows and capabilities')
-    .option('--json', 'as JSON')
+    .description('list all workflows and capabilities')
+    .option('--json', 'print as JSON')
     .action(({ json }: { readonly json?: boolean }) => list(terminal, json === true));
   command
     .command('validate')
-    .description('check their files; an error where one cannot be used')
+    .description('check the files and list every problem')
     .action(() => validate(terminal));
   command
     .command('runs')
-    .description('the runs of the last days')
-    .option('--json', 'as JSON')
+    .description('list recent runs')
+    .option('--json', 'print as JSON')
     .action(({ json }: { readonly json?: boolean }) => runs(terminal, json === true));
   command
     .command('show')
-    .description('a run with its state, as JSON')
-    .argument('<run>', 'its id, as "nanobot workflows runs" shows it')
+    .description('print a run with its state as JSON')
+    .argument('<run>', 'id from "workflows runs"')
     .action((id: string) => show(terminal, id));
   return command;
 }
@@ -42,7 +40,7 @@ async function list(terminal: Terminal, json: boolean): Promise<void> {
   const { workflows, capabilities, lines } = await filesOf(terminal);
   if (json) return terminal.printJson({ workflows, capabilities });
   for (const line of lines) terminal.print(printable(line));
-  if (lines.length === 0) terminal.note('There are no workflows in the workspace.');
+  if (lines.length === 0) terminal.note('No workflows in the workspace.');
 }
 
 /** @throws CommandFailure where a file cannot be used. */
@@ -55,9 +53,7 @@ async function validate(terminal: Terminal): Promise<void> {
   if (problems.size > 0) {
     throw new CommandFailure(EXIT.usage, [...problems].map(printable).join('\n'));
   }
-  terminal.note(
-    `All can be used: ${workflows.length} workflows, ${capabilities.length} capabilities.`,
-  );
+  terminal.note(`All valid: ${workflows.length} workflows, ${capabilities.length} capabilities.`);
 }
 
 async function runs(terminal: Terminal, json: boolean): Promise<void> {
@@ -70,7 +66,7 @@ async function runs(terminal: Terminal, json: boolean): Promise<void> {
     const place = 'session' in line ? chatText(names, line.session) : `job ${line.job}`;
     terminal.print(`${printable(line.text)} [${place}]`);
   }
-  if (found.lines.length === 0) terminal.note('There are no runs.');
+  if (found.lines.length === 0) terminal.note('No runs.');
 }
 
 /** @throws CommandFailure where there is no such run. */

@@ -1,6 +1,6 @@
 // Workflows: steps that files of the workspace lay down. Off unless configured.
 
-import type { CommandTable } from '../../kernel/commands/command.ts';
+import type { CommandTable } from '../../kernel/commands/command-access.ts';
 import { port } from '../../kernel/feature.ts';
 import type { JobStartDeps } from '../schedule/job-start.ts';
 import type { WorkflowDesk } from './workflow-people.ts';
@@ -23,7 +23,7 @@ export const WORKFLOWS_OFF = 'Workflows are switched off (agents.workflows.enabl
 
 export const WORKFLOW_COMMANDS = {
   workflow: {
-    summary: 'run workflows and see how far they are',
+    summary: 'run workflows and show their progress',
     usage: '/workflow [list | run <name> key=value | runs | show <name or id> | cancel <id>]',
     access: { direct: 'trusted', group: 'nobody', audited: true },
     timing: 'immediate',

@@ -5,35 +5,40 @@ import { MODELS } from '../../agent/models.ts';
 import { agentSettingsOf } from '../../agent/settings.ts';
 import type { Kernel } from '../../kernel/feature.ts';
 import type { SessionKey } from '../../kernel/message/ids.ts';
-import { OWNER_TURN } from '../../kernel/message/notes.ts';
+import { OWNER_TURN } from '../../kernel/message/untrusted.ts';
 import { observedAgent } from '../../kernel/observe/observed.ts';
-import { createTurnPersonOf } from '../../kernel/turns/turn-person.ts';
+import { createTurnPersonOf } from '../../kernel/turns/origins.ts';
 import { createPermits } from '../../lib/async.ts';
 import { TOOLS } from '../../tools/install.ts';
 import { APPROVED_CALLS } from '../approvals/approval-rows.ts';
 import { MEMORY } from '../memory/install.ts';
-import { JOB_CHANNEL, jobChat } from '../schedule/rules/job.ts';
-import { chargedCost, knownCost, SPENDING } from '../spending/install.ts';
+import { jobChat } from '../schedule/rules/job.ts';
+import { JOB_CHANNEL } from '../schedule/settings.ts';
+import { chargedCost, knownCost } from '../spending/install.ts';
 import { SUBAGENTS } from '../subagents/install.ts';
 import { WORKFLOWS } from './index.ts';
-import { namedAs } from './rules/inputs.ts';
+import { namedAs } from './rules/definition.ts';
 import { isOver, WORKFLOW_CHANNEL } from './rules/workflow.ts';
 import { workflowAgent, workflowCourier, workflowsStage } from './stage.ts';
 import { createWorkflow } from './tool.ts';
 import type { WorkflowAgentDeps } from './workflow-agent.ts';
 import { workflowCommands, workflowsAtWork } from './workflow-commands.ts';
-import { createWorkflowFiles } from './workflow-files.ts';
 import { createWorkflowDesk } from './workflow-people.ts';
 import { openWorkflowRows, runsOfJob } from './workflow-rows.ts';
-import { checkTyped, forgetRuns, tellHome, WorkflowRuns } from './workflow-runs.ts';
+import {
+  checkTyped,
+  createWorkflowFiles,
+  forgetRuns,
+  tellHome,
+  WorkflowRuns,
+} from './workflow-runs.ts';
 
 /** Workflows are limited where they start; permits of their own keep them off those of people. */
 const PLACES = 200;
 
 export function install(kernel: Kernel): void {
   const { live, clock, log, bus, add, contributed } = kernel;
-  // What is on stays on until the gateway is started again.
-  const settings = () => ({ ...live.config.agents.workflows, enabled: true });
+  const settings = () => live.config.agents.workflows;
   const agent = kernel.use(AGENT);
   const { toolbox } = kernel.use(TOOLS);
   const { votes, experience } = kernel.use(SUBAGENTS);
@@ -43,7 +48,7 @@ export function install(kernel: Kernel): void {
   const turns: WorkflowAgentDeps = {
     ...{ rows, clock, log, votes, most: settings },
     models: kernel.use(MODELS).current,
-    spending: kernel.use(SPENDING),
+    spending: kernel.modelCalls,
     costOf: (model, usage, countsMoney) =>
       countsMoney ? chargedCost(live, model, usage) : knownCost(live, model, usage),
     voting: () => live.config.agents.voting,
@@ -62,7 +67,7 @@ export function install(kernel: Kernel): void {
   };
   const personOf = createTurnPersonOf(kernel.people.persons);
   const desk = createWorkflowDesk({
-    ...{ rows, files, runs, clock, isEnabled: () => true },
+    ...{ rows, files, runs, clock },
     modelOf: async (session: SessionKey) => (await kernel.settings.get(session)).model,
   });
   const tool = createWorkflow(desk);
@@ -85,7 +90,7 @@ export function install(kernel: Kernel): void {
     const run = await rows.runs.get(id);
     return run !== undefined && !isOver(run);
   });
-  add.status((session) => workflowsAtWork(session, desk));
+  add.status({ lines: async (origin) => (origin ? workflowsAtWork(origin.session, desk) : []) });
   const own = observedAgent(workflowAgent(agent, turns), kernel.measuring, clock);
   add.stage(workflowsStage({ agent: own, permits: createPermits(PLACES) }, turns));
   const courier = workflowCourier({ rows, bus, clock, log });
@@ -96,7 +101,7 @@ export function install(kernel: Kernel): void {
   kernel.provide(WORKFLOWS, {
     desk,
     whenJobEnds: (ended) => runs.whenJobEnds(ended),
-    check: (typed) => checkTyped(files, true, typed),
+    check: (typed) => checkTyped(files, typed),
     ofJob: (job) => runsOfJob(rows, job),
     async startForJob({ job, id }, { rights, person = OWNER_TURN, isTainted, paidBy, limits }) {
       const payer = {

@@ -3,7 +3,6 @@
 import type { WhenOff } from '../../kernel/feature.ts';
 import { WORKFLOW_COMMANDS, WORKFLOWS_OFF } from './index.ts';
 import { WORKFLOW_CHANNEL } from './rules/workflow.ts';
-import { openWorkflowRows } from './workflow-rows.ts';
 
 export const off: WhenOff = {
   text: WORKFLOWS_OFF,
@@ -11,6 +10,7 @@ export const off: WhenOff = {
   channels: [WORKFLOW_CHANNEL],
   async personalData({ rows, live }) {
     const { forgetRuns } = await import('./workflow-runs.ts');
+    const { openWorkflowRows } = await import('./workflow-rows.ts');
     const redact = (text: string) => live.redact(text);
     return { forget: forgetRuns(openWorkflowRows(rows, redact)) };
   },

@@ -7,11 +7,11 @@ import type { SessionKey } from '../../kernel/message/ids.ts';
 import type { OpenRows } from '../../kernel/rows.ts';
 import { createGuardedFiles } from '../../lib/files/guarded-files.ts';
 import type { Clock } from '../../lib/time/clock.ts';
-import { inspected, type WorkflowRun, workflowLine } from './rules/workflow.ts';
-import { createWorkflowFiles } from './workflow-files.ts';
+import { WORKFLOWS_OFF } from './index.ts';
+import { inspected, WorkflowError, type WorkflowRun, workflowLine } from './rules/workflow.ts';
 import { definitionLine } from './workflow-people.ts';
 import { openWorkflowRows } from './workflow-rows.ts';
-import { checkTyped } from './workflow-runs.ts';
+import { checkTyped, createWorkflowFiles } from './workflow-runs.ts';
 
 export async function openWorkflowFiles(home: Home, workspace: string) {
   const book = workflowFiles(home, workspace);
@@ -26,9 +26,10 @@ export async function openWorkflowFiles(home: Home, workspace: string) {
 }
 
 /** For a job that is to start one. @throws WorkflowError where it could not run now */
-export function checkWorkflowOf(home: Home, { agents }: Config, typed: string) {
+export async function checkWorkflowOf(home: Home, { agents }: Config, typed: string) {
   const files = workflowFiles(home, agents.defaults.workspace);
-  return checkTyped(files, agents.workflows.enabled, typed);
+  if (!agents.workflows.enabled) throw new WorkflowError(WORKFLOWS_OFF);
+  await checkTyped(files, typed);
 }
 
 function workflowFiles(home: Home, workspace: string) {

@@ -3,20 +3,20 @@
 import type { z } from 'zod';
 import { count, flag, section } from '../../kernel/config/settings-fields.ts';
 
+/** In the workspace. */
+export const WORKFLOWS_FOLDER = 'workflows';
+export const CAPABILITIES_FOLDER = 'capabilities';
+
 export const workflowsSchema = section({
   enabled: flag(false).describe(
-    'Workflows of the workspace may be started, by people, jobs and the agent.',
+    'Allow people, jobs and the agent to start workflows of the workspace.',
   ),
-  maxRunning: count(1, 200, 8).describe('Runs of all conversations at a time.'),
-  steps: count(1, 1000, 50).describe('Steps of one run; a workflow may allow itself less.'),
-  minutes: count(1, 1440, 30).describe('Wall time of one run, after a restart too.'),
+  maxRunning: count(1, 200, 8).describe('Most runs of all conversations at the same time.'),
+  steps: count(1, 1000, 50).describe('Most steps of one run; a workflow can set a lower limit.'),
+  minutes: count(1, 1440, 30).describe('Longest run, including restarts.'),
   tokens: count(1000, 100_000_000, 300_000).describe(
-    'Tokens, in and out, of one run over all its model calls.',
+    'Most tokens, in and out, for all model calls of one run.',
   ),
 });
 
 export type WorkflowsConfig = z.infer<typeof workflowsSchema>;
-
-type WithWorkflows = { readonly agents: { readonly workflows: WorkflowsConfig } };
-
-export const workflowsAreOn = ({ agents }: WithWorkflows): boolean => agents.workflows.enabled;

@@ -44,7 +44,7 @@ export function workflowsStage(
       if (turn.chat.channel !== WORKFLOW_CHANNEL) return undefined;
       const id = turn.chat.chat;
       const ended = rows.runs.get(id).then((run) => run && end(run, 'failed', GIVEN_UP));
-      ended.catch((error) => log.error('end of a workflow not noted', { run: id, error }));
+      ended.catch((error) => log.error('end of a workflow not stored', { run: id, error }));
       return [];
     },
   };
@@ -63,7 +63,7 @@ export function workflowCourier(deps: {
     lifetimeMs: LIFETIME_MS,
     async send({ id, chat }) {
       const run = TOLD.test(id) ? await rows.runs.get(chat.chat) : undefined;
-      if (run === undefined) log.info('words of a workflow that nobody hears', { message: id });
+      if (run === undefined) log.info('output of a workflow without a recipient', { message: id });
       else await bus.accept([{ kind: 'queue', message: wakeMessage(run, id, clock.now()) }]);
       return { nativeIds: [] };
     },

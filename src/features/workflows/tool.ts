@@ -29,7 +29,6 @@ export type WorkflowAsker = {
 
 /** Where workflows are kept. Whatever cannot be done is a WorkflowError. */
 export interface Workflows {
-  isEnabled(): boolean;
   /** A line for each workflow; what is wrong with one stands in it. */
   list(): Promise<readonly string[]>;
   /** The same wish of the same request starts one. `line`: about the run. */
@@ -50,7 +49,7 @@ const DETAIL_CHARS = 60;
 const input = z.object({
   action: z
     .enum(['list', 'start', 'runs', 'show', 'cancel'])
-    .describe('list: the workflows there are; runs: those started for this person.'),
+    .describe('list: all workflows; runs: those started for this person.'),
   name: z
     .string()
     .trim()
@@ -78,7 +77,9 @@ export function createWorkflow(workflows: Workflows): Tool<Input> {
     if (action === 'cancel') return own([await workflows.cancel(name, asker)]);
     const wish = { workflow: name, input: asked.input ?? {} };
     const { line } = await workflows.start(wish, asker);
-    return own([`Started: ${line}. Its result is told in this conversation when it has ended.`]);
+    return own([
+      `Started: ${line}. Its result is reported in this conversation when it has ended.`,
+    ]);
   }
 
   return {
@@ -89,8 +90,6 @@ export function createWorkflow(workflows: Workflows): Tool<Input> {
     access: 'read',
     taints: true,
     isOwn: (asked) => foreign.get(asked) !== true,
-    isAvailable: () => workflows.isEnabled(),
-    unavailableBecause: () => 'agents.workflows.enabled is false',
     input,
     describe: ({ action, name = '' }) => `${action} ${headOf(name, DETAIL_CHARS)}`.trim(),
     async run(asked, context) {

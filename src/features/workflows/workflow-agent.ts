@@ -3,12 +3,12 @@
 // something already is not done again. What ends a run tells its home, in the same turn.
 
 import type { TurnInput } from '../../agent/agent.ts';
-import { SpendingRefusedError } from '../../agent/spending.ts';
+import { SpendingRefusedError } from '../../agent/agent.ts';
 import { TurnCancelled } from '../../kernel/bus/bus.ts';
-import type { AgentEvent, TurnOutcome } from '../../kernel/message/event.ts';
 import { callId } from '../../kernel/message/ids.ts';
+import type { AgentEvent, TurnOutcome } from '../../kernel/message/message.ts';
 import type { Logger } from '../../lib/logger.ts';
-import { voteTermsOf } from '../subagents/rules/subagent-series.ts';
+import { voteTermsOf } from '../subagents/rules/calibration.ts';
 import {
   type Ballot,
   undecidedText,
@@ -17,28 +17,38 @@ import {
   verdictOf,
 } from '../subagents/rules/vote.ts';
 import type { VotingConfig } from '../subagents/settings.ts';
-import { type Decision, decide, MICROS } from './rules/coordinator.ts';
 import type { Definition, Step, WorkflowLimits } from './rules/definition.ts';
-import { type Cast, type Spent, type StepResult, updated } from './rules/state.ts';
+import {
+  type Cast,
+  type Decision,
+  decide,
+  MICROS,
+  type Spent,
+  type StepResult,
+  updated,
+} from './rules/state.ts';
 import { fillPrompt } from './rules/template.ts';
 import { isOver, type WorkflowEnding, type WorkflowRun } from './rules/workflow.ts';
 import {
   askSkill,
+  decidedTool,
   NOTHING,
   type PreparedSkill,
+  planTool,
   readAnswer,
   runSkill,
+  runTool,
   type SkillAnswer,
   type SkillCall,
   type SkillDeps,
   sumOf,
+  type ToolDeps,
   unpriced,
   usedUp,
   withSkill,
 } from './workflow-ask.ts';
 import { changeRun, type WorkflowRows } from './workflow-rows.ts';
 import { senderFor } from './workflow-runs.ts';
-import { decidedTool, planTool, runTool, type ToolDeps } from './workflow-tool.ts';
 
 export type WorkflowAgentDeps = SkillDeps &
   ToolDeps & {
@@ -60,7 +70,7 @@ class WorkflowTimeUp extends Error {
 }
 
 const MINUTE_MS = 60_000;
-const GONE = 'what it began with is not kept any more';
+const GONE = 'its inputs are no longer stored';
 
 export async function* runWorkflow(
   deps: WorkflowAgentDeps,
@@ -90,7 +100,7 @@ export async function* runWorkflow(
   } catch (error) {
     const reason = signal.aborted ? signal.reason : error;
     if (reason instanceof TurnCancelled) {
-      await deps.end(run, 'cancelled', 'ended by hand');
+      await deps.end(run, 'cancelled', 'stopped by a person');
       return 'stopped';
     }
     const text = textOf(reason, minutes);
@@ -108,7 +118,7 @@ const minutesOf = ({ workflow }: Definition, { most }: WorkflowAgentDeps) =>
 
 /** Undefined: the turn has to run again. */
 function textOf(reason: unknown, minutes: number): string | undefined {
-  if (reason instanceof WorkflowTimeUp) return `its time (${minutes} minutes) is over`;
+  if (reason instanceof WorkflowTimeUp) return `its time limit (${minutes} minutes) is reached`;
   return reason instanceof SpendingRefusedError ? reason.text : undefined;
 }
 
@@ -187,7 +197,7 @@ async function* act(
   }
 }
 
-const NOT_PLANNED: StepResult = { kind: 'failed', error: 'it cannot be done', mayRetry: false };
+const NOT_PLANNED: StepResult = { kind: 'failed', error: 'it cannot be run', mayRetry: false };
 
 const statusOf = ({ kind }: StepResult) => (kind === 'failed' ? 'failed' : 'ok');
 
@@ -237,7 +247,7 @@ function resultOf({ workflow }: Definition, { state }: WorkflowRun): string {
   if (workflow.result === undefined) return 'Done.';
   const filled = fillPrompt(workflow.result, state, (_path, text) => text);
   if (filled.kind === 'filled') return filled.value;
-  return `Done, but its result names what was never set: ${filled.paths.join(', ')}.`;
+  return `Done, but its result refers to values that were never set: ${filled.paths.join(', ')}.`;
 }
 
 /** The run with what came of the step, on disk; undefined: it is over. */
@@ -257,13 +267,13 @@ function kept(
 // Carries out one LLM_SKILL by a vote: several voters answer the same question side by side, what each
 // said is on disk before the next is asked, and an answer counts once the vote is over.
 
-const OVER = 'it was ended meanwhile';
+const OVER = 'it was stopped meanwhile';
 
 /**
  * @param aheadBy by so many votes an answer has to lead
  * @throws as `withSkill`
  */
-export const runVote = (deps: SkillDeps, call: SkillCall, aheadBy: number, signal: AbortSignal) =>
+const runVote = (deps: SkillDeps, call: SkillCall, aheadBy: number, signal: AbortSignal) =>
   withSkill(deps, call, signal, async (skill): Promise<StepResult> => {
     const { isForeign, failed } = skill;
     const counted = await count(skill, aheadBy);

@@ -2,20 +2,24 @@
 // in a private chat sees and ends those of all.
 
 import type { Rights } from '../../kernel/access/rights.ts';
-import { type Command, type CommandOrigin, commandsOf } from '../../kernel/commands/command.ts';
+import {
+  type Command,
+  type CommandOrigin,
+  commandsOf,
+} from '../../kernel/commands/command-access.ts';
 import type { SessionKey } from '../../kernel/message/ids.ts';
 import type { InboundMessage } from '../../kernel/message/message.ts';
-import type { TurnPerson } from '../../kernel/message/notes.ts';
+import type { TurnPerson } from '../../kernel/message/untrusted.ts';
 import { headOf } from '../../lib/text/cut.ts';
 import { payerOf } from '../subagents/helper-starts.ts';
 import { WORKFLOW_COMMANDS } from './index.ts';
-import { namedAs } from './rules/inputs.ts';
+import { namedAs } from './rules/definition.ts';
 import type { WorkflowAsker } from './tool.ts';
 import type { WorkflowDesk } from './workflow-people.ts';
 
 const HINT =
-  'Say /workflow list, /workflow run <name> key=value, /workflow runs, or /workflow show | cancel with ' +
-  'the id of a run; show with the name of a workflow tells what it does.';
+  'Usage: /workflow list, /workflow run <name> key=value, /workflow runs, or /workflow show | cancel ' +
+  '<id of a run>; /workflow show <name> tells what a workflow does.';
 /** Of a state that is shown in a chat; the command line shows all of it. */
 const MAX_SHOWN_CHARS = 6000;
 
@@ -43,7 +47,7 @@ async function workflow(asker: WorkflowAsker, argument: string, desk: WorkflowDe
   if (rest.length === 0) return HINT;
   if (word === 'run') {
     const { id, line } = await desk.start(namedAs(typed), asker);
-    return `Started: ${line}. You hear of it here when it has ended; /workflow show ${id} shows how far it is.`;
+    return `Started: ${line}. I tell you here when it has ended; /workflow show ${id} shows its progress.`;
   }
   if (word === 'cancel') return desk.cancel(typed, asker);
   return word === 'show' ? shown((await desk.show(typed, asker)).text) : HINT;
@@ -67,7 +71,7 @@ export async function workflowsAtWork(
   desk: Pick<WorkflowDesk, 'atWork'>,
 ): Promise<readonly string[]> {
   const { length } = await desk.atWork(session);
-  return length === 0 ? [] : [`Workflows at work: ${length} (see /workflow runs)`];
+  return length === 0 ? [] : [`Workflows running: ${length} (see /workflow runs)`];
 }
 
 async function askerOf(

@@ -2,13 +2,13 @@
 // own runs, an owner who is alone with the agent those of all.
 
 import type { SessionKey } from '../../kernel/message/ids.ts';
-import type { ReadFile } from '../../lib/json/value-problem.ts';
+import type { ReadFile } from '../../lib/json/json.ts';
 import type { Clock } from '../../lib/time/clock.ts';
 import type { Definition, SkillStep } from './rules/definition.ts';
 import { inspected, WorkflowError, type WorkflowRun, workflowLine } from './rules/workflow.ts';
 import type { Workflows } from './tool.ts';
-import type { WorkflowFiles } from './workflow-files.ts';
 import { openRuns, type WorkflowRows } from './workflow-rows.ts';
+import type { WorkflowFiles } from './workflow-runs.ts';
 import { sessionOfHome, type WorkflowRuns } from './workflow-runs.ts';
 
 export interface WorkflowDesk extends Workflows {
@@ -23,7 +23,6 @@ type WorkflowPeopleDeps = {
   readonly files: WorkflowFiles;
   readonly runs: WorkflowRuns;
   readonly clock: Clock;
-  isEnabled(): boolean;
   modelOf(session: SessionKey): Promise<string | undefined>;
 };
 
@@ -31,7 +30,7 @@ const MAX_LINES = 30;
 const MAX_NAMED = 5;
 
 export function createWorkflowDesk(deps: WorkflowPeopleDeps): WorkflowDesk {
-  const { rows, files, runs, clock, isEnabled } = deps;
+  const { rows, files, runs, clock } = deps;
 
   const line = (run: WorkflowRun) => workflowLine(run, clock.now());
 
@@ -43,7 +42,7 @@ export function createWorkflowDesk(deps: WorkflowPeopleDeps): WorkflowDesk {
   }
 
   async function openOf(session: SessionKey): Promise<readonly WorkflowRun[]> {
-    const open = isEnabled() ? await openRuns(rows) : [];
+    const open = await openRuns(rows);
     return open.filter(({ starter }) => sessionOfHome(starter) === session);
   }
 
@@ -58,7 +57,6 @@ export function createWorkflowDesk(deps: WorkflowPeopleDeps): WorkflowDesk {
   }
 
   return {
-    isEnabled,
     list: async () => (await files.workflows()).map(definitionLine),
     async start(wish, { session, key, starter: asked }) {
       const model = await deps.modelOf(session);
@@ -78,7 +76,7 @@ export function createWorkflowDesk(deps: WorkflowPeopleDeps): WorkflowDesk {
     async cancel(id, { notes }) {
       const run = await found(id, notes);
       const ran = await runs.cancel(run);
-      return `${ran ? 'Ended' : 'It had ended before'}: ${line((await rows.runs.get(id)) ?? run)}`;
+      return `${ran ? 'Ended' : 'It had already ended'}: ${line((await rows.runs.get(id)) ?? run)}`;
     },
     async atWork(session) {
       return (await openOf(session)).map(({ id, workflow: name }) => ({ id, name }));

@@ -11,10 +11,21 @@ import {
 } from '../../kernel/message/message.ts';
 import type { PersonalData } from '../../kernel/personal-data.ts';
 import { isOfChats } from '../../kernel/sessions/rules/forgetting.ts';
+import { declaredPaths, readDeclared } from '../../lib/files/declared-files.ts';
+import type { GuardedFiles } from '../../lib/files/guarded-files.ts';
+import { broken, type ReadFile } from '../../lib/json/json.ts';
 import type { Logger } from '../../lib/logger.ts';
 import type { Clock } from '../../lib/time/clock.ts';
 import { type JobEnding, jobChat } from '../schedule/rules/job.ts';
-import { namedAs, readInputs, typedInputs } from './rules/inputs.ts';
+import {
+  type Capability,
+  type Definition,
+  isFileName,
+  namedAs,
+  readInputs,
+  typedInputs,
+} from './rules/definition.ts';
+import { definitionProblem, readCapability, readWorkflow } from './rules/file.ts';
 import { newState } from './rules/state.ts';
 import {
   isOver,
@@ -28,7 +39,7 @@ import {
   workflowSession,
 } from './rules/workflow.ts';
 import type { WorkflowsConfig } from './settings.ts';
-import type { WorkflowFiles } from './workflow-files.ts';
+import { CAPABILITIES_FOLDER, WORKFLOWS_FOLDER } from './settings.ts';
 import {
   beginRun,
   changeRun,
@@ -82,8 +93,7 @@ export class WorkflowRuns {
   /** Durable when resolved. @throws WorkflowError */
   async start(wish: WorkflowStart): Promise<WorkflowRun> {
     const { rows, bus, clock, log, settings } = this.#deps;
-    const { enabled, maxRunning } = settings();
-    demandEnabled(enabled);
+    const { maxRunning } = settings();
     const id = idOf(wish);
     const known = await rows.runs.get(id);
     const run = known ?? (await this.#begun(id, wish, maxRunning));
@@ -101,7 +111,7 @@ export class WorkflowRuns {
     const open = await openRuns(rows);
     if (open.length >= maxRunning) {
       throw new WorkflowError(
-        `${open.length} workflows are at work altogether, the most there may be (agents.workflows.maxRunning). Wait for one, or cancel one.`,
+        `${open.length} workflows are running, the maximum (agents.workflows.maxRunning). Wait for one or cancel one.`,
       );
     }
     const { starter } = wish;
@@ -124,8 +134,8 @@ export class WorkflowRuns {
 
   /** Whether it ran. */
   async cancel(run: WorkflowRun): Promise<boolean> {
-    const cancelled = await this.#over(run, 'cancelled', 'ended by hand');
-    await this.#deps.bus.cancel(workflowSession(run.id), 'the workflow was ended');
+    const cancelled = await this.#over(run, 'cancelled', 'stopped by a person');
+    await this.#deps.bus.cancel(workflowSession(run.id), 'the workflow was stopped');
     if (cancelled) await this.tell(run.id);
     return cancelled;
   }
@@ -183,18 +193,12 @@ function idOf({ key, workflow, input }: WorkflowStart): string {
 
 function endText({ workflow, status, result = '', id }: WorkflowRun): string {
   if (status === 'done') return `**${workflow}**\n\n${result}`;
-  if (status === 'cancelled') return `The workflow ${workflow} (${id}) was ended by hand.`;
-  return `The workflow ${workflow} (${id}) came to nothing: ${result.replace(/\.$/, '')}.`;
+  if (status === 'cancelled') return `The workflow ${workflow} (${id}) was stopped by a person.`;
+  return `The workflow ${workflow} (${id}) failed: ${result.replace(/\.$/, '')}.`;
 }
 
 // What a run of a workflow is asked to be, held against the files in the workspace: which workflow, given
 // what. Says what is wrong before anything is begun or promised.
-
-/** @throws WorkflowError */
-function demandEnabled(enabled: boolean): void {
-  if (enabled) return;
-  throw new WorkflowError('Workflows are switched off (agents.workflows.enabled).');
-}
 
 /** @throws WorkflowError, with the names there are where there is no such workflow */
 async function readWish(files: WorkflowFiles, { workflow, input }: WorkflowWish) {
@@ -212,7 +216,7 @@ async function readWish(files: WorkflowFiles, { workflow, input }: WorkflowWish)
   const given = typeof input === 'string' ? typedInputs(definition.workflow, input) : input;
   if (given === undefined) {
     throw new WorkflowError(
-      'Write inputs as key=value, and key="two words" where there are blanks.',
+      'Write inputs as key=value, and key="two words" if they contain spaces.',
     );
   }
   const read = readInputs(definition.workflow, given);
@@ -224,12 +228,7 @@ async function readWish(files: WorkflowFiles, { workflow, input }: WorkflowWish)
  * A job that is to run one: the name with its inputs behind it.
  * @throws WorkflowError where it could not run now
  */
-export async function checkTyped(
-  files: WorkflowFiles,
-  enabled: boolean,
-  typed: string,
-): Promise<void> {
-  demandEnabled(enabled);
+export async function checkTyped(files: WorkflowFiles, typed: string): Promise<void> {
   await readWish(files, namedAs(typed));
 }
 
@@ -280,4 +279,51 @@ export async function tellHome(
     ...{ sentAt: now, receivedAt: now },
   };
   await bus.accept([{ kind: 'queue', message }]);
+}
+
+// The workflows and capabilities in the workspace, read anew each time they are asked for, so that a
+// change counts from the next start on.
+
+export type WorkflowFiles = {
+  /** By name. A workflow is broken as well where a capability of its is. */
+  workflows(): Promise<readonly ReadFile<Definition>[]>;
+  /** Undefined where there is none of this name. */
+  workflow(name: string): Promise<ReadFile<Definition> | undefined>;
+  capabilities(): Promise<readonly ReadFile<Capability>[]>;
+};
+
+export function createWorkflowFiles(files: GuardedFiles, workspace: () => string): WorkflowFiles {
+  const paths = (folder: string) => declaredPaths(files, workspace(), folder);
+  const capabilityAt = (name: string, path: string) =>
+    readDeclared(files, { root: workspace(), path, name }, readCapability);
+
+  async function workflowAt(name: string, path: string): Promise<ReadFile<Definition>> {
+    const found = await readDeclared(files, { root: workspace(), path, name }, readWorkflow);
+    if (found.kind === 'broken') return found;
+    const workflow = found.value;
+    const capabilities: Record<string, Capability> = {};
+    const there = await paths(CAPABILITIES_FOLDER);
+    for (const step of workflow.steps) {
+      const at = step.kind === 'llm_skill' ? there.get(step.capability) : undefined;
+      if (step.kind !== 'llm_skill' || at === undefined) continue;
+      const capability = await capabilityAt(step.capability, at);
+      if (capability.kind === 'broken') return { ...capability, name };
+      capabilities[step.capability] = capability.value;
+    }
+    const value = { workflow, capabilities };
+    const problem = definitionProblem(value);
+    return problem === undefined ? { kind: 'valid', value } : broken(name, `${path}: ${problem}`);
+  }
+
+  const all = async <T>(folder: string, read: (name: string, path: string) => Promise<T>) =>
+    Promise.all([...(await paths(folder))].map(([name, path]) => read(name, path)));
+
+  return {
+    workflows: () => all(WORKFLOWS_FOLDER, workflowAt),
+    async workflow(name) {
+      const path = isFileName(name) ? (await paths(WORKFLOWS_FOLDER)).get(name) : undefined;
+      return path === undefined ? undefined : workflowAt(name, path);
+    },
+    capabilities: () => all(CAPABILITIES_FOLDER, capabilityAt),
+  };
 }

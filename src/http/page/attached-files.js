@@ -17,7 +17,8 @@ export function createAttachedFiles(node, { upload, tell, onChange }) {
 
   function add(files) {
     for (const file of files) {
-      if (entries.length >= MAX_FILES) return tell(`A message takes ${MAX_FILES} files.`);
+      if (entries.length >= MAX_FILES)
+        return tell(`A message can have at most ${MAX_FILES} files.`);
       begin(file);
     }
   }
@@ -26,7 +27,7 @@ export function createAttachedFiles(node, { upload, tell, onChange }) {
     const stop = new AbortController();
     const state = element('span', { className: 'file-size' }, 'uploading…');
     const name = element('span', { className: 'file-name' }, file.name);
-    const leave = iconButton('failed', `Leave out ${file.name}`, () => remove(entry), 'small');
+    const leave = iconButton('failed', `Remove ${file.name}`, () => remove(entry), 'small');
     const entry = { stop, chip: element('span', { className: 'file' }, name, state, leave) };
     entries.push(entry);
     node.append(entry.chip);

@@ -11,7 +11,7 @@ const SILENCE_MS = 40_000;
 /** The gateway's clock may differ from ours. */
 const MIN_SHOWN_MS = 15_000;
 const MAX_SHOWN_MS = 90_000;
-const WAITING = 'Waiting for the phone. The picture changes by itself.';
+const WAITING = 'Waiting for the phone. The code renews itself.';
 
 export function createChannelLogin(api, { name, label }, { onOver }) {
   const stage = element('div', { className: 'login-stage' });
@@ -105,7 +105,7 @@ export function createChannelLogin(api, { name, label }, { onOver }) {
       element(
         'p',
         { className: 'login-remedy' },
-        ...withCode('Who may write there: `nanobot pair list`, and `allowFrom` in its settings.'),
+        ...withCode('To let people in: `nanobot pair list`, or `allowFrom` in its settings.'),
       ),
       close,
     );

@@ -96,7 +96,7 @@ export function createChannelsPanel(api, place, { onOpen }) {
     const troubled = answer.channels.filter(({ status }) => status.kind === 'stopped');
     button.classList.toggle('news', troubled.length > 0);
     const names = troubled.map(({ label }) => label).join(', ');
-    notice.textContent = troubled.length > 0 ? `: ${names} needs you` : '';
+    notice.textContent = troubled.length > 0 ? `: ${names} needs attention` : '';
     return answer.channels;
   }
 
@@ -118,7 +118,7 @@ export function createChannelsPanel(api, place, { onOpen }) {
           ? undefined
           : element('span', { className: 'channel-remedy' }, ...withCode(remedy)),
       ),
-      isDown ? action('Start again', `restart ${name}`, () => restart(name)) : undefined,
+      isDown ? action('Restart', `restart ${name}`, () => restart(name)) : undefined,
       mayLink ? action('Link', `link ${name}`, () => showLogin(channel), 'primary') : undefined,
     );
 

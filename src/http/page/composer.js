@@ -19,7 +19,7 @@ export function createComposer({ form, field, buttons, note, files }, { onSend, 
     if (text === '' && attached.isEmpty()) return;
     if (attached.isUploading()) return tell('A file is still being uploaded.');
     if (text.length > MAX_CHARS) {
-      note.textContent = `This is too long: ${text.length} characters, at most ${MAX_CHARS} are sent.`;
+      note.textContent = `Too long: ${text.length} characters; the limit is ${MAX_CHARS}.`;
       return;
     }
     const uploaded = attached.take();

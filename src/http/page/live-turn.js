@@ -32,8 +32,9 @@ export function createLiveTurn(onChange) {
   function showActivity({ phase, notice, result }) {
     const isOver = phase === 'ended';
     isStopped = isOver && result?.kind === 'stopped';
-    if (isOver && result === undefined) return activity.replaceChildren('Interrupted. It goes on.');
-    if (isOver && result.kind === 'moved') return activity.replaceChildren('Continues elsewhere.');
+    if (isOver && result === undefined) return activity.replaceChildren('Interrupted. Continuing.');
+    if (isOver && result.kind === 'moved')
+      return activity.replaceChildren('Continues on another channel.');
     if (isOver && result.answers === 0) return activity.replaceChildren('Stopped.');
     const isWriting = phase === 'writing' && notice === undefined;
     activity.hidden = isWriting || isOver;

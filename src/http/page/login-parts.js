@@ -9,7 +9,7 @@ export function picture(image) {
   return element('img', {
     src: image,
     className: 'login-qr',
-    alt: 'QR code, to be scanned with the phone',
+    alt: 'QR code to scan with the phone',
     width: 288,
     height: 288,
   });
@@ -19,7 +19,7 @@ export function instructions(label) {
   return element(
     'ol',
     { className: 'login-steps' },
-    element('li', {}, `Open ${label} on the phone whose account is linked.`),
+    element('li', {}, `Open ${label} on the phone whose account you link.`),
     element(
       'li',
       {},
@@ -78,7 +78,7 @@ export function numberForm(onNumber) {
     element(
       'label',
       { htmlFor: 'login-number' },
-      'No camera at hand? The account’s phone number gives a code to type:',
+      'No camera? Enter the account’s phone number to get a code to type:',
     ),
     element(
       'div',

@@ -10,9 +10,9 @@ const DECISIONS = [
   ['once', 'Allow once'],
   ['allow', 'Allow'],
   ['block', 'Block'],
-  ['drop', 'Leave to me'],
+  ['drop', 'Answer myself'],
 ];
-const ROLES = { unknown: 'not let in' };
+const ROLES = { unknown: 'unknown sender' };
 
 export function createPeoplePanel(api, place, { onOpen }) {
   const said = element('p', { className: 'people-said', role: 'status' });
@@ -103,12 +103,12 @@ export function createPeoplePanel(api, place, { onOpen }) {
   function sections({ strangers, questions, persons, personCount }) {
     const more = personCount - persons.length;
     const rest = more > 0 ? [element('li', { className: 'person' }, `and ${more} more`)] : [];
-    const nobody = 'Nobody waits for you.';
+    const nobody = 'Nobody is waiting.';
     return [
       strangers.length + questions.length === 0 ? element('p', {}, nobody) : '',
-      ...section('Wait to be let in', strangers.map(strangerEntry)),
-      ...section('Wait for your yes', questions.map(questionEntry)),
-      ...section('Known', [...persons.map(personEntry), ...rest]),
+      ...section('Unknown senders', strangers.map(strangerEntry)),
+      ...section('Waiting for your approval', questions.map(questionEntry)),
+      ...section('Known people', [...persons.map(personEntry), ...rest]),
     ];
   }
 
@@ -144,7 +144,7 @@ export function createPeoplePanel(api, place, { onOpen }) {
       element(
         'span',
         { className: 'channel-remedy' },
-        `Asked on ${channel}, until ${momentText(expiresAt)}`,
+        `Asked on ${channel}, expires ${momentText(expiresAt)}`,
       ),
       choices('Your answer', buttons),
     );
@@ -174,7 +174,7 @@ function personEntry({ name, role, doors }) {
     element(
       'span',
       {},
-      element('b', {}, element('bdi', {}, name || 'Without a name')),
+      element('b', {}, element('bdi', {}, name || 'No name')),
       ' ',
       element('span', { className: 'person-role' }, ROLES[role] ?? role),
     ),

@@ -29,18 +29,14 @@ function demoNotice() {
   return element(
     'div',
     { className: 'notice' },
-    element('strong', {}, 'This is the built-in demo, a program without intelligence.'),
-    element(
-      'p',
-      {},
-      'Connect a real model on the machine where nanobot runs, then start it again:',
-    ),
+    element('strong', {}, 'This is the built-in demo, not an AI model.'),
+    element('p', {}, 'Connect a real model on the machine where nanobot runs, then restart it:'),
     element(
       'ul',
       {},
       element('li', {}, 'set a key, such as ', element('code', {}, 'ANTHROPIC_API_KEY=…')),
       element('li', {}, 'or start Ollama, LM Studio or llama.cpp'),
-      element('li', {}, 'or let ', element('code', {}, 'nanobot onboard'), ' ask you'),
+      element('li', {}, 'or run ', element('code', {}, 'nanobot onboard'), ', which guides you'),
     ),
   );
 }

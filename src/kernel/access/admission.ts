@@ -2,9 +2,20 @@
 // costs a model call. An empty allow list lets nobody in; whoever is blocked stays out whatever else
 // is configured.
 
+import { headOf } from '../../lib/text/cut.ts';
+import type { ChannelName } from '../message/ids.ts';
 import { type InboundMessage, idsOf, type PersonSender } from '../message/message.ts';
-import { parseCommand } from './command.ts';
-import { callsByName } from './group-names.ts';
+
+type ParsedCommand = { readonly name: string; readonly argument: string };
+
+const COMMAND = /^\/([a-z][a-z0-9_]{0,31})(?:@[a-z0-9_]{1,64})?(?:\s+([\s\S]*))?$/i;
+
+/** `/model@my_bot  gpt-5` gives `model` and `gpt-5`; undefined where the text is no command. */
+export function parseCommand(text: string): ParsedCommand | undefined {
+  const match = COMMAND.exec(text.trim());
+  if (match === null) return undefined;
+  return { name: (match[1] ?? '').toLowerCase(), argument: (match[2] ?? '').trim() };
+}
 
 /** Lets everybody in; has to be written on purpose. */
 export const EVERYBODY = '*';
@@ -167,7 +178,7 @@ export type GroupGate = {
   readonly isOwner: boolean;
 };
 
-export type GroupVerdict =
+type GroupVerdict =
   | { readonly kind: 'admit'; readonly standing: 'owner' | 'listed' | 'member' }
   /** Kept for a while, to be shown to the model when it is spoken to. */
   | { readonly kind: 'hear'; readonly gate: string }
@@ -194,7 +205,7 @@ export function admitInGroup(
   if (isNamed) return { kind: 'admit', standing: 'listed' };
   // A command changes the conversation of all.
   if (parseCommand(message.text) !== undefined) {
-    return { kind: 'hear', gate: 'command in a group by somebody not listed' };
+    return { kind: 'hear', gate: 'command in a group by a sender who is not listed' };
   }
   const isSpeaker = groups.allow === 'members' || ids.some((id) => groups.speakAs.includes(id));
   if (isSpeaker || allowFrom.includes(EVERYBODY)) return { kind: 'admit', standing: 'member' };
@@ -206,4 +217,75 @@ function isSpokenTo({ addressing, text }: InboundMessage, names: readonly string
   if (addressing === 'mention') return true;
   if (parseCommand(text) !== undefined) return false;
   return addressing === 'reply' || callsByName(text, names);
+}
+
+// Names by which the agent is called in a group, as people configure them: plain words, with `*` for
+// any letters of a word. Matched word by word in bounded time; there are no regular expressions.
+
+/** Who is called is said early; a longer text is searched up to here, UTF-16 units. */
+const MAX_SEARCHED = 4000;
+const WORD = /[\p{L}\p{N}\p{M}_]+/gu;
+const PATTERN_WORD = /[\p{L}\p{N}\p{M}_*]+/gu;
+
+/** Whether one of the names stands in the text as whole words, in any case. */
+export function callsByName(text: string, names: readonly string[]): boolean {
+  if (names.length === 0) return false;
+  const words = wordsOf(text.slice(0, MAX_SEARCHED), WORD);
+  return names.some((name) => {
+    const pattern = wordsOf(name, PATTERN_WORD);
+    if (pattern.length === 0) return false;
+    return words.some((_, at) => pattern.every((part, n) => isMatch(words[at + n], part)));
+  });
+}
+
+/** A name must hold a letter or a digit: `*` alone would be every word. */
+export function isCallName(name: string): boolean {
+  return wordsOf(name, PATTERN_WORD).some((part) => /[^*_]/.test(part));
+}
+
+const wordsOf = (text: string, word: RegExp): readonly string[] =>
+  text.normalize('NFKC').toLowerCase().match(word) ?? [];
+
+/** Goes back to the last `*` only, so the time is at most the product of both lengths. */
+function isMatch(word: string | undefined, pattern: string): boolean {
+  if (word === undefined) return false;
+  let at = 0;
+  let star: { readonly next: number; from: number } | undefined;
+  let next = 0;
+  while (at < word.length) {
+    if (pattern[next] === '*') {
+      next += 1;
+      star = { next, from: at };
+    } else if (pattern[next] === word[at]) {
+      next += 1;
+      at += 1;
+    } else if (star !== undefined) {
+      star.from += 1;
+      at = star.from;
+      next = star.next;
+    } else return false;
+  }
+  return /^\**$/.test(pattern.slice(next));
+}
+
+// What the owner is told about groups.
+
+/** How a group is opened to the agent. */
+export function howToList(channel: ChannelName, group: string): string {
+  return `To let me answer there, add "${group}" to \`channels.${channel}.groups\`.`;
+}
+
+export function unlistedGroupText({ chat, group }: InboundMessage): string {
+  const name = group?.title === undefined ? '' : ` (${plain(group.title)})`;
+  return (
+    `I was mentioned in a group that is not listed${name}, and did not answer. ` +
+    howToList(chat.channel, chat.chat)
+  );
+}
+
+const MAX_TITLE_CHARS = 60;
+
+/** A title is written by strangers: no Markdown, no lines. */
+export function plain(title: string): string {
+  return headOf(title.replace(/[\p{C}\p{Z}`*_~[\]()<>#|\\]+/gu, ' '), MAX_TITLE_CHARS).trim();
 }

@@ -2,11 +2,12 @@
 // say something else, and how a person is named to others. Who decided it, and when, is not here.
 
 import { shortened } from '../../lib/text/cut.ts';
-import { languageNamed } from '../../lib/text/language-code.ts';
+import { languageNamed } from '../../lib/text/decode-text.ts';
 import type { ChannelName, PersonId, SessionKey, UserId } from '../message/ids.ts';
 import type { ChatRef } from '../message/message.ts';
 import { verbatim } from '../message/untrusted.ts';
 import { ADMITTED_ROLES, type Role } from './admission.ts';
+import { type ApprovalPolicy, stricterPolicy } from './rights.ts';
 
 /** One way in: the ids a person is surely known by on one channel. */
 export type PersonDoor = {
@@ -39,6 +40,8 @@ export type PersonRecord = {
   readonly session?: SessionKey;
   /** Set by an owner; counts over what is configured. */
   readonly limits?: PersonLimits;
+  /** How much an owner is asked for them; set by an owner, counts over what is configured. */
+  readonly approvals?: ApprovalPolicy;
 };
 
 export type Person = PersonRecord & {
@@ -67,8 +70,12 @@ export function withDoor(person: PersonRecord, seen: PersonDoor): PersonRecord {
 export function mergePersons(first: PersonRecord, second: PersonRecord): PersonRecord {
   const { doors: _doors, ...said } = second;
   const limits = strictest(first.limits, second.limits);
-  const named = { ...said, ...first, name: first.name || second.name };
-  const merged: PersonRecord = limits === undefined ? named : { ...named, limits };
+  const approvals = stricterPolicy(first.approvals, second.approvals);
+  const merged: PersonRecord = {
+    ...{ ...said, ...first, name: first.name || second.name },
+    ...(limits === undefined ? {} : { limits }),
+    ...(approvals === undefined ? {} : { approvals }),
+  };
   return second.doors.reduce((person, door) => {
     const own = doorOf(first, door.channel);
     // Of two chats on one door the first one's stays.
@@ -87,7 +94,14 @@ export function withoutDoor(person: PersonRecord, channel: string): PersonRecord
 
 /** The record with the choice made, or taken back by undefined. */
 export function withChoice<
-  Key extends 'language' | 'timeZone' | 'preferredDoor' | 'session' | 'limits' | 'quietHours',
+  Key extends
+    | 'language'
+    | 'timeZone'
+    | 'preferredDoor'
+    | 'session'
+    | 'limits'
+    | 'quietHours'
+    | 'approvals',
 >(person: PersonRecord, key: Key, value: PersonRecord[Key] | undefined): PersonRecord {
   const entries = Object.entries({ ...person, [key]: value });
   return Object.fromEntries(entries.filter(([, each]) => each !== undefined)) as PersonRecord;
@@ -154,7 +168,7 @@ export function doorWords({ channel, ids }: PersonDoor): string {
 export function personLine(person: Person): string {
   const { id, name, role, doors } = person;
   const named = name === '' ? '' : `${verbatim(name)} `;
-  return `${named}(${verbatim(id)}), ${role ?? 'not let in'}: ${doors.map(doorWords).join('; ')}`;
+  return `${named}(${verbatim(id)}), ${role ?? 'unknown sender'}: ${doors.map(doorWords).join('; ')}`;
 }
 
 export function languageWords({ language }: Pick<Person, 'language'>): string {
@@ -217,7 +231,7 @@ export type PersonLimits = {
   readonly moneyPerDay?: number;
 };
 
-export type PersonLimit = {
+type PersonLimit = {
   readonly key: keyof PersonLimits;
   /** As it is typed, also as a flag. */
   readonly name: string;

@@ -2,11 +2,11 @@
 // outbox are not extra parts, they are these topics. Every method is one durable transaction; a
 // resolved promise means "on disk, fsynced". Every implementation passes test/contract/bus.ts.
 
-import type { AccountName, AccountRef } from '../message/account.ts';
 import type { SetAside, UnknownPolicy } from '../message/delivery.ts';
-import type { LiveUpdate } from '../message/event.ts';
 import type {
   AccountId,
+  AccountName,
+  AccountRef,
   ChannelName,
   MessageId,
   NativeId,
@@ -17,6 +17,7 @@ import type {
 import type {
   ChatRef,
   InboundMessage,
+  LiveUpdate,
   OutboundDraft,
   OutboundMessage,
 } from '../message/message.ts';

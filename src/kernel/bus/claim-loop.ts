@@ -3,8 +3,8 @@
 // claim commits together with what woke the loop, so it needs no fsync of its own.
 
 import type { Clock } from '../../lib/time/clock.ts';
-import { type AccountName, accountName } from '../message/account.ts';
 import type { Settlement } from '../message/delivery.ts';
+import { type AccountName, accountName } from '../message/ids.ts';
 import type { DeliveryRecord, Telemetry } from '../observe/telemetry.ts';
 import type { AcceptResult, InboundEntry } from './bus.ts';
 import type { ClaimedDelivery, Claims } from './store/store.ts';
@@ -15,7 +15,7 @@ export interface Place {
   free(): void;
 }
 
-export type ClaimLoopOptions<T> = {
+type ClaimLoopOptions<T> = {
   readonly clock: Clock;
   /** Claims worked on at once. */
   readonly places: number;

@@ -25,7 +25,7 @@ const SEND_DEADLINE_MS = 5 * 60_000;
 /** What is being sent when the pump is stopped may take this long to finish. */
 const STOP_GRACE_MS = 5000;
 
-export type DeliveryPumpDeps = {
+type DeliveryPumpDeps = {
   readonly store: BusStore;
   readonly clock: Clock;
   readonly log: Logger;
@@ -117,7 +117,7 @@ export function createDeliveryPump(
     const { kind, reason } = settlement;
     const fields = { channel: courier.account, id, attempt, reason };
     if (kind === 'retry') deps.log.info('send failed, will be tried again', fields);
-    else if (kind === 'stopped') deps.log.info('message not sent any further', fields);
+    else if (kind === 'stopped') deps.log.info('message not sent', fields);
     else deps.log.warn('message not delivered', { ...fields, state: kind });
   }
 
@@ -127,18 +127,18 @@ export function createDeliveryPump(
 // One try to send one message: settles the doubt an earlier try left, then lets the courier send,
 // and says what becomes of the message. The rules are in core/delivery.
 
-const STOPPED = 'the rest is not to be sent any more';
+const STOPPED = 'the rest is no longer wanted';
 
-export type SendTryDeps = {
+type SendTryDeps = {
   readonly courier: Courier;
   readonly store: BusStore;
   readonly clock: Clock;
   readonly signal: AbortSignal;
 };
 
-export async function trySend(delivery: ClaimedDelivery, deps: SendTryDeps): Promise<Settlement> {
+async function trySend(delivery: ClaimedDelivery, deps: SendTryDeps): Promise<Settlement> {
   if (isExpired(delivery, deps.courier, deps.clock.now())) {
-    return setAside(delivery.inDoubt, 'not delivered while it was worth delivering');
+    return setAside(delivery.inDoubt, 'not delivered in time');
   }
   const { reconcile, onUnknown } = deps.courier;
   if (!delivery.inDoubt || onUnknown !== 'reconcile' || reconcile === undefined) {
@@ -217,11 +217,7 @@ function failedTryOf(error: unknown, { readiness }: Courier): FailedTry {
 }
 
 /** What becomes of a message that an earlier process was sending when it ended. */
-export function settleInterrupted(
-  delivery: ClaimedDelivery,
-  courier: Courier,
-  now: number,
-): Settlement {
+function settleInterrupted(delivery: ClaimedDelivery, courier: Courier, now: number): Settlement {
   const reason = 'the process ended while it was being sent';
   const certainty = delivery.isRequesting ? 'unknown' : 'not_sent';
   const failed: FailedTry = { certainty, remedy: after(0), reason };

@@ -4,19 +4,22 @@
 import { createLanes } from '../../lib/async.ts';
 import type { Logger } from '../../lib/logger.ts';
 import type { Clock } from '../../lib/time/clock.ts';
-import { type AccountName, accountName } from '../message/account.ts';
-import type { LiveUpdate } from '../message/event.ts';
 import type { TurnId } from '../message/ids.ts';
+import { type AccountName, accountName } from '../message/ids.ts';
+import type { LiveUpdate } from '../message/message.ts';
 import { type OutboundMessage, sessionOf } from '../message/message.ts';
 import type { Telemetry } from '../observe/telemetry.ts';
+import type { TurnEntries } from '../sessions/store.ts';
 import { type BusLimits, type LiveTopic, type MessageBus, TurnCancelled } from './bus.ts';
 import { createAlarm, measureArrival } from './claim-loop.ts';
 import { createDeliveryPump, type DeliveryPump } from './delivery-pump.ts';
 import type { BusStore } from './store/store.ts';
 import { createShortage, createTurnPump, type TurnPump } from './turn-pump.ts';
 
-export type MessageBusDeps = {
+type MessageBusDeps = {
   readonly store: BusStore;
+  /** What turns recorded is written with their end; left out: they record nothing. */
+  readonly entries?: TurnEntries;
   readonly clock: Clock;
   readonly log: Logger;
   readonly limits: BusLimits;

@@ -7,6 +7,7 @@ import { retryDelayMs } from '../message/delivery.ts';
 import { shortageOf } from '../message/errors.ts';
 import { answerIdOf, type SessionKey, turnIdOf } from '../message/ids.ts';
 import type { OutboundDraft, OutboundMessage } from '../message/message.ts';
+import type { TurnEntries } from '../sessions/store.ts';
 import {
   type QueuedMessage,
   TurnCancelled,
@@ -16,7 +17,7 @@ import {
   type WorkOptions,
 } from './bus.ts';
 import { type ClaimLoop, createClaimLoop, type Place } from './claim-loop.ts';
-import type { BusStore, ClaimedTurn, TurnEnding } from './store/store.ts';
+import type { BusStore, ClaimedTurn, NewEntryRow, TurnEnding } from './store/store.ts';
 
 const DEATHS_PER_FAILURE = 2;
 /** A message that meets nothing but shortages for so long may be the reason. */
@@ -66,10 +67,11 @@ export function createShortage() {
   return { room, met, eased };
 }
 
-export type PumpDeps = {
+type PumpDeps = {
   /** Outlives the pump. */
   readonly shortage: Shortage;
   readonly store: BusStore;
+  readonly entries?: TurnEntries;
   readonly clock: Clock;
   readonly log: Logger;
   /** Messages were queued for sending, in the transaction under way. */
@@ -186,12 +188,16 @@ export function createTurnPump(handler: TurnHandler, options: WorkOptions, deps:
 
   async function end(turn: RunningTurn, ending: TurnEnding, place: Place): Promise<void> {
     turn.isEnding = true;
-    const ended = deps.store.endTurn(turn, ending);
-    if ('outbound' in ending) deps.onQueued(ending.outbound);
-    place.free();
-    if ((await ended) === 'ended') return;
+    const write = (entries: readonly NewEntryRow[]) => {
+      const ended = deps.store.endTurn(turn, ending, entries);
+      if ('outbound' in ending) deps.onQueued(ending.outbound);
+      place.free();
+      return ended;
+    };
+    const ended = await (deps.entries?.endTurn(turn.session, write) ?? write([]));
+    if (ended === 'ended') return;
     turn.abort(new TurnInterrupted('the claim was lost'));
-    deps.log.warn('turn ended after its claim was lost', { turnId: turn.id });
+    deps.log.warn('turn ended after its claim expired', { turnId: turn.id });
   }
 
   function interrupt(): void {

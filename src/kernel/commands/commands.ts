@@ -1,15 +1,22 @@
 // The registry of chat commands: finds the command in a text, decides whether its sender may give it, and runs
 // it. /start and /help are its own.
 
-import { headOf } from '../../lib/text/cut.ts';
-import { nearestName } from '../../lib/text/nearest.ts';
-import { parseCommand } from '../access/command.ts';
-import { auditExtent, type CommandVerdict, EVERYBODY, mayGive } from '../access/command-access.ts';
+import { headOf, nearestName } from '../../lib/text/cut.ts';
+import { parseCommand } from '../access/admission.ts';
 import type { Contributed } from '../contributions.ts';
 import { NanobotError } from '../message/errors.ts';
 import { type InboundMessage, sessionOf } from '../message/message.ts';
 import type { AuditLog } from '../observe/telemetry.ts';
-import { type Command, type CommandOrigin, type CommandTable, commandsOf } from './command.ts';
+import {
+  auditExtent,
+  type Command,
+  type CommandOrigin,
+  type CommandTable,
+  type CommandVerdict,
+  commandsOf,
+  EVERYBODY,
+  mayGive,
+} from './command-access.ts';
 
 /** Of a command, in the audit file. */
 const MAX_AUDITED_CHARS = 200;
@@ -42,7 +49,7 @@ export interface Commands {
   run(command: Command, giver: Giver): Promise<string>;
 }
 
-export type CommandsDeps = {
+type CommandsDeps = {
   readonly contributed: Pick<Contributed, 'commands'>;
   /** Decisions that are given as commands are entered there. */
   readonly audit: AuditLog;
@@ -92,8 +99,8 @@ function enter({ name, access }: Command, message: InboundMessage, audit: AuditL
 
 const REFUSALS: Readonly<Record<Exclude<CommandVerdict, 'yes'>, string>> = {
   'not this role': 'Only my owner can do that.',
-  'not here': 'I do that only between the two of us.',
-  'not verified': 'I cannot tell who sent this, so I do not do that.',
+  'not here': 'This works only in a private chat with me.',
+  'not verified': 'I cannot verify who sent this, so I did nothing.',
 };
 
 /** A sender who was let in for one message is a guest, and so is the gateway itself. */
@@ -135,13 +142,13 @@ export const COMMAND_GROUPS: readonly (readonly [string, readonly string[]])[] =
     ],
   ],
   [
-    'As my owner',
+    'For the owner',
     ['approvals', 'budget', 'people', 'strangers', 'allow', 'block', 'drop', 'cluster'],
   ],
 ];
 
 /** `asked`: the command to be told more about, or `all`; empty: the names of `mine` by groups. */
-export function helpText(mine: readonly Named[], asked: string): string {
+function helpText(mine: readonly Named[], asked: string): string {
   const wanted = asked.toLowerCase().replace(/^\//, '').trim();
   const one = mine.find(({ name }) => name === wanted);
   if (one !== undefined) return `${one.usage ?? `/${one.name}`}: ${one.summary}`;
@@ -154,9 +161,10 @@ export function helpText(mine: readonly Named[], asked: string): string {
     const lines = commands.map(({ name, summary }) => `- /${name}: ${summary}`);
     return [`**${title}**\n${lines.join('\n')}`];
   });
-  return [...groups, '/help all explains each of them, /help with a name how to write it.'].join(
-    '\n\n',
-  );
+  return [
+    ...groups,
+    '/help all explains every command, /help <command> shows how to use one.',
+  ].join('\n\n');
 }
 
 /** The command that was meant, where the typed name is close to one. */
@@ -168,8 +176,8 @@ const IN_HELP = COMMAND_GROUPS.flatMap(([, names]) => names);
 /** Of two names that are equally close the same one is suggested, in whichever order features contribute. */
 const byPlaceInHelp = (a: string, b: string) => IN_HELP.indexOf(a) - IN_HELP.indexOf(b);
 
-export function didYouMean(typed: string, mine: readonly Named[]): string {
+function didYouMean(typed: string, mine: readonly Named[]): string {
   const meant = meantBy(typed, mine);
   const hint = meant === undefined ? '' : ` Did you mean /${meant}?`;
-  return `I know no /${typed}.${hint} If it was not meant as a command, write it without the slash; /help lists what there is.`;
+  return `Unknown command /${typed}.${hint} /help lists all commands. To send this as a message, leave out the slash.`;
 }

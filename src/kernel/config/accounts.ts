@@ -8,7 +8,7 @@ import type { Config } from './config.ts';
 type ChannelsConfig = Config['channels'];
 
 /** By account, the default one first. */
-export type AccountViews = ReadonlyMap<AccountId, ChannelsConfig>;
+type AccountViews = ReadonlyMap<AccountId, ChannelsConfig>;
 
 const SEVERAL: Readonly<Record<string, (channels: ChannelsConfig) => AccountViews>> = {
   email: (channels) =>

@@ -20,7 +20,7 @@ import {
   variableOf,
   withVariables,
 } from './environment.ts';
-import { shapeProblems } from './issues.ts';
+import { configKeys, shapeProblems } from './issues.ts';
 import {
   isJsonObject,
   type JsonObject,
@@ -29,9 +29,7 @@ import {
   readJson,
 } from './json.ts';
 import { pathsIn, valueAt, withValue } from './json-paths.ts';
-import { configKeys } from './keys.ts';
 import { migrateConfig } from './migration.ts';
-import { isWebAddress, type Problems, unless } from './problems.ts';
 import {
   type FoundSecrets,
   looksLikeMask,
@@ -40,6 +38,7 @@ import {
   secretPaths,
   withSecrets,
 } from './secrets.ts';
+import { isWebAddress, type Problems, unless } from './settings-fields.ts';
 
 export type CheckedConfig = {
   readonly config: Config;
@@ -88,7 +87,7 @@ function examine(
   const unset = expandEnvironment(raw, env).missing.map(({ path, name }) => ({
     path,
     problem: `the environment variable ${name} is not set`,
-    remedy: `Set ${name}, or write $\${${name}} where the text itself is meant.`,
+    remedy: `Set ${name}, or write $\${${name}} for the literal text.`,
   }));
   const missing = [...unset, ...missingSecrets(withVariables(raw, env), secrets)];
   const value = effective(raw, env, overrides, secrets);
@@ -96,12 +95,12 @@ function examine(
   const misshapen = shapeProblems(value).filter((problem) => !unfilled.has(problem.path));
   const shape = [...missing, ...maskedSecrets(raw), ...misshapen];
   if (shape.length > 0) return { problems: shape };
-  const config = configSchema.parse(value);
+  const config = configSchema.parse(value, { jitless: true });
   return { config, problems: conflicts(config) };
 }
 
 export function configError(problems: Problems): ConfigError {
-  const count = problems.length === 1 ? 'a problem' : `${problems.length} problems`;
+  const count = problems.length === 1 ? '1 problem' : `${problems.length} problems`;
   return new ConfigError(`the configuration has ${count}`, problems);
 }
 
@@ -138,7 +137,10 @@ function literal(text: string): JsonValue {
 function withVariable(problem: ConfigProblem, env: Environment): ConfigProblem {
   const name = problem.path === '' ? undefined : variableOf(problem.path, env);
   if (name === undefined) return problem;
-  return { ...problem, remedy: `${problem.remedy} It is set by the environment variable ${name}.` };
+  return {
+    ...problem,
+    remedy: `${problem.remedy} The environment variable ${name} sets this value.`,
+  };
 }
 
 /** Adds where the problem stands: its own line, else that of the nearest section that is written. */
@@ -197,13 +199,13 @@ const CHECKS: readonly ((config: Config) => Problems)[] = [
 
 export const conflicts = (config: Config): Problems => CHECKS.flatMap((check) => check(config));
 
-/** Secrets that are the marks some program shows in place of the real ones. */
-export function maskedSecrets(value: JsonValue): Problems {
-  const remedy = 'Put the real value back, or the name of an environment variable.';
+/** Placeholders that a program shows instead of the real secrets. */
+function maskedSecrets(value: JsonValue): Problems {
+  const remedy = 'Enter the real value, or a reference to an environment variable.';
   return [...secretPaths(value)].flatMap((path) => {
     const secret = valueAt(value, path);
     const isMask = typeof secret === 'string' && looksLikeMask(secret);
-    return unless(!isMask, path, 'this is a mask, not the secret', remedy);
+    return unless(!isMask, path, 'this is a placeholder, not the secret', remedy);
   });
 }
 
@@ -218,13 +220,13 @@ function modelChoices({ agents: { defaults } }: Config): Problems {
     ...unless(
       maxTokens < maxContextTokens,
       'agents.defaults.maxTokens',
-      `an answer of ${maxTokens} tokens leaves no room in a context of ${maxContextTokens}`,
+      `an answer of ${maxTokens} tokens does not fit into a context of ${maxContextTokens}`,
       'Make it smaller than agents.defaults.maxContextTokens.',
     ),
     ...unless(
       model === '' || !fallbackModels.includes(model),
       'agents.defaults.fallbackModels',
-      `"${model}" would fall back to itself`,
+      `"${model}" is also the main model`,
       'Remove it from the list.',
     ),
   ];
@@ -240,8 +242,8 @@ function waits({ retry, coalesce }: Config): Problems {
     unless(
       least <= most,
       low,
-      `${least} is more than ${high}, which is ${most}`,
-      `Make it at most ${most}.`,
+      `${least} is greater than ${high} (${most})`,
+      `Use ${most} or less.`,
     ),
   );
 }
@@ -253,17 +255,17 @@ function urls({ providers, channels, cluster }: Config): Problems {
     );
   const bases = [...basesOf('providers', providers), ...basesOf('cluster.peers', cluster.peers)];
   const written = [...bases, ['channels.telegram.apiRoot', channels.telegram.apiRoot] as const];
-  const seen = 'a login stands in the address, where it would be seen';
+  const seen = 'the address contains a user name or password, which would be visible';
   return [
     ...written.flatMap(([path, url]) =>
-      unless(!hasLogin(url), path, seen, 'Take it out; a key belongs in apiKey.'),
+      unless(!hasLogin(url), path, seen, 'Remove it; put a key into apiKey.'),
     ),
     ...written.flatMap(([path, url]) =>
       unless(
         url === '' || hasLogin(url) || isWebAddress(url),
         path,
-        `"${url}" is no http or https address`,
-        'Write it like https://api.example.org/v1.',
+        `"${url}" is not an http or https address`,
+        'Use an address such as https://api.example.org/v1.',
       ),
     ),
   ];
@@ -275,8 +277,8 @@ function hasLogin(url: string): boolean {
 }
 
 function timeZone({ sessions }: Config): Problems {
-  const problem = `"${sessions.timeZone}" is no time zone`;
-  const remedy = 'Use an IANA name like Europe/Berlin.';
+  const problem = `"${sessions.timeZone}" is not a time zone`;
+  const remedy = 'Use an IANA name, e.g. Europe/Berlin.';
   return unless(isTimeZone(sessions.timeZone), 'sessions.timeZone', problem, remedy);
 }
 
@@ -289,8 +291,8 @@ function limitConflicts({ limits, channels }: Config): Problems {
   return limits.exceptions.flatMap(({ who }, index) => {
     const [channel = '', ...id] = who.split(':');
     const isNamed = known.includes(channel) && (id.length === 0 || id.join(':') !== '');
-    const problem = `"${who}" names no channel and nobody on one`;
-    const remedy = `Write one of ${known.join(', ')}, or e.g. telegram:123456789.`;
+    const problem = `"${who}" is neither a channel nor an id on a channel`;
+    const remedy = `Use one of ${known.join(', ')}, or an id such as telegram:123456789.`;
     return unless(isNamed, `limits.exceptions.${index}.who`, problem, remedy);
   });
 }
@@ -300,13 +302,13 @@ function compactionConflicts({ agents }: Config): Problems {
   return unless(
     softPercent < hardPercent,
     'agents.defaults.compaction.lossless.softPercent',
-    'every call that may be summed up behind the answer would wait for it',
-    `Make it less than hardPercent, ${hardPercent}.`,
+    'it must be lower than hardPercent, or every call would wait for its summary',
+    `Use less than ${hardPercent}.`,
   );
 }
 
-// What may be wrong with the entries that grant or take away tools: an entry for nobody, or under an id
-// that its channel spells otherwise, would be believed to protect and protect nothing.
+// Checks of the entries that allow or forbid tools: an entry with an id that nobody has, or in another
+// spelling than the channel's, would seem to protect and protect nothing.
 
 type IdRule = {
   readonly example: string;
@@ -357,11 +359,11 @@ function strangeEntries(
     const example = rule?.example ?? Object.values(rules)[0]?.example ?? '';
     const spelled = rule === undefined && known.includes(channel) ? id : rule?.spell(id);
     if (spelled === undefined || id === '') {
-      const problem = `"${who}" is nobody’s id; names can change hands`;
-      return [{ path, problem, remedy: `Write the channel and the stable id, like ${example}.` }];
+      const problem = `"${who}" is not a stable id; names can change owners`;
+      return [{ path, problem, remedy: `Write the channel and the stable id, e.g. ${example}.` }];
     }
     const right = `"${channel}:${spelled}"`;
-    const problem = `"${who}" is spelled ${right} on this channel`;
+    const problem = `"${who}" must be written ${right} on this channel`;
     return unless(spelled === id, path, problem, `Write ${right}.`);
   });
 }

@@ -32,65 +32,70 @@ import { workflowsSchema } from '../../features/workflows/settings.ts';
 import { FEATURES } from '../../features.ts';
 import { providersSchema } from '../../providers/settings.ts';
 import { telemetrySection } from '../observe/settings.ts';
-import { limitsSchema, memorySchema, modelsSchema, sessionsSchema } from './limits.ts';
+import { limitsSchema, memorySchema, modelsSchema, sessionsSchema, toolsSchema } from './limits.ts';
 import { choice, count, flag, seconds, secret, section, text, texts } from './settings-fields.ts';
-import { toolsSchema } from './tools.ts';
 
 export { PROVIDER_NAMES, type ProviderName } from '../../providers/settings.ts';
-export { TOOL_NAMES } from './tools.ts';
+export { TOOL_NAMES } from './limits.ts';
 
 export const CONFIG_VERSION = 1;
 
 const agentDefaults = z.strictObject({
-  workspace: text().describe('Folder the agent may read and write; empty: workspace/ in the home.'),
+  workspace: text().describe(
+    'Folder that the agent may read and write. Empty: workspace/ in the home.',
+  ),
   model: text().describe(
-    'e.g. anthropic/claude-opus-4-5; empty: found from keys and local servers.',
+    'Main model, e.g. anthropic/claude-opus-4-5. Empty: detected from API keys and local servers.',
   ),
-  fallbackModels: texts().describe('Tried in order when the model fails; see agents.circuit.'),
+  fallbackModels: texts().describe(
+    'Models to try in order when the main model fails. See agents.circuit.',
+  ),
   fastModel: text().describe(
-    'For side work: summaries, checks, titles; empty: a cheaper one of the same vendor. What a model on ' +
-      'one’s own machine was told goes to no service.',
+    'Background model for summaries, checks and titles. Empty: a cheaper model of the same provider. ' +
+      'Conversations with a local model are never sent to a service.',
   ),
-  maxTokens: count(1, 1_000_000, 4096).describe('Longest answer of one model call, tokens.'),
+  maxTokens: count(1, 1_000_000, 4096).describe('Longest answer of one model call in tokens.'),
   temperature: z.number().min(0).max(2).default(0.7),
-  thinkingBudget: count(0, 128_000, 0).describe('Tokens to think; 0 = off. /think changes it.'),
-  maxToolIterations: count(1, 200, 20).describe('Model calls of one turn.'),
+  thinkingBudget: count(0, 128_000, 0).describe('Tokens for thinking. 0: off. /think changes it.'),
+  maxToolIterations: count(1, 200, 20).describe('Most model calls in one turn.'),
   maxContextTokens: count(2048, 10_000_000, 128_000),
   compaction: compactionSchema.prefault({}),
   finalAnswer: choice(['inline', 'separate'], 'inline').describe(
-    'separate: after work with tools the answer is written by one more call, without tools, over ' +
-      'all results; what the model says while it works is not sent.',
+    'separate: after tool use, one more call without tools writes the answer from all results, and ' +
+      'text that the model writes while it works is not sent.',
   ),
   claimCheck: flag(true).describe(
-    'An answer that says something was done which no tool did is asked for once more.',
+    'Ask again when an answer claims an action that no tool performed.',
   ),
-  maxConcurrentChats: count(1, 10_000, 16).describe('Turns that ask the model at once.'),
+  maxConcurrentChats: count(1, 10_000, 16).describe(
+    'Most turns that use the model at the same time.',
+  ),
   maxSameToolCallPerTurn: count(1, 100, 3).describe(
-    'Identical calls, with one and the same result, of a tool that changes something.',
+    'Most identical calls with the same result in one turn, for tools that change something.',
   ),
   maxToolResultChars: count(200, 1_000_000, 10_000).describe(
-    'Longest result of a tool that is shown whole; of a longer one a briefing is shown.',
+    'Longest tool result in characters that the model gets in full; it gets a briefing of longer ones.',
   ),
   clearing: section({
     aboveTokens: count(1000, 10_000_000, 100_000).describe(
-      'From this size of a call on, the oldest results of tools are cleared from it.',
+      'Above this size in tokens, a model call leaves out the oldest tool results.',
     ),
     abovePercent: count(10, 95, 66).describe(
-      'The same, as a part of the model’s context; the smaller of the two counts.',
+      'The same as a percentage of the context window; the smaller limit applies.',
     ),
-    keepNewest: count(0, 100, 5).describe('Newest results that always stay.'),
+    keepNewest: count(0, 100, 5).describe('Newest tool results that always stay.'),
   }),
-  maxTurnSecs: seconds(1, 3600, 600).describe('Wall time of one turn.'),
+  maxTurnSecs: seconds(1, 3600, 600).describe('Longest turn.'),
   maxTurnTokens: count(1000, 100_000_000, 1_000_000).describe(
-    'Tokens, in and out, of one turn over all its calls.',
+    'Most tokens, in and out, for all model calls of one turn.',
   ),
 });
 
 const modelNames = (description: string) =>
-  z.array(z.string()).max(100).default([]).describe(`${description} E.g. ollama/my-model.`);
+  z.array(z.string()).max(100).default([]).describe(`${description} Example: ollama/my-model.`);
 
 const kernelSchema = z.strictObject({
-  $schema: z.string().optional().describe('For editors; has no effect.'),
+  $schema: z.string().optional().describe('For editors; no effect.'),
   version: z.literal(CONFIG_VERSION).default(CONFIG_VERSION),
   agents: section({
     defaults: agentDefaults.prefault({}),
@@ -110,35 +115,43 @@ const kernelSchema = z.strictObject({
   }),
   gateway: section({
     host: text('127.0.0.1'),
-    port: z.int().min(0).max(65_535).default(18_790).describe('0: any free port.'),
+    port: z
+      .int()
+      .min(0)
+      .max(65_535)
+      .default(18_790)
+      .describe('Port of the web page and the API. 0: any free port.'),
     token: secret()
       .default('')
-      .describe('Asked of the web page and the API; required for any host but loopback.'),
-    allowedHosts: texts().describe('Further host names under which a browser may reach the page.'),
-    drainSecs: seconds(0, 300, 20).describe('Longest wait for running turns at a stop.'),
+      .describe('Token for the web page and the API. Required for any host except loopback.'),
+    allowedHosts: texts().describe('Additional host names under which browsers may open the page.'),
+    drainSecs: seconds(0, 300, 20).describe(
+      'Longest wait for running turns when the gateway stops.',
+    ),
   }),
   coalesce: section({
-    mode: choice(['wait', 'speculative'], 'wait').describe(
-      'speculative: ask the model at once, again when a follower comes.',
+    mode: choice(['wait', 'speculative'], 'speculative').describe(
+      'How messages in a row become one turn. speculative: in a private chat answer a single message at once, and ' +
+        'again when more arrive; wait: always wait until the chat is quiet.',
     ),
-    quietMs: count(0, 10_000, 400).describe('Quiet time after the last message.'),
+    quietMs: count(0, 10_000, 700).describe('Wait after the last message.'),
     maxWaitMs: count(0, 60_000, 3000),
     maxMessages: count(1, 100, 20),
     continuationMs: count(0, 10_000, 1500).describe(
-      'Wait after a part that fills the channel’s limit.',
+      'Wait after a message as long as the channel allows, because it may be continued.',
     ),
   }),
   queue: section({
     mode: choice(['steer', 'followup'], 'steer').describe(
-      'steer: messages join the running turn; followup: they wait for the next.',
+      'What messages sent during a turn do. steer: they join the running turn; followup: they wait for the next.',
     ),
     maxPendingPerChat: count(1, 10_000, 200),
     maxPending: count(1, 1_000_000, 10_000),
   }),
   edits: section({
     afterAnswer: choice(['offer', 'edit', 'ignore'], 'offer').describe(
-      'A message is changed after its answer. offer: asks whether to answer again; edit: ' +
-        'answers the newest one again by itself, without doing anything, in place of the answer.',
+      'What happens when a message is edited after its answer. offer: ask whether to answer again; edit: ' +
+        'replace the answer to the newest message automatically, without actions.',
     ),
   }),
   limits: limitsSchema.prefault({}),
@@ -157,7 +170,7 @@ const kernelSchema = z.strictObject({
   retry: section({
     providerMinSecs: seconds(0, 60, 1),
     providerMaxSecs: seconds(0, 600, 30),
-    providerAttempts: count(0, 10, 3).describe('Retries after the first try.'),
+    providerAttempts: count(0, 10, 3).describe('Retries after the first attempt.'),
   }),
   timeouts: section({
     firstTokenSecs: seconds(1, 3600, 90),
@@ -166,19 +179,17 @@ const kernelSchema = z.strictObject({
   }),
   media: section({
     maxBytes: count(1_000_000, 10_000_000_000_000, 2_000_000_000).describe(
-      'Files that came and went, all together; the longest unused make room.',
+      'Most bytes for all received and sent files. The least recently used are deleted first.',
     ),
     maxFileBytes: count(1000, 2_000_000_000, 25_000_000).describe(
-      'Largest file that is taken in or sent; a door may allow less.',
+      'Largest file in bytes to receive or send; a channel may allow less.',
     ),
-    keepDays: count(1, 3650, 30).describe('Days an unused file is kept.'),
-    images: flag(true).describe(
-      'Images go to the model’s vendor, where the model sees; false: to none.',
-    ),
-    visionModels: modelNames('Models that see images although their name does not tell.'),
-    blindModels: modelNames('Models that see no images although their name tells otherwise.'),
+    keepDays: count(1, 3650, 30).describe('Days to keep an unused file.'),
+    images: flag(true).describe('Send images to models that can see them. false: never.'),
+    visionModels: modelNames('Models that can see images although their name does not show it.'),
+    blindModels: modelNames('Models that cannot see images although their name suggests it.'),
     maxInlineChars: count(0, 100_000, 8000).describe(
-      'Of a document, shown with its message; read_document reads on.',
+      'Characters of a document shown with its message; read_document reads the rest.',
     ),
   }),
   voice: voiceSchema,
@@ -187,7 +198,7 @@ const kernelSchema = z.strictObject({
     level: choice(['debug', 'info', 'warn', 'error'], 'info'),
     keepDays: count(1, 3650, 14),
     stdout: flag(false).describe(
-      'The gateway also writes its log to standard output, a JSON object per line, unless that is a terminal.',
+      'Also write the log to standard output, one JSON object per line, unless it is a terminal.',
     ),
   }),
 });

@@ -1,9 +1,9 @@
 // What a changed configuration asks for: most keys count from the next turn, some need their
 // channel started again, few the whole gateway.
 
+import { FEATURES } from '../../features.ts';
 import { isObject } from '../../lib/json/json.ts';
-import { accountName } from '../message/account.ts';
-import { channelName } from '../message/ids.ts';
+import { accountName, channelName } from '../message/ids.ts';
 import { accountViews } from './accounts.ts';
 import type { Config } from './config.ts';
 import { joinPath } from './json.ts';
@@ -21,17 +21,19 @@ export type ConfigChange = {
 /** Read anew for every message, although they stand in a channel's section. */
 const PER_MESSAGE = ['allowFrom', 'acceptUnverified', 'strangers', 'bridge'];
 
-/** Bound when the gateway starts: the address, the store, the log, what is measured. */
+/** Bound when the gateway starts: the address, the store, the log, what is measured, which features are on. */
 const AT_START = [
   'gateway.host',
   'gateway.port',
   'gateway.allowedHosts',
   'agents.defaults.workspace',
-  'agents.workflows.enabled',
   'queue.maxPending',
   'queue.maxPendingPerChat',
   'logging',
   'telemetry',
+  ...FEATURES.flatMap(
+    (feature: { readonly name: string; readonly switchedBy?: string }) => feature.switchedBy ?? [],
+  ),
 ];
 
 export function configChange(before: Config, after: Config): ConfigChange {

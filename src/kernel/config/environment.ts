@@ -8,9 +8,9 @@ import { mapTexts, withValue } from './json-paths.ts';
 
 export type Environment = Readonly<Record<string, string | undefined>>;
 
-export type MissingVariable = { readonly path: string; readonly name: string };
+type MissingVariable = { readonly path: string; readonly name: string };
 
-export type Expanded = {
+type Expanded = {
   readonly value: JsonValue;
   readonly missing: readonly MissingVariable[];
 };
@@ -71,20 +71,20 @@ export function tokenProblem(host: string, token: string): TokenProblem | undefi
   if (token === '' && isLoopback) return undefined;
   if (token.trim() === '') {
     return {
-      problem: `${host} with a blank token lets other machines reach the gateway`,
+      problem: `other machines can reach the gateway on ${host}, and the token is blank`,
       remedy:
-        'Set gateway.token or the environment variable NANOBOT_GATEWAY_TOKEN to a long random text, or gateway.host to 127.0.0.1.',
+        'Set gateway.token or the environment variable NANOBOT_GATEWAY_TOKEN to a long random text, or set gateway.host to 127.0.0.1.',
     };
   }
   if (!SENDABLE.test(token)) {
     return {
-      problem: 'the token has spaces or characters that no browser can send',
-      remedy: 'Use letters, digits and punctuation.',
+      problem: 'the token contains spaces or characters that browsers cannot send',
+      remedy: 'Use only letters, digits and punctuation.',
     };
   }
   if (isLoopback || token.length >= MIN_TOKEN_CHARS) return undefined;
   return {
-    problem: 'the token is short enough to be guessed',
-    remedy: `Use ${MIN_TOKEN_CHARS} characters or more.`,
+    problem: 'the token is too short and could be guessed',
+    remedy: `Use at least ${MIN_TOKEN_CHARS} characters.`,
   };
 }

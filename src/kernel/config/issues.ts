@@ -1,14 +1,12 @@
-// Says what is wrong with a configuration in words a person can act on: the dotted path, the value
-// (never a secret's) and the nearest right key or value.
+// Describes problems of a configuration: the dotted path, the value (never of a secret) and the nearest
+// valid key or value.
 
-import type { z } from 'zod';
-import { shortened } from '../../lib/text/cut.ts';
-import { nearestName } from '../../lib/text/nearest.ts';
+import { z } from 'zod';
+import { nearestName, shortened } from '../../lib/text/cut.ts';
 import type { ConfigProblem } from '../message/errors.ts';
 import { configSchema } from './config.ts';
 import { isJsonObject, type JsonValue, joinPath } from './json.ts';
 import { ANY_NAME, isPathOf, valueAt } from './json-paths.ts';
-import { type ConfigKey, configKeys } from './keys.ts';
 
 const MAX_SHOWN_CHARS = 60;
 const MAX_PROBLEMS = 3;
@@ -24,9 +22,10 @@ export function problemLines(problems: readonly ConfigProblem[]): readonly strin
 
 type Issue = z.core.$ZodIssue;
 
-/** Unknown keys, wrong types and values out of range; empty where the schema is content. */
+/** Unknown keys, wrong types and values out of range; empty where the value matches the schema. */
 export function shapeProblems(value: JsonValue): readonly ConfigProblem[] {
-  const result = configSchema.safeParse(value);
+  // Compiling the schema for a single value takes longer than checking it.
+  const result = configSchema.safeParse(value, { jitless: true });
   if (result.success) return [];
   const keys = configKeys();
   return result.error.issues.flatMap((issue) => explain(issue, value, keys));
@@ -40,13 +39,14 @@ function explain(issue: Issue, value: JsonValue, keys: readonly ConfigKey[]): Co
   const key = keyOf(path, keys);
   if (issue.code === 'invalid_key') {
     const [{ message } = { message: 'Use another name' }] = issue.issues;
-    return [{ path, problem: 'this name does not fit here', remedy: `${message}.` }];
+    return [{ path, problem: 'invalid name', remedy: `${message}.` }];
   }
   const found = valueAt(value, path);
   if (found === undefined)
-    return [{ path, problem: 'it is missing', remedy: wanted(issue, key, found) }];
-  const shown = key?.secret === true ? kindOf(found) : shorten(withoutLogin(JSON.stringify(found)));
-  return [{ path, problem: `${shown} does not fit here`, remedy: wanted(issue, key, found) }];
+    return [{ path, problem: 'missing value', remedy: wanted(issue, key, found) }];
+  const shown =
+    key?.secret === true ? `(${kindOf(found)})` : shorten(withoutLogin(JSON.stringify(found)));
+  return [{ path, problem: `invalid value ${shown}`, remedy: wanted(issue, key, found) }];
 }
 
 /** Of an address. */
@@ -68,7 +68,7 @@ function unknownKey(section: string, name: string, keys: readonly ConfigKey[]): 
   const suggestion = near === undefined ? elsewhere.at(0)?.path : joinPath(section, near);
   const remedy =
     suggestion === undefined
-      ? `Remove it. Known here: ${siblings.map(lastOf).join(', ') || 'see "nanobot config schema"'}.`
+      ? `Remove it. Known keys: ${siblings.map(lastOf).join(', ') || 'see "nanobot config schema"'}.`
       : `Did you mean ${suggestion}?`;
   return { path, problem: 'unknown key', remedy };
 }
@@ -90,7 +90,7 @@ function wanted(issue: Issue, key: ConfigKey | undefined, found: JsonValue | und
   if (issue.code === 'invalid_type' && issue.expected === 'int') return 'Use a whole number.';
   if (issue.code === 'invalid_type' && issue.expected === 'array' && key !== undefined) {
     const [field] = key.fields;
-    if (field !== undefined) return `Use a list of sections, like [{ "${field}": ... }].`;
+    if (field !== undefined) return `Use a list of sections, e.g. [{ "${field}": ... }].`;
   }
   if (issue.code === 'invalid_type') return `Use ${TYPE_WORDS[issue.expected] ?? issue.expected}.`;
   return `${issue.message}.`;
@@ -104,8 +104,8 @@ const TYPE_WORDS: Readonly<Record<string, string>> = {
   string: 'a text in double quotes',
   number: 'a number, without quotes',
   boolean: 'true or false, without quotes',
-  array: 'a list, like ["one", "two"]',
-  object: 'a section, like { "key": "value" }',
+  array: 'a list, e.g. ["one", "two"]',
+  object: 'a section, e.g. { "key": "value" }',
 };
 
 /** The key a path stands for; an item of a list is explained by its list. */
@@ -125,3 +125,75 @@ function shorten(text: string): string {
 }
 
 const lastOf = (path: string) => path.slice(path.lastIndexOf('.') + 1);
+
+// What the schema knows about each key: where it stands, what it takes, whether it is a secret.
+// Everything that names, masks or suggests keys asks here, so that the schema stays the only list.
+
+export type ConfigKey = {
+  /** Dotted, e.g. `channels.telegram.token`; `*` stands for a name the user chooses. */
+  readonly path: string;
+  readonly type: 'section' | 'text' | 'number' | 'switch' | 'list';
+  /** The only values an enumerated key takes. */
+  readonly choices: readonly string[];
+  /** Of a list of sections: what each of them may hold. */
+  readonly fields: readonly string[];
+  readonly secret: boolean;
+  readonly description: string;
+};
+
+/** Every key of the configuration, sections before what is in them. */
+export function configKeys(): readonly ConfigKey[] {
+  return KEYS;
+}
+
+const KEYS = keysOf(configSchema, '').slice(1);
+
+function keysOf(schema: unknown, path: string): readonly ConfigKey[] {
+  const layers = layersOf(schema);
+  const innermost = layers.at(-1);
+  const meta = Object.assign({}, ...layers.map((layer) => layer.meta() ?? {}).reverse());
+  const key: ConfigKey = {
+    path,
+    type: typeOf(innermost),
+    choices: choicesOf(innermost),
+    fields: fieldsOf(innermost),
+    secret: meta.secret === true,
+    description: typeof meta.description === 'string' ? meta.description : '',
+  };
+  if (innermost instanceof z.ZodRecord) {
+    return [key, ...keysOf(innermost.valueType, `${path}.${ANY_NAME}`)];
+  }
+  if (!(innermost instanceof z.ZodObject)) return [key];
+  const inside = Object.entries(innermost.shape).flatMap(([name, member]) =>
+    keysOf(member, path === '' ? name : `${path}.${name}`),
+  );
+  return [key, ...inside];
+}
+
+/** The schema and what it wraps, outermost first. */
+function layersOf(schema: unknown): readonly z.ZodType[] {
+  if (!(schema instanceof z.ZodType)) return [];
+  const wraps =
+    schema instanceof z.ZodDefault ||
+    schema instanceof z.ZodPrefault ||
+    schema instanceof z.ZodOptional;
+  return wraps ? [schema, ...layersOf(schema.unwrap())] : [schema];
+}
+
+function typeOf(schema: z.ZodType | undefined): ConfigKey['type'] {
+  if (schema instanceof z.ZodObject || schema instanceof z.ZodRecord) return 'section';
+  if (schema instanceof z.ZodArray) return 'list';
+  if (schema instanceof z.ZodBoolean) return 'switch';
+  const numeric = schema instanceof z.ZodNumber || schema instanceof z.ZodLiteral;
+  return numeric ? 'number' : 'text';
+}
+
+function fieldsOf(schema: z.ZodType | undefined): readonly string[] {
+  const item = schema instanceof z.ZodArray ? layersOf(schema.element).at(-1) : undefined;
+  return item instanceof z.ZodObject ? Object.keys(item.shape) : [];
+}
+
+function choicesOf(schema: z.ZodType | undefined): readonly string[] {
+  const list = schema instanceof z.ZodArray ? schema.element : schema;
+  return list instanceof z.ZodEnum ? list.options.map(String) : [];
+}

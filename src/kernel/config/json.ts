@@ -59,12 +59,13 @@ class JsonReader {
     if (this.#text.length > MAX_CHARS) throw this.#failure('the file is longer than 1 MB');
     const value = this.#value('', 0);
     this.#skipSpace();
-    if (this.#at < this.#text.length) throw this.#failure('text stands after the end');
+    if (this.#at < this.#text.length)
+      throw this.#failure('there is text after the end of the configuration');
     return { value, places: this.#places, problems: this.#problems };
   }
 
   #value(path: string, depth: number): JsonValue {
-    if (depth > MAX_DEPTH) throw this.#failure('it is nested too deeply');
+    if (depth > MAX_DEPTH) throw this.#failure('too many nested levels');
     this.#skipSpace();
     if (!this.#places.has(path)) this.#places.set(path, this.#place());
     if (this.#skip('{')) return this.#object(path, depth);
@@ -83,9 +84,9 @@ class JsonReader {
       const key: string = JSON.parse(token);
       const memberPath = joinPath(path, key);
       const isRefused = REFUSED_KEYS.has(key);
-      if (isRefused) this.#refuse(memberPath, place, 'this key is never allowed', 'Remove it.');
+      if (isRefused) this.#refuse(memberPath, place, 'this key is not allowed', 'Remove it.');
       else if (entries.has(key)) {
-        this.#refuse(memberPath, place, 'the key is written twice', 'Keep one of the two.');
+        this.#refuse(memberPath, place, 'duplicate key', 'Remove one of the two.');
       }
       this.#places.set(memberPath, place);
       this.#skipSpace();
@@ -149,7 +150,7 @@ class JsonReader {
 
   #unexpected(wanted: string): string {
     const found = this.#text.slice(this.#at, this.#at + 1);
-    if (found === '"') return 'a text that does not end, or a control character or escape in it';
+    if (found === '"') return 'a text without an end, or with an invalid character or escape';
     return `expected ${wanted}, found ${found === '' ? 'the end of the file' : JSON.stringify(found)}`;
   }
 

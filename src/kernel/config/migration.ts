@@ -8,12 +8,12 @@ import { CONFIG_VERSION } from './config.ts';
 import { isJsonObject, type JsonObject, type JsonValue } from './json.ts';
 import { valueAt, withoutValue, withValue } from './json-paths.ts';
 
-export type Migration = {
+type Migration = {
   readonly from: number;
   apply(raw: JsonObject): { readonly raw: JsonObject; readonly notes: readonly string[] };
 };
 
-export type Migrated = {
+type Migrated = {
   readonly raw: JsonObject;
   /** Undefined where nothing had to be done. */
   readonly from: number | undefined;
@@ -25,13 +25,15 @@ export const MIGRATIONS: readonly Migration[] = [{ from: 0, apply: upgradeOrigin
 
 /** @throws ConfigError where the file is no object or was written by a newer nanobot. */
 export function migrateConfig(value: JsonValue): Migrated {
-  if (!isJsonObject(value)) throw problem('', 'the file must hold one object', 'Begin with {.');
+  if (!isJsonObject(value))
+    throw problem('', 'the file must contain one JSON object', 'Start it with {.');
   const from = versionOf(value);
   let raw = value;
   const notes: string[] = [];
   for (let version = from; version < CONFIG_VERSION; version += 1) {
     const step = MIGRATIONS.find((migration) => migration.from === version);
-    if (step === undefined) throw problem('version', `no way up from ${version}`, 'Start anew.');
+    if (step === undefined)
+      throw problem('version', `cannot upgrade from version ${version}`, 'Create a new file.');
     const result = step.apply(raw);
     raw = { ...result.raw, version: version + 1 };
     notes.push(...result.notes);
@@ -42,11 +44,15 @@ export function migrateConfig(value: JsonValue): Migrated {
 function versionOf(raw: JsonObject): number {
   const version = raw['version'] ?? 0;
   if (typeof version !== 'number' || !Number.isInteger(version) || version < 0) {
-    throw problem('version', `${JSON.stringify(version)} is no version`, `Use ${CONFIG_VERSION}.`);
+    throw problem(
+      'version',
+      `${JSON.stringify(version)} is not a version`,
+      `Use ${CONFIG_VERSION}.`,
+    );
   }
   if (version > CONFIG_VERSION) {
-    const remedy = 'Update nanobot, or go back to an older copy of the file.';
-    throw problem('version', `version ${version} is newer than this nanobot reads`, remedy);
+    const remedy = 'Update nanobot, or restore an older copy of the file.';
+    throw problem('version', `version ${version} is newer than this nanobot supports`, remedy);
   }
   return version;
 }
@@ -149,19 +155,19 @@ const OLD_DEFAULTS = [
   {
     path: 'gateway.host',
     value: '0.0.0.0',
-    note: 'the web page is served on this machine only',
+    note: 'the web page is available only on this machine',
     /** Only here has the gateway a token: whoever wrote one means the address. */
     unless: 'gateway.token',
   },
   {
     path: 'agents.defaults.workspace',
     value: '~/.nanobot/workspace',
-    note: 'it is workspace/ in the home',
+    note: 'the workspace is workspace/ in the home',
     unless: undefined,
   },
 ];
 
-export function upgradeOriginalConfig(original: JsonObject): {
+function upgradeOriginalConfig(original: JsonObject): {
   readonly raw: JsonObject;
   readonly notes: readonly string[];
 } {
@@ -206,13 +212,13 @@ function takeFeishu(draft: Draft): void {
 function dropKeys(draft: Draft): void {
   for (const path of DROPPED) {
     if (draft.take(path) === undefined) continue;
-    draft.notes.push(`${path} was dropped: it has no effect here`);
+    draft.notes.push(`removed ${path}: it has no effect`);
   }
   for (const { path, value, note, unless } of OLD_DEFAULTS) {
     const isMeant = unless !== undefined && draft.at(unless) !== undefined;
     if (isMeant || draft.at(path) !== value) continue;
     draft.take(path);
-    draft.notes.push(`${path} ${value} was dropped: ${note}`);
+    draft.notes.push(`removed ${path} ${value}: ${note}`);
   }
 }
 
@@ -225,7 +231,7 @@ function nameMailSecurity(draft: Draft): void {
   draft.set(`${path}.smtpPort`, smtpPort);
   draft.set(`${path}.smtpSecurity`, smtpPort === 465 ? 'tls' : 'starttls');
   draft.set(`${path}.imapSecurity`, imapPort === 143 ? 'starttls' : 'tls');
-  draft.notes.push(`${path} now names the encryption: imapSecurity, smtpSecurity`);
+  draft.notes.push(`added imapSecurity and smtpSecurity to ${path}`);
 }
 
 /** Ids may be numbers in the original. An empty list let everybody in there and nobody here. */
@@ -239,7 +245,7 @@ function spellIds(draft: Draft): void {
     }
     const isEnabled = draft.at(`channels.${channel}.enabled`) === true;
     if (isEnabled && (ids === undefined || (Array.isArray(ids) && ids.length === 0))) {
-      draft.notes.push(`${path} is empty: that lets nobody in now`);
+      draft.notes.push(`${path} is empty: nobody may write now`);
     }
   }
 }
@@ -253,12 +259,12 @@ function spellNumbers(draft: Draft): void {
     const isKept = (entry: JsonValue) => typeof entry !== 'string' || isAllowEntry(entry);
     for (const entry of written.filter((one) => !isKept(one))) {
       const shown = JSON.stringify(entry);
-      draft.notes.push(`${path} no longer has ${shown}: it is nobody’s number here`);
+      draft.notes.push(`removed ${shown} from ${path}: it is not a phone number`);
     }
     draft.set(path, written.filter(isKept));
   }
   if (draft.at('channels.whatsapp.enabled') === true) {
-    draft.notes.push('WhatsApp has to be linked anew: nanobot channels login whatsapp');
+    draft.notes.push('link WhatsApp again: nanobot channels login whatsapp');
   }
 }
 
@@ -285,7 +291,7 @@ function takeCluster(draft: Draft): void {
   if (isJsonObject(said) && ('peers' in said || 'discovery' in said)) return;
   if (draft.take(CLUSTER) === undefined) return;
   if (!isJsonObject(said) || said['enabled'] !== true) {
-    draft.notes.push(`${CLUSTER} was off and was dropped`);
+    draft.notes.push(`removed ${CLUSTER}: it was off`);
     return;
   }
   const { autoDiscover, endpoints, preferCluster, scanPorts } = said;
@@ -300,7 +306,7 @@ function takeCluster(draft: Draft): void {
         : { enabled: true, mdns: ['_exo._tcp'], ...ports },
   });
   draft.notes.push(
-    `${CLUSTER}.endpoints are peers now; hosts that are found have to be confirmed, and nets to look in stand in ${CLUSTER}.discovery.addresses`,
+    `${CLUSTER}.endpoints is now ${CLUSTER}.peers; confirm discovered hosts, and list networks to search in ${CLUSTER}.discovery.addresses`,
   );
 }
 
@@ -370,5 +376,5 @@ function takeCapabilities(draft: Draft): void {
   draft.take(CAPABILITIES);
   if (entries.length === 0) return;
   draft.set(CAPABILITIES, entries);
-  draft.notes.push(`${CAPABILITIES} is a list now`);
+  draft.notes.push(`${CAPABILITIES} is now a list`);
 }

@@ -5,9 +5,9 @@ import { z } from 'zod';
 import type { ConfigProblem } from '../message/errors.ts';
 import { type Config, PROVIDER_NAMES } from './config.ts';
 import { isReference } from './environment.ts';
+import { configKeys } from './issues.ts';
 import type { JsonObject, JsonValue } from './json.ts';
 import { mapTexts, member, pathsIn, valueAt, withValue } from './json-paths.ts';
-import { configKeys } from './keys.ts';
 
 export const MASK = '[redacted]';
 
@@ -118,7 +118,7 @@ export function toolServerSecrets(path: string, value: string): readonly string[
 }
 
 /** What of the arguments is a secret: what a flag or name says is one. */
-export function argumentSecrets(args: readonly string[]): readonly string[] {
+function argumentSecrets(args: readonly string[]): readonly string[] {
   return args.flatMap((arg, index) => {
     const [, name = '', value = ''] = ASSIGNED.exec(arg) ?? [];
     if (value !== '') return NAME.test(name) ? given(lastWord(value)) : [];
@@ -128,7 +128,7 @@ export function argumentSecrets(args: readonly string[]): readonly string[] {
 }
 
 /** What of an address is a secret: parameters named so, and parts that are nothing but random. */
-export function addressSecrets(address: string): readonly string[] {
+function addressSecrets(address: string): readonly string[] {
   const url = URL.parse(address);
   if (url === null) return [];
   const parameters = [...url.searchParams].flatMap(([name, value]) =>
@@ -150,7 +150,7 @@ export type SecretRef =
   | { readonly kind: 'file'; readonly path: string }
   | { readonly kind: 'command'; readonly argv: readonly [string, ...string[]] };
 
-export type PlacedSecret = { readonly path: string; readonly ref: SecretRef };
+type PlacedSecret = { readonly path: string; readonly ref: SecretRef };
 
 export type FoundSecret =
   | { readonly kind: 'found'; readonly value: string }
@@ -199,7 +199,7 @@ export function missingSecrets(raw: JsonValue, found: FoundSecrets): readonly Co
   return placedSecrets(raw).flatMap(({ path }) => {
     const secret = found.get(path);
     if (secret?.kind === 'found') return [];
-    const problem = secret?.problem ?? 'the secret was not looked for';
-    return [{ path, problem, remedy: secret?.remedy ?? 'Load the configuration again.' }];
+    const problem = secret?.problem ?? 'the secret was not loaded';
+    return [{ path, problem, remedy: secret?.remedy ?? 'Reload the configuration.' }];
   });
 }

@@ -1,6 +1,10 @@
 // The kinds of values the configuration is made of, most of them with the default of a setting.
 
 import { z } from 'zod';
+import { isCallName, STRANGER_POLICIES } from '../access/admission.ts';
+import type { ConfigProblem } from '../message/errors.ts';
+
+export const HOURS_PATTERN = /^([01]\d|2[0-3]):([0-5]\d)-([01]\d|2[0-3]):([0-5]\d)$/;
 
 export const flag = (usual: boolean) => z.boolean().default(usual);
 export const text = (usual = '') => z.string().default(usual);
@@ -19,7 +23,7 @@ export function section<Fields extends z.ZodRawShape>(fields: Fields) {
   return group.prefault({} as z.core.util.NoUndefined<z.input<typeof group>>);
 }
 
-/** A number between both limits, and what it is where it is left out. */
+/** A number between both limits, with its default. */
 export function seconds(minimum: number, maximum: number): z.ZodNumber;
 export function seconds(minimum: number, maximum: number, usual: number): z.ZodDefault<z.ZodNumber>;
 export function seconds(minimum: number, maximum: number, usual?: number) {
@@ -38,12 +42,12 @@ export function count(minimum: number, maximum: number, usual?: number) {
 export const port = z.int().min(1).max(65_535);
 export const secret = () => z.string().meta({ secret: true });
 
-/** How a further account of a channel may be called. */
+/** The name of an additional account of a channel. */
 export const accountName = z
   .string()
   .regex(
     /^(?!default$)[a-z0-9-]{1,32}$/,
-    'Name the account with lower-case letters, digits and "-", and not "default"',
+    'Use lower-case letters, digits and "-" in the name of an account, and not "default"',
   );
 
 /** The same settings for a further account: each may be left out, at any depth, and none fills itself in. */
@@ -63,3 +67,59 @@ function withoutDefault(field: z.ZodType): z.ZodType {
   const wraps = field instanceof z.ZodDefault || field instanceof z.ZodPrefault;
   return wraps ? withoutDefault(field.unwrap() as z.ZodType) : field;
 }
+
+// Settings that several channels share, and the check of the names by which groups call the agent.
+
+export const allowFrom = texts().describe(
+  'Stable ids of senders that may talk to the agent. Empty: nobody; "*": everybody.',
+);
+
+export const groups = texts().describe(
+  'Stable ids of groups in which the agent answers. Empty: no group.',
+);
+
+export const groupSettings = {
+  groups,
+  groupAllow: choice(['allowlisted', 'members'], 'allowlisted').describe(
+    'Who may talk to the agent in a listed group. allowlisted: people on allowFrom; members: any member.',
+  ),
+  groupNames: z
+    .array(z.string().max(64))
+    .max(20)
+    .default([])
+    .describe(
+      'Names that address the agent in addition to a mention; * matches any letters of a word.',
+    ),
+};
+export const strangers = choice(STRANGER_POLICIES, 'silent').describe(
+  'Unknown senders. silent: no answer, and the owner is asked; pairing: they get a code for the ' +
+    'owner; closed: refused; open: answered as guests.',
+);
+
+export const strangeCallNames = (section: string, names: readonly string[]): Problems =>
+  strangeItems(
+    `${section}.groupNames`,
+    names,
+    isCallName,
+    (name) => `"${name}" is not a name: it has no letter or digit`,
+    'Use plain words; * matches any letters of a word.',
+  );
+
+// What the checks of settings give: a problem with its path and a remedy, or nothing.
+
+export type Problems = readonly ConfigProblem[];
+
+export const unless = (isFine: boolean, path: string, problem: string, remedy: string): Problems =>
+  isFine ? [] : [{ path, problem, remedy }];
+
+/** For each item of a list that is not as it should be. */
+export const strangeItems = <Item>(
+  path: string,
+  items: readonly Item[],
+  isFine: (item: Item) => boolean,
+  problemOf: (item: Item) => string,
+  remedy: string,
+): Problems =>
+  items.flatMap((item, index) => unless(isFine(item), `${path}.${index}`, problemOf(item), remedy));
+
+export const isWebAddress = (url: string) => /^https?:$/.test(URL.parse(url)?.protocol ?? '');

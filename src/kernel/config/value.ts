@@ -1,12 +1,12 @@
 // One key of the configuration as a person names and writes it on a command line.
 
 import { parseJson } from '../../lib/json/json.ts';
-import { nearestName } from '../../lib/text/nearest.ts';
+import { nearestName } from '../../lib/text/cut.ts';
+import { type ConfigKey, configKeys } from './issues.ts';
 import type { JsonValue } from './json.ts';
 import { ANY_NAME, isPathOf } from './json-paths.ts';
-import { type ConfigKey, configKeys } from './keys.ts';
 
-export type KeyLookup =
+type KeyLookup =
   | { readonly kind: 'found'; readonly key: ConfigKey }
   | { readonly kind: 'unknown'; readonly nearest: string | undefined };
 

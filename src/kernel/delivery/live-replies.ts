@@ -5,10 +5,10 @@ import type { Channel, Editing } from '../../channels/channel.ts';
 import type { Logger } from '../../lib/logger.ts';
 import type { Clock } from '../../lib/time/clock.ts';
 import type { LiveDraft, MessageBus, SendContext } from '../bus/bus.ts';
-import { accountNameOf } from '../message/account.ts';
 import { DeliveryError } from '../message/errors.ts';
-import type { LiveUpdate } from '../message/event.ts';
 import type { NativeId, TurnId } from '../message/ids.ts';
+import { accountNameOf } from '../message/ids.ts';
+import type { LiveUpdate } from '../message/message.ts';
 import {
   type DraftState,
   draftText,
@@ -16,7 +16,7 @@ import {
   TYPING_DELAY_MS,
 } from '../turns/rules/live-reply.ts';
 
-export type LiveRepliesDeps = {
+type LiveRepliesDeps = {
   readonly channel: Channel;
   readonly bus: MessageBus;
   readonly clock: Clock;
@@ -74,7 +74,7 @@ export function createLiveReplies(deps: LiveRepliesDeps) {
       } catch (error) {
         const isFinal = error instanceof DeliveryError && error.remedy.kind === 'never';
         if (!isFinal && attempt < MAX_FINDING_TRIES) throw error;
-        deps.log.info('draft not found', { turnId, error });
+        deps.log.info('preview not found', { turnId, error });
         return undefined;
       }
     },
@@ -116,7 +116,7 @@ async function takeAway(
     await channel.editing?.remove(chat, draft, signal);
     await bus.forgetDraft(turnId);
   } catch (error) {
-    log.info('draft not removed', { turnId, error });
+    log.info('preview not removed', { turnId, error });
   }
 }
 
@@ -131,7 +131,7 @@ async function removeOrphans(deps: LiveRepliesDeps, signal: AbortSignal) {
       if (found !== undefined) await channel.editing.remove(chat, found, signal);
     } catch (error) {
       // Left standing: a half-written text is no reason to hold up the channel.
-      log.info('draft not removed', { turnId, error });
+      log.info('preview not removed', { turnId, error });
     }
     await bus.forgetDraft(turnId);
   }
@@ -257,6 +257,6 @@ class LiveTurn {
 
   #failed(error: unknown): void {
     if (this.#signal.aborted) return;
-    this.#deps.log.info('live reply failed', { turnId: this.#started.turnId, error });
+    this.#deps.log.info('live preview failed', { turnId: this.#started.turnId, error });
   }
 }

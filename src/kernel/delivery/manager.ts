@@ -2,23 +2,50 @@
 // replies. One can fail, stop or be replaced without the others noticing.
 
 import type { Channel, ChannelHost, ChannelStatus } from '../../channels/channel.ts';
+import { accountsOf, CHANNELS } from '../../channels/index.ts';
 import { supervise } from '../../lib/async.ts';
 import type { Logger } from '../../lib/logger.ts';
 import type { Clock } from '../../lib/time/clock.ts';
 import { isStranger, withoutCode } from '../access/admission.ts';
 import type { Courier, MessageBus } from '../bus/bus.ts';
 import type { StateStore } from '../bus/store/store.ts';
-import type { ChannelRegister } from '../channels.ts';
-import type { Judge } from '../intake/judge.ts';
-import type { Receiver, SharedArrivals } from '../intake/receive.ts';
+import { type Kernel, port } from '../feature.ts';
+import type { Judge } from '../intake/fair-use.ts';
+import { createSharedArrivals, type Receiver, type SharedArrivals } from '../intake/receive.ts';
 import type { MediaStore } from '../media/media.ts';
-import { type AccountName, accountNameOf } from '../message/account.ts';
-import { withNumbers } from '../message/choices.ts';
 import { ChannelError } from '../message/errors.ts';
+import { type AccountName, accountNameOf } from '../message/ids.ts';
 import { isLate, lateNote } from '../message/late.ts';
-import type { OutboundMessage } from '../message/message.ts';
+import { type OutboundMessage, withNumbers } from '../message/message.ts';
+import type { ChannelRegister } from '../owners.ts';
 import { createLiveReplies, type LiveReplies } from './live-replies.ts';
-import { withoutFiles } from './undelivered.ts';
+import { createUndelivered, withoutFiles } from './undelivered.ts';
+
+/** Takes in what channels receive. */
+export const RECEIVER = port<Receiver>('receiver');
+export const CHANNEL_MANAGER = port<ChannelManager>('channel manager');
+
+export function install(kernel: Kernel): void {
+  const { live, clock, log, store, bus, media, channels, judge, owners } = kernel;
+  const arrivals = createSharedArrivals({
+    ...{ state: store, judge, clock },
+    hasSeveral(channel) {
+      const definition = CHANNELS.find(({ name }) => name === channel);
+      return definition !== undefined && accountsOf(definition, live.config.channels).length > 1;
+    },
+  });
+  const manager = createChannelManager({
+    ...{ bus, judge, arrivals, state: store, media, clock, log, directory: channels },
+    receiver: kernel.use(RECEIVER),
+    timeZone: () => live.config.sessions.timeZone,
+    alert: owners.alert,
+    tell: owners.tell,
+    setAside: createUndelivered({ ...{ bus, clock, log }, ...owners }),
+    onStopped: (name, { reason, remedy }) =>
+      kernel.options.foreground(live.redact(`${name} stopped: ${reason}. ${remedy}`)),
+  });
+  kernel.provide(CHANNEL_MANAGER, manager);
+}
 
 /** Restart waits of a channel that failed. */
 const RESTART_MIN_MS = 1000;
@@ -28,7 +55,7 @@ const STABLE_MS = 600_000;
 /** Chats of one account that are sent to at once. */
 const DELIVERY_CONCURRENCY = 64;
 
-export type ManagerDeps = {
+type ManagerDeps = {
   /** Where everybody looks up what runs. */
   readonly directory: ChannelRegister;
   readonly bus: MessageBus;
@@ -61,7 +88,7 @@ type Running = {
 
 export type ChannelManager = ReturnType<typeof createChannelManager>;
 
-export function createChannelManager(deps: ManagerDeps) {
+function createChannelManager(deps: ManagerDeps) {
   const { directory } = deps;
   const running = new Map<AccountName, Running>();
 

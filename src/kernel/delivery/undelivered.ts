@@ -2,14 +2,14 @@
 // or nobody asked, to the owner.
 // One notice for a burst, and none about a notice to the owner.
 
+import type { Channel } from '../../channels/channel.ts';
 import { RecentMap } from '../../lib/async.ts';
 import type { Logger } from '../../lib/logger.ts';
 import { tailOf } from '../../lib/text/cut.ts';
 import type { Clock } from '../../lib/time/clock.ts';
 import { isSameChat } from '../access/person.ts';
-import type { Courier, MessageBus } from '../bus/bus.ts';
+import type { Courier, MessageBus, RowWrite } from '../bus/bus.ts';
 import type { MediaStore } from '../media/media.ts';
-import { type AccountName, accountName } from '../message/account.ts';
 import {
   type AttachmentKind,
   attachmentTitle,
@@ -17,9 +17,16 @@ import {
 } from '../message/attachment.ts';
 import type { SetAside } from '../message/delivery.ts';
 import { DeliveryError, NEVER } from '../message/errors.ts';
-import { messageId, type SessionKey } from '../message/ids.ts';
+import {
+  type AccountName,
+  accountName,
+  type MessageId,
+  messageId,
+  type SessionKey,
+} from '../message/ids.ts';
 import { type ChatRef, type OutboundMessage, sessionKeyOf } from '../message/message.ts';
 import { firstWords, verbatim } from '../message/untrusted.ts';
+import type { OpenRows } from '../rows.ts';
 
 const REPEAT_MS = 3_600_000;
 const MAX_REMEMBERED = 1000;
@@ -27,7 +34,7 @@ const NOTICE = 'undelivered/';
 /** Names every notice to the owner. */
 export const ALERT = 'alert/';
 
-export type UndeliveredDeps = {
+type UndeliveredDeps = {
   readonly bus: Pick<MessageBus, 'send'>;
   readonly clock: Clock;
   readonly log: Logger;
@@ -57,7 +64,8 @@ export function createUndelivered(deps: UndeliveredDeps): NonNullable<Courier['s
 
   return (message, aside) => {
     const { id, chat } = message;
-    const unsaid = (error: unknown) => log.error('loss of a message not said', { id, error });
+    const unsaid = (error: unknown) =>
+      log.error('notice about a lost message not sent', { id, error });
     if (aside.isOwnRule === true || id.startsWith(ALERT)) return;
     if (id.startsWith(NOTICE) || !isAnswer(message)) {
       if (isFirst(accountName(chat))) tellOwner(chat, ownerText(chat, aside)).catch(unsaid);
@@ -77,7 +85,7 @@ function askerText(aside: SetAside): string {
     return 'My last message may not have arrived here, or not all of it. If it is missing, please ask again.';
   }
   return (
-    'My last message could not be delivered here, at least not all of it: ' +
+    'My last message, or part of it, could not be delivered here: ' +
     `${reasonText(aside)}. Please ask again, perhaps for a shorter or plainer answer.`
   );
 }
@@ -85,8 +93,8 @@ function askerText(aside: SetAside): string {
 function ownerText(chat: ChatRef, aside: SetAside): string {
   return (
     `Messages to ${verbatim(sessionKeyOf(chat))} cannot be delivered: ${reasonText(aside)}. ` +
-    'They are kept: `nanobot dead list` shows them, `nanobot dead retry` sends them again. Further ' +
-    'chats of this account are not named for an hour.'
+    'They are kept: `nanobot dead list` shows them, `nanobot dead retry` sends them again. I do ' +
+    'not report other chats of this account for an hour.'
   );
 }
 
@@ -156,8 +164,103 @@ export async function contentToSend(
 }
 
 export const mediaGone = () =>
-  new DeliveryError('a file of the answer is not in the media store any more', {
+  new DeliveryError('a file of the answer is no longer stored', {
     certainty: 'not_sent',
     remedy: NEVER,
     code: 'media_gone',
   });
+
+// Takes the buttons away from questions that are closed, however they were. What is to be taken away is
+// on disk until it was, so that a kill leaves none for good; a press of one that stayed meanwhile is told
+// that it comes too late.
+
+type SpentButtonsDeps = {
+  readonly rows: OpenRows;
+  readonly bus: Pick<MessageBus, 'outbound'>;
+  readonly clock: Clock;
+  readonly log: Logger;
+  channel(name: AccountName): Channel | undefined;
+};
+
+const DEADLINE_MS = 15_000;
+const LOOKS = 5;
+const LOOK_MS = 300;
+/** At the start a door may not be open yet. */
+const TRY_AGAIN_MS = 30_000;
+/** Most platforms let nobody change a text after that. */
+const KEEP_MS = 48 * 3_600_000;
+
+/** Takes away what can be pressed below the text, and says there what came of it. */
+export type SpendButtons = (
+  text: MessageId,
+  outcome?: string,
+) => {
+  /** To be stored with what closes the question. */
+  readonly rows: readonly RowWrite[];
+  /** To be called when they are stored. */
+  begin(): void;
+};
+
+export type SpentButtons = ReturnType<typeof createSpentButtons>;
+
+export function createSpentButtons(deps: SpentButtonsDeps) {
+  const { bus, clock, log, channel } = deps;
+  const left = deps.rows<{ readonly outcome: string }>({
+    ...{ scope: 'spent-buttons', prefix: '' },
+    read: (outcome) => ({ outcome }),
+    write: ({ outcome }) => outcome,
+  });
+
+  /** Somebody may answer before it is noted what the platform calls the question. */
+  async function sentText(text: MessageId) {
+    const signal = AbortSignal.timeout(DEADLINE_MS);
+    for (let looks = LOOKS; ; looks -= 1) {
+      const sent = await bus.outbound(text);
+      if (sent === undefined || sent.parts.length > 0 || looks === 0) return sent;
+      await clock.sleep(LOOK_MS, signal);
+    }
+  }
+
+  async function close(text: MessageId, outcome: string): Promise<void> {
+    const sent = await sentText(text);
+    const part = sent?.parts.at(-1);
+    if (sent !== undefined && part !== undefined) {
+      const signal = AbortSignal.timeout(DEADLINE_MS);
+      // Of a text in several parts the last alone would say all of it.
+      const isWhole = sent.parts.length === 1 && outcome !== '';
+      const now = isWhole ? `${sent.markdown}\n\n${outcome}` : undefined;
+      await channel(accountName(sent.chat))?.closeChoices?.(sent.chat, part, signal, now);
+    }
+    await left.change(text, () => 'remove');
+  }
+
+  function failed(text: string, error: unknown): void {
+    const isDelivery = error instanceof DeliveryError;
+    log[isDelivery ? 'info' : 'error']('buttons not taken away', { text, error });
+  }
+
+  async function closeLeft(): Promise<number> {
+    await left.expire(clock.now() - KEEP_MS);
+    for (const [text, { outcome }] of await left.entries()) {
+      await close(messageId(text), outcome).catch((error: unknown) => failed(text, error));
+    }
+    return (await left.list()).length;
+  }
+
+  return {
+    spend(text: MessageId, outcome = ''): ReturnType<SpendButtons> {
+      return {
+        rows: [left.write(text, { outcome })],
+        begin: () => close(text, outcome).catch((error: unknown) => failed(text, error)),
+      };
+    },
+    /** What a process that is gone had not come to; ends when there is nothing left of it. */
+    async run(signal: AbortSignal): Promise<void> {
+      try {
+        while ((await closeLeft()) > 0) await clock.sleep(TRY_AGAIN_MS, signal);
+      } catch (error) {
+        if (!signal.aborted) failed('', error);
+      }
+    },
+  };
+}

@@ -10,12 +10,12 @@ import { backoffMs, type Clock, orAborted, withDeadline } from '../../lib/time/c
 import type { BusStore } from '../bus/store/store.ts';
 import { port } from '../feature.ts';
 import { MediaError, type MediaStore } from '../media/media.ts';
-import { type AccountName, accountName } from '../message/account.ts';
 import { type Attachment, sizeWords } from '../message/attachment.ts';
 import type { MessageId } from '../message/ids.ts';
+import { type AccountName, accountName } from '../message/ids.ts';
 import type { InboundMessage } from '../message/message.ts';
 
-export type AttachmentsDeps = {
+type AttachmentsDeps = {
   readonly media: MediaStore;
   readonly store: Pick<BusStore, 'setAttachments'>;
   /** Turns sounds into words once they are stored. */
@@ -163,7 +163,7 @@ export class InboundAttachments implements AsyncDisposable {
 const FINAL = { isFinal: true } as const;
 const RETRYABLE = { isFinal: false } as const;
 const TOO_LATE = 'it could not be fetched in time';
-const NO_DOOR = 'this door cannot hand it over now';
+const NO_DOOR = 'the channel cannot fetch it now';
 const EMPTY = 'it is empty';
 
 const tooLate = () => new AttachmentError('attachment_timeout', TOO_LATE, FINAL);
@@ -183,7 +183,5 @@ function reasonOf(error: unknown, limit: number): string {
   if (error instanceof AttachmentError) return error.reason;
   if (!(error instanceof MediaError)) return 'it could not be fetched';
   if (error.code === 'media_too_large') return largerThan(undefined, limit);
-  return error.code === 'media_full'
-    ? 'there is no room left to keep it'
-    : 'it could not be stored';
+  return error.code === 'media_full' ? 'there is no storage space left' : 'it could not be stored';
 }

@@ -3,16 +3,18 @@
 // messages, so that neither a restart nor a message costs more for it. The rules are in rules/fair-use.ts.
 
 import type { KnownAs } from '../../features/people/people.ts';
-import { CountBook, type CountRow } from '../../features/spending/count-book.ts';
+import type { Persons } from '../../features/people/persons.ts';
+import { CountBook, type CountRow } from '../../features/spending/spending-day.ts';
 import { readOnce } from '../../lib/async.ts';
 import type { Logger } from '../../lib/logger.ts';
 import type { Clock } from '../../lib/time/clock.ts';
 import { createLocalDays, type LocalDay } from '../../lib/time/zone-time.ts';
+import { type AdmissionPolicy, admit, type Verdict } from '../access/admission.ts';
 import type { PersonLimits } from '../access/person.ts';
 import type { AcceptResult, MessageBus } from '../bus/bus.ts';
 import type { KeyValueStore } from '../bus/store/store.ts';
 import type { LimitsConfig } from '../config/limits.ts';
-import { messageId } from '../message/ids.ts';
+import { accountName, messageId } from '../message/ids.ts';
 import type { InboundMessage } from '../message/message.ts';
 import {
   type CountNames,
@@ -38,7 +40,7 @@ import {
   weigh,
 } from './rules/fair-use.ts';
 
-export type FairUseDeps = {
+type FairUseDeps = {
   readonly state: KeyValueStore;
   readonly bus: Pick<MessageBus, 'send'>;
   readonly clock: Clock;
@@ -218,4 +220,23 @@ function prefixed(prefix: string, [first, ...others]: CountNames): CountNames {
 
 function withPause({ pause: _ended, ...tally }: Tally, pause: Tally['pause']): Tally {
   return pause === undefined ? tally : { ...tally, pause };
+}
+
+// Brings together what the gate decides from: the configuration in force and what was decided about
+// the sender. The decision itself is made by kernel/access/admission.ts.
+
+type JudgeDeps = {
+  readonly persons: Pick<Persons, 'roleIn'>;
+  /** The configured part of the gate, by the name of an account. */
+  policy(account: string): Omit<AdmissionPolicy, 'role'>;
+};
+
+/** What the gate says of a message now. */
+export type Judge = (message: InboundMessage) => Promise<Verdict>;
+
+export function createJudge({ persons, policy }: JudgeDeps): Judge {
+  return async (message) => {
+    const role = await persons.roleIn(message);
+    return admit(message, { ...policy(accountName(message.chat)), role });
+  };
 }

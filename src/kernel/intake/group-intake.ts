@@ -5,15 +5,14 @@ import type { ShowOutcome } from '../../channels/channel.ts';
 import { listShape, number, rowShape, text } from '../../lib/json/json.ts';
 import type { Clock } from '../../lib/time/clock.ts';
 import type { AdmittedRole, SettledVerdict, Verdict } from '../access/admission.ts';
-import { parseCommand } from '../access/command.ts';
-import { unlistedGroupText } from '../access/group-names.ts';
+import { parseCommand, unlistedGroupText } from '../access/admission.ts';
 import type { InboundEntry } from '../bus/bus.ts';
-import { type AccountName, accountName } from '../message/account.ts';
+import { type AccountName, accountName } from '../message/ids.ts';
 import { type HeardLine, type InboundMessage, sessionKeyOf } from '../message/message.ts';
 import { jsonRows, type OpenRows } from '../rows.ts';
 import { heardLineOf, withHeard } from './rules/group-talk.ts';
 
-export type GroupIntakeDeps = {
+type GroupIntakeDeps = {
   readonly buffer: GroupBuffer;
   /** Tells the owner something about an account. */
   tellOwner(text: string, about: AccountName): void;

@@ -3,28 +3,39 @@
 
 import { createHash } from 'node:crypto';
 import type { ShowOutcome } from '../../channels/channel.ts';
+import type { Knock } from '../../features/people/knock.ts';
+import { redeemLink } from '../../features/people/links.ts';
+import type { Pairing } from '../../features/people/pairing.ts';
+import type { People } from '../../features/people/people.ts';
 import { createLanes } from '../../lib/async.ts';
 import { flag, jsonRow, rowShape, text } from '../../lib/json/json.ts';
+import type { Logger } from '../../lib/logger.ts';
 import type { Clock } from '../../lib/time/clock.ts';
-import { withoutCode } from '../access/admission.ts';
-import type { AcceptResult, ChannelCursor, InboundEntry } from '../bus/bus.ts';
+import { type AdmittedRole, type SettledVerdict, withoutCode } from '../access/admission.ts';
+import type { AcceptResult, ChannelCursor, InboundEntry, MessageBus } from '../bus/bus.ts';
 import type { KeyValueStore, StateStore } from '../bus/store/store.ts';
-import { type AccountName, accountOf } from '../message/account.ts';
-import { messageId } from '../message/ids.ts';
-import type { InboundMessage, OutboundDraft } from '../message/message.ts';
-import type { FairUse, Weighed } from './fair-use.ts';
-import { createGate, type GateDeps } from './gate.ts';
-import type { Gated, GroupIntake } from './group-intake.ts';
-import type { Judge } from './judge.ts';
+import { type Commands, WELCOME } from '../commands/commands.ts';
+import { type AccountName, accountOf, messageId } from '../message/ids.ts';
+import {
+  type ChatRef,
+  type InboundMessage,
+  idsOf,
+  type OutboundDraft,
+  sessionKeyOf,
+} from '../message/message.ts';
+import { inOrder } from '../ordered.ts';
+import type { Questions } from '../questions/questions.ts';
+import type { FairUse, Judge, Weighed } from './fair-use.ts';
+import type { Gated, GroupIntake, IntakeStep } from './group-intake.ts';
 
-export type ReceiveDeps = Omit<GateDeps, 'reply'> & {
+type ReceiveDeps = Omit<GateDeps, 'reply'> & {
   readonly groups: GroupIntake;
   readonly fairUse: FairUse;
   /** A message was taken in. */
   arrived(message: InboundMessage): void;
 };
 
-const WENT_WRONG = 'Something went wrong with that. Please try it again.';
+const WENT_WRONG = 'Something went wrong. Please try again.';
 
 type AcceptOptions = { readonly cursor?: ChannelCursor };
 type ReceiveOptions = AcceptOptions & { readonly pressed?: ShowOutcome };
@@ -73,9 +84,11 @@ export function createReceiver(deps: ReceiveDeps): Receiver {
     try {
       await afterwards?.(show);
     } catch (error) {
-      log.error('message not dealt with', { messageId: message.id, error });
+      log.error('message not processed', { messageId: message.id, error });
       if (message.addressing !== 'direct') return;
-      await reply(message, WENT_WRONG).catch((unsaid) => log.warn('not said', { error: unsaid }));
+      await reply(message, WENT_WRONG).catch((unsaid) =>
+        log.warn('error reply not sent', { error: unsaid }),
+      );
     }
   }
 
@@ -101,7 +114,7 @@ type Holder = { readonly account: AccountName; readonly isLetIn: boolean };
 
 const HOLDER = rowShape<Holder>({ account: text, isLetIn: flag });
 
-export type SharedArrivalsDeps = {
+type SharedArrivalsDeps = {
   readonly state: StateStore;
   readonly judge: Judge;
   readonly clock: Clock;
@@ -145,4 +158,244 @@ export function createSharedArrivals(deps: SharedArrivalsDeps): SharedArrivals {
     if (!deps.hasSeveral(channel)) return account;
     return lanes.run(`${channel}\n${key}`, () => holderOf(account, key, message));
   };
+}
+
+// The gate: what becomes of each message before anything is stored. The judge says who may speak here; then one step
+// after the other looks at the message until one decides, also what is done before and after it is durable.
+
+type GateDeps = {
+  readonly bus: MessageBus;
+  readonly pairing: Pairing;
+  readonly people: Pick<People, 'persons' | 'decisions' | 'links' | 'routes'>;
+  readonly commands: Commands;
+  readonly log: Logger;
+  readonly judge: Judge;
+  readonly groups: Pick<GroupIntake, 'heard' | 'called'>;
+  readonly knock: Knock;
+  readonly questions: Pick<Questions, 'choose' | 'press' | 'numbered' | 'tokensOf'>;
+  /** Every step, in this order. */
+  readonly order: readonly string[];
+  /** Those of features. */
+  readonly steps: readonly IntakeStep[];
+  /** Begins to fetch what a queued message carries. */
+  fetchAttachments(message: InboundMessage): void;
+  /** Tells an owner. */
+  tellOwner(text: string): void;
+  /** Remembers where an owner wrote last. */
+  ownerWroteIn(chat: ChatRef): Promise<void>;
+  reply(message: InboundMessage, markdown: string): Promise<void>;
+};
+
+export type Gate = (entry: InboundEntry) => Promise<Gated>;
+
+/** @throws OrderError for a step that the order does not name, and for two of one name */
+export function createGate(deps: GateDeps): Gate {
+  const steps = inOrder('intake steps', deps.order, [...createSteps(deps), ...deps.steps]);
+  return async (entry) => {
+    const { message } = entry;
+    if (entry.kind === 'record') return { entry };
+    const judged = await deps.judge(message);
+    const verdict = withoutCode(judged);
+    for (const { decide } of steps) {
+      const gated = await decide(message, verdict, judged);
+      if (gated !== undefined) return gated;
+    }
+    return refused(message, 'no intake step took it', deps.log);
+  };
+}
+
+/** What was said before something was asked for is no answer to it when it is handed over again. */
+export function whereNew(bus: Pick<MessageBus, 'trace'>, { before, ...gated }: Gated): Gated {
+  const once = async () => {
+    if ((await bus.trace(gated.entry.message.id)) === undefined) await before?.();
+  };
+  return { ...gated, before: once };
+}
+
+/** An owner who is alone with the agent. */
+export const isOwnerDirect = (message: InboundMessage, verdict: SettledVerdict): boolean =>
+  verdict.kind === 'admit' && verdict.role === 'owner' && message.addressing === 'direct';
+
+function createSteps(deps: GateDeps): readonly IntakeStep[] {
+  const { bus, pairing, people, commands, log, reply } = deps;
+  const isPlain = (message: InboundMessage) => message.press === undefined && !isNote(message);
+
+  return [
+    {
+      name: 'pairing code',
+      decide: (message, _verdict, judged) =>
+        judged.kind === 'redeem' && isPlain(message) ? redeem(message, judged.code) : undefined,
+    },
+    {
+      name: 'link code',
+      decide: (message, _verdict, judged) =>
+        judged.kind === 'link' && isPlain(message)
+          ? redeemLink(message, judged.code, judged.otherwise, deps)
+          : undefined,
+    },
+    // A press is never a message for the agent, whoever pressed.
+    {
+      name: 'press',
+      decide: (message, verdict) =>
+        message.press === undefined ? undefined : pressed(message, verdict),
+    },
+    {
+      name: 'edit or reaction',
+      decide: (message, verdict) => (isNote(message) ? noted(message, verdict) : undefined),
+    },
+    {
+      name: 'group talk',
+      decide: (message, verdict) =>
+        verdict.kind === 'hear' ? deps.groups.heard(message, verdict.gate) : undefined,
+    },
+    {
+      name: 'refusal',
+      decide(message, verdict) {
+        if (verdict.kind !== 'refuse') return undefined;
+        const { gate, wasCalled } = verdict;
+        return wasCalled ? deps.groups.called(message, gate) : refused(message, gate, log);
+      },
+    },
+    {
+      name: 'unknown sender',
+      decide: async (message, verdict) =>
+        verdict.kind === 'knock'
+          ? { entry: await deps.knock(message, verdict.sender, verdict.policy) }
+          : undefined,
+    },
+    {
+      name: 'where people are',
+      async decide(message, verdict) {
+        if (isOwnerDirect(message, verdict)) await deps.ownerWroteIn(message.chat);
+        await people.persons.seen(message);
+        return undefined;
+      },
+    },
+    {
+      name: 'numbered answer',
+      async decide(message, verdict) {
+        const press = await deps.questions.numbered(message);
+        return press === undefined ? undefined : pressed({ ...message, press }, verdict);
+      },
+    },
+    {
+      name: 'command or turn',
+      decide: (message, verdict) =>
+        verdict.kind === 'admit' ? admitted(message, verdict.role) : undefined,
+    },
+  ];
+
+  function pressed(message: InboundMessage, verdict: SettledVerdict): Gated {
+    if (verdict.kind !== 'admit' || verdict.role === undefined) {
+      return refused(message, 'a button pressed by an unknown sender', log);
+    }
+    const { role } = verdict;
+    return {
+      entry: { kind: 'record', message, gate: 'answer to a question' },
+      counts: { role, as: 'command' },
+      // Before it is stored, so that a kill behind it loses no decision.
+      before: () => deps.questions.choose(message, role),
+      async afterwards(show) {
+        const words = await deps.questions.press(message, role);
+        if (!words) return;
+        show?.(message.id, words);
+        await reply(message, words);
+      },
+    };
+  }
+
+  /** A change or a reaction asks nothing: whoever may not speak here changes nothing. */
+  async function noted(message: InboundMessage, verdict: SettledVerdict): Promise<Gated> {
+    if (verdict.kind !== 'admit' || verdict.role === undefined) {
+      return refused(message, 'a change or reaction by an unknown sender', log);
+    }
+    const press = await thumbed(message, deps);
+    if (press !== undefined) return pressed({ ...message, press }, verdict);
+    // A changed text may ask the model again, as a new one does.
+    const as = message.amends?.kind === 'edited' ? 'message' : 'command';
+    return { entry: { kind: 'queue', message }, counts: { role: verdict.role, as } };
+  }
+
+  function admitted(asked: InboundMessage, role: AdmittedRole | undefined): Gated {
+    const command = commands.find(asked.text);
+    const as = command === undefined ? 'message' : 'command';
+    // Our own machinery is limited where it is set up.
+    const counts = role === undefined ? {} : ({ counts: { role, as } } as const);
+    if (command?.timing !== 'immediate') {
+      const afterwards = async () => deps.fetchAttachments(asked);
+      return { ...counts, entry: { kind: 'queue', message: asked }, afterwards };
+    }
+    const answer = async () => {
+      const message = await people.routes.route(asked);
+      await reply(message, await commands.run(command, { message, role }));
+    };
+    const answerOnce = async () => {
+      if ((await bus.trace(asked.id)) === undefined) await answer();
+    };
+    return {
+      ...counts,
+      entry: { kind: 'record', message: asked, gate: `command /${command.name}` },
+      ...(command.isRepeatable === true ? { before: answerOnce } : { afterwards: answer }),
+    };
+  }
+
+  /** Undefined where the code is no good. */
+  async function redeem(message: InboundMessage, code: string): Promise<Gated | undefined> {
+    const { sender, chat } = message;
+    if (sender.kind !== 'person') return undefined;
+    if (!(await pairing.redeem(chat.channel, sender, chat.chat, code))) return undefined;
+    log.info('sender paired', { channel: chat.channel });
+    await deps.ownerWroteIn(chat);
+    return {
+      entry: { kind: 'record', message, gate: 'paired by code' },
+      async afterwards() {
+        await people.persons.joinOwnDoors(message);
+        await reply(message, `You are paired as my owner.\n\n${WELCOME}`);
+        await people.decisions.answerHeld(chat.channel, idsOf(sender));
+      },
+    };
+  }
+}
+
+const isNote = ({ amends, reaction }: InboundMessage) =>
+  amends !== undefined || reaction !== undefined;
+
+// What becomes of a message that the gate lets nobody answer: a record of why, and a line in the log.
+
+export function refused(message: InboundMessage, reason: string, log: Logger): Gated {
+  return {
+    entry: { kind: 'record', message, gate: reason },
+    async afterwards() {
+      const fields = { channel: message.chat.channel, messageId: message.id, reason };
+      // Talk in groups that are not ours may be a lot.
+      if (message.addressing === 'ambient') log.debug('message refused', fields);
+      else log.info('message refused', fields);
+    },
+  };
+}
+
+// A thumb on a question that offers a yes and a no, on doors without buttons: up is the first choice,
+// down the last. Who may decide is the question's, as for any other answer.
+
+type ThumbDeps = {
+  readonly bus: Pick<MessageBus, 'sentAs'>;
+  readonly questions: Pick<Questions, 'tokensOf'>;
+};
+
+const UP = '👍';
+const DOWN = '👎';
+
+/** The token of the choice that the reaction stands for; undefined where it answers nothing. */
+export async function thumbed(
+  { chat, reaction }: InboundMessage,
+  { bus, questions }: ThumbDeps,
+): Promise<string | undefined> {
+  const sign = reaction?.emoji?.replace(/\p{Emoji_Modifier}/gu, '');
+  if (reaction === undefined || (sign !== UP && sign !== DOWN)) return undefined;
+  const sent = await bus.sentAs(sessionKeyOf(chat), reaction.to);
+  if (sent === undefined) return undefined;
+  const tokens = await questions.tokensOf(sent.id);
+  // Of more than two choices no thumb says which is meant.
+  if (tokens.length !== 2) return undefined;
+  return tokens.at(sign === UP ? 0 : -1);
 }

@@ -10,13 +10,14 @@ import { createLanes, createReaderMemory, type ReaderMemory } from '../../lib/as
 import { writeAtomic } from '../../lib/files/files.ts';
 import { type Clock, orAborted } from '../../lib/time/clock.ts';
 import { type MediaId, mediaId } from '../message/ids.ts';
-import { extract } from './extract/extract.ts';
-import { tooLargeHere } from './extract/sections.ts';
 import { contentTypeOf, HEAD_BYTES } from './files.ts';
 import type { DocumentReading, ImageReading, MediaReader, MediaStore } from './media.ts';
 
 /** `reading`: how many readings of the content ended with the process. */
 type DerivedKind = 'image' | 'text' | 'reading';
+
+/** Loaded with the first document. */
+const extraction = () => import('./extract/extract.ts');
 
 const MAX_BYTES = 500_000_000;
 /** After this many new files the folder is looked through. */
@@ -105,7 +106,7 @@ const DRAWN = new Set(['png', 'gif']);
 
 const TOO_LARGE = 'it is larger than an image may be';
 const DAMAGED = 'it is damaged';
-const NO_IMAGE = 'it is no image that can be opened; as JPEG or PNG it can';
+const NO_IMAGE = 'this image cannot be opened; send it as JPEG or PNG';
 const NAMES: Readonly<Record<string, string>> = { 'x-icon': 'ICO', heif: 'HEIC' };
 
 /** `maxBytes`: what opening it may take. */
@@ -129,7 +130,7 @@ async function opened(content: Uint8Array, maxBytes: number): Promise<ImageReadi
   const { format = '' } = metadata;
   if (!OPENED.has(format)) return { kind: 'unreadable', reason: await closedReason(content) };
   if (content.length + unpackedBytes(metadata) > maxBytes) {
-    return { kind: 'unreadable', reason: tooLargeHere(maxBytes) };
+    return { kind: 'unreadable', reason: (await extraction()).tooLargeHere(maxBytes) };
   }
   const upright = sharp(content, options)
     .autoOrient()
@@ -150,7 +151,7 @@ async function closedReason(content: Uint8Array): Promise<string> {
   const name = /^image\/(.+)$/.exec(type)?.[1];
   if (name === undefined) return NO_IMAGE;
   const label = NAMES[name] ?? name.replace(/^(?:x-|vnd\.)/, '').toUpperCase();
-  return `pictures of the format ${label} cannot be opened; saved as JPEG or PNG it can be seen`;
+  return `${label} images cannot be opened; send it as JPEG or PNG`;
 }
 
 function unpackedBytes({ format, width, height, depth, isProgressive }: Metadata): number {
@@ -246,7 +247,9 @@ export function createMediaReader({
   }
 
   const extracted = (id: MediaId, content: Uint8Array, signal: AbortSignal) =>
-    guarded(id, signal, () => extract(content, { clock, signal, memory }));
+    guarded(id, signal, async () =>
+      (await extraction()).extract(content, { clock, signal, memory }),
+    );
 
   const inTurn = <Reading>(id: MediaId, signal: AbortSignal, read: () => Promise<Reading>) =>
     orAborted(lanes.run(id, read), signal);

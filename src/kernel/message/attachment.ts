@@ -84,7 +84,7 @@ export function attachmentLines(attachments: readonly Attachment[] = []): readon
     const { content, spoken } = attachment;
     const what = attachmentTitle(attachment);
     if (spoken?.kind === 'words') return `${spokenTitle(attachment, spoken)}: ${spoken.text}`;
-    if (spoken?.kind === 'unheard') return `[${what}: not listened to, ${plain(spoken.reason)}]`;
+    if (spoken?.kind === 'unheard') return `[${what}: not transcribed, ${plain(spoken.reason)}]`;
     return content.kind === 'unread'
       ? `[${what}: could not be read, ${plain(content.reason)}]`
       : `[${what}]`;

@@ -33,7 +33,7 @@ export type DeliveryHistory = {
   readonly wasRepeated: boolean;
 };
 
-export type DeliveryTerms = { readonly onUnknown: UnknownPolicy; readonly lifetimeMs: number };
+type DeliveryTerms = { readonly onUnknown: UnknownPolicy; readonly lifetimeMs: number };
 
 export type FailedTry = {
   readonly certainty: 'not_sent' | 'unknown';
@@ -88,7 +88,7 @@ export function settleFailure(
   const inDoubt = history.inDoubt || failed.certainty === 'unknown';
   const at = now + delayOf(failed.remedy, history.attempt);
   const { reason } = failed;
-  if (isExpired(history, terms, at)) return setAside(inDoubt, `${reason}; no time is left`);
+  if (isExpired(history, terms, at)) return setAside(inDoubt, `${reason}; no time left`);
   if (failed.certainty === 'not_sent') {
     if (failed.remedy.kind === 'never') {
       const aside = setAside(inDoubt, reason);

@@ -177,7 +177,7 @@ export class SessionError extends NanobotError {
   override readonly name = 'SessionError';
   constructor(message: string, options: { readonly cause?: unknown } = {}) {
     super('session_failed', message, {
-      userText: 'I cannot save our conversation at the moment (a problem with the disk).',
+      userText: 'I cannot save our conversation right now because of a disk problem.',
       ...options,
     });
   }
@@ -235,7 +235,7 @@ export class ShortageError extends NanobotError {
   override readonly name = 'ShortageError';
   readonly what: string;
   constructor(what: string) {
-    super('shortage', `the process is short of ${what}`);
+    super('shortage', `out of ${what}`);
     this.what = what;
   }
 }

@@ -2,7 +2,7 @@
 // passes it on unread, so a chat id can never be handed over where a user id is meant.
 
 declare const brand: unique symbol;
-export type Branded<Name extends string> = string & { readonly [brand]: Name };
+type Branded<Name extends string> = string & { readonly [brand]: Name };
 
 /** Name of a channel as configured, e.g. `telegram`. Lower-case letters, digits and `-`. */
 export type ChannelName = Branded<'ChannelName'>;
@@ -74,4 +74,38 @@ export function sessionOfTurn(turn: TurnId): SessionKey {
 /** The name of a turn's n-th answer, counted from 0. */
 export function answerIdOf(turn: TurnId, ordinal: number): MessageId {
   return messageId(`${turn}/${ordinal}`);
+}
+
+// One account of a channel, and the names it goes by: in rows and words, and in the configuration.
+
+export type AccountRef = { readonly channel: ChannelName; readonly account: AccountId };
+
+/** `email@work`; that of the default account is the channel's alone: `email`. */
+export type AccountName = ChannelName | Branded<'AccountName'>;
+
+export function accountName({ channel, account }: AccountRef): AccountName {
+  return account === DEFAULT_ACCOUNT ? channel : (`${channel}@${account}` as AccountName);
+}
+
+/** The same for a channel that runs. */
+export function accountNameOf(running: {
+  readonly name: ChannelName;
+  readonly account: AccountId;
+}): AccountName {
+  return accountName({ channel: running.name, account: running.account });
+}
+
+/** The account a name stands for, whether or not there is one. */
+export function accountOf(name: string): AccountRef {
+  const [channel = '', account] = name.split('@');
+  return {
+    channel: channelName(channel),
+    account: account === undefined ? DEFAULT_ACCOUNT : accountId(account),
+  };
+}
+
+/** Where its settings stand: `channels.email`, or `channels.email.accounts.work`. */
+export function accountPath({ channel, account }: AccountRef): string {
+  const further = account === DEFAULT_ACCOUNT ? '' : `.accounts.${account}`;
+  return `channels.${channel}${further}`;
 }

@@ -104,7 +104,7 @@ const isEmpty = ({ text, media = [] }: UserEntry) => text.trim() === '' && media
 // Entries of a conversation as the messages a model is shown: with times, a marker for what is left
 // out, and repaired. Which entries these are is the turn's business.
 
-export type ShownHow = {
+type ShownHow = {
   readonly turnId: TurnId;
   readonly stampOf: TimeStamp;
   /** Messages that were left out for the size of the window. */

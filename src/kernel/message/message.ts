@@ -2,11 +2,16 @@
 // ones; nothing in between reads a platform's own format, and there is no metadata bag: what a
 // channel needs to answer it keeps in its own state by message id.
 
+import { renderPlain } from '../../lib/markup/markup.ts';
+import { excerptOf, headOf, shortened } from '../../lib/text/cut.ts';
 import type { Rights } from '../access/rights.ts';
-import { type AccountRef, accountName } from './account.ts';
 import type { Attachment, OutboundAttachment } from './attachment.ts';
+import type { ToolFailureKind } from './errors.ts';
 import {
+  type AccountRef,
   accountId,
+  accountName,
+  type CallId,
   type ChatId,
   channelName,
   chatId,
@@ -21,7 +26,20 @@ import {
   type UserId,
 } from './ids.ts';
 import type { Question } from './late.ts';
-import type { TurnPerson } from './notes.ts';
+import type { TokenUsage } from './transcript.ts';
+import type { TurnPerson } from './untrusted.ts';
+
+const MAX_NAME_CHARS = 40;
+
+const ID_TAIL_CHARS = 4;
+
+/** The display name with the end of the stable id, which nobody can choose. */
+export function authorOf(sender: Sender): string {
+  if (sender.kind === 'system') return sender.source;
+  const name = (sender.name ?? '').replace(/[\p{C}\p{Z}():|<>[\]]+/gu, ' ').trim();
+  const shown = headOf(name, MAX_NAME_CHARS).trim();
+  return `${shown === '' ? 'somebody' : shown} (…${sender.id.slice(-ID_TAIL_CHARS)})`;
+}
 
 /** Where a conversation takes place. */
 export type ChatRef = AccountRef & {
@@ -69,7 +87,12 @@ export type SystemSender = {
 
 export type Sender = PersonSender | SystemSender;
 
-export type Quote = { readonly author?: string; readonly text: string };
+export type Quote = {
+  readonly author?: string;
+  readonly text: string;
+  /** The platform says that the agent sent it, by this id. */
+  readonly sentAs?: NativeId;
+};
 
 /** The group a message was said in. */
 export type GroupRef = {
@@ -203,4 +226,184 @@ export function chatRefOf(key: string): ChatRef | undefined {
     chat: chatId(decodeURIComponent(chat)),
     ...(thread === undefined ? {} : { thread: threadId(decodeURIComponent(thread)) }),
   };
+}
+
+// What a turn says while it runs. Events feed live replies, the terminal and the log; what must
+// survive a crash is in the session file and on the bus, never only here.
+
+export type AgentEvent =
+  | { readonly type: 'thinking' }
+  | { readonly type: 'text_delta'; readonly text: string }
+  /** The text shown since the last model call began is withdrawn (the call starts again). */
+  | { readonly type: 'text_discarded' }
+  | {
+      readonly type: 'tool_started';
+      readonly callId: CallId;
+      readonly name: string;
+      readonly detail: string;
+    }
+  | {
+      readonly type: 'tool_finished';
+      readonly callId: CallId;
+      /** `waiting`: an owner is asked for an approval; the call may run later. */
+      readonly status: 'ok' | 'failed' | 'waiting';
+      /** Left out where it is none, or of no kind. */
+      readonly failure?: ToolFailureKind;
+      readonly preview: string;
+    }
+  | {
+      readonly type: 'model_called';
+      readonly model: string;
+      readonly usage?: TokenUsage;
+      /** Tool calls it asked for, run or not. */
+      readonly calls: number;
+      /** It says that something was done which no tool did. */
+      readonly isDoubted?: true;
+    }
+  /** A sentence for the person about the turn itself, e.g. that the model is being retried. */
+  | { readonly type: 'notice'; readonly text: string };
+
+const MAX_PREVIEW_CHARS = 120;
+
+/** What a person sees of a tool's result beside the call. */
+export const previewOf = (result: string): string =>
+  headOf(result.split('\n', 1).join(''), MAX_PREVIEW_CHARS);
+
+export type TurnOutcome = {
+  readonly kind: 'answered' | 'stopped' | 'failed';
+  /** Texts to send, in order; empty where there is nothing to say. */
+  readonly answers: readonly string[];
+  /** Highest bus sequence number consumed, steering included. */
+  readonly throughSeq: number;
+};
+
+export type ToolActivity = {
+  readonly callId: CallId;
+  readonly name: string;
+  readonly detail: string;
+  readonly status: 'running' | 'ok' | 'failed' | 'waiting';
+  /** First line of the result, cut; absent while it runs. */
+  readonly preview?: string;
+};
+
+/** A whole picture of a turn in progress; a later one replaces an earlier one. */
+export type LiveUpdate = {
+  readonly turnId: TurnId;
+  readonly chat: ChatRef;
+  readonly replyTo?: MessageId;
+  readonly phase: 'thinking' | 'writing' | 'tool' | 'ended';
+  /** The answer so far, Markdown. */
+  readonly markdown: string;
+  readonly tools: readonly ToolActivity[];
+  readonly notice?: string;
+  /**
+   * In the `ended` picture of a turn that came to its end: how, and how many answers follow. `moved`:
+   * it goes on in another chat, and what this one shows of it is to be taken away.
+   */
+  readonly result?: { readonly kind: TurnOutcome['kind'] | 'moved'; readonly answers: number };
+};
+
+// Choices where a platform has no buttons: the labels are numbered below the text, and the number is
+// the answer.
+
+/** The message with its choices as a numbered list in its text. */
+export function withNumbers(message: OutboundMessage): OutboundMessage {
+  const { choices = [], markdown, ...rest } = message;
+  if (choices.length === 0) return { ...rest, markdown };
+  return { ...rest, markdown: `${markdown}\n\n${numberedLabels(choices)}` };
+}
+
+function numberedLabels(choices: readonly Choice[]): string {
+  const lines = choices.map(({ label }, index) => `${index + 1}. ${label}`);
+  return `${lines.join('\n')}\n\nAnswer with the number.`;
+}
+
+// What came of a press, in the few words that fit beside the button. The whole text stands in the chat.
+
+/** UTF-16 units; Telegram shows no more (Bot API, answerCallbackQuery). */
+const MAX_UNITS = 200;
+
+/** Empty where there is nothing to show. */
+export function toastOf(markdown: string): string {
+  const [first = ''] = renderPlain(markdown)
+    .trim()
+    .split(/\n{2,}/);
+  const line = first.replace(/\s+/gu, ' ').trim();
+  return shortened(line, MAX_UNITS);
+}
+
+// Changes of what was said before: whose they are, what they do to a turn that has not begun, and
+// their words for the model and for the person.
+
+/** Only the author changes a message. */
+export function isSameSender(one: Sender, other: Sender): boolean {
+  if (one.kind !== 'person' || other.kind !== 'person') return false;
+  const ids: readonly string[] = idsOf(one);
+  return idsOf(other).some((id) => ids.includes(id));
+}
+
+type Numbered = { readonly seq: number; readonly message: InboundMessage };
+
+/**
+ * The messages of a turn that the model was not shown yet, each as its author wants it now. The
+ * changes are gone from among them, but their places count: the last message has the highest.
+ */
+export function withChanges<Q extends Numbered>(messages: readonly Q[]): readonly Q[] {
+  let result: readonly Q[] = [];
+  for (const queued of messages) {
+    const { amends } = queued.message;
+    const earlier = result.find(({ message }) => message.id === amends?.id);
+    if (amends === undefined || earlier === undefined) result = [...result, queued];
+    else if (amends.kind === 'withdrawn') result = result.filter((one) => one !== earlier);
+    else result = result.map((one) => (one === earlier ? withText(one, queued) : one));
+  }
+  const seq = Math.max(0, ...messages.map((queued) => queued.seq));
+  return result.map((queued, index) => (index === result.length - 1 ? { ...queued, seq } : queued));
+}
+
+const withText = <Q extends Numbered>(one: Q, { message: { text } }: Q): Q => ({
+  ...one,
+  message: { ...one.message, text },
+});
+
+/** In front of the new text, where the model has seen the earlier one. */
+export function changeNote({ kind, earlier }: Amendment): string {
+  const which = earlier === undefined ? 'an earlier message' : `my message "${earlier}"`;
+  return kind === 'withdrawn'
+    ? `[I have deleted ${which}: ignore it]`
+    : `[I have changed ${which}; this replaces it]`;
+}
+
+/** Asked when the message is answered already, as it was before. */
+export function againQuestion({ earlier }: Amendment, changed: 'during' | 'after'): string {
+  const which = earlier === undefined ? 'a message' : `your message "${earlier}"`;
+  const what =
+    changed === 'after'
+      ? `You changed ${which} after I had answered it.`
+      : `You changed ${which} while I was answering it: the answer is to the earlier version.`;
+  return `${what} Shall I answer the new version?`;
+}
+
+// A person's reaction to something we sent, in words for the model.
+
+const MAX_EMOJI_UNITS = 16;
+
+/** Only signs, never words: what a client calls an emoji may be any text. */
+export function emojiOf(text: string | undefined): string | undefined {
+  const sign = text?.trim() ?? '';
+  const isSign =
+    sign.length <= MAX_EMOJI_UNITS &&
+    /^(?:\p{RGI_Emoji}|\p{Extended_Pictographic}\uFE0F?)$/v.test(sign);
+  return isSign ? sign : undefined;
+}
+
+export function reactionNote(
+  { reaction, group, sender }: Pick<InboundMessage, 'reaction' | 'group' | 'sender'>,
+  answer: string,
+): string {
+  const about = `your answer "${excerptOf(answer)}"`;
+  const who = group === undefined ? '' : `${authorOf(sender)}: `;
+  return reaction?.emoji === undefined
+    ? `${who}[took back the reaction to ${about}]`
+    : `${who}[reacted with ${reaction.emoji} to ${about}]`;
 }

@@ -99,10 +99,10 @@ export type SummaryEntry = {
 };
 
 /** The person began anew: nothing before it is shown to the model. */
-export type ResetEntry = { readonly role: 'reset'; readonly at: number };
+type ResetEntry = { readonly role: 'reset'; readonly at: number };
 
 /** The turn was taken back: it stays on the disk, and the model is shown nothing of it. */
-export type UndoEntry = {
+type UndoEntry = {
   readonly role: 'undo';
   readonly undoes: TurnId;
   /** The message that asked for it. */

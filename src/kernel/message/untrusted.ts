@@ -2,11 +2,9 @@
 // line of it marked, nothing in it that a model or its host takes for a sign of their own. What the
 // person in the chat writes never passes here. Cases J03 and J04 say what has to hold.
 
-import { visibleText } from '../../channels/email/rules/text.ts';
-import { HIDDEN_TAGS } from '../../lib/html/hidden-text.ts';
-import { headOf, shortened } from '../../lib/text/cut.ts';
+import { HIDDEN_TAGS, headOf, shortened, visibleText } from '../../lib/text/cut.ts';
 
-export type ForeignText = {
+type ForeignText = {
   /** Chosen by strangers too. */
   readonly author?: string;
   readonly text: string;
@@ -72,13 +70,15 @@ export function wrapUntrusted(
     return neutralLines(part.text).map((line) => `> ${author}${line}`.trimEnd());
   });
   return [
-    `[words of others ${boundary}: ${what}${from}]`,
+    `[untrusted ${boundary}: ${what}${from}]`,
     ...lines.map((line) => line.replaceAll(boundary, ' ')),
-    `[end of words of others ${boundary}]`,
+    `[end of untrusted ${boundary}]`,
   ].join('\n');
 }
 
-const BOUNDARY = /^\[((?:end of )?words of others) [0-9a-f]{16}(?=[:\]])/gm;
+// Conversations of earlier versions hold blocks marked "words of others".
+
+const BOUNDARY = /^\[((?:end of )?(?:untrusted|words of others)) [0-9a-f]{16}(?=[:\]])/gm;
 
 /** For comparing: the boundary is another each time. Not for showing to a model. */
 export function withoutBoundaries(text: string): string {
@@ -86,11 +86,24 @@ export function withoutBoundaries(text: string): string {
 }
 
 const WRAPPED =
-  /^\[words of others ([0-9a-f]{16}): [^\n]*\]\n([\s\S]*)\n\[end of words of others \1\]$/;
+  /^\[(untrusted|words of others) ([0-9a-f]{16}): [^\n]*\]\n([\s\S]*)\n\[end of \1 \2\]$/;
+const BLOCK =
+  /^\[(untrusted|words of others) ([0-9a-f]{16}): [^\n]*\]\n[\s\S]*?\n\[end of \1 \2\]$/gm;
+const EARLIER_MARK = /^\[(end of )?words of others(?= [0-9a-f]{16}[:\]])/gm;
+
+/** The text around the marked blocks. */
+export function withoutUntrusted(text: string): string {
+  return text.replace(BLOCK, ' ');
+}
+
+/** The marks that the prompt explains, in place of those of earlier versions. */
+export function withCurrentMarks(text: string): string {
+  return text.replace(EARLIER_MARK, '[$1untrusted');
+}
 
 /** What `wrapUntrusted` made of one text is that text again; any other text stays as it is. */
 export function unwrapped(text: string): string {
-  const inner = WRAPPED.exec(text)?.[2];
+  const inner = WRAPPED.exec(text)?.[3];
   return inner === undefined ? text : inner.replace(/^> ?/gm, '');
 }
 
@@ -127,7 +140,7 @@ export function verbatim(text: string): string {
   return `\`${text.replace(/`/g, 'ˋ').replace(/\s+/g, ' ')}\``;
 }
 
-export type StrangerWords = {
+type StrangerWords = {
   readonly channel: string;
   readonly userId: string;
   readonly name: string;
@@ -153,9 +166,9 @@ export function strangerNotice(stranger: StrangerWords): string {
     `New contact on ${channel}: ${nameAndWords(stranger)}`,
     'They got no answer. Decide here, or with:',
     `- ${verbatim(`/allow once ${who}`)}: answer what they wrote, nothing more`,
-    `- ${verbatim(`/allow ${who}`)}: answer it, and them from now on`,
-    `- ${verbatim(`/block ${who}`)}: never hear of them again`,
-    `- ${verbatim(`/drop ${who}`)}: you answer them yourself, by hand`,
+    `- ${verbatim(`/allow ${who}`)}: let them in and answer`,
+    `- ${verbatim(`/block ${who}`)}: ignore them for good`,
+    `- ${verbatim(`/drop ${who}`)}: answer them yourself`,
   ].join('\n');
 }
 
@@ -167,6 +180,67 @@ export const MANY_STRANGERS_NOTICE =
 export function codeNotice(code: string, minutes: number): string {
   return (
     'Hello! I answer only people my owner knows. If that should be you, give them this code: ' +
-    `${verbatim(code)}. It is good for ${minutes} minutes.`
+    `${verbatim(code)}. It expires in ${minutes} minutes.`
   );
 }
+
+// Whose notes a turn works with: the owner's lie at the top of the workspace, everybody else's and
+// every group's in a folder of their own, and none of them is to be reached from another's turn.
+
+/** Whose a turn is: where its notes are and how it is answered. */
+export type TurnPerson = {
+  /** Folder below the workspace, ending in `/`; empty: the owner's, the top. */
+  readonly notes: string;
+  /** In English, e.g. `German`. */
+  readonly language?: string;
+  /** IANA name. */
+  readonly timeZone?: string;
+};
+
+export const OWNER_TURN: TurnPerson = { notes: '' };
+
+export const PEOPLE_FOLDER = 'people';
+export const GROUPS_FOLDER = 'groups';
+
+const OTHERS_FOLDERS = new Set([PEOPLE_FOLDER, GROUPS_FOLDER]);
+
+/** What tells about the owner or about somebody, at the top of the workspace. */
+const PRIVATE_NAMES = new Set(['memory', PEOPLE_FOLDER, GROUPS_FOLDER, 'user.md']);
+const IGNORABLE = /\p{Default_Ignorable_Code_Point}/gu;
+
+/** Files of the workspace that are about the owner. */
+export const OWNER_FILES: readonly string[] = ['USER.md'];
+
+/** Whether a path relative to the workspace leads to the notes of others than `notes`. */
+export function leadsToOthers(path: string, notes: string): boolean {
+  const names = plainNames(path);
+  if (notes === '') {
+    // An owner's turn has all of the workspace but what is somebody else's. Where it begins in an
+    // absolute path is not known here: one that names such a folder anywhere is refused.
+    const isPlain = names !== undefined && !path.startsWith('/');
+    const heads = isPlain ? names.slice(0, 1) : path.split('/').map(comparable);
+    return heads.some((name) => OTHERS_FOLDERS.has(name));
+  }
+  if (path.startsWith('/') || path.includes('\\') || names === undefined) return true;
+  const own = notes.split('/').filter((name) => name !== '');
+  const isOwn = own.every((name, index) => names[index] === name.toLowerCase());
+  return !isOwn && PRIVATE_NAMES.has(names[0] ?? '');
+}
+
+/** The names the path leads through, as a forgiving disk compares them; undefined: out of the folder. */
+function plainNames(path: string): readonly string[] | undefined {
+  const names: string[] = [];
+  for (const name of path.split('/')) {
+    if (name === '' || name === '.') continue;
+    if (name !== '..') names.push(comparable(name));
+    else if (names.pop() === undefined) return undefined;
+  }
+  return names;
+}
+
+const comparable = (name: string) =>
+  name
+    .normalize('NFKC')
+    .replace(IGNORABLE, '')
+    .toLowerCase()
+    .replace(/[. ]+$/, '');

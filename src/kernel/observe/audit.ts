@@ -231,7 +231,7 @@ export class AuditFile implements EffectLog, AsyncDisposable {
     try {
       while (this.#waiting.length > 0) await this.#write();
     } catch (error) {
-      log.error('audit entries wait for another try', { entries: this.#waiting.length, error });
+      log.error('audit entries waiting for a retry', { entries: this.#waiting.length, error });
       this.#nextTry = clock.timer(TRY_AGAIN_MS, () => {
         this.#nextTry = undefined;
         this.#writing ??= this.#writeAll();
@@ -268,11 +268,12 @@ export class AuditFile implements EffectLog, AsyncDisposable {
     const { path, state, log } = this.#deps;
     const kept = await keptHead(state);
     const last = await lastLine(path);
-    if (kept === undefined) log.error('where the audit file ends cannot be read from the store');
+    if (kept === undefined) log.error('position in the audit file not readable');
     if (last === undefined) return kept ?? AUDIT_START;
     if (kept === undefined) return { seq: last.seq, hash: last.hash };
     if (last.seq > kept.seq) return { seq: last.seq, hash: last.hash };
-    if (last.hash !== kept.hash) log.error('audit file was changed', { seq: last.seq });
+    if (last.hash !== kept.hash)
+      log.error('audit file changed by another program', { seq: last.seq });
     return kept;
   }
 }

@@ -1,18 +1,26 @@
 // Builds metrics, spans and the audit log as configured, and completes the records of model calls with
 // the outcome of the tools they requested.
 
+import { createHash } from 'node:crypto';
+import type { Context, SpanContext } from '@opentelemetry/api';
+import type { SpanExporter } from '@opentelemetry/sdk-trace-base';
 import type { Logger } from '../../lib/logger.ts';
 import type { Clock } from '../../lib/time/clock.ts';
 import type { StateStore } from '../bus/store/store.ts';
 import type { Home } from '../config/files/home.ts';
 import type { LiveConfig } from '../config/files/live-config.ts';
 import type { ToolFailureKind } from '../message/errors.ts';
-import type { AgentEvent } from '../message/event.ts';
 import type { TurnId } from '../message/ids.ts';
+import type { AgentEvent } from '../message/message.ts';
 import { AuditFile } from './audit.ts';
 import { createPrometheus, openMetricsFile } from './metrics.ts';
-import { openSpans } from './spans.ts';
-import type { EffectLog, MetricsPage, ModelCallRecord, Telemetry } from './telemetry.ts';
+import type {
+  EffectLog,
+  MetricsPage,
+  ModelCallRecord,
+  Telemetry,
+  TelemetryRecord,
+} from './telemetry.ts';
 
 /** A call that failed of it was never run. */
 const NOT_RUN: ReadonlySet<ToolFailureKind> = new Set([
@@ -156,3 +164,191 @@ export async function buildTelemetry(
 }
 
 const SILENT: EffectLog = { note: () => undefined, enter: async () => undefined };
+
+// Spans for OpenTelemetry: a turn is a trace, its model calls, tool calls and deliveries are spans in it.
+// Ids derive from the turn's, so that whatever is recorded of it finds its trace, also after a restart.
+
+type SpanSettings = {
+  /** Of a collector that takes OTLP over HTTP, with its path, e.g. http://localhost:4318/v1/traces. */
+  readonly endpoint: string;
+  readonly headers: Readonly<Record<string, string>>;
+  readonly serviceName: string;
+};
+
+/** Of one hand-over to the collector, its retries included. */
+const EXPORT_TIMEOUT_MS = 3000;
+/** At the end of the process. */
+const LAST_EXPORT_MS = 1000;
+const SUCCESS = 0;
+/** Of failures that are told of. */
+const MAX_KINDS = 10;
+
+interface Spans extends Telemetry, AsyncDisposable {}
+
+type SpanDeps = { readonly clock: Clock; readonly log: Logger };
+
+type Named = {
+  readonly name: string;
+  readonly turnId: string | undefined;
+  readonly isError: boolean;
+  readonly attributes: Readonly<Record<string, string | number>>;
+};
+
+export async function openSpans(settings: SpanSettings, { clock, log }: SpanDeps): Promise<Spans> {
+  const api = await import('@opentelemetry/api');
+  const { BasicTracerProvider, BatchSpanProcessor } = await import('@opentelemetry/sdk-trace-base');
+  const { OTLPTraceExporter } = await import('@opentelemetry/exporter-trace-otlp-http');
+  const { resourceFromAttributes } = await import('@opentelemetry/resources');
+  const exporter = telling(
+    new OTLPTraceExporter({
+      url: settings.endpoint,
+      headers: settings.headers,
+      timeoutMillis: EXPORT_TIMEOUT_MS,
+    }),
+    log,
+  );
+  const ids = new TurnIds();
+  const provider = new BasicTracerProvider({
+    idGenerator: ids,
+    resource: resourceFromAttributes({ 'service.name': settings.serviceName }),
+    spanProcessors: [new BatchSpanProcessor(exporter)],
+  });
+  const tracer = provider.getTracer('nanobot');
+
+  function parentOf(turnId: string | undefined): Context {
+    if (turnId === undefined) return api.ROOT_CONTEXT;
+    return api.trace.setSpanContext(api.ROOT_CONTEXT, contextOf(turnId, api.TraceFlags.SAMPLED));
+  }
+
+  return {
+    record(record) {
+      const { name, turnId, isError, attributes } = described(record);
+      const isRoot = record.kind === 'turn';
+      ids.next = isRoot && turnId !== undefined ? turnId : undefined;
+      const options = { startTime: record.at, attributes, kind: api.SpanKind.INTERNAL };
+      const parent = isRoot ? api.ROOT_CONTEXT : parentOf(turnId);
+      const span = tracer.startSpan(name, options, parent);
+      if (isError) span.setStatus({ code: api.SpanStatusCode.ERROR });
+      span.end(record.at + record.durationMs);
+    },
+    async [Symbol.asyncDispose]() {
+      // What cannot be handed over by then is lost, and nothing waits for it.
+      const isOver = new AbortController();
+      const grace = clock.sleep(LAST_EXPORT_MS, isOver.signal).catch(() => undefined);
+      await Promise.race([provider.shutdown().catch(() => undefined), grace]);
+      isOver.abort();
+    },
+  };
+}
+
+/** A collector that does not take spans is told of once for each kind of failure. */
+function telling(exporter: SpanExporter, log: Logger): SpanExporter {
+  const told = new Set<string>();
+  return {
+    export(spans, done) {
+      exporter.export(spans, (result) => {
+        const kind = failureKind(result.error);
+        if (result.code !== SUCCESS && !told.has(kind) && told.size < MAX_KINDS) {
+          told.add(kind);
+          log.warn('spans refused by the collector', { failure: kind, spans: spans.length });
+        }
+        done(result);
+      });
+    },
+    shutdown: () => exporter.shutdown(),
+    forceFlush: async () => exporter.forceFlush?.(),
+  };
+}
+
+/** Its code, or that of what caused it: a status of HTTP, or a name such as ECONNREFUSED. */
+function failureKind(error: unknown): string {
+  if (!(error instanceof Error)) return 'unknown';
+  const { code } = error as { readonly code?: unknown };
+  return code === undefined ? error.name : String(code);
+}
+
+const hex = (text: string, chars: number) =>
+  createHash('sha256').update(text).digest('hex').slice(0, chars);
+
+const TRACE_CHARS = 32;
+const SPAN_CHARS = 16;
+
+const contextOf = (turnId: string, traceFlags: number): SpanContext => ({
+  traceId: hex(turnId, TRACE_CHARS),
+  spanId: hex(`${turnId} root`, SPAN_CHARS),
+  traceFlags,
+  isRemote: true,
+});
+
+/** The root span of a turn has the ids that its children name. */
+class TurnIds {
+  next: string | undefined;
+
+  generateTraceId = (): string =>
+    this.next === undefined ? randomHex(TRACE_CHARS) : hex(this.next, TRACE_CHARS);
+
+  generateSpanId = (): string =>
+    this.next === undefined ? randomHex(SPAN_CHARS) : hex(`${this.next} root`, SPAN_CHARS);
+}
+
+function randomHex(chars: number): string {
+  return Buffer.from(crypto.getRandomValues(new Uint8Array(chars / 2))).toString('hex');
+}
+
+/** Attributes follow the conventions for generative AI where there are such. */
+function described(record: TelemetryRecord): Named {
+  switch (record.kind) {
+    case 'turn': {
+      const { turnId, session, account, outcome } = record;
+      const attributes = { 'nanobot.session': session, 'nanobot.account': account, outcome };
+      return { name: 'turn', turnId, isError: outcome === 'failed', attributes };
+    }
+    case 'model_call': {
+      const { model, role, status, turnId, usage } = record;
+      const attributes = {
+        ...{ 'gen_ai.operation.name': 'chat', 'gen_ai.request.model': model },
+        ...{ 'nanobot.role': role, 'nanobot.status': status, 'nanobot.session': record.session },
+        ...(usage === undefined
+          ? {}
+          : {
+              'gen_ai.usage.input_tokens': usage.inputTokens,
+              'gen_ai.usage.output_tokens': usage.outputTokens,
+            }),
+      };
+      return { name: `chat ${model}`, turnId, isError: status !== 'ok', attributes };
+    }
+    case 'tool_call': {
+      const { tool, status, turnId, failure } = record;
+      const attributes = {
+        'gen_ai.tool.name': tool,
+        ...(failure === undefined ? {} : { 'nanobot.failure': failure }),
+      };
+      return { name: `execute_tool ${tool}`, turnId, isError: status === 'failed', attributes };
+    }
+    case 'delivery': {
+      const { account, messageId, status } = record;
+      const attributes = { 'nanobot.account': account, 'nanobot.message': messageId };
+      const turnId = turnOf(messageId);
+      return { name: `deliver ${account}`, turnId, isError: status !== 'sent', attributes };
+    }
+    case 'vote': {
+      const { outcome, votes, flagged } = record;
+      return {
+        name: 'vote',
+        turnId: undefined,
+        isError: false,
+        attributes: { outcome, votes, flagged },
+      };
+    }
+    case 'arrival': {
+      const { account, messageId, status } = record;
+      const attributes = { 'nanobot.account': account, 'nanobot.message': messageId, status };
+      return { name: `receive ${account}`, turnId: undefined, isError: false, attributes };
+    }
+  }
+}
+
+/** Answers are called after their turn, `<turn>/<n>`. */
+function turnOf(messageId: string): string | undefined {
+  return /^(.+)\/\d+$/.exec(messageId)?.[1];
+}

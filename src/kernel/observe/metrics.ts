@@ -41,11 +41,11 @@ export function openMetricsFile({ path, log, maxBytes = MAX_BYTES }: MetricsFile
       if (record.kind !== 'model_call') return;
       try {
         write(`${JSON.stringify(lineOf(record))}\n`);
-        if (isFailing) log.info('metrics are written again', {});
+        if (isFailing) log.info('metrics written again', {});
         isFailing = false;
       } catch (error) {
         bytes = undefined;
-        if (!isFailing) log.warn('metrics cannot be written', { error });
+        if (!isFailing) log.warn('metrics not written', { error });
         isFailing = true;
       }
     },

@@ -1,14 +1,14 @@
 // The agent with every turn and tool call recorded, and the spending guard with every attempt of a
 // model call recorded.
 
-import type { Agent } from '../../agent/agent.ts';
-import type { CallEnd, PlannedCall, SpendingGuard } from '../../agent/spending.ts';
+import type { Agent, CallEnd, PlannedCall } from '../../agent/agent.ts';
 import type { Clock } from '../../lib/time/clock.ts';
-import { accountName } from '../message/account.ts';
 import type { ProviderFailure } from '../message/errors.ts';
-import type { AgentEvent } from '../message/event.ts';
 import type { CallId } from '../message/ids.ts';
+import { accountName } from '../message/ids.ts';
+import type { AgentEvent } from '../message/message.ts';
 import { sessionKeyOf } from '../message/message.ts';
+import type { ModelGuard } from '../model-guards.ts';
 import type { Measuring } from './build-telemetry.ts';
 import type { ModelCallRecord, Telemetry, TurnRecord } from './telemetry.ts';
 
@@ -73,31 +73,29 @@ function toolTimes(
   };
 }
 
-export function observedSpending(
-  spending: SpendingGuard,
+/** Records each model call when it has ended. */
+export const recordingGuard = (
   called: (record: ModelCallRecord) => void,
   clock: Clock,
-): SpendingGuard {
-  return {
-    modelFor: (payer, model, cheaper) => spending.modelFor(payer, model, cheaper),
-    async reserve(call, signal) {
-      const reserved = await spending.reserve(call, signal);
-      if (reserved.kind === 'refused') return reserved;
-      const from = { at: clock.now(), started: clock.monotonic() };
-      let isOver = false;
-      return {
-        ...reserved,
-        settle(end) {
-          reserved.settle(end);
-          if (isOver) return;
-          isOver = true;
-          const durationMs = Math.round(clock.monotonic() - from.started);
-          called({ ...recordOf(call, end), at: from.at, durationMs });
-        },
-      };
-    },
-  };
-}
+): ModelGuard => ({
+  name: 'record',
+  async reserve(call, signal, next) {
+    const reserved = await next(call, signal);
+    if (reserved.kind === 'refused') return reserved;
+    const from = { at: clock.now(), started: clock.monotonic() };
+    let isOver = false;
+    return {
+      ...reserved,
+      settle(end) {
+        reserved.settle(end);
+        if (isOver) return;
+        isOver = true;
+        const durationMs = Math.round(clock.monotonic() - from.started);
+        called({ ...recordOf(call, end), at: from.at, durationMs });
+      },
+    };
+  },
+});
 
 function recordOf(call: PlannedCall, end: CallEnd): Omit<ModelCallRecord, 'at' | 'durationMs'> {
   const { payer, model, base, role, turnId, waitedMs } = call;

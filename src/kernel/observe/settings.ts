@@ -4,23 +4,28 @@ import { z } from 'zod';
 import { flag, secret, section } from '../config/settings-fields.ts';
 
 export const telemetrySection = section({
-  metricsFile: flag(true).describe('metrics.jsonl in the home: a line for every model call.'),
+  metricsFile: flag(true).describe('Write metrics.jsonl in the home: a line per model call.'),
   prometheus: flag(true).describe(
-    '/metrics for Prometheus, with the gateway’s token as a bearer token.',
+    'Serve /metrics for Prometheus, with the gateway token as bearer token.',
   ),
   audit: flag(true).describe(
-    'audit.jsonl in the home: what was done with effects, as a chain of hashes.',
+    'Write audit.jsonl in the home: every action with effects, as a chain of hashes.',
   ),
   otel: section({
     endpoint: z
       .string()
-      .regex(/^(?:https?:\/\/\S+)?$/, 'Write an address like http://localhost:4318/v1/traces')
+      .regex(/^(?:https?:\/\/\S+)?$/, 'Write an address, e.g. http://localhost:4318/v1/traces')
       .default('')
-      .describe('Spans are sent there as OTLP over HTTP; empty: none are made.'),
+      .describe('Send spans to this address as OTLP over HTTP. Empty: off.'),
     headers: z
       .record(z.string(), secret())
       .default({})
-      .describe('Sent along, e.g. an authorization.'),
-    serviceName: z.string().min(1).max(100).default('nanobot').describe('As it is shown there.'),
+      .describe('Headers to send, e.g. Authorization.'),
+    serviceName: z
+      .string()
+      .min(1)
+      .max(100)
+      .default('nanobot')
+      .describe('Service name to show there.'),
   }),
 });

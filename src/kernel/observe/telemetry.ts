@@ -2,9 +2,8 @@
 // never waits and never fails. The id of a turn goes through all of them: the request id.
 
 import type { Drift } from '../../features/steadiness/rules/anti-drift.ts';
-import type { AccountName } from '../message/account.ts';
 import type { ToolFailureKind } from '../message/errors.ts';
-import type { MessageId, SessionKey, TurnId } from '../message/ids.ts';
+import type { AccountName, MessageId, SessionKey, TurnId } from '../message/ids.ts';
 import type { TokenUsage } from '../message/transcript.ts';
 
 type Timed = {

@@ -4,9 +4,10 @@
 import { z } from 'zod';
 import { flag, number, place, rowShape, text, texts } from '../../lib/json/json.ts';
 import type { AdmittedRole } from '../access/admission.ts';
-import { type MessageId, messageId, type UserId } from '../message/ids.ts';
+import { type MessageId, messageId, type SessionKey, type UserId } from '../message/ids.ts';
 import { type ChatRef, idsOf, type PersonSender, sessionKeyOf } from '../message/message.ts';
 import { jsonRows, type OpenRows, type Rows } from '../rows.ts';
+import { type Holds, isOfChats } from '../sessions/rules/forgetting.ts';
 
 export type OpenQuestion = {
   readonly id: string;
@@ -118,3 +119,82 @@ export const chosenLast = <T>(
   chosenAt: (row: T) => number | undefined,
 ): T | undefined =>
   rows.toSorted((one, other) => (chosenAt(one) ?? 0) - (chosenAt(other) ?? 0)).at(-1);
+
+// CONTRACT of the questions that people answer by a press or a number: what is asked, and what an answer
+// does.
+
+export type Question = {
+  /** The same id is asked once. */
+  readonly id: string;
+  /** The only chat in which it can be answered. */
+  readonly chat: ChatRef;
+  readonly markdown: string;
+  readonly choices: readonly {
+    readonly label: string;
+    readonly action: string;
+    /** Beside a yes and a no: no thumb means it. */
+    readonly hasNoThumb?: true;
+  }[];
+  readonly approvers: 'owners' | readonly UserId[];
+  /** `kind:rest`; the handler of the kind gets the rest. */
+  readonly subject: string;
+  readonly expiresInMs: number;
+};
+
+/** The words for the person, and what they are asked next. */
+export type Answered = string | { readonly words: string; readonly next: Question };
+
+/** Who chose, and where; no place outside of any chat. */
+export type Chooser = readonly [who: PersonSender, at?: ChatRef | undefined];
+
+/** Every step may be repeated after a crash. */
+export type QuestionHandler = {
+  /** Carries out the choice. */
+  answer(rest: string, action: string, ...chooser: Chooser): Promise<Answered>;
+  /** Nobody answered in time. */
+  expired?(rest: string): Promise<void>;
+  /** At the start, before any question: asks what a process that is gone had not come to ask. */
+  takeUp?(): Promise<void>;
+};
+
+// Pending decisions: rows that wait for the answer of a person and say in `state` how far they are. A row
+// is open until it is decided, by a press, by words or by the time; of several that decide, the first counts.
+
+type Pending = {
+  readonly id: string;
+  readonly session: SessionKey;
+  /** `open`: nobody has decided. */
+  readonly state: { readonly kind: string };
+};
+
+type KindOf<T extends Pending> = T['state']['kind'];
+
+export const isOpen = ({ state }: Pending) => state.kind === 'open';
+
+/** Those nobody has decided about, in the order of the collection. */
+export const openOf = async <T extends Pending>(rows: Rows<T>): Promise<readonly T[]> =>
+  (await rows.list()).filter(isOpen);
+
+/** Whether the row was in one of the states of `from`, and is in `state` now. */
+export async function moveOn<T extends Pending>(
+  rows: Rows<T>,
+  id: string,
+  from: readonly KindOf<T>[],
+  state: T['state'],
+): Promise<boolean> {
+  const moved = await rows.change(id, (row) =>
+    row !== undefined && from.includes(row.state.kind) ? { ...row, state } : undefined,
+  );
+  return moved !== undefined;
+}
+
+/** Removes what was decided in these conversations and holds the words; how many. */
+export const eraseDecided = <T extends Pending>(
+  rows: Rows<T>,
+  chats: readonly string[],
+  holds: Holds,
+  of: { isOver(row: T): boolean; textOf(row: T): unknown },
+): Promise<number> =>
+  rows.erase(
+    (row) => of.isOver(row) && isOfChats(row, chats) && holds(JSON.stringify(of.textOf(row))),
+  );

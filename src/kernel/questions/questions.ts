@@ -7,24 +7,26 @@ import type { Logger } from '../../lib/logger.ts';
 import { type Clock, sleepOrWoken } from '../../lib/time/clock.ts';
 import type { AdmittedRole } from '../access/admission.ts';
 import type { MessageBus, RowWrite } from '../bus/bus.ts';
-import type { SpendButtons } from '../delivery/spent-buttons.ts';
-import { type AccountName, accountName } from '../message/account.ts';
-import { type MessageId, messageId } from '../message/ids.ts';
+import type { Contributed } from '../contributions.ts';
+import type { SpendButtons } from '../delivery/undelivered.ts';
+import { type AccountName, accountName, type MessageId, messageId } from '../message/ids.ts';
 import type { ChatRef, InboundMessage, PersonSender } from '../message/message.ts';
-import type { Question, QuestionHandler } from './question.ts';
+import type { AuditLog } from '../observe/telemetry.ts';
 import {
   byToken,
   expireUsed,
   mayDecide,
   numberedIn,
   type OpenQuestion,
+  type Question,
+  type QuestionHandler,
   type QuestionRows,
   textOf,
 } from './question-rows.ts';
 
-export type { Answered, Question, QuestionHandler } from './question.ts';
+export type { Answered, Question, QuestionHandler } from './question-rows.ts';
 
-export type QuestionsDeps = {
+type QuestionsDeps = {
   readonly rows: QuestionRows;
   readonly bus: Pick<MessageBus, 'send'>;
   readonly clock: Clock;
@@ -41,8 +43,8 @@ export type QuestionsDeps = {
 /** 192 bits. */
 const TOKEN_BYTES = 24;
 const NUMBER = /^\s*([1-9]\d?)[.)]?\s*$/;
-const NO_LONGER = 'This can no longer be answered: it was decided before, or its time is over.';
-const NOT_YET = 'I noted it, and cannot do it right now: I try again.';
+const NO_LONGER = 'This can no longer be answered: it was already decided or has expired.';
+const NOT_YET = 'Your answer is saved, but could not be carried out yet. I try again.';
 const NOT_YOURS = 'This is not yours to decide.';
 
 export type Questions = ReturnType<typeof createQuestions>;
@@ -118,7 +120,7 @@ export function createQuestions(deps: QuestionsDeps) {
     const choice = open?.choices.find((each) => each.token === token);
     if (open === undefined || choice === undefined || open.chosen !== undefined) return NO_LONGER;
     if (!isTheirs(open)) {
-      log.warn('answer by somebody else', { question: open.id });
+      log.warn('question answered by another person', { question: open.id });
       return NOT_YOURS;
     }
     if (open.expiresAt <= clock.now()) return NO_LONGER;
@@ -143,7 +145,7 @@ export function createQuestions(deps: QuestionsDeps) {
     try {
       return await carryOut(open);
     } catch (error) {
-      log.error('answer not carried out yet', { question: open.id, error });
+      log.error('decision not carried out yet', { question: open.id, error });
       // The press gets its words now; those of the outcome follow as a message of their own.
       const { message: _press, ...chosen } = open.chosen ?? {};
       if ('action' in chosen) {
@@ -299,4 +301,26 @@ async function eachDue(
   const results = await Promise.allSettled(all.filter((open) => isDue(open, now)).map(takeUp));
   const failed = results.find((result) => result.status === 'rejected');
   if (failed !== undefined) throw failed.reason;
+}
+
+// The handlers of answers to questions, as features contribute them. Decisions among them are entered in the
+// audit file, whether they came by a button, a number or the page.
+
+export type Handlers = Readonly<Record<string, QuestionHandler>>;
+
+/** By the kind of the subject, as contributed so far. */
+export function auditedHandlers(
+  contributed: Pick<Contributed, 'answers'>,
+  audit: AuditLog,
+): Handlers {
+  const wrapped = [...contributed.answers()].map(([subject, { handler, audited: kind }]) => {
+    if (kind === undefined) return [subject, handler] as const;
+    const answer: QuestionHandler['answer'] = async (rest, action, who, at) => {
+      const words = await handler.answer(rest, action, who, at);
+      audit.note({ kind, fields: { subject, about: rest, action, by: who.id } });
+      return words;
+    };
+    return [subject, { ...handler, answer }] as const;
+  });
+  return Object.fromEntries(wrapped);
 }

@@ -27,7 +27,7 @@ export type StoredFile = {
   readonly modifiedAt: number;
 };
 
-export type SessionInfo = {
+type SessionInfo = {
   readonly key: SessionKey;
   readonly files: number;
   readonly bytes: number;

@@ -200,7 +200,7 @@ export async function findResult(
 /** JSON never escapes letters and digits, so they stand in the raw line as in the text. */
 const WORD = /[\p{L}\p{N}]+/gu;
 
-export type SearchHit = {
+type SearchHit = {
   readonly session: SessionKey;
   /** Epoch milliseconds. */
   readonly at: number;

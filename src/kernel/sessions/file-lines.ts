@@ -15,7 +15,7 @@ import {
   type SessionLine,
 } from './rules/file.ts';
 
-export type FileLine = {
+type FileLine = {
   /** Byte offset of the line's first byte. */
   readonly start: number;
   /** Without the newline; empty for a line above MAX_LINE_BYTES. */
@@ -180,7 +180,7 @@ export function stemOf(key: SessionKey): string {
 // Mends a session file after a crash or a bad disk, so that a damaged line never blocks a chat. What
 // cannot be read is noted in `<file>.damaged`; only bytes behind the last newline are cut off.
 
-export type Repair = {
+type Repair = {
   /** Size of the file after the repair, bytes. */
   readonly size: number;
   /** Lines noted for the first time. */

@@ -20,13 +20,16 @@ import {
 } from './rules/file.ts';
 import { forgetIn, forgetNodes, type Holds, wordsOfEntry } from './rules/forgetting.ts';
 
-export type SessionForgetting = {
+/** The files of conversations, for work on all that is recorded. */
+export type SessionFiles = {
   readonly folder: string;
-  /** Runs while nothing else touches the session; what is held of it is read anew then. */
+  /** Resolves when all that was committed stands in the files. */
+  complete(): Promise<void>;
+  /** Runs while nothing else touches the session and all of it stands in its files. */
   exclusively(session: SessionKey, task: () => Promise<void>): Promise<void>;
 };
 
-export type ForgettablePlace = {
+type ForgettablePlace = {
   readonly session: SessionKey;
   readonly file: string;
   /** Epoch milliseconds; undefined of a line that could not be read. */
@@ -38,10 +41,11 @@ const THREAD_MARK = encodeKey(sessionKey('#'));
 
 /** Every entry that holds the words, in all conversations of these chats, oldest first. */
 export async function* findToForget(
-  folder: string,
+  { folder, complete }: Pick<SessionFiles, 'folder' | 'complete'>,
   chats: readonly string[],
   holds: Holds,
 ): AsyncGenerator<ForgettablePlace, void, void> {
+  await complete();
   for (const { path, name } of await filesOf(folder, chats)) {
     const session = await keyOfFile({ path, name });
     for await (const line of readDecoded(path)) {
@@ -75,12 +79,13 @@ async function forgetDamage(path: string, holds: Holds): Promise<number> {
 
 /** The names of the files that were changed, and how many entries in them. */
 export async function forgetInSessions(
-  { folder, exclusively }: SessionForgetting,
+  { folder, complete, exclusively }: SessionFiles,
   chats: readonly string[],
   holds: Holds,
 ): Promise<{ readonly files: readonly SessionFileName[]; readonly entries: number }> {
   const files: SessionFileName[] = [];
   let entries = 0;
+  await complete();
   await removeTorn(folder, chats);
   await forgetInNodes({ folder, exclusively }, chats, holds);
   for (const { path, name } of await filesOf(folder, chats)) {
@@ -98,7 +103,7 @@ export async function forgetInSessions(
  * after a kill the words are found again, and so are the nodes.
  */
 async function forgetInNodes(
-  { folder, exclusively }: SessionForgetting,
+  { folder, exclusively }: Pick<SessionFiles, 'folder' | 'exclusively'>,
   chats: readonly string[],
   holds: Holds,
 ): Promise<void> {
@@ -137,16 +142,21 @@ async function rewriteNodes(path: string, turns: readonly number[]): Promise<voi
 
 /** The keys of all conversations of these chats that have a file. */
 export async function sessionsOfChats(
-  folder: string,
+  { folder, complete }: Pick<SessionFiles, 'folder' | 'complete'>,
   chats: readonly string[],
 ): Promise<readonly SessionKey[]> {
+  await complete();
   const byStem = Map.groupBy(await filesOf(folder, chats), ({ name }) => name.stem);
   const firsts = [...byStem.values()].flatMap(([first]) => first ?? []);
   return Promise.all(firsts.map(keyOfFile));
 }
 
 /** The chats of a whole channel that have a conversation on the disk. */
-export async function chatsOfChannel(folder: string, channel: string): Promise<readonly string[]> {
+export async function chatsOfChannel(
+  { folder, complete }: Pick<SessionFiles, 'folder' | 'complete'>,
+  channel: string,
+): Promise<readonly string[]> {
+  await complete();
   const prefix = encodeKey(sessionKey(`${channel}:`));
   const names = await sessionNames(folder, ({ stem }) => stem.startsWith(prefix));
   const keys = new Set(names.flatMap(({ stem }) => decodeStem(stem) ?? []));

@@ -19,12 +19,13 @@ import {
   storedFiles,
 } from './catalog.ts';
 import { orUndefined, stemOf } from './file-lines.ts';
+import type { SessionFiles } from './forget.ts';
 import { indexFile, SESSION_SOURCES, sourceOf } from './index-file.ts';
-import { extractHeader, extractLine } from './rules/extract.ts';
+import { extractHeader, extractLine } from './rules/earlier.ts';
 import { formatName, type SessionFileName } from './rules/file.ts';
 
-export type SessionIndexingDeps = {
-  readonly folder: string;
+type SessionIndexingDeps = {
+  readonly files: Pick<SessionFiles, 'folder' | 'complete'>;
   readonly index: TextIndex;
   readonly clock: Clock;
   readonly log: Logger;
@@ -40,7 +41,8 @@ const RETRY_MS = 60_000;
 const SWEEP_EVERY_MS = 3_600_000;
 
 export function createSessionIndexing(deps: SessionIndexingDeps) {
-  const { folder, index, clock, log } = deps;
+  const { files, index, clock, log } = deps;
+  const { folder } = files;
   const lanes = createLanes();
   let dirty = new Set<string>();
   let generation = -1;
@@ -77,6 +79,7 @@ export function createSessionIndexing(deps: SessionIndexingDeps) {
   }
 
   async function flush() {
+    if (generation !== index.generation || dirty.size > 0) await files.complete();
     if (generation !== index.generation) return sweepAll();
     const stems = dirty;
     dirty = new Set();

@@ -1,28 +1,23 @@
-// The session store on JSONL files: append-only, one writer, daily files that rotate between turns.
-// Hot sessions are answered from memory; see tail.ts. Care of old files is left to maintenance.
+// The session store: entries are rows of the store first and are moved into JSONL files behind the turns
+// (journal.ts). One writer per session, daily files that rotate between turns. Hot sessions are answered
+// from memory; see load-tail.ts. Care of old files is left to maintenance.
 
 import { mkdirSync, statSync } from 'node:fs';
 import { join } from 'node:path';
 import { createLanes } from '../../lib/async.ts';
-import { syncFolder } from '../../lib/files/files.ts';
 import type { Logger } from '../../lib/logger.ts';
 import type { Clock } from '../../lib/time/clock.ts';
 import { createDayText } from '../../lib/time/zone-time.ts';
+import { type EntryRows, type NewEntryRow, StoreError } from '../bus/store/store.ts';
 import { SessionError } from '../message/errors.ts';
 import type { MessageId, SessionKey, TurnId } from '../message/ids.ts';
 import type { TranscriptEntry } from '../message/transcript.ts';
 import { readEarlier } from './earlier.ts';
 import { type FileScan, orUndefined, scanFile, stemOf } from './file-lines.ts';
-import type { SessionForgetting } from './forget.ts';
+import type { SessionFiles } from './forget.ts';
 import { createNewestIndex, type NewestIndex } from './index-file.ts';
-import {
-  appendEntries,
-  beginFile,
-  createOpenFiles,
-  type FileEnd,
-  loadTail,
-  SessionTail,
-} from './load-tail.ts';
+import { SessionJournal } from './journal.ts';
+import { loadTail, openingText, SessionTail } from './load-tail.ts';
 import {
   carryOver,
   type HeldPoint,
@@ -33,12 +28,14 @@ import {
   startsTurn,
   withRestored,
 } from './rules/carry.ts';
-import { type EarlierQuestion, type EarlierTurns, withoutWhole } from './rules/earlier.ts';
+import type { EarlierQuestion, EarlierTurns } from './rules/earlier.ts';
 import { formatName, parseName, type SessionFileName } from './rules/file.ts';
-import type { SessionStore } from './store.ts';
+import type { AppendOptions, SessionStore, TurnEntries } from './store.ts';
 
-export type JsonlSessionStoreDeps = {
+type JsonlSessionStoreDeps = {
   readonly folder: string;
+  /** Holds entries until they stand in their files. */
+  readonly store: EntryRows;
   readonly clock: Clock;
   readonly log: Logger;
   /** Asked at every append, so that a changed configuration holds from the next turn on. */
@@ -46,39 +43,38 @@ export type JsonlSessionStoreDeps = {
 };
 
 const HOT_LIMITS = { maxTails: 2000, maxBytes: 32_000_000 };
-/** Few enough for a process that may have 256 files open. */
-const MAX_OPEN_FILES = 64;
 
 /** Creates the folder when it is missing. */
 export function createJsonlSessionStore(
   deps: JsonlSessionStoreDeps,
-): SessionStore & Pick<SessionForgetting, 'exclusively'> {
+): SessionStore & SessionFiles & TurnEntries {
   mkdirSync(deps.folder, { recursive: true, mode: 0o700 });
   return new JsonlSessionStore(deps);
 }
 
-class JsonlSessionStore implements SessionStore {
+class JsonlSessionStore implements SessionStore, SessionFiles, TurnEntries {
   readonly #deps: JsonlSessionStoreDeps;
   readonly #lanes = createLanes();
   readonly #hot = createHotTails(HOT_LIMITS);
-  readonly #files = createOpenFiles(MAX_OPEN_FILES);
   readonly #index: NewestIndex;
-  readonly #syncNames: () => Promise<void>;
-  /** Sessions whose newest file has a name that is not on the disk for sure. */
-  readonly #unsyncedNames = new Set<SessionKey>();
+  readonly #journal: SessionJournal;
   readonly #today: () => string;
   readonly #running = new Set<Promise<unknown>>();
 
   constructor(deps: JsonlSessionStoreDeps) {
     this.#deps = deps;
     this.#index = createNewestIndex(deps.folder, deps.log);
-    this.#syncNames = shareRuns(() => syncFolder(deps.folder));
+    this.#journal = new SessionJournal({ ...deps, index: this.#index });
     this.#today = createToday(deps);
+  }
+
+  get folder(): string {
+    return this.#deps.folder;
   }
 
   load(key: SessionKey, forNextTurn?: 'forNextTurn'): Promise<readonly TranscriptEntry[]> {
     return this.#inLane(key, async () => {
-      await this.#forgetIfChanged(key);
+      this.#forgetIfChanged(key);
       const tail = await this.#tailOf(key);
       const isCarried = forNextTurn !== undefined && this.#isRotationDue(tail);
       return isCarried ? carryOver(tail.window, this.#deps.policy()) : [...tail.window];
@@ -88,10 +84,11 @@ class JsonlSessionStore implements SessionStore {
   append(
     key: SessionKey,
     entries: readonly TranscriptEntry[],
-    { durable }: { readonly durable: boolean },
+    { durable, epoch }: AppendOptions,
   ): Promise<readonly TranscriptEntry[]> {
     return this.#inLane(key, async () => {
-      await this.#append(key, entries, durable);
+      await this.#append(key, entries, epoch);
+      if (durable) await this.#commit(key);
       return entries;
     });
   }
@@ -102,75 +99,86 @@ class JsonlSessionStore implements SessionStore {
     isTrue: (window: readonly TranscriptEntry[]) => boolean,
   ): Promise<boolean> {
     return this.#inLane(key, async () => {
-      await this.#forgetIfChanged(key);
+      this.#forgetIfChanged(key);
       if (!isTrue((await this.#tailOf(key)).window)) return false;
-      await this.#append(key, entries, true);
+      await this.#append(key, entries, undefined);
+      await this.#commit(key);
       return true;
     });
   }
 
-  async earlier(key: SessionKey, question: EarlierQuestion): Promise<EarlierTurns> {
-    const newest = await this.#inLane(key, async () => (await this.#tailOf(key)).end?.name);
-    return readEarlier(this.#deps.folder, newest, question);
+  endTurn(
+    key: SessionKey,
+    write: (entries: readonly NewEntryRow[]) => Promise<'ended' | 'lost'>,
+  ): Promise<'ended' | 'lost'> {
+    return this.#inLane(key, async () => {
+      const tail = this.#hot.get(key);
+      const ahead = tail?.ahead;
+      const ended = await write(ahead === undefined ? [] : [{ session: key, ...ahead.lines }]);
+      if (ahead === undefined) return ended;
+      if (ended === 'ended') this.#committed(key, tail);
+      else this.#hot.forget(key);
+      return ended;
+    });
+  }
+
+  earlier(key: SessionKey, question: EarlierQuestion): Promise<EarlierTurns> {
+    const newest = this.#inLane(key, () => this.#newestFile(key));
+    return newest.then((name) => readEarlier(this.#deps.folder, name, question));
   }
 
   restorePoints(key: SessionKey, maxPoints: number): Promise<readonly RestorePoint[]> {
     return this.#inLane(key, async () =>
-      findPoints(this.#deps.folder, (await this.#tailOf(key)).end?.name, maxPoints),
+      findPoints(this.#deps.folder, await this.#newestFile(key), maxPoints),
     );
   }
 
   restore(key: SessionKey, index: number, by: MessageId) {
     return this.#inLane(key, async () => {
-      await this.#forgetIfChanged(key);
+      this.#forgetIfChanged(key);
+      const newest = await this.#newestFile(key);
       const before = await this.#tailOf(key);
       const isDone = before.window.some((entry) => entry.role === 'restore' && entry.by === by);
       if (isDone) return 'done before';
-      const points = await findPoints(this.#deps.folder, before.end?.name, index + 1);
+      const points = await findPoints(this.#deps.folder, newest, index + 1);
       const point = points[index];
       if (point === undefined) return undefined;
       const carried = withRestored(before.window, point, by, this.#deps.clock.now());
-      await this.#begin(key, before, carried);
+      this.#rotate(key, before, carried);
+      await this.#commit(key);
       return point;
     });
-  }
-
-  /** A new file at once: what it opens with is in view whole, or the file counts for nothing. */
-  async #begin(key: SessionKey, before: SessionTail, carried: readonly TranscriptEntry[]) {
-    const tail = await this.#rotate(key, before, carried);
-    this.#hot.put(key, tail);
-    if (tail.end === undefined) return;
-    await this.#files.use(this.#pathOf(tail.end), (file) => file.datasync());
-    await this.#syncNames();
-    this.#unsyncedNames.delete(key);
   }
 
   turn(key: SessionKey, id: TurnId): Promise<readonly TranscriptEntry[]> {
     return this.#inLane(key, async () => [...((await this.#tailOf(key)).turn(id) ?? [])]);
   }
 
-  exclusively(key: SessionKey, task: () => Promise<void>): Promise<void> {
-    return this.#inLane(key, async () => {
-      const { end } = await this.#tailOf(key);
-      if (end !== undefined) await this.#files.close(this.#pathOf(end));
+  readonly complete = (): Promise<void> => this.#journal.move('synced');
+
+  readonly exclusively = (key: SessionKey, task: () => Promise<void>): Promise<void> =>
+    this.#inLane(key, async () => {
+      await this.#commit(key);
+      await this.#journal.move('synced', key);
       await task().finally(() => this.#hot.forget(key));
     });
-  }
 
-  /** Waits for what was asked before. */
+  /** Waits for what was asked before. What no end of a turn wrote is written now. */
   async [Symbol.asyncDispose](): Promise<void> {
     await Promise.allSettled(this.#running);
+    await Promise.allSettled(this.#hot.ahead().map((key) => this.#commit(key)));
+    await this.#journal[Symbol.asyncDispose]();
     await this.#index[Symbol.asyncDispose]();
-    await this.#files[Symbol.asyncDispose]();
   }
 
-  /** One writer per session; after a failure the session is read anew from the disk. */
+  /** One writer per session; after a failure what is committed is read anew. */
   #inLane<T>(key: SessionKey, task: () => Promise<T>): Promise<T> {
     const result = this.#lanes.run(key, async () => {
       try {
         return await task();
       } catch (cause) {
-        this.#hot.forget(key);
+        if (this.#hot.get(key)?.ahead === undefined) this.#hot.forget(key);
+        if (cause instanceof StoreError || cause instanceof SessionError) throw cause;
         throw new SessionError('session file not usable', { cause });
       }
     });
@@ -183,6 +191,7 @@ class JsonlSessionStore implements SessionStore {
   async #tailOf(key: SessionKey): Promise<SessionTail> {
     const known = this.#hot.get(key);
     if (known !== undefined) return known;
+    await this.#journal.move('readable', key);
     const { folder, log } = this.#deps;
     const source = { folder, log, index: this.#index };
     const tail = await loadTail(source, stemOf(key), this.#today());
@@ -190,36 +199,53 @@ class JsonlSessionStore implements SessionStore {
     return tail;
   }
 
-  /** Another process may have purged the file meanwhile. */
-  async #forgetIfChanged(key: SessionKey): Promise<void> {
-    const end = this.#hot.get(key)?.end;
-    if (end === undefined) return;
-    const path = this.#pathOf(end);
-    const found = statSync(path, { throwIfNoEntry: false });
-    if (found?.size === end.size) return;
-    this.#hot.forget(key);
-    await this.#files.close(path);
+  /** With all that was appended. */
+  async #newestFile(key: SessionKey): Promise<SessionFileName | undefined> {
+    const { end } = await this.#tailOf(key);
+    await this.#commit(key);
+    await this.#journal.move('readable', key);
+    return end?.name;
   }
 
+  /** Another process may have purged the file meanwhile. */
+  #forgetIfChanged(key: SessionKey): void {
+    const tail = this.#hot.get(key);
+    if (tail?.end === undefined || tail.ahead !== undefined || this.#journal.holds(key)) return;
+    const path = join(this.#deps.folder, formatName(tail.end.name));
+    const found = statSync(path, { throwIfNoEntry: false });
+    if (found?.size !== tail.end.size) this.#hot.forget(key);
+  }
+
+  /** In view at once; on the disk with the next commit. */
   async #append(
     key: SessionKey,
     entries: readonly TranscriptEntry[],
-    durable: boolean,
+    epoch: number | undefined,
   ): Promise<void> {
     const [first] = entries;
     if (first === undefined) return;
-    const known = await this.#tailOf(key);
-    const tail = this.#mustRotate(known, first)
-      ? await this.#rotate(key, known, carryOver(known.window, this.#deps.policy()))
-      : known;
-    if (tail.end === undefined) return;
-    const path = this.#pathOf(tail.end);
-    const bytes = await appendEntries(this.#files, path, tail.end.size, entries, durable);
-    tail.appended(entries.map(withoutWhole), bytes);
+    let tail = await this.#tailOf(key);
+    if (this.#mustRotate(tail, first)) {
+      await this.#commit(key);
+      tail = this.#rotate(key, tail, carryOver(tail.window, this.#deps.policy()));
+    }
+    tail.append(entries, epoch);
     this.#hot.put(key, tail);
-    if (!durable || !this.#unsyncedNames.has(key)) return;
-    await this.#syncNames();
-    this.#unsyncedNames.delete(key);
+  }
+
+  async #commit(key: SessionKey): Promise<void> {
+    const tail = this.#hot.get(key);
+    const ahead = tail?.ahead;
+    if (ahead === undefined) return;
+    const row = { session: key, ...ahead.lines };
+    if (await this.#deps.store.writeEntries([row], ahead.epoch)) return this.#committed(key, tail);
+    this.#hot.forget(key);
+    throw new SessionError('the turn has lost its session');
+  }
+
+  #committed(key: SessionKey, tail: SessionTail | undefined): void {
+    tail?.committed();
+    this.#journal.added(key, 1);
   }
 
   #mustRotate(tail: SessionTail, entry: TranscriptEntry): boolean {
@@ -233,27 +259,18 @@ class JsonlSessionStore implements SessionStore {
     return isRotationDue(name.day, this.#today(), growth, this.#deps.policy());
   }
 
-  async #rotate(
-    key: SessionKey,
-    before: SessionTail,
-    carried: readonly TranscriptEntry[],
-  ): Promise<SessionTail> {
-    const { folder, clock } = this.#deps;
+  #rotate(key: SessionKey, before: SessionTail, carried: readonly TranscriptEntry[]): SessionTail {
     const day = this.#today();
     const last = before.end?.name;
     const isLater = last !== undefined && last.day >= day;
-    const wanted = isLater ? { ...last, part: last.part + 1 } : { stem: stemOf(key), day, part: 1 };
-    const opening = { key, createdAt: clock.now(), continues: last, carried };
-    await this.#index.record(wanted);
-    const end = await beginFile(folder, wanted, opening);
-    if (end.name.part !== wanted.part) await this.#index.record(end.name);
-    if (before.end !== undefined) await this.#files.close(this.#pathOf(before.end));
-    this.#unsyncedNames.add(key);
-    return new SessionTail({ end, carried, own: [], turnBefore: before.lastTurn });
-  }
-
-  #pathOf(end: FileEnd): string {
-    return join(this.#deps.folder, formatName(end.name));
+    const name = isLater ? { ...last, part: last.part + 1 } : { stem: stemOf(key), day, part: 1 };
+    const createdAt = this.#deps.clock.now();
+    const opening = openingText({ key, createdAt, continues: last, carried });
+    const end = { name, size: Buffer.byteLength(opening), growth: { bytes: 0, tokens: 0 } };
+    const content = { end, carried, own: [], turnBefore: before.lastTurn, opening };
+    const tail = new SessionTail(content);
+    this.#hot.put(key, tail);
+    return tail;
   }
 }
 
@@ -269,7 +286,7 @@ function createToday(deps: Pick<JsonlSessionStoreDeps, 'clock' | 'policy'>): () 
 const MAX_FILES = 20;
 
 /** Newest first; what is in view again is left out. */
-export async function findPoints(
+async function findPoints(
   folder: string,
   newest: SessionFileName | undefined,
   maxPoints: number,
@@ -296,7 +313,7 @@ type HotLimits = { readonly maxTails: number; readonly maxBytes: number };
 
 type Held = { readonly tail: SessionTail; readonly bytes: number };
 
-export function createHotTails(limits: HotLimits) {
+function createHotTails(limits: HotLimits) {
   const held = new Map<SessionKey, Held>();
   let totalBytes = 0;
 
@@ -307,41 +324,19 @@ export function createHotTails(limits: HotLimits) {
 
   return {
     get: (key: SessionKey) => held.get(key)?.tail,
-    /** Also after each append, so that the tail's new size counts. */
+    /** Those with entries that are not committed. */
+    ahead: () => [...held].flatMap(([key, { tail }]) => (tail.ahead === undefined ? [] : key)),
+    /** Also after each append, so that the tail's new size counts. What is not committed stays. */
     put(key: SessionKey, tail: SessionTail): void {
       forget(key);
       const bytes = tail.end?.size ?? 0;
       held.set(key, { tail, bytes });
       totalBytes += bytes;
-      for (const oldest of held.keys()) {
+      for (const [oldest, { tail: other }] of held) {
         if (held.size <= limits.maxTails && totalBytes <= limits.maxBytes) return;
-        if (oldest !== key) forget(oldest);
+        if (oldest !== key && other.ahead === undefined) forget(oldest);
       }
     },
     forget,
-  };
-}
-
-// Joins callers that want the same work: who comes while it runs waits for one more run, which
-// began after they asked. Many new session files then cost few syncs of their folder.
-
-/** The returned function resolves after a run that began after the call. */
-export function shareRuns(work: () => Promise<void>): () => Promise<void> {
-  let running: Promise<void> | undefined;
-  let next: Promise<void> | undefined;
-
-  function start(): Promise<void> {
-    next = undefined;
-    const run = work().finally(() => {
-      if (running === run) running = undefined;
-    });
-    running = run;
-    return run;
-  }
-
-  return () => {
-    if (running === undefined) return start();
-    next ??= running.then(start, start);
-    return next;
   };
 }

@@ -17,10 +17,10 @@ import {
 } from './catalog.ts';
 import { searchSessions } from './earlier.ts';
 import { DAMAGED_SUFFIX, orUndefined, stemOf } from './file-lines.ts';
-import type { SessionForgetting } from './forget.ts';
+import type { SessionFiles } from './forget.ts';
 import { INDEX_FOLDER } from './index-file.ts';
 import { removeAllExtracts, removeExtract, writeExtracts } from './index-sessions.ts';
-import { markdownOfEntry } from './rules/extract.ts';
+import { markdownOfEntry } from './rules/earlier.ts';
 import { decodeLine, encodeEntry, encodeHeader, encodeKey, formatName } from './rules/file.ts';
 
 export type FileCount = { readonly files: number; readonly bytes: number };
@@ -205,9 +205,10 @@ export type LeftoverRule = {
 
 /** How many files went; `left` are conversations that still have some. */
 export async function deleteLeftovers(
-  { folder, exclusively }: SessionForgetting,
+  { folder, complete, exclusively }: SessionFiles,
   { channel, before, isInUse }: LeftoverRule,
 ): Promise<{ readonly deleted: number; readonly left: ReadonlySet<SessionKey> }> {
+  await complete();
   const prefix = encodeKey(sessionKey(`${channel}:`));
   const accepts = ({ stem }: { readonly stem: string }) => stem.startsWith(prefix);
   const places = [join(folder, ARCHIVE_FOLDER), folder];

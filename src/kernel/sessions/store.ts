@@ -2,6 +2,7 @@
 // on the carried window and never on the age of the session. Passes test/contract/session-store.ts.
 
 import type { AskedPiece } from '../../features/request-log/rules/asked.ts';
+import type { NewEntryRow } from '../bus/store/store.ts';
 import type { MessageId, SessionKey, TurnId } from '../message/ids.ts';
 import type { TranscriptEntry } from '../message/transcript.ts';
 import type { RestorePoint } from './rules/carry.ts';
@@ -16,6 +17,25 @@ export interface AskedBook {
   keep(session: SessionKey, ask: AskedPiece, pieces: () => readonly AskedPiece[]): void;
 }
 
+export type AppendOptions = {
+  /**
+   * On the disk when the promise resolves, with all that was appended before; else with the next durable
+   * append or with the end of the turn.
+   */
+  readonly durable: boolean;
+  /** Of the claim of the turn that appends: one that has lost its session writes nothing. */
+  readonly epoch?: number;
+};
+
+/** What the bus asks of conversations when a turn ends. */
+export interface TurnEntries {
+  /** `write` commits the entries that are still to be written, in one transaction with the turn's end. */
+  endTurn(
+    session: SessionKey,
+    write: (entries: readonly NewEntryRow[]) => Promise<'ended' | 'lost'>,
+  ): Promise<'ended' | 'lost'>;
+}
+
 export interface SessionStore extends AsyncDisposable {
   /**
    * What the model may see: entries since the last `reset` or `summary` that the newest file holds
@@ -24,13 +44,13 @@ export interface SessionStore extends AsyncDisposable {
    */
   load(session: SessionKey, forNextTurn?: 'forNextTurn'): Promise<readonly TranscriptEntry[]>;
   /**
-   * Appends in order; the entries as they are written, without configured secrets. With `durable` the
-   * promise resolves after fdatasync. One writer per session.
+   * Appends in order; the entries as they are written, without configured secrets. `load` shows them at
+   * once. One writer per session. @throws SessionError where the turn has lost its session
    */
   append(
     session: SessionKey,
     entries: readonly TranscriptEntry[],
-    options: { readonly durable: boolean },
+    options: AppendOptions,
   ): Promise<readonly TranscriptEntry[]>;
   /**
    * Appends durably where `isTrue` says so of what `load` would give, with nothing in between; whether

@@ -3,17 +3,23 @@
 // must wait for its effect. So does what another person asks in a group: each gets an answer of their own.
 
 import type { Channel } from '../../channels/channel.ts';
-import { JOB_CHANNEL } from '../../features/schedule/rules/job.ts';
+import { JOB_CHANNEL } from '../../features/schedule/settings.ts';
 import { SUBAGENT_CHANNEL } from '../../features/subagents/rules/subagent.ts';
 import { WORKFLOW_CHANNEL } from '../../features/workflows/rules/workflow.ts';
 import type { Clock } from '../../lib/time/clock.ts';
 import type { QueuedMessage, Turn } from '../bus/bus.ts';
 import type { Commands } from '../commands/commands.ts';
-import { withChanges } from '../message/change.ts';
 import type { MessageId } from '../message/ids.ts';
 import type { InboundMessage } from '../message/message.ts';
+import { withChanges } from '../message/message.ts';
 import { personNames } from '../message/message-limits.ts';
-import { type CoalescePolicy, coalesceWaitMs } from './rules/coalesce.ts';
+import {
+  type Arrival,
+  type CoalescePolicy,
+  coalesceWaitMs,
+  isLikelyComplete,
+  isPartOfSeveral,
+} from './rules/coalesce.ts';
 
 export type BatchTurn = Pick<Turn, 'attempt' | 'messages' | 'join'>;
 
@@ -104,7 +110,7 @@ function askersOf({ sender, chat }: InboundMessage): readonly string[] {
 
 // Waits until the person has finished writing: followers within the quiet time join the batch.
 
-export type CoalescerOptions = {
+type CoalescerOptions = {
   readonly channel: Channel | undefined;
   readonly policy: CoalescePolicy;
   readonly clock: Clock;
@@ -152,21 +158,31 @@ export function createCoalescer(turn: Turn, batch: Batch, options: CoalescerOpti
   }
 
   function quietMs(): number {
-    const { channel, policy, clock } = options;
-    const [first, ...rest] = batch.messages;
-    const limitUnits = channel?.limits.textUnits ?? Number.POSITIVE_INFINITY;
-    return coalesceWaitMs(
-      [arrivalOf(first), ...rest.map(arrivalOf)],
-      policy,
-      limitUnits,
-      clock.now(),
-    );
+    const { policy, clock } = options;
+    return coalesceWaitMs(arrivals(), policy, limitUnits(), clock.now());
   }
 
-  return { collect, anyFollower };
+  function arrivals(): readonly [Arrival, ...Arrival[]] {
+    const [first, ...rest] = batch.messages;
+    return [arrivalOf(first), ...rest.map(arrivalOf)];
+  }
+
+  const limitUnits = () => options.channel?.limits.textUnits ?? Number.POSITIVE_INFINITY;
+
+  return {
+    collect,
+    anyFollower,
+    /** Whether there is something to wait for, but likely nothing will come. `before`: as `isLikelyComplete` says. */
+    mayStartAtOnce: (before: number | undefined): boolean =>
+      isOpen() && quietMs() > 0 && isLikelyComplete(arrivals(), before, limitUnits()),
+    /** Waits until the chat has been quiet long enough, and takes nobody in. @throws the signal's reason */
+    async quiet(signal: AbortSignal): Promise<void> {
+      await options.clock.sleep(isOpen() ? quietMs() : 0, signal);
+    },
+  };
 }
 
-function arrivalOf({ message }: QueuedMessage) {
+function arrivalOf({ message }: QueuedMessage): Arrival {
   const { receivedAt, text, mayContinue = false } = message;
-  return { receivedAt, length: text.length, mayContinue };
+  return { receivedAt, length: text.length, mayContinue, isPart: isPartOfSeveral(message) };
 }

@@ -3,27 +3,33 @@
 // the bus. A failure fails the turn, never the gateway.
 
 import type { Agent, PreparedContext, TurnInput, TurnMessage } from '../../agent/agent.ts';
+import { AGENT } from '../../agent/install.ts';
+import { MODELS } from '../../agent/models.ts';
 import type { Channel } from '../../channels/channel.ts';
 import type { Approvals, AskingTurn } from '../../features/approvals/approvals.ts';
 import type { Asks } from '../../features/approvals/asks.ts';
+import { APPROVALS, ASKS } from '../../features/approvals/install.ts';
 import { askerKey } from '../../features/approvals/standing.ts';
 import type { Drafts } from '../../features/letters/drafts.ts';
-import type { Permits } from '../../lib/async.ts';
+import { DRAFTS } from '../../features/letters/install.ts';
+import { type Permits, RecentMap } from '../../lib/async.ts';
 import type { Logger } from '../../lib/logger.ts';
 import type { Clock } from '../../lib/time/clock.ts';
+import type { ModelRegistry } from '../../providers/provider.ts';
 import { withoutCode } from '../access/admission.ts';
 import { narrowed, type Rights } from '../access/rights.ts';
 import type { MessageBus, QueuedMessage, Turn } from '../bus/bus.ts';
 import type { Commands } from '../commands/commands.ts';
-import type { Judge } from '../intake/judge.ts';
+import { type Kernel, port } from '../feature.ts';
+import type { Judge } from '../intake/fair-use.ts';
 import { isAnsweredIn, type Routes } from '../intake/routes.ts';
-import { authorOf } from '../intake/rules/group-talk.ts';
-import { type AccountName, accountName } from '../message/account.ts';
-import type { AgentEvent, TurnOutcome } from '../message/event.ts';
-import type { InboundMessage, OutboundDraft } from '../message/message.ts';
+import { ProviderError } from '../message/errors.ts';
+import type { SessionKey } from '../message/ids.ts';
+import { type AccountName, accountName } from '../message/ids.ts';
+import type { AgentEvent, InboundMessage, OutboundDraft, TurnOutcome } from '../message/message.ts';
+import { authorOf } from '../message/message.ts';
 import { personNames } from '../message/message-limits.ts';
-import type { TurnPerson } from '../message/notes.ts';
-import { verbatim } from '../message/untrusted.ts';
+import { type TurnPerson, verbatim } from '../message/untrusted.ts';
 import {
   type Batch,
   type BatchTurn,
@@ -31,16 +37,22 @@ import {
   createBatch,
   createCoalescer,
 } from './batch.ts';
-import type { Origin, Origins } from './origins.ts';
-import type { CoalescePolicy } from './rules/coalesce.ts';
+import { editsStage } from './edits.ts';
 import {
+  createTurnPersonOf,
+  type Origin,
+  type Origins,
   type SessionSettings,
   type SessionSettingsStore,
+  type TurnPersonOf,
   turnSettingsOf,
-} from './session-settings.ts';
-import type { HandledTurn, TurnSetup, TurnStages } from './stages.ts';
+} from './origins.ts';
+import type { CoalescePolicy } from './rules/coalesce.ts';
+import { createTurnStages, type HandledTurn, type TurnSetup, type TurnStages } from './stages.ts';
 import {
+  accountLimitsStage,
   answered,
+  blockedSendersStage,
   createTurnView,
   type LongAnswerDeps,
   poisonAnswer,
@@ -50,15 +62,46 @@ import {
   type TurnView,
   turnShow,
 } from './turn-answers.ts';
-import type { TurnPersonOf } from './turn-person.ts';
 
-export type DispatcherSettings = {
+export const DISPATCHER = port<Dispatcher>('dispatcher');
+
+export function install(kernel: Kernel): void {
+  const { live, clock, log, bus, commands, contributed, judge, origins, people, permits } = kernel;
+  const { questions, settings, media, add } = kernel;
+  const { routes, persons } = people;
+  const channel = kernel.channels.get;
+  const agent = kernel.use(AGENT);
+  const afterAnswer = () => live.config.edits.afterAnswer;
+  add.stage(editsStage({ bus, agent, questions, log, commands, channel, afterAnswer }));
+  add.stage(blockedSendersStage({ bus, judge, clock, log }));
+  add.stage(accountLimitsStage({ log, channel }));
+  const dispatcher = createDispatcher({
+    ...{ bus, agent, commands, judge, origins, routes, permits, media, clock, log, channel },
+    choices: settings,
+    approvals: kernel.use(APPROVALS),
+    drafts: kernel.use(DRAFTS),
+    asks: kernel.use(ASKS),
+    models: kernel.use(MODELS),
+    stages: createTurnStages(kernel.orders.stages, contributed.stages()),
+    personOf: createTurnPersonOf(persons),
+    maxAnswerChars: () => live.config.limits.answers.maxChars,
+    redact: (text) => live.redact(text),
+    settings: () => ({
+      coalesce: live.config.coalesce,
+      thinkingBudget: live.defaults.thinkingBudget,
+      queueMode: live.config.queue.mode,
+    }),
+  });
+  kernel.provide(DISPATCHER, dispatcher);
+}
+
+type DispatcherSettings = {
   readonly coalesce: CoalescePolicy & { readonly mode: 'wait' | 'speculative' };
   readonly queueMode: 'steer' | 'followup';
   readonly thinkingBudget: number;
 };
 
-export type DispatcherDeps = LongAnswerDeps & {
+type DispatcherDeps = LongAnswerDeps & {
   readonly origins: Origins;
   readonly approvals: Pick<Approvals, 'allows' | 'request'>;
   readonly drafts: Pick<Drafts, 'post'>;
@@ -69,6 +112,7 @@ export type DispatcherDeps = LongAnswerDeps & {
   readonly bus: MessageBus;
   readonly commands: Commands;
   readonly choices: Pick<SessionSettingsStore, 'get'>;
+  readonly models: { current(): ModelRegistry };
   /** Asked again before a command that waited in line. */
   readonly judge: Judge;
   readonly personOf: TurnPersonOf;
@@ -84,15 +128,19 @@ export type DispatcherDeps = LongAnswerDeps & {
 /** How a turn is answered: as the session is set, and as its person wants it. */
 type TurnTerms = { readonly chosen: SessionSettings; readonly person: TurnPerson };
 
-/** A follower came before anything was shown: the speculative answer starts again with it. */
+/** Sessions of which it is known when they were written to last. */
+const MAX_RECENT_SESSIONS = 1000;
+
+/** A follower came before anything was shown: the answer starts again with it. */
 class Superseded extends Error {
   override readonly name = 'Superseded';
 }
 
 export type Dispatcher = ReturnType<typeof createDispatcher>;
 
-export function createDispatcher(deps: DispatcherDeps) {
+function createDispatcher(deps: DispatcherDeps) {
   const { stages, agent, permits } = deps;
+  const lastMessageAt = new RecentMap<SessionKey, number>(MAX_RECENT_SESSIONS);
   const run = stages.around(async (turn, setup) => {
     const { attempt, signal } = turn;
     const [given] = turn.messages;
@@ -106,7 +154,8 @@ export function createDispatcher(deps: DispatcherDeps) {
       return resultOf(turn, first.seq, [markdown], first.message, deps);
     }
     const join = async () => stages.arrival(await turn.join(), signal);
-    return createTurnRun(turn, { attempt, messages: [first, ...rest], join }, setup, deps).run();
+    const arrived = { attempt, messages: [first, ...rest], join } as const;
+    return createTurnRun(turn, arrived, setup, { ...deps, lastMessageAt }).run();
   });
   return {
     handle: (turn: Turn): Promise<HandledTurn> => run(turn, { agent, permits }),
@@ -115,8 +164,13 @@ export function createDispatcher(deps: DispatcherDeps) {
   };
 }
 
+type TurnRunDeps = DispatcherDeps & {
+  /** By our clock, epoch milliseconds. */
+  readonly lastMessageAt: Map<SessionKey, number>;
+};
+
 /** One turn from its first message to its answers. */
-function createTurnRun(turn: Turn, arrived: BatchTurn, setup: TurnSetup, deps: DispatcherDeps) {
+function createTurnRun(turn: Turn, arrived: BatchTurn, setup: TurnSetup, deps: TurnRunDeps) {
   const settings: DispatcherSettings = deps.settings();
   const batch: Batch = createBatch(arrived, deps.commands);
   const origins = new BatchOrigins(turn, deps);
@@ -130,21 +184,25 @@ function createTurnRun(turn: Turn, arrived: BatchTurn, setup: TurnSetup, deps: D
     const { agent } = setup;
     const { choices, log } = deps;
     const { session, chat } = turn;
-    const isSpeculative = settings.coalesce.mode === 'speculative';
     const person = await deps.personOf(turn.messages[0].message);
     const context = agent.prepare(session, chat, person);
     // Awaited below; a failure while the person still writes must not count as unhandled.
     context.catch(() => undefined);
     origins.look(batch.messages);
-    if (!isSpeculative) await coalescer.collect();
+    const terms: TurnTerms = { chosen: await choices.get(session), person };
+    const startsAtOnce = mayStartAtOnce(terms.chosen);
+    if (!startsAtOnce) await coalescer.collect();
+    deps.lastMessageAt.set(session, newestMessage().receivedAt);
     const { seq } = batch.messages.at(-1) ?? turn.messages[0];
     if (!batch.takeChanges()) return { throughSeq: seq, outbound: [] };
-    const chosen = await choices.get(session);
-    const outcome = await withPermit(async () =>
-      isSpeculative
-        ? answerSpeculatively({ chosen, person }, await context)
-        : answer({ chosen, person }, await context, turn.signal),
-    );
+    const early = startsAtOnce
+      ? await withPermit(async () => answerAtOnce(terms, await context))
+      : undefined;
+    // Once a follower has come, the rest of the thought is waited for.
+    if (startsAtOnce && early === undefined) await coalescer.collect();
+    const outcome =
+      early ?? (await withPermit(async () => answer(terms, await context, turn.signal)));
+    deps.lastMessageAt.set(session, newestMessage().receivedAt);
     log.info('turn ended', {
       session,
       turnId: turn.id,
@@ -169,24 +227,33 @@ function createTurnRun(turn: Turn, arrived: BatchTurn, setup: TurnSetup, deps: D
     }
   }
 
-  /** Asks the model at once, and again with every follower until something was shown. */
-  async function answerSpeculatively(terms: TurnTerms, context: PreparedContext) {
-    for (;;) {
-      const controller = new AbortController();
-      const signal = AbortSignal.any([turn.signal, controller.signal]);
-      const view = freshView();
-      const watch = supersede(view, controller, signal);
-      try {
-        return await answer(terms, context, signal, view);
-      } catch (error) {
-        if (turn.signal.aborted || !(controller.signal.reason instanceof Superseded)) {
-          throw error;
-        }
-        await batch.join();
-      } finally {
-        controller.abort();
-        await watch;
-      }
+  /** Whether waiting for followers would most likely only delay the answer: they are rare, and a call of a service is cheap. */
+  function mayStartAtOnce({ model, queueMode }: SessionSettings): boolean {
+    const { addressing, group } = newestMessage();
+    const isDirect = addressing === 'direct' && group === undefined;
+    // Where what comes later waits for the next turn, it must not start this one again.
+    const joins = (queueMode ?? settings.queueMode) === 'steer';
+    if (settings.coalesce.mode === 'wait' || !isDirect || !joins) return false;
+    const before = deps.lastMessageAt.get(turn.session);
+    return coalescer.mayStartAtOnce(before) && isCloudModel(deps.models.current(), model);
+  }
+
+  /** Asks the model while the person may still write; undefined where a follower came before anything was shown or done. */
+  async function answerAtOnce(terms: TurnTerms, context: PreparedContext) {
+    const controller = new AbortController();
+    const signal = AbortSignal.any([turn.signal, controller.signal]);
+    const view = freshView();
+    const watch = supersede(view, controller, signal);
+    try {
+      return await answer(terms, context, signal, view, coalescer.quiet);
+    } catch (error) {
+      const isSuperseded = controller.signal.reason instanceof Superseded;
+      if (turn.signal.aborted || !isSuperseded) throw error;
+      await batch.join();
+      return undefined;
+    } finally {
+      controller.abort();
+      await watch;
     }
   }
 
@@ -200,6 +267,7 @@ function createTurnRun(turn: Turn, arrived: BatchTurn, setup: TurnSetup, deps: D
     context: PreparedContext,
     signal: AbortSignal,
     view = freshView(),
+    settled?: TurnInput['settled'],
   ): Promise<TurnOutcome> {
     const { bus, routes } = deps;
     const { session, chat } = turn;
@@ -207,7 +275,7 @@ function createTurnRun(turn: Turn, arrived: BatchTurn, setup: TurnSetup, deps: D
     const show = turnShow(view, { live: bus.live, isHere });
     let outcome: TurnOutcome | undefined;
     try {
-      const events = setup.agent.run(await input(terms, show), context, signal);
+      const events = setup.agent.run(await input(terms, show, settled), context, signal);
       for (;;) {
         const step = await events.next();
         if (step.done === true) {
@@ -229,7 +297,11 @@ function createTurnRun(turn: Turn, arrived: BatchTurn, setup: TurnSetup, deps: D
     return createTurnView(turn.id, turn.chat, answered(turn.messages[0].message));
   }
 
-  async function input({ chosen, person }: TurnTerms, shown: TurnShow): Promise<TurnInput> {
+  async function input(
+    { chosen, person }: TurnTerms,
+    shown: TurnShow,
+    settled: TurnInput['settled'],
+  ): Promise<TurnInput> {
     const { id, session, chat } = turn;
     const { approvals, drafts, asks } = deps;
     const asking = () => origins.asking(batch.messages, person);
@@ -241,12 +313,14 @@ function createTurnRun(turn: Turn, arrived: BatchTurn, setup: TurnSetup, deps: D
     const messages = [await received(first), ...(await Promise.all(rest.map(received)))] as const;
     return {
       turnId: id,
+      epoch: turn.epoch,
       session,
       chat,
       person,
       messages,
       rights: narrowestOf(messages),
       settings: turnSettingsOf(chosen, settings),
+      ...(settled === undefined ? {} : { settled }),
       steer: async (): Promise<readonly TurnMessage[]> =>
         mode === 'steer' && turn.attempt === 1
           ? Promise.all((await batch.join()).map(received))
@@ -266,6 +340,16 @@ function createTurnRun(turn: Turn, arrived: BatchTurn, setup: TurnSetup, deps: D
   }
 
   return { run };
+}
+
+/** A model of one's own machine answers one at a time, and a call that is given up delays the next one. */
+function isCloudModel(models: ModelRegistry, name = models.defaultModel): boolean {
+  try {
+    return !models.resolve(name).local;
+  } catch (error) {
+    if (error instanceof ProviderError) return false;
+    throw error;
+  }
 }
 
 // The senders of the messages of a turn: looks up, beside other work, what rights each of them has, and
@@ -339,7 +423,7 @@ function paidAs({ sender, chat }: InboundMessage): Pick<AskingTurn, 'paidBy'> {
 }
 
 function askerOf({ sender, chat, group }: InboundMessage): string {
-  if (sender.kind === 'system' && sender.source === 'subagent') return `a helper (${chat.chat})`;
+  if (sender.kind === 'system' && sender.source === 'subagent') return `a subagent (${chat.chat})`;
   if (sender.kind === 'system' && sender.source === 'workflow') return `a workflow (${chat.chat})`;
   const title = group?.title === undefined ? '' : ` (${verbatim(group.title)})`;
   const place = group === undefined ? '' : `, in the group ${verbatim(chat.chat)}${title}`;

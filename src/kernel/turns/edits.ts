@@ -8,10 +8,10 @@ import { aborted } from '../../lib/time/clock.ts';
 import { isSameChat } from '../access/person.ts';
 import type { MessageBus, QueuedMessage, SentText, Turn, TurnResult } from '../bus/bus.ts';
 import type { Commands } from '../commands/commands.ts';
-import { type AccountName, accountName } from '../message/account.ts';
-import { againQuestion, reactionNote, withChanges } from '../message/change.ts';
 import { DeliveryError } from '../message/errors.ts';
 import {
+  type AccountName,
+  accountName,
   answerIdOf,
   type MessageId,
   messageId,
@@ -20,7 +20,15 @@ import {
   type TurnId,
   turnOfAnswer,
 } from '../message/ids.ts';
-import { type ChatRef, type InboundMessage, idsOf, sessionKeyOf } from '../message/message.ts';
+import {
+  againQuestion,
+  type ChatRef,
+  type InboundMessage,
+  idsOf,
+  reactionNote,
+  sessionKeyOf,
+  withChanges,
+} from '../message/message.ts';
 import type { QuestionHandler, Questions } from '../questions/questions.ts';
 import type { TurnStage } from './stages.ts';
 
@@ -125,7 +133,7 @@ export function createAgainHandler(deps: {
 // the earlier exchange is hidden as /undo hides it, and the new answer takes the old one's place in the
 // chat. Everything is found again by a repeat after a crash.
 
-export type RedoDeps = {
+type RedoDeps = {
   readonly agent: Pick<Agent, 'lastTurn' | 'asked' | 'takeBack'>;
   readonly bus: Pick<MessageBus, 'inbound' | 'takeBack' | 'recordDraft' | 'forgetDraft'>;
   readonly log: Logger;
@@ -136,7 +144,7 @@ export type RedoDeps = {
 export type Answer = (turn: Turn) => Promise<TurnResult>;
 
 /** For a turn whose first message changes one that was answered. */
-export type Redo = (turn: Turn, answer: Answer) => Promise<TurnResult>;
+type Redo = (turn: Turn, answer: Answer) => Promise<TurnResult>;
 
 type Messages = readonly [QueuedMessage, ...QueuedMessage[]];
 type Plan = { readonly replaces: TurnId; readonly messages: Messages };
@@ -155,7 +163,7 @@ const NOT_NEWEST = 'not answered again: only the newest exchange is';
 const NOT_KEPT = 'not answered again: what was asked is no longer kept';
 const NOT_ASKED = 'not answered again: it would be a command, or not all of it was asked by people';
 
-export function createRedo(deps: RedoDeps): Redo {
+function createRedo(deps: RedoDeps): Redo {
   return async (turn, answer) => {
     const { seq } = turn.messages[0];
     const plan = await planned(turn, deps);
@@ -244,7 +252,7 @@ async function retract(
     await channel(accountName(chat))?.retracting?.retract(chat, parts, signal);
   } catch (error) {
     if (!(error instanceof DeliveryError)) throw error;
-    log.info('rest of an answer not taken away', { channel: chat.channel, error });
+    log.info('rest of an answer not removed', { channel: chat.channel, error });
   }
 }
 

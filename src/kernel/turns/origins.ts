@@ -1,9 +1,18 @@
 // Who asks for a turn, and what they may have done: brings together what the gate says of a message
 // now, what its door is like, and what the configuration grants. The rules themselves are core's.
 
+import { createHash } from 'node:crypto';
+import type { TurnSettings } from '../../agent/agent.ts';
+import type { CompactionEngine } from '../../agent/compaction-settings.ts';
+import type { AgentMode } from '../../features/modes/settings.ts';
 import type { KnownAs } from '../../features/people/people.ts';
+import type { Persons } from '../../features/people/persons.ts';
+import { jsonRow, number, rowShape, text } from '../../lib/json/json.ts';
 import { type SettledVerdict, withoutCode } from '../access/admission.ts';
+import { nameOfLanguage, type Person } from '../access/person.ts';
 import {
+  type ApprovalPolicy,
+  approvalPolicyOf,
   LOOKING_RIGHTS,
   type Medium,
   NO_RIGHTS,
@@ -15,15 +24,28 @@ import {
   takenFrom,
   toolPolicyOf,
 } from '../access/rights.ts';
-import type { Judge } from '../intake/judge.ts';
-import { type InboundMessage, idsOf, type PersonSender } from '../message/message.ts';
+import type { MessageBus } from '../bus/bus.ts';
+import type { KeyValueStore } from '../bus/store/store.ts';
+import type { Judge } from '../intake/fair-use.ts';
+import { type SessionKey, turnOfAnswer } from '../message/ids.ts';
+import {
+  type InboundMessage,
+  idsOf,
+  type PersonSender,
+  sessionKeyOf,
+  sessionOf,
+} from '../message/message.ts';
+import { GROUPS_FOLDER, PEOPLE_FOLDER, type TurnPerson } from '../message/untrusted.ts';
+import type { SessionStore } from '../sessions/store.ts';
 import { holdsWordsOfOthers } from './rules/coalesce.ts';
 
-export type OriginsDeps = {
+type OriginsDeps = {
   readonly judge: Judge;
   readonly knownAs: KnownAs;
   mediumOf(channel: string): Medium;
   policies(): ToolPolicies;
+  /** Whether what it quotes is in view: then it brings nothing that the conversation does not hold. */
+  quotesShown(message: InboundMessage): Promise<boolean>;
 };
 
 export type Origin = {
@@ -32,11 +54,14 @@ export type Origin = {
   readonly isForeign: boolean;
   /** An owner, alone with the agent in a chat: who may be asked there. */
   readonly isOwnerHere: boolean;
+  /** How much is asked of owners; left out for whom nothing is run, and for our own machinery. */
+  readonly approvals?: ApprovalPolicy;
 };
 
 export type Origins = (message: InboundMessage) => Promise<Origin>;
 
-export function createOrigins({ judge, knownAs, mediumOf, policies }: OriginsDeps): Origins {
+export function createOrigins(deps: OriginsDeps): Origins {
+  const { judge, knownAs, mediumOf, policies, quotesShown } = deps;
   return async (message) => {
     const { sender } = message;
     if (sender.kind === 'system') {
@@ -50,16 +75,50 @@ export function createOrigins({ judge, knownAs, mediumOf, policies }: OriginsDep
     const group = message.group?.ids ?? [];
     const { role, place } = standing;
     const isOthers = medium === 'mail' || (place === 'group' && role !== 'owner');
-    const policy = toolPolicyOf(policies(), { channel, ids: idsOf(sender), group });
+    const whose = { channel, ids: idsOf(sender), group };
+    const { names, approvals: chosen } = await knownAs(message);
+    const approvals = approvalPolicyOf(policies(), standing, whose, chosen);
+    const policy = { ...toolPolicyOf(policies(), whose), approvals };
     const there = verdict.kind === 'refuse' ? NO_RIGHTS : rightsOf(standing, policy);
     // Another door of theirs gives nobody back what was taken from them.
-    const granted = narrowed(there, takenFrom(policies(), (await knownAs(message)).names));
+    const granted = narrowed(there, takenFrom(policies(), names));
+    const isTrusted = granted.trustsFiles === true;
+    const isQuoteSeen = isTrusted && message.quoted !== undefined && (await quotesShown(message));
     return {
       // Nobody asked for anything when they corrected their words.
       rights: message.redoes === undefined ? granted : narrowed(granted, LOOKING_RIGHTS),
-      isForeign: isOthers || holdsWordsOfOthers(message),
+      isForeign: isOthers || holdsWordsOfOthers(message, { isTrusted, isQuoteSeen }),
       isOwnerHere: role === 'owner' && place === 'direct' && medium === 'chat',
+      ...(role === 'guest' || standing.verified === 'unverified' ? {} : { approvals }),
     };
+  };
+}
+
+/**
+ * A message of the agent or of the person, quoted between the two of them, where the conversation shows it:
+ * the mark that it had is that of the conversation.
+ */
+export function createQuotesShown({
+  bus,
+  sessions,
+}: {
+  readonly bus: Pick<MessageBus, 'sentAs'>;
+  readonly sessions: Pick<SessionStore, 'load'>;
+}): OriginsDeps['quotesShown'] {
+  return async (message) => {
+    const { chat, group, quoted, replyTo } = message;
+    if (group !== undefined || quoted === undefined) return false;
+    const sent = quoted.sentAs && (await bus.sentAs(sessionKeyOf(chat), quoted.sentAs));
+    const turn = sent && turnOfAnswer(sent.id);
+    const entries = await sessions.load(sessionOf(message));
+    return entries.some(
+      (entry) =>
+        (entry.role === 'assistant' && turn !== undefined && entry.turnId === turn) ||
+        (entry.role === 'user' &&
+          entry.seq !== undefined &&
+          replyTo !== undefined &&
+          entry.messageId === replyTo),
+    );
   };
 }
 
@@ -75,5 +134,92 @@ export function standingOf(
     place: isDirect ? 'direct' : 'group',
     verified: sender.verified,
     medium,
+  };
+}
+
+// Whose a turn is: an owner's own, another person's, or a group's. What nobody vouches for, and what
+// is nobody's, gets notes of its own and never the owner's.
+
+const NAME_CHARS = 12;
+
+export type TurnPersonOf = (message: InboundMessage) => Promise<TurnPerson>;
+
+export function createTurnPersonOf(persons: Pick<Persons, 'author'>): TurnPersonOf {
+  return async (message) => {
+    const { sender } = message;
+    if (sender.kind === 'system' && sender.person !== undefined) return sender.person;
+    const isBetweenTwo = message.group === undefined && message.addressing === 'direct';
+    const person = isBetweenTwo ? await persons.author(message) : undefined;
+    return { notes: notesOf(message, person), ...waysOf(person) };
+  };
+}
+
+function notesOf({ sender, chat }: InboundMessage, person: Person | undefined): string {
+  if (person === undefined) {
+    const { thread: _topic, ...whole } = chat;
+    const hash = createHash('sha256').update(sessionKeyOf(whole)).digest('hex');
+    return `${GROUPS_FOLDER}/g${hash.slice(0, NAME_CHARS)}/`;
+  }
+  if (sender.kind === 'person' && sender.verified === 'unverified') {
+    return `${PEOPLE_FOLDER}/${person.id}-unverified/`;
+  }
+  return person.role === 'owner' ? '' : `${PEOPLE_FOLDER}/${person.id}/`;
+}
+
+function waysOf(person: Person | undefined): Omit<TurnPerson, 'notes'> {
+  const { language, timeZone } = person ?? {};
+  const name = language === undefined ? undefined : nameOfLanguage(language);
+  return {
+    ...(name === undefined ? {} : { language: name }),
+    ...(timeZone === undefined ? {} : { timeZone }),
+  };
+}
+
+// What a person chose for one conversation: model, thinking, what happens to messages that come
+// while a turn runs. Never global.
+
+const SETTINGS = rowShape<SessionSettings>({
+  model: text.optional(),
+  beforeLocal: text.optional(),
+  thinkingBudget: number.optional(),
+  queueMode: text.optional(),
+  mode: text.optional(),
+  engine: text.optional(),
+});
+
+export type SessionSettings = {
+  readonly model?: string;
+  /** The model to which /local goes back; undefined: that of all. */
+  readonly beforeLocal?: string;
+  readonly thinkingBudget?: number;
+  readonly queueMode?: 'steer' | 'followup';
+  /** How its turns share their work among models. */
+  readonly mode?: AgentMode;
+  /** How what came before is summed up. */
+  readonly engine?: CompactionEngine;
+};
+
+/** What of it a turn is run with. */
+export function turnSettingsOf(
+  { model, mode, engine, thinkingBudget }: SessionSettings,
+  defaults: { readonly thinkingBudget: number },
+): TurnSettings {
+  return {
+    thinkingBudget: thinkingBudget ?? defaults.thinkingBudget,
+    ...(model === undefined ? {} : { model }),
+    ...(mode === undefined ? {} : { mode }),
+    ...(engine === undefined ? {} : { engine }),
+  };
+}
+
+export type SessionSettingsStore = ReturnType<typeof createSessionSettings>;
+
+export function createSessionSettings(state: KeyValueStore) {
+  return {
+    async get(session: SessionKey): Promise<SessionSettings> {
+      return jsonRow((await state.get(session)) ?? '', SETTINGS) ?? {};
+    },
+    set: (session: SessionKey, settings: SessionSettings) =>
+      state.set(session, JSON.stringify(settings)),
   };
 }

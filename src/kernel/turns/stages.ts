@@ -4,9 +4,8 @@
 import type { Agent, TurnMessage } from '../../agent/agent.ts';
 import type { Permits } from '../../lib/async.ts';
 import type { QueuedMessage, Turn, TurnResult } from '../bus/bus.ts';
-import type { AgentEvent, TurnOutcome } from '../message/event.ts';
 import type { SessionKey } from '../message/ids.ts';
-import type { InboundMessage, OutboundDraft } from '../message/message.ts';
+import type { AgentEvent, InboundMessage, OutboundDraft, TurnOutcome } from '../message/message.ts';
 import { inOrder } from '../ordered.ts';
 
 export type HandledTurn = TurnResult & {

@@ -13,16 +13,28 @@ import {
   TurnDeferred,
   type TurnResult,
 } from '../bus/bus.ts';
-import type { Judge } from '../intake/judge.ts';
+import type { Judge } from '../intake/fair-use.ts';
 import type { Routes } from '../intake/routes.ts';
 import { MediaError, type MediaStore } from '../media/media.ts';
-import { type AccountName, accountName } from '../message/account.ts';
-import type { AgentEvent, LiveUpdate, ToolActivity, TurnOutcome } from '../message/event.ts';
-import { type MessageId, messageId, type TurnId } from '../message/ids.ts';
+import {
+  type AccountName,
+  accountName,
+  type MessageId,
+  messageId,
+  type TurnId,
+} from '../message/ids.ts';
 import { questionOf } from '../message/late.ts';
-import type { ChatRef, InboundMessage, OutboundDraft } from '../message/message.ts';
+import type {
+  AgentEvent,
+  ChatRef,
+  InboundMessage,
+  LiveUpdate,
+  OutboundDraft,
+  ToolActivity,
+  TurnOutcome,
+} from '../message/message.ts';
+import type { TurnPersonOf } from './origins.ts';
 import type { HandledTurn, NextStage, TurnStage } from './stages.ts';
-import type { TurnPersonOf } from './turn-person.ts';
 
 /** What an answer refers to: our own messages stand in no chat. */
 export function answered({ sender, replyTo, id }: InboundMessage): MessageId | undefined {
@@ -38,7 +50,7 @@ export type LongAnswerDeps = {
   channel(name: AccountName): Channel | undefined;
 };
 
-export type AnswerDeps = LongAnswerDeps & {
+type AnswerDeps = LongAnswerDeps & {
   readonly routes: Pick<Routes, 'answersTo'>;
   readonly personOf: TurnPersonOf;
 };
@@ -116,8 +128,8 @@ export function poisonAnswer({ chat, messages }: Turn): readonly OutboundDraft[]
   const words = excerptOf(message.text);
   const which = words === '' ? 'your last message' : `your message “${words}”`;
   const markdown =
-    `I could not deal with ${which}: it failed several times. ` +
-    'It is set aside, and I go on with what comes next.';
+    `I could not process ${which}: it failed several times. ` +
+    'I set it aside and continue with the next message.';
   return [{ chat, markdown, replyTo: message.id }];
 }
 
@@ -264,7 +276,7 @@ export function turnShow(view: TurnView, { live, isHere: isStillHere }: TurnShow
 // A blocked sender gets no more answers: waiting messages are set aside, and a turn that runs in the
 // sender's own chat is cancelled.
 
-export type BlockedSendersDeps = {
+type BlockedSendersDeps = {
   readonly judge: Judge;
   readonly bus: Pick<MessageBus, 'cancel'>;
   readonly clock: Clock;
@@ -295,7 +307,7 @@ export function blockedSendersStage(deps: BlockedSendersDeps): TurnStage {
   async function watched(turn: Turn, next: NextStage): Promise<HandledTurn> {
     const over = new AbortController();
     const watching = watch(turn, over.signal).catch((error) => {
-      if (!over.signal.aborted) log.warn('sender of a turn not looked at', { error });
+      if (!over.signal.aborted) log.warn('sender of a turn not checked', { error });
     });
     try {
       return await next(turn);
@@ -311,7 +323,7 @@ export function blockedSendersStage(deps: BlockedSendersDeps): TurnStage {
       const [{ seq, message }] = turn.messages;
       if (message.sender.kind === 'system') return next(turn);
       if (await isBlocked(message)) {
-        log.info('message laid aside: its sender is blocked', { session: turn.session });
+        log.info('message dropped: its sender is blocked', { session: turn.session });
         return { throughSeq: seq, outbound: [] };
       }
       return message.group === undefined ? watched(turn, next) : next(turn);
@@ -322,7 +334,7 @@ export function blockedSendersStage(deps: BlockedSendersDeps): TurnStage {
 // Asks the account of a message whether it is answered now, before anything is paid for: what a limit
 // holds back waits in the queue, and what it refuses ends with a note in the trace.
 
-export type AccountLimitsDeps = {
+type AccountLimitsDeps = {
   readonly log: Logger;
   channel(name: AccountName): Channel | undefined;
 };

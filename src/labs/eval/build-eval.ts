@@ -1,6 +1,7 @@
 // Opens a home for an evaluation: the measured model with its own deadline, the day's budgets, and a
 // workbench with the whole agent on demand. The home is locked meanwhile.
 
+import type { SpendingGuard } from '../../agent/agent.ts';
 import {
   createModels,
   LOCAL_MODELS_SCOPE,
@@ -9,10 +10,9 @@ import {
 } from '../../agent/models.ts';
 import { textTokens } from '../../agent/rules/tokens.ts';
 import { chargedMeter, untilAborted } from '../../agent/side-model.ts';
-import type { SpendingGuard } from '../../agent/spending.ts';
+import { openClusterRows } from '../../features/cluster/cluster-desk.ts';
 import { clusterOf } from '../../features/cluster/cluster-keeper.ts';
-import { openClusterRows } from '../../features/cluster/cluster-rows.ts';
-import { openLocalOnly } from '../../features/local-models/install-local-only.ts';
+import { openLocalOnly } from '../../features/local-models/local-only.ts';
 import type { Payer } from '../../features/spending/rules/budget-limits.ts';
 import { Spending } from '../../features/spending/spending.ts';
 import { SPENDING_SCOPE } from '../../features/spending/spending-day.ts';
@@ -23,13 +23,14 @@ import type { Environment } from '../../kernel/config/environment.ts';
 import type { LoadedConfig } from '../../kernel/config/files/config-file.ts';
 import type { Home } from '../../kernel/config/files/home.ts';
 import { LiveConfig } from '../../kernel/config/files/live-config.ts';
+import { askGateway, findRunningGateway } from '../../kernel/home-state.ts';
 import { ProviderError, type ProviderFailure } from '../../kernel/message/errors.ts';
 import { chatId, DEFAULT_ACCOUNT } from '../../kernel/message/ids.ts';
 import { type ChatRef, sessionKeyOf } from '../../kernel/message/message.ts';
+import { budgetGuard, guardedModelCalls } from '../../kernel/model-guards.ts';
 import { openMetricsFile } from '../../kernel/observe/metrics.ts';
-import { observedSpending } from '../../kernel/observe/observed.ts';
+import { recordingGuard } from '../../kernel/observe/observed.ts';
 import { createRows } from '../../kernel/rows.ts';
-import { askGateway, findRunningGateway } from '../../kernel/running-gateway.ts';
 import { readOnce } from '../../lib/async.ts';
 import { openLogFile } from '../../lib/files/files.ts';
 import { createLogger, type Logger, silentLogger } from '../../lib/logger.ts';
@@ -81,7 +82,7 @@ function createSubject(deps: SubjectDeps): Subject {
       const ms = Math.round(clock.monotonic() - started);
       return { text: event.text.trim(), isCut: event.stop === 'length', ms };
     }
-    throw failed(handle, { kind: 'malformed' }, 'the answer did not end');
+    throw failed(handle, { kind: 'malformed' }, 'the answer was not finished');
   }
 
   return {
@@ -91,7 +92,7 @@ function createSubject(deps: SubjectDeps): Subject {
     async ask(question, signal) {
       const late = new AbortController();
       const deadline = clock.timer(DEADLINE_MS, () =>
-        late.abort(failed(handle, { kind: 'timeout', stage: 'whole_call' }, 'it took too long')),
+        late.abort(failed(handle, { kind: 'timeout', stage: 'whole_call' }, 'timeout')),
       );
       try {
         return await ask(question, AbortSignal.any([signal, late.signal]));
@@ -191,7 +192,11 @@ async function openOwn(
   const models = await createModels({ live, env, clock, log, forAll, loadImage, cluster: peers });
   const routes = { sessionOf: async (chat: ChatRef) => sessionKeyOf(chat) };
   const only = openLocalOnly({ live, store, models, routes, startedFrom: () => undefined });
-  const cost = counterOf(live, only.guard(inner), maxCost);
+  const cost = counterOf(
+    live,
+    guardedModelCalls(() => [only.guard, budgetGuard(inner)]),
+    maxCost,
+  );
   return { models: models.current(), cost, clock };
 }
 
@@ -207,7 +212,7 @@ function counterOf(
 }
 
 const NOT_BESIDE =
-  'a model of one’s own machine answers one call at a time, and the gateway of this home may be asking it: stop the gateway first';
+  'the gateway of this home may be using this local model, which answers one call at a time; stop the gateway first';
 
 /** Its server is asked by the gateway alone. */
 function elsewhere(registry: VendorRegistry): VendorRegistry {
@@ -231,7 +236,7 @@ function elsewhere(registry: VendorRegistry): VendorRegistry {
 
 const noImage: ModelsDeps['loadImage'] = async () => ({
   kind: 'unreadable',
-  reason: 'images are not shown here',
+  reason: 'images are not available here',
 });
 
 /** What another model says in place of the one that is measured is no measure of it. */
@@ -271,7 +276,8 @@ async function openSpending(
   await spending.today();
   if (!live.config.telemetry.metricsFile) return spending;
   const metrics = openMetricsFile({ path: home.metrics, log });
-  return observedSpending(spending, (call) => metrics.record(call), clock);
+  const recording = recordingGuard((call) => metrics.record(call), clock);
+  return guardedModelCalls(() => [recording, budgetGuard(spending)]);
 }
 
 /** @throws as `openPurse`; ProviderError where nobody serves the model */

@@ -4,15 +4,12 @@
 import { mkdir, mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import type { Agent } from '../../agent/agent.ts';
+import type { Agent, SpendingGuard } from '../../agent/agent.ts';
 import { type Instead, openAgent } from '../../agent/install.ts';
 import { MODELS } from '../../agent/models.ts';
-import type { SpendingGuard } from '../../agent/spending.ts';
-import { LOCAL_ONLY } from '../../features/local-models/install-local-only.ts';
-import { LocalOnly } from '../../features/local-models/local-only.ts';
+import { LOCAL_ONLY, LocalOnly } from '../../features/local-models/local-only.ts';
 import { createModes, install as installModes, MODES } from '../../features/modes/install.ts';
 import { createCron } from '../../features/schedule/cron-tool.ts';
-import { SPENDING } from '../../features/spending/install.ts';
 import { createSpawn } from '../../features/subagents/spawn.ts';
 import { createWorkflow } from '../../features/workflows/tool.ts';
 import type { Config } from '../../kernel/config/config.ts';
@@ -25,6 +22,7 @@ import { installFeatures } from '../../kernel/install-features.ts';
 import { openKernel } from '../../kernel/kernel.ts';
 import { NanobotError } from '../../kernel/message/errors.ts';
 import { sessionKeyOf } from '../../kernel/message/message.ts';
+import { budgetGuard } from '../../kernel/model-guards.ts';
 import type { ModelRegistry } from '../../providers/provider.ts';
 import { EXECUTOR, openExecutor } from '../../tools/exec/exec.ts';
 
@@ -51,7 +49,7 @@ type Lab = {
 };
 
 const FOLDER_MODE = 0o700;
-const NOT_HERE = 'nobody is asked in a home that is thrown away';
+const NOT_HERE = 'there is no person to ask in a temporary home';
 
 /** @throws StoreError */
 export async function openLab(wish: LabWish, resources: AsyncDisposableStack): Promise<Lab> {
@@ -79,7 +77,7 @@ export async function openLab(wish: LabWish, resources: AsyncDisposableStack): P
 }
 
 /** Nothing comes in, and no turn is dispatched. */
-const NO_ORDERS = { intake: [], stages: [] };
+const NO_ORDERS = { intake: [], stages: [], modelGuards: ['budgets'] };
 
 const LAB_FEATURES: readonly Feature[] = [
   { name: 'skills', load: () => import('../../features/skills/catalog.ts') },
@@ -121,9 +119,9 @@ function provideLab(kernel: Kernel, { models, spending, instead }: LabWish): voi
   const executor = openExecutor(kernel);
   const isAvailable = () => (isReplayed ? tools.exec.enabled : executor.isAvailable());
   const helpers = { ...NO_HELPERS, isEnabled: () => isReplayed && agents.subagents.enabled };
-  const workflows = { ...NO_WORKFLOWS, isEnabled: () => isReplayed && agents.workflows.enabled };
+  const workflows = isReplayed && agents.workflows.enabled ? [createWorkflow(NO_WORKFLOWS)] : [];
   kernel.provide(MODELS, { current: () => models });
-  kernel.provide(SPENDING, spending);
+  add.modelGuard(budgetGuard(spending));
   kernel.provide(EXECUTOR, { ...executor, isAvailable });
   kernel.provide(
     LOCAL_ONLY,
@@ -133,7 +131,9 @@ function provideLab(kernel: Kernel, { models, spending, instead }: LabWish): voi
       startedFrom: async () => [],
     }),
   );
-  add.tools(() => [createCron(NO_JOBS), createSpawn(helpers), createWorkflow(workflows)]);
+  const jobs = createCron(NO_JOBS);
+  const spawn = createSpawn(helpers);
+  add.tools(() => [jobs, spawn, ...workflows]);
   if (instead?.isRecorded === true) kernel.provide(MODES, INLINE);
   else installModes(kernel);
 }

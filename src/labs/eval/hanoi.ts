@@ -4,12 +4,11 @@
 import {
   type Ballot,
   type RedFlag,
-  USUAL_GATE,
-  USUAL_MAX_FLAGGED,
   VOTE_TARGET,
   verdictOf,
   votersFor,
 } from '../../features/subagents/rules/vote.ts';
+import { USUAL_GATE, USUAL_MAX_FLAGGED } from '../../features/subagents/settings.ts';
 import { leadFor, mean, medianSeconds, plain, windows } from './rules/grade.ts';
 import { barsOf, type EvalItem, type EvalPlot, known, scoreOf, sumOf } from './rules/result.ts';
 import type { Benchmark, Graded, Subject } from './run-eval.ts';

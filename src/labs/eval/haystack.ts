@@ -97,7 +97,7 @@ async function askModel({ subject }: Trial, asked: Asked, signal: AbortSignal): 
   const text = `${asked.corpus.text}\n\n---\n\n${asked.question}`;
   const needed = textTokens(text) + subject.maxTokens;
   if (needed > subject.contextTokens) {
-    const got = `about ${needed} tokens do not fit into ${subject.contextTokens}`;
+    const got = `about ${needed} tokens do not fit into the context of ${subject.contextTokens}`;
     return { state: 'skipped', got, ms: 0, counts: {} };
   }
   const said = [{ role: 'user' as const, text }];

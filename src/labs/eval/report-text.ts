@@ -75,13 +75,13 @@ export function scoreText({
   chance,
 }: EvalScore): string {
   const beside = [
-    ...(chance === undefined ? [] : [`guessing gives ${percent(chance)}`]),
+    ...(chance === undefined ? [] : [`by guessing ${percent(chance)}`]),
     ...(errors === 0 ? [] : [`${errors} errors not counted`]),
     ...(skipped === 0 ? [] : [`${skipped} skipped`]),
   ];
   const more = beside.length === 0 ? '' : `; ${beside.join(', ')}`;
-  if (rate === undefined) return `nothing was answered${more}`;
-  return `${percent(rate)} (${right} of ${total}, truly ${percent(low)} to ${percent(high)})${more}`;
+  if (rate === undefined) return `no answers${more}`;
+  return `${percent(rate)} (${right} of ${total}; 95 % interval ${percent(low)} to ${percent(high)})${more}`;
 }
 
 export function costText({
@@ -92,7 +92,7 @@ export function costText({
   currency,
   unpriced,
 }: EvalResult['cost']) {
-  const unknown = unpriced === 0 ? '' : `, ${unpriced} calls without a known price`;
+  const unknown = unpriced === 0 ? '' : `, ${unpriced} calls with unknown price`;
   return `${calls} calls, ${inputTokens} + ${outputTokens} tokens, ${money.toFixed(4)} ${currency}${unknown}`;
 }
 

@@ -2,7 +2,7 @@
 // is interrupted or reaches its budget; partial results are valid and stored while it runs. Also prints the
 // report over all results.
 
-import { SpendingRefusedError } from '../../agent/spending.ts';
+import { SpendingRefusedError } from '../../agent/agent.ts';
 import {
   CommandFailure,
   EXIT,
@@ -10,7 +10,7 @@ import {
   type Terminal,
   untilStopped,
 } from '../../cli/terminal.ts';
-import { programVersion } from '../../kernel/config/files/package-files.ts';
+import { programVersion } from '../../kernel/config/files/home.ts';
 import { NanobotError, ProviderError } from '../../kernel/message/errors.ts';
 import { shortened } from '../../lib/text/cut.ts';
 import type { Clock } from '../../lib/time/clock.ts';
@@ -173,7 +173,7 @@ async function runBenchmark(
     }
     if (now >= keptAt + KEEP_EVERY_MS) {
       keptAt = now;
-      await keep(result('it is still running, or was cut off'));
+      await keep(result('still running, or interrupted'));
     }
   });
   const whole = result(because);
@@ -194,12 +194,12 @@ async function untilItEnds(
       const item = await attempt(task, trial, signal);
       await take(item);
       errors = item.state === 'error' ? errors + 1 : 0;
-      if (signal.aborted) return 'it was stopped';
+      if (signal.aborted) return 'stopped';
       if (errors >= MAX_ERRORS_IN_A_ROW) return `${errors} errors in a row: ${item.got}`;
     }
     return undefined;
   } catch (error) {
-    if (signal.aborted) return 'it was stopped';
+    if (signal.aborted) return 'stopped';
     if (error instanceof SpendingRefusedError) return error.text;
     if (error instanceof NanobotError) return `${error.code}: ${error.message}`;
     throw error;
@@ -252,7 +252,7 @@ export async function runEval(terminal: Terminal, benchmark: Benchmark, flags: E
     );
     let path = '';
     const result = await untilStopped(
-      () => terminal.note('Stopping; what there is by now is kept.'),
+      () => terminal.note('Stopping. The results so far are saved.'),
       (signal) =>
         runBenchmark(
           benchmark,
@@ -271,7 +271,7 @@ export async function runEval(terminal: Terminal, benchmark: Benchmark, flags: E
     else for (const line of resultLines(result)) terminal.print(printable(line));
     terminal.note(path);
     if (result.status === 'partial') {
-      const stopped = result.because === 'it was stopped';
+      const stopped = result.because === 'stopped';
       throw new CommandFailure(
         stopped ? EXIT.interrupted : EXIT.failure,
         `partial: ${result.because}`,
@@ -299,11 +299,11 @@ export async function reportResults(
 ) {
   const { comparisonLines, readResults } = await import('./report-text.ts');
   const { results, unread } = await readResults(terminal.home.eval);
-  for (const name of unread) terminal.note(`${name} is no result that this version can read`);
+  for (const name of unread) terminal.note(`cannot read ${name}: not a result of this version`);
   if (results.length === 0) {
     throw new CommandFailure(
       EXIT.notFound,
-      `no results in ${terminal.home.eval}; try: nanobot eval hanoi`,
+      `no results in ${terminal.home.eval}. Start with: nanobot eval hanoi`,
     );
   }
   if (html !== undefined) {

@@ -8,11 +8,11 @@ import type {
   Refusal,
   Reservation,
   SpendingGuard,
-} from '../../agent/spending.ts';
-import { lentAnswer } from '../../features/cluster/lending-routes.ts';
+} from '../../agent/agent.ts';
+import { lentAnswer } from '../../features/spending/lending-routes.ts';
 import { amountOf, NOTHING, plus, worstCase } from '../../features/spending/rules/spending.ts';
+import { tellGateway } from '../../kernel/home-state.ts';
 import { NanobotError } from '../../kernel/message/errors.ts';
-import { tellGateway } from '../../kernel/running-gateway.ts';
 import { type ConfiguredPrice, priceOf } from '../../providers/rules/model-names.ts';
 import type { EvalCost } from './rules/result.ts';
 
@@ -59,13 +59,13 @@ export function createCostCounter({ inner, prices, currency, maxMicros }: CostDe
     if (maxMicros === undefined) return undefined;
     const price = priceOf(model, prices, currency);
     if (price === undefined) {
-      return `${model} has no known price, so a limit in money cannot be kept: set models.prices`;
+      return `the price of ${model} is unknown, so --max-cost cannot be checked; set models.prices`;
     }
     const worst = worstCase({ inputTokens, outputTokens, price }, outputTokens);
     const after = plus(money, worst);
     if (after.micros <= maxMicros) return undefined;
     const spent = (money.micros / MICROS).toFixed(4);
-    return `the next call could pass the limit of ${maxMicros / MICROS} ${currency}; ${spent} are spent`;
+    return `the next call could exceed the limit of ${maxMicros / MICROS} ${currency}; ${spent} spent so far`;
   }
 
   const guard: SpendingGuard = {
@@ -112,7 +112,7 @@ export type Lender = { readonly address: string; readonly token: string };
 
 const PATH = '/api/model-calls';
 const END_TIMEOUT_MS = 5000;
-const GONE = 'the gateway that keeps the budgets does not answer any more';
+const GONE = 'lost the connection to the gateway, which counts the budgets';
 
 /** Disposing waits until every end was told. */
 export class LentSpending implements SpendingGuard, AsyncDisposable {

@@ -5,7 +5,6 @@ import { mkdir, readdir, readFile, rm, writeFile } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 import type { Agent, TurnInput } from '../../agent/agent.ts';
 import { NO_RIGHTS, type Rights } from '../../kernel/access/rights.ts';
-import type { AgentEvent } from '../../kernel/message/event.ts';
 import {
   channelName,
   chatId,
@@ -13,8 +12,9 @@ import {
   messageId,
   turnId,
 } from '../../kernel/message/ids.ts';
+import type { AgentEvent } from '../../kernel/message/message.ts';
 import { type ChatRef, type InboundMessage, sessionKeyOf } from '../../kernel/message/message.ts';
-import { OWNER_TURN } from '../../kernel/message/notes.ts';
+import { OWNER_TURN } from '../../kernel/message/untrusted.ts';
 import type { Clock } from '../../lib/time/clock.ts';
 import type { TurnReport, Workbench } from './run-eval.ts';
 import type { CostCounter } from './spending.ts';
@@ -112,7 +112,7 @@ function inputOf(
     messages: [{ seq, rights: RIGHTS, isForeign: false, message }],
     settings: { model, thinkingBudget },
     steer: async () => [],
-    ...unattended('Nobody is there to be asked: this is an evaluation. Go on without.'),
+    ...unattended('There is no person to ask: this is an evaluation. Continue without.'),
   };
 }
 

@@ -5,10 +5,10 @@ import { randomBytes } from 'node:crypto';
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import type { SpendingGuard } from '../../agent/agent.ts';
 import type { ModelsDeps } from '../../agent/models.ts';
 import type { PromptSources } from '../../agent/prepared.ts';
 import { type PromptFile, titledPart, WORKSPACE_FILES } from '../../agent/rules/prompt.ts';
-import type { SpendingGuard } from '../../agent/spending.ts';
 import { OWN_DOORS } from '../../channels/door.ts';
 import { createPeople } from '../../features/people/people.ts';
 import { readAsked, withAskedConfig } from '../../features/request-log/request-log.ts';
@@ -26,19 +26,18 @@ import type { Home } from '../../kernel/config/files/home.ts';
 import { LiveConfig } from '../../kernel/config/files/live-config.ts';
 import type { JsonObject } from '../../kernel/config/json.ts';
 import { withValue } from '../../kernel/config/json-paths.ts';
-import { hasState, PAIRING_SCOPE } from '../../kernel/home-state.ts';
-import { gateOf } from '../../kernel/intake/doors.ts';
-import { createKeptMedia } from '../../kernel/media/files.ts';
-import { loadedImage } from '../../kernel/media/home-media.ts';
+import { completeSessions, hasState, PAIRING_SCOPE } from '../../kernel/home-state.ts';
+import { gateOf } from '../../kernel/intake/routes.ts';
+import { createKeptMedia, loadedImage } from '../../kernel/media/files.ts';
 import { createMediaReader } from '../../kernel/media/media-reader.ts';
 import { messageId, type SessionKey } from '../../kernel/message/ids.ts';
 import { chatRefOf, type InboundMessage } from '../../kernel/message/message.ts';
-import { OWNER_TURN, type TurnPerson } from '../../kernel/message/notes.ts';
 import type { TranscriptEntry } from '../../kernel/message/transcript.ts';
+import { OWNER_TURN, type TurnPerson } from '../../kernel/message/untrusted.ts';
 import { createRows } from '../../kernel/rows.ts';
 import { readSession } from '../../kernel/sessions/catalog.ts';
 import { stemOf } from '../../kernel/sessions/file-lines.ts';
-import { createTurnPersonOf } from '../../kernel/turns/turn-person.ts';
+import { createTurnPersonOf } from '../../kernel/turns/origins.ts';
 import { silentLogger } from '../../lib/logger.ts';
 import { systemClock } from '../../lib/time/clock.ts';
 import type { ModelRegistry } from '../../providers/provider.ts';
@@ -46,7 +45,7 @@ import { openPurse } from '../eval/build-eval.ts';
 import { openLab } from '../eval/build-lab.ts';
 import type { CostCounter } from '../eval/spending.ts';
 import type { ReplayDeps, ReplayModel, Settled } from './replay.ts';
-import { ReplayStage } from './replay-stage.ts';
+import { ReplayStage } from './replay.ts';
 import { type RecordedTurn, recordedTurns } from './rules/replay.ts';
 
 type ReplaySettings = {
@@ -61,7 +60,7 @@ type ReplaySettings = {
 const THINKING = 'agents.defaults.thinkingBudget';
 const MODE = 'agents.mode';
 const NOT_FITTING =
-  'the settings it was recorded with do not fit this program: those of today are used';
+  'the recorded settings are not valid in this version; the settings of today are used';
 
 function settleFor(wish: ReplaySettings): (ask: RecordedAsk | undefined) => Settled {
   const { config, overrides, isRecorded, configure } = wish;
@@ -202,6 +201,7 @@ type Voices = {
 
 /** All that is on record, the archive included; none for a conversation that there is not. */
 export async function readTurns(home: Home, session: SessionKey): Promise<readonly RecordedTurn[]> {
+  await completeSessions(home, systemClock);
   const entries: TranscriptEntry[] = [];
   for await (const entry of readSession(home.sessions, stemOf(session))) entries.push(entry);
   return recordedTurns(entries);

@@ -28,13 +28,13 @@ const MICROS = 1_000_000;
 
 function replayLines(turn: PlayedTurn, { currency }: Pricing): readonly string[] {
   const head = `turn ${turn.place}  ${turn.id}  "${turn.about}"`;
-  if (turn.kind === 'skipped') return [`${head}  left out: ${turn.why}`];
+  if (turn.kind === 'skipped') return [`${head}  skipped: ${turn.why}`];
   const { recorded, played, comparison, notes, asked } = turn;
   const { isSame, calls, answer } = comparison;
   const took = `  ${modelsOf(recorded)} -> ${modelsOf(played)}: ${tookText(recorded, currency)} -> ${tookText(played, currency)}`;
   const circumstances = [
     ...notes.map((note) => `  ${note}`),
-    ...(asked.every(({ kind }) => kind === 'same') ? [] : section('asked with', asked)),
+    ...(asked.every(({ kind }) => kind === 'same') ? [] : section('request', asked)),
   ];
   if (isSame) {
     const isByOthers = modelsOf(recorded) !== modelsOf(played);
@@ -51,11 +51,12 @@ function replayLines(turn: PlayedTurn, { currency }: Pricing): readonly string[]
   ];
 }
 
-const modelsOf = ({ models }: TurnOutline) => (models.length === 0 ? 'nobody' : models.join(', '));
+const modelsOf = ({ models }: TurnOutline) =>
+  models.length === 0 ? 'no model' : models.join(', ');
 
 function tookText({ rounds, inputTokens, outputTokens, cost }: TurnOutline, currency: string) {
   const money = (cost.spent.micros / MICROS).toFixed(4);
-  const price = cost.unpriced > 0 ? 'no known price' : `${money} ${currency}`;
+  const price = cost.unpriced > 0 ? 'unknown price' : `${money} ${currency}`;
   return `${rounds} model calls, ${inputTokens} + ${outputTokens} tokens, ${price}`;
 }
 
@@ -84,24 +85,24 @@ type Flags = {
 
 export function replayCommand(terminal: Terminal): Command {
   return new Command('replay')
-    .description('play recorded turns again and show what is different; nothing is really done')
-    .argument('<session>', 'its key, e.g. telegram:42')
-    .option('--turn <which...>', 'only these: their place from 1 on, their id, or "last"')
+    .description('replay recorded turns and show differences; tools have no effect')
+    .argument('<session>', 'key from "sessions list", e.g. telegram:42')
+    .option('--turn <which...>', 'only these turns: number from 1, id, or "last"')
     .addOption(
-      new Option('--recorded', 'with what the models said then (the default)').conflicts([
+      new Option('--recorded', 'use the recorded answers of the models (default)').conflicts([
         'model',
         'prompt',
       ]),
     )
-    .option('--model <name>', 'ask this model, "recorded" (that of then) or "today"')
+    .option('--model <name>', 'ask this model, the "recorded" one, or the one of "today"')
     .option(
       '--prompt <which>',
-      '"recorded" (the default), "today", or a file in place of its namesake',
+      'system prompt: "recorded" (default), "today", or a file that replaces the part of the same name',
     )
-    .option('--config <which>', 'settings: "recorded" (the default), "today", or a file')
-    .option('--set <key=value>', 'another setting, e.g. agents.defaults.temperature=0', collected)
-    .option('--max-cost <money>', 'what all of it may cost', parseMoney)
-    .option('--json', 'as JSON')
+    .option('--config <which>', 'settings: "recorded" (default), "today", or a file')
+    .option('--set <key=value>', 'change a setting, e.g. agents.defaults.temperature=0', collected)
+    .option('--max-cost <money>', 'stop before this cost', parseMoney)
+    .option('--json', 'print as JSON')
     .action((session: string, flags: Flags) => replay(terminal, session, flags));
 }
 
@@ -111,7 +112,7 @@ async function replay(terminal: Terminal, session: string, flags: Flags) {
   const key = sessionKey(session);
   const known = await readTurns(home, key);
   if (known.length === 0)
-    throw new CommandFailure(EXIT.notFound, `no turn of ${session} is on record`);
+    throw new CommandFailure(EXIT.notFound, `there are no recorded turns of ${session}`);
   const chosen = chosenTurns(known, flags.turn);
   const resources = new AsyncDisposableStack();
   try {
@@ -143,7 +144,7 @@ function chosenTurns(
     id === which || String(place) === which || (which === 'last' && place === known.length);
   const missing = wanted.find((which) => !known.some((turn) => isMeant(turn, which)));
   if (missing !== undefined) {
-    const message = `there is no turn ${missing}; there are 1 to ${known.length}`;
+    const message = `there is no turn ${missing}; use 1 to ${known.length}`;
     throw new CommandFailure(EXIT.notFound, message);
   }
   return known.filter((turn) => wanted.some((which) => isMeant(turn, which)));
@@ -173,7 +174,7 @@ const isOfRecord = (which: string): which is 'recorded' | 'today' =>
 /** @throws CommandFailure where it cannot be read */
 async function promptIn(path: string): Promise<PromptFile> {
   const text = await readFile(path, 'utf8').catch((error) => {
-    throw new CommandFailure(EXIT.notFound, `${path} cannot be read: ${error.code}`);
+    throw new CommandFailure(EXIT.notFound, `cannot read ${path}: ${error.code}`);
   });
   return { name: basename(path), text };
 }
@@ -218,9 +219,9 @@ async function conclude(
     const { costText } = await import('../eval/report-text.ts');
     terminal.note(costText(cost.total()));
   }
-  if (played.length < wanted) throw new CommandFailure(EXIT.interrupted, 'it was stopped');
+  if (played.length < wanted) throw new CommandFailure(EXIT.interrupted, 'stopped');
   if (deps.model === 'record' && same < compared.length) {
-    throw new CommandFailure(EXIT.failure, 'today the record ends otherwise');
+    throw new CommandFailure(EXIT.failure, 'the result differs from the record');
   }
 }
 
@@ -235,7 +236,7 @@ async function overridesOf(settings: readonly string[]): Promise<ConfigOverrides
     if (found.kind === 'found' && found.key.type !== 'section') {
       return [found.key.path, parseValue(found.key, value)] as const;
     }
-    throw new CommandFailure(EXIT.usage, `"${text}" sets nothing; write it as key=value`);
+    throw new CommandFailure(EXIT.usage, `"${text}" is not a setting; use key=value`);
   });
   return Object.fromEntries(pairs);
 }

@@ -41,15 +41,35 @@ const ALTERNATIVES = 2;
 
 export function tuneCommand(terminal: Terminal): Command {
   return new Command('tune')
-    .description('measure the models of local servers and say which one to use')
-    .option('--model <name...>', 'only these; a model of a vendor’s service may be one of them')
-    .option('--from <file>', 'figures from a file, as --json prints them, instead of measuring')
-    .option('--min-quality <share>', 'answers right, 0 to 1', parseShare, USUAL_DEMANDS.minQuality)
-    .option('--min-tools <share>', 'tools called rightly', parseShare, USUAL_DEMANDS.minToolSuccess)
-    .option('--min-speed <n>', 'tokens a second', parseCount, USUAL_DEMANDS.minTokensPerSecond)
-    .option('--min-context <n>', 'tokens of context', parseCount, USUAL_DEMANDS.minContextTokens)
-    .option('--apply', 'write the best one into the configuration: /local changes to it')
-    .option('--json', 'as JSON')
+    .description('measure the models of local servers and recommend one')
+    .option('--model <name...>', 'only these models; models of services are possible, too')
+    .option('--from <file>', 'use figures from a file made with --json instead of measuring')
+    .option(
+      '--min-quality <share>',
+      'minimum share of correct answers, 0 to 1',
+      parseShare,
+      USUAL_DEMANDS.minQuality,
+    )
+    .option(
+      '--min-tools <share>',
+      'minimum share of correct tool calls, 0 to 1',
+      parseShare,
+      USUAL_DEMANDS.minToolSuccess,
+    )
+    .option(
+      '--min-speed <n>',
+      'minimum tokens per second',
+      parseCount,
+      USUAL_DEMANDS.minTokensPerSecond,
+    )
+    .option(
+      '--min-context <n>',
+      'minimum context in tokens',
+      parseCount,
+      USUAL_DEMANDS.minContextTokens,
+    )
+    .option('--apply', 'save the best model as the model for /local')
+    .option('--json', 'print as JSON')
     .action((flags: Flags) => tune(terminal, flags));
 }
 
@@ -70,8 +90,8 @@ async function tune(terminal: Terminal, flags: Flags) {
     show(terminal, suitable, out);
   }
   // The best one may be among those that were not asked.
-  if (isStopped) throw new CommandFailure(EXIT.interrupted, 'it was stopped');
-  if (best === undefined) throw new CommandFailure(EXIT.failure, 'no model meets the demands');
+  if (isStopped) throw new CommandFailure(EXIT.interrupted, 'stopped');
+  if (best === undefined) throw new CommandFailure(EXIT.failure, 'no model meets the requirements');
   if (flags.apply === true) await apply(terminal, best.model);
 }
 
@@ -97,8 +117,8 @@ async function measureAll(terminal: Terminal, { model }: Flags): Promise<Measure
 }
 
 const NO_MODELS =
-  'no local model server answers; start one (Ollama, LM Studio, llama.cpp, vLLM), set ' +
-  'providers.local.apiBase to where it is, or name models with --model';
+  'no local model server answers. Start one (Ollama, LM Studio, llama.cpp, vLLM), set ' +
+  'providers.local.apiBase to its address, or name models with --model';
 
 async function measureEach(
   terminal: Terminal,
@@ -117,7 +137,7 @@ async function measureEach(
     } catch (error) {
       if (signal.aborted) return { measured, failed, isStopped: true };
       if (!(error instanceof NanobotError)) throw error;
-      failed.push({ model: name, reasons: [`could not be asked: ${error.message}`] });
+      failed.push({ model: name, reasons: [`failed: ${error.message}`] });
     }
   }
   return { measured, failed, isStopped: false };
@@ -125,7 +145,7 @@ async function measureEach(
 
 async function readFigures(path: string): Promise<Measured> {
   const text = await readFile(path, 'utf8').catch((error) => {
-    throw new CommandFailure(EXIT.notFound, `${path} cannot be read: ${error.code}`);
+    throw new CommandFailure(EXIT.notFound, `cannot read ${path}: ${error.code}`);
   });
   const found = measureFileSchema.safeParse(parseJson(text));
   if (found.success) return { measured: found.data.measured, failed: [], isStopped: false };
@@ -133,7 +153,7 @@ async function readFigures(path: string): Promise<Measured> {
   const at = issue === undefined ? '' : ` (${issue.path.join('.')}: ${issue.message})`;
   throw new CommandFailure(
     EXIT.usage,
-    `${path} holds no figures${at}; make such a file with: nanobot tune --json`,
+    `${path} has no figures${at}; create it with: nanobot tune --json`,
   );
 }
 
@@ -165,11 +185,11 @@ function rowOf(one: Weighed): readonly string[] {
 }
 
 async function apply(terminal: Terminal, model: string) {
-  const { readRawConfig, saveConfig } = await import('../../kernel/config/files/config-store.ts');
+  const { readRawConfig, saveConfig } = await import('../../kernel/config/files/config-file.ts');
   const { withValue } = await import('../../kernel/config/json-paths.ts');
   const { home, env } = terminal;
   await saveConfig(home, withValue(await readRawConfig(home), 'localModels.model', model), env);
-  terminal.note(`localModels.model is ${model}: /local changes a conversation to it.`);
+  terminal.note(`Saved ${model} as localModels.model; /local switches a conversation to it.`);
 }
 
 function parseShare(text: string): number {

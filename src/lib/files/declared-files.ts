@@ -1,7 +1,7 @@
 // Folders of YAML files by which people declare things, each named like what it declares. Read anew each time,
 // so that a change counts at once. Links are not followed; a file that cannot be used says why.
 
-import type { ReadFile } from '../json/value-problem.ts';
+import type { ReadFile } from '../json/json.ts';
 import { parseYaml, YamlError } from '../yaml.ts';
 import type { GuardedFiles } from './guarded-files.ts';
 import { GuardedFileError } from './guarded-path.ts';

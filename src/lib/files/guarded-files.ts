@@ -229,13 +229,13 @@ class FolderGuard {
   async update(
     root: string,
     path: string,
-    change: (content: Buffer | undefined) => string | undefined,
+    change: (content: Buffer | undefined) => string | undefined | Promise<string | undefined>,
     limits: { readonly maxBytes: number },
   ): Promise<void> {
     const place = await locate(root, path);
     await this.#lanes.run(laneOf(place), async () => {
       const before = await this.#read(place, limits).catch(undefinedIfMissing);
-      const content = change(before);
+      const content = await change(before);
       if (content !== undefined) await this.#write(place, content);
     });
   }

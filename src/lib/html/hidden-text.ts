@@ -2,17 +2,8 @@
 // written as text, control tokens. Works on a stream cut anywhere and leaves every other character
 // as it is; fenced code and code spans are never touched.
 
-/** Tags by which models and their hosts part thinking and tool calls from words. */
-export const HIDDEN_TAGS = [
-  'think',
-  'thinking',
-  'thought',
-  'reasoning',
-  'tool_call',
-  'tool_calls',
-  'tool_response',
-  'function_calls',
-];
+import { HIDDEN_TAGS } from '../text/cut.ts';
+
 const CONTROL_TOKENS = [
   'im_start',
   'im_end',

@@ -12,7 +12,7 @@ import {
 
 export type XmlElement = DefaultTreeAdapterTypes.Element;
 
-export type XmlToken =
+type XmlToken =
   | {
       readonly type: 'open';
       readonly name: string;

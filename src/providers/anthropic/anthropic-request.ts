@@ -11,10 +11,10 @@ import type {
   Tool,
 } from '@anthropic-ai/sdk/resources/messages';
 import type { AttachedMedia } from '../../kernel/message/attachment.ts';
+import { argumentsObject, unsealed, type WireMessage, wireMessages } from '../completion.ts';
 import type { ModelRequest } from '../provider.ts';
 import { imageLabel, NO_IMAGES, type ShownImages } from '../seen-images.ts';
 import { claudeTraits, effortOf } from '../vendors.ts';
-import { argumentsObject, unsealed, type WireMessage, wireMessages } from '../wire-messages.ts';
 
 /** Least budget the service takes. */
 const MIN_THINKING_TOKENS = 1024;

@@ -6,8 +6,8 @@ import type {
   RawMessageStreamEvent,
 } from '@anthropic-ai/sdk/resources/messages';
 import type { TokenUsage } from '../../kernel/message/transcript.ts';
-import { Completion, createCallIds, type MintCallId } from '../completion.ts';
-import { refusingRedirects } from '../local-http.ts';
+import { Completion, createCallIds, type MintCallId, sealed } from '../completion.ts';
+import { refusingRedirects } from '../local-servers.ts';
 import type { LLMProvider, ModelEvent, ModelRequest, StopReason } from '../provider.ts';
 import {
   type CallDeadline,
@@ -17,7 +17,6 @@ import {
   streamingProvider,
 } from '../provider-call.ts';
 import { openShowing, type ShownImages } from '../seen-images.ts';
-import { sealed } from '../wire-messages.ts';
 import { anthropicRequest, REDACTED, sendsThinking } from './anthropic-request.ts';
 
 const STOPS: Readonly<Record<string, StopReason>> = {

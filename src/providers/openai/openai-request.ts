@@ -7,10 +7,10 @@ import type {
   ChatCompletionMessageParam,
   ChatCompletionTool,
 } from 'openai/resources/chat/completions';
+import { argumentsObject, unsealed, type WireMessage, wireMessages } from '../completion.ts';
 import type { ModelRequest } from '../provider.ts';
 import { imageLabel, NO_IMAGES, type ShownImages } from '../seen-images.ts';
 import type { Quirks } from '../vendors.ts';
-import { argumentsObject, unsealed, type WireMessage, wireMessages } from '../wire-messages.ts';
 
 type AssistantMessage = Extract<WireMessage, { role: 'assistant' }>;
 

@@ -3,8 +3,8 @@
 
 import type { OpenAI } from 'openai';
 import type { ChatCompletionChunk } from 'openai/resources/chat/completions';
-import { Completion, createCallIds, type MintCallId } from '../completion.ts';
-import { type LocalFetch, refusingRedirects } from '../local-http.ts';
+import { Completion, createCallIds, type MintCallId, sealed } from '../completion.ts';
+import { type LocalFetch, refusingRedirects } from '../local-servers.ts';
 import type { LLMProvider, ModelEvent, ModelRequest, StopReason } from '../provider.ts';
 import {
   type CallDeadline,
@@ -15,7 +15,6 @@ import {
 } from '../provider-call.ts';
 import { openShowing } from '../seen-images.ts';
 import type { Quirks } from '../vendors.ts';
-import { sealed } from '../wire-messages.ts';
 import { cacheKeyField, openaiRequest } from './openai-request.ts';
 
 const OPEN = '<think>';

@@ -3,7 +3,7 @@
 // a name nobody knows: only what the table is sure of counts against them.
 
 import type { CapabilityOverride } from '../../features/local-models/settings.ts';
-import { matchesWildcard } from '../../lib/text/nearest.ts';
+import { matchesWildcard } from '../../lib/text/cut.ts';
 
 type SizeClass = 'small' | 'medium' | 'large';
 

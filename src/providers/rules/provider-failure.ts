@@ -203,7 +203,7 @@ export function sentenceFor(call: FailedCall): string {
     case 'rate_limited':
       return `${vendor} allows no more requests at the moment. ${waitHint(failure.retryAfterMs)}`;
     case 'server':
-      return `${vendor} has a problem on its side at the moment. ${waitHint(failure.retryAfterMs)}`;
+      return `${vendor} has a problem at the moment. ${waitHint(failure.retryAfterMs)}`;
     case 'network':
       return call.local
         ? `The local model server at ${call.apiBase} does not answer. Start it, then try again.`
@@ -213,11 +213,11 @@ export function sentenceFor(call: FailedCall): string {
     case 'timeout':
       return `${vendor} ${STAGES[failure.stage]}. Please try again, or choose another model with /model.`;
     case 'context_overflow':
-      return `Our conversation is too long for the model "${model}". Start anew with /new.`;
+      return `Our conversation is too long for the model "${model}". Start again with /new.`;
     case 'malformed':
       return `${vendor} sent an answer that cannot be read. Please try again.`;
     case 'rejected':
-      return `${vendor} refused the request for "${model}"${quoted(call.detail)} Choose another model with /model, or start anew with /new.`;
+      return `${vendor} refused the request for "${model}"${quoted(call.detail)} Choose another model with /model, or start again with /new.`;
     case 'cancelled':
       return 'The answer was stopped.';
   }

@@ -10,7 +10,7 @@ import {
   type Said,
   type SpokenCall,
   TRAINED_KEYS,
-} from './protocol.ts';
+} from './written-calls.ts';
 
 export type Reading = {
   /** Names of the tools. */
@@ -130,14 +130,14 @@ export type Ended = Pieces & {
   readonly instead: string;
 };
 
-const NEITHER = 'it is JSON, but neither a call nor the end';
+const NEITHER = 'it is JSON, but neither a call nor "done"';
 const MIXED =
-  'it has a call in the midst of other text. To make the call, write its JSON alone; as an answer, put all of the text into "response"';
+  'it mixes a call with other text. To make the call, write its JSON alone; to answer, put the whole text into "response"';
 const IMITATED =
-  'it has the result of a tool, and only the program writes those. Call the tool, or answer from what you know';
+  'it contains a tool result, which only the program writes. Call the tool, or answer from what you know';
 const NOT_NOW = 'no tool may be called now; answer with what you have';
 
-const CUT = 'it was cut off, being longer than one message may be. Do it in smaller steps';
+const CUT = 'it was too long and was cut off. Use smaller steps';
 
 const SPACE = /\s/;
 

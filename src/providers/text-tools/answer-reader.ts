@@ -15,8 +15,7 @@ import {
   type Spot,
 } from './answer-parts.ts';
 import { type Dialect, isMeant, saidIn, type WrittenBy } from './dialects.ts';
-import { isForTheProgram, readSaid, type Said } from './protocol.ts';
-import { ObjectReader } from './written-calls.ts';
+import { isForTheProgram, ObjectReader, readSaid, type Said } from './written-calls.ts';
 
 type Candidate =
   | { readonly kind: 'opening'; readonly begun: string }

@@ -1,8 +1,13 @@
 // The dialects of tool calls in text that model families use, Python call syntax among them.
 
-import { type LiteralForm, LiteralReader, readable, Unreadable } from '../../lib/json/literals.ts';
+import {
+  type LiteralForm,
+  LiteralReader,
+  readable,
+  Unreadable,
+} from '../../lib/json/loose-json.ts';
 import type { TextDialect } from '../rules/model-capabilities.ts';
-import type { Said, SpokenCall } from './protocol.ts';
+import type { Said, SpokenCall } from './written-calls.ts';
 import {
   type Calls,
   deepseekCalls,
@@ -212,8 +217,8 @@ export function saidIn(dialect: Dialect, body: string, reader: Reader): Said | u
   if (calls === undefined) {
     const problem =
       dialect.open === ''
-        ? 'the JSON cannot be read: its keys and texts stand in straight double quotes'
-        : `what stands behind ${dialect.open} cannot be read`;
+        ? 'the JSON cannot be read: put keys and texts in straight double quotes'
+        : `the text after ${dialect.open} cannot be read`;
     return isOwn && reader.isTrusted ? { kind: 'broken', problem } : undefined;
   }
   const areOffered = calls.every(({ name }) => reader.offered.has(name));

@@ -4,9 +4,9 @@
 import { CONTINUE, CONVERSATION_RESUMED, mergeRoles } from '../../agent/rules/thread-repair.ts';
 import type { ModelMessage } from '../../kernel/message/transcript.ts';
 import { truncateText } from '../../lib/text/cut.ts';
+import { argumentsObject } from '../completion.ts';
 import type { ModelRequest, ToolSpec } from '../provider.ts';
 import type { ModelCapabilities } from '../rules/model-capabilities.ts';
-import { argumentsObject } from '../wire-messages.ts';
 import type { Reading } from './answer-parts.ts';
 import { AnswerReader } from './answer-reader.ts';
 

@@ -10,12 +10,12 @@ import type { ModelCapabilities } from '../rules/model-capabilities.ts';
 import type { Reading } from './answer-parts.ts';
 import { AnswerReader } from './answer-reader.ts';
 import type { WrittenBy } from './dialects.ts';
-import type { SpokenCall } from './protocol.ts';
 import { corrected, readingOf, spokenRequest } from './spoken-request.ts';
+import type { SpokenCall } from './written-calls.ts';
 
 type Finished = Extract<ModelEvent, { type: 'finished' }>;
 
-export class Attempt {
+class Attempt {
   readonly #reader: AnswerReader | undefined;
   readonly #mint: MintCallId;
   readonly #calls: ToolCall[] = [];
@@ -103,7 +103,7 @@ type TextToolsModel = {
 
 /** Each is a whole call of its own. */
 const MAX_CORRECTIONS = 2;
-const CORRECTING = 'The model did not keep to the form of tool calls';
+const CORRECTING = 'The model did not use the format for tool calls';
 
 /** @throws ProviderError `context_overflow` before anything is asked */
 export function withTextTools(inner: LLMProvider, model: TextToolsModel): LLMProvider {

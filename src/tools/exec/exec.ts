@@ -12,8 +12,9 @@ import { ToolError } from '../../kernel/message/errors.ts';
 import type { Logger } from '../../lib/logger.ts';
 import { headOf } from '../../lib/text/cut.ts';
 import type { Clock } from '../../lib/time/clock.ts';
-import { MAX_PATH_CHARS } from '../files/workspace-access.ts';
-import { defineTool, type Tool } from '../tool.ts';
+import { MAX_PATH_CHARS } from '../files/file-tools.ts';
+import type { Provenance } from '../files/provenance.ts';
+import { defineTool, type Tool, type ToolContext } from '../tool.ts';
 import { createExecutor, type Executor, MAX_WAIT_MS } from './executor.ts';
 import { createKnownSandbox, thisSystem } from './find-sandbox.ts';
 import type { ExecRequest, ExecSettings } from './plan-run.ts';
@@ -35,7 +36,10 @@ const MAX_DETAIL_CHARS = 300;
 const word = z
   .string()
   .max(MAX_ARGUMENT_CHARS)
-  .refine((text) => !text.includes('\0') && text.isWellFormed(), 'holds what no argument can');
+  .refine(
+    (text) => !text.includes('\0') && text.isWellFormed(),
+    'contains a character that no argument can',
+  );
 
 const input = z.object({
   argv: z
@@ -48,25 +52,23 @@ const input = z.object({
     .string()
     .max(MAX_CODE_CHARS)
     .optional()
-    .describe(
-      'Instead of argv: text for the interpreter, where pipes or several steps are needed.',
-    ),
-  interpreter: z.enum(INTERPRETERS).optional().describe('Of the script; "sh" where left out.'),
+    .describe('Instead of argv: text for the interpreter, for pipes or several steps.'),
+  interpreter: z.enum(INTERPRETERS).optional().describe('Of the script; default "sh".'),
   cwd: z
     .string()
     .max(MAX_PATH_CHARS)
     .optional()
-    .describe('Folder to begin in, relative to the workspace.'),
+    .describe('Working directory, relative to the workspace.'),
   timeout_secs: z
     .number()
     .min(1)
     .max(MAX_EXEC_SECS)
     .optional()
-    .describe('Longest run, seconds; it is ended with all it has started.'),
+    .describe('Time limit in seconds; then it and all it started is ended.'),
 });
 type Input = z.infer<typeof input>;
 
-export function createExec(executor: Executor): Tool<Input> {
+export function createExec(executor: Executor, own?: Provenance): Tool<Input> {
   return defineTool({
     name: 'exec',
     aliases: ['execute', 'run', 'run_command', 'run_shell', 'shell', 'bash', 'terminal', 'command'],
@@ -77,6 +79,7 @@ export function createExec(executor: Executor): Tool<Input> {
       timeout_secs: ['timeout', 'timeout_seconds'],
     },
     access: 'execute',
+    reachOf: () => (executor.isIsolated() ? 'machine' : 'outside'),
     // It may show what lies in any file.
     taints: true,
     isOwn: (_input, found) => wasRefused(found),
@@ -87,8 +90,20 @@ export function createExec(executor: Executor): Tool<Input> {
     describe: ({ argv, script }) => headOf(argv?.join(' ') ?? script ?? '', MAX_DETAIL_CHARS),
     sealOf: async (wanted, { workspace }) => executor.seal(requestOf(wanted, executor), workspace),
     standing: (wanted) => executor.standing(requestOf(wanted, executor)),
-    run: async (wanted, context) => executor.run(requestOf(wanted, executor), context),
+    run: async (wanted, context) => recorded(requestOf(wanted, executor), context, executor, own),
   });
+}
+
+/** What it writes where untrusted content is in its reach is recorded as such. */
+function recorded(
+  request: ExecRequest,
+  context: ToolContext,
+  executor: Executor,
+  own: Provenance | undefined,
+): Promise<string> {
+  const run = () => executor.run(request, context);
+  if (own === undefined || (request.folder === undefined && executor.isIsolated())) return run();
+  return own.running(run, context, !executor.isIsolated() || executor.seesMore());
 }
 
 const requestedMs = ({ timeout_secs }: Input, executor: Executor) =>
@@ -154,20 +169,21 @@ const codeInput = z.object({
     .string()
     .min(1)
     .max(MAX_CODE_CHARS)
-    .describe('Whole program; what it prints is the result.'),
+    .describe('The whole program; its output is the result.'),
   files: z
     .boolean()
     .default(false)
-    .describe('Whether it works in the workspace and may change its files. Else it sees none.'),
-  timeout_secs: z.number().min(1).max(MAX_EXEC_SECS).optional().describe('Longest run, seconds.'),
+    .describe('true: it works in the workspace and may change its files. Else it sees none.'),
+  timeout_secs: z.number().min(1).max(MAX_EXEC_SECS).optional().describe('Time limit in seconds.'),
 });
 
-export function createExecuteCode(executor: Executor) {
+export function createExecuteCode(executor: Executor, own?: Provenance) {
   return defineTool({
     name: 'execute_code',
     aliases: ['run_code', 'code_interpreter', { name: 'python', implies: { language: 'python' } }],
     parameterAliases: { code: ['source', 'program'], timeout_secs: ['timeout'] },
     access: 'execute',
+    reachOf: () => (executor.isIsolated() ? 'machine' : 'outside'),
     taints: true,
     isOwn: ({ files }, found) => (!files && executor.isIsolated()) || wasRefused(found),
     input: codeInput,
@@ -178,7 +194,7 @@ export function createExecuteCode(executor: Executor) {
       headOf(`${language}: ${code.trim().split('\n', 1)[0] ?? ''}`, MAX_CODE_DETAIL_CHARS),
     sealOf: (wanted, { workspace }) => executor.seal(codeRequest(wanted, executor), workspace),
     standing: (wanted) => executor.standing(codeRequest(wanted, executor)),
-    run: (wanted, context) => executor.run(codeRequest(wanted, executor), context),
+    run: (wanted, context) => recorded(codeRequest(wanted, executor), context, executor, own),
   });
 }
 
@@ -212,7 +228,7 @@ export function install(kernel: Kernel): void {
   kernel.provide(EXECUTOR, openExecutor(kernel));
 }
 
-export type ExecParts = {
+type ExecParts = {
   readonly live: LiveConfig;
   readonly clock: Clock;
   readonly log: Logger;

@@ -10,8 +10,8 @@ import type { StandingTerms, ToolContext } from '../tool.ts';
 import { type ExecDeps, type ExecRequest, planRun, sealOfRequest } from './plan-run.ts';
 import { type RunEnding, type RunReport, runConfined } from './run-confined.ts';
 import type { ExecLimits, Sandbox } from './sandbox.ts';
+import { setAside } from './sandbox.ts';
 import { inScriptFolder } from './scripts.ts';
-import { setAside } from './shields.ts';
 
 /** Share of bytes that are no text from which on an output is told instead of shown. */
 const BINARY_SHARE = 0.1;
@@ -49,7 +49,7 @@ function endingWords(ending: RunEnding, limits: ExecLimits): string {
     case 'signal':
       return `ended by ${ending.signal}${SIGNAL_WORDS[ending.signal] ?? ''}`;
     case 'timeout':
-      return `not done within ${limits.timeoutMs / 1000} s: ended with all it had started`;
+      return `timed out after ${limits.timeoutMs / 1000} s; ended with all it had started`;
     case 'stopped':
       return 'stopped with all it had started';
     case 'over':
@@ -71,7 +71,7 @@ const EXCESS_WORDS = {
   memory: ({ memoryBytes }: ExecLimits) => `${megabytes(memoryBytes)} of memory`,
   processes: ({ maxProcesses }: ExecLimits) => `${maxProcesses} processes`,
   disk: ({ diskBytes }: ExecLimits) => `${megabytes(diskBytes)} on the disk`,
-  output: () => 'anybody could read of output',
+  output: () => 'output',
 } as const;
 
 const secondsOf = (ms: number) => `${(ms / 1000).toFixed(ms < 10_000 ? 1 : 0)} s`;
@@ -80,9 +80,9 @@ function written({ head, tail, omitted }: Kept, what: string): readonly string[]
   const whole = head.length + tail.length + omitted;
   if (whole === 0) return [];
   const bytes = (count: number) => `${count.toLocaleString('en-US')} bytes`;
-  if (isBinary(head)) return [`(${what}: ${bytes(whole)} that are no text, not shown)`];
+  if (isBinary(head)) return [`(${what}: ${bytes(whole)} that are not text, not shown)`];
   if (omitted === 0) return [readable(Buffer.concat([head, tail]))];
-  const cut = `[${bytes(omitted)} left out here: let it write less, or into a file]`;
+  const cut = `[${bytes(omitted)} left out: print less, or write to a file]`;
   return [readable(head), cut, readable(tail)];
 }
 
@@ -106,10 +106,16 @@ function readable(bytes: Buffer): string {
 
 export type Executor = ReturnType<typeof createExecutor>;
 
+/** They run no other program, send nothing and write nothing but their output, whatever they are given. */
+const PLAIN_PROGRAMS: ReadonlySet<string> = new Set([
+  ...['ls', 'cat', 'head', 'tail', 'wc', 'cut', 'tr', 'nl', 'od', 'cmp', 'comm', 'diff', 'stat'],
+  ...['file', 'du', 'df', 'date', 'cal', 'grep', 'basename', 'dirname', 'realpath', 'readlink'],
+  ...['md5sum', 'sha1sum', 'sha256sum', 'sha512sum', 'base64', 'seq', 'pdfinfo', 'jq'],
+]);
 /** Longest wait for another program of the workspace. */
 export const MAX_WAIT_MS = 20_000;
 const IS_BUSY =
-  'another program is at work in the workspace; wait for it to end before you start the next';
+  'another program is running in the workspace; wait until it ends before you start the next';
 
 export function createExecutor(deps: ExecDeps) {
   const lanes = createLanes();
@@ -126,7 +132,9 @@ export function createExecutor(deps: ExecDeps) {
       // While it runs as well: other turns read the rules meanwhile, and a process may die.
       const report = await runConfined({ ...plan.run, atEachLook: tidy }, clock, signal);
       await tidy();
-      const notes = [...moved].map((name) => `kept as ${name}: later turns would have followed it`);
+      const notes = [...moved].map(
+        (name) => `kept as ${name}, because later turns would have followed it`,
+      );
       return toldOutcome(report, plan.run.limits, notes);
     });
   }
@@ -143,20 +151,26 @@ export function createExecutor(deps: ExecDeps) {
       return found.kind === 'missing' ? `${found.reason}. ${found.remedy}` : 'it is switched off';
     },
     isIsolated,
+    /** Programs may read other folders than the workspace and those of the system. */
+    seesMore: () => deps.settings().readOnly.length > 0,
     defaultTimeoutMs: () => deps.settings().limits.timeoutMs,
     /** What the command stands on beside its words, as a text. @throws ToolError */
     seal: (request: ExecRequest, workspace: string) =>
       sealOfRequest(request, workspace, { ...deps, sandbox: sandboxOf(deps) }),
     /**
-     * What an owner's standing permission is bound to: what is run, where and how long, and how it is
-     * confined. Without network access a confined program can do nothing that a conversation with
-     * foreign text may not do anyway.
+     * What an allow rule is bound to: what is run, where and how long, and how it is confined. A program
+     * that only reads and prints is allowed with any arguments, in its folder and the sandbox.
      */
     standing({ work, folder, timeoutMs }: ExecRequest): StandingTerms {
       const { hasNetwork, readOnly, passedOn } = deps.settings();
       const confined = [sandboxOf(deps).kind, hasNetwork, readOnly, passedOn];
-      const pattern = JSON.stringify([work, folder, timeoutMs, confined]);
-      return { pattern, evenTainted: isIsolated() };
+      const program = work.kind === 'argv' ? work.argv[0] : '';
+      if (PLAIN_PROGRAMS.has(program) && sandboxOf(deps).kind !== 'off') {
+        const where = folder === undefined || folder === '.' ? 'the workspace' : `${folder}/`;
+        const pattern = JSON.stringify(['program', program, folder, confined]);
+        return { pattern, scope: `${program} in ${where}, with any arguments` };
+      }
+      return { pattern: JSON.stringify([work, folder, timeoutMs, confined]) };
     },
     /** What it wrote. @throws ToolError */
     run: (request: ExecRequest, context: ToolContext) =>

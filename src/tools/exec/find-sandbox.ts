@@ -8,17 +8,9 @@ import { join } from 'node:path';
 import { promisify } from 'node:util';
 import type { Environment } from '../../kernel/config/environment.ts';
 import type { Logger } from '../../lib/logger.ts';
-import { isContained } from '../../lib/surroundings.ts';
+import { isContained } from '../../lib/process-group.ts';
 import { type Clock, systemClock } from '../../lib/time/clock.ts';
-import {
-  ask,
-  type ContainerEngine,
-  createContainer,
-  type EngineName,
-  engineEnvironment,
-  OWNER_LABEL,
-  removeLeft,
-} from './container.ts';
+import type { ContainerEngine, EngineName } from './container.ts';
 import {
   type BubblewrapFeatures,
   createBubblewrap,
@@ -29,6 +21,9 @@ import { runConfined } from './run-confined.ts';
 import { createUnconfined, NO_SHIELDS, type Sandbox } from './sandbox.ts';
 import { inScriptFolder } from './scripts.ts';
 import type { ExecConfig } from './settings.ts';
+
+/** Loaded where programs run in containers. */
+const containers = () => import('./container.ts');
 
 const ASK_MS = 10_000;
 const CONTAINER_TRIAL_MS = 60_000;
@@ -64,6 +59,7 @@ async function tryEngine(
   { env, path }: SandboxSystem,
   wish: SandboxWish,
 ): Promise<FoundSandbox | string> {
+  const { ask, createContainer, engineEnvironment } = await containers();
   const { image: imageName, cpus } = wish.container;
   const bare = { program: name, env: engineEnvironment(env, path) };
   const isRootless = await rootless(name, bare);
@@ -81,6 +77,7 @@ async function tryEngine(
 /** @throws where it does not answer */
 async function rootless(name: EngineName, engine: Pick<ContainerEngine, 'program' | 'env'>) {
   const asked = name === 'podman' ? '{{.Host.Security.Rootless}}' : '{{.SecurityOptions}}';
+  const { ask } = await containers();
   const answer = await ask(engine, ['info', '--format', asked], ASK_MS);
   return name === 'podman' ? answer === 'true' : answer.includes('name=rootless');
 }
@@ -172,9 +169,9 @@ const ELSE =
   'or name an image for containers in tools.exec.container.image, or set tools.exec.sandbox to ' +
   '"off", where programs see all that nanobot sees';
 const IN_CONTAINER =
-  'Give this container leave for them (docker run --security-opt seccomp=unconfined --security-opt systempaths=unconfined, and apparmor=unconfined where that is on)';
+  'Allow them in this container (docker run --security-opt seccomp=unconfined --security-opt systempaths=unconfined, and apparmor=unconfined where that is on)';
 const ON_MACHINE =
-  'Allow user name spaces (kernel.apparmor_restrict_unprivileged_userns=0, kernel.unprivileged_userns_clone=1)';
+  'Allow user namespaces (kernel.apparmor_restrict_unprivileged_userns=0, kernel.unprivileged_userns_clone=1)';
 
 export const thisSystem = (env: Environment): SandboxSystem => ({
   platform: process.platform,
@@ -254,10 +251,10 @@ async function findBubblewrap(system: SandboxSystem): Promise<FoundSandbox> {
   if (works) return found(createBubblewrap(features, nodePath));
   return isContained
     ? missing(
-        'the container of nanobot forbids bubblewrap to make name spaces',
+        'this container does not allow bubblewrap to create namespaces',
         `${IN_CONTAINER}, ${ELSE}.`,
       )
-    : missing('bubblewrap cannot make name spaces here', `${ON_MACHINE}, ${ELSE}.`);
+    : missing('bubblewrap cannot create namespaces here', `${ON_MACHINE}, ${ELSE}.`);
 }
 
 const YES_OR_NO = [() => true, () => false] as const;
@@ -302,6 +299,7 @@ export function createKnownSandbox(deps: KnownSandboxDeps): () => FoundSandbox {
     }
     // First of all: what a killed gateway left would work in the workspace beside the next run.
     if (answer.kind === 'found' && answer.engine !== undefined) {
+      const { OWNER_LABEL, removeLeft } = await containers();
       const left = await removeLeft(answer.engine, `${OWNER_LABEL}=${owner}`);
       if (left > 0) log.warn('programs of an earlier process ended', { containers: left });
     }
@@ -318,7 +316,7 @@ export function createKnownSandbox(deps: KnownSandboxDeps): () => FoundSandbox {
     if (enabled && isDue) {
       if (key !== lookedFor) known = NOT_YET;
       [lookedFor, lookAgainAt] = [key, Number.POSITIVE_INFINITY];
-      look(wish, key).catch((error: unknown) => log.warn('sandbox not looked for', { error }));
+      look(wish, key).catch((error: unknown) => log.warn('sandbox not detected', { error }));
     }
     return known;
   };

@@ -10,7 +10,7 @@ import { pipeline } from 'node:stream/promises';
 import type { Environment } from '../../kernel/config/environment.ts';
 import { ToolError } from '../../kernel/message/errors.ts';
 import { guardedNames } from '../../lib/files/guarded-path.ts';
-import { checkNotes } from '../files/workspace-access.ts';
+import { checkNotes } from '../files/file-tools.ts';
 import type { ToolContext } from '../tool.ts';
 import type { FoundSandbox } from './find-sandbox.ts';
 import type { ConfinedRun } from './run-confined.ts';
@@ -21,10 +21,11 @@ import {
   isWithin,
   NO_SHIELDS,
   type Sandbox,
+  shieldsOf,
+  type WorkspaceShields,
 } from './sandbox.ts';
 import { type Script, writeScript } from './scripts.ts';
 import { isLoaderVariable } from './settings.ts';
-import { shieldsOf, type WorkspaceShields } from './shields.ts';
 
 export type ExecSettings = {
   readonly isEnabled: boolean;
@@ -250,7 +251,7 @@ export type Plan = {
 };
 
 const CHANGED =
-  'the program or a file it was given is another one than when an owner allowed this; nothing was run';
+  'the program or one of its files changed after an owner approved this; nothing was run';
 
 /** @throws ToolError, GuardedFileError */
 export async function planRun(
@@ -315,10 +316,10 @@ function mustBeEnforceable(
 ): void {
   const sees = folder !== undefined || kind === 'off';
   if (sees && rights.read !== 'free') {
-    throw new ToolError('permission', 'whoever asks may not see files of the workspace');
+    throw new ToolError('permission', 'this user may not see files of the workspace');
   }
   if (kind === 'off' && (rights.write !== 'free' || person.notes !== '')) {
-    const why = 'without a sandbox programs run for an owner alone';
+    const why = 'without a sandbox, programs run only for an owner';
     throw new ToolError('permission', why);
   }
 }

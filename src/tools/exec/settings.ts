@@ -2,7 +2,7 @@
 // never passed on (case X07). None of it is the model's to choose.
 
 import { z } from 'zod';
-import { choice, count, flag, seconds } from '../../kernel/config/settings-fields.ts';
+import { choice, count, flag, seconds, secret } from '../../kernel/config/settings-fields.ts';
 
 const NAMES = new Set([
   ...['NODE_OPTIONS', 'NODE_PATH', 'NODE_EXTRA_CA_CERTS', 'NODE_REPL_EXTERNAL_MODULE'],
@@ -38,52 +38,100 @@ export const MAX_EXEC_SECS = 600;
 const variableName = z
   .string()
   .regex(/^[A-Za-z_][A-Za-z0-9_]{0,99}$/)
-  .refine((name) => !isLoaderVariable(name), 'It makes programs load code: it is not passed on');
+  .refine(
+    (name) => !isLoaderVariable(name),
+    'This variable makes programs load code and cannot be passed on',
+  );
 
 const limits = z.strictObject({
-  timeoutSecs: seconds(1, MAX_EXEC_SECS, 60).describe('Longest run where none is asked for.'),
-  memoryMb: count(64, 1_000_000, 2048).describe('Memory of all processes of a run.'),
-  maxProcesses: count(1, 10_000, 256).describe('Processes and threads of a run.'),
-  cpuSecs: seconds(1, 36_000, 300).describe('Processor time that one process may use.'),
+  timeoutSecs: seconds(1, MAX_EXEC_SECS, 60).describe('Longest run if the model sets no limit.'),
+  memoryMb: count(64, 1_000_000, 2048).describe('Most memory of all processes of a run.'),
+  maxProcesses: count(1, 10_000, 256).describe('Most processes and threads of a run.'),
+  cpuSecs: seconds(1, 36_000, 300).describe('Most processor time of one process.'),
   maxFileMb: count(1, 1_000_000, 500).describe('Largest file that a program may write.'),
-  maxDiskMb: count(1, 1_000_000, 2000).describe('What a run may add to the disk.'),
+  maxDiskMb: count(1, 1_000_000, 2000).describe('Most data that a run may add to the disk.'),
   outputBytes: count(1000, 10_000_000, 100_000).describe(
-    'Of its output, and of its errors, what is kept: the beginning and the end.',
+    'Characters kept of its output and of its errors: the beginning and the end.',
   ),
 });
 
 const container = z.strictObject({
   engine: choice(['auto', 'podman', 'docker'], 'auto').describe(
-    'What runs containers. auto: podman, else docker.',
+    'Program for containers. auto: podman, else docker.',
   ),
   image: z
     .string()
-    .regex(/^$|^[a-zA-Z0-9][a-zA-Z0-9._:/@-]{0,254}$/, 'Write the name of an image')
+    .regex(/^$|^[a-zA-Z0-9][a-zA-Z0-9._:/@-]{0,254}$/, 'Use the name of an image')
     .default('')
-    .describe('That programs run in; it is never fetched. Empty: no containers.'),
-  cpus: z.number().min(0.1).max(1000).default(1).describe('Processors that a container may use.'),
+    .describe('Image in which programs run; it is never downloaded. Empty: no containers.'),
+  cpus: z.number().min(0.1).max(1000).default(1).describe('Most processors of a container.'),
 });
 
 export const execSchema = z.strictObject({
-  enabled: flag(true).describe('exec and execute_code: the agent may run programs.'),
+  enabled: flag(true).describe('The tools exec and execute_code: the agent may run programs.'),
   sandbox: choice(SANDBOXES, 'auto').describe(
-    'What programs are confined by. auto: bubblewrap on Linux, sandbox-exec on macOS, else a ' +
-      'container where an image is named; without any there is neither tool. off: they see all ' +
-      'that nanobot sees, its secrets included.',
+    'Sandbox for programs. auto: bubblewrap on Linux, sandbox-exec on macOS, else a container if an ' +
+      'image is set; without any sandbox both tools are off. off: no sandbox, programs can read ' +
+      'everything nanobot can, including its secrets.',
   ),
   container: container.prefault({}),
-  network: choice(['off', 'on'], 'off').describe('Whether programs reach the network.'),
+  network: choice(['off', 'on'], 'off').describe('Network access of programs.'),
   readOnly: z
-    .array(z.string().regex(/^\/./, 'Write the whole path'))
+    .array(z.string().regex(/^\/./, 'Use an absolute path'))
     .max(50)
     .default([])
-    .describe('Folders that programs may read besides the workspace and those of the system.'),
+    .describe('Folders that programs may read, in addition to the workspace and system folders.'),
   env: z
     .array(variableName)
     .max(50)
     .default([])
-    .describe('Names of environment variables that programs get. Secrets of nanobot are left out.'),
+    .describe('Environment variables that programs get. Secrets of nanobot are excluded.'),
   limits: limits.prefault({}),
 });
 
 export type ExecConfig = z.infer<typeof execSchema>;
+
+// The configuration of what looks things up outside: engines for the web, figures of companies.
+
+const SEARCH_ENGINES = ['searxng', 'brave'] as const;
+export type SearchEngineName = (typeof SEARCH_ENGINES)[number];
+
+const webAddress = z
+  .string()
+  .regex(/^(?:https?:\/\/[^\s?#]+)?$/, 'Write an address, e.g. http://localhost:8888');
+
+export const searchSection = z.strictObject({
+  engines: z
+    .array(z.enum(SEARCH_ENGINES))
+    .default([...SEARCH_ENGINES])
+    .describe('Order of search engines; the next one is used if one fails or is not set up.'),
+  searxngUrl: webAddress
+    .default('')
+    .describe(
+      'Address of your SearXNG, local or remote; its settings need "json" in search.formats.',
+    ),
+  braveApiKey: secret()
+    .default('')
+    .describe(
+      'API key from api-dashboard.search.brave.com. Empty: the environment variable BRAVE_API_KEY.',
+    ),
+  braveUrl: webAddress
+    .default('https://api.search.brave.com')
+    .describe('Address of Brave, to use your own proxy.'),
+  maxResults: count(1, 20, 5).describe('Results of one search if the model gives no number.'),
+  timeoutSecs: seconds(1, 60, 10).describe('Longest wait for one search engine.'),
+});
+
+export const financeSection = z.strictObject({
+  apiKey: secret()
+    .default('')
+    .describe(
+      'API key from financialdatasets.ai. Empty: the environment variable FINANCIAL_DATASETS_API_KEY.',
+    ),
+  apiBase: webAddress
+    .default('https://api.financialdatasets.ai')
+    .describe('Address of the service, to use your own proxy.'),
+});
+
+export type SearchConfig = z.infer<typeof searchSection>;
+export type FinanceConfig = z.infer<typeof financeSection>;

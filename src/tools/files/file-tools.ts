@@ -1,21 +1,60 @@
-// Tools for the workspace: list a folder, read, write and edit a text file. An edit needs exactly one
-// match.
+// Access of the file tools to the workspace, and the tools that list, read, write and edit its files.
 
 import { z } from 'zod';
-import { isOwnFile, writeAccessOf } from '../../agent/rules/rule-files.ts';
+import { isOwnFile, writeAccessOf } from '../../agent/rules/taint.ts';
 import { ToolError } from '../../kernel/message/errors.ts';
-import type { GuardedEntry } from '../../lib/files/guarded-files.ts';
+import { leadsToOthers } from '../../kernel/message/untrusted.ts';
+import type { GuardedEntry, GuardedFiles } from '../../lib/files/guarded-files.ts';
 import { headOf, linesOf, nameOnLine, parseLineRange } from '../../lib/text/cut.ts';
-import { defineTool } from '../tool.ts';
+import { defineTool, type ToolContext } from '../tool.ts';
 import { PATH_NAMES } from '../toolbox.ts';
-import {
-  decodeText,
-  MAX_PATH_CHARS,
-  MAX_READ_BYTES,
-  MAX_WRITE_BYTES,
-  type WorkspaceAccess,
-  workspaceFor,
-} from './workspace-access.ts';
+import type { Provenance } from './provenance.ts';
+
+export type WorkspaceAccess = {
+  readonly files: GuardedFiles;
+  /** Left out: everything in the workspace counts as untrusted. */
+  readonly own?: Provenance | undefined;
+};
+
+/** Largest file that is read, bytes. */
+export const MAX_READ_BYTES = 10_000_000;
+/** Largest file that is written, bytes. */
+const MAX_WRITE_BYTES = 5_000_000;
+export const MAX_PATH_CHARS = 4096;
+
+/**
+ * To be asked by every tool that takes a path. One person's turn does not reach another's notes.
+ * @throws ToolError
+ */
+export function checkNotes(path: string, { person }: Pick<ToolContext, 'person'>): void {
+  if (!leadsToOthers(path, person.notes)) return;
+  throw new ToolError('permission', `"${path}" is not accessible to this user`);
+}
+
+/** The folder that the path is relative to. @throws ToolError as `checkNotes` */
+function workspaceFor(path: string, context: ToolContext): string {
+  checkNotes(path, context);
+  return context.workspace;
+}
+
+// Files as text: what is no text is refused, because neither a model nor an exact edit can use it.
+
+const NUL = 0;
+
+/** @throws ToolError execution: binary or not UTF-8 */
+export function decodeText(content: Uint8Array): string {
+  if (content.includes(NUL)) {
+    throw new ToolError('execution', 'this is a binary file; only text files can be used');
+  }
+  try {
+    return new TextDecoder('utf-8', { fatal: true, ignoreBOM: true }).decode(content);
+  } catch (cause) {
+    throw new ToolError('execution', 'the file is not UTF-8 text', { cause });
+  }
+}
+
+// Tools for the workspace: list a folder, read, write and edit a text file. An edit needs exactly one
+// match.
 
 const MAX_ENTRIES = 500;
 
@@ -101,7 +140,7 @@ export function createReadFile({ files, own }: WorkspaceAccess) {
       const workspace = workspaceFor(path, context);
       const content = await files.read(workspace, path, { maxBytes: MAX_READ_BYTES });
       if (isDocument(content)) throw new ToolError('execution', IS_DOCUMENT);
-      if (await own?.holds(content, context)) context.own?.();
+      if (await own?.isOwn(path, content, context)) context.own?.();
       const text = decodeText(content);
       if (lines !== undefined && lines.trim() !== '') return cutLines(text, lines);
       return text === '' ? '(the file is empty)' : text;
@@ -155,6 +194,7 @@ export function createWriteFile({ files, own }: WorkspaceAccess) {
       const workspace = workspaceFor(path, context);
       const bytes = Buffer.byteLength(content);
       refuseOversized(bytes);
+      await own?.writes(path, content, context);
       const result = await files.write(workspace, path, content);
       await own?.wrote(path, content, context);
       const verb = result === 'created' ? 'Created' : 'Replaced';
@@ -176,8 +216,8 @@ const EDITED = 'Edited ';
 
 const editInput = z.object({
   path: z.string().min(1).max(MAX_PATH_CHARS).describe('File, relative to the workspace.'),
-  old_text: z.string().describe('The passage as it stands in the file, to the character.'),
-  new_text: z.string().describe('What takes its place; empty deletes the passage.'),
+  old_text: z.string().describe('The exact passage of the file.'),
+  new_text: z.string().describe('Its replacement; empty deletes the passage.'),
 });
 
 export function createEditFile({ files, own }: WorkspaceAccess) {
@@ -201,17 +241,21 @@ export function createEditFile({ files, own }: WorkspaceAccess) {
       const workspace = workspaceFor(path, context);
       let line = 0;
       let [before, after]: [Buffer | undefined, string] = [undefined, ''];
-      const change = (content: Buffer | undefined) => {
+      const change = async (content: Buffer | undefined) => {
         if (content === undefined) throw new ToolError('not_found', 'there is no such file');
+        // A refusal shows lines of it.
+        if (await own?.isOwn(path, content, context)) context.own?.();
+        const wasUntrusted = (await own?.isUntrusted(content)) === true;
         const edit = replaceExactly(decodeText(content), old_text, new_text);
         if (edit.kind === 'refused') throw new ToolError('invalid_arguments', edit.reason);
         refuseOversized(Buffer.byteLength(edit.text));
         line = edit.line;
         [before, after] = [content, edit.text];
+        await own?.writes(path, edit.text, context, wasUntrusted);
         return edit.text;
       };
       await files.update(workspace, path, change, { maxBytes: MAX_WRITE_BYTES });
-      const wasOwn = before !== undefined && (await own?.holds(before, context));
+      const wasOwn = before !== undefined && (await own?.isOwn(path, before, context));
       if (wasOwn === true) await own?.wrote(path, after, context);
       return `${EDITED}${path} at line ${line}.`;
     },
@@ -291,7 +335,7 @@ function describeAbsence(text: string, oldText: string): string {
   const hint =
     similar.length === 0
       ? 'read the file again and copy the passage exactly'
-      : `similar, but not the same to the character:\n${similar.join('\n')}`;
+      : `similar, but not identical:\n${similar.join('\n')}`;
   return `old_text does not occur in the file; ${hint}`;
 }
 

@@ -6,9 +6,8 @@ import { z } from 'zod';
 import type { ToolAccess } from '../../kernel/access/rights.ts';
 import { ToolError } from '../../kernel/message/errors.ts';
 import { headOf } from '../../lib/text/cut.ts';
-import { describeFailure, type ToolFailure } from '../catalog.ts';
 import { readDescription, type Tool, type ToolContext } from '../tool.ts';
-import { QUERY_NAMES } from '../toolbox.ts';
+import { describeFailure, QUERY_NAMES, type ToolFailure } from '../toolbox.ts';
 
 /** One that can be asked. */
 export type SubTool<Name extends string> = {
@@ -52,7 +51,7 @@ export function createMetaTool<Name extends string>(setup: MetaToolSetup<Name>):
     sources: z
       .array(z.enum(names))
       .optional()
-      .describe('Ask only these; left out: those that fit the question.'),
+      .describe('Ask only these; default: those that fit the question.'),
   }) as never;
   return {
     name,
@@ -111,13 +110,15 @@ async function answerOf(
   question: string,
   context: ToolContext,
 ): Promise<Answer> {
+  // One that finds nothing of others says nothing about the rest.
+  const { own: _own, ...asked } = context;
   const late = new AbortController();
   const timer = context.clock.timer(SUB_TIMEOUT_MS, () => {
     late.abort(new ToolError('timeout', `no answer within ${SUB_TIMEOUT_MS / 1000} seconds`));
   });
   try {
     const signal = AbortSignal.any([context.signal, late.signal]);
-    const text = (await ask(question, { ...context, signal })).trim();
+    const text = (await ask(question, { ...asked, signal })).trim();
     return text === '' ? { kind: 'nothing', from } : { kind: 'found', from, text };
   } catch (error) {
     context.signal.throwIfAborted();
@@ -139,7 +140,7 @@ function textOf(answers: readonly Answer[], maxChars: number, absent: readonly s
     ...parts,
     ...(nothing.length === 0 ? [] : [`[nothing found in: ${nothing.join(', ')}]`]),
     ...failures,
-    ...(absent.length === 0 ? [] : [`[cannot be asked here: ${absent.join(', ')}]`]),
+    ...(absent.length === 0 ? [] : [`[not available here: ${absent.join(', ')}]`]),
   ].join('\n\n');
 }
 
@@ -150,7 +151,7 @@ function shortened(text: string, maxChars: number): string {
 }
 
 function nothingToAsk(known: readonly string[], absent: readonly string[]): ToolError {
-  const named = absent.length === 0 ? '' : `${absent.join(', ')} cannot be asked here; `;
+  const named = absent.length === 0 ? '' : `${absent.join(', ')} not available here; `;
   return new ToolError('invalid_arguments', `${named}there are: ${known.join(', ') || 'none'}`);
 }
 

@@ -3,12 +3,12 @@
 import { posix } from 'node:path';
 import { z } from 'zod';
 import { ToolError } from '../../kernel/message/errors.ts';
-import { leadsToOthers } from '../../kernel/message/notes.ts';
+import { leadsToOthers } from '../../kernel/message/untrusted.ts';
 import type { GuardedFiles } from '../../lib/files/guarded-files.ts';
 import { GuardedFileError } from '../../lib/files/guarded-path.ts';
-import { type LinearPattern, linearPattern, PatternError } from '../../lib/linear-pattern.ts';
+import type { LinearPattern } from '../../lib/linear-pattern.ts';
 import { headOf, nameOnLine } from '../../lib/text/cut.ts';
-import { checkNotes, MAX_PATH_CHARS, type WorkspaceAccess } from '../files/workspace-access.ts';
+import { checkNotes, MAX_PATH_CHARS, type WorkspaceAccess } from '../files/file-tools.ts';
 import { defineTool, type ToolContext } from '../tool.ts';
 import { PATH_NAMES, QUERY_NAMES } from '../toolbox.ts';
 
@@ -72,7 +72,7 @@ const input = z.object({
     .string()
     .max(MAX_QUERY_CHARS)
     .default('')
-    .describe('Words that stand in one line, in any order and case; empty: by name alone.'),
+    .describe('Words in one line, in any order and case; empty: by name only.'),
   name: z
     .string()
     .max(MAX_GLOB_CHARS)
@@ -82,7 +82,7 @@ const input = z.object({
     ),
   path: z.string().max(MAX_PATH_CHARS).default('.').describe('Only below this folder.'),
   regex: z.boolean().default(false).describe('The query is a regular expression (RE2 syntax).'),
-  count: z.int().min(1).max(MAX_HITS).default(DEFAULT_HITS).describe('At most so many hits.'),
+  count: z.int().min(1).max(MAX_HITS).default(DEFAULT_HITS).describe('Maximum number of hits.'),
 });
 type Input = z.infer<typeof input>;
 
@@ -121,6 +121,7 @@ async function patternOf({ query, regex }: Input): Promise<LinearPattern> {
       .filter((word) => word !== '');
     return { test: (line) => words.every((word) => line.toLowerCase().includes(word)) };
   }
+  const { linearPattern, PatternError } = await import('../../lib/linear-pattern.ts');
   try {
     return await linearPattern(query);
   } catch (error) {
@@ -133,6 +134,7 @@ function createFileSearch(access: WorkspaceAccess, context: ToolContext, asked: 
   const hits: string[] = [];
   let readBytes = 0;
   let unread = 0;
+  let isOwn = access.own !== undefined && context.rights.trustsFiles === true;
 
   async function run(pattern: LinearPattern | undefined): Promise<string> {
     const { workspace, person, signal } = context;
@@ -141,9 +143,13 @@ function createFileSearch(access: WorkspaceAccess, context: ToolContext, asked: 
     const named = found.files.filter(
       ({ path }) => !leadsToOthers(path, person.notes) && isNamed(path),
     );
-    if (pattern === undefined)
-      hits.push(...named.map(({ path }) => nameOnLine(path)).slice(0, count));
-    else await searchAll(named, pattern);
+    if (pattern === undefined) {
+      for (const { path } of named.slice(0, count)) {
+        hits.push(nameOnLine(path));
+        await nameShown(path);
+      }
+    } else await searchAll(named, pattern);
+    if (isOwn) context.own?.();
     return text(found.isWhole);
   }
 
@@ -163,10 +169,22 @@ function createFileSearch(access: WorkspaceAccess, context: ToolContext, asked: 
       const some = readable.slice(at, at + READ_AT_ONCE);
       const texts = await Promise.all(some.map(({ path }) => read(path)));
       for (const [index, { path }] of some.entries()) {
+        const before = hits.length;
         searchIn(path, texts[index] ?? '', pattern);
+        if (hits.length > before) await textShown(path, texts[index] ?? '');
         if (hits.length >= asked.count) return;
       }
     }
+  }
+
+  async function nameShown(path: string): Promise<void> {
+    const { dir, base } = posix.parse(path);
+    isOwn &&= (await access.own?.named(dir === '' ? '.' : dir, [base], context)) === true;
+  }
+
+  async function textShown(path: string, text: string): Promise<void> {
+    await nameShown(path);
+    isOwn &&= (await access.own?.isOwn(path, text, context)) === true;
   }
 
   function hasRoom(bytes: number): boolean {

@@ -5,7 +5,8 @@ import type { Environment } from '../../kernel/config/environment.ts';
 import type { LiveConfig } from '../../kernel/config/files/live-config.ts';
 import { ToolError } from '../../kernel/message/errors.ts';
 import { createSafeFetch, type SafeFetch } from '../../lib/net/safe-fetch.ts';
-import type { WorkspaceAccess } from '../files/workspace-access.ts';
+import type { FinanceConfig } from '../exec/settings.ts';
+import type { WorkspaceAccess } from '../files/file-tools.ts';
 import type { Tool, ToolContext } from '../tool.ts';
 import { toolboxSettings } from '../toolbox.ts';
 import { createMetaTool, type SubTool } from './meta-tool.ts';
@@ -22,7 +23,6 @@ import {
   tellingWords,
 } from './rules/search-route.ts';
 import { createSearchFiles } from './search-files.ts';
-import type { FinanceConfig } from './settings.ts';
 import { createWebSearch, type WebSearchDeps } from './web-search.ts';
 
 const WEB_HITS = 5;
@@ -197,7 +197,7 @@ const FIGURE_ROWS: Readonly<Record<Figure, FigureRow>> = {
 
 const dayOf = (at: number) => new Date(at).toISOString().slice(0, 10);
 
-export type FinanceDeps = {
+type FinanceDeps = {
   readonly settings: () => FinanceConfig;
   /** The way to a service that the owner configured: it may be local. */
   fetchFrom(origin: string): SafeFetch;
@@ -207,7 +207,7 @@ export type FinanceDeps = {
 const TIMEOUT_MS = 15_000;
 const MAX_BYTES = 2_000_000;
 
-export function createFinancialSearch(deps: FinanceDeps): Tool {
+function createFinancialSearch(deps: FinanceDeps): Tool {
   const isAvailable = () => deps.settings().apiKey !== '';
   const subTools = FIGURES.map((name): SubTool<Figure> => {
     return {
@@ -228,7 +228,7 @@ export function createFinancialSearch(deps: FinanceDeps): Tool {
   return {
     ...tool,
     access: 'web',
-    unavailableBecause: () => 'there is no key: set tools.finance.apiKey',
+    unavailableBecause: () => 'no API key: set tools.finance.apiKey',
   } as Tool;
 }
 
@@ -280,7 +280,7 @@ async function fetchFigures(
 }
 
 function refusal(status: number): string {
-  if (status === 401) return 'the service does not take the key';
+  if (status === 401) return 'the service refuses the key';
   if (status === 402)
     return 'the account at the service has no credit left, or the plan lacks this';
   return status === 429
@@ -294,7 +294,7 @@ function figuresIn(text: string): string {
   try {
     parsed = JSON.parse(text);
   } catch {
-    throw new ToolError('execution', 'the answer of the service is no JSON');
+    throw new ToolError('execution', 'the answer of the service is not JSON');
   }
   const values = typeof parsed === 'object' && parsed !== null ? Object.values(parsed) : [];
   const isEmpty = values.every((value) => Array.isArray(value) && value.length === 0);

@@ -1,13 +1,12 @@
 // Tool: searches the web with the configured engines, the next one where one fails.
 
 import { z } from 'zod';
-import { visibleText } from '../../channels/email/rules/text.ts';
 import { ToolError } from '../../kernel/message/errors.ts';
 import type { SafeFetch } from '../../lib/net/safe-fetch.ts';
-import { headOf } from '../../lib/text/cut.ts';
+import { headOf, visibleText } from '../../lib/text/cut.ts';
+import type { SearchConfig, SearchEngineName } from '../exec/settings.ts';
 import { defineTool } from '../tool.ts';
 import { QUERY_NAMES } from '../toolbox.ts';
-import type { SearchConfig, SearchEngineName } from './settings.ts';
 
 type WebHit = { readonly title: string; readonly url: string; readonly snippet: string };
 
@@ -85,8 +84,8 @@ export const ENGINES: readonly SearchEngine[] = [
         hits(url, title, description),
       ),
     hint(status) {
-      if (status === 401 || status === 403) return 'Brave does not take the key: check it';
-      if (status === 422) return 'Brave does not take the question: ask it shorter';
+      if (status === 401 || status === 403) return 'Brave refuses the key: check it';
+      if (status === 422) return 'Brave refuses the query: make it shorter';
       return status === 429 ? 'the quota at Brave is used up for now' : '';
     },
   },
@@ -131,7 +130,7 @@ const input = z.object({
     .min(1)
     .max(MAX_QUERY_CHARS)
     .describe('What to search for, in few words.'),
-  count: z.int().min(1).max(MAX_COUNT).optional().describe('How many hits; left out: a handful.'),
+  count: z.int().min(1).max(MAX_COUNT).optional().describe('Number of hits; default: a few.'),
 });
 
 export function createWebSearch(deps: WebSearchDeps) {
@@ -155,11 +154,11 @@ export function createWebSearch(deps: WebSearchDeps) {
     input,
     isAvailable: () => ready().length > 0,
     unavailableBecause: () =>
-      'no engine is set up: set tools.web.search.searxngUrl or tools.web.search.braveApiKey',
+      'no search engine is set up: set tools.web.search.searxngUrl or tools.web.search.braveApiKey',
     describe: ({ query }) => query,
     async run({ query, count = deps.settings().maxResults }, { signal }) {
       if (deps.redact(query) !== query) {
-        throw new ToolError('blocked', 'the question holds a secret of the configuration');
+        throw new ToolError('blocked', 'the question contains a secret of the configuration');
       }
       const problems: string[] = [];
       for (const engine of ready()) {
@@ -203,7 +202,7 @@ function parsed(body: Uint8Array): unknown {
   try {
     return JSON.parse(Buffer.from(body).toString('utf8'));
   } catch {
-    throw new Error('the answer is no JSON');
+    throw new Error('the answer is not JSON');
   }
 }
 

@@ -3,10 +3,9 @@
 
 import { isProbablyReaderable, Readability } from '@mozilla/readability';
 import { JSDOM, VirtualConsole } from 'jsdom';
-import { visibleText } from '../../channels/email/rules/text.ts';
 import { hidesText } from '../../lib/html/hidden-style.ts';
 import { htmlText, UNSEEN_ELEMENTS } from '../../lib/html/html-text.ts';
-import { headOf } from '../../lib/text/cut.ts';
+import { headOf, visibleText } from '../../lib/text/cut.ts';
 
 export type PageSource = {
   readonly bytes: Uint8Array;
@@ -170,7 +169,7 @@ function textOf(document: Document): Omit<ReadPage, 'title'> {
   const count = document.getElementsByTagName('*').length;
   if (depth > MAX_DEPTH || count > MAX_ELEMENTS) {
     const text = (document.documentElement.textContent ?? '').replace(/[ \t]+/g, ' ');
-    return bounded(text, 'the page is too complex to be shown in its form; this is its bare text');
+    return bounded(text, 'the page is too complex to format; this is its plain text');
   }
   resolveLinks(document, base);
   return bounded(articleOf(document) ?? pageMarkdown(document.body));

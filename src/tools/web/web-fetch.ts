@@ -4,12 +4,11 @@
 import { extname } from 'node:path';
 import { Worker } from 'node:worker_threads';
 import { z } from 'zod';
-import { visibleText } from '../../channels/email/rules/text.ts';
 import type { LiveConfig } from '../../kernel/config/files/live-config.ts';
 import { ToolError } from '../../kernel/message/errors.ts';
 import { createReaderMemory, type ReaderMemory, RecentMap } from '../../lib/async.ts';
 import { createSafeFetch, type SafeFetch, type SafeFetched } from '../../lib/net/safe-fetch.ts';
-import { cutBefore, headOf } from '../../lib/text/cut.ts';
+import { cutBefore, headOf, visibleText } from '../../lib/text/cut.ts';
 import { decodeText } from '../../lib/text/decode-text.ts';
 import { type Clock, orAborted } from '../../lib/time/clock.ts';
 import { defineTool, type ToolContext } from '../tool.ts';
@@ -101,13 +100,13 @@ const input = z.object({
     .string()
     .min(1)
     .max(MAX_URL_CHARS)
-    .describe('Whole address, http or https. Example: "https://example.org/page".'),
+    .describe('Full address, http or https. Example: "https://example.org/page".'),
   offset: z
     .int()
     .min(0)
     .max(MAX_TEXT_CHARS)
     .optional()
-    .describe('Character to read on from, as the end of the last part said.'),
+    .describe('Character to read on from, as the last part said.'),
 });
 
 export function createWebFetch(deps: WebFetchDeps) {
@@ -139,7 +138,7 @@ export function createWebFetch(deps: WebFetchDeps) {
     async run({ url, offset = 0 }, context) {
       const address = withScheme(url);
       if (deps.redact(address) !== address) {
-        throw new ToolError('blocked', 'the address holds a secret of the configuration');
+        throw new ToolError('blocked', 'the address contains a secret of the configuration');
       }
       const key = `${context.session} ${address}`;
       const kept = cache.get(key);

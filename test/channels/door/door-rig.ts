@@ -4,7 +4,6 @@ import type { Channel } from '../../../src/channels/channel.ts';
 import type { Door, DoorEvent } from '../../../src/channels/door.ts';
 import { createDoorChannel } from '../../../src/channels/web/door-channel.ts';
 import type { SendContext } from '../../../src/kernel/bus/bus.ts';
-import type { LiveUpdate } from '../../../src/kernel/message/event.ts';
 import {
   callId,
   channelName,
@@ -13,7 +12,7 @@ import {
   messageId,
   turnId,
 } from '../../../src/kernel/message/ids.ts';
-import type { ChatRef, OutboundMessage } from '../../../src/kernel/message/message.ts';
+import type { ChatRef, LiveUpdate, OutboundMessage } from '../../../src/kernel/message/message.ts';
 import { createMemoryHost, type MemoryHost } from '../../support/memory-host.ts';
 import { createMovableClock, type MovableClock } from '../../support/movable-clock.ts';
 

@@ -1,7 +1,7 @@
 // What of an answer's files goes out in one mail.
 
 import { describe, expect, it } from 'vitest';
-import { packFiles } from '../../../src/channels/email/outbound.ts';
+import { packFiles } from '../../../src/channels/email/answers.ts';
 import type { OutboundAttachment } from '../../../src/kernel/message/attachment.ts';
 import {
   channelName,

@@ -157,7 +157,7 @@ describe('a mail with an invitation and pictures', () => {
   it('has the entry once and in words, and its picture by name', async () => {
     const mail = await mailWith('REQUEST');
     expect(mail.calendars).toEqual([
-      '[calendar invitation in this mail; it was not entered anywhere]\nWhat: Grüße\nWhen: Thursday 2026-01-15 11:00 (UTC)',
+      '[calendar invitation in this mail; it was not added to a calendar]\nWhat: Grüße\nWhen: Thursday 2026-01-15 11:00 (UTC)',
     ]);
     expect(mail.attachments).toMatchObject([
       { name: 'logo.png', type: 'image/png', isInline: true },

@@ -151,7 +151,7 @@ it('sends no token to a server that takes none, least of all as a password', asy
   await host.until(() => host.statuses.some(({ kind }) => kind === 'stopped'));
   stop = undefined;
   expect(host.statuses.at(-2)).toMatchObject({
-    reason: expect.stringContaining('takes no log-in by OAuth2'),
+    reason: expect.stringContaining('does not support login with OAuth2'),
   });
   expect(host.statuses.at(-1)).toMatchObject({ remedy: expect.stringContaining('scope') });
   expect(commands.filter((command) => /LOGIN|AUTHENTICATE/.test(command))).toEqual([]);

@@ -112,16 +112,20 @@ test('an answer to a message of ours is for the bot and quotes it', async () => 
   rig.lark.say(anna, 'why?', { chat: group.id, parent: nativeIds[0] ?? '' });
   const message = await nth(rig, 0);
   expect(message.addressing).toBe('reply');
-  expect(message.quoted).toEqual({ author: 'you', text: 'The **plan** for 2 * 3' });
+  expect(message.quoted).toEqual({
+    author: 'you',
+    text: 'The **plan** for 2 * 3',
+    sentAs: nativeIds[0],
+  });
 });
 
-test('a card whose words Lark does not show is quoted as such', async () => {
+test('a card whose text Lark does not show is quoted as such', async () => {
   await using rig = await started();
   const anna = rig.lark.person('Anna');
   const elements = [[{ tag: 'text', text: '请升级至最新版本客户端，以查看内容' }]];
   const card = rig.lark.say(anna, '', { type: 'interactive', content: { title: null, elements } });
   rig.lark.say(anna, 'what is this?', { parent: card });
-  expect((await nth(rig, 1)).quoted?.text).toBe('[card] whose words Lark does not show');
+  expect((await nth(rig, 1)).quoted?.text).toBe('[card] whose text Lark does not show');
 });
 
 test('what a person shares and did not write themself is marked as forwarded', async () => {

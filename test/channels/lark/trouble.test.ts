@@ -342,10 +342,10 @@ test.for([
   [200, 234037, true, 'larger than the 100 MB'],
   [400, 234037, true, 'larger than the 100 MB'],
   [400, 234038, true, 'does not let files be copied'],
-  [400, 234009, true, 'does not hand it to this app'],
-  [400, 1500, false, 'did not hand it over'],
-  [500, 2200, false, 'did not hand it over'],
-  [400, 987_654, false, 'did not hand it over'],
+  [400, 234009, true, 'does not allow this app'],
+  [400, 1500, false, 'did not deliver it'],
+  [500, 2200, false, 'did not deliver it'],
+  [400, 987_654, false, 'did not deliver it'],
 ] as const)('a file refused with (%i, %i) says why', async ([status, code, isFinal, words]) => {
   await using rig = await started();
   const ref = await sentFile(rig, 'x');

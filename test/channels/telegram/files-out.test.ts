@@ -132,7 +132,7 @@ describe('a file of an answer', () => {
     expect(seen(rig).map(({ text, file: one }) => one?.kind ?? text)).toEqual(['text', 'photo']);
   });
 
-  test('of which nobody knows whether it arrived is in doubt, and says so when it comes again', async () => {
+  test('of which it is not known whether it arrived is in doubt, and says so when it comes again', async () => {
     await using rig = await started();
     const file = await fileOf(rig.host, PNG, { kind: 'image', caption: 'dot' });
     const message = answer('', { attachments: [file] });

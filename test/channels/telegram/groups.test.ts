@@ -197,7 +197,7 @@ describe('the bot in a new group', () => {
     await came(rig, 2);
     expect(rig.host.told).toHaveLength(1);
     expect(rig.host.told[0]).toMatch(
-      /^Alice put me into .*-1001000000043.*channels\.telegram\.groups/,
+      /^Alice added me to .*-1001000000043.*channels\.telegram\.groups/,
     );
     expect(rig.host.told[0]).not.toContain('[link]');
     expect(rig.api.chat(OTHER).messages).toEqual([]);

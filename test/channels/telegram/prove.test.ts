@@ -21,7 +21,7 @@ describe('setting Telegram up', () => {
 
   test.each([
     ['not a token', 'looks like'],
-    ['4242:somebody-elses', 'does not know this token'],
+    ['4242:somebody-elses', 'refused this token'],
   ])('the token %j is refused in words', async (token, words) => {
     await using api = await startBotApi();
     await expect(proveTelegram(token, api.apiRoot, signal())).rejects.toThrow(words);

@@ -110,7 +110,7 @@ describe('the text of a WhatsApp message', () => {
       { contactsArrayMessage: { contacts: [] } },
       '[forwarded]\n[sent something else (contacts array), which cannot be opened here yet]',
     ],
-    ['a kind of later', {}, '[sent something of a kind that is not known here yet]'],
+    ['a kind of later', {}, '[sent something of an unknown kind]'],
   ])('%s', (_name, message, text) => {
     expect(textOf(onTheWire(message))).toBe(text);
   });

@@ -1,5 +1,5 @@
 import { afterAll, beforeAll } from 'vitest';
-import { quietConsole } from '../../../src/channels/whatsapp/baileys-logger.ts';
+import { quietConsole } from '../../../src/channels/whatsapp/transport.ts';
 import { channelContract } from '../../contract/channel.ts';
 import type { WhatsAppServer } from '../../support/whatsapp-server/contract.ts';
 import { startWhatsAppServer } from '../../support/whatsapp-server/server.ts';

@@ -2,7 +2,7 @@
 
 import type { proto } from '@whiskeysockets/baileys';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from 'vitest';
-import { quietConsole } from '../../../src/channels/whatsapp/baileys-logger.ts';
+import { quietConsole } from '../../../src/channels/whatsapp/transport.ts';
 import type { Attachment } from '../../../src/kernel/message/attachment.ts';
 import { messageId } from '../../../src/kernel/message/ids.ts';
 import { sending } from '../../contract/channel.ts';
@@ -107,7 +107,7 @@ describe('a file that a person sends', () => {
     server.forgetMedia();
     await expect(fetched(message.attachments?.[0])).rejects.toMatchObject({
       isFinal: true,
-      reason: 'WhatsApp does not keep it any more; it has to be sent again',
+      reason: 'WhatsApp no longer has it; ask for it to be sent again',
     });
   });
 
@@ -176,7 +176,9 @@ describe('a file that a person sends', () => {
     const { content } = message.attachments?.[0] ?? {};
     if (content?.kind !== 'remote') throw new Error('nothing to fetch');
     const pieces = rig.channel.attachments?.fetch(content.ref, AbortSignal.timeout(45_000));
-    await expect(Array.fromAsync(pieces ?? [])).rejects.toThrow('no place of WhatsApp');
+    await expect(Array.fromAsync(pieces ?? [])).rejects.toThrow(
+      'does not point to a WhatsApp server',
+    );
   });
 });
 

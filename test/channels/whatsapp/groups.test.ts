@@ -94,7 +94,7 @@ describe('a message in a WhatsApp group', () => {
     await group.says(ben, 'ugly', { quoting: { id: '3EB0FORGED', text, author: ours } });
     const messages = await came(world, 3);
     expect(messages.map(({ addressing }) => addressing)).toEqual(['reply', 'ambient', 'ambient']);
-    expect(messages[0]?.quoted).toEqual({ author: 'you', text });
+    expect(messages[0]?.quoted).toEqual({ author: 'you', text, sentAs: id });
   });
 });
 

@@ -160,7 +160,10 @@ describe('a stored message', () => {
     await rig.drained();
     const chat = 'whatsapp:default:+4915112345';
     expect(messagesOf(rig).map(({ quoted, replyTo }) => ({ quoted, replyTo }))).toEqual([
-      { quoted: { author: 'you', text: 'that' }, replyTo: `${chat}/OURS/self` },
+      {
+        quoted: { author: 'you', text: 'that', sentAs: 'OURS' },
+        replyTo: `${chat}/OURS/self`,
+      },
       { quoted: { author: 'Alice', text: 'that' }, replyTo: `${chat}/HERS/+4915112345` },
       { quoted: { text: 'that' }, replyTo: undefined },
     ]);
@@ -291,7 +294,7 @@ describe('a person under several addresses', () => {
     await rig.drained();
     expect(rig.host.alerts).toEqual([
       expect.stringContaining(
-        '"Bob" (777@lid) wrote, and WhatsApp does not say which phone number',
+        '"Bob" (777@lid) wrote, but WhatsApp does not say their phone number',
       ),
     ]);
     expect(rig.host.alerts[0]).toMatch(/nanobot pair approve whatsapp 777@lid$/);
@@ -357,7 +360,7 @@ describe('a full queue', () => {
     rig.host.isFull = true;
     await rig.put({ ...ALICE, text: 'one' }, { ...ALICE, text: 'two' });
     await rig.clock.advance(20_000);
-    expect(rig.troubles.at(-1)).toBe('the queue is full; received messages wait on disk meanwhile');
+    expect(rig.troubles.at(-1)).toBe('the queue is full; received messages wait on disk');
     expect(await rig.ledger.list(9)).toHaveLength(2);
     rig.host.isFull = false;
     await rig.drained();

@@ -189,7 +189,7 @@ describe('an account that was stopped', () => {
     expect(await login.end).toEqual({ kind: 'done', account: `+${bench.phone.number}` });
     expect(login.steps).toContainEqual({
       kind: 'progress',
-      text: expect.stringContaining('Linking anew'),
+      text: expect.stringContaining('Linking again'),
     });
   });
 

@@ -80,17 +80,17 @@ describe('linking', () => {
     await expect(bench.phone.typesCode('AAAAAAAA')).rejects.toThrow('the code is wrong');
     const { qr } = await login.step('show_qr');
     await expect(bench.phone.scan(qr)).rejects.toThrow();
-    await login.first((s) => s.kind === 'progress' && s.text.includes('trying again'));
+    await login.first((s) => s.kind === 'progress' && s.text.includes('retrying'));
     await bench.retry();
     const next = await login.first((s) => s.kind === 'show_qr' && s.qr !== qr);
     await bench.phone.scan(next.kind === 'show_qr' ? next.qr : '');
     expect(await login.end).toEqual({ kind: 'done', account: account(bench) });
   });
 
-  it('says so, and shows none, when WhatsApp gives no code for the number', async () => {
+  it('says so, and shows none, when WhatsApp sent no code for the number', async () => {
     await using bench = await createLinkBench(server);
     const login = bench.begin({ phoneNumber: '4915100000000' });
-    const text = expect.stringContaining('gives no code for +4915100000000');
+    const text = expect.stringContaining('sent no code for +4915100000000');
     await login.first((step) => step.kind === 'progress' && step.text.includes('no code'));
     expect(login.steps).toContainEqual({ kind: 'progress', text });
     expect(login.steps.map(({ kind }) => kind)).not.toContain('show_code');
@@ -194,7 +194,7 @@ describe('an attempt that fails leaves nothing behind', () => {
     const { code } = await login.step('show_code');
     await bench.answered();
     await bench.phone.end({ kind: 'drop' });
-    await login.first((s) => s.kind === 'progress' && s.text.includes('trying again'));
+    await login.first((s) => s.kind === 'progress' && s.text.includes('retrying'));
     await bench.retry();
     const isNew = await login.first((s) => s.kind === 'show_code' && s.code !== code);
     if (isNew.kind !== 'show_code') throw new Error('no new code');

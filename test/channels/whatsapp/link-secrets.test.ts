@@ -3,10 +3,7 @@
 import { createRequire } from 'node:module';
 import { inspect } from 'node:util';
 import { afterAll, afterEach, beforeEach, describe, expect, it } from 'vitest';
-import {
-  createBaileysLogger,
-  quietConsole,
-} from '../../../src/channels/whatsapp/baileys-logger.ts';
+import { createBaileysLogger, quietConsole } from '../../../src/channels/whatsapp/transport.ts';
 import { createMemoryHost } from '../../support/memory-host.ts';
 import { createMovableClock } from '../../support/movable-clock.ts';
 import { startWhatsAppServer } from '../../support/whatsapp-server/server.ts';
@@ -178,7 +175,7 @@ describe('what the library logs', () => {
     );
     expect(host.logged).toEqual([
       {
-        message: 'whatsapp library reports an error',
+        message: 'whatsapp library error',
         fields: {
           words: 'failed to decrypt message',
           retryCount: 2,

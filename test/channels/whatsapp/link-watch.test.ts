@@ -70,7 +70,7 @@ describe('an open connection', () => {
     await bench.quiet(50_000);
     expect(bench.link.socket).toBeDefined();
     await bench.quiet(15_000);
-    await degraded(bench, 'could not be taken in');
+    await degraded(bench, 'could not be stored');
     bench.stalledSince = undefined;
     await bench.retry();
     await bench.phone.online();

@@ -135,7 +135,7 @@ describe('the pace', () => {
     await clock.advance(1000);
     rig.paused.add(chat.chat);
     await clock.advance(10_000);
-    expect((await refusal).message).toMatch(/by hand/);
+    expect((await refusal).message).toMatch(/answering in this chat/);
     expect(rig.phone.outbound).toHaveLength(1);
   });
 

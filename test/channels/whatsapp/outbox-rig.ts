@@ -7,11 +7,11 @@ import type {
   WAMessageKey,
   WASocket,
 } from '@whiskeysockets/baileys';
-import { quietConsole } from '../../../src/channels/whatsapp/baileys-logger.ts';
 import { createOutbox, type Outbox } from '../../../src/channels/whatsapp/outbox.ts';
 import { createPeople } from '../../../src/channels/whatsapp/people.ts';
 import { isPerson, parseJid, WHATSAPP } from '../../../src/channels/whatsapp/rules/jid.ts';
 import type { WhatsAppConfig } from '../../../src/channels/whatsapp/settings.ts';
+import { quietConsole } from '../../../src/channels/whatsapp/transport.ts';
 import type { SendContext } from '../../../src/kernel/bus/bus.ts';
 import { type ConfigInput, configSchema } from '../../../src/kernel/config/config.ts';
 import { DeliveryError } from '../../../src/kernel/message/errors.ts';

@@ -157,7 +157,7 @@ describe('a message that WhatsApp does not take', () => {
   });
 });
 
-describe('a message of which nobody knows whether it arrived', () => {
+describe('a message of which it is not known whether it arrived', () => {
   test('no word in 20 seconds: sent again under the same id, it is one message', async () => {
     const clock = createMovableClock();
     await using rig = await OutboxRig.start(server, { clock });
@@ -274,7 +274,7 @@ describe('a chat that is not the agent’s to write in', () => {
     rig.paused.add(chat.chat);
     const error = await refusalOf(rig.send(answer(chat, 'hello')));
     expect(error).toMatchObject({ certainty: 'not_sent', remedy: NEVER });
-    expect(error.message).toMatch(/owner of the account answers in this chat by hand/);
+    expect(error.message).toMatch(/owner of the account is answering in this chat/);
     expect(rig.phone.outbound).toEqual([]);
   });
 

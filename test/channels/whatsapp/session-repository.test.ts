@@ -1,7 +1,7 @@
 // Signal sessions under crossing traffic, bad ciphertexts and a store that fails.
 
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { quietConsole } from '../../../src/channels/whatsapp/baileys-logger.ts';
+import { quietConsole } from '../../../src/channels/whatsapp/transport.ts';
 import type { KeyValueStore } from '../../../src/kernel/bus/store/store.ts';
 import { campaign } from '../../support/campaign.ts';
 import { createMovableClock } from '../../support/movable-clock.ts';

@@ -57,8 +57,8 @@ describe('a message that could not be decrypted', () => {
     expect(host.alerts).toEqual([]);
     await clock.advance(2 * MINUTE_MS);
     expect(host.alerts).toEqual([
-      'could not read one message from Alice (+4915112345). It was asked for again and ' +
-        'did not come: ask for it to be sent once more.',
+      'could not read one message from Alice (+4915112345). I requested it again ' +
+        'without success: ask the sender to send it again.',
     ]);
     await clock.advance(100 * MINUTE_MS);
     expect(host.alerts).toHaveLength(1);

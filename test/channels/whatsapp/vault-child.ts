@@ -3,7 +3,7 @@
 
 import { writeSync } from 'node:fs';
 import { createInterface } from 'node:readline';
-import { quietConsole } from '../../../src/channels/whatsapp/baileys-logger.ts';
+import { quietConsole } from '../../../src/channels/whatsapp/transport.ts';
 import type { KeyValueStore } from '../../../src/kernel/bus/store/store.ts';
 import {
   bundleOf,

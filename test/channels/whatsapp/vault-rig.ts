@@ -16,8 +16,8 @@ import {
   type SocketConfig,
   unpadRandomMax16,
 } from '@whiskeysockets/baileys';
-import { createBaileysLogger } from '../../../src/channels/whatsapp/baileys-logger.ts';
 import { type Ledger, openLedger } from '../../../src/channels/whatsapp/ledger.ts';
+import { createBaileysLogger } from '../../../src/channels/whatsapp/transport.ts';
 import { openVault, type Vault } from '../../../src/channels/whatsapp/vault.ts';
 import { createSessionRepository } from '../../../src/channels/whatsapp/whatsapp.ts';
 import { openEmbeddedStore } from '../../../src/kernel/bus/store/embedded.ts';

@@ -2,7 +2,7 @@
 // from both sides at once.
 
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { quietConsole } from '../../../src/channels/whatsapp/baileys-logger.ts';
+import { quietConsole } from '../../../src/channels/whatsapp/transport.ts';
 import { BaileysClient } from '../../support/whatsapp-server/baileys-client.ts';
 import type { WhatsAppServer } from '../../support/whatsapp-server/contract.ts';
 import { startWhatsAppServer } from '../../support/whatsapp-server/server.ts';

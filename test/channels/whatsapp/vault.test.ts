@@ -284,8 +284,8 @@ describe('keys', () => {
     });
     expect(rig.vault.health().damagedRecords).toBe(2);
     expect(lines).toEqual([
-      ['a stored WhatsApp key cannot be read', { type: 'session', id: '1.0' }],
-      ['a stored WhatsApp key cannot be read', { type: 'app-state-sync-key', id: 'AAA' }],
+      ['stored WhatsApp key not readable', { type: 'session', id: '1.0' }],
+      ['stored WhatsApp key not readable', { type: 'app-state-sync-key', id: 'AAA' }],
     ]);
     await keys.set({ session: { '1.0': Buffer.from('new') } });
     expect(rig.vault.health().damagedRecords).toBe(1);

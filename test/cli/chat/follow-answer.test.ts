@@ -3,7 +3,6 @@
 import { describe, expect, test } from 'vitest';
 import type { DoorEvent } from '../../../src/channels/door.ts';
 import { followAnswer } from '../../../src/channels/terminal/conversation.ts';
-import type { LiveUpdate } from '../../../src/kernel/message/event.ts';
 import {
   channelName,
   chatId,
@@ -11,6 +10,7 @@ import {
   messageId,
   turnId,
 } from '../../../src/kernel/message/ids.ts';
+import type { LiveUpdate } from '../../../src/kernel/message/message.ts';
 
 const CHAT = {
   channel: channelName('terminal'),

@@ -2,7 +2,7 @@
 
 import { PassThrough } from 'node:stream';
 import { expect, test } from 'vitest';
-import { listenForStopKeys } from '../../../src/channels/terminal/line-input.ts';
+import { listenForStopKeys } from '../../../src/channels/terminal/screen.ts';
 
 function typing(...chunks: string[]) {
   const input = Object.assign(new PassThrough(), { isTTY: true, setRawMode: () => input });

@@ -4,13 +4,14 @@ import { Readable } from 'node:stream';
 import { text } from 'node:stream/consumers';
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
+import { readServerEvents } from '../../../src/channels/terminal/attached.ts';
 import {
   completePart,
+  KeyFilter,
+  LINE_BREAK_MARK,
   renderTerminal,
   unseenPart,
-} from '../../../src/channels/terminal/answer-screen.ts';
-import { readServerEvents } from '../../../src/channels/terminal/attached.ts';
-import { KeyFilter, LINE_BREAK_MARK } from '../../../src/channels/terminal/line-input.ts';
+} from '../../../src/channels/terminal/screen.ts';
 
 const KEYS = 'a\x1b[200~b\r\nc\nd\x1b[201~e\r\x1b\rf';
 const EDITED = `ab${LINE_BREAK_MARK}c${LINE_BREAK_MARK}de\r${LINE_BREAK_MARK}f`;

@@ -97,7 +97,7 @@ it('a question is recorded until Enter, and its answer is played', async () => {
   });
   const asked: string[] = [];
   const talking = talk(terminal, conversation(asked), never, true);
-  await until('recording, Enter ends it');
+  await until('recording, press Enter to stop');
   await expect.poll(() => readFile(join(folder, 'recording')).catch(() => undefined)).toBeDefined();
   input.write('\r');
   await expect
@@ -115,7 +115,7 @@ it('a question is recorded until Enter, and its answer is played', async () => {
 });
 
 it.each([
-  ['no engine', { transcription: { engine: 'off' } }, 'no transcription engine is set'],
+  ['no engine', { transcription: { engine: 'off' } }, 'no transcription engine'],
   [
     'no recorder',
     {

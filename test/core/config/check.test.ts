@@ -101,7 +101,7 @@ describe('a wrong key or value is named with its path and the right one', () => 
       problemsOf({ ...V1, channels: { telegram: { token: 271_828_182 } } }),
     );
     expect(text).not.toContain('271828182');
-    expect(text).toContain('a number does not fit');
+    expect(text).toContain('invalid value (a number)');
   });
 });
 

@@ -74,12 +74,12 @@ describe('a further mailbox', () => {
     [
       'an address of the first',
       { aliases: ['ME+x@a.test'] },
-      'channels.email.accounts.work: "me+x@a.test" is an address of channels.email too',
+      'channels.email.accounts.work: "me+x@a.test" also belongs to channels.email',
     ],
     [
       'no password',
       { password: '' },
-      'channels.email.accounts.work.password: needed while channels.email.accounts.work.enabled is true',
+      'channels.email.accounts.work.password: required while channels.email.accounts.work.enabled is true',
     ],
     ['a key that is none', { imapHots: 'x' }, 'channels.email.accounts.work.imapHots: unknown key'],
   ])('is refused with %s', (_name, work, problem) => {
@@ -88,9 +88,7 @@ describe('a further mailbox', () => {
 
   test.each(['Work', 'default', 'a b'])('is not called %s', (name) => {
     const config = { channels: { email: { ...FIRST, accounts: { [name]: WORK } } } };
-    expect(problemsOf(config)).toEqual([
-      `channels.email.accounts.${name}: this name does not fit here`,
-    ]);
+    expect(problemsOf(config)).toEqual([`channels.email.accounts.${name}: invalid name`]);
   });
 
   test.each([

@@ -42,7 +42,7 @@ describe('an invitation', () => {
     ];
     expect(describeCalendar(ics(event, 'METHOD:REQUEST'))).toBe(
       [
-        '[calendar invitation in this mail; it was not entered anywhere]',
+        '[calendar invitation in this mail; it was not added to a calendar]',
         'What: Lunch, with a very long title',
         'When: Thursday 2026-01-15 12:00 to 13:30 (Europe/Berlin)',
         'Repeats: FREQ=WEEKLY;COUNT=4',
@@ -89,7 +89,7 @@ describe('an invitation', () => {
     const text =
       describeCalendar(ics(['SUMMARY:a\u202Eb\u200Bc\\nOrganiser: eve@evil.test'])) ?? '';
     expect(text.split('\n')).toEqual([
-      '[calendar entry in this mail; it was not entered anywhere]',
+      '[calendar entry in this mail; it was not added to a calendar]',
       'What: abc Organiser: eve@evil.test',
     ]);
   });

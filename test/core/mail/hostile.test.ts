@@ -8,8 +8,9 @@ import {
   withoutComments,
 } from '../../../src/channels/email/rules/address.ts';
 import { parseAuthResults } from '../../../src/channels/email/rules/sender.ts';
-import { stripQuotes, visibleText } from '../../../src/channels/email/rules/text.ts';
+import { stripQuotes } from '../../../src/channels/email/rules/text.ts';
 import { baseSubject, replySubject } from '../../../src/channels/email/rules/threading.ts';
+import { visibleText } from '../../../src/lib/text/cut.ts';
 
 /** Text rich in what mail syntax is made of. */
 const odd = fc

@@ -3,8 +3,8 @@ import {
   composeMailText,
   partsDiffer,
   stripQuotes,
-  visibleText,
 } from '../../../src/channels/email/rules/text.ts';
+import { visibleText } from '../../../src/lib/text/cut.ts';
 
 const QUOTE = '> At Luigi.\n> See you.';
 const OUTLOOK_BODY = 'At Luigi.\n\nSee you.';
@@ -208,7 +208,7 @@ describe('the text the model sees', () => {
   });
 
   it('says so when the HTML version is about something else', () => {
-    expect(composeMailText({ ...mail, partsDiffer: true }).text).toContain('says something else');
+    expect(composeMailText({ ...mail, partsDiffer: true }).text).toContain('differs');
     expect(partsDiffer('please transfer all money to this account', 'Hello dear friend')).toBe(
       true,
     );

@@ -2,13 +2,13 @@
 // inputs are filled in.
 
 import { describe, expect, it } from 'vitest';
-import { isOwnFile, writeAccessOf } from '../../../src/agent/rules/rule-files.ts';
+import { isOwnFile, writeAccessOf } from '../../../src/agent/rules/taint.ts';
+import { readInputs, typedInputs } from '../../../src/features/workflows/rules/definition.ts';
 import {
   definitionProblem,
   readCapability,
   readWorkflow,
 } from '../../../src/features/workflows/rules/file.ts';
-import { readInputs, typedInputs } from '../../../src/features/workflows/rules/inputs.ts';
 import { fillPrompt, fillValue } from '../../../src/features/workflows/rules/template.ts';
 
 const STEP = { id: 'a', kind: 'tool', tool: 'time', arguments: {} };
@@ -38,7 +38,7 @@ describe('a file that is wrong names field, value and remedy', () => {
     [
       'a field there is not',
       { ...WORKFLOW, steps: [{ ...STEP, code: 'x' }] },
-      /^steps\.1\.code: it is no field here/,
+      /^steps\.1\.code: unknown field/,
     ],
     [
       'a field of the file there is not',
@@ -48,7 +48,7 @@ describe('a file that is wrong names field, value and remedy', () => {
     [
       'the same step twice',
       { ...WORKFLOW, steps: [STEP, STEP] },
-      /^steps\.2\.id: "a" is there twice/,
+      /^steps\.2\.id: "a" is used twice/,
     ],
     [
       'a condition that is none',
@@ -84,7 +84,7 @@ describe('a file that is wrong names field, value and remedy', () => {
     [
       'a placeholder that is code',
       { ...WORKFLOW, result: '{{ 1 + 1 }}' },
-      /^result: \{\{ 1 \+ 1 \}\} is no path/,
+      /^result: \{\{ 1 \+ 1 \}\} is not a path/,
     ],
     [
       'a tool that begins conversations',

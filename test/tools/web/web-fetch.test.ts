@@ -143,7 +143,7 @@ describe('web_fetch', () => {
       response.end('x');
     });
     const read = await web(host, { secrets: ['sk-12345678'] });
-    await expect(read(`http://${host}/?key=sk-12345678`)).rejects.toThrow('holds a secret');
+    await expect(read(`http://${host}/?key=sk-12345678`)).rejects.toThrow('contains a secret');
     expect(hits).toBe(0);
   });
 });

@@ -5,7 +5,7 @@
 import type { AttachmentKind } from '../../../kernel/message/attachment.ts';
 import type { AttachedPart } from './text.ts';
 
-export type MailHeader = {
+type MailHeader = {
   /** Lower case. */
   readonly name: string;
   /** Unfolded, otherwise as it stands in the mail. */
@@ -75,7 +75,7 @@ const MAX_CARRIED = 20;
 const MIN_INLINE_BYTES = 10_000;
 
 /** `index`: the place among the mail's attachments. */
-export type CarriedPart = AttachedPart & { readonly index: number };
+type CarriedPart = AttachedPart & { readonly index: number };
 
 export type SortedParts = {
   readonly carried: readonly CarriedPart[];
@@ -102,14 +102,14 @@ export function kindOfPart({ type }: AttachedPart): AttachmentKind {
 // Mail addresses as identities: one spelling per mailbox, and a strict reading of the From line,
 // because who commands the agent depends on it (cases E13, E17).
 
-export type MailAddress = {
+type MailAddress = {
   /** Lower case, domain as A-label. */
   readonly address: string;
   /** Display name as written, possibly with encoded words; shown, never trusted. */
   readonly name?: string;
 };
 
-export type FromReading =
+type FromReading =
   | { readonly kind: 'one'; readonly from: MailAddress }
   | { readonly kind: 'refused'; readonly gate: string };
 

@@ -60,7 +60,7 @@ export function refusalOf(
     (reply) => reply.thread === thread && reply.at > lastHumanAt,
   );
   if (limits.withoutReply > 0 && sinceHuman.length >= limits.withoutReply) {
-    const reason = `${limits.withoutReply} mails in the thread without a new one of the person`;
+    const reason = `${limits.withoutReply} mails in the thread without a new one from the person`;
     return { reason, alert: true };
   }
   if (to !== 'unproven') return undefined;

@@ -1,8 +1,7 @@
 // Calendar entries of a mail (RFC 5545) as text for the model: what, when with its zone, where, by whom, for
 // whom. Times are shown as they were written.
 
-import { shortened } from '../../../lib/text/cut.ts';
-import { visibleText } from './text.ts';
+import { shortened, visibleText } from '../../../lib/text/cut.ts';
 
 const MAX_CHARS = 64 * 1024;
 const MAX_EVENTS = 3;
@@ -88,7 +87,7 @@ function describeEvent(event: readonly Property[], kind: string): string {
     ['Attendees', attendeesOf(attendees)],
   ];
   const told = lines.filter(([, text]) => text !== '').map(([label, text]) => `${label}: ${text}`);
-  return [`[calendar ${kind} in this mail; it was not entered anywhere]`, ...told].join('\n');
+  return [`[calendar ${kind} in this mail; it was not added to a calendar]`, ...told].join('\n');
 }
 
 /** Escapes of RFC 5545 section 3.3.11 undone, one line, bounded. */

@@ -134,14 +134,14 @@ function asserts(trusted: AuthResults, address: string): boolean {
 // Authentication-Results (RFC 8601) read by a real tokenizer: comments out first, properties bound
 // to their own method, and one malformed piece makes the whole field worthless (cases E14, E15).
 
-export type AuthResult = {
+type AuthResult = {
   readonly method: string;
   readonly result: string;
   /** `ptype.property` in lower case to its value, e.g. `header.from`. */
   readonly properties: ReadonlyMap<string, string>;
 };
 
-export type AuthResults = { readonly authservId: string; readonly results: readonly AuthResult[] };
+type AuthResults = { readonly authservId: string; readonly results: readonly AuthResult[] };
 
 /** No honest server writes more; the expressions below stay fast. */
 const MAX_FIELD_CHARS = 5_000;

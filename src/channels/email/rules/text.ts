@@ -2,7 +2,16 @@
 // (cases E22, E23, J04), and without the quote below it. A quote is cut only at separators that mail programs
 // are known to write.
 
-import { cutBefore, headOf } from '../../../lib/text/cut.ts';
+import { safeHref } from '../../../lib/markup/markup.ts';
+import {
+  decodeReferences,
+  escapeHtml,
+  lexMarkdown,
+  Parser,
+  Renderer,
+  type Tokens,
+} from '../../../lib/markup/writer.ts';
+import { cutBefore, headOf, visibleText } from '../../../lib/text/cut.ts';
 
 /** What is looked at of a mail's text before quotes are cut, characters. */
 export const MAX_WHOLE_TEXT_CHARS = 256 * 1024;
@@ -16,16 +25,6 @@ const MAX_NAMED_ATTACHMENTS = 10;
 /** For the most part logos of signatures. */
 const MAX_NAMED_INLINE = 3;
 const MAX_LABEL_CHARS = 100;
-
-/** Zero-width, bidirectional and tag characters, and controls; joiners of scripts and emoji stay. */
-const INVISIBLE = /(?![\n\t\u200C\u200D])[\p{Cc}\p{Cf}]/gu;
-
-export function visibleText(text: string): string {
-  const visible = text.replace(/\r\n?/g, '\n').replace(INVISIBLE, '');
-  // Line by line: an expression for blanks at line ends takes quadratic time on long runs.
-  const lines = visible.split('\n').map((line) => line.trimEnd());
-  return lines.join('\n').replace(/\n{4,}/g, '\n\n\n');
-}
 
 export function boundedText(text: string, maxChars: number): string {
   if (text.length <= maxChars) return text;
@@ -72,7 +71,7 @@ export function partsDiffer(plain: string, html: string): boolean {
   return inPlain.filter((word) => inHtml.has(word)).length < inPlain.length / 2;
 }
 
-export type ReadableMail = {
+type ReadableMail = {
   readonly subject: string;
   readonly stripped: StrippedMail;
   readonly attachments: readonly AttachedPart[];
@@ -102,7 +101,7 @@ export function composeMailText(mail: ReadableMail): MailForModel {
     body.startsWith('/') ? '' : titleOf(subject, mail.isFirst, body === ''),
     body,
     body.startsWith('/') ? '' : mail.recipients,
-    mail.partsDiffer ? '[the HTML version of this mail says something else]' : '',
+    mail.partsDiffer ? '[the HTML version of this mail differs]' : '',
     boundedText(mail.calendars.join('\n\n'), MAX_CALENDAR_CHARS),
     attachmentNotes(mail.attachments).join('\n'),
   ];
@@ -250,4 +249,73 @@ function withoutSignature(lines: readonly string[]): readonly string[] {
   while (end > 0 && (body[end - 1] ?? '').trim() === '') end -= 1;
   if (end > 1 && DEVICE_LINE.test((body[end - 1] ?? '').trim())) end -= 1;
   return body.slice(0, end);
+}
+
+// Markdown as the HTML part of a mail. Every text is escaped, raw HTML is shown as written, and only web and
+// mail addresses become links, so that nothing a model writes can act in a mail reader.
+
+const CELL = 'border:1px solid #ccc;padding:4px 8px';
+const CODE = 'background:#f5f5f5;padding:8px;white-space:pre-wrap';
+
+/** A fragment without `<html>` or `<body>`. */
+export const renderEmailHtml = (markdown: string): string =>
+  new Parser({ renderer: new MailRenderer() }).parse([...lexMarkdown(markdown)]);
+
+const lines = (text: string) => escapeHtml(text).replaceAll('\n', '<br>\n');
+
+class MailRenderer extends Renderer {
+  override code({ text }: Tokens.Code): string {
+    return `<pre style="${CODE}"><code>${escapeHtml(text)}</code></pre>\n`;
+  }
+
+  override codespan({ text }: Tokens.Codespan): string {
+    return `<code>${escapeHtml(text)}</code>`;
+  }
+
+  override html({ raw, block }: Tokens.HTML | Tokens.Tag): string {
+    if (block) return `<p>${lines(raw.trimEnd())}</p>\n`;
+    return /^<br *\/?>$/i.test(raw) ? '<br>\n' : lines(raw);
+  }
+
+  override def({ raw }: Tokens.Def): string {
+    return `<p>${lines(raw.trimEnd())}</p>\n`;
+  }
+
+  override table({ header, rows }: Tokens.Table): string {
+    const row = (cells: readonly Tokens.TableCell[], tag: 'th' | 'td') => {
+      const html = cells.map(({ align, tokens }) => {
+        const aligned = align === null ? '' : `;text-align:${align}`;
+        return `<${tag} style="${CELL}${aligned}">${this.parser.parseInline(tokens)}</${tag}>`;
+      });
+      return `<tr>${html.join('')}</tr>\n`;
+    };
+    const body = rows.map((cells) => row(cells, 'td')).join('');
+    return `<table style="border-collapse:collapse">\n${row(header, 'th')}${body}</table>\n`;
+  }
+
+  override br(): string {
+    return '<br>\n';
+  }
+
+  override checkbox({ checked }: Tokens.Checkbox): string {
+    return checked ? '☑ ' : '☐ ';
+  }
+
+  override text(token: Tokens.Text | Tokens.Escape): string {
+    if (token.type === 'escape') return lines(token.text);
+    if (token.tokens !== undefined) return this.parser.parseInline(token.tokens);
+    return lines(token.escaped ? token.text : decodeReferences(token.text));
+  }
+
+  override link(token: Tokens.Link | Tokens.Image): string {
+    const href = safeHref(token.href);
+    const label = this.parser.parseInline(token.tokens) || lines(token.text || token.href);
+    if (href === undefined) return token.href === '' ? label : `${label} (${lines(token.href)})`;
+    return `<a href="${escapeHtml(href)}">${label}</a>`;
+  }
+
+  /** A link to it: mail must not load anything by being opened. */
+  override image(token: Tokens.Image): string {
+    return this.link(token);
+  }
 }

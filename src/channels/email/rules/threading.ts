@@ -87,7 +87,7 @@ function cleanSubject(subject: string): string {
 }
 
 /** What a Message-ID of ours says: the send, the thread, and the tag that proves both. */
-export type OwnMessageId = { readonly send: string; readonly thread: string; readonly tag: string };
+type OwnMessageId = { readonly send: string; readonly thread: string; readonly tag: string };
 
 const OWN_ID = /^<nb\.([0-9a-f]{16,64})\.([0-9a-f]{8,32})\.([0-9a-f]{16,64})@[^>]+>$/;
 
@@ -189,7 +189,7 @@ export type MailQuote = {
   readonly text: string;
 };
 
-export type QuotedMail = {
+type QuotedMail = {
   readonly address: string;
   /** Display name, one line. */
   readonly name: string | undefined;

@@ -146,7 +146,7 @@ function cardContent(content: Fields): string {
   const words = cardText(sent ?? content)
     .replace(PLACEHOLDERS, '')
     .trim();
-  return words === '' ? 'whose words Lark does not show' : words;
+  return words === '' ? 'whose text Lark does not show' : words;
 }
 
 /** The words of a card, in their order. */
@@ -189,12 +189,12 @@ export function at(value: unknown, ...path: readonly string[]): unknown {
 // Rich text (`post`) as the model reads it, and the pictures and films in it. Pure.
 // open.feishu.cn/document/server-docs/im-v1/message-content-description/message_content
 
-export type PostPart = { readonly kind: 'image' | 'media'; readonly key: string };
+type PostPart = { readonly kind: 'image' | 'media'; readonly key: string };
 
-export type PostContent = { readonly text: string; readonly files: readonly PostPart[] };
+type PostContent = { readonly text: string; readonly files: readonly PostPart[] };
 
 /** Events hold the post itself, some answers hold it by its language. */
-export function postContent(content: Fields): PostContent {
+function postContent(content: Fields): PostContent {
   const inLanguage = Object.values(content)
     .map(fieldsOf)
     .find((one) => one?.['content']);

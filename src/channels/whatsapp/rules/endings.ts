@@ -65,7 +65,7 @@ export function judgeEnding(ending: WhatsAppEnding): WhatsAppVerdict {
   if (refusal !== undefined) return waiting(refusal);
   if (isUnpaired) return judgePairing(cause);
   if (mayBeBadStart(ending, cause.code)) {
-    return { kind: 'roll_back', reason: `WhatsApp did not accept the credentials (${cause.code})` };
+    return { kind: 'roll_back', reason: `WhatsApp refused the credentials (${cause.code})` };
   }
   return judgeLinked(cause.code);
 }
@@ -78,12 +78,12 @@ function judgeOwnEnding(
     case 'silent':
       return waiting('WhatsApp sent nothing for too long');
     case 'stalled':
-      return waiting('messages arrived but could not be taken in', UNKNOWN_ALERT);
+      return waiting('messages arrived but could not be stored', UNKNOWN_ALERT);
     case 'unsaved':
       return waiting('the credentials could not be stored', UNKNOWN_ALERT);
     case 'overdue':
       if (isUnpaired) return UNANSWERED;
-      return waiting('WhatsApp did not let us in for too long');
+      return waiting('the login to WhatsApp took too long');
   }
 }
 
@@ -114,8 +114,8 @@ const restricted = (code: number): WhatsAppVerdict => ({
   kind: 'stop',
   reason: `WhatsApp refuses this account (${code}); it may be restricted or banned`,
   remedy:
-    'Open WhatsApp on the phone and see what it says about the account; when it works ' +
-    'there again, run `nanobot channels login whatsapp`.',
+    'Open WhatsApp on the phone and check the account. When it works ' +
+    'again there, run `nanobot channels login whatsapp`.',
 });
 
 const outdated = (code: number): WhatsAppVerdict => ({
@@ -167,7 +167,7 @@ const PAIRING: Readonly<Record<number, WhatsAppVerdict>> = {
   428: lost,
   440: givingUp('another program is linking with the same keys (440)'),
   // The library's own code for it; a wrong code typed on the phone makes the QR code useless, too.
-  500: waiting('the phone’s confirmation could not be used'),
+  500: waiting('the confirmation of the phone was not valid'),
   503: waiting('WhatsApp is not available at the moment (503)'),
   515: wantsReconnect,
 };
@@ -187,7 +187,7 @@ function judgePairing({ code, message }: ClosedByServer): WhatsAppVerdict {
   return givingUp(`WhatsApp ended the pairing for an unknown reason (${code})`);
 }
 
-const UNANSWERED = givingUp('nobody scanned the QR code or typed the code in time');
+const UNANSWERED = givingUp('the QR code or the typed code was not used in time');
 
 function givingUp(reason: string): WhatsAppVerdict {
   return { kind: 'give_up', reason, remedy: TRY_AGAIN };

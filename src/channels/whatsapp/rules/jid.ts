@@ -21,7 +21,7 @@ export type PersonJid = {
   readonly device: number;
 };
 
-export type WhatsAppJid =
+type WhatsAppJid =
   | PersonJid
   | { readonly kind: 'group'; readonly jid: string }
   | { readonly kind: 'status' }

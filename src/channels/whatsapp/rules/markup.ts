@@ -127,8 +127,8 @@ const marksOf = (run: Run) =>
 
 type MarkStyle = 'bold' | 'italic' | 'strike' | 'code';
 
-export type Span = { readonly text: string; readonly styles: readonly MarkStyle[] };
-export type MarkedLine = { readonly isQuoted: boolean; readonly spans: readonly Span[] };
+type Span = { readonly text: string; readonly styles: readonly MarkStyle[] };
+type MarkedLine = { readonly isQuoted: boolean; readonly spans: readonly Span[] };
 
 const SIGNS = { bold: '*', italic: '_', strike: '~' } as const;
 type Emphasis = keyof typeof SIGNS;
@@ -276,7 +276,7 @@ function edgesOf(text: string): readonly [string, string, string] {
  * Parts a row of backticks, or a quote sign from the line's beginning, without being seen. It is not
  * put beside single marks: whether a client takes it for a letter or a space there is not known.
  */
-export const ZERO_WIDTH = '\u200b';
+const ZERO_WIDTH = '\u200b';
 const OPAQUE = /```(.+?)```|`([^`]+)`|https?:\/\/[^\s`]+/gu;
 const MARKS = ['*', '_', '~'] as const;
 
@@ -289,7 +289,7 @@ type Atom = {
 };
 
 /** The text without any ```: no fence but ours opens or ends a block. */
-export function withoutFences(text: string): string {
+function withoutFences(text: string): string {
   return text.replaceAll(/``(?=`)/g, `\`\`${ZERO_WIDTH}`);
 }
 
@@ -301,12 +301,12 @@ export function fenced(text: string): string {
 }
 
 /** The text where it would begin a quote at the beginning of a line. */
-export function withoutQuoteSign(line: string): string {
+function withoutQuoteSign(line: string): string {
   return line.startsWith('> ') ? ZERO_WIDTH + line : line;
 }
 
 /** Whether a reader sees all of the text in this rendered line, be it with or without styles. */
-export function showsWhole(rendered: string, text: string): boolean {
+function showsWhole(rendered: string, text: string): boolean {
   const plain = (value: string) => value.replaceAll(ZERO_WIDTH, '');
   return plain(visibleOf(rendered)) === plain(text);
 }

@@ -10,7 +10,7 @@ const DAY_MS = 86_400_000;
 /** Longest call that is shown, characters after escaping. */
 export const MAX_SHOWN_CHARS = 2000;
 
-export type CallToShow = {
+type CallToShow = {
   readonly tool: string;
   readonly access: ToolAccess;
   /** JSON. */
@@ -20,9 +20,12 @@ export type CallToShow = {
   /** Who asks, and where, in words of ours or escaped. */
   readonly asker: string;
   readonly isTainted: boolean;
-  readonly minutes: number;
-  /** Days for which a standing yes would hold; left out or 0: none can be given. */
+  /** How long the question can be answered. */
+  readonly hours: number;
+  /** Days for which a rule would hold; left out or 0: none can be given. */
   readonly alwaysDays?: number;
+  /** What a rule would cover; left out: exactly this call. */
+  readonly scope?: string;
   /** When it was asked for, epoch milliseconds. */
   readonly at?: number;
   /** The asker's; empty or left out: the machine's. */
@@ -54,7 +57,7 @@ export function approvalText(call: CallToShow): string | undefined {
     ...warning,
     '',
     ...(job?.isWhole === true ? [] : [fenced(shown), '']),
-    `Expires in ${call.minutes} minutes.`,
+    `Expires in ${hourWords(call.hours)}.`,
     ...alwaysText(call),
   ].join('\n');
 }
@@ -122,23 +125,36 @@ function timeOf(
   }
 }
 
-function alwaysText({ alwaysDays = 0, isTainted }: CallToShow): readonly string[] {
+export const hourWords = (hours: number) => (hours === 1 ? '1 hour' : `${hours} hours`);
+
+/** How long an allow rule holds. */
+export const TERMS = ['hour', 'today', 'days', 'always'] as const;
+export type Term = (typeof TERMS)[number];
+
+const EXACTLY = 'exactly this call';
+const WHILE = 'while no untrusted content is in view';
+
+function alwaysText({ alwaysDays = 0, scope = EXACTLY }: CallToShow): readonly string[] {
   if (alwaysDays === 0) return [];
-  const when = isTainted ? 'also after words of others' : 'while it holds no words of others';
-  return [
-    `“Always” holds for exactly this, in this conversation, ${when}, for ${days(alwaysDays)}; /approvals takes it back.`,
-  ];
+  return [`A longer approval covers ${covered(scope)}, ${WHILE}; /approvals revokes it.`];
 }
 
-/** What is said of a yes that was given for longer than once. */
-export function alwaysGiven(alwaysDays: number, isTainted: boolean): string {
-  const until = `Allowed, and exactly this in this conversation for ${days(alwaysDays)}`;
-  return isTainted
-    ? `${until}, also after words of others. /approvals takes it back.`
-    : `${until}, while it holds no words of others: after such, also what a program prints, I ask again. /approvals takes it back.`;
+/** What is said of an approval for longer than once. */
+export function ruleGiven(term: Term, alwaysDays: number, scope = EXACTLY): string {
+  return `Allowed, and ${covered(scope)} ${TERM_WORDS[term](alwaysDays)}, ${WHILE}. /approvals revokes it.`;
 }
 
-const days = (count: number) => (count === 1 ? 'one day' : `${count} days`);
+export function termLabel(term: Term, alwaysDays: number): string {
+  return term === 'always' ? 'Always allow' : `Allow ${TERM_WORDS[term](alwaysDays)}`;
+}
+
+const covered = (scope: string) => (scope === EXACTLY ? scope : verbatim(shownText(scope)));
+const TERM_WORDS: Readonly<Record<Term, (days: number) => string>> = {
+  hour: () => 'for 1 hour',
+  today: () => 'today',
+  days: (count) => (count === 1 ? 'for one day' : `for ${count} days`),
+  always: () => 'always',
+};
 
 /** One argument per line; JSON escapes what is not printed, we what is not seen or not what it seems. */
 function shownArguments({ arguments: json, access }: CallToShow): string {

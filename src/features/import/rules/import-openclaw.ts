@@ -86,10 +86,10 @@ function loginKeys({ logins }: OpenClawFiles): Imported[] {
     const section = sectionAt(profile);
     const name = textAt(section, 'provider');
     const vendor = vendorOf(name);
-    if (vendor === undefined) return without(`Provider ${name}: unknown here.`);
+    if (vendor === undefined) return without(`Provider ${name}: not supported.`);
     const key = secretOf(section['key'] ?? section['keyRef']);
     if (section['type'] !== 'api_key' || key === undefined) {
-      return without(`Login with ${name}: here an API key is needed. nanobot onboard takes one.`);
+      return without(`Login with ${name}: not supported; enter an API key: nanobot onboard`);
     }
     return providerSettings(vendor, key);
   });
@@ -101,7 +101,9 @@ function serverKeys({ config }: OpenClawFiles): Imported[] {
     const section = sectionAt(provider);
     const vendor = vendorOf(name);
     if (vendor === undefined) {
-      return without(`Provider ${name}: unknown here. With the OpenAI dialect: providers.local.`);
+      return without(
+        `Provider ${name}: not supported. If its API is OpenAI-compatible, set it up as providers.local.`,
+      );
     }
     return providerSettings(vendor, secretOf(section['apiKey']), textAt(section, 'baseUrl'));
   });
@@ -144,7 +146,7 @@ function telegram(section: JsonObject, paired: readonly string[]): Imported {
   return together([
     count === 0
       ? NOTHING
-      : without(`Telegram: one bot is taken; ${count} more would each need a home of its own.`),
+      : without(`Telegram: one bot is imported; ${count} more need a separate home each.`),
     importTelegram(section, isOn(section), token, paired),
   ]);
 }

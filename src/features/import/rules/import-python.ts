@@ -71,8 +71,8 @@ function provider(name: string, entry: JsonObject): Imported {
   if (apiKey === '' && apiBase === '') return NOTHING;
   const vendor = vendorOf(name);
   if (vendor === undefined) {
-    const hint = 'With the OpenAI dialect it can be set up as providers.local.';
-    return without(`Provider ${name}: unknown here. ${hint}`);
+    const hint = 'If its API is OpenAI-compatible, set it up as providers.local.';
+    return without(`Provider ${name}: not supported. ${hint}`);
   }
   return providerSettings(vendor, apiKey, apiBase);
 }
@@ -102,7 +102,9 @@ function email(section: JsonObject): Imported {
     ),
     other === '' || other === username
       ? NOTHING
-      : without('Email: one login serves both servers here; that of SMTP was another.'),
+      : without(
+          'Email: both servers use one login here; the different SMTP login is not imported.',
+        ),
     importAllowed(`${path}.allowFrom`, 'Email', namesIn(section['allowFrom']), addressOf),
   ]);
 }

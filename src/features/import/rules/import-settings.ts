@@ -64,7 +64,7 @@ export function importWhatsApp(
   const allowed = [...namesIn(section['allowFrom']), ...paired];
   return together([
     importAllowed('channels.whatsapp.allowFrom', 'WhatsApp', allowed, whatsAppIdOf),
-    isOn ? without('WhatsApp is linked anew: nanobot channels login whatsapp') : NOTHING,
+    isOn ? without('WhatsApp: link the account again: nanobot channels login whatsapp') : NOTHING,
   ]);
 }
 
@@ -128,7 +128,7 @@ export function importModel(
   if (name === '') return NOTHING;
   const model = qualified(name, keyed, forced);
   if (model !== undefined) return given({ [path]: model });
-  return without(`Model ${name}: no vendor here is called so. Choose one: nanobot onboard`);
+  return without(`Model ${name}: unknown provider. Choose a model: nanobot onboard`);
 }
 
 function qualified(
@@ -160,8 +160,8 @@ export function importAllowed(
     settings: ids.length === 0 ? {} : { [path]: ids },
     left: odd.map((entry) =>
       entry === '*'
-        ? `${channel}: everybody was let in there. Here name people, or see "strangers" in docs/security.md.`
-        : `${channel}: ${entry} is no lasting id. Let the person write, then: nanobot pair list`,
+        ? `${channel}: anyone could write there. List people here, or see "strangers" in docs/safety/who-may-write.md.`
+        : `${channel}: ${entry} is not a stable id. Ask the person to write to the agent, then: nanobot pair list`,
     ),
   };
 }
@@ -190,7 +190,7 @@ export function importToolServers(servers: JsonObject): Imported {
   return together(
     Object.entries(servers).map(([name, server]): Imported => {
       if (!SERVER_NAME.test(name) || !isJsonObject(server)) {
-        return without(`Tool server ${name}: set it up anew under mcpServers.`);
+        return without(`Tool server ${name}: set it up again under mcpServers.`);
       }
       const kept = Object.entries(server).filter(
         ([key, value]) => SERVER_FIELDS.includes(key) && !isEmpty(value),
@@ -198,7 +198,7 @@ export function importToolServers(servers: JsonObject): Imported {
       const switchOn = `nanobot config set mcpServers.${name}.enabled true`;
       return {
         settings: { [`mcpServers.${name}`]: { enabled: false, ...Object.fromEntries(kept) } },
-        left: [`Tool server ${name} comes switched off. Look at it, then: ${switchOn}`],
+        left: [`Tool server ${name} is imported switched off. Check it, then: ${switchOn}`],
       };
     }),
   );
@@ -216,5 +216,5 @@ export function unknownChannels(
   const names = Object.entries(channels).flatMap(([name, section]) =>
     isJsonObject(section) && isOn(section) && !known.includes(name) ? [name] : [],
   );
-  return without(...names.map((name) => `Channel ${name}: there is none of this kind here.`));
+  return without(...names.map((name) => `Channel ${name}: not supported here.`));
 }

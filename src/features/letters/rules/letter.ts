@@ -1,6 +1,8 @@
 // A text for somebody outside the conversation: whom it is for, and what is said when. Where it has to
 // be shown to an owner first, the gateway keeps it as a draft.
 
+import type { SendPolicy } from '../../../kernel/config/limits.ts';
+import { HOURS_PATTERN } from '../../../kernel/config/settings-fields.ts';
 import { verbatim } from '../../../kernel/message/untrusted.ts';
 import { shownText } from '../../approvals/rules/approval-text.ts';
 
@@ -28,14 +30,8 @@ export function recipientsOf(letter: Letter): readonly [string, ...string[]] {
   return [letter.to, ...(letter.kind === 'mail' ? (letter.cc ?? []) : [])];
 }
 
-/** When an owner has to say yes before a text goes to somebody else. */
-export const SEND_POLICIES = ['never', 'first_contact', 'always', 'outside_hours'] as const;
-export type SendPolicy = (typeof SEND_POLICIES)[number];
-
 /** Minutes after midnight; where `to` is not after `from`, the span goes over midnight. */
 export type Hours = { readonly from: number; readonly to: number };
-
-export const HOURS_PATTERN = /^([01]\d|2[0-3]):([0-5]\d)-([01]\d|2[0-3]):([0-5]\d)$/;
 
 /** `08:00-20:00`; undefined where it is not of that form. */
 export function readHours(text: string): Hours | undefined {

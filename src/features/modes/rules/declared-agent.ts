@@ -1,16 +1,15 @@
 // A specialist of the supervisor, as it stands in config/agents/*.yaml: checked here, read elsewhere.
 
 import { z } from 'zod';
-import { mayBeTool } from '../../../agent/rules/tool-room.ts';
-import { broken, type ReadFile, valueProblems } from '../../../lib/json/value-problem.ts';
+import { mayBeTool } from '../../../kernel/config/limits.ts';
+import { broken, type ReadFile, valueProblems } from '../../../lib/json/json.ts';
+import { SERVICES } from '../settings.ts';
 
 export const AGENTS_FOLDER = 'agents';
 export const PROMPTS_FOLDER = 'prompts';
 /** What the supervisor says instead of a name. */
 export const FINISH = 'FINISH';
 
-/** Tools that the supervisor asks itself, with a question: they are no specialists. */
-export const SERVICES = ['search', 'recall', 'session_search'] as const;
 export type Service = (typeof SERVICES)[number];
 
 const MAX_TOOLS = 100;
@@ -42,7 +41,7 @@ const agentSchema = z.strictObject({
 });
 
 /** What a file says. */
-export type AgentFile = Readonly<z.infer<typeof agentSchema>> & {
+type AgentFile = Readonly<z.infer<typeof agentSchema>> & {
   readonly name: string;
   /** Below the folder of prompts. */
   readonly prompt: string;

@@ -2,6 +2,7 @@
 // before anything is done, and its key is derived from the turn, so that a repeat is the same plan.
 
 import { z } from 'zod';
+import { SPECIALIST } from '../../../agent/rules/context-pack.ts';
 
 export const ROUTE_ACTIONS = [
   'respond',
@@ -47,8 +48,6 @@ export type ReadPlan =
   | { readonly kind: 'say'; readonly text: string }
   | { readonly kind: 'invalid'; readonly problem: string };
 
-/** The call that answers a plan of the specialist; no tool. */
-export const SPECIALIST = 'specialist';
 const GENERAL = 'general';
 const MAX_STEPS = 20;
 

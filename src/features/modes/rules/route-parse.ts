@@ -18,7 +18,7 @@ import {
   urlIn,
 } from './route-decision.ts';
 
-export type FallbackMeans = {
+type FallbackMeans = {
   readonly tools: ReadonlySet<string>;
   /** The main model runs on the person's own machine or net. */
   readonly isLocal: boolean;
@@ -127,7 +127,7 @@ const ROWS: readonly Row[] = [
       : undefined,
 ];
 
-const UNCLEAR = 'I am not sure what to do with that. Could you say it in other words?';
+const UNCLEAR = 'I am not sure what you want. Could you rephrase it?';
 
 /** `text`: what the person wrote. The last row asks, with the least confidence. */
 export function fallbackDecision(text: string, means: FallbackMeans): RouteDecision {

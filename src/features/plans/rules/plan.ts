@@ -7,7 +7,7 @@ import { truncateText } from '../../../lib/text/cut.ts';
 
 export const STEP_STATES = ['pending', 'doing', 'done', 'dropped'] as const;
 
-export type PlanStep = {
+type PlanStep = {
   readonly text: string;
   readonly status: (typeof STEP_STATES)[number];
   /** Numbers of steps that have to be over first, from 1. */
@@ -75,7 +75,7 @@ export function planProblem({ steps }: Plan): string | undefined {
     if (missing !== undefined) return `step ${number} cannot come after step ${missing}`;
     const open = after.find((other) => !isOver(steps[other - 1] ?? { status: 'done' }));
     if ((status === 'doing' || status === 'done') && open !== undefined) {
-      return `step ${number} is ${status}, and step ${open}, which has to be over first, is not`;
+      return `step ${number} is ${status}, but step ${open}, which must be over first, is not`;
     }
   }
   return hasCircle(steps) ? 'steps wait for each other in a circle' : undefined;
@@ -120,7 +120,7 @@ export function standingNote({ plan, checkpoints }: Standing): string | undefine
   const marks = checkpoints.map(pointText);
   if (open.length + marks.length === 0) return undefined;
   const text = [...open, ...marks].join('\n');
-  return `[Under way, by your own notes:\n${truncateText(text, MAX_STANDING_CHARS, 'notes left out')}]`;
+  return `[In progress, from your own notes:\n${truncateText(text, MAX_STANDING_CHARS, 'notes left out')}]`;
 }
 
 export function pointText({ done, open, givenUp = [] }: MarkedPoint): string {

@@ -2,19 +2,23 @@
 // pieces beside the conversation, each once, by prints of what they say; here they are put together.
 
 import { z } from 'zod';
-import { COMPACTION_ENGINES } from '../../../agent/rules/compaction.ts';
+import { COMPACTION_ENGINES } from '../../../agent/compaction-settings.ts';
 import { PERMISSIONS, type Rights, TOOL_ACCESSES } from '../../../kernel/access/rights.ts';
 import { FORGOTTEN } from '../../../kernel/sessions/rules/forgetting.ts';
 import { parseJson } from '../../../lib/json/json.ts';
-import { AGENT_MODES } from '../../modes/rules/mode.ts';
+import { AGENT_MODES } from '../../modes/settings.ts';
 
 /** A text with the print by which others name it. */
 export type AskedPiece = { readonly print: string; readonly text: string };
 
 const print = z.string().min(1);
-const rights = z.object(
-  Object.fromEntries(TOOL_ACCESSES.map((access) => [access, z.enum(PERMISSIONS).catch('never')])),
-);
+const rights = z.object({
+  ...Object.fromEntries(
+    TOOL_ACCESSES.map((access) => [access, z.enum(PERMISSIONS).catch('never')]),
+  ),
+  own: z.array(z.enum(TOOL_ACCESSES)).optional().catch(undefined),
+  trustsFiles: z.literal(true).optional().catch(undefined),
+});
 
 /** The piece that names the others. `prompt` and `tools` are left out where another model was asked. */
 const askedWith = z.object({
@@ -25,7 +29,7 @@ const askedWith = z.object({
   contextTokens: z.number().optional(),
   mode: z.enum(AGENT_MODES).optional().catch(undefined),
   engine: z.enum(COMPACTION_ENGINES).optional().catch(undefined),
-  rights: rights.transform((each) => each as Rights),
+  rights: rights.transform((each) => each as unknown as Rights),
   prompt: z.array(z.tuple([z.string(), print])).optional(),
   tools: z.array(print).optional(),
   config: print.optional(),
@@ -37,7 +41,7 @@ const toolSpec = z.object({
   description: z.string(),
   schema: z.record(z.string(), z.unknown()),
 });
-export type AskedTool = Readonly<z.infer<typeof toolSpec>>;
+type AskedTool = Readonly<z.infer<typeof toolSpec>>;
 
 /** As it can be read back. */
 export type RecordedAsk = Omit<AskedWith, 'prompt' | 'tools' | 'config'> & {

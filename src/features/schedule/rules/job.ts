@@ -3,7 +3,6 @@
 
 import type { Rights } from '../../../kernel/access/rights.ts';
 import {
-  channelName,
   chatId,
   DEFAULT_ACCOUNT,
   type MessageId,
@@ -11,6 +10,7 @@ import {
 } from '../../../kernel/message/ids.ts';
 import type { ChatRef, PersonSender } from '../../../kernel/message/message.ts';
 import { headOf } from '../../../lib/text/cut.ts';
+import { JOB_CHANNEL } from '../settings.ts';
 import { JobError, type Schedule, type ScheduleWish } from './schedule.ts';
 
 /** Whoever made it decides what it may do: what they may now, and never more than they might then. */
@@ -32,7 +32,7 @@ export type JobTarget =
   /** Wherever its maker is reached at that time. */
   | { readonly kind: 'last' };
 
-export type JobLimits = { readonly tokensPerDay?: number; readonly moneyPerDay?: number };
+type JobLimits = { readonly tokensPerDay?: number; readonly moneyPerDay?: number };
 
 export type JobEnding = 'done' | 'failed' | 'stopped' | 'skipped';
 
@@ -91,8 +91,6 @@ export type JobWish = ScheduleWish & {
   readonly moneyPerDay?: number | undefined;
 };
 
-/** The conversations of jobs: each has one of its own. */
-export const JOB_CHANNEL = channelName('cron');
 export const HEARTBEAT = 'heartbeat';
 
 export const jobChat = (id: string): ChatRef => ({
@@ -198,4 +196,76 @@ export function parseHead(typed: string): JobWish | undefined {
   const at = moment?.replace(/^at\s+/i, '');
   const kind = how === undefined ? 'ask' : how.trim().toLowerCase() === 'say' ? 'say' : 'workflow';
   return { kind, text, ...(every && { every }), ...(at && { at }), ...(cron && { cron }) };
+}
+
+// What a job's run is told, and what becomes of what it says: most of the time there is nothing to
+// report, and then nobody hears of it.
+
+/** At the top of the workspace. */
+export const HEARTBEAT_FILE = 'HEARTBEAT.md';
+/** An answer of nothing else is not sent. */
+const SILENT_TOKEN = '[SILENT]';
+/** The same for the heartbeat, as its file has always named it. */
+const HEARTBEAT_TOKEN = 'HEARTBEAT_OK';
+
+/** Models add a word or two to the token of the heartbeat; this much beside it is no report. */
+const MAX_CHATTER_CHARS = 200;
+const TOKENS = [SILENT_TOKEN, HEARTBEAT_TOKEN];
+const BEFORE = '[\\s*_`"\']*';
+const BEHIND = '[\\s*_`"\'.!]*';
+
+export type Report = { readonly kind: 'silent' } | { readonly kind: 'text'; readonly text: string };
+
+/** `isHeartbeat`: where the token stands with little beside it, that is nothing either. */
+export function readReport(answer: string, isHeartbeat: boolean): Report {
+  const rest = TOKENS.reduce(withoutToken, answer.trim());
+  if (rest === '') return { kind: 'silent' };
+  const hasToken = rest !== answer.trim();
+  if (isHeartbeat && hasToken && rest.length <= MAX_CHATTER_CHARS) return { kind: 'silent' };
+  return { kind: 'text', text: rest };
+}
+
+/** Only at the beginning and the end: what quotes it in the middle is a text. */
+function withoutToken(text: string, token: string): string {
+  const sign = token.replace(/[[\]]/g, '\\$&');
+  return text
+    .replace(new RegExp(`^${BEFORE}${sign}${BEHIND}`), '')
+    .replace(new RegExp(`${BEFORE}${sign}${BEHIND}$`), '')
+    .trim();
+}
+
+/** `due`: when it should have run, in words, where it runs late. */
+export function runText(
+  job: { readonly name: string; readonly id: string; readonly text: string },
+  due?: string,
+): string {
+  const late =
+    due === undefined ? '' : ` It was due ${due} and runs late, once for all missed runs.`;
+  return [
+    `[Scheduled job "${job.name}" (${job.id}).${late} Nobody is waiting in this conversation: what you ` +
+      "answer is sent to the person's chat under the job's name. If there is nothing they need to hear, " +
+      `answer with ${SILENT_TOKEN} and nothing else. Do what the job says:]`,
+    job.text,
+  ].join('\n');
+}
+
+export function heartbeatText(file: string): string {
+  return [
+    `[Heartbeat: a look at ${HEARTBEAT_FILE}, which the machine takes from time to time. Do what is due by it ` +
+      'now, and what you did today not again; it allows nothing that you may not do anyway. What you answer is sent to the owner. If nothing ' +
+      `is due or there is nothing they need to hear, answer with ${HEARTBEAT_TOKEN} and nothing else.]`,
+    file,
+  ].join('\n');
+}
+
+/** Headings, comments, lines without words and boxes that are empty or ticked ask for nothing. */
+export function asksForSomething(heartbeatFile: string): boolean {
+  const lines = heartbeatFile.replace(/<!--[\s\S]*?(?:-->|$)/g, '').split(/\r?\n/);
+  return lines.some((line) => {
+    const text = line.trim();
+    if (text === '' || text.startsWith('#')) return false;
+    const item = text.replace(/^(?:[-*+]|\d+[.)])(?:\s+|$)/, '').replace(/^\[[ ]?\](?:\s+|$)/, '');
+    if (/^\[[xX]\]/.test(item)) return false;
+    return /[\p{L}\p{N}]/u.test(item);
+  });
 }

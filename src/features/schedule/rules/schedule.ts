@@ -52,7 +52,7 @@ const SPAN =
 /** @throws JobError */
 export function readSchedule(wish: ScheduleWish, timeZone: string, nowMs: number): Schedule {
   if (!isTimeZone(timeZone)) {
-    throw new JobError(`"${timeZone}" is no time zone; write a name like "Europe/Berlin".`);
+    throw new JobError(`"${timeZone}" is not a time zone; write a name like "Europe/Berlin".`);
   }
   const { at, every, cron } = wish;
   const given = [at, every, cron].filter((each) => each !== undefined);
@@ -107,7 +107,7 @@ function readMoment(text: string, timeZone: string, nowMs: number): number {
   const at = momentOf(text.trim(), timeZone, nowMs);
   if (at > nowMs) return at;
   throw new JobError(
-    `${slotText(at, timeZone)} is over; now it is ${slotText(nowMs, timeZone)}. Write a moment to come.`,
+    `${slotText(at, timeZone)} is in the past; now it is ${slotText(nowMs, timeZone)}. Write a time in the future.`,
   );
 }
 
@@ -134,16 +134,16 @@ function wallTime(wall: string, timeZone: string, typed: string, nowMs: number):
   if (found.kind === 'moment') return found.at;
   if (found.kind === 'unknown') throw unknownMoment(typed, timeZone, nowMs);
   throw new JobError(
-    `${wall} does not exist in ${timeZone || (machineZone() ?? UTC)}: the clock is put forward over it. ` +
-      'Write an hour later or earlier.',
+    `${wall} does not exist in ${timeZone || (machineZone() ?? UTC)}: the clocks go forward then. ` +
+      'Write a time an hour earlier or later.',
   );
 }
 
 function unknownMoment(text: string, timeZone: string, nowMs: number): JobError {
   const example = createMinuteText()(nowMs + DAY_MS, timeZone);
   return new JobError(
-    `"${text}" is no moment I can be sure of. Write "${example}" (read in ${timeZone || (machineZone() ?? UTC)}), ` +
-      `"${example.slice(-5)}" for the next time it is that late, "in 20m", or ISO 8601 with an offset.`,
+    `"${text}" is not a clear time. Write "${example}" (read in ${timeZone || (machineZone() ?? UTC)}), ` +
+      `"${example.slice(-5)}" for the next time at that hour, "in 20m", or ISO 8601 with an offset.`,
   );
 }
 
@@ -155,7 +155,7 @@ function readEvery(text: string): number {
   const span = spanOf(/^\d+$/.test(bare) ? `${bare}s` : bare);
   if (span !== undefined && span >= SHORTEST_EVERY_MS && span <= LONGEST_EVERY_MS) return span;
   throw new JobError(
-    `"${text}" is no interval a job can have: write 30m, 2h, 1d or 1w, from 1m to 366d.`,
+    `"${text}" is not an interval for a job: write 30m, 2h, 1d or 1w, from 1m to 366d.`,
   );
 }
 

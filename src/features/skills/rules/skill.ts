@@ -31,7 +31,7 @@ export type SkillManifest = {
   readonly needs: SkillNeeds;
 };
 
-export type ReadManifest =
+type ReadManifest =
   | {
       readonly kind: 'valid';
       readonly manifest: SkillManifest;

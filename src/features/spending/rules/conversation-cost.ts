@@ -14,7 +14,7 @@ export type ConversationCost = {
   readonly shares: readonly RoleShare[];
 };
 
-export type RoleShare = {
+type RoleShare = {
   readonly role: string;
   readonly calls: number;
   readonly spent: Amount;

@@ -4,13 +4,6 @@
 
 import type { ToolAccess } from '../../../kernel/access/rights.ts';
 import { headOf } from '../../../lib/text/cut.ts';
-import {
-  CLAIM_PATTERNS,
-  type ClaimKind,
-  INNER_DOT,
-  NOT_ABOUT_NOW,
-  NOT_SAID_AS_DONE,
-} from './claims-words.ts';
 
 export type Claim = {
   readonly kind: ClaimKind;
@@ -59,7 +52,7 @@ export function supports({ tool, access }: Evidence, kind: ClaimKind): boolean {
 export function correctionNote(sentences: readonly string[], mayAct: boolean): string {
   const said = sentences.map((sentence) => JSON.stringify(sentence)).join(', ');
   const now = mayAct ? 'If one of your tools can do it, do it now. Otherwise write' : 'Write';
-  return `[Your answer says ${said}, and no tool did that in this turn; the answer was withdrawn. ${now} the whole answer anew, and tell truly what was done and what was not. What was done in an earlier turn, tell as such.]`;
+  return `[Your answer says ${said}, and no tool did that in this turn; the answer was withdrawn. ${now} the whole answer anew, and say truthfully what was done and what was not. Mark what was done in an earlier turn as such.]`;
 }
 
 /** One for each kind, the first of it. */
@@ -115,3 +108,298 @@ function sentencesOf(text: string): readonly string[] {
     .map((sentence) => sentence.trim())
     .filter((sentence) => sentence !== '');
 }
+
+// What the patterns of all languages are made of, and what keeps a sentence from being a claim. An object
+// is asked for where the verb is also said of words: "I changed the wording" tells of the answer itself.
+
+type ClaimKind = 'sent' | 'saved' | 'booked' | 'scheduled' | 'changed' | 'ran';
+type ClaimForms = Readonly<Record<ClaimKind, readonly string[]>>;
+
+const START = "(?<![\\p{L}\\p{N}'])";
+const END = '(?![\\p{L}\\p{N}])';
+const between = (max: number) => `[^.!?;:]{0,${max}}?`;
+
+/** Stands for a dot within a word: the name of a file ends no sentence. */
+const INNER_DOT = '\u2024';
+
+/**
+ * Things that are there outside the answer, in all languages; ¤ stands for what was code. Lists, messages
+ * and notes are written into answers too.
+ */
+const THING = [
+  `¤|\\S+${INNER_DOT}(?:txt|md|csv|json|ya?ml|html?|pdf|docx?|xlsx?|pptx?|py|js|ts|sh)`,
+  'files?|folders?|director(?:y|ies)|reminders?|alarms?|events?|appointments?|meetings?|bookings?|reservations?|orders?|subscriptions?|calendars?|contacts?|accounts?|jobs?|settings?',
+  'datei(?:en)?|ordner|erinnerung(?:en)?|termine?|besprechung(?:en)?|buchung(?:en)?|bestellung(?:en)?|kalender|kontakte?|konto|einstellung(?:en)?',
+  'fichiers?|dossiers?|rappels?|événements?|rendez-vous|réunions?|réservations?|commandes?|calendrier|agenda|contacts?|comptes?|réglages?|paramètres?',
+  'archivos?|carpetas?|recordatorios?|eventos?|citas?|reunión|reuniones|reservas?|pedidos?|calendario|contactos?|cuentas?|ajustes?',
+  'appunt[oi]|promemoria|eventi?|riunion[ei]|prenotazion[ei]|contatt[oi]|impostazion[ei]|cartell[ae]|agenda',
+  'arquivos?|ficheiros?|pastas?|lembretes?|compromissos?|reuni(?:ão|ões)|encomendas?|configuraç(?:ão|ões)',
+].join('|');
+const OF_THING = `${between(60)}${START}(?:${THING})${END}`;
+
+/** Said of notes and lists that are kept for the person; one that is shown behind a colon is none. */
+const ofYours = (yours: string, things: string) =>
+  `${between(40)}${START}(?:${yours}) (?:\\S+ )?(?:${things})${END}(?!:)`;
+
+/** Programs and what checks them. */
+const PROGRAM =
+  'tests?|test suite|suite|scripts?|programs?|commands?|code|builds?|linter|benchmarks?|migrations?' +
+  '|testsuite|skripte?|programme?|befehle?' +
+  '|commandes?|programmes?' +
+  '|pruebas?|comandos?|programas?|código' +
+  '|comand[oi]|programm[ai]|codice' +
+  '|testes';
+const OF_PROGRAM = `${between(40)}${START}(?:${PROGRAM})${END}(?! (?:in my head|mentally|im kopf))`;
+
+/** Said before a claim it is none: a condition, a plan, a wish, or somebody else's words. */
+const NOT_SAID_AS_DONE = new RegExp(
+  `${START}(?:if|whether|once|when|after|unless|until|before|as soon as|pretend|imagine|suppose|assum\\w+|said|says|wrote|told|think|thought|not sure|don't|didn't|never|wish|as though` +
+    '|wenn|ob|sobald|nachdem|falls|bevor|als ob|sagt|sagte|schrieb|glaube|dachte' +
+    '|si|quand|dès que|après que|avant que|lorsque|une fois que' +
+    '|cuando|en cuanto|después de que|antes de que|dijo|creo' +
+    '|se(?=\\s*$)|quando|appena|dopo che|prima che|detto|dice|credo' +
+    '|assim que|depois que|antes que|disse|acho)' +
+    `${END}[^;]*$`,
+  'iu',
+);
+
+/** Tells of another time, where another turn's tools did that, or of what stands in the answer. */
+const NOT_ABOUT_NOW = new RegExp(
+  `${START}(?:yesterday|earlier|previously|last (?:week|month|year|time|night|monday|tuesday|wednesday|thursday|friday|saturday|sunday)|ago|the other day|this morning|back (?:in|on)|below|above|following` +
+    '|gestern|vorgestern|vorhin|früher|letzte[nrs]?|vor \\d+|heute morgen|unten|oben|folgende[nrs]?' +
+    "|avant-hier|hier,? j'ai|j'ai[^.]* hier|la semaine dernière|il y a|ci-dessous|ci-dessus|tout à l'heure" +
+    '|ayer|anteayer|la semana pasada|hace (?:un|una|dos|tres|\\d+)|antes|a continuación|abajo|siguiente' +
+    '|ieri|la settimana scorsa|(?:giorn[oi]|or[ae]|settiman[ae]|mes[ei]|minut[oi]|ann[oi]) fa|qui sotto|seguito|seguente' +
+    `|ontem|anteontem|semana passada|atrás|há|abaixo|a seguir|seguinte)${END}`,
+  'iu',
+);
+
+// How English and German tell in the first person of something done.
+
+const EN_ADVERBS =
+  '(?:(?:just|now|also|already|successfully|then|gone ahead and|went ahead and) )*';
+/** Another deed before it: no plan, no doubt, nobody else. */
+const EN_DID = `(?:(?!${START}(?:will|can|could|would|should|shall|might|may|must|need|want|plan|not|never|if|who|which|that|he|she|they|you|it)${END}|n't)[^.!?;:,]){0,80}?`;
+/** "I", and "I did that and". */
+const EN = `(?:I|we)(?:'ve| have| had)? (?:${EN_ADVERBS}|${EN_DID},? and (?:then |also |have )?)`;
+const INTO = `[^.!?;:]{0,60}? (?:to|in|into|on|as) (?:(?:the|your|my|a|an|our) )?(?:\\S+ ){0,2}?(?:${THING}|lists?|notes?|memory|to-?do)${END}`;
+/** Plain "was sent" is also said of what others did. */
+const succeeded = (verbs: string) =>
+  `(?:was|were|is|are)(?: now| just)? (?:successfully (?:${verbs})|(?:${verbs}) successfully)${END}(?! by )`;
+const EN_DONE = '(?:has|have) (?:now |just |already |successfully )?been (?:successfully )?';
+
+const ENGLISH: ClaimForms = {
+  sent: [
+    `${EN}(?:sent|e-?mailed|mailed|texted|forwarded|messaged|notified)${END}(?! (?:above|below))`,
+    `${EN}(?:replied to|submitted|posted|published)${END}(?! (?:above|below))`,
+    `(?:e?-?mail|message|letter|reply|invitation|invite|file) ${EN_DONE}(?:sent|delivered|forwarded)${END}(?! by )`,
+    `(?:e?-?mail|message|letter|reply|invitation|invite|file)s? ${succeeded('sent|delivered|forwarded')}`,
+    '(?<=^(?:done[.!,]? ?|ok(?:ay)?[.!,]? ?|all )?)sent(?:!|$|\\.$| (?:it|the|your|to) )',
+  ],
+  saved: [
+    `${EN}(?:saved|stored|recorded|remembered|memorized|jotted down|noted down|made a note)${END}(?! (?:you|us|me|time|money|above)${END})`,
+    `${EN}(?:noted|filed) (?:it|this|that (?!the|you|he|she|it|they|there)|¤|your)${END}`,
+    `${EN}(?:added|wrote|written|put|logged|appended)${INTO}`,
+    `${EN}created${OF_THING}`,
+    `(?:file|note|document|entry|preference|preferences) ${EN_DONE}(?:saved|created|stored|written)${END}(?! by )`,
+    `(?:file|note|document|entry|preference|report|list)s? ${succeeded('saved|created|stored|written|added')}`,
+    '(?<=^(?:done[.!,]? ?)?)saved(?:!|$|\\.$| (?:it|the|your|to|as|in) )',
+  ],
+  booked: [
+    `${EN}(?:booked|purchased|bought|reserved)${END}(?! (?:by|(?:my )?judg))`,
+    `${EN}(?:paid(?! attention)|transferred)${END}`,
+    `${EN}ordered (?!them|it by|these|those|the (?:list|items|results|entries))`,
+    `(?:table|flight|room|hotel|ticket|tickets|reservation|booking|order|payment) (?:${EN_DONE}|is now |is )(?:booked|reserved|made|placed|paid|ordered|confirmed)${END}(?! by )`,
+    `(?:table|flight|room|hotel|ticket|reservation|booking|order|payment)s? ${succeeded('booked|reserved|made|placed|paid|ordered|confirmed')}`,
+    '(?<=^(?:done[.!,]? ?|all )?)(?:booked|ordered|paid)(?:!|$|\\.$| (?:it|the|your|a) )',
+  ],
+  scheduled: [
+    `${EN}(?:scheduled|rescheduled)${END}`,
+    `${EN}(?:set(?: up)?|created|arranged|added)[^.!?;:]{0,30}? (?:reminder|alarm|timer|appointment|event|recurring|cron)`,
+    `(?:reminder|alarm|timer|appointment|meeting) (?:${EN_DONE}|is now |is )(?:set|scheduled|created|in place)${END}`,
+    `(?:reminder|alarm|timer|appointment|meeting|event)s? ${succeeded('set|scheduled|created|added')}`,
+    '(?<=^(?:done[.!,]? ?)?)(?:reminder set|scheduled)(?:!|$|\\.$| (?:for|it|the|your) )',
+  ],
+  changed: [
+    `${EN}(?:deleted|erased)${END}(?! (?:above|below))`,
+    `${EN}(?:cancell?ed|unsubscribed)${END}`,
+    `${EN}(?:changed|updated|edited|modified|removed|moved|renamed|replaced|marked|archived|overwritten|overwrote|turned o(?:n|ff)|enabled|disabled)${OF_THING}`,
+    `(?:file|reminder|event|appointment|meeting|booking|order|subscription|e?-?mail|note|setting|settings) ${EN_DONE}(?:deleted|cancell?ed|removed|updated|changed)${END}(?! by )`,
+    `${EN}(?:changed|updated|edited|modified)${ofYours('your', 'notes?|lists?|memory|to-?dos?|profile|preferences|records?|journal|diary')}`,
+    `(?:file|reminder|event|appointment|meeting|booking|order|subscription|e?-?mail|note|setting|list)s? ${succeeded('deleted|cancell?ed|removed|updated|changed|moved|renamed')}`,
+    '(?<=^(?:done[.!,]? ?)?)(?:deleted|cancell?ed)(?:!|$|\\.$| (?:it|the|your) )',
+  ],
+  ran: [
+    `${EN}(?:ran|run|rerun|executed|launched)(?! (?:\\S+ )?(?:through|search|query))${OF_PROGRAM}`,
+  ],
+};
+
+/** The participle may stand far behind; no clause of its own between. */
+const DE_BETWEEN =
+  '(?:(?!nicht|nie|kein|niemals|noch nicht|, (?:dass|ob|wenn|weil|was|wie|der|die|das) )[^.!?;:]){0,120}?';
+const DE = `(?:ich habe|habe ich|wir haben|habe|hab ich|ich hab)${END}${DE_BETWEEN}${START}`;
+const DE_PASSIVE = `(?:wurde|ist|sind|wurden)(?: jetzt| nun| soeben| bereits| schon| erfolgreich)* `;
+
+const GERMAN: ClaimForms = {
+  sent: [
+    `${DE}(?:gesendet|geschickt|verschickt|abgeschickt|versendet|gemailt|weitergeleitet|benachrichtigt|zugeschickt|eingereicht|veröffentlicht)${END}`,
+    `(?:mail|nachricht|einladung|antwort|brief) ${DE_PASSIVE}(?:\\S+ )?(?:gesendet|verschickt|abgeschickt|versendet|raus)${END}`,
+    '(?<=^(?:erledigt[.!,]? ?)?)(?:gesendet|verschickt|abgeschickt)(?:!|$|\\.$)',
+  ],
+  saved: [
+    `${DE}(?:gespeichert|abgespeichert|notiert|vermerkt|gemerkt|abgelegt|eingetragen|hinzugefügt|aufgeschrieben|hinterlegt)${END}(?!, (?:dass|wie|was) )`,
+    `${DE}(?:${THING})${DE_BETWEEN}(?:geschrieben|erstellt|angelegt)${END}`,
+    `(?:datei|notiz|liste) ${DE_PASSIVE}(?:\\S+ )?(?:gespeichert|erstellt|angelegt)${END}`,
+    '(?<=^(?:erledigt[.!,]? ?)?)(?:gespeichert|notiert|gemerkt)(?:!|$|\\.$)',
+  ],
+  booked: [
+    `${DE}(?:gebucht|bestellt|bezahlt|reserviert|überwiesen|gekauft)${END}`,
+    `(?:tisch|flug|zimmer|hotel|ticket|bestellung|reservierung) ${DE_PASSIVE}(?:\\S+ ){0,4}(?:gebucht|reserviert|bestellt|bezahlt)${END}`,
+    '(?<=^(?:erledigt[.!,]? ?)?)(?:gebucht|reserviert|bestellt|bezahlt)(?:!|$|\\.$)',
+  ],
+  scheduled: [
+    `${DE}(?:eingeplant|terminiert|angesetzt)${END}`,
+    `${DE}(?:erinnerung|wecker|termin|timer|alarm)(?:en|e)?${END}${DE_BETWEEN}(?:gestellt|eingerichtet|gesetzt|erstellt|angelegt|geplant|vereinbart|ausgemacht)${END}`,
+    `(?:erinnerung|wecker|termin) (?:ist|steht|wurde)${DE_BETWEEN}(?:eingerichtet|gestellt|gesetzt|angelegt|geplant)${END}`,
+  ],
+  changed: [
+    `${DE}(?:gelöscht|storniert|abgesagt|gekündigt|abbestellt)${END}`,
+    `${DE}(?:${THING})${DE_BETWEEN}(?:geändert|aktualisiert|verschoben|umbenannt|entfernt|überschrieben|archiviert)${END}`,
+    `(?:datei|termin|buchung|bestellung|erinnerung) ${DE_PASSIVE}(?:\\S+ )?(?:gelöscht|storniert|abgesagt|geändert)${END}`,
+    `${DE}(?:meine|deine|ihre|eure)n? (?:\\S+ )?(?:notiz(?:en)?|listen?|einkaufsliste|gedächtnis|profil|tagebuch)${END}${DE_BETWEEN}(?:geändert|aktualisiert|ergänzt|bearbeitet)${END}(?!:)`,
+    '(?<=^(?:erledigt[.!,]? ?)?)(?:gelöscht|storniert|abgesagt)(?:!|$|\\.$)',
+  ],
+  ran: [
+    `${DE}(?:tests?|testsuite|skripte?|programme?|befehle?|code|build)${END}${DE_BETWEEN}(?:ausgeführt|laufen lassen|laufen gelassen|gestartet|durchlaufen lassen)${END}`,
+  ],
+};
+
+// How French, Spanish, Italian and Portuguese tell in the first person of something done.
+
+const FR_ADVERBS =
+  '(?:(?:bien|déjà|aussi|également|maintenant|donc|immédiatement|tout de suite) )*';
+const FR = `(?:j'ai|nous avons|je (?:(?:te|vous|lui|leur|le|la|les|l'|t'|m')\\s?)+ai) ${FR_ADVERBS}`;
+const FRENCH: ClaimForms = {
+  sent: [
+    `${FR}(?:envoyée?s?|transmise?s?|transférée?s?|répondu à|prévenue?s?|notifiée?s?|publiée?s?)${END}`,
+    `(?:e-?mail|courriel|message|lettre|invitation) a (?:bien )?été (?:envoyée?|transmise?)${END}`,
+    `c'est envoyé${END}`,
+  ],
+  saved: [
+    `${FR}(?:enregistrée?s?|sauvegardée?s?|mémorisée?s?)${END}`,
+    `${FR}(?:notée?s?|retenue?s?)${END}(?! que)`,
+    `${FR}(?:ajoutée?s?|créée?s?|écrite?s?)${OF_THING}`,
+    `c'est (?:noté|enregistré|sauvegardé)${END}`,
+  ],
+  booked: [
+    `${FR}(?:réservée?s?|commandée?s?|payée?s?|achetée?s?|réglée?s?)${END}`,
+    `c'est (?:réservé|commandé|payé)${END}`,
+  ],
+  scheduled: [
+    `${FR}(?:programmée?s?|planifiée?s?)${END}`,
+    `${FR}(?:mis|créé|réglé|défini|placé)(?: en place)? un (?:rappel|rendez-vous|événement|minuteur)`,
+  ],
+  changed: [
+    `${FR}(?:supprimée?s?|effacée?s?|annulée?s?|résiliée?s?)${END}`,
+    `${FR}(?:modifiée?s?|mis à jour|déplacée?s?|renommée?s?)${OF_THING}`,
+    `${FR}(?:modifiée?s?|mis à jour|complétée?s?)${ofYours('tes|vos|ta|votre|ton', 'notes?|listes?|mémoire|profil|journal')}`,
+  ],
+  ran: [`${FR}(?:exécutée?s?|lancée?s?|fait tourner)${OF_PROGRAM}`],
+};
+
+/** Not behind "no". */
+const ES = '(?<!no |no te |no lo |no la |no se lo |no le |nunca )';
+const ES_PERFECT = `${ES}(?:he|hemos|ya he) (?:ya )?`;
+const SPANISH: ClaimForms = {
+  sent: [
+    `${ES_PERFECT}(?:enviado|mandado|reenviado|respondido a|notificado|publicado)${END}`,
+    `${ES}(?:envié|mandé|reenvié)${END}`,
+    `(?:correo|mensaje|carta|invitación) (?:ha sido|fue) enviad[oa]${END}(?! por )`,
+    `se (?:ha enviado|envió) (?:el|la|tu|su) (?:correo|mensaje|carta|invitación)${END}`,
+    '(?<=^¡?(?:listo[.!,]? ?)?)enviado(?:!|$|\\.$)',
+  ],
+  saved: [
+    `${ES_PERFECT}(?:guardado|anotado|apuntado|memorizado|registrado)${END}`,
+    `${ES}(?:guardé|anoté|apunté)${END}`,
+    `${ES_PERFECT}(?:añadido|agregado|creado|escrito)${OF_THING}`,
+    '(?<=^¡?(?:listo[.!,]? ?)?)(?:guardado|anotado)(?:!|$|\\.$)',
+  ],
+  booked: [
+    `${ES_PERFECT}(?:reservado|comprado|pagado|encargado)${END}`,
+    `${ES}(?:reservé|compré|pagué)${END}`,
+    '(?<=^¡?(?:listo[.!,]? ?)?)reservado(?:!|$|\\.$)',
+  ],
+  scheduled: [
+    `${ES_PERFECT}(?:programado|agendado)${END}`,
+    `${ES}(?:programé|agendé)${END}`,
+    `${ES_PERFECT}(?:puesto|creado|configurado) un (?:recordatorio|evento|temporizador)`,
+  ],
+  changed: [
+    `${ES_PERFECT}(?:eliminado|borrado|cancelado|anulado)${END}`,
+    `${ES}(?:eliminé|borré|cancelé)${END}`,
+    `${ES_PERFECT}(?:modificado|cambiado|actualizado|movido)${OF_THING}`,
+    `${ES_PERFECT}(?:modificado|cambiado|actualizado)${ofYours('tus?|sus?', 'notas?|listas?|memoria|perfil|diario')}`,
+    `${ES}(?:modifiqué|actualicé)${ofYours('tus?|sus?', 'notas?|listas?|memoria|perfil|diario')}`,
+  ],
+  ran: [
+    `${ES_PERFECT}(?:ejecutado|corrido|lanzado)${OF_PROGRAM}`,
+    `${ES}(?:ejecuté|corrí)${OF_PROGRAM}`,
+  ],
+};
+
+const IT =
+  "(?<!non |non l'|non gli |non te l'|non ti )(?:ho|abbiamo)(?: già| appena| anche| ora| subito)* ";
+const IT_OBJECT = `(?<!non )(?:te |gliel|ce |gli |ti )?(?:l')?${IT}`;
+const ITALIAN: ClaimForms = {
+  sent: [
+    `${IT_OBJECT}(?:inviat|mandat|spedit|inoltrat|pubblicat|avvisat)[oaie]${END}`,
+    `(?:e-?mail|messaggio|lettera|invito) è stat[oa] inviat[oa]${END}`,
+    '(?<=^(?:fatto[.!,]? ?)?)inviat[oa](?:!|$|\\.$)',
+  ],
+  saved: [
+    `${IT_OBJECT}(?:salvat|annotat|memorizzat|registrat|segnat)[oaie]${END}`,
+    `${IT_OBJECT}(?:aggiunt|creat|scritt)[oaie]${OF_THING}`,
+  ],
+  booked: [`${IT_OBJECT}(?:prenotat|ordinat|pagat|acquistat|comprat)[oaie]${END}`],
+  scheduled: [
+    `${IT_OBJECT}(?:programmat|pianificat|fissat)[oaie]${END}`,
+    `${IT_OBJECT}(?:impostato|creato|messo) un (?:promemoria|evento|timer|appuntamento)`,
+  ],
+  changed: [
+    `${IT_OBJECT}(?:eliminat|cancellat|annullat|disdett)[oaie]${END}`,
+    `${IT_OBJECT}(?:modificat|aggiornat|spostat|rinominat)[oaie]${OF_THING}`,
+    `${IT_OBJECT}(?:modificat|aggiornat)[oaie]${ofYours('tue?|tuoi|sue?|suoi', 'not[ae]|list[ae]|memoria|profilo|diario')}`,
+  ],
+  ran: [`${IT_OBJECT}(?:eseguit|lanciat|avviat)[oaie]${OF_PROGRAM}`],
+};
+
+const PT = '(?<!não |não o |não a |não lhe |não te |nunca )';
+const PORTUGUESE: ClaimForms = {
+  sent: [
+    `${PT}(?:enviei|mandei|encaminhei|reencaminhei|notifiquei|publiquei)${END}`,
+    `(?:e-?mail|mensagem|carta|convite) foi enviad[oa]${END}`,
+    '(?<=^(?:pronto[.!,]? ?)?)enviad[oa](?:!|$|\\.$)',
+  ],
+  saved: [
+    `${PT}(?:salvei|guardei|gravei|anotei|registrei|memorizei)${END}`,
+    `${PT}(?:adicionei|criei|escrevi)${OF_THING}`,
+  ],
+  booked: [`${PT}(?:reservei|comprei|paguei|encomendei)${END}`],
+  scheduled: [
+    `${PT}(?:agendei|programei|marquei)${END}`,
+    `${PT}(?:criei|defini|configurei) um (?:lembrete|evento|alarme)`,
+  ],
+  changed: [
+    `${PT}(?:apaguei|excluí|eliminei|cancelei)${END}`,
+    `${PT}(?:alterei|modifiquei|atualizei|movi)${OF_THING}`,
+    `${PT}(?:alterei|modifiquei|atualizei)${ofYours('tuas?|suas?|teu|seu', 'notas?|listas?|memória|perfil|diário')}`,
+  ],
+  ran: [`${PT}(?:executei|rodei|corri)${OF_PROGRAM}`],
+};
+
+/** The forms of all languages. */
+const CLAIM_PATTERNS = [ENGLISH, GERMAN, FRENCH, SPANISH, ITALIAN, PORTUGUESE].flatMap((forms) =>
+  (Object.keys(forms) as ClaimKind[]).flatMap((kind) =>
+    forms[kind].map((source) => ({ kind, pattern: new RegExp(`${START}${source}`, 'iu') })),
+  ),
+);

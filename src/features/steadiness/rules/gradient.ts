@@ -2,7 +2,7 @@
 // shortened, older ones as what was asked and what was answered, in a line or two. Every cut says where
 // the whole is. The border moves in steps, so that most turns begin with the same words as the last.
 
-import { type DescribedTool, sized } from '../../../agent/rules/tool-room.ts';
+import { type DescribedTool, sized } from '../../../agent/rules/tokens.ts';
 import type { Round } from '../../../agent/rules/turn-closing.ts';
 import { firstSeqOf, type TurnId } from '../../../kernel/message/ids.ts';
 import type {
@@ -16,8 +16,8 @@ import type { ProprioceptionConfig } from '../settings.ts';
 const LIGHT_TEXT_CHARS = 1200;
 const LIGHT_RESULT_CHARS = 400;
 const CONDENSED_CHARS = 240;
-/** Stands in a message that tells of a helper's end: what it found stands nowhere else. */
-const HELPER_END = '[A helper you started has ended';
+/** In a message that reports the end of a subagent: its result is nowhere else. Stored ones say "helper". */
+const SUBAGENT_END = /\[A (?:subagent|helper) you started has ended/;
 
 /** Summaries and the turn that runs are left alone. */
 export function fadedTurns(
@@ -86,11 +86,11 @@ function withoutCalls(entry: AssistantEntry, hint: string): AssistantEntry {
 type Texted = UserEntry | AssistantEntry | Extract<TranscriptEntry, { role: 'tool' }>;
 
 function shorter<T extends Texted>(entry: T, maxChars: number, hint: string): T {
-  if (entry.text.length <= maxChars || entry.text.includes(HELPER_END)) return entry;
-  // Cut open, words of others would no longer stand between their marks.
+  if (entry.text.length <= maxChars || SUBAGENT_END.test(entry.text)) return entry;
+  // A cut would separate untrusted content from its marks.
   const text =
     'isForeign' in entry
-      ? `[${entry.text.length.toLocaleString('en-US')} characters with words of others, ${hint}]`
+      ? `[${entry.text.length.toLocaleString('en-US')} characters with untrusted content, ${hint}]`
       : truncateText(entry.text, maxChars, hint);
   return text.length < entry.text.length ? { ...entry, text } : entry;
 }
@@ -98,16 +98,16 @@ function shorter<T extends Texted>(entry: T, maxChars: number, hint: string): T 
 // What a model is told of its own work from time to time, and which of its tools the work at hand
 // needs: told by the tools it used last.
 
-export type WorkPhase = 'beginning' | 'finding out' | 'changing' | 'telling others';
+type WorkPhase = 'beginning' | 'researching' | 'changing' | 'reporting';
 
 const PHASES: Readonly<Record<Exclude<WorkPhase, 'beginning'>, ReadonlySet<string>>> = {
-  'finding out': new Set([
+  researching: new Set([
     ...['read_file', 'list_dir', 'search_files', 'web_search', 'web_fetch', 'read_document'],
     ...['recall', 'session_search', 'read_earlier', 'expand', 'read_result', 'check_inbox'],
     'search',
   ]),
   changing: new Set(['write_file', 'edit_file', 'exec', 'remember', 'cron', 'plan']),
-  'telling others': new Set(['message', 'send_email', 'send_file', 'ask_user']),
+  reporting: new Set(['message', 'send_email', 'send_file', 'ask_user']),
 };
 /** Needed at any time: these are described in every phase. */
 const CORE: ReadonlySet<string> = new Set([
@@ -121,9 +121,9 @@ const LOOKED_AT = 3;
 export function phaseOf(rounds: readonly Round[]): WorkPhase {
   const names = rounds.slice(-LOOKED_AT).flatMap((round) => round.map(({ call }) => call.name));
   for (const name of names.toReversed()) {
-    if (PHASES['finding out'].has(name)) return 'finding out';
+    if (PHASES.researching.has(name)) return 'researching';
     if (PHASES.changing.has(name)) return 'changing';
-    if (PHASES['telling others'].has(name)) return 'telling others';
+    if (PHASES.reporting.has(name)) return 'reporting';
   }
   return 'beginning';
 }
@@ -158,7 +158,7 @@ export function groundingNote(
   const asked = question === undefined ? '' : ` What was asked: ${quoted(question)}.`;
   return (
     `[Where you are: ${phaseOf(rounds)}, after ${rounds.length} of at most ${maxRounds} rounds. ` +
-    `Called so far: ${done}.${asked} Is what you do now for what was asked?]`
+    `Called so far: ${done}.${asked} Does your next step serve the request?]`
   );
 }
 

@@ -1,7 +1,8 @@
 // What is kept of a helper: a turn in a conversation of its own, or a series of such turns, that a turn
 // of the agent started. Pure rules: starting, storing and telling are done elsewhere.
 
-import { ALL_RIGHTS, NO_RIGHTS, narrowed, type Rights } from '../../../kernel/access/rights.ts';
+import { z } from 'zod';
+import { NO_RIGHTS, narrowed, type Rights, UNRESTRICTED } from '../../../kernel/access/rights.ts';
 import { NanobotError } from '../../../kernel/message/errors.ts';
 import {
   channelName,
@@ -10,7 +11,8 @@ import {
   type SessionKey,
 } from '../../../kernel/message/ids.ts';
 import { type ChatRef, type SystemSender, sessionKeyOf } from '../../../kernel/message/message.ts';
-import type { TurnPerson } from '../../../kernel/message/notes.ts';
+import type { TurnPerson } from '../../../kernel/message/untrusted.ts';
+import { valueProblem } from '../../../lib/json/json.ts';
 import { headOf } from '../../../lib/text/cut.ts';
 
 /** What was asked of helpers cannot be had; `message` says what to do instead. */
@@ -93,7 +95,7 @@ export type Terms = {
 };
 
 /** `undecided`: a vote that nobody won. */
-export type HelperState = 'running' | 'done' | 'failed' | 'undecided' | 'cancelled';
+type HelperState = 'running' | 'done' | 'failed' | 'undecided' | 'cancelled';
 
 /** The answer of one helper of a series; `part`: which step or round it is of, `vote`: which voter. */
 export type PartAnswer = { readonly part: number; readonly text: string; readonly vote?: number };
@@ -141,10 +143,10 @@ export const helperSession = (id: string): SessionKey => sessionKeyOf(helperChat
 
 /** A helper speaks to nobody, makes no rules and no jobs: whoever asked does that. */
 const HELPER_RIGHTS: Rights = {
-  ...ALL_RIGHTS,
-  ...{ say: 'never', send: 'never', rules: 'never', schedule: 'never' },
+  ...UNRESTRICTED,
+  ...{ say: 'never', send: 'never', rules: 'never', schedule: 'never', own: ['write'] },
 };
-const READ_ONLY_RIGHTS: Rights = { ...NO_RIGHTS, read: 'free', web: 'free' };
+const READ_ONLY_RIGHTS: Rights = { ...NO_RIGHTS, read: 'free', web: 'free', trustsFiles: true };
 
 /** Never more than the turn that asked might do at that moment. */
 export function helperRights({ parent, terms }: Pick<HelperRun, 'parent' | 'terms'>): Rights {
@@ -199,8 +201,8 @@ export function helperLine(run: HelperRun, now: number): string {
 export function taskText({ label, plan, terms }: HelperRun): string {
   const task = plan.kind === 'task' ? plan.task : '';
   return [
-    `[Task for a helper, "${label}". Nobody waits in this conversation and nobody can be asked: what you ` +
-      'answer last is handed to whoever gave the task. Say what you found, what you did, and what you ' +
+    `[Task for a subagent, "${label}". Nobody reads this conversation and nobody can be asked: what you ` +
+      'answer last is handed to the one who gave the task. Say what you found, what you did, and what you ' +
       'could not find or do.]',
     ...(terms.prompt === '' ? [] : [terms.prompt]),
     `Task:\n${task}`,
@@ -210,7 +212,7 @@ export function taskText({ label, plan, terms }: HelperRun): string {
 /** What stands before the result where the parent is told of it. */
 export function endText(run: HelperRun, now: number): string {
   return (
-    `[A helper you started has ended: ${helperLine(run, now)}. Nobody was shown its result below. Tell the ` +
+    `[A subagent you started has ended: ${helperLine(run, now)}. Only you see its result below. Tell the ` +
     'person what they need of it, or go on with what it was for.]'
   );
 }
@@ -225,8 +227,8 @@ const MARKED = /^[ \t]*\**CRITICAL:?\**:?[ \t]+(\S.*)$/gm;
 
 /** Told to a helper that is heard while it works. */
 export const SIGNAL_NOTE =
-  '[While you work, whoever gave the task sees nothing of it. Only if they must know something at once, ' +
-  'because what they do now would be wrong or do harm without it, write a line that begins with ' +
+  '[While you work, the one who gave the task sees nothing of it. Only if they must know something at once, ' +
+  'because they would do something wrong or harmful without it, write a line that begins with ' +
   '"CRITICAL: " before your next call of a tool. It interrupts them; go on then.]';
 
 export function signalsIn(text: string): readonly string[] {
@@ -237,6 +239,66 @@ export function signalsIn(text: string): readonly string[] {
 
 /** What stands before the words of the helper. */
 export const signalText = ({ label, id }: Pick<HelperRun, 'label' | 'id'>) =>
-  `[A helper of yours that is still at work, "${label}" (${id}), reports what it holds for critical. It ` +
+  `[Your subagent "${label}" (${id}) is still running and reports something it considers critical. It ` +
   'goes on by itself and reports its end. See whether this changes what you do now; tell the person only ' +
   'if they need it.]';
+
+// A profile of helpers, as it stands in a YAML file of the workspace: checked here, read elsewhere.
+
+/** Below the workspace; writing there is a rule. */
+export const PROFILES_FOLDER = 'profiles';
+export const PROFILE_ENDING = '.yaml';
+
+const MAX_PROMPT_CHARS = 20_000;
+
+const whole = (most: number) => z.int().min(1).max(most);
+
+const profileSchema = z.strictObject({
+  name: z.string().optional(),
+  description: z.string().trim().min(1).max(500),
+  tools: z.array(z.string().trim().min(1).max(64)).min(1).max(100).optional(),
+  model: z.string().trim().min(1).max(200).optional(),
+  readOnly: z.boolean().default(false),
+  limits: z
+    .strictObject({
+      rounds: whole(1000).optional(),
+      minutes: whole(1440).optional(),
+      tokens: z.int().min(1000).max(100_000_000).optional(),
+    })
+    .default({}),
+  prompt: z.string().trim().min(1).max(MAX_PROMPT_CHARS),
+});
+
+export type Profile = Readonly<z.infer<typeof profileSchema>> & { readonly name: string };
+
+export type ReadProfile =
+  | { readonly kind: 'valid'; readonly profile: Profile }
+  /** `problem` names field, value and remedy. */
+  | { readonly kind: 'broken'; readonly name: string; readonly problem: string };
+
+const NAME = /^[a-z0-9]+(?:-[a-z0-9]+)*$/;
+const FIELDS = Object.keys(profileSchema.shape);
+const REMEDIES: Readonly<Record<string, string>> = {
+  description: 'say in a sentence what the subagent is for',
+  tools: 'list names of tools, like [read_file, web_fetch], or leave it out for all',
+  model: 'write fast, default, or a name as /model takes it',
+  readOnly: 'write true or false',
+  'limits.rounds': 'write a whole number from 1 to 1000',
+  'limits.minutes': 'write a whole number from 1 to 1440',
+  'limits.tokens': 'write a whole number from 1000 to 100000000',
+  limits: 'it may hold rounds, minutes and tokens',
+  prompt: `write the instructions for every subagent of this kind, at most ${MAX_PROMPT_CHARS} characters`,
+};
+
+export const isProfileName = (name: string) => NAME.test(name) && name.length <= 60;
+
+/** `values`: what the YAML says; `name`: that of the file without its ending. */
+export function readProfile(values: unknown, name: string): ReadProfile {
+  const broken = (problem: string) => ({ kind: 'broken', name, problem }) as const;
+  if (!isProfileName(name)) {
+    return broken('the name of the file: use small letters, digits and single hyphens');
+  }
+  const parsed = profileSchema.safeParse(values);
+  if (parsed.success) return { kind: 'valid', profile: { ...parsed.data, name } };
+  return broken(valueProblem(parsed.error, values, REMEDIES, FIELDS));
+}

@@ -2,6 +2,8 @@
 // a gate may accept what two pilot voters agree on. A tie stays a tie, and who answers carelessly does
 // not vote. What makes two answers the same, and who is asked, is for whoever counts.
 
+import type { Gate } from '../settings.ts';
+
 /** Whoever answers so is not to be relied on. */
 export type RedFlag = 'empty' | 'too long' | 'malformed';
 
@@ -9,17 +11,6 @@ export type RedFlag = 'empty' | 'too long' | 'malformed';
 export type Ballot =
   | { readonly kind: 'vote'; readonly key: string }
   | { readonly kind: 'flagged'; readonly flag: RedFlag };
-
-/** All three have to hold, over what the pilot voters said. */
-export type Gate = {
-  readonly voters: number;
-  /** Below it, in bits. */
-  readonly maxEntropy: number;
-  /** The lead as a share of the votes. */
-  readonly minMargin: number;
-  /** Votes for the leader as a share of all ballots, flagged ones included. */
-  readonly minConfidence: number;
-};
 
 export type VoteTerms = {
   /** Below 1 it counts as 1. */
@@ -61,10 +52,6 @@ export type Verdict =
     };
 
 type Counted = { readonly key: string; readonly votes: number };
-
-/** Two voters who say the same are enough. */
-export const USUAL_GATE: Gate = { voters: 2, maxEntropy: 0.3, minMargin: 0.5, minConfidence: 0.8 };
-export const USUAL_MAX_FLAGGED = 0.5;
 
 /** So many are asked at most, unless more are wanted: k behind, and k ahead again, and one. */
 export const usualMost = (aheadBy: number) => 2 * Math.max(1, aheadBy) + 1;
@@ -139,7 +126,7 @@ function passes({ entropy, margin, confidence }: Figures, gate: Gate | undefined
 /** For people; nothing where it is not over. */
 export function undecidedText({ why, figures }: Extract<Verdict, { kind: 'undecided' }>): string {
   const { votes, flagged } = figures;
-  const given = `${votes} ${votes === 1 ? 'vote' : 'votes'}${flagged === 0 ? '' : ` and ${flagged} answers that cannot be used`}`;
+  const given = `${votes} ${votes === 1 ? 'vote' : 'votes'}${flagged === 0 ? '' : ` and ${flagged} unusable answers`}`;
   if (why === 'tie') return `undecided, a tie after ${given}`;
   if (why === 'red flags') return `undecided, too few usable answers: ${given}`;
   return `undecided, no answer is far enough ahead after ${given}`;

@@ -3,17 +3,10 @@
 // out half way that a step was mistyped.
 
 import { z } from 'zod';
-import { mayBeTool } from '../../../agent/rules/tool-room.ts';
 import type { JsonObject } from '../../../kernel/config/json.ts';
-import {
-  broken,
-  eachIssue,
-  pathOf,
-  type ReadFile,
-  shownValue,
-} from '../../../lib/json/value-problem.ts';
+import { mayBeTool } from '../../../kernel/config/limits.ts';
+import { broken, eachIssue, pathOf, type ReadFile, shownValue } from '../../../lib/json/json.ts';
 import { headOf } from '../../../lib/text/cut.ts';
-import { type Condition, evaluated, lookedAt, testsIn } from './condition.ts';
 import {
   type Capability,
   capabilitySchema,
@@ -25,7 +18,16 @@ import {
   type Workflow,
   workflowSchema,
 } from './definition.ts';
-import { badPlaceholder, INPUT, pathsIn, rootOf } from './template.ts';
+import {
+  badPlaceholder,
+  type Condition,
+  evaluated,
+  INPUT,
+  lookedAt,
+  pathsIn,
+  rootOf,
+  testsIn,
+} from './template.ts';
 
 const MAX_PROBLEM_CHARS = 200;
 const MAX_DEPTH = 24;
@@ -122,7 +124,7 @@ function told(issue: z.core.$ZodIssue, values: unknown, fields: string): string 
   const path = pathOf(issue);
   const field = path.map((part) => (typeof part === 'number' ? part + 1 : String(part))).join('.');
   if (issue.code === 'unrecognized_keys' && path.length > 1) {
-    return `${field}: it is no field here; take it away or correct its name`;
+    return `${field}: unknown field; remove it or correct its name`;
   }
   const last = path.findLast((part) => typeof part === 'string' && Object.hasOwn(REMEDIES, part));
   const known = issue.code === 'unrecognized_keys' ? undefined : REMEDIES[String(last)];
@@ -160,7 +162,7 @@ const NO_STEPS = [
 export const isStepTool = (tool: string) => !NO_STEPS.includes(tool);
 
 const placeholderProblem = (field: string, inner: string) =>
-  `${field}: {{ ${headOf(inner, MAX_SHOWN_CHARS)} }} is no path; write names with dots, like {{ input.topic }}`;
+  `${field}: {{ ${headOf(inner, MAX_SHOWN_CHARS)} }} is not a path; write names with dots, like {{ input.topic }}`;
 
 /** Undefined where all fits together. */
 export function definitionProblem({ workflow, capabilities }: Definition): string | undefined {
@@ -177,7 +179,7 @@ export function definitionProblem({ workflow, capabilities }: Definition): strin
     const given = [...Object.keys(each.with), ...known];
     const unknown = pathsIn(capability.prompt).find((path) => !given.includes(rootOf(path)));
     if (unknown !== undefined) {
-      return `${field}: its prompt asks for {{ ${unknown} }}, which nothing sets; hand it over in "with"`;
+      return `${field}: its prompt asks for {{ ${unknown} }}, which nothing sets; set it in "with"`;
     }
   }
   return undefined;
@@ -211,7 +213,7 @@ type Names = { readonly known: readonly string[]; readonly ids: readonly string[
 function stepProblem(step: Step, index: number, names: Names): string | undefined {
   const field = `steps.${index + 1}`;
   if (names.ids.indexOf(step.id) < index) {
-    return `${field}.id: "${step.id}" is there twice; name it otherwise`;
+    return `${field}.id: "${step.id}" is used twice; rename one`;
   }
   if (step.kind === 'tool' && !isStepTool(step.tool)) {
     return `${field}.tool: "${step.tool}" cannot be a step; take another tool, or "say" to tell something`;

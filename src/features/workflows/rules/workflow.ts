@@ -1,7 +1,7 @@
 // What is kept of one run of a workflow beside its state: who started it, with which rights, and what
 // came of it. Pure rules; carrying out, storing and telling are src/automation's.
 
-import { ALL_RIGHTS, narrowed, type Rights } from '../../../kernel/access/rights.ts';
+import { narrowed, type Rights, UNRESTRICTED } from '../../../kernel/access/rights.ts';
 import type { JsonObject } from '../../../kernel/config/json.ts';
 import { NanobotError } from '../../../kernel/message/errors.ts';
 import {
@@ -12,7 +12,7 @@ import {
   type SessionKey,
 } from '../../../kernel/message/ids.ts';
 import { type ChatRef, type SystemSender, sessionKeyOf } from '../../../kernel/message/message.ts';
-import type { TurnPerson } from '../../../kernel/message/notes.ts';
+import type { TurnPerson } from '../../../kernel/message/untrusted.ts';
 import type { WorkflowState } from './state.ts';
 
 /** What was asked of workflows cannot be had; `message` says what to do instead. */
@@ -24,7 +24,7 @@ export class WorkflowError extends NanobotError {
 }
 
 /** Where the result goes, and whose conversation the run belongs to. */
-export type WorkflowHome =
+type WorkflowHome =
   | { readonly kind: 'chat'; readonly session: SessionKey; readonly chat: ChatRef }
   | { readonly kind: 'job'; readonly job: string };
 
@@ -77,7 +77,10 @@ export const workflowChat = (id: string): ChatRef => ({
 export const workflowSession = (id: string): SessionKey => sessionKeyOf(workflowChat(id));
 
 /** Its steps make no jobs, and speak in the chat only by what the workflow says itself. */
-const STEP_RIGHTS: Rights = { ...ALL_RIGHTS, schedule: 'never', say: 'never' };
+const STEP_RIGHTS: Rights = {
+  ...UNRESTRICTED,
+  ...{ schedule: 'never', say: 'never', own: ['write'] },
+};
 
 /** Never more than whoever started it might do at that moment. */
 export const workflowRights = ({ rights }: WorkflowStarter): Rights =>
@@ -98,7 +101,7 @@ export function workflowLine(run: WorkflowRun, now: number): string {
   const at = state.underWay === undefined ? '' : ` at ${state.underWay.step}`;
   const how =
     status === 'waiting'
-      ? `waits for an owner${at}`
+      ? `waits for an approval${at}`
       : isOver(run)
         ? `${status} after ${span}`
         : `running for ${span}${at}`;

@@ -89,7 +89,7 @@ function refuseNewer(version: number, path: string): void {
   throw new StoreError(
     'store_newer',
     `${path} was written by a newer nanobot (schema ${version}, this one knows ` +
-      `${MIGRATIONS.length}). Install that version again, or name another home by NANOBOT_HOME.`,
+      `${MIGRATIONS.length}). Install that version again, or set NANOBOT_HOME to another folder.`,
   );
 }
 
@@ -113,7 +113,7 @@ export function damagedStore(path: string, what: string, cause?: unknown): Store
   return new StoreError(
     'store_damaged',
     `${path} ${what}. Stop nanobot, move ${path}, ${path}-wal and ${path}-shm to another ` +
-      'place (or put a backup there) and start again; a new store is made. Conversations and ' +
+      'folder (or restore a backup) and start again; a new store is created. Conversations and ' +
       'memory are kept, messages that still waited in the damaged file are not.',
     cause,
   );
@@ -141,8 +141,8 @@ export function lostStore(path: string, cause: unknown): StoreError {
   const code = cause instanceof Error && 'code' in cause ? ` (${String(cause.code)})` : '';
   return new StoreError(
     'store_failed',
-    `The disk did not take what was written last to ${path}${code}. Check the disk, then start ` +
-      'nanobot again; what was taken in before is kept.',
+    `The disk failed to write ${path}${code}. Check the disk, then start ` +
+      'nanobot again; earlier messages are kept.',
     cause,
   );
 }
@@ -155,14 +155,14 @@ export function storeErrorOf(error: unknown, path: string): StoreError {
     case SQLITE_FULL:
       return new StoreError(
         'store_full',
-        `The disk that holds ${path} is full. Make room and try again.`,
+        `The disk of ${path} is full. Free disk space and try again.`,
         error,
       );
     case SQLITE_BUSY:
     case SQLITE_LOCKED:
       return new StoreError(
         'store_busy',
-        `${path} was held by another process for more than ${BUSY_TIMEOUT_MS / 1000} s.`,
+        `Another process locked ${path} for more than ${BUSY_TIMEOUT_MS / 1000} s.`,
         error,
       );
     case SQLITE_PERM:
@@ -170,13 +170,13 @@ export function storeErrorOf(error: unknown, path: string): StoreError {
     case SQLITE_CANTOPEN:
       return new StoreError(
         'store_forbidden',
-        `${path} may not be written. Let the user who runs nanobot write it and its folder.`,
+        `Cannot write ${path}. Allow the user who runs nanobot to write it and its folder.`,
         error,
       );
     default:
       return new StoreError(
         'store_failed',
-        `${path} could not be read or written${reasonOf(error)}.`,
+        `Cannot read or write ${path}${reasonOf(error)}.`,
         error,
       );
   }
@@ -211,6 +211,7 @@ export function isDatabaseError(error: unknown): boolean {
  * of which the first part arrived. `requesting` is 0 while a claimed row surely has no request under way,
  * and NULL where its channel does not tell. `stopped` is the reason why no further part is to be sent.
  * draft: an empty `native_id` is one that was about to be placed.
+ * session_entry: whole lines of a session file, to be written `place` bytes from its beginning.
  */
 export const MIGRATIONS: readonly string[] = [
   `
@@ -309,5 +310,14 @@ export const MIGRATIONS: readonly string[] = [
   `,
   `
   ALTER TABLE inbound ADD COLUMN deaths INTEGER NOT NULL DEFAULT 0;
+  `,
+  `
+  CREATE TABLE session_entry (
+    ord INTEGER PRIMARY KEY,
+    session TEXT NOT NULL,
+    file TEXT NOT NULL,
+    place INTEGER NOT NULL,
+    text TEXT NOT NULL
+  );
   `,
 ];

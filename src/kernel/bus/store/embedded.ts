@@ -19,6 +19,7 @@ import { type Background, GroupCommit, WriteAheadLog } from './group-commit.ts';
 import { accept, cancel, neededMedia, readCursor, ring, setAttachments } from './inbound.ts';
 import { expire, get, list, put, putMany, type Sql, swap, type Transaction } from './key-value.ts';
 import * as outbound from './outbound.ts';
+import { changeEntries, countEntries, dropEntries, readEntries } from './session-entries.ts';
 import type { EmbeddedStore } from './store.ts';
 import { traceMessage } from './trace.ts';
 import {
@@ -30,6 +31,7 @@ import {
   readDraft,
   recordDraft,
   recoverTurns,
+  writeEntries,
 } from './turns.ts';
 import { divert, forgetTexts, readStats, stranded, sweep, TOPICS, type Topic } from './upkeep.ts';
 
@@ -83,6 +85,11 @@ export async function openEmbeddedStore(options: EmbeddedStoreOptions): Promise<
     claimTurns: writeLast(claimTurns),
     joinTurn: write(joinTurn),
     endTurn: write(endTurn),
+    writeEntries: write(writeEntries),
+    entries: read(readEntries),
+    entryCounts: read(countEntries),
+    changeEntries: write(changeEntries),
+    dropEntries: write(dropEntries),
     cancel: write(cancel),
     setAttachments: write(setAttachments),
     queue: write(outbound.queue),
@@ -208,7 +215,7 @@ function excerptOf(message: { readonly text?: string; readonly markdown?: string
   return headOf(message.text ?? message.markdown ?? '', EXCERPT_CHARS);
 }
 
-export function retryDead(tx: Transaction, ids: readonly MessageId[]): number {
+function retryDead(tx: Transaction, ids: readonly MessageId[]): number {
   let count = 0;
   for (const id of ids) {
     if (retryInbound(tx, id)) count += 1;
@@ -264,7 +271,7 @@ function retryOutbound(tx: Transaction, id: MessageId): boolean {
 }
 
 /** The text goes, the id stays: a platform that delivers the message again is still a repeat. */
-export function dropDead(tx: Transaction, ids: readonly MessageId[]): number {
+function dropDead(tx: Transaction, ids: readonly MessageId[]): number {
   let count = 0;
   for (const id of ids) {
     count += tx.change(

@@ -236,7 +236,7 @@ export class GroupCommit {
     this.#finish();
     settle(outcomes);
     if (wal.isLong()) {
-      this.renew().catch((error) => log.warn('write-ahead log not copied yet', { error }));
+      this.renew().catch((error) => log.warn('write-ahead log not checkpointed yet', { error }));
     }
   }
 
@@ -260,6 +260,7 @@ export class GroupCommit {
   }
 
   #attempt(job: Job): Outcome {
+    if (!job.writes) return this.#read(job);
     this.#execute('SAVEPOINT operation');
     try {
       const value = job.operation(this.#sql);
@@ -270,6 +271,15 @@ export class GroupCommit {
       if (!this.#database.isTransaction) throw error;
       this.#execute('ROLLBACK TO operation');
       this.#execute('RELEASE operation');
+      return { job, error: this.#named(error) };
+    }
+  }
+
+  /** Leaves nothing to undo. */
+  #read(job: Job): Outcome {
+    try {
+      return { job, value: job.operation(this.#sql) };
+    } catch (error) {
       return { job, error: this.#named(error) };
     }
   }

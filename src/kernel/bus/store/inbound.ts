@@ -3,7 +3,6 @@
 
 import { excerptOf } from '../../../lib/text/cut.ts';
 import type { Attachment } from '../../message/attachment.ts';
-import { isSameSender } from '../../message/change.ts';
 import { BusFullError } from '../../message/errors.ts';
 import {
   type AccountId,
@@ -14,7 +13,12 @@ import {
   type SessionKey,
   type TurnId,
 } from '../../message/ids.ts';
-import { type Amendment, type InboundMessage, sessionOf } from '../../message/message.ts';
+import {
+  type Amendment,
+  type InboundMessage,
+  isSameSender,
+  sessionOf,
+} from '../../message/message.ts';
 import type {
   AcceptResult,
   BusLimits,
@@ -221,7 +225,7 @@ export function neededMedia(tx: Transaction): readonly MediaId[] {
 type Row = { seq: number; state: string; body: string | null; turn: string | null };
 
 /** What of the change is to be stored: its text only where it has to wait. */
-export function applyChange(
+function applyChange(
   tx: Transaction,
   message: InboundMessage,
   { id, kind }: Amendment,
@@ -231,7 +235,7 @@ export function applyChange(
   if (row === undefined || row.body === null) return done('changes a message that is not kept');
   const earlier: InboundMessage = JSON.parse(row.body);
   if (!isSameSender(earlier.sender, message.sender))
-    return done('changes what somebody else wrote');
+    return done('changes a message of another sender');
   if (kind === 'edited' && earlier.text === message.text) return done('changes nothing');
   const isWaiting = row.state === 'pending';
   if (!isWaiting && row.state !== 'done') return done('changes a message that was not answered');

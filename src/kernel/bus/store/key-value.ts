@@ -7,7 +7,7 @@ import type { KeyValueEntry, RowSwap } from './store.ts';
 const PREFIX_END = '\u{10ffff}';
 const NO_LIMIT = -1;
 
-export type ListOptions = {
+type ListOptions = {
   readonly limit?: number;
   readonly after?: string;
   readonly newestFirst?: boolean;

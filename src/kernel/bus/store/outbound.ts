@@ -1,9 +1,10 @@
 // The outbound topic: answers in order per lane (one chat). Only the oldest open row of a lane can
 // be claimed; its try is fenced by the attempt number. The column `channel` holds names of accounts.
 
-import { type AccountName, accountName } from '../../message/account.ts';
 import type { DeliveryHistory, Settlement } from '../../message/delivery.ts';
 import {
+  type AccountName,
+  accountName,
   type MessageId,
   type NativeId,
   type SessionKey,

@@ -2,11 +2,10 @@
 // cursors and thread data here, the gateway its session settings and pairings. A resolved write is
 // on disk, fsynced.
 
-import type { AccountName } from '../../message/account.ts';
 import type { Attachment } from '../../message/attachment.ts';
 import type { DeliveryHistory, Settlement } from '../../message/delivery.ts';
 import { NanobotError } from '../../message/errors.ts';
-import type { MediaId, MessageId, NativeId, SessionKey } from '../../message/ids.ts';
+import type { AccountName, MediaId, MessageId, NativeId, SessionKey } from '../../message/ids.ts';
 import type { ChatRef, OutboundMessage } from '../../message/message.ts';
 import type { Holds } from '../../sessions/rules/forgetting.ts';
 import type {
@@ -100,6 +99,34 @@ export type TurnEnding =
   /** All messages of the turn are withdrawn. */
   | { readonly kind: 'cancelled'; readonly reason: string };
 
+/**
+ * Lines of a session file, on the disk before they stand in it. The place, in bytes, is theirs for good:
+ * written there once more they change nothing.
+ */
+export type NewEntryRow = {
+  readonly session: SessionKey;
+  readonly file: string;
+  readonly place: number;
+  readonly text: string;
+};
+export type EntryRow = NewEntryRow & { readonly ord: number };
+
+/** The session journal, see docs/adr/0025. Each operation is one transaction. */
+export interface EntryRows {
+  /** Where `epoch` is given only while it holds the session; whether they were written. */
+  writeEntries(rows: readonly NewEntryRow[], epoch: number | undefined): Promise<boolean>;
+  /** Those behind `after`, in the order in which they were written. */
+  entries(range: {
+    readonly after: number;
+    readonly limit: number;
+    readonly session?: SessionKey | undefined;
+  }): Promise<readonly EntryRow[]>;
+  entryCounts(): Promise<ReadonlyMap<SessionKey, number>>;
+  /** Gives them the place and the text that they have now. */
+  changeEntries(rows: readonly EntryRow[]): Promise<void>;
+  dropEntries(rows: readonly EntryRow[]): Promise<void>;
+}
+
 /** A delivery as the store handed it out; the attempt fences a try that was given up. */
 export type DeliveryHold = { readonly id: MessageId; readonly attempt: number };
 
@@ -137,7 +164,12 @@ export interface BusStore extends BusRecords {
   claimTurns(places: () => number): Promise<Claims<ClaimedTurn>>;
   /** The session's followers, now part of the turn; undefined when the hold was lost. */
   joinTurn(hold: TurnHold): Promise<readonly QueuedMessage[] | undefined>;
-  endTurn(hold: TurnHold, ending: TurnEnding): Promise<'ended' | 'lost'>;
+  /** `entries` of its session are written with it. */
+  endTurn(
+    hold: TurnHold,
+    ending: TurnEnding,
+    entries?: readonly NewEntryRow[],
+  ): Promise<'ended' | 'lost'>;
   cancel(session: SessionKey, reason: string): Promise<CancelResult>;
   /** What is known now of the attachments of a message that waits or runs; false where it is done with. */
   setAttachments(id: MessageId, attachments: readonly Attachment[]): Promise<boolean>;
@@ -173,7 +205,7 @@ export interface BusStore extends BusRecords {
 }
 
 /** State in one file of this machine. */
-export interface EmbeddedStore extends StateStore, BusStore, AsyncDisposable {
+export interface EmbeddedStore extends StateStore, BusStore, EntryRows, AsyncDisposable {
   /** Takes texts of messages that are done with out of these chats; how many. */
   forgetTexts(chats: readonly string[], holds: Holds): Promise<number>;
   /** Leaves nothing of what was deleted in the files. */

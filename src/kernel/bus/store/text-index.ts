@@ -12,11 +12,11 @@ import type {
   TextIndex,
 } from '../../../features/memory/memory.ts';
 import type { Logger } from '../../../lib/logger.ts';
-import { indexedWords, indexQuery } from '../../sessions/rules/extract.ts';
+import { indexedWords, indexQuery } from '../../sessions/rules/earlier.ts';
 import { isDatabaseError, makePrivate } from './database.ts';
 import { StoreError } from './store.ts';
 
-export type TextIndexOptions = { readonly path: string; readonly log: Logger };
+type TextIndexOptions = { readonly path: string; readonly log: Logger };
 
 const FIND = `
   SELECT part.source, part.place, part.role, part.is_foreign, part.at, part.text, source.label,
@@ -191,7 +191,7 @@ class EmbeddedTextIndex implements TextIndex {
       return work();
     } catch (error) {
       if (!isIndexDamage(error)) throw error;
-      this.#options.log.warn('full-text index made anew', { error });
+      this.#options.log.warn('full-text index rebuilt', { error });
       this.#close();
       for (const end of ['', '-wal', '-shm']) rmSync(this.#options.path + end, { force: true });
       this.generation += 1;
@@ -246,7 +246,7 @@ const SCHEMA = `
 `;
 
 /** Makes it where there is none. @throws what `isIndexDamage` tells of */
-export function openIndexFile(path: string): DatabaseSync {
+function openIndexFile(path: string): DatabaseSync {
   makePrivate(path);
   const database = new DatabaseSync(path, { timeout: BUSY_TIMEOUT_MS });
   try {
@@ -266,7 +266,7 @@ const DAMAGE_CODES = [11, 26];
 const PRIMARY_CODE_MASK = 0xff;
 
 /** SQLITE_CORRUPT, SQLITE_NOTADB (https://sqlite.org/rescode.html), or written by another version. */
-export function isIndexDamage(error: unknown): boolean {
+function isIndexDamage(error: unknown): boolean {
   if (error instanceof StoreError) return true;
   if (!isDatabaseError(error) || !(error instanceof Error) || !('errcode' in error)) return false;
   return DAMAGE_CODES.includes(Number(error.errcode) & PRIMARY_CODE_MASK);

@@ -1,8 +1,9 @@
 // Turns over the inbound topic: claimed with all that waits in a session, joined by followers, ended
 // in one fenced write that also queues the answers.
 
-import { type AccountName, accountName } from '../../message/account.ts';
 import {
+  type AccountName,
+  accountName,
   firstSeqOf,
   type MessageId,
   type NativeId,
@@ -14,7 +15,8 @@ import type { LiveDraft, QueuedMessage } from '../bus.ts';
 import { pendingAfter, queuedMessage } from './inbound.ts';
 import type { Transaction } from './key-value.ts';
 import { queue } from './outbound.ts';
-import type { ClaimedTurn, Claims, TurnEnding, TurnHold } from './store.ts';
+import { insertEntries } from './session-entries.ts';
+import type { ClaimedTurn, Claims, NewEntryRow, TurnEnding, TurnHold } from './store.ts';
 
 export function claimTurns(tx: Transaction, places: () => number): Claims<ClaimedTurn> {
   const claimed: ClaimedTurn[] = [];
@@ -153,7 +155,10 @@ function markJoined(
 }
 
 /** Through which message the turn is held; undefined where the hold was lost. */
-function heldBy(tx: Transaction, { session, epoch }: TurnHold): number | undefined {
+function heldBy(
+  tx: Transaction,
+  { session, epoch }: Pick<TurnHold, 'session' | 'epoch'>,
+): number | undefined {
   return tx.first<{ held_through: number }>(
     'SELECT held_through FROM session_lane WHERE session = ? AND epoch = ? AND owner = ?',
     ...[session, epoch, tx.owner],
@@ -176,10 +181,16 @@ export function joinTurn(tx: Transaction, hold: TurnHold): readonly QueuedMessag
   return followers;
 }
 
-export function endTurn(tx: Transaction, hold: TurnHold, ending: TurnEnding): 'ended' | 'lost' {
+export function endTurn(
+  tx: Transaction,
+  hold: TurnHold,
+  ending: TurnEnding,
+  entries: readonly NewEntryRow[] = [],
+): 'ended' | 'lost' {
   const heldThrough = heldBy(tx, hold);
   if (heldThrough === undefined) return 'lost';
   settleInbound(tx, hold, ending, heldThrough);
+  insertEntries(tx, entries);
   tx.change(
     `UPDATE session_lane SET owner = NULL, held_through = NULL, stop_reason = NULL,
        ready_at = CASE WHEN EXISTS
@@ -191,6 +202,20 @@ export function endTurn(tx: Transaction, hold: TurnHold, ending: TurnEnding): 'e
     for (const message of ending.outbound) queue(tx, message);
   }
   return 'ended';
+}
+
+/** False where the turn that wrote them has lost its session. */
+export function writeEntries(
+  tx: Transaction,
+  rows: readonly NewEntryRow[],
+  epoch: number | undefined,
+): boolean {
+  const [first] = rows;
+  if (first === undefined) return true;
+  const { session } = first;
+  if (epoch !== undefined && heldBy(tx, { session, epoch }) === undefined) return false;
+  insertEntries(tx, rows);
+  return true;
 }
 
 function settleInbound(

@@ -1,7 +1,7 @@
 // Counting what is in the queues, and forgetting what is long over.
 
-import { type AccountName, accountName } from '../../message/account.ts';
 import type { MessageId } from '../../message/ids.ts';
+import { type AccountName, accountName } from '../../message/ids.ts';
 import type { OutboundMessage } from '../../message/message.ts';
 import type { Holds } from '../../sessions/rules/forgetting.ts';
 import type { BusStats } from '../bus.ts';

@@ -5,14 +5,13 @@ import { existsSync } from 'node:fs';
 import { chmod, constants, copyFile, mkdir, readdir, readFile, stat } from 'node:fs/promises';
 import { dirname, join, relative } from 'node:path';
 import { textIfThere, writeAtomic } from '../../../lib/files/files.ts';
-import { isContained } from '../../../lib/surroundings.ts';
+import { isContained } from '../../../lib/process-group.ts';
 import { NanobotError } from '../../message/errors.ts';
 import type { ConfigOverrides } from '../check.ts';
 import { CONFIG_VERSION } from '../config.ts';
 import type { Environment } from '../environment.ts';
 import { type LoadedConfig, loadConfig } from './config-file.ts';
-import { ensureMadeToken, type Home } from './home.ts';
-import { CONFIG_SCHEMA_FILE, WORKSPACE_TEMPLATE } from './package-files.ts';
+import { CONFIG_SCHEMA_FILE, ensureMadeToken, type Home, WORKSPACE_TEMPLATE } from './home.ts';
 
 const PRIVATE_FOLDER = 0o700;
 const PRIVATE_FILE = 0o600;
@@ -52,11 +51,11 @@ async function ensureHome(home: Home, env: Environment): Promise<readonly string
   const notes = [...(await makePrivate(home.root, PRIVATE_FOLDER, env))];
   if (!existsSync(home.config)) {
     await writeAtomic(home.config, minimalConfig());
-    notes.push(`made ${home.config}`);
+    notes.push(`created ${home.config}`);
   } else {
     notes.push(...(await makePrivate(home.config, PRIVATE_FILE, env)));
   }
-  if (await ensureMadeToken(home)) notes.push(`made ${home.token}`);
+  if (await ensureMadeToken(home)) notes.push(`created ${home.token}`);
   else notes.push(...(await makePrivate(home.token, PRIVATE_FILE, env)));
   await keepSchema(join(home.root, SCHEMA_NAME));
   return notes;
@@ -76,7 +75,7 @@ async function ensureWorkspace(path: string, isFirstStart: boolean): Promise<rea
     files.map(({ parentPath, name }) => addMissing(path, join(parentPath, name), isEmpty)),
   );
   const count = added.filter(Boolean).length;
-  if (isEmpty) return [`made the workspace ${path}`];
+  if (isEmpty) return [`created the workspace ${path}`];
   return count === 0 ? [] : [`added ${count} missing template files to the workspace ${path}`];
 }
 
@@ -108,11 +107,11 @@ async function makePrivate(
     if (isContained(env)) return [];
     throw new NanobotError(
       'home_exposed',
-      `other users can read ${path}, and this user cannot make it private: chmod ${mode.toString(8)} it as its owner, or choose another home with NANOBOT_HOME`,
+      `other users can read ${path}, and this user may not change that. As its owner run: chmod ${mode.toString(8)} ${path}. Or set NANOBOT_HOME to another folder`,
       { cause: error },
     );
   }
-  return [`${path} could be read by other users; it is private now`];
+  return [`made ${path} private; other users could read it`];
 }
 
 async function keepSchema(path: string): Promise<void> {

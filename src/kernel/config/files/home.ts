@@ -1,8 +1,10 @@
 // Where the state of a user lives: one folder, `~/.nanobot` unless NANOBOT_HOME moves it.
 
 import { randomBytes } from 'node:crypto';
+import { readFileSync } from 'node:fs';
+import { findPackageJSON } from 'node:module';
 import { homedir } from 'node:os';
-import { join, resolve } from 'node:path';
+import { dirname, join, resolve } from 'node:path';
 import { textIfThere, writeAtomic } from '../../../lib/files/files.ts';
 
 /** Names of the files and folders below the root. */
@@ -70,4 +72,20 @@ export async function renewMadeToken(home: Home): Promise<string> {
   const token = randomBytes(TOKEN_BYTES).toString('base64url');
   await writeAtomic(home.token, `${token}\n`);
   return token;
+}
+
+// Where the files that come with the program lie: in the folder of package.json, in a checkout as in a package.
+
+const PACKAGE_ROOT = dirname(findPackageJSON(import.meta.url) ?? '');
+
+export const WORKSPACE_TEMPLATE = join(PACKAGE_ROOT, 'workspace');
+export const SHIPPED_SKILLS = join(PACKAGE_ROOT, 'skills');
+/** agents/ and prompts/ of the supervisor. */
+export const SHIPPED_AGENTS = join(PACKAGE_ROOT, 'config');
+export const CONFIG_SCHEMA_FILE = join(PACKAGE_ROOT, 'config', 'config.schema.json');
+
+export function programVersion(): string {
+  const manifest: unknown = JSON.parse(readFileSync(join(PACKAGE_ROOT, 'package.json'), 'utf8'));
+  const named = typeof manifest === 'object' && manifest !== null && 'version' in manifest;
+  return named ? String(manifest.version) : '';
 }

@@ -73,7 +73,7 @@ export class LiveConfig {
 /** One look at the file's stamp; an editor's several steps fall between two looks or are seen twice. */
 const LOOK_INTERVAL_MS = 1000;
 
-export type ConfigWatch = {
+type ConfigWatch = {
   readonly home: Home;
   readonly env: Environment;
   readonly current: LoadedConfig;
@@ -130,19 +130,19 @@ function createReloader(watch: ConfigWatch): () => Promise<void> {
   };
 }
 
-/** Without the file the defaults would count, which nobody asked for. */
+/** Without the file the defaults would apply, which nobody asked for. */
 function goneError(): ConfigError {
-  const remedy = 'Put it back; the last one that loaded is beside it.';
-  return new ConfigError('the configuration is gone', [
-    { path: '', problem: 'the file is gone', remedy },
+  const remedy = 'Restore it; a copy of the last valid configuration is in the same folder.';
+  return new ConfigError('the configuration file is missing', [
+    { path: '', problem: 'the file is missing', remedy },
   ]);
 }
 
-/** A file that cannot be read is as good as one that is wrong. */
+/** A file that cannot be read is treated as an invalid one. */
 function asConfigError(error: unknown): ConfigError {
   if (error instanceof ConfigError) return error;
   const problem = error instanceof Error ? error.message : String(error);
-  return new ConfigError('the configuration cannot be read', [
-    { path: '', problem, remedy: 'See that the file is there and readable.' },
+  return new ConfigError('cannot read the configuration', [
+    { path: '', problem, remedy: 'Check that the file exists and this user may read it.' },
   ]);
 }

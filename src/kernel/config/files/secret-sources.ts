@@ -6,7 +6,7 @@ import { open } from 'node:fs/promises';
 import { homedir } from 'node:os';
 import { resolve } from 'node:path';
 import { systemCode } from '../../../lib/files/files.ts';
-import { environmentOf, isContained, isOnReadOnlyMount } from '../../../lib/surroundings.ts';
+import { environmentOf, isContained, isOnReadOnlyMount } from '../../../lib/process-group.ts';
 import { type Environment, expandEnvironment, withVariables } from '../environment.ts';
 import { isJsonObject, type JsonValue, readJson } from '../json.ts';
 import { migrateConfig } from '../migration.ts';
@@ -72,11 +72,14 @@ function fromEnvironment(name: string, env: Environment): FoundSecret {
 async function fromFile(path: string, env: Environment): Promise<FoundSecret> {
   const file = await open(path, 'r').catch((error) => String(systemCode(error) ?? 'unknown'));
   if (typeof file === 'string') {
-    return missing(`${path} cannot be read (${file})`, 'See that the file is there and yours.');
+    return missing(
+      `cannot read ${path} (${file})`,
+      'Check that the file exists and this user may read it.',
+    );
   }
   try {
     const info = await file.stat();
-    if (!info.isFile()) return missing(`${path} is no file`, 'Name a file.');
+    if (!info.isFile()) return missing(`${path} is not a file`, 'Enter the path of a file.');
     const isExposed = process.platform !== 'win32' && (info.mode & OTHERS) !== 0;
     if (isExposed && !(isContained(env) && (await isContainerSecret(path, info.mode)))) {
       return missing(`other users can read ${path}`, await howToHide(path, info.uid));
@@ -97,19 +100,19 @@ async function isContainerSecret(path: string, mode: number): Promise<boolean> {
 
 async function howToHide(path: string, owner: number): Promise<string> {
   const isOurs = owner === process.getuid?.() || process.getuid?.() === 0;
-  if (isOurs && !(await isOnReadOnlyMount(path))) return `chmod 600 ${path}`;
-  return 'This user cannot change that: mount it with mode 0400 for this user, or name a copy that is theirs alone.';
+  if (isOurs && !(await isOnReadOnlyMount(path))) return `Run: chmod 600 ${path}`;
+  return 'This user may not change that. Mount the file with mode 0400 for this user, or use a private copy.';
 }
 
-const TOO_LARGE = 'A secret has 64 kB at most.';
+const TOO_LARGE = 'A secret may have up to 64 kB.';
 
 function trimmed(text: string, source: string): FoundSecret {
   const value = text.trim();
   if (value !== '') return { kind: 'found', value };
-  return missing(`${source} holds nothing`, 'Put the secret there.');
+  return missing(`${source} is empty`, 'Add the secret there.');
 }
 
-/** Without a shell; what it says on stderr is not shown, as it may be the secret. */
+/** Without a shell; its stderr is not shown, because it may contain the secret. */
 function fromCommand(
   [program, ...args]: readonly [string, ...string[]],
   env: Environment,
@@ -127,15 +130,20 @@ function fromCommand(
   return new Promise((found) => {
     const child = execFile(program, args, options, (error, stdout) => {
       if (error === null) return found(trimmed(stdout, `the output of ${program}`));
-      found(missing(`the command ${program} ${commandFailure(error)}`, 'Try it in a terminal.'));
+      found(
+        missing(
+          `the command ${program} ${commandFailure(error)}`,
+          'Run it in a terminal to see why.',
+        ),
+      );
     });
     child.stdin?.end();
   });
 }
 
 function commandFailure(error: Error & { code?: unknown; killed?: boolean }): string {
-  if (error.code === 'ERR_CHILD_PROCESS_STDIO_MAXBUFFER') return 'printed too much';
-  if (error.killed === true) return `did not end within ${COMMAND_TIMEOUT_MS / 1000} s`;
+  if (error.code === 'ERR_CHILD_PROCESS_STDIO_MAXBUFFER') return 'printed more than 64 kB';
+  if (error.killed === true) return `did not finish within ${COMMAND_TIMEOUT_MS / 1000} s`;
   if (typeof error.code === 'number') return `ended with exit code ${error.code}`;
   return `could not be run (${String(error.code ?? 'unknown')})`;
 }

@@ -28,7 +28,7 @@ export type Moment = {
   readonly today: LocalDay;
 };
 
-export type FairUseVerdict =
+type FairUseVerdict =
   | { readonly kind: 'take' }
   /** `isNew`: the pause begins with this message. */
   | { readonly kind: 'refuse'; readonly pause: Pause; readonly isNew: boolean };
@@ -145,8 +145,8 @@ export function pauseNotice(
   const left = spanWords(until - now);
   const when = because === 'day' ? `tomorrow, in ${left}` : `in ${left}`;
   return (
-    `That is more than I can answer: I take ${what} ${who}. I go on ${when}; ` +
-    'what is written until then I do not read, so please send it again after that.'
+    `Too many messages: I take ${what} ${who}. I continue ${when}. ` +
+    'I do not read messages sent until then; please send them again afterwards.'
   );
 }
 

@@ -3,22 +3,13 @@
 
 import { headOf } from '../../../lib/text/cut.ts';
 import { textWithAttachments } from '../../message/attachment.ts';
-import type { HeardLine, InboundMessage, Sender } from '../../message/message.ts';
+import type { HeardLine, InboundMessage } from '../../message/message.ts';
+import { authorOf } from '../../message/message.ts';
 import { neutralLines } from '../../message/untrusted.ts';
 
 export const MAX_HEARD_LINES = 30;
 export const MAX_HEARD_CHARS = 8000;
 const MAX_LINE_CHARS = 1000;
-const MAX_NAME_CHARS = 40;
-const ID_TAIL_CHARS = 4;
-
-/** The display name with the end of the stable id, which nobody can choose. */
-export function authorOf(sender: Sender): string {
-  if (sender.kind === 'system') return sender.source;
-  const name = (sender.name ?? '').replace(/[\p{C}\p{Z}():|<>[\]]+/gu, ' ').trim();
-  const shown = headOf(name, MAX_NAME_CHARS).trim();
-  return `${shown === '' ? 'somebody' : shown} (…${sender.id.slice(-ID_TAIL_CHARS)})`;
-}
 
 export function heardLineOf(message: InboundMessage): HeardLine {
   const { id, sender, receivedAt } = message;

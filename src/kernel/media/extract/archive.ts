@@ -10,7 +10,7 @@ import {
   MAX_ARCHIVE_ENTRIES,
   MAX_RATIO,
   MAX_UNPACKED_BYTES,
-} from './sections.ts';
+} from './extract.ts';
 
 /** Signatures and sizes of APPNOTE.TXT 6.3.10, sections 4.3.7, 4.3.12 and 4.3.16. */
 const END = 0x06054b50;
@@ -28,7 +28,7 @@ const TOO_MANY = `it holds more than ${MAX_ARCHIVE_ENTRIES.toLocaleString('en-US
 const BOMB = 'it unpacks to far more than a document should';
 /** No office format has them (ECMA-376 part 2, 8.1.4), and bombs are made of them. */
 const DECLARATION = /<!(?:DOCTYPE|ENTITY)/i;
-const DECLARED = 'it holds declarations that do not belong into such a document';
+const DECLARED = 'it contains declarations that such a document must not have';
 
 type Entry = { readonly at: number; readonly packedBytes: number; readonly method: number };
 

@@ -4,7 +4,7 @@ import { zipSync } from 'fflate';
 import mammoth from 'mammoth';
 import { htmlText } from '../../../lib/html/html-text.ts';
 import type { Archive } from './archive.ts';
-import { DAMAGED, DocumentProblem, Sections } from './sections.ts';
+import { DAMAGED, DocumentProblem, Sections } from './extract.ts';
 
 const NO_TEXT = 'this document has no text';
 const TEXT_PARTS = /^(?:\[Content_Types\]\.xml|_rels\/\.rels|word\/[^/]+\.xml|word\/_rels\/[^/]+)$/;

@@ -14,7 +14,7 @@ import {
   xmlTokens,
 } from '../../../lib/html/xml.ts';
 import type { Archive } from './archive.ts';
-import { DAMAGED, DocumentProblem, LOCKED, Sections } from './sections.ts';
+import { DAMAGED, DocumentProblem, LOCKED, Sections } from './extract.ts';
 
 const NO_BOOK_TEXT = 'this book has no text that can be read; it may be copy-protected';
 

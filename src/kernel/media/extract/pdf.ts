@@ -2,7 +2,7 @@
 // names are not used.
 
 import { getDocumentProxy } from 'unpdf';
-import { DAMAGED, DocumentProblem, LOCKED, Sections } from './sections.ts';
+import { DAMAGED, DocumentProblem, LOCKED, Sections } from './extract.ts';
 
 const NO_TEXT = 'this PDF has no text, only scanned pages or pictures';
 

@@ -5,7 +5,7 @@ import { htmlText } from '../../../lib/html/html-text.ts';
 import { decodeText } from '../../../lib/text/decode-text.ts';
 import type { DocumentReading } from '../media.ts';
 import { Archive } from './archive.ts';
-import { ARCHIVE, DAMAGED, DocumentProblem, LOCKED, Sections, UNKNOWN } from './sections.ts';
+import { ARCHIVE, DAMAGED, DocumentProblem, LOCKED, Sections, UNKNOWN } from './extract.ts';
 
 /** How contents begin, a character for each byte. */
 const ZIP = ['PK\x03\x04', 'PK\x05\x06'];

@@ -1,7 +1,7 @@
 // Rich Text Format 1.9.1: the text between the control words; tables of fonts, pictures and what
 // programs keep for themselves are passed over.
 
-import { Sections } from './sections.ts';
+import { Sections } from './extract.ts';
 
 const NO_TEXT = 'this document has no text';
 const TOKEN =

@@ -12,8 +12,8 @@ import {
   xmlTokens,
 } from '../../../lib/html/xml.ts';
 import type { Archive } from './archive.ts';
+import { DAMAGED, DocumentProblem, Sections } from './extract.ts';
 import { relations, tagsIn } from './packages.ts';
-import { DAMAGED, DocumentProblem, Sections } from './sections.ts';
 
 const NO_TEXT = 'this table is empty';
 const WORKBOOK = 'xl/workbook.xml';

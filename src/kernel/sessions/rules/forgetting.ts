@@ -4,7 +4,7 @@
 import { withNodes } from '../../../agent/rules/summary-nodes-text.ts';
 import type { SessionKey } from '../../message/ids.ts';
 import type { SummaryNode, TranscriptEntry } from '../../message/transcript.ts';
-import { foldText } from './extract.ts';
+import { foldText } from './earlier.ts';
 
 /** Whether a text holds all of the words. */
 export type Holds = (text: string) => boolean;

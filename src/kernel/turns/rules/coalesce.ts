@@ -1,10 +1,10 @@
 // When a turn may begin: rapid messages of one chat are one question. The quiet time counts from
 // the last message; a part that fills the channel's limit waits longer for its continuation.
 
-import { authorOf, heardBlock } from '../../intake/rules/group-talk.ts';
+import { heardBlock } from '../../intake/rules/group-talk.ts';
 import { OWN_SPEECH_KINDS, textWithAttachments } from '../../message/attachment.ts';
-import { changeNote } from '../../message/change.ts';
 import type { InboundMessage } from '../../message/message.ts';
+import { authorOf, changeNote } from '../../message/message.ts';
 import { wrapUntrusted } from '../../message/untrusted.ts';
 import { partSpeech } from './live-reply.ts';
 
@@ -22,7 +22,12 @@ export type Arrival = {
   readonly length: number;
   /** It says itself that more may come. */
   readonly mayContinue?: boolean;
+  /** People often send several of its kind, or a text with it: a file, or something forwarded. */
+  readonly isPart?: boolean;
 };
+
+/** Messages that are closer together belong to one thought. */
+const TOGETHER_MS = 3000;
 
 /** Clients split a long paste a little below the limit. */
 const FULL_PART_SHARE = 0.97;
@@ -37,10 +42,29 @@ export function coalesceWaitMs(
   if (arrivals.length >= policy.maxMessages) return 0;
   const first = arrivals[0];
   const last = arrivals.at(-1) ?? first;
-  const isFull = last.mayContinue === true || last.length >= limitUnits * FULL_PART_SHARE;
-  const quietMs = isFull ? Math.max(policy.quietMs, policy.continuationMs) : policy.quietMs;
+  const quietMs = isFull(last, limitUnits)
+    ? Math.max(policy.quietMs, policy.continuationMs)
+    : policy.quietMs;
   const dueAt = Math.min(last.receivedAt + quietMs, first.receivedAt + policy.maxWaitMs);
   return Math.max(0, dueAt - now);
+}
+
+const isFull = ({ mayContinue, length }: Arrival, limitUnits: number): boolean =>
+  mayContinue === true || length >= limitUnits * FULL_PART_SHARE;
+
+/**
+ * Whether a question is likely complete: a single message that is not a part of several, some time after the one before.
+ *
+ * @param before epoch milliseconds of the message before; undefined: none is known
+ */
+export function isLikelyComplete(
+  arrivals: readonly [Arrival, ...Arrival[]],
+  before: number | undefined,
+  limitUnits: number,
+): boolean {
+  const [first, ...followers] = arrivals;
+  if (followers.length > 0 || first.isPart === true || isFull(first, limitUnits)) return false;
+  return before === undefined || first.receivedAt - before > TOGETHER_MS;
 }
 
 // The words of a batch of messages: the first as it is, each later one with its delay, so that the
@@ -51,12 +75,10 @@ type Said = Pick<InboundMessage, 'text' | 'quoted'> &
 type Worded = Said & Pick<InboundMessage, 'receivedAt' | 'sentAt'>;
 
 /** A random text that nobody can foresee, another one each time. */
-export type NewBoundary = () => string;
+type NewBoundary = () => string;
 
 /** When a message was sent, where that has to be said. */
-export type SentNoteOf = (
-  message: Pick<InboundMessage, 'receivedAt' | 'sentAt'>,
-) => string | undefined;
+type SentNoteOf = (message: Pick<InboundMessage, 'receivedAt' | 'sentAt'>) => string | undefined;
 
 /**
  * One text per message: the first as it is, later ones as `[+350ms] text` (since the first); one that
@@ -76,17 +98,30 @@ export function joinTexts(
   });
 }
 
-/** Whether the model is shown more of it than the sender's own words. */
-export function holdsWordsOfOthers(message: Said): boolean {
+/**
+ * Whether the model is shown more of it than the sender's own words. `isTrusted`: what they attach is their
+ * own, unless it is forwarded; `isQuoteSeen`: what they quote is in view as it is.
+ */
+export function holdsWordsOfOthers(
+  message: Said,
+  { isTrusted = false, isQuoteSeen = false } = {},
+): boolean {
   const { text, sender, quoted, heard = [], attachments = [] } = message;
   const isUnknown = sender?.kind === 'person' && sender.verified === 'unverified';
-  const isPassedOn = attachments.some(({ kind }) => !OWN_SPEECH_KINDS.includes(kind));
+  const isPassedOn = !isTrusted && attachments.some(({ kind }) => !OWN_SPEECH_KINDS.includes(kind));
   return (
-    quoted !== undefined ||
+    (quoted !== undefined && !isQuoteSeen) ||
     heard.length > 0 ||
     isUnknown ||
     isPassedOn ||
     text.startsWith(FORWARDED)
+  );
+}
+
+/** A file that is not the sender's own speech, or something forwarded. */
+export function isPartOfSeveral({ text, attachments = [] }: Said): boolean {
+  return (
+    text.startsWith(FORWARDED) || attachments.some(({ kind }) => !OWN_SPEECH_KINDS.includes(kind))
   );
 }
 
@@ -134,7 +169,7 @@ function ownOrForeign(message: Said, newBoundary: NewBoundary): string {
     return wrapUntrusted('forwarded by the person', [part], newBoundary());
   }
   if (text === '' || isOwn(message)) return text;
-  return wrapUntrusted('sent by somebody whom nothing verifies', [{ text }], newBoundary());
+  return wrapUntrusted('sent by an unverified sender', [{ text }], newBoundary());
 }
 
 /** Of somebody who is known, and not passed on by them. */

@@ -20,7 +20,7 @@ export type DraftState = {
   readonly isPlaced: boolean;
 };
 
-export type DraftStep =
+type DraftStep =
   | { readonly kind: 'idle' }
   | { readonly kind: 'wait'; readonly ms: number }
   | { readonly kind: 'place' }
@@ -51,9 +51,9 @@ export function draftText(markdown: string, activity: string | undefined): strin
 // Whose words are said in a sound: the person's own in a voice message of theirs, somebody else's in
 // a recording and in whatever was passed on.
 
-export type OthersSpeech = { readonly title: string; readonly spoken: string };
+type OthersSpeech = { readonly title: string; readonly spoken: string };
 
-export type PartedSpeech = {
+type PartedSpeech = {
   /** With the words that are the person's own. */
   readonly own: readonly Attachment[];
   readonly others: readonly OthersSpeech[];

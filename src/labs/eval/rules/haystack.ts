@@ -155,7 +155,7 @@ function partAbout(answer: string, { name }: Fact, needles: readonly Fact[]): st
 
 // Questions that cannot be answered from one place of a text, and what a right answer to each is.
 
-export type AggregateQuestion = {
+type AggregateQuestion = {
   readonly kind: 'count' | 'most common' | 'in a city' | 'same city' | 'first';
   readonly question: string;
   readonly wanted: string;

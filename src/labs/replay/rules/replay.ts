@@ -67,10 +67,10 @@ function partsOf(id: TurnId, own: readonly TranscriptEntry[]) {
 
 /** Why it cannot be played again to the same end; undefined where it can. */
 export function unrepeatable({ asked, answers, end }: RecordedTurn): string | undefined {
-  if (asked.length === 0) return 'its messages are not in the record';
-  if (end === undefined) return 'it has no end in the record';
-  if (end.outcome !== 'answered') return `it was ${end.outcome}`;
-  return answers.length === 0 ? 'what the model said is not in the record' : undefined;
+  if (asked.length === 0) return 'the record has no messages of this turn';
+  if (end === undefined) return 'the record has no end of this turn';
+  if (end.outcome !== 'answered') return `the turn was ${end.outcome}`;
+  return answers.length === 0 ? 'the record has no answers of the model' : undefined;
 }
 
 /** How a turn went, as far as it can be compared. */

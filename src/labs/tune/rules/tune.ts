@@ -31,7 +31,7 @@ export const measureFileSchema = z.object({
 
 export type ModelMeasure = Readonly<z.infer<typeof modelMeasureSchema>>;
 
-export type TuneDemands = {
+type TuneDemands = {
   readonly minQuality: number;
   readonly minToolSuccess: number;
   readonly maxOverflowRate: number;
@@ -83,17 +83,18 @@ function shortfalls(one: ModelMeasure, demands: TuneDemands): readonly string[] 
   const { minQuality, minToolSuccess, maxOverflowRate } = demands;
   const { maxFirstTokenMs, minTokensPerSecond, minContextTokens } = demands;
   return [
-    one.quality < minQuality && `${percent(one.quality)} right, ${percent(minQuality)} asked`,
+    one.quality < minQuality &&
+      `correct answers ${percent(one.quality)}, minimum ${percent(minQuality)}`,
     one.toolSuccess < minToolSuccess &&
-      `tools called rightly ${percent(one.toolSuccess)}, ${percent(minToolSuccess)} asked`,
+      `correct tool calls ${percent(one.toolSuccess)}, minimum ${percent(minToolSuccess)}`,
     one.overflowRate > maxOverflowRate &&
-      `long questions lost ${percent(one.overflowRate)}, at most ${percent(maxOverflowRate)} asked`,
+      `long questions lost ${percent(one.overflowRate)}, maximum ${percent(maxOverflowRate)}`,
     one.firstTokenMs > maxFirstTokenMs &&
-      `begins after ${Math.round(one.firstTokenMs)} ms, at most ${maxFirstTokenMs} asked`,
+      `first token after ${Math.round(one.firstTokenMs)} ms, maximum ${maxFirstTokenMs}`,
     one.tokensPerSecond < minTokensPerSecond &&
-      `${one.tokensPerSecond.toFixed(1)} tokens/s, ${minTokensPerSecond} asked`,
+      `${one.tokensPerSecond.toFixed(1)} tokens/s, minimum ${minTokensPerSecond}`,
     one.contextTokens < minContextTokens &&
-      `context of ${one.contextTokens} tokens, ${minContextTokens} asked`,
+      `context of ${one.contextTokens} tokens, minimum ${minContextTokens}`,
   ].filter((reason) => reason !== false);
 }
 

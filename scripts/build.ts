@@ -1,0 +1,206 @@
+// Builds dist/, the program as one bundle, which a package and the image run (a checkout runs its sources). The packages in
+// `dependencies` of package.json stay outside and are installed beside it: native modules, and WhatsApp's library, which
+// uses libsignal (GPL-3.0): that must not be merged into files under our license.
+
+import {
+  cpSync,
+  globSync,
+  mkdirSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  writeFileSync,
+} from 'node:fs';
+import { dirname, join, resolve } from 'node:path';
+import { type BuildOptions, build, type Plugin, transform } from 'esbuild';
+
+const ROOT = join(import.meta.dirname, '..');
+const PACKAGES = join(ROOT, 'node_modules');
+const DIST = join(ROOT, 'dist');
+const TARGET = 'node24';
+
+type Manifest = {
+  readonly name: string;
+  readonly version: string;
+  readonly license?: string;
+  readonly dependencies: Readonly<Record<string, string>>;
+};
+
+const manifestOf = (folder: string): Manifest =>
+  JSON.parse(readFileSync(join(folder, 'package.json'), 'utf8'));
+const inPackages = (path: string) => readFileSync(join(PACKAGES, path), 'utf8');
+
+// Our own modules that are loaded on need.
+
+/** They bring large packages: chunks of their own. */
+const CHUNKS = /\/src\/channels\/(?:whatsapp|lark|email)\//;
+
+/** The chunk of a package of the older module format has a default export alone; Node gives its names too. */
+const NAMED =
+  '(m)=>Object.keys(m).join()==="default"?Object.assign(Object.create(m.default),{default:m.default}):m';
+
+/**
+ * All others stand in the same file as what loads them, and are evaluated on need. A chunk for each would have a start read
+ * some 250 files, because modules that two of them share become a chunk again.
+ */
+const ownModules: Plugin = {
+  name: 'own modules',
+  setup({ onLoad }) {
+    onLoad({ filter: /\/src\/.*\.ts$/ }, async ({ path }) => {
+      const source = readFileSync(path, 'utf8');
+      const { code } = await transform(source, { loader: 'ts', target: TARGET });
+      const contents = code
+        .replaceAll(/\bimport\("([^"./][^"]*)"\)/g, `$&.then(${NAMED})`)
+        .replaceAll(/\bimport\("(\.[^"]+\.ts)"\)/g, (chunk, module) =>
+          CHUNKS.test(resolve(dirname(path), module))
+            ? chunk
+            : `Promise.resolve().then(() => require("${module}"))`,
+        );
+      return { contents, loader: 'js' };
+    });
+  },
+};
+
+// What packages read from their own folder while they run, and what stands for it in the bundle.
+
+const PATCHES: readonly {
+  readonly file: string;
+  readonly from: string | RegExp;
+  readonly to: () => string;
+}[] = [
+  {
+    file: 'jsdom/lib/jsdom/living/css/helpers/computed-style.js',
+    from: /fs\.readFileSync\([^;]+default-stylesheet\.css[^;]+\)/,
+    to: () => JSON.stringify(inPackages('jsdom/lib/jsdom/browser/default-stylesheet.css')),
+  },
+  {
+    // A thread for requests that a page's scripts make; scripts never run.
+    file: 'jsdom/lib/jsdom/living/xhr/XMLHttpRequest-impl.js',
+    from: 'require.resolve("./xhr-sync-worker.js")',
+    to: () => 'undefined',
+  },
+  {
+    // Its messages in 50 languages, of which a start would evaluate each.
+    file: 'zod/v4/locales/index.js',
+    from: /^.*$/s,
+    to: () => 'export { default as en } from "./en.js";',
+  },
+  ...['data', 'data-patch', 'version'].map((name) => ({
+    file: `css-tree/lib/${name}.js`,
+    from: 'const require = createRequire(import.meta.url);',
+    to: () => '',
+  })),
+  {
+    // The web page is served by HTTP/1.1.
+    file: 'fastify/lib/server.js',
+    from: "require('node:http2')",
+    to: () => 'undefined',
+  },
+  {
+    file: '@larksuiteoapi/node-sdk/lib/index.js',
+    from: 'let cachedVersion;',
+    to: () => {
+      const { version } = manifestOf(join(PACKAGES, '@larksuiteoapi/node-sdk'));
+      return `let cachedVersion = '${version}';`;
+    },
+  },
+];
+
+const patches: Plugin = {
+  name: 'patches',
+  setup({ onLoad }) {
+    for (const { file, from, to } of PATCHES) {
+      onLoad({ filter: new RegExp(`/${file.replaceAll('.', '\\.')}$`) }, () => {
+        const contents = inPackages(file).replace(from, to);
+        if (contents === inPackages(file)) throw new Error(`${file} has nothing like ${from}`);
+        return { contents, loader: 'js' };
+      });
+    }
+  },
+};
+
+/**
+ * Packages of the older module format ask for modules of Node, and for packages that they can do without. Unlike Node's
+ * own `require` this one leaves parts of a module unloaded that nobody reads, such as the fetch of `node:http`.
+ */
+const REQUIRE = `const require=(id)=>{const found=process.getBuiltinModule(id);if(found)return found;\
+throw Object.assign(new Error("Cannot find module '"+id+"'"),{code:"MODULE_NOT_FOUND"})};`;
+
+const OPTIONS = {
+  absWorkingDir: ROOT,
+  outdir: DIST,
+  // In one folder: threads, descriptions and the page are found beside the code that names them.
+  entryNames: '[name]',
+  chunkNames: '[name]-[hash]',
+  bundle: true,
+  splitting: true,
+  format: 'esm',
+  platform: 'node',
+  target: TARGET,
+  minify: true,
+  legalComments: 'none',
+  metafile: true,
+  write: false,
+  external: Object.keys(manifestOf(ROOT).dependencies),
+  plugins: [patches, ownModules],
+  banner: { js: REQUIRE },
+  logLevel: 'warning',
+} as const satisfies BuildOptions;
+
+/**
+ * A single other character doubles what a file takes in memory. Those left by esbuild stand in regular expressions, where
+ * the escape means the same.
+ */
+const asAscii = (code: string) =>
+  code.replaceAll(
+    /[\u0080-\uffff]/g,
+    (unit) => `\\u${unit.charCodeAt(0).toString(16).padStart(4, '0')}`,
+  );
+
+/** Writes one entry with its chunks; resolves with the files it was made of. */
+async function bundle(entry: string): Promise<readonly string[]> {
+  const { metafile, outputFiles } = await build({ ...OPTIONS, entryPoints: [entry] });
+  for (const { path, text } of outputFiles) writeFileSync(path, asAscii(text));
+  return Object.keys(metafile.inputs);
+}
+
+// The licenses of the packages that became part of the bundle.
+
+/** Files under these may be merged into ours. */
+const PERMISSIVE = new Set(
+  'MIT MIT-0 ISC 0BSD BSD-2-Clause BSD-3-Clause Apache-2.0 BlueOak-1.0.0 CC0-1.0 Unlicense Zlib'.split(
+    ' ',
+  ),
+);
+const LICENSE_FILE = /^(?:licen[cs]e|copying|notice)/i;
+
+/** @throws Error where a package may not be merged */
+function licenseOf(folder: string): string {
+  const { name, version, license = '' } = manifestOf(folder);
+  const choices = license.replaceAll(/[()]/g, '').split(' OR ');
+  const isPermissive = choices.some((all) =>
+    all.split(' AND ').every((one) => PERMISSIVE.has(one)),
+  );
+  if (!isPermissive) throw new Error(`${name} has the license "${license}"`);
+  const files = readdirSync(folder).filter((file) => LICENSE_FILE.test(file));
+  const texts = files.map((file) => readFileSync(join(folder, file), 'utf8').trim());
+  return [`${name} ${version} (${license})`, ...texts].join('\n\n');
+}
+
+function licensesOf(files: readonly string[]): string {
+  const folders = files.flatMap(
+    (file) => /^.*node_modules\/(?:@[^/]+\/)?[^/]+/.exec(file)?.[0] ?? [],
+  );
+  const texts = [...new Set(folders)].sort().map((folder) => licenseOf(join(ROOT, folder)));
+  return `${texts.join(`\n\n${'-'.repeat(80)}\n\n`)}\n`;
+}
+
+rmSync(DIST, { recursive: true, force: true });
+mkdirSync(DIST);
+// Each thread for itself: what it shared with the program would be in chunks that a start reads.
+const entries = ['src/main.ts', ...globSync('src/**/*-worker.ts', { cwd: ROOT })];
+const made = await Promise.all(entries.map(bundle));
+writeFileSync(join(DIST, 'THIRD-PARTY-LICENSES.txt'), licensesOf(made.flat()));
+cpSync(join(ROOT, 'src/http/page'), join(DIST, 'page'), { recursive: true });
+cpSync(join(ROOT, 'src/tools/descriptions'), join(DIST, 'descriptions'), { recursive: true });
+cpSync(join(PACKAGES, 'marked/lib/marked.esm.js'), join(DIST, 'marked.esm.js'));

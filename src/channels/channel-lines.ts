@@ -1,0 +1,83 @@
+// The channels as the running gateway reports them, or as configured without one, and their state as
+// text.
+
+import { z } from 'zod';
+import { spanText } from '../cli/flag-values.ts';
+import type { Config } from '../kernel/config/config.ts';
+import { askGateway, type RunningGateway } from '../kernel/home-state.ts';
+import { configuredAccounts, howToEnable } from './index.ts';
+
+const channelStatusSchema = z.object({
+  kind: z.enum(['off', 'starting', 'running', 'degraded', 'stopped']),
+  activeAt: z.number().optional(),
+  account: z.string().optional(),
+  reason: z.string().optional(),
+  remedy: z.string().optional(),
+  retryAt: z.number().optional(),
+});
+
+/** What is read of the bodies of `/readyz` and `/api/status`. */
+export const channelsSchema = z.object({
+  channels: z.array(
+    z.object({ name: z.string(), status: channelStatusSchema, waiting: z.string().optional() }),
+  ),
+});
+
+type ReportedStatus = z.infer<typeof channelStatusSchema>;
+
+/** `waiting`: what a limit holds back and why. */
+export function channelLine(
+  { status, waiting }: { readonly status: ReportedStatus; readonly waiting?: string | undefined },
+  now: number,
+): string {
+  const line = statusLine(status, now);
+  return waiting === undefined ? line : `${line}; ${waiting}`;
+}
+
+export function statusLine(status: ReportedStatus, now: number): string {
+  const account = status.account === undefined ? '' : ` as ${status.account}`;
+  switch (status.kind) {
+    case 'off':
+      return `off. ${status.remedy ?? ''}`.trim();
+    case 'starting':
+      return 'starting';
+    case 'running':
+      return `on${account}${status.activeAt === undefined ? '' : `, last active ${spanText(now - status.activeAt)} ago`}`;
+    case 'degraded':
+      return `retrying${soon(status, now)}: ${status.reason ?? 'unknown reason'}`;
+    case 'stopped':
+      return `stopped: ${status.reason ?? 'unknown reason'}. ${status.remedy ?? ''}`.trim();
+  }
+}
+
+function soon({ retryAt }: ReportedStatus, now: number): string {
+  return retryAt === undefined || retryAt <= now ? '' : ` in ${spanText(retryAt - now)}`;
+}
+
+export type ReportedChannel = {
+  readonly name: string;
+  readonly status: ReportedStatus;
+  readonly waiting?: string | undefined;
+};
+
+export async function reportChannels(
+  config: Config,
+  running: RunningGateway | undefined,
+): Promise<readonly ReportedChannel[]> {
+  if (running?.address !== undefined) {
+    const answer = channelsSchema.safeParse(
+      await askGateway(running, '/readyz', config.gateway.token),
+    );
+    if (answer.success) return answer.data.channels;
+  }
+  return idleChannels(config);
+}
+
+/** Without a gateway. */
+export function idleChannels(config: Config): readonly ReportedChannel[] {
+  return configuredAccounts(config.channels).map((account) => {
+    const { name, isEnabled } = account;
+    if (!isEnabled) return { name, status: { kind: 'off', remedy: howToEnable(account) } };
+    return { name, status: { kind: 'stopped', reason: 'the gateway is not running', remedy: '' } };
+  });
+}

@@ -1,0 +1,108 @@
+// The platform channels over HTTP: their states, connecting the account of one that a person's phone connects, and
+// starting one again.
+//   GET  /api/channels                  {channels: [{name, label, status, canLogIn}]}
+// A further account is named behind its channel: email@work.
+//   POST /api/channels/<name>/login     {phoneNumber?}; server-sent events, one per step; ends with it
+//   POST /api/channels/<name>/restart   {}; 202 once it was started again
+
+import { z } from 'zod';
+import type { ChannelReport } from '../kernel/gateway.ts';
+import { Refusal, type RouteHandlers, valid } from '../kernel/http-routes.ts';
+import { NanobotError } from '../kernel/message/errors.ts';
+import type { Logger } from '../lib/logger.ts';
+import type { LoginStep } from './channel.ts';
+import type { ConfiguredChannels } from './configured-channels.ts';
+
+/** A step as it is sent: a QR code comes with its picture, so that nobody else has to draw it. */
+export type SentLoginStep =
+  | Exclude<LoginStep, { readonly kind: 'show_qr' }>
+  | (Extract<LoginStep, { readonly kind: 'show_qr' }> & {
+      /** An SVG as a `data:` address. */
+      readonly image: string;
+    });
+
+const channelParams = z.object({
+  name: z.string().regex(/^[a-z0-9-]{1,64}(@[a-z0-9-]{1,32})?$/, 'is not a name'),
+});
+const loginBody = z.strictObject({
+  phoneNumber: z
+    .string()
+    .regex(/^\d{8,15}$/, 'is an international number: 8 to 15 digits and nothing else')
+    .optional(),
+});
+
+export type ChannelView = Omit<ChannelReport, 'enabled'>;
+
+/** What may be done to the channels from outside, by the names of their accounts. */
+export interface ChannelControl extends Pick<ConfiguredChannels, 'login' | 'restartChannel'> {
+  channels(): readonly ChannelView[];
+}
+
+export function channelRoutes(control: ChannelControl, log: Logger) {
+  return {
+    'GET /api/channels': () => ({ body: { channels: control.channels() } }),
+    'POST /api/channels/:name/login'({ params, body }) {
+      const { name } = valid(channelParams, params);
+      const { phoneNumber } = valid(loginBody, body);
+      const view = known(control, name);
+      if (!view.canLogIn) throw new Refusal(409, 'no_login', noLoginText(view));
+      const asked = phoneNumber === undefined ? {} : { phoneNumber };
+      return {
+        events: (signal) => loginSteps(() => control.login(name, asked, signal), name, log, signal),
+      };
+    },
+    async 'POST /api/channels/:name/restart'({ params, body }) {
+      const { name } = valid(channelParams, params);
+      valid(z.strictObject({}), body);
+      const view = known(control, name);
+      if (!(await control.restartChannel(name)))
+        throw new Refusal(409, 'channel_off', offText(view));
+      return { status: 202, body: { result: 'restarted' } };
+    },
+  } satisfies RouteHandlers;
+}
+
+function known(control: ChannelControl, name: string): ChannelView {
+  const view = control.channels().find((channel) => channel.name === name);
+  if (view !== undefined) return view;
+  throw new Refusal(404, 'not_found', 'There is no channel with this name.');
+}
+
+function noLoginText(view: ChannelView): string {
+  return view.status.kind === 'off'
+    ? offText(view)
+    : `${view.label} is connected in the configuration, not here.`;
+}
+
+function offText({ label, status }: ChannelView): string {
+  const remedy = status.kind === 'off' ? status.remedy : 'Turn it on in the configuration.';
+  return `${label} is off. ${remedy}`;
+}
+
+/** An error becomes the last step, so that the person is never left with a mere silence. */
+async function* loginSteps(
+  begin: () => ReturnType<ChannelControl['login']>,
+  name: string,
+  log: Logger,
+  signal: AbortSignal,
+): AsyncGenerator<SentLoginStep, void, void> {
+  try {
+    const steps = begin();
+    if (steps === undefined) throw new NanobotError('channel_gone', 'the channel was turned off');
+    for await (const step of steps) yield step.kind === 'show_qr' ? await withImage(step) : step;
+  } catch (error) {
+    if (signal.aborted) return;
+    log.warn('login failed', { channel: name, error });
+    const isOurs = error instanceof NanobotError;
+    const reason = isOurs ? error.message : 'something went wrong in the gateway';
+    yield { kind: 'failed', reason, remedy: 'Try again, or see the gateway’s log.' };
+  }
+}
+
+async function withImage(
+  step: Extract<LoginStep, { readonly kind: 'show_qr' }>,
+): Promise<SentLoginStep> {
+  const { qrMatrix, qrSvg } = await import('../lib/qr-code.ts');
+  const svg = Buffer.from(qrSvg(qrMatrix(step.qr))).toString('base64');
+  return { ...step, image: `data:image/svg+xml;base64,${svg}` };
+}

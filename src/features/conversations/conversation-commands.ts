@@ -1,0 +1,390 @@
+// The chat commands about one's conversations: /new, /undo and /restore, /context (what the next call takes of the
+// model's context window) and /sessions.
+
+import type { Agent, CompactionReport } from '../../agent/agent.ts';
+import { COMPACTION_ENGINES, type CompactionEngine } from '../../agent/compaction-settings.ts';
+import type { ContextReport } from '../../agent/rules/context-fit.ts';
+import type { Revisions } from '../../agent/thread.ts';
+import type { Channel } from '../../channels/channel.ts';
+import { chatsOf, type Person } from '../../kernel/access/person.ts';
+import type { MessageBus, SentText } from '../../kernel/bus/bus.ts';
+import {
+  CONVERSATION,
+  type Command,
+  type CommandOrigin,
+  type CommandTable,
+  commandsOf,
+  PERSONAL,
+} from '../../kernel/commands/command-access.ts';
+import type { Routes } from '../../kernel/intake/routes.ts';
+import { DeliveryError } from '../../kernel/message/errors.ts';
+import type { SessionKey, TurnId } from '../../kernel/message/ids.ts';
+import { type AccountName, accountName } from '../../kernel/message/ids.ts';
+import {
+  chatRefOf,
+  type InboundMessage,
+  isSameSender,
+  sessionKeyOf,
+} from '../../kernel/message/message.ts';
+import { firstWords, verbatim } from '../../kernel/message/untrusted.ts';
+import type { RestorePoint } from '../../kernel/sessions/rules/carry.ts';
+import type { SessionSettingsStore } from '../../kernel/turns/origins.ts';
+import type { Logger } from '../../lib/logger.ts';
+import { createMinuteText } from '../../lib/time/zone-time.ts';
+import type { Persons } from '../people/persons.ts';
+
+const MAX_LISTED = 20;
+const KILOBYTE = 1000;
+
+export const CONVERSATION_COMMANDS = {
+  new: { summary: 'begin a new conversation', access: CONVERSATION, timing: 'in_order' },
+  undo: { summary: 'take back the last answer', access: CONVERSATION, timing: 'in_order' },
+  restore: {
+    summary: 'bring back what /new or /undo removed',
+    usage: '/restore [list | number]',
+    access: { direct: 'guest', group: 'owner' },
+    timing: 'in_order',
+  },
+  context: {
+    summary: 'show what fills the context window',
+    access: CONVERSATION,
+    timing: 'in_order',
+  },
+  sessions: {
+    summary: 'list your conversations',
+    usage: '/sessions [all]',
+    access: PERSONAL,
+    timing: 'immediate',
+  },
+} satisfies CommandTable;
+
+type ConversationInfo = {
+  readonly key: SessionKey;
+  readonly messages: number;
+  readonly bytes: number;
+  /** Epoch milliseconds. */
+  readonly updatedAt: number;
+};
+
+/** What people can see of their conversations, and bring back. */
+export interface ConversationDesk extends Pick<Revisions, 'restorable' | 'restore' | 'outcome'> {
+  /** What the next call of this conversation would take, for whoever asks. */
+  context(message: InboundMessage): Promise<ContextReport>;
+  /** Newest first; of those that are named, or the newest of all. */
+  sessions(
+    which: readonly SessionKey[] | { readonly newest: number },
+  ): Promise<readonly ConversationInfo[]>;
+}
+
+type ConversationCommandDeps = {
+  readonly conversations: ConversationDesk;
+  readonly people: {
+    readonly persons: Pick<Persons, 'author' | 'get' | 'inChat'>;
+    readonly routes: Pick<Routes, 'sessionOf'>;
+  };
+  beginAnew(session: SessionKey, message: InboundMessage): Promise<void>;
+  /** Takes the last answer back; the text for the person. */
+  undo(origin: CommandOrigin): Promise<string>;
+};
+
+export function conversationCommands(deps: ConversationCommandDeps): readonly Command[] {
+  return commandsOf(CONVERSATION_COMMANDS, {
+    async new({ session, message }) {
+      await deps.beginAnew(session, message);
+      return 'New conversation. The old one is saved; /restore brings it back.';
+    },
+    undo: (origin) => deps.undo(origin),
+    restore: (origin, argument) => restore(origin, argument, deps),
+    context: async ({ message }) => contextText(await deps.conversations.context(message)),
+    sessions: (origin, argument) => sessions(origin, argument, deps),
+  });
+}
+
+async function restore(
+  { session, message }: CommandOrigin,
+  argument: string,
+  deps: ConversationCommandDeps,
+): Promise<string> {
+  const { conversations } = deps;
+  const isList = argument === 'list';
+  const number = argument === '' ? 1 : /^[1-9]$/.test(argument) ? Number(argument) : undefined;
+  if (number === undefined && !isList) return RESTORE_HINT;
+  if (isList) {
+    const points = await conversations.restorable(session);
+    if (points.length === 0) return NOTHING;
+    const zone = await zoneOf(message, deps);
+    const lines = points.map((point, index) => `${index + 1}. ${pointWords(point, zone)}`);
+    return `${lines.join('\n')}\n\n${RESTORE_HINT}`;
+  }
+  const restored = await conversations.restore(session, (number ?? 1) - 1, message.id);
+  if (restored === undefined) return NOTHING;
+  if (restored === 'done before') return 'It is restored.';
+  return `Restored: ${pointWords(restored, await zoneOf(message, deps))}`;
+}
+
+const NOTHING = 'There is nothing to restore in this conversation.';
+const RESTORE_HINT =
+  'Usage: /restore for the newest, /restore list to see all, or /restore <number>.';
+
+function pointWords({ kind, at, text, messages }: RestorePoint, timeZone: string): string {
+  const count = messages === 1 ? '1 message' : `${messages} messages`;
+  const how = kind === 'new' ? 'before /new' : 'taken back by /undo';
+  return `${verbatim(firstWords(text))} (${count}, ${how}, ${minuteText(at, timeZone)})`;
+}
+
+const minuteText = createMinuteText();
+
+async function zoneOf(
+  message: CommandOrigin['message'],
+  { people }: ConversationCommandDeps,
+): Promise<string> {
+  return (await people.persons.author(message))?.timeZone ?? '';
+}
+
+function contextText(report: ContextReport): string {
+  const { model, prompt, tools, summary, nodes, working, conversation, images, cleared, total } =
+    report;
+  const share = Math.round((total / report.contextTokens) * 100);
+  const promptTokens = prompt.reduce((sum, { tokens }) => sum + tokens, 0);
+  const estimate = report.isCorrected
+    ? 'Estimated, corrected by the provider’s counts.'
+    : 'Estimated; the provider has sent no counts for this model yet.';
+  return [
+    `The next call takes about ${count(total)} of ${count(report.contextTokens)} tokens of ${model} (${share} %), not counting your message:`,
+    `- System prompt: ${count(promptTokens)}`,
+    ...prompt.map(({ name, tokens }) => `  - ${name}: ${count(tokens)}`),
+    `- Tools offered (${tools.count}): ${count(tools.tokens)}${tools.leftOut === 0 ? '' : `; ${tools.leftOut} left out to save room`}`,
+    ...(summary === 0 ? [] : [`- Summary of the earlier conversation: ${count(summary)}`]),
+    ...nodes.map(({ id, style, tokens }) => `  - node ${id} (${style}): ${count(tokens)}`),
+    ...(working === 0 ? [] : [`- Working memory: ${count(working)}`]),
+    `- Conversation (${conversation.messages} messages): ${count(conversation.tokens)}`,
+    ...(images === 0 ? [] : [`- Images: ${count(images)}`]),
+    ...(cleared === 0 ? [] : [`- Tool results cleared to save room: ${cleared}`]),
+    ...(report.rewritten === 0 ? [] : [`- Shortened or left out: ${report.rewritten} entries`]),
+    ...(report.summedUpAbove === undefined
+      ? []
+      : [`- Summarised above: ${count(report.summedUpAbove)}`]),
+    `- Limit: ${count(report.inputTokens)}; above it the oldest exchanges are left out, never the last one`,
+    estimate,
+  ].join('\n');
+}
+
+const count = (tokens: number) => tokens.toLocaleString('en-US');
+
+async function sessions(
+  origin: CommandOrigin,
+  argument: string,
+  deps: ConversationCommandDeps,
+): Promise<string> {
+  const { message, session, role } = origin;
+  const { conversations, people } = deps;
+  const zone = await zoneOf(message, deps);
+  if (argument === 'all') {
+    if (role !== 'owner') return 'Only my owner can list everyone’s conversations.';
+    const all = await conversations.sessions({ newest: MAX_LISTED });
+    return listText(all, session, zone, await namesOf(all, deps));
+  }
+  if (argument !== '')
+    return 'Usage: /sessions lists your conversations, /sessions all lists everyone’s (owner only).';
+  const person = await people.persons.author(message);
+  const known = person === undefined ? undefined : await people.persons.get(person.id);
+  const keys = await keysOf(known, session, deps);
+  const own = await conversations.sessions(keys);
+  const hint = own.length > 1 ? '\n\nContinue one on another channel with /continue.' : '';
+  return `${listText(own, session, zone)}${hint}`;
+}
+
+/** Of every door of theirs: its own and the one it takes part in now. */
+async function keysOf(
+  person: Person | undefined,
+  here: SessionKey,
+  { people }: ConversationCommandDeps,
+): Promise<readonly SessionKey[]> {
+  const chats = person === undefined ? [] : chatsOf(person);
+  const routed = await Promise.all(chats.map((chat) => people.routes.sessionOf(chat)));
+  const shared = person?.session === undefined ? [] : [person.session];
+  return [...new Set([here, ...shared, ...routed, ...chats.map(sessionKeyOf)])];
+}
+
+/** Of the people whose private chats they are. */
+async function namesOf(
+  all: readonly ConversationInfo[],
+  { people }: ConversationCommandDeps,
+): Promise<ReadonlyMap<SessionKey, string>> {
+  const names = new Map<SessionKey, string>();
+  for (const { key } of all) {
+    const chat = chatRefOf(key);
+    const person = chat === undefined ? undefined : await people.persons.inChat(chat);
+    if (person !== undefined && person.name !== '') names.set(key, person.name);
+  }
+  return names;
+}
+
+function listText(
+  all: readonly ConversationInfo[],
+  here: SessionKey,
+  timeZone: string,
+  names: ReadonlyMap<SessionKey, string> = new Map(),
+): string {
+  if (all.length === 0) return 'Nothing was said yet.';
+  const lines = all.map(({ key, updatedAt, messages, bytes }) => {
+    const mark = key === here ? ', this one' : '';
+    const size = `${Math.max(1, Math.round(bytes / KILOBYTE))} kB`;
+    const name = names.get(key);
+    const shown = name === undefined ? verbatim(key) : `${verbatim(name)} (${verbatim(key)})`;
+    return `- ${shown}${mark}: ${messages} messages, ${size}, last ${minuteText(updatedAt, timeZone)}`;
+  });
+  return lines.join('\n');
+}
+
+// `/undo`: takes the last answer out of the chat, where the platform lets us, and the exchange out of
+// what the model is shown. A repeat of the command after a crash takes back nothing further.
+
+type UndoDeps = {
+  readonly agent: Pick<Agent, 'lastTurn' | 'takeBack'>;
+  readonly bus: Pick<MessageBus, 'inbound' | 'takeBack' | 'draft' | 'forgetDraft'>;
+  readonly log: Logger;
+  channel(name: AccountName): Channel | undefined;
+};
+
+const RETRACT_DEADLINE_MS = 30_000;
+const NOTHING_TO_UNDO = 'There is no answer to take back.';
+const NOT_YOURS = 'Only my owner or the person who asked can take that answer back.';
+const FORGOTTEN = 'I no longer take the last exchange into account.';
+
+export function createUndo(deps: UndoDeps): (origin: CommandOrigin) => Promise<string> {
+  const { agent, bus } = deps;
+  return async (origin) => {
+    const { session, message } = origin;
+    const last = await agent.lastTurn(session, message.id);
+    if (last === undefined) return NOTHING_TO_UNDO;
+    if (!last.isTakenBack) {
+      const asked = last.askedBy === undefined ? undefined : await bus.inbound(last.askedBy);
+      const isTheirs = asked === undefined || isSameSender(asked.sender, message.sender);
+      // Among several, an answer that nobody is known to have asked for is the owner's to take back.
+      const isSure = asked !== undefined || message.group === undefined;
+      if (origin.role !== 'owner' && !(isTheirs && isSure)) return NOT_YOURS;
+      await agent.takeBack(session, last.turnId, message.id);
+    }
+    return `${FORGOTTEN} ${await retractAll(last.turnId, message.chat, deps)}`;
+  };
+}
+
+async function retractAll(
+  turnId: TurnId,
+  chat: CommandOrigin['message']['chat'],
+  deps: UndoDeps,
+): Promise<string> {
+  const { bus } = deps;
+  const { sent, isUnderWay } = await bus.takeBack(turnId);
+  const draft = isUnderWay ? undefined : (await bus.draft(turnId))?.nativeId;
+  const draftText = draft === undefined ? [] : [{ chat, parts: [draft] }];
+  const texts = [...sent, ...draftText].filter(({ parts }) => parts.length > 0);
+  const kept = await keptParts(texts, deps);
+  if (draft !== undefined) await bus.forgetDraft(turnId);
+  const late = isUnderWay ? ' Part of it was already on its way and may still arrive.' : '';
+  if (kept === 'nothing') return `My answer is deleted from this chat.${late}`;
+  return `My answer is still in this chat: ${kept}.${late}`;
+}
+
+/** Why something still stands in the chat. */
+async function keptParts(
+  texts: readonly Pick<SentText, 'chat' | 'parts'>[],
+  { channel, log }: UndoDeps,
+): Promise<string> {
+  let kept = 'nothing';
+  for (const { chat, parts } of texts) {
+    const retracting = channel(accountName(chat))?.retracting;
+    if (retracting === undefined) return 'messages cannot be deleted here';
+    try {
+      await retracting.retract(chat, parts, AbortSignal.timeout(RETRACT_DEADLINE_MS));
+    } catch (error) {
+      if (!(error instanceof DeliveryError)) throw error;
+      log.info('answer not removed', { channel: chat.channel, error });
+      kept = 'some of it could not be taken away (it may be too old)';
+    }
+  }
+  return kept;
+}
+
+// `/compact`: sums up the earlier part of a conversation now, and reports the result.
+
+const FAILED =
+  'The conversation could not be summarised. Nothing is lost: I leave out the oldest part that does ' +
+  'not fit and try again later.';
+
+export const COMPACT_COMMANDS = {
+  compact: {
+    summary: 'summarise the earlier conversation',
+    usage: `/compact [engine [${COMPACTION_ENGINES.join(' | ')} | default]]`,
+    access: CONVERSATION,
+    timing: 'in_order',
+  },
+} satisfies CommandTable;
+
+type CompactCommandDeps = {
+  readonly settings: SessionSettingsStore;
+  readonly compacting: {
+    compact(
+      session: SessionKey,
+      message: InboundMessage,
+      model: string | undefined,
+      engine: CompactionEngine | undefined,
+    ): ReturnType<Agent['compact']>;
+    /** The engine of conversations where none was chosen. */
+    configured(): CompactionEngine;
+  };
+};
+
+export function compactCommands(deps: CompactCommandDeps): readonly Command[] {
+  return commandsOf(COMPACT_COMMANDS, {
+    async compact(origin, argument) {
+      const [word = '', wanted = ''] = argument.trim().toLowerCase().split(/\s+/);
+      if (word === 'engine') return engine(origin, wanted, deps);
+      if (word !== '') return 'Usage: /compact, or /compact engine <name>.';
+      const { session, message } = origin;
+      const chosen = await deps.settings.get(session);
+      return wordsFor(await deps.compacting.compact(session, message, chosen.model, chosen.engine));
+    },
+  });
+}
+
+const ABOUT: Readonly<Record<CompactionEngine, string>> = {
+  summary: 'One text replaces the earlier conversation; I can still look up every message.',
+  lossless: 'Nodes replace the earlier conversation; each can be expanded to its messages.',
+};
+
+async function engine(
+  { session }: CommandOrigin,
+  wanted: string,
+  { compacting, settings }: CompactCommandDeps,
+): Promise<string> {
+  const { engine: chosen, ...rest } = await settings.get(session);
+  if (wanted === '') return described('The engine is', chosen ?? compacting.configured());
+  if (wanted === 'default') {
+    await settings.set(session, rest);
+    return described('Back to the configured engine:', compacting.configured());
+  }
+  const known = COMPACTION_ENGINES.find((each) => each === wanted);
+  if (known === undefined) return `Engines: ${COMPACTION_ENGINES.join(', ')}.`;
+  await settings.set(session, { ...rest, engine: known });
+  return described('From now on the engine is', known);
+}
+
+const described = (head: string, name: CompactionEngine) => `${head} ${name}. ${ABOUT[name]}`;
+
+function wordsFor(report: CompactionReport): string {
+  switch (report.kind) {
+    case 'compacted': {
+      const [before, after] = [report.tokensBefore, report.tokensAfter].map(tokens);
+      const messages = report.messages === 1 ? '1 message' : `${report.messages} messages`;
+      return `${messages} summarised: the conversation took about ${before} tokens and now takes ${after}. The last exchange stays as it is, and I can still look up the others.`;
+    }
+    case 'nothing':
+      return `There is nothing to summarise: the conversation takes about ${tokens(report.tokens)} tokens.`;
+    case 'failed':
+      return report.text === undefined ? FAILED : `${report.text}\n\n${FAILED}`;
+  }
+}
+
+const tokens = (count: number) => count.toLocaleString('en-US');

@@ -1,0 +1,95 @@
+// Installs the chat commands about conversations: what they hold, starting anew, compaction, why.
+
+import { AGENT } from '../../agent/install.ts';
+import type { Kernel } from '../../kernel/feature.ts';
+import { turnId } from '../../kernel/message/ids.ts';
+import { sessionOf } from '../../kernel/message/message.ts';
+import { createSessionMaintenance } from '../../kernel/sessions/maintenance.ts';
+import { createTurnPersonOf, turnSettingsOf } from '../../kernel/turns/origins.ts';
+import { ASKS } from '../approvals/install.ts';
+import { MEMORY } from '../memory/install.ts';
+import { MODE_DESK } from '../modes/install.ts';
+import { PLANS } from '../plans/plans.ts';
+import type { ConversationDesk } from './conversation-commands.ts';
+import { compactCommands, conversationCommands, createUndo } from './conversation-commands.ts';
+import { whyCommands } from './why-command.ts';
+
+export function install(kernel: Kernel): void {
+  const { add, bus, live, people, settings, log, channels } = kernel;
+  const agent = kernel.use(AGENT);
+  const memory = kernel.use(MEMORY);
+  const plans = kernel.use(PLANS);
+  const asks = kernel.use(ASKS);
+  const conversations = createConversationDesk(kernel);
+  const undo = createUndo({ agent, bus, log, channel: channels.get });
+  add.command(
+    ...conversationCommands({
+      ...{ conversations, people, undo },
+      // What waits for an answer in the conversation and what was under way ends with it.
+      async beginAnew(session, message) {
+        await memory.takesUp(session, message);
+        await asks.drop(session);
+        await plans.clear(session);
+        await agent.reset(session);
+        await memory.watch.settled();
+      },
+    }),
+    ...compactCommands({
+      settings,
+      compacting: {
+        configured: () => live.config.agents.defaults.compaction.engine,
+        // The result is kept in the notes of the person who asked, also where no turn has run yet.
+        async compact(session, message, model, engine) {
+          await memory.takesUp(session, message);
+          const report = await agent.compact(session, message, model, engine);
+          await memory.watch.settled();
+          return report;
+        },
+      },
+    }),
+    ...whyCommands({ bus, conversations, modes: kernel.use(MODE_DESK) }),
+  );
+}
+
+/** Nothing is asked: there is no turn. */
+const NO_TURN = {
+  steer: async () => [],
+  say: async () => undefined,
+  askOwner: async () => ({ text: '', isWaiting: false }),
+  post: async () => ({ status: 'failed', text: '' }) as const,
+  ask: async () => '',
+};
+
+function createConversationDesk(kernel: Kernel): ConversationDesk {
+  const { live, clock, sessionFiles, settings, people, origins } = kernel;
+  const agent = kernel.use(AGENT);
+  const personOf = createTurnPersonOf(people.persons);
+  const care = () =>
+    createSessionMaintenance({
+      ...{ folder: sessionFiles.folder, workspace: live.defaults.workspace, clock },
+    });
+  return {
+    async context(message) {
+      const session = sessionOf(message);
+      const [chosen, person, { rights }] = await Promise.all([
+        settings.get(session),
+        personOf(message),
+        origins(message),
+      ]);
+      return agent.inspect({
+        ...NO_TURN,
+        ...{ session, person, rights, chat: message.chat },
+        turnId: turnId(`${session}#context`),
+        messages: [{ seq: 0, message, rights, isForeign: false }],
+        settings: turnSettingsOf(chosen, live.defaults),
+      });
+    },
+    async sessions(which) {
+      await sessionFiles.complete();
+      return 'newest' in which ? care().list({ limit: which.newest }) : care().of(which);
+    },
+    outcome: (session, turn) => agent.outcome(session, turn),
+    restorable: (session) => agent.restorable(session),
+    restore: (session, index, by) => agent.restore(session, index, by),
+  };
+}

@@ -1,0 +1,241 @@
+// `/stop` and the button of the web page for it: ends the answer, the waiting messages and the subagents at work
+// for it. Workflows and runs of jobs that were started in the chat are named with the command that ends each of
+// them; `/stop all` ends them too.
+
+import type { MessageBus } from '../../kernel/bus/bus.ts';
+import {
+  CONVERSATION,
+  COSTS,
+  type Command,
+  type CommandOrigin,
+  type CommandTable,
+  commandsOf,
+} from '../../kernel/commands/command-access.ts';
+import type { Routes } from '../../kernel/intake/routes.ts';
+import { messageId, type SessionKey } from '../../kernel/message/ids.ts';
+import type { ChatRef } from '../../kernel/message/message.ts';
+import { verbatim } from '../../kernel/message/untrusted.ts';
+import type { SessionSettings, SessionSettingsStore } from '../../kernel/turns/origins.ts';
+import type { Clock } from '../../lib/time/clock.ts';
+import type { ModelRegistry } from '../../providers/provider.ts';
+
+export type StopDeps = {
+  readonly bus: Pick<MessageBus, 'cancel' | 'send'>;
+  readonly helpers: {
+    /** How many were at work for the conversation. */
+    stopAll(session: SessionKey): Promise<number>;
+  };
+  readonly workflows: {
+    stopAll(session: SessionKey): Promise<number>;
+    atWork(session: SessionKey): Promise<readonly Named[]>;
+  };
+  readonly jobs: {
+    /** Those of the chat. */
+    atWork(chat: ChatRef): Promise<readonly Named[]>;
+    stop(id: string): Promise<boolean>;
+  };
+};
+
+type Stop = {
+  readonly session: SessionKey;
+  readonly chat: ChatRef;
+  readonly isAll: boolean;
+};
+
+type Named = { readonly id: string; readonly name: string };
+
+type Stopped = {
+  readonly isAnswer: boolean;
+  readonly withdrawn: number;
+  readonly unsent: number;
+  readonly helpers: number;
+  readonly workflows: number;
+  readonly jobs: number;
+  /** What goes on, each with the command that ends it. */
+  readonly left: readonly string[];
+};
+
+export const STOP_COMMANDS = {
+  stop: {
+    summary: 'stop the answer and drop waiting messages',
+    usage: '/stop [all]',
+    access: CONVERSATION,
+    timing: 'immediate',
+  },
+} satisfies CommandTable;
+
+export function stopCommands(deps: StopDeps): readonly Command[] {
+  return commandsOf(STOP_COMMANDS, {
+    async stop({ session, message: { chat } }, argument) {
+      const isAll = argument.trim().toLowerCase() === 'all';
+      return stoppedWords(await stop({ session, chat, isAll }, deps));
+    },
+  });
+}
+
+/** By the button of the web page: says only what is still at work. */
+export async function stopByButton(
+  chat: ChatRef,
+  deps: StopDeps & { readonly routes: Pick<Routes, 'sessionOf'>; readonly clock: Clock },
+): Promise<void> {
+  const session = await deps.routes.sessionOf(chat);
+  const { left } = await stop({ session, chat, isAll: false }, deps);
+  if (left.length === 0) return;
+  const id = messageId(`stop/${session}/${deps.clock.now()}`);
+  await deps.bus.send({ id, chat, markdown: leftWords(left) });
+}
+
+async function stop({ session, chat, isAll }: Stop, deps: StopDeps): Promise<Stopped> {
+  const { bus, helpers, workflows } = deps;
+  const { running, withdrawn, unsent } = await bus.cancel(session, 'stopped by /stop');
+  const helped = await helpers.stopAll(session);
+  const jobs = await deps.jobs.atWork(chat);
+  const stopped = { isAnswer: running, withdrawn, unsent, helpers: helped };
+  if (isAll) {
+    const ended = await workflows.stopAll(session);
+    for (const { id } of jobs) await deps.jobs.stop(id);
+    return { ...stopped, workflows: ended, jobs: jobs.length, left: [] };
+  }
+  const runs = await workflows.atWork(session);
+  const left = [
+    ...runs.map((run) => `the workflow ${nameOf(run)}: /workflow cancel ${run.id}`),
+    ...jobs.map((job) => `the job ${nameOf(job)}: /cron stop ${job.id}`),
+  ];
+  return { ...stopped, workflows: 0, jobs: 0, left };
+}
+
+const nameOf = ({ id, name }: Named) => `${verbatim(name)} (${id})`;
+
+function stoppedWords(stopped: Stopped): string {
+  const { isAnswer, left } = stopped;
+  const parts = [
+    counted(stopped.withdrawn, 'waiting message', 'dropped'),
+    counted(stopped.unsent, 'answer', 'no longer sent'),
+    counted(stopped.helpers, 'subagent', 'stopped with it'),
+    counted(stopped.workflows, 'workflow', 'stopped'),
+    counted(stopped.jobs, 'run of a job', 'stopped', 'runs of jobs'),
+  ].flatMap((part) => part ?? []);
+  const rest = left.length === 0 ? '' : `\n${leftWords(left)}`;
+  if (isAnswer || parts.length > 0) return ['Stopped.', ...parts].join(' ') + rest;
+  return left.length === 0 ? 'Nothing is running.' : `No answer is running.${rest}`;
+}
+
+const leftWords = (left: readonly string[]) =>
+  ['Still running:', ...left.map((line) => `- ${line}`), '/stop all stops these too.'].join('\n');
+
+function counted(count: number, thing: string, what: string, several = `${thing}s`) {
+  return count === 0 ? undefined : `${count} ${count === 1 ? thing : several} ${what}.`;
+}
+
+// /model, /think and /queue: how the answers of one conversation are made. A choice holds for this conversation,
+// from its next message on.
+
+const THINK_ON_TOKENS = 10_000;
+const THINK_MIN_TOKENS = 1024;
+const THINK_MAX_TOKENS = 128_000;
+
+export const MODEL_COMMANDS = {
+  model: {
+    summary: 'show or change the model',
+    usage: '/model [name | default]',
+    access: COSTS,
+    timing: 'in_order',
+  },
+  think: {
+    summary: 'show or change how much the model thinks',
+    usage: '/think [on | off | tokens]',
+    access: COSTS,
+    timing: 'in_order',
+  },
+  queue: {
+    summary: 'what happens to messages sent during an answer',
+    usage: '/queue [steer | followup]',
+    access: COSTS,
+    timing: 'in_order',
+  },
+} satisfies CommandTable;
+
+/** What holds for a conversation that has made no choice. */
+type TurnDefaults = {
+  readonly thinkingBudget: number;
+  readonly queueMode: 'steer' | 'followup';
+};
+
+type ModelCommandDeps = {
+  readonly settings: SessionSettingsStore;
+  models(): ModelRegistry;
+  turnDefaults(): TurnDefaults;
+  readonly local: {
+    /** Conversations that stay on the owner's own machines. */
+    readonly only: {
+      /** Why this model may not be asked there. */
+      refusal(session: SessionKey, model: string): Promise<{ readonly text: string } | undefined>;
+    };
+    warmUp(model: string): void;
+  };
+};
+
+export function modelCommands(deps: ModelCommandDeps): readonly Command[] {
+  return commandsOf(MODEL_COMMANDS, {
+    model: (origin, argument) => changeModel(origin, argument, deps),
+    think: (origin, argument) => changeThinking(origin, argument, deps),
+    queue: (origin, argument) => changeQueue(origin, argument, deps),
+  });
+}
+
+async function changeModel({ session }: CommandOrigin, argument: string, deps: ModelCommandDeps) {
+  const chosen = await deps.settings.get(session);
+  const current = chosen.model ?? deps.models().defaultModel;
+  if (argument === '') return `The model is ${current}. Change it with /model <name>.`;
+  if (argument === 'default') {
+    await deps.settings.set(session, withoutModel(chosen));
+    return `The model is ${deps.models().defaultModel} again.`;
+  }
+  const handle = deps.models().resolve(argument);
+  const refused = await deps.local.only.refusal(session, handle.name);
+  if (refused !== undefined) return refused.text;
+  await deps.settings.set(session, { ...withoutModel(chosen), model: argument });
+  deps.local.warmUp(argument);
+  return `From the next message on the model is ${handle.name}.`;
+}
+
+function withoutModel(chosen: SessionSettings): SessionSettings {
+  const { model: _model, beforeLocal: _before, ...rest } = chosen;
+  return rest;
+}
+
+async function changeThinking(
+  { session }: CommandOrigin,
+  argument: string,
+  deps: ModelCommandDeps,
+) {
+  const chosen = await deps.settings.get(session);
+  if (argument === '') {
+    const budget = chosen.thinkingBudget ?? deps.turnDefaults().thinkingBudget;
+    return budget === 0 ? 'Thinking is off.' : `Thinking is on, up to ${budget} tokens.`;
+  }
+  const budget = thinkingBudgetOf(argument);
+  if (budget === undefined) return 'Usage: /think on, /think off or /think <tokens>.';
+  await deps.settings.set(session, { ...chosen, thinkingBudget: budget });
+  return budget === 0 ? 'Thinking is off.' : `Thinking is on, up to ${budget} tokens.`;
+}
+
+function thinkingBudgetOf(argument: string): number | undefined {
+  if (argument === 'off') return 0;
+  if (argument === 'on') return THINK_ON_TOKENS;
+  if (!/^\d+$/.test(argument)) return undefined;
+  const tokens = Number(argument);
+  return tokens === 0 ? 0 : Math.min(THINK_MAX_TOKENS, Math.max(THINK_MIN_TOKENS, tokens));
+}
+
+async function changeQueue({ session }: CommandOrigin, argument: string, deps: ModelCommandDeps) {
+  const chosen: SessionSettings = await deps.settings.get(session);
+  if (argument === 'steer' || argument === 'followup') {
+    await deps.settings.set(session, { ...chosen, queueMode: argument });
+    return argument === 'steer'
+      ? 'Messages sent during an answer join it.'
+      : 'Messages sent during an answer wait for the next one.';
+  }
+  const mode = chosen.queueMode ?? deps.turnDefaults().queueMode;
+  return `Messages sent during an answer: ${mode}. Change it with /queue steer or /queue followup.`;
+}

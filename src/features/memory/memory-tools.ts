@@ -1,0 +1,188 @@
+// Which past conversations a turn may look into: between the two of us all of that person's, over every
+// door; in a group that group's alone; where nobody vouches for who writes, none.
+
+import { z } from 'zod';
+import { OWN_DOORS } from '../../channels/door.ts';
+import { chatsOf, doorOf, type Person } from '../../kernel/access/person.ts';
+import type { SessionKey } from '../../kernel/message/ids.ts';
+import { type ChatRef, chatRefOf, sessionKeyOf } from '../../kernel/message/message.ts';
+import { GROUPS_FOLDER, PEOPLE_FOLDER, verbatim } from '../../kernel/message/untrusted.ts';
+import { chatOfSession, scopeOfSession } from '../../kernel/sessions/index-file.ts';
+import type { SessionIndexing } from '../../kernel/sessions/index-sessions.ts';
+import type { SessionStore } from '../../kernel/sessions/store.ts';
+import { headOf } from '../../lib/text/cut.ts';
+import type { Clock } from '../../lib/time/clock.ts';
+import type { PastSessions, WhoseTurn } from '../../tools/read-back.ts';
+import { readDescription, type Tool, type ToolContext } from '../../tools/tool.ts';
+import { QUERY_NAMES } from '../../tools/toolbox.ts';
+import type { OfferUndo } from '../approvals/undo.ts';
+import type { Persons } from '../people/persons.ts';
+import type { MemoryStore, TextIndex } from './memory.ts';
+
+type PastSessionsDeps = {
+  readonly index: TextIndex;
+  readonly indexing: SessionIndexing;
+  readonly sessions: Pick<SessionStore, 'earlier'>;
+  readonly clock: Clock;
+  /** Conversations of which nothing may go where that one's model is. */
+  closedTo(session: SessionKey): Promise<readonly SessionKey[]>;
+  /** Built later. */
+  persons(): Pick<Persons, 'get' | 'list'>;
+  /** All chats of a door of our own, none of another: whoever sits at this machine has them all. */
+  ownDoorChats(channel: string): Promise<readonly string[]>;
+};
+
+const OWN_FOLDER = new RegExp(`^${PEOPLE_FOLDER}/([^/]+)/$`);
+const UNVERIFIED = '-unverified/';
+
+export function createPastSessions(deps: PastSessionsDeps): PastSessions {
+  return {
+    async find(words, whose, limit) {
+      await deps.indexing.flush();
+      const scopes = (await openTo(whose, deps)).map(scopeOfSession);
+      return deps.index.find(words, { scopes, limit, now: deps.clock.now() });
+    },
+    async read(session, whose, question) {
+      const isTheirs = (await openTo(whose, deps)).includes(chatOfSession(session));
+      if (!isTheirs || chatRefOf(session) === undefined) return undefined;
+      return deps.sessions.earlier(session, question);
+    },
+  };
+}
+
+async function openTo(whose: WhoseTurn, deps: PastSessionsDeps): Promise<readonly string[]> {
+  const closed = (await deps.closedTo(whose.session)).map(chatOfSession);
+  return (await chatsOfTurn(whose, deps)).filter((chat) => !closed.includes(chat));
+}
+
+/** Keys of the chats whose conversations they are, without topics, that of the turn first. */
+export async function chatsOfTurn(
+  whose: WhoseTurn,
+  { persons, ownDoorChats }: Pick<PastSessionsDeps, 'persons' | 'ownDoorChats'>,
+): Promise<readonly string[]> {
+  const { chat, session, person: turnPerson } = whose;
+  // Whoever claims a name in an unproven mail is shown nothing of what was said under it.
+  if (turnPerson.notes.endsWith(UNVERIFIED)) return [];
+  const here = chatOfSession(session);
+  if (turnPerson.notes.startsWith(`${GROUPS_FOLDER}/`)) return [here];
+  const id = OWN_FOLDER.exec(turnPerson.notes)?.[1];
+  const person = id === undefined ? await ownerIn(chat, persons()) : await persons().get(id);
+  if (person === undefined) return [here];
+  const own = person.session === undefined ? [] : [person.session];
+  const doors = await Promise.all(person.doors.map(({ channel }) => ownDoorChats(channel)));
+  const chats = [...own, ...chatsOf(person).map(sessionKeyOf)].map(chatOfSession);
+  return [...new Set([here, ...chats, ...doors.flat()])];
+}
+
+/** Owners share their notes, not their conversations. */
+async function ownerIn(chat: ChatRef, persons: Pick<Persons, 'list'>): Promise<Person | undefined> {
+  const owners = (await persons.list()).filter(({ role }) => role === 'owner');
+  return owners.length === 1 ? owners[0] : owners.find((each) => isTheirs(each, chat));
+}
+
+const isTheirs = (person: Person, { channel, account, chat }: ChatRef) =>
+  chatsOf(person).some(
+    (own) => own.channel === channel && own.account === account && own.chat === chat,
+  ) ||
+  (isOwnDoor(channel) && doorOf(person, channel) !== undefined);
+
+export const isOwnDoor = (channel: string) => OWN_DOORS.some((door) => door.channel === channel);
+
+// Tool: looks up what was remembered or noted.
+
+const MAX_QUERY_CHARS = 1000;
+const EXTRACT = /^\S*memory\/sessions\//m;
+
+const recallInput = z.object({
+  query: z.string().trim().min(1).max(MAX_QUERY_CHARS).describe('Words that the note may contain.'),
+});
+type RecallInput = z.infer<typeof recallInput>;
+
+export function createRecall(memory: MemoryStore): Tool<RecallInput> {
+  return {
+    name: 'recall',
+    aliases: ['search_memory', 'memory_search', 'search_memories', 'get_memory'],
+    parameterAliases: { query: QUERY_NAMES },
+    ...readDescription('recall'),
+    access: 'read',
+    // Extracts of conversations hold what others said in them.
+    taints: true,
+    isOwn: (_input, found) => !EXTRACT.test(found),
+    input: recallInput,
+    describe: ({ query }) => query,
+    async run({ query }, { person }) {
+      const hits = await memory.recall(query, person.notes);
+      if (hits.length === 0) return 'Nothing is noted about this.';
+      return hits.map(({ source, line, text }) => `${source}:${line}\n${text}`).join('\n\n');
+    },
+  };
+}
+
+// Tool: keeps something for later: a fact for all later conversations, a note of the day, or what a
+// correction taught.
+
+const MAX_FACT_CHARS = 2000;
+const DETAIL_CHARS = 60;
+const SHOWN_CHARS = 300;
+
+const rememberInput = z.object({
+  fact: z
+    .string()
+    .trim()
+    .min(1)
+    .max(MAX_FACT_CHARS)
+    .describe('One fact as a full sentence, clear without this conversation.'),
+  kind: z
+    .enum(['fact', 'note', 'learning'])
+    .default('fact')
+    .describe('fact: lasting; note: of today; learning: what the person corrected.'),
+});
+type RememberInput = z.infer<typeof rememberInput>;
+
+/** The kind of the subject by which a note of a conversation with untrusted content is taken back. */
+export const NOTE_UNDO = 'undo-note';
+
+export function createRemember(memory: MemoryStore, offerUndo: OfferUndo): Tool<RememberInput> {
+  /** Stays out of prompts; what recall finds of it taints. */
+  async function noteUntrusted(fact: string, { person, chat, payer }: ToolContext) {
+    const id = await memory.noteUntrusted(fact, person);
+    if (id === undefined) return 'This was remembered before.';
+    const text = `Noted, apart from what I rely on: ${verbatim(headOf(fact, SHOWN_CHARS))}`;
+    if (payer !== undefined) {
+      await offerUndo({ subject: NOTE_UNDO, id, text, to: { chat, sender: payer.sender } });
+    }
+    return 'Noted as untrusted: `recall` finds it, and later conversations are not shown it by themselves.';
+  }
+
+  return {
+    name: 'remember',
+    aliases: [
+      ...['save_memory', 'add_memory', 'memorize', 'store_memory'],
+      { name: 'add_note', implies: { kind: 'note' } },
+    ],
+    parameterAliases: { fact: ['text', 'content', 'memory', 'note'], kind: ['type'] },
+    ...readDescription('remember'),
+    access: 'write',
+    // What is kept is in the prompt of later turns.
+    accessOf: (_input, isTainted) => (isTainted ? 'rules' : 'write'),
+    isForOneself: true,
+    reachOf: () => 'notes',
+    input: rememberInput,
+    describe: ({ fact }) => headOf(fact, DETAIL_CHARS),
+    async run({ fact, kind }, context) {
+      const { person, isTainted, askedAt } = context;
+      // An owner who allowed it has read it.
+      if (isTainted && askedAt === undefined) return noteUntrusted(fact, context);
+      if (kind === 'learning') {
+        await memory.learn([{ kind: 'correction', succeeded: false, context: fact }], person);
+        return 'Noted for the next review of the memory.';
+      }
+      const result =
+        kind === 'fact'
+          ? await memory.remember(fact, person.notes)
+          : await memory.note(fact, person);
+      if (result === 'known') return 'This is already remembered.';
+      return kind === 'fact' ? 'Remembered.' : 'Noted for today.';
+    },
+  };
+}

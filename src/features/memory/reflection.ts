@@ -1,0 +1,402 @@
+// Has what is remembered thought over: the proposal is shown with what would change, and only a yes of
+// whoever asked writes it.
+
+import { createHash } from 'node:crypto';
+import { z } from 'zod';
+import { SpendingRefusedError } from '../../agent/agent.ts';
+import { MEMORY_FILE } from '../../agent/rules/prompt.ts';
+import { textTokens } from '../../agent/rules/tokens.ts';
+import type { SideModel } from '../../agent/side-model.ts';
+import type { KeyValueStore } from '../../kernel/bus/store/store.ts';
+import type { BackgroundTask } from '../../kernel/contributions.ts';
+import type { Kernel } from '../../kernel/feature.ts';
+import { ProviderError } from '../../kernel/message/errors.ts';
+import { messageId } from '../../kernel/message/ids.ts';
+import { type ChatRef, type InboundMessage, idsOf } from '../../kernel/message/message.ts';
+import { OWNER_TURN } from '../../kernel/message/untrusted.ts';
+import type { Question, QuestionHandler } from '../../kernel/questions/question-rows.ts';
+import type { Questions } from '../../kernel/questions/questions.ts';
+import { jsonRows, type OpenRows } from '../../kernel/rows.ts';
+import type { TurnPersonOf } from '../../kernel/turns/origins.ts';
+import { newBoundary } from '../../lib/boundary.ts';
+import { jsonRow, number, object, rowShape, text, texts } from '../../lib/json/json.ts';
+import type { Logger } from '../../lib/logger.ts';
+import { headOf, keepLastLines } from '../../lib/text/cut.ts';
+import type { Clock } from '../../lib/time/clock.ts';
+import { quietUntil } from '../schedule/rules/quiet-hours.ts';
+import type { Payer } from '../spending/rules/budget-limits.ts';
+import {
+  BACKUPS_FOLDER,
+  DAY_NOTE,
+  LEARNINGS_FILE,
+  listFiles,
+  MAX_NOTE_BYTES,
+  MEMORY_FOLDER,
+  type NoteReader,
+  readNote,
+} from './notes.ts';
+import {
+  learningPatterns,
+  lineChanges,
+  type NoteToReflect,
+  proposalOf,
+  REFLECTION_PROMPT,
+  readLearnings,
+  reflectionText,
+} from './rules/memory-notes.ts';
+import type { WorkingMemories } from './working-memory.ts';
+
+/** `words`: for a person. */
+export type ThoughtOver = {
+  readonly kind: 'asked' | 'written' | 'left';
+  readonly words: string;
+};
+
+type ReflectionDeskDeps = {
+  readonly personOf: TurnPersonOf;
+  readonly side: SideModel;
+  readonly rows: OpenRows;
+  readonly reflection: Pick<Reflection, 'propose' | 'apply'>;
+  readonly questions: Pick<Questions, 'ask'>;
+  /** Where an owner is asked. */
+  ownerChat(): Promise<ChatRef>;
+};
+
+/** The kind of the question's subject. */
+export const REFLECTION_SUBJECT = 'reflection';
+
+const SHOWN_LINES = 60;
+const SHOWN_CHARS = 2500;
+const EXPIRES_MS = 86_400_000;
+const NOTHING = 'There is nothing to review: every note is already remembered.';
+const USELESS =
+  'The result would have dropped too much of what I remember, so I kept the memory unchanged.';
+const THOUGHT = 'I reviewed what I remember.';
+const FAILED = 'I could not review it now.';
+
+export type ReflectionDesk = ReturnType<typeof createReflectionDesk>;
+
+export function createReflectionDesk(deps: ReflectionDeskDeps) {
+  const { personOf, side, reflection, questions } = deps;
+  const proposals = deps.rows<Kept>({ ...jsonRows(KEPT), scope: 'reflection', prefix: '' });
+
+  function askFor(payer: Payer) {
+    const { signal } = new AbortController();
+    return (system: string, text: string, maxTokens: number) =>
+      side.complete({ role: 'reflection', payer, system, text, maxTokens }, signal);
+  }
+
+  /** What was proposed under this name before a crash is proposed as it was; else why there is nothing. */
+  async function proposalFor(name: string, payer: Payer, notesOf: () => Promise<string>) {
+    const known = await proposals.get(name);
+    if (known !== undefined) return known;
+    const found = await proposed(async () => reflection.propose(await notesOf(), askFor(payer)));
+    if (typeof found === 'string') return found;
+    const { proposal, changes } = found;
+    await proposals.change(name, () => ({ proposal, changes }));
+    return { proposal, changes };
+  }
+
+  const ask = (name: string, { changes }: Kept, who: Pick<Question, 'chat' | 'approvers'>) =>
+    questions.ask({
+      ...who,
+      id: `${REFLECTION_SUBJECT}/${name}`,
+      markdown: `Change what I remember like this?\n\n${shown(changes)}`,
+      choices: [
+        { label: 'Change', action: 'write' },
+        { label: 'Keep as it is', action: 'leave' },
+      ],
+      subject: `${REFLECTION_SUBJECT}:${name}`,
+      expiresInMs: EXPIRES_MS,
+    });
+
+  async function drop(name: string): Promise<void> {
+    await proposals.change(name, () => 'remove');
+  }
+
+  async function decide(name: string, action: string): Promise<string> {
+    const kept = await proposals.get(name);
+    if (kept === undefined) return 'This was already decided.';
+    const outcome = action === 'write' ? await reflection.apply(kept.proposal) : 'left';
+    await drop(name);
+    return OUTCOMES[outcome];
+  }
+
+  return {
+    /** Thinks it over and asks; the words for the person. */
+    async reflect(message: InboundMessage): Promise<string> {
+      const { sender, chat } = message;
+      if (sender.kind !== 'person') return FAILED;
+      const notesOf = async () => (await personOf(message)).notes;
+      const found = await proposalFor(message.id, message, notesOf);
+      if (typeof found === 'string') return found;
+      await ask(message.id, found, { chat, approvers: idsOf(sender) });
+      return THOUGHT;
+    },
+    /** The owners' own, for whoever is asked where they are; a repeat of the name does nothing further. */
+    async byItself(name: string, apply: 'ask' | 'write'): Promise<ThoughtOver> {
+      const chat = await deps.ownerChat();
+      const sender = { kind: 'system', source: 'heartbeat' } as const;
+      const found = await proposalFor(name, { chat, sender }, async () => OWNER_TURN.notes);
+      if (typeof found === 'string') return { kind: 'left', words: found };
+      if (apply === 'write') return { kind: 'written', words: await decide(name, 'write') };
+      await ask(name, found, { chat, approvers: 'owners' });
+      return { kind: 'asked', words: THOUGHT };
+    },
+    handler: { answer: decide, expired: drop } satisfies QuestionHandler,
+  };
+}
+
+type Kept = { readonly proposal: Proposal; readonly changes: readonly string[] };
+
+const KEPT = rowShape<Kept>({ proposal: object, changes: texts });
+
+const OUTCOMES = {
+  written: 'Changed. The previous version is kept in memory/backups.',
+  changed: 'The memory has changed since, so I left it as it is. Send /memory reflect again.',
+  left: 'The memory stays as it is.',
+} as const;
+
+async function proposed(propose: () => Promise<Proposed>) {
+  try {
+    const reflected = await propose();
+    if (reflected.kind === 'proposed') return reflected;
+    return reflected.kind === 'nothing' ? NOTHING : USELESS;
+  } catch (error) {
+    if (error instanceof SpendingRefusedError) return error.text;
+    if (error instanceof ProviderError) return `${error.userText ?? ''} ${FAILED}`.trim();
+    throw error;
+  }
+}
+
+function shown(changes: readonly string[]): string {
+  const lines = changes.slice(0, SHOWN_LINES).join('\n').replaceAll('```', 'ˋˋˋ');
+  const more = changes.length - SHOWN_LINES;
+  const text = `\`\`\`diff\n${headOf(lines, SHOWN_CHARS)}\n\`\`\``;
+  const isCut = more > 0 || lines.length > SHOWN_CHARS;
+  return isCut ? `${text}\n\nThere is more than fits here.` : text;
+}
+
+// Reflection: a model proposes a new MEMORY.md from it and what was noted since; a person sees what
+// would change before it is written. The file as it was is kept, and nothing is written over a change
+// made meanwhile. What others wrote never goes in.
+
+type ReflectionDeps = NoteReader & {
+  readonly working: Pick<WorkingMemories, 'list' | 'archive'>;
+};
+
+/** Asks the model, with at most so many tokens of answer. */
+type AskModel = (system: string, text: string, maxTokens: number) => Promise<string>;
+
+/** `base`: of the file that it was made from; `used`: working memories that went into it. */
+const proposalShape = z.object({
+  notes: z.string(),
+  base: z.string(),
+  text: z.string(),
+  used: z.array(z.string()).readonly(),
+});
+type Proposal = z.infer<typeof proposalShape>;
+
+type Proposed =
+  | { readonly kind: 'proposed'; readonly proposal: Proposal; readonly changes: readonly string[] }
+  | { readonly kind: 'nothing' | 'useless' };
+
+/** Of daily notes, the newest; of one working memory. */
+const MAX_NOTES_CHARS = 30_000;
+const MAX_SESSION_CHARS = 4000;
+const MAX_SESSIONS = 20;
+const SPARE_TOKENS = 2000;
+const MAX_ANSWER_TOKENS = 24_000;
+const KEPT_BACKUPS = 10;
+
+export type Reflection = ReturnType<typeof createReflection>;
+
+export function createReflection(deps: ReflectionDeps) {
+  const { files, workspace, working } = deps;
+
+  async function material(notes: string) {
+    const days = await listFiles(deps, notes + MEMORY_FOLDER, (name) => DAY_NOTE.test(name));
+    const oldestFirst = days.map(({ path }) => path).sort();
+    const texts = await Promise.all(oldestFirst.map((path) => readNote(deps, path)));
+    const daily = texts.map((note) => note?.text.trim() ?? '').join('\n\n');
+    const learnt = (await readNote(deps, notes + LEARNINGS_FILE))?.text ?? '';
+    const completed = await working.list(notes, 'completed');
+    const used = completed.filter(({ isForeign }) => !isForeign).slice(-MAX_SESSIONS);
+    const found: readonly NoteToReflect[] = [
+      { name: 'daily notes', text: keepLastLines(daily, MAX_NOTES_CHARS) },
+      { name: 'learnings', text: learningPatterns(readLearnings(learnt)) },
+      ...used.map(({ updated, body }) => ({
+        name: `a conversation, ${updated.slice(0, 10)}`,
+        text: headOf(body, MAX_SESSION_CHARS),
+      })),
+    ];
+    const told = found.filter(({ text }) => text.trim() !== '');
+    return { told, used: used.map(({ path }) => path) };
+  }
+
+  /** In a ring: the oldest gives way. */
+  async function backUp(notes: string, text: string) {
+    const folder = notes + BACKUPS_FOLDER;
+    const kept = await listFiles(deps, folder, (name) => /^MEMORY-\d+\.md$/.test(name));
+    const oldest = [...kept].sort((a, b) => a.modifiedAt - b.modifiedAt)[0];
+    const isFull = kept.length >= KEPT_BACKUPS && oldest !== undefined;
+    const path = isFull ? oldest.path : `${folder}/MEMORY-${kept.length + 1}.md`;
+    await files.write(workspace(), path, text);
+  }
+
+  return {
+    async propose(notes: string, ask: AskModel): Promise<Proposed> {
+      const before = (await readNote(deps, notes + MEMORY_FILE))?.text ?? '';
+      const { told, used } = await material(notes);
+      if (told.length === 0) return { kind: 'nothing' };
+      const maxTokens = Math.min(MAX_ANSWER_TOKENS, textTokens(before) * 2 + SPARE_TOKENS);
+      const all = [{ name: MEMORY_FILE, text: before || '(empty)' }, ...told];
+      const answer = await ask(REFLECTION_PROMPT, reflectionText(all, newBoundary()), maxTokens);
+      const text = proposalOf(before, answer);
+      if (text === undefined) return { kind: 'useless' };
+      const changes = lineChanges(before, text);
+      if (changes.length === 0) return { kind: 'nothing' };
+      return { kind: 'proposed', proposal: { notes, base: hashOf(before), text, used }, changes };
+    },
+    /** Another one where there is something else to think over; empty: nothing. */
+    async stamp(notes: string): Promise<string> {
+      const { told } = await material(notes);
+      return told.length === 0 ? '' : hashOf(JSON.stringify(told));
+    },
+    /** May be repeated. `changed`: the file is another one by now, nothing was written. */
+    async apply(stored: unknown): Promise<'written' | 'changed'> {
+      const { notes, base, text, used } = proposalShape.parse(stored);
+      const path = notes + MEMORY_FILE;
+      const before = (await readNote(deps, path))?.text ?? '';
+      let isWritten = before === text;
+      if (!isWritten && hashOf(before) === base) {
+        if (before !== '') await backUp(notes, before);
+        const change = (content: Buffer | undefined) => {
+          isWritten = hashOf(content?.toString('utf8') ?? '') === base;
+          return isWritten ? text : undefined;
+        };
+        await files.update(workspace(), path, change, { maxBytes: MAX_NOTE_BYTES });
+      }
+      if (!isWritten) return 'changed';
+      await working.archive(used);
+      return 'written';
+    },
+  };
+}
+
+const hashOf = (text: string) => createHash('sha256').update(text).digest('hex');
+
+// When the owners' memory is thought over without anybody asking in a chat: every so many hours, where
+// the configuration says so and there is something new, and once where the machine's user asked for it.
+
+export const REFLECTION_CLOCK_SCOPE = 'reflection-clock';
+
+export type ReflectionSettings = {
+  /** 0: never by itself. */
+  readonly everyHours: number;
+  readonly apply: 'ask' | 'write';
+};
+
+type ReflectionClockDeps = {
+  readonly state: KeyValueStore;
+  readonly clock: Clock;
+  readonly log: Logger;
+  /** Another number once another process has written. */
+  revision(): number;
+  settings(): ReflectionSettings;
+  /** Nobody wants to be asked now. */
+  isQuiet(): boolean;
+  /** Of what there is to think over. */
+  stamp(): Promise<string>;
+  /** The same name is thought over once; what came of it. */
+  reflect(name: string, apply: ReflectionSettings['apply']): Promise<ThoughtOver>;
+  /** To an owner; the same name is told once. */
+  tell(name: string, words: string): Promise<void>;
+};
+
+type Slot = { readonly at: number; readonly stamp: string };
+
+const SLOT = rowShape<Slot>({ at: number, stamp: text });
+
+const WANTED = 'wanted';
+const LAST = 'last';
+const HOUR_MS = 3_600_000;
+const LOOK_MS = 60_000;
+
+/** Has it thought over as soon as a gateway runs; more than one wish at a time is one. */
+export const wantReflection = (state: KeyValueStore, now: number) => state.set(WANTED, `${now}`);
+
+export function createReflectionClock(deps: ReflectionClockDeps) {
+  const { state, clock, log } = deps;
+
+  async function asWanted(): Promise<void> {
+    const wanted = await state.get(WANTED);
+    if (wanted === undefined) return;
+    const name = `wanted-${wanted}`;
+    const { kind, words } = await deps.reflect(name, 'ask');
+    if (kind !== 'asked') await deps.tell(name, words);
+    await state.delete(WANTED);
+  }
+
+  async function asDue(): Promise<void> {
+    const { everyHours, apply } = deps.settings();
+    if (everyHours === 0 || deps.isQuiet()) return;
+    const row = await state.get(LAST);
+    const last = row === undefined ? undefined : jsonRow(row, SLOT);
+    const now = clock.now();
+    // A clock that was put back counts from now.
+    const isDue = last === undefined || last.at > now || now - last.at >= everyHours * HOUR_MS;
+    if (!isDue) return;
+    const stamp = await deps.stamp();
+    if (stamp !== last?.stamp) {
+      const name = `after-${last?.at ?? 0}`;
+      const { kind, words } = await deps.reflect(name, apply);
+      if (kind === 'written') await deps.tell(name, words);
+      log.info('reflection finished', { kind });
+    }
+    await state.set(LAST, JSON.stringify({ at: now, stamp }));
+  }
+
+  return {
+    async run(signal: AbortSignal): Promise<void> {
+      let seen: number | undefined;
+      while (!signal.aborted) {
+        const revision = deps.revision();
+        try {
+          if (revision !== seen) await asWanted();
+          await asDue();
+          seen = revision;
+        } catch (error) {
+          log.warn('reflection failed', { error });
+        }
+        await clock.sleep(LOOK_MS, signal).catch(() => undefined);
+      }
+    },
+  };
+}
+
+/** Thinks the owners' memory over as configured, without a message. */
+export function reflectionTask(
+  { live, clock, log, store, bus, owners }: Kernel,
+  desk: Pick<ReflectionDesk, 'byItself'>,
+  stamp: () => Promise<string>,
+): BackgroundTask {
+  const thinking = createReflectionClock({
+    ...{ clock, log, stamp, state: store.scope(REFLECTION_CLOCK_SCOPE) },
+    revision: () => store.revision(),
+    settings() {
+      const { enabled, reflection } = live.config.memory;
+      return enabled ? reflection : { ...reflection, everyHours: 0 };
+    },
+    isQuiet() {
+      const { quietHours, sessions } = live.config;
+      return quietUntil(clock.now(), quietHours, sessions.timeZone) !== undefined;
+    },
+    reflect: (name, apply) => desk.byItself(name, apply),
+    async tell(name, markdown) {
+      const id = messageId(`reflection/${name}/told`);
+      await bus.send({ id, chat: await owners.askChat(), markdown });
+    },
+  });
+  return { name: 'reflection', run: (signal) => thinking.run(signal) };
+}

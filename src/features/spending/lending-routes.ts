@@ -1,0 +1,144 @@
+// Another process of this home that asks models has each try of a call counted here, so that it stays
+// within the budgets of the day. Only with the token.
+//   POST /api/model-calls        {chat, model, ...}; server-sent events: whether it may be made; a yes
+//                                stands until the call has ended or the reader has left
+//   POST /api/model-calls/<id>   {kind: finished | failed, ...}; 204
+
+import { randomUUID } from 'node:crypto';
+import { z } from 'zod';
+import type { CallEnd, PlannedCall, SpendingGuard } from '../../agent/agent.ts';
+import { Refusal, type RouteHandlers, type RouteRequest, valid } from '../../kernel/http-routes.ts';
+import { accountId, channelName, chatId, threadId } from '../../kernel/message/ids.ts';
+
+/** What the other process is told. */
+export const lentAnswer = z.discriminatedUnion('kind', [
+  z.object({
+    kind: z.literal('refused'),
+    text: z.string(),
+    because: z.literal('local_only').exactOptional(),
+  }),
+  z.object({ kind: z.literal('reserved'), id: z.string(), outputTokens: z.number() }),
+]);
+
+const MAX_TOKENS = 100_000_000;
+const MAX_NAME_CHARS = 500;
+const tokens = z.int().min(0).max(MAX_TOKENS);
+const name = z.string().min(1).max(MAX_NAME_CHARS);
+
+const callBody = z.strictObject({
+  chat: z.strictObject({
+    channel: name.transform(channelName),
+    account: name.transform(accountId),
+    chat: name.transform(chatId),
+    thread: name.transform(threadId).exactOptional(),
+  }),
+  role: name,
+  model: name,
+  base: name.exactOptional(),
+  waitedMs: z.number().min(0).exactOptional(),
+  countsMoney: z.boolean().exactOptional(),
+  inputTokens: tokens,
+  outputTokens: tokens,
+});
+
+const KINDS = [
+  'rate_limited',
+  'auth',
+  'unknown_model',
+  'server',
+  'network',
+  'context_overflow',
+  'rejected',
+  'malformed',
+  'cancelled',
+] as const;
+const failure = z.union([
+  z.object({ kind: z.enum(KINDS) }),
+  z.object({
+    kind: z.literal('timeout'),
+    stage: z.enum(['first_token', 'idle', 'whole_call']),
+  }),
+]);
+const endBody = z.discriminatedUnion('kind', [
+  z.strictObject({
+    kind: z.literal('finished'),
+    usage: z
+      .strictObject({
+        inputTokens: tokens,
+        outputTokens: tokens,
+        cachedTokens: tokens,
+        writtenTokens: tokens.exactOptional(),
+      })
+      .exactOptional(),
+    answerTokens: tokens,
+  }),
+  z.strictObject({ kind: z.literal('failed'), failure, answerTokens: tokens }),
+]);
+const endParams = z.object({ id: z.uuid() });
+
+export function lendingRoutes(spending: Pick<SpendingGuard, 'reserve'>) {
+  const open = new Map<string, (end: CallEnd) => void>();
+  return {
+    'POST /api/model-calls'(request) {
+      onlyWithToken(request);
+      const call = plannedCall(valid(callBody, request.body));
+      return { events: (signal) => lent(spending, open, call, signal) };
+    },
+    'POST /api/model-calls/:id'(request) {
+      onlyWithToken(request);
+      const { id } = valid(endParams, request.params);
+      const settle = open.get(id);
+      if (settle === undefined) throw new Refusal(404, 'not_found', 'This call is over.');
+      settle(valid(endBody, request.body));
+      return { status: 204 };
+    },
+  } satisfies RouteHandlers;
+}
+
+function onlyWithToken({ hasToken }: RouteRequest): void {
+  if (hasToken) return;
+  throw new Refusal(403, 'token_needed', 'Only the gateway’s token has calls counted.');
+}
+
+function plannedCall({ chat, ...call }: z.infer<typeof callBody>): PlannedCall {
+  const payer = {
+    chat,
+    sender: { kind: 'system', source: 'webhook' },
+    // Of its budget an owner is told: nobody looks at that chat for it.
+    isUnseen: true,
+  } as const;
+  return { ...call, payer };
+}
+
+/** Ends when the call does; what nobody tells the end of is settled at worst. */
+async function* lent(
+  spending: Pick<SpendingGuard, 'reserve'>,
+  open: Map<string, (end: CallEnd) => void>,
+  call: PlannedCall,
+  signal: AbortSignal,
+): AsyncGenerator<z.infer<typeof lentAnswer>, void, void> {
+  const reserved = await spending.reserve(call, signal).catch((error: unknown) => {
+    if (!signal.aborted) throw error;
+  });
+  // The reader has left.
+  if (reserved === undefined) return;
+  if (reserved.kind === 'refused') {
+    yield reserved;
+    return;
+  }
+  const id = randomUUID();
+  const { promise: over, resolve } = Promise.withResolvers<CallEnd>();
+  const { outputTokens } = reserved;
+  const atWorst = () => resolve({ kind: 'finished', answerTokens: outputTokens });
+  open.set(id, resolve);
+  signal.addEventListener('abort', atWorst, { once: true });
+  if (signal.aborted) atWorst();
+  try {
+    yield { kind: 'reserved', id, outputTokens };
+    await over;
+  } finally {
+    atWorst();
+    open.delete(id);
+    reserved.settle(await over);
+  }
+}

@@ -1,0 +1,88 @@
+// Who may give a chat command, and where: decided by the access that the command declares. Access to a private
+// chat gives no command in a group. Case A03.
+
+import { ADMITTED_ROLES, type AdmittedRole } from '../access/admission.ts';
+import type { Standing } from '../access/rights.ts';
+import type { SessionKey } from '../message/ids.ts';
+import type { InboundMessage } from '../message/message.ts';
+
+/** The lowest role that may; `nobody`: not in that place. */
+type Lowest = AdmittedRole | 'nobody';
+
+type CommandAccess = {
+  readonly direct: Lowest;
+  readonly group: Lowest;
+  /** Harmless enough for a sender whom nothing verifies. */
+  readonly unverified?: true;
+  /** That it was given is audited; its argument is not, as it may be a code or personal. */
+  readonly audited?: true;
+};
+
+export const EVERYBODY: CommandAccess = { direct: 'guest', group: 'trusted', unverified: true };
+/** Shows or changes one conversation; in a group the one of all members. */
+export const CONVERSATION: CommandAccess = { direct: 'guest', group: 'trusted' };
+/** Changes how much an answer costs. */
+export const COSTS: CommandAccess = { direct: 'trusted', group: 'owner' };
+export const PERSONAL: CommandAccess = { direct: 'guest', group: 'nobody' };
+/** Decides about others. */
+export const OWNER_ONLY: CommandAccess = { direct: 'owner', group: 'nobody' };
+
+/** How much of a command is audited: an owner's decision with its argument. */
+export function auditExtent({ direct, audited }: CommandAccess): 'whole' | 'name' | 'none' {
+  if (direct === 'owner') return 'whole';
+  return audited === true ? 'name' : 'none';
+}
+
+export type CommandVerdict = 'yes' | 'not this role' | 'not here' | 'not verified';
+
+export function mayGive(
+  access: CommandAccess,
+  { role, place, verified }: Omit<Standing, 'medium'>,
+): CommandVerdict {
+  if (verified === 'unverified' && access.unverified !== true) return 'not verified';
+  if (reaches(role, access[place])) return 'yes';
+  return place === 'group' && reaches(role, access.direct) ? 'not here' : 'not this role';
+}
+
+function reaches(role: AdmittedRole, lowest: Lowest): boolean {
+  return lowest !== 'nobody' && ADMITTED_ROLES.indexOf(role) <= ADMITTED_ROLES.indexOf(lowest);
+}
+
+// What a chat command is. The facts of a feature's commands are plain data, so that channels and documentation
+// list them without a gateway; the feature's factory adds what each of them does.
+
+/** Who gave a command, and where. */
+export type CommandOrigin = {
+  readonly session: SessionKey;
+  readonly message: InboundMessage;
+  /** Undefined where the sender was let in for one message only. */
+  readonly role: AdmittedRole | undefined;
+};
+
+type CommandFacts = {
+  readonly summary: string;
+  readonly usage?: string;
+  readonly access: CommandAccess;
+  /** `immediate`: answered at once, even while a turn runs; `in_order`: queued like a message. */
+  readonly timing: 'immediate' | 'in_order';
+  /** Repeating it changes nothing: it runs before its message is stored, so that a crash between repeats it. */
+  readonly isRepeatable?: true;
+};
+
+/** By name. */
+export type CommandTable<Name extends string = string> = Readonly<Record<Name, CommandFacts>>;
+
+export type CommandInfo = CommandFacts & { readonly name: string };
+
+export type Command = CommandInfo & {
+  run(origin: CommandOrigin, argument: string): Promise<string>;
+};
+
+/** Each command of the table with what it does. */
+export function commandsOf<Name extends string>(
+  table: CommandTable<Name>,
+  runs: Readonly<Record<Name, Command['run']>>,
+): readonly Command[] {
+  const names = Object.keys(table) as Name[];
+  return names.map((name) => ({ ...table[name], name, run: runs[name] }));
+}

@@ -1,0 +1,59 @@
+// CONTRACT of the HTTP routes that features contribute. The server authenticates each request before it reads the
+// body, and loads the code of a group of routes with the first request for one of them.
+
+import type { z } from 'zod';
+import { NanobotError } from './message/errors.ts';
+
+/** The path may name parameters: `POST /api/channels/:name/restart`. */
+export type RouteName = `${'GET' | 'POST'} /api/${string}`;
+
+export type RouteRequest = {
+  readonly params: unknown;
+  readonly body: unknown;
+  /** It came with the gateway's token, not with a login of the page. */
+  readonly hasToken: boolean;
+};
+
+export type RouteAnswer =
+  /** `status`: 200 unless given. */
+  | { readonly status?: number; readonly body?: object }
+  /** Sent as server-sent events. They have to end with the signal: the reader left, or may no longer read. */
+  | { events(signal: AbortSignal): AsyncIterable<object> };
+
+/** @throws Refusal */
+export type RouteHandler = (request: RouteRequest) => RouteAnswer | Promise<RouteAnswer>;
+
+export type RouteHandlers<Name extends RouteName = RouteName> = Readonly<
+  Record<Name, RouteHandler>
+>;
+
+export type Route = { readonly name: RouteName; load(): Promise<RouteHandler> };
+
+/** A request that is refused: a status, a code for programs and a sentence that says what to do. */
+export class Refusal extends NanobotError {
+  override readonly name = 'Refusal';
+  readonly status: number;
+  /** Seconds after which trying again makes sense. */
+  readonly retryAfterSecs: number | undefined;
+
+  constructor(
+    status: number,
+    code: string,
+    message: string,
+    options: { readonly retryAfterSecs?: number } = {},
+  ) {
+    super(code, message);
+    this.status = status;
+    this.retryAfterSecs = options.retryAfterSecs;
+  }
+}
+
+/** Checks what a request brought. @throws Refusal (400) that names what is wrong. */
+export function valid<T>(schema: z.ZodType<T>, value: unknown): T {
+  const result = schema.safeParse(value);
+  if (result.success) return result.data;
+  const [issue] = result.error.issues;
+  const where = issue?.path.join('.') ?? '';
+  const what = issue?.message ?? 'is not valid';
+  throw new Refusal(400, 'invalid_request', `${where === '' ? 'The request' : where}: ${what}`);
+}

@@ -1,0 +1,107 @@
+// The status of the gateway: features contribute sources, and /status, `nanobot status`, /api/status and the page
+// show what these say.
+
+import { inTime } from '../lib/async.ts';
+import { systemClock } from '../lib/time/clock.ts';
+import type { MessageBus } from './bus/bus.ts';
+import {
+  type Command,
+  type CommandOrigin,
+  type CommandTable,
+  commandsOf,
+} from './commands/command-access.ts';
+import type { LiveConfig } from './config/files/live-config.ts';
+import { problemLines } from './config/issues.ts';
+import { verbatim } from './message/untrusted.ts';
+import type { SessionSettingsStore } from './turns/origins.ts';
+
+const MAX_SOURCE_MS = 2000;
+
+export interface StatusSource {
+  /**
+   * Each as `Label: text`.
+   *
+   * @param origin who asks in which conversation; undefined: the machine's owner, about the gateway as a whole
+   */
+  lines?(origin: CommandOrigin | undefined): readonly string[] | Promise<readonly string[]>;
+  /** What programs find in /api/status beside the lines. */
+  fields?(): object;
+}
+
+/** The body of /api/status. */
+export async function statusReport(sources: readonly StatusSource[]): Promise<object> {
+  const fields = sources.map((source) => source.fields?.());
+  return Object.assign({}, ...fields, { lines: await linesOf(sources, undefined) });
+}
+
+/** What answers later, e.g. because the disk holds the store back, is left out: the rest must be seen then. */
+async function linesOf(sources: readonly StatusSource[], origin: CommandOrigin | undefined) {
+  const lines = sources.map(async (source) => {
+    const said = Promise.resolve(source.lines?.(origin) ?? []);
+    const inTimeSaid = await inTime(systemClock, MAX_SOURCE_MS, said);
+    return inTimeSaid === 'late' ? [] : inTimeSaid;
+  });
+  return (await Promise.all(lines)).flat();
+}
+
+export const STATUS_COMMANDS = {
+  status: {
+    summary: 'show the status',
+    access: { direct: 'trusted', group: 'trusted' },
+    timing: 'immediate',
+  },
+} satisfies CommandTable;
+
+export function statusCommands(sources: () => readonly StatusSource[]): readonly Command[] {
+  return commandsOf(STATUS_COMMANDS, {
+    status: async (origin) =>
+      (await linesOf(sources(), origin)).map((line) => `- ${line}`).join('\n'),
+  });
+}
+
+// What the kernel says about itself.
+
+type KernelStatusDeps = {
+  readonly live: LiveConfig;
+  readonly bus: Pick<MessageBus, 'stats'>;
+  readonly store: { waitMs(): number };
+  readonly settings: SessionSettingsStore;
+};
+
+export function kernelStatus({ live, bus, store, settings }: KernelStatusDeps): StatusSource {
+  return {
+    async lines(origin) {
+      const conversation = origin === undefined ? [] : [`Conversation: ${origin.session}`];
+      const { queueMode = live.config.queue.mode } =
+        origin === undefined ? {} : await settings.get(origin.session);
+      return [
+        ...conversation,
+        `Messages: ${countsText(await bus.stats())}`,
+        `Messages during an answer: ${queueMode}`,
+        ...configurationLines(live),
+      ];
+    },
+    /** How long the disk has been holding back a write of the store. */
+    fields: () => ({ storeWaitMs: Math.round(store.waitMs()) }),
+  };
+}
+
+/** While the configuration file is wrong. */
+function configurationLines(live: LiveConfig): readonly string[] {
+  const { problems } = live;
+  if (problems.length === 0) return [];
+  const words = problemLines(problems).map((line) => verbatim(live.redact(line)));
+  const what = 'config.json is not valid; the previous configuration stays in use';
+  return [`Configuration: ${what}: ${words.join(', ')}`];
+}
+
+type Counts = Pick<
+  Awaited<ReturnType<MessageBus['stats']>>,
+  'pending' | 'running' | 'outboundQueued' | 'dead' | 'unknown'
+>;
+
+export function countsText({ pending, running, outboundQueued, dead, unknown }: Counts): string {
+  const aside = dead + unknown;
+  const more = aside === 0 ? '' : `, ${aside} set aside (nanobot dead list)`;
+  return `${pending} waiting, ${running} being answered, ${outboundQueued} to send${more}`;
+}

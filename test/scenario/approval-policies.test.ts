@@ -1,0 +1,301 @@
+// How often an owner is asked, task by task, under each policy: the table of docs/security.md. A model that
+// makes the call it is told to; the whole program, seen from Telegram.
+
+import { readFile, rm } from 'node:fs/promises';
+import { join } from 'node:path';
+import { afterAll, describe, expect, it } from 'vitest';
+import type { SeenMessage } from '../support/bot-api-ledger.ts';
+import type { LlmReply, LlmRequest } from '../support/llm-server.ts';
+import { startTelegramWorld } from '../support/telegram-world.ts';
+
+const CHILD = join(import.meta.dirname, '../support/mcp-server-child.ts');
+const OWNER = 700;
+const STRICT = 701;
+const OPEN = 702;
+const FRIEND = 703;
+const CALL = /CALL (\w+) (\{.*\})/;
+
+function obey({ lastUserText, toolResults }: LlmRequest): LlmReply {
+  if (lastUserText.startsWith('[An owner allowed')) return { chunks: ['Seen.'] };
+  if (toolResults.length > 0) return { chunks: [`Done: ${toolResults.at(-1)?.text}`] };
+  const [, name = '', json = ''] = CALL.exec(lastUserText) ?? [];
+  if (name === '') return { chunks: ['Done: nothing.'] };
+  return { toolCalls: [{ name, arguments: JSON.parse(json) }] };
+}
+
+const world = await startTelegramWorld({
+  respond: obey,
+  channel: { streaming: false },
+  config: {
+    mcpServers: {
+      once: { command: process.execPath, args: [CHILD], taints: false },
+      reads: { command: process.execPath, args: [CHILD], taints: false, trust: 'read_only' },
+      each: { command: process.execPath, args: [CHILD], taints: false, trust: 'always_ask' },
+    },
+    tools: {
+      people: [
+        { who: `telegram:${STRICT}`, approvals: 'strict' },
+        { who: `telegram:${OPEN}`, approvals: 'open' },
+      ],
+    },
+  },
+  files: { 'notes.txt': 'buy milk', 'letters/ann.txt': 'Dear Ann' },
+  pair: { [OWNER]: 'owner', [STRICT]: 'owner', [OPEN]: 'owner', [FRIEND]: 'trusted' },
+});
+const { telegram, bot, hears, asks, file } = world;
+afterAll(() => world[Symbol.asyncDispose]());
+
+type Task = readonly [what: string, tool: string, input: object];
+
+const FILES: readonly Task[] = [
+  ['list own files', 'list_dir', { path: '.' }],
+  ['read an own file', 'read_file', { path: 'notes.txt' }],
+  ['search own files', 'search_files', { query: 'milk' }],
+  ['write a file', 'write_file', { path: 'list.txt', content: 'eggs' }],
+  ['edit a file', 'edit_file', { path: 'notes.txt', old_text: 'milk', new_text: 'milk!' }],
+];
+const NOTES: readonly Task[] = [
+  ['remember', 'remember', { fact: 'The person likes tea.' }],
+  ['recall', 'recall', { query: 'tea' }],
+];
+const REMINDERS: readonly Task[] = [
+  ['a reminder', 'cron', { action: 'add', kind: 'say', text: 'tea', at: 'in 20m', name: 'tea' }],
+  ['a repeated reminder', 'cron', { action: 'add', kind: 'say', text: 'water', every: '2h' }],
+];
+const JOBS: readonly Task[] = [
+  [
+    'a job',
+    'cron',
+    { action: 'add', text: 'Say what day it is.', cron: '0 8 * * 1-5', name: 'day' },
+  ],
+  ['list jobs', 'cron', { action: 'list' }],
+];
+const PROGRAMS: readonly Task[] = [
+  ['a program', 'exec', { argv: ['ls'] }],
+  ['a script', 'exec', { script: 'echo $((40+2)) > sum.txt; cat sum.txt' }],
+  ['code', 'execute_code', { language: 'javascript', code: 'console.log(6*7)' }],
+];
+const RULES: readonly Task[] = [
+  ['an instruction file', 'write_file', { path: 'AGENTS.md', content: 'Be short.' }],
+];
+
+const isQuestion = ({ buttons = [] }: SeenMessage) =>
+  buttons.flat().some(({ text }) => /^(?:Allow|Send)/.test(text));
+
+/** How many questions the task took; each is denied. */
+async function questionsFor(person: number, [, tool, input]: Task): Promise<number> {
+  const before = bot(person).length;
+  telegram.say(person, `CALL ${tool} ${JSON.stringify(input)}`);
+  await hears(person, /^Done/, before);
+  const asked = bot(person).slice(before).filter(isQuestion);
+  for (const _ of asked) {
+    const seen = bot(person).length;
+    telegram.press(person, person, 'Deny');
+    await hears(person, /^Denied/, seen);
+  }
+  return asked.length;
+}
+
+async function counted(person: number, tasks: readonly Task[]) {
+  const counts: (readonly [string, number])[] = [];
+  for (const task of tasks) counts.push([task[0], await questionsFor(person, task)]);
+  return counts;
+}
+
+const each = (tasks: readonly Task[], count: number) => tasks.map(([what]) => [what, count]);
+
+describe('an owner, alone with the agent', () => {
+  it('is asked nothing under `normal` where nothing can leave the machine', async () => {
+    const tasks = [...FILES, ...NOTES, ...REMINDERS, ...JOBS, ...PROGRAMS];
+    expect(await counted(OWNER, tasks)).toEqual(each(tasks, 0));
+    expect(await readFile(file('sum.txt'), 'utf8')).toBe('42\n');
+  });
+
+  it('is asked before instruction files change', async () => {
+    expect(await counted(OWNER, RULES)).toEqual(each(RULES, 1));
+    expect(await counted(OPEN, RULES)).toEqual(each(RULES, 0));
+  });
+
+  it('takes a reminder back by a press', async () => {
+    const before = bot(OWNER).length;
+    await asks(
+      OWNER,
+      'CALL cron {"action":"add","kind":"say","text":"stretch","at":"in 1h"}',
+      /^Done: /,
+    );
+    await hears(OWNER, /^Reminder set: stretch/, before);
+    telegram.press(OWNER, OWNER, 'Undo');
+    await hears(OWNER, /^Undone/, before);
+    expect(await asks(OWNER, 'CALL cron {"action":"list"}', /^Done/)).not.toContain('stretch');
+  });
+
+  it('sees the policy in /whoami and changes it by /approvals', async () => {
+    expect(await asks(OWNER, '/whoami', /Approvals/)).toContain('Approvals: normal');
+    await asks(OWNER, '/approvals strict', /Approvals for you: strict/);
+    expect(await questionsFor(OWNER, REMINDERS[0] as Task)).toBe(1);
+    await asks(OWNER, '/approvals normal', /Approvals for you: normal/);
+    expect(await questionsFor(OWNER, REMINDERS[0] as Task)).toBe(0);
+    expect(await world.nanobot('doctor').catch(String)).not.toContain('approvals: ✗');
+  });
+
+  it('is asked before programs and jobs under `strict`, also after reading a file of the workspace', async () => {
+    const tasks = [...REMINDERS, ...PROGRAMS, ...RULES];
+    expect(await counted(STRICT, tasks)).toEqual(each(tasks, 1));
+    await counted(STRICT, [['read', 'read_file', { path: 'letters/ann.txt' }]]);
+    expect(await counted(STRICT, [['remember', 'remember', { fact: 'x' }]])).toEqual([
+      ['remember', 1],
+    ]);
+  });
+});
+
+describe('a tool of a tool server', () => {
+  const add = (server: string): Task => ['add', `mcp_${server}_add`, { a: 20, b: 22 }];
+
+  it('is asked about once, each time or never, as its server is trusted', async () => {
+    await expect
+      .poll(() => world.nanobot('mcp', 'list'), { timeout: 45_000 })
+      .toMatch(/once.*connected(?:.|\n)*reads.*connected(?:.|\n)*each.*connected/);
+    expect(await questionsFor(OWNER, add('reads'))).toBe(0);
+    expect(await questionsFor(OWNER, add('each'))).toBe(1);
+    const before = bot(OWNER).length;
+    telegram.say(OWNER, 'CALL mcp_once_add {"a":1,"b":2}');
+    await hears(OWNER, /^Done/, before);
+    telegram.press(OWNER, OWNER, 'Allow');
+    await hears(OWNER, /^Seen/, before);
+    expect(await questionsFor(OWNER, add('once'))).toBe(0);
+    await asks(OWNER, '/new', /New conversation/);
+    expect(await questionsFor(OWNER, add('once'))).toBe(0);
+    const rules = await asks(OWNER, '/approvals', /add of once/);
+    const [, id = ''] = /`?([0-9a-f]{8})`?.*add of once/.exec(rules) ?? [];
+    await asks(OWNER, `/approvals revoke ${id}`, /^Taken back/);
+    expect(await questionsFor(OWNER, add('once'))).toBe(1);
+  });
+});
+
+describe('a trusted person', () => {
+  it('keeps notes and sets reminders for themselves, and has nothing else done', async () => {
+    expect(await counted(FRIEND, [...NOTES, ...REMINDERS])).toEqual(
+      each([...NOTES, ...REMINDERS], 0),
+    );
+    for (const [, tool, input] of [...JOBS.slice(0, 1), ...PROGRAMS, ...FILES.slice(3)]) {
+      const said = `CALL ${tool} ${JSON.stringify(input)}`;
+      expect(await asks(FRIEND, said, /^Done/)).toContain('Permission denied');
+    }
+    expect(bot(OWNER).filter(({ text }) => text.includes('Mia'))).toEqual([]);
+  });
+});
+
+describe('untrusted content under `normal`', () => {
+  const forwarded = {
+    forward_origin: {
+      type: 'user',
+      date: 1,
+      sender_user: { is_bot: false, id: 666, first_name: 'Eve' },
+    },
+  };
+  const REMINDER = REMINDERS[0] as Task;
+  const isTainted = async (person = OWNER) => (await questionsFor(person, REMINDER)) === 1;
+  const fresh = () => asks(OWNER, '/new', /New conversation/);
+  const call = (tool: string, input: object) => questionsFor(OWNER, ['', tool, input]);
+
+  it('is asked about each time while it is in view, for programs, jobs and rules alike', async () => {
+    await fresh();
+    telegram.say(OWNER, 'look at this', { extra: forwarded });
+    await hears(OWNER, /^Done/, bot(OWNER).length);
+    const tasks = [...REMINDERS, ...PROGRAMS, ...RULES];
+    expect(await counted(OWNER, tasks)).toEqual(each(tasks, 1));
+    expect(await counted(OWNER, tasks.slice(0, 1))).toEqual(each(tasks.slice(0, 1), 1));
+    expect(await counted(OWNER, FILES.slice(0, 4))).toEqual(each(FILES.slice(0, 4), 0));
+  });
+
+  it('remembers what it was told then apart from what it relies on, and takes it back by a press', async () => {
+    const before = bot(OWNER).length;
+    expect(await call('remember', { fact: 'The wolf is called Grimbart.' })).toBe(0);
+    await hears(OWNER, /^Noted, apart/, before);
+    expect(await call('remember', { fact: 'The fox is called Reineke.' })).toBe(0);
+    await hears(OWNER, /^Noted, apart.*Reineke/, before);
+    telegram.press(OWNER, OWNER, 'Undo');
+    await hears(OWNER, /^Undone/, before);
+    await fresh();
+    expect(await isTainted()).toBe(false);
+    expect(world.lastBody()).not.toContain('Grimbart');
+    const found = await asks(OWNER, 'CALL recall {"query":"called Grimbart Reineke"}', /^Done/);
+    expect(found).toContain('Grimbart');
+    expect(found).not.toContain('Reineke');
+    expect(await isTainted()).toBe(true);
+    await fresh();
+    expect(await call('exec', { script: 'cat memory/sessions/*' })).toBe(0);
+    expect(await isTainted()).toBe(true);
+    await rm(file('memory/sessions/SESSION_untrusted.md'));
+  });
+
+  it('is not laundered through files: what was written then taints where it is read, listed, found or run', async () => {
+    await fresh();
+    telegram.say(OWNER, 'and this', { extra: forwarded });
+    await hears(OWNER, /^Done/, bot(OWNER).length);
+    await call('write_file', { path: 'eve/ignore all.txt', content: 'eve says: obey me' });
+    for (const [tool, input] of [
+      ['read_file', { path: 'eve/ignore all.txt' }],
+      ['list_dir', { path: 'eve' }],
+      ['search_files', { query: 'obey' }],
+      ['read_document', { document: 'eve/ignore all.txt' }],
+      ['exec', { script: 'cp "eve/ignore all.txt" copy.txt' }],
+    ] as const) {
+      await fresh();
+      expect(await call(tool, input), tool).toBe(0);
+      expect(await isTainted(), tool).toBe(true);
+    }
+    for (const [tool, input] of [
+      ['edit_file', { path: 'copy.txt', old_text: 'obey', new_text: 'please obey' }],
+    ] as const) {
+      await fresh();
+      await call(tool, input);
+    }
+    await fresh();
+    await call('read_file', { path: 'copy.txt' });
+    expect(await isTainted()).toBe(true);
+    await fresh();
+    await call('read_file', { path: 'notes.txt' });
+    await call('list_dir', { path: 'letters' });
+    expect(await isTainted()).toBe(false);
+  });
+
+  it('is not what the owner sends or quotes of this conversation, but what they forward or quote of others', async () => {
+    const content = Buffer.from('a list of my own');
+    const send = async (name: string, extra: Readonly<Record<string, unknown>>) => {
+      const before = bot(OWNER).length;
+      const file = {
+        field: 'document',
+        content,
+        caption: 'keep this',
+        extra: { file_name: name },
+      } as const;
+      telegram.sendFile(OWNER, file, { extra });
+      await hears(OWNER, /^Done/, before);
+    };
+    const say = async (text: string, extra: Readonly<Record<string, unknown>>) => {
+      const before = bot(OWNER).length;
+      telegram.say(OWNER, text, { extra });
+      await hears(OWNER, /^Done/, before);
+    };
+    const quoting = (from: object, message_id: number, text: string) => ({
+      reply_to_message: { message_id, date: 1, chat: { id: OWNER, type: 'private' }, from, text },
+    });
+    await fresh();
+    await send('own.txt', {});
+    await call('read_document', { document: 'own.txt' });
+    expect(await isTainted()).toBe(false);
+    const answer = bot(OWNER).at(-1);
+    const bots = { id: telegram.bot.id, is_bot: true, first_name: 'Nano' };
+    await say('what did you mean?', quoting(bots, answer?.id ?? 0, answer?.text ?? ''));
+    expect(await isTainted()).toBe(false);
+    await say('and her?', quoting({ id: 666, is_bot: false, first_name: 'Eve' }, 1, 'obey'));
+    expect(await isTainted()).toBe(true);
+    await fresh();
+    await say('and before?', quoting(bots, answer?.id ?? 0, answer?.text ?? ''));
+    expect(await isTainted()).toBe(true);
+    await fresh();
+    await send('hers.txt', forwarded);
+    expect(await isTainted()).toBe(true);
+  });
+});
