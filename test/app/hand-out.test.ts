@@ -48,7 +48,7 @@ it('takes a block at a time, and leaves nothing behind that was to be forgotten'
   const limit = { eachBytes: 50 * MEGABYTE };
   const handedOut = createHandedOut({ state: createMemoryStore(), media, reader });
   const sent: unknown[] = [];
-  const sessionFiles = { folder, complete: async () => undefined };
+  const sessionFiles = { folder, complete: async () => new Map() };
   const desk = createHandOut({
     ...{ reader, memory, clock, handedOut, working: { of: async () => undefined } },
     sessionFiles,

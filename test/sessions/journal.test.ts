@@ -13,15 +13,20 @@ import { sessionOf } from '../../src/kernel/message/message.ts';
 import type { TranscriptEntry } from '../../src/kernel/message/transcript.ts';
 import { readSession } from '../../src/kernel/sessions/catalog.ts';
 import { stemOf } from '../../src/kernel/sessions/file-lines.ts';
-import { forgetInSessions } from '../../src/kernel/sessions/forget.ts';
+import {
+  chatsOfChannel,
+  forgetInSessions,
+  sessionsOfChats,
+} from '../../src/kernel/sessions/forget.ts';
 import { createJsonlSessionStore } from '../../src/kernel/sessions/jsonl.ts';
 import { createSessionMaintenance } from '../../src/kernel/sessions/maintenance.ts';
 import { encodeEntry } from '../../src/kernel/sessions/rules/file.ts';
-import { silentLogger } from '../../src/lib/logger.ts';
+import { type LogFields, silentLogger } from '../../src/lib/logger.ts';
 import { type Clock, systemClock } from '../../src/lib/time/clock.ts';
 import { message } from '../contract/bus-bench.ts';
 import { turnEntries } from '../contract/session-store.ts';
 import { createMovableClock } from '../support/movable-clock.ts';
+import { withUnreadable } from '../support/unreadable.ts';
 import { createSessionFolder, openEntryRows, ROOMY, temporaryFolder } from './session-folder.ts';
 
 const KEY = sessionKey('telegram:42');
@@ -187,6 +192,37 @@ describe('forgetting', () => {
     await session.store.scrub();
     expect((await readFile(session.state)).includes('velvet otter')).toBe(false);
     expect((await readFile(`${session.state}-wal`)).includes('velvet otter')).toBe(false);
+  });
+});
+
+describe('a session whose file cannot be written', () => {
+  const OTHER = sessionKey('telegram:43');
+  const none = () => false;
+
+  test('is reported once and left out; the others are listed, exported and forgotten', async () => {
+    const session = await createSessionFolder();
+    const reports: unknown[] = [];
+    const error = (text: string, fields?: LogFields) => reports.push([text, fields?.['session']]);
+    const { folder, store, clock } = session;
+    const log = { ...silentLogger, error };
+    const sessions = createJsonlSessionStore({ folder, store, clock, log, policy: () => ROOMY });
+    await sessions.append(KEY, BEFORE, DURABLE);
+    await sessions.complete();
+    await sessions.append(KEY, FIRST, DURABLE);
+    await sessions.append(OTHER, BEFORE, DURABLE);
+    const [name = ''] = (await readdir(folder)).filter((each) => each.endsWith('.jsonl'));
+    await withUnreadable([join(folder, '..')], join(folder, name), async () => {
+      expect([...(await sessions.complete()).keys()]).toEqual([KEY]);
+      expect(await sessionsOfChats(sessions, [OTHER])).toEqual([OTHER]);
+      expect(await chatsOfChannel(sessions, 'telegram')).toEqual([KEY, OTHER]);
+      expect((await forgetInSessions(sessions, [OTHER], none)).entries).toBe(0);
+      await expect(forgetInSessions(sessions, [KEY], none)).rejects.toThrow('EACCES');
+      await expect(sessions.exclusively(KEY, async () => undefined)).rejects.toThrow('not usable');
+      expect(await Array.fromAsync(readSession(folder, stemOf(OTHER)))).toEqual(BEFORE);
+    });
+    expect(reports).toEqual([[expect.stringContaining('not written'), KEY]]);
+    expect((await sessions.complete()).size).toBe(0);
+    expect(await session.read(KEY)).toEqual([...BEFORE, ...FIRST]);
   });
 });
 

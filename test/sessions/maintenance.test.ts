@@ -78,7 +78,7 @@ describe('the care of session files', () => {
     expect(await readFile(path, 'utf8')).toBe(await readFile(elsewhere, 'utf8'));
     const exclusively = (_: unknown, task: () => Promise<void>) => task();
     const holds = (text: string) => text.includes('red one');
-    await forgetInSessions({ folder, complete, exclusively }, [ANNA], holds);
+    await forgetInSessions({ folder, complete: store.complete, exclusively }, [ANNA], holds);
     expect(await readFile(elsewhere, 'utf8')).not.toContain('red one');
     await care.nuke();
     await expect(readFile(elsewhere)).rejects.toThrow('ENOENT');

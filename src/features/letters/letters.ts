@@ -98,7 +98,7 @@ export const DRAFT_TEXTS = {
   TOO_MANY: 'Too many drafts wait for an owner already. Nothing was sent.',
   TOO_MANY_NEW: 'Five new addresses were written to within a day, which is all. Nothing was sent.',
   NOT_KNOWN: 'This draft is not known any more; nothing is sent.',
-  TOO_LATE: 'It was decided before.',
+  TOO_LATE: 'This was already decided.',
   TOO_LONG_NOW:
     `That is longer than the ${MAX_SHOWN_CHARS} characters I can show whole. Send a shorter text, ` +
     'or /cancel to leave it as it was.',

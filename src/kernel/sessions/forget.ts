@@ -8,6 +8,7 @@ import { firstSeqOf, type SessionKey, sessionKey } from '../message/ids.ts';
 import { ARCHIVE_FOLDER, allFiles, keyOfFile, sessionNames } from './catalog.ts';
 import { DAMAGED_SUFFIX, orUndefined, readDecoded, stemOf, textOfDamage } from './file-lines.ts';
 import { chatOfSession } from './index-file.ts';
+import type { Unwritten } from './journal.ts';
 import { turnOf } from './rules/carry.ts';
 import {
   decodeLine,
@@ -18,13 +19,13 @@ import {
   parseName,
   type SessionFileName,
 } from './rules/file.ts';
-import { forgetIn, forgetNodes, type Holds, wordsOfEntry } from './rules/forgetting.ts';
+import { forgetIn, forgetNodes, type Holds, isOfChats, wordsOfEntry } from './rules/forgetting.ts';
 
 /** The files of conversations, for work on all that is recorded. */
 export type SessionFiles = {
   readonly folder: string;
-  /** Resolves when all that was committed stands in the files. */
-  complete(): Promise<void>;
+  /** Resolves when all that was committed stands in the files, except for the sessions it returns. */
+  complete(): Promise<Unwritten>;
   /** Runs while nothing else touches the session and all of it stands in its files. */
   exclusively(session: SessionKey, task: () => Promise<void>): Promise<void>;
 };
@@ -37,6 +38,11 @@ type ForgettablePlace = {
   readonly text: string;
 };
 
+/** @throws what kept a conversation of these chats from its file: none of it is left out unseen */
+function complain(unwritten: Unwritten, chats: readonly string[]): void {
+  for (const [session, error] of unwritten) if (isOfChats({ session }, chats)) throw error;
+}
+
 const THREAD_MARK = encodeKey(sessionKey('#'));
 
 /** Every entry that holds the words, in all conversations of these chats, oldest first. */
@@ -45,7 +51,7 @@ export async function* findToForget(
   chats: readonly string[],
   holds: Holds,
 ): AsyncGenerator<ForgettablePlace, void, void> {
-  await complete();
+  complain(await complete(), chats);
   for (const { path, name } of await filesOf(folder, chats)) {
     const session = await keyOfFile({ path, name });
     for await (const line of readDecoded(path)) {
@@ -85,7 +91,7 @@ export async function forgetInSessions(
 ): Promise<{ readonly files: readonly SessionFileName[]; readonly entries: number }> {
   const files: SessionFileName[] = [];
   let entries = 0;
-  await complete();
+  complain(await complete(), chats);
   await removeTorn(folder, chats);
   await forgetInNodes({ folder, exclusively }, chats, holds);
   for (const { path, name } of await filesOf(folder, chats)) {

@@ -50,11 +50,16 @@ type Rows = readonly [EntryRow, ...EntryRow[]];
 /** `synced`: the rows are deleted then; `readable`: they stay, and the file holds their text. */
 type MoveAim = 'synced' | 'readable';
 
+/** Sessions whose file cannot be written, with why; their rows stay. */
+export type Unwritten = ReadonlyMap<SessionKey, unknown>;
+
 export class SessionJournal implements AsyncDisposable {
   readonly #deps: SessionJournalDeps;
   readonly #lanes = createLanes();
   /** How many rows of a session the store holds. */
   readonly #rows = new Map<SessionKey, number>();
+  /** Sessions whose file could not be written the last time: each is reported once. */
+  readonly #unwritten = new Set<SessionKey>();
   readonly #counted: Promise<void>;
   #timer: Disposable | undefined;
   #isClosed = false;
@@ -91,10 +96,15 @@ export class SessionJournal implements AsyncDisposable {
     if (this.#isClosed) return;
     this.#timer ??= this.#deps.clock.timer(ms, () => {
       this.#timer = undefined;
-      this.move('synced').catch((error) => {
-        this.#notMoved(error);
-        this.#moveIn(RETRY_MS);
-      });
+      this.move('synced').then(
+        ({ size }) => {
+          if (size > 0) this.#moveIn(RETRY_MS);
+        },
+        (error) => {
+          this.#notMoved(error);
+          this.#moveIn(RETRY_MS);
+        },
+      );
     });
   }
 
@@ -102,29 +112,46 @@ export class SessionJournal implements AsyncDisposable {
     this.#deps.log.error('session files not written; the store keeps their entries', { error });
   }
 
-  /** Of one session, or of all. @throws where a file cannot be written: its rows stay */
-  async move(aim: MoveAim, session?: SessionKey): Promise<void> {
+  /** Of one session, or of all. */
+  async move(aim: MoveAim, session?: SessionKey): Promise<Unwritten> {
     await this.#counted;
     const isIdle = session === undefined ? this.#rows.size === 0 : !this.holds(session);
-    if (!isIdle) await this.#lanes.run('move', () => this.#moveAll(aim, session));
+    return isIdle ? new Map() : this.#lanes.run('move', () => this.#moveAll(aim, session));
   }
 
-  async #moveAll(aim: MoveAim, session: SessionKey | undefined): Promise<void> {
-    const failures: unknown[] = [];
+  /** @throws where the file of this session cannot be written */
+  async moveOne(aim: MoveAim, session: SessionKey): Promise<void> {
+    const unwritten = await this.move(aim, session);
+    if (unwritten.has(session)) throw unwritten.get(session);
+  }
+
+  async #moveAll(aim: MoveAim, session: SessionKey | undefined): Promise<Unwritten> {
+    const unwritten = new Map<SessionKey, unknown>();
     for (let after = 0; ; ) {
       const rows = await this.#deps.store.entries({ after, limit: BATCH_ROWS, session });
       const last = rows.at(-1);
       if (last === undefined) break;
       after = last.ord;
-      failures.push(...(await this.#moveBatch(aim, rows)));
+      for (const [key, error] of await this.#moveBatch(aim, rows)) unwritten.set(key, error);
     }
-    if (failures.length > 0) throw failures[0];
+    this.#report(unwritten, session);
+    return unwritten;
   }
 
-  /** What failed. */
-  async #moveBatch(aim: MoveAim, rows: readonly EntryRow[]): Promise<readonly unknown[]> {
+  #report(unwritten: Unwritten, only: SessionKey | undefined): void {
+    for (const [session, error] of unwritten) {
+      if (this.#unwritten.has(session)) continue;
+      this.#unwritten.add(session);
+      const said = 'session file not written; the store keeps its entries';
+      this.#deps.log.error(said, { session, error });
+    }
+    const tried = only === undefined ? this.#unwritten : [only];
+    for (const session of tried) if (!unwritten.has(session)) this.#unwritten.delete(session);
+  }
+
+  async #moveBatch(aim: MoveAim, rows: readonly EntryRow[]): Promise<Unwritten> {
     const { folder, store } = this.#deps;
-    const failures: unknown[] = [];
+    const unwritten = new Map<SessionKey, unknown>();
     const moved: EntryRow[] = [];
     await mapLimited([...Map.groupBy(rows, ({ file }) => file)], FILES_AT_ONCE, async ([, own]) => {
       const [first, ...rest] = own;
@@ -132,14 +159,14 @@ export class SessionJournal implements AsyncDisposable {
       try {
         moved.push(...(await this.#moveFile(aim, [first, ...rest])));
       } catch (error) {
-        failures.push(error);
+        unwritten.set(first.session, error);
       }
     });
-    if (aim === 'readable' || moved.length === 0) return failures;
+    if (aim === 'readable' || moved.length === 0) return unwritten;
     if (moved.some(({ place }) => place === 0)) await syncFolder(folder);
     await store.dropEntries(moved);
     for (const { session } of moved) this.#count(session, -1);
-    return failures;
+    return unwritten;
   }
 
   /** The rows as they stand in the file now. */
@@ -214,7 +241,8 @@ export class SessionJournal implements AsyncDisposable {
 export async function completeSessionFiles(deps: Omit<SessionJournalDeps, 'index'>): Promise<void> {
   const index = createNewestIndex(deps.folder, deps.log);
   const journal = new SessionJournal({ ...deps, index });
-  await journal.move('synced').finally(() => journal[Symbol.asyncDispose]());
+  const unwritten = await journal.move('synced').finally(() => journal[Symbol.asyncDispose]());
+  for (const error of unwritten.values()) throw error;
 }
 
 /**

@@ -16,7 +16,7 @@ import { readEarlier } from './earlier.ts';
 import { type FileScan, orUndefined, scanFile, stemOf } from './file-lines.ts';
 import type { SessionFiles } from './forget.ts';
 import { createNewestIndex, type NewestIndex } from './index-file.ts';
-import { SessionJournal } from './journal.ts';
+import { SessionJournal, type Unwritten } from './journal.ts';
 import { loadTail, openingText, SessionTail } from './load-tail.ts';
 import {
   carryOver,
@@ -154,12 +154,12 @@ class JsonlSessionStore implements SessionStore, SessionFiles, TurnEntries {
     return this.#inLane(key, async () => [...((await this.#tailOf(key)).turn(id) ?? [])]);
   }
 
-  readonly complete = (): Promise<void> => this.#journal.move('synced');
+  readonly complete = (): Promise<Unwritten> => this.#journal.move('synced');
 
   readonly exclusively = (key: SessionKey, task: () => Promise<void>): Promise<void> =>
     this.#inLane(key, async () => {
       await this.#commit(key);
-      await this.#journal.move('synced', key);
+      await this.#journal.moveOne('synced', key);
       await task().finally(() => this.#hot.forget(key));
     });
 
@@ -191,7 +191,7 @@ class JsonlSessionStore implements SessionStore, SessionFiles, TurnEntries {
   async #tailOf(key: SessionKey): Promise<SessionTail> {
     const known = this.#hot.get(key);
     if (known !== undefined) return known;
-    await this.#journal.move('readable', key);
+    await this.#journal.moveOne('readable', key);
     const { folder, log } = this.#deps;
     const source = { folder, log, index: this.#index };
     const tail = await loadTail(source, stemOf(key), this.#today());
@@ -203,7 +203,7 @@ class JsonlSessionStore implements SessionStore, SessionFiles, TurnEntries {
   async #newestFile(key: SessionKey): Promise<SessionFileName | undefined> {
     const { end } = await this.#tailOf(key);
     await this.#commit(key);
-    await this.#journal.move('readable', key);
+    await this.#journal.moveOne('readable', key);
     return end?.name;
   }
 

@@ -208,7 +208,7 @@ export async function deleteLeftovers(
   { folder, complete, exclusively }: SessionFiles,
   { channel, before, isInUse }: LeftoverRule,
 ): Promise<{ readonly deleted: number; readonly left: ReadonlySet<SessionKey> }> {
-  await complete();
+  const unwritten = await complete();
   const prefix = encodeKey(sessionKey(`${channel}:`));
   const accepts = ({ stem }: { readonly stem: string }) => stem.startsWith(prefix);
   const places = [join(folder, ARCHIVE_FOLDER), folder];
@@ -219,7 +219,7 @@ export async function deleteLeftovers(
     const [first] = files;
     if (first === undefined) continue;
     const key = await keyOfFile(first);
-    const kept = isInUse(key) ? files.slice(-1) : [];
+    const kept = unwritten.has(key) ? files : isInUse(key) ? files.slice(-1) : [];
     const old = files.filter((file) => file.modifiedAt < before && !kept.includes(file));
     if (old.length > 0) await exclusively(key, () => removeAll(old));
     deleted += old.length;
