@@ -1,7 +1,7 @@
-// How often an owner is asked, task by task, under each policy: the table of docs/security.md. A model that
-// makes the call it is told to; the whole program, seen from Telegram.
+// What an approval policy changes beside the number of questions (week.test.ts): how it is set and shown, taking
+// things back, and what taints. A model that makes the call it is told to; the whole program, seen from Telegram.
 
-import { readFile, rm } from 'node:fs/promises';
+import { rm } from 'node:fs/promises';
 import { join } from 'node:path';
 import { afterAll, describe, expect, it } from 'vitest';
 import type { SeenMessage } from '../support/bot-api-ledger.ts';
@@ -11,7 +11,6 @@ import { startTelegramWorld } from '../support/telegram-world.ts';
 const CHILD = join(import.meta.dirname, '../support/mcp-server-child.ts');
 const OWNER = 700;
 const STRICT = 701;
-const OPEN = 702;
 const FRIEND = 703;
 const CALL = /CALL (\w+) (\{.*\})/;
 
@@ -33,14 +32,11 @@ const world = await startTelegramWorld({
       each: { command: process.execPath, args: [CHILD], taints: false, trust: 'always_ask' },
     },
     tools: {
-      people: [
-        { who: `telegram:${STRICT}`, approvals: 'strict' },
-        { who: `telegram:${OPEN}`, approvals: 'open' },
-      ],
+      people: [{ who: `telegram:${STRICT}`, approvals: 'strict' }],
     },
   },
   files: { 'notes.txt': 'buy milk', 'letters/ann.txt': 'Dear Ann' },
-  pair: { [OWNER]: 'owner', [STRICT]: 'owner', [OPEN]: 'owner', [FRIEND]: 'trusted' },
+  pair: { [OWNER]: 'owner', [STRICT]: 'owner', [FRIEND]: 'trusted' },
 });
 const { telegram, bot, hears, asks, file } = world;
 afterAll(() => world[Symbol.asyncDispose]());
@@ -105,17 +101,6 @@ async function counted(person: number, tasks: readonly Task[]) {
 const each = (tasks: readonly Task[], count: number) => tasks.map(([what]) => [what, count]);
 
 describe('an owner, alone with the agent', () => {
-  it('is asked nothing under `normal` where nothing can leave the machine', async () => {
-    const tasks = [...FILES, ...NOTES, ...REMINDERS, ...JOBS, ...PROGRAMS];
-    expect(await counted(OWNER, tasks)).toEqual(each(tasks, 0));
-    expect(await readFile(file('sum.txt'), 'utf8')).toBe('42\n');
-  });
-
-  it('is asked before instruction files change', async () => {
-    expect(await counted(OWNER, RULES)).toEqual(each(RULES, 1));
-    expect(await counted(OPEN, RULES)).toEqual(each(RULES, 0));
-  });
-
   it('takes a reminder back by a press', async () => {
     const before = bot(OWNER).length;
     await asks(
@@ -135,16 +120,8 @@ describe('an owner, alone with the agent', () => {
     expect(await questionsFor(OWNER, REMINDERS[0] as Task)).toBe(1);
     await asks(OWNER, '/approvals normal', /Approvals for you: normal/);
     expect(await questionsFor(OWNER, REMINDERS[0] as Task)).toBe(0);
+    expect(await asks(STRICT, '/whoami', /Approvals/)).toContain('Approvals: strict');
     expect(await world.nanobot('doctor').catch(String)).not.toContain('approvals: ✗');
-  });
-
-  it('is asked before programs and jobs under `strict`, also after reading a file of the workspace', async () => {
-    const tasks = [...REMINDERS, ...PROGRAMS, ...RULES];
-    expect(await counted(STRICT, tasks)).toEqual(each(tasks, 1));
-    await counted(STRICT, [['read', 'read_file', { path: 'letters/ann.txt' }]]);
-    expect(await counted(STRICT, [['remember', 'remember', { fact: 'x' }]])).toEqual([
-      ['remember', 1],
-    ]);
   });
 });
 

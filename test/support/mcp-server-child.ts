@@ -12,6 +12,23 @@ const text = (words: string) => ({ content: [{ type: 'text' as const, text: word
 
 const server = new McpServer({ name: 'test', version: '1.0.0' });
 
+if (process.argv.includes('calendar')) {
+  const events = [{ id: 1, title: 'dentist' }];
+  const annotations = { readOnlyHint: true };
+  server.registerTool('list_events', { description: 'Lists the events.', annotations }, () =>
+    text(JSON.stringify(events)),
+  );
+  server.registerTool(
+    'delete_event',
+    {
+      description: 'Deletes an event.',
+      inputSchema: { id: z.number() },
+      annotations: { destructiveHint: true },
+    },
+    ({ id }) => text(`deleted ${id}`),
+  );
+}
+
 server.registerTool(
   'add',
   {
