@@ -2,7 +2,6 @@
 // they refused.
 
 import { z } from 'zod';
-import { ProviderError } from '../kernel/message/errors.ts';
 import { defined, parseJson } from '../lib/json/json.ts';
 import { boundedBody } from '../lib/net/safe-fetch.ts';
 import type { Clock } from '../lib/time/clock.ts';
@@ -302,8 +301,7 @@ export async function listModels(
   return answer.data.data.map((model) => model.id).filter(canChat);
 }
 
-// How model servers are asked without a redirect followed: what they are asked holds private text and
-// keys. Also short questions to a local model server beside the calls of its models: bounded in time and size,
+// Short questions to a local model server beside the calls of its models: bounded in time and size,
 // answered with undefined where the server does not answer as asked.
 
 export type LocalAddress = {
@@ -316,27 +314,6 @@ export type LocalAddress = {
 };
 
 export type LocalFetch = (url: string | URL, init?: RequestInit) => Promise<Response>;
-
-/** @throws ProviderError `redirected` */
-export const refusingRedirects =
-  (ask: LocalFetch, provider: string): LocalFetch =>
-  async (url, init) => {
-    const response = await ask(url, { ...init, redirect: 'manual' });
-    if (response.status < 300 || response.status >= 400) return response;
-    await response.body?.cancel();
-    const to = targetOf(response.headers.get('location'), url);
-    throw new ProviderError(`the server redirects to ${to}`, {
-      failure: { kind: 'redirected', to },
-      provider,
-      model: '',
-    });
-  };
-
-/** Its origin: the rest may hold anything. */
-function targetOf(location: string | null, from: string | URL): string {
-  const target = location === null ? undefined : URL.parse(location, from);
-  return target?.origin ?? 'another address';
-}
 
 export type LocalQuestion = {
   /** Below the root of the server, or below `apiBase`. */

@@ -1,5 +1,5 @@
-// One request to a vendor: deadlines, translation of the vendor's errors, and the address shown in
-// messages.
+// One request to a vendor: JSON in, a stream of events out, deadlines, translation of the vendor's
+// errors, and the address shown in messages.
 
 import {
   ProviderError,
@@ -7,9 +7,8 @@ import {
   ShortageError,
   shortageOf,
 } from '../kernel/message/errors.ts';
-import { defined, type Fields } from '../lib/json/json.ts';
+import { defined, type Fields, parseJson } from '../lib/json/json.ts';
 import type { Clock } from '../lib/time/clock.ts';
-import type { LocalFetch } from './local-servers.ts';
 import type { LLMProvider, ModelEvent, ModelRequest } from './provider.ts';
 import {
   classifyFailure,
@@ -29,8 +28,126 @@ export type ProviderDeps = {
   readonly clock: Clock;
   readonly images: ImageSource;
   /** How the server is reached; left out: as any address. */
-  readonly fetch?: LocalFetch;
+  readonly fetch?: (url: string, asked: Asked) => Promise<Answer>;
 };
+
+// The request itself. Without the vendors' packages and without `fetch`: what those do for each piece of a
+// stream is a third of the processor time of a turn, and loading them delays the first answer (ADR 0027).
+
+/** What of a `Response` is read. */
+type Answer = {
+  readonly status: number;
+  readonly headers: Pick<Headers, 'get'>;
+  readonly body: AsyncIterable<Uint8Array> | null;
+};
+
+type Asked = {
+  readonly method: 'POST';
+  readonly headers: Readonly<Record<string, string>>;
+  readonly body: string;
+  readonly signal: AbortSignal;
+  readonly redirect: 'manual';
+};
+
+/** By Node's own client, which keeps connections for the next call. */
+function post(url: string, { method, headers, body, signal }: Asked): Promise<Answer> {
+  const { request } = process.getBuiltinModule(
+    new URL(url).protocol === 'https:' ? 'node:https' : 'node:http',
+  );
+  return new Promise((resolve, reject) => {
+    const asked = request(url, { method, headers, signal });
+    asked.on('error', reject);
+    asked.once('response', (answer) => {
+      const get = (name: string) => answer.headers[name]?.toString() ?? null;
+      resolve({ status: answer.statusCode ?? 0, headers: { get }, body: answer });
+    });
+    asked.end(body);
+  });
+}
+
+/** What a vendor said instead of an answer. */
+class VendorError extends Error {
+  override readonly name = 'VendorError';
+  /** Left out: an event inside of a stream. */
+  readonly status: number | undefined;
+  readonly headers: Answer['headers'];
+  /** As it came: parsed, or the text of what is no JSON. */
+  readonly said: unknown;
+
+  constructor(said: unknown, { headers }: Answer, status?: number) {
+    const text = typeof said === 'string' ? said : JSON.stringify(said);
+    super([status, text].join(' ').trim());
+    this.status = status;
+    this.headers = headers;
+    this.said = said;
+  }
+}
+
+/** Of what stands in place of an answer. */
+const MAX_ERROR_CHARS = 100_000;
+
+/** @throws VendorError; ProviderError `redirected`: what is asked holds private text and keys */
+async function refuse(answer: Answer, url: string, provider: string): Promise<never> {
+  const { status, headers } = answer;
+  if (status >= 300 && status < 400) {
+    const to = targetOf(headers.get('location'), url);
+    const failure = { kind: 'redirected', to } as const;
+    throw new ProviderError(`the server redirects to ${to}`, { failure, provider, model: '' });
+  }
+  const decoder = new TextDecoder();
+  let text = '';
+  for await (const bytes of answer.body ?? []) {
+    text += decoder.decode(bytes, { stream: true });
+    if (text.length > MAX_ERROR_CHARS) break;
+  }
+  throw new VendorError(parseJson(text) ?? text, answer, status);
+}
+
+/** Its origin: the rest may hold anything. */
+function targetOf(location: string | null, from: string): string {
+  const target = location === null ? undefined : URL.parse(location, from);
+  return target?.origin ?? 'another address';
+}
+
+/** A carriage return at the very end may be half of a line's end. */
+const LINE_END = /\r\n|\n|\r(?!$)/;
+
+/** The data of server-sent events, of those that came in one piece of the body together. @throws VendorError */
+async function* piecesOf<Piece>(answer: Answer): AsyncGenerator<readonly Piece[], void, void> {
+  const decoder = new TextDecoder();
+  let line = '';
+  let event = '';
+  let data: string[] = [];
+
+  function* ended(): Iterable<Piece> {
+    const text = data.join('\n');
+    const isError = event === 'error';
+    data = [];
+    event = '';
+    if (text === '' || text.startsWith('[DONE]')) return;
+    if (isError) throw new VendorError(parseJson(text) ?? text, answer);
+    const piece = JSON.parse(text);
+    if (piece?.error) throw new VendorError(piece, answer);
+    yield piece;
+  }
+
+  function* read(text: string): Iterable<Piece> {
+    if (text === '') return yield* ended();
+    const [, field, value = ''] = /^([^:]*):? ?(.*)$/s.exec(text) ?? [];
+    if (field === 'data') data.push(value);
+    else if (field === 'event') event = value;
+  }
+
+  for await (const bytes of answer.body ?? []) {
+    const text = decoder.decode(bytes, { stream: true });
+    const hasEnd = text.includes('\n') || text.includes('\r') || line.endsWith('\r');
+    line += text;
+    if (!hasEnd) continue;
+    const lines = line.split(LINE_END);
+    line = lines.pop() ?? '';
+    yield lines.flatMap((whole) => [...read(whole)]);
+  }
+}
 
 // Three deadlines of one model call: until its first token, between two pieces of its stream, and as a
 // whole. Whichever passes first aborts the HTTP request.
@@ -108,7 +225,7 @@ export class CallDeadline implements Disposable {
   }
 }
 
-// Turns whatever an SDK threw into our ProviderError: class of failure, hint, words without secrets.
+// Turns whatever a call threw into our ProviderError: class of failure, hint, words without secrets.
 // The vendor's error itself is not kept, since its text and headers may hold keys and prompts.
 
 export type FailedCall = {
@@ -131,18 +248,8 @@ function providerError(error: unknown, call: FailedCall): ProviderError {
   if (stage !== undefined) return failed(`no answer in time: ${stage}`, { kind: 'timeout', stage });
   const shortage = shortageOf(error);
   if (shortage !== undefined) throw new ShortageError(shortage);
-  const own = ownError(error);
-  if (own !== undefined) return failed(own.message, own.failure);
   const problem = readVendorError(error, call.nowMs);
   return failed(safeDetail(problem.message, call.secrets), classifyFailure(problem));
-}
-
-/** Of our own fetch, which the libraries wrap into errors of theirs. */
-function ownError(error: unknown): ProviderError | undefined {
-  for (let at: unknown = error; at instanceof Error; at = at.cause) {
-    if (at instanceof ProviderError) return at;
-  }
-  return undefined;
 }
 
 const fieldsOf = (value: unknown): Fields =>
@@ -155,31 +262,25 @@ const textOf = (value: unknown): string | undefined =>
 const httpStatus = (value: unknown) =>
   typeof value === 'number' && value >= 400 && value < 600 ? value : undefined;
 
-/** Both SDKs throw errors with `status`, `headers` and the parsed body in `error`. */
 function readVendorError(error: unknown, nowMs: number): VendorProblem {
-  const outer = fieldsOf(error);
-  const body = unwrapped(outer['error']);
-  const status = httpStatus(outer['status']) ?? httpStatus(body['code']);
-  const message = error instanceof Error ? error.message : String(error);
-  if (status === undefined && outer['error'] === undefined) {
-    return {
-      source: error instanceof SyntaxError ? 'parser' : 'connection',
-      message: withCause(error),
-    };
+  if (!(error instanceof VendorError)) {
+    const source = error instanceof SyntaxError ? 'parser' : 'connection';
+    return { source, message: withCause(error) };
   }
-  const code = textOf(body['code']) ?? textOf(body['type']) ?? textOf(outer['code']);
-  const headers = outer['headers'] instanceof Headers ? outer['headers'] : new Headers();
+  const { message, headers, said } = error;
+  const body = unwrapped(said);
+  const code = textOf(body['code']) ?? textOf(body['type']);
   const hints = {
     retryAfterMs: headers.get('retry-after-ms'),
     retryAfter: headers.get('retry-after'),
-    body: JSON.stringify(outer['error'] ?? '') + message,
+    body: message,
   };
   return {
     source: 'response',
     message: textOf(body['message']) ?? message,
     windowSize: body['n_ctx'],
     ...defined({
-      status,
+      status: error.status ?? httpStatus(body['code']),
       code: code && [code, textOf(body['status'])].join(' ').trim(),
       retryAfterMs: retryHintMs(hints, nowMs),
     }),
@@ -192,7 +293,7 @@ function unwrapped(value: unknown): Fields {
   return typeof fields['error'] === 'object' ? fieldsOf(fields['error']) : fields;
 }
 
-/** `fetch failed` alone says nothing; what lies beneath it does. */
+/** What failed may say nothing; what lies beneath it does. */
 function withCause(error: unknown): string {
   const texts: string[] = [];
   for (let at: unknown = error; at instanceof Error && texts.length < 4; at = at.cause) {
@@ -204,9 +305,6 @@ function withCause(error: unknown): string {
 // One streamed call from its first byte to its last, the same for every vendor: the deadlines, the
 // vendor's errors as ours, and that a stream without its end event is no answer.
 
-/** For the vendors' packages: our own deadlines rule, theirs must never be the shorter one. */
-export const LIBRARY_TIMEOUT_MS = 2_000_000_000;
-
 /** What reads the pieces of one vendor's stream. */
 export interface StreamReader<Piece> {
   /** The vendor said that the answer is complete. */
@@ -217,20 +315,41 @@ export interface StreamReader<Piece> {
   finish(): Iterable<ModelEvent>;
 }
 
-/** Where the vendors' packages and streams differ. */
+/** A stream of pieces that begins with the answer's first byte. @throws VendorError, ProviderError */
+export type Send<Piece> = (body: object) => Promise<AsyncIterable<readonly Piece[]>>;
+
+/** Where the vendors' dialects differ. */
 type Wire<Piece> = {
+  readonly url: string;
+  /** Beside those of every request. */
+  readonly headers: Readonly<Record<string, string>>;
   readerFor(request: ModelRequest): StreamReader<Piece>;
-  /** Sends the request. */
-  open(request: ModelRequest, deadline: CallDeadline): Promise<AsyncIterable<Piece>>;
+  open(request: ModelRequest, send: Send<Piece>): ReturnType<Send<Piece>>;
   /** Some pieces only keep the connection alive. */
   carriesContent(piece: Piece): boolean;
 };
 
 export function streamingProvider<Piece>(
-  { vendor, apiKey, clock, timeouts }: ProviderDeps,
+  { vendor, apiKey, clock, timeouts, fetch: ask = post }: ProviderDeps,
   apiBase: string,
   wire: Wire<Piece>,
 ): LLMProvider {
+  const { url } = wire;
+  const headers = {
+    accept: 'application/json',
+    'content-type': 'application/json',
+    'user-agent': 'nanobot',
+    ...wire.headers,
+  };
+
+  async function send(body: object, signal: AbortSignal): Promise<AsyncIterable<readonly Piece[]>> {
+    signal.throwIfAborted();
+    const asked = { method: 'POST', redirect: 'manual', headers, signal } as const;
+    const answer: Answer = await ask(url, { ...asked, body: JSON.stringify(body) });
+    const isOk = answer.status >= 200 && answer.status < 300;
+    return isOk ? piecesOf(answer) : refuse(answer, url, vendor.name);
+  }
+
   return {
     name: vendor.name,
     ...basedAt(apiBase),
@@ -239,15 +358,17 @@ export function streamingProvider<Piece>(
       const deadline = new CallDeadline(timeouts, clock, signal);
       const call = { provider: vendor.name, model: request.model };
       try {
-        for await (const piece of await wire.open(request, deadline)) {
-          if (wire.carriesContent(piece)) deadline.progress();
-          yield* reader.push(piece);
+        const pieces = await wire.open(request, (body) => send(body, deadline.signal));
+        for await (const together of pieces) {
+          if (together.some(wire.carriesContent)) deadline.progress();
+          yield* joined(eventsOf(together, reader));
           if (!reader.overlong) continue;
           deadline.stop();
           break;
         }
         if (!reader.overlong) deadline.signal.throwIfAborted();
       } catch (error) {
+        deadline.stop();
         const isComplete = reader.ended && !signal.aborted;
         if (!isComplete) {
           const nowMs = clock.now();
@@ -264,6 +385,28 @@ export function streamingProvider<Piece>(
       yield* reader.finish();
     },
   };
+}
+
+function* eventsOf<Piece>(pieces: readonly Piece[], reader: StreamReader<Piece>) {
+  for (const piece of pieces) {
+    if (reader.overlong) return;
+    yield* reader.push(piece);
+  }
+}
+
+/** Each event costs a step of everything between here and the chat: deltas that came together are one. */
+function* joined(events: Iterable<ModelEvent>): Iterable<ModelEvent> {
+  let last: ModelEvent | undefined;
+  for (const event of events) {
+    const isDelta = event.type === 'text' || event.type === 'thinking';
+    if (isDelta && last?.type === event.type) {
+      last = { ...last, delta: last.delta + event.delta };
+      continue;
+    }
+    if (last !== undefined) yield last;
+    last = event;
+  }
+  if (last !== undefined) yield last;
 }
 
 // A server's address as others may read it: without user name, password and query.

@@ -1,18 +1,12 @@
 // The Anthropic provider: one streamed call, and its events as a completion.
 
-import type { Anthropic } from '@anthropic-ai/sdk';
-import type {
-  MessageCreateParamsStreaming,
-  RawMessageStreamEvent,
-} from '@anthropic-ai/sdk/resources/messages';
+import type { RawMessageStreamEvent } from '@anthropic-ai/sdk/resources/messages';
 import type { TokenUsage } from '../../kernel/message/transcript.ts';
 import { Completion, createCallIds, type MintCallId, sealed } from '../completion.ts';
-import { refusingRedirects } from '../local-servers.ts';
 import type { LLMProvider, ModelEvent, ModelRequest, StopReason } from '../provider.ts';
 import {
-  type CallDeadline,
-  LIBRARY_TIMEOUT_MS,
   type ProviderDeps,
+  type Send,
   type StreamReader,
   streamingProvider,
 } from '../provider-call.ts';
@@ -134,60 +128,38 @@ class AnthropicReader implements StreamReader<RawMessageStreamEvent> {
   }
 }
 
-// The provider for Anthropic's native Messages API, by their SDK with its retries off. The package is
-// loaded at the first call: a start must not wait for it.
+// The provider for Anthropic's native Messages API.
 
-type MessageStream = AsyncIterable<RawMessageStreamEvent>;
+const API_VERSION = '2026-10-21';
 
 /** Keys of a subscription login go as a bearer token. */
 const SUBSCRIPTION_KEY = /^sk-ant-oat/;
 
 export function createAnthropicProvider(deps: ProviderDeps): LLMProvider {
-  const { vendor, apiKey } = deps;
-  const apiBase = deps.apiBase.replace(/\/v1\/?$/, '');
-  const ask = refusingRedirects(deps.fetch ?? fetch, vendor.name);
-  let client: Promise<Anthropic> | undefined;
-
-  async function connect(): Promise<Anthropic> {
-    const { Anthropic } = await import('@anthropic-ai/sdk');
-    const bearer = SUBSCRIPTION_KEY.test(apiKey);
-    return new Anthropic({
-      apiKey: bearer ? null : apiKey === '' ? 'none' : apiKey,
-      authToken: bearer ? apiKey : null,
-      baseURL: apiBase,
-      maxRetries: 0,
-      timeout: LIBRARY_TIMEOUT_MS,
-      logLevel: 'off',
-      fetch: (url, init) => ask(String(url), init),
-    });
-  }
-
-  async function send(body: MessageCreateParamsStreaming, { signal }: CallDeadline) {
-    client ??= connect();
-    const anthropic = await client;
-    signal.throwIfAborted();
-    // `messages.create` would also write deprecation notices to the console at every call.
-    return anthropic.post<MessageStream>('/v1/messages', { body, stream: true, signal });
-  }
-
-  /** Signed thinking is bound to its conversation; where trimming broke that, go on without it. */
-  async function open(request: ModelRequest, shown: ShownImages, deadline: CallDeadline) {
-    const body = anthropicRequest(request, { shown });
-    try {
-      return await send(body, deadline);
-    } catch (error) {
-      if (!sendsThinking(body) || !isAboutThinking(error)) throw error;
-      const plain = { ...request, thinkingBudget: 0 };
-      return send(anthropicRequest(plain, { withThinking: false, shown }), deadline);
-    }
-  }
-
-  return streamingProvider(deps, apiBase, {
+  const { apiKey } = deps;
+  const apiBase = deps.apiBase.replace(/\/(?:v1\/?)?$/, '');
+  const key = SUBSCRIPTION_KEY.test(apiKey)
+    ? { authorization: `Bearer ${apiKey}` }
+    : { 'x-api-key': apiKey === '' ? 'none' : apiKey };
+  return streamingProvider<RawMessageStreamEvent>(deps, apiBase, {
+    url: `${apiBase}/v1/messages`,
+    headers: { ...key, 'anthropic-version': API_VERSION },
     readerFor: (request) => new AnthropicReader(request),
-    open: (request, deadline) =>
-      openShowing(request, deps, (seen, shown) => open(seen, shown, deadline)),
-    carriesContent: ({ type }: RawMessageStreamEvent) => type === 'content_block_delta',
+    open: (request, send) => openShowing(request, deps, (seen, shown) => open(seen, shown, send)),
+    carriesContent: ({ type }) => type === 'content_block_delta',
   });
+}
+
+/** Signed thinking is bound to its conversation; where trimming broke that, go on without it. */
+async function open(request: ModelRequest, shown: ShownImages, send: Send<RawMessageStreamEvent>) {
+  const body = anthropicRequest(request, { shown });
+  try {
+    return await send(body);
+  } catch (error) {
+    if (!sendsThinking(body) || !isAboutThinking(error)) throw error;
+    const plain = { ...request, thinkingBudget: 0 };
+    return send(anthropicRequest(plain, { withThinking: false, shown }));
+  }
 }
 
 const isAboutThinking = (error: unknown) =>

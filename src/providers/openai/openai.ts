@@ -1,18 +1,10 @@
 // The provider for vendors of the OpenAI dialect: one streamed call, its events as a completion, and
 // thinking in tags separated from the answer.
 
-import type { OpenAI } from 'openai';
 import type { ChatCompletionChunk } from 'openai/resources/chat/completions';
 import { Completion, createCallIds, type MintCallId, sealed } from '../completion.ts';
-import { type LocalFetch, refusingRedirects } from '../local-servers.ts';
 import type { LLMProvider, ModelEvent, ModelRequest, StopReason } from '../provider.ts';
-import {
-  type CallDeadline,
-  LIBRARY_TIMEOUT_MS,
-  type ProviderDeps,
-  type StreamReader,
-  streamingProvider,
-} from '../provider-call.ts';
+import { type ProviderDeps, type StreamReader, streamingProvider } from '../provider-call.ts';
 import { openShowing } from '../seen-images.ts';
 import type { Quirks } from '../vendors.ts';
 import { cacheKeyField, openaiRequest } from './openai-request.ts';
@@ -224,51 +216,26 @@ class ToolCallFragments {
   }
 }
 
-// The provider for every vendor that speaks OpenAI's chat completions, by the `openai` package with
-// its retries off. The package is loaded at the first call: a start must not wait for it.
+// The provider for every vendor that speaks OpenAI's chat completions.
 
 export function createOpenaiProvider(deps: ProviderDeps): LLMProvider {
   const { vendor, apiBase, apiKey } = deps;
   // Another service behind the same name may refuse what it does not know.
   const takesCacheKey = vendor.quirks.takesCacheKey === true && apiBase === vendor.apiBase;
-  let client: Promise<OpenAI> | undefined;
-
-  async function connect(): Promise<OpenAI> {
-    const { OpenAI } = await import('openai');
-    return new OpenAI({
-      apiKey: apiKey === '' ? 'none' : apiKey,
-      baseURL: apiBase,
-      organization: null,
-      project: null,
-      maxRetries: 0,
-      timeout: LIBRARY_TIMEOUT_MS,
-      logLevel: 'off',
-      fetch: asFetch(refusingRedirects(deps.fetch ?? fetch, vendor.name)),
-    });
-  }
-
-  async function open(request: ModelRequest, deadline: CallDeadline) {
-    client ??= connect();
-    const openai = await client;
-    return openShowing(request, deps, (seen, shown) => {
-      deadline.signal.throwIfAborted();
-      const body = {
-        ...openaiRequest(seen, vendor.quirks, shown),
-        ...(takesCacheKey ? cacheKeyField(request) : {}),
-      };
-      return openai.chat.completions.create(body, { signal: deadline.signal });
-    });
-  }
-
-  const readerFor = (request: ModelRequest) => new OpenaiReader(request, vendor.quirks);
-  return streamingProvider(deps, apiBase, { readerFor, open, carriesContent });
+  return streamingProvider<ChatCompletionChunk>(deps, apiBase, {
+    url: `${apiBase.replace(/\/$/, '')}/chat/completions`,
+    headers: { authorization: `Bearer ${apiKey === '' ? 'none' : apiKey}` },
+    readerFor: (request) => new OpenaiReader(request, vendor.quirks),
+    open: (request, send) =>
+      openShowing(request, deps, (seen, shown) =>
+        send({
+          ...openaiRequest(seen, vendor.quirks, shown),
+          ...(takesCacheKey ? cacheKeyField(request) : {}),
+        }),
+      ),
+    carriesContent,
+  });
 }
-
-/** The library gives addresses as text. */
-const asFetch =
-  (own: LocalFetch): typeof fetch =>
-  (url, init) =>
-    own(String(url), init);
 
 /** Empty chunks and the opening `role` keep a connection alive but are no part of an answer. */
 function carriesContent(chunk: ChatCompletionChunk): boolean {
