@@ -1,5 +1,5 @@
 // The composition root: from configuration to a running gateway. The order of features stands in features.ts, those of
-// intake steps, turn stages and model guards here.
+// intake steps, turn stages and guards here.
 
 import { hostname } from 'node:os';
 import { FEATURES } from './features.ts';
@@ -44,6 +44,8 @@ export const ORDERS: Orders = {
   ],
   /** Around each try of a model call, from the outside in. */
   modelGuards: ['local only', 'record', 'budgets'],
+  /** Of a tool call that an owner has to allow: the first that decides. */
+  callGuards: ['standing approvals', 'approvals'],
 };
 
 /**

@@ -5,7 +5,7 @@ import { MODELS } from './agent/models.ts';
 import type { LoginOptions, LoginStep } from './channels/channel.ts';
 import { CONFIGURED_CHANNELS, type ConfiguredChannels } from './channels/configured-channels.ts';
 import type { Door } from './channels/door.ts';
-import { STOP } from './features/conversations/install-stop.ts';
+import { STOP } from './features/conversations/stop-command.ts';
 import { TOOL_SERVERS } from './features/mcp/tool-servers.ts';
 import { loginLink, type ServedHttp, serveHttp } from './http/serve-http.ts';
 import type { Turn } from './kernel/bus/bus.ts';

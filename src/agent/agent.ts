@@ -3,7 +3,6 @@
 
 import type { Letter } from '../features/letters/rules/letter.ts';
 import type { AgentMode } from '../features/modes/settings.ts';
-import type { Payer } from '../features/spending/rules/budget-limits.ts';
 import type { Drift } from '../features/steadiness/rules/anti-drift.ts';
 import type { PersonQuestion } from '../kernel/access/person.ts';
 import type { Rights, ToolAccess } from '../kernel/access/rights.ts';
@@ -14,6 +13,7 @@ import type {
   AgentEvent,
   ChatRef,
   InboundMessage,
+  Payer,
   TurnOutcome,
 } from '../kernel/message/message.ts';
 import type { TokenUsage } from '../kernel/message/transcript.ts';
@@ -137,12 +137,10 @@ export type TurnInput = {
   steer(): Promise<readonly TurnMessage[]>;
   readonly say: Say;
   /**
-   * Whether an owner has allowed just this for longer than once; then it is entered as begun. Left
-   * out: they are asked each time.
+   * Asks the call guards (kernel/guards.ts) about a call that an owner has to allow, durably; the same `ordinal` once.
+   * `run`: one of them allows it at once. Undefined: nobody can allow it.
    */
-  isAllowed?(call: CallToApprove): Promise<boolean>;
-  /** Asks an owner for an approval, durably. The same `ordinal` asks once. */
-  askOwner(call: CallToApprove): Promise<AskedOwner>;
+  judge(call: CallToApprove): Promise<'run' | AskedOwner | undefined>;
   /**
    * Sends a text to somebody else, or shows it to an owner first, durably; what to tell the model.
    * The same `ordinal` is posted once.

@@ -3,10 +3,9 @@
 // tools and prompt give way to it, and then what is older is left out of the model's view. Behind a turn
 // above the watermark, and on command, it is summarized as well. The transcript keeps everything.
 
-import type { Payer } from '../features/spending/rules/budget-limits.ts';
 import { ProviderError } from '../kernel/message/errors.ts';
 import type { SessionKey } from '../kernel/message/ids.ts';
-import type { AgentEvent } from '../kernel/message/message.ts';
+import type { AgentEvent, Payer } from '../kernel/message/message.ts';
 import { type Clock, withDeadline } from '../lib/time/clock.ts';
 import type { ModelRegistry } from '../providers/provider.ts';
 import type { CompactionReport, CompactionRequest, Compactor } from './agent.ts';

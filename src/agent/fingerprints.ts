@@ -2,10 +2,10 @@
 // noticed when a call does not begin as the one before it did, as a provider's prompt cache needs it.
 
 import { hash } from 'node:crypto';
-import type { AskedPiece } from '../features/request-log/rules/asked.ts';
 import type { Rights } from '../kernel/access/rights.ts';
 import type { SessionKey } from '../kernel/message/ids.ts';
 import type { ModelMessage, TokenUsage } from '../kernel/message/transcript.ts';
+import type { AskedPiece } from '../kernel/sessions/rules/asked.ts';
 import type { AskedBook } from '../kernel/sessions/store.ts';
 import { RecentMap } from '../lib/async.ts';
 import type { Logger } from '../lib/logger.ts';

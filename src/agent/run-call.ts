@@ -44,9 +44,9 @@ export async function runCall(
   if ('status' in wanted) return wanted;
   const { input } = turn;
   // Run as it stood then, or not at all: the seal is compared once more where it is run.
-  if ((await input.isAllowed?.(wanted)) === true) return run(turn, call, bound, wanted.seal);
-  const { text, isWaiting } = await input.askOwner(wanted);
-  return { ...notAllowed(text), isWaiting };
+  const verdict = await input.judge(wanted);
+  if (verdict === 'run') return run(turn, call, bound, wanted.seal);
+  return { ...notAllowed(verdict?.text ?? NOT_ALLOWED), isWaiting: verdict?.isWaiting === true };
 }
 
 async function run(

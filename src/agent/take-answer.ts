@@ -1,13 +1,13 @@
 // Takes what the model answered: records it, before any tool with effects may run, and tells the
 // state machine what it was.
 
-import type { AskedPiece, AskedWith } from '../features/request-log/rules/asked.ts';
 import { JOB_CHANNEL } from '../features/schedule/settings.ts';
 import { unsupportedIn } from '../features/steadiness/steadiness.ts';
 import { isRepeatable } from '../kernel/access/rights.ts';
 import { callId } from '../kernel/message/ids.ts';
 import type { AgentEvent } from '../kernel/message/message.ts';
 import type { AssistantEntry, ToolCall, TranscriptEntry } from '../kernel/message/transcript.ts';
+import type { AskedPiece, AskedWith } from '../kernel/sessions/rules/asked.ts';
 import type { ModelEvent } from '../providers/provider.ts';
 import { type AskedNotes, printOf, toolText } from './fingerprints.ts';
 import { type Asked, type ModelCall, mayAct } from './model-call.ts';

@@ -2,7 +2,6 @@
 // durable log, so that a page that lost its connection resumes without loss. Whoever holds the gateway's
 // token or a login of the page is one person, the owner.
 
-import type { OwnDoor } from '../features/people/persons.ts';
 import type { AttachmentKind } from '../kernel/message/attachment.ts';
 import { NanobotError } from '../kernel/message/errors.ts';
 import {
@@ -20,6 +19,7 @@ import type {
   ToolActivity,
   TurnOutcome,
 } from '../kernel/message/message.ts';
+import type { OwnDoor } from '../kernel/people/persons.ts';
 
 /** What a chat and a client id may look like: safe in keys, URLs and file names. */
 export const DOOR_NAME = /^[A-Za-z0-9_-][A-Za-z0-9._-]{0,63}$/;

@@ -4,12 +4,12 @@
 import { readOnce } from '../lib/async.ts';
 import type { Tool } from '../tools/tool.ts';
 import type { Command } from './commands/command-access.ts';
+import type { CallGuard, ModelGuard } from './guards.ts';
 import type { Route, RouteHandlers, RouteName } from './http-routes.ts';
 import type { IntakeStep } from './intake/group-intake.ts';
 import type { SessionKey } from './message/ids.ts';
 import type { ChatRef, InboundMessage } from './message/message.ts';
 import type { TranscriptEntry } from './message/transcript.ts';
-import type { ModelGuard } from './model-guards.ts';
 import type { AuditEvent } from './observe/telemetry.ts';
 import type { PersonalData } from './personal-data.ts';
 import type { QuestionHandler } from './questions/question-rows.ts';
@@ -58,6 +58,7 @@ export interface Contributions {
   stage(stage: TurnStage): void;
   intake(step: IntakeStep): void;
   modelGuard(guard: ModelGuard): void;
+  callGuard(guard: CallGuard): void;
 }
 
 type AnswerSource = {
@@ -80,6 +81,7 @@ export interface Contributed {
   stages(): readonly TurnStage[];
   intake(): readonly IntakeStep[];
   modelGuards(): readonly ModelGuard[];
+  callGuards(): readonly CallGuard[];
   sessionWatchers(): readonly SessionWatcher[];
   arrivals(): readonly ((message: InboundMessage) => void)[];
   reconfigured(): readonly (() => void | Promise<void>)[];
@@ -100,6 +102,7 @@ export function createRegistries(): Registries {
   const stages: TurnStage[] = [];
   const intake: IntakeStep[] = [];
   const modelGuards: ModelGuard[] = [];
+  const callGuards: CallGuard[] = [];
   const watchers: SessionWatcher[] = [];
   const arrivals: ((message: InboundMessage) => void)[] = [];
   const reconfigured: (() => void | Promise<void>)[] = [];
@@ -125,6 +128,7 @@ export function createRegistries(): Registries {
       stage: (stage) => void stages.push(stage),
       intake: (step) => void intake.push(step),
       modelGuard: (guard) => void modelGuards.push(guard),
+      callGuard: (guard) => void callGuards.push(guard),
     },
     contributed: {
       tools: () =>
@@ -139,6 +143,7 @@ export function createRegistries(): Registries {
       stages: () => stages,
       intake: () => intake,
       modelGuards: () => modelGuards,
+      callGuards: () => callGuards,
       sessionWatchers: () => watchers,
       arrivals: () => arrivals,
       reconfigured: () => reconfigured,

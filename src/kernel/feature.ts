@@ -4,8 +4,6 @@
 
 import type { z } from 'zod';
 import type { SpendingGuard } from '../agent/agent.ts';
-import type { People } from '../features/people/people.ts';
-import type { AskedFiles } from '../features/request-log/request-log.ts';
 import type { Permits, ReaderMemory } from '../lib/async.ts';
 import type { Logger } from '../lib/logger.ts';
 import type { Clock } from '../lib/time/clock.ts';
@@ -22,15 +20,19 @@ import type { SpentButtons } from './delivery/undelivered.ts';
 import type { GatewayOptions } from './gateway.ts';
 import type { Judge } from './intake/fair-use.ts';
 import type { MediaReader, MediaStore } from './media/media.ts';
-import { NanobotError } from './message/errors.ts';
 import type { Measuring } from './observe/build-telemetry.ts';
 import type { ChannelRegister, Owners } from './owners.ts';
+import type { People } from './people/people.ts';
 import type { PersonalData } from './personal-data.ts';
+import type { Ports } from './ports.ts';
 import type { Questions } from './questions/questions.ts';
 import type { OpenRows } from './rows.ts';
 import type { SessionFiles } from './sessions/forget.ts';
+import type { AskedFiles } from './sessions/request-log.ts';
 import type { SessionStore } from './sessions/store.ts';
 import type { Origins, SessionSettingsStore } from './turns/origins.ts';
+
+export { type Port, PortError, port } from './ports.ts';
 
 export interface Feature {
   readonly name: string;
@@ -88,6 +90,8 @@ export type Orders = {
   readonly stages: readonly string[];
   /** From the outside in. */
   readonly modelGuards: readonly string[];
+  /** The first that decides. */
+  readonly callGuards: readonly string[];
 };
 
 /** What exists before the first feature is installed. */
@@ -111,38 +115,4 @@ export interface Kernel extends Foundations, Ports {
   readonly permits: Permits;
   readonly add: Contributions;
   readonly contributed: Contributed;
-}
-
-/** The name under which one feature offers a service to those installed after it. */
-export type Port<T> = { readonly name: string; readonly of?: T };
-
-export const port = <T>(name: string): Port<T> => ({ name });
-
-export class PortError extends NanobotError {
-  override readonly name = 'PortError';
-}
-
-export interface Ports {
-  /** @throws PortError where it was provided before */
-  provide<T>(port: Port<T>, value: NoInfer<T>): void;
-  /** @throws PortError where no feature installed before provides it */
-  use<T>(port: Port<T>): T;
-  /** Undefined where the feature that provides it is off. */
-  useIfOn<T>(port: Port<T>): T | undefined;
-}
-
-export function createPorts(): Ports {
-  const provided = new Map<string, unknown>();
-  return {
-    provide({ name }, value) {
-      if (provided.has(name)) throw new PortError('port_taken', `"${name}" is provided twice`);
-      provided.set(name, value);
-    },
-    use<T>({ name }: Port<T>): T {
-      if (!provided.has(name))
-        throw new PortError('port_missing', `no feature installed before provides "${name}"`);
-      return provided.get(name) as T;
-    },
-    useIfOn: <T>({ name }: Port<T>) => provided.get(name) as T | undefined,
-  };
 }

@@ -5,8 +5,6 @@ import { randomBytes } from 'node:crypto';
 import { existsSync } from 'node:fs';
 import { readdir, readFile, realpath, rm, stat } from 'node:fs/promises';
 import { z } from 'zod';
-import type { Pairing } from '../features/people/pairing.ts';
-import type { People } from '../features/people/people.ts';
 import { writeAtomic } from '../lib/files/files.ts';
 import { parseJson } from '../lib/json/json.ts';
 import { silentLogger } from '../lib/logger.ts';
@@ -18,6 +16,8 @@ import { holdHome } from './bus/store/home-lock.ts';
 import { type EmbeddedStore, type EntryRow, HomeLockedError } from './bus/store/store.ts';
 import type { Home } from './config/files/home.ts';
 import type { InboundMessage } from './message/message.ts';
+import type { Pairing } from './people/pairing.ts';
+import type { People } from './people/people.ts';
 import { createRows, type OpenRows } from './rows.ts';
 
 /** Where pairings live in the store. */
@@ -108,7 +108,7 @@ export async function openState(
   clock: Clock,
   { checkUpToBytes = 0 }: Pick<EmbeddedStoreOptions, 'checkUpToBytes'> = {},
 ): Promise<OpenedState> {
-  const { createPeople } = await import('../features/people/people.ts');
+  const { createPeople } = await import('./people/people.ts');
   const { OWN_DOORS } = await import('../channels/door.ts');
   const store = await openStore(home, { clock, log: silentLogger, checkUpToBytes });
   const rows = createRows(store);

@@ -7,9 +7,9 @@ import { TurnDeferred } from './bus/bus.ts';
 import { commandsOf } from './commands/command-access.ts';
 import type { Config } from './config/config.ts';
 import { member } from './config/json-paths.ts';
-import { type Feature, type Kernel, PortError, type WhenOff } from './feature.ts';
-import { inOrder } from './ordered.ts';
+import type { Feature, Kernel, WhenOff } from './feature.ts';
 import { exported, type PersonalData } from './personal-data.ts';
+import { inOrder, PortError } from './ports.ts';
 
 /** Work of a feature that is off goes on so soon after it was switched on. */
 const LOOK_AGAIN_MS = 10_000;

@@ -6,7 +6,6 @@
 import { randomUUID } from 'node:crypto';
 import { z } from 'zod';
 import type { Channel, ChannelStatus } from '../channels/channel.ts';
-import type { Pairing } from '../features/people/pairing.ts';
 import { jsonRow, place, type RowShape } from '../lib/json/json.ts';
 import type { Logger } from '../lib/logger.ts';
 import type { Clock } from '../lib/time/clock.ts';
@@ -22,6 +21,7 @@ import {
   messageId,
 } from './message/ids.ts';
 import type { ChatRef } from './message/message.ts';
+import type { Pairing } from './people/pairing.ts';
 
 /** The chat of the web page that holds notices for which no other door is known. */
 export const NOTICES: ChatRef = {

@@ -4,7 +4,7 @@
 import { z } from 'zod';
 import { partOfResult, type WantedPart } from '../agent/rules/document-text.ts';
 import { isWithin, nodeId, nodesInView, rangeOfNode } from '../agent/rules/summary-nodes-text.ts';
-import type { FoundPart } from '../features/memory/memory.ts';
+import type { FoundPart } from '../kernel/bus/store/text-index.ts';
 import { isImage } from '../kernel/message/attachment.ts';
 import { ToolError } from '../kernel/message/errors.ts';
 import { firstSeqOf, type ResultId, type SessionKey, sessionKey } from '../kernel/message/ids.ts';

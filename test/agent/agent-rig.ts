@@ -218,7 +218,7 @@ export async function createRig(options: RigOptions = {}) {
       settings: { thinkingBudget: 0 },
       steer: async () => [],
       say: async (markdown, ordinal) => void said.push({ markdown, ordinal }),
-      askOwner: async (call) => {
+      judge: async (call) => {
         asked.push(call);
         return { text: 'Not run: an owner is asked.', isWaiting: true };
       },

@@ -4,7 +4,6 @@
 import { readdir } from 'node:fs/promises';
 import { join } from 'node:path';
 import { expect, it } from 'vitest';
-import { createAskedFiles } from '../../src/features/request-log/request-log.ts';
 import { chatsOfJobs, openJobRows } from '../../src/features/schedule/job-rows.ts';
 import type { Job } from '../../src/features/schedule/rules/job.ts';
 import {
@@ -19,6 +18,7 @@ import { sessionKey, turnId } from '../../src/kernel/message/ids.ts';
 import { chatsOfChannel } from '../../src/kernel/sessions/forget.ts';
 import { createJsonlSessionStore } from '../../src/kernel/sessions/jsonl.ts';
 import { deleteLeftovers } from '../../src/kernel/sessions/maintenance.ts';
+import { createAskedFiles } from '../../src/kernel/sessions/request-log.ts';
 import { silentLogger } from '../../src/lib/logger.ts';
 import { systemClock } from '../../src/lib/time/clock.ts';
 import { createSessionFolder, ROOMY } from '../sessions/session-folder.ts';

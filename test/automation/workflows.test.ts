@@ -133,7 +133,7 @@ function turnOf({ id }: WorkflowRun): TurnInput {
     ...{ chat: workflowChat(id), person: OWNER_TURN, rights: OWNER_RIGHTS },
     messages: [{ seq: 1, message, rights: OWNER_RIGHTS, isForeign: false }],
     settings: { thinkingBudget: 0 },
-    ...{ steer: async () => [], say: never, askOwner: never, post: never, ask: never },
+    ...{ steer: async () => [], say: never, judge: never, post: never, ask: never },
   };
 }
 
@@ -229,7 +229,7 @@ it.each([
   const toolbox = scriptedToolbox('execute', async () => ({ status: 'ok', text: 'done' }));
   const turn: TurnInput = {
     ...turnOf(run),
-    askOwner: async () => ({ text: 'An owner is asked.', isWaiting: true }),
+    judge: async () => ({ text: 'An owner is asked.', isWaiting: true }),
   };
   const { signal } = new AbortController();
   for (const state of [{ kind: 'open' }, { kind }]) {
@@ -314,7 +314,7 @@ it('asks an owner, once it has read words of others, before it acts or carries t
   const turn: TurnInput = {
     ...turnOf(run),
     rights: ALL_RIGHTS,
-    askOwner: async (question) => ({ text: `${asked.push(question)}`, isWaiting: true }),
+    judge: async (question) => ({ text: `${asked.push(question)}`, isWaiting: true }),
   };
   const { signal } = new AbortController();
   await Array.fromAsync(runWorkflow(agentDeps({ runs, rows, clock, toolbox }), turn, signal));

@@ -43,7 +43,10 @@ async function turnsOf(...entries: readonly InboundEntry[]): Promise<readonly st
   let taken = 0;
   await bus.accept(entries);
   const work = startWork(bus, async (turn) => {
-    const { messages } = createBatch(turn, { find: () => undefined });
+    const { messages } = createBatch(turn, {
+      commands: { find: () => undefined },
+      startedFrom: () => undefined,
+    });
     turns.push(messages.map((each) => each.message.text));
     taken += messages.length;
     return { ...resultOf(turn), throughSeq: messages.at(-1)?.seq ?? 0 };

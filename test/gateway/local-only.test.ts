@@ -27,6 +27,7 @@ import type { EmbeddedStore } from '../../src/kernel/bus/store/store.ts';
 import { configSchema } from '../../src/kernel/config/config.ts';
 import { LiveConfig } from '../../src/kernel/config/files/live-config.ts';
 import { createRegistries } from '../../src/kernel/contributions.ts';
+import { budgetGuard, guardedModelCalls } from '../../src/kernel/guards.ts';
 import {
   channelName,
   chatId,
@@ -35,7 +36,6 @@ import {
   userId,
 } from '../../src/kernel/message/ids.ts';
 import { type ChatRef, sessionKeyOf } from '../../src/kernel/message/message.ts';
-import { budgetGuard, guardedModelCalls } from '../../src/kernel/model-guards.ts';
 import { createRows } from '../../src/kernel/rows.ts';
 import { silentLogger } from '../../src/lib/logger.ts';
 import { createLocalSites } from '../../src/providers/local-site.ts';

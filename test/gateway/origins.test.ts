@@ -1,10 +1,10 @@
 // What a person may have done on one of several doors of theirs, over a real store.
 
 import { expect, it } from 'vitest';
-import { createKnownAs } from '../../src/features/people/people.ts';
 import { createJudge } from '../../src/kernel/intake/fair-use.ts';
 import { channelName, chatId, DEFAULT_ACCOUNT, messageId } from '../../src/kernel/message/ids.ts';
 import type { InboundMessage } from '../../src/kernel/message/message.ts';
+import { createKnownAs } from '../../src/kernel/people/people.ts';
 import { createOrigins } from '../../src/kernel/turns/origins.ts';
 import { makePeopleRig, person } from './people-rig.ts';
 

@@ -11,9 +11,7 @@ import { modelCommands, stopCommands } from '../../src/features/conversations/st
 import { openBridgeRows } from '../../src/features/mail-bridge/bridge-summaries.ts';
 import { bridgeSteps, createMailBridge } from '../../src/features/mail-bridge/mail-bridge.ts';
 import { createKnock, createOwnerNotices } from '../../src/features/people/knock.ts';
-import { createKnownAs, createPeople, type People } from '../../src/features/people/people.ts';
 import { peopleCommands } from '../../src/features/people/people-commands.ts';
-import { createStrangerAnswers } from '../../src/features/people/strangers.ts';
 import { createBudgetOwners } from '../../src/features/spending/paid-call.ts';
 import { Spending } from '../../src/features/spending/spending.ts';
 import {
@@ -42,6 +40,8 @@ import {
 } from '../../src/kernel/message/ids.ts';
 import type { ChatRef, InboundMessage, PersonSender } from '../../src/kernel/message/message.ts';
 import { createOwnerDoor } from '../../src/kernel/owners.ts';
+import { createKnownAs, createPeople, type People } from '../../src/kernel/people/people.ts';
+import { createStrangerAnswers } from '../../src/kernel/people/strangers.ts';
 import { openQuestionRows } from '../../src/kernel/questions/question-rows.ts';
 import { createQuestions, type Questions } from '../../src/kernel/questions/questions.ts';
 import { createRows } from '../../src/kernel/rows.ts';
@@ -211,12 +211,11 @@ export async function makePeopleRig(
         bus,
         pairing,
         judge,
-        knock,
         groups,
         fairUse,
         questions,
         order: ORDERS.intake,
-        steps: bridgeSteps(bus, bridge),
+        steps: [knock, ...bridgeSteps(bus, bridge)],
         log,
         ownerWroteIn: door.wroteIn,
       },

@@ -6,7 +6,6 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import type { Refusal, Reservation } from '../../src/agent/agent.ts';
-import type { KnownAs } from '../../src/features/people/people.ts';
 import type { BudgetOwners } from '../../src/features/spending/paid-call.ts';
 import { createBudgetNotes, Spending, type UsedUp } from '../../src/features/spending/spending.ts';
 import { storedDays } from '../../src/features/spending/spending-day.ts';
@@ -21,6 +20,7 @@ import { openEmbeddedStore } from '../../src/kernel/bus/store/embedded.ts';
 import type { EmbeddedStore } from '../../src/kernel/bus/store/store.ts';
 import { limitsSchema } from '../../src/kernel/config/limits.ts';
 import { channelName, chatId, DEFAULT_ACCOUNT, userId } from '../../src/kernel/message/ids.ts';
+import type { KnownAs } from '../../src/kernel/people/people.ts';
 import { silentLogger } from '../../src/lib/logger.ts';
 import { createMovableClock, type MovableClock } from '../support/movable-clock.ts';
 

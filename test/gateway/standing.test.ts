@@ -2,8 +2,8 @@
 // X06 of the catalogue.
 
 import { describe, expect, test } from 'vitest';
-import { askerKey } from '../../src/features/approvals/standing.ts';
 import { NO_RIGHTS } from '../../src/kernel/access/rights.ts';
+import { askerKey } from '../../src/kernel/guards.ts';
 import { type Asked, makeApprovalsRig, OWNER, placeOf } from './approvals-rig.ts';
 import { person } from './people-rig.ts';
 

@@ -4,11 +4,11 @@
 import { appendFile, readdir, readFile, rm, stat, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { expect, onTestFinished, test } from 'vitest';
-import { createAskedFiles, readAsked } from '../../src/features/request-log/request-log.ts';
-import { recordedAsk } from '../../src/features/request-log/rules/asked.ts';
 import { ALL_RIGHTS } from '../../src/kernel/access/rights.ts';
 import { sessionKey, turnId } from '../../src/kernel/message/ids.ts';
 import { createSessionMaintenance } from '../../src/kernel/sessions/maintenance.ts';
+import { createAskedFiles, readAsked } from '../../src/kernel/sessions/request-log.ts';
+import { recordedAsk } from '../../src/kernel/sessions/rules/asked.ts';
 import { holdsWords } from '../../src/kernel/sessions/rules/forgetting.ts';
 import { silentLogger } from '../../src/lib/logger.ts';
 import { userEntry } from '../contract/user-entry.ts';

@@ -4,7 +4,7 @@ import { rmSync } from 'node:fs';
 import { readdir, readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { expect, it } from 'vitest';
-import type { IndexedPart } from '../../src/features/memory/memory.ts';
+import type { IndexedPart } from '../../src/kernel/bus/store/text-index.ts';
 import { createTextIndex } from '../../src/kernel/bus/store/text-index.ts';
 import { sessionKey, turnId } from '../../src/kernel/message/ids.ts';
 import type { TranscriptEntry } from '../../src/kernel/message/transcript.ts';

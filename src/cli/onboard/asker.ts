@@ -8,7 +8,6 @@ import {
   type OwnerWait,
   waitForOwner,
 } from '../../features/people/owner-pairing.ts';
-import type { Approval } from '../../features/people/people-rows.ts';
 import { checkConfig } from '../../kernel/config/check.ts';
 import type { Config } from '../../kernel/config/config.ts';
 import { loadConfig, readRawConfig, saveConfig } from '../../kernel/config/files/config-file.ts';
@@ -16,6 +15,7 @@ import { findSecrets } from '../../kernel/config/files/secret-sources.ts';
 import type { JsonObject, JsonValue } from '../../kernel/config/json.ts';
 import { withValue } from '../../kernel/config/json-paths.ts';
 import { NanobotError, ProviderError } from '../../kernel/message/errors.ts';
+import type { Approval } from '../../kernel/people/people-rows.ts';
 import { qrMatrix, qrTerminalLines, qrTerminalSize } from '../../lib/qr-code.ts';
 import { CommandFailure, EXIT, type Terminal } from '../terminal.ts';
 

@@ -15,10 +15,10 @@ import {
   OWNER_ONLY,
 } from '../../kernel/commands/command-access.ts';
 import { verbatim } from '../../kernel/message/untrusted.ts';
+import type { Persons } from '../../kernel/people/persons.ts';
 import { headOf } from '../../lib/text/cut.ts';
 import type { Drafts } from '../letters/drafts.ts';
 import { withPerson } from '../people/person-commands.ts';
-import type { Persons } from '../people/persons.ts';
 import type { Approvals } from './approvals.ts';
 import { shownText } from './rules/approval-text.ts';
 import { endWords, type ShownYes, type Standing, shortId } from './standing.ts';

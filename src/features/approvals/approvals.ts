@@ -4,15 +4,10 @@
 
 import type { AskedOwner, CallToApprove } from '../../agent/agent.ts';
 import type { MessageBus } from '../../kernel/bus/bus.ts';
+import type { AskingTurn } from '../../kernel/guards.ts';
 import { BusFullError } from '../../kernel/message/errors.ts';
-import {
-  type MessageId,
-  messageId,
-  type SessionKey,
-  type TurnId,
-} from '../../kernel/message/ids.ts';
-import type { ChatRef, InboundMessage, SystemSender } from '../../kernel/message/message.ts';
-import type { TurnPerson } from '../../kernel/message/untrusted.ts';
+import { messageId } from '../../kernel/message/ids.ts';
+import type { ChatRef, InboundMessage } from '../../kernel/message/message.ts';
 import { verbatim } from '../../kernel/message/untrusted.ts';
 import type { Chooser, QuestionHandler } from '../../kernel/questions/question-rows.ts';
 import { moveOn, openOf } from '../../kernel/questions/question-rows.ts';
@@ -53,23 +48,6 @@ type ApprovalsDeps = {
   isAwaited(chat: ChatRef): Promise<boolean>;
   /** Where a person's is not known; empty: the machine's. */
   timeZone(): string;
-};
-
-export type AskingTurn = {
-  readonly session: SessionKey;
-  readonly turnId: TurnId;
-  readonly chat: ChatRef;
-  readonly person: TurnPerson;
-  /** The message that the turn answers. */
-  readonly replyTo: MessageId | undefined;
-  /** Whose budget the turn that hears of it is charged to. */
-  readonly paidBy?: SystemSender['paidBy'];
-  /** Who asks, in words fit for Markdown. */
-  readonly asker: string;
-  /** Whose messages alone it answers, by a stable name. */
-  readonly whose?: string | undefined;
-  /** The turn is an owner's, alone with the agent: they are asked right there. */
-  readonly isOwnerHere: boolean;
 };
 
 // What became of a call that an owner decided about, as the message that begins a turn and in words for

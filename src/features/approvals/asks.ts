@@ -13,12 +13,12 @@ import {
 } from '../../kernel/access/person.ts';
 import { narrowed, type Rights } from '../../kernel/access/rights.ts';
 import type { MessageBus } from '../../kernel/bus/bus.ts';
+import type { AskTurn } from '../../kernel/guards.ts';
 import { ToolError } from '../../kernel/message/errors.ts';
 import {
   type MessageId,
   messageId,
   type SessionKey,
-  type TurnId,
   type UserId,
 } from '../../kernel/message/ids.ts';
 import {
@@ -45,13 +45,6 @@ type AsksDeps = {
   readonly questions: Pick<Questions, 'ask' | 'withdraw' | 'open'>;
   readonly clock: Clock;
   readonly log: Logger;
-};
-
-type AskTurn = {
-  readonly session: SessionKey;
-  readonly turnId: TurnId;
-  /** The newest message that the turn answers: whoever sent it is asked, where they wrote it. */
-  readonly newest: InboundMessage;
 };
 
 /** A message with what it answers. */

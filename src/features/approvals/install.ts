@@ -4,6 +4,7 @@ import type { ApprovedCall, TurnMessage } from '../../agent/agent.ts';
 import { AGENT } from '../../agent/install.ts';
 import type { MessageBus } from '../../kernel/bus/bus.ts';
 import { type Kernel, port } from '../../kernel/feature.ts';
+import { ASKING } from '../../kernel/guards.ts';
 import { callId, messageId } from '../../kernel/message/ids.ts';
 import { previewOf } from '../../kernel/message/message.ts';
 import { NOTICES } from '../../kernel/owners.ts';
@@ -48,6 +49,12 @@ export function install(kernel: Kernel): void {
   add.answers(ASK_SUBJECT, { ...asks.handler, takeUp: () => asks.takeUp() });
   for (const kept of [asks, approvals, standing]) add.personalData(kept);
   kernel.provide(APPROVED_CALLS, calls);
+  add.callGuard({
+    name: 'standing approvals',
+    judge: async (call, turn) => ((await approvals.allows(call, turn)) ? 'run' : undefined),
+  });
+  add.callGuard({ name: 'approvals', judge: (call, turn) => approvals.request(call, turn) });
+  kernel.provide(ASKING, asks.ask);
   kernel.provide(APPROVALS, approvals);
   kernel.provide(ASKS, asks);
   kernel.provide(STANDING, standing);

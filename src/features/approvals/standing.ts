@@ -267,29 +267,3 @@ function asMessage(sender: PersonSender, chat: ChatRef, now: number): InboundMes
   const times = { sentAt: now, receivedAt: now };
   return { id: messageId('standing'), chat, sender, addressing: 'direct', text: '', ...times };
 }
-
-/** The one asker of a call: nobody where several ask, or what asks is never there again. */
-export function askerKey(messages: readonly Pick<InboundMessage, 'sender' | 'chat'>[]) {
-  const keys = new Set(messages.map(askerOf));
-  const [key] = keys;
-  return keys.size === 1 ? key : undefined;
-}
-
-function askerOf({ sender, chat }: Pick<InboundMessage, 'sender' | 'chat'>): string | undefined {
-  if (sender.kind === 'person') {
-    return sender.verified === 'unverified' ? undefined : `${chat.channel}:${sender.id}`;
-  }
-  switch (sender.source) {
-    case 'heartbeat':
-      return sender.source;
-    // A job has a conversation of its own; what comes of an approval goes on with what was asked.
-    case 'cron':
-    case 'approval':
-    case 'draft':
-      return sender.paidBy?.[0];
-    case 'subagent':
-    case 'workflow':
-    case 'webhook':
-      return undefined;
-  }
-}

@@ -27,11 +27,11 @@ import {
   sessionKeyOf,
 } from '../../kernel/message/message.ts';
 import { firstWords, verbatim } from '../../kernel/message/untrusted.ts';
+import type { Persons } from '../../kernel/people/persons.ts';
 import type { RestorePoint } from '../../kernel/sessions/rules/carry.ts';
 import type { SessionSettingsStore } from '../../kernel/turns/origins.ts';
 import type { Logger } from '../../lib/logger.ts';
 import { createMinuteText } from '../../lib/time/zone-time.ts';
-import type { Persons } from '../people/persons.ts';
 
 const MAX_LISTED = 20;
 const KILOBYTE = 1000;

@@ -55,7 +55,7 @@ export function install(kernel: Kernel): void {
 const NO_TURN = {
   steer: async () => [],
   say: async () => undefined,
-  askOwner: async () => ({ text: '', isWaiting: false }),
+  judge: async () => undefined,
   post: async () => ({ status: 'failed', text: '' }) as const,
   ask: async () => '',
 };

@@ -1,7 +1,10 @@
+// The chat commands that choose how answers are made, `/status`, and `/stop`.
+//
 // `/stop` and the button of the web page for it: ends the answer, the waiting messages and the subagents at work
 // for it. Workflows and runs of jobs that were started in the chat are named with the command that ends each of
 // them; `/stop all` ends them too.
 
+import { MODELS } from '../../agent/models.ts';
 import type { MessageBus } from '../../kernel/bus/bus.ts';
 import {
   CONVERSATION,
@@ -11,15 +14,52 @@ import {
   type CommandTable,
   commandsOf,
 } from '../../kernel/commands/command-access.ts';
+import { type Kernel, port } from '../../kernel/feature.ts';
 import type { Routes } from '../../kernel/intake/routes.ts';
 import { messageId, type SessionKey } from '../../kernel/message/ids.ts';
 import type { ChatRef } from '../../kernel/message/message.ts';
 import { verbatim } from '../../kernel/message/untrusted.ts';
+import { statusCommands, statusReport } from '../../kernel/status.ts';
 import type { SessionSettings, SessionSettingsStore } from '../../kernel/turns/origins.ts';
 import type { Clock } from '../../lib/time/clock.ts';
 import type { ModelRegistry } from '../../providers/provider.ts';
+import { LOCAL_MODELS } from '../local-models/install.ts';
+import { JOBS } from '../schedule/install.ts';
+import { SUBAGENTS } from '../subagents/install.ts';
+import { WORKFLOWS } from '../workflows/index.ts';
 
-export type StopDeps = {
+/** Ends the answer in a chat and what belongs to it. */
+export const STOP = port<(chat: ChatRef) => Promise<void>>('stop');
+
+const NO_WORKFLOWS = { stopAll: async () => 0, atWork: async () => [] };
+
+export function install(kernel: Kernel): void {
+  const { live, clock, bus, settings, contributed, people, add } = kernel;
+  const models = kernel.use(MODELS).current;
+  const local = kernel.use(LOCAL_MODELS);
+  const turnDefaults = () => ({
+    thinkingBudget: live.defaults.thinkingBudget,
+    queueMode: live.config.queue.mode,
+  });
+  const stopping: StopDeps = {
+    bus,
+    helpers: kernel.use(SUBAGENTS).desk,
+    workflows: kernel.useIfOn(WORKFLOWS)?.desk ?? NO_WORKFLOWS,
+    jobs: kernel.use(JOBS),
+  };
+  add.routes(['GET /api/status'], async () => ({
+    'GET /api/status': async () => ({ body: await statusReport(contributed.status()) }),
+  }));
+  add.command(
+    ...modelCommands({ settings, models, turnDefaults, local }),
+    ...statusCommands(contributed.status),
+    ...stopCommands(stopping),
+  );
+  const { routes } = people;
+  kernel.provide(STOP, (chat) => stopByButton(chat, { ...stopping, routes, clock }));
+}
+
+type StopDeps = {
   readonly bus: Pick<MessageBus, 'cancel' | 'send'>;
   readonly helpers: {
     /** How many were at work for the conversation. */
@@ -29,11 +69,7 @@ export type StopDeps = {
     stopAll(session: SessionKey): Promise<number>;
     atWork(session: SessionKey): Promise<readonly Named[]>;
   };
-  readonly jobs: {
-    /** Those of the chat. */
-    atWork(chat: ChatRef): Promise<readonly Named[]>;
-    stop(id: string): Promise<boolean>;
-  };
+  readonly jobs: NonNullable<(typeof JOBS)['of']>;
 };
 
 type Stop = {

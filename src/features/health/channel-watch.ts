@@ -21,10 +21,10 @@ import {
   type OutboundMessage,
   sessionOf,
 } from '../../kernel/message/message.ts';
+import type { Persons } from '../../kernel/people/persons.ts';
 import { jsonRow, number, type RowShape, rowShape, text, texts } from '../../lib/json/json.ts';
 import type { Logger } from '../../lib/logger.ts';
 import type { Clock } from '../../lib/time/clock.ts';
-import type { Persons } from '../people/persons.ts';
 
 const INTERVAL_MS = 60_000;
 

@@ -6,6 +6,7 @@ import type { LetterToPost } from '../../agent/agent.ts';
 import type { AdmittedRole } from '../../kernel/access/admission.ts';
 import { chatsOf, isSameChat, type Person } from '../../kernel/access/person.ts';
 import type { MessageBus } from '../../kernel/bus/bus.ts';
+import type { AskingTurn } from '../../kernel/guards.ts';
 import { type AccountRef, accountName, chatId, messageId } from '../../kernel/message/ids.ts';
 import {
   type ChatRef,
@@ -13,6 +14,7 @@ import {
   type InboundMessage,
   sessionKeyOf,
 } from '../../kernel/message/message.ts';
+import type { Persons } from '../../kernel/people/persons.ts';
 import type { Answered, Chooser, Question } from '../../kernel/questions/question-rows.ts';
 import type { Questions } from '../../kernel/questions/questions.ts';
 import type { Holds } from '../../kernel/sessions/rules/forgetting.ts';
@@ -20,9 +22,7 @@ import { createLanes } from '../../lib/async.ts';
 import type { Logger } from '../../lib/logger.ts';
 import type { Clock } from '../../lib/time/clock.ts';
 import type { ToolOutcome } from '../../tools/tool.ts';
-import type { AskingTurn } from '../approvals/approvals.ts';
 import type { Standing } from '../approvals/standing.ts';
-import type { Persons } from '../people/persons.ts';
 import {
   type Draft,
   type DraftRows,

@@ -1,17 +1,16 @@
 // Installs letters: texts of the agent for somebody else, sent or shown to an owner first.
 
 import { configuredAccounts } from '../../channels/index.ts';
-import { type Kernel, port } from '../../kernel/feature.ts';
+import type { Kernel } from '../../kernel/feature.ts';
+import { POSTING } from '../../kernel/guards.ts';
 import { whereNew } from '../../kernel/intake/receive.ts';
 import { type AccountName, accountName } from '../../kernel/message/ids.ts';
 import { createMinuteText } from '../../lib/time/zone-time.ts';
 import { approvalCommands } from '../approvals/approval-commands.ts';
 import { APPROVALS, STANDING } from '../approvals/install.ts';
 import { openDraftRows } from './draft-rows.ts';
-import { createDrafts, createTargets, type Drafts } from './drafts.ts';
+import { createDrafts, createTargets } from './drafts.ts';
 import { readHours } from './rules/letter.ts';
-
-export const DRAFTS = port<Drafts>('drafts');
 
 export function install(kernel: Kernel): void {
   const { live, clock, log, bus, store, questions, owners, channels, people, mediumOf } = kernel;
@@ -65,7 +64,7 @@ export function install(kernel: Kernel): void {
       return whereNew(bus, { entry, counts: { role, as: 'command' }, before });
     },
   });
-  kernel.provide(DRAFTS, drafts);
+  kernel.provide(POSTING, drafts.post);
   kernel.add.command(
     ...approvalCommands({
       ...{ approvals: kernel.use(APPROVALS), drafts, standing, mediumOf },

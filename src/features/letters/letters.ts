@@ -3,6 +3,7 @@
 
 import { z } from 'zod';
 import { MAX_ADDRESS_CHARS, recipientOf } from '../../channels/email/rules/address.ts';
+import type { AskingTurn } from '../../kernel/guards.ts';
 import { ToolError } from '../../kernel/message/errors.ts';
 import { accountName, chatId, messageId } from '../../kernel/message/ids.ts';
 import { type ChatRef, type InboundMessage, sessionKeyOf } from '../../kernel/message/message.ts';
@@ -10,7 +11,6 @@ import { verbatim } from '../../kernel/message/untrusted.ts';
 import type { Question } from '../../kernel/questions/questions.ts';
 import { readDescription, type Tool } from '../../tools/tool.ts';
 import { hasPlace } from '../approvals/approval-rows.ts';
-import type { AskingTurn } from '../approvals/approvals.ts';
 import { fenced, MAX_SHOWN_CHARS, shownText } from '../approvals/rules/approval-text.ts';
 import type { StandingCall } from '../approvals/standing.ts';
 import { type Draft, hashOfDraft, isWaiting } from './draft-rows.ts';

@@ -8,11 +8,11 @@ import type { KeyValueStore, StateStore } from '../../kernel/bus/store/store.ts'
 import type { LiveConfig } from '../../kernel/config/files/live-config.ts';
 import type { Contributed } from '../../kernel/contributions.ts';
 import { type Kernel, port } from '../../kernel/feature.ts';
+import type { ModelGuard } from '../../kernel/guards.ts';
 import type { Routes } from '../../kernel/intake/routes.ts';
 import { type SessionKey, sessionKey } from '../../kernel/message/ids.ts';
+import type { Payer } from '../../kernel/message/message.ts';
 import { type ChatRef, chatRefOf, sessionKeyOf } from '../../kernel/message/message.ts';
-import type { ModelGuard } from '../../kernel/model-guards.ts';
-import type { Payer } from '../spending/rules/budget-limits.ts';
 
 type LocalOnlyDeps = {
   readonly state: KeyValueStore;

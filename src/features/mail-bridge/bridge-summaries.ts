@@ -5,6 +5,7 @@ import { z } from 'zod';
 import { SpendingRefusedError } from '../../agent/agent.ts';
 import type { SideModel } from '../../agent/side-model.ts';
 import type { MessageId } from '../../kernel/message/ids.ts';
+import type { Payer } from '../../kernel/message/message.ts';
 import { type ChatRef, sessionKeyOf } from '../../kernel/message/message.ts';
 import { chosenLast } from '../../kernel/questions/question-rows.ts';
 import { jsonRows, MARKS, type OpenRows, type Rows } from '../../kernel/rows.ts';
@@ -13,7 +14,6 @@ import { newBoundary } from '../../lib/boundary.ts';
 import { kind, number, place, rowShape, text, texts } from '../../lib/json/json.ts';
 import type { Logger } from '../../lib/logger.ts';
 import type { Clock } from '../../lib/time/clock.ts';
-import type { Payer } from '../spending/rules/budget-limits.ts';
 import type { MailNote } from './rules/bridge.ts';
 import {
   cleanSummary,

@@ -4,9 +4,11 @@
 import { z } from 'zod';
 import { OWN_DOORS } from '../../channels/door.ts';
 import { chatsOf, doorOf, type Person } from '../../kernel/access/person.ts';
+import type { TextIndex } from '../../kernel/bus/store/text-index.ts';
 import type { SessionKey } from '../../kernel/message/ids.ts';
 import { type ChatRef, chatRefOf, sessionKeyOf } from '../../kernel/message/message.ts';
 import { GROUPS_FOLDER, PEOPLE_FOLDER, verbatim } from '../../kernel/message/untrusted.ts';
+import type { Persons } from '../../kernel/people/persons.ts';
 import { chatOfSession, scopeOfSession } from '../../kernel/sessions/index-file.ts';
 import type { SessionIndexing } from '../../kernel/sessions/index-sessions.ts';
 import type { SessionStore } from '../../kernel/sessions/store.ts';
@@ -16,8 +18,7 @@ import type { PastSessions, WhoseTurn } from '../../tools/read-back.ts';
 import { readDescription, type Tool, type ToolContext } from '../../tools/tool.ts';
 import { QUERY_NAMES } from '../../tools/toolbox.ts';
 import type { OfferUndo } from '../approvals/undo.ts';
-import type { Persons } from '../people/persons.ts';
-import type { MemoryStore, TextIndex } from './memory.ts';
+import type { MemoryStore } from './memory.ts';
 
 type PastSessionsDeps = {
   readonly index: TextIndex;

@@ -5,6 +5,7 @@ import { createHash } from 'node:crypto';
 import { lstat, readdir, rm } from 'node:fs/promises';
 import { join } from 'node:path';
 import { MEMORY_FILE } from '../../agent/rules/prompt.ts';
+import type { TextIndex } from '../../kernel/bus/store/text-index.ts';
 import { NanobotError } from '../../kernel/message/errors.ts';
 import { GROUPS_FOLDER, PEOPLE_FOLDER } from '../../kernel/message/untrusted.ts';
 import { daysBack, isoTime } from '../../kernel/sessions/rules/file.ts';
@@ -17,7 +18,7 @@ import type { Logger } from '../../lib/logger.ts';
 import { keepLastLines } from '../../lib/text/cut.ts';
 import type { Clock } from '../../lib/time/clock.ts';
 import { createDayText, createMinuteText } from '../../lib/time/zone-time.ts';
-import type { MemoryHit, MemoryStore, TextIndex } from './memory.ts';
+import type { MemoryHit, MemoryStore } from './memory.ts';
 import {
   addFact,
   addLearnings,

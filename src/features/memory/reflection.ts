@@ -12,6 +12,7 @@ import type { BackgroundTask } from '../../kernel/contributions.ts';
 import type { Kernel } from '../../kernel/feature.ts';
 import { ProviderError } from '../../kernel/message/errors.ts';
 import { messageId } from '../../kernel/message/ids.ts';
+import type { Payer } from '../../kernel/message/message.ts';
 import { type ChatRef, type InboundMessage, idsOf } from '../../kernel/message/message.ts';
 import { OWNER_TURN } from '../../kernel/message/untrusted.ts';
 import type { Question, QuestionHandler } from '../../kernel/questions/question-rows.ts';
@@ -24,7 +25,6 @@ import type { Logger } from '../../lib/logger.ts';
 import { headOf, keepLastLines } from '../../lib/text/cut.ts';
 import type { Clock } from '../../lib/time/clock.ts';
 import { quietUntil } from '../schedule/rules/quiet-hours.ts';
-import type { Payer } from '../spending/rules/budget-limits.ts';
 import {
   BACKUPS_FOLDER,
   DAY_NOTE,

@@ -4,6 +4,7 @@
 import type { SpendingGuard } from '../../agent/agent.ts';
 import { chargedMeter, untilAborted } from '../../agent/side-model.ts';
 import { ProviderError } from '../../kernel/message/errors.ts';
+import type { Payer } from '../../kernel/message/message.ts';
 import { createChange } from '../../lib/async.ts';
 import type { Clock } from '../../lib/time/clock.ts';
 import type { ModelRegistry } from '../../providers/provider.ts';
@@ -14,7 +15,6 @@ import {
   CLOSED,
   isOpen,
 } from '../../providers/rules/provider-failure.ts';
-import type { Payer } from '../spending/rules/budget-limits.ts';
 
 type RoleName =
   | 'router'

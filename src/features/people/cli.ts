@@ -23,9 +23,9 @@ import {
 import { APPROVAL_POLICIES, type ApprovalPolicy } from '../../kernel/access/rights.ts';
 import { sessionKeyOf } from '../../kernel/message/message.ts';
 import { PEOPLE_FOLDER } from '../../kernel/message/untrusted.ts';
+import type { People } from '../../kernel/people/people.ts';
 import { isTimeZone } from '../../lib/time/zone-time.ts';
 import { quietHoursOf } from '../schedule/rules/quiet-hours.ts';
-import type { People } from './people.ts';
 
 /** As commander passes them; the other flags are limits. */
 type SetFlags = {

@@ -13,12 +13,12 @@ import {
 } from '../../kernel/intake/group-intake.ts';
 import { createReceiver } from '../../kernel/intake/receive.ts';
 import type { InboundMessage } from '../../kernel/message/message.ts';
+import { createKnownAs } from '../../kernel/people/people.ts';
+import { createStrangerAnswers } from '../../kernel/people/strangers.ts';
 import { createAgainHandler } from '../../kernel/turns/edits.ts';
 import { MEMORY } from '../memory/install.ts';
 import { closeDecided, createKnock, createOwnerNotices } from './knock.ts';
-import { createKnownAs } from './people.ts';
 import { peopleCommands } from './people-commands.ts';
-import { createStrangerAnswers } from './strangers.ts';
 
 /** What was said in groups, not to us. */
 export const GROUP_TALK = port<GroupBuffer>('group talk');
@@ -33,12 +33,12 @@ export function install(kernel: Kernel): void {
   const announce = createOwnerNotices({ rows, bus, questions, strangers, clock, noticeChat });
   const codes = { strangers, now: () => clock.now(), randomBytes };
   const attachments = kernel.use(ATTACHMENTS);
+  add.intake(createKnock({ ...codes, bus, decisions, judge, announce, log }));
   const receiver = createReceiver({
     ...{ bus, people, pairing, commands, log, judge, questions },
     order: kernel.orders.intake,
     steps: contributed.intake(),
     groups: createGroupIntake({ buffer: groupTalk, tellOwner: tell }),
-    knock: createKnock({ ...codes, bus, decisions, judge, announce, log }),
     fairUse: createFairUse({
       ...{ state: store.scope('fair-use'), bus, clock, log, knownAs: createKnownAs(persons) },
       settings: () => ({ limits: live.config.limits, timeZone: live.config.sessions.timeZone }),

@@ -3,6 +3,7 @@
 
 import type { InboundEntry, MessageBus } from '../../kernel/bus/bus.ts';
 import type { Judge } from '../../kernel/intake/fair-use.ts';
+import type { IntakeStep } from '../../kernel/intake/group-intake.ts';
 import { type AccountName, accountName, messageId } from '../../kernel/message/ids.ts';
 import {
   type ChatRef,
@@ -15,14 +16,7 @@ import {
   MANY_STRANGERS_NOTICE,
   strangerNotice,
 } from '../../kernel/message/untrusted.ts';
-import { type OpenQuestion, textOf } from '../../kernel/questions/question-rows.ts';
-import type { Questions } from '../../kernel/questions/questions.ts';
-import { jsonRows, type OpenRows } from '../../kernel/rows.ts';
-import { createLanes } from '../../lib/async.ts';
-import { number, rowShape } from '../../lib/json/json.ts';
-import type { Logger } from '../../lib/logger.ts';
-import type { Clock } from '../../lib/time/clock.ts';
-import { PEOPLE_SCOPE } from './people-rows.ts';
+import { PEOPLE_SCOPE } from '../../kernel/people/people-rows.ts';
 import {
   type Decisions,
   decidedElsewhere,
@@ -36,7 +30,14 @@ import {
   type Strangers,
   strangerId,
   strangerQuestion,
-} from './strangers.ts';
+} from '../../kernel/people/strangers.ts';
+import { type OpenQuestion, textOf } from '../../kernel/questions/question-rows.ts';
+import type { Questions } from '../../kernel/questions/questions.ts';
+import { jsonRows, type OpenRows } from '../../kernel/rows.ts';
+import { createLanes } from '../../lib/async.ts';
+import { number, rowShape } from '../../lib/json/json.ts';
+import type { Logger } from '../../lib/logger.ts';
+import type { Clock } from '../../lib/time/clock.ts';
 
 type KnockDeps = StrangerCodesDeps & {
   readonly bus: Pick<MessageBus, 'send' | 'trace'>;
@@ -46,14 +47,8 @@ type KnockDeps = StrangerCodesDeps & {
   readonly log: Logger;
 };
 
-/** The entry that records the message; its own id stays free for the day it is answered. */
-export type Knock = (
-  message: InboundMessage,
-  sender: PersonSender,
-  policy: 'silent' | 'pairing',
-) => Promise<InboundEntry>;
-
-export function createKnock(deps: KnockDeps): Knock {
+/** Records the message under another id; its own stays free for the day it is answered. */
+export function createKnock(deps: KnockDeps): IntakeStep {
   const { bus, strangers, decisions, judge, announce, log } = deps;
 
   async function giveCode(stranger: Stranger, message: InboundMessage) {
@@ -67,7 +62,11 @@ export function createKnock(deps: KnockDeps): Knock {
     });
   }
 
-  return async (message, sender, policy) => {
+  async function recorded(
+    message: InboundMessage,
+    sender: PersonSender,
+    policy: 'silent' | 'pairing',
+  ): Promise<InboundEntry> {
     const { channel } = message.chat;
     const gate = 'held: sender not on the allow list';
     // It was answered once already and the platform offers it again.
@@ -90,6 +89,14 @@ export function createKnock(deps: KnockDeps): Knock {
     } else if (policy === 'pairing') await giveCode(stranger, message);
     else await announce(stranger, accountName(message.chat));
     return entry;
+  }
+
+  return {
+    name: 'unknown sender',
+    decide: async (message, verdict) =>
+      verdict.kind === 'knock'
+        ? { entry: await recorded(message, verdict.sender, verdict.policy) }
+        : undefined,
   };
 }
 

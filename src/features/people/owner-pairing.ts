@@ -6,8 +6,8 @@ import type { Environment } from '../../kernel/config/environment.ts';
 import { loadConfig } from '../../kernel/config/files/config-file.ts';
 import type { Home } from '../../kernel/config/files/home.ts';
 import { findRunningGateway, type OpenedState, withOpenState } from '../../kernel/home-state.ts';
+import type { Approval } from '../../kernel/people/people-rows.ts';
 import type { Clock } from '../../lib/time/clock.ts';
-import type { Approval } from './people-rows.ts';
 
 const LOOK_MS = 300;
 /** The owner is told that it worked: queued right after the pairing, and then sent. */

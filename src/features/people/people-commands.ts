@@ -22,10 +22,10 @@ import {
 } from '../../kernel/commands/command-access.ts';
 import { type InboundMessage, idsOf } from '../../kernel/message/message.ts';
 import { PEOPLE_FOLDER, strangerLine, verbatim } from '../../kernel/message/untrusted.ts';
-import type { People } from './people.ts';
+import type { People } from '../../kernel/people/people.ts';
+import type { Persons } from '../../kernel/people/persons.ts';
+import { counted, type Subject } from '../../kernel/people/strangers.ts';
 import { type PersonCommandDeps, personCommands } from './person-commands.ts';
-import type { Persons } from './persons.ts';
-import { counted, type Subject } from './strangers.ts';
 
 export const PEOPLE_COMMANDS = {
   whoami: { summary: 'show your ids, role and channel', access: EVERYBODY, timing: 'immediate' },

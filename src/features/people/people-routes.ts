@@ -7,16 +7,16 @@
 import { z } from 'zod';
 import { Refusal, type RouteHandlers, valid } from '../../kernel/http-routes.ts';
 import type { PersonSender } from '../../kernel/message/message.ts';
-import type { OpenQuestion } from '../../kernel/questions/question-rows.ts';
-import type { Questions } from '../../kernel/questions/questions.ts';
-import type { People } from './people.ts';
+import type { People } from '../../kernel/people/people.ts';
 import {
   createStrangerAnswers,
   decidedElsewhere,
   STRANGER_SUBJECT,
   strangerId,
   strangerQuestion,
-} from './strangers.ts';
+} from '../../kernel/people/strangers.ts';
+import type { OpenQuestion } from '../../kernel/questions/question-rows.ts';
+import type { Questions } from '../../kernel/questions/questions.ts';
 
 /** Of the people known; more are counted only. */
 const MAX_SHOWN_PERSONS = 200;

@@ -24,10 +24,10 @@ import {
 } from '../../kernel/commands/command-access.ts';
 import { messageId } from '../../kernel/message/ids.ts';
 import { verbatim } from '../../kernel/message/untrusted.ts';
+import { LINK_CODE_MINUTES, linkCommandOf, WRONG_CODE } from '../../kernel/people/links.ts';
+import type { People } from '../../kernel/people/people.ts';
+import type { Persons } from '../../kernel/people/persons.ts';
 import { isTimeZone } from '../../lib/time/zone-time.ts';
-import { LINK_CODE_MINUTES, linkCommandOf, WRONG_CODE } from './links.ts';
-import type { People } from './people.ts';
-import type { Persons } from './persons.ts';
 
 /** Takes a choice back. */
 const AUTOMATIC = 'auto';

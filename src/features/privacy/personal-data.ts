@@ -4,6 +4,7 @@
 import { forgetSaid } from '../../channels/web/door-log.ts';
 import type { MessageBus } from '../../kernel/bus/bus.ts';
 import type { EmbeddedStore, KeyValueStore } from '../../kernel/bus/store/store.ts';
+import type { TextIndex } from '../../kernel/bus/store/text-index.ts';
 import type { MediaStore } from '../../kernel/media/media.ts';
 import { type MediaId, mediaId, messageId, type SessionKey } from '../../kernel/message/ids.ts';
 import { type ChatRef, chatRefOf, type InboundMessage } from '../../kernel/message/message.ts';
@@ -26,7 +27,6 @@ import { flag, object, place, rowShape } from '../../lib/json/json.ts';
 import type { Logger } from '../../lib/logger.ts';
 import { partOf } from '../../lib/text/cut.ts';
 import { aborted, type Clock } from '../../lib/time/clock.ts';
-import type { TextIndex } from '../memory/memory.ts';
 import { isOwnDoor } from '../memory/memory-tools.ts';
 import {
   findInNotes,

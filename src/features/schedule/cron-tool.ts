@@ -18,12 +18,12 @@ import {
   sessionKeyOf,
 } from '../../kernel/message/message.ts';
 import { verbatim } from '../../kernel/message/untrusted.ts';
+import type { Persons } from '../../kernel/people/persons.ts';
 import type { Origins } from '../../kernel/turns/origins.ts';
 import { headOf } from '../../lib/text/cut.ts';
 import { readDescription, type Tool, type ToolContext } from '../../tools/tool.ts';
 import type { OfferUndo } from '../approvals/undo.ts';
 import { withPerson } from '../people/person-commands.ts';
-import type { Persons } from '../people/persons.ts';
 import type { HelperView } from '../subagents/agents-commands.ts';
 import type { WorkflowDesk } from '../workflows/workflow-people.ts';
 import type { JobAsker, JobChange, JobDesk, ShownJob } from './jobs.ts';

@@ -12,7 +12,6 @@ import { createTurnPersonOf } from '../../kernel/turns/origins.ts';
 import { createGuardedFiles } from '../../lib/files/guarded-files.ts';
 import { GuardedFileError } from '../../lib/files/guarded-path.ts';
 import { createUndo, undoHandler } from '../approvals/undo.ts';
-import type { StopDeps } from '../conversations/stop-command.ts';
 import { SUBAGENTS } from '../subagents/install.ts';
 import { installLeftovers } from '../subagents/personal-data.ts';
 import { WORKFLOWS, WORKFLOWS_OFF } from '../workflows/index.ts';
@@ -28,7 +27,11 @@ import { createHeartbeat, createScheduler, type Scheduler } from './scheduler.ts
 import { JOB_CHANNEL } from './settings.ts';
 
 /** Jobs as `/stop` sees them. */
-export const JOBS = port<StopDeps['jobs']>('jobs');
+export const JOBS = port<{
+  /** Those of the chat. */
+  atWork(chat: ChatRef): Promise<readonly { readonly id: string; readonly name: string }[]>;
+  stop(id: string): Promise<boolean>;
+}>('jobs');
 
 const OWNER = { role: 'owner', place: 'direct', verified: 'verified', medium: 'chat' } as const;
 const MAX_HEARTBEAT_BYTES = 65_536;

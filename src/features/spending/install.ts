@@ -3,12 +3,12 @@
 import type { PaidCalls } from '../../agent/agent.ts';
 import type { LiveConfig } from '../../kernel/config/files/live-config.ts';
 import { type Kernel, port } from '../../kernel/feature.ts';
+import { budgetGuard } from '../../kernel/guards.ts';
 import type { TokenUsage } from '../../kernel/message/transcript.ts';
-import { budgetGuard } from '../../kernel/model-guards.ts';
 import { recordingGuard } from '../../kernel/observe/observed.ts';
+import { createKnownAs } from '../../kernel/people/people.ts';
 import { assumedPrice, priceOf } from '../../providers/rules/model-names.ts';
 import { LOCAL_ONLY } from '../local-models/local-only.ts';
-import { createKnownAs } from '../people/people.ts';
 import { createBudgetOwners } from './paid-call.ts';
 import { amountOf, type Price } from './rules/spending.ts';
 import { createBudgetNotes, Spending } from './spending.ts';

@@ -11,7 +11,7 @@ import {
 import type { Person, PersonLimits } from '../../kernel/access/person.ts';
 import type { ProviderFailure } from '../../kernel/message/errors.ts';
 import type { CountNames } from '../../kernel/message/message-limits.ts';
-import type { Persons } from '../people/persons.ts';
+import type { Persons } from '../../kernel/people/persons.ts';
 import { isUnbilled } from '../voice/voice.ts';
 import { budgetHolder } from './rules/budget-limits.ts';
 import { type Amount, type Ask, amountOf, NOTHING } from './rules/spending.ts';

@@ -9,7 +9,7 @@ import {
   OWNER_ONLY,
 } from '../../kernel/commands/command-access.ts';
 import type { SessionKey } from '../../kernel/message/ids.ts';
-import type { ChatRef } from '../../kernel/message/message.ts';
+import type { ChatRef, Payer } from '../../kernel/message/message.ts';
 import type { CountNames } from '../../kernel/message/message-limits.ts';
 import type { Question, QuestionHandler } from '../../kernel/questions/question-rows.ts';
 import type { SessionStore } from '../../kernel/sessions/store.ts';
@@ -20,7 +20,6 @@ import {
   budgetLine,
   chargedFor,
   conversationLines,
-  type Payer,
   TOTAL,
 } from './rules/budget-limits.ts';
 import type { ConversationCost } from './rules/conversation-cost.ts';

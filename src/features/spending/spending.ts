@@ -15,12 +15,12 @@ import type { MessageBus } from '../../kernel/bus/bus.ts';
 import type { KeyValueStore } from '../../kernel/bus/store/store.ts';
 import type { LimitsConfig } from '../../kernel/config/limits.ts';
 import { messageId } from '../../kernel/message/ids.ts';
-import type { ChatRef } from '../../kernel/message/message.ts';
+import type { ChatRef, Payer } from '../../kernel/message/message.ts';
+import type { Known, KnownAs } from '../../kernel/people/people.ts';
 import type { Logger } from '../../lib/logger.ts';
 import type { Clock } from '../../lib/time/clock.ts';
 import { createLocalDays } from '../../lib/time/zone-time.ts';
 import { assumedPrice, type ConfiguredPrice, priceOf } from '../../providers/rules/model-names.ts';
-import type { Known, KnownAs } from '../people/people.ts';
 import type { BudgetOwners } from './paid-call.ts';
 import { spentBy } from './paid-call.ts';
 import {
@@ -28,7 +28,6 @@ import {
   chargedFor,
   cheaperText,
   nearlyUsedText,
-  type Payer,
   personBudgetNames,
   unpricedRefusal,
   unpricedText,

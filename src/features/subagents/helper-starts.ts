@@ -1,13 +1,12 @@
 // What the agent asks of helpers: checks who asks, the limits and the profile, and words the answers.
 
 import type { SessionKey } from '../../kernel/message/ids.ts';
-import type { SystemSender } from '../../kernel/message/message.ts';
+import type { Payer, SystemSender } from '../../kernel/message/message.ts';
 import { personNames } from '../../kernel/message/message-limits.ts';
 import type { Rows } from '../../kernel/rows.ts';
 import { createLanes } from '../../lib/async.ts';
 import { type Clock, sleepOrWoken } from '../../lib/time/clock.ts';
 import type { ToolContext } from '../../tools/tool.ts';
-import type { Payer } from '../spending/rules/budget-limits.ts';
 import type { HelperDesk } from './helper-desk.ts';
 import { checkSame, idOf, resultText } from './helper-desk.ts';
 import { helperKind } from './rules/calibration.ts';

@@ -15,6 +15,7 @@ import {
   type ChannelName,
   messageId,
 } from '../../kernel/message/ids.ts';
+import type { Payer } from '../../kernel/message/message.ts';
 import {
   type InboundMessage,
   type OutboundDraft,
@@ -30,7 +31,6 @@ import { createDayText } from '../../lib/time/zone-time.ts';
 import { createCredentials } from '../../providers/credentials.ts';
 import { PAID_CALLS } from '../spending/install.ts';
 import { charged } from '../spending/paid-call.ts';
-import type { Payer } from '../spending/rules/budget-limits.ts';
 import { createListening } from './listening.ts';
 import {
   type AccessTo,

@@ -3,14 +3,16 @@
 
 import { type PaidCalls, SpendingRefusedError } from '../../agent/agent.ts';
 import type { KeyValueStore } from '../../kernel/bus/store/store.ts';
+import type { Listening } from '../../kernel/intake/attachments.ts';
 import type { MediaStore } from '../../kernel/media/media.ts';
 import {
   type Attachment,
-  OWN_SPEECH_KINDS,
-  SOUND_KINDS,
+  isUnheard,
+  missedReason,
   type Spoken,
 } from '../../kernel/message/attachment.ts';
 import { type MessageId, messageId } from '../../kernel/message/ids.ts';
+import type { Payer } from '../../kernel/message/message.ts';
 import {
   type InboundMessage,
   type OutboundMessage,
@@ -22,7 +24,6 @@ import type { Logger } from '../../lib/logger.ts';
 import type { Clock } from '../../lib/time/clock.ts';
 import { createDayText } from '../../lib/time/zone-time.ts';
 import { charged } from '../spending/paid-call.ts';
-import type { Payer } from '../spending/rules/budget-limits.ts';
 import { believedMs, listeningCost, longestMs } from './rules/voice-engine.ts';
 import { type SpokenWords, type Transcriber, VoiceError } from './voice.ts';
 
@@ -55,20 +56,7 @@ const KEPT_HERE =
 const NO_ENGINE = 'no transcription engine is set';
 const KEPT_MS = 30 * 86_400_000;
 
-/** A sound that nobody has listened to yet. */
-export const isUnheard = ({ kind, content, spoken }: Attachment): boolean =>
-  content.kind === 'stored' && spoken === undefined && SOUND_KINDS.includes(kind);
-
-/** Why the person's own words in it are not known; undefined where they are, or where there are none. */
-export function missedReason({ kind, content, spoken }: Attachment): string | undefined {
-  if (!OWN_SPEECH_KINDS.includes(kind)) return undefined;
-  if (spoken?.kind === 'unheard') return spoken.reason;
-  return content.kind === 'unread' ? content.reason : undefined;
-}
-
-export type Listening = ReturnType<typeof createListening>;
-
-export function createListening(deps: ListeningDeps) {
+export function createListening(deps: ListeningDeps): Listening {
   const dayText = createDayText();
   let isOwnerTold = false;
   const tellOnce = () => {
@@ -82,7 +70,6 @@ export function createListening(deps: ListeningDeps) {
   };
 
   return {
-    /** With what is said in it, or why that is not known. @throws the signal's reason */
     async listened(attachment: Attachment, payer: Payer, signal: AbortSignal): Promise<Attachment> {
       if (!isUnheard(attachment)) return attachment;
       const spoken = await listen(attachment, payer, deps, signal).catch(
@@ -100,7 +87,6 @@ export function createListening(deps: ListeningDeps) {
       return { ...attachment, spoken };
     },
 
-    /** Tells the person what was not listened to; the same once, and a missing engine once a day. */
     async told(message: InboundMessage, attachments: readonly Attachment[]): Promise<void> {
       const reason = attachments.map(missedReason).find((found) => found !== undefined);
       if (reason === undefined) return;

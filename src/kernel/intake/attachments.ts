@@ -3,17 +3,23 @@
 // the message on the bus is rewritten, so that every later try of its turn sees the same.
 
 import { AttachmentError, type Channel } from '../../channels/channel.ts';
-import { isUnheard, type Listening, missedReason } from '../../features/voice/listening.ts';
 import { createPermits, type Permits, RecentMap } from '../../lib/async.ts';
 import type { Logger } from '../../lib/logger.ts';
 import { backoffMs, type Clock, orAborted, withDeadline } from '../../lib/time/clock.ts';
 import type { BusStore } from '../bus/store/store.ts';
 import { port } from '../feature.ts';
 import { MediaError, type MediaStore } from '../media/media.ts';
-import { type Attachment, sizeWords } from '../message/attachment.ts';
+import { type Attachment, isUnheard, missedReason, sizeWords } from '../message/attachment.ts';
 import type { MessageId } from '../message/ids.ts';
 import { type AccountName, accountName } from '../message/ids.ts';
-import type { InboundMessage } from '../message/message.ts';
+import type { InboundMessage, Payer } from '../message/message.ts';
+
+export type Listening = {
+  /** With what is said in it, or why that is not known. @throws the signal's reason */
+  listened(attachment: Attachment, payer: Payer, signal: AbortSignal): Promise<Attachment>;
+  /** Tells the person what was not listened to; the same once, and a missing engine once a day. */
+  told(message: InboundMessage, attachments: readonly Attachment[]): Promise<void>;
+};
 
 type AttachmentsDeps = {
   readonly media: MediaStore;

@@ -2,9 +2,6 @@
 // kind word, then silence. Counts live in memory and are stored in the transaction that stores the
 // messages, so that neither a restart nor a message costs more for it. The rules are in rules/fair-use.ts.
 
-import type { KnownAs } from '../../features/people/people.ts';
-import type { Persons } from '../../features/people/persons.ts';
-import { CountBook, type CountRow } from '../../features/spending/spending-day.ts';
 import { readOnce } from '../../lib/async.ts';
 import type { Logger } from '../../lib/logger.ts';
 import type { Clock } from '../../lib/time/clock.ts';
@@ -23,6 +20,9 @@ import {
   personLimits,
   personNames,
 } from '../message/message-limits.ts';
+import type { KnownAs } from '../people/people.ts';
+import type { Persons } from '../people/persons.ts';
+import { CountBook, type CountRow } from './count-book.ts';
 import type { CountedAs, Gated } from './group-intake.ts';
 import {
   COMMAND_LIMITS,

@@ -3,10 +3,6 @@
 
 import { createHash } from 'node:crypto';
 import type { ShowOutcome } from '../../channels/channel.ts';
-import type { Knock } from '../../features/people/knock.ts';
-import { redeemLink } from '../../features/people/links.ts';
-import type { Pairing } from '../../features/people/pairing.ts';
-import type { People } from '../../features/people/people.ts';
 import { createLanes } from '../../lib/async.ts';
 import { flag, jsonRow, rowShape, text } from '../../lib/json/json.ts';
 import type { Logger } from '../../lib/logger.ts';
@@ -23,7 +19,10 @@ import {
   type OutboundDraft,
   sessionKeyOf,
 } from '../message/message.ts';
-import { inOrder } from '../ordered.ts';
+import { redeemLink } from '../people/links.ts';
+import type { Pairing } from '../people/pairing.ts';
+import type { People } from '../people/people.ts';
+import { inOrder } from '../ports.ts';
 import type { Questions } from '../questions/questions.ts';
 import type { FairUse, Judge, Weighed } from './fair-use.ts';
 import type { Gated, GroupIntake, IntakeStep } from './group-intake.ts';
@@ -171,7 +170,6 @@ type GateDeps = {
   readonly log: Logger;
   readonly judge: Judge;
   readonly groups: Pick<GroupIntake, 'heard' | 'called'>;
-  readonly knock: Knock;
   readonly questions: Pick<Questions, 'choose' | 'press' | 'numbered' | 'tokensOf'>;
   /** Every step, in this order. */
   readonly order: readonly string[];
@@ -255,13 +253,6 @@ function createSteps(deps: GateDeps): readonly IntakeStep[] {
         const { gate, wasCalled } = verdict;
         return wasCalled ? deps.groups.called(message, gate) : refused(message, gate, log);
       },
-    },
-    {
-      name: 'unknown sender',
-      decide: async (message, verdict) =>
-        verdict.kind === 'knock'
-          ? { entry: await deps.knock(message, verdict.sender, verdict.policy) }
-          : undefined,
     },
     {
       name: 'where people are',

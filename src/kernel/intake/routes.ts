@@ -8,8 +8,6 @@ import {
   configuredAccount,
 } from '../../channels/index.ts';
 import { createDoorChannel } from '../../channels/web/door-channel.ts';
-import type { Move, PeopleRows } from '../../features/people/people-rows.ts';
-import type { Persons } from '../../features/people/persons.ts';
 import type { Clock } from '../../lib/time/clock.ts';
 import type { ConfiguredGate } from '../access/admission.ts';
 import { parseCommand } from '../access/admission.ts';
@@ -23,6 +21,8 @@ import {
   type SessionKey,
 } from '../message/ids.ts';
 import { type ChatRef, chatRefOf, type InboundMessage, sessionKeyOf } from '../message/message.ts';
+import type { Move, PeopleRows } from '../people/people-rows.ts';
+import type { Persons } from '../people/persons.ts';
 
 type RoutesDeps = {
   readonly book: Pick<PeopleRows, 'routes' | 'moves' | 'write'>;

@@ -188,3 +188,14 @@ export function findAttached(
     (isId ? attached.findLast(({ media }) => media.startsWith(plain)) : undefined)
   );
 }
+
+/** A sound that nobody has listened to yet. */
+export const isUnheard = ({ kind, content, spoken }: Attachment): boolean =>
+  content.kind === 'stored' && spoken === undefined && SOUND_KINDS.includes(kind);
+
+/** Why the person's own words in it are not known; undefined where they are, or where there are none. */
+export function missedReason({ kind, content, spoken }: Attachment): string | undefined {
+  if (!OWN_SPEECH_KINDS.includes(kind)) return undefined;
+  if (spoken?.kind === 'unheard') return spoken.reason;
+  return content.kind === 'unread' ? content.reason : undefined;
+}

@@ -407,3 +407,9 @@ export function reactionNote(
     ? `${who}[took back the reaction to ${about}]`
     : `${who}[reacted with ${reaction.emoji} to ${about}]`;
 }
+
+/** The message that a call answers: its sender and its chat pay. */
+export type Payer = Pick<InboundMessage, 'chat' | 'sender' | 'session'> & {
+  /** Whoever is in the chat knows nothing of it: an owner is told instead. */
+  readonly isUnseen?: boolean;
+};

@@ -3,12 +3,12 @@
 
 import type { Agent, CallEnd, PlannedCall } from '../../agent/agent.ts';
 import type { Clock } from '../../lib/time/clock.ts';
+import type { ModelGuard } from '../guards.ts';
 import type { ProviderFailure } from '../message/errors.ts';
 import type { CallId } from '../message/ids.ts';
 import { accountName } from '../message/ids.ts';
 import type { AgentEvent } from '../message/message.ts';
 import { sessionKeyOf } from '../message/message.ts';
-import type { ModelGuard } from '../model-guards.ts';
 import type { Measuring } from './build-telemetry.ts';
 import type { ModelCallRecord, Telemetry, TurnRecord } from './telemetry.ts';
 

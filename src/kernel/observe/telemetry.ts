@@ -1,7 +1,7 @@
 // CONTRACT of what is measured. Every record is handed over once it is complete; whoever records
 // never waits and never fails. The id of a turn goes through all of them: the request id.
 
-import type { Drift } from '../../features/steadiness/rules/anti-drift.ts';
+import type { CallEnd } from '../../agent/agent.ts';
 import type { ToolFailureKind } from '../message/errors.ts';
 import type { AccountName, MessageId, SessionKey, TurnId } from '../message/ids.ts';
 import type { TokenUsage } from '../message/transcript.ts';
@@ -36,7 +36,7 @@ export type ModelCallRecord = Timed & {
   /** Estimate of what was answered, tokens. */
   readonly answerTokens: number;
   /** Of a model that is watched for it. */
-  readonly drift?: Drift;
+  readonly drift?: NonNullable<CallEnd['drift']>;
   /** Of a call that went on with a turn. */
   readonly answer?: {
     /** Tool calls that were asked for, and those of them that were run, not refused. */

@@ -4,11 +4,11 @@
 import { createHash } from 'node:crypto';
 import { readdir, rm, stat } from 'node:fs/promises';
 import { join } from 'node:path';
-import type { TextIndex } from '../../features/memory/memory.ts';
 import { createLanes } from '../../lib/async.ts';
 import { createGuardedFiles } from '../../lib/files/guarded-files.ts';
 import type { Logger } from '../../lib/logger.ts';
 import type { Clock } from '../../lib/time/clock.ts';
+import type { TextIndex } from '../bus/store/text-index.ts';
 import type { SessionKey } from '../message/ids.ts';
 import {
   ARCHIVE_FOLDER,

@@ -3,7 +3,6 @@
 
 import { lstat, mkdir, open, realpath, rename, rm } from 'node:fs/promises';
 import { join } from 'node:path';
-import { purgeAsked, removeAllAsked, removeAsked } from '../../features/request-log/request-log.ts';
 import type { Clock } from '../../lib/time/clock.ts';
 import { type SessionKey, sessionKey } from '../message/ids.ts';
 import {
@@ -20,6 +19,7 @@ import { DAMAGED_SUFFIX, orUndefined, stemOf } from './file-lines.ts';
 import type { SessionFiles } from './forget.ts';
 import { INDEX_FOLDER } from './index-file.ts';
 import { removeAllExtracts, removeExtract, writeExtracts } from './index-sessions.ts';
+import { purgeAsked, removeAllAsked, removeAsked } from './request-log.ts';
 import { markdownOfEntry } from './rules/earlier.ts';
 import { decodeLine, encodeEntry, encodeHeader, encodeKey, formatName } from './rules/file.ts';
 

@@ -1,10 +1,10 @@
 // CONTRACT of conversation storage: append-only entries per session, loaded at a cost that depends
 // on the carried window and never on the age of the session. Passes test/contract/session-store.ts.
 
-import type { AskedPiece } from '../../features/request-log/rules/asked.ts';
 import type { NewEntryRow } from '../bus/store/store.ts';
 import type { MessageId, SessionKey, TurnId } from '../message/ids.ts';
 import type { TranscriptEntry } from '../message/transcript.ts';
+import type { AskedPiece } from './rules/asked.ts';
 import type { RestorePoint } from './rules/carry.ts';
 import type { EarlierQuestion, EarlierTurns } from './rules/earlier.ts';
 

@@ -3,12 +3,10 @@
 // must wait for its effect. So does what another person asks in a group: each gets an answer of their own.
 
 import type { Channel } from '../../channels/channel.ts';
-import { JOB_CHANNEL } from '../../features/schedule/settings.ts';
-import { SUBAGENT_CHANNEL } from '../../features/subagents/rules/subagent.ts';
-import { WORKFLOW_CHANNEL } from '../../features/workflows/rules/workflow.ts';
 import type { Clock } from '../../lib/time/clock.ts';
 import type { QueuedMessage, Turn } from '../bus/bus.ts';
 import type { Commands } from '../commands/commands.ts';
+import type { Contributed } from '../contributions.ts';
 import type { MessageId } from '../message/ids.ts';
 import type { InboundMessage } from '../message/message.ts';
 import { withChanges } from '../message/message.ts';
@@ -23,9 +21,15 @@ import {
 
 export type BatchTurn = Pick<Turn, 'attempt' | 'messages' | 'join'>;
 
+type BatchDeps = {
+  readonly commands: Pick<Commands, 'find'>;
+  /** Of chats of our own: each run of a job is counted for itself, each turn of a subagent or workflow has its result. */
+  readonly startedFrom: Contributed['startedFrom'];
+};
+
 export type Batch = ReturnType<typeof createBatch>;
 
-export function createBatch(turn: BatchTurn, commands: Pick<Commands, 'find'>) {
+export function createBatch(turn: BatchTurn, deps: BatchDeps) {
   const held: QueuedMessage[] = [];
   const [first, ...rest] = turn.messages;
   let taken: [QueuedMessage, ...QueuedMessage[]] = [first];
@@ -58,7 +62,7 @@ export function createBatch(turn: BatchTurn, commands: Pick<Commands, 'find'>) {
     const known = new Set([...taken, ...arrived].map(({ message }) => message.id));
     const names = new Set(taken.flatMap(({ message }) => askersOf(message)));
     const end = arrived.findIndex(
-      ({ message }) => standsApart(message, known, commands) || isOfAnother(message, names),
+      ({ message }) => standsApart(message, known, deps) || isOfAnother(message, names),
     );
     const joining = end === -1 ? arrived : arrived.slice(0, end);
     taken.push(...joining);
@@ -82,17 +86,14 @@ export function createBatch(turn: BatchTurn, commands: Pick<Commands, 'find'>) {
 /** What the gateway does by itself, for no person. */
 const NOBODYS = 'nobody';
 
-/** Each run of a job is counted for itself, and each turn of a helper or a workflow has its result. */
-const APART: readonly string[] = [JOB_CHANNEL, SUBAGENT_CHANNEL, WORKFLOW_CHANNEL];
-
 function standsApart(
   { amends, reaction, announces, chat, text }: InboundMessage,
   known: ReadonlySet<MessageId>,
-  commands: Pick<Commands, 'find'>,
+  { commands, startedFrom }: BatchDeps,
 ): boolean {
   if (amends !== undefined) return !known.has(amends.id);
   if (reaction !== undefined || announces !== undefined) return true;
-  return APART.includes(chat.channel) || commands.find(text) !== undefined;
+  return startedFrom(chat.channel) !== undefined || commands.find(text) !== undefined;
 }
 
 /** In a group the turns of several people take turns; a subagent reports to those of who had it started. */

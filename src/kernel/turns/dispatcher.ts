@@ -2,25 +2,36 @@
 // until the person has finished writing, takes a model permit, runs the agent and returns its answers to
 // the bus. A failure fails the turn, never the gateway.
 
-import type { Agent, PreparedContext, TurnInput, TurnMessage } from '../../agent/agent.ts';
+import type {
+  Agent,
+  AskedPerson,
+  LetterToPost,
+  PreparedContext,
+  TurnInput,
+  TurnMessage,
+} from '../../agent/agent.ts';
 import { AGENT } from '../../agent/install.ts';
 import { MODELS } from '../../agent/models.ts';
 import type { Channel } from '../../channels/channel.ts';
-import type { Approvals, AskingTurn } from '../../features/approvals/approvals.ts';
-import type { Asks } from '../../features/approvals/asks.ts';
-import { APPROVALS, ASKS } from '../../features/approvals/install.ts';
-import { askerKey } from '../../features/approvals/standing.ts';
-import type { Drafts } from '../../features/letters/drafts.ts';
-import { DRAFTS } from '../../features/letters/install.ts';
 import { type Permits, RecentMap } from '../../lib/async.ts';
 import type { Logger } from '../../lib/logger.ts';
 import type { Clock } from '../../lib/time/clock.ts';
 import type { ModelRegistry } from '../../providers/provider.ts';
+import type { ToolOutcome } from '../../tools/tool.ts';
 import { withoutCode } from '../access/admission.ts';
 import { narrowed, type Rights } from '../access/rights.ts';
 import type { MessageBus, QueuedMessage, Turn } from '../bus/bus.ts';
 import type { Commands } from '../commands/commands.ts';
-import { type Kernel, port } from '../feature.ts';
+import type { Contributed } from '../contributions.ts';
+import type { Kernel } from '../feature.ts';
+import {
+  ASKING,
+  type AskingTurn,
+  type AskTurn,
+  askerKey,
+  type CallGuard,
+  POSTING,
+} from '../guards.ts';
 import type { Judge } from '../intake/fair-use.ts';
 import { isAnsweredIn, type Routes } from '../intake/routes.ts';
 import { ProviderError } from '../message/errors.ts';
@@ -30,6 +41,7 @@ import type { AgentEvent, InboundMessage, OutboundDraft, TurnOutcome } from '../
 import { authorOf } from '../message/message.ts';
 import { personNames } from '../message/message-limits.ts';
 import { type TurnPerson, verbatim } from '../message/untrusted.ts';
+import { inOrder, port } from '../ports.ts';
 import {
   type Batch,
   type BatchTurn,
@@ -78,9 +90,10 @@ export function install(kernel: Kernel): void {
   const dispatcher = createDispatcher({
     ...{ bus, agent, commands, judge, origins, routes, permits, media, clock, log, channel },
     choices: settings,
-    approvals: kernel.use(APPROVALS),
-    drafts: kernel.use(DRAFTS),
-    asks: kernel.use(ASKS),
+    startedFrom: contributed.startedFrom,
+    callGuards: inOrder('call guards', kernel.orders.callGuards, contributed.callGuards()),
+    post: kernel.use(POSTING),
+    ask: kernel.use(ASKING),
     models: kernel.use(MODELS),
     stages: createTurnStages(kernel.orders.stages, contributed.stages()),
     personOf: createTurnPersonOf(persons),
@@ -103,9 +116,12 @@ type DispatcherSettings = {
 
 type DispatcherDeps = LongAnswerDeps & {
   readonly origins: Origins;
-  readonly approvals: Pick<Approvals, 'allows' | 'request'>;
-  readonly drafts: Pick<Drafts, 'post'>;
-  readonly asks: Pick<Asks, 'ask'>;
+  /** Of chats of our own. */
+  readonly startedFrom: Contributed['startedFrom'];
+  /** The first that decides. */
+  readonly callGuards: readonly CallGuard[];
+  post(letter: LetterToPost, turn: AskingTurn): Promise<ToolOutcome>;
+  ask(question: AskedPerson, turn: AskTurn): Promise<string>;
   readonly stages: TurnStages;
   /** Runs turns unless a stage replaces it; so do `permits`. */
   readonly agent: Agent;
@@ -172,7 +188,7 @@ type TurnRunDeps = DispatcherDeps & {
 /** One turn from its first message to its answers. */
 function createTurnRun(turn: Turn, arrived: BatchTurn, setup: TurnSetup, deps: TurnRunDeps) {
   const settings: DispatcherSettings = deps.settings();
-  const batch: Batch = createBatch(arrived, deps.commands);
+  const batch: Batch = createBatch(arrived, deps);
   const origins = new BatchOrigins(turn, deps);
   const coalescer: Coalescer = createCoalescer(turn, batch, {
     channel: deps.channel(accountName(turn.chat)),
@@ -303,7 +319,7 @@ function createTurnRun(turn: Turn, arrived: BatchTurn, setup: TurnSetup, deps: T
     settled: TurnInput['settled'],
   ): Promise<TurnInput> {
     const { id, session, chat } = turn;
-    const { approvals, drafts, asks } = deps;
+    const { callGuards, post, ask } = deps;
     const asking = () => origins.asking(batch.messages, person);
     const mode = chosen.queueMode ?? settings.queueMode;
     // A live view that cannot be updated does not fail the turn.
@@ -325,12 +341,17 @@ function createTurnRun(turn: Turn, arrived: BatchTurn, setup: TurnSetup, deps: T
         mode === 'steer' && turn.attempt === 1
           ? Promise.all((await batch.join()).map(received))
           : [],
-      // Whether an owner allowed it before, for longer than once.
-      isAllowed: async (call) => approvals.allows(call, await asking()),
-      askOwner: async (call) => approvals.request(call, await asking()),
-      post: async (letter) => drafts.post(letter, await asking()),
+      async judge(call) {
+        const asker = await asking();
+        for (const guard of callGuards) {
+          const verdict = await guard.judge(call, asker);
+          if (verdict !== undefined) return verdict;
+        }
+        return undefined;
+      },
+      post: async (letter) => post(letter, await asking()),
       // Whoever wrote last.
-      ask: (question) => asks.ask(question, { session, turnId: id, newest: newestMessage() }),
+      ask: (question) => ask(question, { session, turnId: id, newest: newestMessage() }),
       say: (markdown, ordinal, attachments = []) => {
         const files = attachments.length === 0 ? {} : { attachments };
         const text = { turn: turn, newest: newestMessage(), ordinal };

@@ -5,8 +5,6 @@ import { createHash } from 'node:crypto';
 import type { TurnSettings } from '../../agent/agent.ts';
 import type { CompactionEngine } from '../../agent/compaction-settings.ts';
 import type { AgentMode } from '../../features/modes/settings.ts';
-import type { KnownAs } from '../../features/people/people.ts';
-import type { Persons } from '../../features/people/persons.ts';
 import { jsonRow, number, rowShape, text } from '../../lib/json/json.ts';
 import { type SettledVerdict, withoutCode } from '../access/admission.ts';
 import { nameOfLanguage, type Person } from '../access/person.ts';
@@ -36,6 +34,8 @@ import {
   sessionOf,
 } from '../message/message.ts';
 import { GROUPS_FOLDER, PEOPLE_FOLDER, type TurnPerson } from '../message/untrusted.ts';
+import type { KnownAs } from '../people/people.ts';
+import type { Persons } from '../people/persons.ts';
 import type { SessionStore } from '../sessions/store.ts';
 import { holdsWordsOfOthers } from './rules/coalesce.ts';
 

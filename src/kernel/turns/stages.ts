@@ -6,7 +6,7 @@ import type { Permits } from '../../lib/async.ts';
 import type { QueuedMessage, Turn, TurnResult } from '../bus/bus.ts';
 import type { SessionKey } from '../message/ids.ts';
 import type { AgentEvent, InboundMessage, OutboundDraft, TurnOutcome } from '../message/message.ts';
-import { inOrder } from '../ordered.ts';
+import { inOrder } from '../ports.ts';
 
 export type HandledTurn = TurnResult & {
   /** Of what the agent did; absent where it was not asked. */

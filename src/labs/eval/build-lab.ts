@@ -18,11 +18,11 @@ import type { LoadedConfig } from '../../kernel/config/files/config-file.ts';
 import { homeOf } from '../../kernel/config/files/home.ts';
 import { LiveConfig } from '../../kernel/config/files/live-config.ts';
 import type { Feature, Kernel } from '../../kernel/feature.ts';
+import { budgetGuard } from '../../kernel/guards.ts';
 import { installFeatures } from '../../kernel/install-features.ts';
 import { openKernel } from '../../kernel/kernel.ts';
 import { NanobotError } from '../../kernel/message/errors.ts';
 import { sessionKeyOf } from '../../kernel/message/message.ts';
-import { budgetGuard } from '../../kernel/model-guards.ts';
 import type { ModelRegistry } from '../../providers/provider.ts';
 import { EXECUTOR, openExecutor } from '../../tools/exec/exec.ts';
 
@@ -77,7 +77,7 @@ export async function openLab(wish: LabWish, resources: AsyncDisposableStack): P
 }
 
 /** Nothing comes in, and no turn is dispatched. */
-const NO_ORDERS = { intake: [], stages: [], modelGuards: ['budgets'] };
+const NO_ORDERS = { intake: [], stages: [], modelGuards: ['budgets'], callGuards: [] };
 
 const LAB_FEATURES: readonly Feature[] = [
   { name: 'skills', load: () => import('../../features/skills/catalog.ts') },

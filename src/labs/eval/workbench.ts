@@ -130,7 +130,7 @@ export const labMessage = (
 /** Of a turn that reaches nobody: what the model is told where it asks or writes to a person. */
 export const unattended = (text: string) => ({
   say: async () => undefined,
-  askOwner: async () => ({ text, isWaiting: false }),
+  judge: async () => ({ text, isWaiting: false }),
   post: async () => ({ status: 'failed', text }) as const,
   ask: async () => text,
 });

@@ -3,12 +3,6 @@
 
 import type { Agent, TurnInput, TurnMessage } from '../../agent/agent.ts';
 import { sized } from '../../agent/rules/tokens.ts';
-import {
-  type AskedTexts,
-  askedLines,
-  type RecordedAsk,
-  recordedAsk,
-} from '../../features/request-log/rules/asked.ts';
 import { ALL_RIGHTS, type Rights } from '../../kernel/access/rights.ts';
 import { ProviderError } from '../../kernel/message/errors.ts';
 import {
@@ -26,6 +20,12 @@ import type {
   UserEntry,
 } from '../../kernel/message/transcript.ts';
 import type { TurnPerson } from '../../kernel/message/untrusted.ts';
+import {
+  type AskedTexts,
+  askedLines,
+  type RecordedAsk,
+  recordedAsk,
+} from '../../kernel/sessions/rules/asked.ts';
 import type { AskedBook, SessionStore } from '../../kernel/sessions/store.ts';
 import { canonicalJson } from '../../lib/json/json.ts';
 import { type DiffLine, headOf, lineDiff } from '../../lib/text/cut.ts';

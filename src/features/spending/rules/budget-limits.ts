@@ -3,23 +3,13 @@
 import type { PersonLimits } from '../../../kernel/access/person.ts';
 import type { LimitsConfig } from '../../../kernel/config/limits.ts';
 import { spanWords } from '../../../kernel/intake/rules/fair-use.ts';
-import {
-  type ChatRef,
-  chatRefOf,
-  type InboundMessage,
-  sessionKeyOf,
-} from '../../../kernel/message/message.ts';
+import type { Payer } from '../../../kernel/message/message.ts';
+import { type ChatRef, chatRefOf, sessionKeyOf } from '../../../kernel/message/message.ts';
 import { type CountNames, personNames } from '../../../kernel/message/message-limits.ts';
 import { verbatim } from '../../../kernel/message/untrusted.ts';
 import { JOB_CHANNEL } from '../../schedule/settings.ts';
 import type { ConversationCost } from './conversation-cost.ts';
 import { type Amount, type Cap, capFor, type Ledger, type Price, shareUsed } from './spending.ts';
-
-/** The message that a call answers: its sender and its chat pay. */
-export type Payer = Pick<InboundMessage, 'chat' | 'sender' | 'session'> & {
-  /** Whoever is in the chat knows nothing of it: an owner is told instead. */
-  readonly isUnseen?: boolean;
-};
 
 export type Charged = {
   readonly whose: 'person' | 'chat' | 'total';

@@ -4,17 +4,68 @@
 import { rmSync } from 'node:fs';
 import { DatabaseSync, type StatementSync } from 'node:sqlite';
 import { setImmediate as nextTurn } from 'node:timers/promises';
-import type {
-  FindOptions,
-  FoundPart,
-  IndexedPart,
-  IndexedSource,
-  TextIndex,
-} from '../../../features/memory/memory.ts';
 import type { Logger } from '../../../lib/logger.ts';
 import { indexedWords, indexQuery } from '../../sessions/rules/earlier.ts';
 import { isDatabaseError, makePrivate } from './database.ts';
 import { StoreError } from './store.ts';
+
+/** One piece of text that can be found: a message of a conversation, a passage of a note. */
+export type IndexedPart = {
+  /** Where in its source: the number of a turn, the line of a file. */
+  readonly place: number;
+  readonly role: 'user' | 'assistant' | 'note';
+  /** It holds words of others, or of the agent, which may repeat them. */
+  readonly isForeign: boolean;
+  readonly text: string;
+  /** Epoch milliseconds. */
+  readonly at: number;
+};
+
+export type IndexedSource = {
+  /** Unique, e.g. the path of a file. */
+  readonly name: string;
+  /** Who may see it, see `scopeOf...` where it is written. */
+  readonly scope: string;
+  /** What it is called where it was found. */
+  readonly label: string;
+};
+
+/** How far a source is indexed; the stamp is the indexer's. */
+export type IndexState = { readonly stamp: string; readonly position: number };
+
+export type FoundPart = IndexedPart & { readonly label: string; readonly source: string };
+
+export type FindOptions = {
+  /** Nothing outside of these is looked at. */
+  readonly scopes: readonly string[];
+  readonly limit: number;
+  /** Epoch milliseconds: what is newer counts more. */
+  readonly now: number;
+};
+
+/**
+ * The full-text index: rebuilt from the files at any time, so a damaged one is made anew. Work is
+ * done at once and in small steps.
+ */
+export interface TextIndex extends Disposable {
+  /** Grows when the index was made anew: everything has to be indexed again. */
+  readonly generation: number;
+  state(source: string): IndexState | undefined;
+  sources(prefix: string): readonly string[];
+  /** Adds parts and notes how far the source is indexed; `replaces`: those it had are gone. */
+  put(
+    source: IndexedSource,
+    state: IndexState,
+    parts: readonly IndexedPart[],
+    replaces: boolean,
+  ): void;
+  removePlaces(source: string, places: readonly number[]): void;
+  remove(source: string): void;
+  /** Leaves nothing of what was removed in the file; others get their turn between its steps. */
+  scrub(): Promise<void>;
+  /** Any words; best first. */
+  find(words: string, options: FindOptions): readonly FoundPart[];
+}
 
 type TextIndexOptions = { readonly path: string; readonly log: Logger };
 

@@ -2,9 +2,9 @@
 
 import { expect, it } from 'vitest';
 import type { PlannedCall } from '../../src/agent/agent.ts';
+import { guardedModelCalls, type ModelGuard } from '../../src/kernel/guards.ts';
 import { channelName, chatId, DEFAULT_ACCOUNT } from '../../src/kernel/message/ids.ts';
-import { guardedModelCalls, type ModelGuard } from '../../src/kernel/model-guards.ts';
-import { inOrder, OrderError } from '../../src/kernel/ordered.ts';
+import { inOrder, OrderError } from '../../src/kernel/ports.ts';
 
 const CALL: PlannedCall = {
   payer: {

@@ -2,17 +2,17 @@
 // for a short while, stored as a hash. Whoever sends it is from then on what its person is, so a code
 // gives no more than the channel it was shown on had.
 
-import { LINK_COMMAND, type Role, type SettledVerdict } from '../../kernel/access/admission.ts';
-import { doorOf, doorWords, mayVouchFor, type Person } from '../../kernel/access/person.ts';
-import type { MessageBus } from '../../kernel/bus/bus.ts';
-import type { Gated } from '../../kernel/intake/group-intake.ts';
-import { type MessageId, messageId, type PersonId } from '../../kernel/message/ids.ts';
-import { type ChatRef, type InboundMessage, idsOf } from '../../kernel/message/message.ts';
-import { verbatim } from '../../kernel/message/untrusted.ts';
-import { jsonRows } from '../../kernel/rows.ts';
 import { createLanes } from '../../lib/async.ts';
 import { listShape, number, place, rowShape, text } from '../../lib/json/json.ts';
 import type { Logger } from '../../lib/logger.ts';
+import { LINK_COMMAND, type Role, type SettledVerdict } from '../access/admission.ts';
+import { doorOf, doorWords, mayVouchFor, type Person } from '../access/person.ts';
+import type { MessageBus } from '../bus/bus.ts';
+import type { Gated } from '../intake/group-intake.ts';
+import { type MessageId, messageId, type PersonId } from '../message/ids.ts';
+import { type ChatRef, type InboundMessage, idsOf } from '../message/message.ts';
+import { verbatim } from '../message/untrusted.ts';
+import { jsonRows } from '../rows.ts';
 import { type CodesDeps, equal, hashOf, randomCode } from './pairing.ts';
 import { PEOPLE_SCOPE } from './people-rows.ts';
 import type { Persons } from './persons.ts';

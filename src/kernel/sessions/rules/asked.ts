@@ -3,10 +3,10 @@
 
 import { z } from 'zod';
 import { COMPACTION_ENGINES } from '../../../agent/compaction-settings.ts';
-import { PERMISSIONS, type Rights, TOOL_ACCESSES } from '../../../kernel/access/rights.ts';
-import { FORGOTTEN } from '../../../kernel/sessions/rules/forgetting.ts';
+import { AGENT_MODES } from '../../../features/modes/settings.ts';
 import { parseJson } from '../../../lib/json/json.ts';
-import { AGENT_MODES } from '../../modes/settings.ts';
+import { PERMISSIONS, type Rights, TOOL_ACCESSES } from '../../access/rights.ts';
+import { FORGOTTEN } from './forgetting.ts';
 
 /** A text with the print by which others name it. */
 export type AskedPiece = { readonly print: string; readonly text: string };

@@ -4,21 +4,21 @@
 import { appendFile, mkdir, readdir, readFile, rm, stat } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 import { printOf } from '../../agent/fingerprints.ts';
-import { type Config, configSchema } from '../../kernel/config/config.ts';
-import type { SessionKey } from '../../kernel/message/ids.ts';
-import { ARCHIVE_FOLDER, readSession, sessionNames } from '../../kernel/sessions/catalog.ts';
-import { hasErrorCode, orUndefined, readLines, stemOf } from '../../kernel/sessions/file-lines.ts';
-import { ofChats } from '../../kernel/sessions/forget.ts';
-import { isoTime } from '../../kernel/sessions/rules/file.ts';
-import { FORGOTTEN, type Holds } from '../../kernel/sessions/rules/forgetting.ts';
-import type { AskedBook } from '../../kernel/sessions/store.ts';
 import { createLanes } from '../../lib/async.ts';
 import { writeAtomic } from '../../lib/files/files.ts';
 import { fieldsOf, isObject, parseJson } from '../../lib/json/json.ts';
 import type { Logger } from '../../lib/logger.ts';
 import type { Redactor } from '../../lib/text/redact.ts';
 import type { Clock } from '../../lib/time/clock.ts';
+import { type Config, configSchema } from '../config/config.ts';
+import type { SessionKey } from '../message/ids.ts';
+import { ARCHIVE_FOLDER, readSession, sessionNames } from './catalog.ts';
+import { hasErrorCode, orUndefined, readLines, stemOf } from './file-lines.ts';
+import { ofChats } from './forget.ts';
 import { type AskedPiece, type AskedTexts, namedIn } from './rules/asked.ts';
+import { isoTime } from './rules/file.ts';
+import { FORGOTTEN, type Holds } from './rules/forgetting.ts';
+import type { AskedBook } from './store.ts';
 
 type AskedFilesDeps = {
   /** Of the sessions. */

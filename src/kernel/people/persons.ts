@@ -2,12 +2,7 @@
 // them. Asked at every message from memory; written only when a person shows something new.
 
 import { createHash } from 'node:crypto';
-import {
-  type ConfiguredGate,
-  configuredRole,
-  joinRoles,
-  type Role,
-} from '../../kernel/access/admission.ts';
+import { type ConfiguredGate, configuredRole, joinRoles, type Role } from '../access/admission.ts';
 import {
   doorOf,
   isSameChat,
@@ -17,17 +12,17 @@ import {
   type PersonRecord,
   withDoor,
   withoutDoor,
-} from '../../kernel/access/person.ts';
-import type { RowWrite } from '../../kernel/bus/bus.ts';
+} from '../access/person.ts';
+import type { RowWrite } from '../bus/bus.ts';
 import {
   type AccountId,
   type ChannelName,
   type PersonId,
   personId,
   type UserId,
-} from '../../kernel/message/ids.ts';
-import { type ChatRef, type InboundMessage, idsOf } from '../../kernel/message/message.ts';
-import { shortName } from '../../kernel/message/untrusted.ts';
+} from '../message/ids.ts';
+import { type ChatRef, type InboundMessage, idsOf } from '../message/message.ts';
+import { shortName } from '../message/untrusted.ts';
 import { doorKey, type KnownPeople, type PeopleRows } from './people-rows.ts';
 
 /** Beyond that nobody new is kept: an open channel must not fill the store. */

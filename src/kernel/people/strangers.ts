@@ -2,14 +2,14 @@
 // all, gone after a week; and the decisions, the same from the owner's chat, below the notice about
 // them, from the page and from the command line, with or without a gateway beside it.
 
-import type { AdmittedRole, Role } from '../../kernel/access/admission.ts';
-import { textWithAttachments } from '../../kernel/message/attachment.ts';
-import { type InboundMessage, idsOf, type PersonSender } from '../../kernel/message/message.ts';
-import { firstWords, shortName } from '../../kernel/message/untrusted.ts';
-import { jsonRows, type OpenRows } from '../../kernel/rows.ts';
 import { createLanes } from '../../lib/async.ts';
 import { flag, kind, number, place, rowShape, text, texts } from '../../lib/json/json.ts';
 import type { Clock } from '../../lib/time/clock.ts';
+import type { AdmittedRole, Role } from '../access/admission.ts';
+import { textWithAttachments } from '../message/attachment.ts';
+import { type InboundMessage, idsOf, type PersonSender } from '../message/message.ts';
+import { firstWords, shortName } from '../message/untrusted.ts';
+import { jsonRows, type OpenRows } from '../rows.ts';
 import { hashOf, type Pairing, randomCode } from './pairing.ts';
 import { PEOPLE_SCOPE } from './people-rows.ts';
 

@@ -2,13 +2,13 @@
 // Kept apart from the configuration, so that a tap on a link never rewrites a person's file.
 
 import { createHash, timingSafeEqual } from 'node:crypto';
-import { type AdmittedRole, joinRoles, type Role } from '../../kernel/access/admission.ts';
-import type { RowWrite } from '../../kernel/bus/bus.ts';
-import type { PersonSender } from '../../kernel/message/message.ts';
-import { shortName } from '../../kernel/message/untrusted.ts';
-import { jsonRows, type OpenRows } from '../../kernel/rows.ts';
 import { listShape, number, rowShape, text } from '../../lib/json/json.ts';
 import type { Clock } from '../../lib/time/clock.ts';
+import { type AdmittedRole, joinRoles, type Role } from '../access/admission.ts';
+import type { RowWrite } from '../bus/bus.ts';
+import type { PersonSender } from '../message/message.ts';
+import { shortName } from '../message/untrusted.ts';
+import { jsonRows, type OpenRows } from '../rows.ts';
 import { type Approval, doorKey, PEOPLE_SCOPE, type PeopleRows } from './people-rows.ts';
 
 type PairingDeps = CodesDeps & { readonly book: PeopleRows };

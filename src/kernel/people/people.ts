@@ -1,10 +1,10 @@
 // Everything that is known and decided about people, over one scope of the store.
 
-import type { PersonLimits } from '../../kernel/access/person.ts';
-import type { ApprovalPolicy } from '../../kernel/access/rights.ts';
-import type { KeyValueStore } from '../../kernel/bus/store/store.ts';
-import { createRoutes } from '../../kernel/intake/routes.ts';
-import { type InboundMessage, idsOf } from '../../kernel/message/message.ts';
+import type { PersonLimits } from '../access/person.ts';
+import type { ApprovalPolicy } from '../access/rights.ts';
+import type { KeyValueStore } from '../bus/store/store.ts';
+import { createRoutes } from '../intake/routes.ts';
+import { type InboundMessage, idsOf } from '../message/message.ts';
 import { createLinks } from './links.ts';
 import { type CodesDeps, createPairing } from './pairing.ts';
 import { openPeopleRows } from './people-rows.ts';

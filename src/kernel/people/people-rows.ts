@@ -2,14 +2,14 @@
 // conversations were moved. Held in memory, since every message asks them.
 
 import { z } from 'zod';
-import type { Role } from '../../kernel/access/admission.ts';
-import type { PersonRecord } from '../../kernel/access/person.ts';
-import type { RowWrite } from '../../kernel/bus/bus.ts';
-import type { KeyValueStore } from '../../kernel/bus/store/store.ts';
-import { type SessionKey, sessionKey } from '../../kernel/message/ids.ts';
-import type { ChatRef } from '../../kernel/message/message.ts';
-import { jsonRows, type OpenRows } from '../../kernel/rows.ts';
 import { number, place, rowShape, text, texts } from '../../lib/json/json.ts';
+import type { Role } from '../access/admission.ts';
+import type { PersonRecord } from '../access/person.ts';
+import type { RowWrite } from '../bus/bus.ts';
+import type { KeyValueStore } from '../bus/store/store.ts';
+import { type SessionKey, sessionKey } from '../message/ids.ts';
+import type { ChatRef } from '../message/message.ts';
+import { jsonRows, type OpenRows } from '../rows.ts';
 
 /** Of everything that is stored about people. */
 export const PEOPLE_SCOPE = 'people';
