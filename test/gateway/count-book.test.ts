@@ -1,7 +1,7 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import type { StoredRow } from '../../src/kernel/intake/count-book.ts';
-import { CountBook } from '../../src/kernel/intake/count-book.ts';
+import type { StoredRow } from '../../src/kernel/message/message-limits.ts';
+import { CountBook } from '../../src/kernel/message/message-limits.ts';
 
 const sum = (left: number, right: number) => left + right;
 const names = fc.uniqueArray(fc.constantFrom('a', 'b', 'c', 'd', 'e'), {

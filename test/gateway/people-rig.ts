@@ -10,7 +10,7 @@ import { approvalCommands } from '../../src/features/approvals/approval-commands
 import { modelCommands, stopCommands } from '../../src/features/conversations/stop-command.ts';
 import { openBridgeRows } from '../../src/features/mail-bridge/bridge-summaries.ts';
 import { bridgeSteps, createMailBridge } from '../../src/features/mail-bridge/mail-bridge.ts';
-import { createKnock, createOwnerNotices } from '../../src/features/people/knock.ts';
+import { createKnock, createOwnerNotices } from '../../src/features/people/install.ts';
 import { peopleCommands } from '../../src/features/people/people-commands.ts';
 import { createBudgetOwners } from '../../src/features/spending/paid-call.ts';
 import { Spending } from '../../src/features/spending/spending.ts';

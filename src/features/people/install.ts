@@ -2,22 +2,57 @@
 
 import { randomBytes } from 'node:crypto';
 import { DOOR_OWNER } from '../../channels/door.ts';
+import type { InboundEntry, MessageBus } from '../../kernel/bus/bus.ts';
 import { RECEIVER } from '../../kernel/delivery/manager.ts';
 import { type Kernel, port } from '../../kernel/feature.ts';
 import { ATTACHMENTS } from '../../kernel/intake/attachments.ts';
+import type { Judge } from '../../kernel/intake/fair-use.ts';
 import { createFairUse } from '../../kernel/intake/fair-use.ts';
+import type { IntakeStep } from '../../kernel/intake/group-intake.ts';
 import {
   createGroupBuffer,
   createGroupIntake,
   type GroupBuffer,
 } from '../../kernel/intake/group-intake.ts';
 import { createReceiver } from '../../kernel/intake/receive.ts';
-import type { InboundMessage } from '../../kernel/message/message.ts';
+import { type AccountName, accountName, messageId } from '../../kernel/message/ids.ts';
+import {
+  type ChatRef,
+  type InboundMessage,
+  idsOf,
+  type PersonSender,
+} from '../../kernel/message/message.ts';
+import {
+  codeNotice,
+  MANY_STRANGERS_NOTICE,
+  strangerNotice,
+} from '../../kernel/message/untrusted.ts';
 import { createKnownAs } from '../../kernel/people/people.ts';
-import { createStrangerAnswers } from '../../kernel/people/strangers.ts';
+import { PEOPLE_SCOPE } from '../../kernel/people/people-rows.ts';
+import {
+  createStrangerAnswers,
+  type Decisions,
+  decidedElsewhere,
+  issueStrangerCode,
+  STRANGER_CHOICES,
+  STRANGER_CODE_MINUTES,
+  STRANGER_LIFETIME_MS,
+  STRANGER_SUBJECT,
+  type Stranger,
+  type StrangerCodesDeps,
+  type Strangers,
+  strangerId,
+  strangerQuestion,
+} from '../../kernel/people/strangers.ts';
+import { type OpenQuestion, textOf } from '../../kernel/questions/question-rows.ts';
+import type { Questions } from '../../kernel/questions/questions.ts';
+import { jsonRows, type OpenRows } from '../../kernel/rows.ts';
 import { createAgainHandler } from '../../kernel/turns/edits.ts';
+import { createLanes } from '../../lib/async.ts';
+import { number, rowShape } from '../../lib/json/json.ts';
+import type { Logger } from '../../lib/logger.ts';
+import type { Clock } from '../../lib/time/clock.ts';
 import { MEMORY } from '../memory/install.ts';
-import { closeDecided, createKnock, createOwnerNotices } from './knock.ts';
 import { peopleCommands } from './people-commands.ts';
 
 /** What was said in groups, not to us. */
@@ -74,4 +109,173 @@ export function install(kernel: Kernel): void {
   });
   kernel.provide(RECEIVER, receiver);
   kernel.provide(GROUP_TALK, groupTalk);
+}
+
+// What happens when somebody writes who is not let in: their message is kept and the owner asked, or
+// they are given a code for the owner. All of it is on disk before the channel acknowledges.
+
+type KnockDeps = StrangerCodesDeps & {
+  readonly bus: Pick<MessageBus, 'send' | 'trace'>;
+  readonly decisions: Decisions;
+  readonly judge: Judge;
+  readonly announce: AnnounceStranger;
+  readonly log: Logger;
+};
+
+/** Records the message under another id; its own stays free for the day it is answered. */
+export function createKnock(deps: KnockDeps): IntakeStep {
+  const { bus, strangers, decisions, judge, announce, log } = deps;
+
+  async function giveCode(stranger: Stranger, message: InboundMessage) {
+    const code = await issueStrangerCode(stranger, deps);
+    if (code === undefined) return;
+    await bus.send({
+      id: messageId(`${message.id}/reply`),
+      chat: message.chat,
+      markdown: codeNotice(code, STRANGER_CODE_MINUTES),
+      replyTo: message.id,
+    });
+  }
+
+  async function recorded(
+    message: InboundMessage,
+    sender: PersonSender,
+    policy: 'silent' | 'pairing',
+  ): Promise<InboundEntry> {
+    const { channel } = message.chat;
+    const gate = 'held: sender not on the allow list';
+    // It was answered once already and the platform offers it again.
+    if ((await bus.trace(message.id)) !== undefined) return { kind: 'record', message, gate };
+    const stranger = await strangers.hold(message, sender);
+    log.info('message of an unknown sender', {
+      channel,
+      messageId: message.id,
+      kept: stranger !== undefined,
+    });
+    const entry: InboundEntry = {
+      kind: 'record',
+      message: { ...message, id: messageId(`${message.id}/held`) },
+      gate,
+    };
+    if (stranger === undefined) return { ...entry, gate: 'too many unknown senders are waiting' };
+    // A decision made elsewhere in the meantime has not seen this message.
+    if ((await judge(message)).kind === 'admit') {
+      await decisions.answerHeld(channel, idsOf(sender));
+    } else if (policy === 'pairing') await giveCode(stranger, message);
+    else await announce(stranger, accountName(message.chat));
+    return entry;
+  }
+
+  return {
+    name: 'unknown sender',
+    decide: async (message, verdict) =>
+      verdict.kind === 'knock'
+        ? { entry: await recorded(message, verdict.sender, verdict.policy) }
+        : undefined,
+  };
+}
+
+// Tells the owner which unknown sender wrote, on the account they wrote to where the owner is reached
+// there: once per sender, so many in an hour, then one line for all the others. Counted on disk: a restart
+// does not start a flood anew. The decision can be made right below the notice.
+
+const MAX_NOTICES = 10;
+const WINDOW_MS = 3_600_000;
+
+type OwnerNoticesDeps = {
+  readonly rows: OpenRows;
+  readonly bus: Pick<MessageBus, 'send'>;
+  readonly questions: Pick<Questions, 'ask'>;
+  readonly strangers: Strangers;
+  readonly clock: Clock;
+  noticeChat(about: AccountName): Promise<ChatRef>;
+};
+
+/** `sent`: notices since then, the one for all others included. */
+type Count = { readonly since: number; readonly sent: number };
+
+const COUNT = rowShape<Count>({ since: number, sent: number });
+
+/** `at`: the account they wrote to. */
+type AnnounceStranger = (stranger: Stranger, at: AccountName) => Promise<void>;
+
+export function createOwnerNotices(deps: OwnerNoticesDeps): AnnounceStranger {
+  const { rows, bus, questions, strangers, clock, noticeChat } = deps;
+  const counts = rows({ ...jsonRows(COUNT), scope: PEOPLE_SCOPE, prefix: 'owner-notices' });
+  const lanes = createLanes();
+
+  async function announce(stranger: Stranger, at: AccountName) {
+    const fresh: Count = { since: clock.now(), sent: 0 };
+    const found = (await counts.get('')) ?? fresh;
+    const { since, sent } = clock.now() - found.since < WINDOW_MS ? found : fresh;
+    if (stranger.announced || sent > MAX_NOTICES) return;
+    const isLast = sent === MAX_NOTICES;
+    const chat = await noticeChat(at);
+    if (isLast) {
+      const id = messageId(`strangers/${since}`);
+      await bus.send({ id, chat, markdown: MANY_STRANGERS_NOTICE });
+    } else await ask(stranger, chat);
+    await counts.change('', () => ({ since, sent: sent + 1 }));
+    if (!isLast) await strangers.note(stranger, { announced: true });
+  }
+
+  async function ask(stranger: Stranger, chat: ChatRef) {
+    await questions.ask({
+      id: strangerQuestion(stranger),
+      chat,
+      markdown: strangerNotice(stranger),
+      choices: STRANGER_CHOICES,
+      approvers: 'owners',
+      subject: `${STRANGER_SUBJECT}:${strangerId(stranger)}`,
+      expiresInMs: STRANGER_LIFETIME_MS,
+    });
+  }
+
+  return (stranger, at) => lanes.run('notices', () => announce(stranger, at));
+}
+
+// Notices about unknown senders of whom was decided by other means than the notice itself: a command,
+// the command line, another owner. Nobody has to decide below them any more, and they say so.
+
+type DecidedElsewhereDeps = {
+  readonly bus: Pick<MessageBus, 'outbound'>;
+  readonly questions: Pick<Questions, 'open' | 'withdraw'>;
+  readonly strangers: Pick<Strangers, 'list'>;
+  readonly decisions: Pick<Decisions, 'find'>;
+  readonly clock: Clock;
+};
+
+/** The command line decides in a process of its own. */
+const LOOK_MS = 2000;
+const SUBJECT = `${STRANGER_SUBJECT}:`;
+
+export async function closeDecided(deps: DecidedElsewhereDeps, signal: AbortSignal): Promise<void> {
+  while (!signal.aborted) {
+    await closeThose(deps);
+    await deps.clock.sleep(LOOK_MS, signal).catch(() => undefined);
+  }
+}
+
+async function closeThose(deps: DecidedElsewhereDeps): Promise<void> {
+  const open = (await deps.questions.open()).filter(({ subject }) => subject.startsWith(SUBJECT));
+  if (open.length === 0) return;
+  // Read behind the questions: who is asked about waits already.
+  const waiting = new Set((await deps.strangers.list()).map(strangerQuestion));
+  for (const question of open) {
+    if (waiting.has(question.id)) continue;
+    // A notice still on its way would keep its buttons.
+    const sent = await deps.bus.outbound(textOf(question));
+    if (sent?.parts.length === 0) continue;
+    await deps.questions.withdraw(question.id, decidedElsewhere(await outcomeOf(question, deps)));
+  }
+}
+
+async function outcomeOf(
+  { subject }: OpenQuestion,
+  { decisions }: DecidedElsewhereDeps,
+): Promise<string> {
+  const [channel, ...rest] = subject.slice(SUBJECT.length).split(':');
+  const [found] = await decisions.find(rest.join(':'), channel);
+  if (found?.role === 'blocked') return 'they are blocked.';
+  return found?.role === undefined ? 'nothing is left to do here.' : 'they are let in.';
 }

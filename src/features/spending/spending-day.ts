@@ -4,8 +4,8 @@
 import { z } from 'zod';
 import type { PersonLimits } from '../../kernel/access/person.ts';
 import type { KeyValueStore } from '../../kernel/bus/store/store.ts';
-import { CountBook, type CountRow } from '../../kernel/intake/count-book.ts';
-import type { CountNames } from '../../kernel/message/message-limits.ts';
+import { CountBook, type CountNames, type CountRow } from '../../kernel/message/message-limits.ts';
+
 import { jsonRow, number, rowShape, texts } from '../../lib/json/json.ts';
 import { orAborted } from '../../lib/time/clock.ts';
 import type { Charged } from './rules/budget-limits.ts';

@@ -14,7 +14,9 @@ import type { LimitsConfig } from '../config/limits.ts';
 import { accountName, messageId } from '../message/ids.ts';
 import type { InboundMessage } from '../message/message.ts';
 import {
+  CountBook,
   type CountNames,
+  type CountRow,
   groupLimits,
   groupNames,
   personLimits,
@@ -22,7 +24,6 @@ import {
 } from '../message/message-limits.ts';
 import type { KnownAs } from '../people/people.ts';
 import type { Persons } from '../people/persons.ts';
-import { CountBook, type CountRow } from './count-book.ts';
 import type { CountedAs, Gated } from './group-intake.ts';
 import {
   COMMAND_LIMITS,
