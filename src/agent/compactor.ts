@@ -27,7 +27,7 @@ import {
   stillStands,
   summaryEntry,
 } from './rules/compaction.ts';
-import { EXPAND } from './rules/context-marks.ts';
+import { EXPAND, nodesInView } from './rules/context-marks.ts';
 import {
   expansionNote,
   MIN_EXPANSION_TOKENS,
@@ -46,7 +46,6 @@ import {
   unreadNode,
   writtenNode,
 } from './rules/lossless.ts';
-import { nodesInView } from './rules/summary-nodes-text.ts';
 import { callBudget, entriesTokens } from './rules/tokens.ts';
 import { takenUp } from './rules/turn-closing.ts';
 import { confinedTools } from './settings.ts';

@@ -16,8 +16,8 @@ import type { ModelHandle, ModelRequest } from '../providers/provider.ts';
 import type { OfferedTool } from '../tools/tool.ts';
 import { watermarkTokens } from './rules/compaction.ts';
 import type { ContextReport } from './rules/context-fit.ts';
+import { nodeId, nodesInView } from './rules/context-marks.ts';
 import { buildPrompt, LEFT_OUT, type PromptSection, promptOf } from './rules/prompt.ts';
-import { nodeId, nodesInView } from './rules/summary-nodes-text.ts';
 import {
   type CallBudget,
   callBudget,

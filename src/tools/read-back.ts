@@ -2,8 +2,8 @@
 // and other conversations by search.
 
 import { z } from 'zod';
+import { isWithin, nodeId, nodesInView, rangeOfNode } from '../agent/rules/context-marks.ts';
 import { partOfResult, type WantedPart } from '../agent/rules/document-text.ts';
-import { isWithin, nodeId, nodesInView, rangeOfNode } from '../agent/rules/summary-nodes-text.ts';
 import type { FoundPart } from '../kernel/bus/store/text-index.ts';
 import { isImage } from '../kernel/message/attachment.ts';
 import { ToolError } from '../kernel/message/errors.ts';

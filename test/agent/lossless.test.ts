@@ -2,7 +2,7 @@
 // turns, a kill, a new file, forgetting, in this conversation and in no other.
 
 import { expect, it } from 'vitest';
-import { nodeId, nodesInView, rangeOfNode } from '../../src/agent/rules/summary-nodes-text.ts';
+import { nodeId, nodesInView, rangeOfNode } from '../../src/agent/rules/context-marks.ts';
 import { messageId, sessionKey, turnId } from '../../src/kernel/message/ids.ts';
 import type { TranscriptEntry } from '../../src/kernel/message/transcript.ts';
 import { forgetInSessions } from '../../src/kernel/sessions/forget.ts';

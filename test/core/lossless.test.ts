@@ -3,6 +3,7 @@
 
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
+import { nodeId, nodesInView, rangeOfNode } from '../../src/agent/rules/context-marks.ts';
 import {
   cutNode,
   entryWithNode,
@@ -11,7 +12,6 @@ import {
   planNode,
   writtenNode,
 } from '../../src/agent/rules/lossless.ts';
-import { nodeId, nodesInView, rangeOfNode } from '../../src/agent/rules/summary-nodes-text.ts';
 import { textTokens } from '../../src/agent/rules/tokens.ts';
 import { firstSeqOf, messageId, turnId } from '../../src/kernel/message/ids.ts';
 import type { TranscriptEntry } from '../../src/kernel/message/transcript.ts';

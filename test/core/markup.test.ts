@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest';
 import { renderEmailHtml } from '../../src/channels/email/rules/text.ts';
-import { renderTelegramHtml } from '../../src/channels/telegram/rules/markup.ts';
+import { renderTelegramHtml } from '../../src/channels/telegram/parts.ts';
 import { parseMarkup, renderPlain } from '../../src/lib/markup/markup.ts';
 
 const telegram = (markdown: string) => renderTelegramHtml(parseMarkup(markdown).runs);

@@ -4,7 +4,7 @@ import { expect, it } from 'vitest';
 import { createJudge } from '../../src/kernel/intake/fair-use.ts';
 import { channelName, chatId, DEFAULT_ACCOUNT, messageId } from '../../src/kernel/message/ids.ts';
 import type { InboundMessage } from '../../src/kernel/message/message.ts';
-import { createKnownAs } from '../../src/kernel/people/people.ts';
+import { createKnownAs } from '../../src/kernel/people/persons.ts';
 import { createOrigins } from '../../src/kernel/turns/origins.ts';
 import { makePeopleRig, person } from './people-rig.ts';
 

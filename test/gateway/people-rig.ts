@@ -40,7 +40,8 @@ import {
 } from '../../src/kernel/message/ids.ts';
 import type { ChatRef, InboundMessage, PersonSender } from '../../src/kernel/message/message.ts';
 import { createOwnerDoor } from '../../src/kernel/owners.ts';
-import { createKnownAs, createPeople, type People } from '../../src/kernel/people/people.ts';
+import { createPeople, type People } from '../../src/kernel/people/people.ts';
+import { createKnownAs } from '../../src/kernel/people/persons.ts';
 import { createStrangerAnswers } from '../../src/kernel/people/strangers.ts';
 import { openQuestionRows } from '../../src/kernel/questions/question-rows.ts';
 import { createQuestions, type Questions } from '../../src/kernel/questions/questions.ts';

@@ -20,7 +20,7 @@ import { openEmbeddedStore } from '../../src/kernel/bus/store/embedded.ts';
 import type { EmbeddedStore } from '../../src/kernel/bus/store/store.ts';
 import { limitsSchema } from '../../src/kernel/config/limits.ts';
 import { channelName, chatId, DEFAULT_ACCOUNT, userId } from '../../src/kernel/message/ids.ts';
-import type { KnownAs } from '../../src/kernel/people/people.ts';
+import type { KnownAs } from '../../src/kernel/people/persons.ts';
 import { silentLogger } from '../../src/lib/logger.ts';
 import { createMovableClock, type MovableClock } from '../support/movable-clock.ts';
 

@@ -3,8 +3,7 @@
 
 import { describe, expect, it } from 'vitest';
 import { renderEmailHtml } from '../../src/channels/email/rules/text.ts';
-import { NO_PREVIEW } from '../../src/channels/telegram/parts.ts';
-import { renderTelegramHtml } from '../../src/channels/telegram/rules/markup.ts';
+import { NO_PREVIEW, renderTelegramHtml } from '../../src/channels/telegram/parts.ts';
 import { textContent } from '../../src/channels/whatsapp/drafts.ts';
 import { parseMarkup } from '../../src/lib/markup/markup.ts';
 import { BEACON_HOST, BEACONS } from '../support/beacons.ts';

@@ -11,7 +11,7 @@ import { JSDOM } from 'jsdom';
 import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
 import { renderEmailHtml } from '../../src/channels/email/rules/text.ts';
 import { renderLark, splitForLark } from '../../src/channels/lark/rules/markup.ts';
-import { renderTelegramHtml } from '../../src/channels/telegram/rules/markup.ts';
+import { renderTelegramHtml } from '../../src/channels/telegram/parts.ts';
 import { splitForWhatsApp } from '../../src/channels/whatsapp/rules/markup.ts';
 import { renderPlain } from '../../src/lib/markup/markup.ts';
 import { splitMarkdown } from '../../src/lib/markup/split.ts';

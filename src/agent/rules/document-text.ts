@@ -11,8 +11,7 @@ import type { SummaryNode } from '../../kernel/message/transcript.ts';
 import { neutralLines } from '../../kernel/message/untrusted.ts';
 import { type EarlierTurn, foldText, lineOf } from '../../kernel/sessions/rules/earlier.ts';
 import { cutBefore, linesOf, parseLineRange, partOf, truncateText } from '../../lib/text/cut.ts';
-import { quoted } from './context-marks.ts';
-import { nodeId } from './summary-nodes-text.ts';
+import { nodeId, quoted } from './context-marks.ts';
 import { CHARS_PER_TOKEN } from './tokens.ts';
 
 type Section = { readonly title: string; readonly text: string };

@@ -25,14 +25,7 @@ import {
   missingLines,
   withMissing,
 } from './compaction.ts';
-import {
-  inOrder,
-  isWithin,
-  nodeId,
-  nodesOf,
-  textOfNodes,
-  withNodes,
-} from './summary-nodes-text.ts';
+import { inOrder, isWithin, nodeId, nodesOf, textOfNodes, withNodes } from './context-marks.ts';
 import { CHARS_PER_TOKEN, entriesTokens, textTokens, toldTokens } from './tokens.ts';
 
 /** Nodes that become one. */

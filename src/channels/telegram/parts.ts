@@ -9,7 +9,13 @@ import { RecentMap } from '../../lib/async.ts';
 import type { Logger } from '../../lib/logger.ts';
 import { plainText } from '../../lib/markup/markup.ts';
 import { splitMarkdown } from '../../lib/markup/split.ts';
-import { type Run, runsText } from '../../lib/markup/writer.ts';
+import {
+  escapeHtml,
+  type Run,
+  runsText,
+  type Style,
+  sharedStyles,
+} from '../../lib/markup/writer.ts';
 import type { Clock } from '../../lib/time/clock.ts';
 import type { Channel } from '../channel.ts';
 import { draftMessages, fromNativeId, type GroupMoves, toNativeId } from './chats.ts';
@@ -24,7 +30,6 @@ import {
   migratedTo,
   toDeliveryError,
 } from './client.ts';
-import { renderTelegramHtml } from './rules/markup.ts';
 
 /** Longest visible text of one message, UTF-16 units (Bot API, sendMessage). */
 export const MESSAGE_UNITS = 4096;
@@ -262,4 +267,58 @@ export function createOwnMessages(
       }
     },
   };
+}
+
+// Styled text in Telegram's HTML mode (Bot API, "HTML style"). Only tags Telegram knows, always
+// closed, never code around or inside another style.
+
+const RANK: Readonly<Record<Style['kind'], number>> = {
+  quote: 0,
+  link: 1,
+  bold: 2,
+  italic: 3,
+  strike: 4,
+  code: 5,
+  pre: 5,
+};
+
+export function renderTelegramHtml(runs: readonly Run[]): string {
+  const html: string[] = [];
+  let open: readonly Style[] = [];
+  for (const run of runs) {
+    const wanted = ordered(run.styles);
+    const kept = sharedStyles(open, wanted);
+    for (const style of open.slice(kept.length).reverse()) html.push(closing(style));
+    for (const style of wanted.slice(kept.length)) html.push(opening(style));
+    html.push(escapeHtml(run.text));
+    open = wanted;
+  }
+  for (const style of open.toReversed()) html.push(closing(style));
+  return html.join('');
+}
+
+/** Outermost first, each kind once. */
+function ordered(styles: readonly Style[]): readonly Style[] {
+  if (styles.length < 2) return styles;
+  const first = styles.filter(
+    (style, index) => styles.findIndex(({ kind }) => kind === style.kind) === index,
+  );
+  return first.sort((a, b) => RANK[a.kind] - RANK[b.kind]);
+}
+
+const TAGS: Readonly<Record<Style['kind'], string>> = {
+  ...{ bold: 'b', italic: 'i', strike: 's', code: 'code', pre: 'pre' },
+  ...{ quote: 'blockquote', link: 'a' },
+};
+
+function opening(style: Style): string {
+  if (style.kind === 'link') return `<a href="${escapeHtml(style.href)}">`;
+  const language = style.kind === 'pre' ? style.language : undefined;
+  const inner = language === undefined ? '' : `<code class="language-${escapeHtml(language)}">`;
+  return `<${TAGS[style.kind]}>${inner}`;
+}
+
+function closing(style: Style): string {
+  const hasLanguage = style.kind === 'pre' && style.language !== undefined;
+  return `${hasLanguage ? '</code>' : ''}</${TAGS[style.kind]}>`;
 }

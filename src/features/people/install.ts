@@ -27,8 +27,8 @@ import {
   MANY_STRANGERS_NOTICE,
   strangerNotice,
 } from '../../kernel/message/untrusted.ts';
-import { createKnownAs } from '../../kernel/people/people.ts';
 import { PEOPLE_SCOPE } from '../../kernel/people/people-rows.ts';
+import { createKnownAs } from '../../kernel/people/persons.ts';
 import {
   createStrangerAnswers,
   type Decisions,

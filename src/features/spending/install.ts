@@ -6,7 +6,7 @@ import { type Kernel, port } from '../../kernel/feature.ts';
 import { budgetGuard } from '../../kernel/guards.ts';
 import type { TokenUsage } from '../../kernel/message/transcript.ts';
 import { recordingGuard } from '../../kernel/observe/observed.ts';
-import { createKnownAs } from '../../kernel/people/people.ts';
+import { createKnownAs } from '../../kernel/people/persons.ts';
 import { assumedPrice, priceOf } from '../../providers/rules/model-names.ts';
 import { LOCAL_ONLY } from '../local-models/local-only.ts';
 import { createBudgetOwners } from './paid-call.ts';

@@ -16,7 +16,7 @@ import type { KeyValueStore } from '../../kernel/bus/store/store.ts';
 import type { LimitsConfig } from '../../kernel/config/limits.ts';
 import { messageId } from '../../kernel/message/ids.ts';
 import type { ChatRef, Payer } from '../../kernel/message/message.ts';
-import type { Known, KnownAs } from '../../kernel/people/people.ts';
+import type { Known, KnownAs } from '../../kernel/people/persons.ts';
 import type { Logger } from '../../lib/logger.ts';
 import type { Clock } from '../../lib/time/clock.ts';
 import { createLocalDays } from '../../lib/time/zone-time.ts';

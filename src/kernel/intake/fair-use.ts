@@ -22,8 +22,7 @@ import {
   personLimits,
   personNames,
 } from '../message/message-limits.ts';
-import type { KnownAs } from '../people/people.ts';
-import type { Persons } from '../people/persons.ts';
+import type { KnownAs, Persons } from '../people/persons.ts';
 import type { CountedAs, Gated } from './group-intake.ts';
 import {
   COMMAND_LIMITS,

@@ -9,10 +9,12 @@ import {
   mergePersons,
   type Person,
   type PersonDoor,
+  type PersonLimits,
   type PersonRecord,
   withDoor,
   withoutDoor,
 } from '../access/person.ts';
+import type { ApprovalPolicy } from '../access/rights.ts';
 import type { RowWrite } from '../bus/bus.ts';
 import {
   type AccountId,
@@ -308,4 +310,32 @@ function roleOf(known: KnownPeople, doors: readonly PersonDoor[], gateOf: GateOf
     ({ channel, ids }) => decidedOf(known, channel, ids) ?? configuredRole(ids, gateOf(channel)),
   );
   return joinRoles(roles);
+}
+
+// Under which names somebody is known on all their doors, so that one person is counted once, and what
+// an owner allows them.
+
+export type Known = {
+  /** `channel:id`. */
+  readonly names: readonly string[];
+  readonly limits?: PersonLimits;
+  readonly approvals?: ApprovalPolicy;
+};
+
+/** Nothing of whom nobody vouches for. */
+export type KnownAs = (message: Pick<InboundMessage, 'sender' | 'chat'>) => Promise<Known>;
+
+export function createKnownAs(persons: Pick<Persons, 'of'>): KnownAs {
+  return async ({ sender, chat }) => {
+    if (sender.kind !== 'person' || sender.verified === 'unverified') return { names: [] };
+    const person = await persons.of(chat.channel, idsOf(sender));
+    const doors = person?.doors ?? [];
+    const names = doors.flatMap(({ channel, ids }) => ids.map((id) => `${channel}:${id}`));
+    const { limits, approvals } = person ?? {};
+    return {
+      names,
+      ...(limits === undefined ? {} : { limits }),
+      ...(approvals === undefined ? {} : { approvals }),
+    };
+  };
 }

@@ -34,8 +34,7 @@ import {
   sessionOf,
 } from '../message/message.ts';
 import { GROUPS_FOLDER, PEOPLE_FOLDER, type TurnPerson } from '../message/untrusted.ts';
-import type { KnownAs } from '../people/people.ts';
-import type { Persons } from '../people/persons.ts';
+import type { KnownAs, Persons } from '../people/persons.ts';
 import type { SessionStore } from '../sessions/store.ts';
 import { holdsWordsOfOthers } from './rules/coalesce.ts';
 

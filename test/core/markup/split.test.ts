@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
-import { renderTelegramHtml } from '../../../src/channels/telegram/rules/markup.ts';
+import { renderTelegramHtml } from '../../../src/channels/telegram/parts.ts';
 import { parseMarkup, plainText } from '../../../src/lib/markup/markup.ts';
 import { splitMarkdown, truncateMarkup } from '../../../src/lib/markup/split.ts';
 import { runsText } from '../../../src/lib/markup/writer.ts';

@@ -19,16 +19,19 @@ import { type Background, GroupCommit, WriteAheadLog } from './group-commit.ts';
 import { accept, cancel, neededMedia, readCursor, ring, setAttachments } from './inbound.ts';
 import { expire, get, list, put, putMany, type Sql, swap, type Transaction } from './key-value.ts';
 import * as outbound from './outbound.ts';
-import { changeEntries, countEntries, dropEntries, readEntries } from './session-entries.ts';
 import type { EmbeddedStore } from './store.ts';
 import { traceMessage } from './trace.ts';
 import {
+  changeEntries,
   claimTurns,
+  countEntries,
+  dropEntries,
   endTurn,
   forgetDraft,
   joinTurn,
   orphanDrafts,
   readDraft,
+  readEntries,
   recordDraft,
   recoverTurns,
   writeEntries,

@@ -8,7 +8,7 @@ import {
   textOfNodes,
   withNodes,
   withTurnsBefore,
-} from '../../../agent/rules/summary-nodes-text.ts';
+} from '../../../agent/rules/context-marks.ts';
 import { firstSeqOf, type MessageId, type TurnId, turnId } from '../../message/ids.ts';
 import type { RestoreEntry, SummaryEntry, TranscriptEntry } from '../../message/transcript.ts';
 

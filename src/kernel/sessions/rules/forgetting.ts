@@ -1,7 +1,7 @@
 // What a person wants forgotten, and what is left of an entry or a file then: the words are gone, the
 // order of the conversation stays.
 
-import { withNodes } from '../../../agent/rules/summary-nodes-text.ts';
+import { withNodes } from '../../../agent/rules/context-marks.ts';
 import type { SessionKey } from '../../message/ids.ts';
 import type { SummaryNode, TranscriptEntry } from '../../message/transcript.ts';
 import { foldText } from './earlier.ts';
