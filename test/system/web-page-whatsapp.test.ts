@@ -91,7 +91,7 @@ describe.skipIf(absent !== undefined)('linking WhatsApp on the web page', () => 
 
   async function shownCode(page: Page): Promise<string> {
     await page.fill('#login-number', '+49 151 7654321');
-    await page.click('text=Get a code');
+    await page.click('button:has-text("Get a code")');
     await eventually(async () =>
       expect(await page.innerText('.login-typed')).toMatch(/^[A-Z0-9]{4}-[A-Z0-9]{4}$/),
     );
