@@ -55,7 +55,7 @@ const host: ChannelHost = {
   receive: async (batch) => void batch.forEach((entry) => void reply(entry)),
   cursor: async () => undefined,
   bounced: async () => 'not sent',
-  isStranger: async () => false,
+  isUnknownSender: async () => false,
   isTrusted: async () => false,
   answers: async () => true,
   report: () => undefined,

@@ -4,7 +4,7 @@
 import { MODELS } from './agent/models.ts';
 import type { LoginOptions, LoginStep } from './channels/channel.ts';
 import { CONFIGURED_CHANNELS, type ConfiguredChannels } from './channels/configured-channels.ts';
-import type { Door } from './channels/door.ts';
+import type { LocalChannel } from './channels/local-channel.ts';
 import { STOP } from './features/conversations/stop-command.ts';
 import { TOOL_SERVERS } from './features/mcp/tool-servers.ts';
 import { loginLink, type ServedHttp, serveHttp } from './http/serve-http.ts';
@@ -15,7 +15,7 @@ import { CHANNEL_MANAGER } from './kernel/delivery/manager.ts';
 import type { Kernel } from './kernel/feature.ts';
 import type { ChannelReport, Gateway } from './kernel/gateway.ts';
 import { announceGateway } from './kernel/home-state.ts';
-import { createDoors, type Doors } from './kernel/intake/routes.ts';
+import { createLocalChannels, type LocalChannels } from './kernel/intake/routes.ts';
 import { channelName, chatId, DEFAULT_ACCOUNT } from './kernel/message/ids.ts';
 import type { OutboundDraft } from './kernel/message/message.ts';
 import { followConfig } from './kernel/reload.ts';
@@ -44,7 +44,7 @@ export class GatewayService implements Gateway {
   readonly #manager: ChannelManager;
   readonly #dispatcher: Dispatcher;
   readonly #models: { current(): ModelRegistry };
-  readonly #doors: Doors;
+  readonly #localChannels: LocalChannels;
   readonly #channels: ConfiguredChannels;
   #served: ServedHttp | undefined;
 
@@ -54,7 +54,7 @@ export class GatewayService implements Gateway {
     this.#manager = kernel.use(CHANNEL_MANAGER);
     this.#dispatcher = kernel.use(DISPATCHER);
     this.#models = kernel.use(MODELS);
-    this.#doors = createDoors(clock, () => live.config.media.maxFileBytes);
+    this.#localChannels = createLocalChannels(clock, () => live.config.media.maxFileBytes);
     this.#channels = kernel.use(CONFIGURED_CHANNELS);
   }
 
@@ -81,15 +81,15 @@ export class GatewayService implements Gateway {
     return this.#kernel.use(TOOL_SERVERS).tried();
   }
 
-  get terminal(): Door {
-    return this.#doors.terminal;
+  get terminal(): LocalChannel {
+    return this.#localChannels.terminal;
   }
 
   /** Listens on the address of the web page. @throws where the address is in use */
   async listen(): Promise<void> {
     const { live, home, options, resources } = this.#kernel;
     if (options.http) {
-      this.#served = await serveHttp(this.#kernel, this.#doors);
+      this.#served = await serveHttp(this.#kernel, this.#localChannels);
       resources.use(this.#served.server);
     }
     const host = this.#served === undefined ? undefined : live.config.gateway.host;
@@ -152,7 +152,7 @@ export class GatewayService implements Gateway {
   }
 
   async #startChannels(): Promise<void> {
-    const { web, terminal } = this.#doors;
+    const { web, terminal } = this.#localChannels;
     await Promise.all([this.#manager.start(web), this.#manager.start(terminal)]);
     await this.#channels.startAll();
   }

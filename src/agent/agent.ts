@@ -103,7 +103,7 @@ export type TurnSettings = {
 };
 
 /** What a turn is held to beside its rights and the limits of every turn. */
-export type Confines = {
+export type ConfinedLimits = {
   mayUse(tool: string): boolean;
   readonly maxRounds?: number;
   readonly maxTokens: number;
@@ -132,7 +132,7 @@ export type TurnInput = {
    * been made in vain. @throws the signal's reason
    */
   settled?(signal: AbortSignal): Promise<void>;
-  readonly confines?: Confines;
+  readonly turnLimits?: ConfinedLimits;
   /** Messages that came meanwhile and steer the turn, taken before each model call. */
   steer(): Promise<readonly TurnMessage[]>;
   readonly say: Say;

@@ -5,40 +5,40 @@ import { hash } from 'node:crypto';
 import type { Rights } from '../kernel/access/rights.ts';
 import type { SessionKey } from '../kernel/message/ids.ts';
 import type { ModelMessage, TokenUsage } from '../kernel/message/transcript.ts';
-import type { AskedPiece } from '../kernel/sessions/rules/asked.ts';
-import type { AskedBook } from '../kernel/sessions/store.ts';
+import type { RequestPiece } from '../kernel/sessions/rules/request-records.ts';
+import type { RequestLog } from '../kernel/sessions/store.ts';
 import { RecentMap } from '../lib/async.ts';
 import type { Logger } from '../lib/logger.ts';
 import type { ToolSpec } from '../providers/provider.ts';
 import { MEMORY_TITLE, type PromptSection } from './rules/prompt.ts';
 
 /** 96 bits: no two texts have the same by chance. */
-const PRINT_CHARS = 16;
+const FINGERPRINT_CHARS = 16;
 
-export function printOf(value: unknown): string {
+export function fingerprintOf(value: unknown): string {
   const text = typeof value === 'string' ? value : JSON.stringify(value);
-  return hash('sha256', text, 'base64url').slice(0, PRINT_CHARS);
+  return hash('sha256', text, 'base64url').slice(0, FINGERPRINT_CHARS);
 }
 
-export type Prints = ReturnType<typeof createPrints>;
+export type Fingerprints = ReturnType<typeof createFingerprints>;
 
 /** Computed once for each object, which never changes. */
-export function createPrints() {
+export function createFingerprints() {
   const tools = new WeakMap<ToolSpec, string>();
-  const sections = new WeakMap<PromptSection, readonly NamedPrint[]>();
+  const sections = new WeakMap<PromptSection, readonly NamedFingerprint[]>();
   return {
     ofTool(tool: ToolSpec): string {
-      const print = tools.get(tool) ?? printOf(toolText(tool));
+      const print = tools.get(tool) ?? fingerprintOf(toolText(tool));
       tools.set(tool, print);
       return print;
     },
     /** One for each part of the section, in order. */
-    ofParts(section: PromptSection): readonly NamedPrint[] {
-      const prints =
+    ofParts(section: PromptSection): readonly NamedFingerprint[] {
+      const fingerprints =
         sections.get(section) ??
-        section.parts.map(({ name, text }) => ({ name, print: printOf(text) }));
-      sections.set(section, prints);
-      return prints;
+        section.parts.map(({ name, text }) => ({ name, print: fingerprintOf(text) }));
+      sections.set(section, fingerprints);
+      return fingerprints;
     },
   };
 }
@@ -48,18 +48,18 @@ export const toolText = ({ name, description, schema }: ToolSpec) =>
   JSON.stringify({ name, description, schema });
 
 /** What a turn needs for the request log. */
-export type AskedNotes = {
-  readonly book: AskedBook;
-  readonly prints: Prints;
+export type RequestNotes = {
+  readonly requestLog: RequestLog;
+  readonly fingerprints: Fingerprints;
   /** The settings that shape a turn, JSON. */
-  readonly config: AskedPiece;
+  readonly config: RequestPiece;
 };
 
-type NamedPrint = { readonly name: string; readonly print: string };
+type NamedFingerprint = { readonly name: string; readonly print: string };
 
-type CallPrints = {
+type CallFingerprints = {
   /** In the order in which providers are sent them: tools, then the stable parts of the prompt. */
-  readonly parts: readonly NamedPrint[];
+  readonly parts: readonly NamedFingerprint[];
   /** Of the first `messages` messages: all that the next call should begin with. */
   readonly thread: { readonly messages: number; readonly chars: number; readonly print: string };
 };
@@ -71,10 +71,10 @@ const CONVERSATION = 'conversation';
  * it is shorter. A conversation that got shorter was made so on purpose: summarized, trimmed or restarted.
  */
 function firstChange(
-  before: CallPrints,
-  parts: readonly NamedPrint[],
+  before: CallFingerprints,
+  parts: readonly NamedFingerprint[],
   place: { readonly chars: number; readonly print: string } | undefined,
-): NamedPrint | undefined {
+): NamedFingerprint | undefined {
   for (let index = 0; index < Math.max(before.parts.length, parts.length); index += 1) {
     const [old, now] = [before.parts[index], parts[index]];
     if (old?.name === now?.name && old?.print === now?.print) continue;
@@ -105,12 +105,14 @@ const MAX_REPORTED = 1000;
 export type CacheAlarm = ReturnType<typeof createCacheAlarm>;
 
 /** Logs which part of a session's call broke the prompt cache; keeps a few hashes per session. */
-export function createCacheAlarm(prints: Prints) {
-  const sessions = new RecentMap<SessionKey, CallPrints & { readonly cache: string }>(MAX_SESSIONS);
+export function createCacheAlarm(fingerprints: Fingerprints) {
+  const sessions = new RecentMap<SessionKey, CallFingerprints & { readonly cache: string }>(
+    MAX_SESSIONS,
+  );
   /** One edit of a file changes the prompt of every session, and is reported once. */
   const reported = new Set<string>();
 
-  function isNews({ name, print }: NamedPrint): boolean {
+  function isNews({ name, print }: NamedFingerprint): boolean {
     const change = `${name} ${print}`;
     if (name === CONVERSATION) return true;
     if (reported.has(change)) return false;
@@ -123,11 +125,11 @@ export function createCacheAlarm(prints: Prints) {
     /** After a call that was answered. */
     called(call: WatchedCall, log: Logger): void {
       const { session, model, rights, tools, system, messages, usage } = call;
-      const cache = printOf([model, rights]);
+      const cache = fingerprintOf([model, rights]);
       const parts = [
         // The list is sent as one: a print for each tool would say no more than which one changed.
-        { name: 'tools', print: printOf(tools.map(prints.ofTool)) },
-        ...system.filter(({ stable }) => stable).flatMap(prints.ofParts),
+        { name: 'tools', print: fingerprintOf(tools.map(fingerprints.ofTool)) },
+        ...system.filter(({ stable }) => stable).flatMap(fingerprints.ofParts),
       ];
       const before = sessions.get(session);
       // The last message still grows: notes are put into it, and others join it.
@@ -147,7 +149,7 @@ export function createCacheAlarm(prints: Prints) {
   };
 }
 
-function threadOf(messages: readonly ModelMessage[], count: number): CallPrints['thread'] {
+function threadOf(messages: readonly ModelMessage[], count: number): CallFingerprints['thread'] {
   const text = JSON.stringify(messages.slice(0, Math.max(0, count)));
-  return { messages: Math.max(0, count), chars: text.length, print: printOf(text) };
+  return { messages: Math.max(0, count), chars: text.length, print: fingerprintOf(text) };
 }

@@ -3,7 +3,7 @@
 import { MEMORY, type Memory } from '../features/memory/install.ts';
 import { MODES } from '../features/modes/install.ts';
 import type { Modes, ModeTurn } from '../features/modes/modes.ts';
-import { PLANS, type PlanDesk } from '../features/plans/plans.ts';
+import { PLANS, type PlanService } from '../features/plans/plans.ts';
 import { SKILLS } from '../features/skills/catalog.ts';
 import { TurnCancelled } from '../kernel/bus/bus.ts';
 import type { LiveConfig } from '../kernel/config/files/live-config.ts';
@@ -13,8 +13,8 @@ import { ProviderError } from '../kernel/message/errors.ts';
 import { createTimeStamps } from '../kernel/message/late.ts';
 import type { AgentEvent } from '../kernel/message/message.ts';
 import { observedAgent } from '../kernel/observe/observed.ts';
-import { createAskedConfig } from '../kernel/sessions/request-log.ts';
-import type { AskedBook, SessionStore } from '../kernel/sessions/store.ts';
+import { createRequestConfig } from '../kernel/sessions/request-log.ts';
+import type { RequestLog, SessionStore } from '../kernel/sessions/store.ts';
 import { RecentMap } from '../lib/async.ts';
 import type { Logger } from '../lib/logger.ts';
 import type { Clock } from '../lib/time/clock.ts';
@@ -33,7 +33,7 @@ import {
 import { compactAfter, compactOnCommand } from './compact.ts';
 import { createCompactor, withExpand } from './compactor.ts';
 import { runApproved } from './execute.ts';
-import { type AskedNotes, createCacheAlarm, createPrints } from './fingerprints.ts';
+import { createCacheAlarm, createFingerprints, type RequestNotes } from './fingerprints.ts';
 import { contextReport } from './model-call.ts';
 import { MODELS } from './models.ts';
 import { perform } from './perform.ts';
@@ -72,7 +72,7 @@ export const AGENT = port<Agent>('agent');
 export type Instead = {
   readonly sessions: SessionStore;
   /** What models are asked with. */
-  readonly asked: AskedBook;
+  readonly asked: RequestLog;
   toolbox(real: Toolbox): Toolbox;
   prompt(real: PromptSources): PromptSources;
 };
@@ -90,7 +90,7 @@ export function openAgent(kernel: Kernel, instead?: Instead): Agent {
   const { toolbox } = kernel.use(TOOLS);
   const shown = instead?.toolbox(toolbox) ?? toolbox;
   const prompt = promptOf(kernel, memory);
-  const configPiece = createAskedConfig();
+  const configPiece = createRequestConfig();
   const agent = createAgent({
     ...{ sessions, reader, clock, log, tell: owners.tell },
     models: kernel.use(MODELS).current,
@@ -102,7 +102,7 @@ export function openAgent(kernel: Kernel, instead?: Instead): Agent {
     ...notesOf(live, kernel.use(PLANS), memory),
     asked: () =>
       live.config.sessions.recordPrompts
-        ? { book: asked, config: configPiece(live.config) }
+        ? { requestLog: asked, config: configPiece(live.config) }
         : undefined,
     settings: () => agentSettingsOf(live.config, live.defaults.workspace),
   });
@@ -127,7 +127,7 @@ function promptOf(kernel: Kernel, { notes: memory }: Memory): PromptSources {
 }
 
 /** What the model is reminded of at the end of its thread. */
-function notesOf(live: LiveConfig, plans: PlanDesk, { working }: Memory): NoteSources {
+function notesOf(live: LiveConfig, plans: PlanService, { working }: Memory): NoteSources {
   return {
     async standing(session) {
       const note = await plans.note(session);
@@ -159,7 +159,7 @@ type AgentDeps = NoteSources & {
   /** Left out: the main model alone does the work. */
   readonly modes?: Modes;
   /** Left out: what models are asked with is not kept. */
-  readonly asked?: () => Omit<AskedNotes, 'prints'> | undefined;
+  readonly asked?: () => Omit<RequestNotes, 'fingerprints'> | undefined;
   /** Read once per turn, so that a changed configuration holds from the next one on. */
   models(): ModelRegistry;
   toolbox(): Toolbox;
@@ -233,8 +233,8 @@ function createTurnOpener(
   const cleared: ClearedResults = new RecentMap(MAX_CLEARED);
   const stampsIn = createTimeStamps();
   const zoneName = createZoneNames();
-  const prints = createPrints();
-  const cacheAlarm = createCacheAlarm(prints);
+  const fingerprints = createFingerprints();
+  const cacheAlarm = createCacheAlarm(fingerprints);
   const told = new Set<string>();
 
   function tellOwner(text: string): void {
@@ -245,12 +245,12 @@ function createTurnOpener(
 
   return async (input: TurnInput, context: PreparedContext): Promise<ModeTurn> => {
     const time = new TurnTime(clock);
-    const { session, turnId, epoch, confines } = input;
+    const { session, turnId, epoch, turnLimits } = input;
     const settings = withEngine(deps.settings(), input.settings.engine);
     const models = deps.models();
     await models.ready?.(input.settings.model ?? models.defaultModel);
     const prepared = await contexts.current(context, input.chat, input.person);
-    const tools = confinedTools(deps.toolbox(), confines);
+    const tools = confinedTools(deps.toolbox(), turnLimits);
     const toolbox = withExpand(tools, settings.compaction, prepared.history);
     const rights = new TurnRights(input.rights);
     const timeZone = input.person.timeZone ?? settings.timeZone;
@@ -262,10 +262,10 @@ function createTurnOpener(
     return {
       ...{ input, settings, prepared, models, toolbox, rights, tellOwner, clock, time },
       ...{ sessions, reader, spending, correction, compactor, cacheAlarm },
-      asked: asked && { ...asked, prints },
+      asked: asked && { ...asked, fingerprints },
       lastCall: { call: undefined, squeeze: 0, hasWaited: false },
       expansion: { note: undefined },
-      limits: limitsOf(settings, confines),
+      limits: limitsOf(settings, turnLimits),
       thread: new Thread({ sessions, session, turnId, epoch, cleared, ...shown }),
       log: deps.log.child({ session, turnId }),
       zone: zoneName(timeZone),
@@ -275,13 +275,13 @@ function createTurnOpener(
   };
 }
 
-/** Helpers, and answers given again, are the main model's alone. */
+/** SpawnSubagents, and answers given again, are the main model's alone. */
 async function withMode(
   { modes }: AgentDeps,
   opened: ModeTurn,
 ): Promise<Omit<TurnContext, 'signal'>> {
-  const { confines, settings, messages } = opened.input;
-  const isPlain = confines !== undefined || messages[0].message.redoes !== undefined;
+  const { turnLimits, settings, messages } = opened.input;
+  const isPlain = turnLimits !== undefined || messages[0].message.redoes !== undefined;
   const mode = isPlain ? undefined : await modes?.open(settings.mode, opened);
   return mode === undefined ? { ...opened, mode } : { ...opened, mode, toolbox: mode.toolbox };
 }

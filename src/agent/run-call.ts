@@ -124,7 +124,7 @@ function contextOf(
     rights: turn.rights.current,
     isTainted: turn.thread.isTainted,
     person: input.person,
-    mayUse: (tool) => input.confines?.mayUse(tool) ?? true,
+    mayUse: (tool) => input.turnLimits?.mayUse(tool) ?? true,
     payer: input.messages[0].message,
     attached: turn.thread.attached,
     isOwnMedia: (media) => turn.thread.isOwnMedia(media),

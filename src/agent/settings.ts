@@ -3,7 +3,7 @@
 import type { ProprioceptionConfig } from '../features/steadiness/settings.ts';
 import type { Config } from '../kernel/config/config.ts';
 import type { Toolbox } from '../tools/tool.ts';
-import type { Confines } from './agent.ts';
+import type { ConfinedLimits } from './agent.ts';
 import type { CompactionEngine } from './compaction-settings.ts';
 import type { TurnLimits } from './rules/turn-state.ts';
 
@@ -44,10 +44,10 @@ const audienceIn = ({ enabled, audienceAwareCompaction }: ProprioceptionConfig) 
 /** A tool outside of them does not exist for the turn. */
 export function confinedTools(
   toolbox: Toolbox,
-  confines: Pick<Confines, 'mayUse'> | undefined,
+  turnLimits: Pick<ConfinedLimits, 'mayUse'> | undefined,
 ): Toolbox {
-  if (confines === undefined) return toolbox;
-  const mayUse = (name: string) => confines.mayUse(name);
+  if (turnLimits === undefined) return toolbox;
+  const mayUse = (name: string) => turnLimits.mayUse(name);
   return {
     ...toolbox,
     offered: (rights, isWanted = () => true) =>
@@ -62,13 +62,16 @@ export function confinedTools(
   };
 }
 
-export function limitsOf(settings: AgentSettings, confines: Confines | undefined): TurnLimits {
+export function limitsOf(
+  settings: AgentSettings,
+  turnLimits: ConfinedLimits | undefined,
+): TurnLimits {
   const { maxToolIterations, maxTurnTokens, maxTurnMs } = settings;
   const all = { maxRounds: maxToolIterations, maxTokens: maxTurnTokens, maxMs: maxTurnMs };
-  if (confines === undefined) return all;
+  if (turnLimits === undefined) return all;
   return {
-    maxRounds: Math.min(confines.maxRounds ?? all.maxRounds, all.maxRounds),
-    maxTokens: Math.min(confines.maxTokens, all.maxTokens),
-    maxMs: confines.maxMs,
+    maxRounds: Math.min(turnLimits.maxRounds ?? all.maxRounds, all.maxRounds),
+    maxTokens: Math.min(turnLimits.maxTokens, all.maxTokens),
+    maxMs: turnLimits.maxMs,
   };
 }

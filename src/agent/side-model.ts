@@ -165,7 +165,7 @@ export function meterOf(turn: TurnContext, call: ModelCall, watch?: LoopWatch): 
   const [{ message: payer }] = messages;
   return chargedMeter(turn.spending, payer, {
     ...call.request,
-    role: turn.input.confines?.role ?? 'turn',
+    role: turn.input.turnLimits?.role ?? 'turn',
     turnId: turn.input.turnId,
     inputTokens: () => expectedTokens(turn, call),
     ...(settled === undefined ? {} : { settled }),

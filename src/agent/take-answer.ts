@@ -7,9 +7,9 @@ import { isRepeatable } from '../kernel/access/rights.ts';
 import { callId } from '../kernel/message/ids.ts';
 import type { AgentEvent } from '../kernel/message/message.ts';
 import type { AssistantEntry, ToolCall, TranscriptEntry } from '../kernel/message/transcript.ts';
-import type { AskedPiece, AskedWith } from '../kernel/sessions/rules/asked.ts';
+import type { RequestPiece, RequestRecord } from '../kernel/sessions/rules/request-records.ts';
 import type { ModelEvent } from '../providers/provider.ts';
-import { type AskedNotes, printOf, toolText } from './fingerprints.ts';
+import { fingerprintOf, type RequestNotes, toolText } from './fingerprints.ts';
 import { type Asked, type ModelCall, mayAct } from './model-call.ts';
 import { textTokens } from './rules/tokens.ts';
 import { closingOf } from './rules/turn-closing.ts';
@@ -133,7 +133,7 @@ export async function finalizeTurn(
   const written = thread.written(begun?.text);
   // The answers of subagents and jobs are read by the program, which expects the words alone.
   const isForPerson =
-    input.confines === undefined && input.messages[0].message.chat.channel !== JOB_CHANNEL;
+    input.turnLimits === undefined && input.messages[0].message.chat.channel !== JOB_CHANNEL;
   const notices = isForPerson ? turn.notices.kept : [];
   const { outcome, answers } = closingOf(ending, written, turn.limits, notices);
   const { throughSeq } = thread;
@@ -169,22 +169,22 @@ type Named = Pick<AssistantEntry, 'asked'>;
 function askedMain(turn: TurnContext, call: ModelCall, isOnlyWriting: boolean): Named {
   const { asked } = turn;
   if (asked === undefined) return {};
-  const { prints } = asked;
+  const { fingerprints } = asked;
   const { system, tools: specs, maxTokens, temperature } = call.request;
   const tools = isOnlyWriting ? undefined : specs;
-  const prompt = system.flatMap(prints.ofParts);
+  const prompt = system.flatMap(fingerprints.ofParts);
   const told = {
     ...standing(turn, call.handle.name, asked),
     ...{ maxTokens, contextTokens: call.contextTokens },
     ...(temperature === undefined ? {} : { temperature }),
     prompt: prompt.map(({ name, print }): [string, string] => [name, print]),
-    ...(tools === undefined ? {} : { tools: tools.map(prints.ofTool) }),
+    ...(tools === undefined ? {} : { tools: tools.map(fingerprints.ofTool) }),
   };
   return kept(turn, asked, told, () => [
     ...system
       .flatMap(({ parts }) => parts)
-      .flatMap(({ text }, at) => ({ print: prompt[at]?.print ?? printOf(text), text })),
-    ...(tools ?? []).map((tool) => ({ print: prints.ofTool(tool), text: toolText(tool) })),
+      .flatMap(({ text }, at) => ({ print: prompt[at]?.print ?? fingerprintOf(text), text })),
+    ...(tools ?? []).map((tool) => ({ print: fingerprints.ofTool(tool), text: toolText(tool) })),
   ]);
 }
 
@@ -197,8 +197,8 @@ export function askedOther(turn: TurnContext, model: string): Named {
 function standing(
   { input, rights }: TurnContext,
   model: string,
-  { config }: AskedNotes,
-): AskedWith {
+  { config }: RequestNotes,
+): RequestRecord {
   const { thinkingBudget, mode, engine } = input.settings;
   return {
     ...{ model, thinkingBudget, rights: rights.current, config: config.print },
@@ -209,12 +209,12 @@ function standing(
 
 function kept(
   { input }: TurnContext,
-  { book, config }: AskedNotes,
-  told: AskedWith,
-  pieces: () => readonly AskedPiece[],
+  { requestLog, config }: RequestNotes,
+  told: RequestRecord,
+  pieces: () => readonly RequestPiece[],
 ): Named {
   const text = JSON.stringify(told);
-  const ask = { print: printOf(text), text };
-  book.keep(input.session, ask, () => [config, ...pieces()]);
+  const ask = { print: fingerprintOf(text), text };
+  requestLog.keep(input.session, ask, () => [config, ...pieces()]);
   return { asked: ask.print };
 }

@@ -11,7 +11,7 @@ import type { Clock } from '../lib/time/clock.ts';
 import type { ModelRegistry } from '../providers/provider.ts';
 import type { Toolbox } from '../tools/tool.ts';
 import type { Compactor, SpendingGuard, TurnInput } from './agent.ts';
-import type { AskedNotes, CacheAlarm } from './fingerprints.ts';
+import type { CacheAlarm, RequestNotes } from './fingerprints.ts';
 import type { Prepared } from './prepared.ts';
 import { correctedBy } from './rules/tokens.ts';
 import type { TurnLimits } from './rules/turn-state.ts';
@@ -38,7 +38,7 @@ export type TurnContext = {
   /** Each text once while the process runs. */
   readonly tellOwner: (text: string) => void;
   /** Undefined: what models are asked with is not kept. */
-  readonly asked: AskedNotes | undefined;
+  readonly asked: RequestNotes | undefined;
   /** `note`: said behind the question in the calls of this turn, never recorded; see expansion.ts. */
   readonly expansion: { note: string | undefined };
   /** Of this turn. */

@@ -130,7 +130,7 @@ function hostFor(channel: Channel, { store, media, clock, log }: HostParts): Cha
     cursor: () => store.cursor(channel.name, channel.account),
     bounced: (id, reason) => store.markBounced(id, reason),
     answers: async () => true,
-    isStranger: async () => false,
+    isUnknownSender: async () => false,
     isTrusted: async () => false,
     report: (status) => log.debug('status while linking', { status: status.kind }),
     alert: () => log.warn('notice while linking'),

@@ -62,7 +62,7 @@ export interface ChannelHost {
    */
   answers(key: string, message: InboundMessage): Promise<boolean>;
   /** Whether the gate refuses the message now because nobody let its sender in. */
-  isStranger(message: InboundMessage): Promise<boolean>;
+  isUnknownSender(message: InboundMessage): Promise<boolean>;
   /** Whether the gate lets its sender in now, as more than a guest. */
   isTrusted(message: InboundMessage): Promise<boolean>;
   report(status: ChannelStatus): void;

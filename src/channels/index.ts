@@ -2,7 +2,11 @@
 // folder and an entry here. Its code is imported when it is on, so that a channel that is off costs no
 // start-up time and no memory.
 
-import { EVERYBODY, type GroupPolicy, type StrangerPolicy } from '../kernel/access/admission.ts';
+import {
+  EVERYBODY,
+  type GroupPolicy,
+  type UnknownSenderPolicy,
+} from '../kernel/access/admission.ts';
 import type { Medium } from '../kernel/access/rights.ts';
 import type { KeyValueStore } from '../kernel/bus/store/store.ts';
 import { accountViews } from '../kernel/config/accounts.ts';
@@ -56,7 +60,7 @@ export type ChannelDefinition = {
     readonly owners: readonly string[];
     readonly acceptUnverified: boolean;
     readonly groups?: GroupPolicy;
-    readonly strangers: StrangerPolicy;
+    readonly strangers: UnknownSenderPolicy;
     readonly medium: Medium;
     /** Whose messages the owner answers; absent: nobody's. */
     readonly bridge?: BridgeMode;

@@ -2,7 +2,7 @@
 // where none does, by one started for the occasion.
 
 import { Command } from 'commander';
-import { DOOR_NAME } from '../channels/door.ts';
+import { LOCAL_CHAT_NAME } from '../channels/local-channel.ts';
 import type { Conversation } from '../channels/terminal/conversation.ts';
 import { CommandFailure, EXIT, type Terminal } from './terminal.ts';
 
@@ -86,7 +86,7 @@ async function withAttached<Result>(
 
 /** Names are part of file names and addresses. */
 function chatName(name: string): string {
-  if (DOOR_NAME.test(name)) return name;
+  if (LOCAL_CHAT_NAME.test(name)) return name;
   const rule = 'Use 1 to 64 letters, digits, ".", "_" and "-", not beginning with a dot.';
   throw new CommandFailure(EXIT.usage, `"${name}" is not a valid conversation name. ${rule}`);
 }

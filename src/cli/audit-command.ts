@@ -138,7 +138,7 @@ async function turnLines(
   turnId: string,
 ): Promise<readonly string[]> {
   const { loadConfig } = await import('../kernel/config/files/config-file.ts');
-  const { openSessionCare } = await import('../features/privacy/session-care.ts');
+  const { openSessionMaintenance } = await import('../features/privacy/session-maintenance.ts');
   const { priceOf } = await import('../providers/rules/model-names.ts');
   const { amountOf } = await import('../features/spending/rules/spending.ts');
   const { models, limits } = (await loadConfig(home, env)).config;
@@ -158,7 +158,7 @@ async function turnLines(
       steps.push({ at: Date.parse(call.timestamp), text: `${what}: ${tokens}` });
     }
   }
-  const care = await openSessionCare(home, env, clock);
+  const care = await openSessionMaintenance(home, env, clock);
   let rest = '';
   for await (const piece of care.export(session, 'jsonl')) {
     const lines = `${rest}${piece}`.split('\n');

@@ -22,7 +22,7 @@ type LoginFlags = {
   readonly domain?: string;
 } & CredentialFlags;
 
-const DOORS = ['web', 'terminal'];
+const LOCAL_NAMES = ['web', 'terminal'];
 
 export function channelsCommand(terminal: Terminal): Command {
   const command = new Command('channels').description('connect channels and show their status');
@@ -93,7 +93,7 @@ async function showStatus(terminal: Terminal, json: boolean) {
 }
 
 async function login(terminal: Terminal, name: string, flags: LoginFlags) {
-  if (DOORS.includes(name)) {
+  if (LOCAL_NAMES.includes(name)) {
     return terminal.note(
       `${name} needs no login. "nanobot link" opens the web page, "nanobot agent" talks to the agent here.`,
     );

@@ -10,7 +10,7 @@ export async function chatNames(
 ): Promise<ReadonlyMap<string, string>> {
   const { hasState, withOpenState } = await import('../kernel/home-state.ts');
   if (!hasState(home)) return new Map();
-  const { chatTitle } = await import('../channels/web/door-log.ts');
+  const { chatTitle } = await import('../channels/web/chat-log.ts');
   return withOpenState(home, clock, async ({ store, people }) => {
     const named = keys.map(async (key) => {
       const chat = chatRefOf(key);

@@ -7,13 +7,13 @@ import type { FastifyError, FastifyInstance, FastifyReply, FastifyRequest } from
 import { z } from 'zod';
 import {
   CHOICE_TOKEN,
-  DOOR_NAME,
-  type Door,
-  DoorClosedError,
-  type DoorEvent,
-  type DoorFiles,
-  DoorNameError,
-} from '../channels/door.ts';
+  ChannelClosedError,
+  LOCAL_CHAT_NAME,
+  type LocalChannel,
+  type LocalEvent,
+  type LocalFiles,
+  LocalNameError,
+} from '../channels/local-channel.ts';
 import { Refusal, type Route, valid } from '../kernel/http-routes.ts';
 import { MediaError } from '../kernel/media/media.ts';
 import { sizeWords } from '../kernel/message/attachment.ts';
@@ -27,7 +27,7 @@ import type { Clock } from '../lib/time/clock.ts';
 const FORM_BYTES = 10_000;
 const mediaParams = z.object({ media: z.string().regex(/^[0-9a-f]{64}$/, 'is not a file name') });
 
-export function addFileRoutes(app: FastifyInstance, path: string, files: DoorFiles) {
+export function addFileRoutes(app: FastifyInstance, path: string, files: LocalFiles) {
   // Of its own scope: no other route takes forms.
   app.register(async (scope) => {
     await scope.register(multipart, { throwFileSizeLimit: false });
@@ -85,7 +85,7 @@ function refuse(error: unknown, maxBytes: number): never {
 //   POST /api/<door>/chats/<chat>/stop        {}
 
 type ChatRoutesOptions = {
-  readonly door: Door;
+  readonly localChannel: LocalChannel;
   readonly clock: Clock;
   /** Stops what runs in a chat and withdraws what waits. */
   readonly stop: (chat: string) => Promise<void>;
@@ -98,7 +98,7 @@ const MAX_FILES = 10;
 const MAX_FILE_NAME_CHARS = 500;
 const MAX_ID_CHARS = 300;
 
-const name = z.string().regex(DOOR_NAME, 'has 1 to 64 letters, digits, ".", "_" or "-"');
+const name = z.string().regex(LOCAL_CHAT_NAME, 'has 1 to 64 letters, digits, ".", "_" or "-"');
 const seq = z.coerce.number().int().min(0).max(Number.MAX_SAFE_INTEGER);
 const chatParams = z.object({ chat: name });
 const eventsQuery = z.object({
@@ -135,11 +135,11 @@ const messageBody = z
   });
 
 export function addChatRoutes(app: FastifyInstance, path: string, options: ChatRoutesOptions) {
-  const { door, stop } = options;
+  const { localChannel, stop } = options;
 
   app.get(path, async (_request, reply) => {
     reply.header('cache-control', 'no-store');
-    return { chats: await door.chats(MAX_CHATS) };
+    return { chats: await localChannel.chats(MAX_CHATS) };
   });
 
   app.get(`${path}/:chat/events`, (request, reply) => follow(request, reply, options));
@@ -148,7 +148,7 @@ export function addChatRoutes(app: FastifyInstance, path: string, options: ChatR
     const { chat } = valid(chatParams, request.params);
     const isChange = Object.hasOwn(Object(request.body), 'amends');
     const body = isChange ? valid(changeBody, request.body) : valid(messageBody, request.body);
-    const result = await door.submit({ chat, ...body });
+    const result = await localChannel.submit({ chat, ...body });
     return reply.code(202).send({ result });
   });
 
@@ -161,7 +161,7 @@ export function addChatRoutes(app: FastifyInstance, path: string, options: ChatR
 }
 
 function follow(request: FastifyRequest, reply: FastifyReply, options: ChatRoutesOptions) {
-  const { door, clock, closing } = options;
+  const { localChannel, clock, closing } = options;
   const { chat } = valid(chatParams, request.params);
   const { after, live } = valid(eventsQuery, request.query);
   const lastEventId = valid(seq.optional(), request.headers['last-event-id']);
@@ -170,7 +170,7 @@ function follow(request: FastifyRequest, reply: FastifyReply, options: ChatRoute
     clock,
     closing,
     render: chatEventWriter(live),
-    events: (signal) => door.events(chat, from, signal),
+    events: (signal) => localChannel.events(chat, from, signal),
   });
 }
 
@@ -178,15 +178,15 @@ function follow(request: FastifyRequest, reply: FastifyReply, options: ChatRoute
 // resumes behind it; pictures of running turns whole, or as the difference to the one before.
 
 /** For one connection: `delta` tells the difference to what this connection has. */
-function chatEventWriter(live: 'whole' | 'delta'): (event: DoorEvent) => string {
+function chatEventWriter(live: 'whole' | 'delta'): (event: LocalEvent) => string {
   return live === 'delta' ? deltaWriter() : writeWhole;
 }
 
-function writeWhole(event: DoorEvent): string {
+function writeWhole(event: LocalEvent): string {
   return event.type === 'said' ? eventText(event, event.seq) : eventText(event);
 }
 
-function deltaWriter(): (event: DoorEvent) => string {
+function deltaWriter(): (event: LocalEvent) => string {
   const sent = new Map<TurnId, LiveUpdate>();
   return (event) => {
     if (event.type === 'said') return writeWhole(event);
@@ -268,10 +268,10 @@ function asRefusal(error: FastifyError): Refusal {
     const message = 'Too many messages are waiting. Try again in a moment.';
     return new Refusal(503, error.code, message, { retryAfterSecs: FULL_RETRY_SECS });
   }
-  if (error instanceof DoorClosedError) {
+  if (error instanceof ChannelClosedError) {
     return new Refusal(503, error.code, error.message, { retryAfterSecs: CLOSED_RETRY_SECS });
   }
-  if (error instanceof DoorNameError) return new Refusal(400, error.code, error.message);
+  if (error instanceof LocalNameError) return new Refusal(400, error.code, error.message);
   const { statusCode = 500, code } = error;
   if (statusCode < 400 || statusCode >= 500) {
     return new Refusal(500, 'internal', 'Something went wrong. See the gateway’s log.');

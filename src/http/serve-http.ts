@@ -7,7 +7,7 @@ import type { MessageBus } from '../kernel/bus/bus.ts';
 import { type Home, renewMadeToken } from '../kernel/config/files/home.ts';
 import type { LiveConfig } from '../kernel/config/files/live-config.ts';
 import type { Kernel } from '../kernel/feature.ts';
-import type { Doors } from '../kernel/intake/routes.ts';
+import type { LocalChannels } from '../kernel/intake/routes.ts';
 import { channelName, chatId, DEFAULT_ACCOUNT } from '../kernel/message/ids.ts';
 import type { GaugeValues } from '../kernel/observe/telemetry.ts';
 import type { Access } from './access.ts';
@@ -23,7 +23,7 @@ export type ServedHttp = {
 };
 
 /** @throws ConfigError when the token does not protect the address; HttpServerError. */
-export async function serveHttp(kernel: Kernel, doors: Doors): Promise<ServedHttp> {
+export async function serveHttp(kernel: Kernel, localChannels: LocalChannels): Promise<ServedHttp> {
   const { assertSafeBinding, createHttpServer } = await import('./server.ts');
   const { openAccess } = await import('./access.ts');
   const { live, clock, log, store, home, bus, measuring } = kernel;
@@ -35,10 +35,10 @@ export async function serveHttp(kernel: Kernel, doors: Doors): Promise<ServedHtt
   const state = store.scope(LOGIN_SCOPE);
   const access = await openAccess({ token, state, clock, log, randomBytes });
   const server = createHttpServer({
-    ...{ host, port, access, allowedHosts, doors, clock, log, typed },
+    ...{ host, port, access, allowedHosts, localChannels, clock, log, typed },
     revokeAll: () => revokeAll(access, live, home),
-    stop: (door, chat) =>
-      stop({ channel: channelName(door), account: DEFAULT_ACCOUNT, chat: chatId(chat) }),
+    stop: (localChannel, chat) =>
+      stop({ channel: channelName(localChannel), account: DEFAULT_ACCOUNT, chat: chatId(chat) }),
     routes: kernel.contributed.routes(),
     metrics: measuring.metrics,
     gauges: () => gaugesOf(channels, bus),

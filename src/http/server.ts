@@ -11,7 +11,7 @@ import { fileURLToPath } from 'node:url';
 import type { FastifyHelmetOptions } from '@fastify/helmet';
 import helmet from '@fastify/helmet';
 import { type FastifyInstance, fastify } from 'fastify';
-import type { Door } from '../channels/door.ts';
+import type { LocalChannel } from '../channels/local-channel.ts';
 import { type TokenProblem, tokenProblem } from '../kernel/config/environment.ts';
 import type { ChannelReport } from '../kernel/gateway.ts';
 import { Refusal, type Route } from '../kernel/http-routes.ts';
@@ -95,9 +95,9 @@ export type HttpServerOptions = {
   /** Names under which the server may be reached besides its own address and loopback. */
   readonly allowedHosts: readonly string[];
   /** By the name in their path: /api/<name>/chats. */
-  readonly doors: Readonly<Record<string, Door>>;
+  readonly localChannels: Readonly<Record<string, LocalChannel>>;
   /** Stops what runs in a chat of a door. */
-  readonly stop: (door: string, chat: string) => Promise<void>;
+  readonly stop: (localChannel: string, chat: string) => Promise<void>;
   readonly health: () => Health;
   /** Of features. */
   readonly routes: readonly Route[];
@@ -176,14 +176,15 @@ export function createHttpServer(options: HttpServerOptions): HttpServer {
   addPage(app, options.typed);
   addLoginRoutes(app, options);
   addContributedRoutes(app, options.routes, { clock: options.clock, closing: closing.signal });
-  for (const [name, door] of Object.entries(options.doors)) {
+  for (const [name, localChannel] of Object.entries(options.localChannels)) {
     addChatRoutes(app, `/api/${name}/chats`, {
-      door,
+      localChannel,
       clock: options.clock,
       stop: (chat) => options.stop(name, chat),
       closing: closing.signal,
     });
-    if (door.files !== undefined) addFileRoutes(app, `/api/${name}/files`, door.files);
+    if (localChannel.files !== undefined)
+      addFileRoutes(app, `/api/${name}/files`, localChannel.files);
   }
   return {
     listen: () => listen(app, options),

@@ -28,7 +28,7 @@ import type { Ports } from './ports.ts';
 import type { Questions } from './questions/questions.ts';
 import type { OpenRows } from './rows.ts';
 import type { SessionFiles } from './sessions/forget.ts';
-import type { AskedFiles } from './sessions/request-log.ts';
+import type { RequestFiles } from './sessions/request-log.ts';
 import type { SessionStore } from './sessions/store.ts';
 import type { Origins, SessionSettingsStore } from './turns/origins.ts';
 
@@ -76,7 +76,7 @@ export interface Foundations {
   readonly sessions: SessionStore;
   readonly sessionFiles: SessionFiles;
   /** What models were asked with. */
-  readonly asked: AskedFiles;
+  readonly asked: RequestFiles;
   readonly media: MediaStore;
   readonly reader: MediaReader;
   /** Memory for everything that reads untrusted files and pages. */

@@ -1,7 +1,7 @@
 // What a gateway offers the commands that start one.
 
 import type { ChannelStatus, LoginOptions, LoginStep } from '../channels/channel.ts';
-import type { Door } from '../channels/door.ts';
+import type { LocalChannel } from '../channels/local-channel.ts';
 import type { Environment } from './config/environment.ts';
 import type { Home } from './config/files/home.ts';
 import type { Typed } from './typed-command.ts';
@@ -29,7 +29,7 @@ export type GatewayOptions = {
   readonly http: boolean;
   /** Names commands in texts as the person who started the gateway types them. */
   readonly typed?: Typed;
-  /** Prints a line for whoever started the gateway. */
+  /** Fingerprints a line for whoever started the gateway. */
   readonly foreground: (line: string) => void;
   /** Gets every finished line of the log as well. */
   readonly logged?: (line: string) => void;
@@ -52,7 +52,7 @@ export interface Gateway extends AsyncDisposable {
   /** Starts the channel again, or stops it where it is off. False where it is off or unknown. */
   restartChannel(name: string): Promise<boolean>;
   /** The door of a terminal in this process. */
-  readonly terminal: Door;
+  readonly terminal: LocalChannel;
   /** Resolves when every tool server of the configuration was tried once. */
   toolsTried(): Promise<void>;
   /** Stops what runs in a chat of the terminal's door. */

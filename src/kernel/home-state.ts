@@ -109,13 +109,13 @@ export async function openState(
   { checkUpToBytes = 0 }: Pick<EmbeddedStoreOptions, 'checkUpToBytes'> = {},
 ): Promise<OpenedState> {
   const { createPeople } = await import('./people/people.ts');
-  const { OWN_DOORS } = await import('../channels/door.ts');
+  const { LOCAL_CHANNELS } = await import('../channels/local-channel.ts');
   const store = await openStore(home, { clock, log: silentLogger, checkUpToBytes });
   const rows = createRows(store);
   const people = createPeople({
     rows,
     state: store.scope(PAIRING_SCOPE),
-    ownDoors: OWN_DOORS,
+    localChannels: LOCAL_CHANNELS,
     // What the configuration adds is the running gateway's to say.
     policy: () => NO_CONFIGURATION,
     clock,

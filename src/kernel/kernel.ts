@@ -4,7 +4,7 @@
 import { randomBytes } from 'node:crypto';
 import { join } from 'node:path';
 import { redactedPicture } from '../agent/prepared.ts';
-import { OWN_DOORS } from '../channels/door.ts';
+import { LOCAL_CHANNELS } from '../channels/local-channel.ts';
 import { createPermits, createReaderMemory } from '../lib/async.ts';
 import { openLogFile } from '../lib/files/files.ts';
 import { createLogger, type Logger } from '../lib/logger.ts';
@@ -29,7 +29,7 @@ import type { AccountName, SessionKey } from './message/ids.ts';
 import type { OutboundMessage } from './message/message.ts';
 import type { TranscriptEntry } from './message/transcript.ts';
 import { buildTelemetry } from './observe/build-telemetry.ts';
-import { createChannelDirectory, createOwnerDoor, createOwners } from './owners.ts';
+import { createChannelDirectory, createOwnerChats, createOwners } from './owners.ts';
 import { createPeople } from './people/people.ts';
 import { createKnownAs } from './people/persons.ts';
 import { createPorts, inOrder } from './ports.ts';
@@ -37,7 +37,7 @@ import { openQuestionRows } from './questions/question-rows.ts';
 import { auditedHandlers, createQuestions } from './questions/questions.ts';
 import { createRows } from './rows.ts';
 import { createJsonlSessionStore } from './sessions/jsonl.ts';
-import { createAskedFiles } from './sessions/request-log.ts';
+import { createRequestFiles } from './sessions/request-log.ts';
 import type { SessionStore } from './sessions/store.ts';
 import { kernelStatus } from './status.ts';
 import { createOrigins, createQuotesShown, createSessionSettings } from './turns/origins.ts';
@@ -55,7 +55,7 @@ export async function openKernel(
   const { clock, log, store, rows, bus, measuring } = foundations;
   const channels = createChannelDirectory();
   const people = createPeople({
-    ...{ rows, clock, randomBytes, ownDoors: OWN_DOORS },
+    ...{ rows, clock, randomBytes, localChannels: LOCAL_CHANNELS },
     state: store.scope(PAIRING_SCOPE),
     policy: (channel, account) => gateOf(channel, live.config, account),
     async release(messages) {
@@ -76,7 +76,7 @@ export async function openKernel(
     quotesShown,
   });
   const chosen = () => live.config.notices.channel;
-  const door = createOwnerDoor({ state: store.scope(PAIRING_SCOPE), pairing, chosen });
+  const door = createOwnerChats({ state: store.scope(PAIRING_SCOPE), pairing, chosen });
   const isChat = (account: AccountName) => mediumOf(account) === 'chat';
   const owners = createOwners({ door, channels, bus, clock, log, isChat });
   const buttons = createSpentButtons({ rows, bus, clock, log, channel: channels.get });
@@ -147,7 +147,7 @@ async function layFoundations(
   const how = { store: busStore, entries: sessionFiles, clock, log, limits, shown, telemetry };
   const bus = resources.use(createMessageBus(how));
   const sessions = watchedSessions(sessionFiles, redact, contributed.sessionWatchers);
-  const asked = resources.use(createAskedFiles({ folder, clock, log, redact }));
+  const asked = resources.use(createRequestFiles({ folder, clock, log, redact }));
   const media = await openMedia({ live, clock, store }, home);
   const readerMemory = createReaderMemory();
   const derived = join(home.media, 'derived');

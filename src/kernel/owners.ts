@@ -33,7 +33,7 @@ export const NOTICES: ChatRef = {
 const TERMINAL = channelName('terminal');
 const KEY = 'owner-door';
 
-type OwnerDoorDeps = {
+type OwnerChatsDeps = {
   readonly state: KeyValueStore;
   readonly pairing: Pairing;
   /** The account that notices go to, as configured now; empty: none was chosen. */
@@ -43,7 +43,7 @@ type OwnerDoorDeps = {
 /** Whether an account may carry a message now. */
 type IsFit = (account: AccountName) => boolean;
 
-interface OwnerDoor {
+interface OwnerChats {
   /** An owner wrote here. */
   wroteIn(chat: ChatRef): Promise<void>;
   /** The chat to ask the owner something in, with an account of which `isFit` is true. */
@@ -52,7 +52,7 @@ interface OwnerDoor {
   notices(isFit: IsFit, about?: AccountName): Promise<ChatRef>;
 }
 
-export function createOwnerDoor({ state, pairing, chosen }: OwnerDoorDeps): OwnerDoor {
+export function createOwnerChats({ state, pairing, chosen }: OwnerChatsDeps): OwnerChats {
   let written: readonly ChatRef[] | undefined;
 
   /** The newest chat with each account, newest first; asked at every message of an owner. */
@@ -123,7 +123,7 @@ export type KeepNote = (text: string, chat: ChatRef) => Promise<boolean>;
 
 export interface Owners {
   /** An owner wrote here. */
-  readonly wroteIn: OwnerDoor['wroteIn'];
+  readonly wroteIn: OwnerChats['wroteIn'];
   /** Where an owner is written to. */
   chat(): Promise<ChatRef>;
   /** Where an owner is asked: by chat, because the sender of a mail may not have written it. */
@@ -137,7 +137,7 @@ export interface Owners {
 }
 
 type OwnersDeps = {
-  readonly door: OwnerDoor;
+  readonly door: OwnerChats;
   readonly channels: ChannelDirectory;
   readonly bus: Pick<MessageBus, 'send'>;
   readonly clock: Clock;

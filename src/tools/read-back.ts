@@ -16,7 +16,7 @@ import {
   earlierText,
   parseResultId,
   placeOfWords,
-  tellsForeign,
+  tellsUntrusted,
 } from '../kernel/sessions/rules/earlier.ts';
 import { isoTime } from '../kernel/sessions/rules/file.ts';
 import type { SessionStore } from '../kernel/sessions/store.ts';
@@ -54,7 +54,7 @@ export function createReadEarlier({
     name: 'read_earlier',
     access: 'read',
     taints: true,
-    isOwn: (_input, found) => !tellsForeign(found),
+    isOwn: (_input, found) => !tellsUntrusted(found),
     input: earlierInput,
     describe: ({ words, from, before }) =>
       [words, from && `from ${from}`, before && `before ${before}`].filter(Boolean).join(', '),
@@ -193,7 +193,7 @@ export function createExpand({ sessions, maxResultChars }: ExpandDeps) {
     parameterAliases: { node: ['id', 'node_id', 'message_ids', 'nodes'] },
     access: 'read',
     taints: true,
-    isOwn: (_input, found) => !tellsForeign(found),
+    isOwn: (_input, found) => !tellsUntrusted(found),
     input: expandInput,
     describe: ({ node, from }) => [node, from && `from ${from}`].filter(Boolean).join(', '),
     async run({ node, from, offset = 0 }, { session, turnId }) {
@@ -309,7 +309,7 @@ function readText(turns: EarlierTurns | undefined, maxChars: number): string {
     return 'It can no longer be read: the conversation was restarted since.';
   }
   const text = earlierText(turns, 0, maxChars);
-  return tellsForeign(text) ? text : text.replace('of this conversation', 'of that conversation');
+  return tellsUntrusted(text) ? text : text.replace('of this conversation', 'of that conversation');
 }
 
 function hitText({ at, label, place, role, text }: FoundPart, query: string, here: SessionKey) {

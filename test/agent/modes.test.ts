@@ -128,8 +128,8 @@ describe('a mode', () => {
     const { modes, opened } = modeOf([]);
     const rig = await rigWith(modes);
     rig.model.script(calls([{ name: 'look' }]), says('Inline.'));
-    const confines = { mayUse: () => true, maxTokens: 100_000, maxMs: 60_000 };
-    const { outcome } = await rig.run(rig.inputOf(1, ['help'], { confines }));
+    const turnLimits = { mayUse: () => true, maxTokens: 100_000, maxMs: 60_000 };
+    const { outcome } = await rig.run(rig.inputOf(1, ['help'], { turnLimits }));
     expect(outcome.answers).toEqual(['Inline.']);
     expect(opened).toEqual([]);
   });

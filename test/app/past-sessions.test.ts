@@ -32,7 +32,7 @@ const records = {
   get: async (id: string) => PEOPLE.find((each) => each.id === id),
   list: async () => PEOPLE,
 };
-const ownDoorChats = async (channel: string) => (channel === 'web' ? ['web:w1', 'web:w2'] : []);
+const localChats = async (channel: string) => (channel === 'web' ? ['web:w1', 'web:w2'] : []);
 
 function chatsFor(where: ReturnType<typeof chat>, notes: string) {
   const turn = {
@@ -40,7 +40,7 @@ function chatsFor(where: ReturnType<typeof chat>, notes: string) {
     session: sessionKey(`${sessionKeyOf(where)}#topic`),
     person: { notes },
   };
-  return chatsOfTurn(turn, { persons: () => records, ownDoorChats });
+  return chatsOfTurn(turn, { persons: () => records, localChats });
 }
 
 it.each([
@@ -74,7 +74,7 @@ it('a conversation that stays on one’s own machines is read from no other', as
     sessions: { earlier: async () => ({ turns: [] }) as never },
     clock: createMovableClock(),
     closedTo: async (session) => (session === kept ? [] : [kept]),
-    ...{ persons: () => records, ownDoorChats },
+    ...{ persons: () => records, localChats },
   });
   const from = (session: typeof here) => ({
     ...{ chat: chat('telegram', '1'), session, person: { notes: 'people/p-anna/' } },

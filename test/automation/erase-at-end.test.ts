@@ -2,12 +2,12 @@
 
 import { join } from 'node:path';
 import { expect, it } from 'vitest';
-import { createHelperDesk } from '../../src/features/subagents/helper-desk.ts';
 import {
-  createHelperForgetting,
+  createSubagentErasure,
   openSubagents,
 } from '../../src/features/subagents/personal-data.ts';
-import { type HelperRun, helperSession } from '../../src/features/subagents/rules/subagent.ts';
+import { type SubagentRun, subagentSession } from '../../src/features/subagents/rules/subagent.ts';
+import { createSubagentService } from '../../src/features/subagents/subagent-service.ts';
 import { ALL_RIGHTS } from '../../src/kernel/access/rights.ts';
 import { openEmbeddedStore } from '../../src/kernel/bus/store/embedded.ts';
 import { channelName, chatId, DEFAULT_ACCOUNT } from '../../src/kernel/message/ids.ts';
@@ -20,7 +20,7 @@ import { temporaryFolder } from '../sessions/session-folder.ts';
 import { createMovableClock } from '../support/movable-clock.ts';
 
 const chat = { channel: channelName('chat'), account: DEFAULT_ACCOUNT, chat: chatId('1') };
-const RUN: HelperRun = {
+const RUN: SubagentRun = {
   ...{ id: 'h1', label: 'h1', plan: { kind: 'task', task: 'count' }, depth: 1, attempt: 1 },
   parent: {
     ...{ session: sessionKeyOf(chat), chat, payingChat: chat, payer: {} },
@@ -44,20 +44,20 @@ it.each(Array.from({ length: 6 }, (_, lead) => lead))(
     const path = join(await temporaryFolder(), 'state.db');
     await using store = await openEmbeddedStore({ path, clock, log });
     const subagents = openSubagents(createRows(store));
-    const forgetting = createHelperForgetting(subagents);
+    const forgetting = createSubagentErasure(subagents);
     const erasures: Promise<number>[] = [];
     const bus = {
       async accept(batch: readonly { readonly message: { readonly id: string } }[]) {
         if (batch.some(({ message }) => message.id === 'subagent/h1/end-1')) {
-          erasures.push(forgetting.forget([helperSession('h1')], holds));
+          erasures.push(forgetting.forget([subagentSession('h1')], holds));
           await pass(lead);
         }
         return [];
       },
     };
-    const desk = createHelperDesk({ subagents, bus: bus as never, clock, log });
-    await desk.begin(RUN);
-    await desk.end('h1', DONE);
+    const service = createSubagentService({ subagents, bus: bus as never, clock, log });
+    await service.begin(RUN);
+    await service.end('h1', DONE);
     expect(await Promise.all(erasures)).toEqual([1]);
     expect(await subagents.runs.get('h1')).toMatchObject({ result: FORGOTTEN, telling: 'over' });
   },

@@ -15,14 +15,16 @@ const DAILY = { cron: '0 8 * * *' };
 
 test('the most jobs that there may be are named where one more is refused', async () => {
   const rig = await makeJobsRig('2026-01-15T12:00:00Z');
-  for (let job = 0; job < 100; job += 1) await rig.desk.add(say(DAILY, `Job ${job}`), asker());
-  await expect(rig.desk.add(say(DAILY), asker())).rejects.toThrow(/You have 100 jobs, the maximum/);
+  for (let job = 0; job < 100; job += 1) await rig.service.add(say(DAILY, `Job ${job}`), asker());
+  await expect(rig.service.add(say(DAILY), asker())).rejects.toThrow(
+    /You have 100 jobs, the maximum/,
+  );
 });
 
 describe('a reminder', () => {
   test('comes at the same time of the clock when that is put forward and back, without a model', async () => {
     const rig = await makeJobsRig('2026-03-28T12:00:00Z');
-    await rig.desk.add(say(DAILY), asker());
+    await rig.service.add(say(DAILY), asker());
     await rig.until('2026-03-29T06:00:00Z');
     await rig.until('2026-03-29T07:00:00Z');
     await rig.until('2026-03-30T06:00:00Z');
@@ -32,12 +34,12 @@ describe('a reminder', () => {
 
   test('that was missed for days comes once, marked as late, and then as usual', async () => {
     const rig = await makeJobsRig('2026-01-15T12:00:00Z');
-    const { job } = await rig.desk.add(say(DAILY), asker());
+    const { job } = await rig.service.add(say(DAILY), asker());
     await rig.away('2026-01-20T10:30:00Z');
     const heard = rig.heard();
     expect(heard).toHaveLength(1);
     expect(heard[0]).toMatch(/^2026-01-20T10:30 .*due Friday, 2026-01-16 08:00/s);
-    expect(await rig.desk.list(asker())).toMatchObject([
+    expect(await rig.service.list(asker())).toMatchObject([
       { job: { id: job.id }, next: expect.stringContaining('2026-01-21 08:00') },
     ]);
     await rig.until('2026-01-21T07:00:00Z');
@@ -50,7 +52,7 @@ describe('a reminder', () => {
     ['a second after', '07:00:01'],
   ])('is there once where the process stops %s its time', async (_when, time) => {
     const rig = await makeJobsRig('2026-01-15T12:00:00Z');
-    await rig.desk.add(say(DAILY), asker());
+    await rig.service.add(say(DAILY), asker());
     await rig.until(`2026-01-16T${time}Z`);
     await rig.away(`2026-01-16T${time}Z`);
     await rig.away('2026-01-16T07:00:30Z');
@@ -63,7 +65,7 @@ describe('a reminder', () => {
     const askedAt = Date.parse('2026-01-15T12:00:00Z');
     const schedules = {
       ...noSchedules(),
-      add: async (wish: JobWish) => (await rig.desk.add(wish, asker())).line,
+      add: async (wish: JobWish) => (await rig.service.add(wish, asker())).line,
     };
     const cron = createCron(schedules);
     for (const [at, text] of [
@@ -78,16 +80,16 @@ describe('a reminder', () => {
 
   test('for once is told and gone; what is over, unclear or skipped by the clock is explained', async () => {
     const rig = await makeJobsRig('2026-03-28T12:00:00Z');
-    await rig.desk.add(say({ at: 'in 20m' }, 'Tea is ready'), asker());
+    await rig.service.add(say({ at: 'in 20m' }, 'Tea is ready'), asker());
     await rig.until('2026-03-28T12:20:00Z');
     expect(rig.heard()).toEqual(['2026-03-28T12:20 Tea is ready']);
-    expect(await rig.desk.list(asker())).toEqual([]);
+    expect(await rig.service.list(asker())).toEqual([]);
     expect(await rig.jobs.list()).toHaveLength(1);
     await rig.until('2026-03-29T12:21:00Z');
     expect(await rig.jobs.list()).toEqual([]);
     await rig.clock.jump(-86_460_000);
     const refused = (when: object) =>
-      rig.desk.add(say(when), asker()).catch(({ message }) => message);
+      rig.service.add(say(when), asker()).catch(({ message }) => message);
     expect(await refused({ at: '2026-03-28 08:00' })).toMatch(
       /is in the past; now it is .*Europe\/Berlin/,
     );
@@ -107,8 +109,8 @@ describe('a reminder', () => {
 test('a job that cannot be started holds up no other, and the owner hears of it once', async () => {
   const rig = await makeJobsRig('2026-01-15T12:00:00Z');
   rig.edge.broken = 'Broken';
-  await rig.desk.add({ ...say({ every: '10m' }), name: 'Broken' }, asker());
-  await rig.desk.add(say({ every: '10m' }), asker());
+  await rig.service.add({ ...say({ every: '10m' }), name: 'Broken' }, asker());
+  await rig.service.add(say({ every: '10m' }), asker());
   for (const minute of ['10', '20', '30', '40', '50']) {
     await rig.until(`2026-01-15T12:${minute}:00Z`);
     expect(rig.heard()).toEqual([
@@ -124,7 +126,7 @@ test('a job that cannot be started holds up no other, and the owner hears of it 
 describe('a job for the agent', () => {
   test('runs once where the process is killed between its start and the note of it', async () => {
     const rig = await makeJobsRig('2026-01-15T12:00:00Z');
-    await rig.desk.add(ask(DAILY), asker());
+    await rig.service.add(ask(DAILY), asker());
     rig.edge.diesOnStart = true;
     await rig.until('2026-01-16T07:00:00Z');
     rig.edge.diesOnStart = false;
@@ -137,7 +139,7 @@ describe('a job for the agent', () => {
   test('reports under its name, into the conversation of the chat, and says nothing where nothing is', async () => {
     const rig = await makeJobsRig('2026-01-15T12:00:00Z');
     rig.edge.answer = () => 'Three things happened.';
-    await rig.desk.add(ask({ every: '1h', name: 'News' }), asker());
+    await rig.service.add(ask({ every: '1h', name: 'News' }), asker());
     await rig.until('2026-01-15T13:00:00Z');
     expect(rig.heard()).toEqual(['2026-01-15T13:00 **News**\n\nThree things happened.']);
     expect(rig.remarks[0]?.text).toContain('Three things happened.');
@@ -154,7 +156,7 @@ describe('a job for the agent', () => {
 
   test('has the rights of whoever made it, never more than at that time, and makes no jobs', async () => {
     const rig = await makeJobsRig('2026-01-15T12:00:00Z');
-    await rig.desk.add(
+    await rig.service.add(
       ask({ at: 'in 5m' }),
       asker({ ...NO_RIGHTS, read: 'free', schedule: 'free' }),
     );
@@ -167,19 +169,19 @@ describe('a job for the agent', () => {
 
   test('of somebody who was shut out is switched off, and the owner told', async () => {
     const rig = await makeJobsRig('2026-01-15T12:00:00Z');
-    await rig.desk.add(ask(DAILY), asker());
+    await rig.service.add(ask(DAILY), asker());
     rig.edge.verdict = { kind: 'refuse', gate: 'blocked', wasCalled: false } as never;
     await rig.until('2026-01-16T07:00:00Z');
     await rig.until('2026-01-17T07:00:00Z');
     expect(rig.runs).toEqual([]);
     expect(rig.told).toEqual([expect.stringMatching(/disabled: Ann.*no longer has access/)]);
-    expect(await rig.desk.list(asker())).toMatchObject([{ next: 'disabled' }]);
+    expect(await rig.service.list(asker())).toMatchObject([{ next: 'disabled' }]);
   });
 
   test('that fails is told once, tried later and later, and given up with a word', async () => {
     const rig = await makeJobsRig('2026-01-15T12:00:00Z');
     rig.edge.answer = () => ({ failed: 'The model is down.' });
-    const { job } = await rig.desk.add(ask({ every: '1m' }), asker());
+    const { job } = await rig.service.add(ask({ every: '1m' }), asker());
     await rig.until('2026-01-15T12:01:00Z');
     expect(rig.heard()).toEqual([expect.stringContaining('Failed: The model is down.')]);
     await rig.until('2026-01-15T12:02:00Z');
@@ -190,7 +192,7 @@ describe('a job for the agent', () => {
     await rig.until('2026-01-15T13:00:00Z');
     expect(rig.runs).toHaveLength(3);
     rig.edge.answer = () => 'fine again';
-    await rig.desk.setEnabled(job.id, true, asker());
+    await rig.service.setEnabled(job.id, true, asker());
     await rig.until('2026-01-15T13:01:00Z');
     expect(rig.heard()).toHaveLength(1);
   });
@@ -199,7 +201,7 @@ describe('a job for the agent', () => {
     const rig = await makeJobsRig('2026-01-15T12:00:00Z');
     rig.edge.maxFailures = 9;
     rig.edge.answer = () => ({ failed: 'The model is down.' });
-    await rig.desk.add(ask({ every: '1m' }), asker());
+    await rig.service.add(ask({ every: '1m' }), asker());
     for (let minute = 1; minute <= 40; minute += 1) {
       await rig.until(new Date(Date.UTC(2026, 0, 15, 12, minute)).toISOString());
     }
@@ -213,17 +215,17 @@ describe('a job for the agent', () => {
     const rig = await makeJobsRig('2026-01-15T12:00:00Z');
     const held = Promise.withResolvers<string>();
     rig.edge.answer = () => held.promise;
-    const { job } = await rig.desk.add(ask({ every: '10m' }), asker());
+    const { job } = await rig.service.add(ask({ every: '10m' }), asker());
     for (const minute of [10, 20, 30]) await rig.until(`2026-01-15T12:${minute}:00Z`);
     expect(rig.runs).toHaveLength(1);
     expect((await rig.jobs.get(job.id))?.last).toMatchObject({ how: 'skipped' });
     held.resolve('done at last');
     await rig.until('2026-01-15T12:31:00Z');
     rig.edge.answer = () => 'asked for';
-    await rig.desk.runNow(job.id, asker());
+    await rig.service.runNow(job.id, asker());
     await rig.clock.advance(10);
     expect(rig.runs).toHaveLength(2);
-    expect(await rig.desk.list(asker())).toMatchObject([
+    expect(await rig.service.list(asker())).toMatchObject([
       { next: expect.stringContaining('13:40') },
     ]);
   });
@@ -231,21 +233,21 @@ describe('a job for the agent', () => {
   test('is stopped where it runs, and says nothing more, when it is switched off or removed', async () => {
     const rig = await makeJobsRig('2026-01-15T12:00:00Z');
     rig.edge.answer = () => new Promise(() => undefined);
-    const { job } = await rig.desk.add(ask({ every: '10m' }), asker());
+    const { job } = await rig.service.add(ask({ every: '10m' }), asker());
     await rig.until('2026-01-15T12:10:00Z');
-    await rig.desk.setEnabled(job.id, false, asker());
+    await rig.service.setEnabled(job.id, false, asker());
     await rig.clock.advance(10);
     expect(rig.runs.map(({ signal }) => signal.aborted)).toEqual([true]);
     rig.edge.answer = () => 'done';
-    await rig.desk.setEnabled(job.id, true, asker());
+    await rig.service.setEnabled(job.id, true, asker());
     await rig.until('2026-01-15T12:20:00Z');
     expect(rig.heard()).toHaveLength(1);
   });
 
   test('runs once though the clock is put a day forward and back again, and others at their times', async () => {
     const rig = await makeJobsRig('2026-01-15T12:00:00Z');
-    await rig.desk.add(ask(DAILY), asker());
-    await rig.desk.add(say({ every: '1h' }, 'Stretch'), asker());
+    await rig.service.add(ask(DAILY), asker());
+    await rig.service.add(say({ every: '1h' }, 'Stretch'), asker());
     await rig.clock.jump(86_400_000);
     await rig.clock.advance(1000);
     expect(rig.runs).toHaveLength(1);
@@ -264,8 +266,8 @@ describe('a job for the agent', () => {
 });
 
 test('an owner is not asked to allow a job that never comes to a run, or to none that can begin', async () => {
-  const { desk, edge } = await makeJobsRig('2026-01-15T12:00:00Z');
-  const tool = createCron({ ...noSchedules(), check: (wish) => desk.check(wish) });
+  const { service, edge } = await makeJobsRig('2026-01-15T12:00:00Z');
+  const tool = createCron({ ...noSchedules(), check: (wish) => service.check(wish) });
   const seal = (cron: string, kind: 'ask' | 'workflow' = 'ask') =>
     tool.sealOf?.({ action: 'add', text: 'tea', kind, cron }, { workspace: '/none' });
   await expect(seal('61 8 * * *')).rejects.toThrow(/not a cron expression.*"0 8 \* \* 1-5"/s);
@@ -275,8 +277,8 @@ test('an owner is not asked to allow a job that never comes to a run, or to none
   const missing = 'There is no workflow "tea".';
   await expect(seal('0 8 * * 1-5', 'workflow')).rejects.toThrow(missing);
   const wish = { kind: 'workflow', text: 'tea', every: '1h' } as const;
-  await expect(desk.add(wish, asker())).rejects.toThrow(missing);
-  expect(await desk.list(asker())).toEqual([]);
+  await expect(service.add(wish, asker())).rejects.toThrow(missing);
+  expect(await service.list(asker())).toEqual([]);
 });
 
 describe('quiet hours', () => {
@@ -297,8 +299,8 @@ describe('quiet hours', () => {
   test('keep what comes up for their end, together, over a restart and a change of clocks', async () => {
     const rig = await makeJobsRig('2026-03-28T12:00:00Z');
     rig.edge.quiet = '22:00-07:00';
-    await rig.desk.add(ask({ at: '23:30', name: 'Late report' }), asker());
-    await rig.desk.add(ask({ at: '2026-03-29 05:00', name: 'Report' }), asker());
+    await rig.service.add(ask({ at: '23:30', name: 'Late report' }), asker());
+    await rig.service.add(ask({ at: '2026-03-29 05:00', name: 'Report' }), asker());
     await rig.until('2026-03-28T22:30:00Z');
     await rig.away('2026-03-29T02:30:00Z');
     await rig.until('2026-03-29T03:00:00Z');
@@ -315,14 +317,14 @@ describe('quiet hours', () => {
   test('let a reminder through whose time the person chose in them, also late or each night', async () => {
     const rig = await makeJobsRig('2026-01-15T12:00:00Z');
     rig.edge.quiet = '22:00-07:00';
-    await rig.desk.add(say({ at: '23:00' }, 'Take the pills'), asker());
-    await rig.desk.add(say({ cron: '30 5 * * *' }, 'Bake the bread'), asker());
+    await rig.service.add(say({ at: '23:00' }, 'Take the pills'), asker());
+    await rig.service.add(say({ cron: '30 5 * * *' }, 'Bake the bread'), asker());
     await rig.until('2026-01-15T22:00:00Z');
     expect(rig.heard()).toEqual(['2026-01-15T22:00 Take the pills']);
     await rig.away('2026-01-16T04:45:00Z');
     expect(rig.heard()).toEqual([expect.stringMatching(/^2026-01-16T04:45 .*Bake the bread/s)]);
-    const { job } = await rig.desk.add(say({ every: '1d' }, 'Drink water'), asker());
-    await rig.desk.runNow(job.id, asker());
+    const { job } = await rig.service.add(say({ every: '1d' }, 'Drink water'), asker());
+    await rig.service.runNow(job.id, asker());
     await rig.until('2026-01-16T04:46:00Z');
     expect(rig.heard()).toEqual(['2026-01-16T04:45 Drink water']);
   });
@@ -330,9 +332,9 @@ describe('quiet hours', () => {
   test('hold a reminder that only happens to come in them', async () => {
     const rig = await makeJobsRig('2026-01-15T16:30:00Z');
     rig.edge.quiet = '22:00-07:00';
-    await rig.desk.add(say({ every: '6h' }, 'Drink water'), asker());
-    await rig.desk.add(say({ cron: '15 */5 * * *' }, 'Stand up'), asker());
-    await rig.desk.add(say({ at: '21:30' }, 'Close the window'), asker());
+    await rig.service.add(say({ every: '6h' }, 'Drink water'), asker());
+    await rig.service.add(say({ cron: '15 */5 * * *' }, 'Stand up'), asker());
+    await rig.service.add(say({ at: '21:30' }, 'Close the window'), asker());
     await rig.until('2026-01-15T19:15:00Z');
     expect(rig.heard()).toEqual(['2026-01-15T19:15 Stand up']);
     await rig.away('2026-01-16T00:30:00Z');
@@ -347,7 +349,7 @@ describe('quiet hours', () => {
   test('that are given up let out what they kept', async () => {
     const rig = await makeJobsRig('2026-01-15T22:00:00Z');
     rig.edge.quiet = '22:00-07:00';
-    await rig.desk.add(ask({ at: 'in 5m' }), asker());
+    await rig.service.add(ask({ at: 'in 5m' }), asker());
     await rig.until('2026-01-15T22:05:00Z');
     expect(rig.heard()).toEqual([]);
     rig.edge.quiet = 'off';
@@ -391,15 +393,15 @@ test('the heartbeat begins no second look while one is under way', async () => {
 
 test('others than an owner see and change only their own jobs', async () => {
   const rig = await makeJobsRig('2026-01-15T12:00:00Z');
-  const { job } = await rig.desk.add(say(DAILY), { kind: 'operator' });
+  const { job } = await rig.service.add(say(DAILY), { kind: 'operator' });
   const owner = asker();
   if (owner.kind !== 'person') throw new Error('no person');
   const guest = { ...owner, person: { ...owner.person, role: 'trusted' as const } };
-  expect(await rig.desk.list(guest)).toEqual([]);
-  await expect(rig.desk.remove(job.id, guest)).rejects.toThrow(/no job/);
-  await rig.desk.add(say(DAILY, 'Mine'), guest);
-  expect(await rig.desk.list(guest)).toHaveLength(1);
-  expect(await rig.desk.list(owner)).toHaveLength(2);
-  await rig.desk.remove(job.id, owner);
-  expect(await rig.desk.list({ kind: 'operator' })).toHaveLength(1);
+  expect(await rig.service.list(guest)).toEqual([]);
+  await expect(rig.service.remove(job.id, guest)).rejects.toThrow(/no job/);
+  await rig.service.add(say(DAILY, 'Mine'), guest);
+  expect(await rig.service.list(guest)).toHaveLength(1);
+  expect(await rig.service.list(owner)).toHaveLength(2);
+  await rig.service.remove(job.id, owner);
+  expect(await rig.service.list({ kind: 'operator' })).toHaveLength(1);
 });

@@ -8,17 +8,17 @@ import { chatsOfJobs, openJobRows } from '../../src/features/schedule/job-rows.t
 import type { Job } from '../../src/features/schedule/rules/job.ts';
 import {
   chatsOfNobody,
-  createHelperForgetting,
+  createSubagentErasure,
   createWorkLeftovers,
   openSubagents,
   removeEndedRuns,
 } from '../../src/features/subagents/personal-data.ts';
-import type { HelperRun } from '../../src/features/subagents/rules/subagent.ts';
+import type { SubagentRun } from '../../src/features/subagents/rules/subagent.ts';
 import { sessionKey, turnId } from '../../src/kernel/message/ids.ts';
 import { chatsOfChannel } from '../../src/kernel/sessions/forget.ts';
 import { createJsonlSessionStore } from '../../src/kernel/sessions/jsonl.ts';
 import { deleteLeftovers } from '../../src/kernel/sessions/maintenance.ts';
-import { createAskedFiles } from '../../src/kernel/sessions/request-log.ts';
+import { createRequestFiles } from '../../src/kernel/sessions/request-log.ts';
 import { silentLogger } from '../../src/lib/logger.ts';
 import { systemClock } from '../../src/lib/time/clock.ts';
 import { createSessionFolder, ROOMY } from '../sessions/session-folder.ts';
@@ -28,7 +28,7 @@ const DAY = 86_400_000;
 const WORK = {
   ...{ id: '', label: 'work', plan: {}, parent: { session: 'x' }, depth: 1, terms: {} },
   ...{ attempt: 1, answers: [], startedAt: 0, state: 'running', telling: 'over' },
-} as unknown as HelperRun;
+} as unknown as SubagentRun;
 const JOB = {
   ...{ name: 'job', kind: 'say', text: 'tea', schedule: { kind: 'at', at: 1 }, target: {} },
   ...{ enabled: true, deleteAfterRun: false, createdAt: 1, failures: 0 },
@@ -65,7 +65,7 @@ it('is known by whose it was until its files go, those in use never', async () =
   const { folder, fileNames, time, store, subagents, jobs, say, clean } = await createWork();
   const helper = (id: string, session: string) =>
     subagents.runs.change(id, () => ({
-      ...{ ...WORK, id, parent: { session } as HelperRun['parent'], state: 'done' },
+      ...{ ...WORK, id, parent: { session } as SubagentRun['parent'], state: 'done' },
       startedAt: time.now - 1,
     }));
   await helper('z1', 'telegram:1');
@@ -80,7 +80,7 @@ it('is known by whose it was until its files go, those in use never', async () =
     'subagent:lost',
     'telegram:1',
   ];
-  const asked = createAskedFiles({
+  const asked = createRequestFiles({
     ...{ folder, clock: systemClock, log: silentLogger },
     redact: (text) => text,
   });
@@ -94,7 +94,7 @@ it('is known by whose it was until its files go, those in use never', async () =
   await say('subagent:new');
   await jobs.remove('j1');
   await clean();
-  const forgetting = createHelperForgetting(subagents);
+  const forgetting = createSubagentErasure(subagents);
   expect(await forgetting.chatsBelow(['telegram:1'], false)).toEqual([
     'subagent:z1',
     'subagent:a2',

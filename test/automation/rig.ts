@@ -13,7 +13,11 @@ import {
   createJobStart,
   scheduleStage,
 } from '../../src/features/schedule/job-start.ts';
-import { createJobDesk, createNextSlot, type JobAsker } from '../../src/features/schedule/jobs.ts';
+import {
+  createJobService,
+  createNextSlot,
+  type JobAsker,
+} from '../../src/features/schedule/jobs.ts';
 import { HEARTBEAT, type Job } from '../../src/features/schedule/rules/job.ts';
 import { quietUntil } from '../../src/features/schedule/rules/quiet-hours.ts';
 import {
@@ -163,7 +167,7 @@ export async function makeJobsRig(startsAt: string) {
       beginAnew: async () => void begun.push(new Date(clock.now()).toISOString()),
     });
     const workflows = openWorkflowRows(rows, (text) => text);
-    const desk = createJobDesk({
+    const service = createJobService({
       ...{ jobs, next, bus, now: () => clock.now(), timeZone: () => ZONE },
       workflowsOf: (job) => runsOfJob(workflows, job),
       checkWorkflow: (typed) => edge.checkWorkflow(typed),
@@ -198,7 +202,7 @@ export async function makeJobsRig(startsAt: string) {
       kept('announcements', (inner) => announcer.run(inner)),
       kept('heartbeat', (inner) => heartbeat.run(inner)),
     ]);
-    return { store, bus, jobs, desk, note, stop, running };
+    return { store, bus, jobs, service, note, stop, running };
   }
 
   const chatCourier = () => ({
@@ -229,8 +233,8 @@ export async function makeJobsRig(startsAt: string) {
     ...{ clock, edge, said, runs, remarks, told },
     /** When the heartbeat left the days before out of sight. */
     begun,
-    get desk() {
-      return opened.desk;
+    get service() {
+      return opened.service;
     },
     note: (text: string) => opened.note(text),
     get jobs() {

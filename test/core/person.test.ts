@@ -5,10 +5,10 @@ import {
   mayVouchFor,
   mergePersons,
   nameOfLanguage,
-  type PersonDoor,
+  type PersonChannel,
   type PersonRecord,
-  withDoor,
-  withoutDoor,
+  withoutPersonChannel,
+  withPersonChannel,
 } from '../../src/kernel/access/person.ts';
 import {
   channelName,
@@ -17,19 +17,19 @@ import {
   personId,
   userId,
 } from '../../src/kernel/message/ids.ts';
-import { leadsToOthers } from '../../src/kernel/message/untrusted.ts';
+import { reachesOthers } from '../../src/kernel/message/untrusted.ts';
 
 const chatOn = (channel: string, chat: string) => ({
   channel: channelName(channel),
   account: DEFAULT_ACCOUNT,
   chat: chatId(chat),
 });
-const door = (channel: string, ids: readonly string[], chat?: string): PersonDoor => ({
+const door = (channel: string, ids: readonly string[], chat?: string): PersonChannel => ({
   channel: channelName(channel),
   ids: ids.map(userId),
   ...(chat === undefined ? {} : { chat: chatOn(channel, chat) }),
 });
-const person = (id: string, ...doors: PersonDoor[]): PersonRecord => ({
+const person = (id: string, ...doors: PersonChannel[]): PersonRecord => ({
   id: personId(id),
   name: id,
   doors,
@@ -39,10 +39,10 @@ const person = (id: string, ...doors: PersonDoor[]): PersonRecord => ({
 describe('a person over several doors', () => {
   it('is the same record where a message shows nothing new, and learns a new id or chat', () => {
     const anna = person('a', door('whatsapp', ['1@lid'], 'c1'));
-    expect(withDoor(anna, door('whatsapp', ['1@lid']))).toBe(anna);
-    const known = withDoor(anna, door('whatsapp', ['1@lid', '49@s'], 'c2'));
+    expect(withPersonChannel(anna, door('whatsapp', ['1@lid']))).toBe(anna);
+    const known = withPersonChannel(anna, door('whatsapp', ['1@lid', '49@s'], 'c2'));
     expect(known.doors).toEqual([door('whatsapp', ['1@lid', '49@s'], 'c2')]);
-    expect(withDoor(known, door('telegram', ['7'])).doors).toHaveLength(2);
+    expect(withPersonChannel(known, door('telegram', ['7'])).doors).toHaveLength(2);
   });
 
   it('joined of two keeps what the first says and the chats of both', () => {
@@ -79,9 +79,9 @@ describe('a person over several doors', () => {
       preferredDoor: channelName('whatsapp'),
     };
     expect(chatsOf(both).map(({ channel }) => channel)).toEqual(['whatsapp', 'telegram']);
-    const one = withoutDoor(both, 'whatsapp');
+    const one = withoutPersonChannel(both, 'whatsapp');
     expect(one).toEqual(person('a', door('telegram', ['7'], 'c7')));
-    expect(one && withoutDoor(one, 'telegram')).toBeUndefined();
+    expect(one && withoutPersonChannel(one, 'telegram')).toBeUndefined();
   });
 
   it('is vouched for only by somebody who may do at least as much', () => {
@@ -138,14 +138,14 @@ describe('notes', () => {
     '/home/me/ws/memory/MEMORY.md',
     'memory\\MEMORY.md',
   ])('of others are out of reach by %s', (path) => {
-    expect(leadsToOthers(path, own)).toBe(true);
+    expect(reachesOthers(path, own)).toBe(true);
     const isOfSomebody = /^(?:people|groups)\b/.test(path);
-    expect(leadsToOthers(path, '')).toBe(isOfSomebody);
+    expect(reachesOthers(path, '')).toBe(isOfSomebody);
   });
   it.each(['people/p1', 'people/p1/memory/MEMORY.md', 'draft.md', '.', 'skills/memory/SKILL.md'])(
     'of others do not stand in %s',
     (path) => {
-      expect(leadsToOthers(path, own)).toBe(false);
+      expect(reachesOthers(path, own)).toBe(false);
     },
   );
 });

@@ -13,7 +13,7 @@ import {
   permissionOf,
   type Rights,
   rightsOf,
-  type Standing,
+  type SenderStanding,
   TOOL_ACCESSES,
   toolPolicyOf,
 } from '../../src/kernel/access/rights.ts';
@@ -49,9 +49,9 @@ const TABLE: readonly (readonly [string, string, string])[] = [
   ['guest direct unverified mail', NOTHING, 'anybody at all'],
 ];
 
-function standingOf(text: string): Standing {
+function standingOf(text: string): SenderStanding {
   const [role, place, verified, medium] = text.split(' ');
-  return { role, place, verified, medium } as Standing;
+  return { role, place, verified, medium } as SenderStanding;
 }
 
 const standing = fc.record({
@@ -59,7 +59,7 @@ const standing = fc.record({
   place: fc.constantFrom('direct', 'group'),
   verified: fc.constantFrom('verified', 'asserted', 'unverified'),
   medium: fc.constantFrom('chat', 'mail'),
-}) as fc.Arbitrary<Standing>;
+}) as fc.Arbitrary<SenderStanding>;
 const entry = fc.record(
   Object.fromEntries(TOOL_ACCESSES.map((access) => [access, fc.constantFrom(...PERMISSIONS)])),
   { requiredKeys: [] },

@@ -4,12 +4,12 @@ import { describe, expect, it, test } from 'vitest';
 import { isOwnFile, writeAccessOf } from '../../src/agent/rules/taint.ts';
 import { isMet, nextOf } from '../../src/features/subagents/rules/calibration.ts';
 import {
-  type HelperParent,
-  helperRights,
   narrowedTerms,
   type PartAnswer,
   readProfile,
   type Step,
+  type SubagentParent,
+  subagentRights,
 } from '../../src/features/subagents/rules/subagent.ts';
 import { type VotingConfig, votingSchema } from '../../src/features/subagents/settings.ts';
 import { ALL_RIGHTS, NO_RIGHTS, permissionOf, rightsOf } from '../../src/kernel/access/rights.ts';
@@ -18,7 +18,7 @@ import { sessionKeyOf } from '../../src/kernel/message/message.ts';
 import { OWNER_TURN } from '../../src/kernel/message/untrusted.ts';
 
 const chat = { channel: channelName('chat'), account: DEFAULT_ACCOUNT, chat: chatId('1') };
-const parent: HelperParent = {
+const parent: SubagentParent = {
   ...{ session: sessionKeyOf(chat), chat, payingChat: chat, payer: {} },
   ...{ rights: ALL_RIGHTS, isTainted: false, person: OWNER_TURN },
 };
@@ -26,18 +26,18 @@ const terms = { readOnly: false, prompt: '', tokens: 1000, minutes: 5 };
 
 describe('what a helper may', () => {
   it('is never more than its parent might, and never to speak, send, rule or schedule', () => {
-    const rights = helperRights({ parent, terms });
+    const rights = subagentRights({ parent, terms });
     for (const access of ['say', 'send', 'rules', 'schedule'] as const) {
       expect(rights[access]).toBe('never');
     }
     expect([rights.write, rights.execute]).toEqual(['free', 'free']);
     // What its parent had read of others makes it ask.
     expect(permissionOf('execute', rights, true)).toBe('ask');
-    expect(helperRights({ parent: { ...parent, rights: NO_RIGHTS }, terms })).toEqual(NO_RIGHTS);
+    expect(subagentRights({ parent: { ...parent, rights: NO_RIGHTS }, terms })).toEqual(NO_RIGHTS);
     const mail = { role: 'owner', place: 'direct', verified: 'verified', medium: 'mail' } as const;
-    const reader = helperRights({ parent: { ...parent, rights: rightsOf(mail) }, terms });
+    const reader = subagentRights({ parent: { ...parent, rights: rightsOf(mail) }, terms });
     expect([reader.read, reader.write, reader.execute]).toEqual(['free', 'never', 'never']);
-    const tied = helperRights({ parent, terms: { ...terms, readOnly: true } });
+    const tied = subagentRights({ parent, terms: { ...terms, readOnly: true } });
     expect([tied.web, tied.write, tied.execute]).toEqual(['free', 'never', 'never']);
   });
 

@@ -8,14 +8,14 @@ import { join } from 'node:path';
 import { z } from 'zod';
 import type { TurnMessage } from '../../src/agent/agent.ts';
 import { runApproved } from '../../src/agent/execute.ts';
+import {
+  type AllowRules,
+  createAllowRules,
+  openAllowRuleRows,
+} from '../../src/features/approvals/allow-rules.ts';
 import { openApprovalRows } from '../../src/features/approvals/approval-rows.ts';
 import { type Approvals, createApprovals } from '../../src/features/approvals/approvals.ts';
 import { approvalsStage } from '../../src/features/approvals/install.ts';
-import {
-  createStanding,
-  openStandingRows,
-  type Standing,
-} from '../../src/features/approvals/standing.ts';
 import type { AdmittedRole } from '../../src/kernel/access/admission.ts';
 import { NO_RIGHTS, type Rights, rightsOf } from '../../src/kernel/access/rights.ts';
 import type { MessageBus } from '../../src/kernel/bus/bus.ts';
@@ -71,7 +71,7 @@ type Opened = {
   readonly approvals: Approvals;
   /** The message as the agent gets it. */
   resolve(message: InboundMessage, signal: AbortSignal): Promise<TurnMessage>;
-  readonly standing: Standing;
+  readonly standing: AllowRules;
   readonly stop: AbortController;
   readonly running: Promise<void>;
 };
@@ -168,8 +168,8 @@ export async function makeApprovalsRig() {
       handlers: () => ({ approval: approvals.handler }),
       hasButtons: () => edge.hasButtons,
     });
-    const standing = createStanding({
-      rows: openStandingRows(rows),
+    const standing = createAllowRules({
+      rows: openAllowRuleRows(rows),
       ...{ clock, log: silentLogger, outsideChats: placeOf(OWNER), days: () => edge.days },
       personOf: async (whose) => (whose === 'phone:49' ? 'chat:1' : whose),
       timeZone: () => '',

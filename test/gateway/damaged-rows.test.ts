@@ -14,10 +14,10 @@ import type { KeyValueStore } from '../../src/kernel/bus/store/store.ts';
 import { createGroupBuffer } from '../../src/kernel/intake/group-intake.ts';
 import { channelName, chatId, DEFAULT_ACCOUNT, messageId } from '../../src/kernel/message/ids.ts';
 import { type InboundMessage, sessionKeyOf } from '../../src/kernel/message/message.ts';
-import { createOwnerDoor } from '../../src/kernel/owners.ts';
+import { createOwnerChats } from '../../src/kernel/owners.ts';
 import { createPairing, createPairingCodes } from '../../src/kernel/people/pairing.ts';
 import { openPeopleRows } from '../../src/kernel/people/people-rows.ts';
-import { createStrangers } from '../../src/kernel/people/strangers.ts';
+import { createUnknownSenders } from '../../src/kernel/people/unknown-senders.ts';
 import { numberedIn, openOf, openQuestionRows } from '../../src/kernel/questions/question-rows.ts';
 import type { Rows } from '../../src/kernel/rows.ts';
 import { createSessionSettings } from '../../src/kernel/turns/origins.ts';
@@ -121,11 +121,11 @@ it('an owner whose last door cannot be read is found where they write next', asy
   await state.set('owner-door', '{"channel":');
   const pairing = createPairing({
     rows: memoryRows(state),
-    book: openPeopleRows(memoryRows(state), state),
+    peopleRows: openPeopleRows(memoryRows(state), state),
     clock: createMovableClock(),
     randomBytes,
   });
-  const door = createOwnerDoor({ state, pairing });
+  const door = createOwnerChats({ state, pairing });
   expect((await door.chat(() => true)).channel).toBe('web');
   await door.wroteIn(chat);
   expect(await door.chat(() => true)).toEqual(chat);
@@ -140,7 +140,7 @@ it.each([
   [
     'a stranger',
     'stranger:telegram:7',
-    (state: KeyValueStore) => strangersOn(state).hold(HEARD, person('8')),
+    (state: KeyValueStore) => unknownSendersOn(state).hold(HEARD, person('8')),
   ],
   [
     'what was said in a group',
@@ -173,8 +173,8 @@ it.each([
   }
 });
 
-const strangersOn = (state: KeyValueStore) =>
-  createStrangers({ rows: memoryRows(state), clock: createMovableClock() });
+const unknownSendersOn = (state: KeyValueStore) =>
+  createUnknownSenders({ rows: memoryRows(state), clock: createMovableClock() });
 const outagesOn = (state: KeyValueStore) =>
   createOutages({
     ...{ state, clock: createMovableClock(), accounts: () => [], isRunning: () => true },

@@ -6,7 +6,7 @@ import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { describe, expect, test } from 'vitest';
-import { createStanding, openStandingRows } from '../../src/features/approvals/standing.ts';
+import { createAllowRules, openAllowRuleRows } from '../../src/features/approvals/allow-rules.ts';
 import { openDraftRows } from '../../src/features/letters/draft-rows.ts';
 import { createDrafts } from '../../src/features/letters/drafts.ts';
 import { type Letter, readHours } from '../../src/features/letters/rules/letter.ts';
@@ -56,8 +56,8 @@ async function makeRig(policy: SendPolicy = 'first_contact') {
       handlers: () => ({ draft: drafts.handler }),
       hasButtons: () => true,
     });
-    const standing = createStanding({
-      ...{ rows: openStandingRows(rows), clock, log, days: () => 30 },
+    const standing = createAllowRules({
+      ...{ rows: openAllowRuleRows(rows), clock, log, days: () => 30 },
       audit: { note: () => undefined, enter: async () => undefined },
       origins: async () => ({ rights: ALL_RIGHTS, isForeign: false, isOwnerHere: true }),
       outsideChats: placeOf(OWNER),

@@ -2,7 +2,7 @@
 // a restart changes. What is queued is what the model would be asked.
 
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import { withDoor } from '../../src/kernel/access/person.ts';
+import { withPersonChannel } from '../../src/kernel/access/person.ts';
 import { limitsSchema } from '../../src/kernel/config/limits.ts';
 import { channelName, chatId, DEFAULT_ACCOUNT, userId } from '../../src/kernel/message/ids.ts';
 import type { InboundMessage } from '../../src/kernel/message/message.ts';
@@ -78,7 +78,8 @@ describe('a person who writes too much', () => {
     const [seven] = await rig.people.persons.find('7');
     const door = { channel: channelName('other'), ids: [userId('70')] };
     const { persons } = rig.people;
-    if (seven !== undefined) await persons.change(seven.id, (record) => withDoor(record, door));
+    if (seven !== undefined)
+      await persons.change(seven.id, (record) => withPersonChannel(record, door));
     const chat = { channel: door.channel, account: DEFAULT_ACCOUNT, chat: chatId('70') };
     for (const word of ['one', 'two', 'three']) await rig.say('70', word, { chat });
     await rig.say('7', 'four');

@@ -16,11 +16,11 @@ import { openJobRows, startedFromJobs } from '../../src/features/schedule/job-ro
 import { type Job, jobChat } from '../../src/features/schedule/rules/job.ts';
 import { JOB_CHANNEL } from '../../src/features/schedule/settings.ts';
 import { charged } from '../../src/features/spending/paid-call.ts';
-import { openSubagents, startedFromHelpers } from '../../src/features/subagents/personal-data.ts';
+import { openSubagents, startedFromSubagents } from '../../src/features/subagents/personal-data.ts';
 import {
-  type HelperRun,
-  helperChat,
   SUBAGENT_CHANNEL,
+  type SubagentRun,
+  subagentChat,
 } from '../../src/features/subagents/rules/subagent.ts';
 import { openEmbeddedStore } from '../../src/kernel/bus/store/embedded.ts';
 import type { EmbeddedStore } from '../../src/kernel/bus/store/store.ts';
@@ -102,7 +102,7 @@ function open(only = false) {
   const collections = { jobs: openJobRows(rows), subagents: openSubagents(rows) };
   const { add, contributed } = createRegistries();
   add.startedFrom(JOB_CHANNEL, startedFromJobs(collections.jobs, sessionOf));
-  add.startedFrom(SUBAGENT_CHANNEL, startedFromHelpers(collections.subagents));
+  add.startedFrom(SUBAGENT_CHANNEL, startedFromSubagents(collections.subagents));
   const held = openLocalOnly({
     ...{ live, store, models, routes: { sessionOf } },
     startedFrom: contributed.startedFrom,
@@ -167,10 +167,10 @@ describe('a conversation that stays on one’s own machines', () => {
         ...{ id, label: '', plan: { kind: 'task', task: '' }, depth: 1, terms: {}, attempt: 1 },
         ...{ parent: { session, chat: HERE, payingChat: HERE }, answers: [], startedAt: 1 },
         ...{ state: 'running', telling: 'due' },
-      }) as unknown as HelperRun;
+      }) as unknown as SubagentRun;
     const { runs } = collections.subagents;
     await runs.change('h1', () => helper('h1', sessionKeyOf(HERE)));
-    await runs.change('h2', () => helper('h2', sessionKeyOf(helperChat('h1'))));
+    await runs.change('h2', () => helper('h2', sessionKeyOf(subagentChat('h1'))));
     const job = {
       ...{ id: 'j1', name: 'n', kind: 'ask', text: 't', schedule: { kind: 'at' }, failures: 0 },
       ...{ target: { kind: 'last' }, maker: { kind: 'person', chat: HERE }, enabled: true },
@@ -178,8 +178,8 @@ describe('a conversation that stays on one’s own machines', () => {
     } as unknown as Job;
     await collections.jobs.all.change('j1', () => job);
     const below = [
-      sessionKeyOf(helperChat('h1')),
-      sessionKeyOf(helperChat('h2')),
+      sessionKeyOf(subagentChat('h1')),
+      sessionKeyOf(subagentChat('h2')),
       sessionKeyOf(jobChat('j1')),
     ];
     for (const session of below)

@@ -8,7 +8,7 @@ import { join } from 'node:path';
 import { describe, expect, test } from 'vitest';
 import { ArchiveError } from '../../src/channels/channel.ts';
 import type { BridgeMode } from '../../src/channels/email/settings.ts';
-import { BridgeDesk } from '../../src/features/mail-bridge/bridge-desk.ts';
+import { BridgeService } from '../../src/features/mail-bridge/bridge-service.ts';
 import {
   createBridgeSummaries,
   type MailToSummarise,
@@ -46,7 +46,7 @@ const MAIL = channelName('email');
 const MINUTE = 60_000;
 const HOUR = 60 * MINUTE;
 const LONG = `It is spring. ${'The days are long and the evenings are mild. '.repeat(10)}`;
-const STRANGER: SettledVerdict = { kind: 'refuse', gate: 'not listed', stranger: true };
+const UNKNOWN_SENDER: SettledVerdict = { kind: 'refuse', gate: 'not listed', stranger: true };
 
 async function makeRig() {
   const clock = createMovableClock();
@@ -70,7 +70,7 @@ async function makeRig() {
     const bus = createMessageBus({ store, clock, log: silentLogger, limits });
     const state = store.scope('mail-bridge');
     const rows = openBridgeRows(createRows(store));
-    const changed = () => desk.changed();
+    const changed = () => service.changed();
     const questions = createQuestions({
       ...{ rows: openQuestionRows(createRows(store)), bus, clock, log: silentLogger, randomBytes },
       spendButtons: () => ({ rows: [], begin: () => undefined }),
@@ -85,7 +85,7 @@ async function makeRig() {
         return edge.summarise(mail);
       },
     });
-    const desk = new BridgeDesk({
+    const service = new BridgeService({
       ...{ rows, state, bus, clock, log: silentLogger, questions },
       ...{ ownerChat, summaries },
       async archive({ id }) {
@@ -99,7 +99,7 @@ async function makeRig() {
       timeZoneIn: async () => 'Europe/Berlin',
     });
     const stop = new AbortController();
-    const kept = supervise((signal) => desk.run(signal), {
+    const kept = supervise((signal) => service.run(signal), {
       ...{ name: 'mails', signal: stop.signal, clock, log: silentLogger },
       ...{ minMs: 1000, maxMs: MINUTE, stableMs: HOUR, onFailure: () => 'restart' },
     });
@@ -158,7 +158,10 @@ async function makeRig() {
       };
     },
     /** As the receiver takes a mail in. */
-    async arrives(message: InboundMessage, verdict: SettledVerdict = STRANGER): Promise<boolean> {
+    async arrives(
+      message: InboundMessage,
+      verdict: SettledVerdict = UNKNOWN_SENDER,
+    ): Promise<boolean> {
       const gated = opened.bridge.take(message, verdict);
       await gated?.before?.();
       return gated !== undefined;
@@ -421,11 +424,11 @@ describe('whose mails the owner answers', () => {
   };
   const machinery: SettledVerdict = { kind: 'admit', role: undefined };
   test.each<[BridgeMode, string, SettledVerdict, boolean]>([
-    ['off', 'a stranger', STRANGER, false],
-    ['unlisted', 'a stranger', STRANGER, true],
+    ['off', 'a stranger', UNKNOWN_SENDER, false],
+    ['unlisted', 'a stranger', UNKNOWN_SENDER, true],
     ['unlisted', 'somebody let in', admit('trusted'), false],
     ['unlisted', 'somebody blocked', blocked, false],
-    ['all', 'a stranger', STRANGER, true],
+    ['all', 'a stranger', UNKNOWN_SENDER, true],
     ['all', 'somebody let in', admit('trusted'), true],
     ['all', 'a guest', admit('guest'), true],
     ['all', 'the owner', admit('owner'), false],

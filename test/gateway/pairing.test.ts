@@ -24,8 +24,8 @@ beforeEach(async () => {
   folder = await mkdtemp(join(tmpdir(), 'nanobot-pairing-'));
   store = await openEmbeddedStore({ path: join(folder, 'state.db'), clock, log: silentLogger });
   const rows = createRows(store);
-  const book = openPeopleRows(rows, store.scope('people'));
-  pairing = createPairing({ rows, book, clock, randomBytes });
+  const peopleRows = openPeopleRows(rows, store.scope('people'));
+  pairing = createPairing({ rows, peopleRows, clock, randomBytes });
 });
 
 afterEach(async () => {

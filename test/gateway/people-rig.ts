@@ -10,15 +10,15 @@ import { approvalCommands } from '../../src/features/approvals/approval-commands
 import { modelCommands, stopCommands } from '../../src/features/conversations/stop-command.ts';
 import { openBridgeRows } from '../../src/features/mail-bridge/bridge-summaries.ts';
 import { bridgeSteps, createMailBridge } from '../../src/features/mail-bridge/mail-bridge.ts';
-import { createKnock, createOwnerNotices } from '../../src/features/people/install.ts';
+import { createOwnerNotices, createUnknownSenderStep } from '../../src/features/people/install.ts';
 import { peopleCommands } from '../../src/features/people/people-commands.ts';
 import { createBudgetOwners } from '../../src/features/spending/paid-call.ts';
 import { Spending } from '../../src/features/spending/spending.ts';
 import {
-  createSpendingDesk,
+  createSpendingService,
   spendingCommands,
   spentToday,
-} from '../../src/features/spending/spending-desk.ts';
+} from '../../src/features/spending/spending-service.ts';
 import type { AdmissionPolicy, Role } from '../../src/kernel/access/admission.ts';
 import type { MessageBus } from '../../src/kernel/bus/bus.ts';
 import { createMessageBus } from '../../src/kernel/bus/message-bus.ts';
@@ -39,10 +39,10 @@ import {
   userId,
 } from '../../src/kernel/message/ids.ts';
 import type { ChatRef, InboundMessage, PersonSender } from '../../src/kernel/message/message.ts';
-import { createOwnerDoor } from '../../src/kernel/owners.ts';
+import { createOwnerChats } from '../../src/kernel/owners.ts';
 import { createPeople, type People } from '../../src/kernel/people/people.ts';
 import { createKnownAs } from '../../src/kernel/people/persons.ts';
-import { createStrangerAnswers } from '../../src/kernel/people/strangers.ts';
+import { createUnknownSenderAnswers } from '../../src/kernel/people/unknown-senders.ts';
 import { openQuestionRows } from '../../src/kernel/questions/question-rows.ts';
 import { createQuestions, type Questions } from '../../src/kernel/questions/questions.ts';
 import { createRows } from '../../src/kernel/rows.ts';
@@ -50,8 +50,8 @@ import { statusCommands } from '../../src/kernel/status.ts';
 import { createSessionSettings } from '../../src/kernel/turns/origins.ts';
 import { silentLogger } from '../../src/lib/logger.ts';
 import { createMovableClock, type MovableClock } from '../support/movable-clock.ts';
-import { NO_HELPERS } from '../support/no-helpers.ts';
 import { NO_LOCAL_MODELS } from '../support/no-local-models.ts';
+import { NO_SUBAGENTS } from '../support/no-subagents.ts';
 import { NO_WORKFLOWS } from '../support/no-workflows.ts';
 
 export const OWNER = '1';
@@ -128,7 +128,7 @@ export async function makePeopleRig(
       state,
       clock,
       randomBytes,
-      ownDoors: [],
+      localChannels: [],
       policy: () => current,
       async release(messages) {
         await bus.accept(messages.map((message) => ({ kind: 'queue', message })));
@@ -136,18 +136,18 @@ export async function makePeopleRig(
     });
     const { pairing, persons, strangers, decisions } = people;
     const judge = createJudge({ persons, policy: () => current });
-    const door = createOwnerDoor({ state, pairing });
+    const door = createOwnerChats({ state, pairing });
     const noticeChat = () => door.notices(() => true);
     const questions = createQuestions({
       spendButtons: () => ({ rows: [], begin: () => undefined }),
       ...{ rows: openQuestionRows(createRows(store)), bus, clock, randomBytes, log: silentLogger },
-      handlers: () => ({ stranger: createStrangerAnswers(people) }),
+      handlers: () => ({ stranger: createUnknownSenderAnswers(people) }),
       hasButtons: () => false,
     });
     const announce = createOwnerNotices({ rows, bus, questions, strangers, clock, noticeChat });
     const now = () => clock.now();
     const log = silentLogger;
-    const knock = createKnock({
+    const knock = createUnknownSenderStep({
       ...{ strangers, now, randomBytes, bus, decisions, judge, announce, log },
     });
     const buffer = createGroupBuffer(rows, clock);
@@ -174,9 +174,14 @@ export async function makePeopleRig(
       timeZoneIn: async () => 'UTC',
     });
     const { add, contributed } = createRegistries();
-    const desk = createSpendingDesk(spending, () => ({ limits: fairLimits, prices: [] }), ownerOf, {
-      load: async () => [],
-    });
+    const service = createSpendingService(
+      spending,
+      () => ({ limits: fairLimits, prices: [] }),
+      ownerOf,
+      {
+        load: async () => [],
+      },
+    );
     const mediumOf = (channel: string) => (channel === 'mail' ? 'mail' : 'chat');
     const jobs = { atWork: async () => [], stop: async () => false };
     const chosen = {
@@ -184,7 +189,7 @@ export async function makePeopleRig(
       models: () => ({ defaultModel: 'test/model', resolve: () => Promise.reject() }) as never,
       turnDefaults: () => ({ thinkingBudget: 0, queueMode: 'steer' }) as const,
     };
-    add.status({ lines: async (by) => [`Today: ${await spentToday(by, desk)}`] });
+    add.status({ lines: async (by) => [`Today: ${await spentToday(by, service)}`] });
     add.command(
       ...peopleCommands({
         bus,
@@ -193,10 +198,10 @@ export async function makePeopleRig(
         notesOf: async () => '',
         approvalsFor: async () => undefined,
       }),
-      ...spendingCommands(desk),
+      ...spendingCommands(service),
       ...modelCommands({ ...chosen, local: NO_LOCAL_MODELS }),
       ...statusCommands(contributed.status),
-      ...stopCommands({ bus, helpers: NO_HELPERS, workflows: NO_WORKFLOWS, jobs }),
+      ...stopCommands({ bus, helpers: NO_SUBAGENTS, workflows: NO_WORKFLOWS, jobs }),
       ...approvalCommands({
         // What nobody foresaw.
         approvals: { open: () => Promise.reject(new Error('broken')), askAgain: async () => 0 },

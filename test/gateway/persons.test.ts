@@ -26,7 +26,7 @@ async function openPeople(): Promise<People> {
   stores.push(store);
   return createPeople({
     ...{ rows: createRows(store), state: store.scope('people'), clock, randomBytes },
-    ...{ ownDoors: [], release: async () => undefined },
+    ...{ localChannels: [], release: async () => undefined },
     policy: () => ({ allowFrom: [], owners: [], strangers: 'closed' }),
   });
 }

@@ -12,9 +12,9 @@ import { storedDays } from '../../src/features/spending/spending-day.ts';
 import {
   budgetQuestion,
   createBudgetAnswers,
-  createSpendingDesk,
-  type SpendingDesk,
-} from '../../src/features/spending/spending-desk.ts';
+  createSpendingService,
+  type SpendingService,
+} from '../../src/features/spending/spending-service.ts';
 import type { PersonLimits } from '../../src/kernel/access/person.ts';
 import { openEmbeddedStore } from '../../src/kernel/bus/store/embedded.ts';
 import type { EmbeddedStore } from '../../src/kernel/bus/store/store.ts';
@@ -31,7 +31,7 @@ let folder: string;
 let clock: MovableClock;
 let store: EmbeddedStore;
 let spending: Spending;
-let desk: SpendingDesk;
+let service: SpendingService;
 let budget: object;
 let doors: Readonly<Record<string, readonly string[]>>;
 let own: Readonly<Record<string, PersonLimits>>;
@@ -67,7 +67,7 @@ async function open() {
     return { name: `Name of ${key}`, ...(limits === undefined ? {} : { limits }) };
   };
   spending = new Spending({ state, clock, log: silentLogger, notes, knownAs, ownerOf, settings });
-  desk = createSpendingDesk(spending, settings, ownerOf, { load: async () => [] });
+  service = createSpendingService(spending, settings, ownerOf, { load: async () => [] });
   await spending.today();
 }
 
@@ -114,7 +114,7 @@ function finish(reserved: Reservation | Refusal, inputTokens = 800, outputTokens
   reserved.settle({ kind: 'finished', usage, answerTokens: 1 });
 }
 const spent = async (key: string) =>
-  (await desk.all()).find((view) => view.key === key)?.ledger.spent.tokens ?? 0;
+  (await service.all()).find((view) => view.key === key)?.ledger.spent.tokens ?? 0;
 
 describe('a paid call that is no model', () => {
   const pay = (micros: number) => spending.reservePaid({ payer: payerOf('7'), micros }, signal);
@@ -134,7 +134,7 @@ describe('a paid call that is no model', () => {
     expect(ends).toContainEqual(
       expect.stringMatching(/too little for an answer \(1\.00 USD a day\)/),
     );
-    const [total] = await desk.all();
+    const [total] = await service.all();
     expect(total?.ledger.spent).toEqual({ tokens: 0, micros: 800_000 });
   });
 
@@ -142,7 +142,7 @@ describe('a paid call that is no model', () => {
     budget = { perPersonTokensPerDay: 4000, totalMoneyPerDay: 10 };
     expect((await pay(500_000)).kind).toBe('reserved');
     await crash();
-    expect((await desk.all())[0]?.ledger.spent.micros).toBe(500_000);
+    expect((await service.all())[0]?.ledger.spent.micros).toBe(500_000);
     finish(await ask('7'), 3000, 1000);
     expect((await pay(1)).kind).toBe('refused');
   });
@@ -177,7 +177,7 @@ describe('a model whose price nobody knows', () => {
   it('is charged what is configured, or not asked where an owner or the currency says so', async () => {
     budget = { totalMoneyPerDay: 1, unpriced: { input: 1, output: 1 } };
     finish(await ask('7', 'x/y'), 20_000, 1000);
-    expect((await desk.all())[0]?.ledger.spent.micros).toBe(21_000);
+    expect((await service.all())[0]?.ledger.spent.micros).toBe(21_000);
     for (const refusing of [{ unpriced: 'refuse' }, { currency: 'JPY' }]) {
       budget = { totalMoneyPerDay: 1, ...refusing };
       const refused = await ask('7', 'x/z');
@@ -279,7 +279,7 @@ describe('a person', () => {
     own = { '7': { tokensPerDay: 3000 } };
     finish(await ask('7'));
     expect(await ask('7')).toMatchObject({ text: expect.stringContaining('3,000 tokens') });
-    const view = (await desk.of(payerOf('7'))).find(({ key }) => key === 'person chat:7');
+    const view = (await service.of(payerOf('7'))).find(({ key }) => key === 'person chat:7');
     expect(view).toMatchObject({ cap: { tokens: 3000 }, name: 'Name of person chat:7' });
     expect(spending.modelFor(payerOf('8'), 'test/model', () => 'test/small')).toBe('test/model');
     finish(await ask('8'));
@@ -359,11 +359,11 @@ describe('a budget of the day', () => {
     await clock.advance(0);
     expect(told).toEqual([expect.objectContaining({ chat: 'owner' })]);
     expect((await ask('8')).kind).toBe('refused');
-    expect(await desk.raise(100)).toEqual(['total']);
+    expect(await service.raise(100)).toEqual(['total']);
     expect((await ask('8')).kind).toBe('reserved');
     await crash();
-    expect((await desk.all())[0]).toMatchObject({ key: 'total', ledger: { extraPercent: 100 } });
-    expect(await desk.raise(5, { key: 'nobody' })).toEqual([]);
+    expect((await service.all())[0]).toMatchObject({ key: 'total', ledger: { extraPercent: 100 } });
+    expect(await service.raise(5, { key: 'nobody' })).toEqual([]);
   });
 
   it('is raised once by one yes, also where a kill has it carried out again', async () => {
@@ -375,10 +375,10 @@ describe('a budget of the day', () => {
     const chat = { ...payerOf('7').chat };
     const rest = budgetQuestion(usedUp, chat).subject.replace(/^budget:/, '');
     const owner = { kind: 'person', id: userId('1'), verified: 'verified' } as const;
-    await createBudgetAnswers(desk).answer(rest, 'more', owner);
+    await createBudgetAnswers(service).answer(rest, 'more', owner);
     await crash();
-    expect(await createBudgetAnswers(desk).answer(rest, 'more', owner)).toMatch(/already/);
-    expect((await desk.all())[0]).toMatchObject({ key: 'total', ledger: { extraPercent: 25 } });
+    expect(await createBudgetAnswers(service).answer(rest, 'more', owner)).toMatch(/already/);
+    expect((await service.all())[0]).toMatchObject({ key: 'total', ledger: { extraPercent: 25 } });
   });
 
   it('charges what began before midnight to the day on which it began', async () => {

@@ -21,9 +21,9 @@ test('buttons that a killed process left are taken away by the next one, once it
   const state = createMemoryStore();
   const clock = createMovableClock();
   const closed: string[] = [];
-  let isDoorOpen = false;
+  let isChannelOpen = false;
   const closeChoices: Channel['closeChoices'] = async (_chat, part, _signal, text) => {
-    if (!isDoorOpen) throw new Error('not connected');
+    if (!isChannelOpen) throw new Error('not connected');
     closed.push(`${part}: ${text}`);
   };
   const sent = { id: QUESTION, chat: CHAT, markdown: 'May it?', parts: [nativeId('77')] };
@@ -41,7 +41,7 @@ test('buttons that a killed process left are taken away by the next one, once it
   const running = start().run(new AbortController().signal);
   await expect.poll(() => clock.pending).toBe(1);
   expect(closed).toEqual([]);
-  isDoorOpen = true;
+  isChannelOpen = true;
   await clock.advance(30_000);
   await running;
   expect(closed).toEqual(['77: May it?\n\nAllowed.']);

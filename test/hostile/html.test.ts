@@ -49,7 +49,7 @@ const inPage = async (body: string) =>
     )
   ).text;
 
-const READERS = { mail: inMail, file: inFile, book: inBook, page: inPage };
+const READERS = { mail: inMail, file: inFile, peopleRows: inBook, page: inPage };
 const readers = Object.entries(READERS);
 
 /** What is written, and what is read of it by whatever reads it. */

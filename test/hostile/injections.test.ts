@@ -87,7 +87,7 @@ async function letEverybodyIn() {
     state: store.scope(PAIRING_SCOPE),
     clock: systemClock,
     randomBytes,
-    ownDoors: [],
+    localChannels: [],
     policy: () => ({ allowFrom: [], owners: [], acceptUnverified: false, strangers: 'closed' }),
     release: async () => undefined,
   });

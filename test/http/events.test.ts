@@ -2,7 +2,7 @@ import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { deltaOf } from '../../src/http/replies.ts';
 import type { LiveUpdate } from '../../src/kernel/message/message.ts';
-import { answer, picture, runningTool, sendContext } from '../channels/door/door-rig.ts';
+import { answer, picture, runningTool, sendContext } from '../channels/local/local-rig.ts';
 import { startFaultProxy } from '../support/fault-proxy.ts';
 import { followEvents, type HttpRig, type ServerEvent, startHttp } from './http-rig.ts';
 

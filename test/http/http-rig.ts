@@ -7,8 +7,8 @@ import { connect, type Socket } from 'node:net';
 import type { SpendingGuard } from '../../src/agent/agent.ts';
 import type { Channel } from '../../src/channels/channel.ts';
 import { type ChannelControl, channelRoutes } from '../../src/channels/channel-routes.ts';
-import type { Door } from '../../src/channels/door.ts';
-import { createDoorChannel } from '../../src/channels/web/door-channel.ts';
+import type { LocalChannel } from '../../src/channels/local-channel.ts';
+import { createLocalChannel } from '../../src/channels/web/durable-channel.ts';
 import { type PeopleControl, peopleRoutes } from '../../src/features/people/people-routes.ts';
 import { lendingRoutes } from '../../src/features/spending/lending-routes.ts';
 import { type Access, openAccess } from '../../src/http/access.ts';
@@ -24,7 +24,7 @@ import { createMovableClock, type MovableClock } from '../support/movable-clock.
 export type HttpRig = AsyncDisposable & {
   readonly address: string;
   readonly port: number;
-  readonly door: Channel & Door;
+  readonly door: Channel & LocalChannel;
   readonly host: MemoryHost;
   readonly clock: MovableClock;
   readonly access: Access;
@@ -115,7 +115,7 @@ export async function startHttp(given: HttpRigOptions = {}): Promise<HttpRig> {
   } = given;
   const clock = createMovableClock();
   const time = options.clock ?? clock;
-  const door = createDoorChannel({
+  const door = createLocalChannel({
     name: channelName('web'),
     coalesces: true,
     choices: 'buttons',
@@ -147,7 +147,7 @@ export async function startHttp(given: HttpRigOptions = {}): Promise<HttpRig> {
     metrics: undefined,
     gauges: () => Promise.reject(new Error('nobody asks')),
     audit: { note: () => undefined },
-    doors: { web: door },
+    localChannels: { web: door },
     stop: async (name, chat) => void stops.push(`${name}/${chat}`),
     health: given.status ?? demoStatus,
     routes: routesOf(given),

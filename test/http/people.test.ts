@@ -2,13 +2,13 @@
 // it, and what is refused.
 
 import { describe, expect, it } from 'vitest';
-import { createPeopleDesk } from '../../src/features/people/people-routes.ts';
+import { createPeopleService } from '../../src/features/people/people-routes.ts';
 import { userId } from '../../src/kernel/message/ids.ts';
 import { makePeopleRig, OWNER, person } from '../gateway/people-rig.ts';
 import { startHttp } from './http-rig.ts';
 
 const EVE = '666';
-const STRANGERS = '/api/people/strangers';
+const UNKNOWN_SENDERS = '/api/people/strangers';
 const ANSWERS = '/api/people/answers';
 
 /** Eve has knocked, and the owner was asked on the door last used. */
@@ -17,8 +17,8 @@ async function knocked() {
   await rig.say(OWNER, 'hello');
   await rig.say(EVE, 'let <b>me</b> in');
   const { people, questions } = rig;
-  const desk = createPeopleDesk({ people, questions, owner: person('owner', {}) });
-  const http = await startHttp({ people: desk });
+  const service = createPeopleService({ people, questions, owner: person('owner', {}) });
+  const http = await startHttp({ people: service });
   return {
     rig,
     http,
@@ -74,7 +74,7 @@ describe('a decision about somebody who waits', () => {
     async (action, queued, role, words) => {
       await using test = await knocked();
       const body = { channel: 'chat', userId: EVE, action };
-      const answer = await test.http.post(STRANGERS, body);
+      const answer = await test.http.post(UNKNOWN_SENDERS, body);
       expect([answer.status, JSON.parse(answer.body).result]).toEqual([
         200,
         expect.stringContaining(words),
@@ -83,7 +83,7 @@ describe('a decision about somebody who waits', () => {
       expect(await test.rig.people.pairing.roleOf('chat', [EVE])).toBe(role);
       expect((await test.view()).strangers).toEqual([]);
       expect(await test.rig.questions.open()).toEqual([]);
-      const again = await test.http.post(STRANGERS, body);
+      const again = await test.http.post(UNKNOWN_SENDERS, body);
       expect([again.status, again.body]).toEqual([404, expect.stringContaining('already decided')]);
       expect(await test.rig.queued()).toEqual(queued);
     },
@@ -98,11 +98,11 @@ describe('a decision about somebody who waits', () => {
     ['no object', 'allow', 400],
   ])('of %s is refused', async (_what, body, status) => {
     await using test = await knocked();
-    expect((await test.http.post(STRANGERS, body)).status).toBe(status);
+    expect((await test.http.post(UNKNOWN_SENDERS, body)).status).toBe(status);
     const { port } = test.http;
     const foreign = { origin: 'https://evil.example', host: `127.0.0.1:${port}` };
     const right = { channel: 'chat', userId: EVE, action: 'allow' };
-    expect((await test.http.post(STRANGERS, right, foreign)).status).toBe(403);
+    expect((await test.http.post(UNKNOWN_SENDERS, right, foreign)).status).toBe(403);
     expect(await test.rig.queued()).toEqual(['hello']);
     expect(await test.rig.people.pairing.roleOf('chat', [EVE])).toBe(undefined);
   });

@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
-import { foreignSchema } from '../../src/features/mcp/foreign-schema.ts';
+import { remoteSchema } from '../../src/features/mcp/remote-schema.ts';
 import { isMeant, toolNames } from '../../src/features/mcp/remote-tool.ts';
 import { mcpServersSchema, toolServerConflicts } from '../../src/features/mcp/settings.ts';
 import { LineReader } from '../../src/features/mcp/stdio-transport.ts';
@@ -69,7 +69,7 @@ describe('the schema of a tool', () => {
   ];
 
   test.each(HOSTILE)('%s costs no more than its own check', (_, schema) => {
-    const { shown, input } = foreignSchema(schema, asIs);
+    const { shown, input } = remoteSchema(schema, asIs);
     expect(shown['type']).toBe('object');
     expect(JSON.stringify(shown).length).toBeLessThan(24_001);
     const begun = cpuMs();
@@ -79,7 +79,7 @@ describe('the schema of a tool', () => {
   });
 
   test('is checked as far as that is cheap, and shown without what cannot be seen', () => {
-    const { shown, input } = foreignSchema(
+    const { shown, input } = remoteSchema(
       {
         $schema: 'http://json-schema.org/draft-07/schema#',
         type: 'object',

@@ -16,8 +16,8 @@ import { createToolbox, toolboxSettings } from '../../src/tools/toolbox.ts';
 import { createIdleExecutor } from '../support/executor.ts';
 import { createMemoryMedia, createTestReader } from '../support/memory-media.ts';
 import { NO_EARLIER, NO_PAST } from '../support/no-earlier.ts';
-import { noHelpers } from '../support/no-helpers.ts';
 import { noSchedules } from '../support/no-jobs.ts';
+import { noSubagents } from '../support/no-subagents.ts';
 import { NO_WORKFLOWS } from '../support/no-workflows.ts';
 import { createSearchSetup } from '../support/search-setup.ts';
 import { createTestSkills } from '../support/test-skills.ts';
@@ -65,7 +65,7 @@ const toolbox = createToolbox({
   tools: () => [
     ...tools,
     createCron(noSchedules()),
-    createSpawn(noHelpers()),
+    createSpawn(noSubagents()),
     createWorkflow(NO_WORKFLOWS),
   ],
   settings: () => toolboxSettings(configSchema.parse({})),

@@ -16,7 +16,7 @@ type PageEvent = {
 
 const PERSON = 800;
 const OTHER = 801;
-const STRANGER = 802;
+const UNKNOWN_SENDER = 802;
 const GROUP = -900;
 
 let world: TelegramWorld;
@@ -133,7 +133,7 @@ describe('a message that is changed', () => {
     await botSays(GROUP, /nonce-old/);
     telegram.edit(said, '@nano_sim_bot say nonce-new');
     await botSays(GROUP, /Shall I answer the new version/);
-    telegram.press(STRANGER, GROUP, 'Answer again');
+    telegram.press(UNKNOWN_SENDER, GROUP, 'Answer again');
     telegram.press(OTHER, GROUP, 'Answer again');
     await botSays(GROUP, /not yours to decide/);
     const buttons = () => telegram.chat(GROUP).messages.flatMap((one) => one.buttons ?? []);
@@ -165,12 +165,12 @@ describe('a message that is changed', () => {
 
   it('by somebody who may not speak here changes nothing', async () => {
     const { telegram, model } = await start();
-    const said = telegram.say(STRANGER, 'let me in nonce-a');
+    const said = telegram.say(UNKNOWN_SENDER, 'let me in nonce-a');
     telegram.edit(said, 'let me in nonce-b');
     await taken();
     telegram.say(PERSON, 'hello nonce-c');
     await botSays(PERSON, /nonce-c/);
-    expect(botTexts(STRANGER)).toEqual([]);
+    expect(botTexts(UNKNOWN_SENDER)).toEqual([]);
     expect(model.requests).toHaveLength(1);
   });
 
@@ -312,7 +312,7 @@ describe('a reaction', () => {
     const answer = telegram.chat(PERSON).messages.at(-1)?.id ?? 0;
     telegram.react(PERSON, PERSON, answer, '👎');
     await taken();
-    telegram.react(STRANGER, PERSON, answer, '🔥');
+    telegram.react(UNKNOWN_SENDER, PERSON, answer, '🔥');
     telegram.react(PERSON, PERSON, answer + 999, '🎉');
     await taken();
     await world.restart();

@@ -16,21 +16,21 @@ const FILLER =
   'Well, okay, so, basically, I think, you know, it is actually just really very simple, honestly, of course, and I mean, sure, well, okay, that is it, you know.';
 
 const reported = Promise.withResolvers<void>();
-const helperMayEnd = Promise.withResolvers<void>();
+const subagentMayEnd = Promise.withResolvers<void>();
 
 const list = { name: 'list_dir', arguments: { path: '.' } };
 const REPORT = 'reports something it considers critical';
-const isHelper = ({ body }: LlmRequest) => JSON.stringify(body).includes('[Task for a subagent');
+const isSubagent = ({ body }: LlmRequest) => JSON.stringify(body).includes('[Task for a subagent');
 
 function reply(request: LlmRequest): LlmReply {
   const { lastUserText: text, toolResults } = request;
-  if (isHelper(request)) {
+  if (isSubagent(request)) {
     if (toolResults.length === 0) {
       const said = 'CRITICAL: the disk is nearly full, stop writing\n';
       return { chunks: ['I look.\n', said, said], toolCalls: [list] };
     }
     reported.resolve();
-    return { gate: helperMayEnd.promise, chunks: ['RESULT-helper'] };
+    return { gate: subagentMayEnd.promise, chunks: ['RESULT-helper'] };
   }
   if (text.includes('has ended')) return { chunks: ['nonce-ended'] };
   if (text.includes(REPORT)) return { chunks: ['nonce-warned'] };
@@ -101,7 +101,7 @@ it('what a helper at work holds for critical joins the running turn of whoever a
   await hears(/nonce-warned/);
   telegram.say(OTHER, 'hello');
   await hears(/nonce-small-talk/, OTHER);
-  helperMayEnd.resolve();
+  subagentMayEnd.resolve();
   await hears(/nonce-ended/);
   // One answer to both: it joined the turn that ran.
   expect(texts(PERSON).slice(-2)).toEqual(['nonce-warned', 'nonce-ended']);
@@ -111,7 +111,7 @@ it('what a helper at work holds for critical joins the running turn of whoever a
   const [turn] = turns;
   expect(turn?.lastUserText).toContain('the disk is nearly full, stop writing');
   expect(turn?.lastUserText.split('nearly full')).toHaveLength(2);
-  const helper = local.requests.find(isHelper);
+  const helper = local.requests.find(isSubagent);
   expect(helper?.lastUserText).toContain('begins with "CRITICAL: "');
   const others = local.requests.filter(({ lastUserText }) => lastUserText.includes('hello'));
   expect(JSON.stringify(others)).not.toContain('nearly full');

@@ -1,4 +1,4 @@
-// Helpers through the whole program: started in words, bounded, ended, and reporting once each, whatever
+// SpawnSubagents through the whole program: started in words, bounded, ended, and reporting once each, whatever
 // becomes of the process.
 
 import { readdirSync, readFileSync } from 'node:fs';

@@ -9,7 +9,7 @@ import { echo, say } from '../support/llm-server.ts';
 import { MODEL_KEY, startTelegramWorld } from '../support/telegram-world.ts';
 
 const OWNER = 700;
-const STRANGER = 701;
+const UNKNOWN_SENDER = 701;
 
 const world = await startTelegramWorld({
   respond: echo,
@@ -244,21 +244,21 @@ describe('a conversation by Telegram', () => {
 
   it('sends a stranger nothing, asks the model nothing and lists who knocked', async () => {
     const before = model.requests.length;
-    telegram.say({ id: STRANGER, first_name: 'Eve' }, 'let me in nonce-eve');
+    telegram.say({ id: UNKNOWN_SENDER, first_name: 'Eve' }, 'let me in nonce-eve');
     await telegram.waitFor(() => telegram.unconfirmed.length === 0);
     telegram.say(OWNER, 'after nonce-after');
     await telegram.waitFor(() =>
       telegram.chat(OWNER).messages.find(({ text }) => text === 'nonce-after'),
     );
-    expect(telegram.chat(STRANGER).messages.filter(({ from }) => from === 'bot')).toEqual([]);
+    expect(telegram.chat(UNKNOWN_SENDER).messages.filter(({ from }) => from === 'bot')).toEqual([]);
     expect(model.requests.slice(before).map(({ lastUserText }) => lastUserText)).toEqual([
       'after nonce-after',
     ]);
     expect(await world.nanobot('pair', 'list')).toContain('701');
     await world.nanobot('pair', 'approve', 'telegram', '701');
-    expect((await telegram.nextMessage(STRANGER)).text).toBe('nonce-eve');
-    telegram.say(STRANGER, 'now please nonce-welcome');
-    expect((await telegram.nextMessage(STRANGER)).text).toBe('nonce-welcome');
+    expect((await telegram.nextMessage(UNKNOWN_SENDER)).text).toBe('nonce-eve');
+    telegram.say(UNKNOWN_SENDER, 'now please nonce-welcome');
+    expect((await telegram.nextMessage(UNKNOWN_SENDER)).text).toBe('nonce-welcome');
   });
 
   it('tells the person in words why the model did not answer', async () => {

@@ -20,7 +20,10 @@ import { create } from 'tar';
 import { describe, expect, it, onTestFinished } from 'vitest';
 import { createTerminal } from '../../src/cli/terminal.ts';
 import { checkSkills } from '../../src/features/skills/doctor.ts';
-import { openSkillCare, type SkillCare } from '../../src/features/skills/skill-care.ts';
+import {
+  openSkillMaintenance,
+  type SkillMaintenance,
+} from '../../src/features/skills/skill-maintenance.ts';
 import { archiveOf } from '../../src/features/skills/skills.ts';
 import { homeOf } from '../../src/kernel/config/files/home.ts';
 import { systemClock } from '../../src/lib/time/clock.ts';
@@ -28,7 +31,11 @@ import { systemClock } from '../../src/lib/time/clock.ts';
 const SIGNAL = new AbortController().signal;
 const TEA = '---\nname: tea\ndescription: brews tea\n---\nBoil water. See https://tea.example/x.';
 
-type World = { readonly folder: string; readonly care: SkillCare; readonly workspace: string };
+type World = {
+  readonly folder: string;
+  readonly care: SkillMaintenance;
+  readonly workspace: string;
+};
 
 async function makeWorld(): Promise<World> {
   const folder = await mkdtemp(join(tmpdir(), 'nb-skills-'));
@@ -36,7 +43,7 @@ async function makeWorld(): Promise<World> {
   const env = { NANOBOT_HOME: join(folder, 'home'), PATH: join(folder, 'bin') };
   await mkdir(join(folder, 'home'), { recursive: true });
   await mkdir(join(folder, 'bin'));
-  const care = await openSkillCare(homeOf(env), env, systemClock);
+  const care = await openSkillMaintenance(homeOf(env), env, systemClock);
   return { folder, care, workspace: join(folder, 'home/workspace/skills') };
 }
 

@@ -4,7 +4,7 @@ import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { expect, it } from 'vitest';
 import { forgetMails, MailRegister } from '../../src/channels/email/mail-register.ts';
-import { DoorLog, forgetSaid } from '../../src/channels/web/door-log.ts';
+import { ChatLog, forgetSaid } from '../../src/channels/web/chat-log.ts';
 import { openEmbeddedStore } from '../../src/kernel/bus/store/embedded.ts';
 import { messageId } from '../../src/kernel/message/ids.ts';
 import { holdsWords } from '../../src/kernel/sessions/rules/forgetting.ts';
@@ -19,7 +19,7 @@ it('leave the log of a page with its title, and the file that held them', async 
   const path = join(folder, 'state.db');
   await using store = await openEmbeddedStore({ path, clock, log: silentLogger });
   const state = store.scope('channel:web:default');
-  const log = new DoorLog(state);
+  const log = new ChatLog(state);
   const said = (id: string, text: string) =>
     log.append('w1', { id: messageId(id), from: 'person', text, at: clock.now() });
   await said('m1', 'Quasimodo is my dentist');

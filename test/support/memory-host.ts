@@ -102,7 +102,7 @@ class Host implements MemoryHost {
   }
 
   /** Here nobody was let in. */
-  async isStranger(): Promise<boolean> {
+  async isUnknownSender(): Promise<boolean> {
     return true;
   }
 

@@ -1,8 +1,8 @@
 // Where a test is not about workflows: there are none.
 
-import type { WorkflowDesk } from '../../src/features/workflows/workflow-people.ts';
+import type { WorkflowService } from '../../src/features/workflows/workflow-people.ts';
 
-export const NO_WORKFLOWS: WorkflowDesk = {
+export const NO_WORKFLOWS: WorkflowService = {
   list: async () => [],
   runs: async () => [],
   start: async () => ({ id: '', line: '' }),

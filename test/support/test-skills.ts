@@ -3,7 +3,7 @@
 import { join } from 'node:path';
 import { createNeedsCheck, createSkillCatalog } from '../../src/features/skills/catalog.ts';
 import type { Skills } from '../../src/features/skills/skills.ts';
-import { createPinBook } from '../../src/features/skills/skills.ts';
+import { createSkillPinRows } from '../../src/features/skills/skills.ts';
 import { createGuardedFiles } from '../../src/lib/files/guarded-files.ts';
 import { systemClock } from '../../src/lib/time/clock.ts';
 
@@ -13,7 +13,7 @@ export function createTestSkills(
 ): Skills {
   return createSkillCatalog({
     files: createGuardedFiles(),
-    pins: createPinBook(join(workspace, '..', 'skills.json')),
+    pins: createSkillPinRows(join(workspace, '..', 'skills.json')),
     needs: createNeedsCheck(env, systemClock),
     workspace: () => join(workspace, 'skills'),
     shipped: join(workspace, 'none'),

@@ -9,7 +9,7 @@ import { expect, vi } from 'vitest';
 import type { ChannelControl } from '../../src/channels/channel-routes.ts';
 import type { PeopleControl } from '../../src/features/people/people-routes.ts';
 import { systemClock } from '../../src/lib/time/clock.ts';
-import { answer, picture, sendContext } from '../channels/door/door-rig.ts';
+import { answer, picture, sendContext } from '../channels/local/local-rig.ts';
 import { type HttpRig, startHttp } from '../http/http-rig.ts';
 import { type FaultProxy, startFaultProxy } from './fault-proxy.ts';
 

@@ -85,7 +85,7 @@ test(
     for (const name of ['telegram', 'client'] as const) {
       await writeFile(join(keys, name), `${PLANTED[name]}\n`, { mode: 0o600 });
     }
-    // Prints the secret, and writes down what it was given to see.
+    // Fingerprints the secret, and writes down what it was given to see.
     const script = join(keys, 'print.mjs');
     await writeFile(
       script,

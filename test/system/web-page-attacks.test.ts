@@ -3,7 +3,7 @@
 
 import type { Browser } from 'playwright-core';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { answer, runningTool, sendContext } from '../channels/door/door-rig.ts';
+import { answer, runningTool, sendContext } from '../channels/local/local-rig.ts';
 import { beaconsTo } from '../support/beacons.ts';
 import { chromiumAbsent, launchChromium } from '../support/chromium.ts';
 import { type ForeignSite, openPage, startForeignSite } from '../support/web-page.ts';

@@ -4,7 +4,7 @@
 import type { Browser } from 'playwright-core';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { nativeId } from '../../src/kernel/message/ids.ts';
-import { answer, chatRef, sendContext } from '../channels/door/door-rig.ts';
+import { answer, chatRef, sendContext } from '../channels/local/local-rig.ts';
 import { chromiumAbsent, launchChromium } from '../support/chromium.ts';
 import { eventually, openPage, type PageRig } from '../support/web-page.ts';
 

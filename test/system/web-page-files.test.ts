@@ -3,7 +3,7 @@
 import { readFile } from 'node:fs/promises';
 import type { Browser } from 'playwright-core';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { answer, sendContext } from '../channels/door/door-rig.ts';
+import { answer, sendContext } from '../channels/local/local-rig.ts';
 import { fileOf } from '../contract/channel-files.ts';
 import { PNG } from '../contract/media.ts';
 import { chromiumAbsent, launchChromium } from '../support/chromium.ts';

@@ -2,7 +2,7 @@
 
 import type { Browser } from 'playwright-core';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { runningTool } from '../channels/door/door-rig.ts';
+import { runningTool } from '../channels/local/local-rig.ts';
 import { chromiumAbsent, launchChromium } from '../support/chromium.ts';
 import { eventually, openPage } from '../support/web-page.ts';
 

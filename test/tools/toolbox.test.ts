@@ -8,7 +8,7 @@ import { silentLogger } from '../../src/lib/logger.ts';
 import type { Clock } from '../../src/lib/time/clock.ts';
 import type { Tool } from '../../src/tools/tool.ts';
 import { createToolbox } from '../../src/tools/toolbox.ts';
-import { noHelpers } from '../support/no-helpers.ts';
+import { noSubagents } from '../support/no-subagents.ts';
 import { createWorkspace } from './workspace-fixture.ts';
 
 const toolboxDeps = (clock: Clock) => ({
@@ -234,7 +234,7 @@ describe('the toolbox', () => {
       const seal = bound.kind === 'ready' ? await bound.seal(context) : undefined;
       expect(seal).toMatchObject({ status: 'failed', failure: 'invalid_arguments' });
     }
-    const spawn = createSpawn(noHelpers()) as Tool;
+    const spawn = createSpawn(noSubagents()) as Tool;
     const helpers = createToolbox({ ...toolboxDeps(clock), tools: () => [spawn] });
     for (const action of ['wait', 'check', 'list', 'cancel']) {
       const meant = { name: 'spawn', arguments: JSON.stringify({ action, id: 'h1' }) };

@@ -26,8 +26,8 @@ import { createIdleExecutor } from '../support/executor.ts';
 import { createMemoryMedia, createTestReader } from '../support/memory-media.ts';
 import { createMovableClock } from '../support/movable-clock.ts';
 import { NO_EARLIER, NO_PAST } from '../support/no-earlier.ts';
-import { noHelpers } from '../support/no-helpers.ts';
 import { noSchedules } from '../support/no-jobs.ts';
+import { noSubagents } from '../support/no-subagents.ts';
 import { NO_WORKFLOWS } from '../support/no-workflows.ts';
 import { createSearchSetup } from '../support/search-setup.ts';
 import { createTestSkills } from '../support/test-skills.ts';
@@ -71,7 +71,7 @@ export function createToolSet(home: string) {
   });
   const contributed = [
     createCron(noSchedules()),
-    createSpawn(noHelpers()),
+    createSpawn(noSubagents()),
     createWorkflow(NO_WORKFLOWS),
   ];
   const tools: readonly Tool[] = [...own, ...contributed];

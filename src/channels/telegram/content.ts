@@ -102,7 +102,7 @@ function stickerNote(sticker: Fields): string | undefined {
 }
 
 /** Content that somebody else wrote, although the person sends it. */
-const MADE_BY_OTHERS = ['contact', 'venue'];
+const MADE_BY_INLINE_BOT = ['contact', 'venue'];
 
 /** Marks what is not the sender's own text; the mark makes it untrusted. */
 function forwardNote(message: Fields): string | undefined {
@@ -110,7 +110,9 @@ function forwardNote(message: Fields): string | undefined {
   if (bot !== undefined) return `[forwarded from ${nameOf(bot) ?? 'a bot'}, an inline bot]`;
   const origin = fieldsOf(message['forward_origin']);
   if (origin === undefined && message['forward_date'] === undefined) {
-    return MADE_BY_OTHERS.some((kind) => message[kind] !== undefined) ? '[forwarded]' : undefined;
+    return MADE_BY_INLINE_BOT.some((kind) => message[kind] !== undefined)
+      ? '[forwarded]'
+      : undefined;
   }
   const user = fieldsOf(origin?.['sender_user']);
   const chat = fieldsOf(origin?.['sender_chat']) ?? fieldsOf(origin?.['chat']);

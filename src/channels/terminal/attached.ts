@@ -5,7 +5,7 @@ import { z } from 'zod';
 import { authorization } from '../../kernel/home-state.ts';
 import { NanobotError } from '../../kernel/message/errors.ts';
 import { parseJson } from '../../lib/json/json.ts';
-import type { DoorEvent } from '../door.ts';
+import type { LocalEvent } from '../local-channel.ts';
 import type { Conversation } from './conversation.ts';
 
 const REQUEST_TIMEOUT_MS = 10_000;
@@ -30,7 +30,7 @@ class GatewayGoneError extends NanobotError {
   }
 }
 
-const doorEvent = z.custom<DoorEvent>(
+const localEvent = z.custom<LocalEvent>(
   (value) => z.object({ type: z.enum(['said', 'live']) }).safeParse(value).success,
 );
 
@@ -54,7 +54,7 @@ export function attach(options: AttachOptions): Conversation {
   }
 
   /** One connection; ends when it is lost. */
-  async function* connection(afterSeq: number, signal: AbortSignal): AsyncGenerator<DoorEvent> {
+  async function* connection(afterSeq: number, signal: AbortSignal): AsyncGenerator<LocalEvent> {
     const response = await fetch(`${base}/events?after=${afterSeq}`, {
       headers: await headers(),
       redirect: 'error',
@@ -67,7 +67,7 @@ export function attach(options: AttachOptions): Conversation {
       );
     }
     for await (const data of readServerEvents(response.body)) {
-      const event = doorEvent.safeParse(data);
+      const event = localEvent.safeParse(data);
       if (event.success) yield event.data;
     }
   }

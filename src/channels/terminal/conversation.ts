@@ -6,13 +6,13 @@ import { appendFile, readFile } from 'node:fs/promises';
 import type { MessageId } from '../../kernel/message/ids.ts';
 import type { LiveUpdate } from '../../kernel/message/message.ts';
 import { writeAtomic } from '../../lib/files/files.ts';
-import type { DoorEvent } from '../door.ts';
+import type { LocalEvent } from '../local-channel.ts';
 
 export interface Conversation {
   /** Resolves when the message is durable. `clientId` makes a repeat harmless. */
   submit(clientId: string, text: string): Promise<void>;
   /** Everything said in the chat after `afterSeq`, then what comes, until aborted. */
-  events(afterSeq: number, signal: AbortSignal): AsyncIterable<DoorEvent>;
+  events(afterSeq: number, signal: AbortSignal): AsyncIterable<LocalEvent>;
   /** Stops what runs in the chat. */
   stop(): Promise<void>;
 }
@@ -70,7 +70,7 @@ export type Questions = ReturnType<typeof createQuestions>;
 export function createQuestions(conversation: Conversation) {
   let lastSeq = 0;
 
-  async function* noting(events: AsyncIterable<DoorEvent>) {
+  async function* noting(events: AsyncIterable<LocalEvent>) {
     for await (const event of events) {
       if (event.type === 'said') lastSeq = event.seq;
       yield event;
@@ -95,7 +95,7 @@ const ANSWER_ID = /^(.*#\d+)\/(\d+)$/;
  * are passed over, and so is what answers only an earlier one.
  */
 export async function* followAnswer(
-  events: AsyncIterable<DoorEvent>,
+  events: AsyncIterable<LocalEvent>,
   clientId: string,
 ): AsyncGenerator<AnswerEvent, void, void> {
   let question: MessageId | undefined;

@@ -26,7 +26,7 @@ const MAX_NAMED = 50;
 /** The mark by which the rest of the program knows untrusted text. */
 const PASSED_ON = '[forwarded]';
 /** Kinds whose words are mostly made by somebody else than who sends them. */
-const WORDS_OF_OTHERS: ReadonlySet<string> = new Set([
+const UNTRUSTED_TEXT: ReadonlySet<string> = new Set([
   'buttonsMessage',
   'buttonsResponseMessage',
   'contactMessage',
@@ -113,7 +113,7 @@ function isPassedOn(content: proto.IMessage): boolean {
   const context = contextOf(content);
   const kinds = Object.entries(content).filter(([, value]) => present(value));
   return (
-    kinds.some(([kind]) => WORDS_OF_OTHERS.has(kind)) ||
+    kinds.some(([kind]) => UNTRUSTED_TEXT.has(kind)) ||
     context?.isForwarded === true ||
     Number(context?.forwardingScore ?? 0) > 0 ||
     present(context?.forwardedNewsletterMessageInfo) ||

@@ -9,7 +9,12 @@ import { backoffMs } from '../../lib/time/clock.ts';
 import type { ChannelHost } from '../channel.ts';
 import { Connection, type EndedConnection, type SocketParts } from './connection.ts';
 import { LinkStatus, type PassingTrouble } from './link-status.ts';
-import { createLoginDesk, type LoginAttempt, type LoginDesk, pairingEvents } from './login.ts';
+import {
+  createLoginService,
+  type LoginAttempt,
+  type LoginService,
+  pairingEvents,
+} from './login.ts';
 import { judgeEnding, type WhatsAppVerdict } from './rules/endings.ts';
 import type { WhatsAppConfig } from './settings.ts';
 import { parseSocketUrl, quietConsole } from './transport.ts';
@@ -28,7 +33,7 @@ type LinkDeps = SocketParts & {
 const STOPPED = { reason: 'the channel stopped', remedy: 'Start the gateway and try again.' };
 
 export class Link {
-  readonly login: LoginDesk;
+  readonly login: LoginService;
   readonly #deps: LinkDeps;
   readonly #status: LinkStatus;
   readonly #endings: EndedConnections;
@@ -44,7 +49,7 @@ export class Link {
     this.#status = new LinkStatus(deps);
     this.#endings = new EndedConnections({ ...deps, clock, log, status: this.#status });
     const { phoneNumber } = deps.settings;
-    this.login = createLoginDesk({ phoneNumber, onChange: () => this.#onLogin() });
+    this.login = createLoginService({ phoneNumber, onChange: () => this.#onLogin() });
   }
 
   /** The open socket, where there is one right now. */

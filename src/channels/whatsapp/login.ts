@@ -8,9 +8,9 @@ import type { ConnectionEvents } from './connection.ts';
 import { TRY_AGAIN } from './rules/endings.ts';
 import { phoneDigits } from './rules/jid.ts';
 
-export type LoginDesk = ReturnType<typeof createLoginDesk>;
+export type LoginService = ReturnType<typeof createLoginService>;
 
-export function createLoginDesk(deps: {
+export function createLoginService(deps: {
   /** From the settings; '' where none is given. */
   readonly phoneNumber: string;
   /** A login began or was given up. */

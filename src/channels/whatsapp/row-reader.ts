@@ -166,13 +166,13 @@ function keyOf({ key }: LedgerRow): WAMessageKey {
 export type Unresolved = ReturnType<typeof createUnresolved>;
 
 type UnresolvedDeps = {
-  readonly host: Pick<ChannelHost, 'state' | 'clock' | 'alert' | 'isStranger'>;
+  readonly host: Pick<ChannelHost, 'state' | 'clock' | 'alert' | 'isUnknownSender'>;
   /** Who may write now, as configured. */
   allowFrom(): readonly string[];
 };
 
 const DAY_MS = 86_400_000;
-/** Strangers must not be able to fill the owner's other channel. */
+/** UnknownSenders must not be able to fill the owner's other channel. */
 const MAX_PER_DAY = 20;
 
 export function createUnresolved({ host, allowFrom }: UnresolvedDeps) {
@@ -184,7 +184,7 @@ export function createUnresolved({ host, allowFrom }: UnresolvedDeps) {
     async note(message: InboundMessage): Promise<void> {
       const { sender } = message;
       if (sender.kind !== 'person' || !hasNumbers(allowFrom())) return;
-      if (!(await host.isStranger(message))) return;
+      if (!(await host.isUnknownSender(message))) return;
       const key = `person/told/${sender.id}`;
       const now = clock.now();
       told = told.filter((at) => at > now - DAY_MS);

@@ -19,9 +19,9 @@ import type { Persons } from '../../kernel/people/persons.ts';
 import { headOf } from '../../lib/text/cut.ts';
 import type { Drafts } from '../letters/drafts.ts';
 import { withPerson } from '../people/person-commands.ts';
+import { type AllowRules, endWords, type ShownAllowRule, shortId } from './allow-rules.ts';
 import type { Approvals } from './approvals.ts';
 import { shownText } from './rules/approval-text.ts';
-import { endWords, type ShownYes, type Standing, shortId } from './standing.ts';
 
 export const APPROVAL_COMMANDS = {
   approvals: {
@@ -35,7 +35,7 @@ export const APPROVAL_COMMANDS = {
 type ApprovalCommandDeps = {
   readonly approvals: Pick<Approvals, 'open' | 'askAgain'>;
   readonly drafts: Pick<Drafts, 'open' | 'askAgain'>;
-  readonly standing: Pick<Standing, 'list' | 'takeBack'>;
+  readonly standing: Pick<AllowRules, 'list' | 'takeBack'>;
   readonly persons: Pick<Persons, 'author' | 'get' | 'find' | 'change'>;
   /** What kind of channel it is. */
   mediumOf(channel: string): Medium;
@@ -102,7 +102,7 @@ async function showApprovals(
   return [...waiting, 'I ask each of them again here.', ...always].join('\n');
 }
 
-function alwaysLines(all: readonly ShownYes[]): readonly string[] {
+function alwaysLines(all: readonly ShownAllowRule[]): readonly string[] {
   if (all.length === 0) return [];
   const lines = all.map(({ yes, until, used }) => {
     const about = verbatim(shownText(headOf(yes.about, MAX_ABOUT_CHARS)));

@@ -17,6 +17,7 @@ import type { Holds } from '../../kernel/sessions/rules/forgetting.ts';
 import { createLanes } from '../../lib/async.ts';
 import type { Logger } from '../../lib/logger.ts';
 import type { Clock } from '../../lib/time/clock.ts';
+import type { AllowRules } from './allow-rules.ts';
 import {
   type Approval,
   type ApprovalState,
@@ -33,13 +34,12 @@ import {
   TERMS,
   termLabel,
 } from './rules/approval-text.ts';
-import type { Standing } from './standing.ts';
 
 type ApprovalsDeps = {
   readonly calls: Rows<Approval>;
   readonly bus: Pick<MessageBus, 'accept' | 'send'>;
   readonly questions: Questions;
-  readonly standing: Standing;
+  readonly standing: AllowRules;
   readonly clock: Clock;
   readonly log: Logger;
   /** Where an owner is asked who is not in the chat that asks. */

@@ -5,8 +5,8 @@ import { Command } from 'commander';
 import { momentText } from '../../cli/flag-values.ts';
 import { CommandFailure, EXIT, printable, type Terminal, withState } from '../../cli/terminal.ts';
 import type { OpenRows } from '../../kernel/rows.ts';
+import type { ShownAllowRule } from './allow-rules.ts';
 import type { Approval } from './approval-rows.ts';
-import type { ShownYes } from './standing.ts';
 
 const SHOWN_ID_CHARS = 8;
 /** By the labels of the question's buttons. */
@@ -43,13 +43,13 @@ export function approvalsCommand(terminal: Terminal): Command {
 
 async function listApprovals(terminal: Terminal, json: boolean) {
   const { hashOf } = await import('./approval-rows.ts');
-  const { endWords, openStandingRows, shownYeses } = await import('./standing.ts');
+  const { endWords, openAllowRuleRows, shownAllowRules } = await import('./allow-rules.ts');
   const { loadConfig } = await import('../../kernel/config/files/config-file.ts');
   const { config } = await loadConfig(terminal.home, terminal.env);
   const { alwaysDays } = config.tools.approvals;
   const { open, always } = await withState(terminal, async ({ rows }) => ({
     open: await waitingCalls(rows),
-    always: await shownYeses(openStandingRows(rows), alwaysDays, terminal.clock.now()),
+    always: await shownAllowRules(openAllowRuleRows(rows), alwaysDays, terminal.clock.now()),
   }));
   if (json) return terminal.printJson([...open.map(waitingJson), ...always.map(alwaysJson)]);
   const { chatNames } = await import('../../cli/chat-names.ts');
@@ -84,7 +84,7 @@ const waitingJson = ({ id, tool, arguments: call, session, asker, at }: Approval
   return { state: 'waiting', id, tool, arguments: call, session, asker, at };
 };
 
-const alwaysJson = ({ yes, until, used }: ShownYes) => {
+const alwaysJson = ({ yes, until, used }: ShownAllowRule) => {
   const { id, tool, about, session, asker, by, givenAt: at } = yes;
   const shown = { state: 'always', id, tool, about, session, asker, by: by.id };
   return { ...shown, at, until, uses: used?.uses ?? 0 };
@@ -111,8 +111,8 @@ async function decide(terminal: Terminal, typed: string, label: string) {
 }
 
 async function revoke(terminal: Terminal, id: string) {
-  const { openStandingRows, takeBack } = await import('./standing.ts');
-  const taken = await withState(terminal, ({ rows }) => takeBack(openStandingRows(rows), id));
+  const { openAllowRuleRows, takeBack } = await import('./allow-rules.ts');
+  const taken = await withState(terminal, ({ rows }) => takeBack(openAllowRuleRows(rows), id));
   if (taken === 'several') {
     throw new CommandFailure(EXIT.usage, `several ids begin with ${id}; type more characters`);
   }

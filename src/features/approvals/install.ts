@@ -12,20 +12,20 @@ import { moveOn } from '../../kernel/questions/question-rows.ts';
 import type { Rows } from '../../kernel/rows.ts';
 import type { TurnScope, TurnStage } from '../../kernel/turns/stages.ts';
 import type { ToolOutcome } from '../../tools/tool.ts';
+import { type AllowRules, createAllowRules, openAllowRuleRows } from './allow-rules.ts';
 import { APPROVED_CALLS, type Approval, openApprovalRows } from './approval-rows.ts';
 import { APPROVAL_TEXTS, type Approvals, createApprovals, resultText } from './approvals.ts';
 import { ASK_SUBJECT, type Asks, createAsks, openAsks } from './asks.ts';
-import { createStanding, openStandingRows, type Standing } from './standing.ts';
 
 export const APPROVALS = port<Approvals>('approvals');
 export const ASKS = port<Asks>('asks');
-export const STANDING = port<Standing>('standing approvals');
+export const STANDING = port<AllowRules>('standing approvals');
 
 export function install(kernel: Kernel): void {
   const { live, clock, log, bus, rows, questions, origins, owners, add } = kernel;
   const agent = kernel.use(AGENT);
-  const standing = createStanding({
-    rows: openStandingRows(rows),
+  const standing = createAllowRules({
+    rows: openAllowRuleRows(rows),
     ...{ clock, log, origins, audit: kernel.measuring.audit, outsideChats: NOTICES },
     days: () => live.config.tools.approvals.alwaysDays,
     timeZone: () => live.config.sessions.timeZone,

@@ -4,7 +4,7 @@
 import { Command } from 'commander';
 import { z } from 'zod';
 import { printable, type Terminal, withState } from '../../cli/terminal.ts';
-import type { ClusterDesk } from './cluster-desk.ts';
+import type { ClusterService } from './cluster-service.ts';
 
 const ADDRESS = 'address from "cluster list", e.g. 192.168.1.20:52415';
 
@@ -26,7 +26,7 @@ export function clusterCommand(terminal: Terminal): Command {
   command
     .command('list')
     .description('list configured peers and discovered hosts')
-    .action(() => told(terminal, (desk) => desk.list()));
+    .action(() => told(terminal, (service) => service.list()));
   const decisions = {
     confirm: 'trust a discovered host with conversations until its identity changes',
     forget: 'stop sending anything to a host',
@@ -36,13 +36,13 @@ export function clusterCommand(terminal: Terminal): Command {
       .command(name)
       .description(decisions[name])
       .argument('<address>', ADDRESS)
-      .action((address: string) => told(terminal, (desk) => desk[name](address)));
+      .action((address: string) => told(terminal, (service) => service[name](address)));
   }
   return command;
 }
 
-async function told(terminal: Terminal, work: (desk: ClusterDesk) => Promise<string>) {
-  const { openCluster } = await import('./cluster-desk.ts');
+async function told(terminal: Terminal, work: (service: ClusterService) => Promise<string>) {
+  const { openCluster } = await import('./cluster-service.ts');
   const { loadConfig } = await import('../../kernel/config/files/config-file.ts');
   const { askGateway, findRunningGateway } = await import('../../kernel/home-state.ts');
   const { config } = await loadConfig(terminal.home, terminal.env);

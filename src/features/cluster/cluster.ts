@@ -11,14 +11,14 @@ import { addressOf } from '../../providers/local-site.ts';
 import { LOCAL_VENDORS } from '../../providers/rules/model-names.ts';
 import { vendorOf } from '../../providers/vendors.ts';
 import {
-  type ClusterDesk,
   type ClusterRows,
-  createClusterDesk,
+  type ClusterService,
+  createClusterService,
   hostName,
   hostSpec,
   peerLines,
   peerSpecs,
-} from './cluster-desk.ts';
+} from './cluster-service.ts';
 import { type FoundHost, findHosts, PeerSet, type PeerSpec } from './peer-set.ts';
 import { announcedPorts, serviceQuestion } from './rules/mdns.ts';
 import { discoveryPlaces } from './settings.ts';
@@ -56,7 +56,7 @@ const LISTEN_MS = 5000;
 
 export class Cluster {
   readonly peers: PeerSet;
-  readonly desk: ClusterDesk;
+  readonly service: ClusterService;
   readonly status = () => peerLines(this.peers.states());
   readonly #parts: ClusterParts;
   readonly #had = new Map<string, string>();
@@ -71,7 +71,7 @@ export class Cluster {
       },
       changed: (spec, said) => this.#changed(spec, said),
     });
-    this.desk = createClusterDesk({
+    this.service = createClusterService({
       hosts: parts.rows.hosts,
       peers: () => this.peers.states(),
       decided: () => this.taken(),

@@ -67,7 +67,7 @@ type ConversationInfo = {
 };
 
 /** What people can see of their conversations, and bring back. */
-export interface ConversationDesk extends Pick<Revisions, 'restorable' | 'restore' | 'outcome'> {
+export interface ConversationService extends Pick<Revisions, 'restorable' | 'restore' | 'outcome'> {
   /** What the next call of this conversation would take, for whoever asks. */
   context(message: InboundMessage): Promise<ContextReport>;
   /** Newest first; of those that are named, or the newest of all. */
@@ -77,7 +77,7 @@ export interface ConversationDesk extends Pick<Revisions, 'restorable' | 'restor
 }
 
 type ConversationCommandDeps = {
-  readonly conversations: ConversationDesk;
+  readonly conversations: ConversationService;
   readonly people: {
     readonly persons: Pick<Persons, 'author' | 'get' | 'inChat'>;
     readonly routes: Pick<Routes, 'sessionOf'>;

@@ -8,9 +8,9 @@ import { createSessionMaintenance } from '../../kernel/sessions/maintenance.ts';
 import { createTurnPersonOf, turnSettingsOf } from '../../kernel/turns/origins.ts';
 import { ASKS } from '../approvals/install.ts';
 import { MEMORY } from '../memory/install.ts';
-import { MODE_DESK } from '../modes/install.ts';
+import { MODE_SERVICE } from '../modes/install.ts';
 import { PLANS } from '../plans/plans.ts';
-import type { ConversationDesk } from './conversation-commands.ts';
+import type { ConversationService } from './conversation-commands.ts';
 import { compactCommands, conversationCommands, createUndo } from './conversation-commands.ts';
 import { whyCommands } from './why-command.ts';
 
@@ -20,7 +20,7 @@ export function install(kernel: Kernel): void {
   const memory = kernel.use(MEMORY);
   const plans = kernel.use(PLANS);
   const asks = kernel.use(ASKS);
-  const conversations = createConversationDesk(kernel);
+  const conversations = createConversationService(kernel);
   const undo = createUndo({ agent, bus, log, channel: channels.get });
   add.command(
     ...conversationCommands({
@@ -47,7 +47,7 @@ export function install(kernel: Kernel): void {
         },
       },
     }),
-    ...whyCommands({ bus, conversations, modes: kernel.use(MODE_DESK) }),
+    ...whyCommands({ bus, conversations, modes: kernel.use(MODE_SERVICE) }),
   );
 }
 
@@ -60,7 +60,7 @@ const NO_TURN = {
   ask: async () => '',
 };
 
-function createConversationDesk(kernel: Kernel): ConversationDesk {
+function createConversationService(kernel: Kernel): ConversationService {
   const { live, clock, sessionFiles, settings, people, origins } = kernel;
   const agent = kernel.use(AGENT);
   const personOf = createTurnPersonOf(people.persons);

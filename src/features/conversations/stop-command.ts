@@ -43,8 +43,8 @@ export function install(kernel: Kernel): void {
   });
   const stopping: StopDeps = {
     bus,
-    helpers: kernel.use(SUBAGENTS).desk,
-    workflows: kernel.useIfOn(WORKFLOWS)?.desk ?? NO_WORKFLOWS,
+    helpers: kernel.use(SUBAGENTS).service,
+    workflows: kernel.useIfOn(WORKFLOWS)?.service ?? NO_WORKFLOWS,
     jobs: kernel.use(JOBS),
   };
   add.routes(['GET /api/status'], async () => ({

@@ -14,7 +14,7 @@ import type { TurnOutcome } from '../../kernel/message/message.ts';
 import { sessionKeyOf } from '../../kernel/message/message.ts';
 import { verbatim } from '../../kernel/message/untrusted.ts';
 import { headOf } from '../../lib/text/cut.ts';
-import type { ConversationDesk } from './conversation-commands.ts';
+import type { ConversationService } from './conversation-commands.ts';
 
 export const WHY_COMMANDS = {
   why: {
@@ -26,7 +26,7 @@ export const WHY_COMMANDS = {
 
 type WhyCommandDeps = {
   readonly bus: Pick<MessageBus, 'trace'>;
-  readonly conversations: Pick<ConversationDesk, 'outcome'>;
+  readonly conversations: Pick<ConversationService, 'outcome'>;
   readonly modes: {
     /** How several models shared the work of the turn, a line each. */
     work(session: SessionKey, turn: TurnId): Promise<readonly string[]>;

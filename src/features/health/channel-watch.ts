@@ -88,7 +88,7 @@ export function createFallback(deps: FallbackDeps): Fallback {
   /** Since when an account has been down, as far as this process saw it. */
   const downSince = new Map<AccountName, number>();
 
-  async function otherDoor({ chat }: OutboundMessage): Promise<ChatRef | undefined> {
+  async function otherChannel({ chat }: OutboundMessage): Promise<ChatRef | undefined> {
     const person = await persons.inChat(chat);
     if (person === undefined || person.role === undefined || person.role === 'blocked') {
       return undefined;
@@ -102,7 +102,7 @@ export function createFallback(deps: FallbackDeps): Fallback {
   async function rescue(account: AccountName, since: number) {
     for (const message of await bus.stranded(account, since)) {
       // A letter goes the way an owner was shown.
-      const to = message.subject === undefined ? await otherDoor(message) : undefined;
+      const to = message.subject === undefined ? await otherChannel(message) : undefined;
       if (to === undefined) continue;
       const { finalizes: _draft, replyTo: _question, choices, ...rest } = message;
       const note = choices === undefined ? '' : `\n\n${NOT_HERE}`;
@@ -150,12 +150,12 @@ type Outage = {
   readonly messages: number;
   readonly chats: readonly SessionKey[];
 };
-type DoorLife = { readonly aliveAt: number; readonly outage?: Outage };
+type ChannelLife = { readonly aliveAt: number; readonly outage?: Outage };
 
-const DOORS: RowShape<readonly (readonly [string, DoorLife])[]> = z.array(
+const LOCAL_NAMES: RowShape<readonly (readonly [string, ChannelLife])[]> = z.array(
   z.tuple([
     text,
-    rowShape<DoorLife>({
+    rowShape<ChannelLife>({
       aliveAt: number,
       outage: z
         .looseObject({ since: number, until: number, messages: number, chats: texts })
@@ -184,11 +184,11 @@ interface Outages {
 
 export async function createOutages(deps: OutagesDeps): Promise<Outages> {
   const { state, clock, accounts, isRunning, timeZone, tellOwner } = deps;
-  const stored = jsonRow((await state.get(KEY)) ?? '', DOORS);
-  const doors = new Map<string, DoorLife>(stored);
+  const stored = jsonRow((await state.get(KEY)) ?? '', LOCAL_NAMES);
+  const doors = new Map<string, ChannelLife>(stored);
 
   /** The door works now: was it away before? */
-  function alive(account: string, now: number): DoorLife {
+  function alive(account: string, now: number): ChannelLife {
     const before = doors.get(account) ?? { aliveAt: now };
     const wasAway = now - before.aliveAt > LATE_MS;
     const { outage = wasAway ? newOutage(before.aliveAt, now) : undefined } = before;

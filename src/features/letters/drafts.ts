@@ -22,7 +22,7 @@ import { createLanes } from '../../lib/async.ts';
 import type { Logger } from '../../lib/logger.ts';
 import type { Clock } from '../../lib/time/clock.ts';
 import type { ToolOutcome } from '../../tools/tool.ts';
-import type { Standing } from '../approvals/standing.ts';
+import type { AllowRules } from '../approvals/allow-rules.ts';
 import {
   type Draft,
   type DraftRows,
@@ -56,7 +56,7 @@ type DraftsDeps = {
   readonly clock: Clock;
   readonly log: Logger;
   readonly targets: Targets;
-  readonly standing: Standing;
+  readonly standing: AllowRules;
   /** Whether anything of ours arrived there, in whichever topic and of whatever kind. */
   hasWrittenTo(chat: ChatRef): Promise<boolean>;
   /** Where an owner is asked who is not in the chat that asks. */
@@ -93,7 +93,7 @@ export function createDrafts(deps: DraftsDeps) {
     const target = await deps.targets(letter, turn.chat, isOwnerHere);
     if (target.kind === 'refused') return failed(target.text);
     const { chat, name } = target;
-    const newTo = await strangersTo(letter, chat);
+    const newTo = await unknownSendersTo(letter, chat);
     const now = clock.now();
     const full = fullness(all, { letter, newTo, turn, isTainted, now });
     if (full !== undefined) return failed(full);
@@ -125,7 +125,7 @@ export function createDrafts(deps: DraftsDeps) {
   }
 
   /** Those it goes to whom nothing was sent before, by a letter or in any other way. */
-  async function strangersTo(letter: Letter, chat: ChatRef): Promise<readonly string[]> {
+  async function unknownSendersTo(letter: Letter, chat: ChatRef): Promise<readonly string[]> {
     const found: string[] = [];
     for (const [to, there] of placesOf(letter, chat)) {
       const isWritten = (await written.get(sessionKeyOf(there))) !== undefined;

@@ -10,9 +10,9 @@ import { type ChatRef, type InboundMessage, sessionKeyOf } from '../../kernel/me
 import { verbatim } from '../../kernel/message/untrusted.ts';
 import type { Question } from '../../kernel/questions/questions.ts';
 import { readDescription, type Tool } from '../../tools/tool.ts';
+import type { AllowedCall } from '../approvals/allow-rules.ts';
 import { hasPlace } from '../approvals/approval-rows.ts';
 import { fenced, MAX_SHOWN_CHARS, shownText } from '../approvals/rules/approval-text.ts';
-import type { StandingCall } from '../approvals/standing.ts';
 import { type Draft, hashOfDraft, isWaiting } from './draft-rows.ts';
 import { editText, type Letter, recipientsOf } from './rules/letter.ts';
 
@@ -47,7 +47,7 @@ export function standingOf({
   turn,
   isTainted,
 }: Pick<Draft, 'letter' | 'chat' | 'turn' | 'isTainted'>):
-  | (StandingCall & Pick<Draft, 'isTainted'>)
+  | (AllowedCall & Pick<Draft, 'isTainted'>)
   | undefined {
   const { session, whose } = turn;
   if (whose === undefined) return undefined;

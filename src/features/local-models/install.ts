@@ -27,8 +27,8 @@ import {
 } from '../../providers/rules/model-names.ts';
 import type { HealthChange } from '../../providers/rules/provider-failure.ts';
 import { vendorOf } from '../../providers/vendors.ts';
-import { clusterCommands } from '../cluster/cluster-desk.ts';
 import type { ClusterKeeper } from '../cluster/cluster-keeper.ts';
+import { clusterCommands } from '../cluster/cluster-service.ts';
 import {
   type FoundModel,
   type FoundServer,
@@ -67,24 +67,34 @@ export function install(kernel: Kernel): void {
   const spending = kernel.modelCalls;
   const forAll = kernel.use(MODEL_FOR_ALL);
   const only = kernel.use(LOCAL_ONLY);
-  const care = new LocalCare({ live, clock, log, models, forAll, only, cluster, spending, owners });
+  const care = new LocalModelCare({
+    live,
+    clock,
+    log,
+    models,
+    forAll,
+    only,
+    cluster,
+    spending,
+    owners,
+  });
   add.status(care.status);
-  add.command(...localCommands({ local: care.desk, settings, models: models.current }));
-  add.command(...clusterCommands(() => cluster.current?.desk));
+  add.command(...localCommands({ local: care.service, settings, models: models.current }));
+  add.command(...clusterCommands(() => cluster.current?.service));
   add.task({ name: 'local models', run: (signal) => care.run(signal) });
   add.task({ name: 'cluster', run: (signal) => cluster.run(signal) });
-  kernel.provide(LOCAL_MODELS, care.desk);
+  kernel.provide(LOCAL_MODELS, care.service);
 }
 
-class LocalCare {
-  readonly desk: LocalModels;
+class LocalModelCare {
+  readonly service: LocalModels;
   readonly status: StatusSource = {
     lines: async (origin) => [
       ...(origin === undefined ? [] : await this.#parts.only.lines(origin.session)),
       ...serverLines(this.#inUse().map((site) => shown(site.report()))),
       ...(this.#parts.cluster.current?.status() ?? []),
     ],
-    fields: () => ({ peers: this.#parts.cluster.current?.desk.seen() ?? [] }),
+    fields: () => ({ peers: this.#parts.cluster.current?.service.seen() ?? [] }),
   };
   readonly #parts: LocalModelsParts;
   readonly #stop = new AbortController();
@@ -93,15 +103,15 @@ class LocalCare {
 
   constructor(parts: LocalModelsParts) {
     this.#parts = parts;
-    this.desk = this.#desk(parts);
+    this.service = this.#service(parts);
     parts.models.onRebuilt(() => this.#changed.abort());
   }
 
-  #desk({ live, models, forAll, only, cluster }: LocalModelsParts): LocalModels {
+  #service({ live, models, forAll, only, cluster }: LocalModelsParts): LocalModels {
     return {
       only,
       get cluster() {
-        return cluster.current?.desk;
+        return cluster.current?.service;
       },
       isLocal: (model) => this.#model(model) !== undefined,
       look: () => this.#look(),

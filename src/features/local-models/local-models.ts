@@ -10,7 +10,7 @@ import {
 import type { SessionSettings, SessionSettingsStore } from '../../kernel/turns/origins.ts';
 import type { ModelRegistry } from '../../providers/provider.ts';
 import type { Warmth } from '../../providers/rules/provider-failure.ts';
-import type { ClusterDesk } from '../cluster/cluster-desk.ts';
+import type { ClusterService } from '../cluster/cluster-service.ts';
 import type { LocalOnly } from './local-only.ts';
 
 export type FoundModel = {
@@ -42,7 +42,7 @@ export interface LocalModels {
   /** Conversations of which nothing leaves one's own machines. */
   readonly only: Pick<LocalOnly, 'holding' | 'hold' | 'refusal'>;
   /** Undefined where there are to be no peers. */
-  readonly cluster?: ClusterDesk | undefined;
+  readonly cluster?: ClusterService | undefined;
   isLocal(model: string): boolean;
   /** Asks every server that is configured or at its usual address on this machine; a few seconds at most. */
   look(): Promise<readonly FoundServer[]>;

@@ -28,7 +28,7 @@ type LocalOnlyDeps = {
 
 type Holding = 'all' | 'conversation' | undefined;
 
-/** Helpers of helpers: deeper than the configuration lets them go. */
+/** SpawnSubagents of helpers: deeper than the configuration lets them go. */
 const MAX_STEPS = 20;
 const ON = '1';
 

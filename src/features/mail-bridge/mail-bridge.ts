@@ -29,7 +29,7 @@ import { verbatim } from '../../kernel/message/untrusted.ts';
 import { createTimeText } from '../../lib/time/zone-time.ts';
 import { readDescription, type Tool, type ToolContext } from '../../tools/tool.ts';
 import { QUERY_NAMES } from '../../tools/toolbox.ts';
-import { BridgeDesk, MAIL_SUBJECT } from './bridge-desk.ts';
+import { BridgeService, MAIL_SUBJECT } from './bridge-service.ts';
 import {
   addMail,
   BRIDGE_SCOPE,
@@ -216,10 +216,10 @@ export function install(kernel: Kernel): void {
   const ownerChat = owners.askChat;
   const state = kernel.store.scope(BRIDGE_SCOPE);
   const rows = openBridgeRows(kernel.rows);
-  const changed = () => desk.changed();
+  const changed = () => service.changed();
   const summarise = summariserOf(kernel);
   const summaries = createBridgeSummaries({ rows, clock, log, summarise, ownerChat, changed });
-  const desk = new BridgeDesk({
+  const service = new BridgeService({
     ...{ rows, state, bus, clock, log, questions, ownerChat, summaries },
     async archive({ id, chat }, signal) {
       const archive = channels.get(accountName(chat))?.archive;
@@ -234,7 +234,7 @@ export function install(kernel: Kernel): void {
       (await people.persons.inChat(chat))?.timeZone ?? live.config.sessions.timeZone,
   });
   add.answers(MAIL_SUBJECT, bridge.handler, 'letter');
-  add.task({ name: 'mails', run: (signal) => desk.run(signal) });
+  add.task({ name: 'mails', run: (signal) => service.run(signal) });
   for (const step of bridgeSteps(bus, bridge)) add.intake(step);
 }
 

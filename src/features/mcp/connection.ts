@@ -29,7 +29,7 @@ export type ConnectionDeps = {
   readonly resolver?: HostResolver;
 };
 
-export type ForeignTool = {
+export type RemoteToolSpec = {
   readonly name: string;
   readonly description: string;
   readonly schema: unknown;
@@ -134,8 +134,8 @@ const described = z.object({
 });
 
 /** A tool that is not described as one is left out; the others are there. */
-async function listTools(client: Client, signal: AbortSignal): Promise<readonly ForeignTool[]> {
-  const tools = new Map<string, ForeignTool>();
+async function listTools(client: Client, signal: AbortSignal): Promise<readonly RemoteToolSpec[]> {
+  const tools = new Map<string, RemoteToolSpec>();
   let cursor: string | undefined;
   for (let page = 0; page < MAX_PAGES; page += 1) {
     const params = cursor === undefined ? {} : { cursor };

@@ -9,8 +9,8 @@ import { neutralLines } from '../../kernel/message/untrusted.ts';
 import { headOf, matchesWildcard, shortened } from '../../lib/text/cut.ts';
 import type { Provenance } from '../../tools/files/provenance.ts';
 import type { Tool } from '../../tools/tool.ts';
-import type { CallOptions, ForeignTool } from './connection.ts';
-import { foreignSchema } from './foreign-schema.ts';
+import type { CallOptions, RemoteToolSpec } from './connection.ts';
+import { remoteSchema } from './remote-schema.ts';
 import { type ReadResult, readResult } from './result.ts';
 import type { ToolServerConfig } from './settings.ts';
 
@@ -33,7 +33,7 @@ type RemoteToolDeps = {
 export type RemoteTools = {
   readonly tools: readonly Tool[];
   /** The same tools where nothing about them changed, so that the model is told the same. */
-  next(found: readonly ForeignTool[]): RemoteTools;
+  next(found: readonly RemoteToolSpec[]): RemoteTools;
 };
 
 const MAX_DESCRIPTION_CHARS = 1200;
@@ -41,7 +41,7 @@ const MAX_DETAIL_CHARS = 120;
 
 export function createRemoteTools(
   deps: RemoteToolDeps,
-  found: readonly ForeignTool[] = [],
+  found: readonly RemoteToolSpec[] = [],
   known: ReadonlyMap<string, Tool<Input>> = new Map(),
 ): RemoteTools {
   const { enabledTools, disabledTools } = deps.config;
@@ -53,28 +53,28 @@ export function createRemoteTools(
     deps.server,
     wanted.map(({ name }) => name),
   );
-  const byPrint = new Map(
+  const byFingerprint = new Map(
     wanted.map((foreign) => {
       const name = names.get(foreign.name) ?? foreign.name;
-      const print = printOf(name, foreign);
+      const print = fingerprintOf(name, foreign);
       return [print, known.get(print) ?? toolOf(deps, name, foreign)] as const;
     }),
   );
-  const tools = [...byPrint.values()].sort((one, other) => (one.name < other.name ? -1 : 1));
+  const tools = [...byFingerprint.values()].sort((one, other) => (one.name < other.name ? -1 : 1));
   return {
     tools,
-    next: (others) => createRemoteTools(deps, others, byPrint),
+    next: (others) => createRemoteTools(deps, others, byFingerprint),
   };
 }
 
-const printOf = (name: string, foreign: ForeignTool) =>
+const fingerprintOf = (name: string, foreign: RemoteToolSpec) =>
   createHash('sha256')
     .update(JSON.stringify([name, foreign]))
     .digest('hex');
 
-function toolOf(deps: RemoteToolDeps, name: string, foreign: ForeignTool): Tool<Input> {
+function toolOf(deps: RemoteToolDeps, name: string, foreign: RemoteToolSpec): Tool<Input> {
   const { config, server } = deps;
-  const { shown, input, isLeftOut } = foreignSchema(foreign.schema, deps.redact);
+  const { shown, input, isLeftOut } = remoteSchema(foreign.schema, deps.redact);
   const note = isLeftOut ? ' The description of its arguments is too long to show.' : '';
   const words = deps.redact(neutralLines(foreign.description).join('\n').trim());
   const timeoutMs = config.timeoutSecs * 1000;
@@ -104,7 +104,7 @@ function toolOf(deps: RemoteToolDeps, name: string, foreign: ForeignTool): Tool<
 /** A rule holds for the tool, whatever it is given, while it is that of the same server. */
 function approvalOf(
   { config, server }: RemoteToolDeps,
-  { name }: ForeignTool,
+  { name }: RemoteToolSpec,
 ): Pick<Tool<Input>, 'alwaysAsks' | 'reachOf' | 'standing'> {
   const { trust, command, args, url } = config;
   switch (trust) {

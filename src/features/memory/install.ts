@@ -23,21 +23,21 @@ import {
   conversationsData,
   createForgetting,
   createHandedOut,
-  ForgetWork,
+  Erasure,
   notesData,
 } from '../privacy/personal-data.ts';
 import type { MemoryStore } from './memory.ts';
 import {
-  createMemoryDesk,
+  createMemoryService,
   FORGET_SUBJECT,
-  type MemoryDesk,
+  type MemoryService,
   memoryCommands,
-} from './memory-desk.ts';
-import { chatsOfTurn, createPastSessions, isOwnDoor, NOTE_UNDO } from './memory-tools.ts';
+} from './memory-service.ts';
+import { chatsOfTurn, createPastSessions, isLocalChannel, NOTE_UNDO } from './memory-tools.ts';
 import { createFileMemory, forgetMissingNotes, removeTornNotes } from './notes.ts';
 import {
   createReflection,
-  createReflectionDesk,
+  createReflectionService,
   REFLECTION_SUBJECT,
   reflectionTask,
 } from './reflection.ts';
@@ -58,7 +58,7 @@ export type Memory = {
   /** A command says whose the conversation is, where no turn of it has in this process. */
   takesUp(session: SessionKey, message: InboundMessage): Promise<void>;
   /** The notes in a folder of the workspace. */
-  notesOf: MemoryDesk['notesOf'];
+  notesOf: MemoryService['notesOf'];
 };
 
 export const MEMORY = port<Memory>('memory');
@@ -88,9 +88,9 @@ export function install(kernel: Kernel): void {
     createSessionWatch({ memory: notes, working, log, isEnabled, staysIn }),
   );
   add.sessionWatcher({ appended: watch.appended, changed: (session) => indexing.changed(session) });
-  const ownDoorChats = async (channel: string) =>
-    isOwnDoor(channel) ? chatsOfChannel(sessionFiles, channel) : [];
-  const whose = { persons: () => persons, ownDoorChats };
+  const localChats = async (channel: string) =>
+    isLocalChannel(channel) ? chatsOfChannel(sessionFiles, channel) : [];
+  const whose = { persons: () => persons, localChats };
   const closedTo = (session: SessionKey) => only.closedTo(session);
   const past = createPastSessions({ index, indexing, sessions, clock, closedTo, ...whose });
   const chatsOf = ({ message, session, person }: Asking) =>
@@ -106,15 +106,15 @@ export function install(kernel: Kernel): void {
     ...{ channels: CHANNELS, personalData },
   });
   const handOut = readOnce(async () =>
-    (await import('../privacy/hand-out.ts')).createHandOut({
+    (await import('../privacy/data-export.ts')).createDataExport({
       ...{ handedOut, reader, memory: notes, working, sessionFiles, media, bus, clock, limit },
       ...{ personalData, chatsOf, reachOf: kept.reachOf },
     }),
   );
   const personOf = createTurnPersonOf(persons);
-  const forgetting = new ForgetWork({ kept, rows: kernel.rows, bus, clock, log });
-  const desk = createMemoryDesk({ personOf, kept, handOut, forgetting, questions });
-  add.answers(FORGET_SUBJECT, desk.handler);
+  const forgetting = new Erasure({ kept, rows: kernel.rows, bus, clock, log });
+  const service = createMemoryService({ personOf, kept, handOut, forgetting, questions });
+  add.answers(FORGET_SUBJECT, service.handler);
   add.answers(
     NOTE_UNDO,
     undoHandler((id) => notes.takeBackUntrusted(id)),
@@ -123,17 +123,17 @@ export function install(kernel: Kernel): void {
   add.task({ name: 'forgetting', run: (signal) => forgetting.run(signal) });
   const side = kernel.use(SIDE_MODEL);
   const reflection = createReflection({ ...reader, working });
-  const reflecting = createReflectionDesk({
+  const reflecting = createReflectionService({
     ...{ personOf, rows: kernel.rows, reflection, questions, side },
     ownerChat: owners.askChat,
   });
   add.answers(REFLECTION_SUBJECT, reflecting.handler);
   add.task(reflectionTask(kernel, reflecting, () => reflection.stamp(OWNER_TURN.notes)));
-  add.command(...memoryCommands(desk, reflecting));
+  add.command(...memoryCommands(service, reflecting));
   kernel.provide(PROVENANCE, createProvenance(store.scope(PROVENANCE_SCOPE), workspace));
   kernel.provide(MEMORY, {
     ...{ files, notes, past, watch, working },
     takesUp: async (session, message) => watch.opened(session, await personOf(message)),
-    notesOf: (of) => desk.notesOf(of),
+    notesOf: (of) => service.notesOf(of),
   });
 }

@@ -2,8 +2,8 @@
 // door; in a group that group's alone; where nobody vouches for who writes, none.
 
 import { z } from 'zod';
-import { OWN_DOORS } from '../../channels/door.ts';
-import { chatsOf, doorOf, type Person } from '../../kernel/access/person.ts';
+import { LOCAL_CHANNELS } from '../../channels/local-channel.ts';
+import { chatsOf, type Person, personChannelOf } from '../../kernel/access/person.ts';
 import type { TextIndex } from '../../kernel/bus/store/text-index.ts';
 import type { SessionKey } from '../../kernel/message/ids.ts';
 import { type ChatRef, chatRefOf, sessionKeyOf } from '../../kernel/message/message.ts';
@@ -30,7 +30,7 @@ type PastSessionsDeps = {
   /** Built later. */
   persons(): Pick<Persons, 'get' | 'list'>;
   /** All chats of a door of our own, none of another: whoever sits at this machine has them all. */
-  ownDoorChats(channel: string): Promise<readonly string[]>;
+  localChats(channel: string): Promise<readonly string[]>;
 };
 
 const OWN_FOLDER = new RegExp(`^${PEOPLE_FOLDER}/([^/]+)/$`);
@@ -59,7 +59,7 @@ async function openTo(whose: WhoseTurn, deps: PastSessionsDeps): Promise<readonl
 /** Keys of the chats whose conversations they are, without topics, that of the turn first. */
 export async function chatsOfTurn(
   whose: WhoseTurn,
-  { persons, ownDoorChats }: Pick<PastSessionsDeps, 'persons' | 'ownDoorChats'>,
+  { persons, localChats }: Pick<PastSessionsDeps, 'persons' | 'localChats'>,
 ): Promise<readonly string[]> {
   const { chat, session, person: turnPerson } = whose;
   // Whoever claims a name in an unproven mail is shown nothing of what was said under it.
@@ -70,7 +70,7 @@ export async function chatsOfTurn(
   const person = id === undefined ? await ownerIn(chat, persons()) : await persons().get(id);
   if (person === undefined) return [here];
   const own = person.session === undefined ? [] : [person.session];
-  const doors = await Promise.all(person.doors.map(({ channel }) => ownDoorChats(channel)));
+  const doors = await Promise.all(person.doors.map(({ channel }) => localChats(channel)));
   const chats = [...own, ...chatsOf(person).map(sessionKeyOf)].map(chatOfSession);
   return [...new Set([here, ...chats, ...doors.flat()])];
 }
@@ -85,9 +85,10 @@ const isTheirs = (person: Person, { channel, account, chat }: ChatRef) =>
   chatsOf(person).some(
     (own) => own.channel === channel && own.account === account && own.chat === chat,
   ) ||
-  (isOwnDoor(channel) && doorOf(person, channel) !== undefined);
+  (isLocalChannel(channel) && personChannelOf(person, channel) !== undefined);
 
-export const isOwnDoor = (channel: string) => OWN_DOORS.some((door) => door.channel === channel);
+export const isLocalChannel = (channel: string) =>
+  LOCAL_CHANNELS.some((door) => door.channel === channel);
 
 // Tool: looks up what was remembered or noted.
 

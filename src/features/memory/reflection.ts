@@ -52,7 +52,7 @@ export type ThoughtOver = {
   readonly words: string;
 };
 
-type ReflectionDeskDeps = {
+type ReflectionServiceDeps = {
   readonly personOf: TurnPersonOf;
   readonly side: SideModel;
   readonly rows: OpenRows;
@@ -74,9 +74,9 @@ const USELESS =
 const THOUGHT = 'I reviewed what I remember.';
 const FAILED = 'I could not review it now.';
 
-export type ReflectionDesk = ReturnType<typeof createReflectionDesk>;
+export type ReflectionService = ReturnType<typeof createReflectionService>;
 
-export function createReflectionDesk(deps: ReflectionDeskDeps) {
+export function createReflectionService(deps: ReflectionServiceDeps) {
   const { personOf, side, reflection, questions } = deps;
   const proposals = deps.rows<Kept>({ ...jsonRows(KEPT), scope: 'reflection', prefix: '' });
 
@@ -378,7 +378,7 @@ export function createReflectionClock(deps: ReflectionClockDeps) {
 /** Thinks the owners' memory over as configured, without a message. */
 export function reflectionTask(
   { live, clock, log, store, bus, owners }: Kernel,
-  desk: Pick<ReflectionDesk, 'byItself'>,
+  service: Pick<ReflectionService, 'byItself'>,
   stamp: () => Promise<string>,
 ): BackgroundTask {
   const thinking = createReflectionClock({
@@ -392,7 +392,7 @@ export function reflectionTask(
       const { quietHours, sessions } = live.config;
       return quietUntil(clock.now(), quietHours, sessions.timeZone) !== undefined;
     },
-    reflect: (name, apply) => desk.byItself(name, apply),
+    reflect: (name, apply) => service.byItself(name, apply),
     async tell(name, markdown) {
       const id = messageId(`reflection/${name}/told`);
       await bus.send({ id, chat: await owners.askChat(), markdown });

@@ -15,12 +15,12 @@ import type { SessionSettingsStore } from '../../kernel/turns/origins.ts';
 import { readOnce } from '../../lib/async.ts';
 import { aborted } from '../../lib/time/clock.ts';
 import type { ModeParts } from './mode-kinds.ts';
-import type { ModeDesk, ModeKinds, Modes } from './modes.ts';
+import type { ModeKinds, ModeService, Modes } from './modes.ts';
 import { AGENT_MODES, type AgentMode } from './settings.ts';
 import { createTraceFiles } from './trace-files.ts';
 
 export const MODES = port<Modes>('modes');
-export const MODE_DESK = port<ModeDesk>('mode desk');
+export const MODE_SERVICE = port<ModeService>('mode desk');
 
 export function install(kernel: Kernel): void {
   const { live, clock, log, home, settings, sessions, owners, add } = kernel;
@@ -36,12 +36,12 @@ export function install(kernel: Kernel): void {
   });
   const kinds = async () => (await load()).kinds;
   const configured = () => live.config.agents.mode;
-  const { desk, status } = shownModes(kinds, parts);
+  const { service, status } = shownModes(kinds, parts);
   kernel.provide(MODES, createModes(kinds, configured));
-  kernel.provide(MODE_DESK, desk);
+  kernel.provide(MODE_SERVICE, service);
   add.personalData(traces);
   add.status({ lines: status });
-  add.command(...modeCommands(desk, settings));
+  add.command(...modeCommands(service, settings));
   add.task({
     name: 'model probes',
     async run(signal) {
@@ -54,9 +54,9 @@ export function install(kernel: Kernel): void {
 function shownModes(
   kinds: () => Promise<ModeKinds>,
   { live, settings, sessions }: ModeParts,
-): { readonly desk: ModeDesk; readonly status: NonNullable<StatusSource['lines']> } {
+): { readonly service: ModeService; readonly status: NonNullable<StatusSource['lines']> } {
   const configured = () => live.config.agents.mode;
-  const desk: ModeDesk = {
+  const service: ModeService = {
     configured,
     async problems(mode) {
       if (mode === 'inline') return [];
@@ -72,14 +72,14 @@ function shownModes(
     },
   };
   return {
-    desk,
+    service,
     async status(origin) {
       const chosen = origin === undefined ? {} : await settings.get(origin.session);
       const { mode = configured() } = chosen;
       if (mode === 'inline') return [];
-      const problems = await desk.problems(mode);
+      const problems = await service.problems(mode);
       return problems.length === 0
-        ? [`Mode: ${mode}`, ...(await desk.about(mode))]
+        ? [`Mode: ${mode}`, ...(await service.about(mode))]
         : [`Mode: ${mode}, cannot work: ${problems.join('; ')}`];
     },
   };
@@ -111,7 +111,7 @@ export const MODE_COMMANDS = {
   },
 } satisfies CommandTable;
 
-function modeCommands(modes: ModeDesk, settings: SessionSettingsStore): readonly Command[] {
+function modeCommands(modes: ModeService, settings: SessionSettingsStore): readonly Command[] {
   return commandsOf(MODE_COMMANDS, {
     mode: (origin, argument) => changeMode(origin, argument, modes, settings),
   });
@@ -120,7 +120,7 @@ function modeCommands(modes: ModeDesk, settings: SessionSettingsStore): readonly
 async function changeMode(
   { session }: CommandOrigin,
   argument: string,
-  modes: ModeDesk,
+  modes: ModeService,
   settings: SessionSettingsStore,
 ): Promise<string> {
   const chosen = await settings.get(session);
@@ -137,7 +137,7 @@ async function changeMode(
   return described(mode, modes, 'From the next message on the mode is');
 }
 
-async function described(mode: AgentMode, modes: ModeDesk, head: string): Promise<string> {
+async function described(mode: AgentMode, modes: ModeService, head: string): Promise<string> {
   const problems = await modes.problems(mode);
   const lines = problems.length === 0 ? await modes.about(mode) : problems;
   const cannot = problems.length === 0 ? '' : ' It cannot work yet, so I answer inline:';

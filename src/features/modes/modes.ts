@@ -45,7 +45,7 @@ export interface Modes {
 }
 
 /** For people. */
-export interface ModeDesk {
+export interface ModeService {
   /** Of a conversation that has chosen none. */
   configured(): AgentMode;
   /** What keeps it from working, a sentence each; empty: it can. */

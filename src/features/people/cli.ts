@@ -10,12 +10,12 @@ import {
   CONVERSATIONS,
   type Conversations,
   chatsOf,
-  doorOf,
   languageTag,
   limitWords,
   PERSON_LIMITS,
   type Person,
   type PersonRecord,
+  personChannelOf,
   readLimit,
   withChoice,
   withLimit,
@@ -183,7 +183,7 @@ function changesOf(flags: SetFlags): readonly Change[] {
     }
     changes.push((record) => withChoice(record, field, value));
   }
-  if (door !== undefined) changes.push((record) => withDoorFirst(record, door));
+  if (door !== undefined) changes.push((record) => withPreferredChannel(record, door));
   if (conversations !== undefined) {
     changes.push((record) => withConversations(record, conversations));
   }
@@ -195,8 +195,8 @@ function changesOf(flags: SetFlags): readonly Change[] {
 }
 
 /** @throws CommandFailure where the person does not have this channel. */
-function withDoorFirst(record: PersonRecord, typed: string): PersonRecord {
-  const door = doorOf(record, typed);
+function withPreferredChannel(record: PersonRecord, typed: string): PersonRecord {
+  const door = personChannelOf(record, typed);
   if (door === undefined && typed !== AUTOMATIC) {
     throw new CommandFailure(EXIT.usage, `this person has no channel ${typed}`);
   }
@@ -237,7 +237,7 @@ async function forget(terminal: Terminal, typed: string) {
   const { config } = await loadConfig(terminal.home, terminal.env);
   const notes = join(config.agents.defaults.workspace, PEOPLE_FOLDER, person.id);
   await rm(notes, { recursive: true, force: true });
-  const { forgetIndexed } = await import('../privacy/session-care.ts');
+  const { forgetIndexed } = await import('../privacy/session-maintenance.ts');
   await forgetIndexed(terminal.home, config.agents.defaults.workspace);
   terminal.note(
     'Person and notes deleted. Allow lists of channels still apply; conversations are kept, see "nanobot sessions".',

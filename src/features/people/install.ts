@@ -1,7 +1,7 @@
 // Installs the way in: the gate with what stands at it for groups, unknown senders and people who write much.
 
 import { randomBytes } from 'node:crypto';
-import { DOOR_OWNER } from '../../channels/door.ts';
+import { LOCAL_OWNER } from '../../channels/local-channel.ts';
 import type { InboundEntry, MessageBus } from '../../kernel/bus/bus.ts';
 import { RECEIVER } from '../../kernel/delivery/manager.ts';
 import { type Kernel, port } from '../../kernel/feature.ts';
@@ -24,26 +24,26 @@ import {
 } from '../../kernel/message/message.ts';
 import {
   codeNotice,
-  MANY_STRANGERS_NOTICE,
-  strangerNotice,
+  MANY_UNKNOWN_SENDERS_NOTICE,
+  unknownSenderNotice,
 } from '../../kernel/message/untrusted.ts';
 import { PEOPLE_SCOPE } from '../../kernel/people/people-rows.ts';
 import { createKnownAs } from '../../kernel/people/persons.ts';
 import {
-  createStrangerAnswers,
+  createUnknownSenderAnswers,
   type Decisions,
   decidedElsewhere,
-  issueStrangerCode,
-  STRANGER_CHOICES,
-  STRANGER_CODE_MINUTES,
-  STRANGER_LIFETIME_MS,
-  STRANGER_SUBJECT,
-  type Stranger,
-  type StrangerCodesDeps,
-  type Strangers,
-  strangerId,
-  strangerQuestion,
-} from '../../kernel/people/strangers.ts';
+  issueUnknownSenderCode,
+  UNKNOWN_SENDER_CHOICES,
+  UNKNOWN_SENDER_CODE_MINUTES,
+  UNKNOWN_SENDER_LIFETIME_MS,
+  UNKNOWN_SENDER_SUBJECT,
+  type UnknownSender,
+  type UnknownSenderCodesDeps,
+  type UnknownSenders,
+  unknownSenderId,
+  unknownSenderQuestion,
+} from '../../kernel/people/unknown-senders.ts';
 import { type OpenQuestion, textOf } from '../../kernel/questions/question-rows.ts';
 import type { Questions } from '../../kernel/questions/questions.ts';
 import { jsonRows, type OpenRows } from '../../kernel/rows.ts';
@@ -68,7 +68,7 @@ export function install(kernel: Kernel): void {
   const announce = createOwnerNotices({ rows, bus, questions, strangers, clock, noticeChat });
   const codes = { strangers, now: () => clock.now(), randomBytes };
   const attachments = kernel.use(ATTACHMENTS);
-  add.intake(createKnock({ ...codes, bus, decisions, judge, announce, log }));
+  add.intake(createUnknownSenderStep({ ...codes, bus, decisions, judge, announce, log }));
   const receiver = createReceiver({
     ...{ bus, people, pairing, commands, log, judge, questions },
     order: kernel.orders.intake,
@@ -91,11 +91,11 @@ export function install(kernel: Kernel): void {
   add.routes(
     ['GET /api/people', 'POST /api/people/strangers', 'POST /api/people/answers'],
     async () => {
-      const { createPeopleDesk, peopleRoutes } = await import('./people-routes.ts');
-      return peopleRoutes(createPeopleDesk({ people, questions, owner: DOOR_OWNER }));
+      const { createPeopleService, peopleRoutes } = await import('./people-routes.ts');
+      return peopleRoutes(createPeopleService({ people, questions, owner: LOCAL_OWNER }));
     },
   );
-  add.answers('stranger', createStrangerAnswers(people), 'person');
+  add.answers('stranger', createUnknownSenderAnswers(people), 'person');
   add.answers('again', createAgainHandler({ bus, now: () => clock.now() }));
   add.task({
     name: 'questions',
@@ -114,25 +114,25 @@ export function install(kernel: Kernel): void {
 // What happens when somebody writes who is not let in: their message is kept and the owner asked, or
 // they are given a code for the owner. All of it is on disk before the channel acknowledges.
 
-type KnockDeps = StrangerCodesDeps & {
+type UnknownSenderStepDeps = UnknownSenderCodesDeps & {
   readonly bus: Pick<MessageBus, 'send' | 'trace'>;
   readonly decisions: Decisions;
   readonly judge: Judge;
-  readonly announce: AnnounceStranger;
+  readonly announce: AnnounceUnknownSender;
   readonly log: Logger;
 };
 
 /** Records the message under another id; its own stays free for the day it is answered. */
-export function createKnock(deps: KnockDeps): IntakeStep {
+export function createUnknownSenderStep(deps: UnknownSenderStepDeps): IntakeStep {
   const { bus, strangers, decisions, judge, announce, log } = deps;
 
-  async function giveCode(stranger: Stranger, message: InboundMessage) {
-    const code = await issueStrangerCode(stranger, deps);
+  async function giveCode(stranger: UnknownSender, message: InboundMessage) {
+    const code = await issueUnknownSenderCode(stranger, deps);
     if (code === undefined) return;
     await bus.send({
       id: messageId(`${message.id}/reply`),
       chat: message.chat,
-      markdown: codeNotice(code, STRANGER_CODE_MINUTES),
+      markdown: codeNotice(code, UNKNOWN_SENDER_CODE_MINUTES),
       replyTo: message.id,
     });
   }
@@ -186,7 +186,7 @@ type OwnerNoticesDeps = {
   readonly rows: OpenRows;
   readonly bus: Pick<MessageBus, 'send'>;
   readonly questions: Pick<Questions, 'ask'>;
-  readonly strangers: Strangers;
+  readonly strangers: UnknownSenders;
   readonly clock: Clock;
   noticeChat(about: AccountName): Promise<ChatRef>;
 };
@@ -197,14 +197,14 @@ type Count = { readonly since: number; readonly sent: number };
 const COUNT = rowShape<Count>({ since: number, sent: number });
 
 /** `at`: the account they wrote to. */
-type AnnounceStranger = (stranger: Stranger, at: AccountName) => Promise<void>;
+type AnnounceUnknownSender = (stranger: UnknownSender, at: AccountName) => Promise<void>;
 
-export function createOwnerNotices(deps: OwnerNoticesDeps): AnnounceStranger {
+export function createOwnerNotices(deps: OwnerNoticesDeps): AnnounceUnknownSender {
   const { rows, bus, questions, strangers, clock, noticeChat } = deps;
   const counts = rows({ ...jsonRows(COUNT), scope: PEOPLE_SCOPE, prefix: 'owner-notices' });
   const lanes = createLanes();
 
-  async function announce(stranger: Stranger, at: AccountName) {
+  async function announce(stranger: UnknownSender, at: AccountName) {
     const fresh: Count = { since: clock.now(), sent: 0 };
     const found = (await counts.get('')) ?? fresh;
     const { since, sent } = clock.now() - found.since < WINDOW_MS ? found : fresh;
@@ -213,21 +213,21 @@ export function createOwnerNotices(deps: OwnerNoticesDeps): AnnounceStranger {
     const chat = await noticeChat(at);
     if (isLast) {
       const id = messageId(`strangers/${since}`);
-      await bus.send({ id, chat, markdown: MANY_STRANGERS_NOTICE });
+      await bus.send({ id, chat, markdown: MANY_UNKNOWN_SENDERS_NOTICE });
     } else await ask(stranger, chat);
     await counts.change('', () => ({ since, sent: sent + 1 }));
     if (!isLast) await strangers.note(stranger, { announced: true });
   }
 
-  async function ask(stranger: Stranger, chat: ChatRef) {
+  async function ask(stranger: UnknownSender, chat: ChatRef) {
     await questions.ask({
-      id: strangerQuestion(stranger),
+      id: unknownSenderQuestion(stranger),
       chat,
-      markdown: strangerNotice(stranger),
-      choices: STRANGER_CHOICES,
+      markdown: unknownSenderNotice(stranger),
+      choices: UNKNOWN_SENDER_CHOICES,
       approvers: 'owners',
-      subject: `${STRANGER_SUBJECT}:${strangerId(stranger)}`,
-      expiresInMs: STRANGER_LIFETIME_MS,
+      subject: `${UNKNOWN_SENDER_SUBJECT}:${unknownSenderId(stranger)}`,
+      expiresInMs: UNKNOWN_SENDER_LIFETIME_MS,
     });
   }
 
@@ -240,14 +240,14 @@ export function createOwnerNotices(deps: OwnerNoticesDeps): AnnounceStranger {
 type DecidedElsewhereDeps = {
   readonly bus: Pick<MessageBus, 'outbound'>;
   readonly questions: Pick<Questions, 'open' | 'withdraw'>;
-  readonly strangers: Pick<Strangers, 'list'>;
+  readonly strangers: Pick<UnknownSenders, 'list'>;
   readonly decisions: Pick<Decisions, 'find'>;
   readonly clock: Clock;
 };
 
 /** The command line decides in a process of its own. */
 const LOOK_MS = 2000;
-const SUBJECT = `${STRANGER_SUBJECT}:`;
+const SUBJECT = `${UNKNOWN_SENDER_SUBJECT}:`;
 
 export async function closeDecided(deps: DecidedElsewhereDeps, signal: AbortSignal): Promise<void> {
   while (!signal.aborted) {
@@ -260,7 +260,7 @@ async function closeThose(deps: DecidedElsewhereDeps): Promise<void> {
   const open = (await deps.questions.open()).filter(({ subject }) => subject.startsWith(SUBJECT));
   if (open.length === 0) return;
   // Read behind the questions: who is asked about waits already.
-  const waiting = new Set((await deps.strangers.list()).map(strangerQuestion));
+  const waiting = new Set((await deps.strangers.list()).map(unknownSenderQuestion));
   for (const question of open) {
     if (waiting.has(question.id)) continue;
     // A notice still on its way would keep its buttons.

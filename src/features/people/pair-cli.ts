@@ -6,7 +6,7 @@ import { momentText } from '../../cli/flag-values.ts';
 import { CommandFailure, EXIT, type Terminal, textTable, withState } from '../../cli/terminal.ts';
 import { ADMITTED_ROLES, type AdmittedRole } from '../../kernel/access/admission.ts';
 import type { OpenedState } from '../../kernel/home-state.ts';
-import { counted, type Subject } from '../../kernel/people/strangers.ts';
+import { counted, type Subject } from '../../kernel/people/unknown-senders.ts';
 
 type ApproveFlags = { readonly role: AdmittedRole; readonly once?: boolean };
 

@@ -21,10 +21,10 @@ import {
   OWNER_ONLY,
 } from '../../kernel/commands/command-access.ts';
 import { type InboundMessage, idsOf } from '../../kernel/message/message.ts';
-import { PEOPLE_FOLDER, strangerLine, verbatim } from '../../kernel/message/untrusted.ts';
+import { PEOPLE_FOLDER, unknownSenderLine, verbatim } from '../../kernel/message/untrusted.ts';
 import type { People } from '../../kernel/people/people.ts';
 import type { Persons } from '../../kernel/people/persons.ts';
-import { counted, type Subject } from '../../kernel/people/strangers.ts';
+import { counted, type Subject } from '../../kernel/people/unknown-senders.ts';
 import { type PersonCommandDeps, personCommands } from './person-commands.ts';
 
 export const PEOPLE_COMMANDS = {
@@ -77,7 +77,7 @@ export function peopleCommands(deps: PeopleCommandDeps): readonly Command[] {
     { ...PEOPLE_COMMANDS, ...KNOWN_PEOPLE_COMMANDS },
     {
       whoami: (origin) => whoAmI(origin, deps),
-      strangers: () => listStrangers(people),
+      strangers: () => listUnknownSenders(people),
       allow: (_origin, argument) => allow(argument, people),
       block: (_origin, argument) => block(argument, people),
       drop: (_origin, argument) => drop(argument, people),
@@ -102,10 +102,10 @@ async function whoAmI(
   ].join('\n');
 }
 
-async function listStrangers({ strangers }: Pick<People, 'strangers'>): Promise<string> {
+async function listUnknownSenders({ strangers }: Pick<People, 'strangers'>): Promise<string> {
   const waiting = await strangers.list();
   if (waiting.length === 0) return 'No unknown senders are waiting.';
-  return waiting.map((one) => `- ${strangerLine(one)}`).join('\n');
+  return waiting.map((one) => `- ${unknownSenderLine(one)}`).join('\n');
 }
 
 async function allow(argument: string, people: People): Promise<string> {
@@ -145,7 +145,7 @@ async function drop(argument: string, people: People): Promise<string> {
 /** The one person meant, or what to say where that is not clear. */
 async function theOne(words: readonly string[], people: People): Promise<Subject | string> {
   const [channel, id] = words.length > 1 ? words : [undefined, words[0]];
-  if (id === undefined || id === '') return `Name a person. ${await listStrangers(people)}`;
+  if (id === undefined || id === '') return `Name a person. ${await listUnknownSenders(people)}`;
   const [who, ...others] = await people.decisions.find(id, channel);
   if (who === undefined) {
     return `Nobody with the id ${verbatim(id)}; /strangers lists who is waiting.`;

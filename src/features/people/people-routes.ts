@@ -9,31 +9,31 @@ import { Refusal, type RouteHandlers, valid } from '../../kernel/http-routes.ts'
 import type { PersonSender } from '../../kernel/message/message.ts';
 import type { People } from '../../kernel/people/people.ts';
 import {
-  createStrangerAnswers,
+  createUnknownSenderAnswers,
   decidedElsewhere,
-  STRANGER_SUBJECT,
-  strangerId,
-  strangerQuestion,
-} from '../../kernel/people/strangers.ts';
+  UNKNOWN_SENDER_SUBJECT,
+  unknownSenderId,
+  unknownSenderQuestion,
+} from '../../kernel/people/unknown-senders.ts';
 import type { OpenQuestion } from '../../kernel/questions/question-rows.ts';
 import type { Questions } from '../../kernel/questions/questions.ts';
 
 /** Of the people known; more are counted only. */
 const MAX_SHOWN_PERSONS = 200;
 
-type PeopleDeskDeps = {
+type PeopleServiceDeps = {
   readonly people: Pick<People, 'strangers' | 'decisions' | 'persons'>;
   readonly questions: Pick<Questions, 'open' | 'answer' | 'withdraw'>;
   /** Who decides here. */
   readonly owner: PersonSender;
 };
 
-export type PeopleControl = ReturnType<typeof createPeopleDesk>;
+export type PeopleControl = ReturnType<typeof createPeopleService>;
 export type PeopleView = Awaited<ReturnType<PeopleControl['people']>>;
 
-export function createPeopleDesk({ people, questions, owner }: PeopleDeskDeps) {
+export function createPeopleService({ people, questions, owner }: PeopleServiceDeps) {
   const { strangers, decisions, persons } = people;
-  const answers = createStrangerAnswers({ strangers, decisions });
+  const answers = createUnknownSenderAnswers({ strangers, decisions });
 
   return {
     /** Times are epoch milliseconds; names and texts are untrusted, never markup. */
@@ -68,11 +68,11 @@ export function createPeopleDesk({ people, questions, owner }: PeopleDeskDeps) {
 
     /** The words for the owner; undefined where nobody of this id waits. */
     async decide(channel: string, userId: string, action: string): Promise<string | undefined> {
-      const rest = strangerId({ channel, userId });
-      const one = (await strangers.list()).find((each) => strangerId(each) === rest);
+      const rest = unknownSenderId({ channel, userId });
+      const one = (await strangers.list()).find((each) => unknownSenderId(each) === rest);
       if (one === undefined) return undefined;
       const words = await answers.answer(rest, action);
-      await questions.withdraw(strangerQuestion(one), decidedElsewhere(words));
+      await questions.withdraw(unknownSenderQuestion(one), decidedElsewhere(words));
       return words;
     },
 
@@ -80,9 +80,9 @@ export function createPeopleDesk({ people, questions, owner }: PeopleDeskDeps) {
   };
 }
 
-/** Strangers are listed by themselves. */
+/** UnknownSenders are listed by themselves. */
 const isForOwners = ({ approvers, subject }: OpenQuestion) =>
-  approvers === 'owners' && !subject.startsWith(`${STRANGER_SUBJECT}:`);
+  approvers === 'owners' && !subject.startsWith(`${UNKNOWN_SENDER_SUBJECT}:`);
 
 const MAX_ID_CHARS = 320;
 const decisionBody = z.strictObject({

@@ -4,13 +4,13 @@
 import { LINK_COMMAND } from '../../kernel/access/admission.ts';
 import {
   CONVERSATIONS,
-  doorOf,
-  doorWords,
+  channelIdsText,
   isSameChat,
   languageTag,
   languageWords,
   limitWords,
   type Person,
+  personChannelOf,
   withChoice,
 } from '../../kernel/access/person.ts';
 import type { Medium } from '../../kernel/access/rights.ts';
@@ -99,7 +99,7 @@ export function personCommands(deps: PersonCommandDeps): readonly Command[] {
         const [setting, value = ''] = argument.toLowerCase().split(/\s+/);
         if (setting === '') return aboutMe(person);
         if (setting === 'conversations') return setConversations(person, origin, value, persons);
-        if (setting === 'door') return setDoor(person, value, persons);
+        if (setting === 'door') return setPreferredChannel(person, value, persons);
         return ME_HINT;
       }),
       language: own((person, argument) => setLanguage(person, argument, persons)),
@@ -133,7 +133,7 @@ function aboutMe(person: Person): string {
   return [
     `- You: ${name === '' ? '' : `${verbatim(name)}, `}${verbatim(id)}`,
     `- Role: ${role ?? 'let in for one message'}`,
-    `- Channels: ${doors.map(doorWords).join('; ')}`,
+    `- Channels: ${doors.map(channelIdsText).join('; ')}`,
     ...(preferredDoor === undefined ? [] : [`- Preferred channel: ${preferredDoor}`]),
     `- Language: ${languageWords(person)}`,
     `- Time zone: ${timeZone ?? 'that of my machine'}`,
@@ -165,8 +165,12 @@ async function setTimeZone(person: Person, argument: string, persons: Persons) {
   return `Your time zone is now ${timeZone ?? 'that of my machine'}.`;
 }
 
-async function setDoor(person: Person, value: string, persons: Persons): Promise<string> {
-  const door = doorOf(person, value);
+async function setPreferredChannel(
+  person: Person,
+  value: string,
+  persons: Persons,
+): Promise<string> {
+  const door = personChannelOf(person, value);
   const doors = person.doors.map(({ channel }) => channel).join(', ');
   if (door === undefined) return `Usage: /me door <channel>. Your channels: ${doors}.`;
   await persons.change(person.id, (record) => withChoice(record, 'preferredDoor', door.channel));
@@ -241,7 +245,7 @@ async function continueOn(
 ): Promise<string> {
   const others = person.doors.filter((door) => !isSameChat(door.chat, message.chat));
   const names = others.filter(({ chat }) => chat !== undefined).map(({ channel }) => channel);
-  const door = doorOf({ doors: others }, argument.trim().toLowerCase());
+  const door = personChannelOf({ doors: others }, argument.trim().toLowerCase());
   if (door === undefined) {
     if (names.length === 0) return 'This is your only channel. Connect another with /link first.';
     return `Usage: /continue <channel>. Your channels: ${names.join(', ')}.`;

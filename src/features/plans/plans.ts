@@ -58,7 +58,7 @@ const KEPT = rowShape<Kept>({
   plan: z.looseObject({ steps: objects }).optional(),
 });
 
-export interface PlanDesk extends Plans {
+export interface PlanService extends Plans {
   /** What the model is reminded of; undefined where nothing is under way. */
   note(session: SessionKey): Promise<StandingNote | undefined>;
   clear(session: SessionKey): Promise<void>;
@@ -70,7 +70,7 @@ export interface PlanDesk extends Plans {
 
 export type PlanParts = Pick<Kernel, 'rows' | 'bus' | 'clock' | 'log' | 'channels'>;
 
-export const PLANS = port<PlanDesk>('plans');
+export const PLANS = port<PlanService>('plans');
 
 export function install(kernel: Kernel): void {
   const plans = openPlans(kernel);
@@ -89,7 +89,7 @@ const SHOW_EVERY_MS = 1000;
 /** Checklists of one plan where none can be changed. */
 const MAX_TOLD = 6;
 
-export function openPlans(parts: PlanParts): PlanDesk {
+export function openPlans(parts: PlanParts): PlanService {
   const { rows, bus, clock, channels } = parts;
   const plans = rows({ ...jsonRows(KEPT), scope: 'plans', prefix: 'plan:', isCached: true });
   const dirty = new Set<string>();

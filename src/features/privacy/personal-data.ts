@@ -1,7 +1,7 @@
 // All that is kept of a person, over every store that holds some of it: notes, conversations, the index
 // over both, queues, the logs of our own doors, mails, and plans, questions, and what helpers did.
 
-import { forgetSaid } from '../../channels/web/door-log.ts';
+import { forgetSaid } from '../../channels/web/chat-log.ts';
 import type { MessageBus } from '../../kernel/bus/bus.ts';
 import type { EmbeddedStore, KeyValueStore } from '../../kernel/bus/store/store.ts';
 import type { TextIndex } from '../../kernel/bus/store/text-index.ts';
@@ -27,7 +27,7 @@ import { flag, object, place, rowShape } from '../../lib/json/json.ts';
 import type { Logger } from '../../lib/logger.ts';
 import { partOf } from '../../lib/text/cut.ts';
 import { aborted, type Clock } from '../../lib/time/clock.ts';
-import { isOwnDoor } from '../memory/memory-tools.ts';
+import { isLocalChannel } from '../memory/memory-tools.ts';
 import {
   findInNotes,
   forgetInNotes,
@@ -140,7 +140,7 @@ async function inChannels(
   let texts = 0;
   for (const ref of chats.flatMap((chat) => chatRefOf(chat) ?? [])) {
     const scope = store.scope(`channel:${ref.channel}:${ref.account}`);
-    if (isOwnDoor(ref.channel)) texts += await forgetSaid(scope, ref.chat, holds);
+    if (isLocalChannel(ref.channel)) texts += await forgetSaid(scope, ref.chat, holds);
     const channel = channels.find(({ name }) => name === ref.channel);
     texts += (await channel?.erase?.(scope, ref.chat, holds)) ?? 0;
   }
@@ -238,7 +238,7 @@ export function createHandedOut({ state, media, reader }: HandedOutDeps) {
 // for it: after a moment it goes on behind, and the person hears of it when nothing is left. A wish that
 // was decided stays until then, so that a kill in between has all of it done again.
 
-type ForgetWorkDeps = {
+type ErasureDeps = {
   readonly kept: Pick<Forgetting, 'forget' | 'scrub'>;
   readonly rows: OpenRows;
   readonly bus: Pick<MessageBus, 'send'>;
@@ -255,13 +255,13 @@ const SOON_MS = 2000;
 const AGAIN_MS = 60_000;
 const AT_IT = 'I am deleting it. This takes a while; I tell you when it is done.';
 
-export class ForgetWork {
-  readonly #deps: ForgetWorkDeps;
+export class Erasure {
+  readonly #deps: ErasureDeps;
   readonly #wishes: Rows<Wish>;
   readonly #running = new Map<string, Promise<string>>();
   readonly #closing = new AbortController();
 
-  constructor(deps: ForgetWorkDeps) {
+  constructor(deps: ErasureDeps) {
     this.#deps = deps;
     this.#wishes = deps.rows({ ...jsonRows(WISH), scope: 'forget', prefix: '' });
   }

@@ -4,7 +4,7 @@
 import { Command, InvalidArgumentError } from 'commander';
 import { parseCount } from '../../cli/flag-values.ts';
 import { CommandFailure, EXIT, printable, type Terminal, withState } from '../../cli/terminal.ts';
-import type { JobDesk, ShownJob } from './jobs.ts';
+import type { JobService, ShownJob } from './jobs.ts';
 import type { JobWish } from './rules/job.ts';
 import { JobError } from './rules/schedule.ts';
 
@@ -65,7 +65,9 @@ export function cronCommand(terminal: Terminal): Command {
       .description(description)
       .argument('<job>', ID)
       .action(async (id: string) => {
-        const changed = await withDesk(terminal, (desk) => desk.change(id, name, OPERATOR));
+        const changed = await withService(terminal, (service) =>
+          service.change(id, name, OPERATOR),
+        );
         terminal.note(`${done}: ${printable(changed.line)}`);
       });
   }
@@ -80,13 +82,13 @@ async function add(terminal: Terminal, text: string, flags: AddFlags) {
   const kind = say === true ? 'say' : workflow === true ? 'workflow' : 'ask';
   const kept = keep === true ? { deleteAfterRun: false } : {};
   const wish = { ...rest, ...kept, text, kind, timeZone: timezone } as const;
-  const made = await withDesk(terminal, (desk) => desk.add(wish, OPERATOR));
+  const made = await withService(terminal, (service) => service.add(wish, OPERATOR));
   terminal.print(made.job.id);
   terminal.note(`Created: ${printable(made.line)}`);
 }
 
 async function list(terminal: Terminal, json: boolean) {
-  const jobs = await withDesk(terminal, (desk) => desk.list(OPERATOR));
+  const jobs = await withService(terminal, (service) => service.list(OPERATOR));
   if (json) return terminal.printJson(jobs.map(({ job }) => job));
   for (const shown of jobs) for (const line of linesOf(shown)) terminal.print(line);
   if (jobs.length === 0) terminal.note('No jobs. To create one, see: nanobot cron add --help');
@@ -100,18 +102,18 @@ function linesOf({ job, line }: ShownJob): readonly string[] {
 }
 
 /** @throws CommandFailure where the input is invalid or no job has this name. */
-async function withDesk<Result>(
+async function withService<Result>(
   terminal: Terminal,
-  work: (desk: JobDesk) => Promise<Result>,
+  work: (service: JobService) => Promise<Result>,
 ): Promise<Result> {
   const { loadConfig } = await import('../../kernel/config/files/config-file.ts');
-  const { createJobDesk, createNextSlot } = await import('./jobs.ts');
+  const { createJobService, createNextSlot } = await import('./jobs.ts');
   const { openJobRows } = await import('./job-rows.ts');
   const { openWorkflowRows, runsOfJob } = await import('../workflows/workflow-rows.ts');
   const { config } = await loadConfig(terminal.home, terminal.env);
   return withState(terminal, async ({ store, rows }) => {
     const workflows = openWorkflowRows(rows, (text) => text);
-    const desk = createJobDesk({
+    const service = createJobService({
       ...{ jobs: openJobRows(rows), bus: store, next: createNextSlot() },
       workflowsOf: (job) => runsOfJob(workflows, job),
       now: () => terminal.clock.now(),
@@ -123,7 +125,7 @@ async function withDesk<Result>(
       },
     });
     try {
-      return await work(desk);
+      return await work(service);
     } catch (error) {
       const isSlip = error instanceof JobError && error.code === 'job_invalid';
       if (isSlip) throw new CommandFailure(EXIT.usage, error.message);

@@ -1,7 +1,7 @@
 // `/cron`, a person's scheduled jobs, and `/quiet`, the hours in which none of them may disturb the person.
 
 import { z } from 'zod';
-import { doorOf, type Person, withChoice } from '../../kernel/access/person.ts';
+import { type Person, personChannelOf, withChoice } from '../../kernel/access/person.ts';
 import {
   type Command,
   type CommandOrigin,
@@ -24,9 +24,9 @@ import { headOf } from '../../lib/text/cut.ts';
 import { readDescription, type Tool, type ToolContext } from '../../tools/tool.ts';
 import type { OfferUndo } from '../approvals/undo.ts';
 import { withPerson } from '../people/person-commands.ts';
-import type { HelperView } from '../subagents/agents-commands.ts';
-import type { WorkflowDesk } from '../workflows/workflow-people.ts';
-import type { JobAsker, JobChange, JobDesk, ShownJob } from './jobs.ts';
+import type { SubagentView } from '../subagents/agents-commands.ts';
+import type { WorkflowService } from '../workflows/workflow-people.ts';
+import type { JobAsker, JobChange, JobService, ShownJob } from './jobs.ts';
 import { type JobWish, jobChat, parseHead } from './rules/job.ts';
 import { NO_QUIET_HOURS, quietHoursOf } from './rules/quiet-hours.ts';
 import { JobError, readSchedule } from './rules/schedule.ts';
@@ -76,14 +76,14 @@ async function cron(
   argument: string,
   deps: CronCommandDeps,
 ): Promise<string> {
-  const { desk, askerOf } = deps.jobs;
+  const { service, askerOf } = deps.jobs;
   const asker = await askerOf(origin.message);
   if (asker === undefined) return 'I cannot keep jobs for you here.';
   const [word = '', ...rest] = argument.split(/\s+/);
   const typed = rest.join(' ');
-  if (word === '' || word === 'list') return listText(await desk.list(asker));
+  if (word === '' || word === 'list') return listText(await service.list(asker));
   if (word === 'stop') {
-    const shown = await desk.find(typed, asker);
+    const shown = await service.find(typed, asker);
     const wasAtWork = await deps.stopJob(shown.job.id);
     return `${wasAtWork ? 'Run stopped' : 'The job is not running'}: ${lineOf(shown)}`;
   }
@@ -95,8 +95,8 @@ async function cron(
     return 'You may not have scheduled jobs. My owner can change that.';
   }
   const [change, done] = CHANGES.find(([name]) => name === word) ?? [];
-  if (change !== undefined) return `${done}: ${lineOf(await desk.change(typed, change, asker))}`;
-  return wish === undefined ? HINT : `Created: ${lineOf(await desk.add(wish, asker))}`;
+  if (change !== undefined) return `${done}: ${lineOf(await service.change(typed, change, asker))}`;
+  return wish === undefined ? HINT : `Created: ${lineOf(await service.add(wish, asker))}`;
 }
 
 const CHANGES = [
@@ -108,19 +108,19 @@ const CHANGES = [
 
 /** What the run of a job may have started. */
 type StartedWork = {
-  readonly helpers: Pick<HelperView, 'stopAll'>;
+  readonly helpers: Pick<SubagentView, 'stopAll'>;
   /** Undefined where workflows are off. */
-  readonly workflows: Pick<WorkflowDesk, 'stopAll'> | undefined;
+  readonly workflows: Pick<WorkflowService, 'stopAll'> | undefined;
 };
 
 /** With all that its run has started; whether there was anything. */
 export async function stopJob(
   id: string,
-  desk: Pick<JobDesk, 'endRun'>,
+  service: Pick<JobService, 'endRun'>,
   { helpers, workflows }: StartedWork,
 ): Promise<boolean> {
   const session = sessionKeyOf(jobChat(id));
-  const wasAtWork = await desk.endRun(id);
+  const wasAtWork = await service.endRun(id);
   const helped = await helpers.stopAll(session);
   const ended = (await workflows?.stopAll(session)) ?? 0;
   return wasAtWork || helped + ended > 0;
@@ -285,7 +285,7 @@ async function explained(task: () => string | Promise<string>): Promise<string> 
 // made between the two of us, by somebody whom the channel vouches for.
 
 type JobAskersDeps = {
-  readonly desk: JobDesk;
+  readonly service: JobService;
   readonly persons: Pick<Persons, 'author' | 'inChat' | 'of'>;
   readonly origins: Origins;
   /** Who writes by a door of our own, whichever chat they open there. */
@@ -307,7 +307,7 @@ const CHANGED: Readonly<Record<JobChange, string>> = {
 
 type JobAskers = ReturnType<typeof createJobAskers>;
 
-export function createJobAskers({ desk, persons, origins, ownerAt, offerUndo }: JobAskersDeps) {
+export function createJobAskers({ service, persons, origins, ownerAt, offerUndo }: JobAskersDeps) {
   /** @throws JobError */
   async function askerIn({ chat, rights, isTainted }: ScheduleAsker): Promise<JobAsker> {
     const own = ownerAt(chat);
@@ -326,7 +326,7 @@ export function createJobAskers({ desk, persons, origins, ownerAt, offerUndo }: 
   return {
     /** For commands. */
     jobs: {
-      desk,
+      service,
       /** Undefined where nobody vouches for them, or it is not between the two of us. */
       async askerOf(message: InboundMessage): Promise<JobAsker | undefined> {
         const { sender, chat, addressing, group } = message;
@@ -340,10 +340,10 @@ export function createJobAskers({ desk, persons, origins, ownerAt, offerUndo }: 
     },
     /** For the tool: all answers are texts for the model. @throws JobError */
     schedules: {
-      check: (wish: JobWish) => desk.check(wish),
+      check: (wish: JobWish) => service.check(wish),
       async add(wish: JobWish, asking: ScheduleAsker, isUndoable: boolean): Promise<string> {
         const asker = await askerIn(asking);
-        const shown = await desk.add(wish, asker);
+        const shown = await service.add(wish, asker);
         const { job, line, next } = shown;
         if (isUndoable && asker.kind === 'person') {
           const what = job.kind === 'say' ? 'Reminder set' : 'Job set';
@@ -353,11 +353,11 @@ export function createJobAskers({ desk, persons, origins, ownerAt, offerUndo }: 
         return `Created: ${line}`;
       },
       async list(asking: ScheduleAsker): Promise<string> {
-        const jobs = await desk.list(await askerIn(asking));
+        const jobs = await service.list(await askerIn(asking));
         return jobs.length === 0 ? 'There are no jobs.' : jobs.map(({ line }) => line).join('\n');
       },
       async change(id: string, change: JobChange, asking: ScheduleAsker): Promise<string> {
-        const { line } = await desk.change(id, change, await askerIn(asking));
+        const { line } = await service.change(id, change, await askerIn(asking));
         return `${CHANGED[change]}: ${line}`;
       },
     },
@@ -365,7 +365,7 @@ export function createJobAskers({ desk, persons, origins, ownerAt, offerUndo }: 
 }
 
 function senderAt(person: Person, chat: ChatRef): PersonSender | undefined {
-  const [id, ...alsoKnownAs] = doorOf(person, chat.channel)?.ids ?? [];
+  const [id, ...alsoKnownAs] = personChannelOf(person, chat.channel)?.ids ?? [];
   if (id === undefined) return undefined;
   return { kind: 'person', id, alsoKnownAs, name: person.name, verified: 'verified' };
 }

@@ -1,7 +1,7 @@
 // Installs schedules: jobs, the heartbeat, and what is said at the end of quiet hours.
 
 import { AGENT } from '../../agent/install.ts';
-import { DOOR_OWNER, OWN_DOORS } from '../../channels/door.ts';
+import { LOCAL_CHANNELS, LOCAL_OWNER } from '../../channels/local-channel.ts';
 import { chatsOf } from '../../kernel/access/person.ts';
 import { rightsOf } from '../../kernel/access/rights.ts';
 import type { LiveConfig } from '../../kernel/config/files/live-config.ts';
@@ -20,7 +20,7 @@ import { createAnnouncer, createNoteKeeper } from './announcer.ts';
 import { createCron, createJobAskers, cronCommands, JOB_UNDO, stopJob } from './cron-tool.ts';
 import { createJobForgetting, openJobRows, startedFromJobs } from './job-rows.ts';
 import { createJobCourier, createJobStart, type JobPlace, scheduleStage } from './job-start.ts';
-import { createJobDesk, createNextSlot } from './jobs.ts';
+import { createJobService, createNextSlot } from './jobs.ts';
 import { HEARTBEAT, HEARTBEAT_FILE, type Job, jobChat } from './rules/job.ts';
 import { quietUntil } from './rules/quiet-hours.ts';
 import { createHeartbeat, createScheduler, type Scheduler } from './scheduler.ts';
@@ -45,7 +45,7 @@ export function install(kernel: Kernel): void {
   const timeZone = () => live.config.sessions.timeZone;
   const jobs = openJobRows(kernel.rows);
   const next = createNextSlot();
-  const desk = createJobDesk({
+  const service = createJobService({
     ...{ jobs, bus, next, timeZone, now: () => clock.now(), changed: () => scheduler.changed() },
     checkWorkflow: workflows?.check ?? workflowsAreOff,
     workflowsOf: workflows?.ofJob ?? (async () => []),
@@ -88,20 +88,20 @@ export function install(kernel: Kernel): void {
     beginAnew: () => agent.reset(sessionKeyOf(jobChat(HEARTBEAT))),
   });
   const asked = createJobAskers({
-    ...{ desk, persons, origins, offerUndo: createUndo(kernel) },
+    ...{ service, persons, origins, offerUndo: createUndo(kernel) },
     ownerAt: ({ channel }) =>
-      OWN_DOORS.some((door) => door.channel === channel) ? DOOR_OWNER : undefined,
+      LOCAL_CHANNELS.some((door) => door.channel === channel) ? LOCAL_OWNER : undefined,
   });
   const tool = createCron(asked.schedules);
-  const { desk: helpers, rows: subagents } = kernel.use(SUBAGENTS);
-  const started = { helpers, workflows: workflows?.desk };
-  const stop = (id: string) => stopJob(id, desk, started);
+  const { service: helpers, rows: subagents } = kernel.use(SUBAGENTS);
+  const started = { helpers, workflows: workflows?.service };
+  const stop = (id: string) => stopJob(id, service, started);
   add.tools(() => [tool]);
   add.answers(
     JOB_UNDO,
     undoHandler(async (id) => {
       const isThere = (await jobs.all.get(id)) !== undefined;
-      if (isThere) await desk.remove(id, { kind: 'operator' });
+      if (isThere) await service.remove(id, { kind: 'operator' });
       return isThere;
     }),
   );
@@ -122,7 +122,7 @@ export function install(kernel: Kernel): void {
   add.task({ name: 'heartbeat', run: (signal) => heartbeat.run(signal) });
   const answersTo: Routes['answersTo'] = (...asking) => routes.answersTo(...asking);
   add.stage(scheduleStage({ agent, scheduler, answersTo }));
-  kernel.provide(JOBS, { atWork: (chat) => desk.atWork(chat), stop });
+  kernel.provide(JOBS, { atWork: (chat) => service.atWork(chat), stop });
 }
 
 async function workflowsAreOff(): Promise<never> {

@@ -30,7 +30,7 @@ import { newBoundary } from '../../lib/boundary.ts';
 import type { Logger } from '../../lib/logger.ts';
 import { headOf } from '../../lib/text/cut.ts';
 import type { Clock } from '../../lib/time/clock.ts';
-import { isForeignTurn } from '../subagents/helper-desk.ts';
+import { isTaintedTurn } from '../subagents/subagent-service.ts';
 import { WorkflowError } from '../workflows/rules/workflow.ts';
 import type { Announcer } from './announcer.ts';
 import {
@@ -168,7 +168,7 @@ export function createJobCourier({ announcer, sessions, log, placeOf }: JobCouri
   async function isForeign({ id, chat }: OutboundMessage): Promise<boolean> {
     const turn = turnOfAnswer(id);
     if (turn === undefined || sessionOfTurn(turn) !== sessionKeyOf(chat)) return true;
-    return isForeignTurn(sessions, sessionKeyOf(chat), turn);
+    return isTaintedTurn(sessions, sessionKeyOf(chat), turn);
   }
 
   return {

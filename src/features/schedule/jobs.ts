@@ -2,8 +2,8 @@
 
 import { randomBytes } from 'node:crypto';
 import type { Cron } from 'croner';
-import { OWN_DOORS } from '../../channels/door.ts';
-import { doorOf, isSameChat, type Person } from '../../kernel/access/person.ts';
+import { LOCAL_CHANNELS } from '../../channels/local-channel.ts';
+import { isSameChat, type Person, personChannelOf } from '../../kernel/access/person.ts';
 import type { Rights } from '../../kernel/access/rights.ts';
 import type { EmbeddedStore } from '../../kernel/bus/store/store.ts';
 import {
@@ -52,7 +52,7 @@ export type ShownJob = { readonly job: Job; readonly line: string; readonly next
 
 export type JobChange = 'remove' | 'enable' | 'disable' | 'run';
 
-type JobDeskDeps = {
+type JobServiceDeps = {
   readonly jobs: JobRows;
   readonly bus: Pick<EmbeddedStore, 'cancel' | 'trace'>;
   readonly next: NextSlot;
@@ -72,10 +72,10 @@ const MAX_JOBS_OF_ONE = 100;
 const ID_BYTES = 4;
 const LAST = 'last';
 
-export type JobDesk = ReturnType<typeof createJobDesk>;
+export type JobService = ReturnType<typeof createJobService>;
 
 /** The same from a chat, from a tool and from the command line. What fails is a JobError. */
-export function createJobDesk(deps: JobDeskDeps) {
+export function createJobService(deps: JobServiceDeps) {
   const { next, now, changed, bus } = deps;
 
   const zoneFor = (asker: JobAsker) =>
@@ -249,7 +249,7 @@ function isTheirs(job: Job, asker: JobAsker): boolean {
 /** Two records of one person may have been joined since. */
 function isMadeBy(maker: JobMaker, { person }: PersonAsker): boolean {
   if (maker.kind !== 'person') return false;
-  const door = doorOf(person, maker.chat.channel);
+  const door = personChannelOf(person, maker.chat.channel);
   return maker.id === person.id || door?.ids.includes(maker.sender.id) === true;
 }
 
@@ -281,7 +281,7 @@ function targetOf(to: string | undefined, asker: JobAsker): JobTarget {
   }
   const { person, chat } = asker;
   if (typed === '') return lasts(chat) ? { kind: 'chat', chat } : { kind: 'last' };
-  const door = doorOf(person, typed.toLowerCase());
+  const door = personChannelOf(person, typed.toLowerCase());
   if (door?.chat !== undefined) return { kind: 'chat', chat: door.chat };
   const doors = person.doors.flatMap((each) => (each.chat === undefined ? [] : [each.channel]));
   throw new JobError(
@@ -303,7 +303,7 @@ function limitsOf({ tokensPerDay, moneyPerDay }: JobWish): Pick<Job, 'limits'> {
 
 /** Whether what is sent to the chat lasts. */
 const lasts = ({ channel }: ChatRef) =>
-  !OWN_DOORS.some((door) => door.channel === channel && !door.lasts);
+  !LOCAL_CHANNELS.some((door) => door.channel === channel && !door.lasts);
 
 function newId(jobs: readonly Job[]): string {
   const id = `j${randomBytes(ID_BYTES).toString('hex')}`;

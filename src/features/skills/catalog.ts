@@ -20,13 +20,13 @@ import {
   splitFrontMatter,
 } from './rules/skill.ts';
 import {
-  createPinBook,
+  createSkillPinRows,
   listSkillFiles,
-  type PinBook,
   type Skill,
   SkillError,
   type SkillFile,
   type SkillPin,
+  type SkillPinRows,
   type Skills,
   sha256,
   skillsCommands,
@@ -34,7 +34,7 @@ import {
 
 export type CatalogDeps = {
   readonly files: GuardedFiles;
-  readonly pins: PinBook;
+  readonly pins: SkillPinRows;
   readonly needs: NeedsCheck;
   /** Holds a folder for each skill of the workspace; asked at each turn. */
   readonly workspace: () => string;
@@ -292,7 +292,7 @@ type SkillsParts = {
 export function openSkills({ home, env, clock, workspace }: SkillsParts): Skills {
   return createSkillCatalog({
     files: createGuardedFiles({ forbidden: [home.root] }),
-    pins: createPinBook(home.skillPins),
+    pins: createSkillPinRows(home.skillPins),
     needs: createNeedsCheck(env, clock),
     workspace: () => skillsFolder(workspace()),
     shipped: SHIPPED_SKILLS,

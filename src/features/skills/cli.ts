@@ -13,7 +13,7 @@ import {
 } from '../../cli/terminal.ts';
 import type { FoundSkill } from './install-skill.ts';
 import type { SkillReview } from './package.ts';
-import type { SkillCare } from './skill-care.ts';
+import type { SkillMaintenance } from './skill-maintenance.ts';
 import type { Skill } from './skills.ts';
 
 const SHOWN_LINES = 200;
@@ -66,9 +66,9 @@ function addChanging(command: Command, terminal: Terminal) {
     .action((name: string, { yes }: AddFlags) => remove(terminal, name, yes === true));
 }
 
-async function open(terminal: Terminal): Promise<SkillCare> {
-  const { openSkillCare } = await import('./skill-care.ts');
-  return openSkillCare(terminal.home, terminal.env, terminal.clock);
+async function open(terminal: Terminal): Promise<SkillMaintenance> {
+  const { openSkillMaintenance } = await import('./skill-maintenance.ts');
+  return openSkillMaintenance(terminal.home, terminal.env, terminal.clock);
 }
 
 async function list(terminal: Terminal, json: boolean) {

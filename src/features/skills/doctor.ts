@@ -5,8 +5,8 @@ import { printable, type Terminal } from '../../cli/terminal.ts';
 import type { Skill } from './skills.ts';
 
 export async function checkSkills({ home, env, clock }: Terminal): Promise<readonly Finding[]> {
-  const { openSkillCare } = await import('./skill-care.ts');
-  const skills = await (await openSkillCare(home, env, clock)).skills.list();
+  const { openSkillMaintenance } = await import('./skill-maintenance.ts');
+  const skills = await (await openSkillMaintenance(home, env, clock)).skills.list();
   const findings = skills.flatMap((skill) => findingOf(skill) ?? []);
   return findings.length > 0 ? findings : [ok('skills', `${skills.length}, all usable`)];
 }

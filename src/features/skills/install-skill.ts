@@ -20,10 +20,10 @@ import { isSkillName } from './rules/skill.ts';
 import {
   archiveOf,
   listSkillFiles,
-  type PinBook,
   type RepositoryPlace,
   SkillError,
   type SkillPin,
+  type SkillPinRows,
   sha256,
 } from './skills.ts';
 
@@ -34,7 +34,7 @@ const FILE_MODE = 0o600;
 export type InstallDeps = {
   /** The workspace's folder of skills. */
   readonly folder: string;
-  readonly pins: PinBook;
+  readonly pins: SkillPinRows;
   readonly files: GuardedFiles;
   readonly now: () => Date;
 };

@@ -167,12 +167,12 @@ const pinFile = z.strictObject({
 
 type SkillPins = ReadonlyMap<string, SkillPin>;
 
-export type PinBook = ReturnType<typeof createPinBook>;
+export type SkillPinRows = ReturnType<typeof createSkillPinRows>;
 
 export const sha256 = (bytes: string | Uint8Array) =>
   createHash('sha256').update(bytes).digest('hex');
 
-export function createPinBook(path: string) {
+export function createSkillPinRows(path: string) {
   let cached: { readonly stamp: string; readonly pins: SkillPins } | undefined;
 
   /** Read again when the file changed. @throws NanobotError where it is damaged */

@@ -17,14 +17,14 @@ import {
   BUDGET_SUBJECT,
   budgetQuestion,
   createBudgetAnswers,
-  createSpendingDesk,
-  type SpendingDesk,
+  createSpendingService,
+  type SpendingService,
   spendingCommands,
   spentToday,
-} from './spending-desk.ts';
+} from './spending-service.ts';
 
 export const PAID_CALLS = port<PaidCalls>('paid calls');
-const SPENDING_DESK = port<SpendingDesk>('spending desk');
+const SPENDING_SERVICE = port<SpendingService>('spending desk');
 
 /** @throws StoreError */
 export async function install(kernel: Kernel): Promise<void> {
@@ -46,15 +46,15 @@ export async function install(kernel: Kernel): Promise<void> {
     new Spending({ ...{ state, clock, log, notes }, knownAs, ownerOf, settings }),
   );
   await spending.today();
-  const desk = createSpendingDesk(spending, settings, ownerOf, sessions);
+  const service = createSpendingService(spending, settings, ownerOf, sessions);
   const only = kernel.use(LOCAL_ONLY);
   kernel.add.modelGuard(recordingGuard(measuring.calls.called, clock));
   kernel.add.modelGuard(budgetGuard(spending));
   kernel.provide(PAID_CALLS, only.paid(spending));
-  kernel.provide(SPENDING_DESK, desk);
-  kernel.add.answers(BUDGET_SUBJECT, createBudgetAnswers(desk), 'configuration');
-  kernel.add.status({ lines: async (origin) => [`Today: ${await spentToday(origin, desk)}`] });
-  kernel.add.command(...spendingCommands(desk));
+  kernel.provide(SPENDING_SERVICE, service);
+  kernel.add.answers(BUDGET_SUBJECT, createBudgetAnswers(service), 'configuration');
+  kernel.add.status({ lines: async (origin) => [`Today: ${await spentToday(origin, service)}`] });
+  kernel.add.command(...spendingCommands(service));
   kernel.add.routes(['POST /api/model-calls', 'POST /api/model-calls/:id'], async () =>
     (await import('./lending-routes.ts')).lendingRoutes(kernel.modelCalls),
   );

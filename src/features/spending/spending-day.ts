@@ -4,7 +4,7 @@
 import { z } from 'zod';
 import type { PersonLimits } from '../../kernel/access/person.ts';
 import type { KeyValueStore } from '../../kernel/bus/store/store.ts';
-import { CountBook, type CountNames, type CountRow } from '../../kernel/message/message-limits.ts';
+import { type CountNames, type CountRow, CountRows } from '../../kernel/message/message-limits.ts';
 
 import { jsonRow, number, rowShape, texts } from '../../lib/json/json.ts';
 import { orAborted } from '../../lib/time/clock.ts';
@@ -23,7 +23,7 @@ export class SpendingDay {
   readonly day: string;
   /** Epoch milliseconds. */
   readonly endsAt: number;
-  readonly book = new CountBook<Ledger>(EMPTY_LEDGER, joinedLedgers);
+  readonly ledgers = new CountRows<Ledger>(EMPTY_LEDGER, joinedLedgers);
   /** What an owner allows whoever pays, as known at their last call; by the name of their budget. */
   readonly own = new Map<string, PersonLimits | undefined>();
   /** Models of which an owner was told that no budget in money stops them. */
@@ -44,7 +44,7 @@ export class SpendingDay {
   /** `onUnread`: told of each row that is damaged; what it counted is lost. */
   async load(onUnread: () => void): Promise<this> {
     for (const { value } of await this.#state.list(prefixOf(this.day))) {
-      const row = this.book.read(value);
+      const row = this.ledgers.read(value);
       if (row === undefined) onUnread();
       else row.value = afterCrash(row.value);
     }
@@ -72,7 +72,7 @@ export class SpendingDay {
     const rows = [...this.#changed];
     if (rows.length === 0) return;
     this.#changed.clear();
-    const stored = this.book.stored(rows);
+    const stored = this.ledgers.stored(rows);
     const prefix = prefixOf(this.day);
     try {
       const named = stored.rows.map(({ key, value }) => ({ key: prefix + key, value }));

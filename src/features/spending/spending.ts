@@ -208,13 +208,13 @@ export class Spending implements SpendingGuard, Pick<PaidCalls, 'reservePaid'>, 
   #accounts(day: SpendingDay, payer: Payer): readonly Account[] {
     const { limits } = this.#deps.settings();
     const charged = chargedFor(payer, limits, (name) => day.own.get(name));
-    return charged.map((one) => ({ ...one, row: day.book.at(one.names) }));
+    return charged.map((one) => ({ ...one, row: day.ledgers.at(one.names) }));
   }
 
   async #charged(payer: Payer) {
     const known = await this.#deps.knownAs(payer);
     const day = await this.today();
-    joinDoors(day, payer, known);
+    joinPersonChannels(day, payer, known);
     await this.#learnLimits(day, payer);
     return { day, accounts: this.#accounts(day, payer) };
   }
@@ -276,8 +276,8 @@ export class Spending implements SpendingGuard, Pick<PaidCalls, 'reservePaid'>, 
 }
 
 /** Whoever is met on another door than before is one with who they are there. */
-function joinDoors(day: SpendingDay, payer: Payer, { names }: Known): void {
-  if (names.length > 0) day.book.at(personBudgetNames(payer, names));
+function joinPersonChannels(day: SpendingDay, payer: Payer, { names }: Known): void {
+  if (names.length > 0) day.ledgers.at(personBudgetNames(payer, names));
 }
 
 // Says what becomes of a budget: once a day each, under ids made of day and budget, so that a restart

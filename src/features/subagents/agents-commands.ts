@@ -10,8 +10,8 @@ import {
 import type { SessionKey } from '../../kernel/message/ids.ts';
 import type { Rows } from '../../kernel/rows.ts';
 import type { Clock } from '../../lib/time/clock.ts';
-import type { HelperDesk as Desk } from './helper-desk.ts';
-import { type HelperRun, helperLine } from './rules/subagent.ts';
+import { type SubagentRun, subagentLine } from './rules/subagent.ts';
+import type { SubagentService as Service } from './subagent-service.ts';
 
 const MAX_LINES = 30;
 
@@ -29,7 +29,7 @@ export const AGENTS_COMMANDS = {
   },
 } satisfies CommandTable;
 
-export function agentsCommands(helpers: HelperView): readonly Command[] {
+export function agentsCommands(helpers: SubagentView): readonly Command[] {
   return commandsOf(AGENTS_COMMANDS, {
     async agents(origin) {
       const lines = await helpers.lines(seenBy(origin));
@@ -44,37 +44,37 @@ export function agentsCommands(helpers: HelperView): readonly Command[] {
   });
 }
 
-function seenBy({ session, message, role }: CommandOrigin): HelpersOf {
+function seenBy({ session, message, role }: CommandOrigin): SubagentsOf {
   const isAlone = message.addressing === 'direct' && message.group === undefined;
   return role === 'owner' && isAlone ? 'all' : session;
 }
 
 /** Of one conversation, or of all. */
-type HelpersOf = SessionKey | 'all';
+type SubagentsOf = SessionKey | 'all';
 
-type HelperPeopleDeps = {
-  readonly runs: Rows<HelperRun>;
-  readonly desk: Pick<Desk, 'cancel'>;
+type SubagentViewDeps = {
+  readonly runs: Rows<SubagentRun>;
+  readonly service: Pick<Service, 'cancel'>;
   readonly clock: Clock;
 };
 
-export type HelperView = ReturnType<typeof createHelperPeople>;
+export type SubagentView = ReturnType<typeof createSubagentView>;
 
-export function createHelperPeople({ runs: rows, desk, clock }: HelperPeopleDeps) {
-  const isRunning = ({ state }: HelperRun) => state === 'running';
+export function createSubagentView({ runs: rows, service, clock }: SubagentViewDeps) {
+  const isRunning = ({ state }: SubagentRun) => state === 'running';
 
-  async function visible(whose: HelpersOf): Promise<readonly HelperRun[]> {
+  async function visible(whose: SubagentsOf): Promise<readonly SubagentRun[]> {
     const all = (await rows.list()).filter(({ series }) => series === undefined);
     return whose === 'all' ? all : all.filter(({ parent }) => parent.session === whose);
   }
 
   return {
     /** A line each, those at work first. */
-    async lines(whose: HelpersOf): Promise<readonly string[]> {
+    async lines(whose: SubagentsOf): Promise<readonly string[]> {
       const runs = (await visible(whose)).toReversed();
       const sorted = [...runs.filter(isRunning), ...runs.filter((run) => !isRunning(run))];
-      const of = (run: HelperRun) => (whose === 'all' ? ` [${run.parent.session}]` : '');
-      return sorted.map((run) => `${helperLine(run, clock.now())}${of(run)}`);
+      const of = (run: SubagentRun) => (whose === 'all' ? ` [${run.parent.session}]` : '');
+      return sorted.map((run) => `${subagentLine(run, clock.now())}${of(run)}`);
     },
     /** For the status; nothing where there are none. */
     async atWork(session: SessionKey): Promise<readonly string[]> {
@@ -82,16 +82,16 @@ export function createHelperPeople({ runs: rows, desk, clock }: HelperPeopleDeps
       return running === 0 ? [] : [`Subagents running: ${running} (see /agents)`];
     },
     /** What came of it, in words. */
-    async kill(id: string, whose: HelpersOf): Promise<string> {
+    async kill(id: string, whose: SubagentsOf): Promise<string> {
       const run = (await visible(whose)).find((each) => each.id === id);
       if (run === undefined) return `There is no subagent ${id}. /agents lists them.`;
-      const ran = await desk.cancel(run, 'by a person');
+      const ran = await service.cancel(run, 'by a person');
       return ran ? `Stopped: ${run.label}.` : `It had already ended: ${run.label}.`;
     },
     /** Ends all of a conversation; how many there were. */
     async stopAll(session: SessionKey): Promise<number> {
       const runs = (await visible(session)).filter(isRunning);
-      for (const run of runs) await desk.cancel(run, 'with what it was for');
+      for (const run of runs) await service.cancel(run, 'with what it was for');
       return runs.length;
     },
   };

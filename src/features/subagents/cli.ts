@@ -5,7 +5,7 @@ import { chatNames, chatText } from '../../cli/chat-names.ts';
 import { printable, type Terminal, withState } from '../../cli/terminal.ts';
 import type { Config } from '../../kernel/config/config.ts';
 import type { OpenRows } from '../../kernel/rows.ts';
-import type { HelperRun } from './rules/subagent.ts';
+import type { SubagentRun } from './rules/subagent.ts';
 
 export function agentsCommand(terminal: Terminal): Command {
   const command = new Command('agents').description('subagents and their profiles');
@@ -32,13 +32,13 @@ async function list(terminal: Terminal, json: boolean): Promise<void> {
     terminal.print(`profile ${printable(name)}: ${printable(description)}`);
   }
   if (profiles.length === 0) terminal.note('No profiles in the workspace.');
-  const { helperLine } = await import('./rules/subagent.ts');
+  const { subagentLine } = await import('./rules/subagent.ts');
   const names = await chatNames(
     terminal,
     runs.map(({ parent }) => parent.session),
   );
   for (const run of runs) {
-    const line = helperLine(run, terminal.clock.now());
+    const line = subagentLine(run, terminal.clock.now());
     terminal.print(`${printable(line)} [${chatText(names, run.parent.session)}]`);
   }
   if (runs.length === 0) terminal.note('No subagents.');
@@ -51,7 +51,7 @@ async function stored(rows: OpenRows, { home }: Terminal, config: Config) {
   const { Calibrator, Votes } = await import('./learnt.ts');
   const { configuredOf } = await import('./rules/calibration.ts');
   const { openSubagents } = await import('./personal-data.ts');
-  const { createProfileBook } = await import('./terms.ts');
+  const { createProfileFiles } = await import('./terms.ts');
   const files = createGuardedFiles({ forbidden: [home.root] });
   const calibrator = new Calibrator({
     rows,
@@ -60,13 +60,13 @@ async function stored(rows: OpenRows, { home }: Terminal, config: Config) {
   });
   const all = await openSubagents(rows).runs.list();
   return {
-    profiles: await createProfileBook(files, () => config.agents.defaults.workspace).list(),
+    profiles: await createProfileFiles(files, () => config.agents.defaults.workspace).list(),
     runs: all.filter(({ series }) => series === undefined),
     figures: [...(await new Votes(rows).lines()), ...(await calibrator.lines())],
   };
 }
 
-function runJson({ id, label, plan, parent, state, startedAt, endedAt, result }: HelperRun) {
+function runJson({ id, label, plan, parent, state, startedAt, endedAt, result }: SubagentRun) {
   const shown = { id, label, kind: plan.kind, session: parent.session, state, startedAt };
   return { ...shown, endedAt, result };
 }

@@ -15,26 +15,31 @@ import type { Clock } from '../../lib/time/clock.ts';
 import type { ModelRegistry } from '../../providers/provider.ts';
 import { MEMORY } from '../memory/install.ts';
 import { knownCost } from '../spending/install.ts';
-import { agentsCommands, createHelperPeople, type HelperView } from './agents-commands.ts';
-import { createHelperDesk, type HelperDesk, isForeignTurn, taskMessageId } from './helper-desk.ts';
-import { createHelperStarts } from './helper-starts.ts';
+import { agentsCommands, createSubagentView, type SubagentView } from './agents-commands.ts';
 import { Calibrator, createExperience, type Experience, Votes } from './learnt.ts';
 import {
-  createHelperForgetting,
+  createSubagentErasure,
   openSubagents,
   type SubagentRows,
-  startedFromHelpers,
+  startedFromSubagents,
 } from './personal-data.ts';
 import { configuredOf } from './rules/calibration.ts';
-import { type HelperRun, leftMs, SUBAGENT_CHANNEL } from './rules/subagent.ts';
-import { createHelperSeries, createHelperSignals, type HelperSignals } from './series.ts';
+import { leftMs, SUBAGENT_CHANNEL, type SubagentRun } from './rules/subagent.ts';
+import { createSubagentSeries, createSubagentSignals, type SubagentSignals } from './series.ts';
 import { createSpawn } from './spawn.ts';
-import { createHelperTerms, createProfileBook } from './terms.ts';
+import {
+  createSubagentService,
+  isTaintedTurn,
+  type SubagentService,
+  taskMessageId,
+} from './subagent-service.ts';
+import { createSubagentStarts } from './subagent-starts.ts';
+import { createProfileFiles, createSubagentTerms } from './terms.ts';
 
 export type Subagents = {
   readonly rows: SubagentRows;
   /** For commands. */
-  readonly desk: HelperView;
+  readonly service: SubagentView;
   readonly experience: Experience;
   readonly votes: Votes;
 };
@@ -52,7 +57,7 @@ export function install(kernel: Kernel): void {
   const settings = () => live.config.agents.subagents;
   const subagents = openSubagents(rows);
   const { runs } = subagents;
-  const desk = createHelperDesk({ subagents, bus, clock, log });
+  const service = createSubagentService({ subagents, bus, clock, log });
   const votes = new Votes(rows, (vote) =>
     measuring.telemetry.record({ kind: 'vote', at: clock.now(), durationMs: 0, ...vote }),
   );
@@ -62,37 +67,37 @@ export function install(kernel: Kernel): void {
   const experience = createExperience({
     ...{ calibrator, runs, sessions, clock, log, configured },
     costOf: (model, usage) => knownCost(live, model, usage),
-    modelOf: (name) => helperModel(name, models()),
+    modelOf: (name) => subagentModel(name, models()),
   });
-  const terms = createHelperTerms({
-    profiles: createProfileBook(kernel.use(MEMORY).files, () => live.defaults.workspace),
+  const terms = createSubagentTerms({
+    profiles: createProfileFiles(kernel.use(MEMORY).files, () => live.defaults.workspace),
     settings,
     modelOf: async (session) => (await kernel.settings.get(session)).model,
     advice: ({ kind, profile, model }) =>
-      calibrator.advice(kind, profile, helperModel(model, models())),
+      calibrator.advice(kind, profile, subagentModel(model, models())),
   });
-  const starts = createHelperStarts({ runs, desk, terms, clock, settings });
-  const series = createHelperSeries({
-    ...{ runs, desk, log, votes },
+  const starts = createSubagentStarts({ runs, service, terms, clock, settings });
+  const series = createSubagentSeries({
+    ...{ runs, service, log, votes },
     voting: () => live.config.agents.voting,
     childOf: (...child) => starts.childOf(...child),
   });
-  desk.drivenBy((run) => series.drive(run));
+  service.drivenBy((run) => series.drive(run));
   const maxDepth = () => settings().maxDepth;
-  const signals = createHelperSignals({
+  const signals = createSubagentSignals({
     bus,
     sessions,
     clock,
     log,
     isOn: () => hears(live.config),
   });
-  const turns = { runs, desk, sessions, clock, log, models, experience, maxDepth, signals };
-  const shown = createHelperPeople({ runs, desk, clock });
+  const turns = { runs, service, sessions, clock, log, models, experience, maxDepth, signals };
+  const shown = createSubagentView({ runs, service, clock });
   const spawn = createSpawn(starts);
   add.tools(() => [spawn]);
   add.command(...agentsCommands(shown));
-  add.personalData(createHelperForgetting(subagents));
-  add.startedFrom(SUBAGENT_CHANNEL, startedFromHelpers(subagents));
+  add.personalData(createSubagentErasure(subagents));
+  add.startedFrom(SUBAGENT_CHANNEL, startedFromSubagents(subagents));
   add.stillWanted(SUBAGENT_CHANNEL, async (id) => (await runs.get(id))?.state !== 'cancelled');
   add.status({
     lines: async (origin) => [
@@ -104,7 +109,7 @@ export function install(kernel: Kernel): void {
   add.task({
     name: 'helpers',
     async run(signal) {
-      await desk.recover();
+      await service.recover();
       await series.run(signal);
     },
   });
@@ -114,7 +119,7 @@ export function install(kernel: Kernel): void {
   });
   const agent = confinedAgent(kernel.use(AGENT), turns);
   add.stage(subagentsStage({ agent, permits: createPermits(PLACES) }, turns));
-  kernel.provide(SUBAGENTS, { rows: subagents, desk: shown, experience, votes });
+  kernel.provide(SUBAGENTS, { rows: subagents, service: shown, experience, votes });
 }
 
 const hears = ({ agents: { proprioception } }: Config) =>
@@ -138,13 +143,13 @@ function unheard(log: Logger): Courier {
 // after an approval, adds to the result.
 
 type SubagentsStageDeps = {
-  readonly runs: Rows<HelperRun>;
-  readonly desk: Pick<HelperDesk, 'end' | 'addendum'>;
+  readonly runs: Rows<SubagentRun>;
+  readonly service: Pick<SubagentService, 'end' | 'addendum'>;
   readonly sessions: Pick<SessionStore, 'turn'>;
-  readonly signals: HelperSignals;
+  readonly signals: SubagentSignals;
   readonly clock: Clock;
   readonly log: Logger;
-  readonly experience: Pick<Experience, 'helperEnded'>;
+  readonly experience: Pick<Experience, 'subagentEnded'>;
   models(): ModelRegistry;
   maxDepth(): number;
 };
@@ -167,7 +172,7 @@ function confinedAgent(agent: Agent, deps: SubagentsStageDeps): Agent {
 
 /** @param setup with the confined agent */
 function subagentsStage(setup: TurnSetup, deps: SubagentsStageDeps): TurnStage {
-  const { runs, desk, sessions, log } = deps;
+  const { runs, service, sessions, log } = deps;
 
   async function run(turn: Turn, next: NextStage): Promise<HandledTurn> {
     const { seq, message } = turn.messages[0];
@@ -179,16 +184,16 @@ function subagentsStage(setup: TurnSetup, deps: SubagentsStageDeps): TurnStage {
     }
     const handled = await next(turn, setup);
     const text = handled.outbound.map(({ markdown }) => markdown).join('\n\n');
-    const isForeign = await isForeignTurn(sessions, turn.session, turn.id);
+    const isForeign = await isTaintedTurn(sessions, turn.session, turn.id);
     if (isTask) {
       const state = handled.ending === 'answered' ? 'done' : 'failed';
       // Before the end is told: the next helper is to profit from it.
       if (handled.ending !== 'stopped') {
-        await deps.experience.helperEnded(known, turn, state === 'done');
+        await deps.experience.subagentEnded(known, turn, state === 'done');
       }
-      await desk.end(chat, { state, result: text, isForeign });
+      await service.end(chat, { state, result: text, isForeign });
     } else if (text !== '') {
-      await desk.addendum(chat, turn.id, text, isForeign);
+      await service.addendum(chat, turn.id, text, isForeign);
     }
     return { ...handled, outbound: [] };
   }
@@ -199,7 +204,7 @@ function subagentsStage(setup: TurnSetup, deps: SubagentsStageDeps): TurnStage {
     onPoison(turn) {
       if (turn.chat.channel !== SUBAGENT_CHANNEL) return undefined;
       const { chat: helper } = turn.chat;
-      desk
+      service
         .end(helper, { state: 'failed', result: GIVEN_UP, isForeign: false })
         .catch((error) => log.error('end of a subagent not stored', { helper, error }));
       return [];
@@ -207,7 +212,7 @@ function subagentsStage(setup: TurnSetup, deps: SubagentsStageDeps): TurnStage {
   };
 }
 
-function confined(input: TurnInput, run: HelperRun, deps: SubagentsStageDeps): TurnInput {
+function confined(input: TurnInput, run: SubagentRun, deps: SubagentsStageDeps): TurnInput {
   const { terms, parent, depth } = run;
   const { tools, rounds, tokens, model } = terms;
   const [first, ...rest] = input.messages;
@@ -222,9 +227,9 @@ function confined(input: TurnInput, run: HelperRun, deps: SubagentsStageDeps): T
     messages: [paid(first), ...rest.map(paid)],
     settings: {
       ...input.settings,
-      ...(model === undefined ? {} : { model: helperModel(model, deps.models()) }),
+      ...(model === undefined ? {} : { model: subagentModel(model, deps.models()) }),
     },
-    confines: {
+    turnLimits: {
       // What voters do would be done several times over: they only answer.
       mayUse: (tool) =>
         !isVote && (tool !== SPAWN || mayStart) && (tools === undefined || tools.includes(tool)),
@@ -237,7 +242,7 @@ function confined(input: TurnInput, run: HelperRun, deps: SubagentsStageDeps): T
 }
 
 /** With its prefix, of one as in terms. */
-function helperModel(name: string | undefined, models: ModelRegistry): string {
+function subagentModel(name: string | undefined, models: ModelRegistry): string {
   if (name === undefined || name === 'default') return models.defaultModel;
   return name === 'fast' ? models.fast(models.defaultModel) : name;
 }

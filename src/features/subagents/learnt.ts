@@ -18,12 +18,12 @@ import {
   type Configured,
   type Execution,
   groupOf,
-  type HelperKind,
-  helperKind,
+  type SubagentKind,
+  subagentKind,
   takenBy,
   taskTypeOf,
 } from './rules/calibration.ts';
-import type { HelperRun } from './rules/subagent.ts';
+import type { SubagentRun } from './rules/subagent.ts';
 import { type Figures, type Verdict, VOTE_TARGET, votersFor } from './rules/vote.ts';
 import type { CalibrationConfig } from './settings.ts';
 
@@ -66,7 +66,7 @@ export class Calibrator {
 
   /** Undefined where it is off, or too little is known. `model`: with its prefix. */
   async advice(
-    kind: HelperKind,
+    kind: SubagentKind,
     profile: string | undefined,
     model: string,
   ): Promise<Advice | undefined> {
@@ -113,7 +113,7 @@ function lineOf(runs: readonly Execution[], advice: Advice): string {
 
 type ExperienceDeps = {
   readonly calibrator: Pick<Calibrator, 'isOn' | 'note'>;
-  readonly runs: Pick<Rows<HelperRun>, 'get'>;
+  readonly runs: Pick<Rows<SubagentRun>, 'get'>;
   readonly sessions: Pick<SessionStore, 'turn'>;
   readonly clock: Clock;
   readonly log: Logger;
@@ -146,15 +146,15 @@ export function createExperience(deps: ExperienceDeps) {
     }, 0);
 
   return {
-    helperEnded: (
-      run: HelperRun,
+    subagentEnded: (
+      run: SubagentRun,
       turn: { readonly session: SessionKey; readonly id: TurnId },
       isDone: boolean,
     ): Promise<void> =>
       noted(run.id, async () => {
         const { id, terms, plan, series, depth, startedAt } = run;
         const above = series === undefined ? undefined : await runs.get(series);
-        const kind = helperKind(above?.plan.kind ?? 'task', plan);
+        const kind = subagentKind(above?.plan.kind ?? 'task', plan);
         const entries = await sessions.turn(turn.session, turn.id);
         const most = configured();
         const limits = {

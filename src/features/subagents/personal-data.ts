@@ -16,10 +16,10 @@ import type { Clock } from '../../lib/time/clock.ts';
 import type { JobRows } from '../schedule/job-rows.ts';
 import { HEARTBEAT, jobChat } from '../schedule/rules/job.ts';
 import { JOB_CHANNEL } from '../schedule/settings.ts';
-import { type HelperRun, helperSession, SUBAGENT_CHANNEL } from './rules/subagent.ts';
+import { SUBAGENT_CHANNEL, type SubagentRun, subagentSession } from './rules/subagent.ts';
 
 /** A subagent at work keeps its task until it has ended. */
-export function createHelperForgetting({
+export function createSubagentErasure({
   runs,
   known,
 }: SubagentRows): Required<Pick<PersonalData, 'chatsBelow' | 'forget'>> {
@@ -32,14 +32,14 @@ export function createHelperForgetting({
         found = below.length;
         const theirs = left.filter(({ parent }) => above.has(withoutTopic(parent.session)));
         left = left.filter((run) => !theirs.includes(run));
-        for (const { id } of theirs) above.add(helperSession(id));
-        below.push(...theirs.map(({ id }) => helperSession(id)));
+        for (const { id } of theirs) above.add(subagentSession(id));
+        below.push(...theirs.map(({ id }) => subagentSession(id)));
       }
       return below;
     },
     async forget(chats, holds) {
-      const isMeant = (run: HelperRun) =>
-        run.state !== 'running' && chats.includes(helperSession(run.id)) && holds(textsOf(run));
+      const isMeant = (run: SubagentRun) =>
+        run.state !== 'running' && chats.includes(subagentSession(run.id)) && holds(textsOf(run));
       const theirs = (await runs.list()).filter(isMeant);
       const changed = theirs.map(({ id }) =>
         runs.change(id, (run) => run && (isMeant(run) ? withoutTexts(run) : undefined)),
@@ -49,16 +49,16 @@ export function createHelperForgetting({
   };
 }
 
-const textsOf = ({ name, label, plan, result, answers }: HelperRun) =>
+const textsOf = ({ name, label, plan, result, answers }: SubagentRun) =>
   JSON.stringify([name, label, plan, result, answers]);
 
-function withoutTexts({ name: _, ...run }: HelperRun): HelperRun {
+function withoutTexts({ name: _, ...run }: SubagentRun): SubagentRun {
   const plan = { kind: 'task', task: FORGOTTEN } as const;
   return { ...run, plan, label: FORGOTTEN, result: FORGOTTEN, answers: [] };
 }
 
 /** The conversation that started the subagent. */
-export function startedFromHelpers({ whose }: SubagentRows): StartedFrom {
+export function startedFromSubagents({ whose }: SubagentRows): StartedFrom {
   return async (id) => {
     const run = await whose(id);
     return run === undefined ? [] : [run.parent.session];
@@ -121,10 +121,12 @@ export function createWorkLeftovers(deps: WorkLeftoversDeps) {
   }
 
   async function clean(): Promise<number> {
-    const open = new Set<string>((await subagents.runs.list()).map(({ id }) => helperSession(id)));
+    const open = new Set<string>(
+      (await subagents.runs.list()).map(({ id }) => subagentSession(id)),
+    );
     const over = new Set<string>((await jobs.removed.list()).map(({ id }) => sessionOfJob(id)));
     return (
-      (await deleteOf(SUBAGENT_CHANNEL, subagents, helperSession, (chat) => open.has(chat))) +
+      (await deleteOf(SUBAGENT_CHANNEL, subagents, subagentSession, (chat) => open.has(chat))) +
       (await deleteOf(JOB_CHANNEL, jobs, sessionOfJob, (chat) => !over.has(chat)))
     );
   }
@@ -147,7 +149,7 @@ export async function chatsOfNobody(
   onDisk: (channel: string) => Promise<readonly string[]>,
 ): Promise<readonly string[]> {
   const known = new Set<string>([
-    ...(await subagents.known()).map(({ id }) => helperSession(id)),
+    ...(await subagents.known()).map(({ id }) => subagentSession(id)),
     ...(await jobs.known()).map(({ id }) => sessionOfJob(id)),
     sessionOfJob(HEARTBEAT),
   ]);
@@ -159,7 +161,7 @@ const withoutTopic = (session: string) => session.split('#', 1).join();
 
 // The collection of the runs of subagents.
 
-const RUN = rowShape<HelperRun>({
+const RUN = rowShape<SubagentRun>({
   ...{ id: text, label: text, plan: object, parent: object, depth: number, terms: object },
   ...{ attempt: number, answers: objects, startedAt: number, state: text, telling: text },
 });
@@ -170,7 +172,7 @@ export type SubagentRows = ReturnType<typeof openSubagents>;
 export function openSubagents(rows: OpenRows) {
   const { all: runs, ...others } = openWork(rows, {
     shape: RUN,
-    left: rowShape<Pick<HelperRun, 'id' | 'parent'>>({ id: text, parent: object }),
+    left: rowShape<Pick<SubagentRun, 'id' | 'parent'>>({ id: text, parent: object }),
     leaves: ({ id, parent }) => ({ id, parent }),
     ...{ scope: 'subagents', prefix: 'run:' },
     order: (one, other) => one.startedAt - other.startedAt,
@@ -180,7 +182,7 @@ export function openSubagents(rows: OpenRows) {
 
 /** Removes runs that ended before then (epoch milliseconds). */
 export async function removeEndedRuns({ runs, remove }: SubagentRows, before: number) {
-  const isOld = ({ state, endedAt, startedAt }: HelperRun) =>
+  const isOld = ({ state, endedAt, startedAt }: SubagentRun) =>
     state !== 'running' && (endedAt ?? startedAt) < before;
   for (const { id } of (await runs.list()).filter(isOld)) await remove(id, isOld);
 }

@@ -10,38 +10,38 @@ import type { Rows } from '../../kernel/rows.ts';
 import type { SessionStore } from '../../kernel/sessions/store.ts';
 import type { Logger } from '../../lib/logger.ts';
 import { aborted, type Clock, orAborted } from '../../lib/time/clock.ts';
-import type { HelperDesk } from './helper-desk.ts';
-import { isForeignTurn, signalMessage } from './helper-desk.ts';
 import type { Votes } from './learnt.ts';
 import { type Next, nextOf, stepVerdict } from './rules/calibration.ts';
 import {
-  type HelperRun,
   MAX_SIGNALS,
   type PartAnswer,
   type Plan,
   SIGNAL_NOTE,
   SUBAGENT_CHANNEL,
+  type SubagentRun,
   signalsIn,
 } from './rules/subagent.ts';
 import type { VotingConfig } from './settings.ts';
+import type { SubagentService } from './subagent-service.ts';
+import { isTaintedTurn, signalMessage } from './subagent-service.ts';
 
-type HelperSeriesDeps = {
-  readonly runs: Rows<HelperRun>;
-  readonly desk: Pick<HelperDesk, 'begin' | 'end' | 'over'>;
+type SubagentSeriesDeps = {
+  readonly runs: Rows<SubagentRun>;
+  readonly service: Pick<SubagentService, 'begin' | 'end' | 'over'>;
   readonly log: Logger;
   readonly votes: Pick<Votes, 'note'>;
   voting(): VotingConfig;
   /** The helper that is asked for the next part. @throws SubagentError where its profile is gone */
   childOf(
-    series: HelperRun,
+    series: SubagentRun,
     child: { readonly id: string; readonly plan: Plan; readonly label: string },
-  ): Promise<HelperRun>;
+  ): Promise<SubagentRun>;
 };
 
 type Asked = Extract<Next, { readonly kind: 'ask' }>;
 
-export function createHelperSeries(deps: HelperSeriesDeps) {
-  const { runs, desk, log } = deps;
+export function createSubagentSeries(deps: SubagentSeriesDeps) {
+  const { runs, service, log } = deps;
   const driven = new Map<string, Promise<void>>();
   const closing = new AbortController();
 
@@ -52,32 +52,32 @@ export function createHelperSeries(deps: HelperSeriesDeps) {
     const next = nextOf(run, deps.voting());
     if (next.kind === 'over') {
       const isForeign = run.isForeign === true;
-      await desk.end(id, { state: next.state, result: next.text, isForeign });
+      await service.end(id, { state: next.state, result: next.text, isForeign });
       return false;
     }
     const children = next.voters.map((vote) => ({
       ...{ vote, id: `${id}-${run.attempt}-${next.part}-${vote}` },
     }));
     for (const child of children) await begun(run, next, child.id);
-    const over = Promise.all(children.map((child) => desk.over(child.id)));
+    const over = Promise.all(children.map((child) => service.over(child.id)));
     await orAborted(over, closing.signal).catch((error: unknown) => {
       if (!closing.signal.aborted) throw error;
     });
     return !closing.signal.aborted && take(run, next, children);
   }
 
-  async function begun(run: HelperRun, next: Asked, id: string): Promise<void> {
+  async function begun(run: SubagentRun, next: Asked, id: string): Promise<void> {
     if ((await runs.get(id)) !== undefined) return;
     const { profile, part, isVote } = next;
     const kind = profile === undefined ? {} : { profile };
     const voting = isVote ? { isVote } : {};
     const plan = { kind: 'task', task: next.prompt, ...kind, ...voting } as const;
-    await desk.begin(await deps.childOf(run, { id, plan, label: `${run.label} ${part}` }));
+    await service.begin(await deps.childOf(run, { id, plan, label: `${run.label} ${part}` }));
   }
 
   /** Those that answered are kept, also where another one failed. */
   async function take(
-    { id }: HelperRun,
+    { id }: SubagentRun,
     { part, isVote }: Asked,
     children: readonly { readonly id: string; readonly vote: number }[],
   ): Promise<boolean> {
@@ -99,11 +99,11 @@ export function createHelperSeries(deps: HelperSeriesDeps) {
     if (failed === undefined) return true;
     const why = `${failed.child?.state ?? 'lost'}: ${failed.child?.result ?? ''}`;
     const result = `Part ${part} gave no answer (${why}). The parts before it are kept: the same id continues there.`;
-    await desk.end(id, { state: 'failed', result, isForeign });
+    await service.end(id, { state: 'failed', result, isForeign });
     return false;
   }
 
-  async function counted({ plan, answers }: HelperRun, part: number): Promise<void> {
+  async function counted({ plan, answers }: SubagentRun, part: number): Promise<void> {
     const step = plan.kind === 'pipeline' ? plan.steps[part - 1] : undefined;
     if (step === undefined) return;
     const votes = answers.flatMap((answer) => (answer.part === part ? [answer.text] : []));
@@ -117,14 +117,14 @@ export function createHelperSeries(deps: HelperSeriesDeps) {
       if (closing.signal.aborted) return;
       log.error('series of subagents stopped', { helper: id, error });
       const result = error instanceof Error ? error.message : 'it failed';
-      await desk.end(id, { state: 'failed', result, isForeign: false });
+      await service.end(id, { state: 'failed', result, isForeign: false });
     } finally {
       driven.delete(id);
     }
   }
 
   return {
-    drive({ id }: HelperRun): void {
+    drive({ id }: SubagentRun): void {
       if (closing.signal.aborted || driven.has(id)) return;
       const driving = toItsEnd(id).catch((error) =>
         log.error('series of subagents lost', { helper: id, error }),
@@ -143,7 +143,7 @@ export function createHelperSeries(deps: HelperSeriesDeps) {
 // What helpers at work report to the turn that asked, by a message in its very conversation: it joins
 // a running turn as every message does. The same words are told once, and of one helper only a few.
 
-type HelperSignalsDeps = {
+type SubagentSignalsDeps = {
   readonly bus: Pick<MessageBus, 'accept'>;
   readonly sessions: Pick<SessionStore, 'turn'>;
   readonly clock: Clock;
@@ -153,12 +153,12 @@ type HelperSignalsDeps = {
 
 type Turn = AsyncGenerator<AgentEvent, TurnOutcome, void>;
 
-export type HelperSignals = ReturnType<typeof createHelperSignals>;
+export type SubagentSignals = ReturnType<typeof createSubagentSignals>;
 
 const NAME_CHARS = 16;
 
-export function createHelperSignals(deps: HelperSignalsDeps) {
-  async function* listen(input: TurnInput, run: HelperRun, turn: Turn): Turn {
+export function createSubagentSignals(deps: SubagentSignalsDeps) {
+  async function* listen(input: TurnInput, run: SubagentRun, turn: Turn): Turn {
     const told = new Set<string>();
     let text = '';
     try {
@@ -185,7 +185,7 @@ export function createHelperSignals(deps: HelperSignalsDeps) {
 
   return {
     /** The turn of a helper, listened to; `begin` begins it. */
-    heard(input: TurnInput, run: HelperRun, begin: (input: TurnInput) => Turn): Turn {
+    heard(input: TurnInput, run: SubagentRun, begin: (input: TurnInput) => Turn): Turn {
       const isBelow = run.parent.chat.channel === SUBAGENT_CHANNEL;
       if (!deps.isOn() || isBelow || run.state !== 'running') return begin(input);
       const told = withNote(input);
@@ -195,12 +195,12 @@ export function createHelperSignals(deps: HelperSignalsDeps) {
 }
 
 async function report(
-  { bus, sessions, clock, log }: HelperSignalsDeps,
-  run: HelperRun,
+  { bus, sessions, clock, log }: SubagentSignalsDeps,
+  run: SubagentRun,
   { input, said }: { readonly input: TurnInput; readonly said: string },
 ): Promise<void> {
   const name = createHash('sha256').update(said).digest('hex').slice(0, NAME_CHARS);
-  const isForeign = await isForeignTurn(sessions, input.session, input.turnId);
+  const isForeign = await isTaintedTurn(sessions, input.session, input.turnId);
   const message = signalMessage(run, { name, said, isForeign }, clock.now());
   await bus.accept([{ kind: 'queue', message }]);
   log.info('subagent reported', { helper: run.id, parent: run.parent.session });

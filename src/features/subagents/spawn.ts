@@ -5,18 +5,18 @@ import { z } from 'zod';
 import { ToolError } from '../../kernel/message/errors.ts';
 import { headOf } from '../../lib/text/cut.ts';
 import { readDescription, type Tool, type ToolContext } from '../../tools/tool.ts';
-import type { HelperStarts } from './helper-starts.ts';
 import {
-  type HelperAnswer,
-  type HelperWish,
   type Step,
+  type SubagentAnswer,
   SubagentError,
+  type SubagentRequest,
   type Until,
 } from './rules/subagent.ts';
+import type { SubagentStarts } from './subagent-starts.ts';
 
 /** All answers are texts for the model. */
-export type Helpers = Pick<
-  HelperStarts,
+export type SpawnSubagents = Pick<
+  SubagentStarts,
   'isEnabled' | 'start' | 'list' | 'check' | 'wait' | 'cancel'
 >;
 
@@ -87,11 +87,11 @@ const input = z.object({
 });
 type Input = z.infer<typeof input>;
 
-export function createSpawn(helpers: Helpers): Tool<Input> {
+export function createSpawn(helpers: SpawnSubagents): Tool<Input> {
   /** What helpers read of others taints whoever reads their words. */
   const foreign = new WeakMap<Input, boolean>();
 
-  async function run(asked: Input, context: ToolContext): Promise<HelperAnswer> {
+  async function run(asked: Input, context: ToolContext): Promise<SubagentAnswer> {
     const { action, id } = asked;
     if (action === 'list') return helpers.list(context);
     if (action === 'wait') {
@@ -150,7 +150,7 @@ function needed<T>(value: T | undefined, problem: string): T {
   return value;
 }
 
-function wishOf(action: 'spawn' | 'pipeline' | 'loop', asked: Input): HelperWish {
+function wishOf(action: 'spawn' | 'pipeline' | 'loop', asked: Input): SubagentRequest {
   const { id, label, profile } = asked;
   const named = label === undefined ? {} : { label };
   const kind = profile === undefined ? {} : { profile };

@@ -4,7 +4,7 @@ import type { SessionKey } from '../../kernel/message/ids.ts';
 import type { GuardedFiles } from '../../lib/files/guarded-files.ts';
 import { GuardedFileError } from '../../lib/files/guarded-path.ts';
 import { parseYaml, YamlError } from '../../lib/yaml.ts';
-import type { Advice, HelperKind } from './rules/calibration.ts';
+import type { Advice, SubagentKind } from './rules/calibration.ts';
 import {
   isProfileName,
   narrowedTerms,
@@ -18,14 +18,14 @@ import {
 } from './rules/subagent.ts';
 import type { SubagentsConfig } from './settings.ts';
 
-type HelperTermsDeps = {
-  readonly profiles: ProfileBook;
+type SubagentTermsDeps = {
+  readonly profiles: ProfileFiles;
   settings(): SubagentsConfig;
   /** The model that was chosen for a conversation. */
   modelOf(session: SessionKey): Promise<string | undefined>;
   /** What helpers like it took before; undefined: too little is known. `model`: as in its terms. */
   advice(of: {
-    readonly kind: HelperKind;
+    readonly kind: SubagentKind;
     readonly profile: string | undefined;
     readonly model: string | undefined;
   }): Promise<Advice | undefined>;
@@ -36,12 +36,12 @@ type AskedTerms = {
   readonly session: SessionKey;
   readonly above: Terms | undefined;
   /** What it is for, where its limits may go by experience. */
-  readonly kind?: HelperKind;
+  readonly kind?: SubagentKind;
 };
 
-export type HelperTerms = ReturnType<typeof createHelperTerms>;
+export type SubagentTerms = ReturnType<typeof createSubagentTerms>;
 
-export function createHelperTerms(deps: HelperTermsDeps) {
+export function createSubagentTerms(deps: SubagentTermsDeps) {
   const { profiles, settings, modelOf } = deps;
 
   async function profileOf(name: string): Promise<Profile> {
@@ -101,12 +101,12 @@ function advised(own: Terms, advice: Advice, limits: NonNullable<Profile['limits
 
 // The profiles of helpers in the workspace. Links are not followed; one that cannot be read says why.
 
-type ProfileBook = ReturnType<typeof createProfileBook>;
+type ProfileFiles = ReturnType<typeof createProfileFiles>;
 
 const MAX_PROFILES = 100;
 const MAX_BYTES = 65_536;
 
-export function createProfileBook(files: GuardedFiles, workspace: () => string) {
+export function createProfileFiles(files: GuardedFiles, workspace: () => string) {
   async function names(): Promise<readonly string[]> {
     try {
       const { entries } = await files.list(workspace(), PROFILES_FOLDER, {

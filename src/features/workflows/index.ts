@@ -3,12 +3,12 @@
 import type { CommandTable } from '../../kernel/commands/command-access.ts';
 import { port } from '../../kernel/feature.ts';
 import type { JobStartDeps } from '../schedule/job-start.ts';
-import type { WorkflowDesk } from './workflow-people.ts';
+import type { WorkflowService } from './workflow-people.ts';
 import type { WorkflowRuns } from './workflow-runs.ts';
 
 export type Workflows = {
   /** For commands. */
-  readonly desk: WorkflowDesk;
+  readonly service: WorkflowService;
   whenJobEnds: WorkflowRuns['whenJobEnds'];
   startForJob: JobStartDeps['startWorkflow'];
   /** What a job that is made is to start. @throws WorkflowError */

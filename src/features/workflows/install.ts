@@ -23,7 +23,7 @@ import { workflowAgent, workflowCourier, workflowsStage } from './stage.ts';
 import { createWorkflow } from './tool.ts';
 import type { WorkflowAgentDeps } from './workflow-agent.ts';
 import { workflowCommands, workflowsAtWork } from './workflow-commands.ts';
-import { createWorkflowDesk } from './workflow-people.ts';
+import { createWorkflowService } from './workflow-people.ts';
 import { openWorkflowRows, runsOfJob } from './workflow-rows.ts';
 import {
   checkTyped,
@@ -66,14 +66,14 @@ export function install(kernel: Kernel): void {
     tell: (id) => runs.tell(id),
   };
   const personOf = createTurnPersonOf(kernel.people.persons);
-  const desk = createWorkflowDesk({
+  const service = createWorkflowService({
     ...{ rows, files, runs, clock },
     modelOf: async (session: SessionKey) => (await kernel.settings.get(session)).model,
   });
-  const tool = createWorkflow(desk);
+  const tool = createWorkflow(service);
   add.tools(() => [tool]);
   add.command(
-    ...workflowCommands(desk, async (message) => {
+    ...workflowCommands(service, async (message) => {
       const { rights, isForeign: isTainted } = await kernel.origins(message);
       return { rights, isTainted, person: await personOf(message) };
     }),
@@ -90,7 +90,7 @@ export function install(kernel: Kernel): void {
     const run = await rows.runs.get(id);
     return run !== undefined && !isOver(run);
   });
-  add.status({ lines: async (origin) => (origin ? workflowsAtWork(origin.session, desk) : []) });
+  add.status({ lines: async (origin) => (origin ? workflowsAtWork(origin.session, service) : []) });
   const own = observedAgent(workflowAgent(agent, turns), kernel.measuring, clock);
   add.stage(workflowsStage({ agent: own, permits: createPermits(PLACES) }, turns));
   const courier = workflowCourier({ rows, bus, clock, log });
@@ -99,7 +99,7 @@ export function install(kernel: Kernel): void {
     run: (signal) => bus.deliver(courier, { signal, concurrency: 1 }),
   });
   kernel.provide(WORKFLOWS, {
-    desk,
+    service,
     whenJobEnds: (ended) => runs.whenJobEnds(ended),
     check: (typed) => checkTyped(files, typed),
     ofJob: (job) => runsOfJob(rows, job),

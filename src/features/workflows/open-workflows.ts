@@ -14,8 +14,8 @@ import { openWorkflowRows } from './workflow-rows.ts';
 import { checkTyped, createWorkflowFiles } from './workflow-runs.ts';
 
 export async function openWorkflowFiles(home: Home, workspace: string) {
-  const book = workflowFiles(home, workspace);
-  const [workflows, capabilities] = await Promise.all([book.workflows(), book.capabilities()]);
+  const files = workflowFiles(home, workspace);
+  const [workflows, capabilities] = await Promise.all([files.workflows(), files.capabilities()]);
   const others = capabilities.map((each) =>
     each.kind === 'valid'
       ? `capability ${each.value.name}: ${each.value.description}`

@@ -88,13 +88,13 @@ function promptOf({ capability, step, state }: SkillCall) {
   const own = Object.keys(step.with);
   const values = { ...state.values, ...(isJsonObject(given.value) ? given.value : {}) };
   const others = state.foreign.filter((name) => !own.includes(name));
-  const foreign = [...others, ...own.filter((name) => isForeignPart(step, name, state))];
+  const foreign = [...others, ...own.filter((name) => isUntrustedPart(step, name, state))];
   return fillPrompt(capability.prompt, { values, foreign }, (path, text) =>
     wrapUntrusted(`value of ${path}`, [{ text }], newBoundary()),
   );
 }
 
-function isForeignPart(step: SkillStep, name: string, state: WorkflowState): boolean {
+function isUntrustedPart(step: SkillStep, name: string, state: WorkflowState): boolean {
   const part = fillValue(step.with[name] ?? '', state);
   return part.kind === 'filled' && part.isForeign;
 }

@@ -11,11 +11,11 @@ import type { SessionKey } from '../../kernel/message/ids.ts';
 import type { InboundMessage } from '../../kernel/message/message.ts';
 import type { TurnPerson } from '../../kernel/message/untrusted.ts';
 import { headOf } from '../../lib/text/cut.ts';
-import { payerOf } from '../subagents/helper-starts.ts';
+import { payerOf } from '../subagents/subagent-starts.ts';
 import { WORKFLOW_COMMANDS } from './index.ts';
 import { namedAs } from './rules/definition.ts';
 import type { WorkflowAsker } from './tool.ts';
-import type { WorkflowDesk } from './workflow-people.ts';
+import type { WorkflowService } from './workflow-people.ts';
 
 const HINT =
   'Usage: /workflow list, /workflow run <name> key=value, /workflow runs, or /workflow show | cancel ' +
@@ -30,27 +30,30 @@ type StandingOf = (message: InboundMessage) => Promise<{
   readonly person: TurnPerson;
 }>;
 
-export function workflowCommands(desk: WorkflowDesk, standingOf: StandingOf): readonly Command[] {
+export function workflowCommands(
+  service: WorkflowService,
+  standingOf: StandingOf,
+): readonly Command[] {
   return commandsOf(WORKFLOW_COMMANDS, {
     workflow: async (origin, argument) =>
-      workflow(await askerOf(origin, standingOf), argument, desk),
+      workflow(await askerOf(origin, standingOf), argument, service),
   });
 }
 
-async function workflow(asker: WorkflowAsker, argument: string, desk: WorkflowDesk) {
+async function workflow(asker: WorkflowAsker, argument: string, service: WorkflowService) {
   const [word = '', ...rest] = argument.trim().split(/\s+/);
   const typed = argument.trim().slice(word.length).trim();
   if (word === '' || word === 'list') {
-    return listed(await desk.list(), 'There are no workflows in the workspace.');
+    return listed(await service.list(), 'There are no workflows in the workspace.');
   }
-  if (word === 'runs') return listed(await desk.runs(asker), 'There are no runs.');
+  if (word === 'runs') return listed(await service.runs(asker), 'There are no runs.');
   if (rest.length === 0) return HINT;
   if (word === 'run') {
-    const { id, line } = await desk.start(namedAs(typed), asker);
+    const { id, line } = await service.start(namedAs(typed), asker);
     return `Started: ${line}. I tell you here when it has ended; /workflow show ${id} shows its progress.`;
   }
-  if (word === 'cancel') return desk.cancel(typed, asker);
-  return word === 'show' ? shown((await desk.show(typed, asker)).text) : HINT;
+  if (word === 'cancel') return service.cancel(typed, asker);
+  return word === 'show' ? shown((await service.show(typed, asker)).text) : HINT;
 }
 
 function listed(lines: readonly string[], none: string): string {
@@ -68,9 +71,9 @@ function shown(text: string): string {
 /** For the status; nothing where there are none. */
 export async function workflowsAtWork(
   session: SessionKey,
-  desk: Pick<WorkflowDesk, 'atWork'>,
+  service: Pick<WorkflowService, 'atWork'>,
 ): Promise<readonly string[]> {
-  const { length } = await desk.atWork(session);
+  const { length } = await service.atWork(session);
   return length === 0 ? [] : [`Workflows running: ${length} (see /workflow runs)`];
 }
 

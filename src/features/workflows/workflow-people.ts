@@ -11,7 +11,7 @@ import { openRuns, type WorkflowRows } from './workflow-rows.ts';
 import type { WorkflowFiles } from './workflow-runs.ts';
 import { sessionOfHome, type WorkflowRuns } from './workflow-runs.ts';
 
-export interface WorkflowDesk extends Workflows {
+export interface WorkflowService extends Workflows {
   /** Runs of this conversation, that of a job too, that are not over. */
   atWork(session: SessionKey): Promise<readonly { readonly id: string; readonly name: string }[]>;
   /** Ends all of these; how many there were. */
@@ -29,7 +29,7 @@ type WorkflowPeopleDeps = {
 const MAX_LINES = 30;
 const MAX_NAMED = 5;
 
-export function createWorkflowDesk(deps: WorkflowPeopleDeps): WorkflowDesk {
+export function createWorkflowService(deps: WorkflowPeopleDeps): WorkflowService {
   const { rows, files, runs, clock } = deps;
 
   const line = (run: WorkflowRun) => workflowLine(run, clock.now());

@@ -27,8 +27,8 @@ export type AdmittedRole = (typeof ADMITTED_ROLES)[number];
  * What happens to somebody who is not let in: `silent` keeps the message and asks the owner,
  * `pairing` gives them a code for the owner, `closed` refuses, `open` lets them in as a guest.
  */
-export const STRANGER_POLICIES = ['silent', 'pairing', 'closed', 'open'] as const;
-export type StrangerPolicy = (typeof STRANGER_POLICIES)[number];
+export const UNKNOWN_SENDER_POLICIES = ['silent', 'pairing', 'closed', 'open'] as const;
+export type UnknownSenderPolicy = (typeof UNKNOWN_SENDER_POLICIES)[number];
 
 /** The command that joins two doors; with a code it is for strangers too. */
 export const LINK_COMMAND = 'link';
@@ -47,7 +47,7 @@ export type AdmissionPolicy = {
   readonly acceptUnverified: boolean;
   /** Undefined where the channel knows no groups. */
   readonly groups?: GroupPolicy;
-  readonly strangers: StrangerPolicy;
+  readonly strangers: UnknownSenderPolicy;
 };
 
 export type ConfiguredGate = Pick<AdmissionPolicy, 'allowFrom' | 'owners' | 'strangers'>;
@@ -112,7 +112,7 @@ export function admit(message: InboundMessage, policy: AdmissionPolicy): Verdict
 }
 
 /** Whether the sender stays out, only because nobody let them in; one with a code may not. */
-export function isStranger(verdict: Verdict): boolean {
+export function isUnknownSender(verdict: Verdict): boolean {
   return verdict.kind === 'knock' || (verdict.kind === 'refuse' && verdict.stranger);
 }
 

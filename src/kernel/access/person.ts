@@ -10,7 +10,7 @@ import { ADMITTED_ROLES, type Role } from './admission.ts';
 import { type ApprovalPolicy, stricterPolicy } from './rights.ts';
 
 /** One way in: the ids a person is surely known by on one channel. */
-export type PersonDoor = {
+export type PersonChannel = {
   readonly channel: ChannelName;
   readonly ids: readonly UserId[];
   /** The conversation between the two of us there, once they have written. */
@@ -26,7 +26,7 @@ export type PersonRecord = {
   readonly id: PersonId;
   /** Shown, never trusted. */
   readonly name: string;
-  readonly doors: readonly PersonDoor[];
+  readonly doors: readonly PersonChannel[];
   /** BCP 47, e.g. `de`. */
   readonly language?: string;
   /** IANA name. */
@@ -49,18 +49,18 @@ export type Person = PersonRecord & {
   readonly role: Role | undefined;
 };
 
-export function doorOf(
+export function personChannelOf(
   { doors }: Pick<PersonRecord, 'doors'>,
   channel: string,
-): PersonDoor | undefined {
+): PersonChannel | undefined {
   return doors.find((door) => door.channel === channel);
 }
 
 /** The record with what was just seen of a door; the same object where nothing is new. */
-export function withDoor(person: PersonRecord, seen: PersonDoor): PersonRecord {
-  const known = doorOf(person, seen.channel);
+export function withPersonChannel(person: PersonRecord, seen: PersonChannel): PersonRecord {
+  const known = personChannelOf(person, seen.channel);
   if (known === undefined) return { ...person, doors: [...person.doors, seen] };
-  const door = joinDoors(known, seen);
+  const door = joinPersonChannels(known, seen);
   const isSame = known.ids.length === door.ids.length && isSameChat(known.chat, door.chat);
   if (isSame) return person;
   return { ...person, doors: person.doors.map((each) => (each === known ? door : each)) };
@@ -77,14 +77,17 @@ export function mergePersons(first: PersonRecord, second: PersonRecord): PersonR
     ...(approvals === undefined ? {} : { approvals }),
   };
   return second.doors.reduce((person, door) => {
-    const own = doorOf(first, door.channel);
+    const own = personChannelOf(first, door.channel);
     // Of two chats on one door the first one's stays.
-    return withDoor(person, own?.chat === undefined ? door : { ...door, chat: own.chat });
+    return withPersonChannel(person, own?.chat === undefined ? door : { ...door, chat: own.chat });
   }, merged);
 }
 
 /** The record without the channel's door; undefined where no door would be left. */
-export function withoutDoor(person: PersonRecord, channel: string): PersonRecord | undefined {
+export function withoutPersonChannel(
+  person: PersonRecord,
+  channel: string,
+): PersonRecord | undefined {
   const doors = person.doors.filter((door) => door.channel !== channel);
   if (doors.length === 0) return undefined;
   const { preferredDoor, ...rest } = person;
@@ -131,7 +134,7 @@ export function isSameChat(one: ChatRef | undefined, other: ChatRef | undefined)
   );
 }
 
-function joinDoors(known: PersonDoor, seen: PersonDoor): PersonDoor {
+function joinPersonChannels(known: PersonChannel, seen: PersonChannel): PersonChannel {
   const chat = seen.chat ?? known.chat;
   const ids = [...new Set([...known.ids, ...seen.ids])];
   return { channel: known.channel, ids, ...(chat === undefined ? {} : { chat }) };
@@ -160,7 +163,7 @@ export function nameOfLanguage(tag: string): string | undefined {
 // How a person is shown to an owner and to themselves. Names and ids are shown as they are, never as
 // markup.
 
-export function doorWords({ channel, ids }: PersonDoor): string {
+export function channelIdsText({ channel, ids }: PersonChannel): string {
   return `${channel} ${ids.map(verbatim).join(', ')}`;
 }
 
@@ -168,7 +171,7 @@ export function doorWords({ channel, ids }: PersonDoor): string {
 export function personLine(person: Person): string {
   const { id, name, role, doors } = person;
   const named = name === '' ? '' : `${verbatim(name)} `;
-  return `${named}(${verbatim(id)}), ${role ?? 'unknown sender'}: ${doors.map(doorWords).join('; ')}`;
+  return `${named}(${verbatim(id)}), ${role ?? 'unknown sender'}: ${doors.map(channelIdsText).join('; ')}`;
 }
 
 export function languageWords({ language }: Pick<Person, 'language'>): string {

@@ -64,7 +64,7 @@ export function stricterPolicy<T extends ApprovalPolicy | undefined>(one: T, oth
 export type Medium = 'chat' | 'mail';
 
 /** Who asks, as what, and where. */
-export type Standing = {
+export type SenderStanding = {
   readonly role: 'owner' | 'trusted' | 'guest';
   readonly place: 'direct' | 'group';
   readonly verified: 'verified' | 'asserted' | 'unverified';
@@ -101,21 +101,22 @@ const OWNER: Rights = {
 const OWN_NOTES = { own: ['write'], trustsFiles: true } as const;
 const NOTE_KEEPER: Rights = { ...READER, own: ['write', 'schedule'] };
 const same = (rights: Rights) => ({ strict: rights, normal: rights, open: rights });
-const BY_ROLE: Readonly<Record<Standing['role'], Readonly<Record<ApprovalPolicy, Rights>>>> = {
-  owner: {
-    strict: OWNER,
-    normal: { ...OWNER, ...OWN_NOTES, execute: 'local', schedule: 'free' },
-    open: { ...ALL_RIGHTS, ...OWN_NOTES },
-  },
-  trusted: { strict: READER, normal: NOTE_KEEPER, open: NOTE_KEEPER },
-  guest: same(NO_RIGHTS),
-};
+const BY_ROLE: Readonly<Record<SenderStanding['role'], Readonly<Record<ApprovalPolicy, Rights>>>> =
+  {
+    owner: {
+      strict: OWNER,
+      normal: { ...OWNER, ...OWN_NOTES, execute: 'local', schedule: 'free' },
+      open: { ...ALL_RIGHTS, ...OWN_NOTES },
+    },
+    trusted: { strict: READER, normal: NOTE_KEEPER, open: NOTE_KEEPER },
+    guest: same(NO_RIGHTS),
+  };
 
 /**
  * An entry for a person widens or narrows what they have in a direct conversation, one for a group
  * what can be done there; neither exceeds the other, and none helps a sender whom nothing verifies.
  */
-export function rightsOf(standing: Standing, policy: RightsPolicy = {}): Rights {
+export function rightsOf(standing: SenderStanding, policy: RightsPolicy = {}): Rights {
   const { role, place, verified, medium } = standing;
   if (verified === 'unverified') return NO_RIGHTS;
   const ofRole = BY_ROLE[role][policy.approvals ?? 'strict'];
@@ -210,7 +211,7 @@ export function toolPolicyOf({ people, groups }: ToolPolicies, whose: Whose): Ri
  */
 export function approvalPolicyOf(
   { approvals, people, groups }: ToolPolicies,
-  { role, place, medium }: Standing,
+  { role, place, medium }: SenderStanding,
   whose: Whose,
   chosen: ApprovalPolicy | undefined,
 ): ApprovalPolicy {

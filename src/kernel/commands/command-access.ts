@@ -2,7 +2,7 @@
 // chat gives no command in a group. Case A03.
 
 import { ADMITTED_ROLES, type AdmittedRole } from '../access/admission.ts';
-import type { Standing } from '../access/rights.ts';
+import type { SenderStanding } from '../access/rights.ts';
 import type { SessionKey } from '../message/ids.ts';
 import type { InboundMessage } from '../message/message.ts';
 
@@ -37,7 +37,7 @@ export type CommandVerdict = 'yes' | 'not this role' | 'not here' | 'not verifie
 
 export function mayGive(
   access: CommandAccess,
-  { role, place, verified }: Omit<Standing, 'medium'>,
+  { role, place, verified }: Omit<SenderStanding, 'medium'>,
 ): CommandVerdict {
   if (verified === 'unverified' && access.unverified !== true) return 'not verified';
   if (reaches(role, access[place])) return 'yes';

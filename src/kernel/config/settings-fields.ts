@@ -1,7 +1,7 @@
 // The kinds of values the configuration is made of, most of them with the default of a setting.
 
 import { z } from 'zod';
-import { isCallName, STRANGER_POLICIES } from '../access/admission.ts';
+import { isCallName, UNKNOWN_SENDER_POLICIES } from '../access/admission.ts';
 import type { ConfigProblem } from '../message/errors.ts';
 
 export const HOURS_PATTERN = /^([01]\d|2[0-3]):([0-5]\d)-([01]\d|2[0-3]):([0-5]\d)$/;
@@ -91,7 +91,7 @@ export const groupSettings = {
       'Names that address the agent in addition to a mention; * matches any letters of a word.',
     ),
 };
-export const strangers = choice(STRANGER_POLICIES, 'silent').describe(
+export const strangers = choice(UNKNOWN_SENDER_POLICIES, 'silent').describe(
   'Unknown senders. silent: no answer, and the owner is asked; pairing: they get a code for the ' +
     'owner; closed: refused; open: answered as guests.',
 );

@@ -6,7 +6,7 @@ import { accountsOf, CHANNELS } from '../../channels/index.ts';
 import { supervise } from '../../lib/async.ts';
 import type { Logger } from '../../lib/logger.ts';
 import type { Clock } from '../../lib/time/clock.ts';
-import { isStranger, withoutCode } from '../access/admission.ts';
+import { isUnknownSender, withoutCode } from '../access/admission.ts';
 import type { Courier, MessageBus } from '../bus/bus.ts';
 import type { StateStore } from '../bus/store/store.ts';
 import { type Kernel, port } from '../feature.ts';
@@ -203,8 +203,8 @@ function hostFor(
     receive: (batch, options) => deps.receiver.receive(batch, options),
     cursor: () => deps.bus.cursor(channel.name, channel.account),
     bounced: (id, reason) => deps.bus.markBounced(id, reason),
-    async isStranger(message) {
-      return isStranger(await deps.judge(message));
+    async isUnknownSender(message) {
+      return isUnknownSender(await deps.judge(message));
     },
     async isTrusted(message) {
       const verdict = withoutCode(await deps.judge(message));

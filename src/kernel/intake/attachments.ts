@@ -145,7 +145,7 @@ export class InboundAttachments implements AsyncDisposable {
       try {
         const power = this.#deps.channel(channel)?.attachments;
         if (power === undefined)
-          throw new AttachmentError('attachment_no_door', NO_DOOR, RETRYABLE);
+          throw new AttachmentError('attachment_no_door', NO_CHANNEL, RETRYABLE);
         const stored = await media.put(power.fetch(ref, signal), { maxBytes, signal });
         const { id, sizeBytes, mimeType } = stored;
         if (sizeBytes === 0) throw new AttachmentError('attachment_empty', EMPTY, FINAL);
@@ -169,7 +169,7 @@ export class InboundAttachments implements AsyncDisposable {
 const FINAL = { isFinal: true } as const;
 const RETRYABLE = { isFinal: false } as const;
 const TOO_LATE = 'it could not be fetched in time';
-const NO_DOOR = 'the channel cannot fetch it now';
+const NO_CHANNEL = 'the channel cannot fetch it now';
 const EMPTY = 'it is empty';
 
 const tooLate = () => new AttachmentError('attachment_timeout', TOO_LATE, FINAL);

@@ -14,9 +14,9 @@ import type { LimitsConfig } from '../config/limits.ts';
 import { accountName, messageId } from '../message/ids.ts';
 import type { InboundMessage } from '../message/message.ts';
 import {
-  CountBook,
   type CountNames,
   type CountRow,
+  CountRows,
   groupLimits,
   groupNames,
   personLimits,
@@ -80,13 +80,13 @@ const GROUP = 'group ';
 const KEEP_MS = 2 * 86_400_000;
 
 export function createFairUse({ state, bus, clock, log, knownAs, settings }: FairUseDeps) {
-  const book = new CountBook<Tally>(NO_MESSAGES, joinedTallies);
+  const tallies = new CountRows<Tally>(NO_MESSAGES, joinedTallies);
   const dayOf = createLocalDays();
   let sweptOn = '';
 
   const loaded = readOnce(async () => {
     const rows = await state.list('');
-    const unread = rows.filter(({ value }) => book.read(value) === undefined);
+    const unread = rows.filter(({ value }) => tallies.read(value) === undefined);
     if (unread.length > 0) log.warn('counts not readable', { rows: unread.length });
   });
 
@@ -94,12 +94,12 @@ export function createFairUse({ state, bus, clock, log, knownAs, settings }: Fai
   function sweep(now: number, today: LocalDay) {
     if (sweptOn === today.day) return;
     sweptOn = today.day;
-    for (const row of book.rows) if (isSpent(row.value, { now, today })) book.forget(row);
+    for (const row of tallies.rows) if (isSpent(row.value, { now, today })) tallies.forget(row);
     state.expire('', now - KEEP_MS).catch((error) => log.warn('counts not deleted', { error }));
   }
 
   /** Whoever is met on another door than before is one with who they are there. */
-  async function joinDoors(batch: readonly Gated[]): Promise<LimitsOf> {
+  async function joinPersonChannels(batch: readonly Gated[]): Promise<LimitsOf> {
     const counted = batch.filter(({ counts }) => counts !== undefined);
     const own = new Map<InboundMessage, PersonLimits>();
     await Promise.all(
@@ -107,7 +107,7 @@ export function createFairUse({ state, bus, clock, log, knownAs, settings }: Fai
         const [first, ...others] = personNames(message);
         const known = await knownAs(message);
         const names: CountNames = [first, ...others, ...known.names];
-        for (const prefix of [PERSON, COMMAND]) book.at(prefixed(prefix, names));
+        for (const prefix of [PERSON, COMMAND]) tallies.at(prefixed(prefix, names));
         if (known.limits !== undefined) own.set(message, known.limits);
       }),
     );
@@ -122,10 +122,10 @@ export function createFairUse({ state, bus, clock, log, knownAs, settings }: Fai
     const { limits } = settings();
     const people = personNames(message);
     if (as === 'command') {
-      const row = book.at(prefixed(COMMAND, people));
+      const row = tallies.at(prefixed(COMMAND, people));
       return [{ whose: 'commands', row, limits: COMMAND_LIMITS }];
     }
-    const own = book.at(prefixed(PERSON, people));
+    const own = tallies.at(prefixed(PERSON, people));
     const names = [...own.names].map((name) => name.slice(PERSON.length));
     const person: Account = {
       whose: 'person',
@@ -134,7 +134,7 @@ export function createFairUse({ state, bus, clock, log, knownAs, settings }: Fai
     };
     const groups = groupNames(message);
     if (groups === undefined || role === 'owner') return [person];
-    const row = book.at(prefixed(GROUP, groups));
+    const row = tallies.at(prefixed(GROUP, groups));
     return [person, { whose: 'group', row, limits: groupLimits(groups, limits) }];
   }
 
@@ -187,7 +187,7 @@ export function createFairUse({ state, bus, clock, log, knownAs, settings }: Fai
   return {
     async weigh(batch: readonly Gated[]): Promise<Weighed> {
       await loaded();
-      const ownOf = await joinDoors(batch);
+      const ownOf = await joinPersonChannels(batch);
       const touched = new Set<CountRow<Tally>>();
       const weighed = batch.map((item): Judged => {
         const { counts, entry } = item;
@@ -198,7 +198,7 @@ export function createFairUse({ state, bus, clock, log, knownAs, settings }: Fai
         async store() {
           if (touched.size === 0) return;
           // The messages are what matters: a count that is not stored only ends with the process.
-          const { rows, written } = book.stored(touched);
+          const { rows, written } = tallies.stored(touched);
           await state
             .setMany(rows)
             .then(written)

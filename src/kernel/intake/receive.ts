@@ -340,7 +340,7 @@ function createSteps(deps: GateDeps): readonly IntakeStep[] {
     return {
       entry: { kind: 'record', message, gate: 'paired by code' },
       async afterwards() {
-        await people.persons.joinOwnDoors(message);
+        await people.persons.joinLocalChannels(message);
         await reply(message, `You are paired as my owner.\n\n${WELCOME}`);
         await people.decisions.answerHeld(chat.channel, idsOf(sender));
       },

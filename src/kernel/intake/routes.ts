@@ -7,11 +7,11 @@ import {
   type ChannelDefinition,
   configuredAccount,
 } from '../../channels/index.ts';
-import { createDoorChannel } from '../../channels/web/door-channel.ts';
+import { createLocalChannel } from '../../channels/web/durable-channel.ts';
 import type { Clock } from '../../lib/time/clock.ts';
 import type { ConfiguredGate } from '../access/admission.ts';
 import { parseCommand } from '../access/admission.ts';
-import { doorOf, isSameChat, type PersonRecord } from '../access/person.ts';
+import { isSameChat, type PersonRecord, personChannelOf } from '../access/person.ts';
 import type { Config } from '../config/config.ts';
 import {
   type AccountId,
@@ -25,21 +25,21 @@ import type { Move, PeopleRows } from '../people/people-rows.ts';
 import type { Persons } from '../people/persons.ts';
 
 type RoutesDeps = {
-  readonly book: Pick<PeopleRows, 'routes' | 'moves' | 'write'>;
+  readonly peopleRows: Pick<PeopleRows, 'routes' | 'moves' | 'write'>;
   readonly persons: Pick<Persons, 'author' | 'inChat'>;
 };
 
 export type Routes = ReturnType<typeof createRoutes>;
 
-export function createRoutes({ book, persons }: RoutesDeps) {
-  const { routes, moves } = book;
+export function createRoutes({ peopleRows, persons }: RoutesDeps) {
+  const { routes, moves } = peopleRows;
 
   async function targetOf(own: SessionKey, person: PersonRecord): Promise<SessionKey> {
     if (person.conversations === 'shared' && person.session !== undefined) return person.session;
     const target = (await routes.get(own))?.session;
     const channel = target === undefined ? undefined : chatRefOf(target)?.channel;
     // A channel that was taken off takes its conversation along.
-    const isTheirs = channel !== undefined && doorOf(person, channel) !== undefined;
+    const isTheirs = channel !== undefined && personChannelOf(person, channel) !== undefined;
     return target !== undefined && isTheirs ? target : own;
   }
 
@@ -48,7 +48,7 @@ export function createRoutes({ book, persons }: RoutesDeps) {
     const move = await moves.get(session);
     if (move === undefined || message.receivedAt <= move.at) return;
     if (isSameChat(move.to, message.chat)) return;
-    await book.write([moves.write(session, undefined)]);
+    await peopleRows.write([moves.write(session, undefined)]);
   }
 
   return {
@@ -63,7 +63,7 @@ export function createRoutes({ book, persons }: RoutesDeps) {
       if (parseCommand(text) === undefined) await settle(session, message);
       if (session === own) return message;
       if (parseCommand(text)?.name === 'new' && (await routes.get(own)) !== undefined) {
-        await book.write([routes.write(own, undefined)]);
+        await peopleRows.write([routes.write(own, undefined)]);
         return message;
       }
       return { ...message, session };
@@ -84,7 +84,7 @@ export function createRoutes({ book, persons }: RoutesDeps) {
     async move(session: SessionKey, move: Move): Promise<void> {
       const own = sessionKeyOf(move.to);
       const route = routes.write(own, own === session ? undefined : { session });
-      await book.write([route, moves.write(session, move)]);
+      await peopleRows.write([route, moves.write(session, move)]);
     },
   };
 }
@@ -101,30 +101,30 @@ export const isAnsweredIn = async (
 // gate of each platform channel.
 
 /** The sender id of whoever writes through a door of our own. */
-const DOOR_USER = 'owner';
+const LOCAL_USER = 'owner';
 
-export type Doors = {
-  readonly web: ReturnType<typeof createDoorChannel>;
-  readonly terminal: ReturnType<typeof createDoorChannel>;
+export type LocalChannels = {
+  readonly web: ReturnType<typeof createLocalChannel>;
+  readonly terminal: ReturnType<typeof createLocalChannel>;
 };
 
 /** `maxFileBytes`: the largest file that the page may upload. */
-export function createDoors(clock: Clock, maxFileBytes: () => number): Doors {
+export function createLocalChannels(clock: Clock, maxFileBytes: () => number): LocalChannels {
   return {
-    web: createDoorChannel({
+    web: createLocalChannel({
       name: channelName('web'),
       coalesces: true,
       choices: 'buttons',
       maxFileBytes,
       clock,
     }),
-    terminal: createDoorChannel({ name: channelName('terminal'), coalesces: false, clock }),
+    terminal: createLocalChannel({ name: channelName('terminal'), coalesces: false, clock }),
   };
 }
 
-const OWN_DOOR = {
+const LOCAL_CHANNEL = {
   allowFrom: [],
-  owners: [DOOR_USER],
+  owners: [LOCAL_USER],
   acceptUnverified: false,
   strangers: 'closed',
   medium: 'chat',
@@ -132,7 +132,7 @@ const OWN_DOOR = {
 } as const;
 
 /** Lets nobody in: an account that is not configured any more. */
-const CLOSED = { ...OWN_DOOR, owners: [] };
+const CLOSED = { ...LOCAL_CHANNEL, owners: [] };
 
 /** By the name of an account. */
 export function policyOf(
@@ -143,7 +143,7 @@ export function policyOf(
   if (configured !== undefined) return configured.definition.policy(configured.config);
   const { channel } = accountOf(account);
   const first = CHANNELS.find(({ name }) => name === channel)?.policy(channels);
-  return first === undefined ? OWN_DOOR : { ...CLOSED, medium: first.medium };
+  return first === undefined ? LOCAL_CHANNEL : { ...CLOSED, medium: first.medium };
 }
 
 /** Without an account: the most that any of the channel's gives. */
@@ -152,7 +152,7 @@ export function gateOf(channel: string, config: Config, account?: AccountId): Co
     return policyOf(accountName({ channel: channelName(channel), account }), config);
   }
   const definition = CHANNELS.find(({ name }) => name === channel);
-  if (definition === undefined) return OWN_DOOR;
+  if (definition === undefined) return LOCAL_CHANNEL;
   const gates = accountsOf(definition, config.channels).map(({ config }) =>
     definition.policy(config),
   );

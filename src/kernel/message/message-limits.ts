@@ -87,7 +87,7 @@ type RowsToStore = {
   written(): void;
 };
 
-export class CountBook<Value> {
+export class CountRows<Value> {
   readonly #fresh: Value;
   readonly #join: (left: Value, right: Value) => Value;
   readonly #rows = new Map<string, CountRow<Value>>();

@@ -4,7 +4,7 @@
 
 import { HIDDEN_TAGS, headOf, shortened, visibleText } from '../../lib/text/cut.ts';
 
-type ForeignText = {
+type UntrustedText = {
   /** Chosen by strangers too. */
   readonly author?: string;
   readonly text: string;
@@ -57,7 +57,7 @@ function neutralLine(line: string): string {
  */
 export function wrapUntrusted(
   what: string,
-  texts: readonly [ForeignText, ...ForeignText[]],
+  texts: readonly [UntrustedText, ...UntrustedText[]],
   boundary: string,
 ): string {
   const [first, ...more] = texts;
@@ -108,7 +108,7 @@ export function unwrapped(text: string): string {
 }
 
 /** One line without the signs that our own lines are made of. */
-function nameOf({ author = '' }: ForeignText, boundary: string): string {
+function nameOf({ author = '' }: UntrustedText, boundary: string): string {
   const name = neutralLines(author)
     .join(' ')
     .replaceAll(boundary, ' ')
@@ -140,7 +140,7 @@ export function verbatim(text: string): string {
   return `\`${text.replace(/`/g, 'ˋ').replace(/\s+/g, ' ')}\``;
 }
 
-type StrangerWords = {
+type UnknownSenderText = {
   readonly channel: string;
   readonly userId: string;
   readonly name: string;
@@ -148,17 +148,17 @@ type StrangerWords = {
 };
 
 /** Who it is, in one line. */
-export function strangerLine(stranger: StrangerWords): string {
+export function unknownSenderLine(stranger: UnknownSenderText): string {
   return nameAndWords(stranger, ` on ${stranger.channel}`);
 }
 
-function nameAndWords({ userId, name, excerpt }: StrangerWords, where = ''): string {
+function nameAndWords({ userId, name, excerpt }: UnknownSenderText, where = ''): string {
   const named = name === '' ? verbatim(userId) : `${verbatim(name)} (${verbatim(userId)})`;
   const said = excerpt === '' ? '' : `: ${verbatim(excerpt)}`;
   return `${named}${where}${said}`;
 }
 
-export function strangerNotice(stranger: StrangerWords): string {
+export function unknownSenderNotice(stranger: UnknownSenderText): string {
   const [first = '', ...rest] = stranger.channel;
   const channel = `${first.toUpperCase()}${rest.join('')}`;
   const who = `${stranger.channel} ${stranger.userId}`;
@@ -172,7 +172,7 @@ export function strangerNotice(stranger: StrangerWords): string {
   ].join('\n');
 }
 
-export const MANY_STRANGERS_NOTICE =
+export const MANY_UNKNOWN_SENDERS_NOTICE =
   'More new contacts are writing. They are not announced one by one for a while; /strangers lists ' +
   'who waits.';
 
@@ -212,7 +212,7 @@ const IGNORABLE = /\p{Default_Ignorable_Code_Point}/gu;
 export const OWNER_FILES: readonly string[] = ['USER.md'];
 
 /** Whether a path relative to the workspace leads to the notes of others than `notes`. */
-export function leadsToOthers(path: string, notes: string): boolean {
+export function reachesOthers(path: string, notes: string): boolean {
   const names = plainNames(path);
   if (notes === '') {
     // An owner's turn has all of the workspace but what is somebody else's. Where it begins in an

@@ -6,7 +6,7 @@ import { createLanes } from '../../lib/async.ts';
 import { listShape, number, place, rowShape, text } from '../../lib/json/json.ts';
 import type { Logger } from '../../lib/logger.ts';
 import { LINK_COMMAND, type Role, type SettledVerdict } from '../access/admission.ts';
-import { doorOf, doorWords, mayVouchFor, type Person } from '../access/person.ts';
+import { channelIdsText, mayVouchFor, type Person, personChannelOf } from '../access/person.ts';
 import type { MessageBus } from '../bus/bus.ts';
 import type { Gated } from '../intake/group-intake.ts';
 import { type MessageId, messageId, type PersonId } from '../message/ids.ts';
@@ -16,7 +16,7 @@ import { jsonRows } from '../rows.ts';
 import { type CodesDeps, equal, hashOf, randomCode } from './pairing.ts';
 import { PEOPLE_SCOPE } from './people-rows.ts';
 import type { Persons } from './persons.ts';
-import type { Decisions } from './strangers.ts';
+import type { Decisions } from './unknown-senders.ts';
 
 const CODE_LENGTH = 8;
 export const LINK_CODE_MINUTES = 10;
@@ -188,15 +188,15 @@ export async function redeemLink(
     };
   }
   const { person, shownIn } = outcome;
-  const there = doorOf(person, shownIn.channel);
+  const there = personChannelOf(person, shownIn.channel);
   const ids = sender.kind === 'person' ? idsOf(sender) : [];
-  const here = doorWords({ channel: chat.channel, ids });
+  const here = channelIdsText({ channel: chat.channel, ids });
   const undo = verbatim(`/unlink ${chat.channel}`);
   return {
     entry: { kind: 'record', message, gate: 'linked by code' },
     async afterwards() {
       log.warn('channels linked', { person: person.id, channel: chat.channel });
-      const other = there === undefined ? shownIn.channel : doorWords(there);
+      const other = there === undefined ? shownIn.channel : channelIdsText(there);
       await reply(`You are the same person here and on ${other}. Undo it with ${undo}.`);
       await bus.send({
         id: messageId(`${message.id}/linked`),

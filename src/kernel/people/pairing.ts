@@ -9,35 +9,35 @@ import type { RowWrite } from '../bus/bus.ts';
 import type { PersonSender } from '../message/message.ts';
 import { shortName } from '../message/untrusted.ts';
 import { jsonRows, type OpenRows } from '../rows.ts';
-import { type Approval, doorKey, PEOPLE_SCOPE, type PeopleRows } from './people-rows.ts';
+import { type Approval, PEOPLE_SCOPE, type PeopleRows, personIdKey } from './people-rows.ts';
 
-type PairingDeps = CodesDeps & { readonly book: PeopleRows };
+type PairingDeps = CodesDeps & { readonly peopleRows: PeopleRows };
 
-type Door = { readonly channel: string; readonly ids: readonly string[] };
+type PersonIds = { readonly channel: string; readonly ids: readonly string[] };
 type Named = { readonly channel: string; readonly name: string };
 
 export type Pairing = ReturnType<typeof createPairing>;
 
 export function createPairing(deps: PairingDeps) {
-  const { book, clock } = deps;
+  const { peopleRows, clock } = deps;
   const codes = createPairingCodes(deps);
 
   function decided(who: Omit<Approval, 'role' | 'at'>, role: Role): RowWrite {
-    const key = doorKey(who.channel, who.userId);
-    return book.approvals.write(key, { ...who, role, at: clock.now() });
+    const key = personIdKey(who.channel, who.userId);
+    return peopleRows.approvals.write(key, { ...who, role, at: clock.now() });
   }
 
   /** What takes back a decision about this id, and with it the block of a person under all ids. */
   async function takenBack(channel: string, userId: string): Promise<readonly RowWrite[]> {
-    const found = await book.approvals.get(doorKey(channel, userId));
+    const found = await peopleRows.approvals.get(personIdKey(channel, userId));
     if (found === undefined) return [];
     const { ids = [userId] } = found;
-    return ids.map((id) => book.approvals.write(doorKey(channel, id), undefined));
+    return ids.map((id) => peopleRows.approvals.write(personIdKey(channel, id), undefined));
   }
 
   /** What a person is over all their channels. */
   async function approveAll(
-    { doors, name }: { readonly doors: readonly Door[]; readonly name: string },
+    { doors, name }: { readonly doors: readonly PersonIds[]; readonly name: string },
     role: AdmittedRole,
   ): Promise<void> {
     const changes = doors.map(async ({ channel, ids }) => {
@@ -45,7 +45,7 @@ export function createPairing(deps: PairingDeps) {
       const first = ids.slice(0, 1).map((userId) => decided({ channel, userId, name }, role));
       return [...before.flat(), ...first];
     });
-    await book.write((await Promise.all(changes)).flat());
+    await peopleRows.write((await Promise.all(changes)).flat());
   }
 
   return {
@@ -62,18 +62,18 @@ export function createPairing(deps: PairingDeps) {
       const usedUp = await codes.redeem(channel, code);
       if (usedUp === undefined) return false;
       const who = { channel, userId: sender.id, name: shortName(sender.name), chat };
-      await book.write([decided(who, 'owner'), usedUp]);
+      await peopleRows.write([decided(who, 'owner'), usedUp]);
       return true;
     },
 
     /** What was decided about a person of these ids; undefined: nothing. */
     async roleOf(channel: string, userIds: readonly string[]): Promise<Role | undefined> {
-      const found = userIds.map((id) => book.approvals.get(doorKey(channel, id)));
+      const found = userIds.map((id) => peopleRows.approvals.get(personIdKey(channel, id)));
       return joinRoles((await Promise.all(found)).map((approval) => approval?.role));
     },
 
     async list(): Promise<{ readonly approved: readonly Approval[] }> {
-      return { approved: [...(await book.approvals.list())].sort(byPlace) };
+      return { approved: [...(await peopleRows.approvals.list())].sort(byPlace) };
     },
 
     approve: ({ channel, userId, name }: Named & { readonly userId: string }, role: AdmittedRole) =>
@@ -81,12 +81,12 @@ export function createPairing(deps: PairingDeps) {
     approveAll,
     /** Refused for good under each of these ids, whatever else is configured. */
     block: ({ channel, ids, name }: Named & { readonly ids: readonly string[] }) =>
-      book.write(ids.map((userId) => decided({ channel, userId, name, ids }, 'blocked'))),
+      peopleRows.write(ids.map((userId) => decided({ channel, userId, name, ids }, 'blocked'))),
 
     /** Takes back an approval or a block. True where there was something to take back. */
     async revoke(channel: string, userId: string): Promise<boolean> {
       const rows = await takenBack(channel, userId);
-      await book.write(rows);
+      await peopleRows.write(rows);
       return rows.length > 0;
     },
   };

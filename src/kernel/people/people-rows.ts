@@ -47,7 +47,7 @@ const PERSON = rowShape<PersonRecord>({
 const MOVE = rowShape<Move>({ to: place, at: number });
 
 /** The name of a person's id on one channel. */
-export const doorKey = (channel: string, id: string) => `${channel}:${id}`;
+export const personIdKey = (channel: string, id: string) => `${channel}:${id}`;
 
 export type KnownPeople = {
   /** By `channel:userId`. */
@@ -93,7 +93,9 @@ export function openPeopleRows(rows: OpenRows, state: KeyValueStore) {
       const [decided, all] = await Promise.all([approvals.entries(), persons.entries()]);
       if (known !== undefined && knownRows[0] === decided && knownRows[1] === all) return known;
       const owners = all.flatMap(([id, { doors }]) =>
-        doors.flatMap(({ channel, ids }) => ids.map((own) => [doorKey(channel, own), id] as const)),
+        doors.flatMap(({ channel, ids }) =>
+          ids.map((own) => [personIdKey(channel, own), id] as const),
+        ),
       );
       knownRows = [decided, all];
       known = { approvals: new Map(decided), persons: new Map(all), owners: new Map(owners) };

@@ -6,24 +6,24 @@ import { createLinks } from './links.ts';
 import { type CodesDeps, createPairing } from './pairing.ts';
 import { openPeopleRows } from './people-rows.ts';
 import { createPersons, type PersonsDeps } from './persons.ts';
-import { createDecisions, createStrangers, type DecisionsDeps } from './strangers.ts';
+import { createDecisions, createUnknownSenders, type DecisionsDeps } from './unknown-senders.ts';
 
 /** `state`: of the scope of people. */
 export type PeopleDeps = Pick<DecisionsDeps, 'release'> &
-  Omit<PersonsDeps, 'book'> &
+  Omit<PersonsDeps, 'peopleRows'> &
   CodesDeps & { readonly state: KeyValueStore };
 
 export type People = ReturnType<typeof createPeople>;
 
 export function createPeople(deps: PeopleDeps) {
-  const book = openPeopleRows(deps.rows, deps.state);
-  const persons = createPersons({ ...deps, book });
-  const pairing = createPairing({ ...deps, book });
-  const strangers = createStrangers(deps);
+  const peopleRows = openPeopleRows(deps.rows, deps.state);
+  const persons = createPersons({ ...deps, peopleRows });
+  const pairing = createPairing({ ...deps, peopleRows });
+  const strangers = createUnknownSenders(deps);
   return {
-    book,
+    peopleRows,
     persons,
-    routes: createRoutes({ book, persons }),
+    routes: createRoutes({ peopleRows, persons }),
     links: createLinks({ ...deps, persons }),
     pairing,
     strangers,

@@ -4,15 +4,15 @@
 import { createHash } from 'node:crypto';
 import { type ConfiguredGate, configuredRole, joinRoles, type Role } from '../access/admission.ts';
 import {
-  doorOf,
   isSameChat,
   mergePersons,
   type Person,
-  type PersonDoor,
+  type PersonChannel,
   type PersonLimits,
   type PersonRecord,
-  withDoor,
-  withoutDoor,
+  personChannelOf,
+  withoutPersonChannel,
+  withPersonChannel,
 } from '../access/person.ts';
 import type { ApprovalPolicy } from '../access/rights.ts';
 import type { RowWrite } from '../bus/bus.ts';
@@ -25,13 +25,13 @@ import {
 } from '../message/ids.ts';
 import { type ChatRef, type InboundMessage, idsOf } from '../message/message.ts';
 import { shortName } from '../message/untrusted.ts';
-import { doorKey, type KnownPeople, type PeopleRows } from './people-rows.ts';
+import { type KnownPeople, type PeopleRows, personIdKey } from './people-rows.ts';
 
 /** Beyond that nobody new is kept: an open channel must not fill the store. */
 const MAX_PERSONS = 10_000;
 
 /** A channel of our own: everybody who uses one of them is the same person. */
-export type OwnDoor = {
+export type LocalChannelSpec = {
   readonly channel: ChannelName;
   /** Of its one person. */
   readonly id: UserId;
@@ -40,8 +40,8 @@ export type OwnDoor = {
 };
 
 export type PersonsDeps = {
-  readonly book: PeopleRows;
-  readonly ownDoors: readonly OwnDoor[];
+  readonly peopleRows: PeopleRows;
+  readonly localChannels: readonly LocalChannelSpec[];
   readonly policy: GateOf;
 };
 
@@ -49,43 +49,44 @@ type Sent = Pick<InboundMessage, 'sender' | 'chat'>;
 
 export type Persons = ReturnType<typeof createPersons>;
 
-export function createPersons({ book, ownDoors, policy }: PersonsDeps) {
-  const { persons } = book;
+export function createPersons({ peopleRows, localChannels, policy }: PersonsDeps) {
+  const { persons } = peopleRows;
   const withRole = (known: KnownPeople, record: PersonRecord): Person => ({
     ...record,
     role: roleOf(known, record.doors, policy),
   });
-  const isOurs = ({ channel }: PersonDoor) => ownDoors.some((own) => own.channel === channel);
+  const isOurs = ({ channel }: PersonChannel) =>
+    localChannels.some((own) => own.channel === channel);
   const removed = ({ id }: Pick<PersonRecord, 'id'>) => persons.write(id, undefined);
 
   /** What a message shows of a person. */
   function shown({ sender, chat }: Sent, hasChat: boolean) {
     if (sender.kind !== 'person') return undefined;
-    const own = ownDoors.find(({ channel }) => channel === chat.channel);
+    const own = localChannels.find(({ channel }) => channel === chat.channel);
     const ids = idsOf(sender);
     const isKept = hasChat && (own?.lasts ?? true);
-    const door: PersonDoor = { channel: chat.channel, ids, ...(isKept ? { chat } : {}) };
-    const others = own === undefined ? [] : ownDoors.filter((each) => each !== own);
+    const door: PersonChannel = { channel: chat.channel, ids, ...(isKept ? { chat } : {}) };
+    const others = own === undefined ? [] : localChannels.filter((each) => each !== own);
     return { name: shortName(sender.name), door, others: others.map((each) => ({ ...each, ids })) };
   }
 
   function fresh({ name, door, others }: NonNullable<ReturnType<typeof shown>>): PersonRecord {
     const [first] = [door, ...others].sort((a, b) => a.channel.localeCompare(b.channel));
-    const more = others.map(({ channel, ids }): PersonDoor => ({ channel, ids }));
+    const more = others.map(({ channel, ids }): PersonChannel => ({ channel, ids }));
     const id = newId(first?.channel ?? door.channel, door.ids);
     return { id, name, doors: [door, ...more], conversations: 'each' };
   }
 
   /** Who is surely known by one of these ids. */
   async function of(channel: string, ids: readonly string[]): Promise<Person | undefined> {
-    const known = await book.known();
+    const known = await peopleRows.known();
     const record = recordOf(known, channel, ids);
     return record && withRole(known, record);
   }
 
   /** Whose chat with the agent this is. */
   async function inChat(chat: ChatRef): Promise<Person | undefined> {
-    const known = await book.known();
+    const known = await peopleRows.known();
     const isIts = ({ doors }: PersonRecord) => doors.some((door) => isSameChat(door.chat, chat));
     const record = known.persons.values().find(isIts);
     return record && withRole(known, record);
@@ -94,7 +95,7 @@ export function createPersons({ book, ownDoors, policy }: PersonsDeps) {
   async function keep(message: InboundMessage): Promise<void> {
     const seen = shown(message, true);
     if (seen === undefined) return;
-    const known = await book.known();
+    const known = await peopleRows.known();
     const [first, ...doubles] = recordsOf(known, message.chat.channel, seen.door.ids);
     if (first === undefined && known.persons.size >= MAX_PERSONS) return;
     const start = first ?? fresh(seen);
@@ -105,7 +106,7 @@ export function createPersons({ book, ownDoors, policy }: PersonsDeps) {
         if (stored === undefined) return undefined;
         const record = doubles.reduce(mergePersons, stored);
         const isNamed = record.name !== '' || seen.name === '';
-        return withDoor(isNamed ? record : { ...record, name: seen.name }, seen.door);
+        return withPersonChannel(isNamed ? record : { ...record, name: seen.name }, seen.door);
       },
       () => doubles.map(removed),
     );
@@ -113,11 +114,11 @@ export function createPersons({ book, ownDoors, policy }: PersonsDeps) {
 
   /** The person without the channel; without one of our own channels, without all of them. */
   function parted(known: KnownPeople, record: PersonRecord | undefined, channel: string) {
-    if (record === undefined || doorOf(record, channel) === undefined) return 'unknown';
-    const own = ownDoors.map((door) => door.channel as string);
+    if (record === undefined || personChannelOf(record, channel) === undefined) return 'unknown';
+    const own = localChannels.map((door) => door.channel as string);
     const gone = own.includes(channel) ? own : [channel];
     const next = gone.reduce<PersonRecord | undefined>(
-      (left, each) => left && withoutDoor(left, each),
+      (left, each) => left && withoutPersonChannel(left, each),
       record,
     );
     if (next === undefined) return 'only';
@@ -136,12 +137,12 @@ export function createPersons({ book, ownDoors, policy }: PersonsDeps) {
       if (seen === undefined || sender.kind !== 'person') return inChat(chat);
       const isSure = sender.verified !== 'unverified';
       const known = isSure ? await of(chat.channel, idsOf(sender)) : undefined;
-      return known ?? withRole(await book.known(), fresh(seen));
+      return known ?? withRole(await peopleRows.known(), fresh(seen));
     },
     /** What the sender is to the agent by anything but the message's own channel's configuration. */
     async roleIn({ sender, chat }: Sent): Promise<Role | undefined> {
       if (sender.kind !== 'person') return undefined;
-      const known = await book.known();
+      const known = await peopleRows.known();
       const ids = idsOf(sender);
       const own = decidedOf(known, chat.channel, ids);
       const record = recordOf(known, chat.channel, ids);
@@ -160,22 +161,22 @@ export function createPersons({ book, ownDoors, policy }: PersonsDeps) {
       if (sender.kind !== 'person' || addressing !== 'direct') return;
       if (sender.verified === 'unverified') return;
       const ids = idsOf(sender);
-      const [record, ...doubles] = recordsOf(await book.known(), chat.channel, ids);
+      const [record, ...doubles] = recordsOf(await peopleRows.known(), chat.channel, ids);
       const door = record?.doors.find(({ channel }) => channel === chat.channel);
-      const isOwn = ownDoors.some(({ channel, lasts }) => channel === chat.channel && !lasts);
+      const isOwn = localChannels.some(({ channel, lasts }) => channel === chat.channel && !lasts);
       const hasIds = door !== undefined && ids.every((id) => door.ids.includes(id));
       const isOne = record !== undefined && record.name !== '' && doubles.length === 0;
       if (isOne && hasIds && (isOwn || isSameChat(door.chat, chat))) return;
       await keep(message);
     },
     async get(id: string): Promise<Person | undefined> {
-      const known = await book.known();
+      const known = await peopleRows.known();
       const record = known.persons.get(id);
       return record && withRole(known, record);
     },
     /** Whom an id of ours, an id of a channel or a name means. */
     async find(typed: string): Promise<readonly Person[]> {
-      const known = await book.known();
+      const known = await peopleRows.known();
       const meant = typed.trim().toLowerCase();
       const records = [...known.persons.values()];
       const isMeant = ({ id, doors }: PersonRecord) =>
@@ -185,13 +186,13 @@ export function createPersons({ book, ownDoors, policy }: PersonsDeps) {
       return (byId.length > 0 ? byId : byName).map((record) => withRole(known, record));
     },
     async list(): Promise<readonly Person[]> {
-      const known = await book.known();
+      const known = await peopleRows.known();
       return [...known.persons.values()].map((record) => withRole(known, record));
     },
     /** `change` is pure and may run again. Undefined where nothing changed. */
     async change(id: PersonId, change: (record: PersonRecord) => PersonRecord) {
       const record = await persons.change(id, (stored) => stored && change(stored));
-      return record && withRole(await book.known(), record);
+      return record && withRole(await peopleRows.known(), record);
     },
     /** One person of two: the second record is gone. Other rows are written with it. */
     async merge(first: PersonId, second: PersonRecord, alongside: readonly RowWrite[] = []) {
@@ -201,19 +202,21 @@ export function createPersons({ book, ownDoors, policy }: PersonsDeps) {
         (one) => one && mergePersons(one, second),
         () => [removed(second), ...alongside],
       );
-      return record && withRole(await book.known(), record);
+      return record && withRole(await peopleRows.known(), record);
     },
     /**
      * Makes the sender, who was just paired as owner, and the one person of our own channels one person;
      * not where those belong to somebody with another channel already.
      */
-    async joinOwnDoors(message: InboundMessage): Promise<void> {
-      const known = await book.known();
+    async joinLocalChannels(message: InboundMessage): Promise<void> {
+      const known = await peopleRows.known();
       const seen = shown(message, true);
       if (seen === undefined) return;
       const sender = recordOf(known, message.chat.channel, seen.door.ids);
-      const paired = withDoor(sender ?? fresh(seen), seen.door);
-      const own = ownDoors.flatMap(({ channel, id }) => recordOf(known, channel, [id]) ?? [])[0];
+      const paired = withPersonChannel(sender ?? fresh(seen), seen.door);
+      const own = localChannels.flatMap(
+        ({ channel, id }) => recordOf(known, channel, [id]) ?? [],
+      )[0];
       if (own?.doors.every(isOurs) === false || paired.doors.some(isOurs)) return;
       const { id } = own ?? paired;
       await persons.change(
@@ -221,9 +224,9 @@ export function createPersons({ book, ownDoors, policy }: PersonsDeps) {
         (stored) => {
           const record =
             own === undefined ? (stored ?? paired) : mergePersons(stored ?? own, paired);
-          return ownDoors.reduce<PersonRecord>(
-            (person, door) => withDoor(person, { channel: door.channel, ids: [door.id] }),
-            withDoor(record, seen.door),
+          return localChannels.reduce<PersonRecord>(
+            (person, door) => withPersonChannel(person, { channel: door.channel, ids: [door.id] }),
+            withPersonChannel(record, seen.door),
           );
         },
         () => (sender === undefined || sender.id === id ? [] : [removed(sender)]),
@@ -234,7 +237,7 @@ export function createPersons({ book, ownDoors, policy }: PersonsDeps) {
      * not be let in as before.
      */
     async unlink(id: PersonId, channel: string): Promise<'done' | 'only' | 'needed' | 'unknown'> {
-      const known = await book.known();
+      const known = await peopleRows.known();
       const outcomes: ReturnType<typeof parted>[] = [];
       const last = () => outcomes.at(-1) ?? 'unknown';
       await persons.change(
@@ -268,7 +271,7 @@ type GateOf = (channel: string, account?: AccountId) => ConfiguredGate;
 
 /** The same for the same id, so that a repeat makes no second person; tells nothing about it. */
 function newId(channel: string, ids: readonly UserId[]): PersonId {
-  const hash = createHash('sha256').update(doorKey(channel, ids[0] ?? ''));
+  const hash = createHash('sha256').update(personIdKey(channel, ids[0] ?? ''));
   return personId(`p${hash.digest('hex').slice(0, ID_CHARS)}`);
 }
 
@@ -276,7 +279,7 @@ function newId(channel: string, ids: readonly UserId[]): PersonId {
 function apartOf(
   { persons }: KnownPeople,
   { name, limits, approvals }: PersonRecord,
-  doors: readonly PersonDoor[],
+  doors: readonly PersonChannel[],
 ): readonly PersonRecord[] {
   const [first] = doors;
   if (first === undefined || (limits === undefined && approvals === undefined)) return [];
@@ -296,16 +299,16 @@ function recordOf(known: KnownPeople, channel: string, ids: readonly string[]) {
 }
 
 function recordsOf({ owners, persons }: KnownPeople, channel: string, ids: readonly string[]) {
-  const found = new Set(ids.flatMap((id) => owners.get(doorKey(channel, id)) ?? []));
+  const found = new Set(ids.flatMap((id) => owners.get(personIdKey(channel, id)) ?? []));
   return [...found].flatMap((id) => persons.get(id) ?? []);
 }
 
 function decidedOf({ approvals }: KnownPeople, channel: string, ids: readonly string[]) {
-  return joinRoles(ids.map((id) => approvals.get(doorKey(channel, id))?.role));
+  return joinRoles(ids.map((id) => approvals.get(personIdKey(channel, id))?.role));
 }
 
 /** The most that any channel gives: what was decided there, else what is configured; a block stands. */
-function roleOf(known: KnownPeople, doors: readonly PersonDoor[], gateOf: GateOf) {
+function roleOf(known: KnownPeople, doors: readonly PersonChannel[], gateOf: GateOf) {
   const roles = doors.map(
     ({ channel, ids }) => decidedOf(known, channel, ids) ?? configuredRole(ids, gateOf(channel)),
   );

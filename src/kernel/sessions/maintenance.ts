@@ -19,7 +19,7 @@ import { DAMAGED_SUFFIX, orUndefined, stemOf } from './file-lines.ts';
 import type { SessionFiles } from './forget.ts';
 import { INDEX_FOLDER } from './index-file.ts';
 import { removeAllExtracts, removeExtract, writeExtracts } from './index-sessions.ts';
-import { purgeAsked, removeAllAsked, removeAsked } from './request-log.ts';
+import { purgeRequests, removeAllRequests, removeRequests } from './request-log.ts';
 import { markdownOfEntry } from './rules/earlier.ts';
 import { decodeLine, encodeEntry, encodeHeader, encodeKey, formatName } from './rules/file.ts';
 
@@ -107,7 +107,7 @@ export async function purgeFiles(
     await removeExtract(workspace, name);
     await removeFile(path);
   }
-  await purgeAsked(folder, new Set(old.map(({ name }) => name.stem)), before);
+  await purgeRequests(folder, new Set(old.map(({ name }) => name.stem)), before);
   return count(old);
 }
 
@@ -144,7 +144,7 @@ export async function nukeFiles(
   await removeAllExtracts(workspace);
   await rm(join(folder, ARCHIVE_FOLDER), { recursive: true, force: true });
   await rm(join(folder, INDEX_FOLDER), { recursive: true, force: true });
-  await removeAllAsked(folder);
+  await removeAllRequests(folder);
   return { ...count(files), sessions: byStem(files).size };
 }
 
@@ -224,7 +224,7 @@ export async function deleteLeftovers(
     if (old.length > 0) await exclusively(key, () => removeAll(old));
     deleted += old.length;
     if (old.length < files.length) left.add(key);
-    else await removeAsked(folder, first.name.stem);
+    else await removeRequests(folder, first.name.stem);
   }
   return { deleted, left };
 }

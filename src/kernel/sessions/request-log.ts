@@ -3,7 +3,7 @@
 
 import { appendFile, mkdir, readdir, readFile, rm, stat } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
-import { printOf } from '../../agent/fingerprints.ts';
+import { fingerprintOf } from '../../agent/fingerprints.ts';
 import { createLanes } from '../../lib/async.ts';
 import { writeAtomic } from '../../lib/files/files.ts';
 import { fieldsOf, isObject, parseJson } from '../../lib/json/json.ts';
@@ -15,12 +15,12 @@ import type { SessionKey } from '../message/ids.ts';
 import { ARCHIVE_FOLDER, readSession, sessionNames } from './catalog.ts';
 import { hasErrorCode, orUndefined, readLines, stemOf } from './file-lines.ts';
 import { ofChats } from './forget.ts';
-import { type AskedPiece, type AskedTexts, namedIn } from './rules/asked.ts';
 import { isoTime } from './rules/file.ts';
 import { FORGOTTEN, type Holds } from './rules/forgetting.ts';
-import type { AskedBook } from './store.ts';
+import { namedIn, type RequestPiece, type RequestTexts } from './rules/request-records.ts';
+import type { RequestLog } from './store.ts';
 
-type AskedFilesDeps = {
+type RequestFilesDeps = {
   /** Of the sessions. */
   readonly folder: string;
   readonly clock: Clock;
@@ -49,10 +49,10 @@ const MAX_MASKED = 200;
 /** What a process that was killed while rewriting left beside a file. */
 const TORN = /^\.(.+)\.jsonl\.[0-9a-f-]{36}\.tmp$/;
 
-export const createAskedFiles = (deps: AskedFilesDeps) => new AskedFiles(deps);
+export const createRequestFiles = (deps: RequestFilesDeps) => new RequestFiles(deps);
 
-export class AskedFiles implements AskedBook, AsyncDisposable {
-  readonly #deps: AskedFilesDeps;
+export class RequestFiles implements RequestLog, AsyncDisposable {
+  readonly #deps: RequestFilesDeps;
   readonly #lanes = createLanes();
   readonly #known = new Map<SessionKey, Known>();
   readonly #running = new Set<Promise<void>>();
@@ -60,11 +60,11 @@ export class AskedFiles implements AskedBook, AsyncDisposable {
   readonly #masked = new Map<string, string>();
   #maskedAt = 0;
 
-  constructor(deps: AskedFilesDeps) {
+  constructor(deps: RequestFilesDeps) {
     this.#deps = deps;
   }
 
-  keep(session: SessionKey, ask: AskedPiece, pieces: () => readonly AskedPiece[]): void {
+  keep(session: SessionKey, ask: RequestPiece, pieces: () => readonly RequestPiece[]): void {
     const known = this.#known.get(session);
     const isFresh = known !== undefined && this.#deps.clock.now() - known.checkedAt < CHECK_MS;
     if (isFresh && known.asks.includes(ask.print)) return;
@@ -79,13 +79,15 @@ export class AskedFiles implements AskedBook, AsyncDisposable {
 
   /** Takes words out of what is kept of these chats; how many pieces held them. */
   async forget(chats: readonly string[], holds: Holds): Promise<number> {
-    const folder = join(this.#deps.folder, ASKED_FOLDER);
+    const folder = join(this.#deps.folder, REQUEST_LOG_FOLDER);
     const isTheirs = ofChats(chats);
     let changed = 0;
     for (const name of (await readdir(folder).catch(orUndefined('ENOENT'))) ?? []) {
       const torn = TORN.exec(name)?.[1];
       if (torn !== undefined && isTheirs({ stem: torn })) await rm(join(folder, name));
-      const stem = name.endsWith(ASKED_SUFFIX) ? name.slice(0, -ASKED_SUFFIX.length) : undefined;
+      const stem = name.endsWith(REQUEST_LOG_SUFFIX)
+        ? name.slice(0, -REQUEST_LOG_SUFFIX.length)
+        : undefined;
       if (stem === undefined || torn !== undefined || !isTheirs({ stem })) continue;
       changed += await this.#lanes.run(stem, () => forgetIn(join(folder, name), holds));
     }
@@ -100,17 +102,17 @@ export class AskedFiles implements AskedBook, AsyncDisposable {
   async #write(
     session: SessionKey,
     stem: string,
-    ask: AskedPiece,
-    pieces: () => readonly AskedPiece[],
+    ask: RequestPiece,
+    pieces: () => readonly RequestPiece[],
   ): Promise<void> {
     const { folder, clock, redact, maxBytes = MAX_BYTES } = this.#deps;
-    const path = askedPath(folder, stem);
+    const path = requestLogPath(folder, stem);
     const before = (await stat(path).catch(orUndefined('ENOENT')))?.size ?? 0;
     const known = this.#known.get(session);
     const isAsLeft = known !== undefined && known.size === before;
     const asks = isAsLeft ? known.asks : [];
     if (isAsLeft && asks.includes(ask.print)) return this.#note(session, known);
-    const there = isAsLeft ? known.prints : printsOf(await linesIn(path, before));
+    const there = isAsLeft ? known.prints : fingerprintsOf(await linesIn(path, before));
     const wanted = new Map([...pieces(), ask].map((piece) => [piece.print, piece]));
     const missing = [...wanted.values()].filter(({ print }) => !there.includes(print));
     // A line that was torn ends where this one begins.
@@ -120,17 +122,17 @@ export class AskedFiles implements AskedBook, AsyncDisposable {
       const at = clock.now();
       const now = missing.map(({ print, text }) => ({ print, at, text: redact(text) }));
       const all = [...(await linesIn(path, before)), ...now];
-      await writeAskedLines(path, halved(all, wanted, maxBytes / 2));
+      await writeRequestLines(path, halved(all, wanted, maxBytes / 2));
       this.#known.delete(session);
       return;
     }
     if (data !== '') await appendTo(path, data);
-    const prints = [there, printsOf(missing)].join(' ');
+    const prints = [there, fingerprintsOf(missing)].join(' ');
     this.#note(session, { asks: [ask.print, ...asks].slice(0, MAX_ASKS), prints, size });
   }
 
   /** What many conversations are asked with is masked once, or again after a while: secrets change. */
-  #encoded(pieces: readonly AskedPiece[]): string {
+  #encoded(pieces: readonly RequestPiece[]): string {
     const { clock, redact } = this.#deps;
     const at = clock.now();
     if (at - this.#maskedAt > CHECK_MS || this.#masked.size > MAX_MASKED) {
@@ -140,7 +142,7 @@ export class AskedFiles implements AskedBook, AsyncDisposable {
     const lines = pieces.map(({ print, text }) => {
       const json = this.#masked.get(print) ?? JSON.stringify(redact(text));
       this.#masked.set(print, json);
-      return askedLine({ print, at }, json);
+      return requestLine({ print, at }, json);
     });
     return lines.join('');
   }
@@ -153,11 +155,11 @@ export class AskedFiles implements AskedBook, AsyncDisposable {
   }
 }
 
-const printsOf = (pieces: readonly Pick<AskedPiece, 'print'>[]) =>
+const fingerprintsOf = (pieces: readonly Pick<RequestPiece, 'print'>[]) =>
   pieces.map(({ print }) => print).join(' ');
 
 const linesIn = async (path: string, size: number) =>
-  size === 0 ? [] : ((await readAskedLines(path)) ?? []);
+  size === 0 ? [] : ((await readRequestLines(path)) ?? []);
 
 async function appendTo(path: string, data: string): Promise<void> {
   const write = () => appendFile(path, data, { mode: 0o600 });
@@ -170,17 +172,17 @@ async function appendTo(path: string, data: string): Promise<void> {
 
 /** What is wanted now, behind the newest of the others. */
 function halved(
-  lines: readonly AskedLine[],
-  wanted: ReadonlyMap<string, AskedPiece>,
+  lines: readonly RequestLine[],
+  wanted: ReadonlyMap<string, RequestPiece>,
   maxBytes: number,
-): readonly AskedLine[] {
+): readonly RequestLine[] {
   const now = lines.filter(({ print }) => wanted.has(print));
   let left = maxBytes;
   const others = lines
     .filter(({ print }) => !wanted.has(print))
     .toReversed()
     .filter((line) => {
-      left -= Buffer.byteLength(encodeAsked(line));
+      left -= Buffer.byteLength(encodeRequest(line));
       return left >= 0;
     });
   return [...others.toReversed(), ...now];
@@ -191,9 +193,9 @@ async function forgetIn(path: string, holds: Holds): Promise<number> {
   const all = await readFile(path, 'utf8').catch(orUndefined('ENOENT'));
   // Also what was torn; written anew, it is gone.
   if (all === undefined || !holds(all)) return 0;
-  const before = (await readAskedLines(path)) ?? [];
+  const before = (await readRequestLines(path)) ?? [];
   const after = before.map((line) => ({ ...line, text: withoutWords(line.text, holds) }));
-  await writeAskedLines(path, after);
+  await writeRequestLines(path, after);
   return after.filter(({ text }, at) => text !== before[at]?.text).length;
 }
 
@@ -207,24 +209,24 @@ function withoutWords(text: string, holds: Holds): string {
 // for each piece, once. A line that was torn is passed over; its piece counts as not kept.
 
 /** Of the sessions folder. */
-const ASKED_FOLDER = 'asked';
-const ASKED_SUFFIX = '.jsonl';
+const REQUEST_LOG_FOLDER = 'asked';
+const REQUEST_LOG_SUFFIX = '.jsonl';
 
 /** `at`: when it was first asked with, epoch milliseconds. */
-type AskedLine = AskedPiece & { readonly at: number };
+type RequestLine = RequestPiece & { readonly at: number };
 
-const askedPath = (sessions: string, stem: string) =>
-  join(sessions, ASKED_FOLDER, `${stem}${ASKED_SUFFIX}`);
+const requestLogPath = (sessions: string, stem: string) =>
+  join(sessions, REQUEST_LOG_FOLDER, `${stem}${REQUEST_LOG_SUFFIX}`);
 
-const encodeAsked = (line: AskedLine) => askedLine(line, JSON.stringify(line.text));
+const encodeRequest = (line: RequestLine) => requestLine(line, JSON.stringify(line.text));
 
 /** `json`: the text, encoded already. */
-const askedLine = ({ print, at }: Omit<AskedLine, 'text'>, json: string) =>
+const requestLine = ({ print, at }: Omit<RequestLine, 'text'>, json: string) =>
   `{"print":${JSON.stringify(print)},"at":"${isoTime(at)}","text":${json}}\n`;
 
 /** Undefined where there is no such file. */
-async function readAskedLines(path: string): Promise<readonly AskedLine[] | undefined> {
-  const lines: AskedLine[] = [];
+async function readRequestLines(path: string): Promise<readonly RequestLine[] | undefined> {
+  const lines: RequestLine[] = [];
   try {
     for await (const { bytes } of readLines(path)) lines.push(...decoded(bytes.toString('utf8')));
   } catch (error) {
@@ -233,21 +235,21 @@ async function readAskedLines(path: string): Promise<readonly AskedLine[] | unde
   return lines;
 }
 
-function decoded(line: string): readonly AskedLine[] {
+function decoded(line: string): readonly RequestLine[] {
   const { print, at, text } = fieldsOf(parseJson(line)) ?? {};
   if (typeof print !== 'string' || typeof text !== 'string') return [];
   return [{ print, text, at: Date.parse(String(at)) || 0 }];
 }
 
 /** Replaces the file; without lines there is none. */
-async function writeAskedLines(path: string, lines: readonly AskedLine[]): Promise<void> {
+async function writeRequestLines(path: string, lines: readonly RequestLine[]): Promise<void> {
   if (lines.length === 0) await rm(path, { force: true });
-  else await writeAtomic(path, lines.map(encodeAsked).join(''));
+  else await writeAtomic(path, lines.map(encodeRequest).join(''));
 }
 
 /** All that is kept of a conversation; `sessions`: their folder. */
-export async function readAsked(sessions: string, session: SessionKey): Promise<AskedTexts> {
-  const lines = await readAskedLines(askedPath(sessions, stemOf(session)));
+export async function readRequests(sessions: string, session: SessionKey): Promise<RequestTexts> {
+  const lines = await readRequestLines(requestLogPath(sessions, stemOf(session)));
   return new Map((lines ?? []).map(({ print, text }) => [print, text]));
 }
 
@@ -255,30 +257,31 @@ export async function readAsked(sessions: string, session: SessionKey): Promise<
 // left names, and all of a conversation that is gone.
 
 /** Of these conversations, and of such as have no file any more; `before` in epoch milliseconds. */
-export async function purgeAsked(
+export async function purgeRequests(
   sessions: string,
   stems: ReadonlySet<string>,
   before: number,
 ): Promise<void> {
-  const names = (await readdir(join(sessions, ASKED_FOLDER)).catch(orUndefined('ENOENT'))) ?? [];
+  const names =
+    (await readdir(join(sessions, REQUEST_LOG_FOLDER)).catch(orUndefined('ENOENT'))) ?? [];
   if (names.length === 0) return;
   const left = await stemsIn(sessions);
-  for (const name of names.filter((each) => each.endsWith(ASKED_SUFFIX))) {
-    const stem = name.slice(0, -ASKED_SUFFIX.length);
+  for (const name of names.filter((each) => each.endsWith(REQUEST_LOG_SUFFIX))) {
+    const stem = name.slice(0, -REQUEST_LOG_SUFFIX.length);
     if (stems.has(stem) || !left.has(stem)) await purgeOne(sessions, stem, before);
   }
 }
 
 /** A turn that runs may name what is young and stands nowhere yet. */
 async function purgeOne(sessions: string, stem: string, before: number): Promise<void> {
-  const path = askedPath(sessions, stem);
-  const lines = (await readAskedLines(path)) ?? [];
+  const path = requestLogPath(sessions, stem);
+  const lines = (await readRequestLines(path)) ?? [];
   const named = await namedBy(sessions, stem, lines);
   const kept = lines.filter(({ print, at }) => at >= before || named.has(print));
-  if (kept.length < lines.length) await writeAskedLines(path, kept);
+  if (kept.length < lines.length) await writeRequestLines(path, kept);
 }
 
-async function namedBy(sessions: string, stem: string, lines: readonly AskedLine[]) {
+async function namedBy(sessions: string, stem: string, lines: readonly RequestLine[]) {
   const texts = new Map(lines.map(({ print, text }) => [print, text]));
   const named = new Set<string>();
   for await (const entry of readSession(sessions, stem)) {
@@ -295,18 +298,18 @@ async function stemsIn(sessions: string): Promise<ReadonlySet<string>> {
   return new Set(names.map(({ stem }) => stem));
 }
 
-export const removeAsked = (sessions: string, stem: string) =>
-  rm(askedPath(sessions, stem), { force: true });
+export const removeRequests = (sessions: string, stem: string) =>
+  rm(requestLogPath(sessions, stem), { force: true });
 
-export const removeAllAsked = (sessions: string) =>
-  rm(join(sessions, ASKED_FOLDER), { recursive: true, force: true });
+export const removeAllRequests = (sessions: string) =>
+  rm(join(sessions, REQUEST_LOG_FOLDER), { recursive: true, force: true });
 
 // Those settings that shape a turn, as they are kept beside what a model was asked with, and put back
 // where a turn is played again. No secret is among them.
 
 /** Worked out once for each configuration. */
-export function createAskedConfig(): (config: Config) => AskedPiece {
-  const made = new WeakMap<Config, AskedPiece>();
+export function createRequestConfig(): (config: Config) => RequestPiece {
+  const made = new WeakMap<Config, RequestPiece>();
   return (config) => {
     const text = () => JSON.stringify(shaping(config));
     const piece = made.get(config) ?? pieceOf(text());
@@ -315,7 +318,7 @@ export function createAskedConfig(): (config: Config) => AskedPiece {
   };
 }
 
-const pieceOf = (text: string): AskedPiece => ({ print: printOf(text), text });
+const pieceOf = (text: string): RequestPiece => ({ print: fingerprintOf(text), text });
 
 function shaping({ agents, localModels, media, sessions }: Config) {
   const { workspace: _, compaction, ...defaults } = agents.defaults;
@@ -330,7 +333,7 @@ function shaping({ agents, localModels, media, sessions }: Config) {
 }
 
 /** `config` with the settings of then; undefined where they do not fit this program. */
-export function withAskedConfig(config: Config, then: unknown): Config | undefined {
+export function withRequestConfig(config: Config, then: unknown): Config | undefined {
   const parsed = configSchema.safeParse(merged(config, then));
   return parsed.success ? parsed.data : undefined;
 }

@@ -4,17 +4,17 @@
 import type { NewEntryRow } from '../bus/store/store.ts';
 import type { MessageId, SessionKey, TurnId } from '../message/ids.ts';
 import type { TranscriptEntry } from '../message/transcript.ts';
-import type { AskedPiece } from './rules/asked.ts';
 import type { RestorePoint } from './rules/carry.ts';
 import type { EarlierQuestion, EarlierTurns } from './rules/earlier.ts';
+import type { RequestPiece } from './rules/request-records.ts';
 
 /** Keeps what models were asked with, beside the conversations. */
-export interface AskedBook {
+export interface RequestLog {
   /**
    * Keeps `ask` and the pieces it names, each once for a conversation, behind the turn: it returns at
    * once and never throws, and what cannot be written is only missing when a turn is played again.
    */
-  keep(session: SessionKey, ask: AskedPiece, pieces: () => readonly AskedPiece[]): void;
+  keep(session: SessionKey, ask: RequestPiece, pieces: () => readonly RequestPiece[]): void;
 }
 
 export type AppendOptions = {

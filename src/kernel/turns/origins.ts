@@ -17,7 +17,7 @@ import {
   narrowed,
   type Rights,
   rightsOf,
-  type Standing,
+  type SenderStanding,
   type ToolPolicies,
   takenFrom,
   toolPolicyOf,
@@ -36,7 +36,7 @@ import {
 import { GROUPS_FOLDER, PEOPLE_FOLDER, type TurnPerson } from '../message/untrusted.ts';
 import type { KnownAs, Persons } from '../people/persons.ts';
 import type { SessionStore } from '../sessions/store.ts';
-import { holdsWordsOfOthers } from './rules/coalesce.ts';
+import { holdsUntrustedText } from './rules/coalesce.ts';
 
 type OriginsDeps = {
   readonly judge: Judge;
@@ -86,7 +86,7 @@ export function createOrigins(deps: OriginsDeps): Origins {
     return {
       // Nobody asked for anything when they corrected their words.
       rights: message.redoes === undefined ? granted : narrowed(granted, LOOKING_RIGHTS),
-      isForeign: isOthers || holdsWordsOfOthers(message, { isTrusted, isQuoteSeen }),
+      isForeign: isOthers || holdsUntrustedText(message, { isTrusted, isQuoteSeen }),
       isOwnerHere: role === 'owner' && place === 'direct' && medium === 'chat',
       ...(role === 'guest' || standing.verified === 'unverified' ? {} : { approvals }),
     };
@@ -126,7 +126,7 @@ export function standingOf(
   { sender, addressing, group }: InboundMessage & { readonly sender: PersonSender },
   verdict: SettledVerdict,
   medium: Medium,
-): Standing {
+): SenderStanding {
   const isDirect = addressing === 'direct' && group === undefined;
   return {
     role: (verdict.kind === 'admit' ? verdict.role : undefined) ?? 'guest',

@@ -61,8 +61,8 @@ export async function openLab(wish: LabWish, resources: AsyncDisposableStack): P
   const workspace = wish.workspace ?? join(root, 'workspace');
   const made = wish.workspace === undefined ? [home.root, workspace] : [home.root];
   for (const folder of made) await mkdir(folder, { recursive: true, mode: FOLDER_MODE });
-  const keepsAsked = instead !== undefined;
-  const quietly = (config: Config) => quiet(config, { workspace, keepsAsked });
+  const keepsRequests = instead !== undefined;
+  const quietly = (config: Config) => quiet(config, { workspace, keepsRequests });
   const live = new LiveConfig({ ...wish.loaded, config: quietly(wish.loaded.config) }, env);
   const options = { home, env, channels: [], http: false, foreground: () => undefined };
   const kernel = await openKernel(live, options, NO_ORDERS, resources);
@@ -91,12 +91,12 @@ const LAB_FEATURES: readonly Feature[] = [
 /** Nothing is measured elsewhere and nothing runs behind the turns; what a turn does stays as it is. */
 function quiet(
   config: Config,
-  { workspace, keepsAsked }: { readonly workspace: string; readonly keepsAsked: boolean },
+  { workspace, keepsRequests }: { readonly workspace: string; readonly keepsRequests: boolean },
 ): Config {
   const { agents, telemetry } = config;
   return {
     ...config,
-    sessions: { ...config.sessions, recordPrompts: keepsAsked },
+    sessions: { ...config.sessions, recordPrompts: keepsRequests },
     agents: { ...agents, defaults: { ...agents.defaults, workspace } },
     telemetry: {
       ...telemetry,
@@ -118,7 +118,7 @@ function provideLab(kernel: Kernel, { models, spending, instead }: LabWish): voi
   const isReplayed = instead !== undefined;
   const executor = openExecutor(kernel);
   const isAvailable = () => (isReplayed ? tools.exec.enabled : executor.isAvailable());
-  const helpers = { ...NO_HELPERS, isEnabled: () => isReplayed && agents.subagents.enabled };
+  const helpers = { ...NO_SUBAGENTS, isEnabled: () => isReplayed && agents.subagents.enabled };
   const workflows = isReplayed && agents.workflows.enabled ? [createWorkflow(NO_WORKFLOWS)] : [];
   kernel.provide(MODELS, { current: () => models });
   add.modelGuard(budgetGuard(spending));
@@ -146,7 +146,7 @@ const INLINE = createModes(
 const refused = () => Promise.reject(new NanobotError('not_in_lab', NOT_HERE));
 
 const NO_JOBS = { add: refused, check: refused, list: refused, change: refused };
-const NO_HELPERS = {
+const NO_SUBAGENTS = {
   ...{ start: refused, list: refused, check: refused, wait: refused, cancel: refused },
 };
 

@@ -9,7 +9,7 @@ import type { SpendingGuard } from '../../agent/agent.ts';
 import type { ModelsDeps } from '../../agent/models.ts';
 import type { PromptSources } from '../../agent/prepared.ts';
 import { type PromptFile, titledPart, WORKSPACE_FILES } from '../../agent/rules/prompt.ts';
-import { OWN_DOORS } from '../../channels/door.ts';
+import { LOCAL_CHANNELS } from '../../channels/local-channel.ts';
 import { openEmbeddedStore } from '../../kernel/bus/store/embedded.ts';
 import type { ConfigOverrides } from '../../kernel/config/check.ts';
 import { type Config, configSchema } from '../../kernel/config/config.ts';
@@ -35,8 +35,8 @@ import { createPeople } from '../../kernel/people/people.ts';
 import { createRows } from '../../kernel/rows.ts';
 import { readSession } from '../../kernel/sessions/catalog.ts';
 import { stemOf } from '../../kernel/sessions/file-lines.ts';
-import { readAsked, withAskedConfig } from '../../kernel/sessions/request-log.ts';
-import type { RecordedAsk } from '../../kernel/sessions/rules/asked.ts';
+import { readRequests, withRequestConfig } from '../../kernel/sessions/request-log.ts';
+import type { RecordedAsk } from '../../kernel/sessions/rules/request-records.ts';
 import { createTurnPersonOf } from '../../kernel/turns/origins.ts';
 import { silentLogger } from '../../lib/logger.ts';
 import { systemClock } from '../../lib/time/clock.ts';
@@ -67,7 +67,7 @@ function settleFor(wish: ReplaySettings): (ask: RecordedAsk | undefined) => Sett
   const today = { notes: [], settings: { thinkingBudget: config.agents.defaults.thinkingBudget } };
   return (ask) => {
     const isWanted = isRecorded && ask?.config !== undefined;
-    const then = isWanted ? withAskedConfig(config, ask.config) : undefined;
+    const then = isWanted ? withRequestConfig(config, ask.config) : undefined;
     configure(unsummed(then === undefined ? config : withSet(then, overrides)));
     if (ask === undefined || !isRecorded) return today;
     const { thinkingBudget, mode, engine } = ask;
@@ -226,7 +226,7 @@ export async function openReplay(
   const instead = {
     isRecorded,
     sessions: stage.sessions,
-    asked: stage.book,
+    asked: stage.requestLog,
     toolbox: stage.toolbox.bind(stage),
     prompt: (real: PromptSources) => replayedPrompt(real, stage, wish.prompt),
   };
@@ -241,7 +241,7 @@ export async function openReplay(
     deps: {
       ...{ agent, stage, session, person, clock: systemClock, pricing: { prices, currency } },
       ...{ models, model },
-      texts: await readAsked(home.sessions, session),
+      texts: await readRequests(home.sessions, session),
       prompt: wish.prompt === 'today' ? 'today' : 'recorded',
       settle: settleFor({
         ...{ config: loaded.config, overrides, configure },
@@ -291,14 +291,14 @@ const NO_MONEY: SpendingGuard = {
 async function personOf({ home, session }: ReplayWish, live: LiveConfig): Promise<TurnPerson> {
   const chat = chatRefOf(session);
   if (chat === undefined || !hasState(home)) return { notes: NOBODYS };
-  if (OWN_DOORS.some(({ channel }) => channel === chat.channel)) return OWNER_TURN;
+  if (LOCAL_CHANNELS.some(({ channel }) => channel === chat.channel)) return OWNER_TURN;
   const clock = systemClock;
   const store = await openEmbeddedStore({ path: home.state, clock, log: silentLogger });
   try {
     const { persons } = createPeople({
       rows: createRows(store),
       state: store.scope(PAIRING_SCOPE),
-      ownDoors: OWN_DOORS,
+      localChannels: LOCAL_CHANNELS,
       policy: (channel, account) => gateOf(channel, live.config, account),
       ...{ clock, randomBytes, release: async () => undefined },
     });

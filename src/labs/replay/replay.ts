@@ -21,12 +21,12 @@ import type {
 } from '../../kernel/message/transcript.ts';
 import type { TurnPerson } from '../../kernel/message/untrusted.ts';
 import {
-  type AskedTexts,
-  askedLines,
   type RecordedAsk,
+  type RequestTexts,
   recordedAsk,
-} from '../../kernel/sessions/rules/asked.ts';
-import type { AskedBook, SessionStore } from '../../kernel/sessions/store.ts';
+  requestLines,
+} from '../../kernel/sessions/rules/request-records.ts';
+import type { RequestLog, SessionStore } from '../../kernel/sessions/store.ts';
 import { canonicalJson } from '../../lib/json/json.ts';
 import { type DiffLine, headOf, lineDiff } from '../../lib/text/cut.ts';
 import type { Clock } from '../../lib/time/clock.ts';
@@ -48,7 +48,7 @@ import {
 const firstOf = (asks: readonly (RecordedAsk | undefined)[]) =>
   asks.find((ask) => ask?.prompt !== undefined) ?? asks.find((ask) => ask !== undefined);
 
-const asksOf = (answers: readonly AssistantEntry[], texts: AskedTexts) =>
+const asksOf = (answers: readonly AssistantEntry[], texts: RequestTexts) =>
   answers.map(({ asked }) => recordedAsk(asked, texts));
 
 /** A sentence for each thing that could not be as it was. */
@@ -70,7 +70,7 @@ export type ReplayDeps = {
   readonly clock: Clock;
   readonly pricing: Pricing;
   /** What is kept of what models were asked with in this conversation. */
-  readonly texts: AskedTexts;
+  readonly texts: RequestTexts;
   readonly models: Pick<ModelRegistry, 'resolve' | 'defaultModel'>;
   readonly model: ReplayModel;
   /** Whether prompt and tools are those of then. */
@@ -147,7 +147,7 @@ export async function replayTurn(
   return {
     ...{ ...named, kind: 'played', recorded, played, comparison: { ...comparison, isSame } },
     notes: [...missingOf(ask), ...notes, ...imagesNote(deps)],
-    asked: ask && now ? lineDiff(askedLines(ask), askedLines(now)) : [],
+    asked: ask && now ? lineDiff(requestLines(ask), requestLines(now)) : [],
   };
 }
 
@@ -282,7 +282,7 @@ export class ReplayStage {
     return this.#told.prompt;
   }
 
-  readonly book: AskedBook = {
+  readonly requestLog: RequestLog = {
     keep: (_session, ask, pieces) => {
       for (const { print, text } of [ask, ...pieces()]) this.asked.set(print, text);
     },

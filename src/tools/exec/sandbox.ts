@@ -13,8 +13,8 @@ import type { Environment } from '../../kernel/config/environment.ts';
 import { ToolError } from '../../kernel/message/errors.ts';
 import {
   GROUPS_FOLDER,
-  leadsToOthers,
   PEOPLE_FOLDER,
+  reachesOthers,
   type TurnPerson,
 } from '../../kernel/message/untrusted.ts';
 import { isProtected } from '../../lib/files/guarded-path.ts';
@@ -224,7 +224,7 @@ export async function shieldsOf(workspace: string, person: TurnPerson): Promise<
   const rules = entries.filter(({ name }) => isRule(name));
   const rest = await searched(workspace, person);
   const kept = [...NOTES_FOLDERS, ...rules.filter(isThere).map(({ name }) => name)];
-  const own = kept.filter((name) => !leadsToOthers(name, notes));
+  const own = kept.filter((name) => !reachesOthers(name, notes));
   return {
     ...rest,
     readOnly: [...new Set(own.map((name) => join(workspace, name))), ...rest.readOnly],
@@ -250,7 +250,7 @@ async function searched(workspace: string, { notes }: TurnPerson): Promise<Found
       const path = join(folder, entry.name);
       const names = relative(workspace, path).split('/');
       const kind = entry.isDirectory() ? 'folder' : 'file';
-      if (isProtected(names) || leadsToOthers(names.join('/'), notes)) hidden.push({ path, kind });
+      if (isProtected(names) || reachesOthers(names.join('/'), notes)) hidden.push({ path, kind });
       else if (kind === 'folder' && entry.name === '.git') {
         pinned.push(path);
         readOnly.push(...(await runByGit(path)));

@@ -3,7 +3,7 @@
 import { z } from 'zod';
 import { isOwnFile, writeAccessOf } from '../../agent/rules/taint.ts';
 import { ToolError } from '../../kernel/message/errors.ts';
-import { leadsToOthers } from '../../kernel/message/untrusted.ts';
+import { reachesOthers } from '../../kernel/message/untrusted.ts';
 import type { GuardedEntry, GuardedFiles } from '../../lib/files/guarded-files.ts';
 import { headOf, linesOf, nameOnLine, parseLineRange } from '../../lib/text/cut.ts';
 import { defineTool, type ToolContext } from '../tool.ts';
@@ -27,7 +27,7 @@ export const MAX_PATH_CHARS = 4096;
  * @throws ToolError
  */
 export function checkNotes(path: string, { person }: Pick<ToolContext, 'person'>): void {
-  if (!leadsToOthers(path, person.notes)) return;
+  if (!reachesOthers(path, person.notes)) return;
   throw new ToolError('permission', `"${path}" is not accessible to this user`);
 }
 

@@ -3,7 +3,7 @@
 import { posix } from 'node:path';
 import { z } from 'zod';
 import { ToolError } from '../../kernel/message/errors.ts';
-import { leadsToOthers } from '../../kernel/message/untrusted.ts';
+import { reachesOthers } from '../../kernel/message/untrusted.ts';
 import type { GuardedFiles } from '../../lib/files/guarded-files.ts';
 import { GuardedFileError } from '../../lib/files/guarded-path.ts';
 import type { LinearPattern } from '../../lib/linear-pattern.ts';
@@ -141,7 +141,7 @@ function createFileSearch(access: WorkspaceAccess, context: ToolContext, asked: 
     const { count } = asked;
     const found = await workspaceFiles(access.files, workspace, asked.path, signal);
     const named = found.files.filter(
-      ({ path }) => !leadsToOthers(path, person.notes) && isNamed(path),
+      ({ path }) => !reachesOthers(path, person.notes) && isNamed(path),
     );
     if (pattern === undefined) {
       for (const { path } of named.slice(0, count)) {

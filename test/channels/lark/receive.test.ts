@@ -4,7 +4,7 @@ import { expect, test } from 'vitest';
 import { mentionsOf } from '../../../src/channels/lark/inbound.ts';
 import { contentOf } from '../../../src/channels/lark/rules/content.ts';
 import type { InboundMessage } from '../../../src/kernel/message/message.ts';
-import { holdsWordsOfOthers } from '../../../src/kernel/turns/rules/coalesce.ts';
+import { holdsUntrustedText } from '../../../src/kernel/turns/rules/coalesce.ts';
 import { sending } from '../../contract/channel.ts';
 import { cpuMs } from '../../support/cpu-time.ts';
 import { type Rig, refOf, startRig } from './rig.ts';
@@ -155,7 +155,7 @@ test('what a person shares and did not write themself is marked as forwarded', a
     const message = await nth(rig, index);
     expect(message.text).toMatch(/^\[forwarded\]\n/);
     expect(message.text).toContain(words);
-    expect(holdsWordsOfOthers(message)).toBe(true);
+    expect(holdsUntrustedText(message)).toBe(true);
   }
 });
 

@@ -25,7 +25,7 @@ import {
   createUndecryptable,
   type Undecryptable,
 } from '../../../src/channels/whatsapp/undecryptable.ts';
-import { admit, isStranger } from '../../../src/kernel/access/admission.ts';
+import { admit, isUnknownSender } from '../../../src/kernel/access/admission.ts';
 import { openEmbeddedStore } from '../../../src/kernel/bus/store/embedded.ts';
 import type { KeyValueStore } from '../../../src/kernel/bus/store/store.ts';
 import type { InboundMessage } from '../../../src/kernel/message/message.ts';
@@ -102,9 +102,9 @@ export async function openInboxRig(settings: InboxSettings = {}): Promise<InboxR
       acceptUnverified: false,
       strangers: 'silent',
     });
-    return isStranger(verdict);
+    return isUnknownSender(verdict);
   };
-  const host = Object.assign(createMemoryHost(clock), { state, isStranger: isUnknown });
+  const host = Object.assign(createMemoryHost(clock), { state, isUnknownSender: isUnknown });
   const ours = new Set<string>();
   const mappings = new Map<string, string>();
   const gate = createGate();

@@ -1,7 +1,7 @@
 // Which of a chat's events belong to a question, and when its answer is complete.
 
 import { describe, expect, test } from 'vitest';
-import type { DoorEvent } from '../../../src/channels/door.ts';
+import type { LocalEvent } from '../../../src/channels/local-channel.ts';
 import { followAnswer } from '../../../src/channels/terminal/conversation.ts';
 import {
   channelName,
@@ -21,15 +21,15 @@ const MINE = 'terminal:default:default:mine';
 
 const EARLIER = 'terminal:default:default:earlier';
 
-function said(id: string, text: string, from: 'person' | 'agent' = 'agent'): DoorEvent {
+function said(id: string, text: string, from: 'person' | 'agent' = 'agent'): LocalEvent {
   return { type: 'said', seq: 1, id: messageId(id), from, text, at: 0 };
 }
 
-function answers(question: string, id: string, text: string): DoorEvent {
-  return { ...said(id, text), replyTo: messageId(question) } as DoorEvent;
+function answers(question: string, id: string, text: string): LocalEvent {
+  return { ...said(id, text), replyTo: messageId(question) } as LocalEvent;
 }
 
-function ended(result?: LiveUpdate['result'], turn = 's#1', question = MINE): DoorEvent {
+function ended(result?: LiveUpdate['result'], turn = 's#1', question = MINE): LocalEvent {
   const picture = {
     turnId: turnId(turn),
     replyTo: messageId(question),
@@ -41,7 +41,7 @@ function ended(result?: LiveUpdate['result'], turn = 's#1', question = MINE): Do
   return { type: 'live', update: result === undefined ? picture : { ...picture, result } };
 }
 
-async function follow(...events: readonly DoorEvent[]) {
+async function follow(...events: readonly LocalEvent[]) {
   async function* source() {
     yield* events;
   }

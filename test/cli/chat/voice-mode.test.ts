@@ -5,7 +5,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { PassThrough } from 'node:stream';
 import { afterAll, beforeAll, beforeEach, expect, it } from 'vitest';
-import type { DoorEvent } from '../../../src/channels/door.ts';
+import type { LocalEvent } from '../../../src/channels/local-channel.ts';
 import type { Conversation } from '../../../src/channels/terminal/conversation.ts';
 import { talk } from '../../../src/channels/terminal/repl.ts';
 import type { Terminal } from '../../../src/cli/terminal.ts';
@@ -66,8 +66,8 @@ async function terminalWith(voice: object): Promise<Terminal> {
 
 /** Answers every question, and remembers what it was asked. */
 function conversation(asked: string[]): Conversation {
-  const events: DoorEvent[] = [];
-  const event = (id: string, from: 'person' | 'agent', text: string): DoorEvent => ({
+  const events: LocalEvent[] = [];
+  const event = (id: string, from: 'person' | 'agent', text: string): LocalEvent => ({
     ...{ type: 'said', seq: events.length + 1, id: messageId(id), from, text, at: 0 },
     ...(from === 'agent' ? { replyTo: messageId(id.replace('/reply', '')) } : {}),
   });

@@ -12,7 +12,7 @@ export type GroupParts = {
   readonly senderKey: proto.IMessage;
 };
 
-const STRANGER = '1:1@lid';
+const UNKNOWN_SENDER = '1:1@lid';
 
 export class Line {
   readonly device: SignalDevice;
@@ -82,7 +82,7 @@ export class Line {
     return this.#turns(async () => {
       const to = this.#linked();
       await this.device.forgetSession(to.lidJid);
-      await settleWithStranger(this.device, to.lidJid);
+      await settleWithUnknownSender(this.device, to.lidJid);
       this.#partner = to;
     });
   }
@@ -100,11 +100,11 @@ export class Line {
 }
 
 /** A session that is past its opening, but with somebody else: as after a phone's restored backup. */
-async function settleWithStranger(device: SignalDevice, address: string): Promise<void> {
+async function settleWithUnknownSender(device: SignalDevice, address: string): Promise<void> {
   const stranger = new SignalDevice();
   await device.startSession(address, stranger.bundle());
-  await stranger.decrypt(STRANGER, await device.encrypt(address, {}));
-  await device.decrypt(address, await stranger.encrypt(STRANGER, {}));
+  await stranger.decrypt(UNKNOWN_SENDER, await device.encrypt(address, {}));
+  await device.decrypt(address, await stranger.encrypt(UNKNOWN_SENDER, {}));
 }
 
 /** What the linked device offers to whoever writes to it; one of its pre-keys is used up. */

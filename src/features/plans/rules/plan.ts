@@ -37,7 +37,7 @@ export type StandingNote = {
   readonly isForeign: boolean;
 };
 
-export type Standing = {
+export type PlanState = {
   readonly plan: Plan | undefined;
   /** Oldest first. */
   readonly checkpoints: readonly MarkedPoint[];
@@ -86,9 +86,9 @@ export function planProblem({ steps }: Plan): string | undefined {
  * why the way was given up stays. Undefined where nothing was marked that long ago.
  */
 export function goneBack(
-  { plan, checkpoints }: Standing,
+  { plan, checkpoints }: PlanState,
   { back, reason }: WayBack,
-): (Standing & { readonly to: MarkedPoint }) | undefined {
+): (PlanState & { readonly to: MarkedPoint }) | undefined {
   const at = checkpoints.length - back;
   const point = checkpoints[at];
   if (point === undefined) return undefined;
@@ -115,7 +115,7 @@ export function checklist({ goal, steps }: Plan): string {
 }
 
 /** As the model is reminded of it; undefined where nothing is under way. */
-export function standingNote({ plan, checkpoints }: Standing): string | undefined {
+export function standingNote({ plan, checkpoints }: PlanState): string | undefined {
   const open = plan === undefined || isFinished(plan) ? [] : [planText(plan)];
   const marks = checkpoints.map(pointText);
   if (open.length + marks.length === 0) return undefined;

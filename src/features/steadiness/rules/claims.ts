@@ -20,7 +20,7 @@ const MAX_TEXT_CHARS = 20_000;
 
 /** Programs can do all of it, and so can whoever works for the agent. */
 const DOES_ANYTHING: readonly ToolAccess[] = ['execute'];
-const HELPERS = ['spawn'];
+const SUBAGENT_CLAIMS = ['spawn'];
 const FOREIGN_TOOL = /^mcp_/;
 /** Whatever else a tool of such a name may do. */
 const NAMED: Readonly<Record<ClaimKind, RegExp>> = {
@@ -42,7 +42,7 @@ const DONE_BY: Readonly<Record<ClaimKind, readonly ToolAccess[]>> = {
 
 /** Whether such a call can be what a claim of this kind tells of. */
 export function supports({ tool, access }: Evidence, kind: ClaimKind): boolean {
-  if (DOES_ANYTHING.includes(access) || HELPERS.includes(tool)) return true;
+  if (DOES_ANYTHING.includes(access) || SUBAGENT_CLAIMS.includes(tool)) return true;
   if (FOREIGN_TOOL.test(tool)) return access !== 'read';
   if (DONE_BY[kind].includes(access)) return true;
   return access !== 'read' && access !== 'web' && NAMED[kind].test(tool);

@@ -7,7 +7,7 @@ import type { TranscriptEntry } from '../../../kernel/message/transcript.ts';
 import { fieldsOf, parseJson } from '../../../lib/json/json.ts';
 import { headOf, shortened } from '../../../lib/text/cut.ts';
 import type { VotingConfig } from '../settings.ts';
-import type { HelperRun, PartAnswer, Plan, Step, Until } from './subagent.ts';
+import type { PartAnswer, Plan, Step, SubagentRun, Until } from './subagent.ts';
 import {
   type Ballot,
   normalised,
@@ -44,9 +44,9 @@ export function taskTypeOf(tools: readonly string[]): TaskType {
 }
 
 /** What a helper is for, known before it begins. */
-export type HelperKind = 'task' | 'pipeline' | 'loop' | 'vote';
+export type SubagentKind = 'task' | 'pipeline' | 'loop' | 'vote';
 
-export const helperKind = (above: Plan['kind'], own: Plan): HelperKind =>
+export const subagentKind = (above: Plan['kind'], own: Plan): SubagentKind =>
   own.kind === 'task' && own.isVote === true ? 'vote' : above;
 
 /** One that is over. `hit`: it ended at this limit. */
@@ -71,7 +71,7 @@ export type Execution = {
   readonly at: number;
 };
 
-export const groupOf = (kind: HelperKind, profile: string | undefined) =>
+export const groupOf = (kind: SubagentKind, profile: string | undefined) =>
   profile === undefined ? kind : `${kind} of ${profile}`;
 
 /** What the entries of its turn tell of a helper. */
@@ -196,7 +196,7 @@ const MAX_CARRIED_CHARS = 8000;
 const MAX_COUNTED_CHARS = 60;
 
 export function nextOf(
-  { plan, answers }: Pick<HelperRun, 'plan' | 'answers'>,
+  { plan, answers }: Pick<SubagentRun, 'plan' | 'answers'>,
   voting: VotingConfig,
 ): Next {
   if (plan.kind === 'pipeline') return nextStep(plan.steps, answers, voting);

@@ -58,7 +58,7 @@ export type Plan =
       readonly rounds: number;
     };
 
-export type HelperWish = {
+export type SubagentRequest = {
   readonly plan: Plan;
   readonly label?: string;
   /** A name by which a pipeline or loop is taken up again. */
@@ -66,7 +66,7 @@ export type HelperWish = {
 };
 
 /** Whose turn started it, and what was allowed there at that moment. */
-export type HelperParent = {
+export type SubagentParent = {
   readonly session: SessionKey;
   readonly chat: ChatRef;
   readonly rights: Rights;
@@ -88,25 +88,25 @@ export type Terms = {
   readonly rounds?: number;
   readonly tokens: number;
   readonly minutes: number;
-  /** Helpers start helpers down to this depth; left out: as configured. */
+  /** SpawnSubagents start helpers down to this depth; left out: as configured. */
   readonly depth?: number;
   /** Limits of it go by what helpers like it took before. */
   readonly isAdvised?: true;
 };
 
 /** `undecided`: a vote that nobody won. */
-type HelperState = 'running' | 'done' | 'failed' | 'undecided' | 'cancelled';
+type SubagentState = 'running' | 'done' | 'failed' | 'undecided' | 'cancelled';
 
 /** The answer of one helper of a series; `part`: which step or round it is of, `vote`: which voter. */
 export type PartAnswer = { readonly part: number; readonly text: string; readonly vote?: number };
 
-export type HelperRun = {
+export type SubagentRun = {
   readonly id: string;
   /** How whoever asked called it, to take it up again. */
   readonly name?: string;
   readonly label: string;
   readonly plan: Plan;
-  readonly parent: HelperParent;
+  readonly parent: SubagentParent;
   /** 1: started by a turn of a person. */
   readonly depth: number;
   /** The pipeline or loop it belongs to, which hears of its end instead of the parent. */
@@ -119,7 +119,7 @@ export type HelperRun = {
   /** Epoch milliseconds, as everywhere here. */
   readonly startedAt: number;
   readonly endedAt?: number;
-  readonly state: HelperState;
+  readonly state: SubagentState;
   /** Its answer, or why there is none. */
   readonly result?: string;
   /** The result may hold words of others. */
@@ -129,28 +129,28 @@ export type HelperRun = {
 };
 
 /** For the model. Where it holds words of others, they are wrapped. */
-export type HelperAnswer = { readonly text: string; readonly isForeign: boolean };
+export type SubagentAnswer = { readonly text: string; readonly isForeign: boolean };
 
 export const SUBAGENT_CHANNEL = channelName('subagent');
 
-export const helperChat = (id: string): ChatRef => ({
+export const subagentChat = (id: string): ChatRef => ({
   channel: SUBAGENT_CHANNEL,
   account: DEFAULT_ACCOUNT,
   chat: chatId(id),
 });
 
-export const helperSession = (id: string): SessionKey => sessionKeyOf(helperChat(id));
+export const subagentSession = (id: string): SessionKey => sessionKeyOf(subagentChat(id));
 
 /** A helper speaks to nobody, makes no rules and no jobs: whoever asked does that. */
-const HELPER_RIGHTS: Rights = {
+const SUBAGENT_RIGHTS: Rights = {
   ...UNRESTRICTED,
   ...{ say: 'never', send: 'never', rules: 'never', schedule: 'never', own: ['write'] },
 };
 const READ_ONLY_RIGHTS: Rights = { ...NO_RIGHTS, read: 'free', web: 'free', trustsFiles: true };
 
 /** Never more than the turn that asked might do at that moment. */
-export function helperRights({ parent, terms }: Pick<HelperRun, 'parent' | 'terms'>): Rights {
-  const rights = narrowed(parent.rights, HELPER_RIGHTS);
+export function subagentRights({ parent, terms }: Pick<SubagentRun, 'parent' | 'terms'>): Rights {
+  const rights = narrowed(parent.rights, SUBAGENT_RIGHTS);
   return terms.readOnly ? narrowed(rights, READ_ONLY_RIGHTS) : rights;
 }
 
@@ -175,18 +175,18 @@ const MINUTE_MS = 60 * SECOND_MS;
 const MAX_LABEL_CHARS = 60;
 
 /** How long its turn may still go on, milliseconds: a restart gives it no more time. */
-export const leftMs = ({ startedAt, terms }: HelperRun, now: number) =>
+export const leftMs = ({ startedAt, terms }: SubagentRun, now: number) =>
   Math.max(1, startedAt + terms.minutes * MINUTE_MS - now);
 
 /** One line without signs of markup. */
-export function helperLabel(typed: string | undefined, plan: Plan): string {
+export function subagentLabel(typed: string | undefined, plan: Plan): string {
   const text = typed ?? (plan.kind === 'pipeline' ? plan.steps[0].prompt : plan.task);
   const plain = text.replace(/[^\p{L}\p{M}\p{N} .,:;!?'()/+-]+/gu, ' ').replace(/\s+/g, ' ');
   return headOf(plain.trim(), MAX_LABEL_CHARS).trim() || plan.kind;
 }
 
 /** A line for people and for the model; no two looks at a running one give the same. */
-export function helperLine(run: HelperRun, now: number): string {
+export function subagentLine(run: SubagentRun, now: number): string {
   const { id, label, plan, terms, state, startedAt, endedAt, answers } = run;
   const limit = terms.isAdvised === true ? `, ${terms.rounds} rounds by experience` : '';
   const profile = `${terms.profile === undefined ? '' : `, ${terms.profile}`}${limit}`;
@@ -198,7 +198,7 @@ export function helperLine(run: HelperRun, now: number): string {
 }
 
 /** What the helper is told. */
-export function taskText({ label, plan, terms }: HelperRun): string {
+export function taskText({ label, plan, terms }: SubagentRun): string {
   const task = plan.kind === 'task' ? plan.task : '';
   return [
     `[Task for a subagent, "${label}". Nobody reads this conversation and nobody can be asked: what you ` +
@@ -210,9 +210,9 @@ export function taskText({ label, plan, terms }: HelperRun): string {
 }
 
 /** What stands before the result where the parent is told of it. */
-export function endText(run: HelperRun, now: number): string {
+export function endText(run: SubagentRun, now: number): string {
   return (
-    `[A subagent you started has ended: ${helperLine(run, now)}. Only you see its result below. Tell the ` +
+    `[A subagent you started has ended: ${subagentLine(run, now)}. Only you see its result below. Tell the ` +
     'person what they need of it, or go on with what it was for.]'
   );
 }
@@ -238,7 +238,7 @@ export function signalsIn(text: string): readonly string[] {
 }
 
 /** What stands before the words of the helper. */
-export const signalText = ({ label, id }: Pick<HelperRun, 'label' | 'id'>) =>
+export const signalText = ({ label, id }: Pick<SubagentRun, 'label' | 'id'>) =>
   `[Your subagent "${label}" (${id}) is still running and reports something it considers critical. It ` +
   'goes on by itself and reports its end. See whether this changes what you do now; tell the person only ' +
   'if they need it.]';

@@ -48,7 +48,7 @@ export function holdsWords(entries: readonly TranscriptEntry[], words: readonly 
 }
 
 /** Whether a text by `earlierText` tells what others wrote. */
-export const tellsForeign = (text: string) => text.startsWith(FOREIGN);
+export const tellsUntrusted = (text: string) => text.startsWith(FOREIGN);
 
 /** At most `maxChars` from `offset` on, a line of ours at the head included. */
 export function earlierText(

@@ -102,7 +102,7 @@ export function joinTexts(
  * Whether the model is shown more of it than the sender's own words. `isTrusted`: what they attach is their
  * own, unless it is forwarded; `isQuoteSeen`: what they quote is in view as it is.
  */
-export function holdsWordsOfOthers(
+export function holdsUntrustedText(
   message: Said,
   { isTrusted = false, isQuoteSeen = false } = {},
 ): boolean {

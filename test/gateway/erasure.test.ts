@@ -3,7 +3,7 @@
 
 import { expect, it } from 'vitest';
 import type { ForgetReport } from '../../src/features/privacy/personal-data.ts';
-import { ForgetWork } from '../../src/features/privacy/personal-data.ts';
+import { Erasure } from '../../src/features/privacy/personal-data.ts';
 import { channelName, chatId, DEFAULT_ACCOUNT } from '../../src/kernel/message/ids.ts';
 import { silentLogger as log } from '../../src/lib/logger.ts';
 import { createMemoryStore, memoryRows } from '../support/memory-host.ts';
@@ -36,7 +36,7 @@ function create() {
     return works;
   };
   const process = () =>
-    new ForgetWork({ kept, rows: memoryRows(state), bus: bus as never, clock, log });
+    new Erasure({ kept, rows: memoryRows(state), bus: bus as never, clock, log });
   return { clock, state, sent, process, again, first: works, tries: () => tries };
 }
 

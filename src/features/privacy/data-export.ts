@@ -24,7 +24,7 @@ import type { StoredWorkingMemory, WorkingMemories } from '../memory/working-mem
 import type { Asking } from './personal-data.ts';
 import { exportPath, type HandedOut } from './personal-data.ts';
 
-type HandOutDeps = {
+type DataExportDeps = {
   readonly reader: NoteReader;
   readonly memory: Pick<MemoryStore, 'promptText'>;
   readonly working: Pick<WorkingMemories, 'of'>;
@@ -46,9 +46,9 @@ const MAX_WORKING_CHARS = 1500;
 const MAX_LISTED = 20;
 const BLOCK_CHARS = 65_536;
 
-export type HandOut = ReturnType<typeof createHandOut>;
+export type DataExport = ReturnType<typeof createDataExport>;
 
-export function createHandOut(deps: HandOutDeps) {
+export function createDataExport(deps: DataExportDeps) {
   return {
     /** In words. */
     overview: (asking: Asking) => overview(asking, deps),
@@ -87,7 +87,7 @@ export function createHandOut(deps: HandOutDeps) {
 async function stored(
   content: AsyncIterable<Uint8Array>,
   of: { readonly name: string; readonly format: ExportFormat; readonly chat: ChatRef },
-  { media, limit }: HandOutDeps,
+  { media, limit }: DataExportDeps,
 ): Promise<OutboundAttachment | undefined> {
   const { name, format, chat } = of;
   const maxBytes = limit(accountName(chat))?.eachBytes;
@@ -114,7 +114,7 @@ async function* inBlocks(pieces: AsyncIterable<string>): AsyncGenerator<Uint8Arr
   if (block !== '') yield Buffer.from(block);
 }
 
-async function overview(asking: Asking, deps: HandOutDeps) {
+async function overview(asking: Asking, deps: DataExportDeps) {
   const { reader, memory, working, chatsOf, sessionFiles } = deps;
   const { notes } = asking.person;
   const learnt = (await readNote(reader, notes + LEARNINGS_FILE))?.text ?? '';
@@ -132,7 +132,7 @@ async function overview(asking: Asking, deps: HandOutDeps) {
   ].join('\n\n');
 }
 
-async function filesText(notes: string, { reader }: Pick<HandOutDeps, 'reader'>) {
+async function filesText(notes: string, { reader }: Pick<DataExportDeps, 'reader'>) {
   const entries = await listNotes(reader, notes);
   const files = entries.slice(0, MAX_LISTED).map(({ path, bytes }) => `${path} (${bytes} bytes)`);
   const more = entries.length - files.length;
@@ -148,7 +148,7 @@ function workingText({ status, updated, body }: StoredWorkingMemory): string {
 async function* allOf(
   asking: Asking,
   format: ExportFormat,
-  { personalData, reachOf }: HandOutDeps,
+  { personalData, reachOf }: DataExportDeps,
 ): AsyncGenerator<string, void, void> {
   const reach = await reachOf(asking);
   for (const data of personalData()) yield* exported(data, reach, format);

@@ -1,4 +1,4 @@
-// Strangers between a simulated platform, the whole program and a simulated model: what they see, what
+// UnknownSenders between a simulated platform, the whole program and a simulated model: what they see, what
 // the owner sees, and what a decision does, on whichever door it is made.
 
 import { spawnSync } from 'node:child_process';

@@ -21,7 +21,7 @@ import { APPROVALS_SCOPE } from './approval-rows.ts';
 import type { Term } from './rules/approval-text.ts';
 
 /** All that two calls have in common which one rule covers. */
-export type StandingCall = {
+export type AllowedCall = {
   readonly tool: string;
   readonly access: ToolAccess;
   /** What is done, or to whom something is said, in one spelling. */
@@ -33,7 +33,7 @@ export type StandingCall = {
   readonly whose: string;
 };
 
-type StandingYes = Pick<StandingCall, 'tool' | 'access' | 'session' | 'whose'> & {
+type AllowRule = Pick<AllowedCall, 'tool' | 'access' | 'session' | 'whose'> & {
   /** Hexadecimal, of what it covers. */
   readonly id: string;
   /** What it is for, as an owner was shown it. */
@@ -53,13 +53,13 @@ type StandingYes = Pick<StandingCall, 'tool' | 'access' | 'session' | 'whose'> &
   readonly until?: number;
 };
 
-type StandingUse = { readonly uses: number; readonly lastAt: number };
+type AllowRuleUse = { readonly uses: number; readonly lastAt: number };
 
-export type ShownYes = {
-  readonly yes: StandingYes;
+export type ShownAllowRule = {
+  readonly yes: AllowRule;
   /** Epoch milliseconds. */
   readonly until: number;
-  readonly used: StandingUse | undefined;
+  readonly used: AllowRuleUse | undefined;
 };
 
 const DAY_MS = 86_400_000;
@@ -70,38 +70,38 @@ const KEPT_MS = 400 * DAY_MS;
 /** Of an id, for people. */
 const SHORT_ID_CHARS = 8;
 
-const YES = rowShape<StandingYes>({
+const YES = rowShape<AllowRule>({
   ...{ id: text, tool: text, access: text, session: text, whose: text, about: text, asker: text },
   ...{ evenTainted: flag, by: kind, at: place, givenAt: number, days: number },
 });
 const USE = z.object({ uses: z.number(), lastAt: z.number() });
 
-type StandingRows = ReturnType<typeof openStandingRows>;
+type AllowRuleRows = ReturnType<typeof openAllowRuleRows>;
 
 /** Uses stand in rows of their own: counting one brings nothing back. */
-export const openStandingRows = (rows: OpenRows) => ({
+export const openAllowRuleRows = (rows: OpenRows) => ({
   /** Oldest first. */
-  yeses: rows({
+  allowRules: rows({
     ...jsonRows(YES),
     ...{ scope: APPROVALS_SCOPE, prefix: 'always:' },
     order: (one, other) => one.givenAt - other.givenAt,
   }),
   /** By the id of what is used. */
-  uses: rows({ ...jsonRows<StandingUse>(USE), scope: APPROVALS_SCOPE, prefix: 'used:' }),
+  uses: rows({ ...jsonRows<AllowRuleUse>(USE), scope: APPROVALS_SCOPE, prefix: 'used:' }),
 });
 
 const keyOf = (parts: readonly unknown[]) =>
   createHash('sha256').update(JSON.stringify(parts)).digest('hex');
-const keyOfStanding = ({ tool, access, pattern, seal }: StandingCall, person: string) =>
+const keyOfAllowRule = ({ tool, access, pattern, seal }: AllowedCall, person: string) =>
   keyOf([person, tool, access, pattern, seal]);
 /** Rules of older programs hold in one conversation. */
-const olderKeyOf = ({ session, whose, tool, access, pattern, seal }: StandingCall) =>
+const olderKeyOf = ({ session, whose, tool, access, pattern, seal }: AllowedCall) =>
   keyOf([session, whose, tool, access, pattern, seal]);
 
-export const shortId = ({ id }: Pick<StandingYes, 'id'>) => id.slice(0, SHORT_ID_CHARS);
+export const shortId = ({ id }: Pick<AllowRule, 'id'>) => id.slice(0, SHORT_ID_CHARS);
 
 /** Epoch milliseconds; what is configured now may be less than it was. */
-const endOf = ({ givenAt, days, until }: StandingYes, configured: number) =>
+const endOf = ({ givenAt, days, until }: AllowRule, configured: number) =>
   until ?? givenAt + Math.min(days, configured) * DAY_MS;
 
 /** For people; a rule that holds until it is revoked has no day. */
@@ -110,21 +110,21 @@ export const endWords = (until: number) =>
 const ALWAYS = Number.MAX_SAFE_INTEGER;
 
 /** What holds now, oldest first. */
-export async function shownYeses(
-  { yeses, uses }: StandingRows,
+export async function shownAllowRules(
+  { allowRules, uses }: AllowRuleRows,
   configured: number,
   now: number,
-): Promise<readonly ShownYes[]> {
-  const shown = (await yeses.list()).map(async (yes) => {
+): Promise<readonly ShownAllowRule[]> {
+  const shown = (await allowRules.list()).map(async (yes) => {
     return { yes, until: endOf(yes, configured), used: await uses.get(yes.id) };
   });
   return (await Promise.all(shown)).filter(({ until }) => now < until);
 }
 
 /** How many. */
-async function removed({ yeses, uses }: StandingRows, found: readonly StandingYes[]) {
+async function removed({ allowRules, uses }: AllowRuleRows, found: readonly AllowRule[]) {
   for (const { id } of found) {
-    await yeses.change(
+    await allowRules.change(
       id,
       () => 'remove',
       () => [uses.write(id, undefined)],
@@ -134,16 +134,16 @@ async function removed({ yeses, uses }: StandingRows, found: readonly StandingYe
 }
 
 /** Revokes the rule of this id, or of an id that begins so; `all`: each. How many. */
-export async function takeBack(rows: StandingRows, typed: string): Promise<number | 'several'> {
+export async function takeBack(rows: AllowRuleRows, typed: string): Promise<number | 'several'> {
   const wanted = typed.trim().toLowerCase();
-  const isMeant = ({ id }: StandingYes) =>
+  const isMeant = ({ id }: AllowRule) =>
     wanted === 'all' || (wanted !== '' && id.startsWith(wanted));
-  const found = (await rows.yeses.list()).filter(isMeant);
+  const found = (await rows.allowRules.list()).filter(isMeant);
   return wanted !== 'all' && found.length > 1 ? 'several' : removed(rows, found);
 }
 
-type StandingDeps = {
-  readonly rows: StandingRows;
+type AllowRulesDeps = {
+  readonly rows: AllowRuleRows;
   readonly clock: Pick<Clock, 'now'>;
   readonly log: Logger;
   readonly audit: EffectLog;
@@ -162,21 +162,21 @@ type StandingDeps = {
 /** Whether the conversation of now shows untrusted content. */
 type Now = { readonly isTainted: boolean };
 
-export type Standing = ReturnType<typeof createStanding>;
+export type AllowRules = ReturnType<typeof createAllowRules>;
 
-export function createStanding(deps: StandingDeps) {
+export function createAllowRules(deps: AllowRulesDeps) {
   const { rows, clock, log, audit } = deps;
-  const { yeses, uses } = rows;
+  const { allowRules, uses } = rows;
 
   /** What is entered in the audit. */
-  function noted(action: string, yes: StandingYes, isTainted: boolean) {
+  function noted(action: string, yes: AllowRule, isTainted: boolean) {
     const { by, tool, session } = yes;
     const fields = { subject: 'standing', action, about: shortId(yes), by: by.id };
     return { kind: 'approval', fields: { ...fields, tool, session, isTainted } } as const;
   }
 
   /** Nobody gives for good what they cannot give now. */
-  async function isStillTheirs({ by, at, access }: StandingYes): Promise<boolean> {
+  async function isStillTheirs({ by, at, access }: AllowRule): Promise<boolean> {
     const { isOwnerHere, rights } = await deps.origins(asMessage(by, at, clock.now()));
     return isOwnerHere && rights[access] !== 'never';
   }
@@ -184,13 +184,14 @@ export function createStanding(deps: StandingDeps) {
   return {
     days: () => deps.days(),
     /** Whether it is allowed already; the use is entered in the audit before this resolves. */
-    async covers(call: StandingCall & Now): Promise<boolean> {
+    async covers(call: AllowedCall & Now): Promise<boolean> {
       const { isTainted, session, tool } = call;
       const days = deps.days();
       if (isTainted || days === 0) return false;
       const person = await deps.personOf(call.whose);
       const yes =
-        (await yeses.get(keyOfStanding(call, person))) ?? (await yeses.get(olderKeyOf(call)));
+        (await allowRules.get(keyOfAllowRule(call, person))) ??
+        (await allowRules.get(olderKeyOf(call)));
       if (yes === undefined) return false;
       const now = clock.now();
       if (now >= endOf(yes, days)) return false;
@@ -208,31 +209,31 @@ export function createStanding(deps: StandingDeps) {
     },
     /** A repeat changes nothing but the day it begins. `at`: left out outside of any chat. */
     async give(
-      call: StandingCall & Pick<StandingYes, 'about' | 'asker'>,
+      call: AllowedCall & Pick<AllowRule, 'about' | 'asker'>,
       term: Term,
       by: PersonSender,
       at: ChatRef = deps.outsideChats,
     ): Promise<void> {
       const { tool, access, session, whose, about, asker } = call;
-      const id = keyOfStanding(call, await deps.personOf(whose));
+      const id = keyOfAllowRule(call, await deps.personOf(whose));
       const now = clock.now();
       const days = deps.days();
       const until = untilOf(term, now, deps.timeZone());
-      const yes: StandingYes = {
+      const yes: AllowRule = {
         ...{ tool, access, session, whose, about, asker },
         ...{ id, by, at, evenTainted: false, givenAt: now, days },
         ...(until === undefined ? {} : { until }),
       };
-      await yeses.change(id, () => yes);
-      await yeses.erase((each) => endOf(each, each.days) < now - KEPT_MS);
+      await allowRules.change(id, () => yes);
+      await allowRules.erase((each) => endOf(each, each.days) < now - KEPT_MS);
       await uses.expire(now - KEPT_MS);
       audit.note(noted('given', yes, false));
     },
     /** What holds now, oldest first. */
-    list: () => shownYeses(rows, deps.days(), clock.now()),
+    list: () => shownAllowRules(rows, deps.days(), clock.now()),
     /** Removes rules of these conversations that hold the words, so that it is asked again; how many. */
     async forget(chats: readonly string[], holds: Holds): Promise<number> {
-      const all = await yeses.list();
+      const all = await allowRules.list();
       return removed(
         rows,
         all.filter((yes) => isOfChats(yes, chats) && holds(yes.about)),

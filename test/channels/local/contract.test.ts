@@ -1,15 +1,15 @@
-import type { DoorEvent } from '../../../src/channels/door.ts';
+import type { LocalEvent } from '../../../src/channels/local-channel.ts';
 import { BusFullError } from '../../../src/kernel/message/errors.ts';
 import { renderPlain } from '../../../src/lib/markup/markup.ts';
 import { channelContract } from '../../contract/channel.ts';
-import { chatRef, openDoor, readEvents } from './door-rig.ts';
+import { chatRef, openLocalChannel, readEvents } from './local-rig.ts';
 
 /** It changes what was said before, and says nothing itself. */
-const isAboutAnother = ({ takesAway, closes }: Extract<DoorEvent, { readonly type: 'said' }>) =>
+const isAboutAnother = ({ takesAway, closes }: Extract<LocalEvent, { readonly type: 'said' }>) =>
   takesAway !== undefined || closes !== undefined;
 
 channelContract('a door', async () => {
-  const rig = await openDoor();
+  const rig = await openLocalChannel();
   const { door } = rig;
   const waiting: string[] = [];
   let written = 0;
@@ -26,7 +26,7 @@ channelContract('a door', async () => {
   async function seen() {
     const [chat] = await door.chats(1);
     const events = door.events('a', 0, new AbortController().signal);
-    const isLast = (event: DoorEvent) => event.type === 'said' && event.seq === chat?.lastSeq;
+    const isLast = (event: LocalEvent) => event.type === 'said' && event.seq === chat?.lastSeq;
     return readEvents(events, isLast);
   }
 

@@ -50,7 +50,7 @@ export const SPENDING_COMMANDS = {
   },
 } satisfies CommandTable;
 
-export function spendingCommands(spending: SpendingDesk): readonly Command[] {
+export function spendingCommands(spending: SpendingService): readonly Command[] {
   return commandsOf(SPENDING_COMMANDS, {
     usage: (origin) => showUsage(origin, spending),
     cost: (origin) => showCost(origin, spending),
@@ -61,18 +61,18 @@ export function spendingCommands(spending: SpendingDesk): readonly Command[] {
 /** The widest budget that the person may see, in one line. */
 export async function spentToday(
   origin: CommandOrigin | undefined,
-  spending: SpendingDesk,
+  spending: SpendingService,
 ): Promise<string> {
   const [view] = await (origin === undefined ? spending.all() : shownTo(origin, spending));
   return view === undefined ? 'nothing spent' : budgetLine(view, spending.currency);
 }
 
-function shownTo({ message, role }: CommandOrigin, spending: SpendingDesk) {
+function shownTo({ message, role }: CommandOrigin, spending: SpendingService) {
   const isForOwner = role === 'owner' && message.addressing === 'direct';
   return isForOwner ? spending.all() : spending.of(message);
 }
 
-async function showUsage(origin: CommandOrigin, spending: SpendingDesk): Promise<string> {
+async function showUsage(origin: CommandOrigin, spending: SpendingService): Promise<string> {
   const spent = (await shownTo(origin, spending)).filter(({ ledger }) => ledger.calls > 0);
   if (spent.length === 0) return 'Nothing was spent today.';
   const lines = spent.slice(0, MAX_LINES).map((view) => `- ${budgetLine(view, spending.currency)}`);
@@ -81,7 +81,7 @@ async function showUsage(origin: CommandOrigin, spending: SpendingDesk): Promise
 }
 
 /** What was summed up or begun anew is in view no more, and not counted. */
-async function showCost(origin: CommandOrigin, spending: SpendingDesk): Promise<string> {
+async function showCost(origin: CommandOrigin, spending: SpendingService): Promise<string> {
   const conversation = await spending.inConversation(origin.session);
   return [
     `This conversation, since its last summary or restart: ${conversationLines(conversation, spending.currency)}`,
@@ -89,7 +89,7 @@ async function showCost(origin: CommandOrigin, spending: SpendingDesk): Promise<
   ].join('\n\n');
 }
 
-async function changeBudget(argument: string, spending: SpendingDesk): Promise<string> {
+async function changeBudget(argument: string, spending: SpendingService): Promise<string> {
   if (argument === '') {
     const limited = (await spending.all()).filter(({ cap }) => cap.tokens > 0 || cap.micros > 0);
     if (limited.length === 0) {
@@ -125,9 +125,9 @@ type MeantBudget = {
   readonly extraPercent?: number;
 };
 
-export type SpendingDesk = ReturnType<typeof createSpendingDesk>;
+export type SpendingService = ReturnType<typeof createSpendingService>;
 
-export function createSpendingDesk(
+export function createSpendingService(
   spending: Spending,
   settings: () => Pick<SpendingSettings, 'limits' | 'prices'>,
   ownerOf: BudgetOwners,
@@ -145,10 +145,10 @@ export function createSpendingDesk(
     },
     /** What the sender and the chat took today. */
     async of(payer: Payer): Promise<readonly BudgetView[]> {
-      const { book } = await spending.today();
+      const { ledgers } = await spending.today();
       const charged = chargedFor(payer, settings().limits);
       const own = charged.filter(({ whose }) => whose !== TOTAL);
-      return Promise.all(own.map(({ names }) => viewOf(book.at(names))));
+      return Promise.all(own.map(({ names }) => viewOf(ledgers.at(names))));
     },
     /** Of what is still shown to the model. */
     async inConversation(session: SessionKey): Promise<ConversationCost> {
@@ -158,10 +158,10 @@ export function createSpendingDesk(
     },
     /** All of today: the total first, then by what was taken. */
     async all(): Promise<readonly BudgetView[]> {
-      const { book } = await spending.today();
+      const { ledgers } = await spending.today();
       const rank = ({ key, ledger }: BudgetView) =>
         key === TOTAL ? Number.POSITIVE_INFINITY : ledger.spent.tokens;
-      const views = await Promise.all(book.rows.map(viewOf));
+      const views = await Promise.all(ledgers.rows.map(viewOf));
       return views.toSorted((one, other) => rank(other) - rank(one));
     },
     /**
@@ -176,14 +176,14 @@ export function createSpendingDesk(
       const day = await spending.today();
       if (of !== undefined && of !== day.day) return [];
       // Told at 100 % also where what is left is too little for an answer.
-      const isAnyUsedUp = day.book.rows.some((row) => row.value.told === 100);
+      const isAnyUsedUp = day.ledgers.rows.some((row) => row.value.told === 100);
       const isShort = ({ told }: Ledger) => (isAnyUsedUp ? told === 100 : told > 0);
       const isMeant = (row: LedgerRow) =>
         key === undefined ? isShort(row.value) : row.key === key || row.names.has(key);
       const isAsBefore = ({ value }: LedgerRow) =>
         before === undefined || value.extraPercent === before;
       const raisedRows: LedgerRow[] = [];
-      for (const row of day.book.rows) {
+      for (const row of day.ledgers.rows) {
         const { cap } = await viewOf(row);
         if (!isMeant(row) || !isAsBefore(row)) continue;
         const { extraPercent, told: _told, ...rest } = row.value;
@@ -222,14 +222,14 @@ export function budgetQuestion(usedUp: UsedUp, chat: ChatRef): Question {
   };
 }
 
-export function createBudgetAnswers(desk: SpendingDesk): QuestionHandler {
+export function createBudgetAnswers(service: SpendingService): QuestionHandler {
   return {
     async answer(rest, action) {
       if (action !== 'more') return 'The limit stays as it is.';
       const [day = '', extra, ...key] = rest.split('|');
       // Carried out twice after a crash, it must not allow twice as much.
       const meant = { key: key.join('|'), day, extraPercent: Number(extra) };
-      const raised = await desk.raise(MORE_PERCENT, meant);
+      const raised = await service.raise(MORE_PERCENT, meant);
       return raised.length === 0
         ? 'Nothing changed: it was already raised, or that day is over.'
         : `${MORE_PERCENT} % more for today: ${raised.join(', ')}.`;

@@ -18,18 +18,18 @@ import {
   removeSkill,
 } from './install-skill.ts';
 import { reviewPackage } from './package.ts';
-import { createPinBook } from './skills.ts';
+import { createSkillPinRows } from './skills.ts';
 
-export type SkillCare = Awaited<ReturnType<typeof openSkillCare>>;
+export type SkillMaintenance = Awaited<ReturnType<typeof openSkillMaintenance>>;
 
 /** @throws ConfigError: the configuration says where the workspace is. */
-export async function openSkillCare(home: Home, env: Environment, clock: Clock) {
+export async function openSkillMaintenance(home: Home, env: Environment, clock: Clock) {
   const { config } = await loadConfig(home, env);
   const { workspace } = config.agents.defaults;
   const fetch = createSafeFetch({ rules: () => config.tools.web });
   const deps: InstallDeps = {
     folder: skillsFolder(workspace),
-    pins: createPinBook(home.skillPins),
+    pins: createSkillPinRows(home.skillPins),
     files: createGuardedFiles({ forbidden: [home.root] }),
     now: () => new Date(clock.now()),
   };

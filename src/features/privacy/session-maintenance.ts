@@ -15,13 +15,13 @@ import type { Clock } from '../../lib/time/clock.ts';
 import { forgetMissingNotes } from '../memory/notes.ts';
 
 /** Where the doors of our own keep what was said; see kernel/delivery/manager.ts. */
-const DOOR_SCOPES = ['channel:web:default', 'channel:terminal:default'];
+const LOCAL_SCOPES = ['channel:web:default', 'channel:terminal:default'];
 
 /**
  * With all that was recorded until now; what a damaged store held of it is lost.
  * @throws ConfigError: the configuration says where the workspace is
  */
-export async function openSessionCare(
+export async function openSessionMaintenance(
   home: Home,
   env: Environment,
   clock: Clock,
@@ -61,6 +61,6 @@ export async function forgetStoredTexts(
   const before = clock.now() - olderThanMs + 1;
   await withOpenState(home, clock, async ({ store }) => {
     await store.gc(olderThanMs);
-    for (const scope of DOOR_SCOPES) await store.scope(scope).expire('', before);
+    for (const scope of LOCAL_SCOPES) await store.scope(scope).expire('', before);
   });
 }

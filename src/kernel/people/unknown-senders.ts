@@ -13,16 +13,16 @@ import { jsonRows, type OpenRows } from '../rows.ts';
 import { hashOf, type Pairing, randomCode } from './pairing.ts';
 import { PEOPLE_SCOPE } from './people-rows.ts';
 
-const MAX_STRANGERS = 100;
+const MAX_UNKNOWN_SENDERS = 100;
 const MAX_HELD_MESSAGES = 10;
 /** Of one person's messages together. */
 const MAX_HELD_CHARS = 50_000;
-export const STRANGER_LIFETIME_MS = 7 * 86_400_000;
+export const UNKNOWN_SENDER_LIFETIME_MS = 7 * 86_400_000;
 /** Digits of an epoch time in a key, so that keys sort by time. */
 const TIME_DIGITS = 15;
 const COUNT_DIGITS = 2;
 
-export type Stranger = {
+export type UnknownSender = {
   readonly channel: string;
   readonly userId: string;
   /** Every id they were seen under. */
@@ -43,7 +43,7 @@ export type Stranger = {
   readonly code?: { readonly hash: string; readonly expiresAt: number };
 };
 
-const STRANGER = rowShape<Stranger>({
+const UNKNOWN_SENDER = rowShape<UnknownSender>({
   ...{ channel: text, userId: text, ids: texts, name: text, excerpt: text, firstId: text },
   ...{ at: number, lastAt: number, heldChars: number, heldMessages: number },
   ...{ lostMessages: number, announced: flag },
@@ -53,25 +53,28 @@ const HELD_MESSAGE = rowShape<InboundMessage>({
   receivedAt: number,
 });
 
-type StrangersDeps = { readonly rows: OpenRows; readonly clock: Clock };
+type UnknownSendersDeps = { readonly rows: OpenRows; readonly clock: Clock };
 
 type HeldMessage = { readonly id: string; readonly message: InboundMessage };
 
-export type Strangers = ReturnType<typeof createStrangers>;
+export type UnknownSenders = ReturnType<typeof createUnknownSenders>;
 
-export function createStrangers({ rows, clock }: StrangersDeps) {
-  const strangers = rows({ ...jsonRows(STRANGER), scope: PEOPLE_SCOPE, prefix: 'stranger:' });
+export function createUnknownSenders({ rows, clock }: UnknownSendersDeps) {
+  const strangers = rows({ ...jsonRows(UNKNOWN_SENDER), scope: PEOPLE_SCOPE, prefix: 'stranger:' });
   const messages = rows({ ...jsonRows(HELD_MESSAGE), scope: PEOPLE_SCOPE, prefix: 'held:' });
   /** Two messages at once must not undo each other's count. */
   const lanes = createLanes();
   const oneByOne = <T>(task: () => Promise<T>) => lanes.run('strangers', task);
 
-  async function list(): Promise<readonly Stranger[]> {
+  async function list(): Promise<readonly UnknownSender[]> {
     const all = await strangers.list();
-    return all.filter(({ lastAt }) => clock.now() - lastAt < STRANGER_LIFETIME_MS);
+    return all.filter(({ lastAt }) => clock.now() - lastAt < UNKNOWN_SENDER_LIFETIME_MS);
   }
 
-  async function known(channel: string, ids: readonly string[]): Promise<Stranger | undefined> {
+  async function known(
+    channel: string,
+    ids: readonly string[],
+  ): Promise<UnknownSender | undefined> {
     return (await list()).find((one) => one.channel === channel && sharesId(one, ids));
   }
 
@@ -79,14 +82,14 @@ export function createStrangers({ rows, clock }: StrangersDeps) {
     const { channel } = message.chat;
     const ids = idsOf(sender);
     const before = (await known(channel, ids)) ?? newcomer(message, sender, clock.now());
-    if (before.lastAt === 0 && (await list()).length >= MAX_STRANGERS) return undefined;
+    if (before.lastAt === 0 && (await list()).length >= MAX_UNKNOWN_SENDERS) return undefined;
     const kept = await messages.entries({ prefix: heldPrefix(before) });
     if (kept.some(([id]) => id.endsWith(`:${message.id}`))) return before;
     const chars = JSON.stringify(message).length;
     const fits = kept.length < MAX_HELD_MESSAGES && before.heldChars + chars <= MAX_HELD_CHARS;
     const id = `${heldPrefix(before)}${placeOf(clock.now(), kept)}:${message.id}`;
     return strangers.change(
-      strangerId(before),
+      unknownSenderId(before),
       (now = before) => ({
         ...now,
         ids: [...new Set([...now.ids, ...ids])],
@@ -100,7 +103,7 @@ export function createStrangers({ rows, clock }: StrangersDeps) {
   }
 
   /** What they wrote, oldest first; each with the id it is kept under. */
-  async function held(stranger: Stranger): Promise<readonly HeldMessage[]> {
+  async function held(stranger: UnknownSender): Promise<readonly HeldMessage[]> {
     const found = await messages.entries({ prefix: heldPrefix(stranger) });
     return found.map(([id, message]) => ({ id, message }));
   }
@@ -110,30 +113,36 @@ export function createStrangers({ rows, clock }: StrangersDeps) {
     hold: (message: InboundMessage, sender: PersonSender) => oneByOne(() => hold(message, sender)),
     list,
     /** Changes what is known of somebody who still waits. */
-    async note(stranger: Stranger, change: Pick<Partial<Stranger>, 'announced' | 'code'>) {
-      await strangers.change(strangerId(stranger), (stored) => stored && { ...stored, ...change });
+    async note(
+      stranger: UnknownSender,
+      change: Pick<Partial<UnknownSender>, 'announced' | 'code'>,
+    ) {
+      await strangers.change(
+        unknownSenderId(stranger),
+        (stored) => stored && { ...stored, ...change },
+      );
     },
     held,
     /** Deletes these messages, and the stranger once nothing of theirs is held. */
-    forget: (stranger: Stranger, over: readonly HeldMessage[]) =>
+    forget: (stranger: UnknownSender, over: readonly HeldMessage[]) =>
       oneByOne(async () => {
         const ids = new Set(over.map(({ id }) => id));
         const isAll = (await held(stranger)).every(({ id }) => ids.has(id));
         await strangers.change(
-          strangerId(stranger),
+          unknownSenderId(stranger),
           (stored) => (isAll ? 'remove' : stored && { ...stored }),
           () => [...ids].map((id) => messages.write(id, undefined)),
         );
       }),
     /** Deletes what is too old; returns how many rows. */
     async expire(): Promise<number> {
-      const before = clock.now() - STRANGER_LIFETIME_MS;
+      const before = clock.now() - UNKNOWN_SENDER_LIFETIME_MS;
       return (await strangers.expire(before)) + (await messages.expire(before));
     },
   };
 }
 
-function newcomer(message: InboundMessage, sender: PersonSender, at: number): Stranger {
+function newcomer(message: InboundMessage, sender: PersonSender, at: number): UnknownSender {
   return {
     channel: message.chat.channel,
     userId: sender.id,
@@ -150,7 +159,7 @@ function newcomer(message: InboundMessage, sender: PersonSender, at: number): St
   };
 }
 
-function sharesId(stranger: Pick<Stranger, 'ids'>, ids: readonly string[]): boolean {
+function sharesId(stranger: Pick<UnknownSender, 'ids'>, ids: readonly string[]): boolean {
   return ids.some((id) => stranger.ids.includes(id));
 }
 
@@ -159,28 +168,29 @@ function placeOf(now: number, kept: readonly unknown[]): string {
   return `${now}`.padStart(TIME_DIGITS, '0') + `${kept.length}`.padStart(COUNT_DIGITS, '0');
 }
 
-export const strangerId = ({ channel, userId }: Pick<Stranger, 'channel' | 'userId'>) =>
+export const unknownSenderId = ({ channel, userId }: Pick<UnknownSender, 'channel' | 'userId'>) =>
   `${channel}:${userId}`;
-const heldPrefix = ({ channel, userId }: Stranger) => `${channel}:${encodeURIComponent(userId)}:`;
+const heldPrefix = ({ channel, userId }: UnknownSender) =>
+  `${channel}:${encodeURIComponent(userId)}:`;
 
 // The code an unknown sender is given to tell the owner: once per person, few open at a time, short-lived,
 // kept as a hash. It grants nothing by itself; an owner has to name it.
 
-export const STRANGER_CODE_MINUTES = 30;
-const CODE_LIFETIME_MS = STRANGER_CODE_MINUTES * 60_000;
+export const UNKNOWN_SENDER_CODE_MINUTES = 30;
+const CODE_LIFETIME_MS = UNKNOWN_SENDER_CODE_MINUTES * 60_000;
 /** Per channel; with the lifetime this bounds how many codes a flood of unknown senders gets in an hour. */
 const MAX_OPEN_CODES = 3;
 
-export type StrangerCodesDeps = {
-  readonly strangers: Strangers;
+export type UnknownSenderCodesDeps = {
+  readonly strangers: UnknownSenders;
   readonly now: () => number;
   randomBytes(size: number): Uint8Array;
 };
 
 /** A code for them; undefined where they had one already, or too many are open. */
-export async function issueStrangerCode(
-  stranger: Stranger,
-  { strangers, now, randomBytes }: StrangerCodesDeps,
+export async function issueUnknownSenderCode(
+  stranger: UnknownSender,
+  { strangers, now, randomBytes }: UnknownSenderCodesDeps,
 ): Promise<string | undefined> {
   if (stranger.code !== undefined) return undefined;
   const open = (await strangers.list()).filter(
@@ -194,11 +204,12 @@ export async function issueStrangerCode(
   return code;
 }
 
-function holdsCode({ code }: Stranger, typed: string, now: number): boolean {
+function holdsCode({ code }: UnknownSender, typed: string, now: number): boolean {
   return isOpen(code, now) && code?.hash === hashOf(typed.toUpperCase());
 }
 
-const isOpen = (code: Stranger['code'], now: number) => code !== undefined && code.expiresAt > now;
+const isOpen = (code: UnknownSender['code'], now: number) =>
+  code !== undefined && code.expiresAt > now;
 
 // What is decided about people: let in, answered once, blocked.
 
@@ -209,12 +220,12 @@ export type Subject = {
   readonly ids: readonly string[];
   readonly name: string;
   readonly role: Role | undefined;
-  readonly waiting: Stranger | undefined;
+  readonly waiting: UnknownSender | undefined;
 };
 
 export type DecisionsDeps = {
   readonly pairing: Pairing;
-  readonly strangers: Strangers;
+  readonly strangers: UnknownSenders;
   readonly now: () => number;
   /** Puts held messages into the queue; one that is there already changes nothing. */
   release(messages: readonly InboundMessage[]): Promise<void>;
@@ -225,7 +236,7 @@ export type Decisions = ReturnType<typeof createDecisions>;
 /** Each step may be repeated after a crash. */
 export function createDecisions({ pairing, strangers, now, release }: DecisionsDeps) {
   /** Queues what they wrote and lets them in no further; returns how many messages. */
-  async function answer(stranger: Stranger): Promise<number> {
+  async function answer(stranger: UnknownSender): Promise<number> {
     const held = await strangers.held(stranger);
     if (held.length > 0) await release(held.map(({ message }) => message));
     await strangers.forget(stranger, held);
@@ -233,7 +244,7 @@ export function createDecisions({ pairing, strangers, now, release }: DecisionsD
   }
 
   /** Leaves what they wrote to the owner, unanswered; nothing is decided about them. */
-  async function drop(stranger: Stranger): Promise<void> {
+  async function drop(stranger: UnknownSender): Promise<void> {
     await strangers.forget(stranger, await strangers.held(stranger));
   }
 
@@ -293,31 +304,32 @@ export function createDecisions({ pairing, strangers, now, release }: DecisionsD
 
 // An owner's press below the notice about an unknown sender does the same as the commands.
 
-export const STRANGER_CHOICES = [
+export const UNKNOWN_SENDER_CHOICES = [
   { label: 'Allow once', action: 'once' },
   { label: 'Allow', action: 'allow' },
   { label: 'Block', action: 'block' },
   { label: 'Answer myself', action: 'drop' },
 ] as const;
 
-export const STRANGER_SUBJECT = 'stranger';
+export const UNKNOWN_SENDER_SUBJECT = 'stranger';
 
 /** The id of the question about them. */
-export const strangerQuestion = ({ firstId }: Pick<Stranger, 'firstId'>) => `stranger/${firstId}`;
+export const unknownSenderQuestion = ({ firstId }: Pick<UnknownSender, 'firstId'>) =>
+  `stranger/${firstId}`;
 
 /** What is added to the notice where the decision was not made below it. */
 export const decidedElsewhere = (words: string) => `**Decided elsewhere:** ${words}`;
 
-type StrangerAnswersDeps = {
-  readonly strangers: Pick<Strangers, 'list'>;
+type UnknownSenderAnswersDeps = {
+  readonly strangers: Pick<UnknownSenders, 'list'>;
   readonly decisions: Decisions;
 };
 
 /** A handler of questions. */
-export function createStrangerAnswers({ strangers, decisions }: StrangerAnswersDeps) {
+export function createUnknownSenderAnswers({ strangers, decisions }: UnknownSenderAnswersDeps) {
   return {
     async answer(rest: string, action: string): Promise<string> {
-      const one = (await strangers.list()).find((each) => strangerId(each) === rest);
+      const one = (await strangers.list()).find((each) => unknownSenderId(each) === rest);
       if (one === undefined) return 'They no longer wait: this was already decided.';
       switch (action) {
         case 'once':

@@ -13,18 +13,18 @@ import type { QuestionHandler } from '../../kernel/questions/question-rows.ts';
 import type { Questions } from '../../kernel/questions/questions.ts';
 import { holdsWords } from '../../kernel/sessions/rules/forgetting.ts';
 import type { TurnPersonOf } from '../../kernel/turns/origins.ts';
-import type { HandOut } from '../privacy/hand-out.ts';
-import type { Asking, Forgetting, ForgetWork } from '../privacy/personal-data.ts';
-import type { ReflectionDesk } from './reflection.ts';
+import type { DataExport } from '../privacy/data-export.ts';
+import type { Asking, Erasure, Forgetting } from '../privacy/personal-data.ts';
+import type { ReflectionService } from './reflection.ts';
 
-export type MemoryDesk = ReturnType<typeof createMemoryDesk>;
+export type MemoryService = ReturnType<typeof createMemoryService>;
 
-type MemoryDeskDeps = {
+type MemoryServiceDeps = {
   readonly personOf: TurnPersonOf;
   readonly kept: Forgetting;
   /** Loaded on use. */
-  readonly handOut: () => Promise<HandOut>;
-  readonly forgetting: ForgetWork;
+  readonly handOut: () => Promise<DataExport>;
+  readonly forgetting: Erasure;
   readonly questions: Pick<Questions, 'ask'>;
 };
 
@@ -38,7 +38,7 @@ const NOTHING =
   'Nothing I keep about you contains all of these words. Files of the workspace are not searched.';
 const GONE = 'This was already decided.';
 
-export function createMemoryDesk(deps: MemoryDeskDeps) {
+export function createMemoryService(deps: MemoryServiceDeps) {
   const { personOf, kept, handOut, forgetting, questions } = deps;
   async function askingOf(message: InboundMessage): Promise<Asking> {
     return { message, session: sessionOf(message), person: await personOf(message) };
@@ -110,8 +110,8 @@ export const MEMORY_COMMANDS = {
 } satisfies CommandTable;
 
 export function memoryCommands(
-  memory: Pick<MemoryDesk, 'show' | 'forget' | 'handOut'>,
-  reflection: Pick<ReflectionDesk, 'reflect'>,
+  memory: Pick<MemoryService, 'show' | 'forget' | 'handOut'>,
+  reflection: Pick<ReflectionService, 'reflect'>,
 ): readonly Command[] {
   return commandsOf(MEMORY_COMMANDS, {
     async memory({ message, role }, argument) {

@@ -15,7 +15,7 @@ import type { Peers } from '../../providers/local-site.ts';
 import type { LocalVendor } from '../../providers/rules/model-names.ts';
 import type { PeerSpec, PeerState } from './peer-set.ts';
 
-export interface ClusterDesk {
+export interface ClusterService {
   /** As they were when they were last looked at. */
   seen(): readonly PeerState[];
   list(): Promise<string>;
@@ -23,7 +23,7 @@ export interface ClusterDesk {
   forget(address: string): Promise<string>;
 }
 
-type ClusterDeskDeps = {
+type ClusterServiceDeps = {
   readonly hosts: ClusterRows['hosts'];
   peers(): readonly PeerState[];
   /** What was decided counts from now on. */
@@ -33,7 +33,11 @@ type ClusterDeskDeps = {
 const MAX_MODELS = 8;
 const HOW = 'confirm the address first; nothing of a conversation goes there before';
 
-export function createClusterDesk({ hosts, peers, decided }: ClusterDeskDeps): ClusterDesk {
+export function createClusterService({
+  hosts,
+  peers,
+  decided,
+}: ClusterServiceDeps): ClusterService {
   const unknown = (address: string) =>
     `No host at "${address}" was found. The list shows all of them as host:port.`;
   return {
@@ -142,8 +146,8 @@ export function openCluster(
   rows: OpenRows,
   { cluster }: Config,
   seen: readonly PeerState[] = [],
-): ClusterDesk {
-  return createClusterDesk({
+): ClusterService {
+  return createClusterService({
     hosts: openClusterRows(rows).hosts,
     peers: () =>
       Object.entries(cluster.peers).map(([name, { apiBase }]) => ({
@@ -170,19 +174,19 @@ export const CLUSTER_COMMANDS = {
 } satisfies CommandTable;
 
 /** `current`: undefined while peers are switched off. */
-export function clusterCommands(current: () => ClusterDesk | undefined): readonly Command[] {
+export function clusterCommands(current: () => ClusterService | undefined): readonly Command[] {
   return commandsOf(CLUSTER_COMMANDS, {
     cluster: (_origin, argument) => cluster(argument, current()),
   });
 }
 
-async function cluster(argument: string, desk: ClusterDesk | undefined): Promise<string> {
-  if (desk === undefined) return OFF;
+async function cluster(argument: string, service: ClusterService | undefined): Promise<string> {
+  if (service === undefined) return OFF;
   const [word = 'list', address = ''] = argument.split(/\s+/).filter((part) => part !== '');
-  if (word === 'list') return desk.list();
+  if (word === 'list') return service.list();
   if (address === '') return HINT;
-  if (word === 'confirm') return desk.confirm(address);
-  return word === 'forget' ? desk.forget(address) : HINT;
+  if (word === 'confirm') return service.confirm(address);
+  return word === 'forget' ? service.forget(address) : HINT;
 }
 
 // The hosts that were found, and which of them an owner confirmed, on disk; and what each peer had when

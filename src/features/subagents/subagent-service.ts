@@ -20,27 +20,27 @@ import type { ToolContext } from '../../tools/tool.ts';
 import { removeEndedRuns, type SubagentRows } from './personal-data.ts';
 import {
   endText,
-  type HelperParent,
-  type HelperRun,
-  type HelperWish,
-  helperChat,
-  helperRights,
-  helperSession,
   SUBAGENT_CHANNEL,
   SubagentError,
+  type SubagentParent,
+  type SubagentRequest,
+  type SubagentRun,
   signalText,
+  subagentChat,
+  subagentRights,
+  subagentSession,
   taskText,
 } from './rules/subagent.ts';
 
-type HelperDeskDeps = {
+type SubagentServiceDeps = {
   readonly subagents: SubagentRows;
   readonly bus: Pick<MessageBus, 'accept' | 'cancel' | 'trace'>;
   readonly clock: Clock;
   readonly log: Logger;
 };
 
-type HelperEnd = {
-  readonly state: Exclude<HelperRun['state'], 'running'>;
+type SubagentEnd = {
+  readonly state: Exclude<SubagentRun['state'], 'running'>;
   readonly result: string;
   readonly isForeign: boolean;
 };
@@ -50,21 +50,21 @@ export type Cancelled = 'by the agent' | 'by a person' | 'with what it was for';
 
 const KEEP_MS = 7 * 86_400_000;
 
-export type HelperDesk = ReturnType<typeof createHelperDesk>;
+export type SubagentService = ReturnType<typeof createSubagentService>;
 
-export function createHelperDesk({ subagents, bus, clock, log }: HelperDeskDeps) {
+export function createSubagentService({ subagents, bus, clock, log }: SubagentServiceDeps) {
   const { runs } = subagents;
   const ends = new Map<string, PromiseWithResolvers<void>>();
   /** Turns that wait for the end, and hear of it by that. */
   const readers = new Map<string, number>();
-  let drive: (run: HelperRun) => void = () => undefined;
+  let drive: (run: SubagentRun) => void = () => undefined;
 
   async function accept(message: InboundMessage): Promise<void> {
     await bus.accept([{ kind: 'queue', message }]);
   }
 
   /** The run as it ended; undefined where it had ended before. */
-  const finished = (id: string, over: (run: HelperRun) => Partial<HelperRun>) =>
+  const finished = (id: string, over: (run: SubagentRun) => Partial<SubagentRun>) =>
     runs.change(id, (run) =>
       run?.state === 'running' ? { ...run, endedAt: clock.now(), ...over(run) } : undefined,
     );
@@ -74,7 +74,7 @@ export function createHelperDesk({ subagents, bus, clock, log }: HelperDeskDeps)
     ends.delete(id);
   }
 
-  async function goOn(run: HelperRun): Promise<void> {
+  async function goOn(run: SubagentRun): Promise<void> {
     if (run.plan.kind === 'task') await accept(taskMessage(run, clock.now()));
     else drive(run);
   }
@@ -97,7 +97,7 @@ export function createHelperDesk({ subagents, bus, clock, log }: HelperDeskDeps)
   }
 
   async function cancelChildren(id: string): Promise<void> {
-    const session = helperSession(id);
+    const session = subagentSession(id);
     const children = (await runs.list()).filter(
       ({ state, series, parent }) =>
         state === 'running' && (series === id || parent.session === session),
@@ -105,7 +105,7 @@ export function createHelperDesk({ subagents, bus, clock, log }: HelperDeskDeps)
     for (const child of children) await cancel(child, 'with what it was for');
   }
 
-  async function end(id: string, { state, result, isForeign }: HelperEnd): Promise<void> {
+  async function end(id: string, { state, result, isForeign }: SubagentEnd): Promise<void> {
     const ended = await finished(id, (run) => ({
       ...{ state, result, telling: isHeardElsewhere(run) ? 'over' : 'due' },
       ...(isForeign ? { isForeign } : {}),
@@ -117,13 +117,13 @@ export function createHelperDesk({ subagents, bus, clock, log }: HelperDeskDeps)
   }
 
   /** Ends it with all it started; whether it ran. */
-  async function cancel(run: HelperRun, how: Cancelled): Promise<boolean> {
+  async function cancel(run: SubagentRun, how: Cancelled): Promise<boolean> {
     const { id, plan } = run;
     const cancelled = await finished(id, () => ({
       ...{ state: 'cancelled', result: `ended ${how}`, telling: 'over' },
     }));
     await cancelChildren(id);
-    if (plan.kind === 'task') await bus.cancel(helperSession(id), 'the subagent was stopped');
+    if (plan.kind === 'task') await bus.cancel(subagentSession(id), 'the subagent was stopped');
     resolveEnd(id);
     if (cancelled === undefined) return false;
     log.info('subagent ended', { helper: id, state: 'cancelled' });
@@ -134,13 +134,13 @@ export function createHelperDesk({ subagents, bus, clock, log }: HelperDeskDeps)
   }
 
   /** A kill came between the end of what it was for and its own. */
-  async function isOrphan({ series, parent }: HelperRun): Promise<boolean> {
+  async function isOrphan({ series, parent }: SubagentRun): Promise<boolean> {
     const isBelow = parent.chat.channel === SUBAGENT_CHANNEL;
     const above = series ?? (isBelow ? parent.chat.chat : undefined);
     return above !== undefined && (await runs.get(above))?.state !== 'running';
   }
 
-  async function takeUp(run: HelperRun): Promise<void> {
+  async function takeUp(run: SubagentRun): Promise<void> {
     if (await isOrphan(run)) {
       await cancel(run, 'with what it was for');
       return;
@@ -156,11 +156,11 @@ export function createHelperDesk({ subagents, bus, clock, log }: HelperDeskDeps)
     end,
     cancel,
     /** `then` is handed each series that is to go on. */
-    drivenBy(then: (run: HelperRun) => void): void {
+    drivenBy(then: (run: SubagentRun) => void): void {
       drive = then;
     },
     /** Durable when resolved. */
-    async begin(run: HelperRun): Promise<void> {
+    async begin(run: SubagentRun): Promise<void> {
       if (run.series === undefined) await removeEndedRuns(subagents, clock.now() - KEEP_MS);
       await runs.change(run.id, () => run);
       const { kind } = run.plan;
@@ -182,7 +182,7 @@ export function createHelperDesk({ subagents, bus, clock, log }: HelperDeskDeps)
     },
     /** While `work` goes on, its caller is who hears of the end of those that it gives. */
     async reading(
-      waited: readonly HelperRun[],
+      waited: readonly SubagentRun[],
       work: () => Promise<readonly string[]>,
     ): Promise<void> {
       const count = (id: string, by: number) => readers.set(id, (readers.get(id) ?? 0) + by);
@@ -216,7 +216,13 @@ export function createHelperDesk({ subagents, bus, clock, log }: HelperDeskDeps)
 }
 
 /** By the series it belongs to, or by nobody: a helper's own helpers end with it. */
-function isHeardElsewhere({ series, parent }: { series?: string; parent: HelperParent }): boolean {
+function isHeardElsewhere({
+  series,
+  parent,
+}: {
+  series?: string;
+  parent: SubagentParent;
+}): boolean {
   return series !== undefined || parent.chat.channel === SUBAGENT_CHANNEL;
 }
 
@@ -228,17 +234,17 @@ const MAX_TOLD_CHARS = 12_000;
 
 export const taskMessageId = (id: string): MessageId => messageId(`subagent/${id}/task`);
 
-function taskMessage(run: HelperRun, now: number): InboundMessage {
+function taskMessage(run: SubagentRun, now: number): InboundMessage {
   return {
-    ...{ id: taskMessageId(run.id), chat: helperChat(run.id), addressing: 'direct' },
-    sender: { ...senderFor(run), rights: helperRights(run), ...tainted(run.parent.isTainted) },
+    ...{ id: taskMessageId(run.id), chat: subagentChat(run.id), addressing: 'direct' },
+    sender: { ...senderFor(run), rights: subagentRights(run), ...tainted(run.parent.isTainted) },
     text: taskText(run),
     ...{ sentAt: now, receivedAt: now },
   };
 }
 
 /** `name`: of what happened, the same each time. */
-function endMessage(run: HelperRun, name: string, now: number): InboundMessage {
+function endMessage(run: SubagentRun, name: string, now: number): InboundMessage {
   const { parent, isForeign } = run;
   const isTainted = parent.isTainted || isForeign === true;
   return {
@@ -252,7 +258,7 @@ function endMessage(run: HelperRun, name: string, now: number): InboundMessage {
 
 /** `name`: of what was said, the same each time. */
 export function signalMessage(
-  run: HelperRun,
+  run: SubagentRun,
   { name, said, isForeign }: { name: string; said: string; isForeign: boolean },
   now: number,
 ): InboundMessage {
@@ -269,7 +275,7 @@ export function signalMessage(
 }
 
 /** Said in the chat as it is: nobody has to answer it. */
-function killMessage(run: HelperRun, now: number): InboundMessage {
+function killMessage(run: SubagentRun, now: number): InboundMessage {
   const { parent, label, id } = run;
   return {
     ...{ id: messageId(`subagent/${id}/killed-${run.attempt}`), addressing: 'direct' },
@@ -282,13 +288,13 @@ function killMessage(run: HelperRun, now: number): InboundMessage {
 }
 
 /** A report, not an order: whatever stands in it. */
-export function resultText({ result = '' }: Pick<HelperRun, 'result'>): string {
+export function resultText({ result = '' }: Pick<SubagentRun, 'result'>): string {
   const whole = result.trim() === '' ? 'It gave no answer.' : result;
   const text = shortened(whole, MAX_TOLD_CHARS, '\n[cut here]');
   return wrapUntrusted('result of a subagent', [{ text }], newBoundary());
 }
 
-function senderFor({ parent }: HelperRun): SystemSender {
+function senderFor({ parent }: SubagentRun): SystemSender {
   return { kind: 'system', source: 'subagent', person: parent.person, ...parent.payer };
 }
 
@@ -300,7 +306,7 @@ const ID_CHARS = 10;
 
 /** The same for the same wish of the same turn, so that a call that runs again after a crash starts one. */
 export function idOf(
-  { id, plan, label }: HelperWish,
+  { id, plan, label }: SubagentRequest,
   { session, turnId }: Pick<ToolContext, 'session' | 'turnId'>,
 ): string {
   const what = id === undefined ? [turnId, label, plan] : [plan.kind, id];
@@ -311,7 +317,7 @@ export function idOf(
 }
 
 /** @throws SubagentError */
-export function checkSame(known: HelperRun, { plan, id }: HelperWish): void {
+export function checkSame(known: SubagentRun, { plan, id }: SubagentRequest): void {
   if (JSON.stringify(known.plan) === JSON.stringify(plan)) return;
   throw new SubagentError(`"${id}" is already in use. Choose another id.`);
 }
@@ -319,7 +325,7 @@ export function checkSame(known: HelperRun, { plan, id }: HelperWish): void {
 // Whether what a turn said may hold words of others: what it was shown may stand in what it says.
 
 /** In doubt, where nothing is recorded of it, it may. */
-export async function isForeignTurn(
+export async function isTaintedTurn(
   sessions: Pick<SessionStore, 'turn'>,
   session: SessionKey,
   turn: TurnId,

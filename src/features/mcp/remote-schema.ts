@@ -29,7 +29,7 @@ const CHECKED = [
 ];
 const ANYTHING = { type: 'object' } as const;
 
-export function foreignSchema(schema: unknown, redact: (text: string) => string): ForeignSchema {
+export function remoteSchema(schema: unknown, redact: (text: string) => string): ForeignSchema {
   const cleaned = clean(schema, redact, 0);
   const isObject = isNode(cleaned) && cleaned['type'] === 'object';
   if (!isObject || JSON.stringify(cleaned).length > MAX_CHARS) {

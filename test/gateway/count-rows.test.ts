@@ -1,7 +1,7 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import type { StoredRow } from '../../src/kernel/message/message-limits.ts';
-import { CountBook } from '../../src/kernel/message/message-limits.ts';
+import { CountRows } from '../../src/kernel/message/message-limits.ts';
 
 const sum = (left: number, right: number) => left + right;
 const names = fc.uniqueArray(fc.constantFrom('a', 'b', 'c', 'd', 'e'), {
@@ -26,27 +26,27 @@ describe('a book of counts', () => {
             else disk.set(key, value);
           }
         };
-        let book = new CountBook<number>(0, sum);
-        let changed: ReturnType<typeof book.at>[] = [];
+        let peopleRows = new CountRows<number>(0, sum);
+        let changed: ReturnType<typeof peopleRows.at>[] = [];
         let counted = 0;
         for (const { who, isStored, isFailing, isReopened } of steps) {
-          const row = book.at(who);
+          const row = peopleRows.at(who);
           row.value += 1;
           counted += 1;
           changed.push(row);
           if (!isStored) continue;
-          const stored = book.stored(changed);
+          const stored = peopleRows.stored(changed);
           // What changed is stored again by whoever keeps the book.
           if (isFailing) continue;
           write(stored.rows);
           stored.written();
           changed = [];
           if (!isReopened) continue;
-          book = new CountBook<number>(0, sum);
-          for (const text of disk.values()) book.read(text);
+          peopleRows = new CountRows<number>(0, sum);
+          for (const text of disk.values()) peopleRows.read(text);
         }
-        expect(book.rows.reduce((all, { value }) => all + value, 0)).toBe(counted);
-        const seen = book.rows.flatMap((row) => [...row.names]);
+        expect(peopleRows.rows.reduce((all, { value }) => all + value, 0)).toBe(counted);
+        const seen = peopleRows.rows.flatMap((row) => [...row.names]);
         expect(new Set(seen).size).toBe(seen.length);
       }),
     );

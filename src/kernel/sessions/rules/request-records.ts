@@ -9,7 +9,7 @@ import { PERMISSIONS, type Rights, TOOL_ACCESSES } from '../../access/rights.ts'
 import { FORGOTTEN } from './forgetting.ts';
 
 /** A text with the print by which others name it. */
-export type AskedPiece = { readonly print: string; readonly text: string };
+export type RequestPiece = { readonly print: string; readonly text: string };
 
 const print = z.string().min(1);
 const rights = z.object({
@@ -21,7 +21,7 @@ const rights = z.object({
 });
 
 /** The piece that names the others. `prompt` and `tools` are left out where another model was asked. */
-const askedWith = z.object({
+const requestRecord = z.object({
   model: z.string(),
   maxTokens: z.number().optional(),
   temperature: z.number().optional(),
@@ -34,19 +34,19 @@ const askedWith = z.object({
   tools: z.array(print).optional(),
   config: print.optional(),
 });
-export type AskedWith = Readonly<z.infer<typeof askedWith>>;
+export type RequestRecord = Readonly<z.infer<typeof requestRecord>>;
 
 const toolSpec = z.object({
   name: z.string(),
   description: z.string(),
   schema: z.record(z.string(), z.unknown()),
 });
-type AskedTool = Readonly<z.infer<typeof toolSpec>>;
+type RequestTool = Readonly<z.infer<typeof toolSpec>>;
 
 /** As it can be read back. */
-export type RecordedAsk = Omit<AskedWith, 'prompt' | 'tools' | 'config'> & {
+export type RecordedAsk = Omit<RequestRecord, 'prompt' | 'tools' | 'config'> & {
   readonly prompt?: readonly { readonly name: string; readonly text: string }[];
-  readonly tools?: readonly AskedTool[];
+  readonly tools?: readonly RequestTool[];
   /** JSON of those settings that shape a turn. */
   readonly config?: unknown;
   /** Parts that are not kept any more, or were taken out of it. */
@@ -54,11 +54,14 @@ export type RecordedAsk = Omit<AskedWith, 'prompt' | 'tools' | 'config'> & {
 };
 
 /** By their prints. */
-export type AskedTexts = ReadonlyMap<string, string>;
+export type RequestTexts = ReadonlyMap<string, string>;
 
 /** Undefined where it is not on record, or not whole. */
-export function recordedAsk(named: string | undefined, texts: AskedTexts): RecordedAsk | undefined {
-  const parsed = askedWith.safeParse(jsonOf(texts.get(named ?? '')));
+export function recordedAsk(
+  named: string | undefined,
+  texts: RequestTexts,
+): RecordedAsk | undefined {
+  const parsed = requestRecord.safeParse(jsonOf(texts.get(named ?? '')));
   if (!parsed.success) return undefined;
   const { prompt, tools, config, ...rest } = parsed.data;
   const parts = prompt?.map(([name, piece]) => ({ name, text: texts.get(piece) }));
@@ -83,9 +86,9 @@ export function recordedAsk(named: string | undefined, texts: AskedTexts): Recor
 const isLost = (text: string | undefined) =>
   text === undefined || text.split('\n').includes(FORGOTTEN);
 
-/** Prints of all that a piece names; none where it names nothing. */
+/** Fingerprints of all that a piece names; none where it names nothing. */
 export function namedIn(text: string): readonly string[] {
-  const parsed = askedWith.safeParse(jsonOf(text));
+  const parsed = requestRecord.safeParse(jsonOf(text));
   if (!parsed.success) return [];
   const { prompt = [], tools = [], config } = parsed.data;
   return [...prompt.map(([, piece]) => piece), ...tools, ...(config === undefined ? [] : [config])];
@@ -96,7 +99,7 @@ function jsonOf(text: string | undefined): unknown {
 }
 
 /** Line by line, to be compared with what another one was asked with. */
-export function askedLines(ask: RecordedAsk): readonly string[] {
+export function requestLines(ask: RecordedAsk): readonly string[] {
   const { model, prompt, tools, config, lost: _, rights: held, ...numbers } = ask;
   const said = Object.entries(numbers).filter(([, value]) => value !== undefined);
   return [

@@ -1,27 +1,27 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { DoorClosedError, DoorNameError } from '../../../src/channels/door.ts';
-import { titleOf } from '../../../src/channels/web/door-log.ts';
+import { ChannelClosedError, LocalNameError } from '../../../src/channels/local-channel.ts';
+import { titleOf } from '../../../src/channels/web/chat-log.ts';
 import { BusFullError } from '../../../src/kernel/message/errors.ts';
 import { messageId } from '../../../src/kernel/message/ids.ts';
 import { createMovableClock } from '../../support/movable-clock.ts';
 import {
   answer,
   iterate,
-  makeDoor,
-  openDoor,
+  makeLocalChannel,
+  openLocalChannel,
   picture,
   readEvents,
   runningTool,
   sendContext,
   textOf,
-} from './door-rig.ts';
+} from './local-rig.ts';
 
 const never = new AbortController().signal;
 
 describe('what a person says at a door', () => {
   it('reaches the bus under an id that the page chose, from the owner', async () => {
-    await using rig = await openDoor();
+    await using rig = await openLocalChannel();
     expect(await rig.door.submit({ chat: 'a', clientId: 'c1', text: 'hello' })).toBe('accepted');
     expect(rig.host.entries).toMatchObject([
       {
@@ -37,7 +37,7 @@ describe('what a person says at a door', () => {
   });
 
   it('is taken once however often the page sends it, also at the same moment', async () => {
-    await using rig = await openDoor();
+    await using rig = await openLocalChannel();
     const message = { chat: 'a', clientId: 'c1', text: 'hello' };
     const results = await Promise.all([1, 2, 3].map(() => rig.door.submit(message)));
     expect(results.toSorted()).toEqual(['accepted', 'duplicate', 'duplicate']);
@@ -46,23 +46,23 @@ describe('what a person says at a door', () => {
   });
 
   it('is known as a repeat after a restart', async () => {
-    const first = await openDoor();
+    const first = await openLocalChannel();
     await first.door.submit({ chat: 'a', clientId: 'c1', text: 'hello' });
     await first.stopIntake();
-    await using second = await openDoor(first.host);
+    await using second = await openLocalChannel(first.host);
     expect(await second.door.submit({ chat: 'a', clientId: 'c1', text: 'hello' })).toBe(
       'duplicate',
     );
   });
 
   it('does not come back after a restart when it was refused because the bus was full', async () => {
-    const first = await openDoor();
+    const first = await openLocalChannel();
     first.host.isFull = true;
     const message = { chat: 'a', clientId: 'c1', text: 'too much' };
     await expect(first.door.submit(message)).rejects.toThrow(BusFullError);
     await first.stopIntake();
     first.host.isFull = false;
-    await using second = await openDoor(first.host);
+    await using second = await openLocalChannel(first.host);
     expect(second.host.entries).toEqual([]);
     expect(await second.door.chats(9)).toEqual([]);
     expect(await second.door.submit(message)).toBe('accepted');
@@ -71,28 +71,28 @@ describe('what a person says at a door', () => {
   it.each(['', 'a/b', '..', '.', 'ü', 'a b', 'x'.repeat(65), '%2e'])(
     'is refused in a chat called "%s"',
     async (chat) => {
-      await using rig = await openDoor();
+      await using rig = await openLocalChannel();
       const submitted = rig.door.submit({ chat, clientId: 'c1', text: 'x' });
-      await expect(submitted).rejects.toThrow(DoorNameError);
+      await expect(submitted).rejects.toThrow(LocalNameError);
       const read = readEvents(rig.door.events(chat, 0, never), () => true);
-      await expect(read).rejects.toThrow(DoorNameError);
+      await expect(read).rejects.toThrow(LocalNameError);
     },
   );
 
   it('waits for a gateway that starts, but not for ever', async () => {
     const clock = createMovableClock();
-    const submitted = makeDoor(clock).submit({ chat: 'a', clientId: 'c', text: 'x' });
-    const outcome = expect(submitted).rejects.toThrow(DoorClosedError);
+    const submitted = makeLocalChannel(clock).submit({ chat: 'a', clientId: 'c', text: 'x' });
+    const outcome = expect(submitted).rejects.toThrow(ChannelClosedError);
     await clock.advance(10_000);
     await outcome;
   });
 
   it('is refused while the gateway stops, when answers still come and are read', async () => {
-    await using rig = await openDoor();
+    await using rig = await openLocalChannel();
     await rig.door.submit({ chat: 'a', clientId: 'c1', text: 'question' });
     await rig.stopIntake();
     await expect(rig.door.submit({ chat: 'a', clientId: 'c2', text: 'late' })).rejects.toThrow(
-      DoorClosedError,
+      ChannelClosedError,
     );
     const reading = readEvents(rig.door.events('a', 0, never), (_event, all) => all.length === 2);
     await rig.door.send(answer('a', 'web:a#1/0', 'answer'), sendContext());
@@ -103,7 +103,7 @@ describe('what a person says at a door', () => {
 describe('a crash while a message is taken in', () => {
   /** Kills the process, so to speak, at the n-th write or at the hand-over to the bus. */
   async function crashAt(step: number): Promise<'crashed' | 'survived'> {
-    const first = await openDoor();
+    const first = await openLocalChannel();
     const { host } = first;
     let steps = 0;
     const killed = new Error('killed');
@@ -131,7 +131,7 @@ describe('a crash while a message is taken in', () => {
       },
     );
     await first.stopIntake();
-    await using second = await openDoor(host);
+    await using second = await openLocalChannel(host);
     // The page got no answer, so it sends again; or it was closed and does not.
     if (step % 2 === 0) await second.door.submit(message);
     const hasIntent = step > 1;
@@ -150,7 +150,7 @@ describe('a crash while a message is taken in', () => {
 
 describe('what the agent says at a door', () => {
   it('stands in the log once, however often and concurrently it is delivered', async () => {
-    await using rig = await openDoor();
+    await using rig = await openLocalChannel();
     const message = answer('a', 'web:a#1/0', 'answer');
     const receipts = await Promise.all([1, 2, 3].map(() => rig.door.send(message, sendContext())));
     expect(new Set(receipts.flatMap(({ nativeIds }) => nativeIds))).toEqual(new Set(['1']));
@@ -158,7 +158,7 @@ describe('what the agent says at a door', () => {
   });
 
   it('opens a chat of its own when it comes first', async () => {
-    await using rig = await openDoor();
+    await using rig = await openLocalChannel();
     await rig.door.send(answer('notices', 'alert/1', '**email:** is down'), sendContext());
     expect(await rig.door.chats(9)).toMatchObject([{ chat: 'notices', title: 'email: is down' }]);
   });
@@ -171,7 +171,7 @@ describe('reading a door', () => {
         fc.array(fc.constantFrom('person', 'agent'), { minLength: 1, maxLength: 12 }),
         fc.array(fc.nat(5), { maxLength: 6 }),
         async (speakers, cuts) => {
-          await using rig = await openDoor();
+          await using rig = await openLocalChannel();
           const speak = async () => {
             for (const [index, speaker] of speakers.entries()) {
               const text = `${speaker} ${index}`;
@@ -201,7 +201,7 @@ describe('reading a door', () => {
   });
 
   it('gives a slow reader every message but only the newest picture of each turn', async () => {
-    await using rig = await openDoor();
+    await using rig = await openLocalChannel();
     const events = iterate(rig.door.events('a', 0, never));
     await rig.door.submit({ chat: 'a', clientId: 'c', text: 'question' });
     const first = await events.next();
@@ -220,7 +220,7 @@ describe('reading a door', () => {
   });
 
   it('shows a newcomer the turns that run, and none that ended', async () => {
-    await using rig = await openDoor();
+    await using rig = await openLocalChannel();
     const show = (...args: Parameters<typeof picture>) => rig.door.liveView?.show(picture(...args));
     show('a', 'web:a#1', 'over', { phase: 'ended', result: { kind: 'answered', answers: 1 } });
     show('a', 'web:a#2', 'half an answ', { tools: [runningTool('time')] });
@@ -233,7 +233,7 @@ describe('reading a door', () => {
   });
 
   it('tells how a turn ended before the answer it announces', async () => {
-    await using rig = await openDoor();
+    await using rig = await openLocalChannel();
     const events = iterate(rig.door.events('a', 0, never));
     await rig.door.submit({ chat: 'a', clientId: 'c', text: 'question' });
     await events.next();
@@ -245,7 +245,7 @@ describe('reading a door', () => {
   });
 
   it('goes on for a reader who is ahead of a log that was restored', async () => {
-    await using rig = await openDoor();
+    await using rig = await openLocalChannel();
     await rig.door.submit({ chat: 'a', clientId: 'c1', text: 'old' });
     const events = rig.door.events('a', 80, never);
     const reading = readEvents(events, () => true);
@@ -255,7 +255,7 @@ describe('reading a door', () => {
   });
 
   it('ends when its reader goes', async () => {
-    await using rig = await openDoor();
+    await using rig = await openLocalChannel();
     const gone = new AbortController();
     const reading = readEvents(rig.door.events('a', 0, gone.signal), () => false);
     await rig.clock.advance(0);
@@ -264,7 +264,7 @@ describe('reading a door', () => {
   });
 
   it('passes over a damaged row instead of blocking the chat', async () => {
-    await using rig = await openDoor();
+    await using rig = await openLocalChannel();
     for (const text of ['one', 'two', 'three']) {
       await rig.door.submit({ chat: 'a', clientId: text, text });
     }
@@ -280,7 +280,7 @@ describe('reading a door', () => {
 
 describe('the list of chats', () => {
   it('has the newest first, titled by their first words, no more than asked for', async () => {
-    await using rig = await openDoor();
+    await using rig = await openLocalChannel();
     for (const chat of ['a', 'b', 'c', 'a']) {
       await rig.clock.advance(1000);
       const clientId = String(rig.clock.now());
@@ -313,7 +313,7 @@ describe('what a person changes at a door', () => {
     ({ chat: 'a', clientId, text, amends: { id, kind: 'edited' } }) as const;
 
   it('is told to the bus once, and every reader from then on has only the words of now', async () => {
-    await using rig = await openDoor();
+    await using rig = await openLocalChannel();
     await rig.door.submit({ chat: 'a', clientId: 'c1', text: 'first words' });
     await rig.door.submit({ chat: 'a', clientId: 'c2', text: 'another' });
     expect(await rig.door.submit(edit('e1', 'second words'))).toBe('accepted');
@@ -344,11 +344,11 @@ describe('what a person changes at a door', () => {
     expect(left.map(textOf)).toEqual(['another', '']);
     expect(JSON.stringify(await rig.host.state.list(''))).not.toContain('words');
     expect(await rig.door.chats(9)).toMatchObject([{ title: 'another' }]);
-    await expect(rig.door.submit(edit('e4', 'too late'))).rejects.toThrow(DoorNameError);
+    await expect(rig.door.submit(edit('e4', 'too late'))).rejects.toThrow(LocalNameError);
   });
 
   it('comes to the bus and into the log although the process died in between', async () => {
-    const first = await openDoor();
+    const first = await openLocalChannel();
     await first.door.submit({ chat: 'a', clientId: 'c1', text: 'first words' });
     const { setMany } = first.host.state;
     first.host.state.setMany = async () => {
@@ -357,7 +357,7 @@ describe('what a person changes at a door', () => {
     await expect(first.door.submit(edit('e1', 'second words'))).rejects.toThrow('killed');
     first.host.state.setMany = setMany;
     await first.stopIntake();
-    await using second = await openDoor(first.host);
+    await using second = await openLocalChannel(first.host);
     const read = await readEvents(
       second.door.events('a', 0, never),
       (_event, all) => all.length === 2,
@@ -367,12 +367,12 @@ describe('what a person changes at a door', () => {
   });
 
   it('can be nothing that was pressed, that the agent said or that is not there', async () => {
-    await using rig = await openDoor();
+    await using rig = await openLocalChannel();
     await rig.door.submit({ chat: 'a', clientId: 'c1', text: 'Yes', press: 'tok' });
     await rig.door.send(answer('a', 'turn/0', 'my answer'), sendContext());
     for (const other of [id, messageId('turn/0'), messageId('web:default:a:c9')]) {
       const change = { ...edit('e1', 'mine now'), amends: { id: other, kind: 'edited' } } as const;
-      await expect(rig.door.submit(change)).rejects.toThrow(DoorNameError);
+      await expect(rig.door.submit(change)).rejects.toThrow(LocalNameError);
     }
     expect(rig.host.entries).toHaveLength(1);
   });

@@ -2,13 +2,13 @@
 
 import { join } from 'node:path';
 import { expect, it } from 'vitest';
-import { createHelperDesk } from '../../src/features/subagents/helper-desk.ts';
-import { createHelperStarts } from '../../src/features/subagents/helper-starts.ts';
 import { Votes } from '../../src/features/subagents/learnt.ts';
 import { openSubagents } from '../../src/features/subagents/personal-data.ts';
-import { type HelperRun, helperChat } from '../../src/features/subagents/rules/subagent.ts';
-import { createHelperSeries } from '../../src/features/subagents/series.ts';
+import { type SubagentRun, subagentChat } from '../../src/features/subagents/rules/subagent.ts';
+import { createSubagentSeries } from '../../src/features/subagents/series.ts';
 import { subagentsSchema, votingSchema } from '../../src/features/subagents/settings.ts';
+import { createSubagentService } from '../../src/features/subagents/subagent-service.ts';
+import { createSubagentStarts } from '../../src/features/subagents/subagent-starts.ts';
 import { ALL_RIGHTS } from '../../src/kernel/access/rights.ts';
 import type { MessageBus } from '../../src/kernel/bus/bus.ts';
 import { openEmbeddedStore } from '../../src/kernel/bus/store/embedded.ts';
@@ -26,7 +26,7 @@ const chat = { channel: channelName('chat'), account: DEFAULT_ACCOUNT, chat: cha
 const POLL = { timeout: 30_000, interval: 5 };
 const DONE = { state: 'done', result: 'forty-two', isForeign: false } as const;
 
-function runOf(id: string, more: Partial<HelperRun> = {}): HelperRun {
+function runOf(id: string, more: Partial<SubagentRun> = {}): SubagentRun {
   return {
     ...{ id, label: id, plan: { kind: 'task', task: 'count' }, depth: 1, attempt: 1, answers: [] },
     parent: {
@@ -68,7 +68,7 @@ function makeRig() {
       } as never;
     },
   };
-  const open = () => createHelperDesk({ subagents, bus, clock, log });
+  const open = () => createSubagentService({ subagents, bus, clock, log });
   const told = () =>
     [...queued.values()].filter((message) => message.chat.channel === chat.channel);
   return { runs, clock, edge, ended, queued, open, told };
@@ -76,20 +76,20 @@ function makeRig() {
 
 it('whoever waits for a helper has its result and is not told again; who gave up waiting is', async () => {
   const { runs, open, told } = makeRig();
-  const desk = open();
-  await desk.begin(runOf('h1'));
-  const waiting = desk.reading([runOf('h1')], async () => {
-    await desk.over('h1');
+  const service = open();
+  await service.begin(runOf('h1'));
+  const waiting = service.reading([runOf('h1')], async () => {
+    await service.over('h1');
     return ['h1'];
   });
-  await desk.end('h1', DONE);
+  await service.end('h1', DONE);
   await waiting;
   expect([await runs.get('h1'), told()]).toMatchObject([{ state: 'done', telling: 'over' }, []]);
 
-  await desk.begin(runOf('h2'));
+  await service.begin(runOf('h2'));
   const stop = Promise.withResolvers<never>();
-  const stopped = desk.reading([runOf('h2')], () => stop.promise).catch(() => 'stopped');
-  await desk.end('h2', { ...DONE, isForeign: true });
+  const stopped = service.reading([runOf('h2')], () => stop.promise).catch(() => 'stopped');
+  await service.end('h2', { ...DONE, isForeign: true });
   expect(told()).toEqual([]);
   stop.reject(new Error('the turn was stopped'));
   await stopped;
@@ -100,14 +100,14 @@ it('whoever waits for a helper has its result and is not told again; who gave up
 
 it('whoever waits once more, because a crash took what the wait gave, hears which have ended', async () => {
   const { runs, clock, open } = makeRig();
-  const desk = open();
+  const service = open();
   const rest = { terms: {} as never, settings: () => ({}) as never };
-  const starts = createHelperStarts({ runs, desk, clock, ...rest });
+  const starts = createSubagentStarts({ runs, service, clock, ...rest });
   const { session } = runOf('h1').parent;
-  await desk.begin(runOf('h1'));
+  await service.begin(runOf('h1'));
   const { signal } = new AbortController();
   const waiting = starts.wait(undefined, 1000, { session }, signal);
-  await desk.end('h1', DONE);
+  await service.end('h1', DONE);
   expect((await waiting).text).toContain('forty-two');
   const again = await starts.wait(undefined, 1000, { session }, signal);
   expect(again.text).toMatch(/^No subagent .* running.*h1 .*done/s);
@@ -131,21 +131,22 @@ it('an end that could not be told is told by the next process, once, and a lost 
 
 it('what a helper started ends with it, told to nobody; a person who ends one is heard of', async () => {
   const { runs, open, told } = makeRig();
-  const desk = open();
+  const service = open();
   const above = runOf('h1');
-  const inner = helperChat('h1');
+  const inner = subagentChat('h1');
   const parent = { ...above.parent, chat: inner, session: sessionKeyOf(inner) };
-  for (const run of [above, runOf('h2', { parent, depth: 2 }), runOf('h3')]) await desk.begin(run);
-  await desk.end('h1', DONE);
+  for (const run of [above, runOf('h2', { parent, depth: 2 }), runOf('h3')])
+    await service.begin(run);
+  await service.end('h1', DONE);
   expect(await runs.get('h2')).toMatchObject({ state: 'cancelled' });
-  expect(await desk.cancel(runOf('h3'), 'by a person')).toBe(true);
-  expect(await desk.cancel(runOf('h3'), 'by a person')).toBe(false);
-  await desk.end('h3', DONE);
+  expect(await service.cancel(runOf('h3'), 'by a person')).toBe(true);
+  expect(await service.cancel(runOf('h3'), 'by a person')).toBe(false);
+  await service.end('h3', DONE);
   expect(await runs.get('h3')).toMatchObject({ state: 'cancelled', result: 'ended by a person' });
   expect(told().map(({ id }) => id)).toEqual(['subagent/h1/end-1', 'subagent/h3/killed-1']);
   // A kill came after the end of those above, before these were ended.
-  await desk.begin(runOf('h4', { parent, depth: 2 }));
-  await desk.begin(runOf('h5', { series: 'h3' }));
+  await service.begin(runOf('h4', { parent, depth: 2 }));
+  await service.begin(runOf('h5', { series: 'h3' }));
   await open().recover();
   for (const id of ['h4', 'h5']) expect(await runs.get(id)).toMatchObject({ state: 'cancelled' });
 });
@@ -156,11 +157,11 @@ it('what is long over is forgotten also while the same process goes on', async (
   await using store = await openEmbeddedStore({ path, clock, log });
   const subagents = openSubagents(createRows(store));
   const bus = { accept: async () => [], cancel: async () => ({}), trace: async () => undefined };
-  const desk = createHelperDesk({ subagents, bus: bus as never, clock, log });
-  await desk.begin(runOf('h1'));
-  await desk.end('h1', DONE);
+  const service = createSubagentService({ subagents, bus: bus as never, clock, log });
+  await service.begin(runOf('h1'));
+  await service.end('h1', DONE);
   await clock.jump(8 * 86_400_000);
-  await desk.begin(runOf('h2'));
+  await service.begin(runOf('h2'));
   expect((await subagents.runs.list()).map(({ id }) => id)).toEqual(['h2']);
 });
 
@@ -169,44 +170,44 @@ it('asks the voters of a step at once, and after a kill only the one that was no
   const votes = new Votes(memoryRows());
   const plan = { kind: 'pipeline', steps: [{ prompt: 'which?', aheadBy: 2 }] } as const;
   const drive = () => {
-    const desk = open();
+    const service = open();
     const begun: string[] = [];
     const gone = new AbortController();
-    const series = createHelperSeries({
+    const series = createSubagentSeries({
       ...{ runs, log, votes, voting: () => votingSchema.parse(undefined) },
-      desk: {
-        begin: (run) => desk.begin(run),
-        end: (id, end) => desk.end(id, end),
-        over: (id) => desk.over(id),
+      service: {
+        begin: (run) => service.begin(run),
+        end: (id, end) => service.end(id, end),
+        over: (id) => service.over(id),
       },
       async childOf({ id: above }, child) {
         begun.push(child.id);
         return runOf(child.id, { ...child, series: above });
       },
     });
-    desk.drivenBy((run) => series.drive(run));
+    service.drivenBy((run) => series.drive(run));
     const stopped = series.run(gone.signal);
     const kill = () => {
       gone.abort();
       return stopped;
     };
-    return { desk, begun, kill };
+    return { service, begun, kill };
   };
   const first = drive();
-  await first.desk.begin(runOf('h1', { plan }));
+  await first.service.begin(runOf('h1', { plan }));
   await expect.poll(async () => (await runs.list()).length, POLL).toBe(3);
   expect(first.begun).toEqual(['h1-1-1-1', 'h1-1-1-2']);
-  await first.desk.end('h1-1-1-2', { ...DONE, result: 'blue' });
+  await first.service.end('h1-1-1-2', { ...DONE, result: 'blue' });
   await first.kill();
 
   const second = drive();
-  await second.desk.recover();
-  await second.desk.end('h1-1-1-1', { ...DONE, result: 'red' });
+  await second.service.recover();
+  await second.service.end('h1-1-1-1', { ...DONE, result: 'red' });
   await expect.poll(async () => (await runs.list()).length, POLL).toBe(5);
   expect(second.begun).toEqual(['h1-1-1-3', 'h1-1-1-4']);
-  await second.desk.end('h1-1-1-3', { ...DONE, result: 'Red.' });
-  await second.desk.end('h1-1-1-4', { ...DONE, result: 'red' });
-  await second.desk.over('h1');
+  await second.service.end('h1-1-1-3', { ...DONE, result: 'Red.' });
+  await second.service.end('h1-1-1-4', { ...DONE, result: 'red' });
+  await second.service.over('h1');
   expect(await runs.get('h1')).toMatchObject({ state: 'done', result: 'red' });
   expect((await votes.lines())[0]).toMatch(/: 1 \(0 accepted by the pilot voters, 1 won by a lead/);
   await second.kill();
@@ -222,25 +223,25 @@ const termsOf = async () => runOf('h0').terms;
 
 it('begins no more than may run, in one conversation and altogether', async () => {
   const { runs, clock, open } = makeRig();
-  const desk = open();
+  const service = open();
   const terms = { of: termsOf, described: async () => [] };
-  const starts = createHelperStarts({ runs, desk, clock, terms, settings });
+  const starts = createSubagentStarts({ runs, service, clock, terms, settings });
   const wish = (id: string) => ({ id, plan: { kind: 'task', task: id } }) as const;
   const elsewhere = { ...asker, session: sessionKeyOf({ ...chat, chat: chatId('2') }) };
   await starts.start(wish('one'), asker);
   await starts.start(wish('two'), elsewhere);
   await expect(starts.start(wish('three'), asker)).rejects.toThrow(/2 subagents.*in all/);
   const [first] = await runs.list();
-  await desk.end(first?.id ?? '', DONE);
+  await service.end(first?.id ?? '', DONE);
   expect((await starts.start(wish('three'), asker)).text).toMatch(/^Started/);
 });
 
 it('the helpers of a series that was shown words of others begin with them', async () => {
   const { runs, clock, open } = makeRig();
   const terms = { of: termsOf, described: async () => [] };
-  const starts = createHelperStarts({ runs, desk: open(), clock, terms, settings });
+  const starts = createSubagentStarts({ runs, service: open(), clock, terms, settings });
   const child = { id: 'c', label: 'c', plan: { kind: 'task', task: 'go on' } } as const;
-  const taintOf = async (more: Partial<HelperRun>) =>
+  const taintOf = async (more: Partial<SubagentRun>) =>
     (await starts.childOf(runOf('s', more), child)).parent.isTainted;
   expect(await taintOf({})).toBe(false);
   expect(await taintOf({ isForeign: true })).toBe(true);

@@ -1,4 +1,4 @@
-// Doors that are down, with time moved by hand: what waits goes out on another door once, and the
+// LocalChannels that are down, with time moved by hand: what waits goes out on another door once, and the
 // owner hears in one line what came in meanwhile.
 
 import { describe, expect, it, onTestFinished } from 'vitest';
@@ -24,7 +24,7 @@ const chatOn = (channel: ChannelName, chat: string) => ({
   chat: chatId(chat),
 });
 
-async function twoDoors() {
+async function twoChannels() {
   const rig = await makePeopleRig();
   onTestFinished(() => rig[Symbol.asyncDispose]());
   await rig.say(OWNER, 'hello');
@@ -60,7 +60,7 @@ const answer = (id: string, chat = chatOn(CHAT, OWNER)): OutboundMessage => ({
 
 describe('a door that is down', () => {
   it('hands a question over as a text, as it can be answered in its own chat only', async () => {
-    const { rig, fallback, pass } = await twoDoors();
+    const { rig, fallback, pass } = await twoChannels();
     await fallback.check();
     await rig.bus.send({ ...answer('q/0'), choices: [{ label: 'Allow once', token: 't' }] });
     await pass(12);
@@ -70,7 +70,7 @@ describe('a door that is down', () => {
   });
 
   it('hands what waits to another door of the person after ten minutes, in order and once', async () => {
-    const { rig, running, fallback, pass } = await twoDoors();
+    const { rig, running, fallback, pass } = await twoChannels();
     await fallback.check();
     await rig.bus.send(answer('a/0'));
     await rig.bus.send(answer('a/1'));
@@ -89,7 +89,7 @@ describe('a door that is down', () => {
   });
 
   it('keeps what it has for somebody with no other door that works', async () => {
-    const { rig, running, pass } = await twoDoors();
+    const { rig, running, pass } = await twoChannels();
     await rig.bus.send(answer('a/0'));
     await rig.bus.send(answer('b/0', chatOn(CHAT, 'stranger')));
     running.delete(PHONE);
@@ -102,7 +102,7 @@ describe('a door that is down', () => {
   });
 
   it('never moves what may have arrived', async () => {
-    const { rig, pass } = await twoDoors();
+    const { rig, pass } = await twoChannels();
     await rig.bus.send(answer('a/0'));
     await rig.bus.send(answer('c/0', chatOn(CHAT, 'else')));
     const [first] = await rig.claimed(CHAT);
@@ -117,7 +117,7 @@ describe('a door that is down', () => {
   });
 
   it('never sends both when the door comes back at the same moment', async () => {
-    const { rig } = await twoDoors();
+    const { rig } = await twoChannels();
     await rig.bus.send(answer('a/0'));
     const moved = answer('a/0/moved', chatOn(PHONE, '900'));
     const [claimed, diverted] = await Promise.all([

@@ -1,16 +1,16 @@
 // Where a test is not about helpers: there are none.
 
-import type { HelperView } from '../../src/features/subagents/agents-commands.ts';
-import type { Helpers } from '../../src/features/subagents/spawn.ts';
+import type { SubagentView } from '../../src/features/subagents/agents-commands.ts';
+import type { SpawnSubagents } from '../../src/features/subagents/spawn.ts';
 
 const none = async () => ({ text: 'No subagents are running.', isForeign: false });
 
-export const noHelpers = (): Helpers => ({
+export const noSubagents = (): SpawnSubagents => ({
   isEnabled: () => true,
   ...{ start: none, list: none, check: none, wait: none, cancel: none },
 });
 
-export const NO_HELPERS: HelperView = {
+export const NO_SUBAGENTS: SubagentView = {
   lines: async () => [],
   atWork: async () => [],
   kill: async () => '',

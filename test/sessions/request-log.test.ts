@@ -7,9 +7,9 @@ import { expect, onTestFinished, test } from 'vitest';
 import { ALL_RIGHTS } from '../../src/kernel/access/rights.ts';
 import { sessionKey, turnId } from '../../src/kernel/message/ids.ts';
 import { createSessionMaintenance } from '../../src/kernel/sessions/maintenance.ts';
-import { createAskedFiles, readAsked } from '../../src/kernel/sessions/request-log.ts';
-import { recordedAsk } from '../../src/kernel/sessions/rules/asked.ts';
+import { createRequestFiles, readRequests } from '../../src/kernel/sessions/request-log.ts';
 import { holdsWords } from '../../src/kernel/sessions/rules/forgetting.ts';
+import { recordedAsk } from '../../src/kernel/sessions/rules/request-records.ts';
 import { silentLogger } from '../../src/lib/logger.ts';
 import { userEntry } from '../contract/user-entry.ts';
 import { createSessionFolder, temporaryFolder } from './session-folder.ts';
@@ -22,12 +22,12 @@ async function createShelf(maxBytes?: number) {
   const session = await createSessionFolder();
   const { folder, clock } = session;
   const open = () =>
-    createAskedFiles({
+    createRequestFiles({
       ...{ folder, clock, log: silentLogger },
       redact: (text) => text.replaceAll('hunter2', '***'),
       ...(maxBytes === undefined ? {} : { maxBytes }),
     });
-  let book = open();
+  let peopleRows = open();
   const path = join(folder, 'asked', 'telegram%3A1.jsonl');
   const ask = (memory: string, named = memory, key = ANNA) => {
     const told = {
@@ -38,23 +38,23 @@ async function createShelf(maxBytes?: number) {
       ],
     };
     const piece = { print: `a-${named}`, text: JSON.stringify(told) };
-    book.keep(key, piece, () => [
+    peopleRows.keep(key, piece, () => [
       { print: 'p-identity', text: 'You are nanobot.' },
       { print: `p-${named}`, text: memory },
     ]);
   };
   /** All that was asked for is done. */
   const settled = async () => {
-    await book[Symbol.asyncDispose]();
+    await peopleRows[Symbol.asyncDispose]();
     return (await readFile(path, 'utf8')).split('\n').filter((line) => line !== '').length;
   };
   const restart = async () => {
-    await book[Symbol.asyncDispose]();
-    book = open();
+    await peopleRows[Symbol.asyncDispose]();
+    peopleRows = open();
   };
-  const read = async (named: string) => recordedAsk(`a-${named}`, await readAsked(folder, ANNA));
-  onTestFinished(() => book[Symbol.asyncDispose]());
-  return { ...session, path, ask, settled, restart, read, book: () => book };
+  const read = async (named: string) => recordedAsk(`a-${named}`, await readRequests(folder, ANNA));
+  onTestFinished(() => peopleRows[Symbol.asyncDispose]());
+  return { ...session, path, ask, settled, restart, read, peopleRows: () => peopleRows };
 }
 
 test('each piece is written once, for its owner alone, and nothing where nothing changed', async () => {
@@ -111,7 +111,7 @@ test('a file that grows beyond its bound loses its older half, and never what is
 });
 
 test('words that are forgotten leave it, with what a kill left behind, and are missed when it is read', async () => {
-  const { path, folder, ask, settled, read, book } = await createShelf();
+  const { path, folder, ask, settled, read, peopleRows } = await createShelf();
   ask('Likes tea.\nThe dentist is Quasimodo.', 'dentist');
   ask('Quasimodo', 'theirs', BERT);
   await settled();
@@ -119,8 +119,8 @@ test('words that are forgotten leave it, with what a kill left behind, and are m
   const torn = `.telegram%3A1.jsonl.${'0'.repeat(8)}-0000-0000-0000-${'0'.repeat(12)}.tmp`;
   await writeFile(join(folder, 'asked', torn), 'Quasimodo');
   const holds = holdsWords('quasimodo') ?? (() => false);
-  expect(await book().forget(['telegram:1'], holds)).toBe(1);
-  expect(await book().forget(['telegram:1'], holds)).toBe(0);
+  expect(await peopleRows().forget(['telegram:1'], holds)).toBe(1);
+  expect(await peopleRows().forget(['telegram:1'], holds)).toBe(0);
   expect(await readdir(join(folder, 'asked'))).toEqual([
     'telegram%3A1.jsonl',
     'telegram%3A2.jsonl',
@@ -131,7 +131,7 @@ test('words that are forgotten leave it, with what a kill left behind, and are m
     'Likes tea.\n[forgotten]',
     ['prompt: Memory'],
   ]);
-  expect((await readAsked(folder, BERT)).get('p-theirs')).toBe('Quasimodo');
+  expect((await readRequests(folder, BERT)).get('p-theirs')).toBe('Quasimodo');
 });
 
 test('it goes with the conversation that names it, and what is still named stays', async () => {
@@ -158,7 +158,7 @@ test('it goes with the conversation that names it, and what is still named stays
   await care.purge({ olderThanMs: 5 * DAY_MS });
   expect((await read('new'))?.lost).toEqual([]);
   expect((await read('young'))?.lost).toEqual([]);
-  expect([await read('old'), (await readAsked(folder, ANNA)).has('p-old')]).toEqual([
+  expect([await read('old'), (await readRequests(folder, ANNA)).has('p-old')]).toEqual([
     undefined,
     false,
   ]);

@@ -7,45 +7,51 @@ import type { Rows } from '../../kernel/rows.ts';
 import { createLanes } from '../../lib/async.ts';
 import { type Clock, sleepOrWoken } from '../../lib/time/clock.ts';
 import type { ToolContext } from '../../tools/tool.ts';
-import type { HelperDesk } from './helper-desk.ts';
-import { checkSame, idOf, resultText } from './helper-desk.ts';
-import { helperKind } from './rules/calibration.ts';
+import { subagentKind } from './rules/calibration.ts';
 import {
-  type HelperAnswer,
-  type HelperParent,
-  type HelperRun,
-  type HelperWish,
-  helperLabel,
-  helperLine,
   narrowedTerms,
   SUBAGENT_CHANNEL,
+  type SubagentAnswer,
   SubagentError,
+  type SubagentParent,
+  type SubagentRequest,
+  type SubagentRun,
+  subagentLabel,
+  subagentLine,
 } from './rules/subagent.ts';
 import type { SubagentsConfig } from './settings.ts';
-import type { HelperTerms } from './terms.ts';
+import type { SubagentService } from './subagent-service.ts';
+import { checkSame, idOf, resultText } from './subagent-service.ts';
+import type { SubagentTerms } from './terms.ts';
 
-type HelperStartsDeps = {
-  readonly runs: Rows<HelperRun>;
-  readonly desk: HelperDesk;
-  readonly terms: HelperTerms;
+type SubagentStartsDeps = {
+  readonly runs: Rows<SubagentRun>;
+  readonly service: SubagentService;
+  readonly terms: SubagentTerms;
   readonly clock: Clock;
   settings(): SubagentsConfig;
 };
 
-type HelperAsker = Pick<
+type SubagentAsker = Pick<
   ToolContext,
   'session' | 'turnId' | 'chat' | 'rights' | 'isTainted' | 'person' | 'payer'
 >;
 
-export type HelperStarts = ReturnType<typeof createHelperStarts>;
+export type SubagentStarts = ReturnType<typeof createSubagentStarts>;
 
-export function createHelperStarts({ runs, desk, terms, clock, settings }: HelperStartsDeps) {
+export function createSubagentStarts({
+  runs,
+  service,
+  terms,
+  clock,
+  settings,
+}: SubagentStartsDeps) {
   /** Limits are counted by one start after the other. */
   const lanes = createLanes();
-  const line = (run: HelperRun) => helperLine(run, clock.now());
+  const line = (run: SubagentRun) => subagentLine(run, clock.now());
 
   /** The same wish of the same turn starts one. @throws SubagentError */
-  function start(wish: HelperWish, asker: HelperAsker): Promise<HelperAnswer> {
+  function start(wish: SubagentRequest, asker: SubagentAsker): Promise<SubagentAnswer> {
     return lanes.run('start', async () => {
       const id = idOf(wish, asker);
       const known = await runs.get(id);
@@ -56,7 +62,7 @@ export function createHelperStarts({ runs, desk, terms, clock, settings }: Helpe
       const run = await runOf(id, wish, asker);
       const begun =
         known === undefined ? run : { ...run, attempt: known.attempt + 1, ...keptOf(known) };
-      await desk.begin(begun);
+      await service.begin(begun);
       const told =
         asker.chat.channel === SUBAGENT_CHANNEL
           ? 'Wait for it before you answer: it ends when you do.'
@@ -67,12 +73,12 @@ export function createHelperStarts({ runs, desk, terms, clock, settings }: Helpe
 
   /** The helper for the next part of a series. @throws SubagentError where its profile is gone */
   async function childOf(
-    series: HelperRun,
-    { id, plan, label }: Pick<HelperRun, 'id' | 'plan' | 'label'>,
-  ): Promise<HelperRun> {
+    series: SubagentRun,
+    { id, plan, label }: Pick<SubagentRun, 'id' | 'plan' | 'label'>,
+  ): Promise<SubagentRun> {
     const { parent, depth, isForeign } = series;
     const profile = plan.kind === 'task' ? plan.profile : undefined;
-    const kind = helperKind(series.plan.kind, plan);
+    const kind = subagentKind(series.plan.kind, plan);
     const asked = { session: parent.session, above: undefined, kind };
     return {
       ...{ id, plan, label, depth, series: series.id, attempt: 1, answers: [] },
@@ -84,7 +90,7 @@ export function createHelperStarts({ runs, desk, terms, clock, settings }: Helpe
     };
   }
 
-  async function list(asker: Pick<HelperAsker, 'session'>): Promise<HelperAnswer> {
+  async function list(asker: Pick<SubagentAsker, 'session'>): Promise<SubagentAnswer> {
     const profiles = await terms.described();
     const lines = (await ownOf(asker.session)).map(line);
     const helpers = lines.length === 0 ? ['There are no subagents.'] : lines;
@@ -94,9 +100,9 @@ export function createHelperStarts({ runs, desk, terms, clock, settings }: Helpe
   }
 
   /** @throws SubagentError */
-  async function check(id: string, asker: Pick<HelperAsker, 'session'>): Promise<HelperAnswer> {
+  async function check(id: string, asker: Pick<SubagentAsker, 'session'>): Promise<SubagentAnswer> {
     const run = await found(id, asker.session);
-    if (run.state !== 'running') await desk.read(run.id);
+    if (run.state !== 'running') await service.read(run.id);
     return shown([run]);
   }
 
@@ -104,18 +110,18 @@ export function createHelperStarts({ runs, desk, terms, clock, settings }: Helpe
   async function wait(
     id: string | undefined,
     ms: number,
-    asker: Pick<HelperAsker, 'session'>,
+    asker: Pick<SubagentAsker, 'session'>,
     signal: AbortSignal,
-  ): Promise<HelperAnswer> {
-    const isOpen = ({ state, telling }: HelperRun) => state === 'running' || telling === 'due';
+  ): Promise<SubagentAnswer> {
+    const isOpen = ({ state, telling }: SubagentRun) => state === 'running' || telling === 'due';
     const awaited =
       id === undefined
         ? (await ownOf(asker.session)).filter(isOpen)
         : [await found(id, asker.session)];
     if (awaited.length === 0) return own(await noneAtWork(asker.session));
     let answer = own('');
-    await desk.reading(awaited, async () => {
-      const over = Promise.all(awaited.map((run) => desk.over(run.id)));
+    await service.reading(awaited, async () => {
+      const over = Promise.all(awaited.map((run) => service.over(run.id)));
       await sleepOrWoken(clock, ms, over, signal);
       signal.throwIfAborted();
       const now = await Promise.all(awaited.map((run) => runs.get(run.id)));
@@ -127,18 +133,25 @@ export function createHelperStarts({ runs, desk, terms, clock, settings }: Helpe
   }
 
   /** @throws SubagentError */
-  async function cancel(id: string, asker: Pick<HelperAsker, 'session'>): Promise<HelperAnswer> {
+  async function cancel(
+    id: string,
+    asker: Pick<SubagentAsker, 'session'>,
+  ): Promise<SubagentAnswer> {
     const run = await found(id, asker.session);
-    const ran = await desk.cancel(run, 'by the agent');
+    const ran = await service.cancel(run, 'by the agent');
     const now = (await runs.get(run.id)) ?? run;
     return own(`${ran ? 'Ended' : 'It had already ended'}: ${line(now)}`);
   }
 
-  async function runOf(id: string, wish: HelperWish, asker: HelperAsker): Promise<HelperRun> {
+  async function runOf(
+    id: string,
+    wish: SubagentRequest,
+    asker: SubagentAsker,
+  ): Promise<SubagentRun> {
     const parent = parentOf(asker);
-    const isHelper = asker.chat.channel === SUBAGENT_CHANNEL;
-    const above = isHelper ? await runs.get(asker.chat.chat) : undefined;
-    const depth = isHelper ? (above?.depth ?? Number.POSITIVE_INFINITY) + 1 : 1;
+    const isSubagent = asker.chat.channel === SUBAGENT_CHANNEL;
+    const above = isSubagent ? await runs.get(asker.chat.chat) : undefined;
+    const depth = isSubagent ? (above?.depth ?? Number.POSITIVE_INFINITY) + 1 : 1;
     await checkLimits(parent, depth);
     const { plan, label, id: name } = wish;
     if (plan.kind === 'pipeline') {
@@ -148,11 +161,11 @@ export function createHelperStarts({ runs, desk, terms, clock, settings }: Helpe
     }
     const profile = plan.kind === 'pipeline' ? undefined : plan.profile;
     // What holds for a series holds for all its helpers: experience counts for each of them.
-    const kind = plan.kind === 'task' ? { kind: helperKind('task', plan) } : {};
+    const kind = plan.kind === 'task' ? { kind: subagentKind('task', plan) } : {};
     return {
       ...{ id, plan, parent, depth, attempt: 1, answers: [] },
       ...(name === undefined ? {} : { name }),
-      label: helperLabel(label ?? name, plan),
+      label: subagentLabel(label ?? name, plan),
       terms: await terms.of(profile, { session: parent.session, above: above?.terms, ...kind }),
       startedAt: clock.now(),
       ...{ state: 'running', telling: 'due' },
@@ -160,7 +173,7 @@ export function createHelperStarts({ runs, desk, terms, clock, settings }: Helpe
   }
 
   /** The helpers of a series are the series'. @throws SubagentError */
-  async function checkLimits({ session }: HelperParent, depth: number): Promise<void> {
+  async function checkLimits({ session }: SubagentParent, depth: number): Promise<void> {
     const { enabled, maxDepth, maxPerParent, maxRunning } = settings();
     if (!enabled) throw new SubagentError('Subagents are switched off (agents.subagents.enabled).');
     if (depth > maxDepth) {
@@ -179,14 +192,14 @@ export function createHelperStarts({ runs, desk, terms, clock, settings }: Helpe
     throw new SubagentError(`${which}. Wait for one, cancel one, or do it yourself.`);
   }
 
-  function knownAnswer(known: HelperRun, wish: HelperWish): HelperAnswer {
+  function knownAnswer(known: SubagentRun, wish: SubagentRequest): SubagentAnswer {
     checkSame(known, wish);
     const answer = shown([known]);
     const how = known.state === 'running' ? 'It is already running' : 'It is already done';
     return { ...answer, text: `${how}: ${answer.text}` };
   }
 
-  function shown(those: readonly HelperRun[]): HelperAnswer {
+  function shown(those: readonly SubagentRun[]): SubagentAnswer {
     const texts = those.map((run) =>
       run.state === 'running' ? line(run) : `${line(run)}\n${resultText(run)}`,
     );
@@ -194,7 +207,7 @@ export function createHelperStarts({ runs, desk, terms, clock, settings }: Helpe
     return { text: texts.join('\n\n'), isForeign };
   }
 
-  async function found(id: string, session: SessionKey): Promise<HelperRun> {
+  async function found(id: string, session: SessionKey): Promise<SubagentRun> {
     const theirs = await ownOf(session);
     const run =
       theirs.find((each) => each.id === id) ?? theirs.findLast((each) => each.name === id);
@@ -203,7 +216,7 @@ export function createHelperStarts({ runs, desk, terms, clock, settings }: Helpe
     throw new SubagentError(`This conversation has no subagent "${id}"; there is ${there}.`);
   }
 
-  async function ownOf(session: SessionKey): Promise<readonly HelperRun[]> {
+  async function ownOf(session: SessionKey): Promise<readonly SubagentRun[]> {
     const all = await runs.list();
     return all.filter(({ parent, series }) => series === undefined && parent.session === session);
   }
@@ -218,10 +231,10 @@ export function createHelperStarts({ runs, desk, terms, clock, settings }: Helpe
   return { isEnabled: () => settings().enabled, start, childOf, list, check, wait, cancel };
 }
 
-const own = (text: string): HelperAnswer => ({ text, isForeign: false });
+const own = (text: string): SubagentAnswer => ({ text, isForeign: false });
 
 /** A vote that came to nothing is held anew. */
-function keptOf({ state, answers, isForeign }: HelperRun): Partial<HelperRun> {
+function keptOf({ state, answers, isForeign }: SubagentRun): Partial<SubagentRun> {
   const last = answers.at(-1)?.part;
   const kept = state === 'undecided' ? answers.filter(({ part }) => part !== last) : answers;
   return { answers: kept, ...(isForeign === true ? { isForeign } : {}) };
@@ -230,7 +243,14 @@ function keptOf({ state, answers, isForeign }: HelperRun): Partial<HelperRun> {
 // Who starts a helper, with what they may at that moment, and who pays for it.
 
 /** @throws SubagentError outside of a turn, where nobody would pay */
-function parentOf({ session, chat, rights, isTainted, person, payer }: HelperAsker): HelperParent {
+function parentOf({
+  session,
+  chat,
+  rights,
+  isTainted,
+  person,
+  payer,
+}: SubagentAsker): SubagentParent {
   if (payer === undefined) throw new SubagentError('Subagents are started only within a turn.');
   return {
     ...{ session, chat, rights, isTainted, person },

@@ -1,8 +1,8 @@
 // A door with a host in memory, to be stopped and started again over the same state.
 
 import type { Channel } from '../../../src/channels/channel.ts';
-import type { Door, DoorEvent } from '../../../src/channels/door.ts';
-import { createDoorChannel } from '../../../src/channels/web/door-channel.ts';
+import type { LocalChannel, LocalEvent } from '../../../src/channels/local-channel.ts';
+import { createLocalChannel } from '../../../src/channels/web/durable-channel.ts';
 import type { SendContext } from '../../../src/kernel/bus/bus.ts';
 import {
   callId,
@@ -55,16 +55,16 @@ export const sendContext = (signal = new AbortController().signal): SendContext 
   partSent: async () => undefined,
 });
 
-export type DoorRig = AsyncDisposable & {
-  readonly door: Channel & Door;
+export type LocalChannelRig = AsyncDisposable & {
+  readonly door: Channel & LocalChannel;
   readonly host: MemoryHost;
   readonly clock: MovableClock;
   /** Takes nothing in any more; delivering goes on. */
   stopIntake(): Promise<void>;
 };
 
-export function makeDoor(clock = createMovableClock()): Channel & Door {
-  return createDoorChannel({
+export function makeLocalChannel(clock = createMovableClock()): Channel & LocalChannel {
+  return createLocalChannel({
     name: channelName('web'),
     coalesces: true,
     choices: 'buttons',
@@ -73,10 +73,10 @@ export function makeDoor(clock = createMovableClock()): Channel & Door {
   });
 }
 
-export async function openDoor(host?: MemoryHost): Promise<DoorRig> {
+export async function openLocalChannel(host?: MemoryHost): Promise<LocalChannelRig> {
   const clock = createMovableClock();
   const owned = host ?? createMemoryHost(clock);
-  const door = makeDoor(clock);
+  const door = makeLocalChannel(clock);
   const intake = new AbortController();
   const running = door.run(owned, intake.signal);
   // Opens once it has looked through its state; a failure to open shows itself here.
@@ -90,10 +90,10 @@ export async function openDoor(host?: MemoryHost): Promise<DoorRig> {
 
 /** Reads until `isLast` says so or the events end. */
 export async function readEvents(
-  events: AsyncIterable<DoorEvent>,
-  isLast: (event: DoorEvent, all: readonly DoorEvent[]) => boolean,
-): Promise<readonly DoorEvent[]> {
-  const seen: DoorEvent[] = [];
+  events: AsyncIterable<LocalEvent>,
+  isLast: (event: LocalEvent, all: readonly LocalEvent[]) => boolean,
+): Promise<readonly LocalEvent[]> {
+  const seen: LocalEvent[] = [];
   for await (const event of events) {
     seen.push(event);
     if (isLast(event, seen)) break;
@@ -106,5 +106,5 @@ export async function* iterate<T>(items: AsyncIterable<T>): AsyncGenerator<T, vo
   yield* items;
 }
 
-export const textOf = (event: DoorEvent) =>
+export const textOf = (event: LocalEvent) =>
   event.type === 'said' ? event.text : `${event.update.phase}:${event.update.markdown}`;

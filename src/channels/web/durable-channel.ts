@@ -26,20 +26,20 @@ import {
   type Retracting,
 } from '../channel.ts';
 import {
-  type Door,
-  type DoorChat,
-  DoorClosedError,
-  type DoorEvent,
-  type DoorFile,
-  type DoorFileRef,
-  type DoorFiles,
-  type DoorMessage,
-  DoorNameError,
-} from '../door.ts';
-import type { Intent, Said } from './door-log.ts';
-import { checkNames, DoorLog, Readers } from './door-log.ts';
+  ChannelClosedError,
+  type LocalChannel,
+  type LocalChat,
+  type LocalEvent,
+  type LocalFile,
+  type LocalFileRef,
+  type LocalFiles,
+  type LocalMessage,
+  LocalNameError,
+} from '../local-channel.ts';
+import type { Intent, Said } from './chat-log.ts';
+import { ChatLog, checkNames, Readers } from './chat-log.ts';
 
-type DoorOptions = {
+type LocalChannelOptions = {
   readonly name: ChannelName;
   /** Rapid messages are one question. */
   readonly coalesces: boolean;
@@ -62,13 +62,13 @@ const PAGE_MESSAGES = 100;
 /** How long a message waits for a gateway that is starting. */
 const OPENING_WAIT_MS = 10_000;
 
-export function createDoorChannel(options: DoorOptions): Channel & Door {
-  return new DoorChannel(options);
+export function createLocalChannel(options: LocalChannelOptions): Channel & LocalChannel {
+  return new DurableLocalChannel(options);
 }
 
-type Opened = { readonly host: ChannelHost; readonly log: DoorLog };
+type Opened = { readonly host: ChannelHost; readonly log: ChatLog };
 
-class DoorChannel implements Channel, Door {
+class DurableLocalChannel implements Channel, LocalChannel {
   readonly name: ChannelName;
   readonly account = DEFAULT_ACCOUNT;
   readonly limits = { textUnits: TEXT_UNITS };
@@ -82,7 +82,7 @@ class DoorChannel implements Channel, Door {
     },
   };
   readonly attachments?: Attachments;
-  readonly files?: DoorFiles;
+  readonly files?: LocalFiles;
   readonly choices?: 'buttons';
   readonly retracting?: Retracting;
   readonly closeChoices?: NonNullable<Channel['closeChoices']>;
@@ -94,14 +94,14 @@ class DoorChannel implements Channel, Door {
   #opened: Opened | undefined;
   #isTakingIn = false;
 
-  constructor({ name, coalesces, choices, maxFileBytes, clock }: DoorOptions) {
+  constructor({ name, coalesces, choices, maxFileBytes, clock }: LocalChannelOptions) {
     this.name = name;
     this.coalesces = coalesces;
     this.#clock = clock;
     if (maxFileBytes !== undefined) {
-      this.attachments = DOOR_ATTACHMENTS;
+      this.attachments = LOCAL_ATTACHMENTS;
       const media = async () => (await this.#openedSoon()).host.media;
-      this.files = createDoorFiles(media, maxFileBytes);
+      this.files = createLocalFiles(media, maxFileBytes);
     }
     if (choices === undefined) return;
     this.choices = choices;
@@ -117,7 +117,7 @@ class DoorChannel implements Channel, Door {
 
   /** Takes messages in until aborted. Reading and sending go on after that: answers still come. */
   async run(host: ChannelHost, signal: AbortSignal): Promise<void> {
-    const opened = { host, log: new DoorLog(host.state) };
+    const opened = { host, log: new ChatLog(host.state) };
     for (const intent of await opened.log.intents()) await this.#complete(intent, opened);
     this.#opened = opened;
     this.#isTakingIn = true;
@@ -142,11 +142,11 @@ class DoorChannel implements Channel, Door {
     return { nativeIds: [part] };
   }
 
-  async submit(message: DoorMessage): Promise<'accepted' | 'duplicate'> {
+  async submit(message: LocalMessage): Promise<'accepted' | 'duplicate'> {
     const { chat, clientId, text, press, amends, files: refs = [] } = message;
     checkNames(chat, clientId);
     const opened = await this.#openedSoon();
-    if (!this.#isTakingIn) throw new DoorClosedError('The gateway is stopping.');
+    if (!this.#isTakingIn) throw new ChannelClosedError('The gateway is stopping.');
     const id = messageId(`${this.name}:${this.account}:${chat}:${clientId}`);
     return this.#lanes.run(chat, async () => {
       if (await opened.log.has(chat, id)) return 'duplicate';
@@ -162,7 +162,7 @@ class DoorChannel implements Channel, Door {
     });
   }
 
-  async *events(chat: string, afterSeq: number, signal: AbortSignal): AsyncGenerator<DoorEvent> {
+  async *events(chat: string, afterSeq: number, signal: AbortSignal): AsyncGenerator<LocalEvent> {
     checkNames(chat);
     const { log } = await this.#whenOpened(signal);
     const reader = this.#readers.open(chat, signal);
@@ -189,7 +189,7 @@ class DoorChannel implements Channel, Door {
     }
   }
 
-  async chats(limit: number): Promise<readonly DoorChat[]> {
+  async chats(limit: number): Promise<readonly LocalChat[]> {
     const { log } = await this.#openedSoon();
     return log.chats(limit);
   }
@@ -237,7 +237,7 @@ class DoorChannel implements Channel, Door {
   async #revise(
     chat: string,
     signal: AbortSignal,
-    revise: (log: DoorLog, at: number) => Promise<void>,
+    revise: (log: ChatLog, at: number) => Promise<void>,
   ): Promise<void> {
     const { log } = await this.#whenOpened(signal);
     await this.#lanes.run(chat, () => revise(log, this.#clock.now()));
@@ -275,7 +275,7 @@ class DoorChannel implements Channel, Door {
 
   async #whenOpened(signal: AbortSignal): Promise<Opened> {
     if (this.#opened === undefined) await Promise.race([this.#opening.promise, aborted(signal)]);
-    if (this.#opened === undefined) throw new DoorClosedError('The gateway is still starting.');
+    if (this.#opened === undefined) throw new ChannelClosedError('The gateway is still starting.');
     return this.#opened;
   }
 }
@@ -283,7 +283,7 @@ class DoorChannel implements Channel, Door {
 // Files of the chats of a built-in channel: uploaded before the message that names them, and shown from the
 // media store for as long as it keeps them.
 
-const described = ({ id, mimeType, sizeBytes }: StoredMedia, name: string): DoorFile => ({
+const described = ({ id, mimeType, sizeBytes }: StoredMedia, name: string): LocalFile => ({
   media: id,
   name: fileNameOf(name),
   kind: sentKindOf(mimeType),
@@ -292,7 +292,7 @@ const described = ({ id, mimeType, sizeBytes }: StoredMedia, name: string): Door
 });
 
 /** `media` waits for the gateway. */
-function createDoorFiles(media: () => Promise<MediaStore>, maxBytes: () => number): DoorFiles {
+function createLocalFiles(media: () => Promise<MediaStore>, maxBytes: () => number): LocalFiles {
   return {
     maxBytes,
     async keep(name, content) {
@@ -304,7 +304,7 @@ function createDoorFiles(media: () => Promise<MediaStore>, maxBytes: () => numbe
 }
 
 /** What comes here is in the media store already; nothing limits what goes out. */
-const DOOR_ATTACHMENTS: Attachments = {
+const LOCAL_ATTACHMENTS: Attachments = {
   maxUploadBytes: Number.MAX_SAFE_INTEGER,
   maxCaptionUnits: Number.MAX_SAFE_INTEGER,
   fetch: () => {
@@ -312,12 +312,15 @@ const DOOR_ATTACHMENTS: Attachments = {
   },
 };
 
-/** @throws DoorNameError for a file that was not uploaded, or was swept since */
-function filesNamed(media: MediaStore, refs: readonly DoorFileRef[]): Promise<readonly DoorFile[]> {
+/** @throws LocalNameError for a file that was not uploaded, or was swept since */
+function filesNamed(
+  media: MediaStore,
+  refs: readonly LocalFileRef[],
+): Promise<readonly LocalFile[]> {
   const files = refs.map(async (ref) => {
     const stored = await media.stat(ref.media);
     if (stored !== undefined) return described(stored, ref.name);
-    throw new DoorNameError('A file is no longer available. Attach it again.');
+    throw new LocalNameError('A file is no longer available. Attach it again.');
   });
   return Promise.all(files);
 }
@@ -332,12 +335,12 @@ async function requireKept(
   }
 }
 
-const attachmentOf = ({ media, ...file }: DoorFile): Attachment => ({
+const attachmentOf = ({ media, ...file }: LocalFile): Attachment => ({
   ...file,
   content: { kind: 'stored', media },
 });
 
-const fileOfAnswer = ({ caption: _shown, ...file }: OutboundAttachment): DoorFile => file;
+const fileOfAnswer = ({ caption: _shown, ...file }: OutboundAttachment): LocalFile => file;
 
 /** An answer as the log keeps it, its captions below the text; undefined where it says nothing. */
 function saidOf(message: OutboundMessage): Omit<Said, 'at'> | undefined {

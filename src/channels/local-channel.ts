@@ -19,28 +19,28 @@ import type {
   ToolActivity,
   TurnOutcome,
 } from '../kernel/message/message.ts';
-import type { OwnDoor } from '../kernel/people/persons.ts';
+import type { LocalChannelSpec } from '../kernel/people/persons.ts';
 
 /** What a chat and a client id may look like: safe in keys, URLs and file names. */
-export const DOOR_NAME = /^[A-Za-z0-9_-][A-Za-z0-9._-]{0,63}$/;
+export const LOCAL_CHAT_NAME = /^[A-Za-z0-9_-][A-Za-z0-9._-]{0,63}$/;
 
 /** The gateway is starting or stopping and takes nothing in; the same message may come again. */
-export class DoorClosedError extends NanobotError {
-  override readonly name = 'DoorClosedError';
+export class ChannelClosedError extends NanobotError {
+  override readonly name = 'ChannelClosedError';
   constructor(message: string) {
     super('door_closed', message);
   }
 }
 
-/** A chat or client id that is no DOOR_NAME, or the name of something that is not there. */
-export class DoorNameError extends NanobotError {
-  override readonly name = 'DoorNameError';
+/** A chat or client id that is no LOCAL_CHAT_NAME, or the name of something that is not there. */
+export class LocalNameError extends NanobotError {
+  override readonly name = 'LocalNameError';
   constructor(message: string) {
     super('door_name', message);
   }
 }
 
-export type DoorEvent =
+export type LocalEvent =
   /** `seq` counts up within a chat; a reader resumes behind the last one it saw. */
   | {
       readonly type: 'said';
@@ -56,11 +56,11 @@ export type DoorEvent =
       /** The token of the choice the person pressed; the text is its label. */
       readonly press?: string;
       /** What stands below it, for as long as the media store keeps it. */
-      readonly files?: readonly DoorFile[];
+      readonly files?: readonly LocalFile[];
       /** Says nothing itself: that message is taken away. */
       readonly takesAway?: MessageId;
       /** Nothing new: the person gave an earlier message this text, or took it back. */
-      readonly amends?: DoorAmendment;
+      readonly amends?: LocalAmendment;
       /** Nothing can be pressed below that message any more; a text replaces what it says. */
       readonly closes?: MessageId;
       /** No message: how a turn ended. The text is what it had written where no answer follows. */
@@ -83,7 +83,7 @@ export type EndedTurn = {
 /** What a choice's token looks like. */
 export const CHOICE_TOKEN = /^[A-Za-z0-9_-]{1,48}$/;
 
-export type DoorChat = {
+export type LocalChat = {
   readonly chat: string;
   /** First words of the first message. */
   readonly title: string;
@@ -93,9 +93,9 @@ export type DoorChat = {
 };
 
 /** A file as a message names it. */
-export type DoorFileRef = { readonly media: MediaId; readonly name: string };
+export type LocalFileRef = { readonly media: MediaId; readonly name: string };
 
-export type DoorFile = DoorFileRef & {
+export type LocalFile = LocalFileRef & {
   readonly kind: AttachmentKind;
   /** Found in the content. */
   readonly mimeType: string;
@@ -103,9 +103,9 @@ export type DoorFile = DoorFileRef & {
 };
 
 /** A person's change of a message of theirs. */
-export type DoorAmendment = Pick<Amendment, 'id' | 'kind'>;
+export type LocalAmendment = Pick<Amendment, 'id' | 'kind'>;
 
-export type DoorMessage = {
+export type LocalMessage = {
   readonly chat: string;
   /** Chosen by the page; makes a repeat harmless. */
   readonly clientId: string;
@@ -114,48 +114,48 @@ export type DoorMessage = {
   /** The token of a choice; the text is its label. */
   readonly press?: string;
   /** Uploaded before. */
-  readonly files?: readonly DoorFileRef[];
+  readonly files?: readonly LocalFileRef[];
   /** Of what the person typed in this chat; nothing that was pressed. */
-  readonly amends?: DoorAmendment;
+  readonly amends?: LocalAmendment;
 };
 
-export interface DoorFiles {
+export interface LocalFiles {
   /** Largest file that is taken. */
   maxBytes(): number;
-  /** @throws MediaError, DoorClosedError */
-  keep(name: string, content: AsyncIterable<Uint8Array>): Promise<DoorFile>;
-  /** Undefined where it is not kept any more. @throws DoorClosedError */
+  /** @throws MediaError, ChannelClosedError */
+  keep(name: string, content: AsyncIterable<Uint8Array>): Promise<LocalFile>;
+  /** Undefined where it is not kept any more. @throws ChannelClosedError */
   read(media: MediaId): Promise<Uint8Array | undefined>;
 }
 
-export interface Door {
+export interface LocalChannel {
   /** Absent: the door carries no files. */
-  readonly files?: DoorFiles;
+  readonly files?: LocalFiles;
   /**
    * A person said something. Resolves when it is durable.
-   * @throws BusFullError, DoorClosedError; DoorNameError also for a change of what is not there
+   * @throws BusFullError, ChannelClosedError; LocalNameError also for a change of what is not there
    */
-  submit(message: DoorMessage): Promise<'accepted' | 'duplicate'>;
+  submit(message: LocalMessage): Promise<'accepted' | 'duplicate'>;
   /**
    * Everything said after `afterSeq`, then what comes, until the signal aborts. A picture of a turn
    * that ended comes before the answers it announces. A reader who is ahead of the log (an older one
-   * was restored) gets what comes. @throws DoorNameError
+   * was restored) gets what comes. @throws LocalNameError
    */
-  events(chat: string, afterSeq: number, signal: AbortSignal): AsyncIterable<DoorEvent>;
-  /** Newest first. @throws DoorClosedError while the gateway starts */
-  chats(limit: number): Promise<readonly DoorChat[]>;
+  events(chat: string, afterSeq: number, signal: AbortSignal): AsyncIterable<LocalEvent>;
+  /** Newest first. @throws ChannelClosedError while the gateway starts */
+  chats(limit: number): Promise<readonly LocalChat[]>;
 }
 
 // The doors of our own as ways of one person: whoever holds the gateway's token or a login of the
 // page sits at this machine, whichever of them they use.
 
-export const OWN_DOORS: readonly OwnDoor[] = [
+export const LOCAL_CHANNELS: readonly LocalChannelSpec[] = [
   { channel: channelName('web'), id: userId('owner'), lasts: true },
   { channel: channelName('terminal'), id: userId('owner'), lasts: false },
 ];
 
 /** Whoever decides by them. */
-export const DOOR_OWNER: PersonSender = {
+export const LOCAL_OWNER: PersonSender = {
   kind: 'person',
   id: userId('owner'),
   verified: 'verified',

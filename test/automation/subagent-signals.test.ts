@@ -4,11 +4,11 @@
 import { expect, it } from 'vitest';
 import type { TurnInput } from '../../src/agent/agent.ts';
 import {
-  type HelperRun,
-  helperChat,
-  helperSession,
+  type SubagentRun,
+  subagentChat,
+  subagentSession,
 } from '../../src/features/subagents/rules/subagent.ts';
-import { createHelperSignals } from '../../src/features/subagents/series.ts';
+import { createSubagentSignals } from '../../src/features/subagents/series.ts';
 import { ALL_RIGHTS } from '../../src/kernel/access/rights.ts';
 import { callId, sessionKey, turnId } from '../../src/kernel/message/ids.ts';
 import type { AgentEvent, InboundMessage, TurnOutcome } from '../../src/kernel/message/message.ts';
@@ -18,18 +18,18 @@ import { silentLogger } from '../../src/lib/logger.ts';
 import { CHAT, messageOf, SESSION } from '../agent/agent-rig.ts';
 import { createMovableClock } from '../support/movable-clock.ts';
 
-const TURN = turnId(`${helperSession('h1')}#1`);
-const PARENT: HelperRun['parent'] = {
+const TURN = turnId(`${subagentSession('h1')}#1`);
+const PARENT: SubagentRun['parent'] = {
   ...{ session: SESSION, chat: CHAT, rights: ALL_RIGHTS, isTainted: false, person: OWNER_TURN },
   ...{ payingChat: CHAT, payer: { paidBy: ['terminal:local'] } },
 };
-const RUN: HelperRun = {
+const RUN: SubagentRun = {
   ...{ id: 'h1', label: 'count', depth: 1, attempt: 1, answers: [], startedAt: 0 },
   ...{ state: 'running', telling: 'due', plan: { kind: 'task', task: 'x' }, parent: PARENT },
   terms: { readOnly: false, prompt: '', tokens: 1000, minutes: 1 },
 };
 const INPUT = {
-  ...{ turnId: TURN, session: sessionKey(helperSession('h1')), messages: [messageOf(1, 'task')] },
+  ...{ turnId: TURN, session: sessionKey(subagentSession('h1')), messages: [messageOf(1, 'task')] },
 } as unknown as TurnInput;
 const tool: AgentEvent = { type: 'tool_started', callId: callId('c'), name: 'x', detail: '' };
 const text = (said: string): AgentEvent => ({ type: 'text_delta', text: said });
@@ -41,7 +41,7 @@ async function told(
 ) {
   const messages: InboundMessage[] = [];
   const entry = { role: 'user', turnId: TURN, text: '', at: 0 } satisfies TranscriptEntry;
-  const signals = createHelperSignals({
+  const signals = createSubagentSignals({
     bus: {
       accept: async (all) => {
         messages.push(...all.map(({ message }) => message));
@@ -100,8 +100,8 @@ it('taints who hears it where the helper read words of others', async () => {
 
 it('of a helper of a helper, or where it is switched off, nobody hears', async () => {
   const events = [lines('a'), tool];
-  const chat = helperChat('h0');
-  const below = { ...RUN, parent: { ...PARENT, chat, session: helperSession('h0') } };
+  const chat = subagentChat('h0');
+  const below = { ...RUN, parent: { ...PARENT, chat, session: subagentSession('h0') } };
   for (const how of [{ isOn: false }, { run: below }]) {
     expect(await told(events, how)).toEqual({ messages: [], note: undefined });
   }

@@ -39,7 +39,7 @@ const DRAFT_LIFETIME_MS = DAY_MS;
 const MAX_SLEEP_MS = DAY_MS;
 const COUNT_KEY = 'count';
 
-type BridgeDeskDeps = {
+type BridgeServiceDeps = {
   readonly rows: BridgeRows;
   readonly state: KeyValueStore;
   readonly bus: Pick<MessageBus, 'send'>;
@@ -59,11 +59,11 @@ const COUNT = rowShape<Count>({ since: number, shown: number, more: number });
 
 type Asked = Extract<MailStage, { readonly isAsked: boolean }>;
 
-export class BridgeDesk {
-  readonly #deps: BridgeDeskDeps;
+export class BridgeService {
+  readonly #deps: BridgeServiceDeps;
   #changed = Promise.withResolvers<void>();
 
-  constructor(deps: BridgeDeskDeps) {
+  constructor(deps: BridgeServiceDeps) {
     this.#deps = deps;
   }
 

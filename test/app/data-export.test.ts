@@ -4,7 +4,7 @@
 import { appendFile, mkdir, readFile, stat } from 'node:fs/promises';
 import { join } from 'node:path';
 import { expect, it } from 'vitest';
-import { createHandOut } from '../../src/features/privacy/hand-out.ts';
+import { createDataExport } from '../../src/features/privacy/data-export.ts';
 import {
   conversationsData,
   createHandedOut,
@@ -49,7 +49,7 @@ it('takes a block at a time, and leaves nothing behind that was to be forgotten'
   const handedOut = createHandedOut({ state: createMemoryStore(), media, reader });
   const sent: unknown[] = [];
   const sessionFiles = { folder, complete: async () => new Map() };
-  const desk = createHandOut({
+  const service = createDataExport({
     ...{ reader, memory, clock, handedOut, working: { of: async () => undefined } },
     sessionFiles,
     media: {
@@ -69,12 +69,12 @@ it('takes a block at a time, and leaves nothing behind that was to be forgotten'
   });
   const { message } = messageOf(1, '/export');
   const asking = { message, session: key, person: OWNER_TURN };
-  expect(await desk.handOut(asking, 'md')).toContain('is in the file (4');
+  expect(await service.handOut(asking, 'md')).toContain('is in the file (4');
   expect(sizes.reduce((sum, size) => sum + size, 0)).toBeGreaterThan(4 * MEGABYTE);
   expect(Math.max(...sizes)).toBeLessThan(MEGABYTE / 5);
   expect(sent).toHaveLength(1);
   limit.eachBytes = MEGABYTE;
-  const words = await desk.handOut(asking, 'jsonl');
+  const words = await service.handOut(asking, 'jsonl');
   const [, path = ''] = /`(memory\/sessions\/export-.*)`/.exec(words) ?? [];
   expect((await stat(join(workspace, path))).size).toBeGreaterThan(4 * MEGABYTE);
   await handedOut.forget('');

@@ -19,12 +19,12 @@ import { createChange } from '../../lib/async.ts';
 import { parseJson } from '../../lib/json/json.ts';
 import { headOf } from '../../lib/text/cut.ts';
 import {
-  DOOR_NAME,
-  type DoorAmendment,
-  type DoorChat,
-  type DoorEvent,
-  DoorNameError,
-} from '../door.ts';
+  LOCAL_CHAT_NAME,
+  type LocalAmendment,
+  type LocalChat,
+  type LocalEvent,
+  LocalNameError,
+} from '../local-channel.ts';
 
 type NumberedSaid = Said & { readonly seq: number };
 
@@ -62,7 +62,7 @@ type Row = { readonly key: string; readonly value: string | undefined };
 const titleFor = ({ text, files }: Pick<Said, 'text' | 'files'>) =>
   titleOf(text || (files?.[0]?.name ?? ''));
 
-export class DoorLog {
+export class ChatLog {
   readonly #state: KeyValueStore;
 
   constructor(state: KeyValueStore) {
@@ -100,12 +100,12 @@ export class DoorLog {
     return said === undefined ? undefined : { ...said, seq: Number(known) };
   }
 
-  /** @throws DoorNameError for anything but what a person typed here. */
-  async requireChangeable(chat: string, { id }: DoorAmendment): Promise<void> {
+  /** @throws LocalNameError for anything but what a person typed here. */
+  async requireChangeable(chat: string, { id }: LocalAmendment): Promise<void> {
     const said = await this.find(chat, id);
     const isTyped = said?.press === undefined && said?.amends === undefined;
     if (said?.from === 'person' && isTyped) return;
-    throw new DoorNameError('There is no message of yours here to change.');
+    throw new LocalNameError('There is no message of yours here to change.');
   }
 
   /** The message's number in the chat; a known message keeps the one it has. */
@@ -140,7 +140,7 @@ export class DoorLog {
    * What a person's message says from now on, or that it is gone: its row is as it is now, and of its
    * changes the newest is told, so that no earlier words stay behind.
    */
-  async amend(chat: string, change: Said & { readonly amends: DoorAmendment }): Promise<number> {
+  async amend(chat: string, change: Said & { readonly amends: LocalAmendment }): Promise<number> {
     const { id, kind } = change.amends;
     const earlier = await this.find(chat, id);
     if (earlier === undefined) return this.append(chat, { ...change, text: '' });
@@ -208,7 +208,7 @@ export class DoorLog {
     return { said, through: numbered.at(-1)?.seq ?? afterSeq };
   }
 
-  async chats(limit: number): Promise<readonly DoorChat[]> {
+  async chats(limit: number): Promise<readonly LocalChat[]> {
     const rows = await this.#state.list(RECENT, { limit, newestFirst: true });
     const heads = await Promise.all(rows.map(({ value }) => this.#head(value)));
     return rows.flatMap(({ value: chat }, index) => {
@@ -229,11 +229,11 @@ export async function chatTitle(state: KeyValueStore, chat: string): Promise<str
   return value === undefined ? undefined : parsed(headSchema, value)[0]?.title;
 }
 
-/** @throws DoorNameError for what is not safe in a key. */
+/** @throws LocalNameError for what is not safe in a key. */
 export function checkNames(...names: readonly string[]): void {
-  const wrong = names.find((name) => !DOOR_NAME.test(name));
+  const wrong = names.find((name) => !LOCAL_CHAT_NAME.test(name));
   if (wrong === undefined) return;
-  throw new DoorNameError('A chat or client id has 1 to 64 letters, digits, ".", "_" or "-".');
+  throw new LocalNameError('A chat or client id has 1 to 64 letters, digits, ".", "_" or "-".');
 }
 
 // The name of a chat in a list: the first words of what was said first.
@@ -255,10 +255,10 @@ export function titleOf(text: string): string {
 // The stored rows of the log of a built-in channel. A row that cannot be read counts as absent.
 
 /** What was said, as its reader gets it but for its place. */
-export type Said = Omit<Extract<DoorEvent, { readonly type: 'said' }>, 'type' | 'seq'>;
+export type Said = Omit<Extract<LocalEvent, { readonly type: 'said' }>, 'type' | 'seq'>;
 
 const idSchema = z.string().transform(messageId);
-const doorFileSchema = z.object({
+const localFileSchema = z.object({
   media: z.string().transform(mediaId),
   name: z.string(),
   kind: z.enum(ATTACHMENT_KINDS),
@@ -287,7 +287,7 @@ const saidSchema = z.object({
   text: z.string(),
   choices: z.array(z.object({ label: z.string(), token: z.string() })).exactOptional(),
   press: z.string().exactOptional(),
-  files: z.array(doorFileSchema).exactOptional(),
+  files: z.array(localFileSchema).exactOptional(),
   takesAway: idSchema.exactOptional(),
   amends: amendsSchema.exactOptional(),
   closes: idSchema.exactOptional(),
@@ -299,7 +299,7 @@ const intentSchema = z.object({
   chat: z.string(),
   text: z.string(),
   press: z.string().exactOptional(),
-  files: z.array(doorFileSchema).readonly().exactOptional(),
+  files: z.array(localFileSchema).readonly().exactOptional(),
   amends: amendsSchema.exactOptional(),
   at: z.number(),
 });
