@@ -1,8 +1,9 @@
 // Every command that the documentation shows with its output prints that output: the `console` blocks of a page are
-// run in order by the real program, in one new home for each page in which the gateway has run once. How to write them: docs/develop/README.md.
+// run in order by the real program, in a copy of one home in which the gateway has run once. How to write them: docs/develop/README.md.
 
+import { cp } from 'node:fs/promises';
 import { join } from 'node:path';
-import { describe, expect, it } from 'vitest';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { runNanobot, temporaryHome } from '../cli/run-nanobot.ts';
 import { blocksOf, PAGES, patternOf } from './pages.ts';
 
@@ -62,12 +63,18 @@ const pages = PAGES.map((page) => ({
   steps: blocksOf(page, 'console').flatMap(stepsOf),
 })).filter(({ steps }) => steps.length > 0);
 
+const started = await temporaryHome();
+const startedHome = join(started.path, '.nanobot');
+beforeAll(() => print('npm start', startedHome), LIMIT_MS);
+afterAll(() => started[Symbol.asyncDispose]());
+
 describe.each(pages)('$path', ({ steps }) => {
   it('shows what its commands print', { timeout: LIMIT_MS }, async () => {
     await using folder = await temporaryHome();
     const home = join(folder.path, '.nanobot');
     const [first] = steps;
-    if (first?.command.endsWith('npm start') !== true) await print('npm start', home);
+    if (first?.command.endsWith('npm start') !== true)
+      await cp(startedHome, home, { recursive: true });
     for (const { command, output } of steps) {
       expect(await print(command, home), command).toMatch(patternOf(asShown(output, '~/.nanobot')));
     }
