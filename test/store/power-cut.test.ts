@@ -10,13 +10,14 @@ import { basename, join } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
 import { fileURLToPath } from 'node:url';
 import { expect, it } from 'vitest';
+import { campaign } from '../support/campaign.ts';
 import { hasStrace, parseCalls, type SystemCall } from '../support/strace.ts';
 
 const CHILD = fileURLToPath(new URL('power-cut-child.ts', import.meta.url));
 const CALLS = 'pwrite64,ftruncate,fsync,fdatasync,write';
 const FILES = ['state.db', 'state.db-wal'];
 /** Cuts that are tried, besides those around every sync of the file and every new log. */
-const SPREAD_CUTS = 60;
+const SPREAD_CUTS = campaign({ short: 15, full: 60 });
 
 const canTrace = await hasStrace();
 if (!canTrace) {
