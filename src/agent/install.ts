@@ -1,10 +1,10 @@
 // Installs the agent: its tools, prompt, notes and models, with every turn recorded.
 
-import { MEMORY, type Memory } from '../features/memory/install.ts';
-import { MODES } from '../features/modes/install.ts';
+import { MEMORY, type Memory } from '../features/memory/index.ts';
+import { MODES } from '../features/modes/index.ts';
 import type { Modes, ModeTurn } from '../features/modes/modes.ts';
-import { PLANS, type PlanService } from '../features/plans/plans.ts';
-import { SKILLS } from '../features/skills/catalog.ts';
+import { PLANS, type PlanService } from '../features/plans/index.ts';
+import { SKILLS } from '../features/skills/index.ts';
 import { TurnCancelled } from '../kernel/bus/bus.ts';
 import type { LiveConfig } from '../kernel/config/files/live-config.ts';
 import { type Kernel, port } from '../kernel/feature.ts';

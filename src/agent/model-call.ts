@@ -2,14 +2,14 @@
 // it will take of the model's context window.
 
 import { workingNoteText } from '../features/memory/rules/memory-notes.ts';
-import { correctionNote } from '../features/steadiness/rules/claims.ts';
 import {
   describedNow,
   isScoped,
   type ShownThread,
   shownThread,
   steadyNotes,
-} from '../features/steadiness/steadiness.ts';
+} from '../features/steadiness/index.ts';
+import { correctionNote } from '../features/steadiness/rules/claims.ts';
 import { ALL_RIGHTS } from '../kernel/access/rights.ts';
 import type { ModelMessage } from '../kernel/message/transcript.ts';
 import type { ModelHandle, ModelRequest } from '../providers/provider.ts';

@@ -2,8 +2,8 @@
 // model for all. Local model servers are looked for only where neither the configuration nor the
 // environment names a model.
 
-import { ClusterKeeper, clusterOf } from '../features/cluster/cluster-keeper.ts';
 import { openClusterRows } from '../features/cluster/cluster-service.ts';
+import { ClusterKeeper, clusterOf } from '../features/cluster/index.ts';
 import type { KeyValueStore } from '../kernel/bus/store/store.ts';
 import type { Environment } from '../kernel/config/environment.ts';
 import type { LiveConfig } from '../kernel/config/files/live-config.ts';

@@ -1,8 +1,8 @@
 // Side work by a cheap model, outside of turns and without tools: a summary, a check, a title. It is
 // paid for like an answer; what it says is never obeyed, only shown or stored by whoever asked.
 
+import { driftIn } from '../features/steadiness/index.ts';
 import type { Drift } from '../features/steadiness/rules/anti-drift.ts';
-import { driftIn } from '../features/steadiness/steadiness.ts';
 import { type Kernel, port } from '../kernel/feature.ts';
 import { ProviderError, type ProviderFailure } from '../kernel/message/errors.ts';
 import type { TurnId } from '../kernel/message/ids.ts';

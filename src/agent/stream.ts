@@ -1,7 +1,7 @@
 // Streaming: asks the model once and shows its text as it comes. Retries and fallbacks are the
 // provider's; a thread that it would not take is asked again smaller.
 
-import { loopWatch } from '../features/steadiness/steadiness.ts';
+import { loopWatch } from '../features/steadiness/index.ts';
 import { ProviderError, type ProviderFailure } from '../kernel/message/errors.ts';
 import type { AgentEvent } from '../kernel/message/message.ts';
 import type { ToolCall, ToolEntry } from '../kernel/message/transcript.ts';

@@ -2,7 +2,7 @@
 // state machine what it was.
 
 import { JOB_CHANNEL } from '../features/schedule/settings.ts';
-import { unsupportedIn } from '../features/steadiness/steadiness.ts';
+import { unsupportedIn } from '../features/steadiness/index.ts';
 import { isRepeatable } from '../kernel/access/rights.ts';
 import { callId } from '../kernel/message/ids.ts';
 import type { AgentEvent } from '../kernel/message/message.ts';

@@ -138,7 +138,7 @@ async function turnLines(
   turnId: string,
 ): Promise<readonly string[]> {
   const { loadConfig } = await import('../kernel/config/files/config-file.ts');
-  const { openSessionMaintenance } = await import('../features/privacy/session-maintenance.ts');
+  const { openSessionMaintenance } = await import('../features/memory/session-maintenance.ts');
   const { priceOf } = await import('../providers/rules/model-names.ts');
   const { amountOf } = await import('../features/spending/rules/spending.ts');
   const { models, limits } = (await loadConfig(home, env)).config;

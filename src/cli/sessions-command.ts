@@ -88,7 +88,7 @@ function addCare(command: Command, terminal: Terminal) {
 }
 
 async function open(terminal: Terminal): Promise<SessionMaintenance> {
-  const { openSessionMaintenance } = await import('../features/privacy/session-maintenance.ts');
+  const { openSessionMaintenance } = await import('../features/memory/session-maintenance.ts');
   return openSessionMaintenance(terminal.home, terminal.env, terminal.clock);
 }
 
@@ -156,7 +156,7 @@ async function purge(terminal: Terminal, olderThanMs: number, yes: boolean) {
     `Permanently delete all conversation files without a new entry for ${age}?`,
     yes,
   );
-  const { forgetStoredTexts } = await import('../features/privacy/session-maintenance.ts');
+  const { forgetStoredTexts } = await import('../features/memory/session-maintenance.ts');
   const { files, bytes } = await (await open(terminal)).purge({ olderThanMs });
   await forgetStoredTexts(terminal.home, terminal.clock, olderThanMs);
   terminal.note(`Deleted ${countText(files, 'file')}, ${bytes} bytes.`);
@@ -172,7 +172,7 @@ async function archive(terminal: Terminal, olderThanMs: number) {
 
 async function nuke(terminal: Terminal, yes: boolean) {
   await confirmOrStop(terminal, 'Permanently delete all conversations?', yes);
-  const { forgetStoredTexts } = await import('../features/privacy/session-maintenance.ts');
+  const { forgetStoredTexts } = await import('../features/memory/session-maintenance.ts');
   const { sessions, files } = await (await open(terminal)).nuke();
   await forgetStoredTexts(terminal.home, terminal.clock, 0);
   terminal.note(`Deleted ${sessions} conversations, ${files} files.`);

@@ -4,14 +4,14 @@
 import type { CommandInfo, CommandTable } from '../kernel/commands/command-access.ts';
 import { BASIC_COMMANDS } from '../kernel/commands/commands.ts';
 import { STATUS_COMMANDS } from '../kernel/status.ts';
-import { APPROVAL_COMMANDS } from './approvals/approval-commands.ts';
 import { CLUSTER_COMMANDS } from './cluster/cluster-service.ts';
 import { COMPACT_COMMANDS, CONVERSATION_COMMANDS } from './conversations/conversation-commands.ts';
 import { MODEL_COMMANDS, STOP_COMMANDS } from './conversations/stop-command.ts';
 import { WHY_COMMANDS } from './conversations/why-command.ts';
+import { APPROVAL_COMMANDS } from './letters/approval-commands.ts';
 import { LOCAL_COMMANDS } from './local-models/local-models.ts';
 import { MEMORY_COMMANDS } from './memory/memory-service.ts';
-import { MODE_COMMANDS } from './modes/install.ts';
+import { MODE_COMMANDS } from './modes/index.ts';
 import { KNOWN_PEOPLE_COMMANDS, PEOPLE_COMMANDS } from './people/people-commands.ts';
 import { CONTINUE_COMMANDS, LINK_COMMANDS, PERSON_COMMANDS } from './people/person-commands.ts';
 import { CRON_COMMANDS } from './schedule/cron-tool.ts';

@@ -1,6 +1,7 @@
-// CONTRACT between the kernel and features. A feature is one folder: its index.ts says when it is on and what others
-// may use of it, its install.ts takes what it needs from the kernel and contributes the rest. What is off is not
-// loaded; its chat commands say so, and its personal data is still found and erased.
+// CONTRACT between the kernel and features. A feature is one folder: its index.ts takes what it needs from the kernel,
+// contributes the rest, and exports what other features may use of it; features.ts says when it is on. What is off is
+// not loaded (where others use it all the same, install.ts stands beside index.ts); its chat commands say so, and its
+// personal data is still found and erased.
 
 import type { z } from 'zod';
 import type { SpendingGuard } from '../agent/agent.ts';

@@ -2,15 +2,14 @@
 // redacted and effects audited.
 
 import { createHash, randomUUID } from 'node:crypto';
-import { createUndo, type OfferUndo } from '../features/approvals/undo.ts';
 import { createSendEmail } from '../features/letters/letters.ts';
 import {
   type CheckInboxDeps,
   createCheckInbox,
   openInboxes,
-} from '../features/mail-bridge/mail-bridge.ts';
-import { TOOL_SERVERS, toolingStatus } from '../features/mcp/tool-servers.ts';
-import { MEMORY } from '../features/memory/install.ts';
+} from '../features/mail-bridge/index.ts';
+import { TOOL_SERVERS, toolingStatus } from '../features/mcp/index.ts';
+import { MEMORY } from '../features/memory/index.ts';
 import type { MemoryStore } from '../features/memory/memory.ts';
 import { createRecall, createRemember } from '../features/memory/memory-tools.ts';
 import {
@@ -19,13 +18,14 @@ import {
   createPlan,
   PLANS,
   type Plans,
-} from '../features/plans/plans.ts';
-import { SKILLS } from '../features/skills/catalog.ts';
+} from '../features/plans/index.ts';
+import { SKILLS } from '../features/skills/index.ts';
 import { createReadSkill, type Skills } from '../features/skills/skills.ts';
 import type { ToolAccess } from '../kernel/access/rights.ts';
 import { type Kernel, port } from '../kernel/feature.ts';
 import { maxFileBytes } from '../kernel/media/files.ts';
 import { BEGUN, type EffectLog } from '../kernel/observe/telemetry.ts';
+import { createUndo, type OfferUndo } from '../kernel/questions/undo.ts';
 import { findResult } from '../kernel/sessions/earlier.ts';
 import type { GuardedFiles } from '../lib/files/guarded-files.ts';
 import { headOf } from '../lib/text/cut.ts';

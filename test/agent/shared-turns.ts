@@ -3,7 +3,7 @@
 
 import { createAgentFiles } from '../../src/features/modes/agent-files.ts';
 import { createDelegation } from '../../src/features/modes/digests.ts';
-import { createModes } from '../../src/features/modes/install.ts';
+import { createModes } from '../../src/features/modes/index.ts';
 import { RoleHealth } from '../../src/features/modes/role-health.ts';
 import type { AgentMode } from '../../src/features/modes/settings.ts';
 import type { TraceRecord } from '../../src/features/modes/trace-files.ts';

@@ -6,7 +6,7 @@ import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
 import { onTestFinished } from 'vitest';
 import { createAgentFiles } from '../../src/features/modes/agent-files.ts';
-import { createModes } from '../../src/features/modes/install.ts';
+import { createModes } from '../../src/features/modes/index.ts';
 import { createSupervisor } from '../../src/features/modes/mode-kinds.ts';
 import { RoleHealth } from '../../src/features/modes/role-health.ts';
 import { type ConfigInput, configSchema } from '../../src/kernel/config/config.ts';

@@ -4,12 +4,12 @@
 import { appendFile, mkdir, readFile, stat } from 'node:fs/promises';
 import { join } from 'node:path';
 import { expect, it } from 'vitest';
-import { createDataExport } from '../../src/features/privacy/data-export.ts';
+import { createDataExport } from '../../src/features/memory/data-export.ts';
 import {
   conversationsData,
   createHandedOut,
   notesData,
-} from '../../src/features/privacy/personal-data.ts';
+} from '../../src/features/memory/personal-data.ts';
 import { sessionKey, turnId } from '../../src/kernel/message/ids.ts';
 import { OWNER_TURN } from '../../src/kernel/message/untrusted.ts';
 import { type ExportFormat, exported, type PersonalData } from '../../src/kernel/personal-data.ts';

@@ -4,12 +4,15 @@
 import { readdir } from 'node:fs/promises';
 import { join } from 'node:path';
 import { expect, it } from 'vitest';
-import { chatsOfJobs, openJobRows } from '../../src/features/schedule/job-rows.ts';
+import {
+  chatsOfJobs,
+  chatsOfNobody,
+  createWorkLeftovers,
+  openJobRows,
+} from '../../src/features/schedule/job-rows.ts';
 import type { Job } from '../../src/features/schedule/rules/job.ts';
 import {
-  chatsOfNobody,
   createSubagentErasure,
-  createWorkLeftovers,
   openSubagents,
   removeEndedRuns,
 } from '../../src/features/subagents/personal-data.ts';

@@ -19,7 +19,6 @@ import {
   type JobAsker,
 } from '../../src/features/schedule/jobs.ts';
 import { HEARTBEAT, type Job } from '../../src/features/schedule/rules/job.ts';
-import { quietUntil } from '../../src/features/schedule/rules/quiet-hours.ts';
 import {
   createHeartbeat,
   createScheduler,
@@ -50,6 +49,7 @@ import type { HandledTurn } from '../../src/kernel/turns/stages.ts';
 import { supervise } from '../../src/lib/async.ts';
 import { silentLogger as log } from '../../src/lib/logger.ts';
 import { aborted } from '../../src/lib/time/clock.ts';
+import { quietUntil } from '../../src/lib/time/zone-time.ts';
 import { OWNER_RIGHTS } from '../gateway/approvals-rig.ts';
 import { person } from '../gateway/people-rig.ts';
 import { createMovableClock } from '../support/movable-clock.ts';

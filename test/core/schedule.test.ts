@@ -7,8 +7,8 @@ import {
   parseHead,
   readReport,
 } from '../../src/features/schedule/rules/job.ts';
-import { quietHoursOf, quietUntil } from '../../src/features/schedule/rules/quiet-hours.ts';
 import { readSchedule } from '../../src/features/schedule/rules/schedule.ts';
+import { quietHoursOf, quietUntil } from '../../src/lib/time/zone-time.ts';
 
 const NOW = Date.parse('2026-01-15T12:00:00Z');
 const ZONE = 'America/New_York';

@@ -15,7 +15,7 @@ import {
 } from '../../src/features/approvals/allow-rules.ts';
 import { openApprovalRows } from '../../src/features/approvals/approval-rows.ts';
 import { type Approvals, createApprovals } from '../../src/features/approvals/approvals.ts';
-import { approvalsStage } from '../../src/features/approvals/install.ts';
+import { approvalsStage } from '../../src/features/approvals/index.ts';
 import type { AdmittedRole } from '../../src/kernel/access/admission.ts';
 import { NO_RIGHTS, type Rights, rightsOf } from '../../src/kernel/access/rights.ts';
 import type { MessageBus } from '../../src/kernel/bus/bus.ts';

@@ -2,7 +2,7 @@
 // owner hears in one line what came in meanwhile.
 
 import { describe, expect, it, onTestFinished } from 'vitest';
-import { createFallback, createOutages } from '../../src/features/health/channel-watch.ts';
+import { createFallback, createOutages } from '../../src/features/health/index.ts';
 import type { AccountName } from '../../src/kernel/message/ids.ts';
 import {
   type ChannelName,

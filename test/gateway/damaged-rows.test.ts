@@ -4,7 +4,7 @@ import { randomBytes } from 'node:crypto';
 import { expect, it } from 'vitest';
 import { openApprovalRows } from '../../src/features/approvals/approval-rows.ts';
 import { openAsks } from '../../src/features/approvals/asks.ts';
-import { createOutages } from '../../src/features/health/channel-watch.ts';
+import { createOutages } from '../../src/features/health/index.ts';
 import { editedBy, openDraftRows } from '../../src/features/letters/draft-rows.ts';
 import { openBridgeRows, writtenIn } from '../../src/features/mail-bridge/bridge-summaries.ts';
 import { openJobRows } from '../../src/features/schedule/job-rows.ts';

@@ -2,8 +2,8 @@
 // the end, and a kill in between costs nothing of it.
 
 import { expect, it } from 'vitest';
-import type { ForgetReport } from '../../src/features/privacy/personal-data.ts';
-import { Erasure } from '../../src/features/privacy/personal-data.ts';
+import type { ForgetReport } from '../../src/features/memory/personal-data.ts';
+import { Erasure } from '../../src/features/memory/personal-data.ts';
 import { channelName, chatId, DEFAULT_ACCOUNT } from '../../src/kernel/message/ids.ts';
 import { silentLogger as log } from '../../src/lib/logger.ts';
 import { createMemoryStore, memoryRows } from '../support/memory-host.ts';

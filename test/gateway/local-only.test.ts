@@ -13,15 +13,15 @@ import {
 import type { Models } from '../../src/agent/models.ts';
 import { openLocalOnly } from '../../src/features/local-models/local-only.ts';
 import { openJobRows, startedFromJobs } from '../../src/features/schedule/job-rows.ts';
-import { type Job, jobChat } from '../../src/features/schedule/rules/job.ts';
-import { JOB_CHANNEL } from '../../src/features/schedule/settings.ts';
-import { charged } from '../../src/features/spending/paid-call.ts';
+import type { Job } from '../../src/features/schedule/rules/job.ts';
+import { JOB_CHANNEL, jobChat } from '../../src/features/schedule/settings.ts';
 import { openSubagents, startedFromSubagents } from '../../src/features/subagents/personal-data.ts';
 import {
   SUBAGENT_CHANNEL,
   type SubagentRun,
   subagentChat,
 } from '../../src/features/subagents/rules/subagent.ts';
+import { charged } from '../../src/features/voice/voice.ts';
 import { openEmbeddedStore } from '../../src/kernel/bus/store/embedded.ts';
 import type { EmbeddedStore } from '../../src/kernel/bus/store/store.ts';
 import { configSchema } from '../../src/kernel/config/config.ts';

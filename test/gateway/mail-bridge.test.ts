@@ -14,7 +14,7 @@ import {
   type MailToSummarise,
   openBridgeRows,
 } from '../../src/features/mail-bridge/bridge-summaries.ts';
-import { createMailBridge } from '../../src/features/mail-bridge/mail-bridge.ts';
+import { createMailBridge } from '../../src/features/mail-bridge/index.ts';
 import type { SummaryOutcome } from '../../src/features/mail-bridge/rules/bridge.ts';
 import type { SettledVerdict } from '../../src/kernel/access/admission.ts';
 import { createMessageBus } from '../../src/kernel/bus/message-bus.ts';

@@ -2,7 +2,7 @@
 
 import { getEventListeners } from 'node:events';
 import { expect, it } from 'vitest';
-import { openPlans, type PlanParts } from '../../src/features/plans/plans.ts';
+import { openPlans, type PlanParts } from '../../src/features/plans/index.ts';
 import type { Plan } from '../../src/features/plans/rules/plan.ts';
 import { DeliveryError, NEVER } from '../../src/kernel/message/errors.ts';
 import { channelName, chatId, DEFAULT_ACCOUNT } from '../../src/kernel/message/ids.ts';

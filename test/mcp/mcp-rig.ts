@@ -2,9 +2,9 @@
 
 import { fileURLToPath } from 'node:url';
 import { expect, onTestFinished } from 'vitest';
+import { createToolServers } from '../../src/features/mcp/index.ts';
 import { mcpServersSchema, type ToolServersConfig } from '../../src/features/mcp/settings.ts';
 import type { ToolServerState } from '../../src/features/mcp/tool-server.ts';
-import { createToolServers } from '../../src/features/mcp/tool-servers.ts';
 import { ALL_RIGHTS } from '../../src/kernel/access/rights.ts';
 import {
   channelName,

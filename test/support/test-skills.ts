@@ -1,7 +1,7 @@
 // The skills of a test's workspace, and none that are shipped.
 
 import { join } from 'node:path';
-import { createNeedsCheck, createSkillCatalog } from '../../src/features/skills/catalog.ts';
+import { createNeedsCheck, createSkillCatalog } from '../../src/features/skills/index.ts';
 import type { Skills } from '../../src/features/skills/skills.ts';
 import { createSkillPinRows } from '../../src/features/skills/skills.ts';
 import { createGuardedFiles } from '../../src/lib/files/guarded-files.ts';

@@ -3,7 +3,7 @@
 
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
 import type { EmailConfig } from '../../src/channels/email/settings.ts';
-import { createCheckInbox } from '../../src/features/mail-bridge/mail-bridge.ts';
+import { createCheckInbox } from '../../src/features/mail-bridge/index.ts';
 import { systemClock } from '../../src/lib/time/clock.ts';
 import { sending } from '../contract/channel.ts';
 import { type MailServers, mailServersAbsent, startMailServers } from '../support/mail-servers.ts';

@@ -2,7 +2,7 @@
 // those of the configuration.
 
 import type { Terminal } from '../../cli/terminal.ts';
-import { chosenEngines } from '../../features/voice/install.ts';
+import { chosenEngines } from '../../features/voice/index.ts';
 import { play, playerFor, record, recorderFor } from '../../features/voice/recording.ts';
 import { speakable } from '../../features/voice/rules/speakable.ts';
 import { createSpeaker } from '../../features/voice/speak.ts';

@@ -23,9 +23,9 @@ import { statusCommands, statusReport } from '../../kernel/status.ts';
 import type { SessionSettings, SessionSettingsStore } from '../../kernel/turns/origins.ts';
 import type { Clock } from '../../lib/time/clock.ts';
 import type { ModelRegistry } from '../../providers/provider.ts';
-import { LOCAL_MODELS } from '../local-models/install.ts';
-import { JOBS } from '../schedule/install.ts';
-import { SUBAGENTS } from '../subagents/install.ts';
+import { LOCAL_MODELS } from '../local-models/index.ts';
+import { JOBS } from '../schedule/index.ts';
+import { SUBAGENTS } from '../subagents/index.ts';
 import { WORKFLOWS } from '../workflows/index.ts';
 
 /** Ends the answer in a chat and what belongs to it. */

@@ -2,7 +2,7 @@
 
 import type { Kernel } from '../../kernel/feature.ts';
 import { keptUnusedMs } from '../../kernel/media/files.ts';
-import { GROUP_TALK } from '../people/install.ts';
+import { GROUP_TALK } from '../people/index.ts';
 
 const INTERVAL_MS = 3_600_000;
 /** A gateway that never runs an hour has old data too; the start itself is not slowed down. */

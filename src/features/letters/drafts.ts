@@ -22,7 +22,7 @@ import { createLanes } from '../../lib/async.ts';
 import type { Logger } from '../../lib/logger.ts';
 import type { Clock } from '../../lib/time/clock.ts';
 import type { ToolOutcome } from '../../tools/tool.ts';
-import type { AllowRules } from '../approvals/allow-rules.ts';
+import type { AllowRules } from '../approvals/index.ts';
 import {
   type Draft,
   type DraftRows,

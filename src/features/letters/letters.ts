@@ -10,9 +10,8 @@ import { type ChatRef, type InboundMessage, sessionKeyOf } from '../../kernel/me
 import { verbatim } from '../../kernel/message/untrusted.ts';
 import type { Question } from '../../kernel/questions/questions.ts';
 import { readDescription, type Tool } from '../../tools/tool.ts';
-import type { AllowedCall } from '../approvals/allow-rules.ts';
-import { hasPlace } from '../approvals/approval-rows.ts';
-import { fenced, MAX_SHOWN_CHARS, shownText } from '../approvals/rules/approval-text.ts';
+import type { AllowedCall } from '../approvals/index.ts';
+import { fenced, hasPlace, MAX_SHOWN_CHARS, shownText } from '../approvals/index.ts';
 import { type Draft, hashOfDraft, isWaiting } from './draft-rows.ts';
 import { editText, type Letter, recipientsOf } from './rules/letter.ts';
 

@@ -10,7 +10,7 @@ import {
 import type { SessionSettings, SessionSettingsStore } from '../../kernel/turns/origins.ts';
 import type { ModelRegistry } from '../../providers/provider.ts';
 import type { Warmth } from '../../providers/rules/provider-failure.ts';
-import type { ClusterService } from '../cluster/cluster-service.ts';
+import type { ClusterService } from '../cluster/index.ts';
 import type { LocalOnly } from './local-only.ts';
 
 export type FoundModel = {

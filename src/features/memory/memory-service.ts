@@ -13,8 +13,8 @@ import type { QuestionHandler } from '../../kernel/questions/question-rows.ts';
 import type { Questions } from '../../kernel/questions/questions.ts';
 import { holdsWords } from '../../kernel/sessions/rules/forgetting.ts';
 import type { TurnPersonOf } from '../../kernel/turns/origins.ts';
-import type { DataExport } from '../privacy/data-export.ts';
-import type { Asking, Erasure, Forgetting } from '../privacy/personal-data.ts';
+import type { DataExport } from './data-export.ts';
+import type { Asking, Erasure, Forgetting } from './personal-data.ts';
 import type { ReflectionService } from './reflection.ts';
 
 export type MemoryService = ReturnType<typeof createMemoryService>;

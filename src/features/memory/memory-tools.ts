@@ -9,6 +9,7 @@ import type { SessionKey } from '../../kernel/message/ids.ts';
 import { type ChatRef, chatRefOf, sessionKeyOf } from '../../kernel/message/message.ts';
 import { GROUPS_FOLDER, PEOPLE_FOLDER, verbatim } from '../../kernel/message/untrusted.ts';
 import type { Persons } from '../../kernel/people/persons.ts';
+import type { OfferUndo } from '../../kernel/questions/undo.ts';
 import { chatOfSession, scopeOfSession } from '../../kernel/sessions/index-file.ts';
 import type { SessionIndexing } from '../../kernel/sessions/index-sessions.ts';
 import type { SessionStore } from '../../kernel/sessions/store.ts';
@@ -17,7 +18,6 @@ import type { Clock } from '../../lib/time/clock.ts';
 import type { PastSessions, WhoseTurn } from '../../tools/read-back.ts';
 import { readDescription, type Tool, type ToolContext } from '../../tools/tool.ts';
 import { QUERY_NAMES } from '../../tools/toolbox.ts';
-import type { OfferUndo } from '../approvals/undo.ts';
 import type { MemoryStore } from './memory.ts';
 
 type PastSessionsDeps = {

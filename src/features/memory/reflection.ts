@@ -24,7 +24,7 @@ import { jsonRow, number, object, rowShape, text, texts } from '../../lib/json/j
 import type { Logger } from '../../lib/logger.ts';
 import { headOf, keepLastLines } from '../../lib/text/cut.ts';
 import type { Clock } from '../../lib/time/clock.ts';
-import { quietUntil } from '../schedule/rules/quiet-hours.ts';
+import { quietUntil } from '../../lib/time/zone-time.ts';
 import {
   BACKUPS_FOLDER,
   DAY_NOTE,

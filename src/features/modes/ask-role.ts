@@ -21,8 +21,7 @@ import type {
   ToolSpec,
 } from '../../providers/provider.ts';
 import type { BoundCall, Toolbox, ToolContext, ToolOutcome } from '../../tools/tool.ts';
-import { correctionNote } from '../steadiness/rules/claims.ts';
-import { claimsUndone, loopWatch } from '../steadiness/steadiness.ts';
+import { claimsUndone, correctionNote, loopWatch } from '../steadiness/index.ts';
 import type { CueCall, Speaker } from './mode.ts';
 import type { ModeTurn } from './modes.ts';
 import type { RoleHealth, RoleModel } from './role-health.ts';

@@ -14,7 +14,7 @@ import { resultIdOf } from '../../kernel/sessions/rules/earlier.ts';
 import { isObject, parseJson } from '../../lib/json/json.ts';
 import { headOf, shortened, tailOf } from '../../lib/text/cut.ts';
 import type { ToolSpec } from '../../providers/provider.ts';
-import { amountOf } from '../spending/rules/spending.ts';
+import { amountOf } from '../spending/index.ts';
 import {
   askRole,
   callTerms,

@@ -4,7 +4,7 @@ import type { TurnContext } from '../../agent/turn-context.ts';
 import type { Config } from '../../kernel/config/config.ts';
 import type { SessionKey, TurnId } from '../../kernel/message/ids.ts';
 import type { ModelRegistry } from '../../providers/provider.ts';
-import type { Price } from '../spending/rules/spending.ts';
+import type { Price } from '../spending/index.ts';
 import type { AgentFiles } from './agent-files.ts';
 import type { TurnMode } from './mode.ts';
 import type { RoleHealth } from './role-health.ts';

@@ -11,7 +11,7 @@ import { unwrapped } from '../../kernel/message/untrusted.ts';
 import { parseJson } from '../../lib/json/json.ts';
 import { shortened } from '../../lib/text/cut.ts';
 import type { Toolbox, ToolContext, ToolOutcome } from '../../tools/tool.ts';
-import { claimsUndone } from '../steadiness/steadiness.ts';
+import { claimsUndone } from '../steadiness/index.ts';
 import type { AgentRoster } from './agent-files.ts';
 import {
   askHeld,

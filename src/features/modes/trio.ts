@@ -19,7 +19,7 @@ import { parseJson } from '../../lib/json/json.ts';
 import { shortened } from '../../lib/text/cut.ts';
 import type { ToolSpec } from '../../providers/provider.ts';
 import type { ToolContext, ToolOutcome } from '../../tools/tool.ts';
-import { claimsUndone } from '../steadiness/steadiness.ts';
+import { claimsUndone } from '../steadiness/index.ts';
 import {
   askHeld,
   askRole,

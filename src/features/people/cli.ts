@@ -24,8 +24,7 @@ import { APPROVAL_POLICIES, type ApprovalPolicy } from '../../kernel/access/righ
 import { sessionKeyOf } from '../../kernel/message/message.ts';
 import { PEOPLE_FOLDER } from '../../kernel/message/untrusted.ts';
 import type { People } from '../../kernel/people/people.ts';
-import { isTimeZone } from '../../lib/time/zone-time.ts';
-import { quietHoursOf } from '../schedule/rules/quiet-hours.ts';
+import { isTimeZone, quietHoursOf } from '../../lib/time/zone-time.ts';
 
 /** As commander passes them; the other flags are limits. */
 type SetFlags = {
@@ -237,7 +236,7 @@ async function forget(terminal: Terminal, typed: string) {
   const { config } = await loadConfig(terminal.home, terminal.env);
   const notes = join(config.agents.defaults.workspace, PEOPLE_FOLDER, person.id);
   await rm(notes, { recursive: true, force: true });
-  const { forgetIndexed } = await import('../privacy/session-maintenance.ts');
+  const { forgetIndexed } = await import('../memory/session-maintenance.ts');
   await forgetIndexed(terminal.home, config.agents.defaults.workspace);
   terminal.note(
     'Person and notes deleted. Allow lists of channels still apply; conversations are kept, see "nanobot sessions".',

@@ -19,17 +19,18 @@ import {
 } from '../../kernel/message/message.ts';
 import { verbatim } from '../../kernel/message/untrusted.ts';
 import type { Persons } from '../../kernel/people/persons.ts';
+import type { OfferUndo } from '../../kernel/questions/undo.ts';
 import type { Origins } from '../../kernel/turns/origins.ts';
 import { headOf } from '../../lib/text/cut.ts';
+import { NO_QUIET_HOURS, quietHoursOf } from '../../lib/time/zone-time.ts';
 import { readDescription, type Tool, type ToolContext } from '../../tools/tool.ts';
-import type { OfferUndo } from '../approvals/undo.ts';
-import { withPerson } from '../people/person-commands.ts';
-import type { SubagentView } from '../subagents/agents-commands.ts';
-import type { WorkflowService } from '../workflows/workflow-people.ts';
+import { withPerson } from '../people/index.ts';
+import type { SubagentView } from '../subagents/index.ts';
+import type { WorkflowService } from '../workflows/index.ts';
 import type { JobAsker, JobChange, JobService, ShownJob } from './jobs.ts';
-import { type JobWish, jobChat, parseHead } from './rules/job.ts';
-import { NO_QUIET_HOURS, quietHoursOf } from './rules/quiet-hours.ts';
+import { type JobWish, parseHead } from './rules/job.ts';
 import { JobError, readSchedule } from './rules/schedule.ts';
+import { jobChat } from './settings.ts';
 
 const HINT =
   'Usage:\n' +

@@ -30,20 +30,19 @@ import { newBoundary } from '../../lib/boundary.ts';
 import type { Logger } from '../../lib/logger.ts';
 import { headOf } from '../../lib/text/cut.ts';
 import type { Clock } from '../../lib/time/clock.ts';
-import { isTaintedTurn } from '../subagents/subagent-service.ts';
-import { WorkflowError } from '../workflows/rules/workflow.ts';
+import { isTaintedTurn } from '../subagents/index.ts';
+import { WorkflowError } from '../workflows/index.ts';
 import type { Announcer } from './announcer.ts';
 import {
   HEARTBEAT,
   type Job,
   type JobEnding,
   type JobMaker,
-  jobChat,
   readReport,
   runText,
 } from './rules/job.ts';
 import type { Run, Scheduler, Started } from './scheduler.ts';
-import { JOB_CHANNEL } from './settings.ts';
+import { JOB_CHANNEL, jobChat } from './settings.ts';
 
 export type JobStartDeps = {
   readonly bus: Pick<MessageBus, 'accept'>;

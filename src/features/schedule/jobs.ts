@@ -12,14 +12,13 @@ import {
   type PersonSender,
   sessionKeyOf,
 } from '../../kernel/message/message.ts';
-import { WorkflowError, workflowSession } from '../workflows/rules/workflow.ts';
+import { WorkflowError, workflowSession } from '../workflows/index.ts';
 import type { JobRows } from './job-rows.ts';
 import {
   type Job,
   type JobMaker,
   type JobTarget,
   type JobWish,
-  jobChat,
   jobName,
   MAX_JOB_CHARS,
 } from './rules/job.ts';
@@ -32,6 +31,7 @@ import {
   slotText,
   zoneOf,
 } from './rules/schedule.ts';
+import { jobChat } from './settings.ts';
 
 export type JobAsker =
   /** At the command line of the machine. */

@@ -9,8 +9,7 @@ import { type MessageId, messageId } from '../../kernel/message/ids.ts';
 import { OWNER_TURN } from '../../kernel/message/untrusted.ts';
 import type { Logger } from '../../lib/logger.ts';
 import type { Clock } from '../../lib/time/clock.ts';
-import { createDayText } from '../../lib/time/zone-time.ts';
-import { readHours } from '../letters/rules/letter.ts';
+import { createDayText, isWithinHours, readHours } from '../../lib/time/zone-time.ts';
 import type { JobRows } from './job-rows.ts';
 import type { NextSlot } from './jobs.ts';
 import {
@@ -23,11 +22,10 @@ import {
   isLateRun,
   type Job,
   type JobEnding,
-  jobChat,
   retryMs,
 } from './rules/job.ts';
-import { isWithinHours } from './rules/quiet-hours.ts';
 import { hasChosenTimes, slotText, zoneOf } from './rules/schedule.ts';
+import { jobChat } from './settings.ts';
 
 /** One run of a job, as it is handed on. */
 export type Run = {

@@ -2,11 +2,19 @@
 // heartbeat, notices to the owner, and quiet hours.
 
 import { z } from 'zod';
-import { count, flag, HOURS_PATTERN } from '../../kernel/config/settings-fields.ts';
-import { channelName } from '../../kernel/message/ids.ts';
+import { count, flag } from '../../kernel/config/settings-fields.ts';
+import { channelName, chatId, DEFAULT_ACCOUNT } from '../../kernel/message/ids.ts';
+import type { ChatRef } from '../../kernel/message/message.ts';
+import { HOURS_PATTERN } from '../../lib/time/zone-time.ts';
 
 /** The conversations of jobs: each has one of its own. */
 export const JOB_CHANNEL = channelName('cron');
+
+export const jobChat = (id: string): ChatRef => ({
+  channel: JOB_CHANNEL,
+  account: DEFAULT_ACCOUNT,
+  chat: chatId(id),
+});
 
 const OPTIONAL_HOURS = new RegExp(`^$|${HOURS_PATTERN.source}`);
 const hours = () =>

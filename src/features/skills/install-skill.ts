@@ -7,7 +7,7 @@ import { basename, dirname, join, resolve } from 'node:path';
 import { syncFolder } from '../../lib/files/files.ts';
 import type { GuardedFiles } from '../../lib/files/guarded-files.ts';
 import type { SafeFetch } from '../../lib/net/safe-fetch.ts';
-import { SKILL_FILE } from './catalog.ts';
+import { SKILL_FILE } from './index.ts';
 import {
   MAX_FILE_BYTES,
   MAX_PACKAGE_BYTES,

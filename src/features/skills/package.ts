@@ -4,7 +4,7 @@
 import type { ReadEntry } from 'tar';
 import { foldName, isProtected } from '../../lib/files/guarded-path.ts';
 import { headOf, hiddenCharactersIn } from '../../lib/text/cut.ts';
-import { readSkillFile, SKILL_FILE } from './catalog.ts';
+import { readSkillFile, SKILL_FILE } from './index.ts';
 import { isSkillName } from './rules/skill.ts';
 import { SkillError } from './skills.ts';
 

@@ -7,7 +7,7 @@ import type { Home } from '../../kernel/config/files/home.ts';
 import { createGuardedFiles } from '../../lib/files/guarded-files.ts';
 import { createSafeFetch } from '../../lib/net/safe-fetch.ts';
 import type { Clock } from '../../lib/time/clock.ts';
-import { openSkills, skillsFolder } from './catalog.ts';
+import { openSkills, skillsFolder } from './index.ts';
 import {
   acceptSkill,
   existingSkill,

@@ -1,59 +1,12 @@
-// A call of an engine that costs money, held back in the budgets before it and settled after it.
+// What a model call took, from how it ended, and whose the budget is that it is charged to.
 
-import {
-  type CallEnd,
-  type PaidCall,
-  type PaidCalls,
-  type PaidReservation,
-  type PlannedCall,
-  SpendingRefusedError,
-} from '../../agent/agent.ts';
+import type { CallEnd, PlannedCall } from '../../agent/agent.ts';
 import type { Person, PersonLimits } from '../../kernel/access/person.ts';
 import type { ProviderFailure } from '../../kernel/message/errors.ts';
 import type { CountNames } from '../../kernel/message/message-limits.ts';
 import type { Persons } from '../../kernel/people/persons.ts';
-import { isUnbilled } from '../voice/voice.ts';
 import { budgetHolder } from './rules/budget-limits.ts';
 import { type Amount, type Ask, amountOf, NOTHING } from './rules/spending.ts';
-
-type CostlyCall<Result> = PaidCall & {
-  /** Leaves one's own machines. */
-  readonly isElsewhere: boolean;
-  /** What it took, in millionths. */
-  costOf(result: Result): number;
-};
-
-/** What costs nothing asks no budget. @throws SpendingRefusedError, what the call throws */
-export async function charged<Result>(
-  { payer, micros, isElsewhere, costOf }: CostlyCall<Result>,
-  call: () => Promise<Result>,
-  { spending, signal }: { readonly spending: PaidCalls; readonly signal: AbortSignal },
-): Promise<Result> {
-  const kept = isElsewhere ? await spending.refusedElsewhere(payer) : undefined;
-  if (kept !== undefined) throw new SpendingRefusedError(kept);
-  if (micros === 0) return call();
-  const reserved = await spending.reservePaid({ payer, micros }, signal);
-  if (reserved.kind === 'refused') throw new SpendingRefusedError(reserved);
-  return settled(reserved, call, micros, costOf);
-}
-
-async function settled<Result>(
-  { settle }: PaidReservation,
-  call: () => Promise<Result>,
-  micros: number,
-  costOf: (result: Result) => number,
-): Promise<Result> {
-  try {
-    const result = await call();
-    settle(costOf(result));
-    return result;
-  } catch (error) {
-    settle(isUnbilled(error) ? 0 : micros);
-    throw error;
-  }
-}
-
-// What a model call took, from how it ended.
 
 /** Failures by which the vendor shows that it did not begin to answer. */
 const UNBILLED: readonly ProviderFailure['kind'][] = [

@@ -10,8 +10,6 @@ import type { SessionStore } from '../../kernel/sessions/store.ts';
 import { listShape, number, rowShape, text } from '../../lib/json/json.ts';
 import type { Logger } from '../../lib/logger.ts';
 import type { Clock } from '../../lib/time/clock.ts';
-import type { Definition, WorkflowLimits } from '../workflows/rules/definition.ts';
-import type { WorkflowEnding, WorkflowRun } from '../workflows/rules/workflow.ts';
 import {
   type Advice,
   advise,
@@ -21,7 +19,6 @@ import {
   type SubagentKind,
   subagentKind,
   takenBy,
-  taskTypeOf,
 } from './rules/calibration.ts';
 import type { SubagentRun } from './rules/subagent.ts';
 import { type Figures, type Verdict, VOTE_TARGET, votersFor } from './rules/vote.ts';
@@ -169,29 +166,9 @@ export function createExperience(deps: ExperienceDeps) {
           ...{ micros: costIn(entries), ms: now - startedAt, depth, at: now },
         };
       }),
-
-    workflowEnded: (
-      { id, workflow, state, starter, startedAt }: WorkflowRun,
-      how: Exclude<WorkflowEnding, 'cancelled'>,
-      about: { readonly most: WorkflowLimits; definition(): Promise<Definition | undefined> },
-    ): Promise<void> =>
-      noted(id, async () => {
-        const { most } = about;
-        const definition = await about.definition();
-        const done = (definition?.workflow.steps ?? []).filter(({ id: step }) =>
-          Object.hasOwn(state.steps, step),
-        );
-        const tools = done.flatMap((step) => (step.kind === 'tool' ? [step.tool] : []));
-        const now = clock.now();
-        return {
-          ...{ id, group: `workflow ${workflow}`, type: taskTypeOf(tools) },
-          ...{ model: deps.modelOf(starter.model), rounds: state.number, tokens: state.tokens },
-          maxRounds: most.steps ?? state.number,
-          maxTokens: most.tokens ?? state.tokens,
-          ...{ outcome: how, micros: state.micros, ms: now - startedAt },
-          ...{ tools: tools.length, depth: 1, at: now },
-        };
-      }),
+    /** Of other work: `id` names it where what it took cannot be noted. */
+    noted,
+    modelOf: deps.modelOf,
   };
 }
 

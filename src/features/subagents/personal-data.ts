@@ -2,21 +2,11 @@
 // conversation that started it.
 
 import type { StartedFrom } from '../../kernel/contributions.ts';
-import type { Kernel } from '../../kernel/feature.ts';
-import type { SessionKey } from '../../kernel/message/ids.ts';
-import { sessionKeyOf } from '../../kernel/message/message.ts';
 import type { PersonalData } from '../../kernel/personal-data.ts';
 import { type OpenRows, openWork } from '../../kernel/rows.ts';
-import { chatsOfChannel } from '../../kernel/sessions/forget.ts';
-import { deleteLeftovers } from '../../kernel/sessions/maintenance.ts';
 import { FORGOTTEN } from '../../kernel/sessions/rules/forgetting.ts';
 import { number, object, objects, rowShape, text } from '../../lib/json/json.ts';
-import type { Logger } from '../../lib/logger.ts';
-import type { Clock } from '../../lib/time/clock.ts';
-import type { JobRows } from '../schedule/job-rows.ts';
-import { HEARTBEAT, jobChat } from '../schedule/rules/job.ts';
-import { JOB_CHANNEL } from '../schedule/settings.ts';
-import { SUBAGENT_CHANNEL, type SubagentRun, subagentSession } from './rules/subagent.ts';
+import { type SubagentRun, subagentSession } from './rules/subagent.ts';
 
 /** A subagent at work keeps its task until it has ended. */
 export function createSubagentErasure({
@@ -65,99 +55,7 @@ export function startedFromSubagents({ whose }: SubagentRows): StartedFrom {
   };
 }
 
-// What is left of work that is over: conversations of helpers and jobs lie on the disk for a while, are
-// known by whose work they were, and go.
-
-type WorkLeftoversDeps = {
-  readonly subagents: SubagentRows;
-  readonly jobs: JobRows;
-  readonly clock: Clock;
-  readonly log: Logger;
-  readonly keepDays: () => number;
-  /** Deletes files of the channel's conversations that were last written before. */
-  deleteFiles(rule: Parameters<typeof deleteLeftovers>[1]): ReturnType<typeof deleteLeftovers>;
-};
-
-const DAY_MS = 86_400_000;
-const EVERY_MS = 3_600_000;
-
-const sessionOfJob = (id: string) => sessionKeyOf(jobChat(id));
-
-/** Deletes old conversations of work that is over, and says what an owner may have erased of them. */
-export function installLeftovers(kernel: Kernel, subagents: SubagentRows, jobs: JobRows): void {
-  const { live, clock, log, sessionFiles, add } = kernel;
-  const leftovers = createWorkLeftovers({
-    ...{ subagents, jobs, clock, log, keepDays: () => live.config.sessions.keepWorkDays },
-    deleteFiles: (rule) => deleteLeftovers(sessionFiles, rule),
-  });
-  const onDisk = (channel: string) => chatsOfChannel(sessionFiles, channel);
-  add.task({ name: 'leftovers', run: leftovers.run });
-  add.personalData({
-    chatsBelow: async (_chats, isOwner) =>
-      isOwner ? chatsOfNobody({ subagents, jobs }, onDisk) : [],
-  });
-}
-
-export function createWorkLeftovers(deps: WorkLeftoversDeps) {
-  const { subagents, jobs, clock, log } = deps;
-
-  /** Deletes files of conversations that are not in use, and what told whose they were. */
-  async function deleteOf(
-    channel: string,
-    { removed }: SubagentRows | JobRows,
-    sessionOf: (id: string) => SessionKey,
-    isInUse: (session: string) => boolean,
-  ): Promise<number> {
-    const before = clock.now() - deps.keepDays() * DAY_MS;
-    const gone = await removed.list();
-    const { deleted, left } = await deps.deleteFiles({
-      ...{ channel, before },
-      isInUse: (session) => isInUse(withoutTopic(session)),
-    });
-    for (const { id } of gone) {
-      if (!left.has(sessionOf(id))) await removed.change(id, () => 'remove');
-    }
-    return deleted;
-  }
-
-  async function clean(): Promise<number> {
-    const open = new Set<string>(
-      (await subagents.runs.list()).map(({ id }) => subagentSession(id)),
-    );
-    const over = new Set<string>((await jobs.removed.list()).map(({ id }) => sessionOfJob(id)));
-    return (
-      (await deleteOf(SUBAGENT_CHANNEL, subagents, subagentSession, (chat) => open.has(chat))) +
-      (await deleteOf(JOB_CHANNEL, jobs, sessionOfJob, (chat) => !over.has(chat)))
-    );
-  }
-
-  return {
-    /** Now, and every hour until stopped. */
-    async run(signal: AbortSignal): Promise<void> {
-      while (!signal.aborted) {
-        const deleted = await clean();
-        if (deleted > 0) log.info('old conversations of subagents and jobs deleted', { deleted });
-        await clock.sleep(EVERY_MS, signal).catch(() => undefined);
-      }
-    },
-  };
-}
-
-/** Conversations on the disk of which nothing tells whose work they were: left by older programs. */
-export async function chatsOfNobody(
-  { subagents, jobs }: Pick<WorkLeftoversDeps, 'subagents' | 'jobs'>,
-  onDisk: (channel: string) => Promise<readonly string[]>,
-): Promise<readonly string[]> {
-  const known = new Set<string>([
-    ...(await subagents.known()).map(({ id }) => subagentSession(id)),
-    ...(await jobs.known()).map(({ id }) => sessionOfJob(id)),
-    sessionOfJob(HEARTBEAT),
-  ]);
-  const found = [...(await onDisk(SUBAGENT_CHANNEL)), ...(await onDisk(JOB_CHANNEL))];
-  return found.filter((chat) => !known.has(chat));
-}
-
-const withoutTopic = (session: string) => session.split('#', 1).join();
+export const withoutTopic = (session: string) => session.split('#', 1).join();
 
 // The collection of the runs of subagents.
 

@@ -4,7 +4,7 @@ import { type Finding, fail, ok, warn } from '../../cli/doctor/machine-checks.ts
 import type { Terminal } from '../../cli/terminal.ts';
 import type { Config } from '../../kernel/config/config.ts';
 import { isOnPath } from '../../lib/files/files.ts';
-import { chosenEngines } from './install.ts';
+import { chosenEngines } from './index.ts';
 import type { SpeechEngine, TranscriptionEngine } from './rules/voice-engine.ts';
 import { pingEngine } from './transcribe.ts';
 import { VoiceError } from './voice.ts';

@@ -23,9 +23,8 @@ import { defined } from '../../lib/json/json.ts';
 import type { Logger } from '../../lib/logger.ts';
 import type { Clock } from '../../lib/time/clock.ts';
 import { createDayText } from '../../lib/time/zone-time.ts';
-import { charged } from '../spending/paid-call.ts';
 import { believedMs, listeningCost, longestMs } from './rules/voice-engine.ts';
-import { type SpokenWords, type Transcriber, VoiceError } from './voice.ts';
+import { charged, type SpokenWords, type Transcriber, VoiceError } from './voice.ts';
 
 type ListeningDeps = {
   readonly media: Pick<MediaStore, 'read'>;

@@ -1,16 +1,25 @@
 // Workflows: steps that files of the workspace lay down. Off unless configured.
 
+import type { Rights } from '../../kernel/access/rights.ts';
 import type { CommandTable } from '../../kernel/commands/command-access.ts';
 import { port } from '../../kernel/feature.ts';
-import type { JobStartDeps } from '../schedule/job-start.ts';
+import type { MessageId } from '../../kernel/message/ids.ts';
+import type { SystemSender } from '../../kernel/message/message.ts';
 import type { WorkflowService } from './workflow-people.ts';
 import type { WorkflowRuns } from './workflow-runs.ts';
+
+export { WorkflowError, workflowSession } from './rules/workflow.ts';
+export type { WorkflowService } from './workflow-people.ts';
 
 export type Workflows = {
   /** For commands. */
   readonly service: WorkflowService;
   whenJobEnds: WorkflowRuns['whenJobEnds'];
-  startForJob: JobStartDeps['startWorkflow'];
+  /** Begins the workflow that the job names. @throws WorkflowError */
+  startForJob(
+    run: { readonly job: { readonly id: string; readonly text: string }; readonly id: MessageId },
+    sender: SystemSender & { readonly rights: Rights },
+  ): Promise<void>;
   /** What a job that is made is to start. @throws WorkflowError */
   check(typed: string): Promise<void>;
   /** Ids of the runs that this job started and that are not over. */

@@ -10,15 +10,14 @@ import { observedAgent } from '../../kernel/observe/observed.ts';
 import { createTurnPersonOf } from '../../kernel/turns/origins.ts';
 import { createPermits } from '../../lib/async.ts';
 import { TOOLS } from '../../tools/install.ts';
-import { APPROVED_CALLS } from '../approvals/approval-rows.ts';
-import { MEMORY } from '../memory/install.ts';
-import { jobChat } from '../schedule/rules/job.ts';
-import { JOB_CHANNEL } from '../schedule/settings.ts';
-import { chargedCost, knownCost } from '../spending/install.ts';
-import { SUBAGENTS } from '../subagents/install.ts';
+import { APPROVED_CALLS } from '../approvals/index.ts';
+import { MEMORY } from '../memory/index.ts';
+import { JOB_CHANNEL, jobChat } from '../schedule/settings.ts';
+import { chargedCost, knownCost } from '../spending/index.ts';
+import { type Execution, SUBAGENTS, taskTypeOf } from '../subagents/index.ts';
 import { WORKFLOWS } from './index.ts';
-import { namedAs } from './rules/definition.ts';
-import { isOver, WORKFLOW_CHANNEL } from './rules/workflow.ts';
+import { type Definition, namedAs, type WorkflowLimits } from './rules/definition.ts';
+import { isOver, WORKFLOW_CHANNEL, type WorkflowRun } from './rules/workflow.ts';
 import { workflowAgent, workflowCourier, workflowsStage } from './stage.ts';
 import { createWorkflow } from './tool.ts';
 import type { WorkflowAgentDeps } from './workflow-agent.ts';
@@ -59,7 +58,9 @@ export function install(kernel: Kernel): void {
     async end(run, how, result) {
       if (how !== 'cancelled') {
         const definition = () => rows.definitions.get(run.id);
-        await experience.workflowEnded(run, how, { definition, most: settings() });
+        await experience.noted(run.id, async () =>
+          takenByWorkflow(run, how, await definition(), settings()),
+        );
       }
       await runs.end(run, how, result);
     },
@@ -114,4 +115,25 @@ export function install(kernel: Kernel): void {
       await runs.start({ ...namedAs(job.text), key: id, begunBy: id, starter });
     },
   });
+
+  /** For the calibrator. */
+  function takenByWorkflow(
+    { id, workflow, state, starter, startedAt }: WorkflowRun,
+    outcome: 'done' | 'failed',
+    definition: Definition | undefined,
+    most: WorkflowLimits,
+  ): Execution {
+    const steps = definition?.workflow.steps ?? [];
+    const done = steps.filter(({ id: step }) => Object.hasOwn(state.steps, step));
+    const tools = done.flatMap((step) => (step.kind === 'tool' ? [step.tool] : []));
+    const now = clock.now();
+    return {
+      ...{ id, group: `workflow ${workflow}`, type: taskTypeOf(tools) },
+      ...{ model: experience.modelOf(starter.model), rounds: state.number, tokens: state.tokens },
+      maxRounds: most.steps ?? state.number,
+      maxTokens: most.tokens ?? state.tokens,
+      ...{ outcome, micros: state.micros, ms: now - startedAt },
+      ...{ tools: tools.length, depth: 1, at: now },
+    };
+  }
 }

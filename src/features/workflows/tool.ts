@@ -6,8 +6,7 @@ import { ToolError } from '../../kernel/message/errors.ts';
 import type { SessionKey } from '../../kernel/message/ids.ts';
 import { headOf } from '../../lib/text/cut.ts';
 import { readDescription, type Tool, type ToolContext } from '../../tools/tool.ts';
-import { SUBAGENT_CHANNEL } from '../subagents/rules/subagent.ts';
-import { payerOf } from '../subagents/subagent-starts.ts';
+import { payerOf, SUBAGENT_CHANNEL } from '../subagents/index.ts';
 import {
   WORKFLOW_CHANNEL,
   type WorkflowAnswer,

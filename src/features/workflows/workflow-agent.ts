@@ -8,14 +8,14 @@ import { TurnCancelled } from '../../kernel/bus/bus.ts';
 import { callId } from '../../kernel/message/ids.ts';
 import type { AgentEvent, TurnOutcome } from '../../kernel/message/message.ts';
 import type { Logger } from '../../lib/logger.ts';
-import { voteTermsOf } from '../subagents/rules/calibration.ts';
 import {
   type Ballot,
   undecidedText,
   type Verdict,
   valueKey,
   verdictOf,
-} from '../subagents/rules/vote.ts';
+  voteTermsOf,
+} from '../subagents/index.ts';
 import type { VotingConfig } from '../subagents/settings.ts';
 import type { Definition, Step, WorkflowLimits } from './rules/definition.ts';
 import {

@@ -22,8 +22,8 @@ import { lenientJson, objectsIn, withoutThoughts } from '../../lib/json/loose-js
 import type { Clock } from '../../lib/time/clock.ts';
 import type { ModelHandle, ModelRegistry } from '../../providers/provider.ts';
 import type { BoundCall, Toolbox } from '../../tools/tool.ts';
-import type { Approval } from '../approvals/approval-rows.ts';
-import type { Votes } from '../subagents/learnt.ts';
+import type { Approval } from '../approvals/index.ts';
+import type { Votes } from '../subagents/index.ts';
 import type { VotingConfig } from '../subagents/settings.ts';
 import type { Capability, SkillStep, ToolStep } from './rules/definition.ts';
 import { isStepTool } from './rules/file.ts';

@@ -11,7 +11,7 @@ import type { SessionKey } from '../../kernel/message/ids.ts';
 import type { InboundMessage } from '../../kernel/message/message.ts';
 import type { TurnPerson } from '../../kernel/message/untrusted.ts';
 import { headOf } from '../../lib/text/cut.ts';
-import { payerOf } from '../subagents/subagent-starts.ts';
+import { payerOf } from '../subagents/index.ts';
 import { WORKFLOW_COMMANDS } from './index.ts';
 import { namedAs } from './rules/definition.ts';
 import type { WorkflowAsker } from './tool.ts';

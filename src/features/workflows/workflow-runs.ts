@@ -16,7 +16,7 @@ import type { GuardedFiles } from '../../lib/files/guarded-files.ts';
 import { broken, type ReadFile } from '../../lib/json/json.ts';
 import type { Logger } from '../../lib/logger.ts';
 import type { Clock } from '../../lib/time/clock.ts';
-import { type JobEnding, jobChat } from '../schedule/rules/job.ts';
+import { jobChat } from '../schedule/settings.ts';
 import {
   type Capability,
   type Definition,
@@ -57,6 +57,8 @@ type WorkflowRunsDeps = {
   readonly log: Logger;
   settings(): WorkflowsConfig;
 };
+
+type JobEnding = 'done' | 'failed' | 'stopped';
 
 /** The run of a job is over; told twice, the second changes nothing. */
 type JobEnded = (job: string, run: MessageId, how: JobEnding, detail?: string) => Promise<void>;

@@ -1,6 +1,7 @@
 // The limits' part of the configuration: messages, and what may be spent on models in a day.
 
 import { z } from 'zod';
+import { HOURS_PATTERN } from '../../lib/time/zone-time.ts';
 import { execSchema, financeSection, searchSection } from '../../tools/exec/settings.ts';
 import {
   APPROVAL_POLICIES,
@@ -8,16 +9,7 @@ import {
   TOOL_ACCESSES,
   type ToolAccess,
 } from '../access/rights.ts';
-import {
-  choice,
-  count,
-  flag,
-  HOURS_PATTERN,
-  port,
-  seconds,
-  section,
-  text,
-} from './settings-fields.ts';
+import { choice, count, flag, port, seconds, section, text } from './settings-fields.ts';
 
 /** When an owner approves a text before it is sent to another person. */
 const SEND_POLICIES = ['never', 'first_contact', 'always', 'outside_hours'] as const;

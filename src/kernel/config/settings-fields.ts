@@ -4,8 +4,6 @@ import { z } from 'zod';
 import { isCallName, UNKNOWN_SENDER_POLICIES } from '../access/admission.ts';
 import type { ConfigProblem } from '../message/errors.ts';
 
-export const HOURS_PATTERN = /^([01]\d|2[0-3]):([0-5]\d)-([01]\d|2[0-3]):([0-5]\d)$/;
-
 export const flag = (usual: boolean) => z.boolean().default(usual);
 export const text = (usual = '') => z.string().default(usual);
 export const texts = () => z.array(z.string()).default([]);

@@ -10,8 +10,8 @@ import {
 } from '../../agent/models.ts';
 import { textTokens } from '../../agent/rules/tokens.ts';
 import { chargedMeter, untilAborted } from '../../agent/side-model.ts';
-import { clusterOf } from '../../features/cluster/cluster-keeper.ts';
 import { openClusterRows } from '../../features/cluster/cluster-service.ts';
+import { clusterOf } from '../../features/cluster/index.ts';
 import { openLocalOnly } from '../../features/local-models/local-only.ts';
 import { Spending } from '../../features/spending/spending.ts';
 import { SPENDING_SCOPE } from '../../features/spending/spending-day.ts';

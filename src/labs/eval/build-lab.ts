@@ -8,7 +8,7 @@ import type { Agent, SpendingGuard } from '../../agent/agent.ts';
 import { type Instead, openAgent } from '../../agent/install.ts';
 import { MODELS } from '../../agent/models.ts';
 import { LOCAL_ONLY, LocalOnly } from '../../features/local-models/local-only.ts';
-import { createModes, install as installModes, MODES } from '../../features/modes/install.ts';
+import { createModes, install as installModes, MODES } from '../../features/modes/index.ts';
 import { createCron } from '../../features/schedule/cron-tool.ts';
 import { createSpawn } from '../../features/subagents/spawn.ts';
 import { createWorkflow } from '../../features/workflows/tool.ts';
@@ -80,11 +80,11 @@ export async function openLab(wish: LabWish, resources: AsyncDisposableStack): P
 const NO_ORDERS = { intake: [], stages: [], modelGuards: ['budgets'], callGuards: [] };
 
 const LAB_FEATURES: readonly Feature[] = [
-  { name: 'skills', load: () => import('../../features/skills/catalog.ts') },
+  { name: 'skills', load: () => import('../../features/skills/index.ts') },
   { name: 'side model', load: () => import('../../agent/side-model.ts') },
-  { name: 'memory', load: () => import('../../features/memory/install.ts') },
-  { name: 'tool servers', load: () => import('../../features/mcp/tool-servers.ts') },
-  { name: 'plans', load: () => import('../../features/plans/plans.ts') },
+  { name: 'memory', load: () => import('../../features/memory/index.ts') },
+  { name: 'tool servers', load: () => import('../../features/mcp/index.ts') },
+  { name: 'plans', load: () => import('../../features/plans/index.ts') },
   { name: 'tools', load: () => import('../../tools/install.ts') },
 ];
 

@@ -194,3 +194,63 @@ function zonedDay(atMs: number, timeZone: string, dayText: ZonedText): LocalDay 
 }
 
 const padded = (value: number, digits: number) => String(value).padStart(digits, '0');
+
+// The hours in which a person is not to be disturbed by what the machine begins of its own accord.
+
+export const HOURS_PATTERN = /^([01]\d|2[0-3]):([0-5]\d)-([01]\d|2[0-3]):([0-5]\d)$/;
+
+/** Minutes after midnight; where `to` is not after `from`, the span goes over midnight. */
+export type Hours = { readonly from: number; readonly to: number };
+
+/** `08:00-20:00`; undefined where it is not of that form. */
+export function readHours(text: string): Hours | undefined {
+  const match = HOURS_PATTERN.exec(text);
+  if (match === null) return undefined;
+  const [fromHour = 0, fromMinute = 0, toHour = 0, toMinute = 0] = match.slice(1).map(Number);
+  return { from: fromHour * 60 + fromMinute, to: toHour * 60 + toMinute };
+}
+
+/** Instead of hours: none, whatever the configuration says. */
+export const NO_QUIET_HOURS = 'off';
+
+const MINUTE_MS = 60_000;
+const DAY_MINUTES = 1440;
+/** Longest shift of a clock. */
+const SHIFT_MINUTES = 180;
+
+/** `22:00-07:00` or `off` in its one spelling; undefined where it is neither. */
+export function quietHoursOf(typed: string): string | undefined {
+  const text = typed
+    .trim()
+    .toLowerCase()
+    .replace(/\s*[-–]\s*/, '-');
+  const padded = text.replace(/(^|-)(\d)(?=:)/g, '$10$2');
+  if (padded === NO_QUIET_HOURS) return NO_QUIET_HOURS;
+  return readHours(padded) === undefined ? undefined : padded;
+}
+
+/**
+ * When the quiet hours that hold now end, epoch milliseconds; undefined where none hold. `quiet` as
+ * `quietHoursOf` gives it, empty: none. They end as the clock on the wall reaches their end.
+ */
+export function quietUntil(nowMs: number, quiet: string, timeZone: string): number | undefined {
+  const hours = readHours(quiet);
+  if (hours === undefined || hours.from === hours.to) return undefined;
+  if (!isInside(minuteOfDay(nowMs, timeZone), hours)) return undefined;
+  const minute = Math.floor(nowMs / MINUTE_MS);
+  const left = (hours.to - minuteOfDay(nowMs, timeZone) + DAY_MINUTES) % DAY_MINUTES;
+  // Where the clock changes in between, the end comes as much earlier or later.
+  let at = minute + Math.max(1, left - SHIFT_MINUTES);
+  while (isInside(minuteOfDay(at * MINUTE_MS, timeZone), hours)) at += 1;
+  return at * MINUTE_MS;
+}
+
+/** `hours` as `08:00-22:00`. */
+export function isWithinHours(nowMs: number, hours: string, timeZone: string): boolean {
+  const read = readHours(hours);
+  return read !== undefined && isInside(minuteOfDay(nowMs, timeZone), read);
+}
+
+function isInside(minute: number, { from, to }: Hours): boolean {
+  return from < to ? minute >= from && minute < to : minute >= from || minute < to;
+}

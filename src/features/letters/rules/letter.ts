@@ -2,8 +2,8 @@
 // be shown to an owner first, the gateway keeps it as a draft.
 
 import type { SendPolicy } from '../../../kernel/config/limits.ts';
-import { HOURS_PATTERN } from '../../../kernel/config/settings-fields.ts';
 import { verbatim } from '../../../kernel/message/untrusted.ts';
+import type { Hours } from '../../../lib/time/zone-time.ts';
 import { shownText } from '../../approvals/rules/approval-text.ts';
 
 export type Letter =
@@ -28,17 +28,6 @@ export type Letter =
 /** Everybody it reaches, in the words of the letter. */
 export function recipientsOf(letter: Letter): readonly [string, ...string[]] {
   return [letter.to, ...(letter.kind === 'mail' ? (letter.cc ?? []) : [])];
-}
-
-/** Minutes after midnight; where `to` is not after `from`, the span goes over midnight. */
-export type Hours = { readonly from: number; readonly to: number };
-
-/** `08:00-20:00`; undefined where it is not of that form. */
-export function readHours(text: string): Hours | undefined {
-  const match = HOURS_PATTERN.exec(text);
-  if (match === null) return undefined;
-  const [fromHour = 0, fromMinute = 0, toHour = 0, toMinute = 0] = match.slice(1).map(Number);
-  return { from: fromHour * 60 + fromMinute, to: toHour * 60 + toMinute };
 }
 
 export type SendMoment = {

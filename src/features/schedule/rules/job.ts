@@ -2,15 +2,9 @@
 // Pure rules: waiting, storing and telling people are done elsewhere.
 
 import type { Rights } from '../../../kernel/access/rights.ts';
-import {
-  chatId,
-  DEFAULT_ACCOUNT,
-  type MessageId,
-  type PersonId,
-} from '../../../kernel/message/ids.ts';
+import type { MessageId, PersonId } from '../../../kernel/message/ids.ts';
 import type { ChatRef, PersonSender } from '../../../kernel/message/message.ts';
 import { headOf } from '../../../lib/text/cut.ts';
-import { JOB_CHANNEL } from '../settings.ts';
 import { JobError, type Schedule, type ScheduleWish } from './schedule.ts';
 
 /** Whoever made it decides what it may do: what they may now, and never more than they might then. */
@@ -92,12 +86,6 @@ export type JobWish = ScheduleWish & {
 };
 
 export const HEARTBEAT = 'heartbeat';
-
-export const jobChat = (id: string): ChatRef => ({
-  channel: JOB_CHANNEL,
-  account: DEFAULT_ACCOUNT,
-  chat: chatId(id),
-});
 
 const MAX_NAME_CHARS = 60;
 export const MAX_JOB_CHARS = 8000;

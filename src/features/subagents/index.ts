@@ -13,8 +13,8 @@ import { createPermits } from '../../lib/async.ts';
 import type { Logger } from '../../lib/logger.ts';
 import type { Clock } from '../../lib/time/clock.ts';
 import type { ModelRegistry } from '../../providers/provider.ts';
-import { MEMORY } from '../memory/install.ts';
-import { knownCost } from '../spending/install.ts';
+import { MEMORY } from '../memory/index.ts';
+import { knownCost } from '../spending/index.ts';
 import { agentsCommands, createSubagentView, type SubagentView } from './agents-commands.ts';
 import { Calibrator, createExperience, type Experience, Votes } from './learnt.ts';
 import {
@@ -35,6 +35,15 @@ import {
 } from './subagent-service.ts';
 import { createSubagentStarts } from './subagent-starts.ts';
 import { createProfileFiles, createSubagentTerms } from './terms.ts';
+
+export type { SubagentView } from './agents-commands.ts';
+export type { Votes } from './learnt.ts';
+export { type SubagentRows, withoutTopic } from './personal-data.ts';
+export { type Execution, taskTypeOf, voteTermsOf } from './rules/calibration.ts';
+export { SUBAGENT_CHANNEL, subagentSession } from './rules/subagent.ts';
+export { type Ballot, undecidedText, type Verdict, valueKey, verdictOf } from './rules/vote.ts';
+export { isTaintedTurn } from './subagent-service.ts';
+export { payerOf } from './subagent-starts.ts';
 
 export type Subagents = {
   readonly rows: SubagentRows;

@@ -29,8 +29,7 @@ import type { Logger } from '../../lib/logger.ts';
 import type { Clock } from '../../lib/time/clock.ts';
 import { createDayText } from '../../lib/time/zone-time.ts';
 import { createCredentials } from '../../providers/credentials.ts';
-import { PAID_CALLS } from '../spending/install.ts';
-import { charged } from '../spending/paid-call.ts';
+import { PAID_CALLS } from '../spending/index.ts';
 import { createListening } from './listening.ts';
 import {
   type AccessTo,
@@ -40,7 +39,7 @@ import {
   type TranscriptionEngine,
   transcriptionEngine,
 } from './rules/voice-engine.ts';
-import { type Speaker, type Transcriber, VoiceError } from './voice.ts';
+import { charged, type Speaker, type Transcriber, VoiceError } from './voice.ts';
 
 /** Where the words of sounds live in the store. */
 const VOICE_SCOPE = 'voice';

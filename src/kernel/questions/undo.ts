@@ -1,10 +1,11 @@
 // Takes back what was done at a person's word without an approval: a line in the chat with one button, for an
 // hour. Only where buttons can be pressed: elsewhere a number said about something else would take it back.
 
-import type { Kernel } from '../../kernel/feature.ts';
-import { accountName } from '../../kernel/message/ids.ts';
-import { type ChatRef, idsOf, type Sender } from '../../kernel/message/message.ts';
-import type { QuestionHandler } from '../../kernel/questions/question-rows.ts';
+import { accountName } from '../message/ids.ts';
+import { type ChatRef, idsOf, type Sender } from '../message/message.ts';
+import type { ChannelRegister } from '../owners.ts';
+import type { QuestionHandler } from './question-rows.ts';
+import type { Questions } from './questions.ts';
 
 type UndoOffer = {
   /** Kind of the subject; its handler takes back what `id` names. */
@@ -22,7 +23,10 @@ const EXPIRES_MS = 3_600_000;
 export function createUndo({
   questions,
   channels,
-}: Pick<Kernel, 'questions' | 'channels'>): OfferUndo {
+}: {
+  readonly questions: Pick<Questions, 'ask'>;
+  readonly channels: Pick<ChannelRegister, 'get'>;
+}): OfferUndo {
   return async ({ subject, id, text, to: { chat, sender } }) => {
     const hasButtons = channels.get(accountName(chat))?.choices !== undefined;
     if (!hasButtons || sender.kind !== 'person') return;

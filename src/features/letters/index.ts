@@ -5,12 +5,11 @@ import type { Kernel } from '../../kernel/feature.ts';
 import { POSTING } from '../../kernel/guards.ts';
 import { whereNew } from '../../kernel/intake/receive.ts';
 import { type AccountName, accountName } from '../../kernel/message/ids.ts';
-import { createMinuteText } from '../../lib/time/zone-time.ts';
-import { approvalCommands } from '../approvals/approval-commands.ts';
-import { APPROVALS, STANDING } from '../approvals/install.ts';
+import { createMinuteText, readHours } from '../../lib/time/zone-time.ts';
+import { APPROVALS, STANDING } from '../approvals/index.ts';
+import { approvalCommands } from './approval-commands.ts';
 import { openDraftRows } from './draft-rows.ts';
 import { createDrafts, createTargets } from './drafts.ts';
-import { readHours } from './rules/letter.ts';
 
 export function install(kernel: Kernel): void {
   const { live, clock, log, bus, store, questions, owners, channels, people, mediumOf } = kernel;

@@ -27,7 +27,7 @@ import { flag, object, place, rowShape } from '../../lib/json/json.ts';
 import type { Logger } from '../../lib/logger.ts';
 import { partOf } from '../../lib/text/cut.ts';
 import { aborted, type Clock } from '../../lib/time/clock.ts';
-import { isLocalChannel } from '../memory/memory-tools.ts';
+import { isLocalChannel } from './memory-tools.ts';
 import {
   findInNotes,
   forgetInNotes,
@@ -37,7 +37,7 @@ import {
   type NoteReader,
   readNote,
   SESSIONS_FOLDER,
-} from '../memory/notes.ts';
+} from './notes.ts';
 
 type ErasingChannel = {
   readonly name: string;

@@ -17,11 +17,16 @@ import {
 import { verbatim } from '../../kernel/message/untrusted.ts';
 import type { Persons } from '../../kernel/people/persons.ts';
 import { headOf } from '../../lib/text/cut.ts';
-import type { Drafts } from '../letters/drafts.ts';
-import { withPerson } from '../people/person-commands.ts';
-import { type AllowRules, endWords, type ShownAllowRule, shortId } from './allow-rules.ts';
-import type { Approvals } from './approvals.ts';
-import { shownText } from './rules/approval-text.ts';
+import type { Approvals } from '../approvals/index.ts';
+import {
+  type AllowRules,
+  endWords,
+  type ShownAllowRule,
+  shortId,
+  shownText,
+} from '../approvals/index.ts';
+import { withPerson } from '../people/index.ts';
+import type { Drafts } from './drafts.ts';
 
 export const APPROVAL_COMMANDS = {
   approvals: {

@@ -8,7 +8,7 @@ import type { TokenUsage } from '../../kernel/message/transcript.ts';
 import { recordingGuard } from '../../kernel/observe/observed.ts';
 import { createKnownAs } from '../../kernel/people/persons.ts';
 import { assumedPrice, priceOf } from '../../providers/rules/model-names.ts';
-import { LOCAL_ONLY } from '../local-models/local-only.ts';
+import { LOCAL_ONLY } from '../local-models/index.ts';
 import { createBudgetOwners } from './paid-call.ts';
 import { amountOf, type Price } from './rules/spending.ts';
 import { createBudgetNotes, Spending } from './spending.ts';
@@ -22,6 +22,8 @@ import {
   spendingCommands,
   spentToday,
 } from './spending-service.ts';
+
+export { amountOf, type Price } from './rules/spending.ts';
 
 export const PAID_CALLS = port<PaidCalls>('paid calls');
 const SPENDING_SERVICE = port<SpendingService>('spending desk');

@@ -17,6 +17,17 @@ import { APPROVED_CALLS, type Approval, openApprovalRows } from './approval-rows
 import { APPROVAL_TEXTS, type Approvals, createApprovals, resultText } from './approvals.ts';
 import { ASK_SUBJECT, type Asks, createAsks, openAsks } from './asks.ts';
 
+export {
+  type AllowedCall,
+  type AllowRules,
+  endWords,
+  type ShownAllowRule,
+  shortId,
+} from './allow-rules.ts';
+export { APPROVED_CALLS, type Approval, hasPlace } from './approval-rows.ts';
+export type { Approvals } from './approvals.ts';
+export { fenced, MAX_SHOWN_CHARS, shownText } from './rules/approval-text.ts';
+
 export const APPROVALS = port<Approvals>('approvals');
 export const ASKS = port<Asks>('asks');
 export const STANDING = port<AllowRules>('standing approvals');

@@ -9,6 +9,7 @@ import { maxFileBytes } from '../../kernel/media/files.ts';
 import type { SessionKey } from '../../kernel/message/ids.ts';
 import type { InboundMessage } from '../../kernel/message/message.ts';
 import { OWNER_TURN } from '../../kernel/message/untrusted.ts';
+import { undoHandler } from '../../kernel/questions/undo.ts';
 import { chatsOfChannel } from '../../kernel/sessions/forget.ts';
 import { createSessionIndexing } from '../../kernel/sessions/index-sessions.ts';
 import { createTurnPersonOf } from '../../kernel/turns/origins.ts';
@@ -16,16 +17,7 @@ import { readOnce } from '../../lib/async.ts';
 import { createGuardedFiles, type GuardedFiles } from '../../lib/files/guarded-files.ts';
 import { createProvenance, PROVENANCE, PROVENANCE_SCOPE } from '../../tools/files/provenance.ts';
 import type { PastSessions } from '../../tools/read-back.ts';
-import { undoHandler } from '../approvals/undo.ts';
-import { LOCAL_ONLY } from '../local-models/local-only.ts';
-import {
-  type Asking,
-  conversationsData,
-  createForgetting,
-  createHandedOut,
-  Erasure,
-  notesData,
-} from '../privacy/personal-data.ts';
+import { LOCAL_ONLY } from '../local-models/index.ts';
 import type { MemoryStore } from './memory.ts';
 import {
   createMemoryService,
@@ -35,6 +27,14 @@ import {
 } from './memory-service.ts';
 import { chatsOfTurn, createPastSessions, isLocalChannel, NOTE_UNDO } from './memory-tools.ts';
 import { createFileMemory, forgetMissingNotes, removeTornNotes } from './notes.ts';
+import {
+  type Asking,
+  conversationsData,
+  createForgetting,
+  createHandedOut,
+  Erasure,
+  notesData,
+} from './personal-data.ts';
 import {
   createReflection,
   createReflectionService,
@@ -106,7 +106,7 @@ export function install(kernel: Kernel): void {
     ...{ channels: CHANNELS, personalData },
   });
   const handOut = readOnce(async () =>
-    (await import('../privacy/data-export.ts')).createDataExport({
+    (await import('./data-export.ts')).createDataExport({
       ...{ handedOut, reader, memory: notes, working, sessionFiles, media, bus, clock, limit },
       ...{ personalData, chatsOf, reachOf: kept.reachOf },
     }),

@@ -27,8 +27,8 @@ import {
 } from '../../providers/rules/model-names.ts';
 import type { HealthChange } from '../../providers/rules/provider-failure.ts';
 import { vendorOf } from '../../providers/vendors.ts';
-import type { ClusterKeeper } from '../cluster/cluster-keeper.ts';
-import { clusterCommands } from '../cluster/cluster-service.ts';
+import type { ClusterKeeper } from '../cluster/index.ts';
+import { clusterCommands } from '../cluster/index.ts';
 import {
   type FoundModel,
   type FoundServer,
@@ -38,6 +38,8 @@ import {
 } from './local-models.ts';
 import type { LocalOnly } from './local-only.ts';
 import { LOCAL_ONLY } from './local-only.ts';
+
+export { LOCAL_ONLY } from './local-only.ts';
 
 type LocalModelsParts = {
   readonly live: LiveConfig;

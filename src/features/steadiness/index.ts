@@ -24,6 +24,8 @@ import { claimsOf, type Evidence, supports } from './rules/claims.ts';
 import { fadedTurns, groundingNote, isGroundingDue, toolsInPhase } from './rules/gradient.ts';
 import type { AntiDriftConfig } from './settings.ts';
 
+export { correctionNote } from './rules/claims.ts';
+
 /** Whether such a model is one that drifts. */
 export function drifts(
   { enabled }: Pick<AntiDriftConfig, 'enabled'>,

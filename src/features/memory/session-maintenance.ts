@@ -12,7 +12,7 @@ import type { SessionMaintenance } from '../../kernel/sessions/maintenance.ts';
 import { createSessionMaintenance } from '../../kernel/sessions/maintenance.ts';
 import { silentLogger } from '../../lib/logger.ts';
 import type { Clock } from '../../lib/time/clock.ts';
-import { forgetMissingNotes } from '../memory/notes.ts';
+import { forgetMissingNotes } from './notes.ts';
 
 /** Where the doors of our own keep what was said; see kernel/delivery/manager.ts. */
 const LOCAL_SCOPES = ['channel:web:default', 'channel:terminal:default'];

@@ -8,23 +8,21 @@ import type { LiveConfig } from '../../kernel/config/files/live-config.ts';
 import { type Kernel, port } from '../../kernel/feature.ts';
 import type { Routes } from '../../kernel/intake/routes.ts';
 import { type ChatRef, chatRefOf, sessionKeyOf } from '../../kernel/message/message.ts';
+import { createUndo, undoHandler } from '../../kernel/questions/undo.ts';
 import { createTurnPersonOf } from '../../kernel/turns/origins.ts';
 import { createGuardedFiles } from '../../lib/files/guarded-files.ts';
 import { GuardedFileError } from '../../lib/files/guarded-path.ts';
-import { createUndo, undoHandler } from '../approvals/undo.ts';
-import { SUBAGENTS } from '../subagents/install.ts';
-import { installLeftovers } from '../subagents/personal-data.ts';
-import { WORKFLOWS, WORKFLOWS_OFF } from '../workflows/index.ts';
-import { WorkflowError } from '../workflows/rules/workflow.ts';
+import { quietUntil } from '../../lib/time/zone-time.ts';
+import { SUBAGENTS } from '../subagents/index.ts';
+import { WORKFLOWS, WORKFLOWS_OFF, WorkflowError } from '../workflows/index.ts';
 import { createAnnouncer, createNoteKeeper } from './announcer.ts';
 import { createCron, createJobAskers, cronCommands, JOB_UNDO, stopJob } from './cron-tool.ts';
-import { createJobForgetting, openJobRows, startedFromJobs } from './job-rows.ts';
+import { createJobForgetting, installLeftovers, openJobRows, startedFromJobs } from './job-rows.ts';
 import { createJobCourier, createJobStart, type JobPlace, scheduleStage } from './job-start.ts';
 import { createJobService, createNextSlot } from './jobs.ts';
-import { HEARTBEAT, HEARTBEAT_FILE, type Job, jobChat } from './rules/job.ts';
-import { quietUntil } from './rules/quiet-hours.ts';
+import { HEARTBEAT, HEARTBEAT_FILE, type Job } from './rules/job.ts';
 import { createHeartbeat, createScheduler, type Scheduler } from './scheduler.ts';
-import { JOB_CHANNEL } from './settings.ts';
+import { JOB_CHANNEL, jobChat } from './settings.ts';
 
 /** Jobs as `/stop` sees them. */
 export const JOBS = port<{

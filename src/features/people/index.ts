@@ -52,8 +52,10 @@ import { createLanes } from '../../lib/async.ts';
 import { number, rowShape } from '../../lib/json/json.ts';
 import type { Logger } from '../../lib/logger.ts';
 import type { Clock } from '../../lib/time/clock.ts';
-import { MEMORY } from '../memory/install.ts';
+import { MEMORY } from '../memory/index.ts';
 import { peopleCommands } from './people-commands.ts';
+
+export { withPerson } from './person-commands.ts';
 
 /** What was said in groups, not to us. */
 export const GROUP_TALK = port<GroupBuffer>('group talk');

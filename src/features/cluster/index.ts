@@ -6,6 +6,8 @@ import { createChange } from '../../lib/async.ts';
 import type { Peers } from '../../providers/local-site.ts';
 import type { Cluster, ClusterParts } from './cluster.ts';
 
+export { type ClusterService, clusterCommands } from './cluster-service.ts';
+
 /** Nothing of it is loaded where it is off. @throws StoreError */
 export async function clusterOf(parts: ClusterParts): Promise<Cluster | undefined> {
   if (!parts.live.config.cluster.enabled) return undefined;

@@ -17,12 +17,12 @@ import { isoTime } from '../../kernel/sessions/rules/file.ts';
 import { keepFirstLines, keepLastLines } from '../../lib/text/cut.ts';
 import type { Clock } from '../../lib/time/clock.ts';
 import type { UploadLimit } from '../../tools/files/chat-files.ts';
-import type { MemoryStore } from '../memory/memory.ts';
-import { LEARNINGS_FILE, listNotes, type NoteReader, readNote } from '../memory/notes.ts';
-import { learningPatterns, readLearnings } from '../memory/rules/memory-notes.ts';
-import type { StoredWorkingMemory, WorkingMemories } from '../memory/working-memory.ts';
+import type { MemoryStore } from './memory.ts';
+import { LEARNINGS_FILE, listNotes, type NoteReader, readNote } from './notes.ts';
 import type { Asking } from './personal-data.ts';
 import { exportPath, type HandedOut } from './personal-data.ts';
+import { learningPatterns, readLearnings } from './rules/memory-notes.ts';
+import type { StoredWorkingMemory, WorkingMemories } from './working-memory.ts';
 
 type DataExportDeps = {
   readonly reader: NoteReader;
