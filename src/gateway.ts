@@ -25,8 +25,8 @@ import { supervise } from './lib/async.ts';
 import { aborted } from './lib/time/clock.ts';
 import type { ModelRegistry } from './providers/provider.ts';
 
-/** Sessions whose messages are held at once; their places at the model are counted apart. */
-const MAX_OPEN_TURNS = 2000;
+/** Turns beside those that use the model: they run a command, wait for the rest of a question, or for a place. */
+const OTHER_OPEN_TURNS = 1000;
 /** Attempts for one message before it is set aside. */
 const MAX_ATTEMPTS = 3;
 /** After the last turn ended its answers still have to go out. */
@@ -179,7 +179,7 @@ export class GatewayService implements Gateway {
     };
     return bus.work(handle, {
       signal,
-      maxOpenTurns: MAX_OPEN_TURNS,
+      maxOpenTurns: () => live.defaults.maxConcurrentChats + OTHER_OPEN_TURNS,
       maxAttempts: MAX_ATTEMPTS,
       drainMs: live.config.gateway.drainSecs * 1000,
       onShortage: (what) => owners.tell(shortageNotice(what)),

@@ -16,7 +16,7 @@ import type {
   Payer,
   TurnOutcome,
 } from '../kernel/message/message.ts';
-import type { TokenUsage } from '../kernel/message/transcript.ts';
+import type { SharedCall, TokenUsage } from '../kernel/message/transcript.ts';
 import type { TurnPerson } from '../kernel/message/untrusted.ts';
 import type { TryPlace } from '../providers/provider.ts';
 import type { ToolOutcome } from '../tools/tool.ts';
@@ -132,6 +132,8 @@ export type TurnInput = {
    * been made in vain. @throws the signal's reason
    */
   settled?(signal: AbortSignal): Promise<void>;
+  /** Grows by the calls that are given up before `settled`; its end records those of the tries before. */
+  readonly restarted?: SharedCall[];
   readonly turnLimits?: ConfinedLimits;
   /** Messages that came meanwhile and steer the turn, taken before each model call. */
   steer(): Promise<readonly TurnMessage[]>;

@@ -270,7 +270,7 @@ function createTurnOpener(
       log: deps.log.child({ session, turnId }),
       zone: zoneName(timeZone),
       notices: new TurnNotices(),
-      shared: new SharedCalls(),
+      shared: new SharedCalls(input.restarted),
     };
   };
 }

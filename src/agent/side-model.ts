@@ -7,6 +7,7 @@ import { type Kernel, port } from '../kernel/feature.ts';
 import { ProviderError, type ProviderFailure } from '../kernel/message/errors.ts';
 import type { TurnId } from '../kernel/message/ids.ts';
 import type { Payer } from '../kernel/message/message.ts';
+import type { SharedCall } from '../kernel/message/transcript.ts';
 import type { Clock } from '../lib/time/clock.ts';
 import type { CallMeter, ModelEvent, ModelHandle, ModelRegistry } from '../providers/provider.ts';
 import {
@@ -22,6 +23,8 @@ import type { LoopWatch } from './run-call.ts';
 import { type TurnContext, TurnTime } from './turn-context.ts';
 
 const TIMEOUT_MS = 120_000;
+/** Of a call that was given up, among what a conversation cost. */
+const RESTARTED = 'restarted for a follower';
 
 export type SideCall = {
   readonly role: SideRole;
@@ -153,6 +156,8 @@ type MeteredCall = {
   /** A limit in money counts for it that is no budget of the payer. */
   readonly countsMoney?: boolean;
   readonly settled?: PlannedCall['settled'];
+  /** Gets the call where it is given up. */
+  readonly restarted?: SharedCall[];
   /** Estimate of the question; asked before each try. */
   inputTokens(): number;
   /** How far the answer is from a good one, asked when it has ended; left out: nobody looks. */
@@ -161,7 +166,7 @@ type MeteredCall = {
 
 /** @throws SpendingRefusedError from `begin`: the budget is used up */
 export function meterOf(turn: TurnContext, call: ModelCall, watch?: LoopWatch): CallMeter {
-  const { messages, settled } = turn.input;
+  const { messages, settled, restarted } = turn.input;
   const [{ message: payer }] = messages;
   return chargedMeter(turn.spending, payer, {
     ...call.request,
@@ -169,6 +174,7 @@ export function meterOf(turn: TurnContext, call: ModelCall, watch?: LoopWatch): 
     turnId: turn.input.turnId,
     inputTokens: () => expectedTokens(turn, call),
     ...(settled === undefined ? {} : { settled }),
+    ...(settled === undefined || restarted === undefined ? {} : { restarted }),
     ...(watch === undefined ? {} : { drift: () => driftIn(turn, watch) }),
   });
 }
@@ -184,6 +190,7 @@ export function chargedMeter(
     inputTokens,
     drift,
     settled,
+    restarted,
     ...about
   }: MeteredCall,
 ): CallMeter {
@@ -203,6 +210,10 @@ export function chargedMeter(
         maxTokens: Math.max(1, Math.min(maxTokens, reserved.outputTokens - thinkingBudget)),
         end({ answerChars, ...how }) {
           const answerTokens = Math.ceil(answerChars / CHARS_PER_TOKEN);
+          if (how.kind === 'failed' && how.failure.kind === 'cancelled') {
+            const usage = { inputTokens: tokens.inputTokens, outputTokens: answerTokens };
+            restarted?.push({ role: RESTARTED, model, usage: { ...usage, cachedTokens: 0 } });
+          }
           const drifted = drift === undefined ? {} : { drift: drift() };
           reserved.settle({ ...how, answerTokens, ...drifted });
         },

@@ -191,10 +191,15 @@ export class TurnTime {
 }
 
 // The calls of models that share the work of a turn and whose outcome stands in no entry of its own: a
-// router's advice, a digest, a check. The end of the turn records them, so that they are counted.
+// router's advice, a digest, a check, a call that was given up for a follower. The end of the turn records them, so that they are counted.
 
 export class SharedCalls {
+  readonly #restarted: readonly SharedCall[];
   #calls: readonly SharedCall[] = [];
+
+  constructor(restarted: readonly SharedCall[] = []) {
+    this.#restarted = [...restarted];
+  }
 
   add(call: SharedCall): void {
     this.#calls = [...this.#calls, call];
@@ -215,7 +220,7 @@ export class SharedCalls {
   }
 
   get unrecorded(): readonly SharedCall[] {
-    return this.#calls;
+    return [...this.#restarted, ...this.#calls];
   }
 }
 

@@ -2,7 +2,7 @@
 // show what these say.
 
 import { inTime } from '../lib/async.ts';
-import { systemClock } from '../lib/time/clock.ts';
+import type { Clock } from '../lib/time/clock.ts';
 import type { MessageBus } from './bus/bus.ts';
 import {
   type Command,
@@ -29,16 +29,23 @@ export interface StatusSource {
 }
 
 /** The body of /api/status. */
-export async function statusReport(sources: readonly StatusSource[]): Promise<object> {
+export async function statusReport(
+  sources: readonly StatusSource[],
+  clock: Clock,
+): Promise<object> {
   const fields = sources.map((source) => source.fields?.());
-  return Object.assign({}, ...fields, { lines: await linesOf(sources, undefined) });
+  return Object.assign({}, ...fields, { lines: await linesOf(sources, undefined, clock) });
 }
 
 /** What answers later, e.g. because the disk holds the store back, is left out: the rest must be seen then. */
-async function linesOf(sources: readonly StatusSource[], origin: CommandOrigin | undefined) {
+async function linesOf(
+  sources: readonly StatusSource[],
+  origin: CommandOrigin | undefined,
+  clock: Clock,
+) {
   const lines = sources.map(async (source) => {
     const said = Promise.resolve(source.lines?.(origin) ?? []);
-    const inTimeSaid = await inTime(systemClock, MAX_SOURCE_MS, said);
+    const inTimeSaid = await inTime(clock, MAX_SOURCE_MS, said);
     return inTimeSaid === 'late' ? [] : inTimeSaid;
   });
   return (await Promise.all(lines)).flat();
@@ -52,10 +59,13 @@ export const STATUS_COMMANDS = {
   },
 } satisfies CommandTable;
 
-export function statusCommands(sources: () => readonly StatusSource[]): readonly Command[] {
+export function statusCommands(
+  sources: () => readonly StatusSource[],
+  clock: Clock,
+): readonly Command[] {
   return commandsOf(STATUS_COMMANDS, {
     status: async (origin) =>
-      (await linesOf(sources(), origin)).map((line) => `- ${line}`).join('\n'),
+      (await linesOf(sources(), origin, clock)).map((line) => `- ${line}`).join('\n'),
   });
 }
 

@@ -195,7 +195,7 @@ export async function makeJobsRig(startsAt: string) {
     const kept = (name: string, run: (inner: AbortSignal) => Promise<void>) =>
       supervise(run, { name, signal, clock, log, ...RESTARTS, onFailure: () => 'restart' });
     const running = Promise.all([
-      bus.work(handle, { signal, maxOpenTurns: 9, maxAttempts: 3, onPoison: () => [] }),
+      bus.work(handle, { signal, maxOpenTurns: () => 9, maxAttempts: 3, onPoison: () => [] }),
       bus.deliver(courier, { signal, concurrency: 8 }),
       bus.deliver(chatCourier(), { signal, concurrency: 8 }),
       kept('jobs', (inner) => scheduler.run(inner)),

@@ -38,7 +38,7 @@ void bus.work(
       outbound: turn.messages.map(({ message }) => ({ chat: turn.chat, markdown: message.text })),
     };
   },
-  { signal, maxOpenTurns: 100, maxAttempts: 1000, onPoison: () => [] },
+  { signal, maxOpenTurns: () => 100, maxAttempts: 1000, onPoison: () => [] },
 );
 void bus.deliver(
   {

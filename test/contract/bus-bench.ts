@@ -145,7 +145,7 @@ export function startWork(
   const controller = new AbortController();
   const over = bus.work(handler, {
     signal: controller.signal,
-    maxOpenTurns: 10,
+    maxOpenTurns: () => 10,
     maxAttempts: 3,
     onPoison: (turn) => [{ chat: turn.chat, markdown: 'set aside' }],
     ...options,

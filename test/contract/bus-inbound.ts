@@ -129,7 +129,7 @@ export function inboundContract(name: string, makeBench: MakeBusBench): void {
           handled.push(...textsOf(turn));
           return resultOf(turn);
         },
-        { maxOpenTurns: 2 },
+        { maxOpenTurns: () => 2 },
       );
       for (const chatName of ['a', 'b', 'c']) await bus.accept([queued(chatName, `${chatName}1`)]);
       for (const chatName of ['a', 'b', 'c']) await bus.accept([queued(chatName, `${chatName}2`)]);

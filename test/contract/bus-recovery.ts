@@ -134,7 +134,7 @@ export function recoveryContract(name: string, makeBench: MakeBusBench): void {
       }
       await using last = await bench.open();
       const { turns, handle } = echo();
-      const work = startWork(last, handle, { maxOpenTurns: 30 });
+      const work = startWork(last, handle, { maxOpenTurns: () => 30 });
       for (let wait = 0; wait < 100 && turns.length < names.length; wait += 1) {
         await bench.clock.advance(1000);
       }
@@ -187,7 +187,7 @@ export function recoveryContract(name: string, makeBench: MakeBusBench): void {
         expect(turn.signal.aborted).toBe(true);
         return resultOf(turn, 'from the zombie');
       };
-      const frozenWork = startWork(zombie, frozen, { maxOpenTurns: 1, drainMs: 60_000 });
+      const frozenWork = startWork(zombie, frozen, { maxOpenTurns: () => 1, drainMs: 60_000 });
       await eventually(bench.clock, () => isHeld);
       await using successor = await bench.open();
       const courier = scriptedCourier();

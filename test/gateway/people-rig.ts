@@ -200,7 +200,7 @@ export async function makePeopleRig(
       }),
       ...spendingCommands(service),
       ...modelCommands({ ...chosen, local: NO_LOCAL_MODELS }),
-      ...statusCommands(contributed.status),
+      ...statusCommands(contributed.status, clock),
       ...stopCommands({ bus, helpers: NO_SUBAGENTS, workflows: NO_WORKFLOWS, jobs }),
       ...approvalCommands({
         // What nobody foresaw.

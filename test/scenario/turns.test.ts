@@ -3,6 +3,7 @@
 
 import { afterEach, describe, expect, it } from 'vitest';
 import type { ConfigInput } from '../../src/kernel/config/config.ts';
+import type { Update } from '../support/bot-api-ledger.ts';
 import { echo } from '../support/llm-server.ts';
 import { startTelegramWorld, type TelegramWorld } from '../support/telegram-world.ts';
 
@@ -80,6 +81,46 @@ describe('a single message in a private chat', () => {
     expect(await botSays(PERSON, /nonce-s3/)).toBe('nonce-s1 nonce-s2 nonce-s3');
     expect(botTexts(PERSON)).toHaveLength(1);
     expect(model.requests).toHaveLength(2);
+    telegram.say(PERSON, '/cost');
+    expect(await botSays(PERSON, /model calls/)).toMatch(
+      /in 2 model calls\s+• restarted for a follower: .+ in 1 model call$/m,
+    );
+  });
+
+  it.each([
+    [
+      'a reaction',
+      () =>
+        world.telegram.react(
+          PERSON,
+          PERSON,
+          world.telegram.chat(PERSON).messages.at(-2)?.id ?? 0,
+          '👎',
+        ),
+    ],
+    ['a change of an answered message', (said: Update) => world.telegram.edit(said, 'nonce-r0')],
+    ['a command', () => world.telegram.say(PERSON, '/new')],
+  ])('is asked once where %s comes while it is answered', async (_what, happens) => {
+    const { telegram, model } = await start({ coalesce: { quietMs: 3000 } });
+    const before = telegram.say(PERSON, 'before nonce-r1');
+    await botSays(PERSON, /nonce-r1/);
+    // When the last message came is known no more.
+    await world.restart();
+    const { promise: gate, resolve: release } = Promise.withResolvers<void>();
+    model.script({ chunks: ['nonce-r2'], gate });
+    telegram.say(PERSON, 'the question');
+    await model.received(2);
+    happens(before);
+    // What came before it has reached its turn when this one is answered.
+    telegram.say(OTHER, 'hello nonce-o1');
+    await botSays(OTHER, /nonce-o1/);
+    release();
+    await botSays(PERSON, /nonce-r2/);
+    expect(model.requests.map(({ lastUserText }) => lastUserText)).toEqual([
+      expect.stringContaining('nonce-r1'),
+      expect.stringContaining('the question'),
+      expect.stringContaining('nonce-o1'),
+    ]);
   });
 
   it('waits for its followers where it comes soon after another one', async () => {

@@ -48,11 +48,11 @@ export function install(kernel: Kernel): void {
     jobs: kernel.use(JOBS),
   };
   add.routes(['GET /api/status'], async () => ({
-    'GET /api/status': async () => ({ body: await statusReport(contributed.status()) }),
+    'GET /api/status': async () => ({ body: await statusReport(contributed.status(), clock) }),
   }));
   add.command(
     ...modelCommands({ settings, models, turnDefaults, local }),
-    ...statusCommands(contributed.status),
+    ...statusCommands(contributed.status, clock),
     ...stopCommands(stopping),
   );
   const { routes } = people;

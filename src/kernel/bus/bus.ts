@@ -88,7 +88,7 @@ export type TurnHandler = (turn: Turn) => Promise<TurnResult>;
 export type WorkOptions = {
   readonly signal: AbortSignal;
   /** Sessions held at once; the place in the model's concurrency is taken later, by the handler. */
-  readonly maxOpenTurns: number;
+  maxOpenTurns(): number;
   /**
    * Tries that may fail before the message is set aside. A process mostly ends for reasons that are not
    * in the message: it is suspected after three deaths, and set aside after twice as many as this that

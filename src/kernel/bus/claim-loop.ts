@@ -18,7 +18,7 @@ export interface Place {
 type ClaimLoopOptions<T> = {
   readonly clock: Clock;
   /** Claims worked on at once. */
-  readonly places: number;
+  places(): number;
   /** How long work in hand may go on after a stop, and after a failure of the store, milliseconds. */
   readonly stopGraceMs: number;
   readonly failureGraceMs: number;
@@ -80,7 +80,7 @@ export function createClaimLoop<T>(options: ClaimLoopOptions<T>) {
 
   function freePlaces(): number {
     if (options.mayClaim?.() === false) return 0;
-    return Math.max(0, options.places - usedPlaces);
+    return Math.max(0, options.places() - usedPlaces);
   }
 
   function start({ claimed, nextAt }: Claims<T>): void {

@@ -42,7 +42,7 @@ export function createDeliveryPump(
   const sending = new Set<AbortController>();
   const loop: ClaimLoop<ClaimedDelivery> = createClaimLoop({
     clock: deps.clock,
-    places: concurrency,
+    places: () => concurrency,
     mayClaim: () => courier.readiness?.isReady !== false,
     stopGraceMs: STOP_GRACE_MS,
     failureGraceMs: STOP_GRACE_MS,

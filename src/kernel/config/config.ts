@@ -67,8 +67,8 @@ const agentDefaults = z.strictObject({
   claimCheck: flag(true).describe(
     'Ask again when an answer claims an action that no tool performed.',
   ),
-  maxConcurrentChats: count(1, 10_000, 16).describe(
-    'Most turns that use the model at the same time.',
+  maxConcurrentChats: count(1, 10_000, 64).describe(
+    'Most turns that use the model at the same time. A server of one’s own has a line of its own: localModels.places.',
   ),
   maxSameToolCallPerTurn: count(1, 100, 3).describe(
     'Most identical calls with the same result in one turn, for tools that change something.',

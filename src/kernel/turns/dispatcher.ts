@@ -40,6 +40,7 @@ import { type AccountName, accountName } from '../message/ids.ts';
 import type { AgentEvent, InboundMessage, OutboundDraft, TurnOutcome } from '../message/message.ts';
 import { authorOf } from '../message/message.ts';
 import { personNames } from '../message/message-limits.ts';
+import type { SharedCall } from '../message/transcript.ts';
 import { type TurnPerson, verbatim } from '../message/untrusted.ts';
 import { inOrder, port } from '../ports.ts';
 import {
@@ -190,6 +191,9 @@ function createTurnRun(turn: Turn, arrived: BatchTurn, setup: TurnSetup, deps: T
   const settings: DispatcherSettings = deps.settings();
   const batch: Batch = createBatch(arrived, deps);
   const origins = new BatchOrigins(turn, deps);
+  /** They joined when it was too late to start again: the next model call is told. */
+  const late: QueuedMessage[] = [];
+  const restarted: SharedCall[] = [];
   const coalescer: Coalescer = createCoalescer(turn, batch, {
     channel: deps.channel(accountName(turn.chat)),
     policy: settings.coalesce,
@@ -208,7 +212,6 @@ function createTurnRun(turn: Turn, arrived: BatchTurn, setup: TurnSetup, deps: T
     const terms: TurnTerms = { chosen: await choices.get(session), person };
     const startsAtOnce = mayStartAtOnce(terms.chosen);
     if (!startsAtOnce) await coalescer.collect();
-    deps.lastMessageAt.set(session, newestMessage().receivedAt);
     const { seq } = batch.messages.at(-1) ?? turn.messages[0];
     if (!batch.takeChanges()) return { throughSeq: seq, outbound: [] };
     const early = startsAtOnce
@@ -265,7 +268,6 @@ function createTurnRun(turn: Turn, arrived: BatchTurn, setup: TurnSetup, deps: T
     } catch (error) {
       const isSuperseded = controller.signal.reason instanceof Superseded;
       if (turn.signal.aborted || !isSuperseded) throw error;
-      await batch.join();
       return undefined;
     } finally {
       controller.abort();
@@ -275,7 +277,11 @@ function createTurnRun(turn: Turn, arrived: BatchTurn, setup: TurnSetup, deps: T
 
   async function supersede(view: TurnView, controller: AbortController, signal: AbortSignal) {
     const hasFollower = await coalescer.anyFollower(signal);
-    if (hasFollower && !view.hasShown) controller.abort(new Superseded());
+    if (!hasFollower || view.hasShown) return;
+    // A command or a reaction does not join: it waits behind the answer, which it leaves as it is.
+    const joined = await batch.join();
+    if (joined.length > 0 && !view.hasShown) controller.abort(new Superseded());
+    else late.push(...joined);
   }
 
   async function answer(
@@ -337,9 +343,10 @@ function createTurnRun(turn: Turn, arrived: BatchTurn, setup: TurnSetup, deps: T
       rights: narrowestOf(messages),
       settings: turnSettingsOf(chosen, settings),
       ...(settled === undefined ? {} : { settled }),
+      restarted,
       steer: async (): Promise<readonly TurnMessage[]> =>
         mode === 'steer' && turn.attempt === 1
-          ? Promise.all((await batch.join()).map(received))
+          ? Promise.all([...late.splice(0), ...(await batch.join())].map(received))
           : [],
       async judge(call) {
         const asker = await asking();
