@@ -55,6 +55,8 @@ export type CallToApprove = {
   readonly scope?: string;
   /** The first approval is meant for all later calls too. */
   readonly asksOnce?: boolean;
+  /** When the message arrived that the call serves, epoch milliseconds. */
+  readonly requestedAt?: number | undefined;
 };
 
 /** `text`: for the model. `isWaiting`: the call may run later, after an approval. */

@@ -216,6 +216,7 @@ export async function runApproved(
   let texts = 0;
   return bound.run({
     ...{ session, turnId, chat, person, rights, isTainted, seal, signal, clock, askedAt: call.at },
+    requestedAt: call.requestedAt ?? call.at,
     workspace: settings().workspace,
     say(markdown, attachments) {
       const ordinal = texts;

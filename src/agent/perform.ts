@@ -208,7 +208,10 @@ async function recordMessages(
   );
   // The inbound messages are safe on the bus until the end of the turn is on disk.
   await thread.record(entries.flat(), { durable: false });
-  for (const { seq } of messages) thread.consumed(seq);
+  for (const { seq, message } of messages) {
+    thread.consumed(seq);
+    thread.requestedAt = message.receivedAt;
+  }
 }
 
 async function entryOf(

@@ -87,6 +87,7 @@ async function toApprove(
     rights: rights.current,
     isTainted,
     ordinal: thread.ordinalOf(call),
+    requestedAt: thread.requestedAt,
     ...standing,
   };
 }
@@ -123,6 +124,7 @@ function contextOf(
     workspace: settings.workspace,
     rights: turn.rights.current,
     isTainted: turn.thread.isTainted,
+    requestedAt: turn.thread.requestedAt,
     person: input.person,
     mayUse: (tool) => input.turnLimits?.mayUse(tool) ?? true,
     payer: input.messages[0].message,

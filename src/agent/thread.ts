@@ -66,6 +66,8 @@ export class Thread {
   #omitted = 0;
   #throughSeq = 0;
   #wasTainted = false;
+  /** When the newest message arrived that the turn answers, epoch milliseconds. */
+  requestedAt: number | undefined;
   /** What the person has seen of the call that runs. */
   partial: PartialAnswer | undefined;
 

@@ -70,7 +70,8 @@ export type CallTurn = Pick<TurnContext, 'input' | 'settings' | 'clock' | 'signa
   readonly thread: Pick<
     Thread,
     'isTainted' | 'knownTexts' | 'attached' | 'isOwnMedia' | 'ordinalOf' | 'callsBefore'
-  >;
+  > &
+    Partial<Pick<Thread, 'requestedAt'>>;
 };
 
 // What a turn may do. A message that joins it can only take rights away.

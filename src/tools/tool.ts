@@ -29,8 +29,10 @@ export type ToolContext = {
   readonly isTainted: boolean;
   /** Of a call that an owner allowed: what it stood on when they were asked, as `sealOf` said. */
   readonly seal?: string | undefined;
-  /** Of a call that an owner allowed: when it was asked for, epoch milliseconds; else it is now. */
+  /** Of a call that an owner allowed: when they were asked, epoch milliseconds. */
   readonly askedAt?: number;
+  /** When the message arrived that the call serves, epoch milliseconds; left out outside of a turn. */
+  readonly requestedAt?: number | undefined;
   /** Left out: every tool that there is may be used. */
   mayUse?(tool: string): boolean;
   /** Whose turn it is: no tool reaches the notes of others. */

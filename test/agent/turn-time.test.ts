@@ -2,10 +2,12 @@
 
 import { describe, expect, it } from 'vitest';
 import { TurnTime } from '../../src/agent/turn-context.ts';
+import { ALL_RIGHTS } from '../../src/kernel/access/rights.ts';
 import type { AgentEvent } from '../../src/kernel/message/message.ts';
+import type { ToolContext } from '../../src/tools/tool.ts';
 import { createMovableClock } from '../support/movable-clock.ts';
-import { breaksOff, type ScriptedCall, says } from '../support/scripted-model.ts';
-import { createRig } from './agent-rig.ts';
+import { breaksOff, calls, type ScriptedCall, says } from '../support/scripted-model.ts';
+import { createRig, messageOf } from './agent-rig.ts';
 import { createSharedRig, decides } from './shared-turns.ts';
 import { createSupervisedRig, routes } from './supervised-rig.ts';
 
@@ -141,5 +143,38 @@ describe('a turn that waits for a place at a local server', () => {
     await shown.promise;
     await rig.clock.advance(31_000);
     expect((await running).outcome.answers.join()).toMatch(/Stopped after 30 seconds/);
+  });
+});
+
+describe('what a person asked for', () => {
+  const probe = (seen: (number | undefined)[], access: 'read' | 'schedule') => ({
+    ...{ name: `note_${access}`, access },
+    async run(_: unknown, { requestedAt }: ToolContext) {
+      seen.push(requestedAt);
+      return 'Noted.';
+    },
+  });
+
+  it('counts from the arrival of the newest message, however long the model takes', async () => {
+    const seen: (number | undefined)[] = [];
+    const tools = [probe(seen, 'read'), probe(seen, 'schedule')];
+    const rig = await createRig({ tools });
+    const slowly = (then: ScriptedCall): ScriptedCall =>
+      async function* (request, signal) {
+        await rig.clock.advance(120_000);
+        yield* then(request, signal);
+      };
+    rig.model.script(
+      slowly(calls([{ name: 'note_read' }])),
+      slowly(calls([{ name: 'note_read' }, { name: 'note_schedule' }])),
+      says('Set.'),
+    );
+    const more = [[], [messageOf(2, 'and in 5 minutes')]];
+    const steer = async () => more.shift() ?? [];
+    const rights = { ...ALL_RIGHTS, schedule: 'ask' } as const;
+    await rig.run(rig.inputOf(1, ['in 10 minutes'], { steer, rights }));
+    const arrived = [1, 2].map((seq) => messageOf(seq, '').message.receivedAt);
+    expect(seen).toEqual(arrived);
+    expect(rig.asked).toMatchObject([{ tool: 'note_schedule', requestedAt: arrived[1] }]);
   });
 });

@@ -62,7 +62,7 @@ describe('a reminder', () => {
 
   test('counts from the request where its approval took a while, and comes at once where it is over', async () => {
     const rig = await makeJobsRig('2026-01-15T12:05:00Z');
-    const askedAt = Date.parse('2026-01-15T12:00:00Z');
+    const requestedAt = Date.parse('2026-01-15T12:00:00Z');
     const schedules = {
       ...noSchedules(),
       add: async (wish: JobWish) => (await rig.service.add(wish, asker())).line,
@@ -72,7 +72,7 @@ describe('a reminder', () => {
       ['in 20m', 'Tea'],
       ['in 1m', 'Late'],
     ] as const) {
-      await cron.run({ action: 'add', kind: 'say', at, text }, { askedAt } as never);
+      await cron.run({ action: 'add', kind: 'say', at, text }, { requestedAt } as never);
     }
     await rig.until('2026-01-15T12:21:00Z');
     expect(rig.heard()).toEqual(['2026-01-15T12:05 Late', '2026-01-15T12:20 Tea']);

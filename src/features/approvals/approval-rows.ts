@@ -29,6 +29,8 @@ export type Approval = {
   /** What that covers, for people; left out: exactly this call. */
   readonly scope?: string;
   readonly asksOnce?: boolean;
+  /** When the message arrived that the call serves, epoch milliseconds. */
+  readonly requestedAt?: number | undefined;
   /** Who alone asked, by a stable name. */
   readonly whose?: string | undefined;
   readonly session: SessionKey;

@@ -140,7 +140,7 @@ export function createApprovals(deps: ApprovalsDeps) {
       return refusedWith(APPROVAL_TEXTS.TOO_MANY);
     const stored = known ?? approval;
     const markdown = approvalText({
-      ...{ ...stored, hours: hoursFor(stored) },
+      ...{ ...stored, hours: hoursFor(stored), at: stored.requestedAt ?? stored.at },
       alwaysDays: mayStand(stored) ? standing.days() : 0,
       timeZone: stored.person.timeZone ?? deps.timeZone(),
     });

@@ -212,11 +212,11 @@ export function createCron(schedules: Schedules): Tool<Input> {
   async function run(asked: Input, context: ToolContext): Promise<string> {
     const todo = todoOf(asked);
     if (todo.kind === 'list') return schedules.list(context);
-    const { askedAt } = context;
-    const since = askedAt === undefined ? {} : { askedAt };
+    const { askedAt, requestedAt } = context;
     // Nobody was asked before it was made: it can be taken back by a press.
     const isUnasked = askedAt === undefined;
-    if (todo.kind === 'add') return schedules.add({ ...todo.wish, ...since }, context, isUnasked);
+    if (todo.kind === 'add')
+      return schedules.add({ ...todo.wish, requestedAt }, context, isUnasked);
     return schedules.change(todo.id, todo.kind, context);
   }
 

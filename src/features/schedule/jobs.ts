@@ -189,8 +189,8 @@ export function createJobService(deps: JobServiceDeps) {
         );
       }
       const at = now();
-      // "In 20 minutes" counts from the request, however long its approval took.
-      const since = wish.at === undefined ? at : (wish.askedAt ?? at);
+      // "In 20 minutes" counts from the request, however long the model and an approval took.
+      const since = wish.at === undefined ? at : (wish.requestedAt ?? at);
       const schedule = readSchedule(wish, wish.timeZone ?? zoneFor(asker), since);
       const nextAt = Math.max(at, await firstSlot(next, schedule, since));
       const job: Job = {

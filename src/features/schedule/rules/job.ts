@@ -76,7 +76,7 @@ export type JobWish = ScheduleWish & {
   readonly text: string;
   readonly kind: Job['kind'];
   /** The moment that a relative time counts from, epoch milliseconds; left out: now. */
-  readonly askedAt?: number | undefined;
+  readonly requestedAt?: number | undefined;
   readonly timeZone?: string | undefined;
   /** A door of theirs, or `last`. */
   readonly to?: string | undefined;
