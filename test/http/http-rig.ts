@@ -7,8 +7,9 @@ import { connect, type Socket } from 'node:net';
 import type { SpendingGuard } from '../../src/agent/agent.ts';
 import type { Channel } from '../../src/channels/channel.ts';
 import { type ChannelControl, channelRoutes } from '../../src/channels/channel-routes.ts';
-import type { LocalChannel } from '../../src/channels/local-channel.ts';
+import { LOCAL_OWNER, type LocalChannel } from '../../src/channels/local-channel.ts';
 import { createLocalChannel } from '../../src/channels/web/durable-channel.ts';
+import { type RuleControl, ruleRoutes } from '../../src/features/approvals/allow-rules.ts';
 import { type PeopleControl, peopleRoutes } from '../../src/features/people/people-routes.ts';
 import { lendingRoutes } from '../../src/features/spending/lending-routes.ts';
 import { type Access, openAccess } from '../../src/http/access.ts';
@@ -61,7 +62,9 @@ const nobody: PeopleControl = {
   people: async () => ({ strangers: [], questions: [], persons: [], personCount: 0 }),
   decide: async () => undefined,
   answer: async () => 'This can no longer be answered.',
+  setApprovals: async () => undefined,
 };
+const noRules: RuleControl = { list: async () => [], takeBack: async () => 0 };
 
 /** Largest file the door takes. */
 export const MAX_FILE_BYTES = 2_000_000;
@@ -77,6 +80,7 @@ export type HttpRigOptions = Partial<HttpServerOptions> & {
   readonly status?: () => GatewayStatus;
   readonly control?: ChannelControl;
   readonly people?: PeopleControl;
+  readonly rules?: RuleControl;
   readonly spending?: Pick<SpendingGuard, 'reserve'>;
 };
 
@@ -88,6 +92,7 @@ const demoStatus = (): GatewayStatus => ({ model: 'demo/demo', channels: [], sto
 function routesOf({
   control = noChannels,
   people = nobody,
+  rules = noRules,
   spending,
   status = demoStatus,
 }: HttpRigOptions) {
@@ -95,6 +100,7 @@ function routesOf({
   for (const handlers of [
     channelRoutes(control, silentLogger),
     peopleRoutes(people),
+    ruleRoutes({ standing: rules, owner: LOCAL_OWNER, audit: { note: () => undefined } }),
     lendingRoutes(spending ?? { reserve: noMoney }),
     { 'GET /api/status': async () => ({ body: status() }) },
   ]) {
@@ -110,6 +116,7 @@ export async function startHttp(given: HttpRigOptions = {}): Promise<HttpRig> {
     status: _status,
     control: _control,
     people: _people,
+    rules: _rules,
     spending: _spending,
     ...options
   } = given;

@@ -4,6 +4,7 @@
 import { describe, expect, it } from 'vitest';
 import { createPeopleService } from '../../src/features/people/people-routes.ts';
 import { userId } from '../../src/kernel/message/ids.ts';
+import type { AuditEvent } from '../../src/kernel/observe/telemetry.ts';
 import { makePeopleRig, OWNER, person } from '../gateway/people-rig.ts';
 import { startHttp } from './http-rig.ts';
 
@@ -17,11 +18,14 @@ async function knocked() {
   await rig.say(OWNER, 'hello');
   await rig.say(EVE, 'let <b>me</b> in');
   const { people, questions } = rig;
-  const service = createPeopleService({ people, questions, owner: person('owner', {}) });
+  const audited: AuditEvent[] = [];
+  const audit = { note: (event: AuditEvent) => void audited.push(event) };
+  const service = createPeopleService({ people, questions, owner: person('owner', {}), audit });
   const http = await startHttp({ people: service });
   return {
     rig,
     http,
+    audited,
     view: async () => JSON.parse((await http.ask('/api/people')).body),
     async [Symbol.asyncDispose]() {
       await http.close();
@@ -136,4 +140,29 @@ describe('an answer to what waits for a yes', () => {
       expect((await test.http.post(ANSWERS, body)).status).toBe(400);
     },
   );
+});
+
+describe('how much is asked about somebody', () => {
+  it('is changed and taken back, entered in the audit, and refused for nobody and for no policy', async () => {
+    await using test = await knocked();
+    const [{ id = '', approvals = '' }] = (await test.view()).persons;
+    expect(approvals).toBe('auto');
+    const set = async (fields: object) => {
+      const { status, body } = await test.http.post('/api/people/approvals', fields);
+      return [status, JSON.parse(body).result ?? JSON.parse(body).error.message];
+    };
+    expect(await set({ id, approvals: 'strict' })).toEqual([
+      200,
+      expect.stringMatching(/^Approvals: strict\. Asked before every program/),
+    ]);
+    expect((await test.view()).persons[0].approvals).toBe('strict');
+    expect(await set({ id, approvals: 'auto' })).toEqual([200, 'Approvals: as configured.']);
+    expect((await test.view()).persons[0].approvals).toBe('auto');
+    expect((await set({ id: 'p-none', approvals: 'open' }))[0]).toBe(404);
+    expect((await set({ id, approvals: 'never ask' }))[0]).toBe(400);
+    expect(test.audited.map(({ fields }) => fields)).toEqual([
+      { subject: 'approvals', about: id, action: 'strict', by: 'owner' },
+      { subject: 'approvals', about: id, action: 'auto', by: 'owner' },
+    ]);
+  });
 });

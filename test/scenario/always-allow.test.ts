@@ -168,6 +168,34 @@ describe('on the web page', () => {
     expect(await ask(run(call), /^Result: /)).toContain('from-the-panel');
   }, 60_000);
 
+  it('the panel lists it and revokes it, which is in the audit', async () => {
+    const call = { argv: ['echo', 'revoked-there'] };
+    const { address, credentials } = world.gateway;
+    await ask('/new', /New conversation/);
+    await isAsked(call);
+    const before = bot(OWNER).length;
+    await press('Always allow', /^Allowed/);
+    await hears(OWNER, /^Seen: .*revoked-there/s, before);
+    const rules = async () => {
+      const answer = await fetch(`${address}/api/approvals`, { headers: credentials });
+      const view = (await answer.json()) as { rules: readonly { id: string; about: string }[] };
+      return view.rules.filter(({ about }) => about.includes('revoked-there'));
+    };
+    const [rule] = await rules();
+    const headers = { ...credentials, 'content-type': 'application/json' };
+    const revoke = async () => {
+      const body = JSON.stringify({ id: rule?.id });
+      return fetch(`${address}/api/approvals/revoke`, { method: 'POST', headers, body });
+    };
+    expect([(await revoke()).status, (await revoke()).status]).toEqual([200, 404]);
+    expect(await rules()).toEqual([]);
+    await expect
+      .poll(() => world.nanobot('audit', 'show', '--limit', '20'))
+      .toMatch(new RegExp(`revoked.*${rule?.id}|${rule?.id}.*revoked`));
+    await ask('/new', /New conversation/);
+    await isAsked(call);
+  }, 60_000);
+
   it('what is forgotten is asked about again', async () => {
     await ask('/forget from-the-panel', /from-the-panel/);
     await press('Forget', /^Forgotten/);

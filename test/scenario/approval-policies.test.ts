@@ -116,9 +116,9 @@ describe('an owner, alone with the agent', () => {
 
   it('sees the policy in /whoami and changes it by /approvals', async () => {
     expect(await asks(OWNER, '/whoami', /Approvals/)).toContain('Approvals: normal');
-    await asks(OWNER, '/approvals strict', /Approvals for you: strict/);
+    await asks(OWNER, '/approvals strict', /^Approvals: strict/);
     expect(await questionsFor(OWNER, REMINDERS[0] as Task)).toBe(1);
-    await asks(OWNER, '/approvals normal', /Approvals for you: normal/);
+    await asks(OWNER, '/approvals normal', /^Approvals: normal/);
     expect(await questionsFor(OWNER, REMINDERS[0] as Task)).toBe(0);
     expect(await asks(STRICT, '/whoami', /Approvals/)).toContain('Approvals: strict');
     expect(await world.nanobot('doctor').catch(String)).not.toContain('approvals: ✗');

@@ -3,7 +3,11 @@
 
 import type { Browser } from 'playwright-core';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { LOCAL_OWNER } from '../../src/channels/local-channel.ts';
+import type { RuleControl, ShownAllowRule } from '../../src/features/approvals/allow-rules.ts';
 import type { PeopleControl, PeopleView } from '../../src/features/people/people-routes.ts';
+import { sessionKey } from '../../src/kernel/message/ids.ts';
+import { NOTICES } from '../../src/kernel/owners.ts';
 import { chromiumAbsent, launchChromium } from '../support/chromium.ts';
 import { eventually, openPage, type PageRig } from '../support/web-page.ts';
 
@@ -12,6 +16,8 @@ if (absent !== undefined) console.log(`skipped: the web page's people (${absent}
 
 const PHONE = { viewport: { width: 360, height: 740 }, hasTouch: true, isMobile: true };
 const HOSTILE = '<img src=x onerror="window.pwned=1">';
+/** As the text of the page. */
+const POLICIES = ['Approvals', 'as', 'configured', 'strict', 'normal', 'open'];
 const LONG_ID = 'x'.repeat(200);
 
 const eve = {
@@ -42,9 +48,43 @@ const persons = [
       { channel: 'telegram', ids: ['1'] },
       { channel: 'email', ids: ['ada@example.org'] },
     ],
+    approvals: 'normal',
   },
-  { id: 'p2', name: '', role: 'unknown', doors: [{ channel: 'whatsapp', ids: [LONG_ID] }] },
+  {
+    id: 'p2',
+    name: '',
+    role: 'unknown',
+    doors: [{ channel: 'whatsapp', ids: [LONG_ID] }],
+    approvals: undefined,
+  },
 ];
+
+function scriptedRules(): RuleControl {
+  let rules: readonly ShownAllowRule[] = [
+    {
+      yes: {
+        ...{
+          id: 'ab'.repeat(32),
+          tool: 'exec',
+          access: 'execute',
+          about: `ls ${HOSTILE} ${LONG_ID}`,
+        },
+        ...{ asker: 'Ada', session: sessionKey('telegram:1'), whose: 'p1', days: 30, givenAt: 0 },
+        ...{ at: NOTICES, evenTainted: false, by: LOCAL_OWNER },
+      },
+      until: Date.UTC(2027, 0, 15),
+      used: { uses: 3, lastAt: 0 },
+    },
+  ];
+  return {
+    list: async () => rules,
+    async takeBack(id) {
+      const before = rules.length;
+      rules = rules.filter(({ yes }) => yes.id !== id);
+      return before - rules.length;
+    },
+  };
+}
 
 function scriptedPeople() {
   let view: PeopleView = { strangers: [eve], questions: [question], persons, personCount: 5 };
@@ -61,6 +101,14 @@ function scriptedPeople() {
       decided.push(token);
       view = { ...view, questions: [] };
       return 'Denied: nothing is done.';
+    },
+    async setApprovals(id, approvals) {
+      decided.push(`${id} ${approvals}`);
+      view = {
+        ...view,
+        persons: view.persons.map((one) => (one.id === id ? { ...one, approvals } : one)),
+      };
+      return `Approvals: ${approvals}.`;
     },
   };
   const set = (change: Partial<PeopleView>) => {
@@ -108,7 +156,7 @@ describe.skipIf(absent !== undefined)('people on the web page', () => {
     expect(asked).toContain('Asked on whatsapp, expires ');
     const known = (await rig.page.locator('.person').allInnerTexts()).slice(2);
     expect(known.map((text) => text.split(/\s+/))).toEqual([
-      ['Ada', 'owner', 'telegram', '1', 'email', 'ada@example.org'],
+      [...['Ada', 'owner', 'telegram', '1', 'email', 'ada@example.org'], ...POLICIES],
       ['No', 'name', 'unknown', 'sender', 'whatsapp', LONG_ID],
       ['and', '3', 'more'],
     ]);
@@ -145,6 +193,32 @@ describe.skipIf(absent !== undefined)('people on the web page', () => {
     await rig.page.waitForSelector('text=Nobody is waiting.');
     expect(decided).toEqual(['tok-no']);
     await rig.page.waitForSelector('#people-button:not(.news)');
+  });
+
+  it('show the allow rules, and one that is revoked is gone', async () => {
+    const { control } = scriptedPeople();
+    await using rig = await openPage({ browser, people: control, rules: scriptedRules() });
+    await openPanel(rig);
+    const rule = await rig.page.innerText('[data-rule]');
+    for (const part of ['exec', `ls ${HOSTILE}`, 'Asked by Ada; until 2027-01-15, used 3 times']) {
+      expect(rule).toContain(part);
+    }
+    await button(rig, 'Revoke', '[data-rule]').click();
+    await rig.page.waitForSelector('[role="status"] >> text=Allow rule revoked.');
+    await eventually(async () => expect(await rig.page.locator('[data-rule]').count()).toBe(0));
+    expect(rig.problems).toEqual([]);
+  });
+
+  it('show how much is asked about somebody, and it is changed there', async () => {
+    const { control, decided } = scriptedPeople();
+    await using rig = await openPage({ browser, people: control });
+    await openPanel(rig);
+    const policy = rig.page.getByLabel('Approvals');
+    expect([await policy.count(), await policy.inputValue()]).toEqual([1, 'normal']);
+    await policy.selectOption('strict');
+    await rig.page.waitForSelector('[role="status"] >> text=Approvals: strict.');
+    expect(decided).toEqual(['p1 strict']);
+    expect(await policy.inputValue()).toBe('strict');
   });
 
   it('show who comes while the panel is open, and say so where somebody else was faster', async () => {
@@ -188,7 +262,8 @@ describe.skipIf(absent !== undefined)('people on the web page', () => {
 
   it('fit a phone', async () => {
     const { control } = scriptedPeople();
-    await using rig = await openPage({ browser, people: control, context: PHONE });
+    const rules = scriptedRules();
+    await using rig = await openPage({ browser, people: control, rules, context: PHONE });
     await rig.page.tap('.menu');
     await openPanel(rig);
     expect(await rig.page.evaluate('document.documentElement.scrollWidth')).toBe(360);

@@ -80,15 +80,15 @@ export function checkWeb({ tools: { web } }: Config): readonly Finding[] {
   return [warn('web', `anyone who can make the agent open a page can reach ${hosts}`, remedy)];
 }
 
-/** How much owners are asked; those for whom it was set apart are counted. */
+/** How much owners are asked; people and groups for whom it was set apart are counted. */
 export async function checkApprovals(
-  { tools: { approvals, people } }: Config,
+  { tools: { approvals, people, groups } }: Config,
   state: OpenedState | undefined,
 ): Promise<Finding> {
   const persons = (await state?.people.persons.list()) ?? [];
-  const configured = people.filter((entry) => entry.approvals !== undefined).length;
+  const configured = [...people, ...groups].filter((entry) => entry.approvals !== undefined).length;
   const apart = persons.filter((person) => person.approvals !== undefined).length + configured;
-  const others = apart === 0 ? '' : `; set apart for ${apart}`;
+  const others = apart === 0 ? '' : `; set apart for ${apart} people or groups`;
   const text = `owners: ${approvals.owner}, trusted people: ${approvals.trusted}${others}`;
   return ok('approvals', text);
 }

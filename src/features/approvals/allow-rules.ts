@@ -7,18 +7,20 @@
 import { createHash } from 'node:crypto';
 import { z } from 'zod';
 import type { ToolAccess } from '../../kernel/access/rights.ts';
+import { Refusal, type RouteHandlers, valid } from '../../kernel/http-routes.ts';
 import { messageId, type SessionKey } from '../../kernel/message/ids.ts';
 import type { ChatRef, InboundMessage, PersonSender } from '../../kernel/message/message.ts';
-import type { EffectLog } from '../../kernel/observe/telemetry.ts';
+import type { AuditLog, EffectLog } from '../../kernel/observe/telemetry.ts';
 import { jsonRows, type OpenRows } from '../../kernel/rows.ts';
 import { type Holds, isOfChats } from '../../kernel/sessions/rules/forgetting.ts';
 import type { Origins } from '../../kernel/turns/origins.ts';
 import { flag, kind, number, place, rowShape, text } from '../../lib/json/json.ts';
 import type { Logger } from '../../lib/logger.ts';
+import { headOf } from '../../lib/text/cut.ts';
 import type { Clock } from '../../lib/time/clock.ts';
 import { createMinuteText } from '../../lib/time/zone-time.ts';
 import { APPROVALS_SCOPE } from './approval-rows.ts';
-import type { Term } from './rules/approval-text.ts';
+import { shownText, type Term } from './rules/approval-text.ts';
 
 /** All that two calls have in common which one rule covers. */
 export type AllowedCall = {
@@ -267,4 +269,43 @@ function untilOf(term: Term, now: number, timeZone: string): number | undefined 
 function asMessage(sender: PersonSender, chat: ChatRef, now: number): InboundMessage {
   const times = { sentAt: now, receivedAt: now };
   return { id: messageId('standing'), chat, sender, addressing: 'direct', text: '', ...times };
+}
+
+// Allow rules over HTTP:
+//   GET  /api/approvals          {rules}
+//   POST /api/approvals/revoke   {id} of a rule; {result: words}
+
+export type RuleControl = Pick<AllowRules, 'list' | 'takeBack'>;
+
+type RuleRoutesDeps = {
+  readonly standing: RuleControl;
+  /** Who decides here. */
+  readonly owner: PersonSender;
+  readonly audit: AuditLog;
+};
+
+/** Of what a rule covers. */
+const MAX_ABOUT_CHARS = 300;
+const revokeBody = z.strictObject({ id: z.string().regex(/^[0-9a-f]{64}$/, 'is not an id') });
+
+/** Texts are untrusted, never markup, but `asker`, which is Markdown. */
+export function ruleRoutes({ standing, owner, audit }: RuleRoutesDeps) {
+  return {
+    async 'GET /api/approvals'() {
+      const rules = (await standing.list()).map(({ yes, until, used }) => {
+        const { id, tool, asker } = yes;
+        const about = shownText(headOf(yes.about, MAX_ABOUT_CHARS));
+        return { id, tool, about, asker, until: endWords(until), uses: used?.uses ?? 0 };
+      });
+      return { body: { rules } };
+    },
+    async 'POST /api/approvals/revoke'({ body }) {
+      const { id } = valid(revokeBody, body);
+      if ((await standing.takeBack(id)) !== 1)
+        throw new Refusal(404, 'not_found', 'There is no such allow rule any more.');
+      const fields = { subject: 'standing', action: 'revoked', about: id, by: owner.id };
+      audit.note({ kind: 'approval', fields });
+      return { body: { result: 'Allow rule revoked.' } };
+    },
+  } satisfies RouteHandlers;
 }

@@ -2,6 +2,7 @@
 
 import type { ApprovedCall, TurnMessage } from '../../agent/agent.ts';
 import { AGENT } from '../../agent/install.ts';
+import { LOCAL_OWNER } from '../../channels/local-channel.ts';
 import type { MessageBus } from '../../kernel/bus/bus.ts';
 import { type Kernel, port } from '../../kernel/feature.ts';
 import { ASKING } from '../../kernel/guards.ts';
@@ -12,7 +13,7 @@ import { moveOn } from '../../kernel/questions/question-rows.ts';
 import type { Rows } from '../../kernel/rows.ts';
 import type { TurnScope, TurnStage } from '../../kernel/turns/stages.ts';
 import type { ToolOutcome } from '../../tools/tool.ts';
-import { type AllowRules, createAllowRules, openAllowRuleRows } from './allow-rules.ts';
+import { type AllowRules, createAllowRules, openAllowRuleRows, ruleRoutes } from './allow-rules.ts';
 import { APPROVED_CALLS, type Approval, openApprovalRows } from './approval-rows.ts';
 import { APPROVAL_TEXTS, type Approvals, createApprovals, resultText } from './approvals.ts';
 import { ASK_SUBJECT, type Asks, createAsks, openAsks } from './asks.ts';
@@ -59,6 +60,9 @@ export function install(kernel: Kernel): void {
   add.answers('approval', approvals.handler, 'approval');
   add.answers(ASK_SUBJECT, { ...asks.handler, takeUp: () => asks.takeUp() });
   for (const kept of [asks, approvals, standing]) add.personalData(kept);
+  add.routes(['GET /api/approvals', 'POST /api/approvals/revoke'], async () =>
+    ruleRoutes({ standing, owner: LOCAL_OWNER, audit: kernel.measuring.audit }),
+  );
   kernel.provide(APPROVED_CALLS, calls);
   add.callGuard({
     name: 'standing approvals',

@@ -1,12 +1,7 @@
-// `/approvals`: what waits for an owner's approval, and the standing approvals.
+// `/approvals`: what waits for an owner's approval, the allow rules, and how much is asked.
 
-import { type Person, withChoice } from '../../kernel/access/person.ts';
-import {
-  APPROVAL_POLICIES,
-  type ApprovalPolicy,
-  type Medium,
-  POLICY_WORDS,
-} from '../../kernel/access/rights.ts';
+import type { Person } from '../../kernel/access/person.ts';
+import { APPROVAL_POLICIES, type ApprovalPolicy, type Medium } from '../../kernel/access/rights.ts';
 import {
   type Command,
   type CommandOrigin,
@@ -25,13 +20,13 @@ import {
   shortId,
   shownText,
 } from '../approvals/index.ts';
-import { withPerson } from '../people/index.ts';
+import { AUTOMATIC, setApprovals, withPerson } from '../people/index.ts';
 import type { Drafts } from './drafts.ts';
 
 export const APPROVAL_COMMANDS = {
   approvals: {
     summary: 'what waits for your yes, asked again here, and what you always allow',
-    usage: '/approvals [strict | normal | open [<person>] | revoke <id> | revoke all]',
+    usage: '/approvals [strict | normal | open | auto [<person>] | revoke <id> | revoke all]',
     access: OWNER_ONLY,
     timing: 'immediate',
   },
@@ -51,7 +46,8 @@ export function approvalCommands(deps: ApprovalCommandDeps): readonly Command[] 
     approvals(origin, argument) {
       const [word = '', ...rest] = argument.split(/\s+/);
       if (word === 'revoke') return revoke(rest[0] ?? '', deps);
-      const policy = APPROVAL_POLICIES.find((each) => each === word.toLowerCase());
+      const policies = [...APPROVAL_POLICIES, AUTOMATIC] as const;
+      const policy = policies.find((each) => each === word.toLowerCase());
       return policy === undefined
         ? showApprovals(origin, deps)
         : setPolicy(origin, policy, rest.join(' '), deps);
@@ -63,15 +59,12 @@ const MAX_ABOUT_CHARS = 300;
 
 async function setPolicy(
   origin: CommandOrigin,
-  policy: ApprovalPolicy,
+  policy: ApprovalPolicy | typeof AUTOMATIC,
   whom: string,
   { persons }: ApprovalCommandDeps,
 ): Promise<string> {
-  const set = async ({ id, name }: Person) => {
-    await persons.change(id, (record) => withChoice(record, 'approvals', policy));
-    const who = whom === '' ? 'you' : name === '' ? verbatim(id) : verbatim(name);
-    return `Approvals for ${who}: ${policy}. ${POLICY_WORDS[policy]}`;
-  };
+  const set = async ({ id }: Person) =>
+    (await setApprovals(persons, id, policy)) ?? 'I no longer know them.';
   if (whom === '') return withPerson(origin, persons, set);
   const [person, ...others] = await persons.find(whom);
   if (person === undefined) return `I know nobody called ${verbatim(whom)}.`;

@@ -55,7 +55,7 @@ import type { Clock } from '../../lib/time/clock.ts';
 import { MEMORY } from '../memory/index.ts';
 import { peopleCommands } from './people-commands.ts';
 
-export { withPerson } from './person-commands.ts';
+export { AUTOMATIC, setApprovals, withPerson } from './person-commands.ts';
 
 /** What was said in groups, not to us. */
 export const GROUP_TALK = port<GroupBuffer>('group talk');
@@ -64,6 +64,7 @@ export function install(kernel: Kernel): void {
   const { live, store, rows, bus, clock, log, people, judge, commands, questions, contributed } =
     kernel;
   const { owners, mediumOf, buttons, add } = kernel;
+  const { audit } = kernel.measuring;
   const { tell, noticeChat, wroteIn } = owners;
   const { pairing, persons, strangers, decisions } = people;
   const groupTalk = createGroupBuffer(rows, clock);
@@ -91,10 +92,15 @@ export function install(kernel: Kernel): void {
   const approvalsFor = async (message: InboundMessage) => (await kernel.origins(message)).approvals;
   add.command(...peopleCommands({ bus, people, mediumOf, notesOf, approvalsFor }));
   add.routes(
-    ['GET /api/people', 'POST /api/people/strangers', 'POST /api/people/answers'],
+    [
+      'GET /api/people',
+      'POST /api/people/strangers',
+      'POST /api/people/answers',
+      'POST /api/people/approvals',
+    ],
     async () => {
       const { createPeopleService, peopleRoutes } = await import('./people-routes.ts');
-      return peopleRoutes(createPeopleService({ people, questions, owner: LOCAL_OWNER }));
+      return peopleRoutes(createPeopleService({ people, questions, owner: LOCAL_OWNER, audit }));
     },
   );
   add.answers('stranger', createUnknownSenderAnswers(people), 'person');

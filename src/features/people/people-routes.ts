@@ -3,10 +3,14 @@
 //   GET  /api/people                {strangers, questions, persons, personCount}
 //   POST /api/people/strangers      {channel, userId, action}; {result: words}
 //   POST /api/people/answers        {token} of a choice; {result: words}
+//   POST /api/people/approvals      {id, approvals} of a person: a policy, or auto; {result: words}
 
 import { z } from 'zod';
+import { APPROVAL_POLICIES, type ApprovalPolicy } from '../../kernel/access/rights.ts';
 import { Refusal, type RouteHandlers, valid } from '../../kernel/http-routes.ts';
+import { personId } from '../../kernel/message/ids.ts';
 import type { PersonSender } from '../../kernel/message/message.ts';
+import type { AuditLog } from '../../kernel/observe/telemetry.ts';
 import type { People } from '../../kernel/people/people.ts';
 import {
   createUnknownSenderAnswers,
@@ -17,6 +21,7 @@ import {
 } from '../../kernel/people/unknown-senders.ts';
 import type { OpenQuestion } from '../../kernel/questions/question-rows.ts';
 import type { Questions } from '../../kernel/questions/questions.ts';
+import { AUTOMATIC, setApprovals } from './person-commands.ts';
 
 /** Of the people known; more are counted only. */
 const MAX_SHOWN_PERSONS = 200;
@@ -26,12 +31,13 @@ type PeopleServiceDeps = {
   readonly questions: Pick<Questions, 'open' | 'answer' | 'withdraw'>;
   /** Who decides here. */
   readonly owner: PersonSender;
+  readonly audit: AuditLog;
 };
 
 export type PeopleControl = ReturnType<typeof createPeopleService>;
 export type PeopleView = Awaited<ReturnType<PeopleControl['people']>>;
 
-export function createPeopleService({ people, questions, owner }: PeopleServiceDeps) {
+export function createPeopleService({ people, questions, owner, audit }: PeopleServiceDeps) {
   const { strangers, decisions, persons } = people;
   const answers = createUnknownSenderAnswers({ strangers, decisions });
 
@@ -54,12 +60,14 @@ export function createPeopleService({ people, questions, owner }: PeopleServiceD
           const channel = String(chat.channel);
           return { id, channel, markdown, askedAt, expiresAt, choices: shown };
         }),
-        persons: known.slice(0, MAX_SHOWN_PERSONS).map(({ id, name, role, doors }) => {
+        persons: known.slice(0, MAX_SHOWN_PERSONS).map(({ id, name, role, doors, approvals }) => {
           const ways = doors.map(({ channel, ids }) => ({
             channel: String(channel),
             ids: ids.map(String),
           }));
-          return { id: String(id), name, role: role ?? 'unknown', doors: ways };
+          const policy =
+            role === 'owner' || role === 'trusted' ? (approvals ?? AUTOMATIC) : undefined;
+          return { id: String(id), name, role: role ?? 'unknown', doors: ways, approvals: policy };
         }),
         /** Of all persons; the list may be shorter. */
         personCount: known.length,
@@ -77,6 +85,14 @@ export function createPeopleService({ people, questions, owner }: PeopleServiceD
     },
 
     answer: (token: string): Promise<string> => questions.answer(token, owner),
+
+    /** `auto`: as configured. Undefined where nobody has this id. */
+    async setApprovals(id: string, policy: ApprovalPolicy | typeof AUTOMATIC) {
+      const words = await setApprovals(persons, personId(id), policy);
+      const fields = { subject: 'approvals', about: id, action: policy, by: owner.id };
+      if (words !== undefined) audit.note({ kind: 'person', fields });
+      return words;
+    },
   };
 }
 
@@ -85,6 +101,10 @@ const isForOwners = ({ approvers, subject }: OpenQuestion) =>
   approvers === 'owners' && !subject.startsWith(`${UNKNOWN_SENDER_SUBJECT}:`);
 
 const MAX_ID_CHARS = 320;
+const policyBody = z.strictObject({
+  id: z.string().min(1).max(MAX_ID_CHARS),
+  approvals: z.enum([...APPROVAL_POLICIES, AUTOMATIC]),
+});
 const decisionBody = z.strictObject({
   channel: z.string().regex(/^[a-z0-9-]{1,64}$/, 'is not a name'),
   userId: z.string().min(1).max(MAX_ID_CHARS),
@@ -105,6 +125,12 @@ export function peopleRoutes(people: PeopleControl) {
     },
     async 'POST /api/people/answers'({ body }) {
       return { body: { result: await people.answer(valid(answerBody, body).token) } };
+    },
+    async 'POST /api/people/approvals'({ body }) {
+      const { id, approvals } = valid(policyBody, body);
+      const result = await people.setApprovals(id, approvals);
+      if (result !== undefined) return { body: { result } };
+      throw new Refusal(404, 'not_found', 'This person is not known any more.');
     },
   } satisfies RouteHandlers;
 }

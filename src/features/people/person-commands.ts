@@ -13,7 +13,7 @@ import {
   personChannelOf,
   withChoice,
 } from '../../kernel/access/person.ts';
-import type { Medium } from '../../kernel/access/rights.ts';
+import { type ApprovalPolicy, type Medium, POLICY_WORDS } from '../../kernel/access/rights.ts';
 import type { MessageBus } from '../../kernel/bus/bus.ts';
 import {
   type Command,
@@ -22,7 +22,7 @@ import {
   commandsOf,
   PERSONAL,
 } from '../../kernel/commands/command-access.ts';
-import { messageId } from '../../kernel/message/ids.ts';
+import { messageId, type PersonId } from '../../kernel/message/ids.ts';
 import { verbatim } from '../../kernel/message/untrusted.ts';
 import { LINK_CODE_MINUTES, linkCommandOf, WRONG_CODE } from '../../kernel/people/links.ts';
 import type { People } from '../../kernel/people/people.ts';
@@ -30,7 +30,7 @@ import type { Persons } from '../../kernel/people/persons.ts';
 import { isTimeZone } from '../../lib/time/zone-time.ts';
 
 /** Takes a choice back. */
-const AUTOMATIC = 'auto';
+export const AUTOMATIC = 'auto';
 
 export const PERSON_COMMANDS = {
   me: {
@@ -110,6 +110,19 @@ export function personCommands(deps: PersonCommandDeps): readonly Command[] {
       continue: own((person, argument, origin) => continueOn(person, argument, origin, deps)),
     },
   );
+}
+
+/** How much is asked about somebody's requests; `auto`: as configured. Undefined where they are not known. */
+export async function setApprovals(
+  persons: Pick<Persons, 'change'>,
+  id: PersonId,
+  policy: ApprovalPolicy | typeof AUTOMATIC,
+): Promise<string | undefined> {
+  const chosen = policy === AUTOMATIC ? undefined : policy;
+  const person = await persons.change(id, (record) => withChoice(record, 'approvals', chosen));
+  if (person === undefined) return undefined;
+  if (chosen === undefined) return 'Approvals: as configured.';
+  return `Approvals: ${chosen}. ${POLICY_WORDS[chosen]}`;
 }
 
 /** Only in a private chat, and only where the sender is verified. */

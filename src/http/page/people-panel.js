@@ -1,5 +1,6 @@
-// People: a dialog with who waits to be let in, what waits for the owner's yes, and whom the agent
-// knows. Its button shows when somebody waits. What others wrote becomes text, never markup.
+// People: a dialog with who waits to be let in, what waits for the owner's approval, the allow rules, and whom
+// the agent knows and how much it asks about them. Its button shows when somebody waits. What others wrote
+// becomes text, never markup.
 
 import { element, icon, iconButton } from './element.js';
 import { createMarkdownView } from './markdown-view.js';
@@ -11,6 +12,12 @@ const DECISIONS = [
   ['allow', 'Allow'],
   ['block', 'Block'],
   ['drop', 'Answer myself'],
+];
+const POLICIES = [
+  ['auto', 'as configured'],
+  ['strict', 'strict'],
+  ['normal', 'normal'],
+  ['open', 'open'],
 ];
 const ROLES = { unknown: 'unknown sender' };
 
@@ -75,12 +82,13 @@ export function createPeoplePanel(api, place, { onOpen }) {
   }
 
   async function look() {
-    const people = await api.getJson('/api/people').catch(() => undefined);
+    const asked = ['/api/people', '/api/approvals'].map((path) => api.getJson(path));
+    const [people, approvals] = await Promise.all(asked).catch(() => []);
     if (people === undefined) return undefined;
     const waiting = people.strangers.length + people.questions.length;
     button.classList.toggle('news', waiting > 0);
     notice.textContent = waiting > 0 ? `: ${waiting} waiting for you` : '';
-    return people;
+    return { ...people, ...approvals };
   }
 
   /** One at a time; the words that come back say what was done. */
@@ -100,7 +108,7 @@ export function createPeoplePanel(api, place, { onOpen }) {
     if (document.activeElement === document.body) focusAction('');
   }
 
-  function sections({ strangers, questions, persons, personCount }) {
+  function sections({ strangers, questions, rules, persons, personCount }) {
     const more = personCount - persons.length;
     const rest = more > 0 ? [element('li', { className: 'person' }, `and ${more} more`)] : [];
     const nobody = 'Nobody is waiting.';
@@ -108,6 +116,7 @@ export function createPeoplePanel(api, place, { onOpen }) {
       strangers.length + questions.length === 0 ? element('p', {}, nobody) : '',
       ...section('Unknown senders', strangers.map(strangerEntry)),
       ...section('Waiting for your approval', questions.map(questionEntry)),
+      ...section('Allow rules', rules.map(ruleEntry)),
       ...section('Known people', [...persons.map(personEntry), ...rest]),
     ];
   }
@@ -150,6 +159,47 @@ export function createPeoplePanel(api, place, { onOpen }) {
     );
   }
 
+  function ruleEntry({ id, tool, about, asker, until, uses }) {
+    const who = element('div', { className: 'channel-remedy' });
+    createMarkdownView(who).finish(`Asked by ${asker}; ${until}, used ${uses} times`);
+    const revoke = choice('Revoke', `revoke ${id}`, () => decide('/api/approvals/revoke', { id }));
+    return element(
+      'li',
+      { className: 'person', data: { rule: id } },
+      element('span', {}, element('b', {}, element('bdi', {}, tool)), ' ', code(about)),
+      who,
+      choices(`About ${tool}`, [revoke]),
+    );
+  }
+
+  function personEntry({ id, name, role, doors, approvals }) {
+    const ways = doors.map(({ channel, ids }) =>
+      element('span', { className: 'channel-state' }, `${channel} `, ...ids.map(code)),
+    );
+    return element(
+      'li',
+      { className: 'person', data: { person: id } },
+      element(
+        'span',
+        {},
+        element('b', {}, element('bdi', {}, name || 'No name')),
+        ' ',
+        element('span', { className: 'person-role' }, ROLES[role] ?? role),
+      ),
+      ...ways,
+      approvals === undefined ? undefined : policyChoice(id, approvals),
+    );
+  }
+
+  function policyChoice(id, approvals) {
+    const options = POLICIES.map(([value, label]) =>
+      element('option', { value, selected: value === approvals }, label),
+    );
+    const change = ({ target }) => decide('/api/people/approvals', { id, approvals: target.value });
+    const props = { className: 'person-policy', data: { action: `policy ${id}` }, on: { change } };
+    return element('label', {}, 'Approvals ', element('select', props, ...options));
+  }
+
   fetchNews();
   setInterval(fetchNews, LOOK_MS);
   document.addEventListener('visibilitychange', fetchNews);
@@ -162,24 +212,6 @@ export function createPeoplePanel(api, place, { onOpen }) {
 function section(title, entries) {
   if (entries.length === 0) return [];
   return [element('h3', {}, title), element('ul', { className: 'channel-list' }, ...entries)];
-}
-
-function personEntry({ name, role, doors }) {
-  const ways = doors.map(({ channel, ids }) =>
-    element('span', { className: 'channel-state' }, `${channel} `, ...ids.map(code)),
-  );
-  return element(
-    'li',
-    { className: 'person' },
-    element(
-      'span',
-      {},
-      element('b', {}, element('bdi', {}, name || 'No name')),
-      ' ',
-      element('span', { className: 'person-role' }, ROLES[role] ?? role),
-    ),
-    ...ways,
-  );
 }
 
 const code = (id) => element('code', {}, id);
