@@ -1,5 +1,5 @@
-// The channels as the running gateway reports them, or as configured without one, and their state as
-// text.
+// The state of each channel as text: as the running gateway reports it, or as configured when no
+// gateway runs.
 
 import { z } from 'zod';
 import { spanText } from '../cli/flag-values.ts';
@@ -16,7 +16,7 @@ const channelStatusSchema = z.object({
   retryAt: z.number().optional(),
 });
 
-/** What is read of the bodies of `/readyz` and `/api/status`. */
+/** The part of the bodies of `/readyz` and `/api/status` that is read here. */
 export const channelsSchema = z.object({
   channels: z.array(
     z.object({ name: z.string(), status: channelStatusSchema, waiting: z.string().optional() }),
@@ -25,7 +25,7 @@ export const channelsSchema = z.object({
 
 type ReportedStatus = z.infer<typeof channelStatusSchema>;
 
-/** `waiting`: what a limit holds back and why. */
+/** `waiting`: what a limit holds back, and why. */
 export function channelLine(
   { status, waiting }: { readonly status: ReportedStatus; readonly waiting?: string | undefined },
   now: number,
@@ -73,7 +73,7 @@ export async function reportChannels(
   return idleChannels(config);
 }
 
-/** Without a gateway. */
+/** The channels as configured, when no gateway runs. */
 export function idleChannels(config: Config): readonly ReportedChannel[] {
   return configuredAccounts(config.channels).map((account) => {
     const { name, isEnabled } = account;

@@ -1,9 +1,10 @@
-// The platform channels over HTTP: their states, connecting the account of one that a person's phone connects, and
-// starting one again.
-//   GET  /api/channels                  {channels: [{name, label, status, canLogIn}]}
+// HTTP routes of the platform channels: their states, login of an account that a person's phone
+// connects, and restart.
+//
+// GET  /api/channels                  {channels: [{name, label, status, canLogIn}]}
 // A further account is named behind its channel: email@work.
-//   POST /api/channels/<name>/login     {phoneNumber?}; server-sent events, one per step; ends with it
-//   POST /api/channels/<name>/restart   {}; 202 once it was started again
+// POST /api/channels/<name>/login     {phoneNumber?}; server-sent events, one per login step
+// POST /api/channels/<name>/restart   {}; 202 once it was started again
 
 import { z } from 'zod';
 import type { ChannelReport } from '../kernel/gateway.ts';
@@ -13,11 +14,14 @@ import type { Logger } from '../lib/logger.ts';
 import type { LoginStep } from './channel.ts';
 import type { ConfiguredChannels } from './configured-channels.ts';
 
-/** A step as it is sent: a QR code comes with its picture, so that nobody else has to draw it. */
+/**
+ * A login step as sent to the client: a QR code comes as a picture, so that the client need not
+ * draw it.
+ */
 export type SentLoginStep =
   | Exclude<LoginStep, { readonly kind: 'show_qr' }>
   | (Extract<LoginStep, { readonly kind: 'show_qr' }> & {
-      /** An SVG as a `data:` address. */
+      /** An SVG as a `data:` URL. */
       readonly image: string;
     });
 
@@ -33,7 +37,7 @@ const loginBody = z.strictObject({
 
 export type ChannelView = Omit<ChannelReport, 'enabled'>;
 
-/** What may be done to the channels from outside, by the names of their accounts. */
+/** What may be done to channels over HTTP, by account name. */
 export interface ChannelControl extends Pick<ConfiguredChannels, 'login' | 'restartChannel'> {
   channels(): readonly ChannelView[];
 }
@@ -79,7 +83,7 @@ function offText({ label, status }: ChannelView): string {
   return `${label} is off. ${remedy}`;
 }
 
-/** An error becomes the last step, so that the person is never left with a mere silence. */
+/** Turns an error into the last step, so that the client always gets an outcome. */
 async function* loginSteps(
   begin: () => ReturnType<ChannelControl['login']>,
   name: string,

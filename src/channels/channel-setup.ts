@@ -1,6 +1,6 @@
-// Checks and links the platform channels for setup and doctor: credentials are proved at the service, and
-// WhatsApp is linked where no gateway runs. The imports cost start-up time, so commands load this file when
-// they need it.
+// Checks and links the platform channels for setup and doctor: tests credentials at the service and
+// links WhatsApp when no gateway runs. The imports cost start-up time, so commands load this file
+// on demand.
 
 import { openEmbeddedStore } from '../kernel/bus/store/embedded.ts';
 import { holdHome } from '../kernel/bus/store/home-lock.ts';
@@ -26,7 +26,7 @@ export type { BotInfo as ProvenLarkBot } from './lark/api.ts';
 export { type ProvenBot, pairingLink, proveTelegram } from './telegram/client.ts';
 export { readLinkHealth, reconnectsOfLastDay } from './whatsapp/link-status.ts';
 
-/** Both servers took the log-in; the mail to itself is left out. */
+/** Both servers accepted the login; the mail to itself is skipped. */
 class LoginsProven extends Error {
   override readonly name = 'LoginsProven';
 }
@@ -47,7 +47,7 @@ export async function checkMailLogins(
   }
 }
 
-/** Lark's SDK is large: it is loaded by whoever asks. @throws ChannelError */
+/** Checks Lark credentials. The SDK is large, so it is loaded on demand. @throws ChannelError */
 export async function proveLark(
   credentials: LarkCredentials,
   signal: AbortSignal,
@@ -57,15 +57,16 @@ export async function proveLark(
 }
 
 /**
- * Links the WhatsApp account where no gateway runs; it holds the home meanwhile.
+ * Links the WhatsApp account when no gateway runs; locks the home meanwhile.
  * @throws HomeLockedError, ConfigError, ChannelError
  */
 export function linkWhatsApp(options: LinkOptions, signal: AbortSignal): AsyncIterable<LoginStep> {
   return linkChannel('whatsapp', options, signal);
 }
 
-// Connects an account in a home without a running gateway: runs only the channel until the login ends.
-// Messages that arrive meanwhile are refused, so that they wait for the gateway.
+// Connects an account in a home without a running gateway: runs only the channel until the login
+// ends. Messages that arrive meanwhile are refused, so that the platform keeps them for the
+// gateway.
 
 type LinkOptions = {
   readonly home: Home;
@@ -75,7 +76,7 @@ type LinkOptions = {
 };
 
 /**
- * The steps of the login, the last of them `done` or `failed` unless the signal aborts first.
+ * The steps of the login; the last is `done` or `failed` unless the signal aborts first.
  * @throws HomeLockedError where a gateway runs; ConfigError; what ends the channel's run.
  */
 async function* linkChannel(
@@ -99,7 +100,7 @@ async function* linkChannel(
     const parts = { store, media, clock, log: log.child({ channel: name }) };
     const host = hostFor(channel, parts);
     const over = new AbortController();
-    // Not `signal`: a login that is given up is cleaned up by the channel, which still runs then.
+    // Not `signal`: the channel, which still runs, cleans up an aborted login.
     const run = channel.run(host, over.signal);
     resources.defer(async () => {
       over.abort();
@@ -143,7 +144,7 @@ function hostFor(channel: Channel, { store, media, clock, log }: HostParts): Cha
   };
 }
 
-/** The steps; a channel that ends before them ends the login. */
+/** Yields the steps; ends the login when the channel ends first. */
 async function* loginWhile(
   run: Promise<void>,
   { name, login }: Channel,
@@ -166,7 +167,7 @@ async function* loginWhile(
       if (next.value.kind === 'done' || next.value.kind === 'failed') return;
     }
   } finally {
-    // Waits for nothing: a login that hangs ends with the channel's run.
+    // Not awaited: a login that hangs ends with the channel's run.
     void Promise.resolve(steps.return?.()).catch(() => undefined);
   }
 }

@@ -1,5 +1,5 @@
-// The configured accounts as they run: starts, restarts and stops each as the configuration in force says,
-// and reports its status.
+// Runs the configured accounts: starts, restarts and stops each according to the current
+// configuration and reports its status.
 
 import { CHANNEL_MANAGER, type ChannelManager } from '../kernel/delivery/manager.ts';
 import { type Kernel, port } from '../kernel/feature.ts';
@@ -40,7 +40,7 @@ export function install(kernel: Kernel): void {
 export class ConfiguredChannels {
   readonly #kernel: Kernel;
   readonly #manager: ChannelManager;
-  /** Two who restart a channel at once must not both start it. */
+  /** Serialises restarts, so that concurrent calls do not start a channel twice. */
   readonly #restarts = createLanes();
 
   constructor(kernel: Kernel, manager: ChannelManager) {
@@ -52,7 +52,7 @@ export class ConfiguredChannels {
     return channelReports(this.#kernel.live.config.channels, this.#kernel.channels);
   }
 
-  /** Undefined where the channel is not there or connects no account so. */
+  /** Undefined if the channel does not exist or does not support this login. */
   login(
     name: string,
     options: LoginOptions,
@@ -66,7 +66,7 @@ export class ConfiguredChannels {
     for (const { name } of accounts) await this.restartChannel(name);
   }
 
-  /** False where it is off or unknown. */
+  /** False if the channel is off or unknown. */
   restartChannel(name: string): Promise<boolean> {
     return this.#restarts.run(name, () => this.#restart(accountName(accountOf(name))));
   }
@@ -76,7 +76,7 @@ export class ConfiguredChannels {
     const manager = this.#manager;
     const found = configuredAccount(name, live.config.channels);
     if (found === undefined) {
-      // One of our own doors is nobody's to stop.
+      // The local channels cannot be stopped.
       if (CHANNELS.some((each) => each.name === accountOf(name).channel)) await manager.stop(name);
       return false;
     }
@@ -91,7 +91,7 @@ export class ConfiguredChannels {
   }
 }
 
-// How each account fares, as the gateway says it of itself.
+// The status of each account, as the gateway reports it.
 
 function channelReports(
   channels: ChannelsConfig,

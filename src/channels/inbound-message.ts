@@ -1,15 +1,15 @@
-// What inbound messages of all platforms have alike: senders, quotes, reactions, and the record of a message
-// that the agent does not answer. Pure.
+// What inbound messages of all platforms have in common: senders, quotes, reactions, and the record
+// of a message that the agent does not answer. Pure.
 
 import type { InboundEntry } from '../kernel/bus/bus.ts';
 import { type Attachment, textWithAttachments } from '../kernel/message/attachment.ts';
 import { type NativeId, nativeId, userId } from '../kernel/message/ids.ts';
 import type { InboundMessage, PersonSender } from '../kernel/message/message.ts';
 
-/** The author of what the agent itself sent, in a quote. */
+/** The author, in a quote, of what the agent sent. */
 export const OURSELVES = 'you';
 
-/** Somebody the platform vouches for; without an id nobody is known. */
+/** A sender whom the platform vouches for; without an id the sender is unknown. */
 export function personSender(
   id: string | undefined,
   name?: string,
@@ -29,7 +29,7 @@ export function personSender(
 export const entryOf = (message: InboundMessage, gate: string | undefined): InboundEntry =>
   gate === undefined ? { kind: 'queue', message } : { kind: 'record', message, gate };
 
-/** `sentAs`: of a message of the agent. */
+/** `sentAs`: the outbound id, if the quoted message is the agent's. */
 export function quoted(
   text: string | undefined,
   author?: string,
@@ -45,14 +45,14 @@ export function quoted(
   };
 }
 
-/** What a quoted message says, with its files in words. */
+/** What a quoted message says, with its files as text. */
 export const saidIn = (
   text: string | undefined,
   attachments: readonly Attachment[],
 ): string | undefined =>
   attachments.length === 0 ? text : textWithAttachments({ text: text ?? '', attachments });
 
-/** Without an emoji the reaction was taken back. */
+/** Without an emoji the reaction was removed. */
 export const reactionTo = (
   id: string,
   emoji: string | undefined,

@@ -1,6 +1,6 @@
-// The registry of the platform channels, and the accounts that the configuration names. Adding a channel is a
-// folder and an entry here. Its code is imported when it is on, so that a channel that is off costs no
-// start-up time and no memory.
+// The registry of the platform channels, and the accounts that the configuration names. To add a
+// channel, add a folder and an entry here. Its code is imported when it is on, so that a channel
+// that is off costs no start-up time and no memory.
 
 import {
   EVERYBODY,
@@ -41,22 +41,24 @@ type ChannelDeps = {
   readonly clock: Clock;
   readonly random: () => number;
   readonly account: AccountId;
-  /** The configuration in force as this account sees it, for what counts without a new start. */
+  /**
+   * The current configuration as this account sees it, for settings that apply without a restart.
+   */
   current(): ChannelsConfig;
-  /** The same of every account of the channel, this one among them. */
+  /** The same for every account of the channel, including this one. */
   everywhere(): readonly ChannelsConfig[];
 };
 
 /** `config` is always the configuration as one account sees it, see kernel/config/accounts.ts. */
 export type ChannelDefinition = {
   readonly name: string;
-  /** As people write it. */
+  /** As shown to people. */
   readonly label: string;
   isEnabled(config: ChannelsConfig): boolean;
-  /** The configured part of the gate. */
+  /** The configured part of admission. */
   policy(config: ChannelsConfig): {
     readonly allowFrom: readonly string[];
-    /** Ids of whoever linked the account. */
+    /** Ids of the person who linked the account. */
     readonly owners: readonly string[];
     readonly acceptUnverified: boolean;
     readonly groups?: GroupPolicy;
@@ -65,12 +67,15 @@ export type ChannelDefinition = {
     /** Whose messages the owner answers; absent: nobody's. */
     readonly bridge?: BridgeMode;
   };
-  /** Where the account is written to by address: what it is called, its own address first. */
+  /** The addresses of the account, its own first. */
   addresses?(config: ChannelsConfig): readonly string[];
   create(config: ChannelsConfig, deps: ChannelDeps): Promise<Channel>;
-  /** The id of a person as the channel spells it, or why what was typed can be nobody's there. */
+  /** A person's id in the channel's spelling, or why the input cannot be an id there. */
   personId(typed: string): string | { readonly problem: string };
-  /** Erases what the channel keeps of a chat and holds the words; how much. May be repeated. */
+  /**
+   * Erases what the channel stores about a chat that contains the words; returns how much. May be
+   * repeated.
+   */
   erase?(state: KeyValueStore, chat: string, holds: Holds): Promise<number>;
   /** How a person turns it on. */
   readonly howToEnable: string;
@@ -181,15 +186,15 @@ export const CHANNELS: readonly ChannelDefinition[] = [
   },
 ];
 
-// The accounts that the configuration names, each with the channel it belongs to and the configuration
-// as it sees it. What is done with them is the gateway's.
+// The accounts that the configuration names, each with its channel and the configuration as it sees
+// it. The gateway uses them.
 
 export type ConfiguredAccount = AccountRef & {
   readonly definition: ChannelDefinition;
   readonly name: AccountName;
-  /** As people write it. */
+  /** As shown to people. */
   readonly label: string;
-  /** As the account sees it. */
+  /** The configuration as the account sees it. */
   readonly config: ChannelsConfig;
   readonly isEnabled: boolean;
 };
@@ -199,7 +204,7 @@ export function configuredAccounts(channels: ChannelsConfig): readonly Configure
   return CHANNELS.flatMap((definition) => accountsOf(definition, channels));
 }
 
-/** Undefined where the configuration names no such account. */
+/** Undefined if the configuration names no such account. */
 export function configuredAccount(
   name: string,
   channels: ChannelsConfig,
@@ -223,12 +228,15 @@ export function accountsOf(
   }));
 }
 
-/** The channel of the account; what counts without a new start it reads of `current`. */
+/**
+ * Creates the channel of the account; it reads settings that apply without a restart from
+ * `current`.
+ */
 export function createAccount(
   { definition, account, name, config }: ConfiguredAccount,
   parts: Pick<ChannelDeps, 'clock' | 'random'> & { current(): ChannelsConfig },
 ): Promise<Channel> {
-  // Both are asked several times a message, and change with the configuration only.
+  // Both are read several times per message and change only with the configuration.
   const own = rememberedFor(
     (channels: ChannelsConfig) => configuredAccount(name, channels)?.config,
   );

@@ -1,5 +1,5 @@
-// Sends answers: checks the recipient, keeps the limits, composes the mail and submits it by SMTP. Every step
-// is recorded, so that neither a crash nor a second try makes two mails of one answer.
+// Sends answers: checks the recipient, applies the limits, composes the mail and submits it by
+// SMTP. Every step is recorded, so that neither a crash nor a retry makes two mails of one answer.
 
 import { createHash } from 'node:crypto';
 import MailComposer from 'nodemailer/lib/mail-composer';
@@ -34,11 +34,11 @@ import {
 import type { EmailConfig } from './settings.ts';
 import { SMTP_AUTH_REFUSED, sendBySmtp } from './smtp.ts';
 
-/** After so many refused log-ins in a row the password is left alone for a while. */
+/** Refused logins in a row after which the password is not tried for a while. */
 const MAX_AUTH_FAILURES = 3;
 const AUTH_PAUSE_MS = 3_600_000;
 
-/** The mailbox that answers are sent from. */
+/** The mailbox from which answers are sent. */
 type AnswersContext = {
   readonly at: AccountRef;
   readonly config: Pick<EmailConfig, 'replyAll'>;
@@ -46,13 +46,13 @@ type AnswersContext = {
   readonly account: MailAccount;
   readonly register: MailRegister;
   readonly limits: ReplyLimits;
-  /** Whether we store the copy in the Sent folder ourselves. */
+  /** Whether the channel itself stores the copy in the Sent folder. */
   keepsCopies(): boolean;
-  /** Copies wait to be stored. */
+  /** Signals that copies are waiting to be stored. */
   wake(): void;
-  /** In lower case, as configured now. */
+  /** The current allow list, in lower case. */
   allowFrom(): readonly string[];
-  /** No access token will ever come again from this refresh token. */
+  /** Reports that this refresh token will never give an access token again. */
   tokenRefused(reason: string): void;
 };
 
@@ -128,7 +128,7 @@ export class Answers {
     return claim.reply;
   }
 
-  /** Each copy counts like an answer; one that a limit does not let out now is left out. */
+  /** Counts each copy like an answer; drops a copy that a limit does not allow now. */
   async #permitCopies(
     { id, copies }: OutboundMessage,
     parent: ParentMail | undefined,
@@ -161,7 +161,10 @@ export class Answers {
     );
   }
 
-  /** Tried once: the answer itself has arrived, and the owner hears of a copy that has not. */
+  /**
+   * Sends a copy with a single try: the answer itself has arrived, and a failed copy is reported to
+   * the owner.
+   */
   async #submitCopy(recipient: string, raw: Buffer, { signal }: SendContext): Promise<void> {
     const { account, host } = this.#context;
     try {
@@ -223,14 +226,14 @@ export class Answers {
   }
 }
 
-/** Somebody wants it sent, or it begins a thread: no unproven mail is answered by it. */
+/** A mail that answers no unproven mail: somebody asked for it to be sent, or it opens a thread. */
 const isNoAnswer = ({ subject, isDictated, chat }: OutboundMessage) =>
   subject !== undefined || isDictated === true || chat.thread === undefined;
 
 const isEmpty = ({ markdown, attachments = [] }: OutboundMessage) =>
   attachments.length === 0 && renderPlain(markdown).trim() === '';
 
-/** Names what an answer says, so that nobody gets the same again and again. */
+/** Hash of the content of an answer, to detect the same answer sent repeatedly. */
 function hashOf({ subject, markdown, attachments = [] }: OutboundMessage): string {
   const hash = createHash('sha256').update(markdown);
   if (subject !== undefined) hash.update(`\n\n${subject}`);
@@ -248,8 +251,8 @@ function notSent(text: string, code: string, remedy: DeliveryError['remedy']): D
 
 const refused = (text: string, code: string) => notSent(text, code, NEVER);
 
-// An answer as bytes. Message-ID, date and boundary are fixed in its record before the first try, so that a
-// second try is the same mail.
+// Composes an answer as bytes. Message-ID, date and boundary are stored in its record before the
+// first try, so that a retry is byte-identical.
 
 const SEND_HEX_CHARS = 32;
 const THREAD_HEX_CHARS = 16;
@@ -265,17 +268,17 @@ type OutgoingMail = {
   readonly quote: MailQuote | undefined;
 };
 
-/** Decides who gets a copy, of an answer from the mail that is answered. */
+/** Chooses who gets a copy of an answer, from the mail that is answered. */
 type ChooseCopies = (parent: ParentMail | undefined) => Promise<readonly string[]>;
 
 const digest = (text: string, hexChars: number) =>
   createHash('sha256').update(text).digest('hex').slice(0, hexChars);
 
-/** The thread an outbound message belongs to; one outside any thread opens its own. */
+/** The thread of an outbound message; a message without one opens its own. */
 export const threadOf = (message: OutboundMessage): string =>
   message.chat.thread ?? digest(message.id, THREAD_HEX_CHARS);
 
-/** The record of this answer: made on the first try, the time noted on every one. */
+/** The record of this answer: made on the first try; every try updates its time. */
 async function outgoingRecord(
   message: OutboundMessage,
   from: string,
@@ -320,10 +323,10 @@ function openingOf({ markdown, attachments = [] }: OutboundMessage): string {
   return shortened(line, MAX_OPENING_CHARS);
 }
 
-/** RFC 3834 section 5.1: how a machine's mail says that it is one. */
+/** RFC 3834 section 5.1: marks the mail as automatically generated. */
 async function composeMail(mail: OutgoingMail): Promise<Buffer> {
   const { message, packed, record, recipient, from, quote } = mail;
-  // A mail without a Message-ID is answered all the same.
+  // A mail without a Message-ID is answered as well.
   const isAnswer =
     message.replyTo !== undefined || record.references.length > 0 || record.inReplyTo !== undefined;
   const text = renderPlain(packed.markdown);
@@ -361,15 +364,15 @@ async function composeMail(mail: OutgoingMail): Promise<Buffer> {
   return composer.compile().build();
 }
 
-// The files of an answer on their way into its mail: read from the store, and what is no longer
-// there, or more than servers take in one mail, said in the text instead.
+// The files of an answer, read from the store for its mail. Files that no longer exist or exceed
+// what servers accept in one mail are named in the text instead.
 
-/** RFC 2045 section 5.1: anything else would end the header field. */
+/** RFC 2045 section 5.1: other characters would end the header field. */
 const MIME_TYPE = /^[\w!#$&^.+-]+\/[\w!#$&^.+-]+$/;
 
 /**
- * Of all files of one mail. Most servers take 20 to 25 MB, and base64 makes a third more of a file (RFC
- * 2045 section 6.8); one that does not would keep the text too.
+ * Total size of the files of one mail. Most servers accept 20 to 25 MB, and base64 adds a third
+ * (RFC 2045 section 6.8); a mail over the server's limit would lose its text as well.
  */
 export const MAX_UPLOAD_BYTES = 15_000_000;
 
@@ -380,7 +383,7 @@ type MailFile = {
 };
 
 type Packed = {
-  /** With the files' captions below, and a line for each file that stays behind. */
+  /** The text, followed by the files' captions and a line for each file left out. */
   readonly markdown: string;
   readonly files: readonly MailFile[];
 };

@@ -1,5 +1,5 @@
-// A mail as it arrived, and what the conversation gets of it: its text, its parent, and the message that
-// carries it.
+// A received mail and what the conversation gets from it: its text, its parent, and the message
+// that carries it.
 
 import { createHash } from 'node:crypto';
 import type { AccountRef } from '../../kernel/message/ids.ts';
@@ -31,15 +31,15 @@ export type MailArrival = {
   readonly summary: MailSummary;
   readonly headers: MailHeaders;
   readonly reading: MailReading;
-  /** Epoch milliseconds by our clock. */
+  /** Epoch milliseconds, local clock. */
   readonly receivedAt: number;
-  /** How often it was read before. */
+  /** Number of earlier tries to read it. */
   readonly tries: number;
-  /** It will not be read again: whether its sender is proven is settled now. */
+  /** It is not read again, so the decision whether its sender is proven is final. */
   readonly isLast: boolean;
 };
 
-/** Names a mail by Message-ID, date and size, so that it stays itself when UIDs change. */
+/** Identifies a mail by Message-ID, date and size, so that it is recognised when UIDs change. */
 export function fingerprintOf(summary: MailSummary): string {
   return createHash('sha256')
     .update(`${summary.idFields}\n${summary.bytes}`)
@@ -48,8 +48,8 @@ export function fingerprintOf(summary: MailSummary): string {
 }
 
 /**
- * What makes two mails of a sender the same to a loop detector: their words and files. A proven person may
- * answer "yes" to two different mails.
+ * The key by which the loop detector considers two mails of a sender the same: their text and
+ * files. A proven sender may answer "yes" to two different mails.
  */
 export function wordsOf(arrival: MailArrival, mail: ParsedMail, sender: SenderVerdict): string {
   const { headers } = arrival;
@@ -90,7 +90,7 @@ export function textOf(
   };
 }
 
-/** Its attachments: those that come along, and those that are only named. */
+/** Its attachments: those that are carried and those that are only named. */
 export function partsOf({ reading: { result } }: MailArrival): SortedParts {
   return sortParts(result.kind === 'parsed' ? result.mail.attachments : []);
 }
@@ -113,7 +113,9 @@ export function parentOf(
   return others.length === 0 ? known : { ...known, others };
 }
 
-/** Nothing is quoted to an address that may be forged: it would carry anybody's words there. */
+/**
+ * Nothing is quoted to an address that may be forged: the quote would carry arbitrary text there.
+ */
 export function quoteFor(
   { reading: { result } }: MailArrival,
   message: InboundMessage,

@@ -1,5 +1,6 @@
-// What a connection to the mail servers needs: the account with its own addresses, OAuth2 access tokens, and
-// errors that tell a refused account from a server that is not reachable. Nothing secret is sent without TLS.
+// What a connection to the mail servers needs: the account with its own addresses, OAuth2 access
+// tokens, and errors that distinguish a refused account from an unreachable server. No secret is
+// sent without TLS.
 
 import { createHash } from 'node:crypto';
 import { z } from 'zod';
@@ -19,7 +20,7 @@ import {
   usesOAuth2,
 } from './settings.ts';
 
-/** TLS below this version is refused (case E30). */
+/** Lower TLS versions are refused (case E30). */
 const MIN_TLS_VERSION = 'TLSv1.2';
 
 export type MailServer = {
@@ -29,7 +30,7 @@ export type MailServer = {
 };
 
 type MailCredential =
-  /** An empty password: no log-in, where the server wants none (SMTP on this machine). */
+  /** An empty password means no login, for a server that wants none (SMTP on this machine). */
   | { readonly kind: 'password'; readonly password: string }
   | { readonly kind: 'oauth2'; readonly tokens: AccessTokens };
 
@@ -38,9 +39,9 @@ export type MailAccount = {
   readonly smtp: MailServer;
   readonly username: string;
   readonly credential: MailCredential;
-  /** Our address. */
+  /** The mailbox's own address. */
   readonly from: string;
-  /** Our address and its aliases. */
+  /** Its own address and its aliases. */
   readonly own: readonly string[];
   /** Certificate authorities to trust instead of the system's, PEM. */
   readonly certificateAuthority?: string | undefined;
@@ -53,7 +54,7 @@ type AccountDeps = {
   readonly certificateAuthority?: string | undefined;
 };
 
-/** @throws ChannelError with remedy `never`, saying which setting is wrong. */
+/** @throws ChannelError with remedy `never` that names the wrong setting. */
 export function mailAccountOf(config: EmailConfig, deps: AccountDeps): MailAccount {
   const from = normalizeAddress(config.from === '' ? config.username : config.from);
   if (from === undefined) throw refused('`from` is not a plain email address');
@@ -100,8 +101,9 @@ function refused(problem: string): ChannelError {
 }
 
 /**
- * Logs in with the password or an access token; once more, by a new token, where the server refused this one.
- * @throws ChannelError where there is no token
+ * Logs in with the password or an access token; retries once with a new token if the server refused
+ * the first.
+ * @throws ChannelError if there is no token
  */
 export async function withSecret<T>(
   credential: MailCredential,
@@ -121,18 +123,19 @@ export async function withSecret<T>(
 
 export type Secret = { readonly pass: string } | { readonly accessToken: string };
 
-// Access tokens of a mailbox (RFC 6749 section 6): fetched with the refresh token, kept until shortly
-// before they end, fetched anew once a server refuses one. No token stands in any error text.
+// Access tokens of a mailbox (RFC 6749 section 6): fetched with the refresh token, cached until
+// shortly before they expire, fetched again when a server refuses one. No error text contains a
+// token.
 
 export const TOKEN_REFUSED = 'mail_token_refused';
 
 const REQUEST_TIMEOUT_MS = 30_000;
 const MAX_ANSWER_CHARS = 64 * 1024;
-/** RFC 6749 section 5.1 leaves the lifetime out of some answers; an hour is what all of them give. */
+/** RFC 6749 section 5.1 makes the lifetime optional; an hour is the usual value. */
 const USUAL_LIFETIME_SECS = 3600;
 const RENEW_BEFORE_END_MS = 5 * 60_000;
 
-/** RFC 6749 section 5.2: nothing that another try would change. */
+/** RFC 6749 section 5.2: errors that a retry cannot fix. */
 const FINAL_ERRORS = new Set([
   'invalid_grant',
   'invalid_client',
@@ -156,13 +159,15 @@ type AccessTokensDeps = {
   readonly settings: OAuth2Settings;
   readonly endpoint: TokenEndpoint;
   readonly clock: Clock;
-  /** Keeps a refresh token that the provider put in place of the configured one. */
+  /** Stores a refresh token that the provider issued in place of the configured one. */
   readonly state?: KeyValueStore | undefined;
 };
 
 export class AccessTokens {
   readonly #deps: AccessTokensDeps;
-  /** Names the configured refresh token, so that a new one in the configuration counts. */
+  /**
+   * Derived from the configured refresh token, so that a new one in the configuration takes effect.
+   */
   readonly #stateKey: string;
   #token: AccessToken | undefined;
   #underWay: Promise<AccessToken> | undefined;
@@ -174,7 +179,7 @@ export class AccessTokens {
     this.#stateKey = `oauth2/${name.slice(0, 32)}`;
   }
 
-  /** @throws ChannelError `mail_token_refused` where asking again is useless, else `mail_server` */
+  /** @throws ChannelError `mail_token_refused` if asking again is useless, else `mail_server` */
   async current(): Promise<string> {
     const now = this.#deps.clock.now();
     if (this.#token !== undefined && now < this.#token.renewAt) return this.#token.value;
@@ -185,7 +190,7 @@ export class AccessTokens {
     return this.#token.value;
   }
 
-  /** A server refused this token, whatever its lifetime says. */
+  /** Discards a token that a server refused, whatever its lifetime. */
   discard(refused: string): void {
     if (this.#token?.value === refused) this.#token = undefined;
   }
@@ -220,7 +225,7 @@ export class AccessTokens {
   }
 }
 
-/** A redirect would carry the refresh token somewhere else, so none is followed. */
+/** Follows no redirect: it would carry the refresh token to another host. */
 async function post(
   url: string,
   form: URLSearchParams,
@@ -257,12 +262,12 @@ const unreachable = (problem: string) =>
     remedy: BACKOFF,
   });
 
-// Translates what the IMAP library throws into our own errors: the account refused for good, or the
-// server not reachable or not working just now.
+// Translates errors of the IMAP library: the account is refused permanently, or the server is
+// unreachable or failing now.
 
 export const AUTH_REFUSED = 'mail_auth_refused';
 
-/** Response codes (RFC 5530) of a login that may work later. */
+/** Response codes (RFC 5530) of a login that may succeed later. */
 const MAX_DETAIL_CHARS = 200;
 const TEMPORARY_LOGIN = new Set(['UNAVAILABLE', 'INUSE', 'LIMIT', 'SERVERBUG', 'CONTACTADMIN']);
 
@@ -277,7 +282,7 @@ export function imapFailure(doing: string, error: unknown): ChannelError {
   return new ChannelError(code, `${doing}: ${detailOf(error)}`, { remedy: BACKOFF, cause: error });
 }
 
-/** The server's own words where it gave any. */
+/** The server's own error text, if any. */
 function detailOf(error: unknown): string {
   if (!(error instanceof Error)) return String(error);
   const words = 'responseText' in error ? error.responseText : undefined;
@@ -286,12 +291,12 @@ function detailOf(error: unknown): string {
     : error.message;
 }
 
-/** Silence or a wrong answer of the server: nothing was learned, so nothing may be assumed. */
+/** The server was silent or answered wrongly: nothing is known about the mailbox. */
 export function serverFault(problem: string): ChannelError {
   return new ChannelError('mail_server', problem, { remedy: BACKOFF });
 }
 
-/** No mechanism for access tokens among what the server offers. */
+/** The server offers no login mechanism for access tokens. */
 export function tokenLoginMissing(): ChannelError {
   const problem = 'the IMAP server does not support login with OAuth2 (XOAUTH2 or OAUTHBEARER)';
   return new ChannelError(AUTH_REFUSED, problem, { remedy: BACKOFF });

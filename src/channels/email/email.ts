@@ -19,14 +19,14 @@ import { MAX_UPLOAD_BYTES } from './answers.ts';
 import type { MailSession, SessionDeps } from './mail-session.ts';
 import type { EmailConfig } from './settings.ts';
 
-/** A mail has no length limit worth splitting for. */
+/** A mail has no length limit that requires splitting. */
 const TEXT_UNITS = 1_000_000;
 const MAX_CAPTION_UNITS = 10_000;
 /** RFC 5321 section 4.5.4.1: give up after four to five days. */
 const LIFETIME_MS = 4 * 86_400_000;
 
 export type EmailDeps = Omit<SessionDeps, 'at' | 'config' | 'host'> & {
-  /** Which of our mailboxes it is; default: the first. */
+  /** The mailbox; default: the first. */
   readonly account?: AccountId;
 };
 
@@ -38,7 +38,7 @@ export function createEmailChannel(
   const readiness = createReadiness();
   let session: MailSession | undefined;
 
-  /** @throws what `missing` makes while the channel does not run */
+  /** @throws the error that `missing` makes while the channel does not run */
   function opened(missing: () => Error): MailSession {
     if (session === undefined) throw missing();
     return session;

@@ -1,7 +1,7 @@
-// One IMAP connection over imapflow: login, and the few commands that the channel needs. Bodies are peeked
-// and mailboxes opened read-only, unless a mail is to be moved, so no flag of the owner changes. Every
-// command has a deadline; a missed one closes the connection, because the next answer could belong to the
-// last question.
+// One IMAP connection over imapflow: login and the few commands that the channel needs. Bodies are
+// peeked and mailboxes opened read-only, unless a mail is to be moved, so no flag of the owner
+// changes. Every command has a deadline; a missed one closes the connection, because the next
+// response could belong to the previous command.
 
 import { type FetchMessageObject, type FetchQueryObject, ImapFlow } from 'imapflow';
 import { ChannelError } from '../../kernel/message/errors.ts';
@@ -36,7 +36,7 @@ export type Mailbox = {
   readonly clock: Clock;
 };
 
-/** Works over a connection of its own. @throws ChannelError */
+/** Runs `work` over a connection of its own. @throws ChannelError */
 export async function withConnection<T>(
   mailbox: Mailbox,
   signal: AbortSignal,
@@ -49,7 +49,9 @@ export async function withConnection<T>(
 export class ImapConnection implements AsyncDisposable {
   readonly #client: ImapFlow;
   readonly #clock: Clock;
-  /** Each for as long as somebody waits: one promise for all would keep every answer of the server. */
+  /**
+   * One entry per waiting call: a single shared promise would retain every response of the server.
+   */
   readonly #waiting = new Set<(failure: ChannelError) => void>();
   #failure: ChannelError | undefined;
   #news = Promise.withResolvers<void>();
@@ -70,7 +72,7 @@ export class ImapConnection implements AsyncDisposable {
     client.on('exists', () => this.#news.resolve());
   }
 
-  /** The signal ends the connection at once. @throws ChannelError */
+  /** The signal closes the connection at once. @throws ChannelError */
   static connect({ account, clock }: Mailbox, signal: AbortSignal): Promise<ImapConnection> {
     return withSecret(account.credential, isLoginRefused, (secret) =>
       ImapConnection.#logIn(account, secret, clock, signal),
@@ -121,12 +123,12 @@ export class ImapConnection implements AsyncDisposable {
 
   /** UIDs above `uid`, ascending. */
   async uidsAfter(uid: number): Promise<readonly number[]> {
-    // `n:*` always names the last mail too, even when its UID is below n (RFC 3501 section 6.4.8).
+    // `n:*` always includes the last mail, even if its UID is below n (RFC 3501 section 6.4.8).
     const found = await this.search({ uid: `${uid + 1}:*` });
     return found.filter((candidate) => candidate > uid);
   }
 
-  /** What is known without reading the mails; those that vanished meanwhile are left out. */
+  /** Data available without reading the mails; omits those deleted meanwhile. */
   async summaries(uids: readonly number[]): Promise<readonly MailSummary[]> {
     const found = await this.#command(
       'list mails',
@@ -141,7 +143,7 @@ export class ImapConnection implements AsyncDisposable {
     return summaries.sort((a, b) => a.uid - b.uid);
   }
 
-  /** For people to look at, in the order of their UIDs. */
+  /** Headers for display, in the order of their UIDs. */
   async heads(uids: readonly number[]): Promise<readonly MailHead[]> {
     const query = { uid: true, envelope: true, flags: true, internalDate: true };
     const fetching = this.#client.fetchAll(uids.join(','), query, { uid: true });
@@ -150,8 +152,8 @@ export class ImapConnection implements AsyncDisposable {
   }
 
   /**
-   * The raw mail in pieces, none where it is empty or was deleted meanwhile, and little more than the
-   * limit allows. `bytes`: its size as listed.
+   * The raw mail in pieces; none if it is empty or was deleted meanwhile; stops shortly after the
+   * limit. `bytes`: its size as listed.
    */
   async *pieces(uid: number, bytes: number): AsyncGenerator<Buffer, void, void> {
     let isThere = false;
@@ -163,7 +165,7 @@ export class ImapConnection implements AsyncDisposable {
     throw serverFault('the server answered OK without the mail');
   }
 
-  /** The beginning of the header block. */
+  /** The start of the header block, at most `maxBytes`. */
   async header(uid: number, maxBytes: number): Promise<Buffer> {
     const mail = await this.#body(uid, {
       bodyParts: [{ key: 'HEADER', start: 0, maxLength: maxBytes }],
@@ -172,11 +174,11 @@ export class ImapConnection implements AsyncDisposable {
     return mail.headers;
   }
 
-  /** Returns when there may be new mail, after `ms`, or when woken. */
+  /** Resolves when there may be new mail, after `ms`, or when woken. */
   async waitForMail(ms: number, wake: Promise<void>, signal: AbortSignal): Promise<void> {
     const timer = new AbortController();
     const ended = AbortSignal.any([signal, timer.signal]);
-    // Ends when the next command breaks it; its failure shows as the connection closing.
+    // Ends when the next command interrupts it; a failure shows as the connection closing.
     void this.#client.idle().catch(() => undefined);
     const elapsed = this.#clock.sleep(Math.min(ms, MAX_IDLE_MS), ended).catch(() => undefined);
     try {
@@ -192,7 +194,7 @@ export class ImapConnection implements AsyncDisposable {
     return listed.map(({ path, specialUse }) => ({ path, specialUse }));
   }
 
-  /** Out of the mailbox that was opened for writing; false where the server refuses. */
+  /** Moves a mail out of the mailbox opened for writing; false if the server refuses. */
   async move(uid: number, folder: string): Promise<boolean> {
     const moving = this.#client.messageMove(String(uid), folder, { uid: true });
     return (await this.#command('move a mail', moving)) !== false;
@@ -251,7 +253,7 @@ export class ImapConnection implements AsyncDisposable {
     }
   }
 
-  /** Or the failure of the connection. */
+  /** Resolves with the first result; rejects with the failure of the connection. */
   async #firstOf<T>(works: readonly Promise<T>[]): Promise<T> {
     const closed = Promise.withResolvers<never>();
     if (this.#failure !== undefined) closed.reject(this.#failure);
@@ -264,13 +266,13 @@ export class ImapConnection implements AsyncDisposable {
   }
 }
 
-// The IMAP library set up for one account, and what a log-in needs: the password, or an access token
-// that is fetched anew once when the server refuses it.
+// Configures the IMAP library for one account. Logs in with the password, or with an access token
+// that is renewed once if the server refuses it.
 
 const COMMAND_DEADLINE_MS = 30_000;
-/** RFC 2177 allows 29 minutes; routers forget much sooner. */
+/** RFC 2177 allows 29 minutes; routers drop idle connections much sooner. */
 const MAX_IDLE_MS = 5 * 60_000;
-/** Must outlast one IDLE, or the library takes silence for death. */
+/** Longer than one IDLE; otherwise the library treats its silence as a dead connection. */
 const SOCKET_SILENCE_MS = 7 * 60_000;
 const MAX_LITERAL_BYTES = 32 * 1024 * 1024;
 const MAX_RESPONSE_BYTES = 40 * 1024 * 1024;
@@ -299,23 +301,23 @@ function newImapClient(account: MailAccount, secret: Secret): ImapFlow {
 const isLoginRefused = (error: unknown) =>
   error instanceof ChannelError && error.code === AUTH_REFUSED;
 
-/** Whether the server takes a log-in by token at all. */
+/** Whether the server accepts a login by token. */
 function takesTokens(client: ImapFlow): boolean {
   return ['AUTH=OAUTHBEARER', 'AUTH=XOAUTH2', 'AUTH=XOAUTH'].some((name) =>
     client.capabilities.has(name),
   );
 }
 
-// A mail fetched piece by piece (RFC 3501 section 6.4.5, partial fetch), so that none is ever in memory
-// as a whole and every piece has a deadline of its own.
+// Fetches a mail piece by piece (RFC 3501 section 6.4.5, partial fetch), so that no mail is in
+// memory as a whole and every piece has its own deadline.
 
 type Ask = (query: FetchQueryObject) => Promise<FetchMessageObject | undefined>;
 
-/** The usual mail comes in one. */
+/** Most mails fit into one piece. */
 const FIRST_PIECE_BYTES = MAX_MEMORY_BYTES;
 const PIECE_BYTES = 512 * 1024;
 
-/** Ends behind the limit: what goes on is too large, whatever the server said of its size. */
+/** Stops after the limit: a longer mail is too large, whatever size the server announced. */
 async function* bodyPieces(ask: Ask): AsyncGenerator<Buffer, void, void> {
   const whole = sectionPieces(async (start, maxLength) => {
     const found = await ask({ size: true, source: { start, maxLength } });
@@ -327,7 +329,7 @@ async function* bodyPieces(ask: Ask): AsyncGenerator<Buffer, void, void> {
     yield piece;
   }
   if (bytes > 0) return;
-  // Some servers say OK without a body; asked for it in two parts they have it.
+  // Some servers return OK without a body; asked for header and text separately, they return it.
   const { headers } = (await ask({ headers: true })) ?? {};
   if (headers === undefined) return;
   const body = sectionPieces(async (start, maxLength) => {
@@ -355,7 +357,8 @@ async function* sectionPieces(ask: Section): AsyncGenerator<Buffer, void, void> 
     }
     if (piece === undefined || piece.length === 0) return;
     yield piece;
-    // Less than asked for is the end; more is everything, from a server that knows no partial fetch.
+    // A shorter piece is the last; a longer one is the whole mail, from a server without partial
+    // fetch.
     if (piece.length !== wanted) return;
     start += wanted;
   }

@@ -1,6 +1,6 @@
-// One mail on its way in: applies every rule to what the parsing thread found and ends in an entry for the
-// gateway. A mail that a rule stops is recorded with the reason and never answered. A delivery report is
-// noted against the mail it is about.
+// Processes one inbound mail: applies every rule to the result of the parsing thread and produces
+// an entry for the gateway. A mail that a rule stops is recorded with the reason and never
+// answered. A delivery report is recorded for the mail it is about.
 
 import { createHash } from 'node:crypto';
 import type { InboundEntry } from '../../kernel/bus/bus.ts';
@@ -43,16 +43,16 @@ import {
 import type { EmailConfig } from './settings.ts';
 
 const REPEAT_WINDOW_MS = 24 * 3_600_000;
-/** A proven person may ask the same more than once a day; so often only a machine does. */
+/** A proven sender may repeat a request within a day; only a machine repeats it this often. */
 const MAX_SAME_WORDS = 10;
 const EVERYBODY = '*';
-/** Stands in where no sender can be told. */
+/** The sender id where none can be determined. */
 const NOBODY = 'unknown';
 const THREAD_HEX_CHARS = 16;
-/** Looks at the name service for a sender whom nobody named. */
+/** DNS retries for a sender who is not on the allow list. */
 const MAX_LOOKS = 3;
 
-/** The mailbox a mail came to. */
+/** The mailbox that received the mail. */
 export type InboundContext = {
   readonly at: AccountRef;
   readonly config: Pick<
@@ -62,26 +62,26 @@ export type InboundContext = {
   readonly account: Pick<MailAccount, 'own'>;
   readonly host: Pick<ChannelHost, 'answers' | 'isTrusted'>;
   readonly register: MailRegister;
-  /** Addresses of every mailbox of ours. */
+  /** Addresses of every mailbox of this home. */
   ours(): readonly string[];
-  /** In lower case, as configured now. */
+  /** The current allow list, in lower case. */
   allowFrom(): readonly string[];
 };
 
 export type Incoming = {
   readonly entry: InboundEntry;
-  /** Something the owner should hear of. */
+  /** A text for the owner. */
   readonly notice?: string;
-  /** A report that an answer of ours could not be delivered. */
+  /** A report that an answer of the agent could not be delivered. */
   readonly bounced?: { readonly id: MessageId; readonly reason: string };
 };
 
-/** A mail with a sender, and how sure that sender is. */
+/** A mail with a sender, and how well that sender is proven. */
 type SentMail = {
   readonly arrival: MailArrival;
   readonly context: InboundContext;
   readonly fingerprint: string;
-  /** Still without its text. */
+  /** Without its text yet. */
   readonly message: InboundMessage;
   readonly address: string;
   readonly sender: SenderVerdict;
@@ -90,7 +90,10 @@ type SentMail = {
 
 const EMPTY_NOTICE = 'Skipped an empty mail (0 bytes): the mail server has no content for it.';
 
-/** `unproven yet`: the name service did not answer, so nothing was noted; another look may prove the sender. */
+/**
+ * `unproven yet`: the name service did not answer, so nothing is recorded; a retry may prove the
+ * sender.
+ */
 export async function readIncoming(
   arrival: MailArrival,
   context: InboundContext,
@@ -120,7 +123,7 @@ export async function readIncoming(
   }
   const isSettled = arrival.isLast || (standing !== 'named' && arrival.tries + 1 >= MAX_LOOKS);
   if (sender.isTemporary && !isSettled) return 'unproven yet';
-  // Whoever is not proven to be the sender cannot take the place of the mail that is.
+  // An unproven sender must not take the id of the genuine mail.
   const mailId = ownIdOf(arrival);
   const proof = sender.level === 'unverified' ? 'unproven' : 'proven';
   const isOurs =
@@ -137,7 +140,7 @@ export async function readIncoming(
   return { entry, ...(notice === undefined ? {} : { notice }) };
 }
 
-/** Recorded with the reason, never answered. */
+/** Records the mail with the reason; it is never answered. */
 async function refused(
   arrival: MailArrival,
   { register }: InboundContext,
@@ -152,7 +155,7 @@ async function refused(
 
 const ownIdOf = ({ headers }: MailArrival) => messageIdsIn(headerValue(headers, 'message-id'))[0];
 
-/** The notice, unless the owner has heard of the same within a day. */
+/** The notice, unless the owner got the same one within a day. */
 async function newsOf(
   { arrival, address, context }: SentMail,
   what: string,
@@ -162,7 +165,7 @@ async function newsOf(
   return isNews ? notice : undefined;
 }
 
-/** Why a named person's mail will be taken for a forged one although it may be theirs. */
+/** Why an allowed person's mail will be treated as forged although it may be genuine. */
 function doubtOf({ arrival, sender, standing, context }: SentMail): string | undefined {
   const { result } = arrival.reading;
   if (standing !== 'named' || sender.level !== 'unverified') return undefined;
@@ -179,7 +182,7 @@ function unprovenNotice(address: string, doubt: string): string {
   );
 }
 
-/** A mail that was given up: nothing of it is known. */
+/** A mail that could not be read: nothing about it is known. */
 export function unreadableMail(
   { uidValidity, uid }: MailPlace,
   receivedAt: number,
@@ -211,7 +214,7 @@ function verify(
   });
 }
 
-/** What the address would be if the mail was proven to be theirs. */
+/** The standing the address would have if the mail were proven. */
 async function standingOf(message: InboundMessage, context: InboundContext): Promise<Standing> {
   const { sender, chat } = message;
   const listed = context.allowFrom();
@@ -240,7 +243,7 @@ async function judge(sent: SentMail): Promise<MailVerdict> {
   });
   if (verdict.kind !== 'answer') return verdict;
   if (known?.sender === address && known.inbound !== message.id) {
-    // One that could not be proven was not answered, and must not take the place of the one that is.
+    // An unproven mail was not answered, and must not take the place of the genuine one.
     const wasRefused = known.level === 'unverified' && !context.config.acceptUnverified;
     if (!wasRefused || !isAuthenticated) return { kind: 'refuse', gate: 'same Message-ID again' };
   }
@@ -252,7 +255,7 @@ async function judge(sent: SentMail): Promise<MailVerdict> {
   return { kind: isHeld ? 'hold' : 'refuse', gate: 'same words again' };
 }
 
-/** A mail that is encrypted as a whole is one that was not read; the agent says so. */
+/** Treats a fully encrypted mail as unread, so that the agent can say so. */
 function withoutSecrets(arrival: MailArrival): MailArrival {
   const { result, report } = arrival.reading;
   if (result.kind !== 'parsed' || !isEncrypted(result.mail.contentTypes.slice(0, 1)))
@@ -311,12 +314,13 @@ const newThread = (address: string, fingerprint: string) =>
     .digest('hex')
     .slice(0, THREAD_HEX_CHARS);
 
-// What a delivery report says of a mail of ours: noted against its address, and told.
+// Handles a delivery report about a mail of the agent: recorded for its address and reported to the
+// owner.
 
 const isSent = (known: KnownMail | undefined): known is KnownMail =>
   known !== undefined && known.inbound === undefined;
 
-/** A delivery report about an answer of ours counts against its address (RFC 3464). */
+/** A delivery report about an answer counts against its address (RFC 3464). */
 async function noteBounces(
   incoming: Incoming,
   { reading: { result }, receivedAt: at }: MailArrival,
@@ -327,7 +331,7 @@ async function noteBounces(
     const known = await register.knownMail(id);
     if (bounce === undefined || !isSent(known)) continue;
     const { reason, recipient = known.sender } = bounce;
-    // The person who asked has the answer; the report is about somebody's copy.
+    // The person who asked has the answer; the report is about a copy.
     const isCopy = known.copies?.includes(recipient) === true;
     await register.noteBounce({ at, recipient: isCopy ? recipient : known.sender }, id);
     const what = isCopy ? 'The copy of an answer for' : 'An answer to';

@@ -1,5 +1,5 @@
-// Reads the mailbox for the agent over a connection of its own that changes no flag, and moves a mail to the
-// archive when the owner asks for it.
+// Reads the mailbox for the agent over a connection of its own that changes no flag, and moves a
+// mail to the archive when the owner asks for it.
 
 import type { KeyValueStore } from '../../kernel/bus/store/store.ts';
 import { NanobotError } from '../../kernel/message/errors.ts';
@@ -78,7 +78,9 @@ async function find(
   return heads.map((head) => mailOf(head, uidValidity)).reverse();
 }
 
-/** A server may end the connection at a mail that it cannot read; the others are shown without it. */
+/**
+ * A server may close the connection at a mail that it cannot read; the others are shown without it.
+ */
 async function headsOneByOne(
   uids: readonly number[],
   cause: unknown,
@@ -133,11 +135,11 @@ function mailOf(
 const shown = (text: string) =>
   headOf(visibleText(text).replace(/\s+/g, ' ').trim(), MAX_SHOWN_CHARS);
 
-// Takes a mail out of the inbox, into the folder that the server marks as the archive. The one place
-// where something of others in the mailbox changes, and only at the owner's word. Case of doubt: left
-// alone.
+// Moves a mail from the inbox to the folder that the server marks as the archive. The only place
+// that changes mails of the owner, and only at the owner's request. In case of doubt the mail
+// stays.
 
-/** A mail that is not in the inbox any more is archived already. @throws ArchiveError */
+/** A mail that is no longer in the inbox counts as archived. @throws ArchiveError */
 export async function archiveMail(
   mailbox: Mailbox,
   register: MailRegister,
@@ -160,7 +162,7 @@ async function moveAway(
   register: MailRegister,
   id: MessageId,
 ) {
-  // Gmail keeps everything in All Mail: what is moved there only leaves the inbox.
+  // Gmail keeps everything in All Mail: moving a mail there only removes it from the inbox.
   const folder = await folderFor(connection, connection.isGmail ? '\\All' : '\\Archive');
   if (folder === undefined)
     throw new ArchiveError('no_archive', 'the mailbox has no archive folder');
@@ -190,20 +192,20 @@ async function uidOf(
   return found[0];
 }
 
-// The Sent folder: our copies go there once, unless the server files them itself, and a send whose
-// fate is unknown is looked up there.
+// The Sent folder: stores copies there once, unless the server files them itself, and looks there
+// for a mail whose sending has an unknown outcome.
 
-/** Servers that file what they send by themselves; a copy of ours would be a second one. */
+/** Servers that file sent mail themselves; a copy would be a duplicate. */
 const FILES_ITSELF = /(^|\.)(gmail|googlemail|office365|outlook)\.com$/i;
 
-/** A copy the server will not take must not keep new mail waiting. */
+/** A copy that the server refuses must not delay new mail. */
 const MAX_COPY_TRIES = 3;
 
 export function serverFilesSentMail(smtpHost: string): boolean {
   return FILES_ITSELF.test(smtpHost);
 }
 
-/** Where a sent mail can be found: everything, or what was sent. */
+/** The folder where a sent mail can be found: all mail, or sent mail. */
 export async function folderFor(
   connection: ImapConnection,
   ...uses: readonly string[]
@@ -214,7 +216,7 @@ export async function folderFor(
     .find((path) => path !== undefined);
 }
 
-/** Stores the copies that wait; the mailbox must be opened again afterwards. */
+/** Stores the waiting copies; the mailbox must be opened again afterwards. */
 export async function storeCopies(
   connection: ImapConnection,
   register: MailRegister,
@@ -239,7 +241,7 @@ async function holds(connection: ImapConnection, folder: string, messageId: stri
   return (await connection.search(byMessageId(messageId))).length > 0;
 }
 
-/** Whether a mail of ours stands among those the server sent; undefined where it cannot tell. */
+/** Whether a mail is among those the server sent; undefined if it cannot be determined. */
 export async function wasSent(
   connection: ImapConnection,
   messageId: string,
@@ -248,14 +250,15 @@ export async function wasSent(
   return folder === undefined ? undefined : holds(connection, folder, messageId);
 }
 
-// The place in the mailbox: the last UID, and the mails behind it that could not be read yet. The UID only
-// grows, so no list of seen mails is needed; flags are the owner's and are never read (cases E04 to E07).
+// The position in the mailbox: the last UID, and the mails before it that could not be read yet.
+// The UID only grows, so no list of seen mails is needed; flags belong to the owner and are never
+// read (cases E04 to E07).
 
 export type MailCursor = {
   readonly uidValidity: string;
-  /** Everything up to here is done. */
+  /** Everything up to this UID is done. */
   readonly uid: number;
-  /** Epoch milliseconds of the first start: older mail is never ours to answer. */
+  /** Epoch milliseconds of the first start: older mail is never answered. */
   readonly since: number;
 };
 
@@ -269,9 +272,9 @@ export function parseCursor(text = ''): MailCursor | undefined {
   return { uidValidity, uid: Number(uid), since: Number(since) };
 }
 
-// Mails that could not be read now, because the server fails at them or the name service does not answer,
-// wait here while the mails behind them are handled. Each is tried again at growing intervals, over a
-// connection of its own: a server may end the connection at such a mail.
+// Mails that cannot be read now, because the server fails at them or the name service does not
+// answer. They wait here while later mails are handled. Each is retried at growing intervals over a
+// connection of its own, because a server may close the connection at such a mail.
 
 export type DeferredMail = {
   readonly uidValidity: string;
@@ -279,7 +282,7 @@ export type DeferredMail = {
   readonly tries: number;
   /** Epoch milliseconds. */
   readonly dueAt: number;
-  /** Of a renumbered mailbox, where it may be an old one: mails before this are not ours to answer. */
+  /** Set for a renumbered mailbox, where the mail may be old: older mails are not answered. */
   readonly since?: number;
 };
 
@@ -291,9 +294,9 @@ export const MIN_RETRY_MS = 5_000;
 const MAX_RETRY_MS = 3_600_000;
 /** About six hours. */
 export const MAX_TRIES = 16;
-/** The owner hears of a failure that lasts longer than half a minute. */
+/** A failure that lasts longer than half a minute is reported to the owner. */
 export const TOLD_TRIES = 4;
-/** More wait for nothing: each of them costs a connection at every try. */
+/** A limit, because each of them costs a connection at every try. */
 const MAX_DEFERRED = 200;
 
 export class DeferredMails {
@@ -305,7 +308,10 @@ export class DeferredMails {
     this.#clock = clock;
   }
 
-  /** Of this numbering of the mailbox; those of an earlier one are found again by its rescan. */
+  /**
+   * Those of this numbering (UIDVALIDITY) of the mailbox; the rescan finds those of an earlier one
+   * again.
+   */
   async list(uidValidity: string): Promise<readonly DeferredMail[]> {
     const rows = await this.#state.list('later/');
     return rows
@@ -318,7 +324,7 @@ export class DeferredMails {
     return (await this.list(uidValidity)).length >= MAX_DEFERRED;
   }
 
-  /** One more try has failed. */
+  /** Records one more failed try. */
   async defer(mail: DeferredMail): Promise<void> {
     const tries = mail.tries + 1;
     const waitMs = Math.min(MAX_RETRY_MS, MIN_RETRY_MS * 2 ** (tries - 1));
@@ -334,7 +340,7 @@ export class DeferredMails {
 const keyOf = ({ uidValidity, uid }: DeferredMail) =>
   `later/${uidValidity}/${String(uid).padStart(10, '0')}`;
 
-/** A second connection, opened when it is needed and again after it was given up. */
+/** A second connection, opened on demand and again after it was closed. */
 export class SpareConnection implements AsyncDisposable {
   readonly #connect: () => Promise<ImapConnection>;
   readonly #first: ImapConnection;
@@ -346,8 +352,8 @@ export class SpareConnection implements AsyncDisposable {
   }
 
   /**
-   * The first one, where the server allows no second.
-   * @throws ChannelError where the server cannot be reached at all
+   * The first connection if the server allows no second.
+   * @throws ChannelError if the server cannot be reached at all
    */
   async get(): Promise<ImapConnection> {
     try {

@@ -1,5 +1,6 @@
-// The files of mails: named by the mail's place in the mailbox when it arrives, and fetched from there when
-// an admitted sender is to be answered. All files of one mail are read at once and kept on disk for a minute.
+// The files of mails: identified by the mail's place in the mailbox on arrival, and fetched from
+// there when an admitted sender is answered. All files of one mail are read at once and cached on
+// disk for a minute.
 
 import type { Worker } from 'node:worker_threads';
 import type { Attachment } from '../../kernel/message/attachment.ts';
@@ -93,7 +94,7 @@ export class MailFiles implements AsyncDisposable {
   async #read(place: MailPlace): Promise<MailContents> {
     const mail = await this.#fetch(place);
     try {
-      // Makes room for the thread that reads files.
+      // Frees memory for the thread that reads files.
       await this.#reader.rest();
       return await extractFiles(mail.raw, this.#mailbox.clock, this.#stop.signal);
     } finally {
@@ -117,16 +118,16 @@ export class MailFiles implements AsyncDisposable {
 
 const gone = (reason: string) => new AttachmentError('attachment_gone', reason, { isFinal: true });
 
-/** Somebody may tidy up meanwhile. */
+/** The folder may be cleaned up meanwhile. */
 const noRoom = () =>
   new AttachmentError('attachment_no_room', 'the temporary folder is full', {
     isFinal: false,
   });
 
 /**
- * The files of a mail, one behind the other in a file of ours. In a thread of its own, which has no more
- * time or memory than the one that parses mails. `openFile`: what they are written into, closed with the
- * contents. @throws AttachmentError
+ * Writes the files of a mail one behind the other into a file, in a thread with the same time and
+ * memory limits as the parser. `openFile`: opens the target, which is closed with the contents.
+ * @throws AttachmentError
  */
 export async function extractFiles(
   raw: RawMail,
@@ -151,7 +152,7 @@ export async function extractFiles(
     await worker.terminate();
     return contents;
   } catch (error) {
-    // Whoever writes to the file has ended before its descriptor may be somebody else's.
+    // The writing thread must end before its descriptor number can be reused.
     await worker.terminate();
     await file.close();
     throw error;

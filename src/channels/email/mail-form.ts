@@ -1,5 +1,6 @@
-// The form of a raw mail before a parser sees it. Measures header size, number and depth of parts in one pass
-// (case E19), and mends a multipart without its delimiter and a mail that is signed in one piece.
+// The form of a raw mail before a parser sees it. Measures header size, number and depth of parts
+// in one pass (case E19), and repairs a multipart without its delimiter and a mail that is signed
+// in one piece.
 
 import { bytesOf, type RawMail, sizeOf } from './mail-spool.ts';
 
@@ -13,7 +14,7 @@ const LF = 0x0a;
 const MAX_PART_HEADER_BYTES = 16 * 1024;
 const MAX_BOUNDARY_LINE_BYTES = 256;
 const WINDOW_BYTES = 256 * 1024;
-/** What is read of a part that begins at the very end of a window. */
+/** Bytes read of a part that begins at the very end of a window. */
 const LOOK_AHEAD_BYTES = MAX_BOUNDARY_LINE_BYTES + MAX_PART_HEADER_BYTES + 1;
 
 export type MimeShape = {
@@ -37,7 +38,7 @@ export function splitHeader(raw: RawMail): { readonly block: string; readonly bo
   return { block: head.toString('utf8'), bodyAt: sizeOf(raw) };
 }
 
-/** `isHeaderSound`: its signatures can be checked all the same. */
+/** `isHeaderSound`: the signatures can still be checked. */
 type BrokenLimit = { readonly gate: string; readonly isHeaderSound: boolean };
 
 const broken = (gate: string, isHeaderSound = false): BrokenLimit => ({ gate, isHeaderSound });
@@ -66,7 +67,7 @@ class ShapeReader {
   read(raw: RawMail, bodyAt: number): MimeShape | BrokenLimit {
     const into = Buffer.allocUnsafe(Math.min(sizeOf(raw), 1 + WINDOW_BYTES + LOOK_AHEAD_BYTES));
     for (let from = bodyAt; from < sizeOf(raw); from += WINDOW_BYTES) {
-      // One byte before, which ends the line before.
+      // Starts one byte earlier, at the end of the previous line.
       const window = bytesOf(raw, from - 1, from + WINDOW_BYTES + LOOK_AHEAD_BYTES, into);
       for (let at = nextDelimiter(window, 1); isWithin(at); at = nextDelimiter(window, at + 2)) {
         this.#enter(window, at);
@@ -109,7 +110,7 @@ class ShapeReader {
   }
 }
 
-/** Later ones are found in the next window again. */
+/** Later ones are found again in the next window. */
 const isWithin = (at: number) => at !== -1 && at <= WINDOW_BYTES;
 
 /** The next line that begins with `--`. */
@@ -119,16 +120,16 @@ function nextDelimiter(raw: Buffer, from: number): number {
   return at === -1 ? -1 : at + 1;
 }
 
-// Brings two kinds of mail into a form that a MIME parser reads: a multipart whose delimiter is missing or
-// never comes, and an S/MIME mail that is signed in one piece (RFC 8551 section 3.5.2). The signature of the
-// latter proves nothing here; only its content is taken out.
+// Converts two kinds of mail into a form that a MIME parser reads: a multipart whose delimiter is
+// missing or never used, and an S/MIME mail signed in one piece (RFC 8551 section 3.5.2). The
+// signature of the latter is not checked; only its content is extracted.
 
 const SIGNED_TYPE = /^application\/(x-)?pkcs7-mime$/;
 /** Read as a whole. */
 const MAX_SIGNED_BYTES = 8 * 1024 * 1024;
-/** Of a multipart that has no parts: more than a text shows. */
+/** For a multipart without parts: more than a text shows. */
 const MAX_PLAIN_BYTES = 1024 * 1024;
-/** The first line of a part, with its header right below. */
+/** The first line of a part, with its header directly below. */
 const DELIMITER = /(?:^|\n)--([^\s"]{1,70})[ \t]*\r?\ncontent-/i;
 const MAX_SEARCHED_BYTES = 64 * 1024;
 
@@ -155,7 +156,10 @@ function remeasured(
   return { raw: mended, shape: { ...shape, contentTypes: [...types, ...shape.contentTypes] } };
 }
 
-/** With the delimiter it uses without naming it, or else as one text. */
+/**
+ * Uses the delimiter that occurs in the body without being declared, or treats the body as one
+ * text.
+ */
 function withoutParts(raw: RawMail): Buffer {
   const { bodyAt } = splitHeader(raw);
   const start = `\n${bytesOf(raw, bodyAt, bodyAt + MAX_SEARCHED_BYTES).toString('latin1')}`;
@@ -173,7 +177,7 @@ function withoutParts(raw: RawMail): Buffer {
   return joined([...kept, `Content-Type: ${type}`], bytesOf(raw, bodyAt, end));
 }
 
-/** Undefined where it is encrypted, or not what it says. */
+/** Undefined if it is encrypted or malformed. */
 function signedContent(raw: RawMail): Buffer | undefined {
   if (sizeOf(raw) > MAX_SIGNED_BYTES) return undefined;
   const { bodyAt } = splitHeader(raw);
@@ -195,7 +199,7 @@ function signedContent(raw: RawMail): Buffer | undefined {
   );
 }
 
-/** Each with the lines it is folded into. */
+/** Header fields, each with its folded lines. */
 const fieldsOf = (header: Buffer): readonly string[] =>
   header.toString('latin1').match(/^[^\s][^\n]*(?:\n[ \t][^\n]*)*/gm) ?? [];
 
@@ -205,7 +209,7 @@ const joined = (fields: readonly string[], body: Buffer) =>
     body,
   ]);
 
-/** A value in BER (X.690): its content, and where the next one begins. */
+/** A BER value (X.690): its content, and where the next one begins. */
 type Element = {
   readonly tag: number;
   readonly from: number;
@@ -222,7 +226,7 @@ const SIGNED_DATA = '2a864886f70d010702';
 const MAX_BER_DEPTH = 16;
 const INDEFINITE = 0x80;
 
-/** What a SignedData carries (RFC 5652 section 5). */
+/** The content of a SignedData (RFC 5652 section 5). */
 function eContentOf(ber: Buffer): Buffer | undefined {
   const [type, wrapped] = childrenOf(ber, elementAt(ber, 0), SEQUENCE);
   const isSigned =

@@ -1,6 +1,6 @@
-// The main thread's side of parsing: starts the parsing thread, limits its time and memory, and answers its
-// DNS look-ups. A mail that breaks the thread is reported as unreadable; the next mail gets a new thread. The
-// messages between the two threads are declared here.
+// The main thread's side of parsing: starts the parsing thread, limits its time and memory, and
+// answers its DNS lookups. A mail that crashes the thread is reported as unreadable; the next mail
+// gets a new thread. The messages between the two threads are declared here.
 
 import { Resolver } from 'node:dns/promises';
 import { extname } from 'node:path';
@@ -16,10 +16,10 @@ const PARSE_LIMIT_MS = 10_000;
 /** Checking signatures waits for name servers. */
 const VERIFY_LIMIT_MS = 20_000;
 const MAX_HEAP_MB = 64;
-/** New objects are cleared away early: what a mail leaves behind while it streams through adds up. */
+/** Frees new objects early: the garbage of a streamed mail adds up. */
 const MAX_YOUNG_HEAP_MB = 8;
 const MAX_STACK_MB = 4;
-/** The thread costs memory while nobody writes. */
+/** An idle thread still costs memory. */
 const IDLE_LIMIT_MS = 60_000;
 const DNS_TIMEOUT_MS = 4_000;
 const DNS_TRIES = 2;
@@ -45,20 +45,23 @@ export class MailReader implements AsyncDisposable {
     this.#deps = { clock, lookup: lookup ?? systemLookup() };
   }
 
-  /** One mail at a time. Never rejects: what cannot be read says so. Nobody reads `raw` any more then. */
+  /**
+   * Reads one mail at a time. Never rejects: an unreadable mail is a result. `raw` is no longer
+   * used after it resolves.
+   */
   async read(raw: RawMail): Promise<MailReading> {
     this.#idle?.[Symbol.dispose]();
     this.#idle = undefined;
     const worker = this.#worker ?? startWorker();
     this.#worker = worker;
     const reading = await readIn(worker, raw, this.#deps);
-    // What a large mail took is not kept while its files are read in another thread.
+    // The memory of a large mail is freed before another thread reads its files.
     if (reading.isBroken || !(raw instanceof Uint8Array)) await this.#stop();
     else this.#idle = this.#deps.clock.timer(IDLE_LIMIT_MS, () => void this.#stop());
     return reading;
   }
 
-  /** Ends a thread that waits for the next mail: another is to be started. */
+  /** Stops an idle thread before another one starts. */
   async rest(): Promise<void> {
     if (this.#idle !== undefined) await this.#stop();
   }
@@ -88,7 +91,7 @@ export function startWorker(): Worker {
     stdout: true,
     stderr: true,
   });
-  // A thread that is being stopped may still fail; nobody waits for it any more.
+  // A thread that is being stopped may still fail; nothing waits for it.
   worker.on('error', () => undefined);
   worker.unref();
   return worker;
@@ -101,7 +104,7 @@ function systemLookup(): DnsLookup {
 
 const BROKEN = 'mail broke the parser';
 
-/** One mail on its way through the thread. */
+/** Reads one mail in the thread. */
 async function readIn(
   worker: Worker,
   raw: RawMail,
@@ -145,7 +148,8 @@ async function readIn(
   return reading;
 }
 
-// What the parsing thread makes of a raw mail, and the messages it exchanges with the main thread.
+// What the parsing thread returns for a raw mail, and the messages it exchanges with the main
+// thread.
 
 export type ParsedMail = {
   readonly subject: string;
@@ -160,13 +164,13 @@ export type ParsedMail = {
   readonly contentTypes: readonly string[];
   readonly calendarMethod: string | undefined;
   readonly attachments: readonly AttachedPart[];
-  /** Its calendar entries, in words. */
+  /** Its calendar entries as text. */
   readonly calendars: readonly string[];
-  /** What a delivery report says, where it reports a failure. */
+  /** The content of a delivery report, if it reports a failure. */
   readonly bounce: BounceReport | undefined;
 };
 
-/** `unreadable`: over a limit, or the parser gave up; `gate` says which. */
+/** `unreadable`: over a limit, or the parser failed; `gate` names which. */
 export type ParseResult =
   | { readonly kind: 'parsed'; readonly mail: ParsedMail }
   | { readonly kind: 'unreadable'; readonly gate: string };
@@ -181,14 +185,14 @@ export const NO_SIGNATURES: SignatureReport = {
   dmarc: { result: 'temperror', strict: true },
 };
 
-/** Name service look-up: TXT records as lists of their pieces. Rejects with a Node DNS `code`. */
+/** DNS lookup: TXT records as lists of their pieces. Rejects with a Node DNS `code`. */
 export type DnsLookup = (domain: string, type: string) => Promise<string[][] | string[]>;
 
 export type ToParser =
   | { readonly kind: 'read'; readonly raw: RawMail }
   /**
-   * Asks for the contents of the mail's attachments, written one behind the other to the file
-   * descriptor `into`, in the order `ParsedMail` names them.
+   * Requests the contents of the mail's attachments, written one behind the other to the file
+   * descriptor `into`, in the order of `ParsedMail`.
    */
   | { readonly kind: 'files'; readonly raw: RawMail; readonly into: number }
   | {
@@ -201,7 +205,7 @@ export type ToParser =
 export type FromParser =
   | { readonly kind: 'parsed'; readonly result: ParseResult }
   | { readonly kind: 'files'; readonly sizes: readonly number[] }
-  /** What it wrote into could not take all of it. */
+  /** The target file could not take all of it. */
   | { readonly kind: 'no_room' }
   | {
       readonly kind: 'lookup';
@@ -211,20 +215,20 @@ export type FromParser =
     }
   | { readonly kind: 'verified'; readonly report: SignatureReport };
 
-// What is known of a mail without reading it.
+// What is known about a mail without reading it.
 
 export type MailSummary = {
   readonly uid: number;
   readonly bytes: number;
   /** Epoch milliseconds at which the server took the mail in. */
   readonly arrivedAtMs: number;
-  /** The Message-ID and Date fields, as they stand in the mail. */
+  /** The Message-ID and Date fields as written in the mail. */
   readonly idFields: string;
 };
 
-/** What people look at in a list of mails. */
+/** The data of a mail in a list for people. */
 export type MailHead = Pick<MailSummary, 'uid' | 'arrivedAtMs'> & {
-  /** Name and address, as the mail says. */
+  /** Name and address as written in the mail. */
   readonly from: string;
   readonly subject: string;
   readonly isSeen: boolean;
@@ -252,5 +256,5 @@ export function headOf({ uid, envelope, flags, internalDate }: FetchMessageObjec
   };
 }
 
-/** For a search of the server's. */
+/** A query for the server's search. */
 export const byMessageId = (messageId: string) => ({ header: { 'message-id': messageId } });

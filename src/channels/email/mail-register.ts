@@ -1,6 +1,7 @@
-// What the channel remembers about mails, in durable rows: who wrote in which thread, how to answer each
-// mail, what was sent and what bounced. Written before a mail is handed over, so that a crash in between
-// writes the same rows again. A sealed Message-ID keeps others from joining a thread by guessing.
+// What the channel stores about mails in durable rows: who wrote in which thread, how to answer
+// each mail, what was sent and what bounced. The rows are written before a mail is handed over, so
+// that a crash in between writes the same rows again. Message-IDs carry an authentication tag, so
+// that nobody joins a thread by guessing.
 
 import { createHash, createHmac, randomBytes, timingSafeEqual } from 'node:crypto';
 import { z } from 'zod';
@@ -25,9 +26,9 @@ import {
 } from './rules/threading.ts';
 
 const DAY_MS = 86_400_000;
-/** Whole texts and the means to answer a mail. */
+/** Whole texts and what is needed to answer a mail. */
 const KEEP_MAIL_MS = 30 * DAY_MS;
-/** Threads may be taken up again after a long time. */
+/** Threads may be continued after a long time. */
 const KEEP_THREAD_MS = 400 * DAY_MS;
 const MAX_LOG_ROWS = 5000;
 const TAG_CHARS = 24;
@@ -35,12 +36,12 @@ const TAG_CHARS = 24;
 const digest = (text: string, hexChars: number) =>
   createHash('sha256').update(text).digest('hex').slice(0, hexChars);
 
-/** Message ids can be long and hold any character; rows are named by their hash. */
+/** Message ids can be long and contain any character, so rows are named by their hash. */
 const idKey = (messageId: string) => `id/${digest(messageId, 40)}`;
 const wordsKey = (sender: string, words: string) => `words/${digest(`${sender}\n${words}`, 40)}`;
 const timeKey = (at: number) => String(at).padStart(15, '0');
 
-/** `count` is missing in rows of earlier versions. */
+/** Rows of earlier versions lack `count`. */
 type SameWords = { readonly id: MessageId; readonly at: number; readonly count?: number };
 
 export class MailRegister {
@@ -60,8 +61,8 @@ export class MailRegister {
   }
 
   /**
-   * Proves of a Message-ID of ours that it was made for this thread and this recipient: nobody joins a
-   * thread by guessing ids.
+   * An authentication tag for a Message-ID: proves that it was made for this thread and this
+   * recipient, so that nobody joins a thread by guessing ids.
    */
   tag(thread: string, recipient: string): string {
     return createHmac('sha256', this.#secret)
@@ -84,7 +85,7 @@ export class MailRegister {
     return this.#read<KnownMail>(idKey(messageId));
   }
 
-  /** The thread a parent id stands for, as far as it concerns this sender. */
+  /** The thread of a parent id, as far as it concerns this sender. */
   async knownThread(messageId: string, sender: string): Promise<KnownThread | undefined> {
     const own = parseOwnMessageId(messageId);
     if (own !== undefined && this.#isProven(own.tag, own.thread, sender)) {
@@ -106,12 +107,12 @@ export class MailRegister {
     return this.#read<MailQuote>(`quote/${inbound}`);
   }
 
-  /** The last mail that had the same words from the same sender, when, and how many there were. */
+  /** The last mail with the same text from the same sender, its time, and how many there were. */
   sameWords(sender: string, words: string): Promise<SameWords | undefined> {
     return this.#read(wordsKey(sender, words));
   }
 
-  /** Whether the owner is to be told: once a day about the same. */
+  /** Whether the owner gets a notice: once a day about the same subject. */
   async isNews(subject: string, now: number): Promise<boolean> {
     const key = `told/${digest(subject, 40)}`;
     if (now - Number((await this.#state.get(key)) ?? 0) < DAY_MS) return false;
@@ -225,7 +226,7 @@ export class MailRegister {
     await this.#state.delete(key);
   }
 
-  /** Forgets what no rule looks at any more. */
+  /** Deletes what no rule uses any more. */
   async expire(now: number): Promise<void> {
     const short = ['fp/', 'in/', 'text/', 'words/', 'out/', 'copy/', 'quote/', 'told/'];
     for (const prefix of [...short, 'later/', 'held/']) {
@@ -253,60 +254,60 @@ export class MailRegister {
   }
 }
 
-/** A damaged row is as if it were not there: it must not keep mail waiting. */
+/** A damaged row counts as missing: it must not stop mail. */
 const parsed = <T>(json: string): T | undefined => jsonRow<T>(json, object);
 
-// The rows of the mail register (mail-register.ts): what is kept of each mail, and how the texts of one
-// person are erased from them.
+// The rows of the mail register: what is kept about each mail, and how the texts of one person are
+// erased from them.
 
 type AnsweredMail = ParentMail & { readonly place?: MailPlace };
 
 type ThreadRecord = {
   readonly sender: string;
   readonly level: Verification;
-  /** Epoch milliseconds of the newest mail of the person, by our clock. */
+  /** Epoch milliseconds of the person's newest mail, local clock. */
   readonly lastHumanAt: number;
   /** The newest mail, answered when an answer names none. */
   readonly parent: ParentMail;
 };
 
-/** A mail we know by its Message-ID. */
+/** A mail known by its Message-ID. */
 export type KnownMail = {
   readonly sender: string;
   readonly thread: string;
   readonly level: Verification;
-  /** Our name of the inbound mail; undefined for one of our own. */
+  /** The id of the inbound mail; undefined for an outbound one. */
   readonly inbound?: MessageId;
-  /** The answer one of our own carries. */
+  /** The answer that an outbound mail carries. */
   readonly outbound?: MessageId;
   /** Further addresses it was sent to. */
   readonly copies?: readonly string[];
 };
 
-/** An answer on its way: everything that makes a second try byte-identical. */
+/** An answer being sent: everything that makes a retry byte-identical. */
 export type OutgoingRecord = {
   readonly messageId: string;
   readonly dateMs: number;
   readonly subject: string;
   readonly inReplyTo?: string;
   readonly references: readonly string[];
-  /** Who gets a copy. */
+  /** Recipients of copies. */
   readonly copies?: readonly string[];
   /** Epoch milliseconds of the latest try. */
   readonly triedAt: number;
   readonly isSent: boolean;
 };
 
-/** A mail that waits for a limit: one to be answered, or one of our own. */
+/** A mail that a limit holds back: one to be answered, or an outbound one. */
 export type HeldMail = {
   readonly id: MessageId;
   readonly recipient: string;
   readonly reason: string;
-  /** Epoch milliseconds; the order in which they are released. */
+  /** Epoch milliseconds; determines the order of release. */
   readonly since: number;
 };
 
-/** A copy for the Sent folder that is still to be stored. */
+/** A copy for the Sent folder that is not stored yet. */
 type PendingCopy = {
   readonly messageId: string;
   readonly dateMs: number;
@@ -323,14 +324,13 @@ type InboundRecord = {
   readonly level: Verification;
   readonly parent: AnsweredMail;
   readonly receivedAt: number;
-  /** The text with its quotes, where they were cut; kept 30 days for whoever looks into the state. */
+  /** The text with its quotes if they were cut; kept 30 days for inspection of the state. */
   readonly wholeText: string | undefined;
-  /** How an answer quotes it, where it does. */
+  /** How an answer quotes it, if it does. */
   readonly quote: MailQuote | undefined;
 };
 
-// Takes the whole texts, quotes and subjects of a person's mails out of the register, where they hold
-// certain words.
+// Erases the whole texts, quotes and subjects of a person's mails that contain certain words.
 
 const KNOWN = rowShape<KnownMail>({ sender: text, thread: text, level: text });
 const SUBJECT = rowShape<SubjectRow>({ subject: text });
@@ -339,7 +339,7 @@ const THREAD = rowShape<ThreadRecord>({
   parent: z.looseObject({ subject: text }),
 });
 
-/** `sender`: their address; how many texts went. */
+/** `sender`: their address. Returns the number of erased texts. */
 export async function forgetMails(
   state: KeyValueStore,
   sender: string,
@@ -370,7 +370,7 @@ export async function forgetMails(
   return texts + changed.length;
 }
 
-/** An answer on its way keeps its subject: every try of it is the same. */
+/** An answer being sent keeps its subject: every try of it is the same. */
 type SubjectRow = { readonly subject: string; readonly isSent?: boolean };
 
 const holdsSubject = ({ subject, isSent }: SubjectRow, holds: Holds) =>

@@ -1,5 +1,5 @@
-// One run of the channel: follows the mailbox under supervision, sends answers, and tests itself by a mail to
-// itself. Loaded when the channel runs, with all the mail libraries behind it.
+// One run of the channel: follows the mailbox under supervision, sends answers, and tests itself by
+// a mail to itself. Loaded when the channel runs, because it imports all mail libraries.
 
 import type { Receipt, SendContext } from '../../kernel/bus/bus.ts';
 import { ChannelError, NEVER } from '../../kernel/message/errors.ts';
@@ -35,18 +35,18 @@ const RECONNECT_MIN_MS = 5_000;
 const RECONNECT_MAX_MS = 5 * 60_000;
 const STABLE_MS = 10 * 60_000;
 const MAX_AUTH_FAILURES = 3;
-/** A mail may still be on its way into the Sent folder this long. */
+/** A mail may take this long to appear in the Sent folder. */
 const SENT_SETTLE_MS = 10 * 60_000;
 
 export type SessionDeps = {
   readonly at: AccountRef;
   readonly config: EmailConfig;
   readonly host: ChannelHost;
-  /** Addresses of every mailbox of ours, this one among them; default: those of this one. */
+  /** Addresses of every mailbox of this home, including this one; default: those of this one. */
   readonly ours?: () => readonly string[];
-  /** The allow list in force; default: that of the configuration given. */
+  /** The current allow list; default: that of the given configuration. */
   readonly allowFrom?: () => readonly string[];
-  /** Answers TXT look-ups for sender verification; default: the machine's name servers. */
+  /** Resolves TXT records for sender verification; default: the machine's name servers. */
   readonly lookup?: DnsLookup;
   /** PEM of the authorities to trust instead of the system's. */
   readonly certificateAuthority?: string;
@@ -62,14 +62,14 @@ export class MailSession {
   readonly mailbox: Mailbox;
   readonly reader: MailReader;
   readonly inbox: Inbox;
-  /** Kept from one connection to the next. */
+  /** Kept across connections. */
   readonly progress = { isInterrupted: false };
   readonly #deps: SessionDeps;
   readonly #answers: Answers;
   readonly #files: MailFiles;
   #wake = Promise.withResolvers<void>();
   #isGmail = false;
-  /** Aborts, with the reason, once no access token will ever come again. */
+  /** Aborts, with the reason, when the refresh token gives no more access tokens. */
   readonly #withdrawn = new AbortController();
 
   private constructor(
@@ -143,7 +143,7 @@ export class MailSession {
     });
   }
 
-  /** The content of a file that came with a mail. @throws AttachmentError */
+  /** The content of a file of a mail. @throws AttachmentError */
   file(ref: string, signal: AbortSignal): AsyncIterable<Uint8Array> {
     return this.#files.fetch(ref, signal);
   }
@@ -153,8 +153,9 @@ export class MailSession {
   }
 
   /**
-   * A mail of ours to ourselves: out by SMTP, seen again by IMAP, then put into the trash. It carries the
-   * mark of our own mails, so it is read by nobody here and never answered (RFC 3834).
+   * Sends a mail to the own address by SMTP, waits for it by IMAP, then moves it to the trash. It
+   * carries the mark of the program's own mails, so it is never read as a message or answered (RFC
+   * 3834).
    * @throws DeliveryError, ChannelError
    */
   async *selfTest(nonce: string, signal: AbortSignal): AsyncGenerator<string, void, void> {
@@ -198,33 +199,35 @@ export class MailSession {
     return this.host.clock.now() - record.triedAt >= SENT_SETTLE_MS ? 'absent' : undefined;
   }
 
-  /** Whether we store the copy in the Sent folder ourselves. */
+  /** Whether the channel itself stores the copy in the Sent folder. */
   keepsCopies(): boolean {
     return !this.#isGmail && !serverFilesSentMail(this.account.smtp.host);
   }
 
-  /** Copies wait to be stored. */
+  /** Signals that copies are waiting to be stored. */
   wake(): void {
     this.#wake.resolve();
   }
 
-  /** Resolves when something besides new mail wants the connection; a new promise each time. */
+  /** Resolves when something besides new mail needs the connection; a new promise for each wait. */
   nextWake(): Promise<void> {
     this.#wake = Promise.withResolvers<void>();
     return this.#wake.promise;
   }
 
-  /** No access token will ever come again from this refresh token. */
+  /** Reports that this refresh token will never give an access token again. */
   tokenRefused(reason: string): void {
     this.#withdrawn.abort(reason);
   }
 
-  /** Another mailbox of ours may be called something this one was not told at its start. */
+  /**
+   * Evaluated on each call: addresses of other mailboxes may change after the start of this one.
+   */
   ours(): readonly string[] {
     return [...this.account.own, ...(this.#deps.ours?.() ?? [])];
   }
 
-  /** In lower case, as configured now. */
+  /** The current allow list, in lower case. */
   allowFrom(): readonly string[] {
     const listed = this.#deps.allowFrom?.() ?? this.config.allowFrom;
     return listed.map((address) => address.toLowerCase());
@@ -251,13 +254,13 @@ const checkToken = (at: AccountRef) =>
 const newToken = ({ account }: AccountRef) =>
   `make a new refresh token and save it: nanobot channels login email${account === DEFAULT_ACCOUNT ? '' : ` --account ${account}`}`;
 
-// A mail of a mailbox to itself, which proves both ways: out by SMTP, seen again by IMAP. It carries the mark
-// of our own mails, so nothing of ours answers it (RFC 3834).
+// A mail of a mailbox to itself, which tests both ways: sent by SMTP, received by IMAP. It carries
+// the mark of the program's own mails, so it is never answered (RFC 3834).
 
 const LOOK_MS = 2_000;
 
 type SelfMail = {
-  /** Names it in its Message-ID. */
+  /** Identifies it in its Message-ID. */
   readonly name: string;
   readonly subject: string;
   readonly text: string;
@@ -290,7 +293,7 @@ export async function sendToOurselves(
   return messageId;
 }
 
-/** Its UID, once it is there. @throws ChannelError, the signal's reason */
+/** Waits for its UID. @throws ChannelError, the signal's reason */
 export async function arrivalOf(
   connection: ImapConnection,
   { folder }: Mailbox,

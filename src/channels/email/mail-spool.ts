@@ -1,6 +1,6 @@
-// Where a raw mail and the contents of its files wait while they are read: small ones in memory, large ones
-// in a file that is unlinked before its first byte is written, so that nobody else can open it and it is gone
-// when the process is. Bodies are decoded within bounds.
+// Holds a raw mail and the contents of its files while they are read: small ones in memory, large
+// ones in a file that is unlinked before its first byte is written, so that no other process can
+// open it and it disappears with this one. Bodies are decoded within bounds.
 
 import { randomUUID } from 'node:crypto';
 import { readSync } from 'node:fs';
@@ -14,12 +14,12 @@ import type { MailParser } from 'mailparser';
 import { BACKOFF, ChannelError } from '../../kernel/message/errors.ts';
 import { htmlText } from '../../lib/html/html-text.ts';
 
-/** Larger mails go through a file. */
+/** Larger mails go to a file. */
 export const MAX_MEMORY_BYTES = 256 * 1024;
 
 export type SpooledMail = AsyncDisposable & { readonly raw: RawMail };
 
-/** Undefined where not a piece came. @throws ChannelError `mail_spool` */
+/** Undefined if no piece came. @throws ChannelError `mail_spool` */
 export async function spoolMail(
   pieces: AsyncIterable<Uint8Array>,
 ): Promise<SpooledMail | undefined> {
@@ -69,19 +69,19 @@ function notKept(cause: unknown): never {
   });
 }
 
-// A mail as it came, read piece by piece from both threads: a small one in memory, a large one in an
-// open file. A file descriptor counts in every thread of a process, so the number is all that is sent.
+// A received mail, read piece by piece from both threads: a small one in memory, a large one in an
+// open file. A file descriptor is valid in every thread of a process, so only its number is passed.
 
-/** Whoever opened the file closes it, after everybody who reads it. */
+/** The code that opened the file closes it, after all readers have ended. */
 export type RawMail = Uint8Array | { readonly fd: number; readonly bytes: number };
 
-/** As much as a stream takes before it asks to wait. */
+/** What a stream accepts before it asks to wait. */
 const PIECE_BYTES = getDefaultHighWaterMark(false);
 
 export const sizeOf = (raw: RawMail): number =>
   raw instanceof Uint8Array ? raw.byteLength : raw.bytes;
 
-/** The bytes from `start` up to `end` or the end of the mail, of a file as a copy in `into`. */
+/** The bytes from `start` to `end` or the end of the mail; for a file, copied into `into`. */
 export function bytesOf(raw: RawMail, start: number, end: number, into?: Buffer): Buffer {
   const length = Math.max(0, Math.min(end, sizeOf(raw)) - start);
   if (raw instanceof Uint8Array) {
@@ -100,7 +100,7 @@ export function bytesOf(raw: RawMail, start: number, end: number, into?: Buffer)
 /** Pieces that may be kept. */
 export const piecesOf = (raw: RawMail): Generator<Buffer, void, void> => pieces(raw);
 
-/** The same in memory that is used again for each: what is kept of one must be a copy. */
+/** The same in a reused buffer: what is kept of a piece must be copied. */
 export const passingPieces = (raw: RawMail): Generator<Buffer, void, void> =>
   pieces(raw, Buffer.allocUnsafe(Math.min(sizeOf(raw), PIECE_BYTES)));
 
@@ -113,18 +113,18 @@ function* pieces(raw: RawMail, into?: Buffer): Generator<Buffer, void, void> {
   }
 }
 
-// Bounds what a parser takes of the body of each part, which its options cannot. What is not wanted never
-// reaches its decoders, which keep texts and quoted-printable whole.
+// Bounds how much of the body of each part a parser takes, which its options cannot do. Unwanted
+// bytes never reach its decoders, which keep texts and quoted-printable whole.
 
-/** Of all texts of a mail together, as they come. */
+/** For all texts of a mail together, encoded. */
 const MAX_TEXT_BYTES = 768 * 1024;
-/** Of a file, as it comes: enough for a calendar or a report. */
+/** For one file, encoded: enough for a calendar or a report. */
 const MAX_HEAD_BYTES = 512 * 1024;
 
-/** `beginnings`: the texts and how each file begins; `files`: whole files and no text. */
+/** `beginnings`: the texts and the start of each file; `files`: whole files and no text. */
 export type Wanted = 'beginnings' | 'files';
 
-/** The parts of mailparser this file knows; its types leave them out. */
+/** The internals of mailparser used here; its types omit them. */
 type Inside = {
   processChunk(chunk: Chunk, done: (error?: Error) => void): void;
   readonly curnode: { readonly isAttachment?: boolean } | false;
@@ -135,7 +135,7 @@ type Chunk =
   | { readonly type: 'body'; readonly value: Buffer }
   | { readonly type: 'data' };
 
-/** Returns how large the part at hand is, decoded, where not all of it was taken. */
+/** Returns the decoded size of the current part if it was truncated. */
 export function boundBodies(parser: MailParser, wanted: Wanted): () => number | undefined {
   const inside = parser as unknown as Inside;
   const process = inside.processChunk.bind(parser);
@@ -196,7 +196,7 @@ class PartSize {
 
 const isEscape = (byte: number) => byte === 0x3d;
 
-/** Everything in base64 but padding and line ends. */
+/** A base64 character other than padding and line ends. */
 const isDigit = (byte: number) => byte > 0x20 && byte !== 0x3d;
 
 function count(value: Buffer, isCounted: (byte: number) => boolean): number {
@@ -205,14 +205,16 @@ function count(value: Buffer, isCounted: (byte: number) => boolean): number {
   return found;
 }
 
-// Buffers lie outside the heap, and V8 looks for dead ones only after 32 MB of them: as much as a large
-// mail leaves behind in each thread it passes through. So they are cleared away as it passes.
+// Buffers lie outside the heap, and V8 collects unused ones only after 32 MB: as much as a large
+// mail leaves behind in each thread. So they are collected while the mail passes.
 
 type Collect = (options: { readonly type: 'minor' }) => void;
 
 const CLEAR_EVERY_BYTES = 2 * 1024 * 1024;
 
-/** Counts what passes, and clears away the young dead every few megabytes: some milliseconds each time. */
+/**
+ * Counts the bytes and runs a minor collection every few megabytes; each takes some milliseconds.
+ */
 function createSweeper(): { passed(bytes: number): void } {
   let unswept = 0;
   let collect: Collect | undefined;
@@ -227,18 +229,18 @@ function createSweeper(): { passed(bytes: number): void } {
   };
 }
 
-/** The collector counts as a function of contexts made after the flag is set. */
+/** The collector is a function of contexts created after the flag is set. */
 function collector(): Collect {
   setFlagsFromString('--expose-gc');
   return runInNewContext('gc');
 }
 
-// Decodes quoted-printable (RFC 2045 section 6.7) as it comes, for files too large to be kept whole.
-// What is no escape stays as it stands.
+// Decodes quoted-printable (RFC 2045 section 6.7) as a stream, for files too large to hold in
+// memory. Invalid escapes stay as written.
 
 const LF = 0x0a;
 const EQUALS = 0x3d;
-/** A line this long is decoded in pieces. */
+/** Longer lines are decoded in pieces. */
 const MAX_LINE_BYTES = 256 * 1024;
 
 const BLANKS_BEFORE_END = /(^|[^\t ])[\t ]+(?=[\r\n])/g;
@@ -272,8 +274,8 @@ function decoded(text: string): Buffer {
   return Buffer.from(bytes, 'latin1');
 }
 
-// The contents of a mail's files, one behind the other in a file without a name, until the last reader
-// has left.
+// The contents of a mail's files, one behind the other in an unlinked file that lives until the
+// last reader ends.
 
 const COPY_BYTES = 64 * 1024;
 
@@ -282,7 +284,7 @@ export class MailContents {
   readonly #sizes: readonly number[];
   #readers = 1;
 
-  /** The file is closed by `close` and the end of every reader. */
+  /** The file is closed after `close` and the end of every reader. */
   constructor(file: FileHandle, sizes: readonly number[]) {
     this.#file = file;
     this.#sizes = sizes;
@@ -320,7 +322,7 @@ export class MailContents {
     }
   }
 
-  /** Once; whoever reads goes on to the end. */
+  /** Runs once; current readers continue to the end. */
   close(): void {
     this.#left();
   }
@@ -331,11 +333,11 @@ export class MailContents {
   }
 }
 
-// The text a person sees of an HTML mail (case E23).
+// The text that a person sees of an HTML mail (case E23).
 
-/** Without pictures. */
+/** Without embedded pictures. */
 const MAX_HTML_CHARS = 500_000;
-/** A picture written into the text. */
+/** A picture embedded in the text. */
 const INLINE_PICTURE = /(data:image\/[a-z0-9.+-]{1,40};base64,)[a-z0-9+/=\s]{100,}/gi;
 
 export const htmlToVisibleText = (html: string): string =>

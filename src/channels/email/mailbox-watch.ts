@@ -1,7 +1,7 @@
-// Follows one mailbox over one connection: lists what is new, reads and hands over each mail with the cursor
-// behind it, then waits in IDLE, at most for the poll interval. A failure ends the connection; the next one
-// reads mail by mail, so that a mail that cannot be read is found and deferred. The cursor moves only with
-// what became durable.
+// Follows one mailbox over one connection: lists what is new, reads and hands over each mail
+// together with the cursor after it, then waits in IDLE, at most for the poll interval. A failure
+// ends the connection; the next one reads mail by mail, so that a mail that cannot be read is found
+// and deferred. The cursor advances only with what is durable.
 
 import { verbatim } from '../../kernel/message/untrusted.ts';
 import { shortened } from '../../lib/text/cut.ts';
@@ -44,9 +44,9 @@ type WatchContext = InboundContext & {
   readonly config: EmailConfig;
   readonly mailbox: Mailbox;
   readonly reader: MailReader;
-  /** A connection ended while mails were read, perhaps because of one of them. */
+  /** A connection ended while mails were read, possibly because of one of them. */
   readonly progress: { isInterrupted: boolean };
-  /** Resolves when something besides new mail wants the connection; a new promise each time. */
+  /** Resolves when something besides new mail needs the connection; a new promise for each wait. */
   nextWake(): Promise<void>;
 };
 
@@ -58,7 +58,9 @@ export class MailboxWatch {
   readonly #deferred: DeferredMails;
   readonly #works: () => void;
 
-  /** `works`: the connection is of use, what is in the mailbox has been read. */
+  /**
+   * `works`: called when the contents of the mailbox have been read, so the connection is usable.
+   */
   constructor(context: WatchContext, connection: ImapConnection, works: () => void) {
     const { host } = context;
     this.#context = context;
@@ -67,7 +69,7 @@ export class MailboxWatch {
     this.#works = works;
   }
 
-  /** Until aborted; rejects with ChannelError when the connection is of no more use. */
+  /** Runs until aborted; rejects with ChannelError when the connection is no longer usable. */
   async run(signal: AbortSignal): Promise<void> {
     const { host, config, register, progress } = this.#context;
     while (!signal.aborted) {
@@ -80,7 +82,7 @@ export class MailboxWatch {
       this.#works();
       this.#reportActive();
       if ((await register.pendingCopies()).length > 0) {
-        // Leaves the mailbox, so what came meanwhile is looked for before waiting.
+        // Leaves the mailbox, so new mail is looked for before waiting.
         await storeCopies(this.#connection, register, host.log);
         continue;
       }
@@ -98,7 +100,7 @@ export class MailboxWatch {
     host.report({ kind: 'running', activeAt: host.clock.now(), ...named });
   }
 
-  /** `isCareful`: each mail by itself. */
+  /** `isCareful`: reads each mail separately. */
   async #catchUp(mailbox: OpenMailbox, isCareful: boolean, signal: AbortSignal): Promise<void> {
     const { host } = this.#context;
     const now = host.clock.now();
@@ -112,7 +114,7 @@ export class MailboxWatch {
       return this.#takeAll(mails, isCareful, signal, (each) => ({ ...stored, uid: each }));
     }
     if (stored !== undefined) {
-      // The server renumbered the mailbox: what is new is known by content, not by UID.
+      // The server renumbered the mailbox: new mails are recognised by content, not by UID.
       const since = Math.max(stored.since, now - RESCAN_MS);
       const uids = await this.#connection.search({ since: new Date(since) });
       host.log.warn('mailbox was renumbered', { count: uids.length });
@@ -123,7 +125,7 @@ export class MailboxWatch {
     if (!signal.aborted) await this.#commit([], newest);
   }
 
-  /** Without `cursorAt` the place in the mailbox stays. */
+  /** Without `cursorAt` the position in the mailbox stays. */
   async #takeAll(
     mails: readonly DeferredMail[],
     isCareful: boolean,
@@ -138,7 +140,7 @@ export class MailboxWatch {
       for (const mail of chunk) {
         if (signal.aborted) return;
         const summary = summaries.find(({ uid }) => uid === mail.uid);
-        // Deleted meanwhile, where there is none.
+        // Undefined: deleted meanwhile.
         if (summary !== undefined) await this.#take(mail, summary, cursorAt?.(mail.uid));
         else if (mail === chunk.at(-1)) await this.#commit([], cursorAt?.(mail.uid));
       }
@@ -161,7 +163,7 @@ export class MailboxWatch {
     await this.#handOver(incoming, cursor);
   }
 
-  /** Mail by mail, each over a connection that may die of it. */
+  /** Reads mail by mail, each over a connection that it may break. */
   async #takeEach(
     mails: readonly DeferredMail[],
     signal: AbortSignal,
@@ -176,14 +178,14 @@ export class MailboxWatch {
     });
   }
 
-  /** Tries mails again whose time has come. Returns when the next one is due, epoch milliseconds. */
+  /** Retries the mails that are due. Returns when the next one is due, epoch milliseconds. */
   async #retryDeferred({ uidValidity }: OpenMailbox, signal: AbortSignal): Promise<number> {
     const { clock } = this.#context.host;
     const waiting = await this.#deferred.list(uidValidity);
     await this.#withSpare(uidValidity, signal, async (spare) => {
       for (const mail of waiting) {
         if (signal.aborted || mail.dueAt > clock.now()) return;
-        // New mail does not wait for a long row of mails at which the server fails.
+        // New mail does not wait for a long list of mails at which the server fails.
         if (!(await this.#takeAlone(mail, spare, undefined, signal))) return;
       }
     });
@@ -207,7 +209,7 @@ export class MailboxWatch {
     await work(spare).finally(() => spare[Symbol.asyncDispose]());
   }
 
-  /** False where it could not be read and was put off, or given up. */
+  /** False if it could not be read and was deferred or given up. */
   async #takeAlone(
     mail: DeferredMail,
     spare: SpareConnection,
@@ -265,7 +267,7 @@ export class MailboxWatch {
     }
   }
 
-  /** Undefined where it is gone. */
+  /** Undefined if it was deleted. */
   async #read(
     connection: ImapConnection,
     { summary, uidValidity }: Listed,
@@ -298,7 +300,7 @@ export class MailboxWatch {
   }
 }
 
-/** A mail over the size limit is known by its header alone. */
+/** Of a mail over the size limit, only the header is fetched. */
 async function fetchMail(
   connection: ImapConnection,
   { uid, bytes }: MailSummary,

@@ -1,6 +1,6 @@
 // The parsing thread: measures and parses one hostile mail at a time and checks its DKIM and DMARC
-// signatures, so that neither time nor memory of the gateway depends on what a sender sends. DNS look-ups go
-// through the main thread.
+// signatures, so that neither time nor memory of the gateway depends on what a sender sends. DNS
+// lookups go through the main thread.
 
 import { writeSync } from 'node:fs';
 import { Readable } from 'node:stream';
@@ -44,7 +44,7 @@ const MAX_CALENDARS = 5;
 const MAX_CALENDAR_BYTES = 256 * 1024;
 const MAX_SUBJECT_CHARS = 1000;
 const MAX_REPORT_BYTES = 64 * 1024;
-/** With what is not shown of it. */
+/** Includes what is not shown of it. */
 const MAX_PLAIN_CHARS = 1.25 * MAX_WHOLE_TEXT_CHARS;
 
 if (parentPort !== null) serve(parentPort);
@@ -95,7 +95,7 @@ async function read(
   });
 }
 
-/** Writes the files one behind the other, as the first reading named them. */
+/** Writes the files one behind the other, in the order of the first reading. */
 async function files(
   raw: RawMail,
   into: number,
@@ -160,7 +160,7 @@ async function parse(raw: RawMail, shape: MimeShape): Promise<ParseResult> {
     calendarMethod:
       shape.calendarMethod ?? calendars.map(calendarMethod).find((method) => method !== undefined),
     attachments: parts.map(({ part }) => part).filter(({ type }) => !isCalendar(type)),
-    // One entry often comes twice, as an alternative and as a file.
+    // One entry often occurs twice, as an alternative and as a file.
     calendars: [...new Set(calendars.flatMap((ics) => describeCalendar(ics) ?? []))],
     bounce: isReport ? readBounce(parts.map(reportPart)) : undefined,
   };
@@ -174,10 +174,10 @@ const reportPart = ({ part, head }: MimePart): ReportPart => ({
   text: head.toString('latin1', 0, MAX_REPORT_BYTES),
 });
 
-/** `head`: the beginning of its content. */
+/** `head`: the start of its content. */
 type MimePart = { readonly part: AttachedPart; readonly head: Buffer };
 
-/** As mailparser hands it out; its types leave some of it out. */
+/** As mailparser emits it; its types omit some fields. */
 type Found = {
   readonly type: 'attachment';
   readonly contentType: string;
@@ -187,10 +187,12 @@ type Found = {
   release(): void;
 };
 
-/** The texts and files of a mail in their order; it waits with the next until a file was read and released. */
+/**
+ * The texts and files of a mail in order; waits with the next until a file was read and released.
+ */
 const found = (parser: MailParser): AsyncIterable<Found | MessageText> => parser;
 
-/** Reads the mail in one pass, a piece at a time, so that memory does not grow with it. */
+/** Reads the mail in one pass, piece by piece, so that memory does not grow with its size. */
 function open(raw: RawMail): { readonly parser: MailParser; readonly headers: Headers } {
   const parser = new MailParser({
     skipHtmlToText: true,
@@ -206,7 +208,7 @@ function open(raw: RawMail): { readonly parser: MailParser; readonly headers: He
   return { parser, headers };
 }
 
-/** A piece at a time: the parser has made a copy of it when it asks for the next. */
+/** Feeds one piece at a time: the parser has copied it when it asks for the next. */
 async function feed(parser: MailParser, raw: RawMail): Promise<void> {
   for (const piece of passingPieces(raw)) {
     await new Promise<void>((resolve, reject) => {
@@ -216,7 +218,7 @@ async function feed(parser: MailParser, raw: RawMail): Promise<void> {
   parser.end();
 }
 
-/** Of a file the beginning is kept where it is read: of calendars, and of every part of a report. */
+/** Keeps the start of a file if it is needed: for calendars and all parts of a report. */
 async function partOf(
   { contentType: type, filename, related, content, release }: Found,
   isReport: boolean,
@@ -240,17 +242,17 @@ const nameIn = (from: unknown): string | undefined =>
     ? (from as AddressObject).value[0]?.name
     : undefined;
 
-// Checks DKIM and DMARC on the raw bytes with mailauth and reports what each signature really
-// covers. Whether that is enough is decided in rules/sender.ts.
+// Checks DKIM and DMARC on the raw bytes with mailauth and reports what each signature covers.
+// rules/sender.ts decides whether that is enough.
 
-/** More signatures than any honest mail has would only cost look-ups. */
+/** More signatures than any legitimate mail has would only cost DNS lookups. */
 const MAX_SIGNATURES = 8;
 const MIN_KEY_BITS = 1024;
 const LF = 0x0a;
 const CR = 0x0d;
 const MAX_ODD_PIECES = 2;
 
-/** The parts of a mailauth result this file reads; its types leave some of them out. */
+/** The parts of a mailauth result used here; its types omit some of them. */
 type CheckedSignature = {
   readonly signingDomain?: string;
   readonly algo?: string;
@@ -268,7 +270,7 @@ async function checkSignatures(raw: RawMail, lookup: DnsLookup): Promise<Signatu
   const fields = headerValues(parseHeaderBlock(block), 'dkim-signature');
   if (fields.length > MAX_SIGNATURES) return NO_SIGNATURES;
   if (fields.length > 0 && hasEndlessLine(raw)) return NO_SIGNATURES;
-  // Without a signature nothing is asked of the body.
+  // Without a signature the body is not needed.
   const signed = fields.length > 0 ? raw : bytesOf(raw, 0, bodyAt);
   const options = { resolver: lookup, minBitLength: MIN_KEY_BITS };
   const checked = await dkimVerify(Readable.from(piecesOf(signed), { objectMode: false }), options);
@@ -287,8 +289,8 @@ async function checkSignatures(raw: RawMail, lookup: DnsLookup): Promise<Signatu
 }
 
 /**
- * A line is kept while it is hashed, and so are empty ones until another comes. Honest lines have less
- * than 1,000 bytes (RFC 5322 section 2.1.1).
+ * A line is kept in memory while it is hashed, and so are empty lines until another line follows.
+ * Legitimate lines have less than 1,000 bytes (RFC 5322 section 2.1.1).
  */
 function hasEndlessLine(raw: RawMail): boolean {
   let pieces = 0;

@@ -1,5 +1,5 @@
-// Keeps the limits of what is mailed: asked before a mail is answered, so that no paid answer is held back,
-// and before other mails are sent. Mails that are held go out in their order.
+// Enforces the limits on sent mail: checked before a mail is answered, so that no paid answer is
+// held back, and before other mails are sent. Held mails are released in order.
 
 import { spanWords } from '../../kernel/intake/rules/fair-use.ts';
 import type { MessageId } from '../../kernel/message/ids.ts';
@@ -18,31 +18,33 @@ import {
   waitOf,
 } from './rules/budget.ts';
 
-/** How soon a changed setting counts for what is held. */
+/** How soon a changed setting applies to held mails. */
 const RECHECK_MS = 30_000;
-/** Between two of a person that are released. */
+/** Pause between two released mails of a person. */
 const STEP_MS = 500;
-/** What does not ask again so long after it was to was withdrawn. */
+/** A held mail that does not ask again this long after its time was withdrawn. */
 const GONE_MS = 10 * 60_000;
 /** A turn that has sent no answer by then sends none. */
 const TURN_MS = 60 * 60_000;
-/** Between two notices about one person. */
+/** Pause between two notices about one person. */
 const TELL_MS = 60 * 60_000;
 
 type ReplyLimitsDeps = {
   readonly host: ChannelHost;
   readonly register: MailRegister;
   readonly limits: MailLimits;
-  /** Where the settings of the mailbox stand. */
+  /** Path of the settings of the mailbox. */
   readonly path: string;
 };
 
 type Held = HeldMail & { readonly dueAt: number };
 
 export type Sending = {
-  /** It is no answer. */
+  /** It answers no mail. */
   readonly isLetter: boolean;
-  /** An answer was admitted before a model was asked and does not wait; a copy is sent now or never. */
+  /**
+   * An answer was admitted before the model call and does not wait; a copy is sent now or never.
+   */
   readonly as: 'answer' | 'own' | 'copy';
 };
 
@@ -55,7 +57,7 @@ export type Claim =
 
 export class ReplyLimits {
   readonly #deps: ReplyLimitsDeps;
-  /** Permitted, not yet in the log: counted, so that what is sent side by side keeps the limits. */
+  /** Permitted but not yet in the log: counted, so that concurrent sends keep the limits. */
   readonly #underWay = new Set<SentReply>();
   /** In order of release. */
   readonly #held: Map<MessageId, Held>;
@@ -71,7 +73,7 @@ export class ReplyLimits {
     return new ReplyLimits(deps, await deps.register.held());
   }
 
-  /** What waits and why; undefined: nothing does. */
+  /** What waits and why; undefined if nothing does. */
   waiting(): string | undefined {
     this.#forgetWithdrawn();
     const { size } = this.#held;
@@ -80,7 +82,10 @@ export class ReplyLimits {
     return `${size} ${size === 1 ? 'mail waits' : 'mails wait'}: ${[...reasons].join('; ')}`;
   }
 
-  /** Whether a mail is answered now, asked before a model is. A turn that has begun does not wait. */
+  /**
+   * Whether a mail is answered now; asked before the model call. A turn that has begun does not
+   * wait.
+   */
   async admit(message: InboundMessage, hasBegun: boolean): Promise<Admission> {
     const { register, host } = this.#deps;
     const { thread, chat: recipient } = message.chat;
@@ -104,7 +109,7 @@ export class ReplyLimits {
     return { kind: 'answer' };
   }
 
-  /** Judged and counted in one step, so that nothing sent side by side comes in between. */
+  /** Judges and counts in one step, so that no concurrent send comes in between. */
   async claim(id: MessageId, reply: SentReply, how: Sending): Promise<Claim> {
     const { register, limits } = this.#deps;
     const { recipient, thread, at } = reply;
@@ -127,7 +132,7 @@ export class ReplyLimits {
     return { kind: 'send', reply: mine };
   }
 
-  /** It is in the log, or was not sent. */
+  /** Called when the mail is in the log or was not sent. */
   release(replies: Iterable<SentReply>): void {
     for (const one of replies) this.#underWay.delete(one);
   }
@@ -161,7 +166,7 @@ export class ReplyLimits {
     if (this.#held.delete(id)) void this.#noted(this.#deps.register.noteReleased(id));
   }
 
-  /** Holds it where a limit or an earlier one of the same person is in front of it. */
+  /** Holds the mail if a limit applies or an earlier mail of the same person waits. */
   #hold(
     id: MessageId,
     request: ReplyRequest,
@@ -201,7 +206,7 @@ export class ReplyLimits {
     return last;
   }
 
-  /** Held mails are kept to show them and for their order; without the rows they are only released. */
+  /** Rows of held mails serve display and order; without the rows the mails are only released. */
   async #noted(write: Promise<void>): Promise<void> {
     await write.catch((error) => this.#deps.host.log.warn('held mail not stored', { error }));
   }
@@ -254,6 +259,6 @@ export class ReplyLimits {
   }
 }
 
-/** Stands for the answer of a turn that runs. */
+/** Represents the answer of a running turn. */
 const isOfTurn = ({ thread, textHash }: SentReply, wanted: string) =>
   thread === wanted && textHash === '';

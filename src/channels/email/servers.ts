@@ -1,6 +1,6 @@
-// Finds the servers of a mailbox from its address (table of providers, DNS service records by RFC 6186 and
-// RFC 8314, autoconfig), and proves them before they are saved: IMAP opens the mailbox, SMTP takes a login,
-// and one mail to itself arrives.
+// Finds the servers of a mailbox from its address (table of providers, DNS service records by RFC
+// 6186 and RFC 8314, autoconfig) and tests them before they are saved: IMAP opens the mailbox, SMTP
+// accepts a login, and one mail to itself arrives.
 
 import { randomUUID } from 'node:crypto';
 import { Resolver } from 'node:dns/promises';
@@ -21,7 +21,7 @@ const DNS_TIMEOUT_MS = 3_000;
 const FETCH_TIMEOUT_MS = 5_000;
 const MAX_AUTOCONFIG_BYTES = 100_000;
 
-/** The address is a person's, so the domain in it is anybody's. */
+/** The address is user input, so its domain may be any host. */
 const safeFetch = createSafeFetch({ rules: () => ({ ports: [443], allowPrivateHosts: [] }) });
 
 export type ServiceRecord = {
@@ -31,9 +31,9 @@ export type ServiceRecord = {
 };
 
 export type DiscoverDeps = {
-  /** Service records of a name; empty where there are none. */
+  /** Service records of a name; empty if there are none. */
   readonly services?: (name: string) => Promise<readonly ServiceRecord[]>;
-  /** The text of a page, or undefined where it cannot be had. */
+  /** The text of a page, or undefined if it is not available. */
   readonly page?: (url: string, signal: AbortSignal) => Promise<string | undefined>;
 };
 
@@ -66,7 +66,7 @@ async function byServiceRecords(
   ): Promise<MailServer | undefined> => {
     const records = [...(await services(`${name}._tcp.${domain}`))];
     const best = records.sort((a, b) => a.priority - b.priority)[0];
-    // A single dot says that the service is decidedly not there.
+    // A single dot declares that the service does not exist.
     if (best === undefined || best.name === '' || best.name === '.') return undefined;
     return { host: best.name.replace(/\.$/, ''), port: best.port, security };
   };
@@ -74,7 +74,7 @@ async function byServiceRecords(
   const smtp = (await find('_submissions', 'tls')) ?? (await find('_submission', 'starttls'));
   if (imap === undefined || smtp === undefined) return undefined;
   const foreign = [imap.host, smtp.host].find((host) => !`.${host}`.endsWith(`.${domain}`));
-  // DNS can be forged, so a person has to look (RFC 6186 section 6).
+  // DNS can be forged, so a person must confirm (RFC 6186 section 6).
   const hint = foreign && `DNS names ${foreign} as mail server. Check that this is your provider.`;
   return { imap, smtp, username: address, ...(hint === undefined ? {} : { hint }) };
 }
@@ -144,18 +144,18 @@ async function fetchPage(url: string, signal: AbortSignal): Promise<string | und
   return answer?.status === 200 ? Buffer.from(answer.body).toString('utf8') : undefined;
 }
 
-// Servers of the large mail providers, by the domain of the address. Facts from their own help
-// pages; whoever is not listed is asked by DNS and autoconfig.
+// Servers of the large mail providers by the domain of the address, from their help pages; other
+// domains are looked up by DNS and autoconfig.
 
 type DiscoveredMailbox = {
   readonly imap: MailServer;
   readonly smtp: MailServer;
   readonly username: string;
-  /** What the person has to know before it works, e.g. that an app password is needed. */
+  /** What the person must know before it works, e.g. that an app password is needed. */
   readonly hint?: string;
 };
 
-/** IMAP is over TLS on port 993; SMTP over TLS on port 465, or with STARTTLS on port 587. */
+/** IMAP over TLS on port 993; SMTP over TLS on port 465, or with STARTTLS on port 587. */
 type Provider = readonly [
   domains: string,
   imap: string,
@@ -217,10 +217,10 @@ function knownProvider(address: string, domain: string): DiscoveredMailbox | und
   };
 }
 
-// Proves a mailbox before it is saved: IMAP opens it, SMTP takes a log-in, and one mail to itself
-// arrives, so both ways are known to work. The mail libraries are loaded when it is called.
+// Tests a mailbox before it is saved: IMAP opens it, SMTP accepts a login, and one mail to itself
+// arrives, so both directions work. The mail libraries are loaded on call.
 
-/** How long the mail to itself may take. */
+/** Time limit for the mail to itself. */
 const ARRIVAL_LIMIT_MS = 60_000;
 
 export type MailProofStep = 'imap' | 'smtp' | 'round trip';
@@ -235,7 +235,7 @@ export type MailProof =
     };
 
 type ProveOptions = {
-  /** Told when a step begins. */
+  /** Called when a step begins. */
   readonly onStep?: (step: MailProofStep) => void;
   readonly clock?: Clock;
   readonly certificateAuthority?: string;
@@ -252,7 +252,7 @@ const TOKEN_REMEDY =
 const GRANT_REMEDY =
   'Create a new refresh token; check client id, client secret, token address and scope.';
 
-/** Never rejects for what the mail servers do; rejects only when the signal aborts. */
+/** Never rejects for failures of the mail servers; rejects only when the signal aborts. */
 export async function proveMailbox(
   config: EmailConfig,
   signal: AbortSignal,

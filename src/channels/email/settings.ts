@@ -1,5 +1,5 @@
-// The email settings: their schema, the mailboxes they describe, the source of OAuth2 tokens, and what the
-// schema cannot check.
+// The email settings: their schema, the mailboxes they describe, the source of OAuth2 tokens, and
+// checks beyond the schema.
 
 import { z } from 'zod';
 import {
@@ -29,7 +29,7 @@ import {
 import { isLoopbackHost } from '../../lib/net/address-rules.ts';
 import { isOwnAddress, normalizeAddress } from './rules/address.ts';
 
-/** `unlisted`: of people who are not let in; `all`: of everybody but the owner. */
+/** `unlisted`: mails of people who are not let in; `all`: of everybody but the owner. */
 const BRIDGE_MODES = ['off', 'unlisted', 'all'] as const;
 
 export type BridgeMode = (typeof BRIDGE_MODES)[number];
@@ -50,7 +50,7 @@ const oauth2Schema = z.strictObject({
 
 const answerCount = () => count(0, 5000);
 
-/** The log of what was sent goes back 7 days and holds 5,000 mails. */
+/** The log of sent mail goes back 7 days and holds 5,000 mails. */
 const emailLimits = z.strictObject({
   perHour: answerCount()
     .default(60)
@@ -124,7 +124,7 @@ const mailboxFields = {
   pollSecs: seconds(5, 120, 60).describe('Seconds between full checks of the mailbox.'),
 };
 
-/** One mailbox, whether it is the first or a further one. */
+/** One mailbox, the first or a further one. */
 export const mailboxSchema = z.strictObject(mailboxFields);
 
 export const emailSchema = z.strictObject({
@@ -222,16 +222,16 @@ function addressProblems(email: EmailConfig, path: string): Problems {
   ];
 }
 
-// The mailboxes of the email channel: the first is its own section, further ones take from it what they
-// leave out. Credentials, addresses and who may write are each mailbox's own, and a mailbox that names
-// a server of its own takes nothing that belongs to the other one.
+// The mailboxes of the email channel: the first is its own section; further ones inherit from it
+// what they leave out. Credentials, addresses and the allow list belong to each mailbox, and a
+// mailbox with a server of its own inherits nothing that belongs to the other server.
 
 const OWN = ['accounts', 'username', 'password', 'oauth2', 'from', 'aliases', 'allowFrom'];
-/** Whose word on senders is believed depends on the receiving server. */
+/** Which assertions about senders are trusted depends on the receiving server. */
 const OF_IMAP = ['imapPort', 'imapSecurity', 'authservId'];
 const OF_SMTP = ['smtpPort', 'smtpSecurity'];
 
-/** Every mailbox as if it were the only one, the first one before the others. */
+/** Every mailbox as if it were the only one, the first one first. */
 export function mailboxesOf(email: EmailConfig): ReadonlyMap<AccountId, EmailConfig> {
   const first: EmailConfig = { ...email, accounts: {} };
   const further = Object.entries(email.accounts).map(
@@ -256,7 +256,7 @@ function furtherMailbox(
   return { ...mailboxSchema.parse({ ...merged, enabled }), accounts: {} };
 }
 
-/** Addresses of a mailbox, its own first; none while it has no usable one. */
+/** Addresses of a mailbox, its own first; empty while it has no usable one. */
 export function addressesOf(mailbox: EmailConfig): readonly string[] {
   const { from, username, aliases } = mailbox;
   return [from === '' ? username : from, ...aliases].flatMap(
@@ -264,7 +264,7 @@ export function addressesOf(mailbox: EmailConfig): readonly string[] {
   );
 }
 
-/** An answer could come from two mailboxes. */
+/** The same address on two mailboxes: an answer could come from either. */
 function sharedAddresses(email: EmailConfig): Problems {
   const takenBy = new Map<string, string>();
   const problems: ConfigProblem[] = [];
@@ -281,17 +281,18 @@ function sharedAddresses(email: EmailConfig): Problems {
   return problems;
 }
 
-// OAuth2 for mailboxes: when it is used instead of the password, and where the large providers hand
-// out access tokens. Asking for one is left to the channel.
+// OAuth2 for mailboxes: when it replaces the password, and where the large providers issue access
+// tokens. The channel requests the tokens.
 
 export type OAuth2Settings = z.infer<typeof oauth2Schema>;
 
 export type TokenEndpoint = { readonly tokenUrl: string; readonly scope: string };
 
 /**
- * By IMAP host, so that company domains at these providers are known too.
+ * By IMAP host, so that company domains at these providers are recognised.
  * @see https://developers.google.com/workspace/gmail/imap/xoauth2-protocol
- * @see https://learn.microsoft.com/exchange/client-developer/legacy-protocols/how-to-authenticate-an-imap-pop-smtp-application-by-using-oauth
+ * @see
+ * https://learn.microsoft.com/exchange/client-developer/legacy-protocols/how-to-authenticate-an-imap-pop-smtp-application-by-using-oauth
  */
 const ENDPOINTS: readonly (TokenEndpoint & { readonly imapHosts: readonly string[] })[] = [
   {
@@ -307,7 +308,7 @@ const ENDPOINTS: readonly (TokenEndpoint & { readonly imapHosts: readonly string
   },
 ];
 
-/** A refresh token is set: the log-in is by OAuth2 and the password is not used. */
+/** A refresh token is set: login is by OAuth2 and the password is not used. */
 export const usesOAuth2 = (settings: OAuth2Settings) => settings.refreshToken !== '';
 
 export function knownTokenEndpoint(imapHost: string): TokenEndpoint | undefined {
@@ -315,7 +316,7 @@ export function knownTokenEndpoint(imapHost: string): TokenEndpoint | undefined 
   return ENDPOINTS.find((endpoint) => endpoint.imapHosts.includes(host));
 }
 
-/** Where tokens of this mailbox come from: what is configured, else the provider's own. */
+/** The token endpoint of this mailbox: the configured one, else the provider's own. */
 export function tokenEndpointOf(settings: OAuth2Settings, imapHost: string): TokenEndpoint {
   const known = settings.tokenUrl === '' ? knownTokenEndpoint(imapHost) : undefined;
   return {
@@ -324,7 +325,7 @@ export function tokenEndpointOf(settings: OAuth2Settings, imapHost: string): Tok
   };
 }
 
-/** A refresh token may be sent there: encrypted, or on this machine. */
+/** Whether a refresh token may be sent there: encrypted, or on this machine. */
 export function isSafeTokenUrl(tokenUrl: string): boolean {
   if (!URL.canParse(tokenUrl)) return false;
   const { protocol, hostname, username, password } = new URL(tokenUrl);

@@ -1,5 +1,6 @@
-// Onboarding of email: the mailbox, its servers found from the address or typed, its login by password or
-// OAuth2, proved both ways by one mail to itself. A secret from the environment is saved by its name.
+// Onboarding of email: the mailbox, its servers found from the address or typed, its login by
+// password or OAuth2, tested both ways by one mail to itself. A secret from the environment is
+// saved by its name.
 
 import type { Asker } from '../../cli/onboard/asker.ts';
 import { currentConfig, type Settings, save, tryOut } from '../../cli/onboard/asker.ts';
@@ -118,14 +119,14 @@ type Servers = Pick<
   'imapHost' | 'imapPort' | 'imapSecurity' | 'smtpHost' | 'smtpPort' | 'smtpSecurity' | 'username'
 >;
 
-/** A further mailbox of the same provider has its servers. */
+/** Servers for a further mailbox of the same provider. */
 function besideFirst(first: EmailConfig, account: AccountId, address: string): Servers | undefined {
   const [own] = addressesOf(first);
   const isSame = own !== undefined && domainOf(own) === domainOf(address.toLowerCase());
   return isSame && account !== DEFAULT_ACCOUNT ? { ...first, username: address } : undefined;
 }
 
-/** What the flags say, then what was set up before, then what is found, then what is typed. */
+/** Order: the flags, the earlier setup, what is discovered, what is typed. */
 async function mailServers(
   asker: Asker,
   flags: EmailFlags,
@@ -195,8 +196,8 @@ function prefixed(path: string, servers: Servers): Settings {
   return Object.fromEntries(entries);
 }
 
-// Onboarding: how the mailbox is logged in to, by a password or by OAuth2. A secret that stands in the
-// environment is noted by its name; one that is written already stays.
+// Onboarding: the login of the mailbox, by password or OAuth2. A secret in the environment is saved
+// by its name; one that is already configured stays.
 
 export type CredentialFlags = {
   readonly emailPassword?: string;
@@ -208,14 +209,14 @@ export type CredentialFlags = {
 };
 
 type CredentialContext = {
-  /** Where the settings of the mailbox stand. */
+  /** Path of the settings of the mailbox. */
   readonly path: string;
-  /** How the variables begin in which its secrets may stand: `EMAIL` for `EMAIL_PASSWORD`. */
+  /** Prefix of the variables that may hold its secrets: `EMAIL` for `EMAIL_PASSWORD`. */
   readonly variables: string;
   readonly imapHost: string;
-  /** What the configuration says now, perhaps of another mailbox. */
+  /** The current configuration, possibly of another mailbox. */
   readonly written: EmailConfig;
-  /** The same, where it is of this mailbox. */
+  /** The same, if it is of this mailbox. */
   readonly before: EmailConfig | undefined;
 };
 
@@ -228,7 +229,7 @@ async function credentialSettings(
   const settings = (await wantsOAuth2(terminal, asker, flags, context))
     ? await oauth2Settings(terminal, asker, flags, context)
     : await passwordSettings(terminal, asker, flags, context);
-  // An empty value takes back what is written, and is worth no line where nothing is.
+  // An empty value removes what is configured; nothing is written if nothing is.
   const { password, oauth2 } = context.written;
   const written = { password, ...oauth2 };
   const isSaid = ([path, value]: readonly [string, JsonValue]) =>
@@ -236,7 +237,10 @@ async function credentialSettings(
   return Object.fromEntries(Object.entries(settings).filter(isSaid));
 }
 
-/** What a flag or the environment says, else what was, else, where it is usual, the person. */
+/**
+ * Order: a flag or the environment, the earlier setup, then, for providers that commonly use it,
+ * the person.
+ */
 async function wantsOAuth2(
   { env }: Terminal,
   asker: Asker,
@@ -286,7 +290,7 @@ async function oauth2Settings(
   };
 }
 
-/** Empty where the provider's own is known. */
+/** Empty if the provider's own is known. */
 async function tokenUrlOf(
   asker: Asker,
   given: string | undefined,

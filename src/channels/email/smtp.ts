@@ -1,5 +1,5 @@
-// Submits one mail to the SMTP server. The dialogue is driven step by step, because the meaning of a lost
-// connection depends on how far it got: behind the final dot the outcome is unknown (RFC 1047).
+// Submits one mail to the SMTP server. The dialogue is driven step by step, because the meaning of
+// a lost connection depends on its progress: after the final dot the outcome is unknown (RFC 1047).
 
 import { Readable } from 'node:stream';
 import SMTPConnection from 'nodemailer/lib/smtp-connection';
@@ -14,9 +14,9 @@ import {
 } from './connection-settings.ts';
 
 const CONNECT_TIMEOUT_MS = 30_000;
-/** RFC 5321 section 4.5.3.2.6 grants the server ten minutes behind the final dot. */
+/** RFC 5321 section 4.5.3.2.6 grants the server ten minutes after the final dot. */
 const SILENCE_TIMEOUT_MS = 10 * 60_000;
-/** A server that says "later" wants a pause, growing to the 30 min of RFC 5321 section 4.5.4.1. */
+/** Pause after a temporary refusal, growing to the 30 min of RFC 5321 section 4.5.4.1. */
 const MIN_BUSY_PAUSE_MS = 60_000;
 const MAX_BUSY_PAUSE_MS = 30 * 60_000;
 const MAX_DOUBLINGS = 10;
@@ -36,7 +36,7 @@ export async function sendBySmtp(
   );
 }
 
-/** Proves host, encryption and password or token without sending. @throws DeliveryError */
+/** Tests host, encryption and password or token without sending. @throws DeliveryError */
 export async function proveSmtp(account: MailAccount, signal: AbortSignal): Promise<void> {
   await inDialogue(account, signal, 1, async () => undefined);
 }
@@ -70,7 +70,7 @@ class Dialogue {
   readonly #failed = Promise.withResolvers<never>();
   readonly #onAbort: () => void;
   readonly #signal: AbortSignal;
-  /** The whole mail went out; only the server's answer can be missing. */
+  /** The whole mail was transmitted; only the server's answer can be missing. */
   isHandedOver = false;
 
   constructor(account: MailAccount, signal: AbortSignal) {
@@ -131,7 +131,9 @@ class Dialogue {
   }
 }
 
-/** Without a token nothing was said to the server. The answer waits, also while the channel stops. */
+/**
+ * Without a token nothing was sent to the server. The answer waits, also while the channel stops.
+ */
 function tokenFailure(error: ChannelError): DeliveryError {
   const code = error.code === TOKEN_REFUSED ? TOKEN_REFUSED : 'mail_not_sent';
   const options = { certainty: 'not_sent', remedy: BACKOFF, code, cause: error } as const;
@@ -148,20 +150,20 @@ function smtpFailure(error: unknown, isHandedOver: boolean, attempt: number): De
   ) => new DeliveryError(detail, { certainty, remedy, code: name, cause: error });
   if (code === 'EAUTH') return fail('not_sent', BACKOFF, SMTP_AUTH_REFUSED);
   if (typeof responseCode !== 'number') return fail(isHandedOver ? 'unknown' : 'not_sent', BACKOFF);
-  // An answer behind the dot is an answer: the server has refused the mail.
+  // An answer after the final dot is definite: the server has refused the mail.
   if (responseCode >= 500) return fail('not_sent', NEVER, 'mail_refused');
   const pauseMs = MIN_BUSY_PAUSE_MS * 2 ** Math.min(attempt - 1, MAX_DOUBLINGS);
   return fail('not_sent', after(Math.min(MAX_BUSY_PAUSE_MS, pauseMs)));
 }
 
-// The log-in of an SMTP dialogue: the password, or an access token by XOAUTH2, fetched anew once when
-// the server refuses it.
+// The login of an SMTP dialogue: the password, or an access token by XOAUTH2 that is renewed once
+// if the server refuses it.
 
 type Handler = SMTPConnection.CustomAuthenticationHandlers[string];
 
 /**
  * Not the mechanism's own name: under that one the library falls back to sending the token as a
- * password where the server offers PLAIN too.
+ * password if the server offers PLAIN.
  */
 const BY_TOKEN = 'ACCESS-TOKEN';
 const CONTINUE = 334;
@@ -176,7 +178,7 @@ const TOKEN_LOGIN: SMTPConnection.CustomAuthenticationHandlers = {
     const { user, pass } = context.auth.credentials;
     const payload = Buffer.from(`user=${user}\u0001auth=Bearer ${pass}\u0001\u0001`);
     const first = await context.sendCommand(`AUTH XOAUTH2 ${payload.toString('base64')}`);
-    // The refusal's details; the server says no once they are acknowledged.
+    // The details of the refusal; the server refuses once they are acknowledged.
     const last = first.status === CONTINUE ? await context.sendCommand('') : first;
     if (last.status !== ACCEPTED) throw new Error('the SMTP server refused the access token');
     return true;

@@ -1,5 +1,5 @@
-// Calls of Lark's REST API: the SDK's client over our own HTTP. It keeps the tenant token and asks once for a
-// new one when it is refused. Setup proves an app's id and secret here.
+// Calls of Lark's REST API: the SDK's client over our own HTTP. It keeps the tenant token and
+// requests a new one once when it is refused. Setup tests an app's id and secret here.
 
 import { type Agent, Agent as HttpAgent } from 'node:http';
 import { Agent as HttpsAgent } from 'node:https';
@@ -27,7 +27,7 @@ export type LarkApp = {
 
 export type Call = {
   readonly method: 'GET' | 'POST' | 'PATCH' | 'DELETE';
-  /** Behind `/open-apis/`. */
+  /** Path after `/open-apis/`. */
   readonly path: string;
   readonly params?: Readonly<Record<string, string | boolean>>;
   readonly data?: Readonly<Record<string, unknown>>;
@@ -38,7 +38,7 @@ export type Call = {
 
 export type LarkApi = ReturnType<typeof createLarkApi>;
 
-/** Whose secret this is, could be heard on the way: plain HTTP only within this machine. */
+/** The connection carries the app secret: plain HTTP only within this machine. */
 export function agentFor(root: string, keepAlive: boolean): HttpAgent {
   const options = { keepAlive, timeout: 60_000 };
   return isTls(root) ? new HttpsAgent(options) : new HttpAgent(options);
@@ -54,7 +54,7 @@ export function createLarkApi(app: LarkApp, clock: Clock) {
     appSecret: app.appSecret,
     domain: app.root,
     httpInstance: createHttp(agent, assertToken),
-    // Every failure is thrown; what the SDK would log of it holds the request.
+    // Every failure is thrown; the SDK's log text would contain the request.
     logger: SILENT_SDK,
     cache: {
       get: async (key) => {
@@ -93,7 +93,7 @@ export function createLarkApi(app: LarkApp, clock: Clock) {
   }
 
   return {
-    /** The whole answer, whose `code` is 0. @throws LarkCallError */
+    /** The whole response, whose `code` is 0. @throws LarkCallError */
     call: (call: Call): Promise<unknown> =>
       withToken(async () => {
         const body = await once(call, 'json');
@@ -107,7 +107,7 @@ export function createLarkApi(app: LarkApp, clock: Clock) {
   };
 }
 
-/** The SDK tells of a refused secret in words alone: its code is taken here. */
+/** The SDK reports a refused secret as text only: its code is read here. */
 function assertToken(url: string, body: unknown) {
   if (!url.endsWith('/tenant_access_token/internal')) return;
   const refusal = refusalOf(body, 200);
@@ -116,7 +116,7 @@ function assertToken(url: string, body: unknown) {
 
 export type BotInfo = { readonly openId: string; readonly name: string };
 
-/** Who the app's bot is; proves id and secret on the way. @throws LarkCallError */
+/** The app's bot; also tests id and secret. @throws LarkCallError */
 export async function botInfo(api: LarkApi, signal: AbortSignal): Promise<BotInfo> {
   const bot = fieldsOf(at(await api.call({ method: 'GET', path: 'bot/v3/info', signal }), 'bot'));
   const openId = bot?.['open_id'];
@@ -126,7 +126,7 @@ export async function botInfo(api: LarkApi, signal: AbortSignal): Promise<BotInf
   return { openId, name: String(bot?.['app_name'] ?? 'the bot') };
 }
 
-/** In words for the person who set it up; undefined where waiting may help. */
+/** A text for the person who set it up; undefined if waiting may help. */
 export function lastingTrouble(error: unknown): ChannelError | undefined {
   if (areCredentialsRefused(error)) {
     const problem = 'Lark refused this app id and secret';
@@ -141,12 +141,13 @@ export function lastingTrouble(error: unknown): ChannelError | undefined {
 /** open.feishu.cn/document/server-docs/im-v1/message/create, error codes */
 const BOT_OFF = 230006;
 
-// The HTTP the SDK speaks: its own client, without redirects and proxies, each call with a deadline. An
-// error of that client holds the request with its secrets: it ends here, and a named one goes on.
+// The HTTP that the SDK uses: its own client, without redirects and proxies, with a deadline for
+// each call. An error of that client contains the request with its secrets: it stops here and is
+// replaced by a named error.
 
-/** Longest wait for an answer that asks for no other. */
+/** Deadline of a call that sets no other. */
 const CALL_DEADLINE_MS = 30_000;
-/** Larger than any answer but a file, which is streamed. */
+/** Larger than any response except files, which are streamed. */
 const MAX_ANSWER_BYTES = 20_000_000;
 /** Larger than any refusal that comes in place of a file. */
 const MAX_REFUSAL_BYTES = 64_000;
@@ -174,12 +175,13 @@ export function createHttp(agent: Agent, onAnswer: (url: string, body: unknown) 
   };
   const post = (url: string, data: unknown, options: object = {}) =>
     request({ ...options, ...{ method: 'post', url, data } });
-  // The SDK calls these two only.
+  // The SDK calls only these two.
   return { request, post } as unknown as HttpInstance;
 }
 
 /**
- * The file of an answer with its headers. Lark may refuse with HTTP 200 as well: JSON that is no file.
+ * The file of a response with its headers. Lark may refuse with HTTP 200 as well: JSON instead of a
+ * file.
  * @throws LarkCallError
  */
 async function fileOf(answer: unknown): Promise<unknown> {
@@ -195,7 +197,7 @@ async function fileOf(answer: unknown): Promise<unknown> {
   return Readable.from(rest === undefined ? [head] : joined(head, rest), { objectMode: false });
 }
 
-/** The error of a stream with what Lark wrote into it, as the errors of other calls hold it. */
+/** The error of a stream with the body that Lark sent, like the errors of other calls. */
 async function withBodyRead(error: unknown): Promise<unknown> {
   const response = fieldsOf(at(error, 'response'));
   const stream = response?.['data'];
@@ -209,7 +211,7 @@ async function withBodyRead(error: unknown): Promise<unknown> {
   return { response: { ...response, data } };
 }
 
-/** As much as a refusal can hold; `rest` where there is more. */
+/** As much as a refusal can hold; `rest` if there is more. */
 async function headOf(stream: Readable) {
   const pieces: Buffer[] = [];
   let size = 0;
@@ -234,7 +236,7 @@ export const SILENT_SDK = {
   ...{ error: nothing, warn: nothing, info: nothing, debug: nothing, trace: nothing },
 };
 
-// For setting the channel up: do this app id and secret work, and what is its bot called.
+// For setup: tests an app id and secret and reads the bot's name.
 
 export type LarkCredentials = {
   readonly appId: string;
@@ -243,7 +245,7 @@ export type LarkCredentials = {
   readonly domain: string;
 };
 
-/** @throws ChannelError in words for the person at the keyboard; never holds the secret */
+/** @throws ChannelError as a text for the person; never contains the secret */
 export async function proveLark(
   { appId, appSecret, domain }: LarkCredentials,
   signal: AbortSignal,

@@ -1,6 +1,6 @@
-// Keeps a long connection open: proves id and secret, connects, watches, and connects again with growing
-// waits. A refused secret ends it. One connection is the SDK's WSClient without its own reconnects, which
-// would try a wrong secret for ever.
+// Keeps a long connection open: checks id and secret, connects, watches, and reconnects with
+// growing waits. A refused secret ends it. One connection is the SDK's WSClient without its own
+// reconnects, which would retry a wrong secret forever.
 
 import type { Duplex } from 'node:stream';
 import { EventDispatcher, LoggerLevel, WSClient } from '@larksuiteoapi/node-sdk';
@@ -47,16 +47,16 @@ export type RunDeps = {
 
 const MIN_WAIT_MS = 1000;
 const MAX_WAIT_MS = 60_000;
-/** A connection that held this long was a good one. */
+/** A connection that lasted this long counts as good. */
 const STEADY_MS = 60_000;
-/** How often it is looked whether Lark still answers; it is pinged about every two minutes. */
+/** Interval of the check whether Lark still answers; pings are about two minutes apart. */
 const WATCH_MS = 30_000;
 /**
- * Looks in a row that found something written and nothing read. As long as the longest usual time between
- * two pings, so that receipts, which Lark does not answer, are not taken for pings.
+ * Consecutive checks that found something written and nothing read. Covers the longest usual time
+ * between two pings, so that receipts, which Lark does not answer, are not taken for pings.
  */
 const MAX_UNANSWERED = 4;
-/** Codes of the long connection's address: forbidden, and not taken. */
+/** Codes of the request for the connection's URL: forbidden, and not accepted. */
 const CONNECTION_REFUSED: readonly number[] = [403, 514];
 
 export async function runConnections(deps: RunDeps, signal: AbortSignal): Promise<void> {
@@ -78,7 +78,7 @@ export async function runConnections(deps: RunDeps, signal: AbortSignal): Promis
   await events.settled();
 }
 
-/** One connection until its end; why it failed, undefined where it was only lost. */
+/** Runs one connection to its end; returns why it failed, undefined if it was only lost. */
 async function connectOnce(deps: RunDeps, signal: AbortSignal): Promise<unknown> {
   const { api, app, host, events } = deps;
   try {
@@ -99,7 +99,7 @@ async function connectOnce(deps: RunDeps, signal: AbortSignal): Promise<unknown>
   }
 }
 
-/** Reports every sign of life; returns when the connection is gone or is to be. */
+/** Reports every sign of life; returns when the connection is lost or must be closed. */
 async function watch(
   connection: LongConnection,
   bot: BotInfo,
@@ -156,8 +156,8 @@ function reasonOf(failure: unknown): string {
   return `Lark: ${describeFailure(what)}`;
 }
 
-// One long connection: the SDK's WSClient without its own way of connecting again, which would try a wrong
-// secret for ever and wait by no clock of ours. Its end is told by its socket, seen through the agent.
+// One long connection: the SDK's WSClient without its own reconnects, which would retry a wrong
+// secret forever and do not use our clock. Its socket, observed through the agent, reports its end.
 
 type LongConnection = Awaited<ReturnType<typeof openConnection>>;
 
@@ -167,11 +167,12 @@ type ConnectionDeps = Pick<ChannelHost, 'clock' | 'log'> & {
 };
 
 const HANDSHAKE_MS = 15_000;
-/** Address and handshake together. */
+/** URL request and handshake together. */
 const OPEN_DEADLINE_MS = 40_000;
 /**
- * Lark answers a ping at once; one that stays away this long means a dead line. The SDK counts from its
- * last ping, so this sees nothing where Lark wants pings more often: there `watch` does.
+ * Lark answers a ping at once; a pong that takes this long means a dead connection. The SDK counts
+ * from its last ping, so this detects nothing if Lark wants more frequent pings: there `watch`
+ * does.
  */
 const PONG_TIMEOUT_SECS = 30;
 
@@ -232,9 +233,9 @@ async function openConnection(
     signal.removeEventListener('abort', onAbort);
   }
   return {
-    /** Resolves when the connection is gone. */
+    /** Resolves when the connection is closed. */
     closed: closed.promise,
-    /** Grows with everything Lark sends, answers to our pings among it. */
+    /** Grows with everything Lark sends, including pongs. */
     bytesRead: () => socket?.bytesRead ?? 0,
     /** Grows with our pings and receipts. */
     bytesWritten: () => socket?.bytesWritten ?? 0,
@@ -245,8 +246,8 @@ async function openConnection(
 const failed = (reason: string) => new LarkCallError({ kind: 'unanswered', reason });
 
 /**
- * The SDK's words up to the first sign behind which it quotes: addresses with tickets, frames, and what
- * people wrote would follow.
+ * The SDK's text up to the first character after which it quotes: addresses with tickets, frames
+ * and message texts would follow.
  */
 function toOurs(log: Logger) {
   const note = (args: unknown) => {
@@ -262,9 +263,9 @@ function toOurs(log: Logger) {
   return { error: note, warn: note, info: note, debug: note, trace: note };
 }
 
-// Takes Lark's events in: each is stored before its receipt goes back, in order within a chat. Lark repeats
-// one that is refused after 15 s, 5 min, 1 h and 6 h. Lark takes only answers in a thread, so one message of
-// each thread is remembered.
+// Receives Lark's events: each is stored before its receipt goes back, in order within a chat. Lark
+// repeats a refused event after 15 s, 5 min, 1 h and 6 h. Lark accepts only answers in a thread, so
+// one message of each thread is stored.
 // open.feishu.cn/document/server-docs/event-subscription-guide/overview
 
 type EventDeps = {
@@ -276,7 +277,7 @@ type EventDeps = {
 
 export type Events = ReturnType<typeof createEvents>;
 
-/** What a person sees who pressed; the whole of it comes as a message. */
+/** The toast for the person who pressed; the full text comes as a message. */
 const toastWith = (content: string) => ({ toast: { type: 'info', content } });
 const TAKEN = 'Taken';
 const RETRY_MS = 15_000;
@@ -307,7 +308,7 @@ export function createEvents({ host, threads, groups, context }: EventDeps) {
     }
   }
 
-  /** One chat after the other; the SDK hands over events side by side. */
+  /** Serialises by chat; the SDK delivers events concurrently. */
   const inLane = <T>(lane: unknown, task: () => Promise<T>): Promise<T> => {
     const done = lanes.run(textOf(lane) ?? '', task);
     running.add(done);
@@ -355,7 +356,7 @@ export function createEvents({ host, threads, groups, context }: EventDeps) {
       const where = `the Lark group ${title} (${chat})`;
       host.tell(`I was added to ${where}. I do not write there. ${howToList(LARK, chat)}`);
     },
-    // Often subscribed along with the others, and nothing to us.
+    // Often subscribed along with the others; ignored.
     'im.message.message_read_v1': async () => undefined,
     'im.chat.access_event.bot_p2p_chat_entered_v1': async () => undefined,
   };
@@ -367,8 +368,8 @@ export function createEvents({ host, threads, groups, context }: EventDeps) {
   };
 }
 
-// Where a thread can be written into: Lark takes only answers to a message of it, so one of each thread is
-// remembered, once.
+// How to write into a thread: Lark accepts only answers to one of its messages, so one message of
+// each thread is stored, once.
 
 export type Threads = ReturnType<typeof createThreads>;
 
@@ -377,7 +378,7 @@ const keyOf = (thread: ThreadId) => `thread:${thread}`;
 
 export function createThreads(state: () => KeyValueStore | undefined) {
   const known = new RecentMap<ThreadId, string>(MAX_KNOWN);
-  /** A message to answer; undefined where none is known. */
+  /** A message to answer; undefined if none is known. */
   async function anchor(thread: ThreadId): Promise<string | undefined> {
     const kept = known.get(thread) ?? (await state()?.get(keyOf(thread)));
     if (!isId(kept)) return undefined;

@@ -1,6 +1,7 @@
-// What can go wrong with a call of Lark's, told apart by what it means for a message. Codes are those of
+// Failures of Lark calls, distinguished by what they mean for a message. Codes are those of
 // open.feishu.cn/document/server-docs/im-v1/message/create (and reply, patch, delete) and of
-// open.feishu.cn/document/server-docs/getting-started/server-error-codes. No error carries a request.
+// open.feishu.cn/document/server-docs/getting-started/server-error-codes. No error contains a
+// request.
 
 import {
   after,
@@ -14,10 +15,10 @@ import { fieldsOf, textOf } from '../../lib/json/json.ts';
 import { at, numberOf } from './rules/content.ts';
 
 export type CallFailure =
-  /** Lark answered and said no. */
+  /** Lark answered with a refusal. */
   | {
       readonly kind: 'refused';
-      /** Lark's own code; the HTTP status where the answer holds none. */
+      /** Lark's own code; the HTTP status if the response has none. */
       readonly code: number;
       readonly status: number;
       readonly description: string;
@@ -25,7 +26,7 @@ export type CallFailure =
     }
   /** The request was never written: name not found, connection refused, TLS failed. */
   | { readonly kind: 'not_reached'; readonly reason: string }
-  /** The request was written and no usable answer came. */
+  /** The request was written and no usable response came. */
   | { readonly kind: 'unanswered'; readonly reason: string };
 
 export class LarkCallError extends NanobotError {
@@ -46,33 +47,36 @@ export function describeFailure(failure: CallFailure): string {
 
 const SERVER_ERROR = 500;
 const TOO_MANY = 429;
-/** Gateway, chat and tenant limits, and a message that is just being sent. */
+/** Gateway, chat and tenant limits, and a message that is being sent at the moment. */
 const RATE_LIMITS: readonly number[] = [99991400, 230020, 11232, 230049];
 const TOKEN_REFUSED: readonly number[] = [99991661, 99991663, 99991664, 99991668, 99991677];
-/** App unknown, secret wrong, app switched off in its tenant. */
+/** App unknown, secret wrong, app disabled in its tenant. */
 const CREDENTIALS_REFUSED: readonly number[] = [10003, 10012, 10013, 10014, 10015, 99991543];
-/** The message was recalled or deleted, or was never there. */
+/** The message was recalled or deleted, or never existed. */
 const GONE: readonly number[] = [230011, 230110, 230050, 231003];
-/** The card's content was not taken: its markup, its size, or a part of it. */
+/** The card's content was refused: its markup, its size, or a part of it. */
 const CARD_REFUSED: readonly number[] = [230099, 230025, 230028, 200621];
 const TOO_OLD_TO_CHANGE = 230031;
-/** Lark failed inside and asks to try later: whether it made the message is not known. */
+/**
+ * An internal failure of Lark with a request to try later: whether it created the message is
+ * unknown.
+ */
 const TRY_LATER: readonly number[] = [1500, 5000, 55001];
-/** Another try comes to the same: content, permission, chat, person or file are refused. */
+/** A retry has the same result: content, permission, chat, person or file are refused. */
 const FINAL: readonly number[] = [
   ...[...GONE, ...CARD_REFUSED, TOO_OLD_TO_CHANGE],
   // im-v1/message: parameters, membership, availability, rights, content, tenant.
   ...[230001, 230002, 230006, 230013, 230015, 230017, 230018, 230019, 230022, 230026, 230027],
   ...[230029, 230034, 230035, 230036, 230038, 230052, 230053, 230054, 230055, 230071, 230072],
-  // im-v1/chat: not there, dissolved, not a member.
+  // im-v1/chat: does not exist, dissolved, not a member.
   ...[232006, 232009, 232010, 232011, 232033],
   // im-v1/image, file and message-resource: parameters, rights, size, kind, restricted chats.
   ...[234001, 234002, 234003, 234004, 234006, 234007, 234008, 234009, 234010, 234011, 234019],
   ...[234037, 234038, 234040, 234041, 234042, 234043],
-  // Gateway: a permission that the app lacks, fields that do not hold what they should.
+  // Gateway: a permission that the app lacks, invalid fields.
   ...[99991672, 99991679, 99992351, 99992352, 99992354, 99992402, 9499, 41050],
 ];
-/** HTTP statuses under which a code that is not known may mean a passing failure. */
+/** HTTP statuses under which an unknown code may mean a temporary failure. */
 const UNCLEAR_STATUS: readonly number[] = [200, 400, 408, 425];
 
 const isCode = (error: unknown, codes: readonly number[]) =>
@@ -86,10 +90,13 @@ export const isGone = (error: unknown) => isCode(error, [...GONE, TOO_OLD_TO_CHA
 export const isNotThere = (error: unknown) => isCode(error, GONE);
 export const isCardRefused = (error: unknown) => isCode(error, CARD_REFUSED);
 
-/** Of a `DeliveryError`: Lark refused with a code that may pass, so its tries are counted. */
+/**
+ * Code of a `DeliveryError`: Lark refused with a code that may be temporary, so the tries are
+ * counted.
+ */
 export const UNCLEAR_REFUSAL = 'lark_unclear_refusal';
 
-/** What a failed call means for the message it carried. `repeatable`: doing it twice is harmless. */
+/** What a failed call means for the message it carried. `repeatable`: a second call is harmless. */
 export function toDeliveryError(error: unknown, repeatable: boolean): unknown {
   if (!(error instanceof LarkCallError)) return error;
   const { failure } = error;
@@ -105,7 +112,7 @@ export function toDeliveryError(error: unknown, repeatable: boolean): unknown {
   });
 }
 
-/** What to do about a failed call, by what its code means. */
+/** What to do about a failed call, by the meaning of its code. */
 export function remedyFor(failure: CallFailure): Remedy {
   if (failure.kind !== 'refused') return BACKOFF;
   if (FINAL.includes(failure.code)) return NEVER;
@@ -116,7 +123,7 @@ export function remedyFor(failure: CallFailure): Remedy {
 
 type Refused = CallFailure & { readonly kind: 'refused' };
 
-/** A limit; or a refused token or secret, which concerns the channel: its messages wait. */
+/** A rate limit, or a refused token or secret, which concerns the channel: its messages wait. */
 const isWaitedOut = ({ code, status }: Refused) =>
   status === TOO_MANY || [...RATE_LIMITS, ...TOKEN_REFUSED, ...CREDENTIALS_REFUSED].includes(code);
 
@@ -126,7 +133,7 @@ const isUnclear = (failure: CallFailure) =>
   !FINAL.includes(failure.code) &&
   UNCLEAR_STATUS.includes(failure.status);
 
-/** A body that says no, whatever its HTTP status. */
+/** The error of a body that reports a refusal, whatever its HTTP status. */
 export function refusalOf(body: unknown, status: number): LarkCallError | undefined {
   const code = numberOf(at(body, 'code'));
   if (code === 0) return undefined;
@@ -137,11 +144,11 @@ export function refusalOf(body: unknown, status: number): LarkCallError | undefi
   return new LarkCallError({ kind: 'refused', code, status, description });
 }
 
-/** Codes of failures before a connection stands: nothing has left this machine. */
+/** Codes of failures before a connection is established: nothing has left this machine. */
 const NOT_REACHED =
   /^(?:ECONNREFUSED|ENOTFOUND|EAI_|ENETUNREACH|EHOSTUNREACH|CERT_|DEPTH_|UNABLE_)/;
 
-/** From whatever the HTTP library threw, which holds the request with its secrets. */
+/** Converts an error of the HTTP library, which contains the request with its secrets. */
 export function callErrorOf(thrown: unknown): LarkCallError {
   if (thrown instanceof LarkCallError) return thrown;
   const response = fieldsOf(at(thrown, 'response'));

@@ -1,6 +1,6 @@
-// One event of Lark to what the bus stores: a message, a press of a button, a reaction, a withdrawal, or a
-// record of why it is none. An event of any shape gets an answer; one that names no message gets undefined.
-// open.feishu.cn/document/server-docs/im-v1/message/events/receive
+// Converts one event of Lark to what the bus stores: a message, a press of a button, a reaction, a
+// withdrawal, or a record of why it is none. An event of any shape has a result; one that names no
+// message gives undefined. open.feishu.cn/document/server-docs/im-v1/message/events/receive
 
 import { plain } from '../../kernel/access/admission.ts';
 import type { InboundEntry } from '../../kernel/bus/bus.ts';
@@ -26,15 +26,18 @@ import type { Directory } from './uploads.ts';
 
 export type InboundContext = {
   readonly appId: string;
-  /** open_id of our bot. */
+  /** open_id of the bot. */
   readonly botId: string;
   readonly receivedAt: number;
   readonly directory: Directory;
 };
 
-/** Lark repeats an event for about seven hours: a time long before that is a clock gone wrong. */
+/** Lark repeats an event for about seven hours: a time long before that is a clock error. */
 const MAX_AGE_MS = 30 * 24 * 3_600_000;
-/** How a message begins whose words are somebody else's: the model gets them as such. */
+/**
+ * Start of a message with text that its sender did not write; it marks untrusted content for the
+ * model.
+ */
 const SHARED_NOTE = '[forwarded]\n';
 
 export async function toEntry(
@@ -70,7 +73,7 @@ export async function toEntry(
   return entryOf(parsed, gate);
 }
 
-/** A time that cannot be right is the time it came. */
+/** An impossible time is replaced by the time of receipt. */
 function sentAt(message: Fields, receivedAt: number): number {
   const given = numberOf(message['create_time']) ?? receivedAt;
   return given > receivedAt - MAX_AGE_MS && given < receivedAt ? given : receivedAt;
@@ -89,7 +92,10 @@ const NOBODY: Directory = {
   message: async () => undefined,
 };
 
-/** `open_id` is one person for this app, `union_id` for all apps of the developer; names are chosen. */
+/**
+ * `open_id` identifies a person for this app, `union_id` for all apps of the developer; names are
+ * chosen freely.
+ */
 export async function senderOf(
   ids: unknown,
   directory: Pick<Directory, 'nameOf'>,
@@ -118,9 +124,10 @@ async function placeOf(
 }
 
 /**
- * A place that an event names without saying what it is. A press in a private chat must not count as
- * one in a group, nor the other way round.
- * @throws LarkCallError where Lark does not say it: the event comes again, or the person presses again.
+ * The kind of a chat that an event names without it. A press in a private chat must not count as
+ * one in a group, nor the reverse.
+ * @throws LarkCallError if Lark does not tell the kind: the event comes again, or the person
+ * presses again.
  */
 async function placeNamed(
   chat: string,
@@ -151,7 +158,7 @@ function addressingOf(
   return isReply ? 'reply' : 'ambient';
 }
 
-/** In a thread every message seems to answer the thread's first. */
+/** In a thread every message appears to answer the thread's first. */
 async function replyOf(message: Fields, chat: string, context: InboundContext) {
   const parent = textOf(message['parent_id']);
   const isThreadRoot = message['thread_id'] !== undefined && parent === message['root_id'];
@@ -170,7 +177,7 @@ async function replyOf(message: Fields, chat: string, context: InboundContext) {
   };
 }
 
-/** Whether a message as the API shows it is one of ours. */
+/** Whether a message as the API returns it was sent by this app. */
 const isFromUs = (message: Fields, appId: string): boolean =>
   at(message, 'sender', 'sender_type') === 'app' && at(message, 'sender', 'id') === appId;
 
@@ -179,7 +186,7 @@ function saidIn(original: Fields, id: string, botId: string, isOurs: boolean): s
   const content = contentOf(textOf(original['msg_type']) ?? 'unknown', json, id);
   if (content === undefined) return undefined;
   const text = mentionsOf(original, botId).named(textWithAttachments(content));
-  // A card is how our own texts go out.
+  // Our own texts are sent as cards.
   return isOurs && text.startsWith(CARD) ? text.slice(CARD.length).trim() : text;
 }
 
@@ -190,14 +197,15 @@ async function authorOf(original: Fields, directory: Directory): Promise<string 
     : undefined;
 }
 
-// Who is named in a message: Lark writes `@_user_1` into the text and says beside it who that is. Pure.
+// Mentions in a message: Lark writes `@_user_1` into the text and lists beside it who that is.
+// Pure.
 
 export function mentionsOf(message: Fields, botId: string) {
   const mentioned = listOf(message['mentions']).flatMap((mention) => {
     const fields = fieldsOf(mention);
     const key = textOf(fields?.['key']);
     if (key === undefined) return [];
-    // In events an object of ids, in messages that were fetched a text.
+    // In events an object of ids, in fetched messages a text.
     const id = textOf(at(fields?.['id'], 'open_id')) ?? textOf(fields?.['id']);
     return [{ key, isOurs: id === botId, name: `@${nameIn(fields)}` }];
   });
@@ -205,13 +213,13 @@ export function mentionsOf(message: Fields, botId: string) {
   const names = new Map(all.map(({ key, name }) => [key, name]));
   const isOwn = new Set(all.filter((one) => one.isOurs).map(({ key }) => key));
   return {
-    /** Our bot is among them. */
+    /** The bot is among them. */
     isOurs: isOwn.size > 0,
-    /** The text with names in place of the keys; without our own name at its beginning. */
+    /** The text with names in place of the keys; without the bot's own name at the start. */
     named(text: string): string {
       const lead = keyAt(text.trimStart(), names);
       const rest = lead !== undefined && isOwn.has(lead) ? text.trimStart().slice(lead.length) : '';
-      // A text that says nothing else keeps our name.
+      // A text that consists only of the bot's name keeps it.
       return (rest.trim() === '' ? text : rest.trimStart()).replace(KEY, (found) => {
         const key = keyAt(found, names);
         if (key === undefined) return found;
@@ -221,13 +229,13 @@ export function mentionsOf(message: Fields, botId: string) {
   };
 }
 
-/** Names are chosen by their bearers and become part of what the sender says: one short line. */
+/** People choose their names, which become part of the message text: reduced to one short line. */
 const nameIn = (mention: Fields | undefined) =>
   plain(textOf(mention?.['name']) ?? '') || 'somebody';
 
 const KEY = /@_(?:all|user_\d{1,6})/g;
 
-/** The longest key that begins the text: behind `@_user_1` may stand a digit of the text. */
+/** The longest key that starts the text: a digit of the text may follow `@_user_1`. */
 function keyAt(text: string, names: ReadonlyMap<string, string>): string | undefined {
   const found = /^@_(?:all|user_\d{1,6})/.exec(text)?.[0] ?? '';
   for (let end = found.length; end > 0; end -= 1) {
@@ -236,8 +244,8 @@ function keyAt(text: string, names: ReadonlyMap<string, string>): string | undef
   return undefined;
 }
 
-// Events that are about another message: a button below one of ours was pressed, one of ours got a
-// reaction, somebody took back what they wrote. Each to what the bus stores, or undefined.
+// Events about another message: a button below a message of the agent was pressed, it got a
+// reaction, or a person recalled a message. Each is converted to what the bus stores, or undefined.
 
 const TOKEN = /^[A-Za-z0-9_-]{1,48}$/;
 
@@ -271,7 +279,7 @@ export async function toPress(
   return entryOf(message, undefined);
 }
 
-/** The event names no chat: it is the one of the message, which has to be ours. */
+/** The event names no chat: it is that of the message, which must be the agent's. */
 export async function toReaction(
   event: unknown,
   isTakenBack: boolean,
@@ -303,7 +311,7 @@ export async function toReaction(
   return entryOf(message, undefined);
 }
 
-/** The event does not say who wrote it: only what came lately can be taken back. */
+/** The event does not name the author: only recent messages can be withdrawn. */
 export function toWithdrawal(
   event: unknown,
   recent: RecentMessages,
@@ -327,7 +335,7 @@ const MAX_RECENT = 1000;
 
 type RecentMessages = ReturnType<typeof createRecentMessages>;
 
-/** Who wrote what came lately, without what they wrote. In memory: a restart forgets it. */
+/** Who wrote recent messages, without their text. In memory: lost at a restart. */
 export function createRecentMessages() {
   const messages = new RecentMap<string, InboundMessage>(MAX_RECENT);
   return {

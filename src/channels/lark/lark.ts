@@ -1,5 +1,5 @@
-// Lark (Feishu) as a channel: one app's bot over its long connection. Events are parsed in inbound.ts, the
-// connection is kept by connection.ts, and answers go out by parts.ts.
+// Lark (Feishu) as a channel: one app's bot over its long connection. inbound.ts parses events,
+// connection.ts keeps the connection, and parts.ts sends answers.
 
 import { DEFAULT_ACCOUNT, type MessageId } from '../../kernel/message/ids.ts';
 import type { ChatRef } from '../../kernel/message/message.ts';
@@ -28,7 +28,7 @@ type LarkDeps = {
   readonly random: () => number;
 };
 
-/** An answer a day late helps nobody. */
+/** An answer a day late is of no use. */
 const LIFETIME_MS = 24 * 3600 * 1000;
 
 export function createLarkChannel(config: LarkConfig, { clock, random }: LarkDeps): Channel {
@@ -45,7 +45,7 @@ export function createLarkChannel(config: LarkConfig, { clock, random }: LarkDep
   const uploads = createUploads(api, () => host?.media);
   const parts = { messages, uploads, openCards, doubts: createDoubts(clock), clock, log };
 
-  // Among several people, and in a thread, an answer stands below its question.
+  // In a group or a thread an answer quotes its question.
   async function targetOf(
     chat: ChatRef,
     replyTo: MessageId | undefined,
@@ -125,8 +125,8 @@ function createRetracting(messages: Messages): Retracting {
   };
 }
 
-// The sign we set on people's messages while we work. To take one away Lark wants the id it has given it.
-// open.feishu.cn/document/server-docs/im-v1/message-reaction/create
+// The reaction set on people's messages while the agent works. Lark needs the id it assigned to
+// remove one. open.feishu.cn/document/server-docs/im-v1/message-reaction/create
 
 export function createReactions(
   api: LarkApi,
@@ -140,7 +140,7 @@ export function createReactions(
     await api.call({ method: 'POST', path: path(message), data, signal });
   }
 
-  /** Also what an earlier process had set. */
+  /** Also removes what an earlier process set. */
   async function clear(message: string, signal: AbortSignal) {
     const params = { page_size: '50' };
     const answer = await api.call({ method: 'GET', path: path(message), params, signal });

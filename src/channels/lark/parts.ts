@@ -1,6 +1,6 @@
-// One answer as Lark messages: cards of its text, then its files, each followed by its caption, with a
-// durable mark after each, so that a failure in the middle repeats nothing. Live previews grow in one card
-// that becomes the answer.
+// One answer as Lark messages: cards of its text, then its files, each followed by its caption,
+// with a durable mark after each, so that a failure in the middle repeats nothing. Live previews
+// grow in one card that becomes the answer.
 
 import { createHash } from 'node:crypto';
 import type { Receipt, SendContext } from '../../kernel/bus/bus.ts';
@@ -25,7 +25,7 @@ import { isCardRefused, isGone, isNotThere, toDeliveryError, UNCLEAR_REFUSAL } f
 import { beginningForLark, splitForLark } from './rules/markup.ts';
 import type { Uploads } from './uploads.ts';
 
-/** Lark takes five messages a second in a chat. */
+/** Lark accepts five messages a second in a chat. */
 const PARTS_AT_ONCE = 4;
 const PART_PAUSE_MS = 250;
 const REPEAT_MARK = '(sent again: the first try was not confirmed)\n\n';
@@ -83,7 +83,7 @@ type Place = {
   readonly index: number;
   readonly context: SendContext;
   readonly target: Target;
-  /** Nobody knows whether an earlier try arrived, and Lark would not see that it is the same. */
+  /** It is unknown whether an earlier try arrived, and Lark would not recognise the repeat. */
   readonly isRepeat: boolean;
 };
 
@@ -121,7 +121,7 @@ function cardOf({ runs, choices }: Post & { kind: 'text' }, { chat }: Target, ma
   };
 }
 
-/** Turns the draft into the final text; undefined when the draft is gone. */
+/** Turns the draft into the final text; undefined if the draft no longer exists. */
 async function rewrite(
   draft: NativeId,
   card: Card,
@@ -133,12 +133,12 @@ async function rewrite(
     return draft;
   } catch (error) {
     if (isGone(error)) return undefined;
-    // A change made twice leaves the same text.
+    // A repeated change leaves the same text.
     throw toDeliveryError(error, true);
   }
 }
 
-/** Where its thread is gone the text goes to the same chat outside of it and says so. */
+/** If its thread no longer exists, the text goes to the same chat outside of it, with a note. */
 async function sendCard(
   target: Target,
   card: Card,
@@ -161,7 +161,7 @@ async function sendCard(
   return send({ chat, answering: undefined }, marked);
 }
 
-/** Tries the marked-up card, and the plain text where Lark does not take the markup. */
+/** Tries the card with markup, and plain text if Lark refuses the markup. */
 async function asCard<T>(card: Card, log: Logger, call: (json: string) => Promise<T>): Promise<T> {
   try {
     return await call(cardJson(card));
@@ -185,14 +185,18 @@ async function pause(signal: AbortSignal, clock: Clock): Promise<void> {
   });
 }
 
-// What is remembered of a part between its tries: since when it is unknown whether it arrived, and how
-// often Lark refused it with a code that may pass. Within the hour Lark tells a repeat by its uuid and
-// nothing need be said; afterwards, and where a dead process cannot say since when, the repeat says so.
+// State of a part between its tries: since when its arrival is unknown, and how often Lark refused
+// it with a code that may be temporary. Within the hour Lark recognises a repeat by its uuid and no
+// note is needed; afterwards, and if the time is unknown after a crash, the repeat says that it may
+// be one.
 
-/** Lark keeps a uuid for an hour; some minutes are its clock's and ours. */
+/** Lark keeps a uuid for an hour; the rest is a margin for differing clocks. */
 const KNOWN_AGAIN_MS = 50 * 60_000;
 const MAX_KNOWN = 1000;
-/** Refusals of one part with codes that may pass: with the waits between them about a quarter of an hour. */
+/**
+ * Refusals of one part with codes that may be temporary: about a quarter of an hour with the waits
+ * between them.
+ */
 const MAX_UNCLEAR_TRIES = 20;
 
 type Doubts = ReturnType<typeof createDoubts>;
@@ -203,7 +207,7 @@ export function createDoubts(clock: Clock) {
   const tries = new RecentMap<string, PartTries>(MAX_KNOWN);
 
   return {
-    /** `isRepeat`: the part may stand in the chat already, and Lark may not know it again. */
+    /** `isRepeat`: the part may be in the chat already, and Lark may not recognise it. */
     async during<T>(
       id: MessageId,
       part: number,
@@ -231,12 +235,12 @@ export function createDoubts(clock: Clock) {
   };
 }
 
-// The editing power: an answer that grows in one card. A draft is best effort: what Lark has no time for
-// is skipped, never queued, so that the final text is not held up behind it.
+// Live previews: an answer that grows in one card. A draft is best effort: an edit that Lark does
+// not accept in time is skipped, never queued, so that the final text is not delayed.
 
-/** Lark takes five changes of one message a second, all apps of a group together. */
+/** Lark accepts five changes of one message a second, for all apps of a group together. */
 const MIN_EDIT_INTERVAL_MS = 1000;
-/** Source text beyond this cannot be part of one card, whatever its markup. */
+/** Source text beyond this does not fit in one card, whatever its markup. */
 const MAX_SOURCE_CHARS = 4 * TEXT_UNITS;
 
 export type DraftDeps = Pick<PartsDeps, 'messages' | 'log'> & {

@@ -1,4 +1,4 @@
-// The Lark settings: their schema, the address of the API, and what the schema cannot check.
+// The Lark settings: their schema, the address of the API, and checks beyond the schema.
 
 import { z } from 'zod';
 import {
@@ -17,7 +17,7 @@ import {
 } from '../../kernel/config/settings-fields.ts';
 import { isLoopbackHost } from '../../lib/net/address-rules.ts';
 
-/** What may be set on a message while it is worked on. */
+/** Reactions that may be set on a message while the agent works on it. */
 export const LARK_ACKNOWLEDGEMENTS = [
   ...['Typing', 'OnIt', 'OneSecond', 'Get', 'OK', 'THUMBSUP'],
   ...['DONE', 'HEART', 'SMILE', 'SALUTE'],
@@ -51,12 +51,12 @@ const CLOUDS: Readonly<Record<string, string>> = {
   lark: 'https://open.larksuite.com',
 };
 
-/** The address without a path and without a slash at its end. */
+/** The address without a path and a trailing slash. */
 export function larkRoot(domain: string): string {
   return (Object.hasOwn(CLOUDS, domain) ? CLOUDS[domain] : domain)?.replace(/\/+$/, '') ?? domain;
 }
 
-/** As Lark's SDK wants it. */
+/** The format that Lark's SDK expects. */
 const APP_ID = /^cli_[0-9a-fA-F]{16}$/;
 const PERSON = /^o[un]_[0-9A-Za-z]+$/;
 const GROUP = /^oc_[0-9A-Za-z]+$/;
@@ -94,7 +94,7 @@ function credentialProblems({ appId, appSecret }: LarkConfig): Problems {
   ];
 }
 
-/** The secret goes there: plain HTTP only within this machine. */
+/** The secret is sent there: plain HTTP only within this machine. */
 function addressProblems(domain: string): Problems {
   const url = URL.parse(larkRoot(domain));
   const isSafe =

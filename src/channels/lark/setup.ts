@@ -1,5 +1,5 @@
-// Onboarding of Lark: app id and secret, proved by asking Lark who its bot is, and a line whose first sender
-// becomes the owner.
+// Onboarding of Lark: app id and secret, tested by asking Lark for its bot, and a pairing text
+// whose first sender becomes the owner.
 
 import type { Asker } from '../../cli/onboard/asker.ts';
 import { currentConfig, offerPairing, save } from '../../cli/onboard/asker.ts';
@@ -16,7 +16,7 @@ export type LarkFlags = {
   readonly larkAppSecret?: string;
   /** `feishu`, `lark` or an address. */
   readonly larkDomain?: string;
-  /** Seconds to wait for the first message of the owner. */
+  /** Seconds to wait for the owner's first message. */
   readonly pairWait?: number;
 };
 
@@ -84,7 +84,7 @@ async function proveAndSave(
     'channels.lark.enabled': true,
     'channels.lark.appId': appId,
     'channels.lark.domain': domain,
-    // What is written already may be a reference to the environment, and stays.
+    // A configured value may be a reference to the environment, and stays.
     ...(isKept ? {} : { 'channels.lark.appSecret': secretText(terminal, appSecret) }),
   });
   return bot;

@@ -1,6 +1,6 @@
-// Files out and in: a file is uploaded first and then sent by its key; a received file is fetched by its
-// message and key.
-// open.feishu.cn/document/server-docs/im-v1/image/create, .../file/create, .../message-resource/get
+// Uploads and downloads: a file is uploaded first and then sent by its key; a received file is
+// fetched by its message and key. open.feishu.cn/document/server-docs/im-v1/image/create,
+// .../file/create, .../message-resource/get
 
 import { contentToSend } from '../../kernel/delivery/undelivered.ts';
 import type { MediaStore } from '../../kernel/media/media.ts';
@@ -14,11 +14,11 @@ import type { Body } from './cards.ts';
 import { LarkCallError, remedyFor } from './failures.ts';
 import { at, isId } from './rules/content.ts';
 
-/** Largest file and largest picture that Lark takes. */
+/** Largest file and largest picture that Lark accepts. */
 export const MAX_UPLOAD_BYTES = 30_000_000;
 const MAX_IMAGE_BYTES = 10_000_000;
 const IMAGES = /^image\/(?:png|jpeg|webp|gif|bmp)$/;
-/** 30 MB over a slow line. */
+/** 30 MB over a slow connection. */
 const TRANSFER_DEADLINE_MS = 4 * 60_000;
 
 export type Uploads = ReturnType<typeof createUploads>;
@@ -56,7 +56,7 @@ type Kind =
   | { readonly msgType: 'image' }
   | { readonly msgType: 'audio' | 'media' | 'file'; readonly fileType: 'opus' | 'mp4' | 'stream' };
 
-/** Lark plays Opus and MP4 only; everything else is a file there. */
+/** Lark plays only Opus and MP4; everything else is a file. */
 function kindOf({ kind, mimeType, sizeBytes }: OutboundAttachment, bytes: Buffer): Kind {
   if (kind === 'image' && IMAGES.test(mimeType) && sizeBytes <= MAX_IMAGE_BYTES) {
     return { msgType: 'image' };
@@ -68,11 +68,11 @@ function kindOf({ kind, mimeType, sizeBytes }: OutboundAttachment, bytes: Buffer
   return { msgType: 'file', fileType: 'stream' };
 }
 
-/** The name of the codec stands in the first page of the container (RFC 7845, 5.1). */
+/** The codec's name is in the first page of the container (RFC 7845, 5.1). */
 const isOpus = (bytes: Buffer) =>
   bytes.subarray(0, 4).toString('latin1') === 'OggS' && bytes.subarray(0, 100).includes('OpusHead');
 
-/** What Lark wants waited is waited here; the caller then tries again. @throws AttachmentError */
+/** Waits as long as Lark asks; the caller then tries again. @throws AttachmentError */
 export async function* fetchResource(
   ref: string,
   signal: AbortSignal,
@@ -111,8 +111,9 @@ function explained({ failure }: LarkCallError, isFinal: boolean): AttachmentErro
 const failed = (reason: string, isFinal: boolean) =>
   new AttachmentError('lark_file', reason, { isFinal });
 
-// What events leave out: the names of senders, the titles of groups, the message that is answered. Asked once
-// and with a short deadline beside the delivery; without an answer the message goes on without it.
+// Data that events leave out: the names of senders, the titles of groups, the message that is
+// answered. Requested once with a short deadline, in parallel with the delivery; without a response
+// the message goes on without it.
 
 type ChatInfo = { readonly isGroup: boolean; readonly title?: string };
 
@@ -121,7 +122,10 @@ export type Directory = ReturnType<typeof createDirectory>;
 /** Lark waits three seconds for the receipt of an event, and storing takes time too. */
 const DEADLINE_MS = 1200;
 const LIFETIME_MS = 6 * 3_600_000;
-/** A missing permission, or an API that does not answer, is not asked about at every message. */
+/**
+ * After a missing permission or an API that does not answer, pauses requests instead of repeating
+ * them at every message.
+ */
 const RETRY_MS = 60_000;
 const MAX_KNOWN = 2000;
 
@@ -140,7 +144,7 @@ export function createDirectory(api: LarkApi, clock: Clock) {
   }
 
   return {
-    /** Undefined where it cannot be had now. */
+    /** Undefined if not available now. */
     nameOf: (openId: string): Promise<string | undefined> =>
       names.get(openId, async () => {
         if (!isId(openId)) return undefined;
@@ -155,12 +159,12 @@ export function createDirectory(api: LarkApi, clock: Clock) {
         const isGroup = data['chat_mode'] !== 'p2p';
         return { isGroup, ...(title === undefined ? {} : { title }) };
       }),
-    /** Spares asking: an event told that somebody wrote to the bot alone there. */
+    /** Saves a request: an event showed that this is a private chat with the bot. */
     noteDirect: (chatId: string) => chats.put(chatId, { isGroup: false }),
-    /** A message as the API shows it; undefined where it is gone or cannot be had now. */
+    /** A message as the API returns it; undefined if it is deleted or not available now. */
     async message(messageId: string): Promise<Fields | undefined> {
       if (!isId(messageId)) return undefined;
-      // Without the parameter Lark shows a placeholder in place of a card like ours.
+      // Without the parameter Lark returns a placeholder in place of a card.
       const params = { card_msg_content_type: 'user_card_content' };
       const data = await ask(`im/v1/messages/${messageId}`, params);
       return fieldsOf(listOf(data?.['items'])[0]);

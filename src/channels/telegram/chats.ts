@@ -1,6 +1,6 @@
-// Telegram's ids in our terms, and its groups: whether a message addresses the bot, and which ids a group had
-// before it became a supergroup. A message id names the bot too, because another bot of the same account
-// counts its messages from 1 again.
+// Telegram's ids, and its groups: whether a message addresses the bot, and which ids a group had
+// before it became a supergroup. A message id includes the bot, because another bot of the same
+// account counts its messages from 1 again.
 
 import { howToList, plain } from '../../kernel/access/admission.ts';
 import {
@@ -18,7 +18,7 @@ import { nameOf } from './content.ts';
 
 export const TELEGRAM = channelName('telegram');
 
-/** The number in front of the colon; a token without one names no bot. */
+/** The number before the colon; a token without one names no bot. */
 export function botIdOf(token: string): number {
   return Number(/^(\d+):/.exec(token)?.[1] ?? 0);
 }
@@ -30,12 +30,12 @@ export function inboundId(bot: Bot, chat: number, message: number, edit?: number
   return messageId(`${TELEGRAM}:${bot.account}:${chat}:${message}@${bot.botId}${suffix}`);
 }
 
-/** A press of a button below this message of ours; `query` is Telegram's id of it. */
+/** A press of a button below this message of the bot; `query` is Telegram's id of the press. */
 export function pressId(bot: Bot, chat: number, message: number, query: string): MessageId {
   return messageId(`${inboundId(bot, chat, message)}~press.${query}`);
 }
 
-/** A reaction to this message of ours, told by that update. */
+/** A reaction to this message of the bot, reported by that update. */
 export function reactionId(bot: Bot, chat: number, message: number, update: number): MessageId {
   return messageId(`${inboundId(bot, chat, message)}~reaction.${update}`);
 }
@@ -45,7 +45,7 @@ export function updateId(bot: Bot, update: number): MessageId {
   return messageId(`${TELEGRAM}:${bot.account}:update:${update}@${bot.botId}`);
 }
 
-/** Telegram's number of a message in this chat, when this bot received it there. */
+/** Telegram's number of a message, if this bot received it in this chat. */
 export function telegramMessageId(
   id: MessageId | undefined,
   bot: Bot,
@@ -55,7 +55,7 @@ export function telegramMessageId(
   return place?.chat === chat ? place.message : undefined;
 }
 
-/** Where a message stands that this bot received. */
+/** The place of a message that this bot received. */
 export function placeOfMessage(
   id: MessageId | undefined,
   bot: Bot,
@@ -68,24 +68,25 @@ export function placeOfMessage(
 export const toNativeId = (telegramId: number): NativeId => nativeId(String(telegramId));
 export const fromNativeId = (id: NativeId): number => Number(id);
 
-/** A draft that goes on in a second message has the ids of both, and is used as one. */
+/** A draft that continues in a second message has the ids of both and is used as one. */
 export const joinedDraft = (...messages: readonly NativeId[]): NativeId =>
   nativeId(messages.join('+'));
 export const draftMessages = (draft: NativeId): readonly NativeId[] =>
   draft.split('+').map(nativeId);
 
-/** The topic of a forum; undefined in its general one and everywhere else. */
+/** The topic of a forum; undefined in its general topic and everywhere else. */
 export const telegramThreadId = ({ thread }: ChatRef): number | undefined =>
   thread === undefined ? undefined : Number(thread);
 
 /** Groups, supergroups and channels have negative ids. */
 export const isGroupId = (chat: number): boolean => chat < 0;
 
-// Whether a message in a group is for the bot: it is named, it is answered, or a command names it. Pure.
+// Whether a message in a group is for the bot: it mentions it, answers it, or contains a command
+// for it. Pure.
 
 export type BotNames = {
   readonly botId: number;
-  /** Without `@`; undefined until Telegram has said it. */
+  /** Without `@`; undefined until Telegram has reported it. */
   readonly username: string | undefined;
 };
 
@@ -94,7 +95,7 @@ const COMMAND = /^\/[a-z0-9_]+(?:@([a-z0-9_]+))?(?=\s|$)/i;
 export function addressingOf(fields: Fields, bot: BotNames): InboundMessage['addressing'] {
   const text = textOf(fields['text']) ?? textOf(fields['caption']) ?? '';
   const command = COMMAND.exec(text.trimStart());
-  // Several bots may stand in a group: a command is for the one it names.
+  // A group may have several bots: a command is for the one it names.
   if (command !== null) return isOurName(command[1], bot) ? 'mention' : 'ambient';
   const entities = [...listOf(fields['entities']), ...listOf(fields['caption_entities'])];
   if (entities.some((entity) => isMention(fieldsOf(entity), text, bot))) return 'mention';
@@ -103,7 +104,7 @@ export function addressingOf(fields: Fields, bot: BotNames): InboundMessage['add
   return author === bot.botId ? 'reply' : 'ambient';
 }
 
-/** The message this one answers. In a topic every message seems to answer the topic's first. */
+/** The message this one answers. In a topic every message appears to answer the topic's first. */
 export function answeredBy(fields: Fields): Fields | undefined {
   const original = fieldsOf(fields['reply_to_message']);
   return original?.['forum_topic_created'] === undefined ? original : undefined;
@@ -122,10 +123,10 @@ function isMention(entity: Fields | undefined, text: string, bot: BotNames): boo
 const isOurName = (name: string | undefined, { username }: BotNames) =>
   name !== undefined && name.toLowerCase() === username?.toLowerCase();
 
-// What Telegram says of groups as such, before any message in them is read: that one has a new id, or
-// that somebody put the bot into one. Pure.
+// What Telegram reports about groups, evaluated before their messages: a group has a new id, or
+// somebody added the bot. Pure.
 
-/** The group's new id: the old group says it, and so does the new one. */
+/** The group's new id: both the old group and the new one report it. */
 export function moveOf(update: unknown): Move | undefined {
   const message = fieldsOf(fieldsOf(update)?.['message']);
   const chat = fieldsOf(message?.['chat']);
@@ -141,7 +142,7 @@ export function moveOf(update: unknown): Move | undefined {
 
 export type Joined = { readonly chat: number; readonly text: string };
 
-/** Somebody made the bot a member of a group; `text` is for the owner. */
+/** Somebody added the bot to a group; `text` is for the owner. */
 export function joinedOf(update: unknown): Joined | undefined {
   const change = fieldsOf(fieldsOf(update)?.['my_chat_member']);
   const chat = fieldsOf(change?.['chat']);
@@ -166,8 +167,8 @@ function isMember(value: unknown): boolean {
   return status === 'member' || status === 'administrator' || status === 'creator';
 }
 
-// Groups that became supergroups: Telegram gives them a new id, while our conversation, its listing and
-// all else keep the name they had. Durable, and told to the owner.
+// Groups that became supergroups: Telegram gives them a new id, while the conversation, the allow
+// list and everything else keep the old name. Durable, and reported to the owner.
 
 const MOVED = 'moved:';
 /** A group moves once; a longer chain is a loop. */
@@ -181,7 +182,7 @@ export function createGroupMoves() {
   const moves = new Map<number, number>();
   let host: ChannelHost | undefined;
 
-  /** The chat and what it became, in order. */
+  /** The chat and the ids it got later, in order. */
   function onwards(chat: number): readonly number[] {
     const ids = [chat];
     for (let step = 0; step < MAX_STEPS; step += 1) {
@@ -203,7 +204,7 @@ export function createGroupMoves() {
   }
 
   return {
-    /** Reads the moves known of old; until then only those noted since are known. */
+    /** Reads the stored moves; until then only those recorded since are known. */
     async load(givenHost: ChannelHost): Promise<void> {
       host = givenHost;
       for (const { key, value } of await host.state.list(MOVED)) {
@@ -211,7 +212,7 @@ export function createGroupMoves() {
       }
     },
 
-    /** Durable once resolved, where `load` was called before. */
+    /** Durable once resolved, if `load` was called before. */
     async note({ from, to, title }: Move): Promise<void> {
       if (from === to || moves.get(from) === to) return;
       moves.set(from, to);
@@ -224,10 +225,10 @@ export function createGroupMoves() {
       );
     },
 
-    /** Telegram's id of the chat today. */
+    /** Telegram's current id of the chat. */
     address: (chat: ChatRef) => onwards(Number(chat.chat)).at(-1) ?? Number(chat.chat),
 
-    /** All ids of the chat, the one our conversation is named by first. */
+    /** All ids of the chat; the first names the conversation. */
     names(chat: number): readonly [number, ...number[]] {
       const [first = chat, ...others] = onwards(firstName(chat));
       return [first, ...others];

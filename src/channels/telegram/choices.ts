@@ -1,5 +1,5 @@
-// Buttons below our messages, and reactions. A press is an update of its own; what came of it is shown at its
-// button. Which token means what, and who may press, is decided by the gateway.
+// Buttons below messages of the bot, and reactions. A press is an update of its own; its outcome is
+// shown at the button. The gateway decides what a token means and who may press.
 
 import type { InlineKeyboardMarkup } from 'grammy/types';
 import type { MessageId } from '../../kernel/message/ids.ts';
@@ -12,7 +12,7 @@ import type { BotApi } from './client.ts';
 import { BotCallError, toDeliveryError } from './client.ts';
 import { TELEGRAM_REACTIONS, type TelegramConfig } from './settings.ts';
 
-/** Labels longer than this, all together, stand below each other. */
+/** If all labels together are longer, the buttons stand below each other. */
 const ROW_CHARS = 32;
 const TOKEN = /^[A-Za-z0-9_-]{1,48}$/;
 const QUERY_ID = /^\w{1,64}$/;
@@ -29,7 +29,7 @@ export function keyboardOf(choices: readonly Choice[] | undefined): Keyboard | u
 
 export type Press = NonNullable<ReturnType<typeof pressOf>>;
 
-/** The press an update tells of; undefined where it is none of a button of ours. */
+/** The press that an update reports; undefined if it is none of a button of this bot. */
 export function pressOf(update: unknown) {
   const query = fieldsOf(fieldsOf(update)?.['callback_query']);
   const queryId = queryIdOf(update);
@@ -38,7 +38,7 @@ export function pressOf(update: unknown) {
   const below = fieldsOf(query?.['message']);
   if (queryId === undefined || token === undefined || !TOKEN.test(token)) return undefined;
   if (from === undefined || below === undefined) return undefined;
-  // The label is undefined where Telegram shows the message no more, because it is old.
+  // The label is undefined if Telegram no longer shows the message because it is old.
   return { queryId, token, label: labelOf(below, token), from, below };
 }
 
@@ -59,12 +59,12 @@ type PressDeps = Pick<ChannelHost, 'clock' | 'log'> & {
   readonly signal: AbortSignal;
 };
 
-/** A button is let go of after this, whatever has become of the press. */
+/** A button is released after this time, whatever the state of the press. */
 const WAIT_MS = 3000;
 
 /**
- * The presses of some updates, each to be answered once. `idOf(n)`: the message that `updates[n]`
- * became. Best effort: the app gives up waiting itself.
+ * The presses of some updates, each answered once. `idOf(n)`: the message that `updates[n]` became.
+ * Best effort: the app stops waiting by itself.
  */
 export function openPresses(
   updates: readonly unknown[],
@@ -94,12 +94,12 @@ export function openPresses(
   const late = waiting.size === 0 ? undefined : clock.timer(WAIT_MS, release);
 
   return {
-    /** Shows what came of one at its button; the app of whoever pressed lets go of it. */
+    /** Shows an outcome at the button and releases it in the person's app. */
     show(press: MessageId, markdown: string): void {
       const [query] = [...waiting].find(([, id]) => id === press) ?? [];
       if (query !== undefined) void answer(query, toastOf(markdown));
     },
-    /** Lets go of those that were shown nothing. */
+    /** Releases those without an outcome. */
     release(): void {
       late?.[Symbol.dispose]();
       release();
@@ -107,12 +107,12 @@ export function openPresses(
   };
 }
 
-// Reactions: what people think of messages of ours, and the sign we set on theirs while we work. Pure
-// but for the call that sets it.
+// Reactions: people's reactions to messages of the bot, and the bot's own reaction on theirs while
+// the agent works. Pure but for the call that sets it.
 
 export type TelegramReaction = NonNullable<ReturnType<typeof reactionOf>>;
 
-/** Undefined where a chat reacted, or by something that is no emoji; without one theirs was taken back. */
+/** Undefined if a chat reacted, or the reaction is no emoji; without an emoji it was removed. */
 export function reactionOf(update: unknown) {
   const change = fieldsOf(fieldsOf(update)?.['message_reaction']);
   const chat = fieldsOf(change?.['chat']);

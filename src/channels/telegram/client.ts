@@ -1,6 +1,6 @@
-// Calls to the Bot API: grammy's typed client over our own connection, uploads as forms, and the proof of a
-// token for setup. A failed request knows whether it can have arrived. The token is part of every address, so
-// no address gets into an error.
+// Calls to the Bot API: grammy's typed client over our own connection, uploads as forms, and the
+// test of a token for setup. A failed request knows whether it can have arrived. The token is part
+// of every URL, so no error contains a URL.
 
 import { randomUUID } from 'node:crypto';
 import type { ClientRequest, IncomingMessage } from 'node:http';
@@ -33,7 +33,7 @@ type Method =
   | 'getFile'
   | 'sendChatAction';
 
-/** The methods we use, by grammy's types, with the platform's own AbortSignal. */
+/** The methods in use, by grammy's types, with the platform's own AbortSignal. */
 export type BotApi = {
   readonly [M in Method]: (
     payload: Opts<M>,
@@ -51,14 +51,14 @@ export type FormFile = {
 
 export type BotLink = ReturnType<typeof createBotLink>;
 
-/** Longest wait for any answer but that of a poll. */
+/** Deadline of every call except polls. */
 const CALL_DEADLINE_MS = 30_000;
-/** 50 MB over a slow line. */
+/** 50 MB over a slow connection. */
 const UPLOAD_DEADLINE_MS = 4 * 60_000;
-/** A poll is given this much beyond the time it asked Telegram to wait. */
+/** Added to the time that a poll asked Telegram to wait. */
 const POLL_GRACE_MS = 15_000;
 
-/** @throws ChannelError for an address that is none; every method throws BotCallError */
+/** @throws ChannelError for an invalid address; every method throws BotCallError */
 export function createBotLink(options: LineOptions) {
   const line = openLine(options);
   const transport: Transformer = (_next, method, payload, signal) =>
@@ -71,7 +71,7 @@ export function createBotLink(options: LineOptions) {
   const api = new Api(options.token, { apiRoot: line.origin });
   api.config.use(transport);
   return {
-    // grammy's types name a polyfill's AbortSignal; ours goes straight to the transport.
+    // grammy's types name a polyfill's AbortSignal; ours goes directly to the transport.
     api: api.raw as unknown as BotApi,
     file: line.file,
     /** Calls a method with files. @throws BotCallError */
@@ -98,7 +98,7 @@ function deadlineOf(payload: object): number {
   return isPoll ? Number(payload.timeout) * 1000 + POLL_GRACE_MS : CALL_DEADLINE_MS;
 }
 
-/** RFC 7578; a value that is not a text is JSON, as the Bot API wants it. */
+/** RFC 7578; a value that is not a text is JSON, as the Bot API requires. */
 function formBody(
   fields: Readonly<Record<string, unknown>>,
   files: readonly FormFile[],
@@ -123,7 +123,7 @@ function formBody(
 }
 
 // The connection to a Bot API server: requests that know whether they can have arrived, kept alive,
-// each held to a deadline. The bot's token is part of every address, so none gets into an error.
+// each with a deadline. The bot's token is part of every URL, so no error contains one.
 
 type LineOptions = {
   readonly token: string;
@@ -138,16 +138,16 @@ type Posting = {
   readonly signal: AbortSignal | undefined;
 };
 
-/** A connection idle for longer may be dead without anybody having said so. */
+/** A connection that is idle for longer may be dead unnoticed. */
 const IDLE_SOCKET_MS = 15_000;
-/** More of them would only take open files from others. */
+/** A limit, so that other parts of the program keep enough open files. */
 const MAX_IDLE_SOCKETS = 16;
-/** Larger than any answer to a method we call (100 updates of at most some 10 kB). */
+/** Larger than any response to a method in use (100 updates of at most some 10 kB). */
 const MAX_ANSWER_BYTES = 20_000_000;
 
-/** @throws ChannelError for an address that is none */
+/** @throws ChannelError for an invalid address */
 function openLine({ token, apiRoot, clock }: LineOptions) {
-  // Taken apart before the token comes in: an error about an address quotes it.
+  // Parsed before the token is inserted: an error about a URL quotes it.
   const root = parseRoot(apiRoot);
   const isTls = root.protocol === 'https:';
   const agentOptions = {
@@ -172,7 +172,7 @@ function openLine({ token, apiRoot, clock }: LineOptions) {
       const answer = await exchange(call, body, { method, clock, deadlineMs, signal });
       return parseAnswer(method, answer);
     },
-    /** The file behind a path of getFile; its body is still to be read. @throws BotCallError */
+    /** The file at a path of getFile; its body is still to be read. @throws BotCallError */
     file(path: string, signal: AbortSignal): Promise<IncomingMessage> {
       const call = request({ ...target, method: 'GET', path: `${base}/file/${bot}/${path}` });
       return opened(call, signal);
@@ -180,7 +180,7 @@ function openLine({ token, apiRoot, clock }: LineOptions) {
   };
 }
 
-/** The answer's head; a file that is not there is refused with its status. */
+/** The head of the response; a missing file is refused with its status. */
 function opened(call: ClientRequest, signal: AbortSignal): Promise<IncomingMessage> {
   return new Promise((resolve, reject) => {
     const fail = (reason: string) => {
@@ -215,7 +215,7 @@ type Exchange = Pick<Posting, 'deadlineMs' | 'signal'> & {
 
 type RawAnswer = { readonly status: number; readonly text: string };
 
-/** One request and its whole answer. A silent connection is left behind, never waited for. */
+/** One request and its whole response. A silent connection is abandoned, never waited for. */
 function exchange(call: ClientRequest, body: Buffer, options: Exchange): Promise<RawAnswer> {
   const { method, clock, signal } = options;
   return new Promise<RawAnswer>((resolve, reject) => {
@@ -235,7 +235,7 @@ function exchange(call: ClientRequest, body: Buffer, options: Exchange): Promise
       isWritten = true;
     });
     call.on('error', (error) => {
-      // Where the process may open no connection Node hands out a socket that never connects.
+      // If the process may not open connections, Node returns a socket that never connects.
       if ('syscall' in error && error.syscall === 'connect') isWritten = false;
       fail(codeOf(error));
     });
@@ -251,7 +251,7 @@ function exchange(call: ClientRequest, body: Buffer, options: Exchange): Promise
   });
 }
 
-/** Before the connection stands, nothing of the request has left this machine. */
+/** Until the connection is established, nothing of the request has left this machine. */
 function whenConnected(call: ClientRequest, connected: () => void) {
   call.on('socket', (socket) => {
     if (!socket.connecting) connected();
@@ -276,7 +276,7 @@ function readAll(
   response.on('end', () => done(Buffer.concat(pieces).toString('utf8')));
 }
 
-/** Only the code: messages of network errors may hold the address, and with it the token. */
+/** Only the code: messages of network errors may contain the URL, and with it the token. */
 function codeOf(error: Error): string {
   return 'code' in error && typeof error.code === 'string' ? error.code : 'network error';
 }
@@ -309,11 +309,11 @@ function parameterOf(answer: object, name: string): unknown {
   return fieldsOf(fieldsOf(answer)?.['parameters'])?.[name];
 }
 
-// For setting the channel up: does this token work, whose is it, and how does its owner get in.
+// For setup: whether a token works, which bot it belongs to, and how its owner gets in.
 
 export type ProvenBot = { readonly id: number; readonly username: string; readonly name: string };
 
-/** @throws ChannelError in words for the person at the keyboard; never holds the token */
+/** @throws ChannelError as a text for the person; never contains the token */
 export async function proveTelegram(
   token: string,
   apiRoot: string,
@@ -342,23 +342,23 @@ export function pairingLink(username: string, code: string): string {
   return `https://t.me/${username}?start=${encodeURIComponent(code)}`;
 }
 
-// What can go wrong with a Bot API call, told apart by what it means for a message: refused by
-// Telegram, surely not arrived, or unknown. Nothing here carries the request's address, because the
-// bot's token is part of it.
+// Failures of a Bot API call, distinguished by what they mean for a message: refused by Telegram,
+// certainly not arrived, or unknown. Nothing here contains the request's URL, because the bot's
+// token is part of it.
 
 export type CallFailure =
-  /** Telegram answered and said no. */
+  /** Telegram answered with a refusal. */
   | {
       readonly kind: 'refused';
       readonly code: number;
       readonly description: string;
       readonly retryAfterMs?: number;
-      /** The group has this id now. */
+      /** The group's current id. */
       readonly migratedTo?: number;
     }
   /** The request was never written: name not found, connection refused, TLS failed. */
   | { readonly kind: 'not_reached'; readonly reason: string }
-  /** The request was written and no usable answer came. */
+  /** The request was written and no usable response came. */
   | { readonly kind: 'unanswered'; readonly reason: string };
 
 export class BotCallError extends NanobotError {
@@ -379,7 +379,7 @@ export function describeFailure(failure: CallFailure): string {
 
 const SERVER_ERROR = 500;
 
-/** What a failed call means for the message it carried. `repeatable`: doing it twice is harmless. */
+/** What a failed call means for the message it carried. `repeatable`: a second call is harmless. */
 export function toDeliveryError(error: unknown, repeatable: boolean): unknown {
   if (!(error instanceof BotCallError)) return error;
   const { failure } = error;
@@ -395,7 +395,7 @@ export function toDeliveryError(error: unknown, repeatable: boolean): unknown {
 function remedyFor(failure: CallFailure): Remedy {
   if (failure.kind !== 'refused') return BACKOFF;
   if (failure.retryAfterMs !== undefined) return after(failure.retryAfterMs);
-  // A refused token and a clash of programs concern the channel: its messages wait.
+  // A refused token and a conflict with another program concern the channel: its messages wait.
   if (failure.code === 401 || failure.code === 409 || failure.code === 429) return BACKOFF;
   return failure.code < SERVER_ERROR ? NEVER : BACKOFF;
 }
@@ -411,14 +411,14 @@ export const isUnchanged = (error: unknown) => isRefusal(error, /message is not 
 export const isGone = (error: unknown) =>
   isRefusal(error, /message to (?:edit|delete) not found|message can't be|MESSAGE_ID_INVALID/i) ||
   migratedTo(error) !== undefined;
-/** Somebody deleted it before. */
+/** It was deleted before. */
 export const isNotThere = (error: unknown) =>
   isRefusal(error, /message to delete not found|MESSAGE_ID_INVALID/i) ||
   migratedTo(error) !== undefined;
-/** The topic was deleted, or the group has no topics any more. */
+/** The topic was deleted, or the group no longer has topics. */
 export const isTopicGone = (error: unknown) => isRefusal(error, /message thread not found/i);
 
-/** The new id of a group that became a supergroup; what stood in it has other ids there. */
+/** The new id of a group that became a supergroup; its messages have other ids there. */
 export function migratedTo(error: unknown): number | undefined {
   const failure = error instanceof BotCallError ? error.failure : undefined;
   return failure?.kind === 'refused' ? failure.migratedTo : undefined;

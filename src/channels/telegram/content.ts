@@ -1,5 +1,6 @@
-// The content of a Telegram message: its text with the addresses of links, a note for everything that is not
-// text, its files and how they are fetched, and its sender, who is known by numeric ids alone.
+// The content of a Telegram message: its text with the addresses of links, a note for everything
+// that is not text, its files and how they are fetched, and its sender, who is identified by
+// numeric ids alone.
 
 import {
   type Attachment,
@@ -14,7 +15,7 @@ import { personSender } from '../inbound-message.ts';
 import type { BotLink } from './client.ts';
 import { BotCallError } from './client.ts';
 
-/** What a message says; undefined where it says nothing, as service messages and files of one’s own. */
+/** The text of a message; undefined if it has none, as service messages and plain files. */
 export function contentOf(message: Fields): string | undefined {
   const written = writtenText(message);
   const note = mediaNote(message);
@@ -31,7 +32,7 @@ function writtenText(message: Fields): string | undefined {
     : withAddresses(caption, listOf(message['caption_entities']));
 }
 
-/** Links whose address does not show get it in parentheses. */
+/** Adds the address in parentheses to links that do not show it. */
 function withAddresses(text: string, entities: readonly unknown[]): string {
   const links = entities.flatMap((entity) => {
     const fields = fieldsOf(entity);
@@ -43,7 +44,7 @@ function withAddresses(text: string, entities: readonly unknown[]): string {
     const isLink = fields?.['type'] === 'text_link' && offset >= 0 && length > 0;
     return isLink && end <= text.length ? [{ end, url }] : [];
   });
-  // Pieces joined once: however many entities come, the text is copied once.
+  // Pieces are joined once: the text is copied once, however many entities come.
   const pieces: string[] = [];
   let start = 0;
   for (const { end, url } of links.toSorted((one, other) => one.end - other.end)) {
@@ -68,7 +69,7 @@ function mediaNote(message: Fields): string | undefined {
   return kind === undefined ? undefined : `[sent ${UNREADABLE[kind]}, which I cannot open]`;
 }
 
-/** Attachments that are text in themselves. */
+/** Attachments that consist of text. */
 function readableNote(message: Fields): string | undefined {
   const venue = fieldsOf(message['venue']);
   const location = fieldsOf(venue?.['location']) ?? fieldsOf(message['location']);
@@ -94,17 +95,17 @@ function readableNote(message: Fields): string | undefined {
     : `dice ${textOf(dice['emoji']) ?? ''}: ${Number(dice['value'])}`;
 }
 
-/** One that is a picture comes along as such. */
+/** A sticker that is a picture is carried as an attachment. */
 function stickerNote(sticker: Fields): string | undefined {
   if (isPicture(sticker)) return undefined;
   const emoji = textOf(sticker['emoji']);
   return emoji === undefined ? 'a sticker' : `a sticker (${emoji})`;
 }
 
-/** Content that somebody else wrote, although the person sends it. */
+/** Content that somebody else wrote although the person sends it. */
 const MADE_BY_INLINE_BOT = ['contact', 'venue'];
 
-/** Marks what is not the sender's own text; the mark makes it untrusted. */
+/** Marks text that the sender did not write; the mark makes it untrusted content. */
 function forwardNote(message: Fields): string | undefined {
   const bot = fieldsOf(message['via_bot']);
   if (bot !== undefined) return `[forwarded from ${nameOf(bot) ?? 'a bot'}, an inline bot]`;
@@ -129,12 +130,12 @@ export function nameOf(person: Fields): string | undefined {
   return names.length > 0 ? names.join(' ') : textOf(person['username']);
 }
 
-// Files people send by Telegram: what a message says of them, and how they are fetched.
+// Files sent by Telegram: how a message describes them, and how they are fetched.
 
 /** A bot can download files of up to 20 MB (Bot API, getFile). */
 const MAX_DOWNLOAD_BYTES = 20_000_000;
 
-/** In the order in which they are looked for: an animation also comes as a document. */
+/** In order of precedence: an animation also comes as a document. */
 const KINDS: Readonly<Record<string, AttachmentKind>> = {
   voice: 'voice',
   audio: 'audio',
@@ -144,7 +145,7 @@ const KINDS: Readonly<Record<string, AttachmentKind>> = {
   document: 'document',
 };
 
-/** What the message carries; a message has at most one file, several come as an album. */
+/** The message's files; a message has at most one, several come as an album. */
 export function attachmentsOf(message: Fields): readonly Attachment[] {
   const photo = fieldsOf(largestOf(listOf(message['photo'])));
   if (photo !== undefined) return attachment('image', photo);
@@ -157,7 +158,7 @@ export function attachmentsOf(message: Fields): readonly Attachment[] {
   return [];
 }
 
-/** A sticker that moves is told by its emoji. */
+/** Animated stickers are represented by their emoji. */
 export const isPicture = (sticker: Fields): boolean =>
   sticker['is_animated'] !== true && sticker['is_video'] !== true;
 
@@ -196,7 +197,7 @@ const tooLarge = (sizeBytes?: number) =>
   `${sizeBytes === undefined ? 'it is' : `its ${sizeWords(sizeBytes)} are`} more than the ` +
   `${sizeWords(MAX_DOWNLOAD_BYTES)} that Telegram lets a bot download`;
 
-/** A path holds for an hour (Bot API, File), so each try asks for a fresh one. */
+/** A path is valid for an hour (Bot API, File), so each try requests a new one. */
 export async function* fetchFile(
   ref: string,
   signal: AbortSignal,
@@ -212,7 +213,7 @@ export async function* fetchFile(
   }
 }
 
-/** A server of one's own may name a file of its machine. */
+/** A self-hosted server may name a file of its machine. */
 const isRelative = (path: string) => !path.startsWith('/') && !path.split('/').includes('..');
 
 function explained({ failure }: BotCallError): AttachmentError {
@@ -226,14 +227,16 @@ function explained({ failure }: BotCallError): AttachmentError {
 const failed = (reason: string, isFinal: boolean) =>
   new AttachmentError('telegram_file', reason, { isFinal });
 
-// Who an update says did something: known by numeric ids alone, because names are chosen freely. Pure.
+// The sender of an update: identified by numeric ids alone, because names are chosen freely. Pure.
 
 export type SenderRules = {
   /** Ids of chats in whose name people may write: a group for its hidden admins, a channel. */
   readonly senderChats: readonly string[];
 };
 
-/** In the name of a chat anybody may write whom its admins let: that chat is listed or refused. */
+/**
+ * Anybody whom a chat's admins permit may write in its name: the chat is on the list or refused.
+ */
 export function senderGate(fields: Fields, { senderChats }: SenderRules): string | undefined {
   const onBehalf = fields['sender_chat'];
   if (onBehalf === undefined) {
@@ -244,7 +247,7 @@ export function senderGate(fields: Fields, { senderChats }: SenderRules): string
   return isListed ? undefined : 'sent in the name of a chat';
 }
 
-/** Known by the chat's id, which is never a person's: a hidden admin is nobody in particular. */
+/** Identified by the chat's id, which is never a person's: a hidden admin is anonymous. */
 export function senderChatOf(fields: Fields, context: SenderRules): PersonSender {
   const chat = fieldsOf(fields['sender_chat']);
   const id = integerOf(chat?.['id']);

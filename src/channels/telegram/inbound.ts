@@ -1,6 +1,6 @@
-// One Telegram update to what the bus stores: a message for the agent, or a record of why it is none. The
-// pictures of an album become one message. An update of any shape gets an answer, so that the next one is
-// read.
+// Converts one Telegram update to what the bus stores: a message for the agent, or a record of why
+// it is none. The pictures of an album become one message. An update of any shape has a result, so
+// that the next one is read.
 
 import type { InboundEntry } from '../../kernel/bus/bus.ts';
 import { chatId, nativeId, threadId } from '../../kernel/message/ids.ts';
@@ -34,16 +34,16 @@ export type InboundContext = Bot &
   BotNames &
   SenderRules & {
     readonly receivedAt: number;
-    /** All ids of a group, the one its conversation is named by first. */
+    /** All ids of a group; the first names its conversation. */
     namesOf(chat: number): readonly [number, ...number[]];
   };
 
-/** `update_id`, or undefined where the update has none to speak of. */
+/** `update_id`, or undefined if the update has no usable one. */
 export function updateIdOf(update: unknown): number | undefined {
   return integerOf(fieldsOf(update)?.['update_id']);
 }
 
-/** @returns undefined for something that is not even an update with an id */
+/** @returns undefined for a value that is not an update with an id */
 export function toEntry(update: unknown, context: InboundContext): InboundEntry | undefined {
   const id = updateIdOf(update);
   const fields = fieldsOf(update);
@@ -98,7 +98,7 @@ function parseMessage(
   return entryOf(message, gate);
 }
 
-/** Meant for the bot wherever it is; a message too old for Telegram to show has lost its labels. */
+/** Addressed to the bot everywhere; a message too old for Telegram to show has lost its labels. */
 function parsePress(press: Press, context: InboundContext): InboundEntry | undefined {
   const { from, below } = press;
   const chat = fieldsOf(below['chat']);
@@ -119,7 +119,7 @@ function parsePress(press: Press, context: InboundContext): InboundEntry | undef
   return entryOf(message, from['is_bot'] === true ? 'sender is a bot' : undefined);
 }
 
-/** Nothing tells in which topic it is: the one of the message that was reacted to. */
+/** The update does not name the topic: it is that of the message with the reaction. */
 function parseReaction(
   update: number,
   { chat, message, emoji, from }: TelegramReaction,
@@ -141,7 +141,7 @@ function parseReaction(
   return entryOf(reacted, undefined);
 }
 
-/** A topic is a conversation of its own, a group that moved keeps the name it had. */
+/** A topic is a conversation of its own; a group that moved keeps its name. */
 function placeOf(
   fields: Fields,
   chat: Fields,
@@ -196,7 +196,7 @@ function replyOf(
   };
 }
 
-/** A record of an update that holds no message we could name. */
+/** A record of an update without a message that can be identified. */
 function blank(update: number, context: InboundContext, gate: string): InboundEntry {
   const message: InboundMessage = {
     id: updateId(context, update),
@@ -210,12 +210,12 @@ function blank(update: number, context: InboundContext, gate: string): InboundEn
   return entryOf(message, gate);
 }
 
-// Albums: Telegram hands over each picture as a message of its own, marked with the album's id. Here
-// they become one message, and updates are left with Telegram until an album has come whole. Pure.
+// Albums: Telegram delivers each picture as a message of its own, marked with the album's id. Here
+// they become one message, and updates stay unconfirmed until an album is complete. Pure.
 
 /** How long the rest of an album is waited for, milliseconds. */
 export const ALBUM_WAIT_MS = 700;
-/** Most there can be in one (Bot API, sendMediaGroup): what stands before is whole. */
+/** Most items of an album (Bot API, sendMediaGroup): one of this size is complete. */
 const ALBUM_SIZE = 10;
 const RANK = { direct: 3, mention: 2, reply: 1, ambient: 0 } as const;
 
@@ -228,12 +228,12 @@ function albumOf(update: unknown): string | undefined {
   return album === undefined ? undefined : `${chat}:${sender}:${album}`;
 }
 
-/** Albums of which more may come, and how much of them is there. */
+/** Albums that may be incomplete, and how many of their updates are there. */
 export type OpenAlbums = { readonly keys: string; readonly count: number };
 
 /**
- * The updates in front of albums that may still be coming; `open` are those. What did not grow since
- * it was `seen` is whole.
+ * The updates before albums that may be incomplete; `open` are those albums. An album that did not
+ * grow since it was `seen` is complete.
  */
 export function wholeUpdates(
   updates: readonly unknown[],
@@ -250,7 +250,7 @@ export function wholeUpdates(
   return { whole: updates.slice(0, updates.findIndex(isOpen)), open: { keys, count } };
 }
 
-/** `entries[n]` is made of `updates[n]`; those of one album become one, where the first stood. */
+/** `entries[n]` is made of `updates[n]`; those of one album become one, in place of the first. */
 export function joinAlbums(
   updates: readonly unknown[],
   entries: readonly (InboundEntry | undefined)[],
@@ -272,7 +272,7 @@ export function joinAlbums(
   return joined;
 }
 
-/** What any caption says is said of the whole album: in a group one mention calls for all of it. */
+/** A caption applies to the whole album: in a group one mention addresses all of it. */
 function together(first: InboundMessage, next: InboundMessage): InboundMessage {
   const isStronger = RANK[next.addressing] > RANK[first.addressing];
   return {

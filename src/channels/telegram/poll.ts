@@ -1,5 +1,5 @@
-// The poll loop. An update is confirmed to Telegram only by the offset of a later poll, and that offset moves
-// only after the messages are durable; a poll that stalls is replaced by a new one.
+// The poll loop. An update is confirmed to Telegram only by the offset of a later poll, and that
+// offset advances only after the messages are durable; a poll that stalls is replaced by a new one.
 
 import type { InboundEntry } from '../../kernel/bus/bus.ts';
 import { BACKOFF, BusFullError, ChannelError, NEVER } from '../../kernel/message/errors.ts';
@@ -38,14 +38,16 @@ type PollDeps = RunDeps & {
 
 const POLL_TIMEOUT_SECS = 25;
 const BATCH = 100;
-/** Some server between us and Telegram may answer long polls at once; we must not race it. */
+/**
+ * A proxy between the gateway and Telegram may answer long polls at once; the loop must not spin.
+ */
 const HASTY_POLL_MS = 500;
 const HASTY_POLLS = 5;
 const HASTY_PAUSE_MS = 1000;
 /** While the queue is full. */
 const FULL_MIN_MS = 500;
 const FULL_MAX_MS = 15_000;
-/** Updates of which none has an id cannot be passed over, only asked for again. */
+/** Updates without any id cannot be confirmed, only requested again. */
 const UNREADABLE_PAUSE_MS = 5000;
 
 export function runPolling(deps: PollDeps, signal: AbortSignal): Promise<void> {
@@ -65,12 +67,12 @@ class PollLoop {
   readonly #deps: PollDeps;
   readonly #signal: AbortSignal;
   #place: Place | undefined;
-  /** Failed polls in a row, conflicts apart. */
+  /** Consecutive failed polls, except conflicts. */
   #failures = 0;
   #conflicts = 0;
   #hastyPolls = 0;
   #isReady = false;
-  /** Albums of the last poll of which more may come. */
+  /** Albums of the last poll that may be incomplete. */
   #albums: OpenAlbums | undefined;
 
   constructor(deps: PollDeps, signal: AbortSignal) {
@@ -97,8 +99,9 @@ class PollLoop {
   async #poll(): Promise<Polled> {
     const { api, host } = this.#deps;
     const offset = offsetAfter(this.#place, host.clock.now());
-    // The first answer, and the first after trouble, tells that we are through: it must not wait.
-    // Not after a conflict: a quick poll always gets through, and would only hide the other program.
+    // The first poll, and the first after a failure, is short: its answer shows that the connection
+    // works. Not after a conflict: a short poll always succeeds and would only hide the other
+    // program.
     const isProbe = this.#conflicts === 0 && (!this.#isReady || this.#failures > 0);
     const payload = {
       timeout: isProbe ? 0 : POLL_TIMEOUT_SECS,
@@ -168,7 +171,7 @@ class PollLoop {
     }
   }
 
-  /** An album that may still be coming stays with Telegram a moment longer. */
+  /** An album that may be incomplete stays unconfirmed a moment longer. */
   async #takeWhole(updates: readonly unknown[]): Promise<void> {
     const { whole, open } = wholeUpdates(updates, this.#albums);
     this.#albums = open;
@@ -198,7 +201,7 @@ class PollLoop {
     const { clock, log } = host;
     const deps = { api: this.#deps.api, clock, log, signal: this.#signal };
     const presses = openPresses(updates, (index) => parsed[index]?.message.id, deps);
-    // Not stored, they come again; the buttons need not wait for that.
+    // If storing fails, they come again; the buttons are released anyway.
     await this.#store(entries, place, presses.show).finally(presses.release);
     this.#place = place;
   }
@@ -213,7 +216,7 @@ class PollLoop {
     if (!isListed) host.tell(joined.text);
   }
 
-  /** Telegram keeps what we do not confirm, so a full queue only means waiting. */
+  /** Telegram keeps unconfirmed updates, so a full queue only means waiting. */
   async #store(
     entries: readonly InboundEntry[],
     place: Place,
@@ -242,11 +245,11 @@ class PollLoop {
   }
 }
 
-// What to do after a poll that failed: how long to wait, what to tell, when to give up. Pure.
+// What to do after a failed poll: how long to wait, what to report, when to give up. Pure.
 
 /**
- * Groups come as `message` too; `my_chat_member` says that the bot was put into one. Reactions only
- * come where they are asked for (Bot API, getUpdates), in groups only to a bot that is an admin.
+ * Groups come as `message` too; `my_chat_member` reports that the bot was added to one. Reactions
+ * come only if requested (Bot API, getUpdates), in groups only to a bot that is an admin.
  */
 const UPDATE_KINDS = [
   'message',
@@ -256,17 +259,17 @@ const UPDATE_KINDS = [
   'my_chat_member',
 ] as const;
 
-/** Another program polls with this token: it may leave at any time, so we come back for ever. */
+/** Another program polls with this token: it may stop at any time, so the loop retries forever. */
 const CONFLICT_MIN_MS = 5000;
 const CONFLICT_MAX_MS = 60_000;
 const NETWORK_MIN_MS = 1000;
 const NETWORK_MAX_MS = 30_000;
-/** One conflict is usual when a gateway is restarted; this many in a row are another program. */
+/** One conflict is usual when a gateway restarts; this many in a row mean another program. */
 const CONFLICTS_BEFORE_ALERT = 3;
 
 export type Trouble = {
   readonly failure: CallFailure;
-  /** Failed polls in a row, this one included. */
+  /** Consecutive failed polls, including this one. */
   readonly failures: number;
 };
 
@@ -277,7 +280,7 @@ type PollVerdict =
       readonly waitMs: number;
       readonly reason: string;
       readonly clearWebhook: boolean;
-      /** What the owner is told, once per time of trouble. */
+      /** The notice for the owner, once per series of failures. */
       readonly alert?: string;
     };
 
@@ -323,8 +326,8 @@ function conflict(description: string, failures: number): PollVerdict {
   };
 }
 
-// The place in Telegram's stream of updates, and when it may be used: after a week without updates
-// the next id is random (Bot API, "Update"), and an old offset would throw new updates away.
+// The position in Telegram's stream of updates, and when it may be used: after a week without
+// updates the next id is random (Bot API, "Update"), and an old offset would discard new updates.
 
 export type Place = {
   readonly botId: number;
@@ -340,7 +343,7 @@ function writePlace(place: Place): string {
   return JSON.stringify({ bot: place.botId, update: place.lastUpdateId, at: place.at });
 }
 
-/** The stored place, when it is this bot's. */
+/** The stored position, if it is this bot's. */
 function readPlace(value: string | undefined, botId: number): Place | undefined {
   const fields = value === undefined ? undefined : fieldsOf(parseJson(value));
   const lastUpdateId = integerOf(fields?.['update']);
@@ -349,7 +352,7 @@ function readPlace(value: string | undefined, botId: number): Place | undefined 
   return { botId, lastUpdateId, at };
 }
 
-/** The offset to ask with; undefined asks for everything not yet confirmed. */
+/** The offset of the next poll; undefined requests everything not yet confirmed. */
 function offsetAfter(place: Place | undefined, now: number): number | undefined {
   return place === undefined || now - place.at > STALE_MS ? undefined : place.lastUpdateId + 1;
 }

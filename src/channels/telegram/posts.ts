@@ -1,6 +1,7 @@
-// An answer as Telegram messages: its text in parts, then its files as albums with their captions, with a
-// durable mark after each message, so that a failure in the middle repeats nothing and leaves nothing out. A
-// file that Telegram does not take as a picture or a video goes out as a document.
+// Sends an answer as Telegram messages: its text in parts, then its files as albums with their
+// captions, with a durable mark after each message, so that a failure in the middle repeats nothing
+// and leaves nothing out. A file that Telegram refuses as a picture or a video is sent as a
+// document.
 
 import type { Receipt, SendContext } from '../../kernel/bus/bus.ts';
 import { albumsOf, contentToSend } from '../../kernel/delivery/undelivered.ts';
@@ -28,7 +29,7 @@ import {
   withFallback,
 } from './parts.ts';
 
-/** What becomes one message, or the messages of one album. */
+/** Content of one message, or of the messages of one album. */
 type Unit =
   | {
       readonly kind: 'text';
@@ -42,7 +43,7 @@ type Unit =
       readonly messages: number;
     };
 
-/** Texts that go out at once; then one a second. */
+/** Texts that are sent at once; then one a second. */
 const TEXTS_AT_ONCE = 2;
 
 /** @throws DeliveryError */
@@ -81,12 +82,13 @@ export async function sendPosts(
       texts += 1;
       const marks = isRepeat ? [REPEAT_MARK] : [];
       const keyboard = keyboardOf(unit.choices);
-      // The second message of a draft stands behind the first: without that it would be out of order.
+      // The second message of a draft directly follows the first; otherwise it would be out of
+      // order.
       const isInPlace = index === 0 || sent[index - 1] === drafts[index - 1];
       const draft = isInPlace ? drafts[index] : undefined;
       const post = { ...place, runs: unit.runs, marks, keyboard, signal };
       const id = await sendText(post, draft, context, deps);
-      // The last part of a text is not the last of an answer with files.
+      // The last part of the text is not the last of an answer with files.
       await partSent(id, isText && index === units.length - 1);
       sent.push(id);
     }
@@ -96,8 +98,8 @@ export async function sendPosts(
 }
 
 /**
- * An album of which not all ids were recorded stands in the chat whole. Their places are taken by one
- * that was, so that what is behind it keeps its own in every later try.
+ * An album with some unrecorded ids is complete in the chat. A recorded id fills the missing
+ * places, so that later messages keep theirs in every retry.
  */
 async function padded(
   before: readonly NativeId[],
@@ -126,8 +128,8 @@ function unitsOf({ markdown, attachments = [], choices }: OutboundMessage): read
   return [...text(markdown), ...files];
 }
 
-// Files of an answer as Telegram messages: as albums where they go together, with the caption below
-// where it fits. What Telegram does not take as a picture or a film goes out as a document.
+// Files of an answer as Telegram messages: as albums if they go together, with the caption below if
+// it fits. What Telegram refuses as a picture or a video is sent as a document.
 
 /** Longest caption, UTF-16 units, and largest photo (Bot API, sendPhoto). */
 export const CAPTION_UNITS = 1024;
@@ -143,7 +145,7 @@ type Sendable = {
   readonly caption: readonly Run[];
 };
 
-/** The kind of file as the Bot API calls it; the method is `send` and that. */
+/** The kind of file in the Bot API; the method is `send` plus this name. */
 type ApiKind = 'photo' | 'video' | 'video_note' | 'audio' | 'voice' | 'document';
 const METHODS: Readonly<Record<ApiKind, string>> = {
   photo: 'sendPhoto',
@@ -156,20 +158,20 @@ const METHODS: Readonly<Record<ApiKind, string>> = {
 
 function apiKindOf({ kind, mimeType, sizeBytes }: OutboundAttachment): ApiKind {
   if (kind === 'image') return sizeBytes > MAX_PHOTO_BYTES ? 'document' : 'photo';
-  // Players of Telegram take MP3 and M4A (Bot API, sendAudio), anything else is a file there.
+  // Telegram's player supports MP3 and M4A (Bot API, sendAudio); other audio is a file.
   if (kind === 'audio') return /^audio\/(?:mpeg|mp4|x-m4a)$/.test(mimeType) ? 'audio' : 'document';
   if (kind === 'sticker') return 'document';
   return kind;
 }
 
-/** Pictures and films stand together in an album, documents and music each with their like. */
+/** Pictures and videos share an album; documents and music only with their own kind. */
 function albumGroupOf(file: OutboundAttachment): string | undefined {
   const kind = apiKindOf(file);
   if (kind === 'voice' || kind === 'video_note') return undefined;
   return kind === 'video' ? 'photo' : kind;
 }
 
-/** A caption that is too long for Telegram goes out as a text behind its file. */
+/** A caption too long for Telegram is sent as a text after its file. */
 const isLongCaption = (caption: string): boolean =>
   runsText(runsOf(caption, Number.POSITIVE_INFINITY)).length > CAPTION_UNITS;
 
@@ -177,7 +179,7 @@ const runsOf = (markdown: string, units: number) => truncateMarkup(parseMarkup(m
 
 /**
  * Sends one file, or several as one album.
- * @returns the ids of all messages that came of it
+ * @returns the ids of all resulting messages
  * @throws DeliveryError
  */
 async function sendFiles(
@@ -225,7 +227,7 @@ function album(sendables: readonly Sendable[], kindOf: KindOf, caption: CaptionB
   return { method: 'sendMediaGroup', fields: { media }, forms };
 }
 
-/** Nobody knows whether an earlier try arrived, and the first caption says so, where there is room. */
+/** It is unknown whether an earlier try arrived; the first caption says so if there is room. */
 function marked(sendables: readonly Sendable[]): readonly Sendable[] {
   const [first, ...rest] = sendables;
   if (first === undefined) return sendables;
@@ -253,7 +255,7 @@ function captioned<T>(
 const UNSUITABLE =
   /IMAGE_PROCESS_FAILED|PHOTO_|too big for a photo|wrong type|VIDEO_|AUDIO_|VOICE_/i;
 
-/** Telegram looks into pictures and films before it takes them. */
+/** Telegram inspects pictures and videos before it accepts them. */
 function asDocument<T>(error: unknown, kind: ApiKind, send: () => Promise<T>): Promise<T> {
   const failure = error instanceof BotCallError ? error.failure : undefined;
   const isRefused = failure?.kind === 'refused' && failure.code === 400;

@@ -1,4 +1,4 @@
-// The Telegram settings: their schema, and what the schema cannot check.
+// The Telegram settings: their schema, and checks beyond the schema.
 
 import { z } from 'zod';
 import {

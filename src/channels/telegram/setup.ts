@@ -1,5 +1,5 @@
-// Onboarding of Telegram: the bot's token, proved by asking Telegram whose it is, and a link whose first tap
-// makes its sender the owner.
+// Onboarding of Telegram: the bot's token, tested by asking Telegram for its bot, and a link whose
+// first tap makes its sender the owner.
 
 import type { Asker } from '../../cli/onboard/asker.ts';
 import { currentConfig, offerPairing, save } from '../../cli/onboard/asker.ts';
@@ -61,7 +61,7 @@ async function proveAndSave(terminal: Terminal, asker: Asker, given: string): Pr
   );
   await save(terminal, {
     'channels.telegram.enabled': true,
-    // What is written already may be a reference to the environment, and stays.
+    // A configured value may be a reference to the environment, and stays.
     ...(given === known ? {} : { 'channels.telegram.token': tokenText(terminal, given) }),
   });
   return bot;

@@ -1,5 +1,5 @@
-// Telegram as a channel: chats and groups with one bot, by long polling. Updates are parsed in inbound.ts and
-// polled by poll.ts; answers go out by posts.ts and drafts.ts.
+// Telegram as a channel: chats and groups with one bot, by long polling. inbound.ts parses updates,
+// poll.ts polls them; posts.ts sends answers and drafts.ts live previews.
 
 import { COMMAND_LIST } from '../../features/command-list.ts';
 import type { Receipt, SendContext } from '../../kernel/bus/bus.ts';
@@ -63,7 +63,7 @@ type TelegramDeps = {
 const TYPING_INTERVAL_MS = 4500;
 /** Largest file a bot may send (Bot API, Sending files). */
 const MAX_UPLOAD_BYTES = 50_000_000;
-/** An answer a day late helps nobody. */
+/** An answer a day late is of no use. */
 const LIFETIME_MS = 24 * 3600 * 1000;
 
 export function createTelegramChannel(config: TelegramConfig, deps: TelegramDeps): Channel {
@@ -74,7 +74,7 @@ export function createTelegramChannel(config: TelegramConfig, deps: TelegramDeps
   let host: ChannelHost | undefined;
   const log = () => host?.log ?? silentLogger;
   const moves = createGroupMoves();
-  // Among several people an answer shows whose question it answers.
+  // In a group an answer quotes its question.
   const replyTarget = (chat: ChatRef, replyTo: MessageId | undefined, isLate = false) => {
     const address = moves.address(chat);
     const isWanted = isLate || config.quoteReplies || isGroupId(address);
@@ -83,7 +83,7 @@ export function createTelegramChannel(config: TelegramConfig, deps: TelegramDeps
   const shown = createShownTexts();
   const drafts = createDrafts({ api, clock, log, moves, shown, replyTarget });
 
-  /** What of a draft has not become a part of the answer. */
+  /** Removes the messages of a draft that did not become a part of the answer. */
   async function removeLeft(chat: ChatRef, { nativeIds }: Receipt, context: SendContext) {
     const messages = context.draft === undefined ? [] : draftMessages(context.draft);
     const left = messages.filter((message) => !nativeIds.includes(message));
@@ -92,7 +92,7 @@ export function createTelegramChannel(config: TelegramConfig, deps: TelegramDeps
       await drafts.remove(chat, joinedDraft(...left), context.signal);
     } catch (error) {
       if (nativeIds.length === 0) throw error;
-      // The answer stands in the chat: it is not held up, nor called undelivered, for this.
+      // The answer is in the chat: this failure neither delays it nor makes it undelivered.
       log().info('telegram draft not removed', { error });
     }
   }
@@ -147,7 +147,7 @@ async function runChannel(deps: RunDeps, signal: AbortSignal): Promise<void> {
     try {
       username = await refreshProfile(api, host, bot.botId, signal);
     } catch (error) {
-      // The menu is a convenience: it is tried again at the next start.
+      // The menu is optional: it is tried again at the next start.
       if (!(error instanceof BotCallError)) throw error;
       if (!signal.aborted) host.log.info('telegram profile not refreshed', { error });
     }
@@ -158,7 +158,7 @@ async function runChannel(deps: RunDeps, signal: AbortSignal): Promise<void> {
     // Reported when the run ends; until then it must not count as unhandled.
     refreshing.catch(() => undefined);
   };
-  // In a group the bot is known by its name; once learnt it is remembered.
+  // In a group the bot is addressed by its name; once known it is stored.
   if (username === undefined && settings.groups.length > 0) await refresh();
   await runPolling({ ...deps, username: () => username, onReady }, signal);
   await refreshing;
@@ -180,12 +180,12 @@ function createTyping(api: BotApi, moves: GroupMoves): Typing {
   };
 }
 
-// What Telegram shows of the bot: who it is (asked once a day) and its command menu (set when it
-// changed). Neither may hold up the first poll.
+// The bot's profile in Telegram: its identity (read once a day) and its command menu (set when it
+// changed). Neither delays the first poll.
 
 const IDENTITY_LIFETIME_MS = 24 * 3600 * 1000;
 
-/** The commands of the menu, described in fewer words than `/help` does. */
+/** The commands of the menu, with shorter descriptions than in `/help`. */
 const IN_MENU = [
   { command: 'help', description: 'List all commands' },
   { command: 'new', description: 'Begin a new conversation' },
@@ -203,7 +203,7 @@ const IN_MENU = [
   { command: 'start', description: 'Say hello' },
 ];
 
-/** Per kind of chat those that somebody who is trusted may give there. */
+/** Per kind of chat the commands that a trusted person may use there. */
 const MENUS = (['direct', 'group'] as const).map((place) => ({
   commands: IN_MENU.filter(({ command }) =>
     COMMAND_LIST.some(
@@ -219,7 +219,7 @@ async function rememberedName(host: ChannelHost, botId: number): Promise<string 
   return (await readIdentity(host, botId))?.username;
 }
 
-/** Brings identity and menu up to date; returns the bot's user name. @throws BotCallError */
+/** Updates identity and menu; returns the bot's user name. @throws BotCallError */
 async function refreshProfile(
   api: BotApi,
   host: ChannelHost,
@@ -248,30 +248,30 @@ async function readIdentity(host: ChannelHost, botId: number) {
   return username === undefined || at === undefined ? undefined : { username, at };
 }
 
-// Live previews: an answer that grows in the chat. What does not fit in one message is shown by its end in a
-// second one; both become the first parts of the answer. An edit that Telegram has no time for is skipped,
-// never queued, so that the final text is not held up.
+// Live previews: an answer that grows in the chat. If it does not fit in one message, a second one
+// shows its end; both become the first parts of the answer. An edit that Telegram does not accept
+// in time is skipped, never queued, so that the final text is not delayed.
 
-/** Fastest Telegram lets one chat's messages change for long. */
+/** Fastest rate at which messages of one chat may change continuously. */
 const MIN_EDIT_INTERVAL_MS = 1000;
-/** A group gets no more than 20 messages and changes a minute from a bot. */
+/** A group gets at most 20 messages and changes a minute from a bot. */
 const GROUP_EDIT_INTERVAL_MS = 4000;
-/** Source text beyond this cannot be part of one message, whatever its markup. */
+/** Source text beyond this does not fit in one message, whatever its markup. */
 const MAX_SOURCE_CHARS = 4 * MESSAGE_UNITS;
 
 export type Drafts = Editing & {
-  /** Milliseconds until Telegram wants to hear of this chat again; 0 when it does. */
+  /** Milliseconds until Telegram accepts calls for this chat again; 0 when it does. */
   restMs(chat: number): number;
 };
 
 export type DraftDeps = PartsDeps & {
-  /** The message a first draft answers in the chat, where answers quote. */
+  /** The message that a first draft quotes in the chat, if answers quote. */
   replyTarget(chat: ChatRef, replyTo: MessageId | undefined): number | undefined;
 };
 
 export function createDrafts(deps: DraftDeps): Drafts {
   const { api, clock, moves } = deps;
-  /** Chats that got 429 on an edit, and until when they rest. */
+  /** Chats that got 429 on an edit, and until when they pause. */
   const resting = new Map<number, number>();
   /** When a group's draft was last changed, monotonic. */
   const changedAt = new Map<number, number>();
@@ -292,7 +292,7 @@ export function createDrafts(deps: DraftDeps): Drafts {
     return false;
   }
 
-  /** Of others only what still counts is kept. */
+  /** Drops groups whose interval is over. */
   function changed(group: number): void {
     const now = clock.monotonic();
     for (const [other, at] of changedAt) {
@@ -309,7 +309,7 @@ export function createDrafts(deps: DraftDeps): Drafts {
     return delivery;
   }
 
-  /** While Telegram wants to rest, and in a group sooner than it may. */
+  /** True during a pause that Telegram asked for, and in a group before its interval is over. */
   function mayNotChange(chat: number): boolean {
     return restMs(chat) > 0 || (isGroupId(chat) && isTooSoon(chat));
   }
@@ -326,7 +326,7 @@ export function createDrafts(deps: DraftDeps): Drafts {
     return id;
   }
 
-  /** A message that shows this already is left alone: Telegram refuses to change it. */
+  /** A message that shows this text already is left alone: Telegram refuses to change it. */
   async function changeTo(
     chat: ChatRef,
     message: NativeId,
@@ -388,8 +388,9 @@ export function createDrafts(deps: DraftDeps): Drafts {
 }
 
 /**
- * What the first message holds, as it will stand there in the end, and the end of the rest. Open fences
- * and emphasis are closed by rendering from the tree. Of a very long text only both ends are read.
+ * The content of the first message as it will be in the final answer, and the end of the rest. Open
+ * fences and emphasis are closed by rendering from the tree. Of a very long text only both ends are
+ * read.
  */
 function piecesOf(markdown: string) {
   const [part, ...rest] = splitMarkdown(markdown.slice(0, MAX_SOURCE_CHARS), MESSAGE_UNITS);

@@ -1,5 +1,5 @@
-// A conversation with the gateway that already runs, over its HTTP server on this machine, whose events are
-// read from a stream (HTML Living Standard, 9.2.6).
+// A conversation with the running gateway over its HTTP server on this machine. Events are read
+// from a stream (HTML Living Standard, 9.2.6).
 
 import { z } from 'zod';
 import { authorization } from '../../kernel/home-state.ts';
@@ -15,7 +15,7 @@ const MAX_FAILURES = 20;
 type AttachOptions = {
   /** Base URL of the gateway. */
   readonly address: string;
-  /** Asked for each connection: it may have been changed. */
+  /** Read for each connection: it may have changed. */
   readonly token: () => Promise<string>;
   readonly chat: string;
   /** Waits between two tries to connect. */
@@ -98,7 +98,7 @@ export function attach(options: AttachOptions): Conversation {
 
 // Reads a stream of server-sent events (HTML Living Standard, 9.2.6) whose data is JSON.
 
-/** Yields the data of each event; what is no JSON is passed over. */
+/** Yields the data of each event; skips what is no JSON. */
 export async function* readServerEvents(
   body: AsyncIterable<Uint8Array>,
 ): AsyncGenerator<unknown, void, void> {

@@ -1,5 +1,5 @@
-// CONTRACT of a conversation from this terminal, with a gateway in this process or another one on this
-// machine; and one question followed through the chat's events to its last answer.
+// CONTRACT of a conversation from this terminal, with a gateway in this process or another one on
+// this machine; and one question followed through the chat's events to its last answer.
 
 import { randomUUID } from 'node:crypto';
 import { appendFile, readFile } from 'node:fs/promises';
@@ -11,9 +11,9 @@ import type { LocalEvent } from '../local-channel.ts';
 export interface Conversation {
   /** Resolves when the message is durable. `clientId` makes a repeat harmless. */
   submit(clientId: string, text: string): Promise<void>;
-  /** Everything said in the chat after `afterSeq`, then what comes, until aborted. */
+  /** Everything said in the chat after `afterSeq`, then new events, until aborted. */
   events(afterSeq: number, signal: AbortSignal): AsyncIterable<LocalEvent>;
-  /** Stops what runs in the chat. */
+  /** Stops the running turn of the chat. */
   stop(): Promise<void>;
 }
 
@@ -24,7 +24,7 @@ const PRIVATE_FILE = 0o600;
 
 export type History = Awaited<ReturnType<typeof openHistory>>;
 
-/** A file that cannot be read begins anew; lines that are damaged are passed over. */
+/** An unreadable file starts empty; damaged lines are skipped. */
 export async function openHistory(path: string) {
   const stored = await readFile(path, 'utf8').catch(() => '');
   const lines = stored.split('\n').filter((line) => line !== '');
@@ -33,7 +33,7 @@ export async function openHistory(path: string) {
   }
   let entries = lines.slice(-MAX_ENTRIES).flatMap(parseEntry).reverse();
   return {
-    /** Newest first, as line editors want it. */
+    /** Newest first, as line editors expect. */
     get entries(): readonly string[] {
       return entries;
     },
@@ -58,7 +58,7 @@ function parseEntry(line: string): readonly string[] {
 
 export type AnswerEvent =
   | { readonly type: 'live'; readonly update: LiveUpdate }
-  /** A text that stands: an answer, or one the agent sent on its way to it. */
+  /** A final text: an answer, or one that the agent sent before it. */
   | { readonly type: 'text'; readonly markdown: string; readonly final: boolean }
   | { readonly type: 'done'; readonly outcome: 'answered' | 'stopped' | 'failed' };
 
@@ -66,7 +66,7 @@ type TurnEnd = NonNullable<LiveUpdate['result']>;
 
 export type Questions = ReturnType<typeof createQuestions>;
 
-/** Asks one question after the other, each followed to its last answer. */
+/** Asks questions one after the other, each followed to its last answer. */
 export function createQuestions(conversation: Conversation) {
   let lastSeq = 0;
 
@@ -87,19 +87,19 @@ export function createQuestions(conversation: Conversation) {
   };
 }
 
-/** `turnId/n`; texts sent on the way are `turnId/say/n`. */
+/** `turnId/n`; texts sent before the answer are `turnId/say/n`. */
 const ANSWER_ID = /^(.*#\d+)\/(\d+)$/;
 
 /**
- * Ends with `done` once every answer to the question was said. Events before the question itself
- * are passed over, and so is what answers only an earlier one.
+ * Ends with `done` once every answer to the question has arrived. Skips events before the question,
+ * and answers only to an earlier one.
  */
 export async function* followAnswer(
   events: AsyncIterable<LocalEvent>,
   clientId: string,
 ): AsyncGenerator<AnswerEvent, void, void> {
   let question: MessageId | undefined;
-  /** The question and what persons said after it. */
+  /** The question and what people said after it. */
   const asked = new Set<MessageId>();
   const isMine = (replyTo: MessageId | undefined) => replyTo === undefined || asked.has(replyTo);
   const ends = new Map<string, TurnEnd>();
@@ -112,8 +112,8 @@ export async function* followAnswer(
     } else if (event.type === 'live') {
       const { turnId, phase, result, replyTo } = event.update;
       if (phase === 'ended' && result !== undefined) ends.set(turnId, result);
-      // A turn that began with an earlier question may have taken this one in: its answers tell.
-      // Where it was stopped, so was what waited behind it.
+      // A turn that began with an earlier question may have included this one: its answers show it.
+      // If it was stopped, so were the messages behind it.
       const isStoppedBefore = !isMine(replyTo) && result?.kind === 'stopped';
       if (isMine(replyTo)) yield { type: 'live', update: event.update };
       if (isStoppedBefore || (isMine(replyTo) && result?.answers === 0)) {
@@ -126,7 +126,7 @@ export async function* followAnswer(
       if (isReply) return yield { type: 'done', outcome: 'answered' };
       if (turn === undefined) continue;
       heard += 1;
-      // A command's reply and the word about a message set aside come without a turn's end.
+      // A command's reply and the notice about a dead letter come without the end of a turn.
       const end = ends.get(turn);
       if (heard >= (end?.answers ?? 1)) {
         return yield { type: 'done', outcome: endOf(end?.kind) };
@@ -135,7 +135,7 @@ export async function* followAnswer(
   }
 }
 
-/** One that goes on in another chat is over here. */
+/** A turn that continues in another chat is over here. */
 function endOf(kind: TurnEnd['kind'] = 'answered'): 'answered' | 'stopped' | 'failed' {
   return kind === 'moved' ? 'stopped' : kind;
 }

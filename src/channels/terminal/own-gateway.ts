@@ -1,5 +1,5 @@
-// A gateway in this process for as long as one conversation lasts: the whole agent, without platform channels
-// and web page.
+// A gateway in this process for the duration of one conversation: the whole agent, without platform
+// channels and web page.
 
 import { boot } from '../../boot.ts';
 import { type Terminal, untilStopped } from '../../cli/terminal.ts';
@@ -7,7 +7,7 @@ import { openHome } from '../../kernel/config/files/first-run.ts';
 import type { Gateway } from '../../kernel/gateway.ts';
 import type { Conversation } from './conversation.ts';
 
-/** Longest wait of the first question for servers that are slow to start. */
+/** Longest wait of the first question for tool servers that start slowly. */
 const FIRST_TOOLS_MS = 10_000;
 
 /** @throws ConfigError, HomeLockedError */
@@ -45,7 +45,7 @@ async function converse<Result>(
   const talking = new AbortController();
   const whole = AbortSignal.any([signal, talking.signal]);
   const run = gateway.run(whole);
-  // What is asked first, and often alone, is asked with the tools of servers too.
+  // The first question, often the only one, gets the tools of servers too.
   const late = terminal.clock.sleep(FIRST_TOOLS_MS, whole).catch(() => undefined);
   const tools = Promise.race([gateway.toolsTried(), late]);
   const conversation: Conversation = {
@@ -64,7 +64,7 @@ async function converse<Result>(
   }
 }
 
-/** A gateway that fails ends the conversation; one that merely stopped does not. */
+/** A gateway that fails ends the conversation; one that merely stops does not. */
 async function failureOf(run: Promise<void>): Promise<never> {
   await run;
   return new Promise<never>(() => undefined);

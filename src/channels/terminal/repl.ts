@@ -1,5 +1,6 @@
-// The conversation at the terminal: question, streaming answer, next question, by text or voice; and one
-// question with one answer, for scripts. Commands with a slash go to the gateway, except for leaving.
+// The conversation at the terminal: question, streaming answer, next question, by text or voice;
+// and one question with one answer, for scripts. Commands with a slash go to the gateway, except
+// for leaving.
 
 import { createInterface } from 'node:readline';
 import type { Terminal } from '../../cli/terminal.ts';
@@ -30,7 +31,9 @@ const KEYS_HELP = [
   '/help lists the commands. /voice records your question.',
 ].join('\n');
 
-/** Talks until the person leaves or the signal aborts; `isSpoken`: the first question is recorded. */
+/**
+ * Runs until the person leaves or the signal aborts; `isSpoken`: the first question is recorded.
+ */
 export async function talk(
   terminal: Terminal,
   conversation: Conversation,
@@ -59,7 +62,7 @@ export async function talk(
   }
 }
 
-/** Undefined when the person leaves: Ctrl+D, or Ctrl+C twice. Empty only where that may be. */
+/** Undefined when the person leaves: Ctrl+D, or Ctrl+C twice. Empty only if that is permitted. */
 async function nextQuestion(
   terminal: Terminal,
   history: History,
@@ -90,7 +93,7 @@ async function nextQuestion(
 
 type Shown = { readonly typedAhead: string; readonly markdown: string } | 'left';
 
-/** Shows the answer as it comes. A second Ctrl+C leaves without waiting for its end. */
+/** Shows the answer as it arrives. A second Ctrl+C leaves without waiting for its end. */
 async function answer(
   terminal: Terminal,
   { questions, stop }: { readonly questions: Questions; stop(): Promise<void> },
@@ -131,7 +134,7 @@ async function answer(
   }
 }
 
-/** Without a person there, every line of the input is one question. */
+/** Without a terminal, every line of the input is one question. */
 async function talkByLines(terminal: Terminal, questions: Questions, signal: AbortSignal) {
   const lines = createInterface({ input: terminal.input, terminal: false });
   for await (const line of lines) {
@@ -142,8 +145,8 @@ async function talkByLines(terminal: Terminal, questions: Questions, signal: Abo
   }
 }
 
-// The spoken part of a conversation at the terminal: opened when it is first asked for; what goes
-// wrong with it is said, and the conversation goes on in writing.
+// Voice in a conversation at the terminal: opened on first use; failures are reported, and the
+// conversation continues in writing.
 
 const HELP = 'Press Enter on an empty line, or type /voice, to record the next question.';
 
@@ -169,11 +172,11 @@ function createSpokenTalk(terminal: Terminal) {
   }
 
   return {
-    /** Enter alone records. */
+    /** Enter on an empty line records. */
     get isOn(): boolean {
       return mode !== undefined;
     },
-    /** The next question; undefined where there is none. */
+    /** The next question; undefined if there is none. */
     listen: (signal: AbortSignal): Promise<string | undefined> =>
       told(async () => {
         const text = await (await opened()).listen(signal);
@@ -185,11 +188,11 @@ function createSpokenTalk(terminal: Terminal) {
   };
 }
 
-// One question, one answer, for scripts: only the answer on stdout, what the agent does on stderr.
+// One question, one answer, for scripts: only the answer on stdout, the agent's activity on stderr.
 
 export type Outcome = Extract<AnswerEvent, { type: 'done' }>['outcome'];
 
-/** Resolves with how it ended. The answer of a failed turn is what went wrong: it goes to stderr. */
+/** Resolves with the outcome. The answer of a failed turn is the error: it goes to stderr. */
 export async function answerOnce(
   terminal: Terminal,
   questions: Questions,
@@ -212,7 +215,7 @@ export async function answerOnce(
   return 'failed';
 }
 
-/** Each tool once when it starts and once when it ends; each notice once. */
+/** Reports each tool once when it starts and once when it ends; each notice once. */
 function createReporter(terminal: Terminal) {
   const reported = new Set<string>();
   const report = (line: string, key: string) => {

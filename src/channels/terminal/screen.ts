@@ -1,5 +1,5 @@
-// Input at the terminal: a line editor with history, several lines and pastes, where a backslash at the end
-// continues the line; and the keys that stop an answer.
+// Input at the terminal: a line editor with history, several lines and pastes, where a backslash at
+// the end continues the line; and the keys that stop an answer.
 
 import { createInterface, type Interface } from 'node:readline';
 import { Transform, type TransformCallback } from 'node:stream';
@@ -21,9 +21,9 @@ type LineInputOptions = {
   readonly prompt: string;
   /** Newest first. */
   readonly history: readonly string[];
-  /** Typed while nobody was listening. */
+  /** Typed before the editor was active. */
   readonly typedAhead: string;
-  /** Names offered by Tab for a line that begins with a slash. */
+  /** Names that Tab completes in a line that begins with a slash. */
   readonly commands: readonly string[];
 };
 
@@ -78,10 +78,10 @@ function completions(commands: readonly string[], line: string): string[] {
   return commands.filter((command) => command.startsWith(line));
 }
 
-// What a terminal sends, made fit for a line editor: line breaks inside a paste and Alt+Enter become
-// a mark that stands for a line break in the line.
+// Adapts terminal input to a line editor: line breaks inside a paste and Alt+Enter become a mark
+// that represents a line break.
 
-/** Shown in the line being edited where the text will have a line break. */
+/** Shown in the edited line where the text will have a line break. */
 export const LINE_BREAK_MARK = '⏎';
 
 const PASTE_START = '\x1b[200~';
@@ -90,7 +90,7 @@ const ESC = '\x1b';
 const ALT_ENTER = new RegExp(`${ESC}(?:\r\n?|\n)`, 'g');
 const LINE_BREAK = /\r\n?|\n/g;
 
-/** Asks the terminal to mark what is pasted, and not to. */
+/** Switches the terminal's marking of pastes on and off. */
 const MARK_PASTES = '\x1b[?2004h';
 const LEAVE_PASTES = '\x1b[?2004l';
 
@@ -129,7 +129,7 @@ export class KeyFilter extends Transform {
   }
 }
 
-/** The end of a chunk that may be the beginning of a paste's mark. A lone Esc is a key. */
+/** The end of a chunk that may be the start of a paste mark. A lone Esc is a key. */
 function unfinishedMark(text: string): string {
   const at = text.lastIndexOf('\x1b[');
   if (at === -1) return '';
@@ -138,8 +138,8 @@ function unfinishedMark(text: string): string {
   return isCut ? tail : '';
 }
 
-// Keys while the agent answers: Esc or Ctrl+C stops the answer; what else is typed waits for the
-// next question.
+// Keys while the agent answers: Esc or Ctrl+C stops the answer; other input waits for the next
+// question.
 
 const STOP_ESC = '\x1b';
 const CTRL_C = '\x03';
@@ -172,7 +172,7 @@ export function listenForStopKeys(
   };
 }
 
-/** Arrows and the like are no words, and an Enter between two lines parts them. */
+/** Escape sequences are dropped; an Enter between two lines separates them. */
 function wordsOf(keys: string): string {
   return keys
     .replace(SEQUENCES, '')
@@ -180,8 +180,8 @@ function wordsOf(keys: string): string {
     .replace(/\p{Cc}/gu, '');
 }
 
-// Shows an answer while it grows: complete paragraphs stay, the current one and the agent's activity are
-// drawn again below them. Markdown is shown in the styles that terminals have.
+// Shows an answer while it grows: complete paragraphs stay, the current one and the agent's
+// activity are redrawn below them. Markdown is shown in the styles that terminals have.
 
 const REDRAW_MS = 60;
 const FALLBACK_COLUMNS = 80;
@@ -202,9 +202,9 @@ type ScreenOptions = {
 export class AnswerScreen {
   readonly #output: NodeJS.WriteStream;
   readonly #now: () => number;
-  /** What stands for good of the answer now being written, Markdown. */
+  /** The finished part of the current answer, Markdown. */
   #standing = '';
-  /** The same, as it was drawn. */
+  /** The same as drawn. */
   #pieces: string[] = [];
   #tailRows = 0;
   #drawnAt = Number.NEGATIVE_INFINITY;
@@ -225,7 +225,7 @@ export class AnswerScreen {
     this.#drawTail([render(open), ...activityLines(update)].filter((line) => line !== ''));
   }
 
-  /** The text as it stands in the end replaces what was shown of it. */
+  /** Replaces what was shown by the final text. */
   settle(markdown: string): void {
     this.#erase();
     const rest = unseenPart(this.#pieces, markdown);
@@ -237,12 +237,12 @@ export class AnswerScreen {
     this.#pieces = [];
   }
 
-  /** Takes away what is only there while the answer is written. */
+  /** Removes what is shown only while the answer is written. */
   close(): void {
     this.#erase();
   }
 
-  /** Makes the complete paragraphs stand; returns the one still open. */
+  /** Prints the complete paragraphs for good; returns the open one. */
   #standComplete(markdown: string): string {
     if (!markdown.startsWith(this.#standing)) {
       this.#standing = '';
@@ -321,7 +321,7 @@ export function completePart(markdown: string): string {
   return markdown.slice(0, end);
 }
 
-/** What of the text in the end does not stand yet; the last pieces drawn may be its beginning. */
+/** The part of the final text not printed yet; the last pieces drawn may be its start. */
 export function unseenPart(pieces: readonly string[], markdown: string): string {
   const text = markdown.trim();
   for (let first = 0; first < pieces.length; first += 1) {
@@ -335,7 +335,8 @@ function rowsOf(line: string, columns: number): number {
   return Math.max(1, Math.ceil(displayWidth(stripVTControlCharacters(line)) / columns));
 }
 
-// Markdown as a terminal shows it: the styles that terminals have, the text of everything else.
+// Markdown as a terminal shows it: the styles that terminals have, and plain text for everything
+// else.
 
 type Look = 'bold' | 'italic' | 'strikethrough' | 'cyan' | 'dim' | 'underline';
 
@@ -364,7 +365,7 @@ function renderRun({ text, styles }: Run): string {
   const address = target !== undefined && target.href !== text ? ` (${target.href})` : '';
   const looks = styles.flatMap((style) => LOOKS[style.kind]);
   if (looks.length === 0) return text + address;
-  // Line by line, so that a style never reaches over the end of a line.
+  // Line by line, so that no style extends over the end of a line.
   const styled = text
     .split('\n')
     .map((line) => (line === '' ? '' : styleText([...looks], line, { validateStream: false })));

@@ -1,6 +1,6 @@
-// The log of the chats of a built-in channel, in rows of its state. Appending is idempotent by message id;
-// there is one writer per chat. An intent is a message on its way to the bus: it becomes part of the log in
-// the transaction that removes it.
+// The log of the chats of a local channel, in rows of its state. Appending is idempotent by message
+// id; there is one writer per chat. An intent is a message on its way to the bus: it becomes part
+// of the log in the transaction that removes it.
 
 import { z } from 'zod';
 import type { KeyValueStore } from '../../kernel/bus/store/store.ts';
@@ -35,7 +35,7 @@ type LogPage = {
 
 /** Digits of a number in a key, so that key order is number order. */
 const KEY_DIGITS = 16;
-/** Looked through for a chat's new name. */
+/** Rows searched for a chat's new title. */
 const TITLE_ROWS = 10;
 const INTENTS = 'intent/';
 const RECENT = 'recent/';
@@ -46,7 +46,7 @@ const goneId = (id: MessageId) => messageId(`${id}/gone`);
 const headKey = (chat: string) => `chat/${chat}`;
 const saidPrefix = (chat: string) => `said/${chat}/`;
 const saidKey = (chat: string, seq: number) => `${saidPrefix(chat)}${inKey(seq)}`;
-/** Number of the row that tells of the newest change of a message. */
+/** Number of the row that records the newest change of a message. */
 const changeKey = (chat: string, id: MessageId) => `change/${chat}/${id}`;
 const idKey = (chat: string, id: MessageId) => `id/${chat}/${id}`;
 const intentKey = ({ chat, id }: Pick<Intent, 'chat' | 'id'>) => `${INTENTS}${chat}/${id}`;
@@ -54,7 +54,7 @@ const recentKey = (chat: string, at: number) => `${RECENT}${inKey(at)}/${chat}`;
 
 type AlsoChanged = {
   readonly title?: string;
-  /** Given the new row's number. */
+  /** Called with the new row's number. */
   readonly rows?: (seq: number) => readonly Row[];
 };
 type Row = { readonly key: string; readonly value: string | undefined };
@@ -85,14 +85,14 @@ export class ChatLog {
     await this.#state.delete(intentKey(intent));
   }
 
-  /** What a process that is gone had on its way to the bus. */
+  /** Messages that an earlier process had on their way to the bus. */
   async intents(): Promise<readonly Intent[]> {
     const rows = await this.#state.list(INTENTS);
     const intents = rows.flatMap(({ value }) => parsed(intentSchema, value));
     return intents.toSorted((one, other) => one.at - other.at);
   }
 
-  /** Undefined where it was never said here, or was taken away. */
+  /** Undefined if it was never said here, or was removed. */
   async find(chat: string, id: MessageId): Promise<NumberedSaid | undefined> {
     const known = await this.#state.get(idKey(chat, id));
     const value = known && (await this.#state.get(saidKey(chat, Number(known))));
@@ -108,7 +108,7 @@ export class ChatLog {
     throw new LocalNameError('There is no message of yours here to change.');
   }
 
-  /** The message's number in the chat; a known message keeps the one it has. */
+  /** The message's number in the chat; a known message keeps its own. */
   async append(chat: string, said: Said, also: AlsoChanged = {}): Promise<number> {
     const known = await this.#state.get(idKey(chat, said.id));
     if (known !== undefined) {
@@ -137,8 +137,8 @@ export class ChatLog {
   }
 
   /**
-   * What a person's message says from now on, or that it is gone: its row is as it is now, and of its
-   * changes the newest is told, so that no earlier words stay behind.
+   * Changes or removes a person's message: its row holds the current text, and only the newest
+   * change is recorded, so that no earlier text remains.
    */
   async amend(chat: string, change: Said & { readonly amends: LocalAmendment }): Promise<number> {
     const { id, kind } = change.amends;
@@ -158,7 +158,7 @@ export class ChatLog {
     });
   }
 
-  /** The chat's name where it was made of the words that change. */
+  /** The chat's title, if it was made of the text that changes. */
   async #titleBehind(chat: string, earlier: NumberedSaid, change: Said) {
     if ((await this.#head(chat))?.title !== titleFor(earlier)) return undefined;
     if (change.text !== '') return titleFor(change);
@@ -171,7 +171,7 @@ export class ChatLog {
     );
   }
 
-  /** Takes a message of this number away for whoever reads from now on; its row is left empty. */
+  /** Removes a message for readers from now on; its row stays empty. */
   async takeAway(chat: string, seq: number, at: number): Promise<boolean> {
     const value = await this.#state.get(saidKey(chat, seq));
     const [said] = value === undefined ? [] : parsed(saidSchema, value);
@@ -182,7 +182,7 @@ export class ChatLog {
     return true;
   }
 
-  /** Nothing can be pressed below the message of this number any more, and it says `now`. */
+  /** Removes the buttons below the message with this number and sets its text to `now`. */
   async closeChoices(chat: string, seq: number, at: number, now = ''): Promise<void> {
     const value = await this.#state.get(saidKey(chat, seq));
     const [said] = value === undefined ? [] : parsed(saidSchema, value);
@@ -194,7 +194,7 @@ export class ChatLog {
     await this.append(chat, closed, { rows: () => [row] });
   }
 
-  /** In order; a row that is damaged is passed over. `through`: how far the log was read. */
+  /** In order; damaged rows are skipped. `through`: how far the log was read. */
   async read(chat: string, afterSeq: number, limit: number): Promise<LogPage> {
     const prefix = saidPrefix(chat);
     const rows = await this.#state.list(prefix, { after: saidKey(chat, afterSeq), limit });
@@ -223,24 +223,24 @@ export class ChatLog {
   }
 }
 
-/** What a chat of a page or terminal is called; undefined where it is none of theirs. */
+/** The title of a chat of a page or terminal; undefined for other chats. */
 export async function chatTitle(state: KeyValueStore, chat: string): Promise<string | undefined> {
   const value = await state.get(headKey(chat));
   return value === undefined ? undefined : parsed(headSchema, value)[0]?.title;
 }
 
-/** @throws LocalNameError for what is not safe in a key. */
+/** @throws LocalNameError for a name that is not safe in a key. */
 export function checkNames(...names: readonly string[]): void {
   const wrong = names.find((name) => !LOCAL_CHAT_NAME.test(name));
   if (wrong === undefined) return;
   throw new LocalNameError('A chat or client id has 1 to 64 letters, digits, ".", "_" or "-".');
 }
 
-// The name of a chat in a list: the first words of what was said first.
+// The title of a chat in a list: the first words of its first message.
 
 const MAX_TITLE_CHARS = 60;
 const ELLIPSIS = '…';
-/** A list shows plain text: a notice may begin with something bold. */
+/** A list shows plain text: a notice may begin with bold text. */
 const MARKED = /(\*\*|`)(\S.*?)\1/gu;
 
 export function titleOf(text: string): string {
@@ -252,9 +252,9 @@ export function titleOf(text: string): string {
   return `${words}${ELLIPSIS}`;
 }
 
-// The stored rows of the log of a built-in channel. A row that cannot be read counts as absent.
+// The stored rows of the log of a local channel. An unreadable row counts as absent.
 
-/** What was said, as its reader gets it but for its place. */
+/** A message as its reader gets it, without its position. */
 export type Said = Omit<Extract<LocalEvent, { readonly type: 'said' }>, 'type' | 'seq'>;
 
 const idSchema = z.string().transform(messageId);
@@ -303,7 +303,7 @@ const intentSchema = z.object({
   amends: amendsSchema.exactOptional(),
   at: z.number(),
 });
-/** A person's message that the bus may or may not have. */
+/** A person's message that may or may not be on the bus. */
 export type Intent = Readonly<z.infer<typeof intentSchema>>;
 const headSchema = z.object({
   title: z.string(),
@@ -318,9 +318,9 @@ export function parsed<T>(schema: z.ZodType<T>, text: string): readonly T[] {
   return result.success ? [result.data] : [];
 }
 
-// Takes what was said out of the log of a door of our own, where it holds certain words.
+// Erases from the log of a local channel the messages that contain certain words.
 
-/** Of one chat; how many messages went. Its title goes too where it holds them. */
+/** Erases in one chat; returns how many messages. Its title is erased too if it contains them. */
 export async function forgetSaid(
   state: KeyValueStore,
   chat: string,
@@ -339,12 +339,13 @@ export async function forgetSaid(
   return gone.length;
 }
 
-// The readers of the chats of a built-in channel. A reader is told that the log has grown and reads it
-// itself, so that no message is buffered or lost; of live previews it holds only the newest per turn.
+// The readers of the chats of a local channel. A reader is notified that the log has grown and
+// reads it itself, so that no message is buffered or lost; of live previews it holds only the
+// newest per turn.
 
 export class Readers {
   readonly #readers = new Map<string, Set<ChatReader>>();
-  /** The newest picture of each running turn, for who comes later. */
+  /** The newest update of each running turn, for later readers. */
   readonly #running = new Map<string, Map<TurnId, LiveUpdate>>();
 
   open(chat: string, signal: AbortSignal): ChatReader {
@@ -397,19 +398,19 @@ class ChatReader implements Disposable {
     this.#tell();
   }
 
-  /** Whether there may be more in the log than when last asked. */
+  /** Whether the log may have grown since the last call. */
   takeGrowth(): boolean {
     const hasGrown = this.#hasGrown;
     this.#hasGrown = false;
     return hasGrown;
   }
 
-  /** The newest picture since last asked of each turn that ended. */
+  /** The newest update, since the last call, of each turn that ended. */
   takeEndings(): readonly LiveUpdate[] {
     return this.#take(({ phase }) => phase === 'ended');
   }
 
-  /** The newest picture since last asked of each turn that runs. */
+  /** The newest update, since the last call, of each running turn. */
   takeRunning(): readonly LiveUpdate[] {
     return this.#take(({ phase }) => phase !== 'ended');
   }

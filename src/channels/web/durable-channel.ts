@@ -1,6 +1,7 @@
-// A built-in chat surface (web page, terminal) as a channel of the bus. Messages are logged in the channel's
-// state, and readers follow the log. A person's message is durable twice: an intent before the bus has it,
-// the log entry after, so that a crash in between neither loses nor doubles it.
+// A local chat surface (web page, terminal) as a channel of the bus. Messages are logged in the
+// channel's state, and readers follow the log. A person's message is durable twice: an intent
+// before it is on the bus, the log entry after, so that a crash in between neither loses nor
+// duplicates it.
 
 import type { Receipt, SendContext } from '../../kernel/bus/bus.ts';
 import { fileNameOf, mediaGone, sentKindOf } from '../../kernel/delivery/undelivered.ts';
@@ -43,16 +44,16 @@ type LocalChannelOptions = {
   readonly name: ChannelName;
   /** Rapid messages are one question. */
   readonly coalesces: boolean;
-  /** Whoever shows the chats can show something to press, and take away what was shown. */
+  /** The client can show buttons and remove messages. */
   readonly choices?: 'buttons';
-  /** Whoever shows the chats can show files; absent: the door carries none. */
+  /** Largest file that the client can show; absent: the channel carries no files. */
   readonly maxFileBytes?: () => number;
   readonly clock: Clock;
 };
 
-/** Whoever writes here sits at this machine or holds the gateway's token. */
+/** The sender has access to this machine or holds the gateway's token. */
 const OWNER = userId('owner');
-/** No platform sets a limit here; the HTTP body limit lies below. */
+/** No platform sets a limit; the HTTP body limit is lower. */
 const TEXT_UNITS = 1_000_000;
 const LIFETIME_MS = 30 * 86_400_000;
 /** Of a turn's last tool calls. */
@@ -115,7 +116,9 @@ class DurableLocalChannel implements Channel, LocalChannel {
       this.#revise(chat, signal, (log, at) => log.closeChoices(chat, Number(part), at, now));
   }
 
-  /** Takes messages in until aborted. Reading and sending go on after that: answers still come. */
+  /**
+   * Accepts messages until aborted. Reading and sending continue after that: answers still come.
+   */
   async run(host: ChannelHost, signal: AbortSignal): Promise<void> {
     const opened = { host, log: new ChatLog(host.state) };
     for (const intent of await opened.log.intents()) await this.#complete(intent, opened);
@@ -173,7 +176,7 @@ class DurableLocalChannel implements Channel, LocalChannel {
         const { said, through } = isGrown
           ? await log.read(chat, seen, PAGE_MESSAGES)
           : { said: [], through: seen };
-        // Taken after reading: an ending was shown before the answer it announces was logged.
+        // Taken after reading: an ending is shown before the answer it announces is logged.
         for (const update of reader.takeEndings()) yield { type: 'live', update };
         for (const one of said) yield { type: 'said', ...one };
         if (through > seen) {
@@ -194,11 +197,11 @@ class DurableLocalChannel implements Channel, LocalChannel {
     return log.chats(limit);
   }
 
-  /** Hands the message to the bus, then writes it down; both know a repeat when they see one. */
+  /** Hands the message to the bus, then logs it; both recognise a repeat. */
   async #complete(intent: Intent, { host, log }: Opened): Promise<void> {
     const message = this.#inbound(intent);
     await host.receive([{ kind: 'queue', message }]).catch(async (error) => {
-      // The person is told that it was not taken; it must not come back after a restart.
+      // The person gets the refusal; the message must not come back after a restart.
       if (error instanceof BusFullError) await log.withdraw(intent);
       host.report({ kind: 'degraded', reason: 'messages cannot be taken in' });
       throw error;
@@ -211,7 +214,7 @@ class DurableLocalChannel implements Channel, LocalChannel {
     this.#readers.logHasGrown(chat);
   }
 
-  /** The steps and the stop of a turn stay in view after a reload. */
+  /** Logs the steps and the stop of a turn, so that they remain visible after a reload. */
   async #keepEnd({ turnId, chat: { chat }, result, tools, markdown }: LiveUpdate): Promise<void> {
     if (result === undefined || result.kind === 'moved') return;
     if (tools.length === 0 && result.kind !== 'stopped') return;
@@ -280,8 +283,8 @@ class DurableLocalChannel implements Channel, LocalChannel {
   }
 }
 
-// Files of the chats of a built-in channel: uploaded before the message that names them, and shown from the
-// media store for as long as it keeps them.
+// Files of the chats of a local channel: uploaded before the message that names them, and served
+// from the media store for as long as it keeps them.
 
 const described = ({ id, mimeType, sizeBytes }: StoredMedia, name: string): LocalFile => ({
   media: id,
@@ -303,7 +306,7 @@ function createLocalFiles(media: () => Promise<MediaStore>, maxBytes: () => numb
   };
 }
 
-/** What comes here is in the media store already; nothing limits what goes out. */
+/** Outbound files are in the media store already; nothing limits them. */
 const LOCAL_ATTACHMENTS: Attachments = {
   maxUploadBytes: Number.MAX_SAFE_INTEGER,
   maxCaptionUnits: Number.MAX_SAFE_INTEGER,
@@ -312,7 +315,7 @@ const LOCAL_ATTACHMENTS: Attachments = {
   },
 };
 
-/** @throws LocalNameError for a file that was not uploaded, or was swept since */
+/** @throws LocalNameError for a file that was not uploaded, or was deleted since */
 function filesNamed(
   media: MediaStore,
   refs: readonly LocalFileRef[],
@@ -325,7 +328,7 @@ function filesNamed(
   return Promise.all(files);
 }
 
-/** @throws DeliveryError where a file of the answer is not kept any more */
+/** @throws DeliveryError if a file of the answer is no longer stored */
 async function requireKept(
   media: MediaStore,
   attachments: readonly OutboundAttachment[] = [],
@@ -342,7 +345,7 @@ const attachmentOf = ({ media, ...file }: LocalFile): Attachment => ({
 
 const fileOfAnswer = ({ caption: _shown, ...file }: OutboundAttachment): LocalFile => file;
 
-/** An answer as the log keeps it, its captions below the text; undefined where it says nothing. */
+/** An answer as the log stores it, its captions below the text; undefined if it is empty. */
 function saidOf(message: OutboundMessage): Omit<Said, 'at'> | undefined {
   const { id, markdown, replyTo, choices, attachments = [] } = message;
   const captions = attachments.flatMap(({ caption }) => caption ?? []);

@@ -1,6 +1,6 @@
-// One connection from the making of its socket until nothing of it is left: options, listeners, watchdogs
-// (case W12), pending queries and the TCP connection; how far it came, and whether it may be used. What its
-// end means, and whether another one follows, is decided by the link.
+// One connection from the creation of its socket until nothing of it is left: options, listeners,
+// watchdogs (case W12), pending queries and the TCP connection; how far it came, and whether it may
+// be used. The link decides what its end means, and whether another one follows.
 
 import {
   type BinaryNode,
@@ -24,28 +24,30 @@ import type { Vault } from './vault.ts';
 
 /** The library itself would wait 30 s for the other side to close. */
 const CLOSING_MS = 5000;
-/** After the connection was cut, for the library to say why it closed. */
+/** Time for the library to report why a cut connection closed. */
 const LAST_WORD_MS = 1000;
 /** How long the library shows the first QR code and each further one. */
 const FIRST_QR_MS = 60_000;
 const NEXT_QR_MS = 20_000;
-/** Where the library names no code: the handshake failed, or something unknown did. */
+/** For ends without a code of the library: the handshake failed, or the cause is unknown. */
 const HANDSHAKE_CODE = 400;
 const UNKNOWN_CODE = 500;
-/** libsignal, on a message that was read already. */
+/** libsignal's error for a message that was read already. */
 const READ_BEFORE = /Key used already/;
 /** Three of the library's keep-alives, each of which the server answers. */
 const SILENCE_MS = 90_000;
 const LOGIN_MS = 90_000;
 /** The library shows QR codes for 160 s. */
 const PAIRING_MS = 180_000;
-/** So long messages may wait to be taken in without any of them coming through. */
+/** How long messages may wait to be processed without any progress. */
 const STALL_MS = 60_000;
-/** For the marker behind the messages that waited (case W03); the library gives its own buffer 30 s. */
+/**
+ * Time for the marker after the waiting messages (case W03); the library gives its own buffer 30 s.
+ */
 const MARKER_MS = 35_000;
 const LOOK_EVERY_MS = 5000;
 
-/** What the rest of the channel gives to each socket. */
+/** What the rest of the channel provides to each socket. */
 export type SocketParts = Pick<
   SocketConfig,
   'getMessage' | 'cachedGroupMetadata' | 'makeSignalRepository'
@@ -61,7 +63,7 @@ export type ConnectionDeps = SocketParts &
     readonly vault: Pick<Vault, 'auth' | 'account' | 'save'>;
   };
 
-/** Reported in order; none may throw. */
+/** Called in order; none may throw. */
 export type ConnectionEvents = {
   /** `expiresAt`: epoch milliseconds. */
   onQr(text: string, expiresAt: number): void;
@@ -81,12 +83,12 @@ export type EndedConnection = {
   readonly isPaired: boolean;
   /** How long it was open, milliseconds. */
   readonly openMs: number;
-  /** A message was read, or one of ours was taken by the server. */
+  /** A message was read, or the server accepted one of ours. */
   readonly hasCarried: boolean;
 };
 
 export class Connection {
-  /** In any state. */
+  /** The socket in any state. */
   readonly socket: WASocket;
   /** Resolves, never rejects, when the connection is closed and changed credentials are stored. */
   readonly closed: Promise<EndedConnection>;
@@ -142,7 +144,7 @@ export class Connection {
     return this.#state === 'open' ? this.socket : undefined;
   }
 
-  /** Until the server has delivered what waited for us, or never says so. */
+  /** True until the server has delivered the waiting messages, or the marker is overdue. */
   get isCatchingUp(): boolean {
     return this.#isCatchingUp;
   }
@@ -152,7 +154,7 @@ export class Connection {
     return this.#isPaired;
   }
 
-  /** Ends it for a reason of our own; undefined: nobody needs to know. */
+  /** Ends the connection for a reason of our own; undefined: not reported. */
   end(cause?: WhatsAppCause): void {
     this.#cause ??= cause;
     this.socket.end(undefined).catch((error) => {
@@ -160,7 +162,7 @@ export class Connection {
     });
   }
 
-  /** A socket that nobody attended to must not live on. */
+  /** An unattended socket must not live on. */
   #attach(): Disposable {
     try {
       return this.#deps.onSocket(this.socket);
@@ -191,7 +193,7 @@ export class Connection {
       if (update.receivedPendingNotifications) this.#caughtUp();
       if (update.connection === 'close') this.#finish(update.lastDisconnect?.error);
     });
-    // Turns a missed call into a message, in a listener of which nobody catches what it throws.
+    // Turns a missed call into a message, in a listener whose errors nothing catches.
     ev.removeAllListeners('call');
   }
 
@@ -201,11 +203,12 @@ export class Connection {
     this.#events.onQr(text, this.#deps.clock.now() + lifetimeMs);
   }
 
-  /** Until the phone has confirmed there is nothing worth keeping. */
+  /** Until the phone has confirmed, nothing is worth storing. */
   #onCreds(hasAccount: boolean): void {
     if (this.#auth.creds.account === undefined) return;
     const saving = this.#deps.vault.save();
-    // The confirmation goes out behind the save: a phone that thinks we are linked is right.
+    // The confirmation is sent after the save, so that the phone never shows a link that is not
+    // stored.
     if (this.#isPairing && hasAccount) this.#carrier.holdDuring(saving);
     const settled = saving.catch((error) => {
       this.#deps.log.error('whatsapp credentials not stored', { error });
@@ -254,7 +257,7 @@ export class Connection {
     return isOpen && (this.#deps.ledger.stalledMs() ?? 0) >= STALL_MS ? 'stalled' : undefined;
   }
 
-  /** The library closes its repository first of all when it ends a connection. */
+  /** The library closes its repository first when it ends a connection. */
   #watched(repository: ReturnType<SocketConfig['makeSignalRepository']>) {
     const { close, decryptMessage, decryptGroupMessage } = repository;
     const count = (error: unknown) => {
@@ -295,11 +298,11 @@ export class Connection {
     const gone = new ChannelError('whatsapp_closed', 'the connection to WhatsApp is closed', {
       remedy: BACKOFF,
     });
-    // The library forgets queries under way, which then wait for a deadline of their own.
+    // The library abandons pending queries, which then wait for a deadline of their own.
     ws.emit('error', gone);
     this.#attached[Symbol.dispose]();
     ws.removeAllListeners();
-    // A late one without a listener would be thrown.
+    // A late error without a listener would be thrown.
     ws.on('error', () => undefined);
     this.#carrier.cut();
     const fallbackCode = this.#openedAt === undefined ? HANDSHAKE_CODE : UNKNOWN_CODE;
@@ -342,22 +345,24 @@ function guardListeners({ ws }: WASocket, onRejection: (error: unknown) => void)
   }
 }
 
-/** Reference section 6. What is left out keeps the library's default, its client version as well. */
+/**
+ * Reference section 6. Options left out keep the library's default, including its client version.
+ */
 const OPTIONS = {
-  // Else the owner's phone would no longer ring.
+  // Otherwise the owner's phone would no longer ring.
   markOnlineOnConnect: false,
   syncFullHistory: false,
   shouldSyncHistoryMessage: wantsHistory,
   generateHighQualityLinkPreview: false,
-  // After each message that could not be read the library waits for so long and takes in no other: by
-  // its default a flood from one person silences everybody. Without any wait it starves all timers.
+  // After each unreadable message the library waits this long and processes no other: with its
+  // default, a flood from one person silences everybody. Without any wait it starves all timers.
   retryRequestDelayMs: 1,
 } as const;
 
 /**
- * The first sync tells which LID is which number; recent chats are megabytes of no use to us. Asked
- * about them before any came (then no file is named), the library only wants to know whether to
- * wait for the first sync, which brings our own name.
+ * The first sync maps LIDs to numbers; recent chats are megabytes of no use. If asked before any
+ * came (then no file is named), the library only wants to know whether to wait for the first sync,
+ * which brings our own name.
  */
 function wantsHistory(notice: proto.Message.IHistorySyncNotification): boolean {
   const { HistorySyncType } = proto.HistorySync;

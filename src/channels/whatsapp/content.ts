@@ -1,5 +1,6 @@
-// The content of a WhatsApp message: taken out of its containers (disappearing, view once, edited ...), with
-// its quote and mentions, and what it does to an earlier message (edit, deletion, reaction).
+// The content of a WhatsApp message: extracted from its containers (disappearing, view once, edited
+// ...), with its quote and mentions, and what it does to an earlier message (edit, deletion,
+// reaction).
 
 import {
   type BinaryNode,
@@ -18,14 +19,14 @@ import { idOfPerson, isPerson, type PersonJid, parseJid } from './rules/jid.ts';
 
 export type WhatsAppReading = NonNullable<ReturnType<typeof readWhatsApp>>;
 
-/** A hostile message may be nested deeper than any reader. */
+/** Bounds the nesting of hostile messages. */
 const MAX_DEPTH = 8;
-/** A message is of one kind, with a few signs for programs beside it. */
+/** A message has one kind, plus a few fields for clients. */
 const MAX_KINDS = 8;
 const MAX_NAMED = 50;
-/** The mark by which the rest of the program knows untrusted text. */
+/** The mark by which the rest of the program recognises untrusted content. */
 const PASSED_ON = '[forwarded]';
-/** Kinds whose words are mostly made by somebody else than who sends them. */
+/** Kinds whose text is mostly written by somebody other than the sender. */
 const UNTRUSTED_TEXT: ReadonlySet<string> = new Set([
   'buttonsMessage',
   'buttonsResponseMessage',
@@ -39,16 +40,18 @@ const UNTRUSTED_TEXT: ReadonlySet<string> = new Set([
   'templateButtonReplyMessage',
   'templateMessage',
 ]);
-/** Of a kind that the vendor's library does not know, nothing is left but an empty message. */
+/** Of a kind that the vendor's library does not know, only an empty message is left. */
 const UNKNOWN_KIND = '[sent something of an unknown kind]';
 
-/** Undefined for what says nothing by itself: reactions, votes, signs between programs. */
+/**
+ * Undefined for messages without content of their own: reactions, votes, signals between clients.
+ */
 export function readWhatsApp(message: proto.IMessage) {
   const { content, isEdit, isForwarded } = unwrap(message);
   const attachments = attachmentsOf(content);
   const said = textOf(content, isForwarded);
   if (said === undefined && attachments.length === 0) return undefined;
-  // A recording that was passed on is nobody's own speech here.
+  // A forwarded recording is not the sender's own speech.
   const text = said ?? (isForwarded || isPassedOn(content) ? PASSED_ON : '');
   const context = contextOf(content);
   const mentioned = namedIn(context);
@@ -61,7 +64,7 @@ export function readWhatsApp(message: proto.IMessage) {
     /** It is part of an album, which comes as several messages. */
     isOfAlbum: albumOf(message) === undefined ? undefined : true,
     quoted: quoteOf(context),
-    /** Whom it names. */
+    /** The people it mentions. */
     mentioned: mentioned.length === 0 ? undefined : mentioned,
   };
 }
@@ -87,7 +90,7 @@ function unwrap(message: proto.IMessage): {
   return { content, isEdit, isForwarded };
 }
 
-/** Every container, also one of a later WhatsApp, holds its content as `message`. */
+/** Every container, including those of later versions, holds its content as `message`. */
 function innerOf(content: proto.IMessage): proto.IMessage | undefined {
   const edited = content.protocolMessage?.editedMessage;
   if (edited !== undefined && edited !== null) return edited;
@@ -108,7 +111,7 @@ function textOf(content: proto.IMessage, isForwarded: boolean): string | undefin
   return isForwarded || isPassedOn(content) ? `${PASSED_ON}\n${text}` : text;
 }
 
-/** Not the words of who sends it: of another chat, a channel, a business or a bot. */
+/** Not written by the sender: from another chat, a channel, a business or a bot. */
 function isPassedOn(content: proto.IMessage): boolean {
   const context = contextOf(content);
   const kinds = Object.entries(content).filter(([, value]) => present(value));
@@ -122,7 +125,9 @@ function isPassedOn(content: proto.IMessage): boolean {
   );
 }
 
-/** WhatsApp writes `@` and the digits of an address; ours are spelled like all ids of people. */
+/**
+ * WhatsApp writes `@` and the digits of an address; converts them to the common spelling of ids.
+ */
 function withNamedPeople(text: string, people: readonly PersonJid[]): string {
   if (people.length === 0) return text;
   const ids = new Map(people.map((person) => [person.user, idOfPerson(person)]));
@@ -138,14 +143,14 @@ function quoteOf(context: proto.IContextInfo | undefined) {
   const { participant, quotedMessage } = context;
   return {
     id,
-    /** As it came; missing where the quoted message is not ascribed to anybody. */
+    /** As received; missing if the quoted message has no author. */
     authorJid: participant || undefined,
-    /** Missing where the quoted message says nothing or did not come along. */
+    /** Missing if the quoted message is empty or was not included. */
     text: present(quotedMessage) ? quotedText(quotedMessage) : undefined,
   };
 }
 
-/** The id of the album that a message is a part of. */
+/** The id of the album that a message is part of. */
 export function albumOf(message: proto.IMessage): string | undefined {
   return albumIn(message) ?? albumIn(unwrap(message).content);
 }
@@ -155,10 +160,10 @@ const albumIn = ({ messageContextInfo }: proto.IMessage) => {
   return present(parent) ? (parent?.id ?? '') : undefined;
 };
 
-/** Of what is quoted nothing is fetched. */
+/** Files of a quote are not fetched. */
 const NAMED = { kind: 'remote', ref: '' } as const;
 
-/** What is quoted, with its files in words. */
+/** The quoted content, with its files as text. */
 function quotedText(message: proto.IMessage): string | undefined {
   const { content, isForwarded } = unwrap(message);
   const attachments = attachmentsOf(content).map((one) => ({ ...one, content: NAMED }));
@@ -181,20 +186,20 @@ function isObject(value: unknown): value is object {
   return typeof value === 'object' && value !== null;
 }
 
-// What a WhatsApp message does to an earlier one: it changes it, deletes it, or is a reaction to it. The
-// sender names it by its id alone; whose it was is for whoever knows both.
+// What a WhatsApp message does to an earlier one: it changes it, deletes it, or is a reaction to
+// it. It names the earlier message by id alone; the caller, which knows both senders, checks them.
 
 export type WhatsAppSign =
   | { readonly kind: 'edited' | 'withdrawn'; readonly id: string }
-  /** Without an emoji the reaction was taken back. */
+  /** Without an emoji the reaction was removed. */
   | { readonly kind: 'reacted'; readonly id: string; readonly emoji?: string };
 
 /** `ProtocolMessage.Type` of WhatsApp's protocol. */
 const REVOKE = 0;
-/** A hostile message may be nested deeper than any reader. */
+/** Bounds the nesting of hostile messages. */
 const MAX_SIGN_DEPTH = 8;
 
-/** Undefined for what stands for itself, and for a reaction by something that is no emoji. */
+/** Undefined for a message of its own, and for a reaction that is no emoji. */
 export function signOf(message: proto.IMessage): WhatsAppSign | undefined {
   let content: proto.IMessage | undefined = message;
   for (let depth = 0; depth < MAX_SIGN_DEPTH && content !== undefined; depth += 1) {
@@ -220,12 +225,12 @@ function reactionIn({ reactionMessage }: proto.IMessage): WhatsAppSign | undefin
   return emoji === undefined ? undefined : { kind: 'reacted', id, emoji };
 }
 
-// The unencrypted part of a message: its author, chat and time, read from the raw stanza. Requests to the
-// account's own phone for unreadable messages are limited by it.
+// The unencrypted part of a message: its author, chat and time, read from the raw stanza. It also
+// limits requests to the account's own phone for unreadable messages.
 
 export type MessageKey = {
   readonly remoteJid: string;
-  /** The chat's other address (phone number for a LID and the reverse), where the server sent it. */
+  /** The chat's other address (phone number for a LID and the reverse), if the server sent it. */
   readonly remoteJidAlt?: string;
   readonly fromMe: boolean;
   readonly id: string;
@@ -235,7 +240,7 @@ export type MessageKey = {
 
 export type Envelope = {
   readonly key: MessageKey;
-  /** By the server, epoch milliseconds; undefined where it said none. */
+  /** The server's time, epoch milliseconds; undefined if it gave none. */
   readonly sentAt: number | undefined;
   readonly pushName: string | undefined;
 };
@@ -243,10 +248,10 @@ export type Envelope = {
 export type OwnIds = { readonly id: string; readonly lid?: string | undefined };
 
 const SIGNAL_TYPES = new Set(['pkmsg', 'msg', 'skmsg']);
-/** Baileys leaves a message alone whose first part is of this type. */
+/** Baileys ignores a message whose first part is of this type. */
 const LEFT_ALONE = 'msmsg';
 
-/** The ciphertexts Baileys will have decrypted, as the very buffers it passes on. */
+/** The ciphertexts that Baileys decrypts, as the very buffers it passes on. */
 export function ciphertextsOf({ content }: BinaryNode): readonly Uint8Array[] {
   const parts = Array.isArray(content) ? content.filter(({ tag }) => tag === 'enc') : [];
   if (parts[0]?.attrs['type'] === LEFT_ALONE) return [];
@@ -255,7 +260,7 @@ export function ciphertextsOf({ content }: BinaryNode): readonly Uint8Array[] {
   );
 }
 
-/** undefined for a stanza that Baileys refuses as well. */
+/** Undefined for a stanza that Baileys refuses as well. */
 export function envelopeOf(stanza: BinaryNode, own: OwnIds): Envelope | undefined {
   const { attrs } = stanza;
   const key = keyOf(stanza, own);
@@ -268,7 +273,7 @@ export function envelopeOf(stanza: BinaryNode, own: OwnIds): Envelope | undefine
   };
 }
 
-/** Posts to everybody are not written to us. */
+/** Public posts are not addressed to this account. */
 export function isPublicPost({ key: { remoteJid } }: Pick<Envelope, 'key'>): boolean {
   return isJidStatusBroadcast(remoteJid) || isJidNewsletter(remoteJid) === true;
 }
@@ -279,7 +284,7 @@ function keyOf(stanza: BinaryNode, own: OwnIds): MessageKey | undefined {
     const { remoteJid, id, participant, participantAlt } = key;
     if (!remoteJid || !id) return undefined;
     const fromMe = key.fromMe === true;
-    // For what the owner wrote Baileys takes the owner's other address for the chat's.
+    // For messages of the owner Baileys takes the owner's other address for the chat's.
     const alt = fromMe ? recipientAlt(stanza) : key.remoteJidAlt;
     return {
       remoteJid,
@@ -301,19 +306,19 @@ function recipientAlt({ attrs }: BinaryNode): string | undefined {
     : (attrs['recipient_lid'] ?? attrs['peer_recipient_lid']);
 }
 
-// Tells what a person said or did from what clients tell each other: keys, votes, history.
+// Distinguishes what a person said or did from what clients exchange: keys, votes, history.
 
 /** Ephemeral, view once, with caption, edited: WhatsApp nests three at most. */
 const MAX_WRAPPERS = 8;
 
-/** What the sender's own other device sent carries the message one level deeper. */
+/** Messages from the sender's own other device carry the content one level deeper. */
 export function messageOf(message: proto.IMessage): proto.IMessage {
   return message.deviceSentMessage?.message ?? message;
 }
 
 /**
- * A message of a kind this version does not know counts as content: it is for whoever answers to say
- * that it could not be read.
+ * A message of a kind unknown to this version counts as content: the agent answers that it could
+ * not be read.
  */
 export function isUserContent(message: proto.IMessage, wrappers = 0): boolean {
   const parts = Object.entries(message).filter(([, value]) => value != null);
@@ -336,8 +341,8 @@ function wrappedIn(value: unknown): proto.IMessage | undefined {
   return isWrapper && typeof value.message === 'object' ? (value.message ?? undefined) : undefined;
 }
 
-// The library asks the account's own phone for every message it could not read, besides its sender.
-// Each of these is a message of ours: a flood of unreadable ones must not become a flood by us
+// For every unreadable message the library asks the account's own phone as well as the sender. Each
+// request is a message of ours: a flood of unreadable messages must not become a flood of requests
 // (case W05). Senders are still asked for all of them.
 
 const WINDOW_MS = 60_000;
@@ -362,7 +367,7 @@ export function limitPhoneRequests(
   };
 }
 
-// Messages that our device could not decrypt and that the account's phone sent again, inside a
+// Messages that this device could not decrypt and that the account's phone sent again, inside a
 // message of its own.
 
 type Content = {
@@ -373,7 +378,7 @@ type Content = {
 
 const { Type } = proto.Message.ProtocolMessage;
 
-/** undefined for every other message. Only what the account itself sent is believed. */
+/** Undefined for every other message. Only messages of the account itself are trusted. */
 export function resentByPhone(
   carrier: Envelope,
   message: proto.IMessage,

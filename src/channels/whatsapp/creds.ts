@@ -1,6 +1,6 @@
-// The account's credentials, one row per generation: every change writes a new row, so that a damaged or bad
-// newest one still has predecessors. Earlier links are kept aside, newest few; one spare pre-key is on disk
-// before it is asked for. The vault decides when.
+// The account's credentials, one row per generation: every change writes a new row, so that a
+// damaged or bad newest one still has predecessors. Earlier links are kept aside, the newest few;
+// one spare pre-key is on disk before it is requested. The vault decides when.
 
 import {
   type AuthenticationCreds,
@@ -35,20 +35,20 @@ export function textOf(creds: AuthenticationCreds): string {
   return JSON.stringify(creds, BufferJSON.replacer);
 }
 
-/** Credentials in use, and what is stored of them. */
+/** The credentials in use, and what is stored of them. */
 export type Identity = {
   readonly creds: AuthenticationCreds;
   /** Stored, newest first. */
   readonly kept: readonly Generation[];
-  /** The highest number ever stored; 0 while nothing was. */
+  /** The highest number ever stored; 0 before the first. */
   readonly number: number;
   /** Content that needs no further row. */
   readonly text: string;
-  /** The newest generation, where it could not be read. */
+  /** The newest generation, if it could not be read. */
   readonly recoveredFrom?: number;
 };
 
-/** Not worth a row as long as nothing changes. */
+/** Not stored until something changes. */
 export function freshIdentity(): Identity {
   const creds = initAuthCreds();
   return { creds, kept: [], number: 0, text: textOf(creds) };
@@ -98,12 +98,12 @@ function parseRow(key: string, value: string): Generation | undefined {
 
 const numberOf = (key: string) => Number.parseInt(key.slice(CREDS_PREFIX.length), 10) || 0;
 
-/** Which stored credentials a start begins with. */
+/** The stored credentials with which a start begins. */
 type StartingPoint =
   | { readonly kind: 'none' }
-  /** A pairing that was begun and never completed: the server would refuse it with 401. */
+  /** An unfinished pairing: the server would refuse it with 401. */
   | { readonly kind: 'half_made' }
-  /** Something is stored and cannot be read: never "none", which would silently be a new identity. */
+  /** Stored but unreadable: never "none", which would silently create a new identity. */
   | { readonly kind: 'damaged' }
   | {
       readonly kind: 'stored';
@@ -142,14 +142,14 @@ function recoverable(kept: readonly Generation[]): Generation | undefined {
   return linked.find(({ openedAt }) => openedAt !== undefined) ?? linked[0];
 }
 
-/** Keys without credentials: these were there once. */
+/** Keys without credentials: credentials were lost. */
 async function hasKeys(state: KeyValueStore): Promise<boolean> {
   const kinds = [keyRow('session', ''), PRE_KEY_PREFIX];
   const found = await Promise.all(kinds.map((prefix) => state.list(prefix, { limit: 1 })));
   return found.some((rows) => rows.length > 0);
 }
 
-/** The account that credentials are linked to. */
+/** The account that the credentials are linked to. */
 export type LinkedAccount = {
   /** International number, digits. */
   readonly number: string;
@@ -158,10 +158,10 @@ export type LinkedAccount = {
   readonly name?: string;
 };
 
-/** What Baileys calls an account whose name it does not know. */
+/** Baileys' placeholder for an unknown account name. */
 const NO_NAME = '~';
 
-/** Pairing was completed: asking for a code alone sets `me` already. */
+/** The pairing is complete: requesting a code alone sets `me` already. */
 export function isLinked(creds: AuthenticationCreds): boolean {
   return creds.me?.id !== undefined && creds.account !== undefined;
 }
@@ -183,7 +183,7 @@ export function isOwnAddress(address: PersonJid, own: LinkedAccount | undefined)
   return address.user === (address.kind === 'number' ? own.number : own.lid);
 }
 
-/** The account's ids as people's are spelled. */
+/** The account's ids in the spelling of people's ids. */
 export function ownIds(own: LinkedAccount | undefined): readonly string[] {
   if (own === undefined) return [];
   const { number, lid } = own;
@@ -191,14 +191,14 @@ export function ownIds(own: LinkedAccount | undefined): readonly string[] {
   return [idOfPerson({ kind: 'number', user: number }), ...byLid];
 }
 
-// Earlier links: credentials and keys moved out of the way as a whole, the newest few kept, so that a person
-// who linked again by mistake has not destroyed anything.
+// Earlier links: credentials and keys moved aside as a whole, the newest few kept, so that linking
+// again by mistake destroys nothing.
 
 const OLD_PREFIX = 'old/';
 const LINKS_KEPT = 3;
 const TIME_DIGITS = 15;
 
-/** The rows that take the stored link away; it is kept under the time given, epoch milliseconds. */
+/** The rows that move the stored link aside under the given time, epoch milliseconds. */
 export async function setLinkAside(
   state: KeyValueStore,
   now: number,
@@ -221,7 +221,7 @@ export async function setLinkAside(
   ];
 }
 
-/** The rows that take away what never was a link. */
+/** The rows that delete an unfinished link. */
 export async function dropLink(state: KeyValueStore): Promise<readonly KeyValueChange[]> {
   return (await linkRows(state)).map(({ key }) => ({ key, value: undefined }));
 }
@@ -230,20 +230,20 @@ async function linkRows(state: KeyValueStore): Promise<readonly KeyValueChange[]
   return [...(await state.list(CREDS_PREFIX)), ...(await state.list(KEY_PREFIX))];
 }
 
-// A pre-key that is on disk before anybody asks for one. Baileys puts a new pre-key into a retry
-// receipt and commits it only after the receipt went out; with a spare one it hands out what is
-// stored already, and a process that dies in between has lost nothing.
+// A pre-key that is on disk before anybody requests one. Baileys puts a new pre-key into a retry
+// receipt and commits it only after the receipt was sent; with a spare it sends one that is stored
+// already, and a process that dies in between loses nothing.
 
 export type Spare = NonNullable<ReturnType<typeof makeSpare>>;
 
-/** A spare pre-key where there is none; counted in the credentials from now on. */
+/** A spare pre-key if there is none; counted in the credentials from now on. */
 export function makeSpare(creds: AuthenticationCreds) {
   if (creds.nextPreKeyId > creds.firstUnuploadedPreKeyId) return undefined;
   const id = creds.nextPreKeyId;
   creds.nextPreKeyId = id + 1;
   return {
     row: rowOfKey('pre-key', String(id), Curve.generateKeyPair()),
-    /** It could not be stored: Baileys must not take it for there. */
+    /** It could not be stored: Baileys must not treat it as existing. */
     discard() {
       if (creds.nextPreKeyId === id + 1) creds.nextPreKeyId = id;
     },
@@ -251,8 +251,8 @@ export function makeSpare(creds: AuthenticationCreds) {
 }
 
 /**
- * Moves the counters behind every id that may be in use: older credentials count fewer, and a spare
- * of the last process may have been handed out as it died. It stays readable and is not offered again.
+ * Moves the counters past every id that may be in use: older credentials count fewer, and a spare
+ * of the last process may have been sent as it died. It stays readable and is not offered again.
  * Returns the row of a new spare.
  */
 export async function skipUsedIds(
@@ -263,12 +263,12 @@ export async function skipUsedIds(
   const behind = newest === undefined ? 1 : preKeyIdOf(newest.key) + 1;
   creds.nextPreKeyId = Math.max(creds.nextPreKeyId, behind);
   creds.firstUnuploadedPreKeyId = creds.nextPreKeyId;
-  // Before the first upload there is none: that one makes its own.
+  // Before the first upload there is none: the upload creates its own.
   const spare = creds.nextPreKeyId === 1 ? undefined : makeSpare(creds);
   return spare === undefined ? [] : [spare.row];
 }
 
-/** The counters move with every start; they make no other credentials. */
+/** The counters move with every start; that alone does not make different credentials. */
 export function isSameButForCounters(
   one: AuthenticationCreds,
   other: AuthenticationCreds,

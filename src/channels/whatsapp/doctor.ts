@@ -1,5 +1,5 @@
-// The doctor's check of the WhatsApp link, from what the channel last noted: the same with and without a
-// running gateway, and without asking WhatsApp.
+// The doctor's check of the WhatsApp link, from what the channel last stored: the same with and
+// without a running gateway, and without contacting WhatsApp.
 
 import { type Finding, ok, warn } from '../../cli/doctor/machine-checks.ts';
 import { spanText } from '../../cli/flag-values.ts';
@@ -42,7 +42,7 @@ function linkFinding(health: Health | undefined, now: number): Finding {
   return ok(CHECK, facts.join(', '));
 }
 
-/** Why the link is down until a person acts; undefined where it is not. */
+/** Why the link is down until a person acts; undefined if it is not. */
 function lastingEnding({ lastEnding, openedAt = 0 }: Health) {
   if (lastEnding?.code === undefined || lastEnding.at < openedAt) return undefined;
   const cause = { kind: 'closed', code: lastEnding.code, message: '' } as const;

@@ -1,5 +1,6 @@
-// One row of the ledger to what the bus stores: chat, sender, whether a group message addresses the account,
-// and why the agent does not answer it. A row of any shape becomes an entry. Pure.
+// Converts one row of the ledger to what the bus stores: chat, sender, whether a group message
+// addresses the account, and why the agent does not answer it. A row of any shape becomes an entry.
+// Pure.
 
 import type { InboundEntry } from '../../kernel/bus/bus.ts';
 import {
@@ -36,7 +37,7 @@ export type Place =
   /** The owner's chat with themself. */
   | { readonly kind: 'self'; readonly address: PersonJid }
   | (Address & { readonly kind: 'group'; readonly group: string; readonly fromMe: boolean })
-  /** A person wrote to a list of people. */
+  /** A broadcast of a person to a list of people. */
   | (Address & { readonly kind: 'list'; readonly fromMe: boolean })
   /** Addressed to nobody in particular: a status, a newsletter. */
   | { readonly kind: 'elsewhere' }
@@ -65,10 +66,10 @@ function withAlt(address: PersonJid, text: string | undefined): Address {
   return isPerson(alt) && alt.kind !== address.kind ? { address, alt } : { address };
 }
 
-/** Who wrote, and in which chat. */
+/** The author, and the chat. */
 export type Speaker = {
   readonly chat: ChatId;
-  /** How chat and author are spelled in the message's id. */
+  /** The spelling of chat and author in the message's id. */
   readonly chatThen: string;
   readonly authorThen: string;
   readonly id: UserId;
@@ -95,7 +96,7 @@ export const ownSpeaker = (account: LinkedAccount | undefined): Speaker => ({
   alsoKnownAs: ownIds(account).map(userId),
 });
 
-/** A row with what its message contains. */
+/** A row with the content of its message. */
 export type ReadMessage = {
   readonly row: LedgerRow;
   readonly reading: WhatsAppReading | undefined;
@@ -107,12 +108,12 @@ type Circumstances = {
   /** Epoch milliseconds. */
   readonly now: number;
   readonly maxAgeMs: number;
-  /** The owner answers in this chat until then; epoch milliseconds. */
+  /** The owner answers in this chat by hand until then; epoch milliseconds. */
   readonly ownerUntil: number;
   readonly own: LinkedAccount | undefined;
-  /** The agent sent the message of the quoted id. */
+  /** The agent sent the quoted message. */
   readonly isQuoteOurs: boolean;
-  /** Why it is recorded in any case. */
+  /** Why it is only recorded, in any case. */
   readonly gate?: string | undefined;
 };
 
@@ -142,7 +143,7 @@ export function entryOfRow(
 
 const NOBODY = 'unknown';
 
-/** A record of a row whose sender or chat cannot be known: nobody answers it. */
+/** A record of a row whose sender or chat cannot be determined; not answered. */
 export function unreadableEntry({ key, sentAt, receivedAt }: LedgerRow): InboundEntry {
   const message: InboundMessage = {
     id: whatsappMessageId(NOBODY, key.id, NOBODY),
@@ -156,7 +157,7 @@ export function unreadableEntry({ key, sentAt, receivedAt }: LedgerRow): Inbound
   return entryOf(message, 'sender not readable');
 }
 
-/** Why the agent does not answer this, first reason first. */
+/** The first reason why the agent does not answer this. */
 function gateOf(
   { row, reading, sign }: ReadMessage,
   { now, maxAgeMs, ownerUntil }: Circumstances,
@@ -176,7 +177,10 @@ function filesOf({
   return { attachments, ...(reading.isOfAlbum === true ? { mayContinue: true } : {}) };
 }
 
-/** A group message is for the account where it names it, or answers or changes what the agent sent. */
+/**
+ * A group message is for the account if it mentions it, or answers or changes a message of the
+ * agent.
+ */
 function addressingOf(
   { reading, sign }: ReadMessage,
   { group }: Speaker,
@@ -189,7 +193,7 @@ function addressingOf(
   return isQuoteOurs && isPerson(author) && isOwnAddress(author, own) ? 'reply' : 'ambient';
 }
 
-/** The text without our own name in front, so that a command behind it is one. */
+/** The text without the account's name in front, so that a command after it is recognised. */
 function withoutOwnName(text: string, own: LinkedAccount | undefined): string {
   const trimmed = text.trimStart();
   const name = ownIds(own).find((id) => trimmed.startsWith(`@${id}`));
@@ -198,7 +202,10 @@ function withoutOwnName(text: string, own: LinkedAccount | undefined): string {
   return rest === '' ? text : rest;
 }
 
-/** A change is of what the same person wrote here; a reaction is to something of ours. */
+/**
+ * An edit applies to a message of the same person in this chat; a reaction to a message of the
+ * agent.
+ */
 function signFields(
   sign: WhatsAppSign | undefined,
   { chatThen, authorThen }: Speaker,
@@ -230,7 +237,7 @@ function quoteOf(
 
 const MAX_NAME_CHARS = 100;
 
-/** The name people chose for themselves: shown, never trusted. */
+/** The name that people choose for themselves: shown, never trusted. */
 export function nameOf({
   pushName,
   key,

@@ -1,5 +1,6 @@
-// The way in: drains the ledger in order and hands its messages to the bus; a row is removed only when the
-// bus has it. A chat whose queue is full keeps its messages, in order, and does not hold up the others.
+// Drains the ledger in order and hands its messages to the bus; a row is removed only when the
+// message is on the bus. A chat whose queue is full keeps its messages, in order, and does not
+// delay the others.
 
 import type { WAMessageKey } from '@whiskeysockets/baileys';
 import { BusFullError } from '../../kernel/message/errors.ts';
@@ -29,21 +30,24 @@ type InboxDeps = Omit<RowReaderDeps, 'readByOwner' | 'clock' | 'log'> & {
   readonly unresolved: Unresolved;
   /** 0 to 1; spreads the waits between tries. */
   readonly random: () => number;
-  /** Reports, while the connection is open, why nothing comes through; undefined: it does again. */
+  /**
+   * Reports, while the connection is open, why messages are not processed; undefined: they are
+   * again.
+   */
   noteTrouble(trouble: PassingTrouble | undefined): void;
 };
 
 /**
- * Rows read at once, each with its message and the small picture in it. Of a longer queue only the
- * earlier half is taken, so that order is kept.
+ * Rows read at once, each with its message and its thumbnail. Of a longer queue only the earlier
+ * half is taken, so that the order is kept.
  */
 const WINDOW = 400;
 /**
- * A compressed frame is overtaken by those behind it while it is inflated: by a few milliseconds, most
- * of which passed until the overtaking message was on disk.
+ * Later frames overtake a compressed one while it is inflated: by a few milliseconds, most of which
+ * passed until the overtaking message was on disk.
  */
 const QUIET_MS = 8;
-/** Among several messages the process may be too busy to see the overtaken one so soon. */
+/** Among several messages the process may be too busy to see the overtaken one in that time. */
 const BUSY_QUIET_MS = 60;
 const MAX_SETTLE_MS = 1500;
 const FULL_MIN_MS = 1000;
@@ -55,7 +59,7 @@ const MAX_UNREAD_CHATS = 500;
 
 export function createInbox(deps: InboxDeps) {
   const { host, people, pause } = deps;
-  /** In memory only: after a restart the phone shows them as unread, and nothing is lost by that. */
+  /** In memory only: after a restart the phone shows them as unread, which loses nothing. */
   const unread = new RecentMap<string, readonly WAMessageKey[]>(MAX_UNREAD_CHATS);
   const take = (names: readonly string[]) => {
     const keys = names.flatMap((name) => unread.get(name) ?? []);
@@ -66,12 +70,14 @@ export function createInbox(deps: InboxDeps) {
     unread.set(chat, [...(unread.get(chat) ?? []), key].slice(-MAX_UNREAD_PER_CHAT));
   };
   return {
-    /** Hands over what was stored, and what will be, until aborted. */
+    /** Hands over stored and new messages until aborted. */
     run: (signal: AbortSignal) => new Drain(deps, { take, note }, signal).run(),
-    /** Whether the owner answers in this chat by hand at the moment. */
+    /** Whether the owner currently answers in this chat by hand. */
     isPaused: async (chat: ChatId) =>
       (await pause.until(await people.namesOf(chat))) > host.clock.now(),
-    /** Takes out what was handed over in this chat and not marked as read, oldest first. */
+    /**
+     * Takes the messages of this chat that were handed over and not marked as read, oldest first.
+     */
     takeUnread: async (chat: ChatId) => take(await people.namesOf(chat)),
   };
 }
@@ -112,7 +118,7 @@ class Drain {
     }
   }
 
-  /** Waits until nothing has arrived for a moment, and all that did is decrypted. */
+  /** Waits until nothing has arrived for a moment and everything that did is decrypted. */
   async #settle(): Promise<void> {
     const { ledger, host } = this.#deps;
     const startedAt = host.clock.monotonic();
@@ -125,7 +131,7 @@ class Drain {
     }
   }
 
-  /** Until something arrives, but no longer than that: whether it did. */
+  /** Resolves when something arrives or the time is over: whether something did. */
   async #arrival(maxMs: number): Promise<boolean> {
     const { ledger, host } = this.#deps;
     const over = new AbortController();
@@ -143,8 +149,8 @@ class Drain {
   }
 
   /**
-   * The next of what waits, and behind chats that have no room all the rest. Undefined: there may be
-   * more; else how long nothing is to be taken unless something arrives, milliseconds.
+   * Hands over the next waiting rows, and of chats after ones without room all the rest. Undefined:
+   * there may be more; otherwise how long to pause unless something arrives, milliseconds.
    */
   async #takeWaiting(): Promise<number | undefined> {
     const { ledger } = this.#deps;
@@ -181,7 +187,10 @@ class Drain {
     await host.clock.sleep(waitMs, this.#signal);
   }
 
-  /** Hands over and only then lets go. `full`: chats without room, which are skipped; more are added. */
+  /**
+   * Removes rows only after handing them over. `full`: chats without room, which are skipped; more
+   * are added.
+   */
   async #take(due: readonly LedgerRow[], full: Set<string>): Promise<void> {
     const { ledger, undecryptable } = this.#deps;
     undecryptable.arrived(due.map(({ key }) => key.id));
@@ -225,6 +234,6 @@ class Drain {
 
 const chatOf = ({ entry }: ReadRow) => entry?.message.chat.chat ?? '';
 
-/** Server time, then arrival: the order of messages that waited while we were offline. */
+/** Server time, then arrival: the order of messages that waited while the account was offline. */
 const inOrder = (rows: readonly LedgerRow[]) =>
   rows.toSorted((a, b) => a.sentAt - b.sentAt || (a.arrival < b.arrival ? -1 : 1));

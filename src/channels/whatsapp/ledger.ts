@@ -1,6 +1,6 @@
-// The durable inbound rows: what a person wrote, stored with the ratchet that decrypted it, until it
-// was handed over. A plaintext is matched to its stanza by the ciphertext's buffer. Who may write,
-// and what is a duplicate, is the inbox's.
+// The durable inbound rows: messages of people, stored together with the ratchet that decrypted
+// them, until they are handed over. A plaintext is matched to its stanza by the ciphertext's
+// buffer. The inbox decides who may write and what is a duplicate.
 
 import { type BinaryNode, proto, unpadRandomMax16 } from '@whiskeysockets/baileys';
 import type { KeyValueEntry } from '../../kernel/bus/store/store.ts';
@@ -20,10 +20,12 @@ import {
 } from './content.ts';
 
 const DAMAGED_PREFIX = 'inbox-damaged/';
-/** The highest arrival number that was handed over: numbers go on behind it after a restart. */
+/** The highest arrival number that was handed over: numbers continue after it at a restart. */
 const HANDED_OVER = 'inbox-handed-over';
 
-/** A stanza's part that waits to be decrypted: whose it is, and its place among all that arrived. */
+/**
+ * A part of a stanza that waits to be decrypted: its envelope, and its place among all arrivals.
+ */
 type Seen = { readonly envelope: Envelope; readonly arrival: number };
 
 type LedgerDeps = Pick<ChannelHost, 'state' | 'clock' | 'log'> & {
@@ -40,7 +42,7 @@ export async function openLedger(deps: LedgerDeps): Promise<Ledger> {
 export class Ledger {
   readonly #deps: LedgerDeps;
   readonly #seen = new WeakMap<Uint8Array, Seen>();
-  /** Not decrypted yet, oldest first, with the monotonic time they came. */
+  /** Not decrypted yet, oldest first, with the monotonic time of arrival. */
   readonly #pending = new Map<Uint8Array, number>();
   #progressAt = 0;
   #lastArrival: number;
@@ -57,22 +59,25 @@ export class Ledger {
     this.#highestHandedOver = handedOver;
   }
 
-  /** Remembers whose ciphertext this stanza carries; called for every raw message stanza before Baileys handles it. */
+  /**
+   * Records whose ciphertext this stanza carries; called for every raw message stanza before
+   * Baileys handles it.
+   */
   observe(stanza: BinaryNode): void {
     const own = this.#deps.own();
     const envelope = own === undefined ? undefined : envelopeOf(stanza, own);
     if (envelope === undefined) return;
     for (const ciphertext of ciphertextsOf(stanza)) {
-      // Counted here: the library overtakes itself, e.g. while it moves a session to a LID.
+      // Counted here because the library reorders, e.g. while it moves a session to a LID.
       this.#seen.set(ciphertext, { envelope, arrival: this.#nextArrival() });
       this.#pending.set(ciphertext, this.#deps.clock.monotonic());
     }
   }
 
   /**
-   * The rows that store this plaintext; none where it is no user content. For the session repository,
+   * The rows that store this plaintext; none if it is no user content. For the session repository,
    * inside its unit of work.
-   * @throws ChannelError where the stanza was not observed: a message nobody could attribute
+   * @throws ChannelError if the stanza was not observed, so that the message has no known author
    */
   rowsFor(ciphertext: Uint8Array, plaintext: Uint8Array): readonly KeyValueEntry[] {
     const seen = this.#seen.get(ciphertext);
@@ -92,19 +97,19 @@ export class Ledger {
       .map((one, index) => this.#rowOf(one, index === 0 ? arrival : this.#nextArrival()));
   }
 
-  /** Rows became durable. */
+  /** Called when rows became durable. */
   stored(): void {
     this.#hasNew = true;
     this.#arrived.notify();
   }
 
-  /** This ciphertext was decrypted, or refused for good. */
+  /** This ciphertext was decrypted, or refused permanently. */
   settled(ciphertext: Uint8Array): void {
     this.#pending.delete(ciphertext);
     this.#progressAt = this.#deps.clock.monotonic();
   }
 
-  /** Waiting rows in arrival order; `after`: those behind the row of this key. */
+  /** Waiting rows in arrival order; `behind`: only those after the row with this key. */
   async list(limit: number, behind = ''): Promise<readonly LedgerRow[]> {
     const rows: LedgerRow[] = [];
     const damaged: KeyValueEntry[] = [];
@@ -134,14 +139,14 @@ export class Ledger {
     this.#hasNew = false;
   }
 
-  /** While message stanzas wait to be decrypted: milliseconds without any of them coming through. */
+  /** While message stanzas wait to be decrypted: milliseconds without progress. */
   stalledMs(): number | undefined {
     const [oldest] = this.#pending.values();
     if (oldest === undefined) return undefined;
     return this.#deps.clock.monotonic() - Math.max(oldest, this.#progressAt);
   }
 
-  /** The connection ended: stanzas not decrypted yet will be sent again. */
+  /** The connection ended: stanzas that are not decrypted yet will be sent again. */
   disconnected(): void {
     this.#pending.clear();
   }
@@ -167,7 +172,7 @@ export class Ledger {
     await this.#takeOut(keys, moved);
   }
 
-  /** Out of the waiting rows, and their numbers never again. */
+  /** Removes rows from the ledger; their numbers are never reused. */
   async #takeOut(keys: readonly string[], moved: readonly KeyValueEntry[]): Promise<void> {
     if (keys.length === 0) return;
     for (const key of keys) if (key > this.#highestHandedOver) this.#highestHandedOver = key;
@@ -177,7 +182,7 @@ export class Ledger {
   }
 }
 
-/** undefined where the plaintext holds no message. */
+/** Undefined if the plaintext holds no message. */
 function decoded(plaintext: Uint8Array) {
   try {
     const bytes = unpadRandomMax16(plaintext);
@@ -187,8 +192,8 @@ function decoded(plaintext: Uint8Array) {
   }
 }
 
-// One waiting message as text. The message stays in the bytes it came in, so that a later version
-// reads what this one could not.
+// One waiting message as text. The message stays in its original bytes, so that a later version can
+// read what this one could not.
 
 const INBOX_PREFIX = 'inbox/';
 const VERSION = 1;
@@ -198,12 +203,12 @@ export type LedgerRow = {
   /** Key of the row; sorts by arrival. */
   readonly arrival: string;
   readonly key: MessageKey;
-  /** By the server, epoch milliseconds. */
+  /** The server's time, epoch milliseconds. */
   readonly sentAt: number;
   /** Epoch milliseconds. */
   readonly receivedAt: number;
   readonly pushName?: string;
-  /** As Baileys gives it out: what the owner's other device sent is unwrapped. */
+  /** As Baileys returns it: messages from the owner's other device are unwrapped. */
   readonly message: proto.IMessage;
 };
 
@@ -211,7 +216,7 @@ export function arrivalKey(number: number): string {
   return INBOX_PREFIX + String(number).padStart(ARRIVAL_DIGITS, '0');
 }
 
-/** 0 for a key that is none. */
+/** 0 for an invalid key. */
 function arrivalNumber(key: string): number {
   return Number.parseInt(key.slice(INBOX_PREFIX.length), 10) || 0;
 }
@@ -222,7 +227,7 @@ export function encodeRow(envelope: Envelope, receivedAt: number, message: Uint8
   return JSON.stringify({ v: VERSION, key, sentAt, receivedAt, pushName, message: bytes });
 }
 
-/** undefined where the row cannot be read. */
+/** Undefined if the row cannot be read. */
 function decodeRow(arrival: string, value: string): LedgerRow | undefined {
   try {
     const { v, key, sentAt, receivedAt, pushName, message } = JSON.parse(value);

@@ -1,5 +1,6 @@
-// The status of the link: reported to the gateway, stored as one row for doctor, and told to the owner on
-// another channel, once per trouble. Doctor may read the row while the channel does not run.
+// The status of the link: reported to the gateway, stored as one row for doctor, and sent as a
+// notice to the owner on another channel, once per problem. Doctor may read the row while the
+// channel does not run.
 
 import { z } from 'zod';
 import type { KeyValueStore } from '../../kernel/bus/store/store.ts';
@@ -10,13 +11,13 @@ import { LINK_REMEDY } from './rules/endings.ts';
 import type { Vault } from './vault.ts';
 
 const HEALTH_KEY = 'link/health';
-/** Frames come by the hundred. */
+/** Frames come in hundreds. */
 const ACTIVE_EVERY_MS = 1000;
-/** Unreadable messages may come by the thousand. */
+/** Unreadable messages may come in thousands. */
 const COUNT_EVERY_MS = 60_000;
 const HOUR_MS = 3_600_000;
 const DAY_HOURS = 24;
-/** Baileys' close code for a device the account's phone removed. */
+/** Baileys' close code for a device that the account's phone removed. */
 const LOGGED_OUT_CODE = 401;
 
 const healthSchema = z.object({
@@ -28,9 +29,9 @@ const healthSchema = z.object({
     .object({ code: z.number().exactOptional(), reason: z.string(), at: z.number() })
     .readonly()
     .exactOptional(),
-  /** Hours since the epoch in which connections ended, with how many; the last day's. */
+  /** Hours since the epoch with the number of connections that ended; for the last day. */
   endings: z.array(z.tuple([z.number(), z.number()]).readonly()).readonly(),
-  /** Messages that could not be decrypted, ever. */
+  /** Messages that could not be decrypted, in total. */
   undecryptable: z.number(),
 });
 
@@ -44,7 +45,7 @@ type StatusDeps = {
   readonly vault: Pick<Vault, 'account'>;
 };
 
-/** A row that cannot be read is replaced by the next change. */
+/** The next change replaces an unreadable row. */
 export async function readLinkHealth(
   state: Pick<KeyValueStore, 'get'>,
 ): Promise<LinkHealth | undefined> {
@@ -64,7 +65,7 @@ function lastDay(endings: LinkHealth['endings'], now: number): LinkHealth['endin
 export class LinkStatus {
   readonly #host: StatusDeps['host'];
   readonly #vault: StatusDeps['vault'];
-  /** Troubles the owner knows of. */
+  /** Problems that the owner was notified of. */
   readonly #told = new Set<string>();
   #activeAt: number | undefined;
   #last: ChannelStatus | undefined;
@@ -79,13 +80,13 @@ export class LinkStatus {
     this.#vault = vault;
   }
 
-  /** What was known before this start. */
+  /** Reads the status from before this start. */
   async load(): Promise<void> {
     const known = await readLinkHealth(this.#host.state);
     this.#health = { ...this.#health, ...known, status: 'starting' };
   }
 
-  /** Resolves when everything noted so far is written. */
+  /** Resolves when everything recorded so far is written. */
   async flush(): Promise<void> {
     this.#counting?.[Symbol.dispose]();
     this.#counting = undefined;
@@ -97,7 +98,7 @@ export class LinkStatus {
     this.#report({ kind: 'starting' });
   }
 
-  /** A passing trouble that was reported stays until it is over. */
+  /** A reported temporary problem stays until it is over. */
   connecting(): void {
     if (this.#last?.kind !== 'degraded') this.starting();
   }
@@ -111,7 +112,7 @@ export class LinkStatus {
     });
   }
 
-  /** Something came on the connection that was reported as open. */
+  /** A frame arrived on the connection that was reported as open. */
   frame(): void {
     const now = this.#host.clock.now();
     if (this.#activeAt === undefined || now - this.#activeAt < ACTIVE_EVERY_MS) return;
@@ -122,7 +123,7 @@ export class LinkStatus {
     this.#report({ kind: 'degraded', reason, ...(retryAt === undefined ? {} : { retryAt }) });
   }
 
-  /** Nothing is linked; why that is, is remembered over a restart. */
+  /** Nothing is linked; the reason survives a restart. */
   notLinked(): void {
     const { lastEnding } = this.#health;
     const isLoggedOut = lastEnding?.code === LOGGED_OUT_CODE;
@@ -137,7 +138,7 @@ export class LinkStatus {
     const at = this.#host.clock.now();
     const hours = new Map(lastDay(this.#health.endings, at));
     const hour = Math.floor(at / HOUR_MS);
-    // While pairing no other connection of an account is due.
+    // During pairing, reconnections of an account are not counted.
     if (phase !== 'pairing') hours.set(hour, (hours.get(hour) ?? 0) + 1);
     const code = cause.kind === 'closed' ? { code: cause.code } : {};
     this.#set({ lastEnding: { ...code, reason, at }, endings: [...hours] });
@@ -151,20 +152,23 @@ export class LinkStatus {
     });
   }
 
-  /** Of another part of the channel: shown while the connection itself is open, until it is over. */
+  /**
+   * A problem of another part of the channel: shown while the connection itself is open, until it
+   * is over.
+   */
   trouble(trouble: PassingTrouble | undefined): void {
     this.#trouble = trouble;
     if (this.#last?.kind === 'running') this.#running();
   }
 
-  /** Once per reason until `forget`. */
+  /** Sends a notice, once per reason until `forget`. */
   alert(reason: string, remedy: string): void {
     if (this.#told.has(reason)) return;
     this.#told.add(reason);
     this.#host.alert(`${reason}. ${remedy}`);
   }
 
-  /** What was told is over: the next time is news again. */
+  /** The reported problems are over: the next one is reported again. */
   forget(): void {
     this.#told.clear();
   }

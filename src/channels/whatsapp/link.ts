@@ -1,6 +1,6 @@
-// The one owner of the WhatsApp connection: makes it, waits when it is over, never has two at once,
-// and lets a person link the account. What an ending leads to is in ended-connections.ts, what
-// arrives is for ledger and inbox.
+// The only owner of the WhatsApp connection: opens it, waits after its end, never has two at once,
+// and lets a person link the account. The second part decides what an ending leads to; ledger and
+// inbox handle what arrives.
 
 import type { WASocket } from '@whiskeysockets/baileys';
 import { ChannelError } from '../../kernel/message/errors.ts';
@@ -26,7 +26,7 @@ type LinkDeps = SocketParts & {
   readonly host: Pick<ChannelHost, 'report' | 'alert' | 'clock' | 'log' | 'state'>;
   /** 0 to 1; spreads the waits between tries. */
   readonly random: () => number;
-  /** Reports whether `socket` is there. */
+  /** Reports whether `socket` is defined. */
   onReady(isReady: boolean): void;
 };
 
@@ -52,17 +52,19 @@ export class Link {
     this.login = createLoginService({ phoneNumber, onChange: () => this.#onLogin() });
   }
 
-  /** The open socket, where there is one right now. */
+  /** The open socket, if there is one. */
   get socket(): WASocket | undefined {
     return this.#connection?.openSocket;
   }
 
-  /** From connecting until the server has delivered what waited for us (or never says so). */
+  /**
+   * From connecting until the server has delivered the waiting messages (or the marker is overdue).
+   */
   get isCatchingUp(): boolean {
     return this.#connection?.isCatchingUp ?? false;
   }
 
-  /** The open socket; waits for one. @throws the signal's reason */
+  /** Waits for the open socket. @throws the signal's reason */
   async open(signal: AbortSignal): Promise<WASocket> {
     for (;;) {
       signal.throwIfAborted();
@@ -81,7 +83,7 @@ export class Link {
     this.#status.trouble(trouble);
   }
 
-  /** Connects and stays connected until aborted; waits while there is nothing to connect with. */
+  /** Connects and stays connected until aborted; waits while there are no credentials. */
   async run(signal: AbortSignal): Promise<void> {
     const url = this.#url();
     const quiet = quietConsole();
@@ -111,7 +113,7 @@ export class Link {
     }
   }
 
-  /** One connection with what follows it, or a wait for somebody to log in. */
+  /** One connection and the wait after it, or a wait for a login. */
   async #round(url: URL, signal: AbortSignal): Promise<void> {
     const attempt = this.login.current;
     const isPairing = this.#deps.vault.account === undefined;
@@ -125,7 +127,7 @@ export class Link {
     else await this.#connect(url, undefined, signal);
   }
 
-  /** An attempt that is given up meanwhile ends when nothing half made is left of it. */
+  /** An attempt that is aborted meanwhile ends after its cleanup. */
   async #pair(url: URL, attempt: LoginAttempt, signal: AbortSignal): Promise<void> {
     attempt.hold();
     try {
@@ -137,7 +139,7 @@ export class Link {
     }
   }
 
-  /** Until the time is over, or a login begins or is given up. */
+  /** Waits until the time is over, or a login begins or is given up. */
   async #pause(ms: number, signal: AbortSignal): Promise<void> {
     const over = new AbortController();
     const either = AbortSignal.any([signal, over.signal]);
@@ -147,7 +149,10 @@ export class Link {
     await Promise.allSettled(waits);
   }
 
-  /** Until it is time for the next connection. `pairing`: the login that wants an account. */
+  /**
+   * Runs one connection and waits until the next one is due. `pairing`: the login that links an
+   * account.
+   */
   async #connect(url: URL, pairing: LoginAttempt | undefined, signal: AbortSignal): Promise<void> {
     const connection = this.#begin(url, pairing);
     const isGivenUp = () => pairing?.signal.aborted === true && !connection.isPaired;
@@ -163,7 +168,7 @@ export class Link {
     const attempt = this.login.current;
     const step = await this.#endings.after(ended, attempt);
     if ('standstill' in step) this.#standstill = step.standstill;
-    // Who logged in meanwhile is not kept waiting.
+    // A person who logged in meanwhile does not wait.
     else if (step.inMs > 0 && this.login.current === attempt) await this.#pause(step.inMs, signal);
   }
 
@@ -219,19 +224,19 @@ export class Link {
   }
 }
 
-// Carries out the decision about a connection that ended: credentials are rolled back, set aside or cleaned,
-// the owner is told, and the wait before the next connection is chosen.
+// Carries out the decision about a connection that ended: credentials are rolled back, set aside or
+// cleaned, the owner gets a notice, and the wait before the next connection is chosen.
 
 /** Case W12: waits of 2 s to 5 min; a wait is drawn from the upper half of its ceiling. */
 const PACES = {
   backoff: { minMs: 4000, maxMs: 300_000 },
   long_backoff: { minMs: 60_000, maxMs: 300_000 },
 } as const;
-/** Open for this long, a connection worked: the failures before count no more. */
+/** A connection open this long worked: earlier failures no longer count. */
 const STABLE_MS = 60_000;
-/** Open for this long, what the owner was told before is over. */
+/** When a connection has been open this long, problems that were reported are over. */
 const NEWS_AFTER_MS = 600_000;
-/** Nobody wants to stand longer with the phone in the hand. */
+/** A person holds the phone meanwhile. */
 const MAX_PAIRING_TRIES = 5;
 
 type EndedDeps = Pick<ChannelHost, 'clock' | 'log'> & {
@@ -243,12 +248,14 @@ type EndedDeps = Pick<ChannelHost, 'clock' | 'log'> & {
 
 export type Trouble = { readonly reason: string; readonly remedy: string };
 
-/** The wait before the next connection in milliseconds, or why there is none until a person acts. */
+/**
+ * The wait before the next connection in milliseconds, or why there is none until a person acts.
+ */
 type NextStep = { readonly inMs: number } | { readonly standstill: Trouble };
 
 class EndedConnections {
   readonly #deps: EndedDeps;
-  /** Connections in a row that did not last. */
+  /** Consecutive connections that did not last. */
   #failures = 0;
   #hasRolledBack = false;
 
@@ -256,7 +263,7 @@ class EndedConnections {
     this.#deps = deps;
   }
 
-  /** A person asks for a connection: no wait for what went wrong before. */
+  /** A person asks for a connection: earlier failures cause no wait. */
   askedAnew(): void {
     this.#failures = 0;
   }
@@ -295,7 +302,7 @@ class EndedConnections {
     }
   }
 
-  /** Credentials of a pairing that was begun and not completed: with them a login would be refused. */
+  /** Deletes credentials of an unfinished pairing: with them a login would be refused. */
   async cleanHalfMade(): Promise<void> {
     const { vault } = this.#deps;
     if (vault.account === undefined && vault.auth.creds.me !== undefined) await vault.reset();
@@ -311,7 +318,10 @@ class EndedConnections {
     return verdict;
   }
 
-  /** At once, but not again and again: only after a while of peace, or when a phone has confirmed. */
+  /**
+   * Reconnects at once, but not repeatedly: only after a stable period, or when a phone has
+   * confirmed.
+   */
   #reconnect(reason: string, isPaired: boolean, attempt: LoginAttempt | undefined): NextStep {
     const isAtOnce = this.#failures === 0 || isPaired;
     if (!isPaired) this.#failures += 1;
@@ -360,7 +370,7 @@ class EndedConnections {
     return { inMs: 0 };
   }
 
-  /** Tells the person who links, or else the owner wherever they can be reached. */
+  /** Reports to the person who links, or else to the owner. */
   #standStill({ reason, remedy }: Trouble, attempt: LoginAttempt | undefined): NextStep {
     if (attempt === undefined) {
       this.#deps.status.forget();
@@ -370,7 +380,10 @@ class EndedConnections {
   }
 }
 
-/** One that took nothing in did not; what is repeated at once must not go on for every message. */
+/**
+ * A connection that received nothing did not work; an immediate retry must not repeat for every
+ * message.
+ */
 function hasWorked(ended: EndedConnection, { kind }: WhatsAppVerdict): boolean {
   if (ended.cause.kind === 'stalled') return false;
   return ended.openMs >= STABLE_MS || (ended.hasCarried && kind !== 'reconnect');

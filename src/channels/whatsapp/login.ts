@@ -1,5 +1,5 @@
-// Logins as a person sees them: each a list of steps that ends in `done` or `failed`. The newest ends the one
-// before it. Connecting, and cleaning up what was half made, is done by the link.
+// Logins as a person sees them: each a list of steps that ends in `done` or `failed`. A new login
+// ends the previous one. The link connects, and cleans up unfinished pairings.
 
 import type { WASocket } from '@whiskeysockets/baileys';
 import type { Logger } from '../../lib/logger.ts';
@@ -11,7 +11,7 @@ import { phoneDigits } from './rules/jid.ts';
 export type LoginService = ReturnType<typeof createLoginService>;
 
 export function createLoginService(deps: {
-  /** From the settings; '' where none is given. */
+  /** From the settings; '' if none is set. */
   readonly phoneNumber: string;
   /** A login began or was given up. */
   onChange(): void;
@@ -46,11 +46,11 @@ export function createLoginService(deps: {
 
   return {
     begin,
-    /** The login under way. */
+    /** The current login. */
     get current(): LoginAttempt | undefined {
       return newest?.isOver || newest?.signal.aborted ? undefined : newest;
     },
-    /** Ends the login under way. */
+    /** Ends the current login. */
     close: (reason: string) => giveUp(newest, reason),
   };
 }
@@ -86,7 +86,7 @@ export class LoginAttempt {
     return this.#isOver;
   }
 
-  /** The phone confirmed: what fails now fails behind the pairing. */
+  /** The phone confirmed: a later failure is one after the pairing. */
   get isConfirmed(): boolean {
     return this.#isConfirmed;
   }
@@ -96,12 +96,12 @@ export class LoginAttempt {
     this.show({ kind: 'progress', text: 'The phone confirmed the link; logging in.' });
   }
 
-  /** Until `release` it is not over when it is given up: something half made is to be cleaned. */
+  /** Keeps an aborted login open until `release`: an unfinished pairing is to be cleaned up. */
   hold(): void {
     this.#isHeld = true;
   }
 
-  /** Fails it where it was given up meanwhile, or with `trouble`. */
+  /** Fails the login if it was aborted meanwhile, or with `trouble`. */
   release(trouble: { readonly reason: string; readonly remedy: string } | undefined): void {
     this.#isHeld = false;
     const { aborted, reason } = this.signal;
@@ -127,7 +127,7 @@ export class LoginAttempt {
     if (!this.#isHeld) this.fail(reason, TRY_AGAIN);
   }
 
-  /** Every step as it comes; returning early gives nothing up. */
+  /** Every step as it comes; ending the iteration early does not abort the login. */
   async *steps(): AsyncGenerator<LoginStep> {
     for (;;) {
       const step = this.#queue.shift();
@@ -142,10 +142,10 @@ export class LoginAttempt {
   }
 }
 
-// What a person who links an account sees while the phone has not confirmed: the QR code and, beside
-// it, the 8 characters that can be typed on the phone instead.
+// What a person who links an account sees until the phone confirms: the QR code and the 8
+// characters that can be typed on the phone instead.
 
-/** `attempt` undefined: nobody links. */
+/** `attempt` undefined: no login is under way. */
 export function pairingEvents(
   attempt: LoginAttempt | undefined,
   deps: { readonly log: Logger; socket(): WASocket },
@@ -162,7 +162,7 @@ export function pairingEvents(
   };
 }
 
-/** Asks for a code where the attempt names a number. Without one the QR code is still there. */
+/** Requests a code if the attempt has a number. Without one the QR code remains. */
 function offerCode(socket: WASocket, attempt: LoginAttempt, log: Logger): void {
   const { phoneNumber } = attempt;
   if (phoneNumber === undefined) return;
@@ -185,8 +185,8 @@ function offerCode(socket: WASocket, attempt: LoginAttempt, log: Logger): void {
 }
 
 /**
- * Whether WhatsApp takes the code, which the library makes up by itself and gives out before it is
- * answered. Nothing else is asked on a connection that waits for the phone but whether it lives.
+ * Whether WhatsApp accepts the code, which the library generates itself and returns before the
+ * server's answer. On a connection that waits for the phone the only other query is the keep-alive.
  */
 function answerTo({ ws }: WASocket): Promise<boolean> {
   return new Promise((resolve) => {

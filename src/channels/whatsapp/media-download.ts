@@ -1,5 +1,5 @@
-// Fetches what people send by WhatsApp from its media host and decrypts it: AES-CBC under keys from
-// the message, with the first ten bytes of an HMAC at the end. A content whose HMAC is wrong is none.
+// Downloads files from WhatsApp's media host and decrypts them: AES-CBC under keys from the
+// message, with the first ten bytes of an HMAC at the end. A content with a wrong HMAC is rejected.
 
 import { createDecipheriv, createHmac, timingSafeEqual } from 'node:crypto';
 import type { IncomingMessage } from 'node:http';
@@ -21,15 +21,15 @@ import type { WhatsAppMediaRef } from './message.ts';
 
 const MEDIA_GONE = 'whatsapp_media_gone';
 const MAC_BYTES = 10;
-/** The library's type leaves it open; nothing is authentic under it. */
+/** For a missing key, which the library's type permits; nothing is authentic under it. */
 const NO_KEY = new Uint8Array();
-/** The media host answers those only who come from the web client. */
+/** The media host answers only requests with the web client's origin. */
 const ORIGIN = 'https://web.whatsapp.com';
 
 type MediaDownloadDeps = {
   /**
-   * Where the account is connected: only where that is on this machine may a message name its media
-   * host, which is then on this machine too. Everybody else's files are on WhatsApp's.
+   * The URL of the account's connection: only if that is on this machine may a message name its
+   * media host, which is then on this machine too. All other files are on WhatsApp's hosts.
    */
   readonly socketUrl: string;
   readonly again: MediaAgain;
@@ -71,7 +71,7 @@ export async function* downloadMedia(
   yield decipher.final();
 }
 
-/** What the host does not keep any more, the phone may put there once more. */
+/** Asks the phone to upload a file again that the host no longer has. */
 async function found(
   file: WhatsAppMediaRef,
   { socketUrl, again }: MediaDownloadDeps,
@@ -95,7 +95,9 @@ function hostFor(named: string, socketUrl: string): string {
   return isTest && isOnMachine ? named : DEF_MEDIA_HOST;
 }
 
-/** A path can begin like an address (`//host/`, `/\\host/`): what leads to another host is none. */
+/**
+ * A path can look like a URL (`//host/`, `/\\host/`): one that leads to another host is rejected.
+ */
 function placeAt(path: string, host: string): URL {
   const root = new URL(`https://${host}`);
   const place = URL.parse(path, root);
@@ -131,21 +133,22 @@ function refusal(status: number): AttachmentError {
   return new AttachmentError(isGone ? MEDIA_GONE : 'whatsapp_media', reason, { isFinal: isGone });
 }
 
-// A file that WhatsApp's media host keeps no longer (some weeks) is asked of the account's own phone,
-// which puts it there once more where it still has it: by a receipt of type `server-error` for the
-// message, answered by a notification of type `mediaretry`, both sealed under the file's key.
+// A file that WhatsApp's media host no longer has (after some weeks) is requested from the
+// account's own phone, which uploads it again if it still has it: by a receipt of type
+// `server-error` for the message, answered by a notification of type `mediaretry`, both sealed with
+// the file's key.
 
 type MediaAgainDeps = Pick<ChannelHost, 'clock' | 'log'> & {
-  /** Of the connection that is open now. */
+  /** The socket of the open connection. */
   socket(): WASocket | undefined;
 };
 
-/** The new place of the file; undefined where the phone does not have it or does not answer. */
+/** The new location of the file; undefined if the phone does not have it or does not answer. */
 export type MediaAgain = (ref: WhatsAppMediaRef) => Promise<string | undefined>;
 
-/** A phone that is asleep is woken by the request, one that is off is not. */
+/** The request wakes a sleeping phone, but not one that is off. */
 const DEADLINE_MS = 30_000;
-/** Messages of which is remembered what came of asking: each is asked for once. */
+/** Number of messages whose outcome is stored: each file is requested once. */
 const REMEMBERED = 200;
 const { SUCCESS } = proto.MediaRetryNotification.ResultType;
 
@@ -192,7 +195,7 @@ export function createMediaAgain({ socket, clock, log }: MediaAgainDeps): MediaA
 
 type MediaUpdate = BaileysEventMap['messages.media-update'][number];
 
-/** Nobody but who has the file's key can have sealed it. */
+/** Only a holder of the file's key can have sealed it. */
 function placeIn({ media }: MediaUpdate, mediaKey: Uint8Array, id: string): string | undefined {
   if (media === undefined) return undefined;
   try {

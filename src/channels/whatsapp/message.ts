@@ -1,5 +1,5 @@
-// The parts of a WhatsApp message: its files, with what is needed to fetch them, and a text for every kind
-// that is not plain text, so that no message is silently lost. Pure.
+// The parts of a WhatsApp message: its files, with what is needed to fetch them, and a text for
+// every kind that is not plain text, so that no message is silently lost. Pure.
 
 import type { proto } from '@whiskeysockets/baileys';
 import type {
@@ -12,7 +12,7 @@ import { headOf } from '../../lib/text/cut.ts';
 /** As WhatsApp derives keys from `mediaKey`: each type has its own. */
 type WhatsAppMediaType = 'image' | 'video' | 'audio' | 'document' | 'sticker';
 
-/** A file on the media host; what the sender says of it and nobody has checked. */
+/** A file on the media host; unverified data from the sender. */
 export type WhatsAppMediaRef = {
   readonly type: WhatsAppMediaType;
   /** Base64. */
@@ -21,7 +21,7 @@ export type WhatsAppMediaRef = {
   readonly path: string;
   /** The host as the sender names it. */
   readonly host: string;
-  /** The message it came with: by it the account's phone is asked for it again. */
+  /** The message that carries it, by which the account's phone is asked for it again. */
   readonly message?: WhatsAppMessageRef;
 };
 
@@ -47,12 +47,12 @@ const MEDIA_KEY_BYTES = 32;
 
 const isMediaKind = (kind: string): boolean => Object.hasOwn(KINDS, kind);
 
-/** The fields that every kind of file has, or that say more about one. */
+/** The fields that every kind of file has, and those of single kinds. */
 type FileMessage = Omit<proto.Message.IVideoMessage, 'contextInfo'> &
   Pick<proto.Message.IDocumentMessage, 'fileName' | 'title'> &
   Pick<proto.Message.IAudioMessage, 'ptt'>;
 
-/** The files of a message that is out of its containers. */
+/** The files of a message without its containers. */
 export function attachmentsOf(content: proto.IMessage): readonly Attachment[] {
   return Object.entries(KINDS).flatMap(([name, { kind, type }]) => {
     const file = content[name as 'videoMessage'] as FileMessage | null | undefined;
@@ -103,11 +103,11 @@ function contentOf(file: FileMessage, type: WhatsAppMediaType): AttachmentConten
   return { kind: 'remote', ref: JSON.stringify(ref) };
 }
 
-// Everything in a WhatsApp message that is not plain text, put into words, so that nothing a person
-// sent is silently lost. What was written beside it (a caption) is its text.
+// Text for everything in a WhatsApp message that is not plain text, so that nothing a person sent
+// is silently lost. A caption is the message's text.
 
 export type Words = {
-  /** What was sent, for the reader of the text. */
+  /** A description of what was sent. */
   readonly note?: string;
   /** What the person wrote. */
   readonly text?: string;
@@ -117,8 +117,8 @@ const MAX_FIELD_CHARS = 200;
 const MAX_LISTED = 20;
 
 /**
- * Signs between programs, changes of other messages, what is said again in another one. A protocol
- * message says something only where it holds the new text of an earlier one.
+ * Signals between clients, changes of other messages, and content repeated in another message. A
+ * protocol message has content only if it holds the new text of an earlier one.
  */
 const SILENT: ReadonlySet<string> = new Set([
   'albumMessage',
@@ -200,12 +200,12 @@ const DESCRIBERS: Describers = {
   templateMessage: ({ hydratedTemplate }) => written(hydratedTemplate?.hydratedContentText),
 };
 
-/** One kind of a message in words; empty where it says nothing. */
+/** The text of one kind of message; empty if it has no content. */
 export function wordsOfKind(kind: string, content: proto.IMessage): Words {
   if (isSilentKind(kind)) return {};
   const words = isDescribed(kind) ? describe(kind, content) : {};
   if (words.note || words.text) return words;
-  // Files come along as such, and an empty text says nothing.
+  // Files become attachments, and an empty text has no content.
   if (kind === 'conversation' || kind === 'extendedTextMessage' || isMediaKind(kind)) return {};
   return unopened(NAMES[kind] ?? `something else (${spoken(kind)})`);
 }

@@ -1,6 +1,6 @@
-// The way out: an answer as WhatsApp messages, part by part, each under the same id on every try, in the
-// account's pace, and counted as sent when the server says so; with typing notices, read receipts and
-// reactions. Phones that ask for a message again are served here.
+// Sends an answer as WhatsApp messages, part by part, each under the same id on every try, within
+// the pacing limits, and counted as sent when the server acknowledges it; with typing notices, read
+// receipts and reactions. Answers phones that request a message again.
 
 import type { proto, WAMessageKey } from '@whiskeysockets/baileys';
 import type { Receipt, SendContext } from '../../kernel/bus/bus.ts';
@@ -34,9 +34,9 @@ import { createTransmitter, type OpenLink, type Transmitter } from './transmit.t
 type OutboxDeps = {
   readonly link: OpenLink;
   readonly people: Pick<People, 'addressOf' | 'hasWritten' | 'namesOf' | 'meet'>;
-  /** The owner answers in this chat by hand. */
+  /** Whether the owner answers in this chat by hand. */
   isPaused(chat: ChatId): Promise<boolean>;
-  /** Takes the keys of what came in this chat and was not read yet. */
+  /** Takes the keys of messages of this chat that are not marked as read yet. */
   unread(chat: ChatId): Promise<readonly WAMessageKey[]>;
   readonly settings: WhatsAppConfig;
   readonly host: Pick<ChannelHost, 'state' | 'media' | 'clock' | 'log'>;
@@ -66,11 +66,11 @@ export function createOutbox(deps: OutboxDeps) {
     edits,
     reactions: createReactions(sending, people),
     typing: courtesies,
-    /** To be called with each new socket; disposed when its connection is over. */
+    /** Call with each new socket; disposed when its connection is over. */
     attach: acks.attach,
-    /** Whether we sent the message of this WhatsApp id. */
+    /** Whether the message with this WhatsApp id was sent by this program. */
     isOurs: async (id: string) => (await sent.get(id)) !== undefined,
-    /** What a phone of this chat asks for again; undefined for everybody else. */
+    /** The message that a phone of its chat requests again; undefined for everybody else. */
     getMessage: (key: WAMessageKey) => askedAgain(key, sent, deps),
   };
 }
@@ -134,7 +134,7 @@ async function sendPart(
   }
 }
 
-/** The final text stands in messages of its own; a draft left behind is half of it once more. */
+/** The final text is in messages of its own; a remaining draft would repeat half of it. */
 async function removeDraft(
   message: OutboundMessage,
   draft: NativeId,
@@ -156,7 +156,7 @@ async function requireOpenChat(chat: ChatId, deps: OutboxDeps): Promise<OpenChat
   const jid = await people.addressOf(chat);
   if (jid === undefined) throw refused('no person or group has this name', 'whatsapp_unknown_chat');
   await requireUnpaused(chat, deps);
-  // The owner brought the account into its groups.
+  // The owner added the account to its groups.
   const isOwners = isOwn(jid, deps.link) || parseJid(jid).kind === 'group';
   if (isOwners || (await people.hasWritten(chat))) return { jid, isFirstContact: false };
   const remedy = firstContactRemedy(settings);
@@ -178,7 +178,9 @@ function firstContactRemedy({ firstContact, pacing }: WhatsAppConfig): string | 
 const isOwn = (jid: string, { socket }: OpenLink) =>
   [socket?.user?.id, socket?.user?.lid].some((own) => isSameAddress(own, jid));
 
-/** Ids can be guessed by whoever knows how they are made: a message is given to its chat only. */
+/**
+ * Ids can be guessed by anybody who knows how they are made: a message is given to its chat only.
+ */
 async function askedAgain(
   key: WAMessageKey,
   sent: SentMessages,
@@ -201,13 +203,13 @@ async function askedAgain(
 const refused = (message: string, code: string, remedy: Remedy = NEVER) =>
   new DeliveryError(message, { certainty: 'not_sent', remedy, code });
 
-// "typing..." in the chat while the agent works and before a message that waits for its turn, and the marks
-// of what it has read. These are courtesies: where one cannot be shown, nothing else changes.
+// The typing notice in the chat while the agent works and before a message that waits, and read
+// receipts. These are optional: a failure changes nothing else.
 
 /** Phones show one notice for about this long. */
 export const TYPING_SHOWN_MS = 10_000;
 const TYPING_DEADLINE_MS = 3000;
-/** The library asks for the privacy settings first, and then follows them. */
+/** The library requests the privacy settings first and follows them. */
 const RECEIPT_DEADLINE_MS = 5000;
 
 type Courtesies = ReturnType<typeof createCourtesies>;
@@ -216,7 +218,7 @@ type Courtesies = ReturnType<typeof createCourtesies>;
 function createCourtesies(deps: OutboxDeps) {
   const { link, people, isPaused, unread, settings } = deps;
   const { clock, log } = deps.host;
-  /** When each address was last shown a notice, monotonic. */
+  /** When each address last got a notice, monotonic. */
   const shown = new Map<string, number>();
   const tooSlow = () => new Error('too slow');
 
@@ -236,7 +238,7 @@ function createCourtesies(deps: OutboxDeps) {
     await notify(jid, 'composing', signal);
   }
 
-  /** Marks as read what the agent works on or answers, as a person would. */
+  /** Marks what the agent works on or answers as read, as a person would. */
   async function markRead(chat: ChatId, signal: AbortSignal): Promise<void> {
     // What cannot be marked now stays unread until the next time.
     const { socket } = link;
@@ -253,7 +255,7 @@ function createCourtesies(deps: OutboxDeps) {
     intervalMs: TYPING_SHOWN_MS,
     composing,
     markRead,
-    /** Takes a notice away that may still be seen. */
+    /** Removes a notice that may still be visible. */
     async done(jid: string, signal: AbortSignal): Promise<void> {
       if (shown.delete(jid)) await notify(jid, 'paused', signal);
     },
@@ -266,8 +268,9 @@ function createCourtesies(deps: OutboxDeps) {
   };
 }
 
-// The sign we set on people's messages while we work. A reaction is a message of its own: under an id of
-// ours, stored before it leaves, in the account's pace. One that would have to wait is left out.
+// The reaction on people's messages while the agent works. A reaction is a message of its own: with
+// an id of ours, stored before it is sent, within the pacing limits. One that would have to wait is
+// skipped.
 
 function createReactions(
   { transmitter, sent, pacer, admit }: EditsDeps,
@@ -288,7 +291,7 @@ function createReactions(
     await transmitter.send({ id, chat, jid, content }, signal);
   }
 
-  /** Also where the owner has begun to write there: nothing of ours is to stay. */
+  /** Also if the owner has begun to write there: no reaction of the agent may remain. */
   async function clear(to: MessageId, name: WhatsAppName, signal: AbortSignal) {
     const { chat } = name;
     const jid = (await sent.get(setIdOf(to)))?.jid;

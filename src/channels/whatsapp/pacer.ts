@@ -1,5 +1,6 @@
-// Keeps the pace (rules/pacing.ts): short waits here, long ones by the bus, which holds the message durably.
-// First contacts and texts, which must outlive a restart, are stored with each send.
+// Applies the pacing limits (rules/pacing.ts): short waits here, long ones in the bus, which holds
+// the message durably. First contacts and texts, which must survive a restart, are stored with each
+// send.
 
 import { createHash } from 'node:crypto';
 import type { KeyValueChange } from '../../kernel/bus/store/store.ts';
@@ -27,22 +28,22 @@ type PacerDeps = Pick<ChannelHost, 'state' | 'clock'> & {
   readonly random: () => number;
 };
 
-/** Longer waits are the bus's. */
+/** The bus handles longer waits. */
 const MAX_WAIT_MS = 20_000;
-/** The bus asks again at least this often, so that no message outlives its time on a guess. */
+/** The bus asks again at least this often, so that no message expires because of an estimate. */
 const MAX_HOLD_MS = 3_600_000;
 const TEXTS = 'pace/text/';
 const CONTACTS = 'pace/contact/';
 const DAY_MS = 86_400_000;
 
-/** A change or a sign in a chat that was written in before. */
+/** An edit or a reaction in a chat that was written to before. */
 export const answerTo = (chat: ChatId): PacedSend => ({
   chat,
   isFirstContact: false,
   isAnswer: true,
 });
 
-/** How texts are told apart in the rows. */
+/** The name of a text in the rows. */
 export const textName = (markdown: string) =>
   createHash('sha256').update(markdown.trim()).digest('hex').slice(0, 24);
 
@@ -89,9 +90,9 @@ export function createPacer({ state, clock, limits, random }: PacerDeps) {
 
   return {
     /**
-     * Waits for this message's turn and takes it; the rows are to be stored before it leaves.
-     * `onWait` is called once when there is something to wait for.
-     * @throws DeliveryError not_sent where the wait is long or the signal aborts
+     * Waits for this message's slot and takes it; the returned rows must be stored before it is
+     * sent. `onWait` is called once if there is a wait.
+     * @throws DeliveryError not_sent if the wait is long or the signal aborts
      */
     async admit(
       send: PacedSend,
@@ -114,7 +115,7 @@ export function createPacer({ state, clock, limits, random }: PacerDeps) {
         await clock.sleep(waitMs, signal).catch(() => undefined);
       }
     },
-    /** Takes a turn where one is free now: for what is left out otherwise. */
+    /** Takes a slot if one is free now: for messages that are skipped otherwise. */
     async takeFree(send: PacedSend): Promise<boolean> {
       await ready();
       if (paceWait(pace, send, limits, clock.now()).waitMs > 0) return false;
@@ -138,8 +139,8 @@ const stopped = () =>
     code: 'whatsapp_stopped',
   });
 
-// Where the owner of the account answers by hand, the agent is silent for a while. The rows survive a
-// restart; a chat has one as soon as its owner wrote there.
+// The agent is silent for a while in chats that the owner of the account answers by hand. The rows
+// survive a restart; a chat has one once its owner wrote there.
 
 export type OwnerPause = ReturnType<typeof createOwnerPause>;
 
@@ -153,26 +154,26 @@ const PREFIX = 'pause/';
 export function createOwnerPause({ state, clock, pauseMs }: OwnerPauseDeps) {
   async function stored(chat: ChatId): Promise<number> {
     const until = Number((await state.get(`${PREFIX}${chat}`)) ?? 0);
-    // A damaged one would else keep the owner's next word from being noted.
+    // Otherwise a damaged row would keep the owner's next message from being recorded.
     return Number.isFinite(until) ? until : 0;
   }
 
   return {
-    /** The owner wrote in this chat; each message prolongs the silence. Epoch milliseconds. */
+    /** The owner wrote in this chat; each message prolongs the pause. Epoch milliseconds. */
     async note(chat: ChatId, writtenAt: number): Promise<void> {
       if (pauseMs === 0) return;
       const until = Math.min(writtenAt, clock.now()) + pauseMs;
       if (until > (await stored(chat))) await state.set(`${PREFIX}${chat}`, String(until));
     },
     /**
-     * Until when the owner answers by hand in a chat known by these names, epoch milliseconds; 0: not at
-     * all. Also covers what was written before the owner wrote: they have read it.
+     * Until when the owner answers by hand in a chat with these names, epoch milliseconds; 0: no
+     * pause. Includes messages from before the owner wrote: they have read them.
      */
     async until(names: readonly ChatId[]): Promise<number> {
       if (pauseMs === 0) return 0;
       return Math.max(...(await Promise.all(names.map(stored))), 0);
     },
-    /** Forgets what no rule looks at any more: what ended longer ago than this. */
+    /** Deletes what no rule uses any more: pauses that ended longer ago than this. */
     async expire(keepMs: number): Promise<void> {
       await state.expire(PREFIX, clock.now() - pauseMs - keepMs);
     },

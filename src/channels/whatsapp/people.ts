@@ -1,6 +1,6 @@
-// The people this account knows, as durable rows: which LID and which number are the same person, the one
-// chat of each, and the address an answer goes to. Identities are decided in rules/jid.ts; pairs of LID and
-// number come from the library.
+// The people this account knows, as durable rows: which LID and which number belong to the same
+// person, the one chat of each, and the address for answers. rules/jid.ts decides about identities;
+// pairs of LID and number come from the library.
 
 import type { BinaryNode, SignalKeyStore, SocketConfig, WASocket } from '@whiskeysockets/baileys';
 import { z } from 'zod';
@@ -35,7 +35,7 @@ import {
 
 export type Meeting = {
   readonly address: PersonJid;
-  /** The same person's other address, where the server said it with the message. */
+  /** The same person's other address, if the server sent it with the message. */
   readonly alt?: PersonJid;
   readonly role: Sighting['role'];
   readonly name?: string | undefined;
@@ -47,7 +47,7 @@ export type People = ReturnType<typeof createPeople>;
 
 type PeopleDeps = Pick<ChannelHost, 'state' | 'clock' | 'log'> & {
   readonly directory: Pick<ReturnType<typeof createLidDirectory>, 'otherOf'>;
-  /** The linked account: its ids are never other names of somebody else. */
+  /** The linked account: its ids are never other names of another person. */
   account(): LinkedAccount | undefined;
 };
 
@@ -56,7 +56,7 @@ const chatRowSchema = z.union([z.object({ into: z.string() }), personSchema]);
 
 const chatKey = (chat: string) => `person/chat/${chat}`;
 const idKey = (id: string) => `person/id/${id}`;
-/** Joins make chains only when a person's chats are joined again and again. */
+/** Joins form chains only when a person's chats are joined repeatedly. */
 const MAX_STEPS = 10;
 
 export function createPeople(deps: PeopleDeps) {
@@ -95,7 +95,7 @@ export function createPeople(deps: PeopleDeps) {
     return { number: idOf('number'), lid: idOf('lid'), address, role, name, at: clock.now() };
   }
 
-  /** Nothing is looked up for somebody of whom both ids are known. */
+  /** No lookup for a person whose two ids are known. */
   async function unsaidAlt(address: PersonJid): Promise<PersonJid | undefined> {
     const record = await byId(idOfPerson(address));
     const isWhole = record?.number !== undefined && record.lid !== undefined;
@@ -124,7 +124,10 @@ export function createPeople(deps: PeopleDeps) {
   }
 
   return {
-    /** Who this is. Learns what the meeting tells; somebody only `seen` who is not known is not kept. */
+    /**
+     * The person of this sighting. Stores what it reveals; an unknown person who was only `seen` is
+     * not stored.
+     */
     meet: (meeting: Meeting): Promise<Person> =>
       lanes.run('people', async () => toPerson(await meet(meeting), idOfPerson(meeting.address))),
 
@@ -139,7 +142,7 @@ export function createPeople(deps: PeopleDeps) {
         await state.set(chatKey(SELF), JSON.stringify(record));
       }),
 
-    /** Where an answer in this chat goes; undefined for a name that is nobody's. */
+    /** The address for answers in this chat; undefined for an unknown name. */
     async addressOf(chat: ChatId): Promise<string | undefined> {
       const record = await recordOf(chat);
       if (record !== undefined) return record.answerTo;
@@ -153,7 +156,7 @@ export function createPeople(deps: PeopleDeps) {
     hasWritten: async (chat: ChatId): Promise<boolean> =>
       chat === SELF_CHAT || ((await recordOf(chat)) ?? (await byId(chat)))?.wrote === true,
 
-    /** All names of the conversation, the one in use first. */
+    /** All names of the conversation, the current one first. */
     async namesOf(chat: ChatId): Promise<readonly [ChatId, ...ChatId[]]> {
       const record = (await recordOf(chat)) ?? (await byId(chat));
       const [current = chat, ...former] = record === undefined ? [] : chatsOf(record).map(chatId);
@@ -172,7 +175,7 @@ function toPerson(record: PersonRecord, seenAs: string) {
     chat: chatId(record.chat),
     /** All names this chat ever had. */
     names: chatsOf(record).map(chatId),
-    /** The phone number where it is surely known, else the LID. */
+    /** The phone number if it is known for certain, else the LID. */
     id: userId(id),
     alsoKnownAs: others.map(userId),
     /** The chat's name at the time of a message, see `chatOfMessage`; epoch milliseconds. */
@@ -180,7 +183,7 @@ function toPerson(record: PersonRecord, seenAs: string) {
   };
 }
 
-/** What differs from what is stored, for one transaction. */
+/** What differs from the stored rows, for one transaction. */
 function changedRows(placement: Placement, known: KnownPeople): readonly KeyValueChange[] {
   const { person, joined, bereft } = placement;
   const before = [known.byNumber, known.byLid].filter((record) => record !== undefined);
@@ -203,8 +206,8 @@ function changedRows(placement: Placement, known: KnownPeople): readonly KeyValu
   ];
 }
 
-// Which phone number belongs to a LID, as the vendor's library knows it: from the rows it stored, and
-// through the open connection. An answer may be late or never come, and is not waited for long.
+// Which phone number belongs to a LID, as the vendor's library knows it: from the rows it stored,
+// and through the open connection. An answer may be late or never come; the wait is short.
 
 /** `signalRepository.lidMapping` of an open connection. */
 export type LidMapping = {
@@ -218,11 +221,11 @@ type LidDirectoryDeps = Pick<ChannelHost, 'clock' | 'log'> & {
   mapping(): LidMapping | undefined;
 };
 
-/** A message waits no longer than this for an answer. */
+/** Longest wait of a message for an answer. */
 const LOOKUP_DEADLINE_MS = 1500;
-/** After an answer that did not come in time nothing is asked. */
+/** Pause of requests after an answer that did not come in time. */
 const REST_MS = 60_000;
-/** Somebody of whom nothing was known is asked for again. */
+/** When a person without a known pair is looked up again. */
 const ASK_AGAIN_MS = 600_000;
 const MAX_REMEMBERED = 1000;
 
@@ -253,7 +256,7 @@ export function createLidDirectory(deps: LidDirectoryDeps) {
     return undefined;
   }
 
-  /** A connection that closes meanwhile means the same as nothing known. */
+  /** A connection that closes meanwhile counts as no answer. */
   async function ask(mapping: LidMapping, person: PersonJid): Promise<string | undefined> {
     const jid = addressOf(person);
     const asking = person.kind === 'number' ? mapping.getLIDForPN(jid) : mapping.getPNForLID(jid);
@@ -266,7 +269,7 @@ export function createLidDirectory(deps: LidDirectoryDeps) {
   }
 
   return {
-    /** The same person's other address; undefined while nobody knows it. */
+    /** The same person's other address; undefined while it is unknown. */
     otherOf: async (person: PersonJid) => (await stored(person)) ?? (await asked(person)),
   };
 }
@@ -277,15 +280,15 @@ function otherJid(person: PersonJid, text: string | undefined): PersonJid | unde
 }
 
 // Asks WhatsApp which LID belongs to a phone number, in bounded time: a session call waits for the
-// answer, and behind it every chat. Known pairs are kept by Baileys' own mapping store.
+// answer, and with it every chat. Baileys' own mapping store keeps known pairs.
 
 type Ask = NonNullable<Parameters<SocketConfig['makeSignalRepository']>[2]>;
 
 const ANSWER_DEADLINE_MS = 5_000;
-/** So long a number without an answer counts as one without a LID: it is addressed by number. */
+/** How long a number without an answer counts as one without a LID: it is addressed by number. */
 const UNKNOWN_FOR_MS = 60_000;
 
-/** Never rejects: who cannot be found, or not in time, is left out. */
+/** Never rejects: people who are not found in time are left out. */
 export function createLidLookup(ask: Ask | undefined, clock: Clock, log: Logger): Ask {
   const unknownUntil = new RecentMap<string, number>(MAX_REMEMBERED);
   return async (numbers) => {
@@ -303,14 +306,14 @@ export function createLidLookup(ask: Ask | undefined, clock: Clock, log: Logger)
   };
 }
 
-// Who is in a group, remembered so that not every message asks the server first. Forgotten as soon as
-// the server says that something in the group changed, and with each connection.
+// The members of a group, cached so that not every message asks the server first. Dropped as soon
+// as the server reports a change in the group, and with each connection.
 
 type Metadata = Awaited<ReturnType<WASocket['groupMetadata']>>;
 
 type GroupSource = Pick<WASocket, 'ws' | 'groupMetadata'>;
 
-/** A notice that was lost must not count for ever. */
+/** Bounds the effect of a lost notification. */
 const LIFETIME_MS = 600_000;
 const MAX_GROUPS = 200;
 const CHANGED = 'CB:notification,type:w:gp2';
@@ -339,7 +342,7 @@ export function createGroupMembers(clock: Clock) {
       return socket === undefined ? undefined : ask(socket, jid);
     },
 
-    /** To be called with each new socket; disposed when its connection is over. */
+    /** Call with each new socket; disposed when its connection is over. */
     attach(fresh: GroupSource): Disposable {
       const changed = ({ attrs }: BinaryNode) => void known.delete(attrs['from'] ?? '');
       known.clear();

@@ -1,6 +1,6 @@
-// Rows of the ledger to messages that are handed over. All rows of a batch are learnt from before the first
-// is judged: a number that the last one tells, or the owner's answer by hand, counts for all. The parts of an
-// album become one message.
+// Converts rows of the ledger to messages that are handed over. All rows of a batch are read before
+// the first is judged: a number that the last one reveals, or the owner's answer by hand, applies
+// to all. The parts of an album become one message.
 
 import type { WAMessageKey } from '@whiskeysockets/baileys';
 import type { InboundEntry } from '../../kernel/bus/bus.ts';
@@ -28,25 +28,25 @@ import { normaliseAllowed, personOfId } from './rules/jid.ts';
 export type RowReaderDeps = Pick<ChannelHost, 'clock' | 'log'> & {
   readonly people: People;
   readonly pause: OwnerPause;
-  /** The owner answered on the phone: what came in chats of these names is read already. */
+  /** The owner answered on the phone: messages in chats with these names are read already. */
   readByOwner(names: readonly string[]): void;
   readonly settings: { readonly selfChat: boolean; readonly maxAgeHours: number };
   account(): LinkedAccount | undefined;
-  /** Whether the agent itself sent the message of this id. */
+  /** Whether the agent itself sent the message with this id. */
   isOurs(id: string): Promise<boolean>;
 };
 
-/** One row of the ledger as it leaves; without an entry there is nothing to store. */
+/** One row of the ledger to hand over; without an entry there is nothing to store. */
 export type ReadRow = {
   readonly arrival: string;
   readonly entry?: InboundEntry;
-  /** To be marked as read once the agent works on it. */
+  /** Marked as read once the agent works on it. */
   readonly unread?: WAMessageKey;
-  /** Nobody knows the number of this LID. */
+  /** The number of this LID is unknown. */
   readonly isUnresolved?: boolean;
 };
 
-/** A place where the agent is spoken to; undefined: the message is not meant for it. */
+/** A place where the agent is addressed; undefined: the message is not meant for it. */
 type Meant = Exclude<Place, { readonly kind: 'elsewhere' }> | undefined;
 
 const HOUR_MS = 3_600_000;
@@ -109,7 +109,7 @@ export function createRowReader(deps: RowReaderDeps) {
     const gate = place.kind === 'list' ? 'sent to a list of people' : undefined;
     const made = await entry(read, speakerOf(place, person, row), ownerUntil, gate);
     if (made.kind === 'record' || sign !== undefined) return { arrival, entry: made };
-    // In a group nobody's number is needed who does not speak to us.
+    // In a group, numbers are not needed of people who do not address the agent.
     const isUnresolved = place.kind === 'direct' && personOfId(person.id)?.kind === 'lid';
     return { arrival, entry: made, unread: keyOf(row), isUnresolved };
   }
@@ -131,7 +131,7 @@ export function createRowReader(deps: RowReaderDeps) {
     });
   }
 
-  /** A mention below one picture of an album calls for all of it. */
+  /** A mention below one picture addresses the whole album. */
   function calledTogether(rows: readonly LedgerRow[], read: readonly ReadRow[]) {
     const keys = rows.map(albumKeyOf);
     return read.map((one, index) => {
@@ -160,19 +160,19 @@ function keyOf({ key }: LedgerRow): WAMessageKey {
   return { remoteJid, id, fromMe: false, ...(participant === undefined ? {} : { participant }) };
 }
 
-// People whose phone number WhatsApp does not tell: an allow list of numbers cannot know them, so they
-// are refused, and the owner is told once who wrote and how to let them in.
+// People whose phone number WhatsApp does not reveal: an allow list of numbers cannot match them,
+// so they are refused, and the owner gets one notice about who wrote and how to let them in.
 
 export type Unresolved = ReturnType<typeof createUnresolved>;
 
 type UnresolvedDeps = {
   readonly host: Pick<ChannelHost, 'state' | 'clock' | 'alert' | 'isUnknownSender'>;
-  /** Who may write now, as configured. */
+  /** The current allow list. */
   allowFrom(): readonly string[];
 };
 
 const DAY_MS = 86_400_000;
-/** UnknownSenders must not be able to fill the owner's other channel. */
+/** Unknown senders must not flood the owner's other channel. */
 const MAX_PER_DAY = 20;
 
 export function createUnresolved({ host, allowFrom }: UnresolvedDeps) {
@@ -180,7 +180,7 @@ export function createUnresolved({ host, allowFrom }: UnresolvedDeps) {
   let told: readonly number[] = [];
 
   return {
-    /** Somebody wrote of whom only the LID is known. */
+    /** A message came from a person of whom only the LID is known. */
     async note(message: InboundMessage): Promise<void> {
       const { sender } = message;
       if (sender.kind !== 'person' || !hasNumbers(allowFrom())) return;
@@ -196,7 +196,7 @@ export function createUnresolved({ host, allowFrom }: UnresolvedDeps) {
   };
 }
 
-/** Only where somebody is let in by number can a known person look like a stranger. */
+/** Only if somebody is allowed by number can a known person look like an unknown sender. */
 function hasNumbers(allowed: readonly string[]): boolean {
   return allowed.some((entry) => personOfId(normaliseAllowed(entry))?.kind === 'number');
 }
@@ -209,9 +209,9 @@ function noticeOf(lid: string, name: string | undefined): string {
   );
 }
 
-// Albums in groups: WhatsApp sends each picture as a message of its own, and a mention below one of them
-// calls for all. So the parts stay in the ledger until no more come, and are then addressed alike. Pure
-// but for what is remembered of parts that come later still.
+// Albums in groups: WhatsApp sends each picture as a message of its own, and a mention below one of
+// them addresses all. So the parts stay in the ledger until no more come, and then have the same
+// addressing. Pure except for the memory of albums whose parts come later still.
 
 /** How long the next part of an album is waited for, and how long all of them, milliseconds. */
 const PART_WAIT_MS = 1500;
@@ -220,8 +220,8 @@ const MAX_REMEMBERED = 100;
 const RANK = { direct: 3, mention: 2, reply: 1, ambient: 0 } as const;
 
 /**
- * Leaves out albums that may still be coming, with all that was said behind them in their group.
- * `waitMs`: after which the others are looked at again; undefined: there are no others.
+ * Leaves out albums that may be incomplete, with everything after them in their group. `waitMs`:
+ * when to look at them again; undefined: there are none.
  */
 export function withoutOpenAlbums(rows: readonly LedgerRow[], now: number) {
   const waits = new Map<string, number>();
@@ -250,7 +250,7 @@ function albumKeyOf({ key, message }: LedgerRow): string | undefined {
 
 type Addressing = InboundMessage['addressing'];
 
-/** Returns the strongest way in which any part of the album was addressed so far. */
+/** Returns the strongest addressing of any part of the album so far. */
 function createAlbumCalls() {
   const called = new RecentMap<string, Addressing>(MAX_REMEMBERED);
   return (key: string, addressings: readonly Addressing[]): Addressing => {

@@ -1,6 +1,6 @@
-// Units of work over the channel's rows, which run strictly one after the other while those that wait together
-// share one transaction; and rows whose damage shows. What a unit or a damaged row means is decided by the
-// caller.
+// Units of work over the channel's rows, which run strictly one after the other while those that
+// wait together share one transaction; and rows with checksums. The caller decides what a unit or a
+// damaged row means.
 
 import { hash } from 'node:crypto';
 import type { z } from 'zod';
@@ -13,7 +13,7 @@ const MAX_UNITS_PER_COMMIT = 64;
 
 const NOT_SAVED = 'whatsapp_not_saved';
 
-/** The state could not be written or read; nothing of the unit happened. */
+/** The state could not be written or read; nothing of the unit took effect. */
 export function isNotSaved(error: unknown): boolean {
   return error instanceof ChannelError && error.code === NOT_SAVED;
 }
@@ -47,7 +47,7 @@ export class UnitQueue {
 
   /**
    * Resolves once everything the task wrote is on disk; nothing of a task that throws is written.
-   * `isAlone`: no other unit is in its transaction, for what replaces the identity.
+   * `isAlone`: no other unit shares its transaction, for tasks that replace the identity.
    * @throws what the task threw; ChannelError `whatsapp_not_saved` when the store failed.
    */
   run<T>(task: (unit: Unit) => Promise<T>, isAlone = false): Promise<T> {
@@ -84,14 +84,14 @@ export class UnitQueue {
     for (const { job, value } of done) job.resolve(value);
   }
 
-  /** The next that may join the batch. */
+  /** The next unit that may join the batch. */
   #next(joined: number): Job | undefined {
     if (joined >= MAX_UNITS_PER_COMMIT) return undefined;
     if (joined > 0 && this.#waiting[0]?.isAlone === true) return undefined;
     return this.#waiting.shift();
   }
 
-  /** Adds what the task wrote to `batch`; nothing where it fails. */
+  /** Adds what the task wrote to `batch`; nothing if it fails. */
   async #runJob({ task }: Job, batch: UnitRows): Promise<unknown> {
     const writes: UnitRows = new Map();
     const unread: { error?: unknown } = {};
@@ -109,7 +109,7 @@ export class UnitQueue {
         for (const { key, value } of rows) writes.set(key, value);
       },
     };
-    // libsignal takes a session that could not be read for one that is not there.
+    // libsignal treats an unreadable session as a missing one.
     const failed = (error: unknown) => {
       throw 'error' in unread ? notSaved(unread.error) : error;
     };
@@ -125,17 +125,19 @@ function notSaved(cause: unknown): ChannelError {
   return new ChannelError(NOT_SAVED, problem, { remedy: BACKOFF, cause });
 }
 
-/** The value of a row of JSON; undefined where it is damaged, which the caller reports. */
+/** The value of a JSON row; undefined if it is damaged, which the caller reports. */
 export function storedJson<T>(schema: z.ZodType<T>, text: string): T | undefined {
   return schema.safeParse(parseJson(text)).data;
 }
 
-/** The text behind its checksum. `name` is the row's key: under another key it is damage too. */
+/**
+ * The text with its checksum. `name` is the row's key: under another key the row counts as damaged.
+ */
 export function seal(name: string, text: string): string {
   return `${checksum(name, text)} ${text}`;
 }
 
-/** The text, or undefined where the row is damaged. */
+/** The text, or undefined if the row is damaged. */
 export function unseal(name: string, row: string): string | undefined {
   const end = row.indexOf(' ');
   const text = row.slice(end + 1);

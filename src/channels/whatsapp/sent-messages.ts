@@ -1,6 +1,6 @@
-// Every message we sent, stored before it leaves, for sending it again under the same id after a crash and
-// for phones that ask for it days later (case W06); and the server's acknowledgements: a message counts as
-// sent only when its ack came.
+// Every message sent, stored before it leaves, to send it again under the same id after a crash and
+// to answer phones that request it days later (case W06); and the server's acknowledgements: a
+// message counts as sent only when its ack came.
 
 import { createHash } from 'node:crypto';
 import { type BinaryNode, proto, type WASocket } from '@whiskeysockets/baileys';
@@ -35,9 +35,9 @@ export type SentMessages = ReturnType<typeof createSentMessages>;
 
 const PREFIX = 'sent/';
 const DAY_MS = 86_400_000;
-/** Phones ask again for at least a week; a day more because of clocks. */
+/** Phones request a message again for at least a week; a day more for differing clocks. */
 const KEEP_MS = 8 * DAY_MS;
-/** The form of WhatsApp Web's own ids: by it other clients tell what device wrote. */
+/** The form of WhatsApp Web's own ids, from which other clients infer the device. */
 const ID_PREFIX = '3EB0';
 const ID_DIGITS = 18;
 
@@ -63,7 +63,7 @@ export function createSentMessages({ state, clock }: Pick<ChannelHost, 'state' |
 
   return {
     get,
-    /** Stores it, and further rows in the same transaction. */
+    /** Stores the message together with further rows in one transaction. */
     async store(
       id: string,
       message: SentMessage,
@@ -86,7 +86,7 @@ function encode(sent: SentMessage): string {
   return JSON.stringify({ ...sent, message: Buffer.from(bytes).toString('base64') });
 }
 
-/** A damaged one counts as never sent: sent again it has the same id, so that it shows once. */
+/** A damaged row counts as never sent: the retry has the same id, so that it shows once. */
 function decode(value: string): SentMessage | undefined {
   const row = storedJson(rowSchema, value);
   if (row === undefined) return undefined;
@@ -98,14 +98,15 @@ function decode(value: string): SentMessage | undefined {
   }
 }
 
-// The server's word on what we sent: a message counts as sent only when its ack came, and never
-// because the library's call resolved (reference section 7.4). What a refusal means is decided here.
+// The server's acknowledgements of sent messages: a message counts as sent only when its ack came,
+// and never because the library's call resolved (reference section 7.4). What a refusal means is
+// decided here.
 
 type Ack =
   | { readonly kind: 'taken' }
-  /** `code` as the server wrote it. */
+  /** `code` as the server sent it. */
   | { readonly kind: 'refused'; readonly code: string }
-  /** The connection is gone; whether the message arrived is not known. */
+  /** The connection is lost; whether the message arrived is unknown. */
   | { readonly kind: 'lost' };
 
 /** Where acks come from. */
@@ -116,7 +117,7 @@ export type Acks = ReturnType<typeof createAcks>;
 /** The server's answer to a message of ours. */
 export const ACK_EVENT = 'CB:ack,class:message';
 
-/** `onStray`: the server took a message for which nobody waited any more. */
+/** `onStray`: the server acknowledged a message that nothing waits for any more. */
 export function createAcks(onStray: (id: string) => void) {
   const expected = new Map<AckSource, Map<string, (ack: Ack) => void>>();
 
@@ -141,7 +142,7 @@ export function createAcks(onStray: (id: string) => void) {
         },
       };
     },
-    /** To be called before the message is sent; disposed when nobody waits any more. */
+    /** Call before the message is sent; dispose when the ack is no longer awaited. */
     expect(socket: AckSource, id: string) {
       const waiting = expected.get(socket);
       const { promise, resolve } = Promise.withResolvers<Ack>();
@@ -152,14 +153,17 @@ export function createAcks(onStray: (id: string) => void) {
   };
 }
 
-/** Of the 400s those that pass: timeout, conflict, stale device list, too early, too many, old counter. */
+/**
+ * The temporary ones of the 400s: timeout, conflict, stale device list, too early, too many, old
+ * counter.
+ */
 const PASSING: readonly number[] = [408, 409, 421, 425, 429, 496];
 const TOO_MANY = 429;
-/** After a complaint about our pace the chat rests. */
+/** Pause of the chat after a refusal for the sending rate. */
 const REST_MS = 60_000;
-/** The server's devices of those who would get the message are not the ones we know. */
+/** The recipients' devices on the server differ from the known ones. */
 export const STALE_DEVICES = '479';
-/** Why a refusal is for good, where the code says more than its number. */
+/** Why a refusal is permanent, if the code has a known meaning. */
 const REASONS: Readonly<Record<string, string>> = {
   '403': 'it is forbidden',
   '404': 'there is no such WhatsApp account',
@@ -176,7 +180,7 @@ export function refusal(code: string): DeliveryError {
   });
 }
 
-/** A repetition changes nothing about the 400s; everything else is the server's own trouble. */
+/** A retry changes nothing about the 400s; everything else is a failure of the server. */
 function remedyFor(code: number): Remedy {
   if (code === TOO_MANY) return after(REST_MS);
   return code >= 400 && code < 500 && !PASSING.includes(code) ? NEVER : BACKOFF;

@@ -1,4 +1,4 @@
-// The WhatsApp settings: their schema, and what the schema cannot check.
+// The WhatsApp settings: their schema, and checks beyond the schema.
 
 import { z } from 'zod';
 import {
@@ -107,7 +107,9 @@ export function whatsappConflicts(whatsapp: WhatsAppConfig): Problems {
   ];
 }
 
-/** Only TLS proves that the server is WhatsApp's: without it the address must be this machine's. */
+/**
+ * Only TLS proves that the server is WhatsApp's: without it the address must be on this machine.
+ */
 function socketUrl({ socketUrl: written }: WhatsAppConfig): Problems {
   const url = URL.parse(written);
   const path = `${SECTION}.socketUrl`;

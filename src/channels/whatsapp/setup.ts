@@ -1,5 +1,5 @@
-// Onboarding of WhatsApp: whose number it is, who may write, and linking it by QR or by a code; then, for a
-// number of the agent's own, a link whose first message makes its sender the owner.
+// Onboarding of WhatsApp: whose number it is, who may write, and linking it by QR or by a code;
+// then, for a number of the agent's own, a link whose first message makes its sender the owner.
 
 import { numberEntries } from '../../cli/flag-values.ts';
 import { logIn } from '../../cli/login/log-in.ts';
@@ -18,7 +18,7 @@ export type WhatsAppFlags = {
   /** The number is the person's own. */
   readonly whatsappSelf?: boolean;
   readonly whatsappAllow?: readonly string[];
-  /** Seconds to wait for the first message of the owner. */
+  /** Seconds to wait for the owner's first message. */
   readonly pairWait?: number;
 };
 
@@ -82,7 +82,7 @@ async function askSettings(
   };
 }
 
-/** Who may write is asked anew for every message; the rest starts the channel again. */
+/** The allow list is read for every message; other changes restart the channel. */
 function restarts(known: Asked, { selfChat, phoneNumber }: Asked): boolean {
   return known.selfChat !== selfChat || known.phoneNumber !== phoneNumber;
 }

@@ -1,5 +1,5 @@
-// Signal keys as rows of text, one row each, and the key store of libsignal, whose writes wait in the current
-// unit of work. Locking and committing is done by the unit queue.
+// Signal keys as rows of text, one row each, and the key store of libsignal, whose writes wait in
+// the current unit of work. The unit queue locks and commits.
 
 import {
   BufferJSON,
@@ -15,10 +15,10 @@ import { seal, type Unit, unseal } from './rows.ts';
 
 export const KEY_PREFIX = 'key/';
 export const PRE_KEY_PREFIX = `${KEY_PREFIX}pre-key/`;
-/** Wide enough for the three bytes a pre-key id has: rows sort by number. */
+/** Wide enough for the three bytes of a pre-key id: rows sort by number. */
 const PRE_KEY_ID_DIGITS = 8;
 
-/** What the library's JSON writes where bytes were. */
+/** How the library's JSON marks bytes. */
 const BYTES = '"type":"Buffer"';
 
 type KeyType = keyof SignalDataTypeMap;
@@ -41,8 +41,8 @@ export function rowOfKey(type: KeyType, id: string, value: unknown): KeyValueCha
 }
 
 /**
- * Reads and writes rows of keys. A row that cannot be read any more is remembered and logged once; most
- * kinds are then treated as missing, because the protocol replaces them by itself.
+ * Reads and writes rows of keys. An unreadable row is recorded and logged once; most kinds are then
+ * treated as missing, because the protocol replaces them by itself.
  */
 export class KeyRows {
   readonly #log: Logger;
@@ -52,7 +52,7 @@ export class KeyRows {
     this.#log = log;
   }
 
-  /** Rows that were found unreadable and not written anew since. */
+  /** Rows that were found unreadable and not rewritten since. */
   get damaged(): number {
     return this.#damaged.size;
   }
@@ -61,7 +61,7 @@ export class KeyRows {
     this.#damaged.clear();
   }
 
-  /** What Baileys wants stored, as rows. */
+  /** What Baileys stores, as rows. */
   encode(data: SignalDataSet): readonly KeyValueChange[] {
     const rows = Object.entries(data).flatMap(([type, values]) =>
       Object.entries(values ?? {}).map(([id, value]) => rowOfKey(type as KeyType, id, value)),
@@ -85,8 +85,8 @@ export class KeyRows {
   }
 
   /**
-   * The key in a stored row; undefined where it is damaged: a session, sender key, pre-key or device
-   * list that is missing is asked for again.
+   * The key in a stored row; undefined if it is damaged: a missing session, sender key, pre-key or
+   * device list is requested again.
    * @throws ChannelError for damaged app state keys, which only the phone could send again.
    */
   #decode<T extends KeyType>(
@@ -108,7 +108,7 @@ export class KeyRows {
     const key = keyRow(type, id);
     if (!this.#damaged.has(key)) {
       this.#damaged.add(key);
-      // Some are named after a phone number.
+      // Some ids contain a phone number.
       const shortId = id.replace(/\d+(?=\d{4})/g, '…');
       this.#log.error('stored WhatsApp key not readable', { type, id: shortId });
     }
@@ -121,7 +121,7 @@ export class KeyRows {
 function parse(text: string | undefined): Record<string, unknown> | undefined {
   if (text === undefined) return undefined;
   try {
-    // Sessions are text throughout; looking for bytes in them costs more than decrypting.
+    // Sessions are pure text; looking for bytes in them costs more than decrypting.
     return JSON.parse(text, text.includes(BYTES) ? BufferJSON.reviver : undefined);
   } catch {
     return undefined;
@@ -129,17 +129,17 @@ function parse(text: string | undefined): Record<string, unknown> | undefined {
 }
 
 /**
- * The key store of libsignal. Units run one at a time, so which one is meant needs no asynchronous context: libsignal's own job
- * queue would lose it.
+ * The key store of libsignal. Units run one at a time, so the current one needs no asynchronous
+ * context: libsignal's own job queue would lose it.
  */
 export function createUnitKeys(rows: KeyRows, state: KeyValueStore, log: Logger) {
   let current: Unit | undefined;
-  /** Sessions that the unit under way has read, as they are now. */
+  /** Sessions that the current unit has read, in their current state. */
   let sessionsRead: Record<string, SessionRecord> = {};
 
   /**
-   * Which LID belongs to which number is read and written at once, in or outside a unit. It is received
-   * again with the next message, so a store that fails must not make Baileys refuse this one.
+   * Pairs of LID and number are read and written at once, in or outside a unit. They come again
+   * with the next message, so a failing store must not make Baileys refuse this one.
    */
   async function tolerant<T>(work: Promise<T>, otherwise: T): Promise<T> {
     try {
@@ -181,7 +181,7 @@ export function createUnitKeys(rows: KeyRows, state: KeyValueStore, log: Logger)
   };
   return {
     store,
-    /** Names the unit that reads and writes of libsignal belong to. */
+    /** Sets the unit that reads and writes of libsignal belong to. */
     async within<T>(unit: Unit, work: () => Promise<T>): Promise<T> {
       current = unit;
       sessionsRead = {};
@@ -197,10 +197,10 @@ export function createUnitKeys(rows: KeyRows, state: KeyValueStore, log: Logger)
 type SessionRecord = SignalDataTypeMap['session'] | null;
 
 /**
- * A session record as it has to be stored. libsignal tries a message on one session of a record after
- * the other, the one used last first, and a failed try leaves a session changed that nobody can read
- * any more. Whatever uses a record without opening a session uses one, the last that was tried: every
- * other session stays as it was.
+ * A session record as it must be stored. libsignal tries a message on one session of a record after
+ * the other, the last used first, and a failed try leaves a session changed and unusable. An
+ * operation that opens no session uses one, the last that was tried: all other sessions are
+ * restored.
  */
 export function withoutFailedTries(
   before: SessionRecord | undefined,

@@ -1,5 +1,6 @@
-// Sends one message: checks that it has recipients, stores it, sends it, and awaits the server's ack. A
-// failure tells how certain its outcome is; sent again it keeps its id, so that twice is once.
+// Sends one message: checks that it has recipients, stores it, sends it, and awaits the server's
+// ack. A failure says how certain its outcome is; a retry keeps the id, so that a repeat shows
+// once.
 
 import {
   type AnyMessageContent,
@@ -25,7 +26,7 @@ type Stanza = {
   readonly chat: ChatId;
   readonly jid: string;
   readonly content: AnyMessageContent;
-  /** Rows that become durable with the message, before it leaves. */
+  /** Rows that become durable with the message, before it is sent. */
   readonly rows?: readonly KeyValueChange[];
 };
 
@@ -40,16 +41,16 @@ type TransmitDeps = {
 
 export type Transmitter = ReturnType<typeof createTransmitter>;
 
-/** A connection that is not there in this time is waited for by the bus. */
+/** After this time the bus waits for the connection. */
 const OPEN_MS = 20_000;
-/** Devices and keys are asked for, and the bytes leave. */
+/** Time to request devices and keys and to write the bytes. */
 const PREPARE_MS = 30_000;
 const ACK_MS = 20_000;
-/** Large files over a slow line. */
+/** Large files over a slow connection. */
 const UPLOAD_MS = 3 * 60_000;
-/** After the connection was lost, for the library to say whether the bytes had left. */
+/** Time for the library to report whether the bytes were written on a lost connection. */
 const LAST_WORD_MS = 1000;
-/** Close codes of the library for a connection that was gone before it sent. */
+/** The library's close code for a connection that was gone before it sent. */
 const CLOSED_CODE = 428;
 const OUR_CLOSING = 'whatsapp_closed';
 
@@ -66,7 +67,7 @@ export function createTransmitter({ link, acks, sent, clock }: TransmitDeps) {
     async send(stanza: Stanza, signal: AbortSignal): Promise<void> {
       const { id, chat, jid, rows = [] } = stanza;
       const before = await sent.get(id);
-      // Its ack came when nobody waited for it any more, or the process ended right behind it.
+      // Its ack came after the wait for it, or the process ended directly after it.
       if (before?.state === 'taken') return;
       const socket = await open(signal);
       const prepare = (devices: 'known' | 'fresh') =>
@@ -89,7 +90,7 @@ export function createTransmitter({ link, acks, sent, clock }: TransmitDeps) {
     },
   };
 
-  /** @returns the server's code where it refused */
+  /** @returns the server's code if it refused */
   async function deliver(
     socket: WASocket,
     { id, jid, content }: Stanza,
@@ -129,14 +130,14 @@ export function createTransmitter({ link, acks, sent, clock }: TransmitDeps) {
   }
 }
 
-/** As the library writes it: with the secret that every message carries; a file is uploaded. */
+/** As the library creates it: with the secret that every message carries; a file is uploaded. */
 function messageOf(content: AnyMessageContent, socket: WASocket): Promise<proto.IMessage> {
   return generateWAMessageContent(content, { upload: socket.waUploadToServer }).catch((cause) => {
     throw failure(NOT_UPLOADED, cause);
   });
 }
 
-/** The stanza says of an edit or a revoke what it is. */
+/** The stanza's attributes that mark an edit or a revoke. */
 function attributesOf(content: AnyMessageContent): Record<string, string> {
   if ('edit' in content) return { edit: '1' };
   return 'delete' in content ? { edit: '7' } : {};
@@ -178,22 +179,23 @@ const offline = (error: unknown) => {
   throw failure(OFFLINE, error);
 };
 
-/** What the library throws before the bytes leave, told from what it throws while they do. */
+/** Distinguishes errors before the bytes are written from errors while they are. */
 function translate(error: unknown): never {
   if (error instanceof DeliveryError) throw error;
   const status = Reflect.get(Object(Reflect.get(Object(error), 'output')), 'statusCode');
   const isClosed = status === CLOSED_CODE || Reflect.get(Object(error), 'code') === OUR_CLOSING;
-  // A closed websocket rejects queries with its bare close code; no session means nothing was made.
+  // A closed websocket rejects queries with its bare close code; a missing session means that no
+  // message was made.
   const isEarlier = typeof error === 'number' || status === 500;
   throw failure(isClosed || isEarlier ? NOT_LEFT : UNSURE, error);
 }
 
-// Whether anybody would get a message, asked before it is sent: the library encrypts for nobody
-// without a word where the server knows no devices, or where its answer did not come in time.
+// Whether anybody would get a message, checked before it is sent: the library silently encrypts for
+// nobody if the server knows no devices, or if its answer did not come in time.
 
 type DeviceSource = Pick<WASocket, 'user' | 'getUSyncDevices' | 'executeUSyncQuery'>;
 
-/** The server's code for somebody it does not know. */
+/** The server's code for an unknown person. */
 const NOT_FOUND = 404;
 
 /** @throws DeliveryError not_sent */
@@ -204,13 +206,13 @@ async function requireRecipients(
 ): Promise<void> {
   if (isJidGroup(jid)) return;
   if (await hasDevices(socket, jid, devices === 'known')) return;
-  // Empty is also what a query answers that ran out of time: only an answer may condemn.
+  // A query that timed out is empty as well: only a real answer counts as unknown.
   const isKnown = await asked(socket, jid);
   if (isKnown === false) throw nobody('this address is not on WhatsApp', NEVER);
   throw nobody('WhatsApp does not say which devices would get the message', BACKOFF);
 }
 
-/** The own devices are asked for as well: the send needs both, and finds them remembered. */
+/** Requests the own devices as well: the send needs both, and finds them cached. */
 async function hasDevices(
   socket: DeviceSource,
   jid: string,
@@ -244,7 +246,7 @@ async function asked(socket: DeviceSource, jid: string): Promise<boolean | undef
   }
 }
 
-/** The library puts the server's error code there. */
+/** Where the library puts the server's error code. */
 const codeOf = (error: unknown): unknown => Reflect.get(Object(error), 'data');
 
 const nobody = (message: string, remedy: Remedy, cause?: unknown) =>

@@ -1,6 +1,6 @@
-// What Baileys wants to log, cut down to what may be written: warnings and errors under one fixed
-// message each, the beginning of the library's own words, and a few harmless fields. Never keys,
-// stanzas, credentials or addresses. A line that repeats is written once a minute with its count.
+// Reduces what Baileys logs to what may be written: warnings and errors under one fixed message
+// each, the beginning of the library's own text, and a few harmless fields. Never keys, stanzas,
+// credentials or addresses. A repeated line is written once a minute with its count.
 
 import { Agent as PlainAgent } from 'node:http';
 import { Agent } from 'node:https';
@@ -20,10 +20,13 @@ const MAX_KINDS = 256;
 /** Numbers only, whatever the library puts there. */
 const NUMBER_FIELDS = ['count', 'retryCount', 'statusCode', 'version'] as const;
 const ERROR_FIELDS = ['err', 'error', 'e', 'uploadError', 'ackErr'] as const;
-/** An address, an id, a key or a quotation begins with one of these at the latest. */
+/** An address, an id, a key or a quotation starts with one of these at the latest. */
 const VARIABLE_PART = /[^A-Za-z ,;'’_()[\].—-]/;
 const LONG_WORD = /\S{25,}/;
-/** What the link says itself, in better words; and that we are not shown as online, which we never are. */
+/**
+ * Lines that the link reports itself in clearer text, and that the account is not shown as online,
+ * which it never is.
+ */
 const LEFT_OUT: readonly string[] = [
   'stream errored out',
   'error in validating connection',
@@ -93,12 +96,12 @@ function harmlessFields(given: unknown): LogFields {
 
 const isError = (value: unknown): value is Error => value instanceof Error;
 
-// libsignal prints whole session objects, private ratchet keys included, to the console. While this
-// is in force its calls are dropped and counted; everybody else's pass. Restored on dispose.
+// libsignal prints whole session objects, including private ratchet keys, to the console. While
+// this filter is active its calls are dropped and counted; all others pass. Restored on dispose.
 
 const METHODS = ['debug', 'error', 'info', 'log', 'trace', 'warn'] as const;
 const LIBSIGNAL = /[\\/]node_modules[\\/]libsignal[\\/]/;
-/** The caller of a console method stands directly above ours. */
+/** The caller of a console method is the frame directly above ours. */
 const FRAMES = 2;
 
 export function quietConsole(target: Console = console) {
@@ -111,7 +114,8 @@ export function quietConsole(target: Console = console) {
     };
     target[method] = filter;
     return () => {
-      // Somebody who replaced it after us calls us still; then we only let everything pass.
+      // If somebody replaced the method after us, they still call the filter, which then lets
+      // everything pass.
       if (target[method] === filter) target[method] = original;
     };
   });
@@ -136,10 +140,10 @@ function isFromLibsignal(callee: (...values: unknown[]) => void): boolean {
   return LIBSIGNAL.test(here.stack ?? '');
 }
 
-// The TCP connections of the WhatsApp library, reached through its agent options: which addresses they may
-// lead to, cutting the one under a socket, and holding it back while new credentials become durable. TLS is
-// the only thing that authenticates WhatsApp's server: certificate checks are never switched off, and an
-// unencrypted connection stays on this machine.
+// The TCP connections of the WhatsApp library, controlled through its agent options: which
+// addresses they may reach, cutting the one under a socket, and holding it back while new
+// credentials become durable. TLS is the only thing that authenticates WhatsApp's server:
+// certificate checks are never switched off, and an unencrypted connection stays on this machine.
 
 /** @throws ChannelError with remedy `never` for an address that is not allowed. */
 export function parseSocketUrl(text: string): URL {
@@ -153,8 +157,8 @@ export function parseSocketUrl(text: string): URL {
 export type Carrier = ReturnType<typeof createCarrier>;
 
 export function createCarrier(url: URL) {
-  // On loopback there is no TLS; the library's type knows the other kind only. Elsewhere the check is
-  // named here because an environment variable could otherwise switch it off.
+  // On loopback there is no TLS; the library's type knows only the TLS agent. Elsewhere the check
+  // is set explicitly, because an environment variable could otherwise switch it off.
   const agent =
     url.protocol === 'wss:' ? new Agent({ rejectUnauthorized: true }) : (new PlainAgent() as Agent);
   const connect = agent.createConnection.bind(agent);
@@ -174,7 +178,7 @@ export function createCarrier(url: URL) {
     agent,
     /** Ends the connection without asking the other side. */
     cut,
-    /** Nothing more leaves until the work is done; where it fails, the connection is cut instead. */
+    /** Holds outgoing bytes back until the work is done; if it fails, the connection is cut. */
     holdDuring(work: Promise<unknown>): void {
       const held = [...lines];
       for (const line of held) line.cork();
@@ -188,8 +192,10 @@ export function createCarrier(url: URL) {
 const MEDIA_HOSTS = /(?:^|\.)whatsapp\.net$/i;
 
 /**
- * For uploads. The library follows redirects, also to other hosts and without TLS: those are refused.
- * @param socket where the account is connected: on this machine, its media host is there too
+ * For uploads. The library follows redirects, also to other hosts and without TLS: those are
+ * refused.
+ * @param socket the URL of the account's connection: if it is on this machine, its media host is
+ * too
  */
 export function createUploadAgent(socket: URL): Agent {
   const agent = new Agent({ rejectUnauthorized: true });

@@ -1,5 +1,6 @@
-// Messages that could not be decrypted. The library asks for them again; the owner is told of those that
-// still have not come. Bounded: a flood is counted, not kept. Keys and sessions are never touched.
+// Messages that could not be decrypted. The library requests them again; the owner gets a notice
+// about those that still have not come. Bounded: a flood is counted, not stored. Keys and sessions
+// are never touched.
 
 import { type BaileysEventEmitter, proto, type WAMessage } from '@whiskeysockets/baileys';
 import { z } from 'zod';
@@ -15,9 +16,9 @@ const ROW = 'undecryptable';
 const LOOK_EVERY_MS = 60_000;
 /** Retries of the library take a few round trips, or until the other phone is online. */
 const GIVE_UP_MS = 5 * 60_000;
-/** The owner is alerted about one person at most this often. */
+/** The owner gets a notice about one person at most this often. */
 const ALERT_AGAIN_MS = 3_600_000;
-/** More people than these are named in one sentence. */
+/** With more people than these, one notice covers all. */
 const MAX_ALERTS = 3;
 const MAX_PEOPLE = 100;
 const MAX_IDS = 10;
@@ -25,16 +26,16 @@ const MAX_ARRIVED = 2000;
 const MAX_ID_CHARS = 64;
 
 type Peer = { readonly id: string; readonly name: string | undefined };
-/** Messages of one person that are given up. */
+/** A person's messages that are given up. */
 type Missing = Peer & { readonly count: number; readonly orMore: boolean };
 
 type Page = {
   name: string | undefined;
   /** Message id to when it was first seen, epoch milliseconds. */
   readonly waiting: Map<string, number>;
-  /** Messages that are not kept by id. */
+  /** Messages that are not stored by id. */
   uncounted: number;
-  /** When the owner was alerted, epoch milliseconds; 0: never. */
+  /** When the owner got a notice, epoch milliseconds; 0: never. */
   toldAt: number;
 };
 
@@ -50,7 +51,7 @@ export function createUndecryptable(host: Pick<ChannelHost, 'state' | 'clock' | 
   const { state, clock, log } = host;
   const pages = new Map<string, Page>();
   const hasArrived = new RecentMap<string, true>(MAX_ARRIVED);
-  /** Since the last look, by person. */
+  /** Since the last run, by person. */
   const counts = new Map<string, number>();
   let messages = 0;
   let stored = '[]';
@@ -76,7 +77,7 @@ export function createUndecryptable(host: Pick<ChannelHost, 'state' | 'clock' | 
     return page;
   }
 
-  /** Takes out what the owner is alerted about now. */
+  /** Takes those that the owner is notified of now. */
   function takeMissing(now: number): readonly Missing[] {
     const missing: Missing[] = [];
     for (const [id, page] of pages) {
@@ -110,7 +111,7 @@ export function createUndecryptable(host: Pick<ChannelHost, 'state' | 'clock' | 
     stored = text;
   }
 
-  /** Takes up what an earlier process was waiting for; a damaged row counts as none. */
+  /** Restores what an earlier process was waiting for; a damaged row counts as none. */
   async function restore() {
     stored = (await state.get(ROW)) ?? stored;
     for (const [id, { name, ...page }] of storedJson(pagesSchema, stored) ?? []) {
@@ -139,7 +140,7 @@ export function createUndecryptable(host: Pick<ChannelHost, 'state' | 'clock' | 
         for (const page of pages.values()) page.waiting.delete(id);
       }
     },
-    /** Logs and alerts once a minute, until aborted. */
+    /** Logs and sends notices once a minute, until aborted. */
     async run(signal: AbortSignal): Promise<void> {
       await restore();
       while (!signal.aborted) {
@@ -150,13 +151,16 @@ export function createUndecryptable(host: Pick<ChannelHost, 'state' | 'clock' | 
   };
 }
 
-/** A stub, or a message to be viewed once, which a linked device is never given. */
+/** A stub, or a view-once message, which a linked device never gets. */
 function isUnreadable(message: WAMessage): boolean {
   if (message.messageStubType === proto.WebMessageInfo.StubType.CIPHERTEXT) return true;
   return message.key.isViewOnce === true && !message.message;
 }
 
-/** In a group most messages are not for the agent, and from our own phone come programs' messages too. */
+/**
+ * In a group most messages are not for the agent, and the account's own phone sends clients'
+ * messages too.
+ */
 function isWorthAlert({ key }: WAMessage): boolean {
   return key.fromMe !== true && isPerson(parseJid(key.remoteJid));
 }

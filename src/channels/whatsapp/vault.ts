@@ -1,5 +1,5 @@
-// The linked account's credentials and Signal keys, durable and never mistaken: a damaged record is not an
-// absent one, and a new identity begins only when a person asks for it.
+// The linked account's credentials and Signal keys, durable and never confused: a damaged record is
+// not an absent one, and a new identity begins only when a person asks for it.
 
 import type {
   AuthenticationCreds,
@@ -36,7 +36,9 @@ export const LINK_DAMAGED = 'whatsapp_link_damaged';
 
 type VaultDeps = Pick<ChannelHost, 'state' | 'clock' | 'log'>;
 
-/** @throws ChannelError `whatsapp_link_damaged` where a link is stored and no generation can be read */
+/**
+ * @throws ChannelError `whatsapp_link_damaged` if a link is stored and no generation can be read
+ */
 export async function openVault(deps: VaultDeps): Promise<Vault> {
   const start = await readStart(deps.state);
   if (start.kind === 'damaged') {
@@ -51,7 +53,7 @@ export async function openVault(deps: VaultDeps): Promise<Vault> {
   return vault;
 }
 
-/** For a login where `openVault` found damage: sets what is stored aside and begins anew. */
+/** For a login after `openVault` found damage: sets what is stored aside and begins anew. */
 export async function openFreshVault(deps: VaultDeps): Promise<Vault> {
   await deps.state.setMany(await setLinkAside(deps.state, deps.clock.now()));
   return openVault(deps);
@@ -77,7 +79,7 @@ export class Vault {
     return this.#auth;
   }
 
-  /** undefined unless pairing was completed. */
+  /** Undefined unless the pairing is complete. */
   get account(): LinkedAccount | undefined {
     return linkedAccountOf(this.#identity.creds);
   }
@@ -87,7 +89,7 @@ export class Vault {
     return this.#queue.run(async () => {});
   }
 
-  /** This generation opened a connection: it is one to go back to. */
+  /** Marks this generation as one that opened a connection and can be restored. */
   confirm(): Promise<void> {
     return this.#alone(async () => {
       const { creds, kept, number } = this.#identity;
@@ -102,7 +104,10 @@ export class Vault {
     });
   }
 
-  /** Back to the last generation that opened, where it differs from the one in use; false where there is none. */
+  /**
+   * Goes back to the last generation that opened, if it differs from the one in use; false if there
+   * is none.
+   */
   rollBack(): Promise<boolean> {
     return this.#alone(async (unit) => {
       const opened = lastOpened(this.#identity);
@@ -114,7 +119,10 @@ export class Vault {
     });
   }
 
-  /** Sets creds and keys aside under `old/<time>/` (kept, the newest 3) and begins with fresh ones. */
+  /**
+   * Sets creds and keys aside under `old/<time>/` (keeping the newest 3) and begins with fresh
+   * ones.
+   */
   reset(): Promise<void> {
     return this.#alone(async () => {
       const { state, clock } = this.#deps;
@@ -125,21 +133,23 @@ export class Vault {
     });
   }
 
-  /** What was written is on disk; from now on nothing is: a later vault has the rows. */
+  /**
+   * Resolves when all writes are on disk; nothing is written after it: a later vault owns the rows.
+   */
   close(): Promise<void> {
-    // Whoever still holds the credentials in use holds none that count.
+    // Current credentials become invalid for everything that still holds them.
     return this.#alone(async () => this.#replace(freshIdentity()));
   }
 
-  /** libsignal's keys for the socket made with these creds, and the units of work its calls run in. */
+  /** libsignal's keys for the socket made with these creds, and the units of work of its calls. */
   signalUnits(creds: SignalCreds) {
     const { state, log } = this.#deps;
     const { store, within } = createUnitKeys(this.#rows, state, log);
     return {
       keys: store,
       /**
-       * Runs alone. What was written is on disk when this resolves, with the credentials where they
-       * changed, in one transaction; of a task that throws nothing is.
+       * Runs alone. When this resolves, what was written is on disk, with the credentials if they
+       * changed, in one transaction; nothing of a task that throws is.
        * @throws ChannelError `whatsapp_not_saved`, or `whatsapp_link_replaced` after a reset
        */
       run: <T>(task: (unit: Unit) => Promise<T>): Promise<T> =>
@@ -154,9 +164,9 @@ export class Vault {
   health() {
     const { number, recoveredFrom } = this.#identity;
     return {
-      /** 0 while nothing was written. */
+      /** 0 before the first write. */
       generation: number,
-      /** When a generation that is kept opened a connection last, epoch milliseconds. */
+      /** When a stored generation last opened a connection, epoch milliseconds. */
       openedAt: lastOpened(this.#identity)?.openedAt,
       /** The generation that was found damaged when the vault was opened. */
       recoveredFrom,
@@ -165,7 +175,10 @@ export class Vault {
     };
   }
 
-  /** Once, with what was found at the start: damaged generations give way, counters are made safe. */
+  /**
+   * Runs once with what was found at the start: sets damaged generations aside and makes counters
+   * safe.
+   */
   begin(setAside: readonly KeyValueChange[]): Promise<void> {
     return this.#alone(async (unit) => {
       unit.putAll(setAside);
@@ -199,13 +212,13 @@ export class Vault {
     };
   }
 
-  /** Behind the units of work under way, so that a session Baileys deletes stays deleted. */
+  /** After the queued units of work, so that a session Baileys deletes stays deleted. */
   async #writeKeys(creds: AuthenticationCreds, data: SignalDataSet): Promise<void> {
     const rows = this.#rows.encode(data);
     let spare: Spare | undefined;
     try {
       await this.#queue.run(async (unit) => {
-        // The socket of credentials that were replaced has nothing more to say.
+        // The socket of replaced credentials may no longer write.
         if (creds !== this.#identity.creds) return;
         unit.putAll(rows);
         spare = data['pre-key'] === undefined ? undefined : makeSpare(creds);
@@ -217,7 +230,7 @@ export class Vault {
     }
   }
 
-  /** With the credentials where they changed, and where keys would stand without any. */
+  /** Writes the credentials too if they changed, or if keys would be stored without any. */
   async #commit(rows: UnitRows): Promise<void> {
     const { creds, number, text: known } = this.#identity;
     const text = textOf(creds);

@@ -1,6 +1,6 @@
-// The header block of a mail as a list in wire order, and mail addresses as identities: one spelling per
-// mailbox and a strict reading of the From line, because who commands the agent depends on it (cases E13,
-// E17).
+// The header block of a mail as a list in wire order, and mail addresses as identities: one
+// spelling per mailbox and a strict reading of the From line, because it decides who commands the
+// agent (cases E13, E17).
 
 import type { AttachmentKind } from '../../../kernel/message/attachment.ts';
 import type { AttachedPart } from './text.ts';
@@ -8,13 +8,13 @@ import type { AttachedPart } from './text.ts';
 type MailHeader = {
   /** Lower case. */
   readonly name: string;
-  /** Unfolded, otherwise as it stands in the mail. */
+  /** Unfolded, otherwise as written in the mail. */
   readonly value: string;
 };
 
 export type MailHeaders = readonly MailHeader[];
 
-/** Splits a header block (without the empty line) into fields; a line that is none is dropped. */
+/** Splits a header block (without the empty line) into fields; drops malformed lines. */
 export function parseHeaderBlock(block: string): MailHeaders {
   const headers: MailHeader[] = [];
   const unfolded = block.replace(/\r\n?/g, '\n').replace(/\n[ \t]+/g, ' ');
@@ -26,17 +26,17 @@ export function parseHeaderBlock(block: string): MailHeaders {
   return headers;
 }
 
-/** Values of every field of the name, topmost first. */
+/** Values of every field with this name, topmost first. */
 export function headerValues(headers: MailHeaders, name: string): readonly string[] {
   return headers.filter((header) => header.name === name).map((header) => header.value);
 }
 
-/** Value of the topmost field of the name. */
+/** Value of the topmost field with this name. */
 export function headerValue(headers: MailHeaders, name: string): string | undefined {
   return headers.find((header) => header.name === name)?.value;
 }
 
-/** Takes RFC 5322 comments out of a structured field value; quoted strings stay as they are. */
+/** Removes RFC 5322 comments from a structured field value; quoted strings stay as they are. */
 export function withoutComments(value: string): string {
   let result = '';
   let depth = 0;
@@ -67,14 +67,14 @@ export function messageIdsIn(value: string | undefined): readonly string[] {
   return [...new Set(ids)];
 }
 
-// Which parts of a mail come along with its message as files, and which are only named: the logos of
-// signatures and what is too many for one message.
+// Which parts of a mail are carried as files and which are only named: logos of signatures, and
+// files beyond the limit of one message.
 
 const MAX_CARRIED = 20;
-/** Smaller pictures inside the text are ornaments for the most part. */
+/** Smaller inline pictures are mostly ornaments. */
 const MIN_INLINE_BYTES = 10_000;
 
-/** `index`: the place among the mail's attachments. */
+/** `index`: position among the mail's attachments. */
 type CarriedPart = AttachedPart & { readonly index: number };
 
 export type SortedParts = {
@@ -99,8 +99,8 @@ export function kindOfPart({ type }: AttachedPart): AttachmentKind {
   return family === 'image' || family === 'audio' || family === 'video' ? family : 'document';
 }
 
-// Mail addresses as identities: one spelling per mailbox, and a strict reading of the From line,
-// because who commands the agent depends on it (cases E13, E17).
+// Mail addresses as identities: one spelling per mailbox and a strict reading of the From line,
+// because it decides who commands the agent (cases E13, E17).
 
 type MailAddress = {
   /** Lower case, domain as A-label. */
@@ -119,7 +119,7 @@ const HOST = /^[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?(\.[a-z0-9]([a-z0-9-]{0,61}[a-z
 const MAX_HOST_CHARS = 253;
 const MAX_FROM_CHARS = 1000;
 
-/** The domain in lower-case A-label form, or undefined where it is no host name. */
+/** The domain as a lower-case A-label, or undefined if it is not a host name. */
 export function domainToAscii(domain: string): string | undefined {
   if (/[\s/?#:@\\%[\]]/.test(domain)) return undefined;
   const url = `http://${domain}`;
@@ -130,9 +130,9 @@ export function domainToAscii(domain: string): string | undefined {
 }
 
 /**
- * One spelling of an address, or undefined where it is not a plain `local@domain`: quoted local
- * parts, comments, address literals, routes and control characters are all refused, for sending
- * too (RFC 5321 section 4.1.2 allows more than anyone needs).
+ * The canonical spelling of an address, or undefined if it is not a plain `local@domain`: quoted
+ * local parts, comments, address literals, routes and control characters are refused, for sending
+ * as well (RFC 5321 section 4.1.2 allows more than is in use).
  */
 export function normalizeAddress(address: string): string | undefined {
   const at = address.lastIndexOf('@');
@@ -183,13 +183,13 @@ function structureOf(value: string): { address: string; name: string } | undefin
   return { address: value.slice(open + 1, close).trim(), name };
 }
 
-/** Every address-like text of a field, normalized: enough to ask "is one of these ours?". */
+/** Every address-like text of a field, normalised: enough to ask whether one of them is our own. */
 export function addressesIn(value: string): readonly string[] {
   const words = withoutComments(value).split(/[\s<>,;:"()]+/);
   return words.flatMap((word) => (word.includes('@') ? (normalizeAddress(word) ?? []) : []));
 }
 
-/** The mailbox behind an address: without its plus tag. */
+/** The mailbox of an address: without its plus tag. */
 function baseAddress(address: string): string {
   return `${localPartOf(address).replace(/\+.*$/, '')}@${domainOf(address)}`;
 }
@@ -201,12 +201,12 @@ export function isOwnAddress(address: string, own: readonly string[]): boolean {
 
 export const MAX_ADDRESS_CHARS = 254;
 const UNSEEN = /[\s\p{C}\p{Default_Ignorable_Code_Point}]/u;
-/** Signs by which relays and shells once found another way: `bob%there@here`, `there!bob`. */
+/** Characters with which relays and shells route mail: `bob%there@here`, `there!bob`. */
 const ROUTING = /[%!|`]/;
 
 /**
- * The one spelling of an address to write to of our own accord (case E28): what `normalizeAddress`
- * takes, without anything unseen, at a host of more than one label.
+ * The canonical spelling of an address for mail that the agent starts (case E28): what
+ * `normalizeAddress` accepts, without invisible characters, at a host with more than one label.
  */
 export function recipientOf(address: string): string | undefined {
   if (UNSEEN.test(address) || ROUTING.test(address) || address.split('@').length !== 2)

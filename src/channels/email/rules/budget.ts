@@ -1,5 +1,5 @@
-// Limits of what is mailed, against mail loops (case table D5). Decided from the durable log of what was
-// sent; a proven person does not reach them in honest use.
+// Limits on sent mail, against mail loops (case table D5). Decided from the durable log of sent
+// mail; a proven sender does not reach them in normal use.
 
 import type { EmailConfig } from '../settings.ts';
 import { domainOf } from './address.ts';
@@ -17,9 +17,9 @@ export type SentReply = {
   readonly at: number;
   readonly recipient: string;
   readonly thread: string;
-  /** Hash of the text, to notice the same answer twice. */
+  /** Hash of the text, to detect the same answer twice. */
   readonly textHash: string;
-  /** Nothing proved the recipient. Not noted by earlier versions. */
+  /** Nothing proved the recipient. Not recorded by earlier versions. */
   readonly isUnproven?: true;
 };
 
@@ -30,15 +30,15 @@ export type ReplyRequest = {
   readonly thread: string;
   /** Undefined while there is no text yet. */
   readonly textHash?: string;
-  /** `proven`: an answer to somebody whose identity was verified or asserted; `letter`: no answer. */
+  /** `proven`: answers a verified or asserted sender; `letter`: answers no mail. */
   readonly to: 'proven' | 'unproven' | 'letter';
-  /** Epoch milliseconds of the newest mail of a person in this thread. */
+  /** Epoch milliseconds of the person's newest mail in this thread. */
   readonly lastHumanAt: number;
 };
 
-/** It never goes out; `alert` where the owner should know. */
+/** It is never sent; `alert`: the owner gets a notice. */
 export type Refusal = { readonly reason: string; readonly alert: boolean };
-/** It goes out later by itself. */
+/** It is sent later without further action. */
 export type Wait = { readonly delayMs: number; readonly reason: string; readonly key: string };
 
 export function refusalOf(
@@ -69,14 +69,14 @@ export function refusalOf(
     const reason = `${answersText(unprovenPerDay, 'a day')} to an unproven address`;
     return { reason, alert: false };
   }
-  // A machine would be told the same for ever.
+  // A machine would get the same answer forever.
   const isRepeat = toRecipient.some(
     (reply) => reply.textHash === textHash && reply.at > now - DAY_MS,
   );
   return isRepeat ? { reason: 'the same answer again', alert: false } : undefined;
 }
 
-/** The longest wait that the limits ask for; undefined: none. */
+/** The longest wait that the limits require; undefined: none. */
 export function waitOf(
   { recipient, thread, to }: ReplyRequest,
   sent: readonly SentReply[],
@@ -125,7 +125,7 @@ export function waitOf(
 const answersText = (count: number, when: string) =>
   `${count} ${count === 1 ? 'answer' : 'answers'} ${when}`;
 
-/** Milliseconds until one more fits under the limit; 0 as a limit: none. */
+/** Milliseconds until one more fits the limit; a limit of 0 means no limit. */
 function waitFor(limit: number, windowMs: number, replies: readonly SentReply[], now: number) {
   if (limit === 0) return 0;
   const recent = replies
@@ -136,11 +136,11 @@ function waitFor(limit: number, windowMs: number, replies: readonly SentReply[],
   return blocking === undefined ? 0 : blocking + windowMs - now;
 }
 
-/** What a thread is known for between two mails of the person. */
+/** The state of a thread between two mails of the person. */
 export type ThreadPace = {
-  /** Mails in a row that came soon after our answer. */
+  /** Consecutive mails that came soon after an answer. */
   readonly quick: number;
-  /** When the answer was sent that the newest mail was measured by. */
+  /** When the answer was sent from which the newest mail's delay was measured. */
   readonly answerAt: number;
   /** The mail that ended the thread. */
   readonly endedBy?: string;
@@ -148,7 +148,7 @@ export type ThreadPace = {
 
 export const NO_PACE: ThreadPace = { quick: 0, answerAt: 0 };
 
-/** The pace with one more mail, `id`; `answers`: when ours in this thread were sent. */
+/** The pace including one more mail, `id`; `answers`: when answers in this thread were sent. */
 export function pacedBy(
   pace: ThreadPace,
   mail: { readonly id: string; readonly receivedAt: number },
@@ -181,7 +181,7 @@ function isPaused(
   });
 }
 
-/** Of this many mails, no more than the share may have come back. */
+/** The share of bounces is limited over this many mails. */
 const BOUNCE_SAMPLE = 50;
 
 function bouncesTooOften(

@@ -1,5 +1,5 @@
-// Calendar entries of a mail (RFC 5545) as text for the model: what, when with its zone, where, by whom, for
-// whom. Times are shown as they were written.
+// Calendar entries of a mail (RFC 5545) as text for the model: title, time with its zone, place,
+// organiser, attendees. Times are shown as written.
 
 import { shortened, visibleText } from '../../../lib/text/cut.ts';
 
@@ -25,7 +25,7 @@ export function calendarMethod(ics: string): string | undefined {
   return read(ics).method;
 }
 
-/** Undefined where the text holds no event. */
+/** Undefined if the text contains no event. */
 export function describeCalendar(ics: string): string | undefined {
   const { method, events } = read(ics);
   if (events.length === 0) return undefined;
@@ -90,7 +90,7 @@ function describeEvent(event: readonly Property[], kind: string): string {
   return [`[calendar ${kind} in this mail; it was not added to a calendar]`, ...told].join('\n');
 }
 
-/** Escapes of RFC 5545 section 3.3.11 undone, one line, bounded. */
+/** Undoes the escapes of RFC 5545 section 3.3.11; one line, bounded. */
 function wordsOf(value: string): string {
   const plain = value.replace(/\\([nN,;\\])/g, (_, mark: string) =>
     mark.toLowerCase() === 'n' ? ' ' : mark,
@@ -118,7 +118,7 @@ function attendeesOf(attendees: readonly Property[]): string {
 type Moment = {
   /** E.g. `Thursday 2026-01-15`. */
   readonly day: string;
-  /** Empty where the whole day is meant. */
+  /** Empty for a whole-day event. */
   readonly time: string;
   readonly zone: string;
 };
@@ -149,7 +149,7 @@ function whenOf(
 
 const dateOf = (moment: Moment) => moment.day.slice(-10);
 
-/** `wholeDayShift`: days added where the value is a date without a time. */
+/** `wholeDayShift`: days added if the value is a date without a time. */
 function momentOf({ value, parameters }: Property, wholeDayShift: number): Moment | undefined {
   const match = /^(\d{4})(\d{2})(\d{2})(?:T(\d{2})(\d{2})(\d{2})(Z?))?$/.exec(value.trim());
   if (match === null) return undefined;

@@ -1,6 +1,6 @@
-// Mail of machines (case table D1): what must never be answered, decided before any model call by one table
-// whose first match is the recorded reason. Delivery reports (RFC 3464) say which of our mails failed for
-// good, in our own text.
+// Automatic mail (case table D1): what must never be answered, decided before any model call by one
+// table whose first match is the recorded reason. Delivery reports (RFC 3464) say in the program's
+// own text which mails failed permanently.
 
 import { verbatim } from '../../../kernel/message/untrusted.ts';
 import {
@@ -20,31 +20,36 @@ export type MailFacts = {
   readonly headers: MailHeaders;
   /** Normalized sender address. */
   readonly sender: string;
-  /** Normalized addresses of this mailbox. */
+  /** Normalised addresses of this mailbox. */
   readonly own: readonly string[];
-  /** The same of every mailbox of ours. */
+  /** The same of every mailbox of this home. */
   readonly ours: readonly string[];
   /** Lower-case content types of every part, the whole mail's first. */
   readonly contentTypes: readonly string[];
   /** Lower-case `method` of a calendar part. */
   readonly calendarMethod?: string | undefined;
-  /** The Message-ID is one we made. */
+  /** The program made the Message-ID. */
   readonly isOurs: boolean;
   /** The sender is verified or asserted. */
   readonly isAuthenticated: boolean;
   readonly standing: Standing;
 };
 
-/** `named`: let in by name; `anybody`: as everybody is; `unknown`: neither. */
+/**
+ * `named`: on the allow list by address; `anybody`: allowed because everybody is; `unknown`:
+ * neither.
+ */
 export type Standing = 'named' | 'anybody' | 'unknown';
 
 export type MailVerdict =
   | { readonly kind: 'answer' }
   | { readonly kind: 'refuse'; readonly gate: string }
-  /** Not answered, but the owner is told: the mail of a proven person who may expect an answer. */
+  /**
+   * Not answered, but the owner gets a notice: mail of a proven sender who may expect an answer.
+   */
   | { readonly kind: 'hold'; readonly gate: string };
 
-/** Our own mark on everything this program sends. */
+/** The mark on every mail of this program. */
 export const OWN_MARK_HEADER = 'X-Nanobot-Id';
 /** RFC 5321 section 6.3 asks loop detection for a large number of hops. */
 const MAX_RECEIVED_FIELDS = 50;
@@ -71,7 +76,7 @@ const AUTO_SUBJECT =
 
 type Rule = {
   readonly gate: string;
-  /** The mail says of itself that no person wrote it. */
+  /** The mail declares that no person wrote it. */
   readonly isMachine?: true;
   readonly applies: (facts: MailFacts) => boolean;
 };
@@ -90,11 +95,11 @@ const addressesOf = (facts: MailFacts, names: readonly string[]) =>
 const names = (facts: MailFacts, fields: readonly string[]) =>
   addressesOf(facts, fields).some((address) => isOwnAddress(address, facts.ours));
 
-/** A proven person who may expect an answer, by name or as everybody. */
+/** A proven sender who may expect an answer, on the allow list by address or as everybody. */
 const isAwaited = ({ isAuthenticated, standing }: MailFacts) =>
   isAuthenticated && standing !== 'unknown';
 
-/** Nobody is told of these: they are as many as our answers. */
+/** No notice for these: they are as many as our answers. */
 const OWN_GATE = 'our own mail';
 
 const DELIVERY_FIELDS = [
@@ -160,7 +165,7 @@ const RULES: readonly Rule[] = [
     gate: 'machine header',
     applies: (facts) =>
       MACHINE_FIELDS.some((name) => has(facts, name)) ||
-      // Some providers set it in what people write, too.
+      // Some providers set it in mail of people as well.
       (has(facts, 'feedback-id') && !isAwaited(facts)),
   },
   {
@@ -184,7 +189,7 @@ const RULES: readonly Rule[] = [
   },
   {
     gate: 'encrypted',
-    // An awaited person hears from the agent that it could not be read.
+    // An awaited sender gets an answer from the agent that it could not be read.
     applies: (facts) => isEncrypted(facts.contentTypes) && !isAwaited(facts),
   },
   {
@@ -196,7 +201,7 @@ const RULES: readonly Rule[] = [
     applies: (facts) => AUTO_SUBJECT.test(subjectOf(facts)) && !facts.isAuthenticated,
   },
   {
-    // Not a standard, and some people's mail carries it.
+    // Not standardised, and some people's mail has it.
     gate: 'bulk precedence',
     applies: (facts) => /^(bulk|junk|auto_reply)$/.test(keyword(facts, 'precedence')),
   },
@@ -206,7 +211,7 @@ export function isEncrypted(contentTypes: readonly string[]): boolean {
   return contentTypes.some((type) => ENCRYPTED_TYPES.test(type));
 }
 
-/** The name before the @ says that no person reads there. */
+/** The local part indicates that no person reads the mailbox. */
 export function isMachineAddress(address: string): boolean {
   return MACHINE_SENDERS.test(localPartOf(address).replace(/\+.*$/, ''));
 }
@@ -222,7 +227,7 @@ export function judgeMail(facts: MailFacts): MailVerdict {
   return { kind: isHeld && gate !== OWN_GATE ? 'hold' : 'refuse', gate };
 }
 
-/** What the owner is told of a mail that is held. */
+/** The notice about a held mail. */
 export function heldNotice(address: string, subject: string, gate: string): string {
   const named = subject === '' ? '' : ` (${verbatim(subject)})`;
   const remedy = REMEDIES[gate] ?? 'It stays in the mailbox.';
@@ -239,13 +244,13 @@ const REMEDIES: Readonly<Record<string, string>> = {
     'Its X-Auto-Response-Suppress field asks for no automatic answer. It stays in the mailbox.',
 };
 
-// Delivery reports (RFC 3464) about mails of ours: whether one failed for good, which, and why in our
-// own words. What the report says in prose is somebody else's text and is not passed on.
+// Delivery reports (RFC 3464) about mails of the agent: whether one failed permanently, which, and
+// why, in the program's own text. Prose in the report is untrusted content and is not passed on.
 
 export type BounceReport = {
-  /** Message ids in what was returned of the mail; ours is among them. */
+  /** Message ids in the returned part of the mail; includes the failed one. */
   readonly originalIds: readonly string[];
-  /** The address that failed, where the report names one. */
+  /** The address that failed, if the report names one. */
   readonly recipient?: string;
   /** E.g. `5.1.1 (no such address)`. */
   readonly reason: string;
@@ -259,7 +264,7 @@ const RETURNED_TYPES =
   /^(message\/(rfc822|global|global-headers|rfc822-headers)|text\/rfc822-headers)$/;
 const MAX_STATUS_BLOCKS = 50;
 
-/** RFC 3463: what the second and third number of a status stand for, the closest first. */
+/** RFC 3463: the meaning of the second and third number of a status, most specific first. */
 const MEANINGS: readonly (readonly [RegExp, string])[] = [
   [/^\d\.1\.[136]$/, 'no such address'],
   [/^\d\.1\.2$/, 'no such mail domain'],
@@ -277,7 +282,9 @@ const MEANINGS: readonly (readonly [RegExp, string])[] = [
   [/^\d\.7\./, 'refused by the receiving mail system’s rules'],
 ];
 
-/** The report of a final failure in these parts, or undefined: a delay or a success is none. */
+/**
+ * The report of a permanent failure in these parts, or undefined: delays and successes are none.
+ */
 export function readBounce(parts: readonly ReportPart[]): BounceReport | undefined {
   const status = parts.find(({ type }) => STATUS_TYPES.test(type));
   if (status === undefined) return undefined;
@@ -307,7 +314,7 @@ function returnedIds(text: string): readonly string[] {
   return messageIdsIn(headerValue(parseHeaderBlock(block), 'message-id'));
 }
 
-/** The address we wrote to, not the one it was forwarded to, where the report knows both. */
+/** The address used for sending, not the one it was forwarded to, if the report has both. */
 function recipientOf(block: MailHeaders): string | undefined {
   const value = headerValue(block, 'original-recipient') ?? headerValue(block, 'final-recipient');
   const address =

@@ -1,4 +1,4 @@
-// Who sent a mail (case table D3): a From line is a claim, a signature that we checked verifies it, the
+// Who sent a mail (case table D3): the From line is a claim, a checked signature verifies it, the
 // configured receiving server may assert it, everything else leaves it unverified.
 
 import type { Verification } from '../../../kernel/message/message.ts';
@@ -11,7 +11,7 @@ import {
   withoutComments,
 } from './address.ts';
 
-/** One DKIM signature, as checked on the raw bytes. */
+/** One DKIM signature as checked on the raw bytes. */
 export type SignatureEvidence = {
   readonly domain: string;
   readonly result: string;
@@ -30,9 +30,9 @@ export type SenderEvidence = {
   readonly address: string;
   readonly signatures: readonly SignatureEvidence[];
   readonly dmarc: DmarcEvidence;
-  /** Epoch milliseconds of the Date field; undefined where it is missing or no date. */
+  /** Epoch milliseconds of the Date field; undefined if missing or invalid. */
   readonly dateMs: number | undefined;
-  /** Epoch milliseconds at which our server took the mail in. */
+  /** Epoch milliseconds at which the receiving server accepted the mail. */
   readonly arrivedAtMs: number;
   readonly authservId: string;
 };
@@ -41,21 +41,21 @@ export type SenderVerdict = {
   readonly level: Verification;
   /** For logs and `trace`. */
   readonly reason: string;
-  /** The name service failed, so that asking again may verify the sender. */
+  /** The name service failed; a retry may verify the sender. */
   readonly isTemporary: boolean;
-  /** A signature would verify the sender, were it not for this problem with the date. */
+  /** A signature would verify the sender but for this problem with the date. */
   readonly dateProblem?: string;
 };
 
-/** A signed mail older than this when it arrives may be a replay. */
+/** A signed mail older than this on arrival may be a replay. */
 const MAX_AGE_MS = 48 * 3_600_000;
-/** Fields that mean something else when they stand twice. */
+/** Fields whose duplicates change the meaning of the mail. */
 const SINGLE_FIELDS = ['from', 'to', 'subject', 'message-id'] as const;
 
-/** Zones are numbers today; what a name stands for is less than a day (RFC 5322 section 4.3). */
+/** Zones are numeric today; a named one stands for less than a day (RFC 5322 section 4.3). */
 const NAMED_ZONE = /\s[A-Za-z]{1,5}$/;
 
-/** Epoch milliseconds of the Date field; undefined where it is missing or no date. */
+/** Epoch milliseconds of the Date field; undefined if missing or invalid. */
 export function mailDate(headers: MailHeaders): number | undefined {
   const text = withoutComments(headerValue(headers, 'date') ?? '').trim();
   const dates = [text, text.replace(NAMED_ZONE, ' +0000')].map(Date.parse);
@@ -72,7 +72,7 @@ export function verifySender(evidence: SenderEvidence): SenderVerdict {
   const { headers, address, signatures, dmarc, authservId } = evidence;
   const doubled = SINGLE_FIELDS.find((name) => headerValues(headers, name).length > 1);
   if (doubled !== undefined) return verdict('unverified', `${doubled} stands twice`);
-  // A replay is told by its date. What the server asserts holds whatever the date says.
+  // The date reveals a replay. What the server asserts is valid whatever the date.
   const isSigned = signatures.some((signature) => verifies(signature, evidence));
   const problem = dateProblemOf(evidence);
   if (isSigned && problem === undefined) {
@@ -110,7 +110,7 @@ function verifies(signature: SignatureEvidence, evidence: SenderEvidence): boole
   const { dmarc, address } = evidence;
   const isExact = domainToAscii(signature.domain) === domainOf(address);
   if (isExact) return true;
-  // Where the policy asks for the very domain, or could not be read, an organisation is not enough.
+  // If the policy is strict or could not be read, a match of the organisation is not enough.
   return !dmarc.strict && (dmarc.result === 'pass' || dmarc.result === 'none');
 }
 
@@ -131,22 +131,23 @@ function asserts(trusted: AuthResults, address: string): boolean {
   );
 }
 
-// Authentication-Results (RFC 8601) read by a real tokenizer: comments out first, properties bound
-// to their own method, and one malformed piece makes the whole field worthless (cases E14, E15).
+// Parses Authentication-Results (RFC 8601) with a tokenizer: removes comments first, binds
+// properties to their method, and discards the whole field for one malformed piece (cases E14,
+// E15).
 
 type AuthResult = {
   readonly method: string;
   readonly result: string;
-  /** `ptype.property` in lower case to its value, e.g. `header.from`. */
+  /** `ptype.property` in lower case, mapped to its value, e.g. `header.from`. */
   readonly properties: ReadonlyMap<string, string>;
 };
 
 type AuthResults = { readonly authservId: string; readonly results: readonly AuthResult[] };
 
-/** No honest server writes more; the expressions below stay fast. */
+/** No legitimate server writes more; the bound keeps the expressions below fast. */
 const MAX_FIELD_CHARS = 5_000;
 
-/** One `key=value` with its rest, or undefined where there is none. */
+/** One `key=value` with the rest, or undefined if there is none. */
 const PAIR = /^\s*([A-Za-z0-9._/-]+)\s*=\s*("(?:[^"\\]|\\.)*"|[^\s";]+)/;
 
 export function parseAuthResults(value: string): AuthResults | undefined {
@@ -181,7 +182,7 @@ function parseSegment(text: string): AuthResult | undefined {
   if (!/^[a-z0-9-]+$/.test(method)) return undefined;
   const known = new Map<string, string>();
   for (const [name, value] of properties) {
-    // A property given twice says nothing certain.
+    // A property given twice is ambiguous.
     if (known.has(name)) return undefined;
     known.set(name, value);
   }
@@ -197,11 +198,11 @@ function splitOutsideQuotes(value: string): readonly string[] {
   return parts ?? [];
 }
 
-/** Fields a sender writes: what stands below one of them was not added on delivery. */
+/** Fields that a sender writes: what is below one of them was not added on delivery. */
 const AUTHOR_FIELDS = new Set(['from', 'to', 'cc', 'subject', 'date', 'message-id', 'sender']);
 
 /**
- * The results our receiving server wrote: the topmost field with its id, above everything the
+ * The results of the receiving server: the topmost field with its id, above everything that the
  * sender wrote. A server that does not remove inbound claims of its own id (RFC 8601 section 5)
  * must not be configured here.
  */

@@ -1,6 +1,6 @@
-// The text of a mail as the model sees it: visible characters only, bounded, with a note of what was left out
-// (cases E22, E23, J04), and without the quote below it. A quote is cut only at separators that mail programs
-// are known to write.
+// The text of a mail as the model sees it: visible characters only, bounded, with a note about what
+// was left out (cases E22, E23, J04), and without the quote below it. Quotes are cut only at
+// separators that known mail programs write.
 
 import { safeHref } from '../../../lib/markup/markup.ts';
 import {
@@ -13,16 +13,16 @@ import {
 } from '../../../lib/markup/writer.ts';
 import { cutBefore, headOf, visibleText } from '../../../lib/text/cut.ts';
 
-/** What is looked at of a mail's text before quotes are cut, characters. */
+/** Characters of a mail's text that are examined before quotes are cut. */
 export const MAX_WHOLE_TEXT_CHARS = 256 * 1024;
 /** Longest own text of one mail, characters. */
 const MAX_TEXT_CHARS = 100_000;
-/** How much of a quoted mail gives context; a forwarded one is the point itself. */
+/** Characters of a quoted mail that are kept as context; a forwarded mail is the subject itself. */
 const MAX_QUOTE_CHARS = 2_000;
 const MAX_FORWARD_CHARS = 20_000;
 const MAX_CALENDAR_CHARS = 8_000;
 const MAX_NAMED_ATTACHMENTS = 10;
-/** For the most part logos of signatures. */
+/** Mostly logos of signatures. */
 const MAX_NAMED_INLINE = 3;
 const MAX_LABEL_CHARS = 100;
 
@@ -37,11 +37,11 @@ export type AttachedPart = {
   readonly name: string;
   readonly type: string;
   readonly bytes: number;
-  /** Shown by mail programs inside the text, a picture for the most part. */
+  /** Mail programs show it inside the text; mostly pictures. */
   readonly isInline: boolean;
 };
 
-/** A line per attachment, so that the model can say honestly that it has not read it. */
+/** One line per attachment, so that the model can say that it has not read it. */
 function attachmentNotes(parts: readonly AttachedPart[]): readonly string[] {
   const attached = parts.filter((part) => !part.isInline);
   const inline = parts.filter((part) => part.isInline);
@@ -62,7 +62,7 @@ function notesOf(parts: readonly AttachedPart[], maximum: number, kind: string):
   return more > 0 ? [...named, `[${more} more ${kind}s, not read]`] : named;
 }
 
-/** The words of the two versions of a mail have little in common: somebody sees another text. */
+/** The two versions of a mail share little text: people see a different text than the model. */
 export function partsDiffer(plain: string, html: string): boolean {
   const words = (text: string) => new Set(text.toLowerCase().match(/[\p{L}\p{N}]{3,}/gu) ?? []);
   const inPlain = [...words(plain)];
@@ -75,24 +75,24 @@ type ReadableMail = {
   readonly subject: string;
   readonly stripped: StrippedMail;
   readonly attachments: readonly AttachedPart[];
-  /** Its calendar entries, in words. */
+  /** Its calendar entries as text. */
   readonly calendars: readonly string[];
-  /** The first mail of its thread: the subject is part of what was said. */
+  /** The first mail of its thread: its subject is part of the message. */
   readonly isFirst: boolean;
   readonly partsDiffer: boolean;
-  /** Who else reads this conversation; empty where nobody does. */
+  /** Who else reads this conversation; empty for nobody. */
   readonly recipients: string;
 };
 
 export type MailForModel = { readonly text: string; readonly quoted?: string };
 
-/** The subject line; a command is one whether it stands in the text or, alone, in the subject. */
+/** The subject line; a command is recognised in the text or, alone, in the subject. */
 function titleOf(subject: string, isFirst: boolean, isAlone: boolean): string {
   if (isAlone && subject.startsWith('/')) return subject;
   return isFirst && subject !== '' ? `Subject: ${subject}` : '';
 }
 
-/** Session history holds the thread already, so quotes are shown for first mails and forwards. */
+/** The session history holds the thread, so quotes are shown only for first mails and forwards. */
 export function composeMailText(mail: ReadableMail): MailForModel {
   const { stripped } = mail;
   const body = boundedText(stripped.text, MAX_TEXT_CHARS);
@@ -112,16 +112,16 @@ export function composeMailText(mail: ReadableMail): MailForModel {
   return { text, quoted: boundedText(quoted, maxChars) };
 }
 
-// What the person wrote in this mail, without what their program quoted below it. Cuts only at
-// separators that mail programs are known to write; anything doubtful stays, and an answer written
-// between quoted lines stays whole (case E24).
+// What the person wrote in this mail, without the quote that their program added. Cuts only at
+// separators that known mail programs write; doubtful parts stay, and an answer written between
+// quoted lines stays whole (case E24).
 
 export type StrippedMail = {
-  /** The person's own words. */
+  /** The person's own text. */
   readonly text: string;
-  /** What stood below the separator: somebody else's words. */
+  /** The text below the separator: untrusted content. */
   readonly quoted?: string;
-  /** The quoted part is the point of the mail, not its history. */
+  /** The quoted part is the subject of the mail, not its history. */
   readonly isForward: boolean;
 };
 
@@ -155,7 +155,7 @@ const SIGNATURE = /^-- ?$/;
 const DEVICE_LINE =
   /^(sent from (my|mail|outlook|yahoo)\b.*|get outlook for .*|von meinem .{2,40} gesendet\.?|gesendet (von|mit) .{2,60}|diese nachricht wurde von meinem .*|outlook für (ios|android) .*|envoyé (de|depuis) .{2,60}|enviado desde .{2,60}|inviato da .{2,60}|verstuurd vanaf .{2,60}|skickat från .{2,60})$/i;
 
-/** A separator has to stand within this many lines of its continuation. */
+/** Most lines between a separator and its continuation. */
 const LOOKAHEAD_LINES = 4;
 
 export function stripQuotes(mail: string): StrippedMail {
@@ -167,7 +167,7 @@ export function stripQuotes(mail: string): StrippedMail {
   const text = withoutSignature(kept).join('\n').trim();
   const quoted = [...trailing, ...rest].join('\n').trim();
   const isForward = cut?.isForward ?? false;
-  // Nothing of the person's own left: then the quote, or the signature, is all they sent.
+  // If nothing of the person's own is left, the quote or the signature is all they sent.
   if (text === '' && !isForward) return { text: mail.trim(), isForward: false };
   return { text, ...(quoted === '' ? {} : { quoted }), isForward };
 }
@@ -187,21 +187,21 @@ function findCut(lines: readonly string[]): Cut | undefined {
   return undefined;
 }
 
-/** `From:` and at least two more header-like lines right below, as Outlook writes them. */
+/** `From:` and at least two more header-like lines directly below, as Outlook writes them. */
 function isHeaderBlock(lines: readonly string[], index: number): boolean {
   if (!HEADER_FROM.test(lines[index]?.trim() ?? '')) return false;
   const next = lines.slice(index + 1, index + 1 + LOOKAHEAD_LINES + 1);
   return next.filter((line) => HEADER_OTHER.test(line.trim())).length >= 2;
 }
 
-/** Outlook draws a rule above its header block. */
+/** Outlook draws a line above its header block. */
 function startOfBlock(lines: readonly string[], index: number): number {
   let start = index;
   while (start > 0 && /^[\s_-]*$/.test(lines[start - 1] ?? '')) start -= 1;
   return start;
 }
 
-/** Lines an attribution takes up from here: programs fold it over two or three. */
+/** Number of lines of an attribution that starts here: programs fold it over two or three. */
 function attributionLength(lines: readonly string[], index: number): number {
   for (let length = 1; length <= 3; length += 1) {
     const part = lines.slice(index, index + length);
@@ -213,9 +213,9 @@ function attributionLength(lines: readonly string[], index: number): number {
 }
 
 /**
- * Everything below the attribution is quotation. Where the program marks quoted lines with `>`, one
- * unmarked line is an answer between the quotes; where it does not, only an attribution with an
- * address or a full date is sure enough.
+ * Everything below the attribution is quotation. If the program marks quoted lines with `>`, one
+ * unmarked line is an answer between the quotes; if it does not, only an attribution with an
+ * address or a full date is reliable.
  */
 function isTopPosted(lines: readonly string[], from: number, below: number): boolean {
   const rest = withoutSignature(lines.slice(below)).filter((line) => line.trim() !== '');
@@ -251,8 +251,9 @@ function withoutSignature(lines: readonly string[]): readonly string[] {
   return body.slice(0, end);
 }
 
-// Markdown as the HTML part of a mail. Every text is escaped, raw HTML is shown as written, and only web and
-// mail addresses become links, so that nothing a model writes can act in a mail reader.
+// Renders Markdown as the HTML part of a mail. Every text is escaped, raw HTML is shown as written,
+// and only web and mail addresses become links, so that nothing a model writes is active in a mail
+// reader.
 
 const CELL = 'border:1px solid #ccc;padding:4px 8px';
 const CODE = 'background:#f5f5f5;padding:8px;white-space:pre-wrap';
@@ -314,7 +315,7 @@ class MailRenderer extends Renderer {
     return `<a href="${escapeHtml(href)}">${label}</a>`;
   }
 
-  /** A link to it: mail must not load anything by being opened. */
+  /** A link to the image: opening a mail must not load anything. */
   override image(token: Tokens.Image): string {
     return this.link(token);
   }

@@ -1,6 +1,6 @@
-// Threads of mail (case table D2): which conversation a mail continues, what an answer's headers and quote
-// say so that every mail program shows it in place (RFC 5322 section 3.6.4), and which other recipients get a
-// copy (case E12).
+// Threads of mail (case table D2): which conversation a mail continues, which headers and quote
+// make every mail program show an answer in place (RFC 5322 section 3.6.4), and which other
+// recipients get a copy (case E12).
 
 import type { Verification } from '../../../kernel/message/message.ts';
 import { escapeHtml } from '../../../lib/markup/writer.ts';
@@ -18,31 +18,37 @@ import { isMachineAddress } from './machine-mail.ts';
 import { boundedText } from './text.ts';
 
 export type ParentMail = {
-  /** `<id@domain>`; undefined where the mail had none. */
+  /** `<id@domain>`; undefined if the mail has none. */
   readonly messageId?: string | undefined;
   readonly references?: string | undefined;
   readonly inReplyTo?: string | undefined;
   readonly subject: string;
-  /** Whom the mail went to besides us. */
+  /** The other recipients of the mail. */
   readonly others?: readonly string[];
 };
 
 const MAX_REFERENCES = 20;
 const MAX_REFERENCES_CHARS = 900;
-/** With its field name on one line, which may have 998 (RFC 5322 section 2.1.1). */
+/** With its field name on one line of at most 998 characters (RFC 5322 section 2.1.1). */
 const MAX_SUBJECT_CHARS = 900;
-/** What lines the signs of emoji, Persian and Hindi up, and marks where words may break or turn. */
+/**
+ * Format characters other than those that join emoji, Persian and Hindi letters and mark word
+ * breaks and direction.
+ */
 const FORMATTING = /(?![\u00AD\u200C-\u200F])\p{Cf}/gu;
 
-/** An id of other signs is not repeated: our mail goes out as ASCII. */
+/** Ids with other characters are not repeated: outgoing mail is ASCII. */
 const PLAIN_ID = /^[\x21-\x7e]+$/;
 
-/** The mail that an answer names as its parent; undefined where it has no id that can be named. */
+/** The mail that an answer names as its parent; undefined if it has no usable id. */
 export function replyParent({ messageId = '' }: ParentMail): string | undefined {
   return PLAIN_ID.test(messageId) ? messageId : undefined;
 }
 
-/** The answer's References: the parent's ancestors and the parent, middle ones left out. */
+/**
+ * The answer's References: the parent's ancestors and the parent; middle ones are dropped if too
+ * many.
+ */
 export function replyReferences(parent: ParentMail): readonly string[] {
   const inReplyTo = messageIdsIn(parent.inReplyTo);
   const own = messageIdsIn(parent.references);
@@ -64,14 +70,14 @@ export function replyReferences(parent: ParentMail): readonly string[] {
 const REPLY_MARK =
   /^\s*(re|aw|antw|antwort|sv|vs|res|rif|r|odp|ynt|回复|回覆|答复|返信)\s*(\[\d+\])?\s*[:：]\s*/i;
 
-/** The subject without reply marks, for comparing (RFC 5256 section 2.1). */
+/** The subject without reply marks, for comparison (RFC 5256 section 2.1). */
 export function baseSubject(subject: string): string {
   let base = cleanSubject(subject);
   while (REPLY_MARK.test(base)) base = base.replace(REPLY_MARK, '');
   return base.trim();
 }
 
-/** The parent's subject with exactly one reply mark; the parent's own mark is kept as it is. */
+/** The parent's subject with exactly one reply mark; an existing mark stays as it is. */
 export function replySubject(subject: string): string {
   const clean = cleanSubject(subject);
   const mark = REPLY_MARK.exec(clean)?.[0].trim() ?? 'Re:';
@@ -86,7 +92,10 @@ function cleanSubject(subject: string): string {
   return shortened(line.trim(), MAX_SUBJECT_CHARS);
 }
 
-/** What a Message-ID of ours says: the send, the thread, and the tag that proves both. */
+/**
+ * The content of a Message-ID of this program: the send, the thread, and the tag that authenticates
+ * both.
+ */
 type OwnMessageId = { readonly send: string; readonly thread: string; readonly tag: string };
 
 const OWN_ID = /^<nb\.([0-9a-f]{16,64})\.([0-9a-f]{8,32})\.([0-9a-f]{16,64})@[^>]+>$/;
@@ -102,20 +111,20 @@ export function parseOwnMessageId(messageId: string): OwnMessageId | undefined {
   return { send, thread, tag };
 }
 
-/** A thread one of the mail's parents belongs to. */
+/** A thread of one of the mail's parents. */
 export type KnownThread = {
   readonly thread: string;
   readonly sender: string;
-  /** How sure we were of the sender who opened it. */
+  /** How well the sender who opened it was proven. */
   readonly level: Verification;
 };
 
 const RANK: Readonly<Record<Verification, number>> = { unverified: 0, asserted: 1, verified: 2 };
 
 /**
- * The thread a mail continues: that of the nearest parent we share with this very sender. A mail
- * of a weaker level does not enter a thread that a surer one opened, so nobody slips in by quoting
- * our Message-ID; a subject alone never joins anything.
+ * The thread a mail continues: that of the nearest parent shared with this very sender. A mail of a
+ * weaker level does not enter a thread that a better proven sender opened, so nobody enters by
+ * quoting a Message-ID; a subject alone never joins a thread.
  */
 export function chooseThread(
   parents: readonly KnownThread[],
@@ -132,16 +141,16 @@ export function parentIds(parent: Pick<ParentMail, 'references' | 'inReplyTo'>):
   return [...new Set([...messageIdsIn(parent.inReplyTo), ...references])];
 }
 
-// Who besides the sender gets an answer (case E12): nobody, unless it is configured; then people the
-// allow list names, never more, and nobody at all where a mail went to a crowd.
+// Who besides the sender gets an answer (case E12): nobody, unless configured; then only people on
+// the allow list, and nobody if the mail went to many people.
 
-/** A mail to more people than this is no conversation. */
+/** A mail to more people is not a conversation. */
 const MAX_RECIPIENTS = 20;
-/** Copies of one answer. */
+/** Most copies of one answer. */
 const MAX_COPIES = 5;
 const MAX_NAMED = 10;
 
-/** The other people of To and Cc, where the mail was addressed to us among them. */
+/** The other people in To and Cc, if the mail was addressed to this mailbox. */
 export function otherRecipients(
   headers: MailHeaders,
   sender: string,
@@ -154,7 +163,7 @@ export function otherRecipients(
   return named.filter((address) => !isOwnAddress(address, own) && address !== sender);
 }
 
-/** Who of them gets a copy of the answer. The list's "*" names nobody. */
+/** Those who get a copy of the answer. "*" on the allow list names nobody. */
 export function copyRecipients(
   others: readonly string[],
   replyAll: EmailConfig['replyAll'],
@@ -167,7 +176,9 @@ export function copyRecipients(
   return people.slice(0, MAX_COPIES);
 }
 
-/** Tells the model whom it talks to: an answer meant for one must not surprise by its readers. */
+/**
+ * Tells the model who reads the answer, so that it does not write to one person what others see.
+ */
 export function recipientNote(others: readonly string[], copies: readonly string[]): string {
   if (others.length === 0) return '';
   const named = others.slice(0, MAX_NAMED).join(', ');
@@ -176,10 +187,10 @@ export function recipientNote(others: readonly string[], copies: readonly string
   return `[sent to ${named}${more} too; your answer goes to ${readers}]`;
 }
 
-// The mail that is answered, quoted below the answer as people's mail programs do it: bounded, and
-// plain words in the HTML part too.
+// The answered mail, quoted below the answer as mail programs do it: bounded, and plain text in the
+// HTML part too.
 
-/** The mail lies in the person's own mailbox; a quote only has to remind of it. */
+/** The mail is in the person's own mailbox; the quote is only a reminder. */
 const MAX_QUOTE_CHARS = 4_000;
 const QUOTE_STYLE = 'margin:0 0 0 0.8ex;border-left:1px solid #ccc;padding-left:1ex';
 
@@ -199,7 +210,7 @@ type QuotedMail = {
   readonly text: string;
 };
 
-/** Undefined where the mail has no text to quote. */
+/** Undefined if the mail has no text to quote. */
 export function quoteOf(mail: QuotedMail): MailQuote | undefined {
   const text = mail.text.trim();
   if (text === '') return undefined;
@@ -207,7 +218,8 @@ export function quoteOf(mail: QuotedMail): MailQuote | undefined {
     .toUTCString()
     .split(' ');
   const when = `${weekday} ${day} ${month} ${year} at ${time.slice(0, 5)} UTC`;
-  // Angle brackets and colons in a name would break what other programs cut a quote by.
+  // Angle brackets and colons in a name would break the separators by which other programs cut a
+  // quote.
   const name = mail.name?.replace(/[<>:]/g, '').trim() ?? '';
   const who = name === '' ? mail.address : `${name} <${mail.address}>`;
   return { attribution: `On ${when}, ${who} wrote:`, text: boundedText(text, MAX_QUOTE_CHARS) };

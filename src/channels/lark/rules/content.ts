@@ -1,5 +1,5 @@
-// Lark's values in our terms: ids, the content of a message with its files, rich text, and the names of
-// reactions. Content of any shape gets an answer, in work that grows with its length.
+// Converts Lark's values: ids, the content of a message with its files, rich text, and the names of
+// reactions. Content of any shape has a result, in time linear in its length.
 // open.feishu.cn/document/server-docs/im-v1/message-content-description/message_content
 
 import type { Attachment, AttachmentKind } from '../../../kernel/message/attachment.ts';
@@ -19,11 +19,11 @@ export type Content = {
   /** Keys of mentions are still in it. */
   readonly text: string;
   readonly attachments: readonly Attachment[];
-  /** Its sender passes it on: somebody else wrote it. */
+  /** The sender forwards it: somebody else wrote it. */
   readonly isShared?: true;
 };
 
-/** Undefined for what nobody says. */
+/** Undefined for what is not a person's message. */
 export function contentOf(type: string, json: string, message: string): Content | undefined {
   const content = fieldsOf(parseJson(json)) ?? {};
   const found = readable(type, content, message);
@@ -85,11 +85,11 @@ function attachment(
   };
 }
 
-/** Lark wants to know whether a resource is a picture; everything else is a file. */
+/** The API distinguishes pictures from all other files. */
 const fileRef = (message: string, key: string, kind: AttachmentKind) =>
   `${message}/${key}/${kind === 'image' ? 'image' : 'file'}`;
 
-/** What is no file, in words. */
+/** A text for content that is no file. */
 function noteOf(type: string, content: Fields): string | undefined {
   const words = (...names: readonly string[]) =>
     names.map((name) => textOf(content[name])).find((text) => text !== undefined) ?? '';
@@ -132,15 +132,15 @@ function timeOf(value: unknown): string {
   return ms === undefined || Math.abs(ms) > 8e15 ? 'no time given' : new Date(ms).toISOString();
 }
 
-/** How the words of a card begin. */
+/** Prefix of the text of a card. */
 export const CARD = '[card]';
-/** What Lark writes in place of a card that the program it asks is thought too old for. */
+/** Lark's placeholder for a card that it considers the client too old for. */
 const PLACEHOLDERS =
   /请升级至最新版本客户端，以查看内容|Please upgrade to the latest version of (?:the client|Lark|Feishu)[^.\n]*\.?/g;
 const MAX_DEPTH = 16;
 const INSIDE = ['header', 'body', 'elements', 'fields', 'columns', 'actions'] as const;
 
-/** A card of JSON 2.0 stands beside what is shown in place of it. */
+/** A card of JSON 2.0 is delivered beside its fallback. */
 function cardContent(content: Fields): string {
   const sent = fieldsOf(parseJson(textOf(content['user_dsl']) ?? ''));
   const words = cardText(sent ?? content)
@@ -149,7 +149,7 @@ function cardContent(content: Fields): string {
   return words === '' ? 'whose text Lark does not show' : words;
 }
 
-/** The words of a card, in their order. */
+/** The texts of a card in order. */
 function cardText(value: unknown, depth = 0): string {
   if (depth > MAX_DEPTH) return '';
   if (Array.isArray(value)) {
@@ -167,13 +167,15 @@ function cardText(value: unknown, depth = 0): string {
   return [...own, ...inside].filter(Boolean).join(' ').toWellFormed();
 }
 
-/** Marks that are meant as text stand in a card as numbers (Lark: "Rich text", special characters). */
+/**
+ * Literal markup characters are numeric entities in a card (Lark: "Rich text", special characters).
+ */
 const decoded = (text: string) =>
   text
     .replaceAll('\u200b', '')
     .replace(/&#(\d{1,6});/g, (_all, code: string) => String.fromCodePoint(Number(code)));
 
-// What is Lark's own about the fields of its events and answers.
+// Reads the fields of Lark's events and responses.
 
 /** Lark writes times and numbers as text in most places. */
 export function numberOf(value: unknown): number | undefined {
@@ -181,19 +183,19 @@ export function numberOf(value: unknown): number | undefined {
   return typeof number === 'number' && Number.isFinite(number) ? number : undefined;
 }
 
-/** The value behind a path of names. */
+/** The value at a path of names. */
 export function at(value: unknown, ...path: readonly string[]): unknown {
   return path.reduce<unknown>((inside, name) => fieldsOf(inside)?.[name], value);
 }
 
-// Rich text (`post`) as the model reads it, and the pictures and films in it. Pure.
+// Rich text (`post`) as the model reads it, with its pictures and videos. Pure.
 // open.feishu.cn/document/server-docs/im-v1/message-content-description/message_content
 
 type PostPart = { readonly kind: 'image' | 'media'; readonly key: string };
 
 type PostContent = { readonly text: string; readonly files: readonly PostPart[] };
 
-/** Events hold the post itself, some answers hold it by its language. */
+/** Events contain the post itself; some responses contain it by language. */
 function postContent(content: Fields): PostContent {
   const inLanguage = Object.values(content)
     .map(fieldsOf)
@@ -221,7 +223,7 @@ function tagText(tag: Fields | undefined): string {
     case 'a':
       return linkText(text, textOf(tag['href']));
     case 'at':
-      // A key of the message's mentions, which are named later.
+      // A key of the message's mentions, which are resolved later.
       return textOf(tag['user_id'])?.startsWith('@_')
         ? String(tag['user_id'])
         : `@${textOf(tag['user_name']) ?? 'somebody'}`;
@@ -253,14 +255,14 @@ function styled(text: string, styles: readonly unknown[]): string {
   return text.replace(core, () => inside);
 }
 
-// Lark's ids in our terms: chats `oc_...`, messages `om_...`, threads `omt_...`, people `ou_...` (of
-// this app) and `on_...` (of the developer). Every message id is good for all of Lark.
+// Lark's ids: chats `oc_...`, messages `om_...`, threads `omt_...`, people `ou_...` (of this app)
+// and `on_...` (of the developer). A message id is valid in all of Lark.
 
 export const LARK = channelName('lark');
 
 const ID = /^[A-Za-z0-9_.=-]{1,120}$/;
 
-/** Ids become parts of addresses: nothing else may get through. */
+/** Ids become parts of URLs: nothing else may pass. */
 export const isId = (text: string | undefined): text is string =>
   text !== undefined && ID.test(text) && !/^\.+$/.test(text);
 
@@ -277,15 +279,15 @@ export function inboundId(chat: string, message: string, suffix = ''): MessageId
   return messageId(`${LARK}:${DEFAULT_ACCOUNT}:${chat}:${message}${suffix}`);
 }
 
-/** Lark's id of a message that came from there. */
+/** Lark's id of a message received from Lark. */
 export function larkMessageId(id: MessageId | undefined): string | undefined {
   const [channel, , , message] = (id ?? '').split(':');
   const bare = message?.split('~')[0];
   return channel === LARK && isId(bare) ? bare : undefined;
 }
 
-// Lark has names for its reactions: those that stand for an emoji, and those we may set while we work.
-// open.feishu.cn/document/server-docs/im-v1/message-reaction/emojis-introduce
+// Lark's names of reactions: those that correspond to an emoji, and those that may be set while the
+// agent works. open.feishu.cn/document/server-docs/im-v1/message-reaction/emojis-introduce
 
 const EMOJI: ReadonlyMap<string, string> = new Map(
   `THUMBSUP 👍, JIAYI 👍, ThumbsDown 👎, MinusOne 👎, OK 👌, DONE ✅, CheckMark ✅, Yes ✅,
@@ -299,10 +301,10 @@ const EMOJI: ReadonlyMap<string, string> = new Map(
     .map((pair) => pair.split(' ') as [string, string]),
 );
 
-/** Undefined for a sign of Lark's own that no emoji stands for. */
+/** Undefined for a reaction of Lark's own without an emoji. */
 export const emojiOfLark = (name: string): string | undefined => EMOJI.get(name);
 
-/** The name of what may be set: a name itself, or an emoji that one stands for. */
+/** The name of a reaction that may be set: a name itself, or the one of an emoji. */
 export function larkReaction(sign: string): string | undefined {
   const known: readonly string[] = LARK_ACKNOWLEDGEMENTS;
   if (known.includes(sign)) return sign;

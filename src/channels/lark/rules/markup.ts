@@ -1,6 +1,7 @@
-// Styled text in the Markdown of Lark's cards (JSON 2.0): **bold** *italic* ~~strike~~ `code`, fenced
-// blocks, `> ` quotes and links. What is no mark is written as an entity (Lark: "Rich text", special
-// characters), so that no text becomes a mention or a mark. Each line is marked by itself.
+// Styled text in the Markdown of Lark's cards (JSON 2.0): **bold** *italic* ~~strike~~ `code`,
+// fenced blocks, `> ` quotes and links. Literal markup characters are written as entities (Lark:
+// "Rich text", special characters), so that no text becomes a mention or markup. Each line is
+// marked separately.
 
 import { parseMarkup } from '../../../lib/markup/markup.ts';
 import { splitMarkup, truncateMarkup } from '../../../lib/markup/split.ts';
@@ -10,12 +11,12 @@ import { type Run, runsText, type Style } from '../../../lib/markup/writer.ts';
 const BYTES_PER_UNIT = 5;
 const SHORTER = 0.8;
 
-/** Texts of at most `maxUnits` UTF-16 units as seen, and five times as many bytes as sent. */
+/** Parts of at most `maxUnits` UTF-16 units as shown, and five times as many bytes as sent. */
 export function splitForLark(markdown: string, maxUnits: number): readonly (readonly Run[])[] {
   return splitMarkup(parseMarkup(markdown), maxUnits, unitsOf).map(({ runs }) => runs);
 }
 
-/** As much as one card holds, with an ellipsis where something is left out. */
+/** As much as one card holds, with an ellipsis if something is left out. */
 export function beginningForLark(markdown: string, maxUnits: number): readonly Run[] {
   const markup = parseMarkup(markdown);
   for (let units = maxUnits; ; units = Math.floor(units * SHORTER)) {
@@ -57,7 +58,7 @@ const languageOf = ({ language = '' }: PreStyle) => language.replace(/[^\w+#.-]/
 
 const FENCE = '```';
 
-/** One sign longer than any fence inside, so that nothing ends the block early. */
+/** One character longer than any fence inside, so that nothing closes the block early. */
 function fencesOf(lines: readonly Line[]): ReadonlyMap<PreStyle, string> {
   const fences = new Map<PreStyle, string>();
   for (const { pre, runs } of lines) {
@@ -80,7 +81,7 @@ function linesOf(runs: readonly Run[]): readonly Line[] {
   return joinedBlocks(lines, runs);
 }
 
-/** An empty line inside a block has no run of its own and still belongs to it. */
+/** An empty line inside a block has no run of its own but belongs to it. */
 function joinedBlocks(lines: readonly (readonly Run[])[], runs: readonly Run[]): readonly Line[] {
   const styles = lineStyles(runs);
   return lines.map((line, index) => {
@@ -91,7 +92,7 @@ function joinedBlocks(lines: readonly (readonly Run[])[], runs: readonly Run[]):
   });
 }
 
-/** The styles of the run that holds the break in front of each line. */
+/** The styles of the run that contains the break before each line. */
 function lineStyles(runs: readonly Run[]): readonly (readonly Style[])[] {
   const styles: (readonly Style[])[] = [[]];
   for (const run of runs) {
@@ -112,7 +113,7 @@ function renderLine(runs: readonly Run[]): string {
   return atStart(renderPieces(pieces, { pieces, outer: [] }, 0));
 }
 
-/** A mark inside another one of its kind would be read as the end of that. */
+/** A mark inside another one of its kind would be read as the end of the outer one. */
 function marksOf(styles: readonly Style[]): readonly Mark[] {
   return styles
     .filter((style): style is Mark => style.kind !== 'quote' && style.kind !== 'pre')
@@ -120,10 +121,10 @@ function marksOf(styles: readonly Style[]): readonly Mark[] {
 }
 
 type Piece = { readonly text: string; readonly marks: readonly Mark[] };
-/** The whole line, and the marks around what is being written of it. */
+/** The whole line, and the marks around the part being written. */
 type Around = { readonly pieces: readonly Piece[]; readonly outer: readonly Mark[] };
 
-/** Neighbours under the same outermost mark are written inside one pair of signs. */
+/** Neighbours under the same outermost mark are written inside one pair of delimiters. */
 function renderPieces(pieces: readonly Piece[], around: Around, offset: number): string {
   let written = '';
   let from = offset;
@@ -142,7 +143,7 @@ function renderPieces(pieces: readonly Piece[], around: Around, offset: number):
   return written;
 }
 
-/** Two pairs of signs side by side would be read as one. */
+/** Two adjacent pairs of delimiters would be read as one. */
 const joint = (before: string, next: string) =>
   /[*~`]$/.test(before) && /^[*~`]/.test(next) ? '\u200b' : '';
 
@@ -161,7 +162,7 @@ function marked(mark: Mark, inner: readonly Piece[], around: Around, offset: num
   return `${text.slice(0, lead)}${sign}${core}${sign}${text.slice(text.length - tail)}`;
 }
 
-/** CommonMark, left- and right-flanking delimiter runs: else the signs would be shown. */
+/** CommonMark, left- and right-flanking delimiter runs: otherwise the delimiters would be shown. */
 function holds(text: string, around: Around, start: number, end: number): boolean {
   const isOpen = (inside: string, outside: string) =>
     !isSign(inside) || outside === '' || /\s/u.test(outside) || isSign(outside);
@@ -171,7 +172,10 @@ function holds(text: string, around: Around, start: number, end: number): boolea
   );
 }
 
-/** What stands there. Between two pairs of signs stands what counts as a letter: see `joint`. */
+/**
+ * The neighbouring character. Between two pairs of delimiters is a character that counts as a
+ * letter: see `joint`.
+ */
 function neighbour({ pieces, outer }: Around, at: number): string {
   let from = 0;
   for (const { text, marks } of pieces) {
@@ -179,7 +183,7 @@ function neighbour({ pieces, outer }: Around, at: number): string {
     from += text.length;
     if (char === '') continue;
     const isPlain = marks.every((mark, index) => mark === outer[index]);
-    // Spaces at the edge stand outside the signs, except those of code.
+    // Spaces at the edge go outside the delimiters, except those of code.
     const isOutside = /\s/u.test(char) && marks.every(({ kind }) => kind !== 'code');
     return isPlain || isOutside ? char : 'x';
   }
@@ -201,10 +205,12 @@ const addressOf = (href: string) =>
 
 const entity = (sign: string) => `&#${sign.charCodeAt(0)};`;
 
-/** A colon only where it could begin the name of an emoji. */
+/** Escapes a colon only where it could start the name of an emoji. */
 const escaped = (text: string) => text.replace(/[\\`*_~[\]<>|$]|&(?=[#\w])|:(?=\w+:)/g, entity);
 
-/** What makes a heading, a list or a rule at the beginning of a line; spaces that make code. */
+/**
+ * Escapes what makes a heading, a list or a rule at the start of a line, and spaces that make code.
+ */
 function atStart(line: string): string {
   return line
     .replace(/^ +/, (spaces) => '\u00a0'.repeat(spaces.length))

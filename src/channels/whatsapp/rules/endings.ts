@@ -1,18 +1,18 @@
-// What the end of a WhatsApp connection means and what to do next, with the text for the person: one table of
-// decisions from values.
+// What the end of a WhatsApp connection means and what to do next, with the text for the person:
+// one decision table over values.
 
 /** `pairing`: no account is linked yet. `opening`: linked, but this connection never opened. */
 export type WhatsAppPhase = 'pairing' | 'opening' | 'open';
 
 /** Who or what ended the connection. */
 export type WhatsAppCause =
-  /** `code` and `message` as the library gives them. */
+  /** `code` and `message` from the library. */
   | { readonly kind: 'closed'; readonly code: number; readonly message: string }
-  /** No frame came any more. */
+  /** Frames stopped arriving. */
   | { readonly kind: 'silent' }
-  /** Frames came, but messages in them never reached us. */
+  /** Frames arrived, but their messages were not processed. */
   | { readonly kind: 'stalled' }
-  /** Logging in, or waiting for a person to pair, took too long. */
+  /** Login, or the wait for a person to pair, took too long. */
   | { readonly kind: 'overdue' }
   /** Changed credentials could not be stored. */
   | { readonly kind: 'unsaved' };
@@ -24,7 +24,7 @@ export type WhatsAppEnding = {
   readonly phase: WhatsAppPhase;
   /** The phone confirmed the pairing during this connection. */
   readonly isPaired: boolean;
-  /** Other credentials, which opened a connection once, are there to go back to. */
+  /** There are other credentials, which opened a connection once, to go back to. */
   readonly mayRollBack: boolean;
 };
 
@@ -35,25 +35,25 @@ export type WhatsAppVerdict =
       readonly kind: 'wait';
       readonly pace: 'backoff' | 'long_backoff';
       readonly reason: string;
-      /** The owner is told when this many connections in a row ended so. */
+      /** The owner gets a notice after this many such endings in a row. */
       readonly alertAfter?: number;
     }
-  /** Back to the credentials that opened last, then at once. */
+  /** Back to the last credentials that opened a connection, then reconnect at once. */
   | { readonly kind: 'roll_back'; readonly reason: string }
-  /** Only a command or a restart goes on; the account stays linked. */
+  /** Continues only by a command or a restart; the account stays linked. */
   | { readonly kind: 'stop'; readonly reason: string; readonly remedy: string }
-  /** The credentials are worthless: set aside, and the phone has to link anew. */
+  /** The credentials are worthless: set aside, and the phone has to link again. */
   | { readonly kind: 'relink'; readonly reason: string; readonly remedy: string }
-  /** This pairing is over; what was half made is cleaned. */
+  /** This pairing is over; its unfinished state is cleaned up. */
   | { readonly kind: 'give_up'; readonly reason: string; readonly remedy: string };
 
 export const LINK_REMEDY =
   'Run `nanobot channels login whatsapp`, or open the web page, and link the phone.';
 export const TRY_AGAIN = 'Run `nanobot channels login whatsapp` again.';
 
-/** A handshake that fails is no network trouble: told at once. */
+/** A failed handshake is no network problem: reported at once. */
 const HANDSHAKE_ALERT = 1;
-/** An ending without a known meaning may pass by itself. */
+/** An ending with an unknown cause may be temporary. */
 const UNKNOWN_ALERT = 5;
 
 /** Reference section 4, "Endings"; cases W09 to W13. */
@@ -88,8 +88,8 @@ function judgeOwnEnding(
 }
 
 /**
- * The websocket never came about or broke: no word of WhatsApp's, whatever HTTP status a proxy in
- * between gave (its 401 must not discard credentials).
+ * The websocket was never established or broke: no statement of WhatsApp, whatever HTTP status a
+ * proxy in between gave (its 401 must not discard credentials).
  */
 function transportTrouble({ message }: { readonly message: string }): string | undefined {
   if (!message.startsWith('WebSocket Error')) return undefined;
@@ -124,7 +124,7 @@ const outdated = (code: number): WhatsAppVerdict => ({
   remedy: 'Install the newest nanobot and restart it; the phone stays linked.',
 });
 
-/** By the close code, for an account that is linked. `stop`: no other try helps before a person acts. */
+/** By close code, for a linked account. `stop`: no retry helps before a person acts. */
 const LINKED: Readonly<Record<number, WhatsAppVerdict>> = {
   400: waiting('the handshake with WhatsApp failed (400)', HANDSHAKE_ALERT),
   401: {
@@ -159,14 +159,14 @@ const LINKED: Readonly<Record<number, WhatsAppVerdict>> = {
   515: wantsReconnect,
 };
 
-/** By the close code, while no phone has confirmed. */
+/** By close code, before a phone has confirmed. */
 const PAIRING: Readonly<Record<number, WhatsAppVerdict>> = {
   400: waiting('the handshake with WhatsApp failed (400)'),
   401: givingUp('WhatsApp refused to link this device (401)'),
   408: lost,
   428: lost,
   440: givingUp('another program is linking with the same keys (440)'),
-  // The library's own code for it; a wrong code typed on the phone makes the QR code useless, too.
+  // The library's own code for it; a wrong code typed on the phone invalidates the QR code, too.
   500: waiting('the confirmation of the phone was not valid'),
   503: waiting('WhatsApp is not available at the moment (503)'),
   515: wantsReconnect,

@@ -1,5 +1,6 @@
-// WhatsApp's addresses ("jids"), people and message ids: `+491511234567` is a phone number, `1234@lid` a LID.
-// One person may be seen under either or both and has one chat. The only place that takes a jid apart.
+// WhatsApp's addresses ("jids"), people and message ids: `+491511234567` is a phone number,
+// `1234@lid` a LID. One person may be seen under either or both and has one chat. The only place
+// that parses a jid.
 
 import { z } from 'zod';
 import { EVERYBODY } from '../../../kernel/access/admission.ts';
@@ -12,12 +13,15 @@ import {
   messageId,
 } from '../../../kernel/message/ids.ts';
 
-/** A person's address. A LID says nothing of the phone number, and neither is made from the other. */
+/**
+ * A person's address. A LID says nothing about the phone number, and neither can be derived from
+ * the other.
+ */
 export type PersonJid = {
   readonly kind: 'number' | 'lid';
   /** Digits. */
   readonly user: string;
-  /** Which of the person's devices; 0 is the phone. Never part of who somebody is. */
+  /** Which of the person's devices; 0 is the phone. Never part of an identity. */
   readonly device: number;
 };
 
@@ -27,14 +31,16 @@ type WhatsAppJid =
   | { readonly kind: 'status' }
   | { readonly kind: 'broadcast'; readonly jid: string }
   | { readonly kind: 'newsletter'; readonly jid: string }
-  /** Not one of those, or not well-formed, e.g. `x@lid@s.whatsapp.net`: nobody can be known by it. */
+  /** Unknown or malformed, e.g. `x@lid@s.whatsapp.net`: identifies nobody. */
   | { readonly kind: 'unreadable' };
 
 const UNREADABLE: WhatsAppJid = { kind: 'unreadable' };
 const JID = /^([^@]{1,64})@([a-z.]{1,32})$/;
-/** User, an agent of no meaning to us, device. */
+/** User, an agent part that is not used, device. */
 const PERSON_USER = /^(\d{1,20})(?:_\d{1,3})?(?::(\d{1,5}))?$/;
-/** E.164: at most 15 digits, no country code begins with 0. WhatsApp's own notices come from `0`. */
+/**
+ * E.164: at most 15 digits, no country code begins with 0. WhatsApp's own notices come from `0`.
+ */
 const NUMBER = /^[1-9]\d{4,14}$/;
 const LID = /^[1-9]\d{0,19}$/;
 const GROUP = /^\d{1,20}(-\d{1,20})?$/;
@@ -65,12 +71,12 @@ export function isPerson(jid: WhatsAppJid): jid is PersonJid {
   return jid.kind === 'number' || jid.kind === 'lid';
 }
 
-/** The person's id as the configuration spells it. */
+/** The person's id in the configuration's spelling. */
 export function idOfPerson({ kind, user }: Pick<PersonJid, 'kind' | 'user'>): string {
   return kind === 'number' ? `+${user}` : `${user}@lid`;
 }
 
-/** The person an id names; undefined for every other text. */
+/** The person of an id; undefined for every other text. */
 export function personOfId(id: string): PersonJid | undefined {
   const jid = parseJid(id.startsWith('+') ? `${id.slice(1)}@s.whatsapp.net` : id);
   if (!isPerson(jid)) return undefined;
@@ -82,24 +88,27 @@ export function addressOf({ kind, user }: Pick<PersonJid, 'kind' | 'user'>): str
   return `${user}@${kind === 'number' ? 's.whatsapp.net' : 'lid'}`;
 }
 
-/** Of the same person or group, whatever the device. A LID and a number never are by their digits. */
+/**
+ * Whether both name the same person or group, whatever the device. A LID and a number never match
+ * by their digits.
+ */
 export function isSameAddress(left: string | undefined, right: string | undefined): boolean {
   const [a, b] = [parseJid(left), parseJid(right)];
   if (isPerson(a) && isPerson(b)) return a.kind === b.kind && a.user === b.user;
   return a.kind === 'group' && b.kind === 'group' && a.jid === b.jid;
 }
 
-/** What people put between the digits of a phone number. */
+/** Characters that people put between the digits of a phone number. */
 const NUMBER_FILLERS = /[\s\u200e\u200f\u202a-\u202e./()-]/g;
-/** What an account can be linked by: E.164 with its country code. */
+/** The number by which an account can be linked: E.164 with its country code. */
 const ACCOUNT_NUMBER = /^[1-9]\d{7,14}$/;
-/** Left out after a country code, as in `+49 (0) 151`. */
+/** Omitted after a country code, as in `+49 (0) 151`. */
 const TRUNK_PREFIX = /(?<=\d\s*)\(\s*0\s*\)/g;
 
 /**
- * One spelling of an entry of `allowFrom`: `+49 151/123-45` and `0049...` become `+4915112345`, LIDs
- * lose their device. Everything else comes back trimmed, see `isAllowEntry`; so does a number
- * without a country code, which would let in somebody else.
+ * The canonical spelling of an entry of `allowFrom`: `+49 151/123-45` and `0049...` become
+ * `+4915112345`, LIDs lose their device. Everything else is only trimmed, see `isAllowEntry`; so is
+ * a number without a country code, which would let in somebody else.
  */
 export function normaliseAllowed(entry: string): string {
   const trimmed = entry.trim();
@@ -112,26 +121,26 @@ export function normaliseAllowed(entry: string): string {
   return NUMBER.test(digits) ? `+${digits}` : trimmed;
 }
 
-/** Whether somebody can be let in by this entry. */
+/** Whether this entry can let somebody in. */
 export function isAllowEntry(entry: string): boolean {
   const normal = normaliseAllowed(entry);
   return normal === EVERYBODY || personOfId(normal) !== undefined;
 }
 
-/** An account's number, with or without its plus, as digits; undefined where it is none. */
+/** An account's number, with or without its plus, as digits; undefined if invalid. */
 export function phoneDigits(text: string): string | undefined {
   const plain = text.replace(NUMBER_FILLERS, '').replace(/^(?:\+|00)/, '');
   return ACCOUNT_NUMBER.test(plain) ? plain : undefined;
 }
 
-// Who is who on WhatsApp: one person may be seen under a LID, under a phone number, or under both.
-// Pure decisions over what is stored: one chat per person, chosen at first contact and kept; a number
-// can move to somebody else, a LID never does.
+// Identities on WhatsApp: one person may be seen under a LID, under a phone number, or under both.
+// Pure decisions over stored rows: one chat per person, chosen at first contact and kept; a number
+// can move to another person, a LID never does.
 
 const joinedChatSchema = z
   .object({
     chat: z.string(),
-    /** Whoever was seen under one of these was in that chat. */
+    /** A person seen under one of these was in that chat. */
     ids: z.array(z.string()).readonly(),
     /** Epoch milliseconds. */
     at: z.number(),
@@ -142,14 +151,14 @@ export const personSchema = z
   .object({
     /** The name of the conversation; stays when ids are learned or change. */
     chat: z.string(),
-    /** As ids of people are spelled. */
+    /** In the spelling of people's ids. */
     number: z.string().optional(),
     lid: z.string().optional(),
-    /** The address an answer goes to. */
+    /** The address for answers. */
     answerTo: z.string(),
     /** Epoch milliseconds of the first contact. */
     since: z.number(),
-    /** Whether they ever wrote to us. */
+    /** Whether they ever wrote to the account. */
     wrote: z.boolean(),
     name: z.string().optional(),
     /** Chats that became part of this one, newest first. */
@@ -163,7 +172,9 @@ export type Sighting = {
   readonly number?: string | undefined;
   readonly lid?: string | undefined;
   readonly address: PersonJid;
-  /** `wrote`: a message to us. `written_to`: from the owner's hand. `seen`: elsewhere. */
+  /**
+   * `wrote`: sent a message to the account. `written_to`: by the owner's hand. `seen`: elsewhere.
+   */
   readonly role: 'wrote' | 'written_to' | 'seen';
   readonly name?: string | undefined;
   /** Epoch milliseconds. */
@@ -175,7 +186,7 @@ export type KnownPeople = {
   readonly byLid: PersonRecord | undefined;
 };
 
-/** All that changes; to be stored at once. */
+/** All changes; stored together. */
 export type Placement = {
   readonly person: PersonRecord;
   /** Its chat is part of `person`'s from now on. */
@@ -187,7 +198,7 @@ export type Placement = {
 export const idsOfRecord = ({ number, lid }: Pick<PersonRecord, 'number' | 'lid'>) =>
   [number, lid].filter((id) => id !== undefined);
 
-/** Whether the sighting is of nobody stored, so that `place` needs a name for a new chat. */
+/** Whether the sighting matches no stored person, so that `place` needs a name for a new chat. */
 export function isNewcomer({ byLid, byNumber }: KnownPeople, { lid }: Sighting): boolean {
   return byLid === undefined && (byNumber === undefined || isSomebodyElse(byNumber, lid));
 }
@@ -210,7 +221,7 @@ export function place(known: KnownPeople, sighting: Sighting, newChat: string): 
   return { person: updated(join(older, younger, sighting.at), sighting), joined: younger };
 }
 
-/** Numbers are given to new owners: the LID tells them apart. */
+/** Numbers are reassigned to new owners: the LID distinguishes them. */
 function isSomebodyElse(byNumber: PersonRecord, lid: string | undefined): boolean {
   return lid !== undefined && byNumber.lid !== undefined && byNumber.lid !== lid;
 }
@@ -251,8 +262,8 @@ function join(older: PersonRecord, younger: PersonRecord, at: number): PersonRec
 }
 
 /**
- * The chat in which a message of that time was known, so that one that comes again is recognised
- * although its chat was joined into another since.
+ * The name of the chat at the time of a message, so that a repeated message is recognised although
+ * its chat was joined into another since.
  */
 export function chatOfMessage(record: PersonRecord, seenAs: string, sentAt: number): string {
   const parts = (record.joined ?? []).filter(({ ids, at }) => sentAt <= at && ids.includes(seenAs));
@@ -264,8 +275,8 @@ export function chatsOf(record: PersonRecord): readonly string[] {
   return [record.chat, ...(record.joined ?? []).map(({ chat }) => chat)];
 }
 
-// WhatsApp's ids in our terms. The sender of a message chooses its id, so it only counts together with
-// the chat and the author.
+// WhatsApp's ids. The sender of a message chooses its id, so it is unique only together with the
+// chat and the author.
 
 export const WHATSAPP = channelName('whatsapp');
 
@@ -279,15 +290,15 @@ export function whatsappMessageId(chat: string, id: string, author: string): Mes
   return messageId(`${WHATSAPP}:${DEFAULT_ACCOUNT}:${chat}/${name}/${author}`);
 }
 
-/** What makes a message's id. */
+/** The parts of a message's id. */
 export type WhatsAppName = {
   readonly chat: ChatId;
   readonly id: string;
-  /** The chat of whoever wrote it. */
+  /** The chat of its author. */
   readonly author: ChatId;
 };
 
-/** Undefined for an id that is not of this door. */
+/** Undefined for an id of another channel. */
 export function whatsappNameOf(message: MessageId): WhatsAppName | undefined {
   const prefix = `${WHATSAPP}:${DEFAULT_ACCOUNT}:`;
   if (!message.startsWith(prefix)) return undefined;

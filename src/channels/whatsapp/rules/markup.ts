@@ -1,6 +1,6 @@
-// Styled text in WhatsApp's marks: *bold* _italic_ ~strike~ `code` ```block``` and `> ` before a quoted line.
-// A mark counts there only between a non-letter and a non-space, within one line, so each line is marked by
-// itself and read back; WhatsApp has no escapes.
+// Styled text in WhatsApp's markup: *bold* _italic_ ~strike~ `code` ```block``` and `> ` before a
+// quoted line. A mark counts only between a non-letter and a non-space, within one line, so each
+// line is marked separately and read back; WhatsApp has no escapes.
 
 import { parseMarkup } from '../../../lib/markup/markup.ts';
 import { splitMarkup, truncateMarkup } from '../../../lib/markup/split.ts';
@@ -9,14 +9,14 @@ import type { Markup, Run, Style } from '../../../lib/markup/writer.ts';
 /** A beginning is shortened until its marks fit as well. */
 const SHORTER = 0.8;
 
-/** Messages of at most `maxUnits` UTF-16 units, marks included; none for a text without any. */
+/** Messages of at most `maxUnits` UTF-16 units, marks included; none for an empty text. */
 export function splitForWhatsApp(markdown: string, maxUnits: number): readonly string[] {
   const markup = withAddresses(parseMarkup(markdown));
   const unitsOf = (runs: readonly Run[]) => renderWhatsApp(runs).length;
   return splitMarkup(markup, maxUnits, unitsOf).map(({ runs }) => renderWhatsApp(runs));
 }
 
-/** As much as one message holds, with an ellipsis where something is left out. */
+/** As much as one message holds, with an ellipsis if something is left out. */
 export function beginningForWhatsApp(markdown: string, maxUnits: number): string {
   const markup = withAddresses(parseMarkup(markdown));
   for (let units = maxUnits; ; units = Math.floor(units * SHORTER)) {
@@ -25,7 +25,7 @@ export function beginningForWhatsApp(markdown: string, maxUnits: number): string
   }
 }
 
-/** Writes out the addresses of links, so that they are cut and counted like any text. */
+/** Writes out the addresses of links, so that they are split and counted like any text. */
 export function withAddresses({ runs, borders }: Markup): Markup {
   const written: Run[] = [];
   const moved: number[] = [];
@@ -49,7 +49,7 @@ type LinkStyle = Extract<Style, { kind: 'link' }>;
 const linkOf = (run: Run | undefined) =>
   run?.styles.find((style): style is LinkStyle => style.kind === 'link');
 
-/** Nothing where the label says it already: WhatsApp makes bare addresses links by itself. */
+/** Empty if the label shows the address already: WhatsApp makes bare addresses links by itself. */
 function addressBehind(link: LinkStyle, runs: readonly Run[], last: number): string {
   let label = '';
   for (let at = last; linkOf(runs[at]) === link; at -= 1) label = runs[at]?.text + label;
@@ -69,7 +69,10 @@ function renderWhatsApp(runs: readonly Run[]): string {
 
 type Gathered = { readonly pre: 'none' | 'block' | 'quoted'; readonly runs: readonly Run[] };
 
-/** Neighbours that are written the same way: code blocks (in a quote: line by line) and the rest. */
+/**
+ * Groups neighbours that are written the same way: code blocks (in a quote: line by line) and the
+ * rest.
+ */
 function gathered(runs: readonly Run[]): readonly Gathered[] {
   const groups: { pre: Gathered['pre']; runs: Run[] }[] = [];
   for (const run of runs) {
@@ -84,7 +87,7 @@ function gathered(runs: readonly Run[]): readonly Gathered[] {
 
 const isQuoted = (run: Run) => run.styles.some(({ kind }) => kind === 'quote');
 
-/** Line breaks at its edges stay outside: the fences hug the code. */
+/** Line breaks at its edges stay outside: the fences touch the code. */
 function codeBlock(runs: readonly Run[]): string {
   const text = runs.map((run) => run.text).join('');
   if (text.trim() === '') return text;
@@ -122,8 +125,9 @@ const RANK = ['bold', 'italic', 'strike', 'code'] as const;
 const marksOf = (run: Run) =>
   RANK.filter((kind) => run.styles.some((style) => style.kind === kind));
 
-// One line in WhatsApp's marks. Styles that WhatsApp would not show are left out; a line that would
-// lose characters as marks is written more plainly, at last as code, where nothing counts.
+// One line in WhatsApp's markup. Styles that WhatsApp would not show are left out; a line that
+// would lose characters as marks is written more plainly, at last as code, where no character is a
+// mark.
 
 type MarkStyle = 'bold' | 'italic' | 'strike' | 'code';
 
@@ -163,7 +167,7 @@ const withoutEmphasis = ({ text, styles }: Span): Span => ({
   styles: styles.filter((kind) => kind === 'code'),
 });
 
-/** Neighbours of one style together, with the spaces at their edges apart. */
+/** Joins neighbours of one style, with the spaces at their edges separate. */
 function piecesOf(spans: readonly Span[]): readonly Piece[] {
   const merged: { text: string; styles: readonly MarkStyle[] }[] = [];
   for (const { text, styles } of spans) {
@@ -182,11 +186,11 @@ function piecesOf(spans: readonly Span[]): readonly Piece[] {
   });
 }
 
-/** With the emphases that WhatsApp will show. */
+/** Keeps the emphases that WhatsApp will show. */
 function emphasized(pieces: readonly Piece[]): readonly Piece[] {
   const marked = pieces.map((piece) => ({ ...piece, emphases: new Set(piece.emphases) }));
   for (const piece of marked) {
-    // A mark behind an address would become part of the link.
+    // A mark after an address would become part of the link.
     const isAddress = /https?:\/\//i.test(piece.text);
     for (const kind of EMPHASES) {
       if (isAddress || piece.text.includes(SIGNS[kind])) piece.emphases.delete(kind);
@@ -210,7 +214,7 @@ function coreBeside(pieces: readonly Piece[], index: number, step: 1 | -1): Piec
   return pieces[at];
 }
 
-/** A stretch of one emphasis that touches a letter outside stays unmarked. */
+/** Emphasis that touches a letter outside stays unmarked. */
 function dropInsideWords(pieces: readonly Piece[], kind: Emphasis): void {
   let start = 0;
   while (start < pieces.length) {
@@ -228,7 +232,7 @@ function dropInsideWords(pieces: readonly Piece[], kind: Emphasis): void {
   }
 }
 
-/** What stands from the first sign to the last, with the words they are in, becomes code. */
+/** The words from the first mark character to the last become code. */
 function signsAsCode(text: string): string {
   const first = text.search(/[*_~`]/);
   if (first < 0) return text;
@@ -252,7 +256,7 @@ function emit(pieces: readonly Piece[], write: (text: string) => string): string
   for (const piece of pieces) {
     turnTo(EMPHASES.filter((kind) => piece.emphases.has(kind)));
     const written = piece.isCode ? asCode(piece.text) : write(piece.text);
-    // Ticks of two neighbours must not be read as one longer row.
+    // Backticks of two neighbours must not be read as one longer row.
     line += line.endsWith('`') && written.startsWith('`') ? ZERO_WIDTH + written : written;
   }
   turnTo([]);
@@ -268,13 +272,13 @@ function edgesOf(text: string): readonly [string, string, string] {
   return [text.slice(0, start), core, text.slice(start + core.length)];
 }
 
-// How WhatsApp reads its marks, on the generous side: what a reader would still see of a line once
-// every pair that may count as marks is taken away. Our own rendering is checked against this, so
-// that no character of an answer can vanish as a mark.
+// How WhatsApp reads its markup, with a generous reading of marks: what a reader would still see of
+// a line if every pair that may count as marks is removed. Rendered lines are checked against this,
+// so that no character of an answer can vanish as a mark.
 
 /**
- * Parts a row of backticks, or a quote sign from the line's beginning, without being seen. It is not
- * put beside single marks: whether a client takes it for a letter or a space there is not known.
+ * Separates a row of backticks, or a quote sign from the start of a line, invisibly. It is not put
+ * beside single marks: whether a client treats it as a letter or a space there is unknown.
  */
 const ZERO_WIDTH = '\u200b';
 const OPAQUE = /```(.+?)```|`([^`]+)`|https?:\/\/[^\s`]+/gu;
@@ -288,24 +292,24 @@ type Atom = {
   readonly mayMark: boolean;
 };
 
-/** The text without any ```: no fence but ours opens or ends a block. */
+/** The text without any ```: only our own fences open or end a block. */
 function withoutFences(text: string): string {
   return text.replaceAll(/``(?=`)/g, `\`\`${ZERO_WIDTH}`);
 }
 
-/** The text between fences, none of which is taken for longer than it is. */
+/** The text between fences, with inner rows of backticks separated. */
 export function fenced(text: string): string {
   const before = text.startsWith('`') ? ZERO_WIDTH : '';
   const after = text.endsWith('`') ? ZERO_WIDTH : '';
   return `\`\`\`${before}${withoutFences(text)}${after}\`\`\``;
 }
 
-/** The text where it would begin a quote at the beginning of a line. */
+/** Protects a text that would begin a quote at the start of a line. */
 function withoutQuoteSign(line: string): string {
   return line.startsWith('> ') ? ZERO_WIDTH + line : line;
 }
 
-/** Whether a reader sees all of the text in this rendered line, be it with or without styles. */
+/** Whether a reader sees all of the text in this rendered line, with or without styles. */
 function showsWhole(rendered: string, text: string): boolean {
   const plain = (value: string) => value.replaceAll(ZERO_WIDTH, '');
   return plain(visibleOf(rendered)) === plain(text);
@@ -340,7 +344,7 @@ function atomsOf(line: string): readonly Atom[] {
   return atoms;
 }
 
-/** A mark opens what hugs it, unless a letter stands before it. */
+/** A mark opens if it touches what follows and no letter precedes it. */
 const opens = (atoms: readonly Atom[], at: number) =>
   !isWord(atoms[at - 1]?.last) && !isSpace(atoms[at + 1]?.first);
 

@@ -1,13 +1,14 @@
-// How fast messages may leave so that an account does not look like a machine (case W14): a bucket
-// per chat and for the account, a pause between any two, few first contacts a day, and the same
-// text to few chats an hour. Decides from values only; whoever must wait is sent later, never dropped.
+// How fast messages may be sent so that an account does not look like a machine (case W14): a
+// bucket per chat and for the account, a pause between any two, few first contacts a day, and the
+// same text to few chats an hour. Decides from values only; a message that must wait is sent later,
+// never dropped.
 
 const MINUTE_MS = 60_000;
-/** Within this time a text to many chats is noticed. */
+/** The limit for one text to many chats counts over this time. */
 export const TEXT_WINDOW_MS = 3_600_000;
 /** The quota of first contacts counts over this time. */
 export const CONTACT_WINDOW_MS = 86_400_000;
-/** Share of a minute's messages that may go one right after the other. */
+/** Share of a minute's messages that may be sent without a pause. */
 const BURST_SHARE = 1 / 4;
 
 /** `channels.whatsapp.pacing`. */
@@ -24,23 +25,23 @@ export type PacedSend = {
   readonly chat: string;
   /** The person in this chat never wrote. */
   readonly isFirstContact: boolean;
-  /** Names the text, e.g. its hash; undefined: a part or an edit of one that was named before. */
+  /** Identifies the text, e.g. by its hash; undefined: a part or an edit of an earlier text. */
   readonly text?: string;
-  /** Asked for by the person: remembered, but not slowed down for being the same as others. */
+  /** Requested by the person: recorded, but not delayed for being the same as others. */
   readonly isAnswer: boolean;
 };
 
-/** What a chat got, and when: epoch milliseconds. */
+/** A chat and a time, epoch milliseconds. */
 export type Sighting = { readonly chat: string; readonly at: number };
 
-/** What was sent so far. Times are epoch milliseconds; what no longer matters is left out. */
+/** What was sent so far. Times are epoch milliseconds; irrelevant entries are left out. */
 export type PaceState = {
   /** When each chat's bucket is full again. */
   readonly chats: ReadonlyMap<string, number>;
   readonly account: number;
-  /** No message before this. */
+  /** No message before this time. */
   readonly gapUntil: number;
-  /** The chats first written to, oldest first. */
+  /** Chats that got a first contact, oldest first. */
   readonly firstContacts: readonly Sighting[];
   /** By text, the chats that got it, oldest first. */
   readonly texts: ReadonlyMap<string, readonly Sighting[]>;
@@ -57,7 +58,7 @@ export const UNPACED: PaceState = {
 type PaceLimit = 'gap' | 'chat' | 'account' | 'first contacts' | 'identical text';
 export type Wait = { readonly waitMs: number; readonly limit: PaceLimit };
 
-/** How long this message must wait at least, 0 when it may go now, and for which limit. */
+/** The shortest wait for this message and the limit that causes it; 0 if it may be sent now. */
 export function paceWait(
   state: PaceState,
   send: PacedSend,
@@ -81,7 +82,7 @@ export function paceWait(
   return { ...longest, waitMs: Math.max(0, longest.waitMs) };
 }
 
-/** The state once this message went out at `now`; `random`, 0 to 1, draws the pause behind it. */
+/** The state after this message was sent at `now`; `random`, 0 to 1, draws the pause after it. */
 export function paceSent(
   state: PaceState,
   send: PacedSend,
@@ -115,8 +116,8 @@ export function paceSent(
 const longestGapMs = ({ minGapMs, maxGapMs }: PacingLimits) => Math.max(minGapMs, maxGapMs);
 
 /**
- * Burst and refill together never let more than `perMinute` pass in 60 seconds: a burst of b and one
- * more each 60 / (perMinute + 1 - b) seconds.
+ * Burst and refill together never allow more than `perMinute` in 60 seconds: a burst of b and one
+ * more every 60 / (perMinute + 1 - b) seconds.
  */
 function bucketOf(perMinute: number): { readonly burst: number; readonly intervalMs: number } {
   const burst = Math.ceil(perMinute * BURST_SHARE);
@@ -125,7 +126,7 @@ function bucketOf(perMinute: number): { readonly burst: number; readonly interva
 
 function bucketWaitMs(fullAt: number, perMinute: number, now: number): number {
   const { burst, intervalMs } = bucketOf(perMinute);
-  // A clock that was set back must not stop the account.
+  // A clock that was set back must not block the account.
   const missingMs = Math.min(fullAt - now, burst * intervalMs);
   return missingMs - (burst - 1) * intervalMs;
 }
@@ -158,7 +159,9 @@ function contactWaitMs(
   return windowWaitMs(recent, chat, firstContactsPerDay, CONTACT_WINDOW_MS, now);
 }
 
-/** Until fewer than `count` other chats stand in the window; a chat in it already may go on. */
+/**
+ * Waits until fewer than `count` other chats are in the window; a chat already in it may continue.
+ */
 function windowWaitMs(
   recent: readonly Sighting[],
   chat: string,
@@ -171,7 +174,7 @@ function windowWaitMs(
   return blocking === undefined ? 0 : blocking.at + windowMs - now;
 }
 
-/** Of the last `windowMs`; what a clock that was set back calls future is from now. */
+/** Those of the last `windowMs`; times in the future, after a clock was set back, count as now. */
 function within(sightings: readonly Sighting[], windowMs: number, now: number) {
   return sightings
     .filter(({ at }) => at > now - windowMs)
