@@ -1,5 +1,46 @@
-// The features of nanobot in the order of their installation (kernel/feature.ts says what a feature is). Nothing of
-// them is loaded here but settings, so that the schema of the configuration can take up the sections they bring.
+// The features of nanobot in the order of their installation (kernel/feature.ts says what a feature is), and the
+// sections of the configuration that they bring. Nothing of them is loaded here but these.
+
+import { clusterSchema } from './features/cluster/settings.ts';
+import { localModelsSchema, modelCapabilitiesSchema } from './features/local-models/settings.ts';
+import { mcpServersSchema, toolServerConflicts } from './features/mcp/settings.ts';
+import { modeConflicts, modeFields } from './features/modes/settings.ts';
+import {
+  cronSchema,
+  heartbeatSchema,
+  noticesSchema,
+  quietHoursSchema,
+} from './features/schedule/settings.ts';
+import { steadinessFields } from './features/steadiness/settings.ts';
+import { calibrationSchema, subagentsSchema, votingSchema } from './features/subagents/settings.ts';
+import { voiceConflicts, voiceSchema } from './features/voice/settings.ts';
+import { workflowsSchema } from './features/workflows/settings.ts';
+
+/** What features bring to the configuration. */
+export const SECTIONS = {
+  notices: noticesSchema.prefault({}),
+  cron: cronSchema.prefault({}),
+  heartbeat: heartbeatSchema.prefault({}),
+  quietHours: quietHoursSchema,
+  modelCapabilities: modelCapabilitiesSchema,
+  localModels: localModelsSchema,
+  cluster: clusterSchema,
+  mcpServers: mcpServersSchema,
+  voice: voiceSchema,
+};
+
+/** What they bring to `agents`. */
+export const AGENT_SECTIONS = {
+  subagents: subagentsSchema,
+  workflows: workflowsSchema,
+  voting: votingSchema,
+  calibration: calibrationSchema,
+  ...modeFields,
+  ...steadinessFields,
+};
+
+/** Settings of them that are each fine alone but not together. */
+export const FEATURE_CONFLICTS = [toolServerConflicts, voiceConflicts, modeConflicts];
 
 /** In this order: a feature may use what those before it provide. */
 export const FEATURES = [

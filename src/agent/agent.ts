@@ -2,10 +2,10 @@
 // behind it is `perform(phase)` against the pure state machine in core/turn.ts.
 
 import type { Letter } from '../features/letters/rules/letter.ts';
-import type { AgentMode } from '../features/modes/settings.ts';
 import type { Drift } from '../features/steadiness/rules/anti-drift.ts';
 import type { PersonQuestion } from '../kernel/access/person.ts';
 import type { Rights, ToolAccess } from '../kernel/access/rights.ts';
+import type { AgentMode } from '../kernel/config/settings-fields.ts';
 import type { OutboundAttachment } from '../kernel/message/attachment.ts';
 import { NanobotError, type ProviderFailure } from '../kernel/message/errors.ts';
 import type { SessionKey, TurnId } from '../kernel/message/ids.ts';

@@ -9,6 +9,7 @@ import {
   type CommandTable,
   commandsOf,
 } from '../../kernel/commands/command-access.ts';
+import { AGENT_MODES, type AgentMode } from '../../kernel/config/settings-fields.ts';
 import { type Kernel, port } from '../../kernel/feature.ts';
 import type { StatusSource } from '../../kernel/status.ts';
 import type { SessionSettingsStore } from '../../kernel/turns/origins.ts';
@@ -16,7 +17,6 @@ import { readOnce } from '../../lib/async.ts';
 import { aborted } from '../../lib/time/clock.ts';
 import type { ModeParts } from './mode-kinds.ts';
 import type { ModeKinds, ModeService, Modes } from './modes.ts';
-import { AGENT_MODES, type AgentMode } from './settings.ts';
 import { createTraceFiles } from './trace-files.ts';
 
 export const MODES = port<Modes>('modes');

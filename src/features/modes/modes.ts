@@ -2,13 +2,13 @@
 
 import type { TurnContext } from '../../agent/turn-context.ts';
 import type { Config } from '../../kernel/config/config.ts';
+import type { AgentMode } from '../../kernel/config/settings-fields.ts';
 import type { SessionKey, TurnId } from '../../kernel/message/ids.ts';
 import type { ModelRegistry } from '../../providers/provider.ts';
 import type { Price } from '../spending/index.ts';
 import type { AgentFiles } from './agent-files.ts';
 import type { TurnMode } from './mode.ts';
 import type { RoleHealth } from './role-health.ts';
-import type { AgentMode } from './settings.ts';
 import type { TraceRecord } from './trace-files.ts';
 
 /** A turn that begins; its own toolbox is the one without the mode. */

@@ -2,6 +2,7 @@
 
 import { z } from 'zod';
 import {
+  AGENT_MODES,
   choice,
   count,
   flag,
@@ -14,10 +15,6 @@ import {
 
 /** Tools that the supervisor asks itself, with a question: they are no specialists. */
 export const SERVICES = ['search', 'recall', 'session_search'] as const;
-
-export const AGENT_MODES = ['inline', 'delegated', 'trio', 'supervisor'] as const;
-
-export type AgentMode = (typeof AGENT_MODES)[number];
 
 const roleModel = (about: string, usual: { temperature: number; tokens: number; secs: number }) =>
   section({

@@ -87,7 +87,7 @@ export type VoiceConfig = z.infer<typeof voiceSchema>;
 
 // What may be wrong with it: engines without what they need, settings of engines that are not in use.
 
-export function voiceConflicts(voice: VoiceConfig): Problems {
+export function voiceConflicts({ voice }: { readonly voice: VoiceConfig }): Problems {
   const { transcription: listening, speech: speaking, terminal: programs, reply } = voice;
   return [
     ...engineProblems('voice.transcription', listening),

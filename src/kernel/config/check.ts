@@ -6,9 +6,7 @@ import { larkConflicts } from '../../channels/lark/settings.ts';
 import { telegramConflicts } from '../../channels/telegram/settings.ts';
 import { isAllowEntry, normaliseAllowed } from '../../channels/whatsapp/rules/jid.ts';
 import { whatsappConflicts } from '../../channels/whatsapp/settings.ts';
-import { toolServerConflicts } from '../../features/mcp/settings.ts';
-import { modeConflicts } from '../../features/modes/settings.ts';
-import { voiceConflicts } from '../../features/voice/settings.ts';
+import { FEATURE_CONFLICTS } from '../../features.ts';
 import { isTimeZone } from '../../lib/time/zone-time.ts';
 import type { ToolPolicyEntry } from '../access/rights.ts';
 import { ConfigError, type ConfigProblem } from '../message/errors.ts';
@@ -188,13 +186,11 @@ const CHECKS: readonly ((config: Config) => Problems)[] = [
   limitConflicts,
   compactionConflicts,
   toolConflicts,
-  toolServerConflicts,
-  ({ voice }) => voiceConflicts(voice),
   modelChoices,
-  modeConflicts,
   waits,
   urls,
   timeZone,
+  ...FEATURE_CONFLICTS,
 ];
 
 export const conflicts = (config: Config): Problems => CHECKS.flatMap((check) => check(config));

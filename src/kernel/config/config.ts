@@ -8,28 +8,7 @@ import { emailSchema } from '../../channels/email/settings.ts';
 import { larkSchema } from '../../channels/lark/settings.ts';
 import { telegramSchema } from '../../channels/telegram/settings.ts';
 import { whatsappSchema } from '../../channels/whatsapp/settings.ts';
-import { clusterSchema } from '../../features/cluster/settings.ts';
-import {
-  localModelsSchema,
-  modelCapabilitiesSchema,
-} from '../../features/local-models/settings.ts';
-import { mcpServersSchema } from '../../features/mcp/settings.ts';
-import { modeFields } from '../../features/modes/settings.ts';
-import {
-  cronSchema,
-  heartbeatSchema,
-  noticesSchema,
-  quietHoursSchema,
-} from '../../features/schedule/settings.ts';
-import { steadinessFields } from '../../features/steadiness/settings.ts';
-import {
-  calibrationSchema,
-  subagentsSchema,
-  votingSchema,
-} from '../../features/subagents/settings.ts';
-import { voiceSchema } from '../../features/voice/settings.ts';
-import { workflowsSchema } from '../../features/workflows/settings.ts';
-import { FEATURES } from '../../features.ts';
+import { AGENT_SECTIONS, FEATURES, SECTIONS } from '../../features.ts';
 import { providersSchema } from '../../providers/settings.ts';
 import { telemetrySection } from '../observe/settings.ts';
 import { limitsSchema, memorySchema, modelsSchema, sessionsSchema, toolsSchema } from './limits.ts';
@@ -99,12 +78,7 @@ const kernelSchema = z.strictObject({
   version: z.literal(CONFIG_VERSION).default(CONFIG_VERSION),
   agents: section({
     defaults: agentDefaults.prefault({}),
-    subagents: subagentsSchema,
-    workflows: workflowsSchema,
-    voting: votingSchema,
-    calibration: calibrationSchema,
-    ...modeFields,
-    ...steadinessFields,
+    ...AGENT_SECTIONS,
   }),
   providers: providersSchema.prefault({}),
   channels: section({
@@ -155,17 +129,9 @@ const kernelSchema = z.strictObject({
     ),
   }),
   limits: limitsSchema.prefault({}),
-  notices: noticesSchema.prefault({}),
-  cron: cronSchema.prefault({}),
-  heartbeat: heartbeatSchema.prefault({}),
-  quietHours: quietHoursSchema,
   models: modelsSchema.prefault({}),
-  modelCapabilities: modelCapabilitiesSchema,
-  localModels: localModelsSchema,
-  cluster: clusterSchema,
   sessions: sessionsSchema.prefault({}),
   tools: toolsSchema,
-  mcpServers: mcpServersSchema,
   memory: memorySchema.prefault({}),
   retry: section({
     providerMinSecs: seconds(0, 60, 1),
@@ -192,7 +158,7 @@ const kernelSchema = z.strictObject({
       'Characters of a document shown with its message; read_document reads the rest.',
     ),
   }),
-  voice: voiceSchema,
+  ...SECTIONS,
   telemetry: telemetrySection,
   logging: section({
     level: choice(['debug', 'info', 'warn', 'error'], 'info'),

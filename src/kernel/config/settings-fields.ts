@@ -121,3 +121,8 @@ export const strangeItems = <Item>(
   items.flatMap((item, index) => unless(isFine(item), `${path}.${index}`, problemOf(item), remedy));
 
 export const isWebAddress = (url: string) => /^https?:$/.test(URL.parse(url)?.protocol ?? '');
+
+/** How the turns of a conversation share their work among models. */
+export const AGENT_MODES = ['inline', 'delegated', 'trio', 'supervisor'] as const;
+
+export type AgentMode = (typeof AGENT_MODES)[number];

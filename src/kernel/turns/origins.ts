@@ -4,7 +4,6 @@
 import { createHash } from 'node:crypto';
 import type { TurnSettings } from '../../agent/agent.ts';
 import type { CompactionEngine } from '../../agent/compaction-settings.ts';
-import type { AgentMode } from '../../features/modes/settings.ts';
 import { jsonRow, number, rowShape, text } from '../../lib/json/json.ts';
 import { type SettledVerdict, withoutCode } from '../access/admission.ts';
 import { nameOfLanguage, type Person } from '../access/person.ts';
@@ -24,6 +23,7 @@ import {
 } from '../access/rights.ts';
 import type { MessageBus } from '../bus/bus.ts';
 import type { KeyValueStore } from '../bus/store/store.ts';
+import type { AgentMode } from '../config/settings-fields.ts';
 import type { Judge } from '../intake/fair-use.ts';
 import { type SessionKey, turnOfAnswer } from '../message/ids.ts';
 import {

@@ -3,9 +3,9 @@
 
 import { z } from 'zod';
 import { COMPACTION_ENGINES } from '../../../agent/compaction-settings.ts';
-import { AGENT_MODES } from '../../../features/modes/settings.ts';
 import { parseJson } from '../../../lib/json/json.ts';
 import { PERMISSIONS, type Rights, TOOL_ACCESSES } from '../../access/rights.ts';
+import { AGENT_MODES } from '../../config/settings-fields.ts';
 import { FORGOTTEN } from './forgetting.ts';
 
 /** A text with the print by which others name it. */
