@@ -338,7 +338,7 @@ describe('letters that an owner always allows', () => {
   test('go out unseen to just those people, from all conversations of that person', async () => {
     await using rig = await makeRig('always');
     await rig.post(mail('anna@x.org'));
-    expect(await rig.press('Send, always to them')).toMatch(/^Sent\. .*30 days.*\/approvals/);
+    expect(await rig.press('Send, always to them')).toMatch(/^Sent\. .* always, .*\/approvals/);
     await rig.restart();
     const before = await seen(rig);
     const sent = await rig.post(mail('anna@x.org', 'Another text.'));
@@ -357,6 +357,19 @@ describe('letters that an owner always allows', () => {
     expect((await rig.post(mail('anna@x.org', 'Elsewhere'), { session: '5' })).text).toMatch(
       /^Sent/,
     );
+  });
+
+  test.each([
+    ['Send, for 1 hour to them', / for 1 hour, /, 3_600_000],
+    ['Send, today to them', / today, /, 86_400_000],
+    ['Send, for 30 days to them', / for 30 days, /, 30 * 86_400_000],
+  ])('are shown again after %s', async (label, words, lastsMs) => {
+    await using rig = await makeRig('always');
+    await rig.post(mail('anna@x.org'));
+    expect(await rig.press(label)).toMatch(words);
+    expect((await rig.post(mail('anna@x.org', 'Soon after.'))).text).toMatch(/^Sent/);
+    await rig.clock.advance(lastsMs);
+    expect((await rig.post(mail('anna@x.org', 'Later.'))).text).toMatch(/^Not sent/);
   });
 
   test('are not to be had where words of others were read', async () => {

@@ -27,7 +27,14 @@ export {
 } from './allow-rules.ts';
 export { APPROVED_CALLS, type Approval, hasPlace } from './approval-rows.ts';
 export type { Approvals } from './approvals.ts';
-export { fenced, MAX_SHOWN_CHARS, shownText } from './rules/approval-text.ts';
+export {
+  fenced,
+  MAX_SHOWN_CHARS,
+  shownText,
+  TERM_WORDS,
+  TERMS,
+  type Term,
+} from './rules/approval-text.ts';
 
 export const APPROVALS = port<Approvals>('approvals');
 export const ASKS = port<Asks>('asks');

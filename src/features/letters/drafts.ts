@@ -22,7 +22,7 @@ import { createLanes } from '../../lib/async.ts';
 import type { Logger } from '../../lib/logger.ts';
 import type { Clock } from '../../lib/time/clock.ts';
 import type { ToolOutcome } from '../../tools/tool.ts';
-import type { AllowRules } from '../approvals/index.ts';
+import { type AllowRules, TERMS } from '../approvals/index.ts';
 import {
   type Draft,
   type DraftRows,
@@ -171,13 +171,18 @@ export function createDrafts(deps: DraftsDeps) {
     const draft = await asked(rest);
     if (draft === undefined) return NOT_KNOWN;
     const { state } = draft;
-    const call = action === 'always' && !draft.isTainted ? standingOf(draft) : undefined;
+    const term = draft.isTainted ? undefined : TERMS.find((each) => each === action);
+    const call = term === undefined ? undefined : standingOf(draft);
     if ((action === 'send' || call !== undefined) && (state === 'open' || state === 'sent')) {
       const { asker } = draft.turn;
-      const isNew = call !== undefined && state === 'open';
-      if (isNew) await standing.give({ ...call, about: whoGets(draft), asker }, 'days', who, at);
+      if (term === undefined || call === undefined) {
+        await end(draft, 'sent');
+        return 'Sent.';
+      }
+      const rule = { ...call, about: whoGets(draft), asker };
+      if (state === 'open') await standing.give(rule, term, who, at);
       await end(draft, 'sent');
-      return call === undefined ? 'Sent.' : alwaysSent(whoGets(draft), standing.days());
+      return alwaysSent(whoGets(draft), term, standing.days());
     }
     if (action === 'drop' && (isWaiting(draft) || state === 'dropped')) {
       await end(draft, 'dropped');

@@ -10,8 +10,15 @@ import { type ChatRef, type InboundMessage, sessionKeyOf } from '../../kernel/me
 import { verbatim } from '../../kernel/message/untrusted.ts';
 import type { Question } from '../../kernel/questions/questions.ts';
 import { readDescription, type Tool } from '../../tools/tool.ts';
-import type { AllowedCall } from '../approvals/index.ts';
-import { fenced, hasPlace, MAX_SHOWN_CHARS, shownText } from '../approvals/index.ts';
+import type { AllowedCall, Term } from '../approvals/index.ts';
+import {
+  fenced,
+  hasPlace,
+  MAX_SHOWN_CHARS,
+  shownText,
+  TERM_WORDS,
+  TERMS,
+} from '../approvals/index.ts';
 import { type Draft, hashOfDraft, isWaiting } from './draft-rows.ts';
 import { editText, type Letter, recipientsOf } from './rules/letter.ts';
 
@@ -111,8 +118,8 @@ export function whoGets({ name, letter }: Draft): string {
   return cc.length === 0 ? name : `${name}, with copies to ${cc.join(', ')}`;
 }
 
-export const alwaysSent = (to: string, days: number) =>
-  `Sent. What goes to ${verbatim(to)}, and to nobody else, goes out without you seeing it first, for ${days === 1 ? 'one day' : `${days} days`}, while no untrusted content is in view. /approvals revokes it.`;
+export const alwaysSent = (to: string, term: Term, days: number) =>
+  `Sent. What goes to ${verbatim(to)}, and to nobody else, goes out without you seeing it first ${TERM_WORDS[term](days)}, while no untrusted content is in view. /approvals revokes it.`;
 
 /** For the model, at once. */
 export function toldOf(draft: Draft): string {
@@ -206,12 +213,15 @@ export function questionOf(draft: Draft, now: number, alwaysDays: number): Quest
           { label: 'Edit', action: 'edit' },
         ];
   const mayStand = alwaysDays > 0 && !isTainted && turn.whose !== undefined && state === 'open';
-  const always = mayStand ? [{ label: 'Send, always to them', action: 'always' }] : [];
+  const longer = TERMS.map((term) => {
+    const label = `Send, ${TERM_WORDS[term](alwaysDays)} to them`;
+    return { label, action: term, hasNoThumb: true as const };
+  });
   return {
     id: questionId(draft),
     chat: shownIn,
     markdown: state === 'editing' ? editText(name) : shown,
-    choices: [...first, { label: 'Drop', action: 'drop' }, ...always],
+    choices: [...first, { label: 'Drop', action: 'drop' }, ...(mayStand ? longer : [])],
     approvers: 'owners',
     subject: `draft:${hashOfDraft(draft)}:${draft.id}`,
     expiresInMs: Math.max(0, at + LIFETIME_MS - now),

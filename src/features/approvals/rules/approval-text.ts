@@ -149,7 +149,7 @@ export function termLabel(term: Term, alwaysDays: number): string {
 }
 
 const covered = (scope: string) => (scope === EXACTLY ? scope : verbatim(shownText(scope)));
-const TERM_WORDS: Readonly<Record<Term, (days: number) => string>> = {
+export const TERM_WORDS: Readonly<Record<Term, (days: number) => string>> = {
   hour: () => 'for 1 hour',
   today: () => 'today',
   days: (count) => (count === 1 ? 'for one day' : `for ${count} days`),
